@@ -1,0 +1,23 @@
+#pragma once
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace troupe {
+
+/// Something from outside (a file, a flag, a frame) that cannot be accepted. The text names the thing, the place
+/// and the remedy in one line. The program prints it and ends with exit code 2.
+class input_error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Throws input_error with a formatted text.
+template <class... Args>
+[[noreturn]] void refuse(fmt::format_string<Args...> format, Args&&... args) {
+  throw input_error(fmt::format(format, std::forward<Args>(args)...));
+}
+
+}  // namespace troupe

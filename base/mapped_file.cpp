@@ -1,0 +1,64 @@
+#include "base/mapped_file.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.hpp"
+
+namespace troupe {
+
+mapped_file::mapped_file(const std::filesystem::path& path) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0)
+    refuse("{}: cannot be opened ({}): check the path and its permissions", path.string(), std::strerror(errno));
+  try {
+    *this = mapped_file(descriptor, path.string());
+  } catch (...) {
+    ::close(descriptor);
+    throw;
+  }
+  ::close(descriptor);
+}
+
+mapped_file::mapped_file(int descriptor, std::string name) : name_(std::move(name)) {
+  struct stat status {};
+  if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode))
+    refuse("{}: is not a regular file: give a file", name_);
+  if (status.st_size == 0) refuse("{}: is empty: copy or download it again", name_);
+  size_ = static_cast<std::size_t>(status.st_size);
+  void* data = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, descriptor, 0);
+  if (data == MAP_FAILED) refuse("{}: cannot be mapped ({})", name_, std::strerror(errno));
+  data_ = static_cast<const std::byte*>(data);
+}
+
+mapped_file::mapped_file(mapped_file&& other) noexcept { *this = std::move(other); }
+
+mapped_file& mapped_file::operator=(mapped_file&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  std::swap(name_, other.name_);
+  return *this;
+}
+
+mapped_file::~mapped_file() {
+  if (data_) ::munmap(const_cast<std::byte*>(data_), size_);
+}
+
+void mapped_file::preload() const {
+  ::madvise(const_cast<std::byte*>(data_), size_, MADV_POPULATE_READ);
+}
+
+void mapped_file::release(std::span<const std::byte> part) const {
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto first = (reinterpret_cast<std::uintptr_t>(part.data()) + page - 1) / page * page;
+  const auto last = reinterpret_cast<std::uintptr_t>(part.data() + part.size()) / page * page;
+  if (first < last) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+}
+
+}  // namespace troupe

@@ -1,0 +1,34 @@
+#pragma once
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <string>
+
+namespace troupe {
+
+/// A file's bytes, mapped read-only and shared: every process of the host sees the same pages.
+class mapped_file {
+ public:
+  mapped_file() = default;
+  /// Throws input_error when the file cannot be opened or is empty.
+  explicit mapped_file(const std::filesystem::path& path);
+  /// Maps an already open file, which is closed here or not as the caller likes; `name` is for messages.
+  mapped_file(int descriptor, std::string name);
+  mapped_file(mapped_file&& other) noexcept;
+  mapped_file& operator=(mapped_file&& other) noexcept;
+  ~mapped_file();
+
+  std::span<const std::byte> bytes() const { return {data_, size_}; }
+  const std::string& name() const { return name_; }
+  /// Brings all pages in now, so that the first pass does not pay for it.
+  void preload() const;
+  /// Lets the pages of `part` go from this process' resident set; they come back when touched.
+  void release(std::span<const std::byte> part) const;
+
+ private:
+  const std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+  std::string name_;
+};
+
+}  // namespace troupe

@@ -1,0 +1,49 @@
+# The few functions every folder's CMakeLists.txt uses.
+
+# Language level, warnings, sanitizers, output places: the same for every target.
+macro(troupe_global_settings)
+  set(CMAKE_CXX_STANDARD 20)
+  set(CMAKE_CXX_STANDARD_REQUIRED ON)
+  set(CMAKE_CXX_EXTENSIONS OFF)
+  set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+  set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
+  # Promise 1 needs every float operation to be the one that is written: no silent fused multiply-add.
+  add_compile_options(-Wall -Wextra -Werror -ffp-contract=off)
+  find_package(Threads REQUIRED)
+  find_package(fmt REQUIRED)
+  find_package(PkgConfig REQUIRED)
+  pkg_check_modules(pcre2 REQUIRED IMPORTED_TARGET libpcre2-8)
+  pkg_check_modules(sentencepiece REQUIRED IMPORTED_TARGET sentencepiece)
+  find_package(nlohmann_json REQUIRED)
+  find_program(CCACHE ccache)
+  if(CCACHE)
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+  endif()
+  if(TROUPE_SANITIZE)
+    add_compile_options(-fsanitize=${TROUPE_SANITIZE} -fno-omit-frame-pointer)
+    add_link_options(-fsanitize=${TROUPE_SANITIZE})
+  endif()
+endmacro()
+
+# troupe_library(NAME [DEPENDS public...] [PRIVATE private...]): a static library of every .cpp beside the
+# CMakeLists.txt that calls it. Includes are written from the repository's root: "model/ops/matmul.hpp".
+function(troupe_library name)
+  cmake_parse_arguments(arg "" "" "DEPENDS;PRIVATE" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS *.cpp)
+  add_library(${name} STATIC ${sources})
+  target_include_directories(${name} PUBLIC ${CMAKE_SOURCE_DIR})
+  target_link_libraries(${name} PUBLIC ${arg_DEPENDS} PRIVATE ${arg_PRIVATE})
+endfunction()
+
+# troupe_test(NAME DEPENDS libs...): one GoogleTest program of every .cpp in the calling folder.
+function(troupe_test name)
+  cmake_parse_arguments(arg "" "" "DEPENDS" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS *.cpp)
+  add_executable(${name} ${sources})
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
+  target_link_libraries(${name} PRIVATE ${arg_DEPENDS} GTest::gtest GTest::gmock GTest::gtest_main)
+  target_compile_definitions(${name} PRIVATE
+    TROUPE_FIXTURES="${CMAKE_SOURCE_DIR}/tests/fixtures"
+    TROUPE_SHARED_DATA="${CMAKE_SOURCE_DIR}/../shared/data")
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60)
+endfunction()

@@ -1,0 +1,39 @@
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "model/formats/tensor.hpp"
+
+namespace troupe {
+
+/// A metadata value; every integer width is widened to int64, every float to double.
+using gguf_value = std::variant<std::int64_t, double, bool, std::string, std::vector<std::int64_t>,
+                                std::vector<double>, std::vector<bool>, std::vector<std::string>>;
+
+/// A GGUF file (version 2 or 3, little-endian): metadata, and tensors under the names the file gives them. Shapes are
+/// turned round to row-major order (GGUF lists the contiguous dimension first).
+struct gguf_file {
+  std::map<std::string, gguf_value, std::less<>> metadata;
+  tensor_set tensors;
+  std::size_t metadata_bytes = 0;  ///< where the metadata ends, counted from the file's start
+  std::uint32_t version = 3;
+
+  /// The value under `key` if it is there; throws input_error when it has another type than T.
+  template <class T>
+  std::optional<T> get(std::string_view key) const;
+};
+
+gguf_file open_gguf(const std::filesystem::path& path);
+void parse_gguf(std::span<const std::byte> bytes, const std::string& where, gguf_file& into);
+
+/// The metadata of `source` as a GGUF file of its own without tensors: config and vocabulary of a quantized folder.
+std::string metadata_only_gguf(const gguf_file& source);
+
+}  // namespace troupe

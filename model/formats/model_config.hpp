@@ -1,0 +1,66 @@
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace troupe {
+
+struct gguf_file;
+
+enum class norm_kind : std::uint8_t { rms, layer };
+enum class activation_kind : std::uint8_t { silu, gelu_tanh };
+enum class position_kind : std::uint8_t { rotary, learned };
+enum class rope_scaling : std::uint8_t { none, linear, llama3 };
+
+struct rope_config {
+  double theta = 10000.0;
+  rope_scaling scaling = rope_scaling::none;
+  double factor = 1.0;
+  double low_freq_factor = 1.0;    // llama3 only, as the next two
+  double high_freq_factor = 4.0;
+  std::int64_t original_context = 8192;
+};
+
+/// What a model is, independent of the file it came from. Two models of one architecture differ in these values alone:
+/// an architecture is data, and model/arch runs all of them with the same code.
+struct model_config {
+  std::string family;  ///< "gpt2", "llama", "mistral", "qwen2", "qwen3"
+  std::int64_t vocab_size = 0;
+  std::int64_t hidden = 0;
+  std::int64_t layers = 0;
+  std::int64_t heads = 0;
+  std::int64_t kv_heads = 0;
+  std::int64_t head_dim = 0;
+  std::int64_t ffn = 0;
+  std::int64_t context = 0;
+
+  norm_kind norm = norm_kind::rms;
+  float norm_eps = 1e-5f;
+  activation_kind activation = activation_kind::silu;
+  bool gated_mlp = true;     ///< down(act(gate(x)) * up(x)); else down(act(up(x)))
+  position_kind position = position_kind::rotary;
+  rope_config rope;
+  bool qkv_bias = false;
+  bool out_bias = false;     ///< on the attention's output projection
+  bool mlp_bias = false;
+  bool qk_norm = false;      ///< an rms norm over each head of q and k
+  bool tied_embeddings = false;
+  std::vector<std::int64_t> windows;  ///< per layer: positions a token sees (sliding window); 0 sees all; empty: all 0
+
+  std::vector<std::int32_t> eos_tokens;  ///< as config.json or generation_config.json names them
+  std::int32_t bos_token = -1;           ///< -1: none
+};
+
+/// Reads a Hugging Face config.json (and generation_config.json beside it, for end tokens) or refuses it by the
+/// field that is missing, wrong or unsupported.
+model_config read_hf_config(const std::filesystem::path& folder);
+model_config parse_hf_config(std::string_view json, const std::string& where);
+model_config config_from_gguf(const gguf_file& file, const std::string& where);
+
+/// Sizes must be positive, within sane bounds and fit each other; the message names the field.
+void check(const model_config& config, const std::string& where);
+
+}  // namespace troupe

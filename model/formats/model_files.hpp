@@ -1,0 +1,55 @@
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "model/formats/gguf.hpp"
+#include "model/formats/model_config.hpp"
+#include "model/formats/tensor.hpp"
+
+namespace troupe {
+
+/// One of our weights inside a source file: which part of which tensor it is, and how to turn it round.
+/// A matrix reads as [out, in] whatever the file does; a vector as [1, n].
+struct weight_source {
+  std::string origin;           ///< the name in the file, for messages and for `keep`
+  tensor_view tensor;
+  std::int64_t outs = 0;
+  std::int64_t ins = 0;
+  std::int64_t first_out = 0;   ///< our row 0 inside the tensor (a third of GPT-2's c_attn)
+  bool transposed = false;      ///< the tensor is [in, out]: GPT-2's Conv1D
+  std::int64_t rope_heads = 0;  ///< > 0: the rows of that many heads are interleaved pairs (GGUF's llama q and k)
+
+  /// Our rows [first, first + count) as floats, [count, ins].
+  void read_rows(std::int64_t first, std::int64_t count, float* to) const;
+  /// Where our row starts in the file: only for tensors that are not transposed.
+  const std::byte* raw_row(std::int64_t row) const;
+};
+
+/// A model as it lies on disk. Our names, whatever the file's:
+///   model.embed_tokens.weight [vocab, hidden]          model.embed_positions.weight [context, hidden] (gpt2)
+///   model.layers.N.input_layernorm.weight/.bias        model.layers.N.post_attention_layernorm.weight/.bias
+///   model.layers.N.self_attn.{q,k,v,o}_proj.weight/.bias       model.layers.N.self_attn.{q,k}_norm.weight
+///   model.layers.N.mlp.{gate,up,down}_proj.weight/.bias        model.norm.weight/.bias        lm_head.weight
+/// lm_head.weight is absent where the embeddings are tied. Every weight the configuration asks for is there with the
+/// right shape: opening refuses the model otherwise, by tensor, file and cause.
+struct model_files {
+  std::filesystem::path path;
+  model_config config;
+  tensor_set tensors;                ///< the files, and the tensors under the names that the files use
+  std::optional<gguf_file> gguf;     ///< set when the model is a GGUF file (its tensors are in there)
+  std::map<std::string, weight_source, std::less<>> weights;
+};
+
+/// `path`: a Hugging Face folder or a .gguf file.
+model_files open_model(const std::filesystem::path& path);
+
+/// Names of the linear layers of one transformer layer, in the order they run, without prefix: "self_attn.q_proj", …
+std::span<const std::string_view> linear_modules(const model_config& config);
+/// The size of a linear layer's weight, [out, in].
+std::pair<std::int64_t, std::int64_t> linear_shape(const model_config& config, std::string_view module);
+
+}  // namespace troupe

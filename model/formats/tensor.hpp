@@ -1,0 +1,42 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/mapped_file.hpp"
+
+namespace troupe {
+
+/// How a tensor's elements lie in a file. q8_0 and q4_0 are GGUF's blocks of 32 along the last dimension:
+/// f16 scale + 32 int8, and f16 scale + 16 bytes (byte i: low nibble = element i, high nibble = element i + 16; value nibble - 8).
+enum class dtype : std::uint8_t { f32, f16, bf16, i8, u8, i32, q8_0, q4_0 };
+
+std::string_view name_of(dtype type);
+
+/// A tensor inside a mapped file: row-major, the last dimension contiguous.
+struct tensor_view {
+  dtype type = dtype::f32;
+  std::vector<std::int64_t> shape;
+  std::span<const std::byte> data;
+
+  std::int64_t elements() const;
+};
+
+/// Bytes that a tensor of this type and shape takes; throws input_error on overflow, or where a row of q8_0/q4_0 is
+/// no multiple of 32. `where` names file and tensor for the message.
+std::size_t byte_size(dtype type, std::span<const std::int64_t> shape, std::string_view where);
+
+/// Named tensors, and the mapped files that they point into.
+struct tensor_set {
+  std::vector<mapped_file> files;
+  std::map<std::string, tensor_view, std::less<>> tensors;
+  std::map<std::string, std::string> metadata;
+
+  const tensor_view* find(std::string_view name) const;
+};
+
+}  // namespace troupe

@@ -1,0 +1,30 @@
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "model/formats/model_config.hpp"
+#include "model/formats/tensor.hpp"
+
+namespace troupe {
+
+/// One adapted linear layer as the files give it: delta W = scale * B A.
+struct adapter_part {
+  std::string module;   ///< our name of the linear layer, e.g. "model.layers.0.self_attn.q_proj"
+  std::int64_t rank = 0;
+  float scale = 0;      ///< alpha / rank, or alpha / sqrt(rank) for rsLoRA
+  std::vector<float> a; ///< [rank, in]
+  std::vector<float> b; ///< [out, rank]
+};
+
+/// A PEFT LoRA adapter (adapter_config.json + adapter_model.safetensors), checked against the base model it is for.
+/// GPT-2's fused c_attn becomes q_proj, k_proj and v_proj with the same A and a third of B each.
+/// DoRA, bias, modules_to_save and layers the base does not have are refused by name.
+struct adapter_file {
+  std::vector<adapter_part> parts;
+};
+
+adapter_file read_adapter(const std::filesystem::path& folder, const model_config& base);
+
+}  // namespace troupe
