@@ -1,5 +1,8 @@
 #pragma once
+#include <chrono>
+#include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -7,7 +10,22 @@
 
 namespace troupe {
 
-/// A model's own chat template: the part of Jinja that published templates use. Immutable once parsed.
+/// How much one rendering may cost. A template comes with a model from outside, so it must not be able to hang the
+/// server or exhaust its memory.
+struct render_limits {
+  std::size_t steps = 20'000'000;            // nodes evaluated, elements visited, 64-byte pieces of text scanned
+  std::size_t bytes = std::size_t{1} << 27;  // everything built on the way, the rendered text included
+  std::size_t depth = 500;                   // expressions, statements and macro calls inside one another
+};
+
+struct render_options {
+  std::optional<std::chrono::system_clock::time_point> now;  // what strftime_now sees; the system clock if empty
+  render_limits limits;
+};
+
+/// A model's own chat template: the part of Jinja that published templates use, under the settings of the reference
+/// (trim_blocks, lstrip_blocks, loop controls, no autoescape, sandboxed: lists and dicts cannot be changed in place).
+/// Immutable once parsed; any number of threads may render it.
 class chat_template {
  public:
   /// Throws input_error with line and column when the source is not a template.
@@ -18,7 +36,7 @@ class chat_template {
 
   /// `variables`: messages, tools, add_generation_prompt, bos_token, eos_token … in the order they should print.
   /// Throws input_error with what the template raised (raise_exception) or could not evaluate, and its line.
-  std::string render(const nlohmann::ordered_json& variables) const;
+  std::string render(const nlohmann::ordered_json& variables, const render_options& options = {}) const;
 
  private:
   struct impl;

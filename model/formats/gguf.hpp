@@ -14,8 +14,8 @@
 namespace troupe {
 
 /// A metadata value; every integer width is widened to int64, every float to double.
-using gguf_value = std::variant<std::int64_t, double, bool, std::string, std::vector<std::int64_t>,
-                                std::vector<double>, std::vector<bool>, std::vector<std::string>>;
+using gguf_value = std::variant<std::int64_t, double, bool, std::string, std::vector<std::int64_t>, std::vector<double>,
+                                std::vector<bool>, std::vector<std::string>>;
 
 /// A GGUF file (version 2 or 3, little-endian): metadata, and tensors under the names the file gives them. Shapes are
 /// turned round to row-major order (GGUF lists the contiguous dimension first).
@@ -24,6 +24,7 @@ struct gguf_file {
   tensor_set tensors;
   std::size_t metadata_bytes = 0;  ///< where the metadata ends, counted from the file's start
   std::uint32_t version = 3;
+  std::string name = "GGUF metadata";  ///< of the file, for messages
 
   /// The value under `key` if it is there; throws input_error when it has another type than T.
   template <class T>
@@ -34,6 +35,7 @@ gguf_file open_gguf(const std::filesystem::path& path);
 void parse_gguf(std::span<const std::byte> bytes, const std::string& where, gguf_file& into);
 
 /// The metadata of `source` as a GGUF file of its own without tensors: config and vocabulary of a quantized folder.
+/// What config_from_gguf otherwise learns from the tensors is added under "troupe." keys.
 std::string metadata_only_gguf(const gguf_file& source);
 
 }  // namespace troupe

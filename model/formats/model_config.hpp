@@ -19,9 +19,11 @@ struct rope_config {
   double theta = 10000.0;
   rope_scaling scaling = rope_scaling::none;
   double factor = 1.0;
-  double low_freq_factor = 1.0;    // llama3 only, as the next two
+  double low_freq_factor = 1.0;  // llama3 only, as the next two
   double high_freq_factor = 4.0;
   std::int64_t original_context = 8192;
+  /// [head_dim / 2]: divides the frequency of each pair, as GGUF's rope_freqs.weight gives it; empty: none.
+  std::vector<float> frequency_divisors;
 };
 
 /// What a model is, independent of the file it came from. Two models of one architecture differ in these values alone:
@@ -40,13 +42,13 @@ struct model_config {
   norm_kind norm = norm_kind::rms;
   float norm_eps = 1e-5f;
   activation_kind activation = activation_kind::silu;
-  bool gated_mlp = true;     ///< down(act(gate(x)) * up(x)); else down(act(up(x)))
+  bool gated_mlp = true;  ///< down(act(gate(x)) * up(x)); else down(act(up(x)))
   position_kind position = position_kind::rotary;
   rope_config rope;
   bool qkv_bias = false;
-  bool out_bias = false;     ///< on the attention's output projection
+  bool out_bias = false;  ///< on the attention's output projection
   bool mlp_bias = false;
-  bool qk_norm = false;      ///< an rms norm over each head of q and k
+  bool qk_norm = false;  ///< an rms norm over each head of q and k
   bool tied_embeddings = false;
   std::vector<std::int64_t> windows;  ///< per layer: positions a token sees (sliding window); 0 sees all; empty: all 0
 

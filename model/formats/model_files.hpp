@@ -15,7 +15,7 @@ namespace troupe {
 /// One of our weights inside a source file: which part of which tensor it is, and how to turn it round.
 /// A matrix reads as [out, in] whatever the file does; a vector as [1, n].
 struct weight_source {
-  std::string origin;           ///< the name in the file, for messages and for `keep`
+  std::string origin;  ///< the name in the file, for messages and for `keep`
   tensor_view tensor;
   std::int64_t outs = 0;
   std::int64_t ins = 0;
@@ -39,8 +39,8 @@ struct weight_source {
 struct model_files {
   std::filesystem::path path;
   model_config config;
-  tensor_set tensors;                ///< the files, and the tensors under the names that the files use
-  std::optional<gguf_file> gguf;     ///< set when the model is a GGUF file (its tensors are in there)
+  tensor_set tensors;             ///< the files, and the tensors under the names that the files use
+  std::optional<gguf_file> gguf;  ///< set when the model is a GGUF file (its tensors are in there)
   std::map<std::string, weight_source, std::less<>> weights;
 };
 

@@ -12,7 +12,8 @@
 namespace troupe {
 
 /// How a tensor's elements lie in a file. q8_0 and q4_0 are GGUF's blocks of 32 along the last dimension:
-/// f16 scale + 32 int8, and f16 scale + 16 bytes (byte i: low nibble = element i, high nibble = element i + 16; value nibble - 8).
+/// f16 scale + 32 int8, and f16 scale + 16 bytes (byte i: low nibble = element i, high nibble = element i + 16; value
+/// nibble - 8).
 enum class dtype : std::uint8_t { f32, f16, bf16, i8, u8, i32, q8_0, q4_0 };
 
 std::string_view name_of(dtype type);
@@ -30,13 +31,22 @@ struct tensor_view {
 /// no multiple of 32. `where` names file and tensor for the message.
 std::size_t byte_size(dtype type, std::span<const std::int64_t> shape, std::string_view where);
 
+/// "[2, 3]", for messages.
+std::string text_of(std::span<const std::int64_t> shape);
+
+/// `count` elements that start at `from` as floats; of q8_0 and q4_0 whole blocks. Integers are not read.
+void to_floats(dtype type, const std::byte* from, std::int64_t count, float* to);
+
 /// Named tensors, and the mapped files that they point into.
 struct tensor_set {
   std::vector<mapped_file> files;
   std::map<std::string, tensor_view, std::less<>> tensors;
   std::map<std::string, std::string> metadata;
+  std::map<std::string, std::string, std::less<>> unread;  ///< tensors of types that are not read here: name to type
 
   const tensor_view* find(std::string_view name) const;
+  /// The name of the file that holds the view's bytes.
+  std::string_view file_of(const tensor_view& tensor) const;
 };
 
 }  // namespace troupe

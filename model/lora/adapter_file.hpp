@@ -11,11 +11,11 @@ namespace troupe {
 
 /// One adapted linear layer as the files give it: delta W = scale * B A.
 struct adapter_part {
-  std::string module;   ///< our name of the linear layer, e.g. "model.layers.0.self_attn.q_proj"
+  std::string module;  ///< our name of the linear layer, e.g. "model.layers.0.self_attn.q_proj"
   std::int64_t rank = 0;
-  float scale = 0;      ///< alpha / rank, or alpha / sqrt(rank) for rsLoRA
-  std::vector<float> a; ///< [rank, in]
-  std::vector<float> b; ///< [out, rank]
+  float scale = 0;       ///< alpha / rank, or alpha / sqrt(rank) for rsLoRA
+  std::vector<float> a;  ///< [rank, in]
+  std::vector<float> b;  ///< [out, rank]
 };
 
 /// A PEFT LoRA adapter (adapter_config.json + adapter_model.safetensors), checked against the base model it is for.

@@ -39,8 +39,8 @@ class tokenizer {
   virtual std::optional<token_id> eos() const = 0;
 };
 
-/// The tokenizer of a model folder: tokenizer.json, else tokenizer.model, else metadata.gguf; with tokenizer_config.json
-/// beside it for BOS/EOS rules. Throws input_error naming file and cause.
+/// The tokenizer of a model folder: tokenizer.json, else tokenizer.model, else metadata.gguf; with
+/// tokenizer_config.json beside it for BOS/EOS rules. Throws input_error naming file and cause.
 std::shared_ptr<const tokenizer> load_tokenizer(const std::filesystem::path& folder);
 std::shared_ptr<const tokenizer> tokenizer_from_gguf(const gguf_file& file, const std::string& where);
 /// `config` is the text of tokenizer_config.json, or empty.

@@ -1,0 +1,36 @@
+#pragma once
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <new>
+
+namespace troupe {
+
+/// Zeroed memory at a cache line's start, for plain types; its size never changes.
+template <class T>
+class aligned_buffer {
+ public:
+  aligned_buffer() = default;
+  explicit aligned_buffer(std::size_t size) : size_(size) {
+    const std::size_t bytes = (size * sizeof(T) + alignment - 1) / alignment * alignment;
+    if (bytes == 0) return;
+    data_.reset(static_cast<T*>(std::aligned_alloc(alignment, bytes)));
+    if (!data_) throw std::bad_alloc();
+    std::memset(static_cast<void*>(data_.get()), 0, bytes);
+  }
+
+  T* data() const { return data_.get(); }
+  std::size_t size() const { return size_; }
+  T& operator[](std::size_t i) const { return data_.get()[i]; }
+
+ private:
+  static constexpr std::size_t alignment = 64;
+  struct freeing {
+    void operator()(T* p) const { std::free(p); }
+  };
+  std::unique_ptr<T, freeing> data_;
+  std::size_t size_ = 0;
+};
+
+}  // namespace troupe

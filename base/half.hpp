@@ -1,0 +1,49 @@
+#pragma once
+#include <bit>
+#include <cstdint>
+
+namespace troupe {
+
+// 16-bit floats as bits. Integer arithmetic and exact float steps alone: the result is the same on every machine, and a
+// compiler can turn a loop over these into vectors.
+
+/// Exact: every f16 is an f32.
+inline float f16_to_f32(std::uint16_t half) {
+  const std::uint32_t magnitude = (half & 0x7fffu) << 13;
+  const std::uint32_t sign = (half & 0x8000u) << 16;
+  const std::uint32_t exponent = magnitude & 0x0f800000u;
+  const std::uint32_t normal = magnitude + (exponent == 0x0f800000u ? 224u << 23 : 112u << 23);
+  // A subnormal is m * 2^-24: put m behind the leading one of 2^-14 and take that one away again.
+  const float subnormal = std::bit_cast<float>(magnitude + (113u << 23)) - 0x1p-14f;
+  return std::bit_cast<float>(sign | (exponent == 0 ? std::bit_cast<std::uint32_t>(subnormal) : normal));
+}
+
+/// To the nearest f16, ties to even; beyond 65519 it is infinity; a NaN stays one, quietened.
+inline std::uint16_t f32_to_f16(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  const auto sign = static_cast<std::uint16_t>(bits >> 16 & 0x8000u);
+  const std::uint32_t magnitude = bits & 0x7fffffffu;
+  if (magnitude > 0x7f800000u) return static_cast<std::uint16_t>(sign | 0x7e00u | (magnitude >> 13 & 0x3ffu));
+  if (magnitude >= 0x477ff000u) return static_cast<std::uint16_t>(sign | 0x7c00u);
+  if (magnitude < 0x38800000u) {
+    // Below 2^-14 the result counts in units of 2^-24, which is the last bit of 0.5: the addition rounds.
+    const float shifted = std::bit_cast<float>(magnitude) + 0.5f;
+    return static_cast<std::uint16_t>(sign | (std::bit_cast<std::uint32_t>(shifted) - 0x3f000000u));
+  }
+  const std::uint32_t rounded = magnitude - (112u << 23) + 0xfffu + (magnitude >> 13 & 1u);
+  return static_cast<std::uint16_t>(sign | rounded >> 13);
+}
+
+/// Exact: a bf16 is the upper half of an f32.
+inline float bf16_to_f32(std::uint16_t bits) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+}
+
+/// To the nearest bf16, ties to even; a NaN stays one, quietened.
+inline std::uint16_t f32_to_bf16(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  if ((bits & 0x7fffffffu) > 0x7f800000u) return static_cast<std::uint16_t>(bits >> 16 | 0x40u);
+  return static_cast<std::uint16_t>((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+}
+
+}  // namespace troupe

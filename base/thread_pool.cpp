@@ -1,0 +1,92 @@
+#include "base/thread_pool.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <chrono>
+
+#include <sched.h>
+
+namespace troupe {
+namespace {
+
+using clock = std::chrono::steady_clock;
+constexpr auto spin_time = std::chrono::microseconds(50);
+
+std::uint64_t task_count(std::uint64_t ticket) { return ticket >> 20 & 0xfffff; }
+std::uint64_t next_task(std::uint64_t ticket) { return ticket & 0xfffff; }
+bool exhausted(std::uint64_t ticket) { return next_task(ticket) >= task_count(ticket); }
+
+void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+/// Spins until `ready()` or the spin time is over; true when ready.
+template <class Ready>
+bool spin(Ready ready) {
+  const auto limit = clock::now() + spin_time;
+  do {
+    for (int i = 0; i < 64; ++i) {
+      if (ready()) return true;
+      pause();
+    }
+  } while (clock::now() < limit);
+  return ready();
+}
+
+}  // namespace
+
+thread_pool::thread_pool(int threads) {
+  for (int i = 1; i < threads; ++i) helpers_.emplace_back([this, i] { help(i); });
+}
+
+thread_pool::~thread_pool() {
+  stopping_ = true;
+  ticket_ += std::uint64_t{1} << 40;  // a new generation without tasks wakes the parked
+  ticket_.notify_all();
+  for (auto& helper : helpers_) helper.join();
+}
+
+void thread_pool::run_job(int count, job_function function, void* context) {
+  assert(count <= max_tasks);
+  function_ = function;
+  context_ = context;
+  done_.store(0, std::memory_order_relaxed);
+  const std::uint64_t generation = (ticket_.load(std::memory_order_relaxed) >> 40) + 1;
+  ticket_.store(generation << 40 | static_cast<std::uint64_t>(count) << 20, std::memory_order_release);
+  ticket_.notify_all();
+  while (take_one(0)) {
+  }
+  const auto finished = [&] { return done_.load(std::memory_order_acquire) == count; };
+  while (!spin(finished)) std::this_thread::yield();
+}
+
+bool thread_pool::take_one(int thread) {
+  std::uint64_t seen = ticket_.load(std::memory_order_acquire);
+  do {
+    if (exhausted(seen)) return false;
+  } while (!ticket_.compare_exchange_weak(seen, seen + 1, std::memory_order_acquire));
+  function_(context_, static_cast<int>(next_task(seen)), thread);
+  done_.fetch_add(1, std::memory_order_release);
+  return true;
+}
+
+void thread_pool::help(int thread) {
+  while (!stopping_) {
+    if (take_one(thread)) continue;
+    const auto something = [&] { return !exhausted(ticket_.load(std::memory_order_relaxed)) || stopping_; };
+    if (spin(something)) continue;
+    const std::uint64_t seen = ticket_.load(std::memory_order_acquire);
+    if (exhausted(seen) && !stopping_) ticket_.wait(seen);
+  }
+}
+
+int available_processors() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+  return std::max(1, CPU_COUNT(&set));
+}
+
+}  // namespace troupe

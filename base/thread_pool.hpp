@@ -1,0 +1,57 @@
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <thread>
+#include <type_traits>
+#include <vector>
+
+namespace troupe {
+
+/// Runs the tasks of one job at a time on the calling thread and its helpers.
+/// Goal: hand-over in a fraction of a microsecond while jobs follow each other, and no collapse when something else
+/// wants the core: helpers spin briefly and then park, and the caller never waits for a helper that has not taken a task.
+/// Owned and called by one thread.
+class thread_pool {
+ public:
+  explicit thread_pool(int threads);
+  ~thread_pool();
+  thread_pool(const thread_pool&) = delete;
+  thread_pool& operator=(const thread_pool&) = delete;
+
+  int threads() const { return static_cast<int>(helpers_.size()) + 1; }
+
+  /// Calls `task(index, thread)` once for every index in [0, count); returns when all are done. `thread` is below
+  /// threads() and no two running tasks share it.
+  template <class Task>
+  void run(int count, Task&& task) {
+    if (count <= 1 || helpers_.empty()) {
+      for (int i = 0; i < count; ++i) task(i, 0);
+      return;
+    }
+    using plain = std::remove_reference_t<Task>;
+    run_job(count, [](void* context, int index, int thread) { (*static_cast<plain*>(context))(index, thread); },
+            const_cast<void*>(static_cast<const void*>(&task)));
+  }
+
+ private:
+  using job_function = void (*)(void* context, int index, int thread);
+  static constexpr int max_tasks = (1 << 20) - 1;
+
+  void run_job(int count, job_function function, void* context);
+  bool take_one(int thread);
+  void help(int thread);
+
+  // The ticket holds generation (24 bits), task count (20) and next task (20): whoever raises `next` owns that task,
+  // and the job cannot be replaced while an owned task is unfinished.
+  alignas(64) std::atomic<std::uint64_t> ticket_{0};
+  alignas(64) std::atomic<int> done_{0};
+  alignas(64) job_function function_ = nullptr;
+  void* context_ = nullptr;
+  std::atomic<bool> stopping_{false};
+  std::vector<std::thread> helpers_;
+};
+
+/// Processors that this process may use.
+int available_processors();
+
+}  // namespace troupe

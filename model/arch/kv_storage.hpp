@@ -1,0 +1,36 @@
+#pragma once
+#include <cstdint>
+
+#include "base/aligned_buffer.hpp"
+#include "model/formats/model_config.hpp"
+#include "model/ops/kernels.hpp"
+
+namespace troupe {
+
+constexpr std::int64_t positions_per_block = 16;
+
+/// The keys and values of some layers for a fixed number of blocks. It knows no sequences: whoever owns the block tables
+/// decides what lies where. All memory is taken at once.
+class kv_storage {
+ public:
+  kv_storage(const model_config& config, std::int64_t layers, std::int64_t blocks, kv_kind kind);
+
+  std::byte* layer(std::int64_t index) const { return memory_.data() + index * layer_bytes_; }
+  std::int64_t blocks() const { return blocks_; }
+  std::int64_t block_bytes() const { return block_bytes_; }  ///< one layer's part of a block
+  std::int64_t head_bytes() const { return head_bytes_; }    ///< one kv head's part of that
+  kv_kind kind() const { return kind_; }
+
+  /// Of one block in all of `layers` layers.
+  static std::int64_t bytes_per_block(const model_config& config, std::int64_t layers, kv_kind kind);
+
+ private:
+  kv_kind kind_;
+  std::int64_t blocks_;
+  std::int64_t head_bytes_;
+  std::int64_t block_bytes_;
+  std::int64_t layer_bytes_;
+  aligned_buffer<std::byte> memory_;
+};
+
+}  // namespace troupe

@@ -1,0 +1,122 @@
+#include "model/arch/loaded_model.hpp"
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.hpp"
+#include "model/arch/packed_file.hpp"
+#include "model/formats/model_files.hpp"
+
+namespace troupe {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// FNV-1a: a name for a cache file, not a defence against anyone.
+class fingerprint {
+ public:
+  void add(std::string_view text) {
+    for (const char c : text) state_ = (state_ ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
+    state_ = (state_ ^ 0xff) * 0x100000001b3ull;
+  }
+  std::string text() const { return fmt::format("{:016x}", state_); }
+
+ private:
+  std::uint64_t state_ = 0xcbf29ce484222325ull;
+};
+
+/// Changes whenever a source file, the scheme or the packed layout does.
+std::string cache_name(const model_files& source, const load_options& options) {
+  fingerprint print;
+  print.add(packed_layout);
+  print.add(options.quant ? name_of(*options.quant) : "native");
+  for (const auto& part : options.keep) print.add(part);
+  const auto& files = source.gguf ? source.gguf->tensors.files : source.tensors.files;
+  for (const auto& file : files) {
+    struct stat status {};
+    ::stat(file.name().c_str(), &status);
+    print.add(fs::absolute(file.name()).string());
+    print.add(fmt::format("{} {} {}", status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec));
+  }
+  const std::string stem = fs::absolute(source.path).lexically_normal().stem().string();
+  return fmt::format("{}-{}-{}.safetensors", stem.empty() ? "model" : stem,
+                     options.quant ? name_of(*options.quant) : "native", print.text());
+}
+
+/// Closes what it holds.
+struct open_file {
+  int descriptor = -1;
+  ~open_file() {
+    if (descriptor >= 0) ::close(descriptor);
+  }
+};
+
+/// Packs into `final_path`: first under another name, so that a half-written file is never taken for a whole one.
+bool pack_into_cache(const model_files& source, const load_options& options, thread_pool& pool, const fs::path& final_path) {
+  std::error_code ignored;
+  fs::create_directories(final_path.parent_path(), ignored);
+  const fs::path partial = final_path.string() + fmt::format(".{}.partial", ::getpid());
+  const open_file file{::open(partial.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644)};
+  if (file.descriptor < 0) return false;
+  try {
+    write_packed(source, options, pool, file.descriptor);
+    fs::rename(partial, final_path);
+  } catch (...) {
+    fs::remove(partial, ignored);
+    throw;
+  }
+  return true;
+}
+
+mapped_file pack_into_memory(const model_files& source, const load_options& options, thread_pool& pool) {
+  const open_file file{::memfd_create("troupe-packed", MFD_CLOEXEC)};
+  if (file.descriptor < 0) throw std::runtime_error(fmt::format("no memory for packed weights ({})", std::strerror(errno)));
+  write_packed(source, options, pool, file.descriptor);
+  return mapped_file(file.descriptor, source.path.string() + " (packed)");
+}
+
+mapped_file packed_form(const model_files& source, const load_options& options, thread_pool& pool) {
+  const fs::path folder = options.cache.empty() ? cache_folder() : options.cache;
+  if (folder.empty()) return pack_into_memory(source, options, pool);
+  const fs::path cached = folder / cache_name(source, options);
+  if (!fs::exists(cached) && !pack_into_cache(source, options, pool, cached)) return pack_into_memory(source, options, pool);
+  return mapped_file(cached);
+}
+
+void refuse_requantizing(const model_files& source, const load_options& options, const std::string& quantization) {
+  if (options.quant && name_of(*options.quant) != quantization)
+    refuse("{}: is already quantized as {}: load it without --quant, or quantize the original", source.path.string(),
+           quantization);
+}
+
+}  // namespace
+
+fs::path cache_folder() {
+  const auto variable = [](const char* name) {
+    const char* value = std::getenv(name);
+    return fs::path(value ? value : "");
+  };
+  if (const fs::path own = variable("TROUPE_CACHE"); !own.empty()) return own;
+  if (const fs::path xdg = variable("XDG_CACHE_HOME"); !xdg.empty()) return xdg / "troupe";
+  if (const fs::path home = variable("HOME"); !home.empty()) return home / ".cache" / "troupe";
+  return {};
+}
+
+std::shared_ptr<const loaded_model> load_model(const fs::path& path, const load_options& options, thread_pool& pool) {
+  model_files source = open_model(path);
+  const bool packed = is_packed(source.tensors);
+  auto model = std::make_shared<loaded_model>(
+      packed ? read_packed(mapped_file(source.tensors.files.front().name()), source.config)
+             : read_packed(packed_form(source, options, pool), source.config));
+  if (packed) refuse_requantizing(source, options, model->quantization);
+  model->file.preload();
+  return model;
+}
+
+}  // namespace troupe

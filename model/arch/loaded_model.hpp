@@ -1,0 +1,62 @@
+#pragma once
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/mapped_file.hpp"
+#include "base/thread_pool.hpp"
+#include "model/formats/model_config.hpp"
+#include "model/ops/matrix.hpp"
+
+namespace troupe {
+
+/// y = x W^T + bias
+struct linear_weights {
+  matrix_view w;
+  const float* bias = nullptr;  // [padded outs]
+};
+
+/// A norm's vectors, padded to a row of activations with zeros.
+struct norm_weights {
+  const float* weight = nullptr;
+  const float* bias = nullptr;
+};
+
+struct layer_weights {
+  norm_weights attention_norm, mlp_norm;
+  norm_weights q_norm, k_norm;  // of each head; Qwen3
+  linear_weights q, k, v, o;
+  linear_weights gate, up, down;  // gate only in gated models
+};
+
+/// A model ready to run: every weight a view into one mapped, packed file that all processes of the host share.
+struct loaded_model {
+  model_config config;
+  std::string quantization;  ///< "f32", "u8" … or "native" where the file's own types were kept
+  matrix_view embeddings;
+  const float* positions = nullptr;  // [context, padded hidden]; GPT-2
+  std::vector<layer_weights> layers;
+  norm_weights final_norm;
+  matrix_view head;
+  mapped_file file;
+};
+
+struct load_options {
+  std::optional<scheme> quant;     ///< none: as the file has it (Q8_0 as q8, Q4_0 as q4, F16 as f32)
+  std::vector<std::string> keep;   ///< modules to leave unquantized, by any part of their name: "lm_head", "layers.0."
+  std::filesystem::path cache;     ///< folder of packed files; empty: cache_folder()
+  std::function<void(std::int64_t done, std::int64_t total)> progress;  ///< bytes packed so far; may be empty
+};
+
+/// TROUPE_CACHE, else XDG_CACHE_HOME/troupe, else ~/.cache/troupe.
+std::filesystem::path cache_folder();
+
+/// Opens a Hugging Face folder, a GGUF file or a folder that `troupe quantize` wrote. A model that is not packed yet is
+/// packed into the cache first, once; where the cache cannot be written, into memory. Throws input_error.
+std::shared_ptr<const loaded_model> load_model(const std::filesystem::path& path, const load_options& options,
+                                               thread_pool& pool);
+
+}  // namespace troupe

@@ -1,0 +1,253 @@
+#include "model/arch/packed_file.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <map>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/error.hpp"
+#include "model/arch/weight_list.hpp"
+#include "model/formats/safetensors.hpp"
+#include "model/ops/pack.hpp"
+
+namespace troupe {
+namespace {
+
+struct planned_matrix {
+  std::string name;
+  scheme kind;
+  std::int64_t outs, ins;
+};
+
+/// What the file's own type becomes when no scheme was asked for.
+scheme native_scheme(dtype type) {
+  switch (type) {
+    case dtype::q8_0: return scheme::q8;
+    case dtype::q4_0: return scheme::q4;
+    case dtype::bf16: return scheme::bf16;
+    default: return scheme::f32;
+  }
+}
+
+bool is_kept(const load_options& options, const std::string& name, const weight_source& source) {
+  return std::any_of(options.keep.begin(), options.keep.end(), [&](const std::string& part) {
+    return name.find(part) != std::string::npos || source.origin.find(part) != std::string::npos;
+  });
+}
+
+scheme scheme_for(const load_options& options, const std::string& name, const weight_source& source) {
+  const scheme native = native_scheme(source.tensor.type);
+  if (!options.quant) return native;
+  if (is_kept(options, name, source)) return is_integer(native) ? scheme::f32 : native;
+  return *options.quant;
+}
+
+void check_keep(const model_files& source, const load_options& options) {
+  for (const auto& part : options.keep) {
+    const bool found = std::any_of(source.weights.begin(), source.weights.end(), [&](const auto& entry) {
+      return is_kept({{}, {part}, {}, {}}, entry.first, entry.second);
+    });
+    if (!found) refuse("{}: keep = \"{}\": no layer has that in its name", source.path.string(), part);
+  }
+}
+
+const weight_source& source_of(const model_files& files, const std::string& name) {
+  const auto found = files.weights.find(name);
+  if (found == files.weights.end()) refuse("{}: weight {} is missing", files.path.string(), name);
+  return found->second;
+}
+
+/// A file that is being filled through a shared mapping; pages that are done need not stay resident.
+class output_mapping {
+ public:
+  output_mapping(int descriptor, std::size_t size, const std::string& where) : size_(size) {
+    if (::ftruncate(descriptor, static_cast<off_t>(size)) != 0 ||
+        ::posix_fallocate(descriptor, 0, static_cast<off_t>(size)) != 0)
+      throw std::runtime_error(fmt::format("{}: no room for {} MB of packed weights: free some space", where, size >> 20));
+    void* data = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    if (data == MAP_FAILED) throw std::runtime_error(fmt::format("{}: cannot be mapped ({})", where, std::strerror(errno)));
+    data_ = static_cast<std::byte*>(data);
+  }
+  ~output_mapping() { ::munmap(data_, size_); }
+  output_mapping(const output_mapping&) = delete;
+  output_mapping& operator=(const output_mapping&) = delete;
+
+  std::byte* data() const { return data_; }
+  void release() const { ::madvise(data_, size_, MADV_DONTNEED); }
+
+ private:
+  std::byte* data_ = nullptr;
+  std::size_t size_;
+};
+
+/// Packs 16 rows at a time, each block by one thread.
+void pack_matrix(const weight_source& source, const planned_matrix& plan, thread_pool& pool, std::byte* to) {
+  matrix_packer packer(plan.kind, plan.outs, plan.ins, to);
+  const bool as_is = native_scheme(source.tensor.type) == plan.kind && is_integer(plan.kind);
+  pool.run(static_cast<int>(padded_outs(plan.outs) / outs_per_block), [&](int block, int) {
+    const std::int64_t first = block * outs_per_block, count = std::min(outs_per_block, plan.outs - first);
+    std::vector<float> rows(static_cast<std::size_t>(count * plan.ins));
+    coded_row coded;
+    if (!as_is) source.read_rows(first, count, rows.data());
+    for (std::int64_t i = 0; i < count; ++i) {
+      const float* row = rows.data() + i * plan.ins;
+      if (!is_integer(plan.kind)) {
+        packer.put(first + i, row);
+        continue;
+      }
+      if (as_is) copy_gguf_row(plan.kind, source.raw_row(first + i), plan.ins, coded);
+      else encode_row(plan.kind, row, plan.ins, coded);
+      packer.put(first + i, coded);
+    }
+  });
+}
+
+std::string describe(const planned_matrix& plan) {
+  return fmt::format("{} {}x{}", name_of(plan.kind), plan.outs, plan.ins);
+}
+
+/// What goes into the file, in order.
+struct file_plan {
+  std::vector<tensor_description> tensors;
+  std::map<std::string, planned_matrix> matrices;
+  std::map<std::string, std::string> metadata;
+};
+
+file_plan plan_file(const model_files& source, const load_options& options) {
+  file_plan plan;
+  plan.metadata[std::string(packed_layout_key)] = packed_layout;
+  plan.metadata["troupe.quantization"] = options.quant ? name_of(*options.quant) : "native";
+  visit_weights(
+      source.config,
+      {[&](const std::string& name, std::int64_t outs, std::int64_t ins) {
+         const planned_matrix matrix{name, scheme_for(options, name, source_of(source, name)), outs, ins};
+         const auto bytes = static_cast<std::int64_t>(packed_bytes(matrix.kind, outs, ins).total());
+         plan.tensors.push_back({name, dtype::u8, {bytes}});
+         plan.metadata[name] = describe(matrix);
+         plan.matrices.emplace(name, matrix);
+       },
+       [&](const std::string& name, std::int64_t rows, std::int64_t size) {
+         plan.tensors.push_back({name, dtype::f32, {rows, padded_row(size)}});
+       }});
+  return plan;
+}
+
+void copy_vectors(const weight_source& source, std::int64_t rows, std::int64_t stride, std::byte* to) {
+  for (std::int64_t row = 0; row < rows; ++row) source.read_rows(row, 1, reinterpret_cast<float*>(to) + row * stride);
+}
+
+/// Reads the tensors of a packed file by name, each checked against what the configuration asks for.
+class packed_reader {
+ public:
+  packed_reader(const mapped_file& file, tensor_set tensors) : name_(file.name()), tensors_(std::move(tensors)) {}
+
+  matrix_view matrix(const std::string& name, std::int64_t outs, std::int64_t ins) const {
+    const auto described = tensors_.metadata.find(name);
+    if (described == tensors_.metadata.end()) refuse("{}: weight {} is missing: quantize the model again", name_, name);
+    const std::string kind = described->second.substr(0, described->second.find(' '));
+    const planned_matrix expected{name, scheme_from_name(kind, name_ + ": " + name), outs, ins};
+    if (described->second != describe(expected))
+      refuse("{}: weight {} is {} where the configuration asks for {}", name_, name, described->second, describe(expected));
+    return view_of(expected.kind, outs, ins,
+                   find(name, dtype::u8, packed_bytes(expected.kind, outs, ins).total()).data.data());
+  }
+  const float* vector(const std::string& name, std::int64_t rows, std::int64_t size) const {
+    const auto& tensor = find(name, dtype::f32, static_cast<std::size_t>(rows * padded_row(size)) * sizeof(float));
+    return reinterpret_cast<const float*>(tensor.data.data());
+  }
+
+ private:
+  const tensor_view& find(const std::string& name, dtype type, std::size_t bytes) const {
+    const tensor_view* tensor = tensors_.find(name);
+    if (!tensor) refuse("{}: weight {} is missing: quantize the model again", name_, name);
+    if (tensor->type != type || tensor->data.size() != bytes || reinterpret_cast<std::uintptr_t>(tensor->data.data()) % 64)
+      refuse("{}: weight {} has the wrong size or place: quantize the model again", name_, name);
+    return *tensor;
+  }
+
+  std::string name_;
+  tensor_set tensors_;
+};
+
+norm_weights norm_of(const std::map<std::string, const float*>& vectors, const std::string& name) {
+  const auto get = [&](const std::string& key) {
+    const auto found = vectors.find(key);
+    return found == vectors.end() ? nullptr : found->second;
+  };
+  return {get(name + ".weight"), get(name + ".bias")};
+}
+
+}  // namespace
+
+bool is_packed(const tensor_set& tensors) { return tensors.metadata.contains(std::string(packed_layout_key)); }
+
+void write_packed(const model_files& source, const load_options& options, thread_pool& pool, int descriptor) {
+  check_keep(source, options);
+  const file_plan plan = plan_file(source, options);
+  const std::string header = safetensors_header(plan.tensors, plan.metadata);
+  std::int64_t size = static_cast<std::int64_t>(header.size());
+  for (const auto& tensor : plan.tensors)
+    size += static_cast<std::int64_t>(byte_size(tensor.type, tensor.shape, tensor.name));
+  const output_mapping output(descriptor, static_cast<std::size_t>(size), source.path.string());
+  std::memcpy(output.data(), header.data(), header.size());
+  std::int64_t at = static_cast<std::int64_t>(header.size());
+  for (const auto& tensor : plan.tensors) {
+    const weight_source& from = source_of(source, tensor.name);
+    if (const auto matrix = plan.matrices.find(tensor.name); matrix != plan.matrices.end())
+      pack_matrix(from, matrix->second, pool, output.data() + at);
+    else
+      copy_vectors(from, tensor.shape[0], tensor.shape[1], output.data() + at);
+    at += static_cast<std::int64_t>(byte_size(tensor.type, tensor.shape, tensor.name));
+    output.release();
+    for (const auto& file : source.tensors.files) file.release(from.tensor.data);
+    if (options.progress) options.progress(at, size);
+  }
+}
+
+loaded_model read_packed(mapped_file file, const model_config& config) {
+  tensor_set tensors;
+  parse_safetensors(file.bytes(), file.name(), tensors);
+  if (const auto layout = tensors.metadata.find(std::string(packed_layout_key));
+      layout == tensors.metadata.end() || layout->second != packed_layout)
+    refuse("{}: packed by another version of troupe: quantize the model again", file.name());
+  loaded_model model;
+  model.config = config;
+  model.quantization = tensors.metadata["troupe.quantization"];
+  const packed_reader reader(file, std::move(tensors));
+  std::map<std::string, matrix_view> matrices;
+  std::map<std::string, const float*> vectors;
+  visit_weights(config, {[&](const std::string& name, std::int64_t outs, std::int64_t ins) {
+                           matrices[name] = reader.matrix(name, outs, ins);
+                         },
+                         [&](const std::string& name, std::int64_t rows, std::int64_t width) {
+                           vectors[name] = reader.vector(name, rows, width);
+                         }});
+  model.embeddings = matrices.at("model.embed_tokens.weight");
+  model.head = config.tied_embeddings ? model.embeddings : matrices.at("lm_head.weight");
+  model.final_norm = norm_of(vectors, "model.norm");
+  if (config.position == position_kind::learned) model.positions = vectors.at("model.embed_positions.weight");
+  for (std::int64_t i = 0; i < config.layers; ++i) {
+    const std::string prefix = fmt::format("model.layers.{}.", i);
+    const auto linear = [&](const std::string& module) -> linear_weights {
+      const auto found = matrices.find(prefix + module + ".weight");
+      if (found == matrices.end()) return {};
+      return {found->second, norm_of(vectors, prefix + module).bias};
+    };
+    model.layers.push_back({norm_of(vectors, prefix + "input_layernorm"),
+                            norm_of(vectors, prefix + "post_attention_layernorm"),
+                            norm_of(vectors, prefix + "self_attn.q_norm"), norm_of(vectors, prefix + "self_attn.k_norm"),
+                            linear("self_attn.q_proj"), linear("self_attn.k_proj"), linear("self_attn.v_proj"),
+                            linear("self_attn.o_proj"), linear("mlp.gate_proj"), linear("mlp.up_proj"),
+                            linear("mlp.down_proj")});
+  }
+  model.file = std::move(file);
+  return model;
+}
+
+}  // namespace troupe

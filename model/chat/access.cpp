@@ -1,0 +1,238 @@
+#include <algorithm>
+
+#include "model/chat/methods.hpp"
+#include "model/chat/operators.hpp"
+#include "model/chat/text.hpp"
+
+namespace troupe::detail::jinja {
+namespace {
+
+value missing_attribute(const value& object, std::string_view name) {
+  return make_undefined(fmt::format("{} has no attribute '{}'", type_name(object), name));
+}
+
+value loop_item(const loop_state& loop, std::size_t index) {
+  const std::vector<value>& items = loop.items->items;
+  return index < items.size() ? items[index] : make_undefined("there is no such item in this loop");
+}
+
+value cycle(const loop_ptr& loop) {
+  const auto call = [index = loop->index](runtime&, arguments&& given) {
+    if (given.positional.empty()) fail("loop.cycle needs something to cycle through");
+    return given.positional[index % given.positional.size()];
+  };
+  return {std::make_shared<const callable>(callable{"cycle", call, 0})};
+}
+
+value loop_attribute(const loop_ptr& loop, const std::string& name) {
+  const std::size_t index = loop->index;
+  const std::size_t length = loop->items->items.size();
+  const auto number = [](std::size_t n) { return make_integer(static_cast<integer>(n)); };
+  if (name == "index") return number(index + 1);
+  if (name == "index0") return number(index);
+  if (name == "revindex") return number(length - index);
+  if (name == "revindex0") return number(length - index - 1);
+  if (name == "length") return number(length);
+  if (name == "first") return make_bool(index == 0);
+  if (name == "last") return make_bool(index + 1 == length);
+  if (name == "previtem") return loop_item(*loop, index - 1);
+  if (name == "nextitem") return loop_item(*loop, index + 1);
+  if (name == "depth") return number(1);
+  if (name == "depth0") return number(0);
+  if (name == "cycle") return cycle(loop);
+  return missing_attribute({loop}, name);
+}
+
+value bind(const value& self, const std::string& name, method function) {
+  const auto call = [self, function](runtime& run, arguments&& given) {
+    run.cost.scan(self);
+    for (const value& argument : given.positional) run.cost.scan(argument);
+    return function(run, self, std::move(given));
+  };
+  return {std::make_shared<const callable>(callable{name, call, depth_of(self) + 1})};
+}
+
+std::optional<value> bound_method(const value& object, const std::string& name) {
+  const method function = text_of(object) ? find_text_method(name) : find_container_method(object, name);
+  if (function) return bind(object, name, function);
+  if (!is_forbidden_method(object, name)) return std::nullopt;
+  return make_undefined(fmt::format("{}.{} changes the {} in place, which templates may not do", type_name(object),
+                                    name, type_name(object)));
+}
+
+std::optional<value> own_attribute(const value& object, const std::string& name) {
+  if (const loop_ptr* loop = object.as<loop_ptr>()) return loop_attribute(*loop, name);
+  if (const name_space_ptr* space = object.as<name_space_ptr>()) {
+    for (const auto& [key, item] : (*space)->attributes) {
+      if (key == name) return item;
+    }
+    return missing_attribute(object, name);
+  }
+  return bound_method(object, name);
+}
+
+bool can_be_key(const value& key) {
+  const sequence_ptr* list = key.as<sequence_ptr>();
+  return list ? (*list)->kind == sequence_kind::tuple : !key.is<mapping_ptr>();
+}
+
+bool can_index(const sequence& list) {
+  return list.kind == sequence_kind::list || list.kind == sequence_kind::tuple;
+}
+
+// Where a Python index points; `size` or more if outside.
+std::size_t position(integer index, std::size_t size) {
+  const auto count = static_cast<integer>(size);
+  if (index < 0) index += count;
+  return index >= 0 && index < count ? static_cast<std::size_t>(index) : size;
+}
+
+std::optional<value> element(const value& object, integer index) {
+  if (const sequence_ptr* list = object.as<sequence_ptr>(); list && can_index(**list)) {
+    const std::size_t at = position(index, (*list)->items.size());
+    if (at < (*list)->items.size()) return (*list)->items[at];
+  } else if (const std::string* text = text_of(object)) {
+    if (is_ascii(*text)) {
+      const std::size_t at = position(index, text->size());
+      if (at < text->size()) return make_text(text->substr(at, 1));
+      return std::nullopt;
+    }
+    const std::vector<std::size_t> starts = code_point_starts(*text);
+    const std::size_t at = position(index, starts.size() - 1);
+    if (at + 1 < starts.size()) return make_text(text->substr(starts[at], starts[at + 1] - starts[at]));
+  }
+  return std::nullopt;
+}
+
+// The indices that start:stop:step selects, as Python's slice.indices() has them.
+struct selection {
+  integer start, stop, step;
+
+  selection(const value& from, const value& to, const value& by, std::size_t size) : step(bound(by, 1)) {
+    if (step == 0) fail("a slice's step cannot be zero");
+    const auto length = static_cast<integer>(size);
+    const integer lowest = step < 0 ? -1 : 0;
+    const integer highest = step < 0 ? length - 1 : length;
+    const auto clamped = [&](const value& v, integer otherwise) {
+      if (v.is<none>()) return otherwise;
+      const integer index = bound(v, 0);
+      return std::clamp(index < 0 ? index + length : index, lowest, highest);
+    };
+    start = clamped(from, step < 0 ? highest : lowest);
+    stop = clamped(to, step < 0 ? lowest : highest);
+  }
+
+  template <class Visit>
+  void each(Visit visit) const {
+    for (integer i = start; step > 0 ? i < stop : i > stop; i += step) visit(static_cast<std::size_t>(i));
+  }
+
+ private:
+  static integer bound(const value& v, integer otherwise) {
+    require_defined(v);
+    integer number = otherwise;
+    if (!v.is<none>() && !integer_of(v, number)) fail("a slice needs whole numbers, not {}", type_name(v));
+    // Far outside of any list, and small enough to add to.
+    constexpr integer far = integer{1} << 62;
+    return std::clamp(number, -far, far);
+  }
+};
+
+value slice_text(const std::string& text, const value& start, const value& stop, const value& step) {
+  std::string picked;
+  if (is_ascii(text)) {
+    selection(start, stop, step, text.size()).each([&](std::size_t i) { picked += text[i]; });
+  } else {
+    const std::vector<std::size_t> starts = code_point_starts(text);
+    selection(start, stop, step, starts.size() - 1).each([&](std::size_t i) {
+      picked.append(text, starts[i], starts[i + 1] - starts[i]);
+    });
+  }
+  return make_text(std::move(picked));
+}
+
+std::vector<value> characters(const std::string& text) {
+  std::vector<value> items;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t size = decode(text, at).length;
+    items.push_back(make_text(text.substr(at, size)));
+    at += size;
+  }
+  return items;
+}
+
+sequence_ptr as_sequence(std::vector<value> items) {
+  return *make_sequence(sequence_kind::list, std::move(items)).as<sequence_ptr>();
+}
+
+}  // namespace
+
+std::size_t length(const value& v) {
+  if (const std::string* text = text_of(v)) return code_points(*text);
+  if (const sequence_ptr* list = v.as<sequence_ptr>(); list && (*list)->kind != sequence_kind::generator) {
+    return (*list)->items.size();
+  }
+  if (const mapping_ptr* dict = v.as<mapping_ptr>()) return (*dict)->entries.size();
+  if (const loop_ptr* loop = v.as<loop_ptr>()) return (*loop)->items->items.size();
+  if (!v.is<undefined>()) fail("a {} has no length", type_name(v));
+  return 0;
+}
+
+sequence_ptr iterate(budget& cost, const value& v) {
+  cost.scan(v);
+  if (const sequence_ptr* list = v.as<sequence_ptr>()) {
+    if ((*list)->kind != sequence_kind::generator) return *list;
+    return std::exchange((*list)->consumed, true) ? as_sequence({}) : *list;
+  }
+  if (const std::string* text = text_of(v)) {
+    // Each character becomes a value with a string of its own on the heap.
+    cost.take(text->size() * (sizeof(value) + sizeof(std::string)));
+    cost.step(text->size());
+    return as_sequence(characters(*text));
+  }
+  if (const mapping_ptr* dict = v.as<mapping_ptr>()) {
+    std::vector<value> keys;
+    for (const auto& [key, item] : (*dict)->entries) keys.push_back(key);
+    return as_sequence(std::move(keys));
+  }
+  if (!v.is<undefined>()) fail("a {} cannot be iterated over", type_name(v));
+  return as_sequence({});
+}
+
+value attribute(runtime& run, const value& object, const std::string& name) {
+  require_defined(object);
+  if (std::optional<value> own = own_attribute(object, name)) return *std::move(own);
+  if (const mapping_ptr* dict = object.as<mapping_ptr>()) {
+    if (const value* entry = find(run.cost, **dict, make_text(name))) return *entry;
+  }
+  return missing_attribute(object, name);
+}
+
+value item(runtime& run, const value& object, const value& key) {
+  require_defined(object);
+  if (const mapping_ptr* dict = object.as<mapping_ptr>()) {
+    if (!can_be_key(key)) return make_undefined("no such key");
+    if (const value* entry = find(run.cost, **dict, key)) return *entry;
+  } else if (integer index = 0; integer_of(key, index)) {
+    run.cost.step(text_of(object) ? text_of(object)->size() / 64 : 0);
+    if (std::optional<value> found = element(object, index)) return *std::move(found);
+    return make_undefined(fmt::format("{} has no element {}", type_name(object), index));
+  }
+  if (const std::string* name = text_of(key)) {
+    if (std::optional<value> own = own_attribute(object, *name)) return *std::move(own);
+    return missing_attribute(object, *name);
+  }
+  return make_undefined(fmt::format("{} has no element under that {}", type_name(object), type_name(key)));
+}
+
+value slice(const value& object, const value& start, const value& stop, const value& step) {
+  require_defined(object);
+  if (const std::string* text = text_of(object)) return slice_text(*text, start, stop, step);
+  const sequence_ptr* list = object.as<sequence_ptr>();
+  if (!list || !can_index(**list)) fail("a {} cannot be sliced", type_name(object));
+  std::vector<value> picked;
+  selection(start, stop, step, (*list)->items.size()).each([&](std::size_t i) { picked.push_back((*list)->items[i]); });
+  return make_sequence((*list)->kind, std::move(picked));
+}
+
+}  // namespace troupe::detail::jinja

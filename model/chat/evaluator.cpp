@@ -1,0 +1,262 @@
+#include "model/chat/evaluator.hpp"
+
+#include <algorithm>
+
+#include "model/chat/evaluator_support.hpp"
+#include "model/chat/printing.hpp"
+
+namespace troupe::detail::jinja {
+
+struct evaluator::statement_visitor {
+  evaluator& self;
+
+  flow operator()(const text_output& n) { return self.write(n.text), flow::onward; }
+
+  flow operator()(const print_output& n) {
+    self.write(printed(self.run_.cost, self.evaluate(*n.shown)));
+    return flow::onward;
+  }
+
+  flow operator()(const conditional& n) {
+    for (const auto& [condition, body] : n.branches) {
+      if (truthy(self.evaluate(*condition))) return self.execute(body);
+    }
+    return self.execute(n.otherwise);
+  }
+
+  flow operator()(const for_loop& n) { return self.execute_loop(n); }
+
+  flow operator()(const assignment& n) {
+    self.bind(n.bound, self.evaluate(*n.assigned));
+    return flow::onward;
+  }
+
+  flow operator()(const block_assignment& n) {
+    self.bind(n.bound, self.filtered(n.filters, self.captured(n.body)));
+    return flow::onward;
+  }
+
+  flow operator()(const macro& n) {
+    self.define(n.name, self.make_macro(n));
+    return flow::onward;
+  }
+
+  flow operator()(const call_block& n) {
+    const auto& called = std::get<call>(n.called->node);
+    const value callee = self.evaluate(*called.callee);
+    arguments given = self.evaluate(called.given);
+    given.named.emplace_back("caller", self.make_macro(n.caller));
+    self.write(printed(self.run_.cost, self.call_value(callee, std::move(given))));
+    return flow::onward;
+  }
+
+  flow operator()(const filter_block& n) {
+    self.write(printed(self.run_.cost, self.filtered(n.filters, self.captured(n.body))));
+    return flow::onward;
+  }
+
+  flow operator()(const scoped_block& n) {
+    std::vector<value> values;
+    for (const auto& [bound, assigned] : n.bound) values.push_back(self.evaluate(*assigned));
+    return self.in_scope(self.scope_, [&] {
+      for (std::size_t i = 0; i < values.size(); ++i) self.bind(n.bound[i].first, std::move(values[i]));
+      return self.execute(n.body);
+    });
+  }
+
+  flow operator()(const loop_jump& n) { return n.leaves ? flow::leave_loop : flow::next_round; }
+};
+
+evaluator::evaluator(const std::string& where, const render_options& options)
+    : where_(where),
+      run_{budget(options.limits), options.now.value_or(std::chrono::system_clock::now()), {}, {}},
+      limits_(options.limits) {}
+
+// Namespaces and macros may hold one another in cycles and in chains of any length: emptied one by one while all of
+// them are still held here, they go without leaks and without recursion.
+evaluator::~evaluator() {
+  for (const name_space_ptr& space : run_.spaces) space->attributes.clear();
+  for (const scope_ptr& captured : run_.captured) captured->names.clear();
+}
+
+std::string evaluator::render(const block& body, std::vector<std::pair<std::string_view, value>> variables) {
+  std::string text;
+  out_ = &text;
+  scope_ = std::make_shared<scope>(scope{nullptr, std::move(variables)});
+  // A scope of the template's own, so that what it sets hides the variables.
+  in_scope(scope_, [&] { return execute(body); });
+  return text;
+}
+
+evaluator::flow evaluator::execute(const block& body) {
+  for (const auto& s : body) {
+    const flow next = execute(*s);
+    if (next != flow::onward) return next;
+  }
+  return flow::onward;
+}
+
+evaluator::flow evaluator::execute(const statement& s) {
+  return located(s.at, [&] {
+    const deeper level(*this);
+    run_.cost.step();
+    return std::visit(statement_visitor{*this}, s.node);
+  });
+}
+
+// The else branch belongs to loops of which no round reached its end: the reference has it so, break included.
+evaluator::flow evaluator::execute_loop(const for_loop& loop) {
+  const auto state = std::make_shared<loop_state>();
+  state->items = loop_items(loop);
+  if (execute_rounds(loop, state)) return flow::onward;
+  return in_scope(scope_, [&] { return execute(loop.otherwise); });
+}
+
+bool evaluator::execute_rounds(const for_loop& loop, const std::shared_ptr<loop_state>& state) {
+  bool any_finished = false;
+  for (; state->index < state->items->items.size(); ++state->index) {
+    run_.cost.step();
+    const flow next = in_scope(scope_, [&] {
+      define("loop", {loop_ptr(state)});
+      bind(loop.bound, state->items->items[state->index]);
+      return execute(loop.body);
+    });
+    any_finished |= next == flow::onward;
+    if (next == flow::leave_loop) break;
+  }
+  return any_finished;
+}
+
+sequence_ptr evaluator::loop_items(const for_loop& loop) {
+  const sequence_ptr all = iterate(run_.cost, evaluate(*loop.iterable));
+  if (!loop.condition) return all;
+  sequence kept{sequence_kind::list, {}, all->depth, false};
+  for (const value& item : all->items) {
+    const bool wanted = in_scope(scope_, [&] {
+      bind(loop.bound, item);
+      return truthy(evaluate(*loop.condition));
+    });
+    if (wanted) kept.items.push_back(item);
+  }
+  return std::make_shared<const sequence>(std::move(kept));
+}
+
+// What `body` writes, kept back from the output.
+std::string evaluator::captured(const block& body) {
+  std::string text;
+  std::string* const outer = std::exchange(out_, &text);
+  // An exception ends the whole rendering, so out_ need not be restored then.
+  in_scope(scope_, [&] { return execute(body); });
+  out_ = outer;
+  return text;
+}
+
+value evaluator::make_macro(const macro& source) {
+  run_.cost.take(sizeof(callable) + sizeof(scope_ptr));
+  run_.captured.push_back(scope_);
+  const auto call = [this, &source, defined_in = scope_](runtime&, arguments&& given) {
+    return run_macro(source, defined_in, std::move(given));
+  };
+  return {std::make_shared<const callable>(callable{source.name, call, 0})};
+}
+
+value evaluator::run_macro(const macro& source, const scope_ptr& defined_in, arguments&& given) {
+  return in_scope(defined_in, [&] {
+    bind_parameters(source, std::move(given));
+    std::string text;
+    std::string* const outer = std::exchange(out_, &text);
+    execute(source.body);
+    out_ = outer;
+    return make_text(std::move(text));
+  });
+}
+
+// Arguments by place, then by name, then the defaults, which may use the parameters before them.
+void evaluator::bind_parameters(const macro& source, arguments&& given) {
+  std::vector<value> more;
+  for (std::size_t i = 0; i < given.positional.size(); ++i) {
+    const bool has_name = i < source.parameters.size();
+    has_name ? define(source.parameters[i].first, std::move(given.positional[i]))
+             : more.push_back(std::move(given.positional[i]));
+  }
+  if (!more.empty() && !source.takes_more_positional) {
+    fail("the macro '{}' takes at most {} argument(s)", source.name, source.parameters.size());
+  }
+  bind_named(source, given);
+  for (std::size_t i = given.positional.size(); i < source.parameters.size(); ++i) {
+    const auto& [name, otherwise] = source.parameters[i];
+    if (is_bound(name)) continue;
+    define(name,
+           otherwise ? evaluate(*otherwise) : make_undefined(fmt::format("the parameter '{}' was not given", name)));
+  }
+  if (source.takes_more_positional) define("varargs", make_sequence(sequence_kind::tuple, std::move(more)));
+}
+
+void evaluator::bind_named(const macro& source, arguments& given) {
+  std::vector<std::pair<value, value>> more;
+  for (auto& [name, argument] : given.named) {
+    const auto known = std::find_if(source.parameters.begin(), source.parameters.end(),
+                                    [&name](const auto& parameter) { return parameter.first == name; });
+    if (known != source.parameters.end()) {
+      if (is_bound(name)) fail("the macro '{}' got '{}' twice", source.name, name);
+      define(known->first, std::move(argument));
+    } else if (name == "caller" && source.takes_caller) {
+      define("caller", std::move(argument));
+    } else if (source.takes_more_named) {
+      set_entry(run_.cost, more, make_text(name), std::move(argument));
+    } else {
+      fail("the macro '{}' has no parameter '{}'", source.name, name);
+    }
+  }
+  if (source.takes_more_named) define("kwargs", make_mapping(std::move(more)));
+}
+
+bool evaluator::is_bound(std::string_view name) const {
+  return std::any_of(scope_->names.begin(), scope_->names.end(),
+                     [&](const auto& entry) { return entry.first == name; });
+}
+
+value evaluator::filtered(const std::vector<expression_ptr>& filters, std::string text) {
+  value result = make_text(std::move(text));
+  for (const expression_ptr& use : filters) result = filtered(*use, std::move(result));
+  return result;
+}
+
+void evaluator::bind(const target& to, value v) {
+  if (to.several.empty())
+    return to.attribute.empty() ? define(to.name, std::move(v)) : bind_attribute(to, std::move(v));
+  const sequence_ptr parts = iterate(run_.cost, v);
+  if (parts->items.size() != to.several.size()) {
+    fail("{} values cannot be bound to {} names", parts->items.size(), to.several.size());
+  }
+  for (std::size_t i = 0; i < to.several.size(); ++i) bind(to.several[i], parts->items[i]);
+}
+
+void evaluator::bind_attribute(const target& to, value v) {
+  const value owner = lookup(to.name);
+  require_defined(owner);
+  const name_space_ptr* space = owner.as<name_space_ptr>();
+  if (!space) fail("only a namespace's attributes can be set; '{}' is a {}", to.name, type_name(owner));
+  auto& attributes = (*space)->attributes;
+  run_.cost.step(attributes.size() / 16);
+  const auto found = std::find_if(attributes.begin(), attributes.end(),
+                                  [&](const auto& entry) { return entry.first == to.attribute; });
+  if (found != attributes.end()) return void(found->second = std::move(v));
+  attributes.emplace_back(to.attribute, std::move(v));
+}
+
+void evaluator::define(std::string_view name, value v) {
+  auto& names = scope_->names;
+  run_.cost.step(names.size() / 16);
+  const auto found = std::find_if(names.begin(), names.end(), [&](const auto& entry) { return entry.first == name; });
+  if (found != names.end()) return void(found->second = std::move(v));
+  names.emplace_back(name, std::move(v));
+}
+
+void evaluator::write(std::string_view text) {
+  run_.cost.take(text.size());
+  run_.cost.step(text.size() / 64);
+  out_->append(text);
+}
+
+}  // namespace troupe::detail::jinja

@@ -1,0 +1,41 @@
+#include "model/chat/filters.hpp"
+
+#include "model/chat/operators.hpp"
+#include "model/chat/text.hpp"
+
+namespace troupe::detail::jinja {
+namespace {
+
+value step_into(runtime& run, const value& from, std::string_view part) {
+  const bool digits = !part.empty() && part.size() < 10 && part.find_first_not_of("0123456789") == part.npos;
+  if (digits) return item(run, from, make_integer(std::stol(std::string(part))));
+  return item(run, from, make_text(std::string(part)));
+}
+
+}  // namespace
+
+filter find_filter(std::string_view name) {
+  if (const filter found = find_text_filter(name)) return found;
+  if (const filter found = find_number_filter(name)) return found;
+  if (const filter found = find_sequence_filter(name)) return found;
+  return find_selecting_filter(name);
+}
+
+value follow(runtime& run, const value& from, const value& path) {
+  const std::string* names = text_of(path);
+  if (!names) return item(run, from, path);
+  value here = from;
+  std::string_view rest = *names;
+  for (std::size_t dot; (dot = rest.find('.')) != rest.npos; rest.remove_prefix(dot + 1)) {
+    run.cost.step();
+    here = step_into(run, here, rest.substr(0, dot));
+  }
+  return step_into(run, here, rest);
+}
+
+value comparable(const value& v, bool case_sensitive) {
+  const std::string* text = text_of(v);
+  return text && !case_sensitive ? make_text(lower(*text)) : v;
+}
+
+}  // namespace troupe::detail::jinja

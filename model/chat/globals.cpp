@@ -1,0 +1,106 @@
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <ctime>
+
+#include "model/chat/filters.hpp"
+#include "model/chat/operators.hpp"
+#include "model/chat/printing.hpp"
+
+namespace troupe::detail::jinja {
+namespace {
+
+constexpr integer longest_range = 100'000;  // the reference's sandbox has the same limit
+
+value range(runtime& run, arguments&& given) {
+  const parameters p("range", std::move(given), {"start", "stop", "step"}, 1);
+  const integer start = p.find(1) ? p.number(0, 0) : 0;
+  const integer stop = p.find(1) ? p.number(1, 0) : p.number(0, 0);
+  const integer step = p.number(2, 1);
+  if (step == 0) fail("range: the step cannot be zero");
+  std::vector<value> numbers;
+  bool overflow = false;
+  for (integer i = start; !overflow && (step > 0 ? i < stop : i > stop);
+       overflow = __builtin_add_overflow(i, step, &i)) {
+    if (static_cast<integer>(numbers.size()) >= longest_range) fail("range: more than {} numbers", longest_range);
+    numbers.push_back(make_integer(i));
+  }
+  run.cost.step(numbers.size());
+  return make_sequence(sequence_kind::list, std::move(numbers));
+}
+
+void merge(budget& cost, std::vector<std::pair<value, value>>& entries, const value& from) {
+  if (const mapping_ptr* dict = from.as<mapping_ptr>()) {
+    for (const auto& [key, item] : (*dict)->entries) set_entry(cost, entries, key, item);
+    return;
+  }
+  const sequence_ptr items = iterate(cost, from);
+  for (const value& pair : items->items) {
+    const sequence_ptr parts = iterate(cost, pair);
+    if (parts->items.size() != 2) fail("dict: an entry needs a key and a value");
+    set_entry(cost, entries, parts->items[0], parts->items[1]);
+  }
+}
+
+std::vector<std::pair<value, value>> merged(budget& cost, std::string_view name, arguments&& given) {
+  if (given.positional.size() > 1) fail("{} takes at most one argument without a name", name);
+  std::vector<std::pair<value, value>> entries;
+  for (const value& from : given.positional) merge(cost, entries, from);
+  for (auto& [key, item] : given.named) set_entry(cost, entries, make_text(key), std::move(item));
+  return entries;
+}
+
+value dict(runtime& run, arguments&& given) {
+  return make_mapping(merged(run.cost, "dict", std::move(given)));
+}
+
+value make_name_space(runtime& run, arguments&& given) {
+  auto space = std::make_shared<name_space>();
+  for (auto& [key, item] : merged(run.cost, "namespace", std::move(given))) {
+    if (text_of(key)) space->attributes.emplace_back(*text_of(key), std::move(item));
+  }
+  run.cost.take(sizeof(name_space) + 64);
+  run.spaces.push_back(space);
+  return {std::move(space)};
+}
+
+value raise(runtime& run, arguments&& given) {
+  const parameters p("raise_exception", std::move(given), {"message"}, 1);
+  fail("{}", printed(run.cost, p.at(0)));
+}
+
+value format_now(runtime& run, arguments&& given) {
+  const parameters p("strftime_now", std::move(given), {"format"}, 1);
+  const std::string format = p.text(0, "");
+  if (format.empty()) return make_text("");
+  const std::time_t seconds = std::chrono::system_clock::to_time_t(run.now);
+  std::tm local{};
+  localtime_r(&seconds, &local);
+  std::array<char, 1024> buffer;
+  const std::size_t used = std::strftime(buffer.data(), buffer.size(), format.c_str(), &local);
+  if (used == 0) fail("strftime_now: the format '{}' gives no text, or too much", format);
+  return make_text({buffer.data(), used});
+}
+
+struct global_entry {
+  std::string_view name;
+  value (*function)(runtime&, arguments&&);
+};
+
+constexpr global_entry globals[] = {{"range", range},
+                                    {"dict", dict},
+                                    {"namespace", make_name_space},
+                                    {"raise_exception", raise},
+                                    {"strftime_now", format_now}};
+
+}  // namespace
+
+value global_function(std::string_view name) {
+  for (const global_entry& entry : globals) {
+    if (entry.name != name) continue;
+    return {std::make_shared<const callable>(callable{std::string(name), entry.function, 0})};
+  }
+  return make_undefined(fmt::format("'{}' is undefined", name));
+}
+
+}  // namespace troupe::detail::jinja

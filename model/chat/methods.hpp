@@ -1,0 +1,22 @@
+#pragma once
+#include <string_view>
+
+#include "model/chat/runtime.hpp"
+
+namespace troupe::detail::jinja {
+
+using method = value (*)(runtime&, const value& self, arguments&&);
+
+/// The method a value of this type has under that name; null if none.
+method find_text_method(std::string_view name);
+method find_container_method(const value& self, std::string_view name);
+/// Whether Python has such a method and the reference's sandbox forbids it, because it changes the list or dict.
+bool is_forbidden_method(const value& self, std::string_view name);
+
+/// The (key, value) pairs of a dict.
+value items_view(budget& cost, const mapping& dict, sequence_kind kind);
+
+/// "{} of {name}".format(…)
+value format_braces(budget& cost, const std::string& format, const arguments& given);
+
+}  // namespace troupe::detail::jinja

@@ -1,0 +1,106 @@
+#pragma once
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/chat/ast.hpp"
+#include "model/chat/lexer.hpp"
+
+namespace troupe::detail::jinja {
+
+/// Turns tokens into a template's tree. Every failure is an input_error with line and column.
+class parser {
+ public:
+  parser(std::vector<token> tokens, const std::string& where) : tokens_(std::move(tokens)), where_(where) {}
+
+  block parse_template();
+
+ private:
+  // What a call's "name=" and the names of a macro's body need to know about the place they are in.
+  struct surroundings {
+    bool in_loop = false;
+    macro* inside = nullptr;
+  };
+  // Counts how deep the parser is inside itself, so that no source can exhaust the stack.
+  class nested {
+   public:
+    explicit nested(parser& owner);
+    ~nested() { --owner_.depth_; }
+    nested(const nested&) = delete;
+
+   private:
+    parser& owner_;
+  };
+
+  // Statements: parser_statements.cpp
+  block parse_block(std::initializer_list<std::string_view> ends);
+  std::unique_ptr<const statement> parse_tag();
+  statement parse_if(position at);
+  statement parse_for(position at);
+  statement parse_set(position at);
+  statement parse_macro(position at);
+  statement parse_call_block(position at);
+  statement parse_filter_block(position at);
+  statement parse_with(position at);
+  statement parse_generation(position at);
+  statement parse_loop_jump(position at, bool leaves);
+  target parse_target(bool with_attributes);
+  target parse_one_target(bool with_attributes);
+  void parse_parameters(macro& into);
+  std::vector<expression_ptr> parse_filter_chain();
+  block parse_body_of_its_own(std::string_view end, macro* inside);
+  void end_tag();
+
+  // Expressions: parser_expressions.cpp
+  expression_ptr parse_expression() { return parse_choice(true); }
+  expression_ptr parse_choice(bool with_if);
+  expression_ptr parse_tuple(bool with_if, bool may_be_empty);
+  expression_ptr parse_or();
+  expression_ptr parse_and();
+  expression_ptr parse_not();
+  expression_ptr parse_comparison();
+  expression_ptr parse_sum();
+  expression_ptr parse_concatenation();
+  expression_ptr parse_product();
+  expression_ptr parse_power();
+  expression_ptr parse_unary(bool with_filters);
+  expression_ptr parse_primary();
+  expression_ptr parse_literal_or_name(const token& first);
+  expression_ptr parse_number(const token& digits);
+  expression_ptr parse_list();
+  expression_ptr parse_dict();
+  expression_ptr parse_postfix(expression_ptr object);
+  expression_ptr parse_filters(expression_ptr subject);
+  expression_ptr parse_filter(expression_ptr subject, position at);
+  expression_ptr parse_test(expression_ptr subject, position at);
+  expression_ptr parse_attribute(expression_ptr object, position at);
+  expression_ptr parse_subscript(expression_ptr object, position at);
+  call_arguments parse_arguments();
+  void parse_argument(call_arguments& into);
+  bool at_test_argument() const;
+
+  template <class Node>
+  expression_ptr make(position at, Node node);
+
+  // Tokens
+  const token& here() const { return tokens_[next_]; }
+  const token& ahead() const { return tokens_[std::min(next_ + 1, tokens_.size() - 1)]; }
+  const token& take();
+  bool at_symbol(std::string_view symbol) const;
+  bool at_name(std::string_view name) const;
+  bool skip_symbol(std::string_view symbol);
+  bool skip_name(std::string_view name);
+  void expect_symbol(std::string_view symbol);
+  void expect_name(std::string_view name);
+  const token& take_name();
+  [[noreturn]] void refuse_token(std::string_view expected) const;
+
+  std::vector<token> tokens_;
+  const std::string& where_;
+  std::size_t next_ = 0;
+  std::size_t depth_ = 0;
+  surroundings around_;
+};
+
+}  // namespace troupe::detail::jinja

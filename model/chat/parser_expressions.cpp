@@ -1,0 +1,406 @@
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+
+#include "model/chat/parser.hpp"
+
+namespace troupe::detail::jinja {
+namespace {
+
+constexpr std::size_t deepest_nesting = 100;     // brackets and blocks inside one another
+constexpr std::size_t deepest_expression = 200;  // operators inside one another, "a + b + c" included
+
+// The deepest of a node's children.
+class child_depth {
+ public:
+  std::size_t operator()(const literal&) { return 0; }
+  std::size_t operator()(const name_reference&) { return 0; }
+  std::size_t operator()(const sequence_display& n) { return see(n.items), deepest_; }
+  std::size_t operator()(const mapping_display& n) {
+    for (const auto& [key, item] : n.entries) see(key), see(item);
+    return deepest_;
+  }
+  std::size_t operator()(const attribute_access& n) { return see(n.object), deepest_; }
+  std::size_t operator()(const item_access& n) { return see(n.object), see(n.key), deepest_; }
+  std::size_t operator()(const slice_access& n) {
+    return see(n.object), see(n.start), see(n.stop), see(n.step), deepest_;
+  }
+  std::size_t operator()(const call& n) { return see(n.callee), see(n.given), deepest_; }
+  std::size_t operator()(const filter_use& n) { return see(n.subject), see(n.given), deepest_; }
+  std::size_t operator()(const test_use& n) { return see(n.subject), see(n.given), deepest_; }
+  std::size_t operator()(const arithmetic_use& n) { return see(n.left), see(n.right), deepest_; }
+  std::size_t operator()(const concatenation& n) { return see(n.parts), deepest_; }
+  std::size_t operator()(const comparison_chain& n) {
+    see(n.first);
+    for (const auto& [op, operand] : n.rest) see(operand);
+    return deepest_;
+  }
+  std::size_t operator()(const logical& n) { return see(n.left), see(n.right), deepest_; }
+  std::size_t operator()(const negation& n) { return see(n.operand), deepest_; }
+  std::size_t operator()(const sign& n) { return see(n.operand), deepest_; }
+  std::size_t operator()(const choice& n) { return see(n.condition), see(n.then), see(n.otherwise), deepest_; }
+
+ private:
+  void see(const expression_ptr& child) {
+    if (child) deepest_ = std::max(deepest_, child->depth);
+  }
+  void see(const std::vector<expression_ptr>& children) {
+    for (const expression_ptr& child : children) see(child);
+  }
+  void see(const call_arguments& given) {
+    see(given.positional);
+    for (const auto& [name, child] : given.named) see(child);
+  }
+
+  std::size_t deepest_ = 0;
+};
+
+}  // namespace
+
+parser::nested::nested(parser& owner) : owner_(owner) {
+  if (++owner_.depth_ > deepest_nesting) {
+    --owner_.depth_;
+    refuse_at(owner_.where_, owner_.here().at, fmt::format("more than {} levels of nesting", deepest_nesting));
+  }
+}
+
+template <class Node>
+expression_ptr parser::make(position at, Node node) {
+  const std::size_t depth = child_depth()(node) + 1;
+  if (depth > deepest_expression) {
+    refuse_at(where_, at, fmt::format("an expression of more than {} levels", deepest_expression));
+  }
+  return std::make_unique<const expression>(expression{at, depth, std::move(node)});
+}
+
+expression_ptr parser::parse_choice(bool with_if) {
+  const nested level(*this);
+  expression_ptr then = parse_or();
+  while (with_if && at_name("if")) {
+    const position at = take().at;
+    expression_ptr condition = parse_or();
+    expression_ptr otherwise = skip_name("else") ? parse_choice(true) : nullptr;
+    then = make(at, choice{std::move(condition), std::move(then), std::move(otherwise)});
+  }
+  return then;
+}
+
+expression_ptr parser::parse_tuple(bool with_if, bool may_be_empty) {
+  const position at = here().at;
+  if (may_be_empty && at_symbol(")")) return make(at, sequence_display{sequence_kind::tuple, {}});
+  expression_ptr first = parse_choice(with_if);
+  if (!at_symbol(",")) return first;
+  sequence_display tuple{sequence_kind::tuple, {}};
+  tuple.items.push_back(std::move(first));
+  while (skip_symbol(",")) {
+    const token_kind kind = here().kind;
+    if (kind == token_kind::print_end || kind == token_kind::tag_end || at_symbol(")")) break;
+    tuple.items.push_back(parse_choice(with_if));
+  }
+  return make(at, std::move(tuple));
+}
+
+expression_ptr parser::parse_or() {
+  expression_ptr left = parse_and();
+  while (at_name("or")) {
+    const position at = take().at;
+    expression_ptr right = parse_and();
+    left = make(at, logical{false, std::move(left), std::move(right)});
+  }
+  return left;
+}
+
+expression_ptr parser::parse_and() {
+  expression_ptr left = parse_not();
+  while (at_name("and")) {
+    const position at = take().at;
+    expression_ptr right = parse_not();
+    left = make(at, logical{true, std::move(left), std::move(right)});
+  }
+  return left;
+}
+
+expression_ptr parser::parse_not() {
+  if (!at_name("not")) return parse_comparison();
+  const nested level(*this);
+  const position at = take().at;
+  return make(at, negation{parse_not()});
+}
+
+expression_ptr parser::parse_comparison() {
+  static constexpr std::pair<std::string_view, comparison> symbols[] = {
+      {"==", comparison::equal},      {"!=", comparison::not_equal}, {"<", comparison::less},
+      {"<=", comparison::less_equal}, {">", comparison::greater},    {">=", comparison::greater_equal}};
+  const position at = here().at;
+  expression_ptr first = parse_sum();
+  comparison_chain chain;
+  while (true) {
+    const auto* symbol =
+        std::find_if(std::begin(symbols), std::end(symbols), [&](const auto& entry) { return at_symbol(entry.first); });
+    if (symbol != std::end(symbols)) {
+      take();
+      chain.rest.emplace_back(symbol->second, parse_sum());
+    } else if (skip_name("in")) {
+      chain.rest.emplace_back(comparison::in, parse_sum());
+    } else if (at_name("not") && ahead().kind == token_kind::name && ahead().text == "in") {
+      next_ += 2;
+      chain.rest.emplace_back(comparison::not_in, parse_sum());
+    } else {
+      break;
+    }
+  }
+  if (chain.rest.empty()) return first;
+  chain.first = std::move(first);
+  return make(at, std::move(chain));
+}
+
+expression_ptr parser::parse_sum() {
+  expression_ptr left = parse_concatenation();
+  while (at_symbol("+") || at_symbol("-")) {
+    const token& symbol = take();
+    const position at = symbol.at;
+    const arithmetic op = symbol.text == "+" ? arithmetic::add : arithmetic::subtract;
+    expression_ptr right = parse_concatenation();
+    left = make(at, arithmetic_use{op, std::move(left), std::move(right)});
+  }
+  return left;
+}
+
+expression_ptr parser::parse_concatenation() {
+  const position at = here().at;
+  expression_ptr first = parse_product();
+  if (!at_symbol("~")) return first;
+  concatenation joined;
+  joined.parts.push_back(std::move(first));
+  while (skip_symbol("~")) joined.parts.push_back(parse_product());
+  return make(at, std::move(joined));
+}
+
+expression_ptr parser::parse_product() {
+  static constexpr std::pair<std::string_view, arithmetic> symbols[] = {{"*", arithmetic::multiply},
+                                                                        {"/", arithmetic::divide},
+                                                                        {"//", arithmetic::floor_divide},
+                                                                        {"%", arithmetic::modulo}};
+  expression_ptr left = parse_power();
+  while (true) {
+    const auto* symbol =
+        std::find_if(std::begin(symbols), std::end(symbols), [&](const auto& entry) { return at_symbol(entry.first); });
+    if (symbol == std::end(symbols)) return left;
+    const position at = take().at;
+    expression_ptr right = parse_power();
+    left = make(at, arithmetic_use{symbol->second, std::move(left), std::move(right)});
+  }
+}
+
+expression_ptr parser::parse_power() {
+  expression_ptr left = parse_unary(true);
+  while (at_symbol("**")) {
+    const position at = take().at;
+    expression_ptr right = parse_unary(true);
+    left = make(at, arithmetic_use{arithmetic::power, std::move(left), std::move(right)});
+  }
+  return left;
+}
+
+expression_ptr parser::parse_unary(bool with_filters) {
+  const nested level(*this);
+  expression_ptr operand;
+  if (at_symbol("-") || at_symbol("+")) {
+    const token& symbol = take();
+    const position at = symbol.at;
+    const bool negative = symbol.text == "-";
+    operand = make(at, sign{negative, parse_unary(false)});
+  } else {
+    operand = parse_primary();
+  }
+  operand = parse_postfix(std::move(operand));
+  return with_filters ? parse_filters(std::move(operand)) : std::move(operand);
+}
+
+expression_ptr parser::parse_primary() {
+  if (at_symbol("[")) return parse_list();
+  if (at_symbol("{")) return parse_dict();
+  if (!skip_symbol("(")) return parse_literal_or_name(here());
+  expression_ptr inside = parse_tuple(true, true);
+  expect_symbol(")");
+  return inside;
+}
+
+expression_ptr parser::parse_literal_or_name(const token& first) {
+  if (first.kind == token_kind::integer || first.kind == token_kind::real) return parse_number(take());
+  if (first.kind == token_kind::string) {
+    std::string text = take().text;
+    while (here().kind == token_kind::string) text += take().text;
+    return make(first.at, literal{make_text(std::move(text))});
+  }
+  if (first.kind != token_kind::name) refuse_token("an expression");
+  const std::string& name = take().text;
+  if (name == "true" || name == "True") return make(first.at, literal{make_bool(true)});
+  if (name == "false" || name == "False") return make(first.at, literal{make_bool(false)});
+  if (name == "none" || name == "None") return make(first.at, literal{{none{}}});
+  if (around_.inside && name == "caller") around_.inside->takes_caller = true;
+  if (around_.inside && name == "varargs") around_.inside->takes_more_positional = true;
+  if (around_.inside && name == "kwargs") around_.inside->takes_more_named = true;
+  return make(first.at, name_reference{name});
+}
+
+expression_ptr parser::parse_number(const token& digits) {
+  const std::string& text = digits.text;
+  if (digits.kind == token_kind::real) return make(digits.at, literal{{std::strtod(text.c_str(), nullptr)}});
+  const bool prefixed = text.size() > 1 && text[0] == '0' && text.find_first_not_of('0') != text.npos;
+  const char mark = static_cast<char>(prefixed ? text[1] | 0x20 : 0);
+  const int radix = mark == 'x' ? 16 : mark == 'o' ? 8 : mark == 'b' ? 2 : 10;
+  integer number = 0;
+  for (const char c : text.substr(radix == 10 ? 0 : 2)) {
+    const int digit = c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10;
+    const bool overflow = __builtin_mul_overflow(number, integer{radix}, &number) ||
+                          __builtin_add_overflow(number, integer{digit}, &number);
+    if (overflow || digit < 0 || digit >= radix) refuse_at(where_, digits.at, "the number cannot be read");
+  }
+  return make(digits.at, literal{make_integer(number)});
+}
+
+expression_ptr parser::parse_list() {
+  const position at = here().at;
+  expect_symbol("[");
+  sequence_display list{sequence_kind::list, {}};
+  while (!at_symbol("]")) {
+    if (!list.items.empty()) expect_symbol(",");
+    if (at_symbol("]")) break;
+    list.items.push_back(parse_expression());
+  }
+  expect_symbol("]");
+  return make(at, std::move(list));
+}
+
+expression_ptr parser::parse_dict() {
+  const position at = here().at;
+  expect_symbol("{");
+  mapping_display dict;
+  while (!at_symbol("}")) {
+    if (!dict.entries.empty()) expect_symbol(",");
+    if (at_symbol("}")) break;
+    expression_ptr key = parse_expression();
+    expect_symbol(":");
+    dict.entries.emplace_back(std::move(key), parse_expression());
+  }
+  expect_symbol("}");
+  return make(at, std::move(dict));
+}
+
+expression_ptr parser::parse_postfix(expression_ptr object) {
+  while (true) {
+    const position at = here().at;
+    if (at_symbol("(")) {
+      object = make(at, call{std::move(object), parse_arguments()});
+    } else if (skip_symbol(".")) {
+      object = parse_attribute(std::move(object), at);
+    } else if (skip_symbol("[")) {
+      object = parse_subscript(std::move(object), at);
+    } else {
+      return object;
+    }
+  }
+}
+
+expression_ptr parser::parse_attribute(expression_ptr object, position at) {
+  if (here().kind == token_kind::integer) return make(at, item_access{std::move(object), parse_number(take())});
+  if (here().kind != token_kind::name) refuse_token("the name of an attribute");
+  return make(at, attribute_access{std::move(object), take().text});
+}
+
+expression_ptr parser::parse_subscript(expression_ptr object, position at) {
+  const auto part = [this] { return at_symbol(":") || at_symbol("]") ? nullptr : parse_expression(); };
+  expression_ptr first = part();
+  if (!at_symbol(":")) {
+    if (!first) refuse_token("an index");
+    expect_symbol("]");
+    return make(at, item_access{std::move(object), std::move(first)});
+  }
+  slice_access picked{std::move(object), std::move(first), nullptr, nullptr};
+  expect_symbol(":");
+  picked.stop = part();
+  if (skip_symbol(":")) picked.step = part();
+  expect_symbol("]");
+  return make(at, std::move(picked));
+}
+
+expression_ptr parser::parse_filters(expression_ptr subject) {
+  while (true) {
+    const position at = here().at;
+    if (skip_symbol("|")) {
+      subject = parse_filter(std::move(subject), at);
+    } else if (skip_name("is")) {
+      subject = parse_test(std::move(subject), at);
+    } else if (at_symbol("(")) {
+      subject = make(at, call{std::move(subject), parse_arguments()});
+    } else {
+      return subject;
+    }
+  }
+}
+
+expression_ptr parser::parse_filter(expression_ptr subject, position at) {
+  const token& name = take_name();
+  const filter function = find_filter(name.text);
+  if (!function) refuse_at(where_, name.at, fmt::format("there is no filter named '{}'", name.text));
+  call_arguments given = at_symbol("(") ? parse_arguments() : call_arguments{};
+  return make(at, filter_use{std::move(subject), function, std::move(given)});
+}
+
+expression_ptr parser::parse_test(expression_ptr subject, position at) {
+  const bool negated = skip_name("not");
+  const token& name = take_name();
+  const type_test function = find_test(name.text);
+  if (!function) refuse_at(where_, name.at, fmt::format("there is no test named '{}'", name.text));
+  call_arguments given;
+  if (at_symbol("(")) {
+    given = parse_arguments();
+  } else if (at_test_argument()) {
+    given.positional.push_back(parse_postfix(parse_primary()));
+  }
+  expression_ptr test = make(at, test_use{std::move(subject), function, std::move(given)});
+  return negated ? make(at, negation{std::move(test)}) : std::move(test);
+}
+
+// "x is divisibleby 3": an argument without brackets.
+bool parser::at_test_argument() const {
+  switch (here().kind) {
+    case token_kind::string:
+    case token_kind::integer:
+    case token_kind::real:
+      return true;
+    case token_kind::name:
+      break;
+    default:
+      return at_symbol("[") || at_symbol("{");
+  }
+  if (at_name("is")) refuse_token("something other than a second test");
+  return !at_name("else") && !at_name("or") && !at_name("and") && !at_name("if") && !at_name("in") && !at_name("not");
+}
+
+call_arguments parser::parse_arguments() {
+  call_arguments given;
+  expect_symbol("(");
+  while (!at_symbol(")")) {
+    if (!given.positional.empty() || !given.named.empty()) expect_symbol(",");
+    if (!at_symbol(")")) parse_argument(given);
+  }
+  expect_symbol(")");
+  return given;
+}
+
+void parser::parse_argument(call_arguments& into) {
+  if (at_symbol("*") || at_symbol("**")) refuse_token("an argument; unpacking is not supported");
+  const bool named = here().kind == token_kind::name && ahead().kind == token_kind::symbol && ahead().text == "=";
+  if (!named) {
+    if (!into.named.empty()) refuse_token("only named arguments after a named one");
+    into.positional.push_back(parse_expression());
+    return;
+  }
+  std::string name = take().text;
+  expect_symbol("=");
+  into.named.emplace_back(std::move(name), parse_expression());
+}
+
+}  // namespace troupe::detail::jinja

@@ -1,0 +1,263 @@
+#include <algorithm>
+
+#include "model/chat/parser.hpp"
+
+namespace troupe::detail::jinja {
+
+block parser::parse_template() {
+  block body = parse_block({});
+  if (here().kind != token_kind::end) refuse_token("the end of the template");
+  return body;
+}
+
+// Up to {% and one of the names in `ends`, which are left to the caller; without `ends` up to the end.
+block parser::parse_block(std::initializer_list<std::string_view> ends) {
+  const nested level(*this);
+  block body;
+  while (here().kind != token_kind::end) {
+    const position at = here().at;
+    if (here().kind == token_kind::text) {
+      body.push_back(std::make_unique<const statement>(statement{at, text_output{take().text}}));
+    } else if (here().kind == token_kind::print_begin) {
+      take();
+      expression_ptr shown = parse_tuple(true, false);
+      if (here().kind != token_kind::print_end) refuse_token("}}");
+      take();
+      body.push_back(std::make_unique<const statement>(statement{at, print_output{std::move(shown)}}));
+    } else {
+      take();
+      if (std::any_of(ends.begin(), ends.end(), [this](std::string_view end) { return at_name(end); })) return body;
+      body.push_back(parse_tag());
+    }
+  }
+  if (ends.size() > 0) refuse_token(fmt::format("{{% {} %}}", *(ends.end() - 1)));
+  return body;
+}
+
+std::unique_ptr<const statement> parser::parse_tag() {
+  const token& name = take_name();
+  const auto done = [](statement parsed) { return std::make_unique<const statement>(std::move(parsed)); };
+  if (name.text == "if") return done(parse_if(name.at));
+  if (name.text == "for") return done(parse_for(name.at));
+  if (name.text == "set") return done(parse_set(name.at));
+  if (name.text == "macro") return done(parse_macro(name.at));
+  if (name.text == "call") return done(parse_call_block(name.at));
+  if (name.text == "filter") return done(parse_filter_block(name.at));
+  if (name.text == "with") return done(parse_with(name.at));
+  if (name.text == "generation") return done(parse_generation(name.at));
+  if (name.text == "break") return done(parse_loop_jump(name.at, true));
+  if (name.text == "continue") return done(parse_loop_jump(name.at, false));
+  refuse_at(where_, name.at, fmt::format("the tag '{}' is unknown or out of place here", name.text));
+}
+
+statement parser::parse_if(position at) {
+  conditional parsed;
+  do {
+    expression_ptr condition = parse_tuple(false, false);
+    end_tag();
+    parsed.branches.emplace_back(std::move(condition), parse_block({"elif", "else", "endif"}));
+  } while (skip_name("elif"));
+  if (skip_name("else")) {
+    end_tag();
+    parsed.otherwise = parse_block({"endif"});
+  }
+  expect_name("endif");
+  end_tag();
+  return {at, std::move(parsed)};
+}
+
+statement parser::parse_for(position at) {
+  for_loop parsed;
+  parsed.bound = parse_target(false);
+  expect_name("in");
+  parsed.iterable = parse_tuple(false, false);
+  if (skip_name("if")) parsed.condition = parse_expression();
+  if (at_name("recursive")) refuse_token("no 'recursive': such loops are not supported");
+  end_tag();
+  const bool outer = std::exchange(around_.in_loop, true);
+  parsed.body = parse_block({"else", "endfor"});
+  around_.in_loop = outer;
+  if (skip_name("else")) {
+    end_tag();
+    parsed.otherwise = parse_block({"endfor"});
+  }
+  expect_name("endfor");
+  end_tag();
+  return {at, std::move(parsed)};
+}
+
+statement parser::parse_set(position at) {
+  target bound = parse_target(true);
+  if (skip_symbol("=")) {
+    expression_ptr assigned = parse_tuple(true, false);
+    end_tag();
+    return {at, assignment{std::move(bound), std::move(assigned)}};
+  }
+  std::vector<expression_ptr> filters;
+  if (skip_symbol("|")) filters = parse_filter_chain();
+  end_tag();
+  return {at, block_assignment{std::move(bound), std::move(filters), parse_body_of_its_own("endset", around_.inside)}};
+}
+
+statement parser::parse_macro(position at) {
+  macro parsed;
+  parsed.name = take_name().text;
+  parse_parameters(parsed);
+  end_tag();
+  parsed.body = parse_body_of_its_own("endmacro", &parsed);
+  return {at, std::move(parsed)};
+}
+
+statement parser::parse_call_block(position at) {
+  call_block parsed;
+  parsed.caller.name = "caller";
+  if (at_symbol("(")) parse_parameters(parsed.caller);
+  parsed.called = parse_expression();
+  if (!std::holds_alternative<call>(parsed.called->node)) refuse_at(where_, at, "a call block needs a call");
+  end_tag();
+  parsed.caller.body = parse_body_of_its_own("endcall", &parsed.caller);
+  return {at, std::move(parsed)};
+}
+
+statement parser::parse_filter_block(position at) {
+  filter_block parsed;
+  parsed.filters = parse_filter_chain();
+  end_tag();
+  parsed.body = parse_body_of_its_own("endfilter", around_.inside);
+  return {at, std::move(parsed)};
+}
+
+statement parser::parse_with(position at) {
+  scoped_block parsed;
+  while (here().kind != token_kind::tag_end) {
+    if (!parsed.bound.empty()) expect_symbol(",");
+    target bound = parse_one_target(false);
+    expect_symbol("=");
+    parsed.bound.emplace_back(std::move(bound), parse_expression());
+  }
+  end_tag();
+  parsed.body = parse_block({"endwith"});
+  expect_name("endwith");
+  end_tag();
+  return {at, std::move(parsed)};
+}
+
+statement parser::parse_generation(position at) {
+  end_tag();
+  return {at, scoped_block{{}, parse_body_of_its_own("endgeneration", around_.inside)}};
+}
+
+statement parser::parse_loop_jump(position at, bool leaves) {
+  if (!around_.in_loop) refuse_at(where_, at, leaves ? "break outside of a loop" : "continue outside of a loop");
+  end_tag();
+  return {at, loop_jump{leaves}};
+}
+
+// A body whose text is collected: no break can leave it.
+block parser::parse_body_of_its_own(std::string_view end, macro* inside) {
+  const surroundings outer = std::exchange(around_, surroundings{false, inside});
+  block body = parse_block({end});
+  around_ = outer;
+  expect_name(end);
+  end_tag();
+  return body;
+}
+
+std::vector<expression_ptr> parser::parse_filter_chain() {
+  std::vector<expression_ptr> filters;
+  do {
+    filters.push_back(parse_filter(nullptr, here().at));
+  } while (skip_symbol("|"));
+  return filters;
+}
+
+target parser::parse_target(bool with_attributes) {
+  const nested level(*this);
+  target first = parse_one_target(with_attributes);
+  if (!at_symbol(",")) return first;
+  target all;
+  all.several.push_back(std::move(first));
+  while (skip_symbol(",")) {
+    if (at_symbol("=") || at_symbol(")") || at_name("in")) break;
+    all.several.push_back(parse_one_target(with_attributes));
+  }
+  return all;
+}
+
+target parser::parse_one_target(bool with_attributes) {
+  if (skip_symbol("(")) {
+    target inside = parse_target(with_attributes);
+    expect_symbol(")");
+    return inside;
+  }
+  const token& name = take_name();
+  static constexpr std::string_view constants[] = {"true", "True", "false", "False", "none", "None"};
+  if (std::find(std::begin(constants), std::end(constants), name.text) != std::end(constants)) {
+    refuse_at(where_, name.at, fmt::format("'{}' cannot be assigned to", name.text));
+  }
+  target bound{name.text, "", {}};
+  if (with_attributes && skip_symbol(".")) bound.attribute = take_name().text;
+  return bound;
+}
+
+void parser::parse_parameters(macro& into) {
+  expect_symbol("(");
+  while (!at_symbol(")")) {
+    if (!into.parameters.empty()) expect_symbol(",");
+    if (at_symbol(")")) break;
+    const token& name = take_name();
+    const bool has_default = skip_symbol("=");
+    if (!has_default && !into.parameters.empty() && into.parameters.back().second) {
+      refuse_at(where_, name.at, fmt::format("the parameter '{}' lacks a default, as one before it has", name.text));
+    }
+    into.parameters.emplace_back(name.text, has_default ? parse_expression() : nullptr);
+  }
+  expect_symbol(")");
+}
+
+void parser::end_tag() {
+  if (here().kind != token_kind::tag_end) refuse_token("%}");
+  take();
+}
+
+const token& parser::take() {
+  const token& taken = tokens_[next_];
+  if (next_ + 1 < tokens_.size()) ++next_;
+  return taken;
+}
+
+bool parser::at_symbol(std::string_view symbol) const {
+  return here().kind == token_kind::symbol && here().text == symbol;
+}
+bool parser::at_name(std::string_view name) const {
+  return here().kind == token_kind::name && here().text == name;
+}
+bool parser::skip_symbol(std::string_view symbol) {
+  return at_symbol(symbol) && (take(), true);
+}
+bool parser::skip_name(std::string_view name) {
+  return at_name(name) && (take(), true);
+}
+
+void parser::expect_symbol(std::string_view symbol) {
+  if (!skip_symbol(symbol)) refuse_token(fmt::format("'{}'", symbol));
+}
+void parser::expect_name(std::string_view name) {
+  if (!skip_name(name)) refuse_token(fmt::format("'{}'", name));
+}
+
+const token& parser::take_name() {
+  if (here().kind != token_kind::name) refuse_token("a name");
+  return take();
+}
+
+void parser::refuse_token(std::string_view expected) const {
+  constexpr std::size_t longest_shown = 40;
+  const bool is_long = here().kind == token_kind::text || here().text.size() > longest_shown;
+  const std::string shown = here().kind == token_kind::end ? "the end of the template"
+                            : is_long                      ? "text"
+                                                           : fmt::format("'{}'", here().text);
+  refuse_at(where_, here().at, fmt::format("expected {}, found {}", expected, shown));
+}
+
+}  // namespace troupe::detail::jinja

@@ -1,0 +1,212 @@
+#include "model/chat/text.hpp"
+
+#include <string.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace troupe::detail::jinja {
+namespace {
+
+bool is_continuation(std::string_view text, std::size_t at) {
+  return at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80;
+}
+
+char32_t low_bits(char byte, unsigned mask) {
+  return static_cast<unsigned char>(byte) & mask;
+}
+
+// A run of letters whose other case lies `distance` further on; in paired runs, large and small letters alternate.
+struct case_run {
+  char32_t first_large, last_large;
+  char32_t distance;
+  bool paired;
+};
+
+constexpr std::array<case_run, 20> case_runs{{
+    {'A', 'Z', 32, false},     {0xC0, 0xD6, 32, false},   {0xD8, 0xDE, 32, false},   {0x100, 0x12E, 1, true},
+    {0x132, 0x136, 1, true},   {0x139, 0x147, 1, true},   {0x14A, 0x176, 1, true},   {0x179, 0x17D, 1, true},
+    {0x218, 0x21E, 1, true},   {0x386, 0x386, 38, false}, {0x388, 0x38A, 37, false}, {0x38C, 0x38C, 64, false},
+    {0x38E, 0x38F, 63, false}, {0x391, 0x3A1, 32, false}, {0x3A3, 0x3AB, 32, false}, {0x400, 0x40F, 80, false},
+    {0x410, 0x42F, 32, false}, {0x460, 0x480, 1, true},   {0x48A, 0x4BE, 1, true},   {0x1EA0, 0x1EFE, 1, true},
+}};
+
+template <class Mapping>
+std::string map_points(std::string_view text, Mapping mapping) {
+  std::string out;
+  out.reserve(text.size());
+  for (std::size_t at = 0; at < text.size();) {
+    const code_point next = decode(text, at);
+    const char32_t mapped = next.valid ? mapping(next.point) : next.point;
+    if (mapped == next.point) {
+      out.append(text.substr(at, next.length));
+    } else {
+      encode(mapped, out);
+    }
+    at += next.length;
+  }
+  return out;
+}
+
+bool in_set(std::string_view set, std::string_view character) {
+  return find_text(set, character) != set.npos;
+}
+
+bool stripped(std::string_view character, const std::optional<std::string_view>& set) {
+  return set ? in_set(*set, character) : is_space(decode(character, 0).point);
+}
+
+std::size_t last_point_start(std::string_view text) {
+  std::size_t start = text.size() - 1;
+  while (start > 0 && text.size() - start < 4 && is_continuation(text, start)) --start;
+  return decode(text, start).length == text.size() - start ? start : text.size() - 1;
+}
+
+}  // namespace
+
+code_point decode(std::string_view text, std::size_t at) {
+  const auto lead = static_cast<unsigned char>(text[at]);
+  const code_point broken{0xFFFD, 1, false};
+  if (lead < 0x80) return {lead, 1, true};
+  const std::size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
+  if (lead < 0xC2 || lead > 0xF4) return broken;
+  char32_t point = low_bits(text[at], 0x7Fu >> length);
+  for (std::size_t i = 1; i < length; ++i) {
+    if (!is_continuation(text, at + i)) return broken;
+    point = (point << 6) | low_bits(text[at + i], 0x3F);
+  }
+  constexpr std::array<char32_t, 5> smallest{0, 0, 0x80, 0x800, 0x10000};
+  const bool surrogate = point >= 0xD800 && point <= 0xDFFF;
+  if (point < smallest[length] || point > 0x10FFFF || surrogate) return broken;
+  return {point, length, true};
+}
+
+void encode(char32_t point, std::string& out) {
+  const auto put = [&out](char32_t byte) { out.push_back(static_cast<char>(byte)); };
+  if (point < 0x80) return put(point);
+  if (point < 0x800) {
+    put(0xC0 | (point >> 6));
+  } else if (point < 0x10000) {
+    put(0xE0 | (point >> 12));
+    put(0x80 | ((point >> 6) & 0x3F));
+  } else {
+    put(0xF0 | (point >> 18));
+    put(0x80 | ((point >> 12) & 0x3F));
+    put(0x80 | ((point >> 6) & 0x3F));
+  }
+  put(0x80 | (point & 0x3F));
+}
+
+bool is_utf8(std::string_view text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const code_point next = decode(text, at);
+    if (!next.valid) return false;
+    at += next.length;
+  }
+  return true;
+}
+
+bool is_ascii(std::string_view text) {
+  return std::none_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) >= 0x80; });
+}
+
+std::size_t code_points(std::string_view text) {
+  if (is_ascii(text)) return text.size();
+  std::size_t count = 0;
+  for (std::size_t at = 0; at < text.size(); ++count) at += decode(text, at).length;
+  return count;
+}
+
+std::vector<std::size_t> code_point_starts(std::string_view text) {
+  std::vector<std::size_t> starts;
+  for (std::size_t at = 0; at < text.size(); at += decode(text, at).length) starts.push_back(at);
+  starts.push_back(text.size());
+  return starts;
+}
+
+bool is_space(char32_t point) {
+  if (point < 0x80) return point == ' ' || (point >= '\t' && point <= '\r') || (point >= 0x1C && point <= 0x1F);
+  return point == 0x85 || point == 0xA0 || point == 0x1680 || (point >= 0x2000 && point <= 0x200A) || point == 0x2028 ||
+         point == 0x2029 || point == 0x202F || point == 0x205F || point == 0x3000;
+}
+
+bool is_letter(char32_t point) {
+  if (point < 0x80) return (point | 0x20) >= 'a' && (point | 0x20) <= 'z';
+  const bool sign = point < 0xC0 && point != 0xAA && point != 0xB5 && point != 0xBA;
+  const bool punctuation = (point >= 0x2000 && point <= 0x206F) || (point >= 0x3000 && point <= 0x303F);
+  const bool symbol = point == 0xD7 || point == 0xF7 || (point >= 0x20A0 && point <= 0x2BFF) || point >= 0x1F000;
+  return !sign && !punctuation && !symbol && point < 0xE000;
+}
+
+bool is_printable(char32_t point) {
+  if (point < 0x7F) return point >= ' ';
+  const bool control = point < 0xA1 || point == 0xAD || is_space(point);
+  const bool formatting = (point >= 0x200B && point <= 0x200F) || (point >= 0x202A && point <= 0x202E) ||
+                          (point >= 0x2060 && point <= 0x206F) || point == 0xFEFF;
+  const bool unassigned = (point >= 0xE000 && point <= 0xF8FF) || (point >= 0xFFF0 && point <= 0xFFFB) ||
+                          (point & 0xFFFE) == 0xFFFE || point >= 0xE0000;
+  return !control && !formatting && !unassigned;
+}
+
+std::string_view strip(std::string_view text, side from, std::optional<std::string_view> characters) {
+  while (from != side::right && !text.empty()) {
+    const std::size_t length = decode(text, 0).length;
+    if (!stripped(text.substr(0, length), characters)) break;
+    text.remove_prefix(length);
+  }
+  while (from != side::left && !text.empty()) {
+    const std::size_t start = last_point_start(text);
+    if (!stripped(text.substr(start), characters)) break;
+    text = text.substr(0, start);
+  }
+  return text;
+}
+
+char32_t to_lower(char32_t point) {
+  for (const case_run& run : case_runs) {
+    if (point < run.first_large || point > run.last_large) continue;
+    if (!run.paired || (point - run.first_large) % 2 == 0) return point + run.distance;
+  }
+  return point == 0x178 ? 0xFF : point;
+}
+
+char32_t to_upper(char32_t point) {
+  for (const case_run& run : case_runs) {
+    const char32_t large = point - run.distance;
+    if (point < run.distance || large < run.first_large || large > run.last_large) continue;
+    if (!run.paired || (large - run.first_large) % 2 == 0) return large;
+  }
+  constexpr char32_t final_sigma = 0x3C2;
+  if (point == final_sigma) return 0x3A3;
+  return point == 0xFF ? 0x178 : point;
+}
+
+std::string upper(std::string_view text) {
+  return map_points(text, to_upper);
+}
+std::string lower(std::string_view text) {
+  return map_points(text, to_lower);
+}
+
+std::string capitalize(std::string_view text) {
+  bool first = true;
+  return map_points(
+      text, [&first](char32_t point) { return std::exchange(first, false) ? to_upper(point) : to_lower(point); });
+}
+
+std::string title(std::string_view text) {
+  bool inside = false;
+  return map_points(text, [&inside](char32_t point) {
+    return std::exchange(inside, is_letter(point)) ? to_lower(point) : to_upper(point);
+  });
+}
+
+std::size_t find_text(std::string_view text, std::string_view wanted, std::size_t from) {
+  if (from > text.size()) return text.npos;
+  if (wanted.empty()) return from;
+  const void* found = memmem(text.data() + from, text.size() - from, wanted.data(), wanted.size());
+  return found ? static_cast<std::size_t>(static_cast<const char*>(found) - text.data()) : text.npos;
+}
+
+}  // namespace troupe::detail::jinja

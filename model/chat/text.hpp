@@ -1,0 +1,49 @@
+#pragma once
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// UTF-8 text seen as Python sees a str: a row of code points. Bytes that are not UTF-8 count as one code point each.
+namespace troupe::detail::jinja {
+
+struct code_point {
+  char32_t point;
+  std::size_t length;  // in bytes; 1 for a byte that is not UTF-8
+  bool valid;
+};
+
+/// `at` must be inside the text.
+code_point decode(std::string_view text, std::size_t at);
+void encode(char32_t point, std::string& out);
+bool is_utf8(std::string_view text);
+bool is_ascii(std::string_view text);
+
+std::size_t code_points(std::string_view text);
+/// Where each code point starts, and the text's size at the end.
+std::vector<std::size_t> code_point_starts(std::string_view text);
+
+/// What str.isspace() calls white space.
+bool is_space(char32_t point);
+bool is_letter(char32_t point);
+/// False where repr() would write an escape.
+bool is_printable(char32_t point);
+
+enum class side { left, right, both };
+/// Without `characters` strips white space.
+std::string_view strip(std::string_view text, side from, std::optional<std::string_view> characters = {});
+
+/// Case mapping covers Latin, Greek and Cyrillic letters; all others stay as they are.
+char32_t to_upper(char32_t point);
+char32_t to_lower(char32_t point);
+std::string upper(std::string_view text);
+std::string lower(std::string_view text);
+std::string capitalize(std::string_view text);
+/// The first letter after every non-letter is large, the others are small (str.title).
+std::string title(std::string_view text);
+
+/// Linear in the size of both, unlike std::string_view::find.
+std::size_t find_text(std::string_view text, std::string_view wanted, std::size_t from = 0);
+
+}  // namespace troupe::detail::jinja

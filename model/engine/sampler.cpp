@@ -1,0 +1,100 @@
+#include "model/engine/sampler.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "model/engine/logarithm.hpp"
+#include "model/engine/random.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr float minus_infinity = -std::numeric_limits<float>::infinity();
+
+detail::scaling scaling_of(const sampling_params& params, float most) {
+  const float least = params.min_p > 0.0 ? static_cast<float>(logarithm(params.min_p)) : minus_infinity;
+  return {most, static_cast<float>(1.0 / params.temperature), least};
+}
+
+/// The weight that the tokens kept by top_p must reach, at least 1.
+std::uint64_t least_weight(double top_p, std::uint64_t total) {
+  const auto wanted = static_cast<std::uint64_t>(std::ceil(top_p * static_cast<double>(total)));
+  return std::clamp<std::uint64_t>(wanted, 1, total);
+}
+
+template <class Candidates>
+token_id draw_from(Candidates& candidates, const sampling_params& params, std::uint64_t position) {
+  std::uint64_t kept = candidates.total();
+  if (params.top_p < 1.0) kept = candidates.locate(least_weight(params.top_p, kept) - 1).through;
+  return candidates.locate(random_below(kept, params.seed, position)).token;
+}
+
+}  // namespace
+
+sampled_token sampler::sample(std::span<const float> logits, const sampling_params& params,
+                              const sampling_history& history, std::uint64_t position) {
+  const auto used = changed(logits, params, history);
+  maxima_.find(used);
+  // Without a finite largest logit there are no shares to draw by.
+  const bool first = is_greedy(params) || params.top_k == 1 || !std::isfinite(maxima_.most);
+  sampled_token chosen{first ? maxima_.first(used) : draw(used, params, position), {}, {}};
+  if (params.logprobs) describe(logits, *params.logprobs, chosen);
+  return chosen;
+}
+
+std::span<const float> sampler::changed(std::span<const float> logits, const sampling_params& params,
+                                        const sampling_history& history) {
+  if (!changes_logits(params)) return logits;
+  changed_.assign(logits.begin(), logits.end());
+  history.apply(params, changed_);
+  return changed_;
+}
+
+token_id sampler::draw(std::span<const float> logits, const sampling_params& params, std::uint64_t position) {
+  const auto scale = scaling_of(params, maxima_.most);
+  const auto top_k = static_cast<std::size_t>(params.top_k);
+  if (top_k > 0 && top_k <= maxima_.of.size()) {
+    detail::first_tokens(logits, maxima_, top_k, first_);
+    detail::few_candidates few(*kernels_, logits, first_, scale);
+    return draw_from(few, params, position);
+  }
+  all_.weigh(*kernels_, logits, maxima_, scale);
+  if (top_k > 0 && top_k < logits.size()) all_.keep_first(top_k);
+  return draw_from(all_, params, position);
+}
+
+void sampler::describe(std::span<const float> logits, std::int32_t alternatives, sampled_token& chosen) {
+  maxima_.find(logits);
+  const float most = maxima_.most;
+  const double log_sum = log_of_sum(logits, most);
+  const auto logprob = [&](token_id token) {
+    return static_cast<float>(static_cast<double>(logits[static_cast<std::size_t>(token)]) - most - log_sum);
+  };
+  chosen.logprob = logprob(chosen.token);
+  detail::first_tokens(logits, maxima_, static_cast<std::size_t>(alternatives), first_);
+  chosen.alternatives.reserve(first_.size());
+  for (const auto ranked : first_) {
+    const token_id token = detail::token_of(ranked);
+    chosen.alternatives.push_back({token, logprob(token)});
+  }
+}
+
+/// Chunks are summed by the kernel in its fixed order, and their sums one after the other.
+double sampler::log_of_sum(std::span<const float> logits, float most) {
+  constexpr std::size_t chunk = 1024;
+  alignas(64) float last[chunk], exponentials[chunk];
+  double sum = 0.0;
+  for (std::size_t from = 0; from < logits.size(); from += chunk) {
+    const float* values = logits.data() + from;
+    if (const std::size_t n = logits.size() - from; n < chunk) {
+      std::copy_n(values, n, last);
+      std::fill(last + n, last + chunk, minus_infinity);
+      values = last;
+    }
+    sum += static_cast<double>(kernels_->exponentials(values, chunk, most, exponentials));
+  }
+  return logarithm(sum);
+}
+
+}  // namespace troupe

@@ -1,0 +1,45 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/tokenizer/tokenizer.hpp"
+
+namespace troupe {
+
+struct token_bias {
+  token_id token = 0;
+  double bias = 0.0;
+};
+
+/// How a sequence's next token is chosen and when the sequence ends. Names and meanings are OpenAI's and vLLM's.
+struct sampling_params {
+  double temperature = 1.0;         ///< 0: the most likely token, always
+  std::int32_t top_k = 0;           ///< only the k most likely; 0: all
+  double top_p = 1.0;               ///< only the most likely that together reach this share
+  double min_p = 0.0;               ///< only those at least this share of the most likely one
+  double repetition_penalty = 1.0;  ///< divides positive logits, multiplies others: tokens of prompt and answer
+  double presence_penalty = 0.0;    ///< subtracted once for each token in the answer
+  double frequency_penalty = 0.0;   ///< subtracted for each time a token is in the answer
+  std::vector<token_bias> logit_bias;
+  std::uint64_t seed = 0;
+  std::optional<std::int32_t> logprobs;  ///< alternatives to report; 0: the chosen token's alone; none: nothing
+
+  std::vector<token_id> stop_tokens;  ///< beside the model's own end tokens
+  bool ignore_eos = false;            ///< the model's own end tokens do not end the sequence
+  std::vector<std::string> stop;      ///< texts that end the sequence
+  std::int64_t max_tokens = 16;       ///< of the answer
+};
+
+/// Below this a temperature counts as 0.
+constexpr double least_temperature = 1e-5;
+
+bool is_greedy(const sampling_params& params);
+bool counts_tokens(const sampling_params& params);   ///< any penalty is in use
+bool changes_logits(const sampling_params& params);  ///< any penalty or bias is in use
+
+/// Throws input_error that names the first value out of range.
+void check(const sampling_params& params, std::int64_t vocab_size);
+
+}  // namespace troupe

@@ -1,0 +1,45 @@
+#pragma once
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace troupe {
+
+/// Ends a stream of text before the first stop string in it, wherever the pieces of the stream happen to be cut. The
+/// first is the one that ends first; of several that end at one byte, the longest. Text that could be the beginning of
+/// a stop string is held back until it is certain. Pieces and stop strings of whole characters give whole characters.
+class stop_matcher {
+ public:
+  /// Empty strings are passed over.
+  explicit stop_matcher(std::vector<std::string> stops = {});
+
+  /// The text that became certain with this piece; nothing more once stopped() is true.
+  std::string push(std::string_view piece);
+  /// The text held back, for a stream that ended for another reason.
+  std::string finish();
+
+  bool stopped() const { return matched_.has_value(); }
+  /// The stop string that was found; nullptr before.
+  const std::string* matched() const { return matched_ ? &patterns_[*matched_].text : nullptr; }
+
+ private:
+  /// Knuth-Morris-Pratt: `fallbacks[n]` is the longest proper beginning of the text that ends its first n bytes.
+  struct pattern {
+    std::string text;
+    std::vector<std::size_t> fallbacks;
+    std::size_t seen = 0;  ///< bytes of the text that the stream ends with
+
+    void advance(char byte);
+  };
+  static pattern pattern_of(std::string text);
+  void advance(char byte);
+  std::size_t possible() const;  ///< bytes at the stream's end that could begin a stop string
+
+  std::vector<pattern> patterns_;
+  std::string held_;
+  std::optional<std::size_t> matched_;  ///< among patterns_
+};
+
+}  // namespace troupe

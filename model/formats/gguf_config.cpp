@@ -1,0 +1,149 @@
+#include <algorithm>
+#include <array>
+
+#include "base/error.hpp"
+#include "model/formats/gguf_facts.hpp"
+#include "model/formats/model_config.hpp"
+
+namespace troupe {
+namespace {
+
+/// The keys of one architecture: "llama.block_count" for block_count.
+class arch_keys {
+ public:
+  arch_keys(const gguf_file& file, std::string arch, const std::string& where)
+      : file_(file), arch_(std::move(arch)), where_(where) {}
+
+  const std::string& arch() const { return arch_; }
+  const std::string& where() const { return where_; }
+
+  template <class T>
+  std::optional<T> get(std::string_view key) const {
+    return file_.get<T>(full(key));
+  }
+  template <class T>
+  T needed(std::string_view key) const {
+    if (auto value = get<T>(key)) return *value;
+    refuse("{}: lacks the metadata key \"{}\"", where_, full(key));
+  }
+  std::int64_t size(std::string_view key) const { return checked(key, needed<std::int64_t>(key)); }
+  std::int64_t size(std::string_view key, std::int64_t otherwise) const {
+    return checked(key, get<std::int64_t>(key).value_or(otherwise));
+  }
+  std::string full(std::string_view key) const { return fmt::format("{}.{}", arch_, key); }
+
+ private:
+  std::int64_t checked(std::string_view key, std::int64_t value) const {
+    if (value <= 0 || value > std::int64_t{1} << 31) refuse("{}: \"{}\" is {}", where_, full(key), value);
+    return value;
+  }
+
+  const gguf_file& file_;
+  std::string arch_;
+  const std::string& where_;
+};
+
+std::string architecture_of(const gguf_file& file, const std::string& where) {
+  constexpr std::array<std::string_view, 4> supported = {"gpt2", "llama", "qwen2", "qwen3"};
+  const auto name = file.get<std::string>("general.architecture");
+  if (!name) refuse("{}: lacks the metadata key \"general.architecture\"", where);
+  if (std::find(supported.begin(), supported.end(), *name) == supported.end())
+    refuse("{}: the architecture \"{}\" is not supported: gpt2, llama (mistral too), qwen2 and qwen3 are", where,
+           name->substr(0, 80));
+  return *name;
+}
+
+void read_sizes(const arch_keys& keys, model_config& into) {
+  if (keys.get<std::int64_t>("expert_count").value_or(0) != 0)
+    refuse("{}: mixtures of experts are not supported", keys.where());
+  into.hidden = keys.size("embedding_length");
+  into.layers = keys.size("block_count");
+  into.heads = keys.size("attention.head_count");
+  into.kv_heads = keys.size("attention.head_count_kv", into.heads);
+  into.head_dim = keys.size("attention.key_length", std::max<std::int64_t>(into.hidden / into.heads, 1));
+  if (keys.size("attention.value_length", into.head_dim) != into.head_dim)
+    refuse("{}: keys and values of different length are not supported", keys.where());
+  into.ffn = keys.size("feed_forward_length");
+  into.context = keys.size("context_length");
+}
+
+void read_rope(const arch_keys& keys, const detail::gguf_facts& facts, model_config& into) {
+  if (keys.size("rope.dimension_count", into.head_dim) != into.head_dim)
+    refuse("{}: \"{}\" differs from the head size {}: positions in part of a head are not supported", keys.where(),
+           keys.full("rope.dimension_count"), into.head_dim);
+  into.rope.theta = keys.get<double>("rope.freq_base").value_or(10000.0);
+  into.rope.frequency_divisors.assign(facts.frequency_divisors.begin(), facts.frequency_divisors.end());
+  const auto type = keys.get<std::string>("rope.scaling.type").value_or("none");
+  const auto old_factor = keys.get<double>("rope.scale_linear");
+  if (type != "none" && type != "linear")
+    refuse("{}: the rope scaling \"{}\" is not supported: none and linear are", keys.where(), type.substr(0, 80));
+  if (type == "none" && !old_factor) return;
+  into.rope.factor = keys.get<double>("rope.scaling.factor").value_or(old_factor.value_or(1.0));
+  if (into.rope.factor != 1.0) into.rope.scaling = rope_scaling::linear;
+}
+
+void read_windows(const arch_keys& keys, model_config& into) {
+  const auto size = keys.get<std::int64_t>("attention.sliding_window").value_or(0);
+  if (size != 0) into.windows.assign(static_cast<std::size_t>(std::min<std::int64_t>(into.layers, 1 << 16)), size);
+}
+
+void read_gpt2(const arch_keys& keys, model_config& into) {
+  into.norm = norm_kind::layer;
+  into.norm_eps = static_cast<float>(keys.needed<double>("attention.layer_norm_epsilon"));
+  into.activation = activation_kind::gelu_tanh;
+  into.gated_mlp = false;
+  into.position = position_kind::learned;
+  into.qkv_bias = into.out_bias = into.mlp_bias = true;
+}
+
+void read_llama_like(const arch_keys& keys, const detail::gguf_facts& facts, model_config& into) {
+  into.norm_eps = static_cast<float>(keys.needed<double>("attention.layer_norm_rms_epsilon"));
+  into.qk_norm = into.family == "qwen3";
+  into.qkv_bias = into.family == "qwen2" || facts.qkv_bias;
+  into.out_bias = facts.out_bias;
+  into.mlp_bias = facts.mlp_bias;
+  read_rope(keys, facts, into);
+  read_windows(keys, into);
+}
+
+std::int64_t vocabulary_size(const gguf_file& file, const arch_keys& keys, const detail::gguf_facts& facts) {
+  if (facts.vocab_size) return *facts.vocab_size;
+  const auto tokens = file.get<std::vector<std::string>>("tokenizer.ggml.tokens");
+  if (tokens) return static_cast<std::int64_t>(tokens->size());
+  return keys.size("vocab_size");
+}
+
+void read_tokens(const gguf_file& file, model_config& into) {
+  const auto known = [&](std::string_view key) {
+    const auto token = file.get<std::int64_t>(key).value_or(-1);
+    return token >= 0 && token < into.vocab_size ? static_cast<std::int32_t>(token) : -1;
+  };
+  for (const auto* key :
+       {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"}) {
+    const auto token = known(key);
+    if (token >= 0 && std::find(into.eos_tokens.begin(), into.eos_tokens.end(), token) == into.eos_tokens.end())
+      into.eos_tokens.push_back(token);
+  }
+  into.bos_token = known("tokenizer.ggml.bos_token_id");
+}
+
+}  // namespace
+
+model_config config_from_gguf(const gguf_file& file, const std::string& where) {
+  const arch_keys keys(file, architecture_of(file, where), where);
+  const auto facts = detail::read_facts(file, where);
+  model_config into;
+  into.family = keys.arch();
+  into.tied_embeddings = facts.tied_embeddings;
+  read_sizes(keys, into);
+  into.vocab_size = vocabulary_size(file, keys, facts);
+  if (into.family == "gpt2")
+    read_gpt2(keys, into);
+  else
+    read_llama_like(keys, facts, into);
+  read_tokens(file, into);
+  check(into, where);
+  return into;
+}
+
+}  // namespace troupe

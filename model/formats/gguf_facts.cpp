@@ -1,0 +1,60 @@
+#include "model/formats/gguf_facts.hpp"
+
+#include "base/error.hpp"
+
+namespace troupe::detail {
+namespace {
+
+constexpr std::string_view vocab_key = "troupe.vocab_size";
+constexpr std::string_view tied_key = "troupe.tied_embeddings";
+constexpr std::string_view qkv_key = "troupe.qkv_bias";
+constexpr std::string_view out_key = "troupe.out_bias";
+constexpr std::string_view mlp_key = "troupe.mlp_bias";
+constexpr std::string_view divisors_key = "troupe.rope.frequency_divisors";
+constexpr std::int64_t most_divisors = 4096;
+
+std::vector<double> read_divisors(const tensor_set& tensors, const std::string& where) {
+  const auto* tensor = tensors.find("rope_freqs.weight");
+  if (!tensor) return {};
+  if (tensor->type != dtype::f32 || tensor->shape.size() != 1 || tensor->shape[0] < 1 ||
+      tensor->shape[0] > most_divisors)
+    refuse("{}: tensor \"rope_freqs.weight\" should be F32 of one dimension, but is {} {}", where,
+           name_of(tensor->type), text_of(tensor->shape));
+  std::vector<float> values(static_cast<std::size_t>(tensor->shape[0]));
+  to_floats(dtype::f32, tensor->data.data(), tensor->shape[0], values.data());
+  return {values.begin(), values.end()};
+}
+
+}  // namespace
+
+gguf_facts read_facts(const gguf_file& file, const std::string& where) {
+  const auto& tensors = file.tensors;
+  const bool bare = tensors.tensors.empty();
+  const auto fact = [&](std::string_view key, const char* tensor) {
+    return file.get<bool>(key).value_or(!bare && tensors.find(tensor) != nullptr);
+  };
+  gguf_facts facts;
+  if (const auto* embeddings = tensors.find("token_embd.weight"); embeddings && embeddings->shape.size() == 2)
+    facts.vocab_size = embeddings->shape[0];
+  else
+    facts.vocab_size = file.get<std::int64_t>(vocab_key);
+  facts.tied_embeddings = file.get<bool>(tied_key).value_or(!bare && !tensors.find("output.weight"));
+  facts.qkv_bias = fact(qkv_key, "blk.0.attn_q.bias");
+  facts.out_bias = fact(out_key, "blk.0.attn_output.bias");
+  facts.mlp_bias = fact(mlp_key, "blk.0.ffn_up.bias");
+  facts.frequency_divisors = bare ? file.get<std::vector<double>>(divisors_key).value_or(std::vector<double>{})
+                                  : read_divisors(tensors, where);
+  return facts;
+}
+
+void write_facts(const gguf_facts& facts, gguf_file& into) {
+  if (facts.vocab_size) into.metadata.insert_or_assign(std::string(vocab_key), *facts.vocab_size);
+  into.metadata.insert_or_assign(std::string(tied_key), facts.tied_embeddings);
+  into.metadata.insert_or_assign(std::string(qkv_key), facts.qkv_bias);
+  into.metadata.insert_or_assign(std::string(out_key), facts.out_bias);
+  into.metadata.insert_or_assign(std::string(mlp_key), facts.mlp_bias);
+  if (!facts.frequency_divisors.empty())
+    into.metadata.insert_or_assign(std::string(divisors_key), facts.frequency_divisors);
+}
+
+}  // namespace troupe::detail

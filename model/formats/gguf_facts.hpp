@@ -1,0 +1,25 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/formats/gguf.hpp"
+
+namespace troupe::detail {
+
+/// What a GGUF file tells about its model only by the tensors it has. A file of metadata alone, as lies in a folder
+/// that was quantized here, keeps the same under "troupe." keys.
+struct gguf_facts {
+  std::optional<std::int64_t> vocab_size;
+  bool tied_embeddings = false;
+  bool qkv_bias = false;
+  bool out_bias = false;
+  bool mlp_bias = false;
+  std::vector<double> frequency_divisors;
+};
+
+gguf_facts read_facts(const gguf_file& file, const std::string& where);
+void write_facts(const gguf_facts& facts, gguf_file& into);
+
+}  // namespace troupe::detail

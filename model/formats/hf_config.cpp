@@ -1,0 +1,257 @@
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <system_error>
+
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "model/formats/json_input.hpp"
+#include "model/formats/model_config.hpp"
+
+namespace troupe {
+namespace {
+
+using fields = detail::json_fields<nlohmann::json>;
+constexpr std::size_t most_config_bytes = 16 << 20;
+
+/// What config.json may leave out, per family, as Hugging Face's classes fill it in.
+struct family_defaults {
+  std::string_view name;
+  std::string_view architecture;
+  std::int64_t vocab, hidden, layers, heads, kv_heads, ffn, context;  // kv_heads 0: as many as heads
+  std::int32_t bos, eos;
+};
+constexpr std::array<family_defaults, 5> families = {{
+    {"gpt2", "GPT2LMHeadModel", 50257, 768, 12, 12, 0, 0, 1024, 50256, 50256},
+    {"llama", "LlamaForCausalLM", 32000, 4096, 32, 32, 0, 11008, 2048, 1, 2},
+    {"mistral", "MistralForCausalLM", 32000, 4096, 32, 32, 8, 14336, 131072, 1, 2},
+    {"qwen2", "Qwen2ForCausalLM", 151936, 4096, 32, 32, 32, 22016, 32768, -1, -1},
+    {"qwen3", "Qwen3ForCausalLM", 151936, 4096, 32, 32, 32, 22016, 32768, -1, -1},
+}};
+
+std::string supported() {
+  std::vector<std::string_view> names;
+  for (const auto& family : families) names.push_back(family.architecture);
+  return fmt::format("supported are {}", fmt::join(names, ", "));
+}
+
+const family_defaults& family_of(const fields& config) {
+  const auto type = config.text("model_type");
+  const auto architectures = config.texts("architectures");
+  if (!type && (!architectures || architectures->empty()))
+    refuse("{}: names neither model_type nor architectures: {}", config.where(), supported());
+  for (const auto& family : families) {
+    const bool typed = !type || *type == family.name;
+    const bool built =
+        !architectures || architectures->empty() ||
+        std::find(architectures->begin(), architectures->end(), family.architecture) != architectures->end();
+    if (typed && built) return family;
+  }
+  refuse("{}: model_type \"{}\" with architectures [{}] is not supported: {}", config.where(),
+         type.value_or("").substr(0, 80), fmt::join(architectures.value_or(std::vector<std::string>{}), ", "),
+         supported());
+}
+
+/// Features that would change the result and that nothing here computes.
+void refuse_unless(const fields& config, std::string_view key, bool wanted) {
+  if (config.boolean(key).value_or(wanted) != wanted)
+    refuse("{}: \"{}\" is {}, which is not supported", config.where(), key, !wanted);
+}
+
+void refuse_foreign_quantization(const fields& config) {
+  const auto* object = config.find("quantization_config");
+  if (!object) return;
+  const fields quantization(*object, config.where() + ": quantization_config");
+  refuse(
+      "{}: the weights are quantized as \"{}\", which is not supported: give the original model, and quantize it "
+      "with troupe quantize",
+      config.where(), quantization.text("quant_method").value_or("unknown").substr(0, 80));
+}
+
+// ---- positions ----
+
+/// transformers 5 writes rope_parameters, older ones rope_scaling and rope_theta.
+const nlohmann::json* rope_object(const fields& config) {
+  const auto* scaling = config.find("rope_scaling");
+  return scaling && !scaling->empty() ? scaling : config.find("rope_parameters");
+}
+
+double needed(const fields& object, std::string_view key) {
+  const auto value = object.number(key);
+  if (!value) refuse("{}: lacks \"{}\"", object.where(), key);
+  return *value;
+}
+
+void read_scaling(const fields& rope, rope_config& into, std::int64_t context) {
+  const auto type = rope.text("rope_type").value_or(rope.text("type").value_or("default"));
+  if (rope.number("partial_rotary_factor").value_or(1.0) != 1.0)
+    refuse("{}: \"partial_rotary_factor\" other than 1 is not supported", rope.where());
+  if (type == "default") return;
+  if (type != "linear" && type != "llama3")
+    refuse("{}: the rope type \"{}\" is not supported: default, linear and llama3 are", rope.where(),
+           type.substr(0, 80));
+  into.factor = needed(rope, "factor");
+  into.scaling = rope_scaling::linear;
+  if (type == "linear") return;
+  into.scaling = rope_scaling::llama3;
+  into.low_freq_factor = needed(rope, "low_freq_factor");
+  into.high_freq_factor = needed(rope, "high_freq_factor");
+  into.original_context = rope.integer("original_max_position_embeddings").value_or(context);
+}
+
+void read_rope(const fields& config, model_config& into) {
+  into.rope.theta = config.number("rope_theta").value_or(10000.0);
+  if (config.number("partial_rotary_factor").value_or(1.0) != 1.0)
+    refuse("{}: \"partial_rotary_factor\" other than 1 is not supported", config.where());
+  const auto* object = rope_object(config);
+  if (!object) return;
+  const fields rope(*object, config.where() + ": rope parameters");
+  for (const auto& [key, value] : object->items())
+    if (value.is_object())
+      refuse("{}: positions that differ by layer (\"{}\") are not supported", rope.where(), key.substr(0, 80));
+  into.rope.theta = rope.number("rope_theta").value_or(into.rope.theta);
+  read_scaling(rope, into.rope, into.context);
+}
+
+std::int64_t window_size(const fields& config) {
+  const auto size = config.integer("sliding_window");
+  if (!size && config.names("sliding_window")) return 0;
+  return size.value_or(4096);
+}
+
+/// Qwen: layer_types says it layer by layer; before that came, all layers from max_window_layers on slide.
+void read_qwen_windows(const fields& config, model_config& into) {
+  const auto types = config.texts("layer_types");
+  const auto size = config.boolean("use_sliding_window").value_or(false) ? window_size(config) : 0;
+  const auto first = config.integer("max_window_layers").value_or(28);
+  if (types && static_cast<std::int64_t>(types->size()) != into.layers)
+    refuse("{}: \"layer_types\" has {} entries for {} layers", config.where(), types->size(), into.layers);
+  for (std::int64_t i = 0; i < into.layers; ++i) {
+    const auto type = types        ? (*types)[static_cast<std::size_t>(i)]
+                      : i >= first ? "sliding_attention"
+                                   : "full_attention";
+    if (type != "sliding_attention" && type != "full_attention")
+      refuse("{}: the layer type \"{}\" is not supported", config.where(), type.substr(0, 80));
+    into.windows.push_back(type == "sliding_attention" ? size : 0);
+  }
+}
+
+void read_windows(const fields& config, model_config& into) {
+  if (into.family == "mistral") into.windows.assign(static_cast<std::size_t>(into.layers), window_size(config));
+  if (into.family.starts_with("qwen")) read_qwen_windows(config, into);
+  if (std::all_of(into.windows.begin(), into.windows.end(), [](auto size) { return size == 0; })) into.windows.clear();
+}
+
+// ---- sizes ----
+
+std::int64_t bounded(const fields& config, std::string_view key, std::int64_t otherwise) {
+  const auto value = config.integer(key).value_or(otherwise);
+  if (value <= 0 || value > std::int64_t{1} << 31) refuse("{}: \"{}\" is {}", config.where(), key, value);
+  return value;
+}
+
+void read_gpt2(const fields& config, const family_defaults& defaults, model_config& into) {
+  const auto activation = config.text("activation_function").value_or("gelu_new");
+  if (activation != "gelu_new" && activation != "gelu_pytorch_tanh")
+    refuse("{}: the activation_function \"{}\" is not supported: gelu_new and gelu_pytorch_tanh are", config.where(),
+           activation.substr(0, 80));
+  refuse_unless(config, "scale_attn_weights", true);
+  refuse_unless(config, "scale_attn_by_inverse_layer_idx", false);
+  refuse_unless(config, "add_cross_attention", false);
+  into.hidden = bounded(config, "n_embd", defaults.hidden);
+  into.layers = bounded(config, "n_layer", defaults.layers);
+  into.heads = into.kv_heads = bounded(config, "n_head", defaults.heads);
+  into.head_dim = into.hidden / into.heads;
+  into.ffn = bounded(config, "n_inner", 4 * into.hidden);
+  into.context = bounded(config, "n_positions", config.integer("n_ctx").value_or(defaults.context));
+  into.norm = norm_kind::layer;
+  into.norm_eps = static_cast<float>(config.number("layer_norm_epsilon").value_or(1e-5));
+  into.activation = activation_kind::gelu_tanh;
+  into.gated_mlp = false;
+  into.position = position_kind::learned;
+  into.qkv_bias = into.out_bias = into.mlp_bias = true;
+}
+
+void read_biases(const fields& config, model_config& into) {
+  const bool attention = config.boolean("attention_bias").value_or(false);
+  if (into.family == "qwen2") into.qkv_bias = true;
+  if (into.family == "llama" || into.family == "qwen3") into.qkv_bias = into.out_bias = attention;
+  if (into.family == "llama") into.mlp_bias = config.boolean("mlp_bias").value_or(false);
+}
+
+void read_llama_like(const fields& config, const family_defaults& defaults, model_config& into) {
+  const auto activation = config.text("hidden_act").value_or("silu");
+  if (activation != "silu" && activation != "swish")
+    refuse("{}: the hidden_act \"{}\" is not supported: silu is", config.where(), activation.substr(0, 80));
+  if (const auto slices = config.integer("pretraining_tp").value_or(1); slices != 1)
+    refuse("{}: \"pretraining_tp\" is {}, only 1 is supported", config.where(), slices);
+  into.hidden = bounded(config, "hidden_size", defaults.hidden);
+  into.layers = bounded(config, "num_hidden_layers", defaults.layers);
+  into.heads = bounded(config, "num_attention_heads", defaults.heads);
+  const bool absent = !config.names("num_key_value_heads") && defaults.kv_heads > 0;
+  into.kv_heads = bounded(config, "num_key_value_heads", absent ? defaults.kv_heads : into.heads);
+  into.head_dim = bounded(config, "head_dim", into.family == "qwen3" ? 128 : into.hidden / into.heads);
+  into.ffn = bounded(config, "intermediate_size", defaults.ffn);
+  into.context = bounded(config, "max_position_embeddings", defaults.context);
+  into.norm_eps = static_cast<float>(config.number("rms_norm_eps").value_or(1e-6));
+  into.qk_norm = into.family == "qwen3";
+  read_biases(config, into);
+  read_rope(config, into);
+  read_windows(config, into);
+}
+
+// ---- tokens ----
+
+/// A token outside the vocabulary can never come up, and published configurations do name such.
+void add_end_tokens(const std::vector<std::int64_t>& tokens, model_config& into) {
+  for (const auto token : tokens) {
+    if (token < 0 || token >= into.vocab_size) continue;
+    const auto narrow = static_cast<std::int32_t>(token);
+    if (std::find(into.eos_tokens.begin(), into.eos_tokens.end(), narrow) == into.eos_tokens.end())
+      into.eos_tokens.push_back(narrow);
+  }
+}
+
+void read_tokens(const fields& config, const family_defaults& defaults, model_config& into) {
+  auto ends = config.integers("eos_token_id");
+  if (!config.names("eos_token_id")) ends.push_back(defaults.eos);
+  add_end_tokens(ends, into);
+  const auto begins = config.integers("bos_token_id");
+  const auto begin = !begins.empty() ? begins.front() : config.names("bos_token_id") ? -1 : defaults.bos;
+  into.bos_token = begin >= 0 && begin < into.vocab_size ? static_cast<std::int32_t>(begin) : -1;
+}
+
+}  // namespace
+
+model_config parse_hf_config(std::string_view json, const std::string& where) {
+  const auto object = detail::parse_json(json, where);
+  const fields config(object, where);
+  const auto& defaults = family_of(config);
+  refuse_foreign_quantization(config);
+  model_config into;
+  into.family = defaults.name;
+  into.vocab_size = bounded(config, "vocab_size", defaults.vocab);
+  into.tied_embeddings = config.boolean("tie_word_embeddings").value_or(into.family == "gpt2");
+  if (into.family == "gpt2")
+    read_gpt2(config, defaults, into);
+  else
+    read_llama_like(config, defaults, into);
+  read_tokens(config, defaults, into);
+  check(into, where);
+  return into;
+}
+
+model_config read_hf_config(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  const auto path = folder / "config.json";
+  auto config = parse_hf_config(detail::read_text(path, most_config_bytes), path.string());
+  const auto generation = folder / "generation_config.json";
+  if (!std::filesystem::exists(generation, ignored)) return config;
+  const auto object = detail::parse_json(detail::read_text(generation, most_config_bytes), generation.string());
+  add_end_tokens(fields(object, generation.string()).integers("eos_token_id"), config);
+  return config;
+}
+
+}  // namespace troupe

@@ -1,0 +1,57 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+namespace troupe::detail {
+
+struct json_limits {
+  int depth = 32;
+  std::size_t values = 4'000'000;  ///< keys included: bounds the memory that a hostile text can ask for
+};
+
+/// Parses JSON from outside or refuses it by `where`: no key twice in an object, no deep nesting.
+/// Json is nlohmann::json, or nlohmann::ordered_json where the order of keys means something.
+template <class Json>
+Json parse_json_as(std::string_view text, const std::string& where, json_limits limits = {});
+nlohmann::json parse_json(std::string_view text, const std::string& where, json_limits limits = {});
+
+/// A text file of at most `limit` bytes.
+std::string read_text(const std::filesystem::path& path, std::size_t limit);
+
+/// The fields of a JSON object, read by name and type. A field that is null counts as absent; one of another type is
+/// refused by its name. Keeps a reference to `object`.
+template <class Json>
+class json_fields {
+ public:
+  json_fields(const Json& object, std::string where);
+
+  const Json* find(std::string_view key) const;
+  bool has(std::string_view key) const { return find(key) != nullptr; }
+  /// Written in the file, be it null.
+  bool names(std::string_view key) const;
+  std::optional<std::int64_t> integer(std::string_view key) const;
+  std::optional<double> number(std::string_view key) const;
+  std::optional<bool> boolean(std::string_view key) const;
+  std::optional<std::string> text(std::string_view key) const;
+  std::optional<std::vector<std::string>> texts(std::string_view key) const;
+  /// One integer or a list of them; empty when absent.
+  std::vector<std::int64_t> integers(std::string_view key) const;
+  const std::string& where() const { return where_; }
+
+ private:
+  const Json& object_;
+  std::string where_;
+};
+
+/// The value as an int64, if it is an integer that fits.
+template <class Json>
+std::optional<std::int64_t> to_integer(const Json& value);
+
+}  // namespace troupe::detail

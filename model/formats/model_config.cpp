@@ -1,0 +1,96 @@
+#include "model/formats/model_config.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/error.hpp"
+
+namespace troupe {
+namespace {
+
+// Far above any model there is, and small enough that products of two of these, times a type's size, fit an int64.
+constexpr std::int64_t most_tokens = std::int64_t{1} << 24;
+constexpr std::int64_t most_layers = 1024;
+constexpr std::int64_t most_heads = 4096;
+constexpr std::int64_t most_head_dim = 4096;
+/// One dot product of 255 * 127 per element must fit an int32.
+constexpr std::int64_t most_inputs = 60000 - 1;
+
+void check_size(std::string_view name, std::int64_t value, std::int64_t most, const std::string& where) {
+  if (value < 1 || value > most) refuse("{}: {} is {}, but should be 1 to {}", where, name, value, most);
+}
+
+void check_sizes(const model_config& config, const std::string& where) {
+  check_size("vocab_size", config.vocab_size, most_tokens, where);
+  check_size("the hidden size", config.hidden, most_inputs, where);
+  check_size("the number of layers", config.layers, most_layers, where);
+  check_size("the number of attention heads", config.heads, most_heads, where);
+  check_size("the number of key-value heads", config.kv_heads, config.heads, where);
+  check_size("head_dim", config.head_dim, most_head_dim, where);
+  check_size("heads x head_dim", config.heads * config.head_dim, most_inputs, where);
+  check_size("the intermediate size", config.ffn, most_inputs, where);
+  check_size("the context", config.context, most_tokens, where);
+}
+
+void check_heads(const model_config& config, const std::string& where) {
+  if (config.heads % config.kv_heads != 0)
+    refuse("{}: {} attention heads cannot share {} key-value heads evenly", where, config.heads, config.kv_heads);
+  if (config.position == position_kind::rotary && config.head_dim % 2 != 0)
+    refuse("{}: head_dim is {}, but rotary positions need an even one", where, config.head_dim);
+  if (config.family == "gpt2" && (config.heads * config.head_dim != config.hidden || config.kv_heads != config.heads))
+    refuse("{}: the hidden size {} does not split into {} heads", where, config.hidden, config.heads);
+}
+
+bool in_range(double value, double least, double most) {
+  return std::isfinite(value) && value >= least && value <= most;
+}
+
+void check_rope(const model_config& config, const std::string& where) {
+  const auto& rope = config.rope;
+  if (!in_range(rope.theta, 1.0, 1e12)) refuse("{}: rope_theta is {}, but should be 1 to 1e12", where, rope.theta);
+  if (!in_range(rope.factor, 1e-3, 1e6))
+    refuse("{}: the rope factor is {}, but should be 0.001 to 1e6", where, rope.factor);
+  const auto& divisors = rope.frequency_divisors;
+  if (!divisors.empty() && static_cast<std::int64_t>(divisors.size()) != config.head_dim / 2)
+    refuse("{}: {} rope frequency divisors for a head_dim of {}", where, divisors.size(), config.head_dim);
+  if (!std::all_of(divisors.begin(), divisors.end(), [](float divisor) { return in_range(divisor, 1e-6, 1e6); }))
+    refuse("{}: a rope frequency divisor is no positive number of sane size", where);
+  if (rope.scaling != rope_scaling::llama3) return;
+  check_size("original_max_position_embeddings", rope.original_context, most_tokens, where);
+  if (!in_range(rope.low_freq_factor, 1e-6, 1e6) || !in_range(rope.high_freq_factor, 1e-6, 1e6) ||
+      rope.high_freq_factor <= rope.low_freq_factor)
+    refuse("{}: high_freq_factor {} should be above low_freq_factor {}, both positive", where, rope.high_freq_factor,
+           rope.low_freq_factor);
+}
+
+void check_windows(const model_config& config, const std::string& where) {
+  if (!config.windows.empty() && static_cast<std::int64_t>(config.windows.size()) != config.layers)
+    refuse("{}: {} sliding windows for {} layers", where, config.windows.size(), config.layers);
+  for (const auto window : config.windows)
+    if (window < 0 || window > std::int64_t{1} << 31) refuse("{}: a sliding window is {}", where, window);
+}
+
+void check_tokens(const model_config& config, const std::string& where) {
+  for (const auto token : config.eos_tokens)
+    if (token < 0 || token >= config.vocab_size)
+      refuse("{}: the end token {} is not in the vocabulary of {}", where, token, config.vocab_size);
+  if (config.bos_token < -1 || config.bos_token >= config.vocab_size)
+    refuse("{}: the begin token {} is not in the vocabulary of {}", where, config.bos_token, config.vocab_size);
+}
+
+}  // namespace
+
+void check(const model_config& config, const std::string& where) {
+  constexpr std::array<std::string_view, 5> families = {"gpt2", "llama", "mistral", "qwen2", "qwen3"};
+  if (std::find(families.begin(), families.end(), config.family) == families.end())
+    refuse("{}: the model family \"{}\" is unknown", where, config.family);
+  check_sizes(config, where);
+  check_heads(config, where);
+  if (!in_range(config.norm_eps, 0.0, 1.0)) refuse("{}: the norm epsilon is {}", where, config.norm_eps);
+  check_rope(config, where);
+  check_windows(config, where);
+  check_tokens(config, where);
+}
+
+}  // namespace troupe

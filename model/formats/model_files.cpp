@@ -1,0 +1,117 @@
+#include "model/formats/model_files.hpp"
+
+#include <array>
+#include <system_error>
+
+#include "base/error.hpp"
+#include "model/formats/safetensors.hpp"
+#include "model/formats/weight_names.hpp"
+
+namespace troupe {
+namespace {
+
+using detail::naming;
+using detail::wanted_weight;
+using detail::weight_place;
+
+constexpr std::string_view own_layout_key = "troupe.layout";
+constexpr std::array<std::string_view, 7> gated_modules = {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj",
+                                                           "self_attn.o_proj", "mlp.gate_proj",    "mlp.up_proj",
+                                                           "mlp.down_proj"};
+constexpr std::array<std::string_view, 6> plain_modules = {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj",
+                                                           "self_attn.o_proj", "mlp.up_proj",      "mlp.down_proj"};
+
+std::vector<std::int64_t> file_shape(const wanted_weight& weight, const weight_place& place) {
+  if (weight.vector) return {place.all_outs};
+  if (place.transposed) return {weight.ins, place.all_outs};
+  return {place.all_outs, weight.ins};
+}
+
+const tensor_view& find_tensor(const tensor_set& set, const weight_place& place, const std::vector<std::int64_t>& shape,
+                               const std::string& where) {
+  if (const auto unread = set.unread.find(place.name); unread != set.unread.end())
+    refuse("{}: tensor \"{}\" has the type {}, which is not supported", where, place.name, unread->second);
+  const auto* tensor = set.find(place.name);
+  if (!tensor) refuse("{}: lacks the tensor \"{}\" {}", where, place.name, text_of(shape));
+  if (tensor->shape != shape)
+    refuse("{}: tensor \"{}\" should have the shape {}, but has {}", set.file_of(*tensor), place.name, text_of(shape),
+           text_of(tensor->shape));
+  return *tensor;
+}
+
+void check_type(const tensor_set& set, const tensor_view& tensor, const wanted_weight& weight,
+                const weight_place& place) {
+  const bool floats = tensor.type == dtype::f32 || tensor.type == dtype::f16 || tensor.type == dtype::bf16;
+  const bool blocks = tensor.type == dtype::q8_0 || tensor.type == dtype::q4_0;
+  if (!floats && !(blocks && !weight.vector && !place.transposed))
+    refuse("{}: tensor \"{}\" has the type {}, which is not supported for it", set.file_of(tensor), place.name,
+           name_of(tensor.type));
+}
+
+weight_source source_of(const tensor_set& set, const wanted_weight& weight, weight_place place,
+                        const std::string& where) {
+  const auto& tensor = find_tensor(set, place, file_shape(weight, place), where);
+  check_type(set, tensor, weight, place);
+  return {std::move(place.name), tensor, weight.outs, weight.ins, place.first_out, place.transposed, place.rope_heads};
+}
+
+void fill_weights(model_files& model, const tensor_set& set, naming names, std::string_view prefix) {
+  for (const auto& weight : detail::wanted_weights(model.config))
+    model.weights.emplace(weight.name(),
+                          source_of(set, weight, place_of(weight, model.config, names, prefix), model.path.string()));
+}
+
+model_config folder_config(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  if (std::filesystem::exists(folder / "config.json", ignored)) return read_hf_config(folder);
+  const auto metadata = folder / "metadata.gguf";
+  if (!std::filesystem::exists(metadata, ignored)) refuse("{}: has no config.json", folder.string());
+  return config_from_gguf(open_gguf(metadata), metadata.string());
+}
+
+void open_folder(model_files& model) {
+  model.config = folder_config(model.path);
+  model.tensors = open_safetensors(model.path);
+  if (model.tensors.metadata.contains(std::string(own_layout_key))) return;
+  const bool prefixed = model.tensors.find("transformer.wte.weight");
+  if (model.config.family == "gpt2")
+    fill_weights(model, model.tensors, naming::gpt2, prefixed ? "transformer." : "");
+  else
+    fill_weights(model, model.tensors, naming::hugging_face, "");
+}
+
+}  // namespace
+
+model_files open_model(const std::filesystem::path& path) {
+  std::error_code ignored;
+  model_files model;
+  model.path = path;
+  if (std::filesystem::is_directory(path, ignored)) {
+    open_folder(model);
+    return model;
+  }
+  if (!std::filesystem::exists(path, ignored)) refuse("{}: there is no such model folder or file", path.string());
+  if (path.extension() != ".gguf")
+    refuse("{}: a model is a folder with config.json and safetensors, or a .gguf file", path.string());
+  model.gguf = open_gguf(path);
+  model.config = config_from_gguf(*model.gguf, path.string());
+  fill_weights(model, model.gguf->tensors, naming::gguf, "");
+  return model;
+}
+
+std::span<const std::string_view> linear_modules(const model_config& config) {
+  if (config.gated_mlp) return gated_modules;
+  return plain_modules;
+}
+
+std::pair<std::int64_t, std::int64_t> linear_shape(const model_config& config, std::string_view module) {
+  const auto queries = config.heads * config.head_dim, keys = config.kv_heads * config.head_dim;
+  if (module == "self_attn.q_proj") return {queries, config.hidden};
+  if (module == "self_attn.k_proj" || module == "self_attn.v_proj") return {keys, config.hidden};
+  if (module == "self_attn.o_proj") return {config.hidden, queries};
+  if (module == "mlp.up_proj" || (module == "mlp.gate_proj" && config.gated_mlp)) return {config.ffn, config.hidden};
+  if (module == "mlp.down_proj") return {config.hidden, config.ffn};
+  refuse("a {} model has no linear layer \"{}\"", config.family, module);
+}
+
+}  // namespace troupe

@@ -1,0 +1,309 @@
+#include "model/formats/safetensors.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <fstream>
+#include <set>
+#include <system_error>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "model/formats/json_input.hpp"
+
+static_assert(std::endian::native == std::endian::little, "the file formats here are little-endian");
+
+namespace troupe {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t length_bytes = 8;
+constexpr std::size_t most_header_bytes = 100'000'000;
+constexpr std::size_t header_alignment = 64;
+constexpr std::size_t most_dimensions = 8;
+constexpr std::string_view metadata_key = "__metadata__";
+
+struct named_type {
+  std::string_view name;
+  dtype type;
+};
+constexpr std::array<named_type, 6> read_types = {{{"F32", dtype::f32},
+                                                   {"F16", dtype::f16},
+                                                   {"BF16", dtype::bf16},
+                                                   {"I8", dtype::i8},
+                                                   {"U8", dtype::u8},
+                                                   {"I32", dtype::i32}}};
+/// Types of the format that no weight of ours may have, with their bits: such a tensor is stepped over.
+struct named_width {
+  std::string_view name;
+  std::int64_t bits;
+};
+constexpr std::array<named_width, 16> other_types = {{{"BOOL", 8},
+                                                      {"I16", 16},
+                                                      {"U16", 16},
+                                                      {"U32", 32},
+                                                      {"I64", 64},
+                                                      {"U64", 64},
+                                                      {"F64", 64},
+                                                      {"C64", 64},
+                                                      {"F8_E4M3", 8},
+                                                      {"F8_E5M2", 8},
+                                                      {"F8_E8M0", 8},
+                                                      {"F8_E4M3FNUZ", 8},
+                                                      {"F8_E5M2FNUZ", 8},
+                                                      {"F6_E2M3", 6},
+                                                      {"F6_E3M2", 6},
+                                                      {"F4", 4}}};
+
+/// A tensor as the header lists it, before its place is checked against its neighbours'.
+struct entry {
+  std::string name;
+  std::string type;
+  std::vector<std::int64_t> shape;
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+};
+
+std::string label(const std::string& where, const std::string& tensor) {
+  return fmt::format("{}: tensor \"{}\"", where, tensor.substr(0, 200));
+}
+
+template <class List>
+auto find_named(const List& list, std::string_view name) {
+  return std::find_if(list.begin(), list.end(), [&](const auto& each) { return each.name == name; });
+}
+
+std::vector<std::int64_t> sizes_of(const json& list, const std::string& where, std::string_view field,
+                                   std::size_t most) {
+  if (!list.is_array() || list.size() > most)
+    refuse("{}: \"{}\" should be a list of at most {} integers", where, field, most);
+  std::vector<std::int64_t> sizes;
+  for (const auto& element : list) {
+    const auto size = detail::to_integer(element);
+    if (!size || *size < 0) refuse("{}: \"{}\" should hold integers of 0 and more", where, field);
+    sizes.push_back(*size);
+  }
+  return sizes;
+}
+
+entry read_entry(const std::string& name, const json& description, const std::string& where) {
+  const detail::json_fields<json> fields(description, label(where, name));
+  for (const auto& [key, value] : description.items())
+    if (key != "dtype" && key != "shape" && key != "data_offsets")
+      refuse("{}: has the unknown field \"{}\"", fields.where(), key.substr(0, 200));
+  const auto type = fields.text("dtype");
+  const auto *shape = fields.find("shape"), *offsets = fields.find("data_offsets");
+  if (!type || !shape || !offsets) refuse("{}: lacks dtype, shape or data_offsets", fields.where());
+  const auto range = sizes_of(*offsets, fields.where(), "data_offsets", 2);
+  if (range.size() != 2 || range[0] > range[1])
+    refuse("{}: \"data_offsets\" should be a begin and an end behind it", fields.where());
+  return {name, *type, sizes_of(*shape, fields.where(), "shape", most_dimensions), static_cast<std::uint64_t>(range[0]),
+          static_cast<std::uint64_t>(range[1])};
+}
+
+std::size_t unread_bytes(const entry& tensor, std::int64_t bits, const std::string& where) {
+  // A byte each is the bound that byte_size checks; what remains cannot overflow for a file that exists.
+  const auto elements = byte_size(dtype::u8, tensor.shape, where);
+  if (elements > std::uint64_t{1} << 56)
+    refuse("{}: the shape {} is larger than any file", where, text_of(tensor.shape));
+  return (elements * static_cast<std::size_t>(bits) + 7) / 8;
+}
+
+/// The bytes that type and shape ask for; an unknown type is refused.
+std::size_t wanted_bytes(const entry& tensor, const std::string& where) {
+  if (const auto known = find_named(read_types, tensor.type); known != read_types.end())
+    return byte_size(known->type, tensor.shape, where);
+  if (const auto other = find_named(other_types, tensor.type); other != other_types.end())
+    return unread_bytes(tensor, other->bits, where);
+  refuse("{}: has the unknown type \"{}\"", where, tensor.type.substr(0, 40));
+}
+
+void check_places(std::vector<entry>& entries, std::size_t data_bytes, const std::string& where) {
+  std::stable_sort(entries.begin(), entries.end(), [](const entry& a, const entry& b) {
+    return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
+  });
+  std::uint64_t at = 0;
+  for (const auto& tensor : entries) {
+    const auto name = label(where, tensor.name);
+    if (tensor.begin < at) refuse("{}: overlaps the tensor before it (begins at {}, not {})", name, tensor.begin, at);
+    if (tensor.begin > at) refuse("{}: leaves a hole before it (begins at {}, not {})", name, tensor.begin, at);
+    if (tensor.end > data_bytes)
+      refuse("{}: ends at byte {} of the data, but there are only {}: the file is cut off, copy it again", name,
+             tensor.end, data_bytes);
+    if (const auto wanted = wanted_bytes(tensor, name); wanted != tensor.end - tensor.begin)
+      refuse("{}: {} of the shape {} takes {} bytes, but its offsets span {}", name, tensor.type, text_of(tensor.shape),
+             wanted, tensor.end - tensor.begin);
+    at = tensor.end;
+  }
+  if (at != data_bytes) refuse("{}: has {} bytes behind the last tensor", where, data_bytes - at);
+}
+
+void add_metadata(const json& object, const std::string& where, tensor_set& into) {
+  if (!object.is_object()) refuse("{}: \"__metadata__\" should be an object of texts", where);
+  for (const auto& [key, value] : object.items()) {
+    if (!value.is_string()) refuse("{}: \"__metadata__\" should be an object of texts", where);
+    into.metadata.emplace(key, value.get<std::string>());
+  }
+}
+
+void add_tensor(entry&& tensor, std::span<const std::byte> data, const std::string& where, tensor_set& into) {
+  if (into.tensors.contains(tensor.name) || into.unread.contains(tensor.name))
+    refuse("{}: was there in an earlier file already", label(where, tensor.name));
+  if (const auto known = find_named(read_types, tensor.type); known != read_types.end())
+    into.tensors.emplace(std::move(tensor.name), tensor_view{known->type, std::move(tensor.shape),
+                                                             data.subspan(tensor.begin, tensor.end - tensor.begin)});
+  else
+    into.unread.emplace(std::move(tensor.name), std::move(tensor.type));
+}
+
+std::string_view header_text(std::span<const std::byte> bytes, const std::string& where) {
+  if (bytes.size() < length_bytes) refuse("{}: is too short for a safetensors file", where);
+  std::uint64_t length = 0;
+  std::memcpy(&length, bytes.data(), length_bytes);
+  if (length > most_header_bytes)
+    refuse("{}: says that its header has {} bytes, at most {} are allowed: is it a safetensors file?", where, length,
+           most_header_bytes);
+  if (length > bytes.size() - length_bytes)
+    refuse("{}: says that its header has {} bytes, but the file has only {}: it is cut off, copy it again", where,
+           length, bytes.size());
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + length_bytes, length);
+  if (!text.starts_with('{')) refuse("{}: its header is not a JSON object: is it a safetensors file?", where);
+  return text;
+}
+
+void open_one(const std::filesystem::path& path, tensor_set& into) {
+  const auto& file = into.files.emplace_back(path);
+  parse_safetensors(file.bytes(), path.string(), into);
+}
+
+/// Shard names and the tensors that the index expects in each.
+std::map<std::string, std::set<std::string>> read_index(const std::filesystem::path& path) {
+  const auto index = detail::parse_json(detail::read_text(path, most_header_bytes), path.string());
+  const detail::json_fields<json> fields(index, path.string());
+  const auto* map = fields.find("weight_map");
+  if (!map || !map->is_object() || map->empty())
+    refuse("{}: \"weight_map\" should say which file holds which tensor", path.string());
+  std::map<std::string, std::set<std::string>> shards;
+  for (const auto& [tensor, file] : map->items()) {
+    if (!file.is_string()) refuse("{}: \"weight_map\" should be an object of texts", path.string());
+    const auto name = file.get<std::string>();
+    if (name.empty() || name.find_first_of(std::string_view("/\\\0", 3)) != std::string::npos || name.starts_with('.'))
+      refuse("{}: the shard \"{}\" is not a plain file name", path.string(), name.substr(0, 200));
+    shards[name].insert(tensor);
+  }
+  return shards;
+}
+
+tensor_set open_shards(const std::filesystem::path& index) {
+  tensor_set all;
+  for (const auto& [name, tensors] : read_index(index)) {
+    const auto before = all.files.size();
+    const auto path = index.parent_path() / name;
+    open_one(path, all);
+    const auto& file = all.files[before];
+    for (const auto& tensor : tensors) {
+      const auto* view = all.find(tensor);
+      if (!all.unread.contains(tensor) && (!view || all.file_of(*view) != file.name()))
+        refuse("{}: should hold the tensor \"{}\" by {}, but does not", path.string(), tensor.substr(0, 200),
+               index.filename().string());
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+void parse_safetensors(std::span<const std::byte> bytes, const std::string& where, tensor_set& into) {
+  const auto text = header_text(bytes, where);
+  const auto data = bytes.subspan(length_bytes + text.size());
+  const auto header = detail::parse_json(text, where + ": header", {.depth = 4});
+  std::vector<entry> entries;
+  for (const auto& [name, description] : header.items()) {
+    if (name == metadata_key)
+      add_metadata(description, where, into);
+    else
+      entries.push_back(read_entry(name, description, where));
+  }
+  check_places(entries, data.size(), where);
+  for (auto& tensor : entries) add_tensor(std::move(tensor), data, where, into);
+}
+
+tensor_set open_safetensors(const std::filesystem::path& path) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  tensor_set all;
+  if (!fs::is_directory(path, ignored)) {
+    open_one(path, all);
+    return all;
+  }
+  if (fs::exists(path / "model.safetensors", ignored)) {
+    open_one(path / "model.safetensors", all);
+    return all;
+  }
+  if (fs::exists(path / "model.safetensors.index.json", ignored))
+    return open_shards(path / "model.safetensors.index.json");
+  if (fs::exists(path / "pytorch_model.bin", ignored) || fs::exists(path / "pytorch_model.bin.index.json", ignored))
+    refuse("{}: has pickled weights only (pytorch_model.bin): save the model again as safetensors", path.string());
+  refuse("{}: has neither model.safetensors nor model.safetensors.index.json", path.string());
+}
+
+std::string safetensors_header(std::span<const tensor_description> tensors,
+                               const std::map<std::string, std::string>& metadata) {
+  std::set<std::string_view> names;
+  std::string text = "{";
+  const auto append = [&](const std::string& name, const nlohmann::ordered_json& value) {
+    text += fmt::format("{}{}:{}", text.size() > 1 ? "," : "", json(name).dump(), value.dump());
+  };
+  try {
+    if (!metadata.empty()) append(std::string(metadata_key), metadata);
+    std::uint64_t at = 0;
+    for (const auto& tensor : tensors) {
+      const auto type = std::find_if(read_types.begin(), read_types.end(),
+                                     [&](const auto& each) { return each.type == tensor.type; });
+      if (type == read_types.end() || tensor.name == metadata_key || !names.insert(tensor.name).second)
+        refuse("tensor \"{}\" of the type {} cannot be written to a safetensors file", tensor.name,
+               name_of(tensor.type));
+      const auto end = at + byte_size(tensor.type, tensor.shape, tensor.name);
+      append(tensor.name, {{"dtype", type->name}, {"shape", tensor.shape}, {"data_offsets", {at, end}}});
+      at = end;
+    }
+  } catch (const json::exception& error) {
+    refuse("a safetensors header cannot be written: {}", error.what());
+  }
+  text += "}";
+  text.resize((length_bytes + text.size() + header_alignment - 1) / header_alignment * header_alignment - length_bytes,
+              ' ');
+  const std::uint64_t length = text.size();
+  return std::string(reinterpret_cast<const char*>(&length), length_bytes) + text;
+}
+
+void write_safetensors(const std::filesystem::path& path, std::span<const tensor_description> tensors,
+                       std::span<const std::span<const std::byte>> data,
+                       const std::map<std::string, std::string>& metadata) {
+  if (data.size() != tensors.size())
+    refuse("{}: {} tensors, but data for {}", path.string(), tensors.size(), data.size());
+  for (std::size_t i = 0; i < data.size(); ++i)
+    if (data[i].size() != byte_size(tensors[i].type, tensors[i].shape, tensors[i].name))
+      refuse("{}: tensor \"{}\" has {} bytes of data", path.string(), tensors[i].name, data[i].size());
+  // A reader must never see half a file: write beside it, then rename.
+  auto partial = path;
+  partial += ".partial";
+  {
+    std::ofstream out(partial, std::ios::binary | std::ios::trunc);
+    const auto header = safetensors_header(tensors, metadata);
+    out.write(header.data(), static_cast<std::streamsize>(header.size()));
+    for (const auto& part : data)
+      out.write(reinterpret_cast<const char*>(part.data()), static_cast<std::streamsize>(part.size()));
+    out.flush();
+    if (!out) refuse("{}: cannot be written: check the folder and the free space", partial.string());
+  }
+  std::error_code failed;
+  std::filesystem::rename(partial, path, failed);
+  if (failed) refuse("{}: cannot be written ({})", path.string(), failed.message());
+}
+
+}  // namespace troupe

@@ -1,0 +1,123 @@
+#include "model/formats/weight_names.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+namespace troupe::detail {
+namespace {
+
+struct part_names {
+  std::string_view ours;
+  std::string_view gpt2;
+  std::string_view gguf;
+};
+constexpr std::array<part_names, 15> parts = {{
+    {"model.embed_tokens", "wte", "token_embd"},
+    {"model.embed_positions", "wpe", "position_embd"},
+    {"model.norm", "ln_f", "output_norm"},
+    {"lm_head", "lm_head", "output"},
+    {"input_layernorm", "ln_1", "attn_norm"},
+    {"self_attn.q_proj", "attn.c_attn", "attn_q"},
+    {"self_attn.k_proj", "attn.c_attn", "attn_k"},
+    {"self_attn.v_proj", "attn.c_attn", "attn_v"},
+    {"self_attn.q_norm", "", "attn_q_norm"},
+    {"self_attn.k_norm", "", "attn_k_norm"},
+    {"self_attn.o_proj", "attn.c_proj", "attn_output"},
+    {"post_attention_layernorm", "ln_2", "ffn_norm"},
+    {"mlp.gate_proj", "", "ffn_gate"},
+    {"mlp.up_proj", "mlp.c_fc", "ffn_up"},
+    {"mlp.down_proj", "mlp.c_proj", "ffn_down"},
+}};
+
+const part_names& names_of(std::string_view ours) {
+  return *std::find_if(parts.begin(), parts.end(), [&](const part_names& part) { return part.ours == ours; });
+}
+
+/// 0, 1, 2 for q, k, v; else -1.
+int third_of(std::string_view part) {
+  if (part == "self_attn.q_proj") return 0;
+  if (part == "self_attn.k_proj") return 1;
+  return part == "self_attn.v_proj" ? 2 : -1;
+}
+
+/// Collects the weights in the order in which a pass uses them.
+class wanted_list {
+ public:
+  void matrix(std::int64_t layer, std::string_view part, std::int64_t outs, std::int64_t ins, bool bias = false) {
+    list.push_back({layer, part, "weight", outs, ins, false});
+    if (bias) list.push_back({layer, part, "bias", 1, outs, true});
+  }
+  void norm(std::int64_t layer, std::string_view part, std::int64_t size, norm_kind kind) {
+    list.push_back({layer, part, "weight", 1, size, true});
+    if (kind == norm_kind::layer) list.push_back({layer, part, "bias", 1, size, true});
+  }
+
+  std::vector<wanted_weight> list;
+};
+
+void want_layer(wanted_list& want, const model_config& config, std::int64_t layer) {
+  const auto queries = config.heads * config.head_dim, keys = config.kv_heads * config.head_dim;
+  want.norm(layer, "input_layernorm", config.hidden, config.norm);
+  want.matrix(layer, "self_attn.q_proj", queries, config.hidden, config.qkv_bias);
+  want.matrix(layer, "self_attn.k_proj", keys, config.hidden, config.qkv_bias);
+  want.matrix(layer, "self_attn.v_proj", keys, config.hidden, config.qkv_bias);
+  if (config.qk_norm) {
+    want.norm(layer, "self_attn.q_norm", config.head_dim, norm_kind::rms);
+    want.norm(layer, "self_attn.k_norm", config.head_dim, norm_kind::rms);
+  }
+  want.matrix(layer, "self_attn.o_proj", config.hidden, queries, config.out_bias);
+  want.norm(layer, "post_attention_layernorm", config.hidden, config.norm);
+  if (config.gated_mlp) want.matrix(layer, "mlp.gate_proj", config.ffn, config.hidden, config.mlp_bias);
+  want.matrix(layer, "mlp.up_proj", config.ffn, config.hidden, config.mlp_bias);
+  want.matrix(layer, "mlp.down_proj", config.hidden, config.ffn, config.mlp_bias);
+}
+
+std::string file_name(const wanted_weight& weight, naming names, std::string_view prefix, std::string_view part) {
+  if (weight.part == "lm_head") prefix = "";
+  const auto layers = names == naming::gguf ? "blk." : "h.";
+  if (weight.layer < 0) return fmt::format("{}{}.{}", prefix, part, weight.kind);
+  return fmt::format("{}{}{}.{}.{}", prefix, layers, weight.layer, part, weight.kind);
+}
+
+}  // namespace
+
+std::string wanted_weight::name() const {
+  if (layer < 0) return fmt::format("{}.{}", part, kind);
+  return fmt::format("model.layers.{}.{}.{}", layer, part, kind);
+}
+
+std::vector<wanted_weight> wanted_weights(const model_config& config) {
+  wanted_list want;
+  want.matrix(-1, "model.embed_tokens", config.vocab_size, config.hidden);
+  if (config.position == position_kind::learned)
+    want.matrix(-1, "model.embed_positions", config.context, config.hidden);
+  for (std::int64_t layer = 0; layer < config.layers; ++layer) want_layer(want, config, layer);
+  want.norm(-1, "model.norm", config.hidden, config.norm);
+  if (!config.tied_embeddings) want.matrix(-1, "lm_head", config.vocab_size, config.hidden);
+  return std::move(want.list);
+}
+
+weight_place place_of(const wanted_weight& weight, const model_config& config, naming names, std::string_view prefix) {
+  const auto own = weight.vector ? weight.ins : weight.outs;
+  if (names == naming::hugging_face) return {weight.name(), 0, own, false, 0};
+  const auto& part = names_of(weight.part);
+  const int third = third_of(weight.part);
+  const bool fused = config.family == "gpt2" && third >= 0;
+  const auto first = fused ? third * own : 0;
+  const auto all = fused ? 3 * own : own;
+  if (names == naming::gpt2) {
+    // GPT-2's linear layers are Conv1D, [in, out]; embeddings and the head are not.
+    const bool conv = weight.layer >= 0 && !weight.vector;
+    return {file_name(weight, names, prefix, part.gpt2), first, all, conv, 0};
+  }
+  // llama.cpp rotates neighbours, so its conversion interleaves the two halves of each llama head.
+  const bool interleaved = config.family == "llama" && (third == 0 || third == 1);
+  return {file_name(weight, names, "", fused ? "attn_qkv" : part.gguf), first, all, false,
+          !interleaved ? 0
+          : third == 0 ? config.heads
+                       : config.kv_heads};
+}
+
+}  // namespace troupe::detail

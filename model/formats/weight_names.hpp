@@ -1,0 +1,40 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/formats/model_config.hpp"
+
+namespace troupe::detail {
+
+/// A weight that a model of some configuration has, under our name.
+struct wanted_weight {
+  std::int64_t layer = -1;  ///< -1: outside the layers
+  std::string_view part;    ///< "self_attn.q_proj", "model.norm"
+  std::string_view kind;    ///< "weight" or "bias"
+  std::int64_t outs = 0;    ///< 1 for a vector
+  std::int64_t ins = 0;
+  bool vector = false;
+
+  std::string name() const;
+};
+
+std::vector<wanted_weight> wanted_weights(const model_config& config);
+
+/// How a file names and lays out the weights.
+enum class naming : std::uint8_t { hugging_face, gpt2, gguf };
+
+/// Where a file keeps one of our weights.
+struct weight_place {
+  std::string name;
+  std::int64_t first_out = 0;
+  std::int64_t all_outs = 0;  ///< of the tensor in the file: three times ours for a fused q, k, v
+  bool transposed = false;
+  std::int64_t rope_heads = 0;
+};
+
+/// `prefix` stands before GPT-2's names ("transformer." or nothing).
+weight_place place_of(const wanted_weight& weight, const model_config& config, naming names, std::string_view prefix);
+
+}  // namespace troupe::detail

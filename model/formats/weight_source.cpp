@@ -1,0 +1,72 @@
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "model/formats/model_files.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::int64_t tile_rows = 16;
+constexpr std::int64_t tile_columns = 256;
+
+/// Row r of a head in half-split order is (half, pair); the file has it at (pair, half).
+std::int64_t interleaved(std::int64_t index, std::int64_t head_dim) {
+  const auto head = index / head_dim, within = index % head_dim, half = head_dim / 2;
+  return head * head_dim + within % half * 2 + within / half;
+}
+
+/// A vector is one row whose elements lie at first_out; its permutation is along that row.
+void read_vector(const weight_source& source, float* to) {
+  const auto* from = source.raw_row(0);
+  if (source.rope_heads == 0) return to_floats(source.tensor.type, from, source.ins, to);
+  std::vector<float> row(static_cast<std::size_t>(source.ins));
+  to_floats(source.tensor.type, from, source.ins, row.data());
+  for (std::int64_t i = 0; i < source.ins; ++i)
+    to[i] = row[static_cast<std::size_t>(interleaved(i, source.ins / source.rope_heads))];
+}
+
+/// One tile of a [in, out] tensor: read along the file's rows, written along ours.
+void read_tile(const weight_source& source, std::int64_t first, std::int64_t columns, std::int64_t row,
+               std::int64_t rows, float* to) {
+  std::array<float, tile_rows * tile_columns> tile;
+  const auto width = source.tensor.shape[1];
+  for (std::int64_t i = 0; i < rows; ++i) {
+    const std::array<std::int64_t, 1> before = {(row + i) * width + source.first_out + first};
+    const auto* from = source.tensor.data.data() + byte_size(source.tensor.type, before, source.origin);
+    to_floats(source.tensor.type, from, columns, tile.data() + i * tile_columns);
+  }
+  for (std::int64_t c = 0; c < columns; ++c)
+    for (std::int64_t i = 0; i < rows; ++i)
+      to[c * source.ins + row + i] = tile[static_cast<std::size_t>(i * tile_columns + c)];
+}
+
+void read_transposed(const weight_source& source, std::int64_t first, std::int64_t count, float* to) {
+  for (std::int64_t c = 0; c < count; c += tile_columns)
+    for (std::int64_t row = 0; row < source.ins; row += tile_rows)
+      read_tile(source, first + c, std::min(tile_columns, count - c), row, std::min(tile_rows, source.ins - row),
+                to + c * source.ins);
+}
+
+}  // namespace
+
+const std::byte* weight_source::raw_row(std::int64_t row) const {
+  if (tensor.shape.size() == 1) {
+    const std::array<std::int64_t, 1> before = {first_out + row * ins};
+    return tensor.data.data() + byte_size(tensor.type, before, origin);
+  }
+  const auto within = rope_heads > 0 ? interleaved(row, outs / rope_heads) : row;
+  const std::array<std::int64_t, 2> before = {first_out + within, ins};
+  return tensor.data.data() + byte_size(tensor.type, before, origin);
+}
+
+void weight_source::read_rows(std::int64_t first, std::int64_t count, float* to) const {
+  if (tensor.shape.size() == 1) {
+    if (count > 0) read_vector(*this, to);
+    return;
+  }
+  if (transposed) return read_transposed(*this, first, count, to);
+  for (std::int64_t row = 0; row < count; ++row) to_floats(tensor.type, raw_row(first + row), ins, to + row * ins);
+}
+
+}  // namespace troupe

@@ -1,0 +1,172 @@
+#include "model/lora/adapter_config.hpp"
+
+#include <array>
+#include <cmath>
+#include <memory>
+
+#include <nlohmann/json.hpp>
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
+#include "base/error.hpp"
+#include "model/formats/json_input.hpp"
+
+namespace troupe::detail {
+namespace {
+
+using nlohmann::ordered_json;
+using fields = json_fields<ordered_json>;
+
+constexpr std::size_t most_patterns = 4096;
+constexpr std::size_t most_pattern_bytes = 1024;
+constexpr std::uint32_t most_match_steps = 100'000;
+constexpr std::int64_t most_rank = 1 << 16;
+
+/// Features that change what an adapter computes and that nothing here computes.
+constexpr std::array<std::string_view, 13> unsupported = {"use_dora",
+                                                          "use_qalora",
+                                                          "lora_bias",
+                                                          "modules_to_save",
+                                                          "layer_replication",
+                                                          "megatron_config",
+                                                          "trainable_token_indices",
+                                                          "target_parameters",
+                                                          "use_bdlora",
+                                                          "arrow_config",
+                                                          "kasa_config",
+                                                          "alora_invocation_tokens",
+                                                          "monteclora_config"};
+
+bool is_set(const ordered_json* value) {
+  if (!value) return false;
+  if (value->is_boolean()) return value->get<bool>();
+  return !value->is_structured() || !value->empty();
+}
+
+/// These initializations change the base weights too: without that change the adapter alone means nothing.
+void refuse_changed_base(const fields& config) {
+  const auto* value = config.find("init_lora_weights");
+  if (!value || !value->is_string()) return;
+  const auto kind = value->get<std::string>();
+  for (const std::string_view changing : {"pissa", "olora", "corda", "loftq"})
+    if (kind.starts_with(changing))
+      refuse(
+          "{}: \"init_lora_weights\" is \"{}\", which changes the base model too: save the adapter from PEFT with "
+          "path_initial_model_for_weight_conversion",
+          config.where(), kind.substr(0, 80));
+}
+
+void refuse_unsupported(const fields& config) {
+  const auto type = config.text("peft_type").value_or("absent");
+  if (type != "LORA")
+    refuse("{}: \"peft_type\" is \"{}\", but only LORA is supported", config.where(), type.substr(0, 80));
+  for (const auto key : unsupported)
+    if (is_set(config.find(key))) refuse("{}: \"{}\" is set, which is not supported", config.where(), key);
+  if (const auto bias = config.text("bias").value_or("none"); bias != "none")
+    refuse("{}: \"bias\" is \"{}\", but only none is supported", config.where(), bias.substr(0, 80));
+  refuse_changed_base(config);
+}
+
+/// As Python's re.match(rf"(.*\.)?({key})$", module), with a bound on the work that a pattern can ask for.
+class module_pattern {
+ public:
+  module_pattern(const std::string& pattern, const std::string& where) : pattern_(pattern), where_(where) {
+    const auto whole = "(.*\\.)?(" + pattern + ")$";
+    int error = 0;
+    PCRE2_SIZE at = 0;
+    code_.reset(
+        pcre2_compile(reinterpret_cast<PCRE2_SPTR>(whole.data()), whole.size(), PCRE2_ANCHORED, &error, &at, nullptr));
+    if (!code_) refuse("{}: the pattern \"{}\" is no regular expression", where, pattern);
+  }
+
+  bool fits(std::string_view module) const {
+    const std::unique_ptr<pcre2_match_data, free_match> match(
+        pcre2_match_data_create_from_pattern(code_.get(), nullptr));
+    const std::unique_ptr<pcre2_match_context, free_context> context(pcre2_match_context_create(nullptr));
+    if (!match || !context) throw std::bad_alloc();
+    pcre2_set_match_limit(context.get(), most_match_steps);
+    pcre2_set_depth_limit(context.get(), most_match_steps);
+    const auto found = pcre2_match(code_.get(), reinterpret_cast<PCRE2_SPTR>(module.data()), module.size(), 0, 0,
+                                   match.get(), context.get());
+    if (found >= 0) return true;
+    if (found != PCRE2_ERROR_NOMATCH) refuse("{}: the pattern \"{}\" takes too long to match", where_, pattern_);
+    return false;
+  }
+
+ private:
+  struct free_code {
+    void operator()(pcre2_code* code) const { pcre2_code_free(code); }
+  };
+  struct free_match {
+    void operator()(pcre2_match_data* match) const { pcre2_match_data_free(match); }
+  };
+  struct free_context {
+    void operator()(pcre2_match_context* context) const { pcre2_match_context_free(context); }
+  };
+
+  const std::string& pattern_;
+  const std::string& where_;
+  std::unique_ptr<pcre2_code, free_code> code_;
+};
+
+template <class T>
+T first_match(const std::vector<std::pair<std::string, T>>& patterns, std::string_view module, T otherwise,
+              const std::string& where) {
+  for (const auto& [pattern, value] : patterns)
+    if (module_pattern(pattern, where).fits(module)) return value;
+  return otherwise;
+}
+
+void check_rank(std::int64_t rank, std::string_view key, const std::string& where) {
+  if (rank < 1 || rank > most_rank) refuse("{}: \"{}\" is {}, but should be 1 to {}", where, key, rank, most_rank);
+}
+
+/// The object under `key`: each pattern with what `read` makes of its value.
+template <class T, class Read>
+std::vector<std::pair<std::string, T>> read_patterns(const fields& config, std::string_view key, const Read& read) {
+  std::vector<std::pair<std::string, T>> patterns;
+  const auto* object = config.find(key);
+  if (!object) return patterns;
+  const fields entries(*object, fmt::format("{}: {}", config.where(), key));
+  if (object->size() > most_patterns) refuse("{}: has more than {} patterns", entries.where(), most_patterns);
+  for (const auto& [pattern, value] : object->items()) {
+    if (pattern.size() > most_pattern_bytes)
+      refuse("{}: has a pattern of more than {} bytes", entries.where(), most_pattern_bytes);
+    const auto number = read(entries, pattern);
+    if (!number) refuse("{}: \"{}\" is null", entries.where(), pattern);
+    patterns.emplace_back(pattern, *number);
+  }
+  return patterns;
+}
+
+}  // namespace
+
+std::int64_t adapter_config::rank_of(std::string_view module) const {
+  return first_match(rank_pattern, module, rank, where + ": rank_pattern");
+}
+
+float adapter_config::scale_of(std::string_view module) const {
+  const auto own = static_cast<double>(rank_of(module));
+  const auto own_alpha = first_match(alpha_pattern, module, alpha, where + ": alpha_pattern");
+  return static_cast<float>(own_alpha / (rank_stabilized ? std::sqrt(own) : own));
+}
+
+adapter_config parse_adapter_config(std::string_view json, const std::string& where) {
+  const auto object = parse_json_as<ordered_json>(json, where);
+  const fields config(object, where);
+  refuse_unsupported(config);
+  adapter_config into;
+  into.where = where;
+  into.rank = config.integer("r").value_or(8);
+  into.alpha = config.number("lora_alpha").value_or(8);
+  into.rank_stabilized = config.boolean("use_rslora").value_or(false);
+  into.rank_pattern = read_patterns<std::int64_t>(
+      config, "rank_pattern", [](const fields& from, const std::string& key) { return from.integer(key); });
+  into.alpha_pattern = read_patterns<double>(
+      config, "alpha_pattern", [](const fields& from, const std::string& key) { return from.number(key); });
+  check_rank(into.rank, "r", where);
+  for (const auto& [pattern, rank] : into.rank_pattern) check_rank(rank, pattern, where + ": rank_pattern");
+  return into;
+}
+
+}  // namespace troupe::detail

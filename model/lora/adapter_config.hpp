@@ -1,0 +1,27 @@
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace troupe::detail {
+
+/// What of a PEFT adapter_config.json decides rank and scale; all that this program does not compute is refused.
+struct adapter_config {
+  std::int64_t rank = 8;
+  double alpha = 8;
+  bool rank_stabilized = false;
+  /// Patterns in the order of the file: the first that fits a module counts.
+  std::vector<std::pair<std::string, std::int64_t>> rank_pattern;
+  std::vector<std::pair<std::string, double>> alpha_pattern;
+  std::string where;
+
+  std::int64_t rank_of(std::string_view module) const;
+  float scale_of(std::string_view module) const;
+};
+
+adapter_config parse_adapter_config(std::string_view json, const std::string& where);
+
+}  // namespace troupe::detail

@@ -1,0 +1,93 @@
+// The functions that exist once per instruction set. Everything above calls them through kernels(); the operations'
+// own headers (matmul.hpp, attention.hpp, rows.hpp) say what each computes. No standard headers with inline code here:
+// the kernel sources are compiled for processors that others are not.
+#pragma once
+#include <cstdint>
+
+#include "model/ops/matrix.hpp"
+
+namespace troupe {
+
+/// Rows of inputs as integers: q = round(x / scale), |q| <= 127. Rows lie in tiles of `tile` rows so that a kernel reads
+/// them as one stream: q [tiles][ins / 4][tile][4], group_sums [tiles][ins / 32][tile]. Rows past the last are zero.
+struct quantized_view {
+  int rows = 0;
+  int tile = 1;
+  std::int64_t ins = 0;                      ///< padded
+  const std::int8_t* q = nullptr;
+  const float* scales = nullptr;             ///< [rows]
+  const std::int32_t* sums = nullptr;        ///< [rows], of the whole row
+  const std::int32_t* group_sums = nullptr;  ///< of 32 inputs each
+};
+
+/// y = x W^T (+ bias) (+ y) for some blocks of 16 outputs.
+struct matmul_args {
+  matrix_view w;
+  int rows = 0;
+  quantized_view q;            ///< the inputs, for integer schemes
+  const float* x = nullptr;    ///< the inputs, for f32 and bf16: [rows, x_stride]
+  std::int64_t x_stride = 0;
+  float* y = nullptr;          ///< [rows, y_stride], padded outputs included
+  std::int64_t y_stride = 0;
+  const float* bias = nullptr; ///< [padded outs]
+  float factor = 1.0f;         ///< of the product: LoRA's scale
+  bool accumulate = false;     ///< add to y
+};
+
+enum class kv_kind : std::uint8_t { f32, f16 };
+
+/// One sequence's rows against its cached keys and values, for one head of the cache (all query heads that share it).
+/// A block holds 16 positions of every kv head: keys [dim][16], then values [16][padded dim].
+struct attention_args {
+  kv_kind kind = kv_kind::f16;
+  const std::byte* cache = nullptr;         ///< this layer's blocks
+  std::int64_t block_bytes = 0;             ///< of all kv heads
+  std::int64_t head_offset = 0;             ///< of this kv head in a block
+  const std::int32_t* block_table = nullptr;
+  int head_dim = 0;
+  int group = 1;                            ///< query heads of this kv head
+  const float* q = nullptr;                 ///< first row, first query head of the group: [rows, row_stride]
+  float* out = nullptr;                     ///< likewise
+  std::int64_t row_stride = 0;
+  int rows = 0;
+  std::int64_t first_position = 0;          ///< of the first row; row r sees positions up to first_position + r
+  std::int64_t window = 0;                  ///< 0: all; else only that many positions up to its own
+  float* scratch = nullptr;                 ///< attention_scratch(positions) floats
+};
+
+/// A row of keys or values goes into the cache.
+struct store_kv_args {
+  kv_kind kind = kv_kind::f16;
+  std::byte* block = nullptr;  ///< this kv head's part of the block
+  int slot = 0;                ///< position in the block
+  int head_dim = 0;
+  const float* key = nullptr;
+  const float* value = nullptr;
+};
+
+struct kernel_table {
+  const char* isa;
+  void (*matmul)(const matmul_args&, std::int64_t first_block, std::int64_t last_block);
+  void (*attend)(const attention_args&);
+  void (*store_kv)(const store_kv_args&);
+
+  /// x and out are padded to 16 with zeros, n is the true length.
+  void (*rms_norm)(const float* x, const float* weight, std::int64_t n, float eps, float* out);
+  void (*layer_norm)(const float* x, const float* weight, const float* bias, std::int64_t n, float eps, float* out);
+  void (*swiglu)(const float* gate, const float* up, std::int64_t n, float* out);  ///< silu(gate) * up
+  void (*gelu_tanh)(const float* x, std::int64_t n, float* out);
+  void (*add)(const float* x, std::int64_t n, float* into);
+  /// Turns each pair (x[i], x[i + dim / 2]) of each head by its angle.
+  void (*rotate)(float* x, std::int64_t heads, std::int64_t dim, const float* cosines, const float* sines);
+  /// Row `row` of a tile: q and group_sums point at the tile.
+  void (*quantize)(const float* x, std::int64_t padded, int tile, int row, std::int8_t* q, float* scale,
+                   std::int32_t* sum, std::int32_t* group_sums);
+  /// out = e^(x - most), 0 below -87; the sum of all in the fixed order.
+  float (*exponentials)(const float* x, std::int64_t padded, float most, float* out);
+  /// Integer dot products that keep the processor busy, for `bench limits`: returns operations done.
+  std::int64_t (*spin_int8)(std::int64_t rounds);
+  std::int64_t (*spin_fma)(std::int64_t rounds);
+  std::int64_t (*read)(const std::byte* data, std::int64_t bytes);
+};
+
+}  // namespace troupe

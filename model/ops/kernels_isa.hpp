@@ -1,0 +1,22 @@
+// Declares this ISA's kernels to its own sources.
+#pragma once
+#include "model/ops/kernels.hpp"
+
+namespace troupe::TROUPE_ISA {
+
+void matmul(const matmul_args&, std::int64_t first_block, std::int64_t last_block);
+void attend(const attention_args&);
+void store_kv(const store_kv_args&);
+void rms_norm(const float*, const float*, std::int64_t, float, float*);
+void layer_norm(const float*, const float*, const float*, std::int64_t, float, float*);
+void swiglu(const float*, const float*, std::int64_t, float*);
+void gelu_tanh(const float*, std::int64_t, float*);
+void add(const float*, std::int64_t, float*);
+void rotate(float*, std::int64_t, std::int64_t, const float*, const float*);
+void quantize(const float*, std::int64_t, int, int, std::int8_t*, float*, std::int32_t*, std::int32_t*);
+float exponentials(const float*, std::int64_t, float, float*);
+std::int64_t spin_int8(std::int64_t);
+std::int64_t spin_fma(std::int64_t);
+std::int64_t read(const std::byte*, std::int64_t);
+
+}  // namespace troupe::TROUPE_ISA

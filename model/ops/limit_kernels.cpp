@@ -1,0 +1,55 @@
+// Compiled once per ISA. Loops that do nothing but keep one resource busy: what the machine allows.
+#include "model/ops/kernels_isa.hpp"
+#include "model/ops/vec.hpp"
+
+namespace troupe::TROUPE_ISA {
+namespace {
+
+constexpr int chains = 12;
+
+/// The compiler must believe that the result is used.
+inline void use(f32x16 value) {
+  volatile float sink = sum_of(value);
+  (void)sink;
+}
+
+}  // namespace
+
+std::int64_t spin_int8(std::int64_t rounds) {
+  std::uint8_t bytes[64] = {1, 2, 3};
+  const std::int8_t four[4] = {1, -1, 2, -2};
+  const weights w = load_weights(bytes);
+  const inputs x = load_inputs(four);
+  sums s[chains];
+  for (auto& sum : s) sum = start(0);
+  for (std::int64_t i = 0; i < rounds; ++i) repeat<chains>([&](int k) INLINED { s[k] = dot(s[k], w, x); });
+  for (int i = 1; i < chains; ++i) s[0] = s[0] + s[i];
+  use(to_float(s[0]));
+  return rounds * chains * 128;
+}
+
+std::int64_t spin_fma(std::int64_t rounds) {
+  f32x16 s[chains];
+  for (auto& sum : s) sum = all(0.5f);
+  const f32x16 factor = all(0.999f), more = all(0.001f);
+  for (std::int64_t i = 0; i < rounds; ++i) repeat<chains>([&](int k) INLINED { s[k] = fma(s[k], factor, more); });
+  for (int i = 1; i < chains; ++i) s[0] = s[0] + s[i];
+  use(s[0]);
+  return rounds * chains * 32;
+}
+
+std::int64_t read(const std::byte* data, std::int64_t bytes) {
+  sums s[4] = {start(0), start(0), start(0), start(0)};
+  const auto* p = reinterpret_cast<const std::uint8_t*>(data);
+  const std::int8_t ones[4] = {1, 1, 1, 1};
+  const inputs x = load_inputs(ones);
+  for (std::int64_t i = 0; i + 256 <= bytes; i += 256)
+    repeat<4>([&](int k) INLINED {
+      __builtin_prefetch(p + i + k * 64 + 4096);
+      s[k] = dot(s[k], load_weights(p + i + k * 64), x);
+    });
+  use(to_float((s[0] + s[1]) + (s[2] + s[3])));
+  return bytes;
+}
+
+}  // namespace troupe::TROUPE_ISA

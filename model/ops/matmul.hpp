@@ -1,0 +1,33 @@
+#pragma once
+#include <cstdint>
+#include <span>
+
+#include "base/aligned_buffer.hpp"
+#include "model/ops/compute.hpp"
+
+namespace troupe {
+
+/// Rows of activations as integers (see quantized_view). Memory is taken once, for the largest pass.
+class quantized_rows {
+ public:
+  quantized_rows(std::int64_t most_rows, std::int64_t most_ins);
+  /// x: [rows, stride] floats, each row padded to 64 with zeros.
+  void assign(const compute& with, const float* x, std::int64_t stride, int rows, std::int64_t ins);
+  const quantized_view& view() const { return view_; }
+
+ private:
+  aligned_buffer<std::int8_t> q_;
+  aligned_buffer<float> scales_;
+  aligned_buffer<std::int32_t> sums_;
+  aligned_buffer<std::int32_t> group_sums_;
+  quantized_view view_;
+};
+
+/// Runs matmuls that do not depend on each other as one job of the pool. Each output is computed whole by one thread, in
+/// an order that the matrix alone decides.
+void matmul(const compute& with, std::span<const matmul_args> jobs);
+
+/// The same in plain loops, in double where sums are not exact: what the kernels are compared with.
+void matmul_reference(const matmul_args& args);
+
+}  // namespace troupe

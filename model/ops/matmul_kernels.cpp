@@ -1,0 +1,280 @@
+// Compiled once per ISA. Weights stream past a tile of rows whose sums stay in registers.
+#include "model/ops/kernels_isa.hpp"
+#include "model/ops/vec.hpp"
+
+namespace troupe::TROUPE_ISA {
+namespace {
+
+constexpr std::int64_t lanes = outs_per_block;
+constexpr int most_rows = 12;             // of a tile
+constexpr std::int64_t chunk_rows = 192;  // rows whose inputs stay in the second-level cache while weights pass
+constexpr int prefetch_ahead = 4096;      // bytes, when one row reads weights as fast as memory gives them
+
+const std::uint8_t* bytes_of(const matmul_args& a) { return reinterpret_cast<const std::uint8_t*>(a.w.weights); }
+
+/// The product of one row and 16 outputs is known: bias and sum with what is there, in this order.
+inline void finish(const matmul_args& a, std::int64_t row, std::int64_t block, f32x16 product) {
+  float* y = a.y + row * a.y_stride + block * lanes;
+  if (a.bias) product = product + load(a.bias + block * lanes);
+  store(y, a.accumulate ? load(y) + product : product);
+}
+
+// ---- u8: one scale for the whole row ----
+
+inline void finish_u8(const matmul_args& a, std::int64_t row, std::int64_t block, sums s) {
+  if (row >= a.rows) return;
+  const f32x16 scale = load(reinterpret_cast<const float*>(a.w.scales) + block * lanes);
+  const f32x16 mid = load(a.w.mids + block * lanes);
+  const f32x16 value = fma(mid, all(static_cast<float>(a.q.sums[row])), to_float(s) * scale);
+  finish(a, row, block, value * all(a.q.scales[row]));
+}
+
+template <int Rows, int Blocks>
+void u8_tile(const matmul_args& a, std::int64_t tile, int in_tile, std::int64_t block) {
+  const std::int64_t first = tile * a.q.tile + in_tile, ins = a.q.ins;
+  const std::int8_t* x = a.q.q + tile * a.q.tile * ins + in_tile * 4;
+  const std::uint8_t* w = bytes_of(a) + block * ins * lanes;
+  sums s[Rows][Blocks];
+  repeat<Rows>([&](int r) INLINED { repeat<Blocks>([&](int b) INLINED { s[r][b] = start(-128 * a.q.sums[first + r]); }); });
+  for (std::int64_t k = 0; k < ins; k += 4, x += a.q.tile * 4, w += 4 * lanes) {
+    weights v[Blocks];
+    repeat<Blocks>([&](int b) INLINED { v[b] = load_weights(w + b * ins * lanes); });
+    repeat<Rows>([&](int r) INLINED {
+      const inputs four = load_inputs(x + r * 4);
+      repeat<Blocks>([&](int b) INLINED { s[r][b] = dot(s[r][b], v[b], four); });
+    });
+  }
+  repeat<Rows>([&](int r) INLINED { repeat<Blocks>([&](int b) INLINED { finish_u8(a, first + r, block + b, s[r][b]); }); });
+}
+
+/// One row: the weights are one sequential stream, several sums hide the latency of the products.
+void u8_one_row(const matmul_args& a, std::int64_t row, int, std::int64_t block) {
+  const std::int64_t ins = a.q.ins;
+  const std::int8_t* x = a.q.q + row * ins;
+  const std::uint8_t* w = bytes_of(a) + block * ins * lanes;
+  sums s[4] = {start(-128 * a.q.sums[row]), start(0), start(0), start(0)};
+  for (std::int64_t k = 0; k < ins; k += 16, w += 16 * lanes)
+    repeat<4>([&](int i) INLINED {
+      __builtin_prefetch(w + i * 64 + prefetch_ahead);
+      s[i] = dot(s[i], load_weights(w + i * 64), load_inputs(x + k + i * 4));
+    });
+  finish_u8(a, row, block, (s[0] + s[1]) + (s[2] + s[3]));
+}
+
+// ---- u8g64, q8, q4: a scale per group of inputs ----
+
+template <scheme Kind>
+struct group_reader {
+  static constexpr int group = static_cast<int>(group_of(Kind));
+  static constexpr std::int64_t weight_bytes = (Kind == scheme::q4 ? group / 2 : group) * lanes;  // of one block
+
+  static f32x16 scale(const matmul_args& a, std::int64_t index) {
+    if constexpr (Kind == scheme::u8g64) return load(reinterpret_cast<const float*>(a.w.scales) + index * lanes);
+    else return load_f16(reinterpret_cast<const std::uint16_t*>(a.w.scales) + index * lanes);
+  }
+  static std::int32_t input_sum(const std::int32_t* group_sums, int tile, std::int64_t g) {
+    if constexpr (Kind == scheme::u8g64) return group_sums[2 * g * tile] + group_sums[(2 * g + 1) * tile];
+    else return group_sums[g * tile];
+  }
+};
+
+template <scheme Kind, int Rows, int Blocks>
+inline void group_products(const std::uint8_t* w, std::int64_t block_bytes, const std::int8_t* x, int step,
+                           sums (&s)[Rows][Blocks]) {
+  const auto multiply = [&](const weights(&v)[Blocks], const std::int8_t* four) INLINED {
+    repeat<Rows>([&](int r) INLINED {
+      const inputs i = load_inputs(four + r * 4);
+      repeat<Blocks>([&](int b) INLINED { s[r][b] = dot(s[r][b], v[b], i); });
+    });
+  };
+  constexpr int fours = static_cast<int>(group_of(Kind)) / 4;
+  for (int k = 0; k < (Kind == scheme::q4 ? fours / 2 : fours); ++k) {
+    weights v[Blocks];
+    repeat<Blocks>([&](int b) INLINED {
+      if constexpr (Rows == 1) __builtin_prefetch(w + b * block_bytes + k * 64 + prefetch_ahead);
+      v[b] = load_weights(w + b * block_bytes + k * 64);
+    });
+    if constexpr (Kind == scheme::q4) {
+      weights half[Blocks];
+      repeat<Blocks>([&](int b) INLINED { half[b] = low_nibbles(v[b]); });
+      multiply(half, x + 2 * k * step);
+      repeat<Blocks>([&](int b) INLINED { half[b] = high_nibbles(v[b]); });
+      multiply(half, x + (2 * k + 1) * step);
+    } else {
+      multiply(v, x + k * step);
+    }
+  }
+}
+
+template <scheme Kind, int Rows, int Blocks>
+void grouped_tile(const matmul_args& a, std::int64_t tile, int in_tile, std::int64_t block) {
+  using reader = group_reader<Kind>;
+  const std::int64_t first = tile * a.q.tile + in_tile, ins = a.q.ins, groups = ins / reader::group;
+  const std::int8_t* x = a.q.q + tile * a.q.tile * ins + in_tile * 4;
+  const std::int32_t* input_sums = a.q.group_sums + tile * a.q.tile * (ins / 32) + in_tile;
+  const std::int64_t block_bytes = groups * reader::weight_bytes;
+  const std::uint8_t* w = bytes_of(a) + block * block_bytes;
+  f32x16 y[Rows][Blocks];
+  repeat<Rows>([&](int r) INLINED { repeat<Blocks>([&](int b) INLINED { y[r][b] = zero(); }); });
+  for (std::int64_t g = 0; g < groups; ++g) {
+    sums s[Rows][Blocks];
+    float total[Rows];
+    repeat<Rows>([&](int r) INLINED {
+      const std::int32_t sum = reader::input_sum(input_sums + r, a.q.tile, g);
+      total[r] = static_cast<float>(sum);
+      repeat<Blocks>([&](int b) INLINED { s[r][b] = start(-zero_point_of(Kind) * sum); });
+    });
+    group_products<Kind>(w + g * reader::weight_bytes, block_bytes, x + g * reader::group * a.q.tile, a.q.tile * 4, s);
+    repeat<Blocks>([&](int b) INLINED {
+      const std::int64_t index = (block + b) * groups + g;
+      const f32x16 scale = reader::scale(a, index);
+      repeat<Rows>([&](int r) INLINED {
+        y[r][b] = fma(to_float(s[r][b]), scale, y[r][b]);
+        if constexpr (Kind == scheme::u8g64) y[r][b] = fma(load(a.w.mids + index * lanes), all(total[r]), y[r][b]);
+      });
+    });
+  }
+  repeat<Rows>([&](int r) INLINED {
+    repeat<Blocks>([&](int b) INLINED {
+      if (first + r < a.rows) finish(a, first + r, block + b, y[r][b] * all(a.q.scales[first + r]));
+    });
+  });
+}
+
+// ---- f32, bf16 ----
+
+template <scheme Kind, int Rows, int Blocks>
+void float_tile(const matmul_args& a, std::int64_t first, int, std::int64_t block) {
+  constexpr std::int64_t size = Kind == scheme::bf16 ? 2 : 4;
+  const std::int64_t ins = a.w.stored_ins(), block_bytes = ins * lanes * size;
+  const std::uint8_t* w = bytes_of(a) + block * block_bytes;
+  const float* x = a.x + first * a.x_stride;
+  f32x16 y[Rows][Blocks];
+  repeat<Rows>([&](int r) INLINED { repeat<Blocks>([&](int b) INLINED { y[r][b] = zero(); }); });
+  const auto multiply = [&](std::int64_t k, const f32x16(&v)[Blocks]) INLINED {
+    repeat<Rows>([&](int r) INLINED {
+      const f32x16 input = all(x[r * a.x_stride + k]);
+      repeat<Blocks>([&](int b) INLINED { y[r][b] = fma(v[b], input, y[r][b]); });
+    });
+  };
+  for (std::int64_t k = 0; k < ins; k += 2, w += 2 * lanes * size) {
+    f32x16 even[Blocks], odd[Blocks];
+    repeat<Blocks>([&](int b) INLINED {
+      const std::uint8_t* at = w + b * block_bytes;
+      if constexpr (Rows == 1) __builtin_prefetch(at + prefetch_ahead);
+      if constexpr (Kind == scheme::bf16) {
+        load_bf16_pairs(reinterpret_cast<const std::uint16_t*>(at), even[b], odd[b]);
+      } else {
+        even[b] = load(reinterpret_cast<const float*>(at));
+        odd[b] = load(reinterpret_cast<const float*>(at) + lanes);
+      }
+    });
+    multiply(k, even);
+    multiply(k + 1, odd);
+  }
+  repeat<Rows>([&](int r) INLINED {
+    repeat<Blocks>([&](int b) INLINED { finish(a, first + r, block + b, y[r][b] * all(a.factor)); });
+  });
+}
+
+// ---- which tile for how many rows ----
+
+using tile_function = void (*)(const matmul_args&, std::int64_t tile, int in_tile, std::int64_t block);
+
+/// How a tile of some rows is done: several blocks at once, then the last ones singly.
+struct tile_plan {
+  int blocks;
+  tile_function many, one;
+};
+
+template <int Rows>
+constexpr int u8_blocks = Rows <= 6 ? 4 : Rows <= 9 ? 3 : 2;
+template <int Rows>
+constexpr int grouped_blocks = Rows <= 3 ? 4 : Rows == 4 ? 3 : 2;
+
+template <int Rows>
+constexpr tile_plan u8_plan{u8_blocks<Rows>, u8_tile<Rows, u8_blocks<Rows>>, u8_tile<Rows, 1>};
+template <>
+constexpr tile_plan u8_plan<1>{1, u8_one_row, u8_one_row};
+
+/// More than six rows would not fit the registers beside their group's sums: two halves.
+template <scheme Kind, int Rows, int Blocks>
+void grouped_halves(const matmul_args& a, std::int64_t tile, int, std::int64_t block) {
+  grouped_tile<Kind, (Rows + 1) / 2, Blocks>(a, tile, 0, block);
+  grouped_tile<Kind, Rows / 2, Blocks>(a, tile, (Rows + 1) / 2, block);
+}
+template <scheme Kind, int Rows>
+constexpr tile_plan grouped_plan() {
+  if constexpr (Rows == 1) return {1, grouped_tile<Kind, 1, 1>, grouped_tile<Kind, 1, 1>};
+  else if constexpr (Rows <= 6) return {grouped_blocks<Rows>, grouped_tile<Kind, Rows, grouped_blocks<Rows>>, grouped_tile<Kind, Rows, 1>};
+  else return {2, grouped_halves<Kind, Rows, 2>, grouped_halves<Kind, Rows, 1>};
+}
+
+template <template <int> class Plan, int... Rows>
+constexpr tile_plan pick(int rows) {
+  constexpr tile_plan plans[] = {Plan<Rows>::value...};
+  return plans[rows - 1];
+}
+template <int Rows>
+struct u8_of { static constexpr tile_plan value = u8_plan<Rows>; };
+template <scheme Kind>
+struct grouped {
+  template <int Rows>
+  struct of { static constexpr tile_plan value = grouped_plan<Kind, Rows>(); };
+};
+template <scheme Kind>
+struct floats_of {
+  template <int Rows>
+  struct of { static constexpr tile_plan value{4, float_tile<Kind, Rows, 4>, float_tile<Kind, Rows, 1>}; };
+};
+
+tile_plan plan_for(scheme kind, int rows) {
+  switch (kind) {
+    case scheme::u8: return pick<u8_of, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12>(rows);
+    case scheme::u8g64: return pick<grouped<scheme::u8g64>::of, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12>(rows);
+    case scheme::q8: return pick<grouped<scheme::q8>::of, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12>(rows);
+    case scheme::q4: return pick<grouped<scheme::q4>::of, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12>(rows);
+    case scheme::bf16: return pick<floats_of<scheme::bf16>::of, 1, 2, 3, 4, 5, 6>(rows);
+    case scheme::f32: break;
+  }
+  return pick<floats_of<scheme::f32>::of, 1, 2, 3, 4, 5, 6>(rows);
+}
+
+void sweep(const matmul_args& a, tile_plan plan, std::int64_t first_tile, std::int64_t last_tile, std::int64_t tile_step,
+           std::int64_t first_block, std::int64_t last_block) {
+  for (std::int64_t block = first_block; block < last_block;) {
+    const bool many = block + plan.blocks <= last_block;
+    for (std::int64_t tile = first_tile; tile < last_tile; tile += tile_step)
+      (many ? plan.many : plan.one)(a, tile, 0, block);
+    block += many ? plan.blocks : 1;
+  }
+}
+
+/// Integer rows lie in tiles already; the sweep counts tiles.
+void integer_matmul(const matmul_args& a, std::int64_t first_block, std::int64_t last_block) {
+  const tile_plan plan = plan_for(a.w.kind, a.q.tile);
+  const std::int64_t tiles = (a.rows + a.q.tile - 1) / a.q.tile, at_once = chunk_rows / a.q.tile;
+  for (std::int64_t tile = 0; tile < tiles; tile += at_once)
+    sweep(a, plan, tile, tile + at_once < tiles ? tile + at_once : tiles, 1, first_block, last_block);
+}
+
+/// Float rows are counted singly: six at a time, then the rest.
+void float_matmul(const matmul_args& a, std::int64_t first_block, std::int64_t last_block) {
+  constexpr std::int64_t most = 6;
+  for (std::int64_t row = 0; row < a.rows; row += chunk_rows) {
+    const std::int64_t end = row + chunk_rows < a.rows ? row + chunk_rows : a.rows;
+    const std::int64_t whole = row + (end - row) / most * most;
+    if (row < whole) sweep(a, plan_for(a.w.kind, most), row, whole, most, first_block, last_block);
+    if (whole < end) sweep(a, plan_for(a.w.kind, static_cast<int>(end - whole)), whole, end, most, first_block, last_block);
+  }
+}
+
+}  // namespace
+
+static_assert(most_rows == 12, "quantized_rows tiles by at most as many rows as the plans know");
+
+void matmul(const matmul_args& a, std::int64_t first_block, std::int64_t last_block) {
+  (is_integer(a.w.kind) ? integer_matmul : float_matmul)(a, first_block, last_block);
+}
+
+}  // namespace troupe::TROUPE_ISA

@@ -1,0 +1,43 @@
+#include <vector>
+
+#include "model/ops/matmul.hpp"
+#include "model/ops/pack.hpp"
+
+namespace troupe {
+namespace {
+
+/// Row `row` of the inputs as the scheme's kernels see it.
+std::vector<double> inputs_of(const matmul_args& a, std::int64_t row) {
+  std::vector<double> x(static_cast<std::size_t>(a.w.ins));
+  for (std::int64_t i = 0; i < a.w.ins; ++i) {
+    if (!is_integer(a.w.kind)) {
+      x[static_cast<std::size_t>(i)] = a.x[row * a.x_stride + i];
+      continue;
+    }
+    const std::int64_t tile = row / a.q.tile * a.q.tile, in_tile = row % a.q.tile;
+    const auto q = a.q.q[tile * a.q.ins + (i / 4 * a.q.tile + in_tile) * 4 + i % 4];
+    x[static_cast<std::size_t>(i)] = static_cast<double>(q) * a.q.scales[row];
+  }
+  return x;
+}
+
+}  // namespace
+
+void matmul_reference(const matmul_args& a) {
+  std::vector<float> weights(static_cast<std::size_t>(a.w.ins));
+  std::vector<std::vector<double>> inputs;
+  for (int row = 0; row < a.rows; ++row) inputs.push_back(inputs_of(a, row));
+  for (std::int64_t out = 0; out < a.w.outs; ++out) {
+    unpack_row(a.w, out, weights.data());
+    for (int row = 0; row < a.rows; ++row) {
+      double sum = 0;
+      for (std::size_t i = 0; i < weights.size(); ++i) sum += weights[i] * inputs[static_cast<std::size_t>(row)][i];
+      if (!is_integer(a.w.kind)) sum *= a.factor;
+      if (a.bias) sum += a.bias[out];
+      float& y = a.y[row * a.y_stride + out];
+      y = static_cast<float>(a.accumulate ? y + sum : sum);
+    }
+  }
+}
+
+}  // namespace troupe

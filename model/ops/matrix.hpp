@@ -1,0 +1,64 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace troupe {
+
+/// How a weight matrix is stored.
+///   f32, bf16  as they are
+///   u8         per output row: w = min + z * (max - min) / 255
+///   u8g64      the same per group of 64 inputs
+///   q8         w = scale * (z - 128), scale in f16 per group of 32: GGUF's Q8_0
+///   q4         w = scale * (z - 8), scale in f16 per group of 32: GGUF's Q4_0
+enum class scheme : std::uint8_t { f32, bf16, u8, u8g64, q8, q4 };
+
+constexpr std::int64_t outs_per_block = 16;   ///< one lane an output
+
+constexpr std::int64_t rounded_up(std::int64_t n, std::int64_t unit) { return (n + unit - 1) / unit * unit; }
+constexpr std::int64_t padded_outs(std::int64_t n) { return rounded_up(n, outs_per_block); }
+/// Rows of activations are padded to this with zeros, whatever reads them.
+constexpr std::int64_t padded_row(std::int64_t n) { return rounded_up(n, 64); }
+
+constexpr bool is_integer(scheme s) { return s >= scheme::u8; }
+/// Inputs as a matrix stores them: whole groups, or bf16 pairs.
+constexpr std::int64_t padded_ins(scheme s, std::int64_t n) { return is_integer(s) ? padded_row(n) : rounded_up(n, 2); }
+/// Inputs that share one scale; 0: the whole row.
+constexpr std::int64_t group_of(scheme s) {
+  return s == scheme::u8g64 ? 64 : s == scheme::q8 || s == scheme::q4 ? 32 : 0;
+}
+/// What is subtracted from the stored number before it is multiplied.
+constexpr std::int32_t zero_point_of(scheme s) { return s == scheme::q4 ? 8 : is_integer(s) ? 128 : 0; }
+
+std::string_view name_of(scheme s);
+/// Throws input_error when there is no such scheme; `where` says who asked.
+scheme scheme_from_name(std::string_view name, std::string_view where);
+
+/// A packed weight matrix [outs, ins]: blocks of 16 outputs; within a block all inputs in order.
+///   f32    [block][input][16]                           bf16   [block][input / 2][16][2]
+///   u8, u8g64, q8   [block][input / 4][16][4]           q4     [block][input / 8][16][4], low nibbles the first four inputs
+///   scales [block][group][16]: f32 for u8 and u8g64, f16 for q8 and q4; u8 has one group
+///   mids   laid out as scales (u8, u8g64): the weight that z = 128 stands for
+struct matrix_view {
+  scheme kind = scheme::f32;
+  std::int64_t outs = 0;
+  std::int64_t ins = 0;
+  const std::byte* weights = nullptr;
+  const std::byte* scales = nullptr;
+  const float* mids = nullptr;
+
+  std::int64_t stored_ins() const { return padded_ins(kind, ins); }
+  std::int64_t blocks() const { return padded_outs(outs) / outs_per_block; }
+  std::int64_t groups() const { return group_of(kind) ? padded_ins(kind, ins) / group_of(kind) : 1; }
+};
+
+/// Bytes of the three parts of a packed matrix, each a multiple of 64.
+struct matrix_bytes {
+  std::size_t weights, scales, mids;
+  std::size_t total() const { return weights + scales + mids; }
+};
+matrix_bytes packed_bytes(scheme kind, std::int64_t outs, std::int64_t ins);
+/// The view of a matrix whose three parts lie one after the other from `data`, aligned to 64.
+matrix_view view_of(scheme kind, std::int64_t outs, std::int64_t ins, const std::byte* data);
+
+}  // namespace troupe

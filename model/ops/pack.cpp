@@ -1,0 +1,172 @@
+#include "model/ops/pack.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "base/half.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::int64_t lanes = outs_per_block;
+
+std::uint8_t code(float value, int highest) {
+  return static_cast<std::uint8_t>(std::clamp(static_cast<int>(std::nearbyint(value)), 0, highest));
+}
+
+float as_stored(float scale) { return f16_to_f32(f32_to_f16(scale)); }
+
+/// z = round((x - min) / (max - min) * 255)
+void encode_zero_one(const float* x, std::int64_t n, std::uint8_t* z, float& scale, float& mid) {
+  const auto [low, high] = std::minmax_element(x, x + n);
+  const float min = *low, range = *high - *low;
+  for (std::int64_t i = 0; i < n; ++i) z[i] = range > 0 ? code((x[i] - min) / range * 255.0f, 255) : 0;
+  scale = range / 255.0f;
+  mid = static_cast<float>(min + 128.0 * scale);
+}
+
+void encode_symmetric8(const float* x, std::int64_t n, std::uint8_t* z, float& scale) {
+  float most = 0;
+  for (std::int64_t i = 0; i < n; ++i) most = std::max(most, std::fabs(x[i]));
+  scale = as_stored(most / 127.0f);
+  for (std::int64_t i = 0; i < n; ++i) z[i] = scale > 0 ? code(x[i] / scale + 128.0f, 255) : 128;
+}
+
+/// Sixteen levels are few: of several scales near the one that just covers the largest value, the one with the
+/// smallest squared error.
+void encode_symmetric4(const float* x, std::int64_t n, std::uint8_t* z, float& scale) {
+  float extreme = 0;
+  for (std::int64_t i = 0; i < n; ++i)
+    if (std::fabs(x[i]) > std::fabs(extreme)) extreme = x[i];
+  scale = 0;
+  if (extreme == 0) return void(std::fill_n(z, n, 8));
+  float best = INFINITY;
+  for (int step = -8; step <= 8; ++step) {
+    const float candidate = as_stored(extreme / (-8.0f + 0.15f * static_cast<float>(step)));
+    if (candidate == 0) continue;
+    const float inverse = 1.0f / candidate;
+    float error = 0;
+    for (std::int64_t i = 0; i < n; ++i) {
+      const float q = std::clamp(std::nearbyint(x[i] * inverse), -8.0f, 7.0f);
+      const float d = x[i] - q * candidate;
+      error += d * d;
+    }
+    if (error < best) best = error, scale = candidate;
+  }
+  for (std::int64_t i = 0; i < n; ++i) z[i] = scale != 0 ? code(x[i] / scale + 8.0f, 15) : 8;
+}
+
+void prepare(scheme kind, std::int64_t ins, coded_row& to) {
+  const std::int64_t padded = padded_ins(kind, ins), groups = group_of(kind) ? padded / group_of(kind) : 1;
+  to.z.assign(static_cast<std::size_t>(padded), static_cast<std::uint8_t>(zero_point_of(kind)));
+  to.scales.assign(static_cast<std::size_t>(groups), 0.0f);
+  to.mids.assign(static_cast<std::size_t>(groups), 0.0f);
+}
+
+/// Where the byte of (out, in) is among the weights; for q4 two inputs share it.
+std::int64_t byte_index(scheme kind, std::int64_t stored_ins, std::int64_t out, std::int64_t in) {
+  const std::int64_t block = out / lanes, lane = out % lanes;
+  if (kind == scheme::q4) return (block * stored_ins / 8 + in / 8) * 64 + lane * 4 + in % 4;
+  return (block * stored_ins / 4 + in / 4) * 64 + lane * 4 + in % 4;
+}
+
+std::int64_t element_index(scheme kind, std::int64_t stored_ins, std::int64_t out, std::int64_t in) {
+  const std::int64_t block = out / lanes, lane = out % lanes;
+  if (kind == scheme::bf16) return (block * stored_ins / 2 + in / 2) * 2 * lanes + lane * 2 + in % 2;
+  return (block * stored_ins + in) * lanes + lane;
+}
+
+void unpack_floats(const matrix_view& w, std::int64_t out, float* to) {
+  for (std::int64_t i = 0; i < w.ins; ++i) {
+    const std::int64_t index = element_index(w.kind, w.stored_ins(), out, i);
+    if (w.kind == scheme::bf16) to[i] = bf16_to_f32(reinterpret_cast<const std::uint16_t*>(w.weights)[index]);
+    else to[i] = reinterpret_cast<const float*>(w.weights)[index];
+  }
+}
+
+}  // namespace
+
+void encode_row(scheme kind, const float* row, std::int64_t ins, coded_row& to) {
+  prepare(kind, ins, to);
+  const std::int64_t group = group_of(kind) ? group_of(kind) : ins;
+  for (std::int64_t first = 0, g = 0; first < ins; first += group, ++g) {
+    const std::int64_t n = std::min(group, ins - first);
+    std::uint8_t* z = to.z.data() + first;
+    float& scale = to.scales[static_cast<std::size_t>(g)];
+    if (kind == scheme::q8) encode_symmetric8(row + first, n, z, scale);
+    else if (kind == scheme::q4) encode_symmetric4(row + first, n, z, scale);
+    else encode_zero_one(row + first, n, z, scale, to.mids[static_cast<std::size_t>(g)]);
+  }
+}
+
+void copy_gguf_row(scheme kind, const std::byte* row, std::int64_t ins, coded_row& to) {
+  prepare(kind, ins, to);
+  for (std::int64_t g = 0; g < ins / 32; ++g) {
+    std::uint16_t scale;
+    std::memcpy(&scale, row, 2);
+    to.scales[static_cast<std::size_t>(g)] = f16_to_f32(scale);
+    const auto* bytes = reinterpret_cast<const std::uint8_t*>(row + 2);
+    std::uint8_t* z = to.z.data() + g * 32;
+    for (int i = 0; i < 32; ++i)
+      z[i] = kind == scheme::q8 ? static_cast<std::uint8_t>(bytes[i] ^ 0x80)
+                                : static_cast<std::uint8_t>(i < 16 ? bytes[i] & 15 : bytes[i - 16] >> 4);
+    row += kind == scheme::q8 ? 34 : 18;
+  }
+}
+
+matrix_packer::matrix_packer(scheme kind, std::int64_t outs, std::int64_t ins, std::byte* data)
+    : kind_(kind), ins_(ins), weights_(data) {
+  const matrix_view view = view_of(kind, outs, ins, data);
+  const matrix_bytes bytes = packed_bytes(kind, outs, ins);
+  groups_ = view.groups();
+  scales_ = data + bytes.weights;
+  mids_ = bytes.mids ? reinterpret_cast<float*>(scales_ + bytes.scales) : nullptr;
+}
+
+void matrix_packer::put(std::int64_t out, const float* row) {
+  const std::int64_t stored = padded_ins(kind_, ins_);
+  for (std::int64_t i = 0; i < ins_; ++i) {
+    const std::int64_t index = element_index(kind_, stored, out, i);
+    if (kind_ == scheme::bf16) reinterpret_cast<std::uint16_t*>(weights_)[index] = f32_to_bf16(row[i]);
+    else reinterpret_cast<float*>(weights_)[index] = row[i];
+  }
+}
+
+void matrix_packer::put(std::int64_t out, const coded_row& row) {
+  const std::int64_t stored = padded_ins(kind_, ins_);
+  auto* bytes = reinterpret_cast<std::uint8_t*>(weights_);
+  for (std::int64_t i = 0; i < stored; ++i) {
+    const std::uint8_t z = row.z[static_cast<std::size_t>(i)];
+    auto& byte = bytes[byte_index(kind_, stored, out, i)];
+    byte = kind_ == scheme::q4 && i % 8 >= 4 ? static_cast<std::uint8_t>(byte | z << 4) : z;
+  }
+  for (std::int64_t g = 0; g < groups_; ++g) {
+    const std::int64_t index = (out / lanes * groups_ + g) * lanes + out % lanes;
+    const float scale = row.scales[static_cast<std::size_t>(g)];
+    if (mids_) {
+      reinterpret_cast<float*>(scales_)[index] = scale;
+      mids_[index] = row.mids[static_cast<std::size_t>(g)];
+    } else {
+      reinterpret_cast<std::uint16_t*>(scales_)[index] = f32_to_f16(scale);
+    }
+  }
+}
+
+void unpack_row(const matrix_view& w, std::int64_t out, float* to) {
+  if (!is_integer(w.kind)) return unpack_floats(w, out, to);
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(w.weights);
+  const bool has_mids = w.kind == scheme::u8 || w.kind == scheme::u8g64;
+  const std::int64_t group = group_of(w.kind) ? group_of(w.kind) : w.stored_ins();
+  for (std::int64_t i = 0; i < w.ins; ++i) {
+    const std::int64_t index = (out / lanes * w.groups() + i / group) * lanes + out % lanes;
+    int z = bytes[byte_index(w.kind, w.stored_ins(), out, i)];
+    if (w.kind == scheme::q4) z = i % 8 >= 4 ? z >> 4 : z & 15;
+    const float scale = has_mids ? reinterpret_cast<const float*>(w.scales)[index]
+                                 : f16_to_f32(reinterpret_cast<const std::uint16_t*>(w.scales)[index]);
+    const float product = static_cast<float>(z - zero_point_of(w.kind)) * scale;
+    to[i] = has_mids ? w.mids[index] + product : product;
+  }
+}
+
+}  // namespace troupe

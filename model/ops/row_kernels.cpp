@@ -1,0 +1,113 @@
+// Compiled once per ISA. Operations on one row; rows are padded to 16 with zeros, and stay so.
+#include "model/ops/kernels_isa.hpp"
+#include "model/ops/vec.hpp"
+
+namespace troupe::TROUPE_ISA {
+namespace {
+
+constexpr std::int64_t lanes = 16;
+constexpr std::int64_t whole(std::int64_t n) { return (n + lanes - 1) / lanes * lanes; }
+inline f32x16 valid(f32x16 a, std::int64_t i, std::int64_t n) {
+  return i + lanes <= n ? a : keep(a, 0, static_cast<int>(n - i), 0.0f);
+}
+
+/// 1 / (1 + e^-x), without overflow for either sign: with e = e^-|x| it is 1 / (1 + e), or the rest to 1.
+inline f32x16 sigmoid(f32x16 x) {
+  const f32x16 e = exponential(zero() - absolute(x));
+  const f32x16 share = all(1.0f) / (all(1.0f) + e);
+  return where_above(x, 0.0f, share) + where_not_above(x, 0.0f, e * share);
+}
+
+}  // namespace
+
+void rms_norm(const float* x, const float* weight, std::int64_t n, float eps, float* out) {
+  f32x16 squares = zero();
+  for (std::int64_t i = 0; i < n; i += lanes) squares = fma(load(x + i), load(x + i), squares);
+  const f32x16 mean = all(sum_of(squares) / static_cast<float>(n) + eps);
+  const f32x16 factor = all(1.0f) / root(mean);
+  for (std::int64_t i = 0; i < n; i += lanes) store(out + i, (load(x + i) * factor) * load(weight + i));
+}
+
+void layer_norm(const float* x, const float* weight, const float* bias, std::int64_t n, float eps, float* out) {
+  f32x16 total = zero();
+  for (std::int64_t i = 0; i < n; i += lanes) total = total + load(x + i);
+  const f32x16 mean = all(sum_of(total) / static_cast<float>(n));
+  f32x16 squares = zero();
+  for (std::int64_t i = 0; i < n; i += lanes) {
+    const f32x16 d = valid(load(x + i) - mean, i, n);
+    squares = fma(d, d, squares);
+  }
+  const f32x16 factor = all(1.0f) / root(all(sum_of(squares) / static_cast<float>(n) + eps));
+  for (std::int64_t i = 0; i < n; i += lanes)
+    store(out + i, fma((load(x + i) - mean) * factor, load(weight + i), load(bias + i)));
+}
+
+void swiglu(const float* gate, const float* up, std::int64_t n, float* out) {
+  for (std::int64_t i = 0; i < whole(n); i += lanes) {
+    const f32x16 g = load(gate + i);
+    store(out + i, (g * sigmoid(g)) * load(up + i));
+  }
+}
+
+void gelu_tanh(const float* x, std::int64_t n, float* out) {
+  // 0.5 x (1 + tanh(u)) is x sigmoid(2u)
+  for (std::int64_t i = 0; i < whole(n); i += lanes) {
+    const f32x16 v = load(x + i);
+    const f32x16 inner = fma((v * v) * v, all(0.044715f), v);
+    store(out + i, v * sigmoid(inner * all(1.5957691216057308f)));
+  }
+}
+
+void add(const float* x, std::int64_t n, float* into) {
+  for (std::int64_t i = 0; i < whole(n); i += lanes) store(into + i, load(into + i) + load(x + i));
+}
+
+void rotate(float* x, std::int64_t heads, std::int64_t dim, const float* cosines, const float* sines) {
+  const std::int64_t half = dim / 2;
+  for (std::int64_t head = 0; head < heads; ++head, x += dim) {
+    std::int64_t i = 0;
+    for (; i + lanes <= half; i += lanes) {
+      const f32x16 a = load(x + i), b = load(x + half + i), c = load(cosines + i), s = load(sines + i);
+      store(x + i, a * c - b * s);
+      store(x + half + i, b * c + a * s);
+    }
+    for (; i < half; ++i) {
+      const float a = x[i], b = x[half + i];
+      x[i] = a * cosines[i] - b * sines[i];
+      x[half + i] = b * cosines[i] + a * sines[i];
+    }
+  }
+}
+
+void quantize(const float* x, std::int64_t padded, int tile, int row, std::int8_t* q, float* scale, std::int32_t* sum,
+              std::int32_t* group_sums) {
+  f32x16 largest = zero();
+  for (std::int64_t i = 0; i < padded; i += lanes) largest = max(largest, absolute(load(x + i)));
+  const float most = max_of(largest);
+  *scale = most / 127.0f;
+  const f32x16 inverse = all(most > 0 ? 127.0f / most : 0.0f);
+  std::int32_t total = 0;
+  for (std::int64_t i = 0; i < padded; i += 32) {
+    const i32x16 low = nearest(load(x + i) * inverse), high = nearest(load(x + i + lanes) * inverse);
+    std::int8_t group[32];
+    store_i8(group, low);
+    store_i8(group + lanes, high);
+    for (int four = 0; four < 8; ++four) std::memcpy(q + ((i / 4 + four) * tile + row) * 4, group + four * 4, 4);
+    const std::int32_t group_sum = sum_of(low) + sum_of(high);
+    group_sums[i / 32 * tile + row] = group_sum;
+    total += group_sum;
+  }
+  *sum = total;
+}
+
+float exponentials(const float* x, std::int64_t padded, float most, float* out) {
+  f32x16 total = zero();
+  for (std::int64_t i = 0; i < padded; i += lanes) {
+    const f32x16 e = exponential(load(x + i) - all(most));
+    store(out + i, e);
+    total = total + e;
+  }
+  return sum_of(total);
+}
+
+}  // namespace troupe::TROUPE_ISA

@@ -1,0 +1,116 @@
+#include "model/tokenizer/added_tokens.hpp"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "base/error.hpp"
+#include "model/tokenizer/characters.hpp"
+#include "model/tokenizer/utf8.hpp"
+
+namespace troupe::detail {
+namespace {
+
+/// Where the last character of `text` starts.
+std::size_t last_character(std::string_view text) {
+  auto at = text.size() - 1;
+  while (at > 0 && text.size() - at < 4 && (static_cast<std::uint8_t>(text[at]) & 0xC0u) == 0x80u) --at;
+  return next_code_point(text, at).length == text.size() - at ? at : text.size() - 1;
+}
+
+bool touches_word_before(std::string_view text) {
+  if (text.empty()) return false;
+  const auto last = next_code_point(text, last_character(text));
+  return last.valid && is_word_character(last.value);
+}
+
+bool touches_word_behind(std::string_view text) {
+  if (text.empty()) return false;
+  const auto first = next_code_point(text, 0);
+  return first.valid && is_word_character(first.value);
+}
+
+std::size_t white_space_at_start(std::string_view text) {
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const auto point = next_code_point(text, at);
+    if (!point.valid || !is_white_space(point.value)) break;
+    at += point.length;
+  }
+  return at;
+}
+
+std::size_t without_white_space_at_end(std::string_view text) {
+  while (!text.empty()) {
+    const auto at = last_character(text);
+    const auto point = next_code_point(text, at);
+    if (!point.valid || !is_white_space(point.value)) break;
+    text = text.substr(0, at);
+  }
+  return text.size();
+}
+
+bool stands_alone(std::string_view text, std::size_t begin, std::size_t end) {
+  return !touches_word_before(text.substr(0, begin)) && !touches_word_behind(text.substr(end));
+}
+
+}  // namespace
+
+std::uint32_t added_token_splitter::child(std::uint32_t parent, char byte) const {
+  for (const auto& [letter, index] : nodes_[parent].children)
+    if (letter == byte) return index;
+  return 0;
+}
+
+void added_token_splitter::add(added_token token, std::string content) {
+  std::uint32_t at = 0;
+  for (const char byte : content) {
+    auto next = child(at, byte);
+    if (next == 0) {
+      next = static_cast<std::uint32_t>(nodes_.size());
+      nodes_[at].children.emplace_back(byte, next);
+      nodes_.emplace_back();
+    }
+    at = next;
+  }
+  starts_[static_cast<std::uint8_t>(content.front())] = true;
+  nodes_[at].token = static_cast<std::int32_t>(tokens_.size());
+  tokens_.push_back(std::move(token));
+}
+
+added_token_splitter::found added_token_splitter::longest_at(std::string_view text, std::size_t at) const {
+  found best;
+  std::uint32_t place = 0;
+  for (auto i = at; i < text.size(); ++i) {
+    place = child(place, text[i]);
+    if (place == 0) break;
+    if (nodes_[place].token >= 0) best = {nodes_[place].token, i + 1 - at};
+  }
+  return best;
+}
+
+void added_token_splitter::split(std::string_view text, bool parse_special, const text_sink& on_text,
+                                 const token_sink& on_token) const {
+  std::size_t done = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto hit = starts_[static_cast<std::uint8_t>(text[at])] ? longest_at(text, at) : found{};
+    if (hit.token < 0) {
+      ++at;
+      continue;
+    }
+    const auto& token = tokens_[static_cast<std::size_t>(hit.token)];
+    auto begin = at;
+    auto end = at + hit.length;
+    at = end;
+    if (token.special && !parse_special) continue;
+    if (token.single_word && !stands_alone(text, begin, end)) continue;
+    if (token.lstrip) begin = std::max(done, without_white_space_at_end(text.substr(0, begin)));
+    if (token.rstrip) end += white_space_at_start(text.substr(end));
+    if (done < begin) on_text(text.substr(done, begin - done));
+    on_token(token.id);
+    // A token of white space may start inside what was taken along: it counts, but nothing is handed out twice.
+    done = std::max(done, end);
+  }
+  if (done < text.size()) on_text(text.substr(done));
+}
+
+}  // namespace troupe::detail

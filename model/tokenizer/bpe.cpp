@@ -1,0 +1,180 @@
+#include "model/tokenizer/bpe.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+
+#include "model/tokenizer/bpe_heap.hpp"
+#include "model/tokenizer/byte_alphabet.hpp"
+#include "model/tokenizer/utf8.hpp"
+
+namespace troupe::detail {
+namespace {
+
+constexpr token_id none = -1;
+// Up to here looking through all pairs again after each merge is faster than a heap.
+constexpr std::size_t longest_short_word = 64;
+
+token_id result_of(std::uint64_t merge) {
+  return static_cast<token_id>(merge & 0xFFFFFFFFu);
+}
+
+std::string_view first_character(std::string_view text) {
+  return text.substr(0, next_code_point(text, 0).length);
+}
+
+std::string_view final_character(std::string_view text) {
+  std::size_t at = 0;
+  for (std::size_t next = 0; next < text.size(); next += next_code_point(text, next).length) at = next;
+  return text.substr(at);
+}
+
+}  // namespace
+
+bpe::bpe(const std::vector<std::string>& tokens, const std::vector<bpe_merge>& merges, bpe_rules rules)
+    : rules_(rules), merges_(merges.size()), characters_(1024), seams_(1024) {
+  for (const auto& merge : merges) merges_.put(pack(merge.left, merge.right), pack(merge.rank, merge.result));
+  bytes_.fill(none);
+  index_characters(tokens);
+  index_bytes(tokens);
+  if (!rules_.byte_level) index_seams(tokens, merges);
+  if (rules_.ignore_merges) index_words(tokens);
+}
+
+void bpe::index_characters(const std::vector<std::string>& tokens) {
+  for (std::size_t id = 0; id < tokens.size(); ++id) {
+    const auto& token = tokens[id];
+    if (token.empty()) continue;
+    const auto point = next_code_point(token, 0);
+    if (point.valid && point.length == token.size()) characters_.put(point.value, id);
+  }
+}
+
+void bpe::index_bytes(const std::vector<std::string>& tokens) {
+  for (int byte = 0; byte < 256 && rules_.byte_level; ++byte) {
+    const auto id = characters_.get(letter_of(static_cast<std::uint8_t>(byte)));
+    if (id != pair_table::absent) bytes_[static_cast<std::size_t>(byte)] = static_cast<token_id>(id);
+  }
+  if (!rules_.byte_fallback || rules_.byte_level) return;
+  for (std::size_t id = 0; id < tokens.size(); ++id)
+    if (const auto byte = fallback_byte(tokens[id])) bytes_[*byte] = static_cast<token_id>(id);
+}
+
+void bpe::index_seams(const std::vector<std::string>& tokens, const std::vector<bpe_merge>& merges) {
+  const auto is_fallback = [&](token_id id) {
+    return id == rules_.unknown || std::find(bytes_.begin(), bytes_.end(), id) != bytes_.end();
+  };
+  for (const auto& merge : merges) {
+    // Such a symbol is not spelled by its first and last character: leave words whole.
+    if (is_fallback(merge.left) || is_fallback(merge.right)) return;
+    const auto last = character_id(final_character(tokens[static_cast<std::size_t>(merge.left)]));
+    const auto first = character_id(first_character(tokens[static_cast<std::size_t>(merge.right)]));
+    if (last != none && first != none) seams_.put(pack(last, first), 1);
+  }
+  has_seams_ = true;
+}
+
+void bpe::index_words(const std::vector<std::string>& tokens) {
+  words_.reserve(tokens.size());
+  for (std::size_t id = 0; id < tokens.size(); ++id) {
+    const auto id32 = static_cast<token_id>(id);
+    if (!rules_.byte_level)
+      words_.emplace(tokens[id], id32);
+    else if (auto bytes = bytes_of_spelling(tokens[id]))
+      words_.emplace(std::move(*bytes), id32);
+  }
+}
+
+token_id bpe::character_id(std::string_view character) const {
+  if (character.empty()) return none;
+  const auto point = next_code_point(character, 0);
+  const auto id = point.valid ? characters_.get(point.value) : pair_table::absent;
+  return id == pair_table::absent ? none : static_cast<token_id>(id);
+}
+
+void bpe::encode(std::string_view word, std::vector<token_id>& out) const {
+  if (rules_.ignore_merges) {
+    if (const auto whole = words_.find(word); whole != words_.end()) {
+      out.push_back(whole->second);
+      return;
+    }
+  }
+  thread_local std::vector<token_id> symbols;
+  symbols.clear();
+  if (rules_.byte_level)
+    start_bytes(word, symbols);
+  else
+    start_characters(word, symbols, out);
+  flush(symbols, out);
+}
+
+void bpe::start_bytes(std::string_view word, std::vector<token_id>& symbols) const {
+  bool fused = false;
+  for (const char byte : word) {
+    const auto id = bytes_[static_cast<std::uint8_t>(byte)];
+    if (id != none)
+      symbols.push_back(id);
+    else if (rules_.unknown && !(fused && rules_.fuse_unknown))
+      symbols.push_back(*rules_.unknown);
+    fused = id == none;
+  }
+}
+
+void bpe::start_characters(std::string_view word, std::vector<token_id>& symbols, std::vector<token_id>& out) const {
+  bool fused = false;
+  for (std::size_t at = 0; at < word.size();) {
+    const auto character = word.substr(at, next_code_point(word, at).length);
+    at += character.size();
+    const auto id = character_id(character);
+    if (id != none) add_symbol(id, symbols, out);
+    const bool known = id != none || falls_back(character, symbols, out);
+    if (!known && rules_.unknown && !(fused && rules_.fuse_unknown)) add_symbol(*rules_.unknown, symbols, out);
+    fused = !known;
+  }
+}
+
+/// Spells a character that is no token by its bytes, if all of them are tokens.
+bool bpe::falls_back(std::string_view character, std::vector<token_id>& symbols, std::vector<token_id>& out) const {
+  const auto id_of = [&](char byte) { return bytes_[static_cast<std::uint8_t>(byte)]; };
+  if (!rules_.byte_fallback ||
+      std::any_of(character.begin(), character.end(), [&](char byte) { return id_of(byte) == none; }))
+    return false;
+  for (const char byte : character) add_symbol(id_of(byte), symbols, out);
+  return true;
+}
+
+void bpe::add_symbol(token_id symbol, std::vector<token_id>& symbols, std::vector<token_id>& out) const {
+  if (has_seams_ && !symbols.empty() && seams_.get(pack(symbols.back(), symbol)) == pair_table::absent)
+    flush(symbols, out);
+  symbols.push_back(symbol);
+}
+
+void bpe::flush(std::vector<token_id>& symbols, std::vector<token_id>& out) const {
+  if (symbols.size() <= longest_short_word)
+    merge_short(symbols, out);
+  else
+    merge_long_word(symbols, merges_, out);
+  symbols.clear();
+}
+
+void bpe::merge_short(std::vector<token_id>& symbols, std::vector<token_id>& out) const {
+  std::array<std::uint64_t, longest_short_word> pairs;  // pairs[i] merges symbols i and i + 1
+  auto count = symbols.size();
+  const auto look_up = [&](std::size_t i) { pairs[i] = merges_.get(pack(symbols[i], symbols[i + 1])); };
+  for (std::size_t i = 0; i + 1 < count; ++i) look_up(i);
+  while (count > 1) {
+    std::size_t best = 0;
+    for (std::size_t i = 1; i + 1 < count; ++i)
+      if (pairs[i] >> 32 < pairs[best] >> 32) best = i;
+    if (pairs[best] == pair_table::absent) break;
+    symbols[best] = result_of(pairs[best]);
+    std::copy(symbols.begin() + best + 2, symbols.begin() + count, symbols.begin() + best + 1);
+    if (best + 2 < count) std::copy(pairs.begin() + best + 2, pairs.begin() + count - 1, pairs.begin() + best + 1);
+    --count;
+    if (best > 0) look_up(best - 1);
+    if (best + 1 < count) look_up(best);
+  }
+  out.insert(out.end(), symbols.begin(), symbols.begin() + count);
+}
+
+}  // namespace troupe::detail

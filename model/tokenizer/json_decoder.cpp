@@ -1,0 +1,158 @@
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "model/formats/json_input.hpp"
+#include "model/tokenizer/byte_alphabet.hpp"
+#include "model/tokenizer/json_parts.hpp"
+
+namespace troupe::detail {
+namespace {
+
+using json = nlohmann::json;
+using fields = json_fields<json>;
+
+const json& list_of(const fields& part, std::string_view key) {
+  const auto* list = part.find(key);
+  if (!list || !list->is_array()) refuse("{}: \"{}\" should be a list", part.where(), key);
+  return *list;
+}
+
+std::string replaced_text(const fields& part) {
+  const auto* pattern = part.find("pattern");
+  const auto text = pattern ? fields(*pattern, part.where() + ".pattern").text("String") : std::nullopt;
+  if (!text || text->empty()) refuse("{}: needs a \"pattern\" with a \"String\" that is not empty", part.where());
+  return *text;
+}
+
+class decoder_reader {
+ public:
+  void read(const json& value, const std::string& where) {
+    const fields part(value, where);
+    const auto type = part.text("type").value_or("");
+    if (type != "Sequence") return add(type, part);
+    const auto& list = list_of(part, "decoders");
+    for (std::size_t i = 0; i < list.size(); ++i) read(list[i], fmt::format("{}.decoders[{}]", where, i));
+  }
+  decoder_part take() { return std::move(out_); }
+
+ private:
+  void add(const std::string& type, const fields& part) {
+    if (out_.strips_leading_space) refuse("{}: a decoder behind the one that strips is not supported", part.where());
+    if (type == "ByteLevel")
+      out_.byte_level = true;
+    else if (type == "ByteFallback")
+      out_.byte_fallback = true;
+    else if (type == "Replace")
+      out_.replacements.emplace_back(replaced_text(part), part.text("content").value_or(""));
+    else if (type == "Strip")
+      add_strip(part);
+    else if (type == "Metaspace")
+      add_metaspace(part);
+    else if (type != "Fuse")
+      refuse(
+          "{}: the decoder \"{}\" is not supported (ByteLevel, ByteFallback, Replace, Fuse, Strip, Metaspace and "
+          "Sequence are)",
+          part.where(), type);
+  }
+
+  void add_strip(const fields& part) {
+    const auto start = part.integer("start").value_or(0);
+    const auto content = part.text("content").value_or("");
+    if (content != " " || start < 0 || start > 1 || part.integer("stop").value_or(0) != 0)
+      refuse("{}: only a Strip of one space at the start is supported", part.where());
+    out_.strips_leading_space = start == 1;
+  }
+
+  void add_metaspace(const fields& part) {
+    const auto mark = part.text("replacement").value_or("");
+    if (mark.empty()) refuse("{}: has no \"replacement\"", part.where());
+    out_.replacements.emplace_back(mark, " ");
+    out_.strips_leading_space =
+        part.text("prepend_scheme").value_or("always") != "never" && part.boolean("add_prefix_space").value_or(true);
+  }
+
+  decoder_part out_;
+};
+
+token_id checked_id(const json& value, const std::string& where) {
+  const auto id = to_integer(value);
+  if (!id || *id < 0 || *id > 0x7FFFFFFF) refuse("{}: should be a token id", where);
+  return static_cast<token_id>(*id);
+}
+
+/// The ids of one of the template's special tokens.
+std::vector<token_id> special_ids(const fields& post, const std::string& name) {
+  const auto* table = post.find("special_tokens");
+  if (!table) refuse("{}: has no \"special_tokens\"", post.where());
+  const auto* entry = fields(*table, post.where() + ".special_tokens").find(name);
+  if (!entry) refuse("{}: names the token \"{}\", which its special_tokens lack", post.where(), name);
+  const fields token(*entry, post.where() + ".special_tokens[\"" + name + "\"]");
+  std::vector<token_id> ids;
+  for (const auto& id : list_of(token, "ids")) ids.push_back(checked_id(id, token.where() + ".ids"));
+  return ids;
+}
+
+void add_template(const fields& post, template_part& out) {
+  bool seen_text = false;
+  for (const auto& piece : list_of(post, "single")) {
+    const fields element(piece, post.where() + ".single");
+    if (const auto* token = element.find("SpecialToken")) {
+      const auto name = fields(*token, element.where()).text("id").value_or("");
+      const auto ids = special_ids(post, name);
+      auto& list = seen_text ? out.after : out.before;
+      list.insert(list.end(), ids.begin(), ids.end());
+    } else if (element.has("Sequence") && !seen_text) {
+      seen_text = true;
+    } else {
+      refuse("{}: should be special tokens around one Sequence", element.where());
+    }
+  }
+  if (!seen_text) refuse("{}.single: has no Sequence", post.where());
+}
+
+void add_post_processor(const json& value, const std::string& where, template_part& out) {
+  const fields part(value, where);
+  const auto type = part.text("type").value_or("");
+  if (type == "ByteLevel") return;  // it moves offsets alone
+  if (type == "TemplateProcessing") {
+    // A second template goes around what the first made.
+    template_part outer;
+    add_template(part, outer);
+    out.before.insert(out.before.begin(), outer.before.begin(), outer.before.end());
+    out.after.insert(out.after.end(), outer.after.begin(), outer.after.end());
+    return;
+  }
+  if (type != "Sequence")
+    refuse("{}: the post-processor \"{}\" is not supported (TemplateProcessing, ByteLevel and Sequence are)", where,
+           type);
+  const auto& list = list_of(part, "processors");
+  for (std::size_t i = 0; i < list.size(); ++i)
+    add_post_processor(list[i], fmt::format("{}.processors[{}]", where, i), out);
+}
+
+}  // namespace
+
+std::string decoder_part::bytes_of(const std::string& token) const {
+  if (byte_level) return bytes_of_spelling(token).value_or(token);
+  if (byte_fallback)
+    if (const auto byte = fallback_byte(token)) return {static_cast<char>(*byte)};
+  auto text = token;
+  for (const auto& [from, to] : replacements) text = replace_all(text, from, to);
+  return text;
+}
+
+decoder_part read_decoder(const json* part, bool byte_level, const std::string& where) {
+  if (!part)
+    return {.byte_level = byte_level, .byte_fallback = false, .strips_leading_space = false, .replacements = {}};
+  decoder_reader reader;
+  reader.read(*part, where);
+  return reader.take();
+}
+
+template_part read_post_processor(const json* part, const std::string& where) {
+  template_part out;
+  if (part) add_post_processor(*part, where, out);
+  return out;
+}
+
+}  // namespace troupe::detail

@@ -1,0 +1,168 @@
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "model/formats/json_input.hpp"
+#include "model/tokenizer/json_parts.hpp"
+#include "model/tokenizer/patterns.hpp"
+#include "model/tokenizer/utf8.hpp"
+
+namespace troupe::detail {
+namespace {
+
+using json = nlohmann::json;
+using fields = json_fields<json>;
+
+std::string type_of(const fields& part) {
+  auto type = part.text("type");
+  if (!type) refuse("{}: has no \"type\"", part.where());
+  return std::move(*type);
+}
+
+/// The list of a Sequence, each element with its place.
+template <class Read>
+void for_each_in(const fields& part, std::string_view key, const Read& read) {
+  const auto* list = part.find(key);
+  if (!list || !list->is_array()) refuse("{}: \"{}\" should be a list", part.where(), key);
+  for (std::size_t i = 0; i < list->size(); ++i) read((*list)[i], fmt::format("{}.{}[{}]", part.where(), key, i));
+}
+
+/// {"String": "..."} or {"Regex": "..."}.
+struct pattern_text {
+  std::string text;
+  bool literal = false;
+};
+
+pattern_text read_pattern(const fields& part) {
+  const auto* value = part.find("pattern");
+  if (!value) refuse("{}: has no \"pattern\"", part.where());
+  const fields pattern(*value, part.where() + ".pattern");
+  if (auto text = pattern.text("String")) return {std::move(*text), true};
+  if (auto text = pattern.text("Regex")) return {std::move(*text), false};
+  refuse("{}: should have \"String\" or \"Regex\"", pattern.where());
+}
+
+regex compile(const pattern_text& pattern, const std::string& where) {
+  if (pattern.literal && pattern.text.empty()) refuse("{}: the pattern is empty", where);
+  return regex(pattern.literal ? escape_pattern(pattern.text) : to_pcre2(pattern.text, where), where);
+}
+
+std::string required_text(const fields& part, std::string_view key) {
+  auto text = part.text(key);
+  if (!text) refuse("{}: has no \"{}\"", part.where(), key);
+  return std::move(*text);
+}
+
+void add_replace(const fields& part, normalizer& out) {
+  const auto pattern = read_pattern(part);
+  auto content = required_text(part, "content");
+  if (!pattern.literal) return out.add(replace_pattern_step{compile(pattern, part.where()), std::move(content)});
+  if (pattern.text.empty()) refuse("{}: the pattern is empty", part.where());
+  out.add(replace_text_step{pattern.text, std::move(content)});
+}
+
+void add_normalizer(const json& value, const std::string& where, normalizer& out) {
+  const fields part(value, where);
+  const auto type = type_of(part);
+  if (type == "Sequence")
+    return for_each_in(part, "normalizers",
+                       [&](const json& each, const std::string& place) { add_normalizer(each, place, out); });
+  if (type == "NFC") return out.add(nfc_step{});
+  if (type == "Prepend") return out.add(prepend_step{required_text(part, "prepend")});
+  if (type == "Replace") return add_replace(part, out);
+  refuse("{}: the normalizer \"{}\" is not supported (NFC, Prepend, Replace and Sequence are)", where, type);
+}
+
+split_behavior read_behavior(const fields& part) {
+  const auto name = required_text(part, "behavior");
+  if (name == "Isolated") return split_behavior::isolated;
+  if (name == "Removed") return split_behavior::removed;
+  if (name == "MergedWithPrevious") return split_behavior::merged_with_previous;
+  if (name == "MergedWithNext") return split_behavior::merged_with_next;
+  if (name == "Contiguous") return split_behavior::contiguous;
+  refuse("{}: the behavior \"{}\" is not known", part.where(), name);
+}
+
+metaspace_step read_metaspace(const fields& part) {
+  using prepend = metaspace_step::prepend;
+  metaspace_step step;
+  step.replacement = required_text(part, "replacement");
+  if (step.replacement.empty() || next_code_point(step.replacement, 0).length != step.replacement.size())
+    refuse("{}: \"replacement\" should be one character", part.where());
+  step.split = part.boolean("split").value_or(true);
+  const auto scheme = part.text("prepend_scheme").value_or("always");
+  if (scheme != "always" && scheme != "first" && scheme != "never")
+    refuse("{}: the prepend_scheme \"{}\" is not known", part.where(), scheme);
+  const bool never = scheme == "never" || !part.boolean("add_prefix_space").value_or(true);
+  step.where = never ? prepend::never : scheme == "first" ? prepend::first : prepend::always;
+  return step;
+}
+
+class pre_tokenizer_reader {
+ public:
+  void read(const json& value, const std::string& where) {
+    const fields part(value, where);
+    const auto type = type_of(part);
+    if (type == "Sequence")
+      return for_each_in(part, "pretokenizers", [&](const json& each, const std::string& place) { read(each, place); });
+    if (out_.byte_level) refuse("{}: a step behind ByteLevel is not supported", where);
+    add(type, part);
+  }
+  pre_tokenizer_part take() { return std::move(out_); }
+
+ private:
+  void add(const std::string& type, const fields& part) {
+    if (type == "ByteLevel") return add_byte_level(part);
+    if (type == "Split")
+      return add_split(compile(read_pattern(part), part.where()), read_behavior(part),
+                       part.boolean("invert").value_or(false));
+    if (type == "Digits")
+      return add_pattern(
+          R"(\p{N})",
+          part.boolean("individual_digits").value_or(false) ? split_behavior::isolated : split_behavior::contiguous,
+          part.where());
+    if (type == "Metaspace") return out_.steps.add(read_metaspace(part));
+    if (type == "Whitespace")
+      return add_split(compile({R"([\w\u200c\u200d]+|[^\s\u200c\u200d\w]+)", false}, part.where()),
+                       split_behavior::removed, true);
+    if (type == "WhitespaceSplit") return add_pattern(R"(\s)", split_behavior::removed, part.where());
+    if (type == "Punctuation")
+      return add_pattern(R"([\p{P}!-/:-@\[-`{-~])",
+                         part.has("behavior") ? read_behavior(part) : split_behavior::isolated, part.where());
+    refuse(
+        "{}: the pre-tokenizer \"{}\" is not supported (ByteLevel, Split, Digits, Metaspace, Whitespace, "
+        "WhitespaceSplit, Punctuation and Sequence are)",
+        part.where(), type);
+  }
+
+  void add_byte_level(const fields& part) {
+    if (part.boolean("add_prefix_space").value_or(true)) out_.steps.add(prefix_space_step{});
+    if (part.boolean("use_regex").value_or(true))
+      add_pattern(std::string(gpt2_pattern), split_behavior::isolated, part.where());
+    out_.byte_level = true;
+  }
+
+  void add_pattern(const std::string& pattern, split_behavior behavior, const std::string& where) {
+    add_split(compile({pattern, false}, where), behavior, false);
+  }
+  void add_split(regex pattern, split_behavior behavior, bool invert) {
+    out_.steps.add(split_step{std::move(pattern), behavior, invert});
+  }
+
+  pre_tokenizer_part out_;
+};
+
+}  // namespace
+
+normalizer read_normalizer(const json* part, const std::string& where) {
+  normalizer out;
+  if (part) add_normalizer(*part, where, out);
+  return out;
+}
+
+pre_tokenizer_part read_pre_tokenizer(const json* part, const std::string& where) {
+  pre_tokenizer_reader reader;
+  if (part) reader.read(*part, where);
+  return reader.take();
+}
+
+}  // namespace troupe::detail

@@ -1,0 +1,79 @@
+#include "model/tokenizer/normalizer.hpp"
+
+#include "model/tokenizer/nfc.hpp"
+#include "model/tokenizer/utf8.hpp"
+
+namespace troupe::detail {
+namespace {
+
+void replace_matches(const replace_pattern_step& step, std::string_view valid, std::string& out) {
+  regex::cursor matches(step.pattern, valid);
+  regex::match found{};
+  std::size_t done = 0;
+  while (matches.next(found)) {
+    out += valid.substr(done, found.begin - done);
+    out += step.to;
+    done = found.end;
+  }
+  out += valid.substr(done);
+}
+
+/// Whether a step changed the text; the changed text is in `out`.
+struct stepper {
+  std::string_view text;
+  std::string& out;
+
+  bool operator()(const nfc_step&) const {
+    if (!may_need_nfc(text)) return false;
+    out = to_nfc(text);
+    return true;
+  }
+  bool operator()(const prepend_step& step) const {
+    if (text.empty()) return false;
+    out = step.prefix;
+    out += text;
+    return true;
+  }
+  bool operator()(const replace_text_step& step) const {
+    if (text.find(step.from) == std::string_view::npos) return false;
+    out = replace_all(text, step.from, step.to);
+    return true;
+  }
+  bool operator()(const replace_pattern_step& step) const {
+    for (std::size_t at = 0; at < text.size();) {
+      const auto valid = valid_stretch(text, at);
+      replace_matches(step, valid, out);
+      at += valid.size();
+      const auto invalid = invalid_stretch(text, at);
+      out += invalid;
+      at += invalid.size();
+    }
+    return true;
+  }
+};
+
+}  // namespace
+
+std::string replace_all(std::string_view text, std::string_view from, std::string_view to) {
+  std::string out;
+  std::size_t done = 0;
+  for (auto at = text.find(from); at != std::string_view::npos; at = text.find(from, done)) {
+    out += text.substr(done, at - done);
+    out += to;
+    done = at + from.size();
+  }
+  out += text.substr(done);
+  return out;
+}
+
+std::string_view normalizer::apply(std::string_view text, std::string& storage) const {
+  for (const auto& each : steps_) {
+    std::string changed;
+    if (!std::visit(stepper{text, changed}, each)) continue;
+    storage = std::move(changed);
+    text = storage;
+  }
+  return text;
+}
+
+}  // namespace troupe::detail

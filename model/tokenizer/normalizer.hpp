@@ -1,0 +1,42 @@
+#pragma once
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "model/tokenizer/regex.hpp"
+
+namespace troupe::detail {
+
+struct nfc_step {};
+struct prepend_step {
+  std::string prefix;
+};
+struct replace_text_step {
+  std::string from;  ///< not empty
+  std::string to;
+};
+struct replace_pattern_step {
+  regex pattern;
+  std::string to;
+};
+
+/// What happens to a stretch of text before it is cut into words: the steps in their order.
+class normalizer {
+ public:
+  using step = std::variant<nfc_step, prepend_step, replace_text_step, replace_pattern_step>;
+
+  template <class Step>
+  void add(Step next) {
+    steps_.emplace_back(std::in_place_type<Step>, std::move(next));
+  }
+  /// The normalized text: `text` itself where nothing changes, else what is put into `storage`.
+  std::string_view apply(std::string_view text, std::string& storage) const;
+
+ private:
+  std::vector<step> steps_;
+};
+
+std::string replace_all(std::string_view text, std::string_view from, std::string_view to);
+
+}  // namespace troupe::detail

@@ -1,0 +1,108 @@
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include "model/tokenizer/regex.hpp"
+
+#include <new>
+
+#include <pcre2.h>
+
+#include "base/error.hpp"
+#include "model/tokenizer/utf8.hpp"
+
+namespace troupe::detail {
+namespace {
+
+// What one match may cost. Published patterns take a few steps per character; this stops the ones made to hang.
+constexpr std::uint32_t most_steps = 20'000'000;
+constexpr std::size_t longest_pattern = 16384;
+
+struct release {
+  void operator()(pcre2_code* code) const { pcre2_code_free(code); }
+  void operator()(pcre2_compile_context* context) const { pcre2_compile_context_free(context); }
+  void operator()(pcre2_match_context* context) const { pcre2_match_context_free(context); }
+  void operator()(pcre2_match_data* data) const { pcre2_match_data_free(data); }
+};
+template <class Handle>
+using owned = std::unique_ptr<Handle, release>;
+
+template <class Handle>
+owned<Handle> own(Handle* handle) {
+  if (!handle) throw std::bad_alloc();
+  return owned<Handle>(handle);
+}
+
+std::string describe(int error) {
+  PCRE2_UCHAR text[256] = {};
+  pcre2_get_error_message(error, text, sizeof text);
+  return reinterpret_cast<const char*>(text);
+}
+
+owned<pcre2_code> compile(const std::string& pattern, const std::string& where) {
+  if (pattern.size() > longest_pattern) refuse("{}: the pattern is longer than {} bytes", where, longest_pattern);
+  const auto context = own(pcre2_compile_context_create(nullptr));
+  pcre2_set_newline(context.get(), PCRE2_NEWLINE_LF);
+  int error = 0;
+  PCRE2_SIZE offset = 0;
+  owned<pcre2_code> code(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(),
+                                       PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C, &error,
+                                       &offset, context.get()));
+  if (!code) refuse("{}: the pattern cannot be compiled: {} at byte {}", where, describe(error), offset);
+  return code;
+}
+
+}  // namespace
+
+struct regex::compiled {
+  owned<pcre2_code> code;
+  owned<pcre2_match_context> limits;
+};
+
+struct regex::cursor::state {
+  owned<pcre2_match_data> data;
+};
+
+regex::regex(const std::string& pattern, std::string where) : where_(std::move(where)) {
+  auto fresh = std::make_shared<compiled>();
+  fresh->code = compile(pattern, where_);
+  // Where there is no JIT for this machine the interpreter does the same work, slower.
+  pcre2_jit_compile(fresh->code.get(), PCRE2_JIT_COMPLETE);
+  fresh->limits = own(pcre2_match_context_create(nullptr));
+  pcre2_set_match_limit(fresh->limits.get(), most_steps);
+  compiled_ = std::move(fresh);
+}
+
+regex::cursor::cursor(const regex& pattern, std::string_view text)
+    : pattern_(pattern),
+      text_(text),
+      state_(new state{own(pcre2_match_data_create_from_pattern(pattern.compiled_->code.get(), nullptr))}) {}
+
+regex::cursor::~cursor() = default;
+
+int regex::cursor::run(std::size_t from) {
+  const auto attempt = [&](std::uint32_t options) {
+    return pcre2_match(pattern_.compiled_->code.get(), reinterpret_cast<PCRE2_SPTR>(text_.data()), text_.size(), from,
+                       PCRE2_NO_UTF_CHECK | options, state_->data.get(), pattern_.compiled_->limits.get());
+  };
+  const int outcome = attempt(0);
+  return outcome == PCRE2_ERROR_JIT_STACKLIMIT ? attempt(PCRE2_NO_JIT) : outcome;
+}
+
+bool regex::cursor::next(match& found) {
+  while (at_ < text_.size()) {
+    const int outcome = run(at_);
+    if (outcome == PCRE2_ERROR_NOMATCH) return false;
+    if (outcome < 0) refuse("{}: the pattern cannot be matched: {}", pattern_.where_, describe(outcome));
+    const auto* bounds = pcre2_get_ovector_pointer(state_->data.get());
+    // \K may put the start behind the end, or before where the last match ended: such a match is none.
+    if (bounds[0] < bounds[1] && bounds[0] >= at_) {
+      found = {bounds[0], bounds[1]};
+      at_ = found.end;
+      return true;
+    }
+    const auto past = std::max<std::size_t>(bounds[1], at_);
+    if (past >= text_.size()) return false;
+    at_ = past + next_code_point(text_, past).length;
+  }
+  return false;
+}
+
+}  // namespace troupe::detail

@@ -1,0 +1,50 @@
+#pragma once
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace troupe::detail {
+
+/// A pattern of Oniguruma, the language of tokenizer.json, in the words of PCRE2. What would mean something else there
+/// is refused; `where` names the pattern's place.
+std::string to_pcre2(std::string_view pattern, const std::string& where);
+/// A pattern that matches this text and nothing else.
+std::string escape_pattern(std::string_view literal);
+
+/// A compiled pattern. Immutable: any number of threads may match with one object.
+class regex {
+ public:
+  struct match {
+    std::size_t begin;
+    std::size_t end;
+  };
+  /// Matches one after another in a text that is valid UTF-8 and outlives the cursor.
+  class cursor {
+   public:
+    cursor(const regex& pattern, std::string_view text);
+    ~cursor();
+    cursor(const cursor&) = delete;
+    cursor& operator=(const cursor&) = delete;
+    /// The next match that is not empty, into `found`. Throws input_error when the pattern takes too many steps.
+    bool next(match& found);
+
+   private:
+    int run(std::size_t from);
+    const regex& pattern_;
+    std::string_view text_;
+    std::size_t at_ = 0;
+    struct state;
+    std::unique_ptr<state> state_;
+  };
+
+  /// `pattern` in the language of PCRE2.
+  regex(const std::string& pattern, std::string where);
+
+ private:
+  struct compiled;
+  std::shared_ptr<const compiled> compiled_;
+  std::string where_;
+};
+
+}  // namespace troupe::detail

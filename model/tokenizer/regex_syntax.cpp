@@ -1,0 +1,147 @@
+#include <array>
+#include <string>
+
+#include "base/error.hpp"
+#include "model/tokenizer/regex.hpp"
+
+namespace troupe::detail {
+namespace {
+
+// What Oniguruma's \s and \w stand for; PCRE2's differ in a few characters (U+180E; marks, letter numbers).
+constexpr std::string_view white_space =
+    R"(\x{9}-\x{d}\x{20}\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000})";
+constexpr std::string_view word =
+    R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{24b6}-\x{24e9}\x{1f130}-\x{1f149}\x{1f150}-\x{1f169}\x{1f170}-\x{1f189})";
+// Escapes that mean the same in both, beside escaped punctuation.
+constexpr std::string_view shared_escapes = "dDpPrntfvaeAzZ";
+
+bool is_ascii_alphanumeric(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+bool is_hex(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+}
+
+class translator {
+ public:
+  translator(std::string_view pattern, const std::string& where) : pattern_(pattern), where_(where) {}
+
+  std::string run() {
+    while (at_ < pattern_.size()) {
+      if (pattern_[at_] == '\\')
+        escape();
+      else if (in_class_)
+        class_character();
+      else
+        character();
+    }
+    return std::move(out_);
+  }
+
+ private:
+  void copy(std::size_t count) {
+    out_ += pattern_.substr(at_, count);
+    at_ += count;
+  }
+
+  void character() {
+    if (pattern_[at_] == '[') return open_class();
+    if (pattern_.substr(at_, 2) == "(*") refuse_part(2);
+    if (pattern_.substr(at_, 2) == "}+") refuse_part(2);  // possessive in PCRE2 alone
+    if (pattern_.substr(at_, 2) == "(?") return group();
+    copy(1);
+  }
+
+  void group() {
+    static constexpr std::array<std::string_view, 7> known = {"(?:", "(?=", "(?!", "(?<=", "(?<!", "(?>", "(?i:"};
+    // Further in, Oniguruma lets the option swallow the alternatives behind it; PCRE2 does not.
+    if (at_ == 0 && pattern_.starts_with("(?i)")) return copy(4);
+    for (const auto opening : known)
+      if (pattern_.substr(at_, opening.size()) == opening) return copy(opening.size());
+    refuse_part(4);
+  }
+
+  void open_class() {
+    in_class_ = true;
+    copy(1);
+    if (peek('^')) copy(1);
+    class_start_ = at_;
+  }
+
+  void class_character() {
+    if (pattern_[at_] == ']' && at_ != class_start_) {
+      in_class_ = false;
+    } else if (pattern_[at_] == '[' || pattern_.substr(at_, 2) == "&&") {
+      refuse_part(2);  // nested sets and intersections are Oniguruma's own
+    }
+    copy(1);
+  }
+
+  void escape() {
+    if (at_ + 1 == pattern_.size()) refuse("{}: the pattern ends in a backslash", where_);
+    const char c = pattern_[at_ + 1];
+    if (c == 's') return set(white_space);
+    if (c == 'w') return set(word);
+    if (c == 'S' && !in_class_) return negated_set(white_space);
+    if (c == 'W' && !in_class_) return negated_set(word);
+    if (c == 'p' || c == 'P' || pattern_.substr(at_, 3) == "\\x{") return braced();
+    if (c == 'x') return hexadecimal(2);
+    if (c == 'u') return hexadecimal(4);
+    if (c == '0' || (is_ascii_alphanumeric(c) && shared_escapes.find(c) == std::string_view::npos)) refuse_part(2);
+    copy(2);
+  }
+
+  void set(std::string_view members) {
+    out_ += in_class_ ? std::string(members) : "[" + std::string(members) + "]";
+    at_ += 2;
+  }
+  void negated_set(std::string_view members) {
+    out_ += "[^" + std::string(members) + "]";
+    at_ += 2;
+  }
+
+  /// \p{Name}, \P{Name} and \x{H…}: up to the brace.
+  void braced() {
+    const auto end = pattern_.find('}', at_);
+    if (at_ + 2 >= pattern_.size() || pattern_[at_ + 2] != '{' || end == std::string_view::npos) refuse_part(2);
+    copy(end + 1 - at_);
+  }
+
+  /// \xHH and \uHHHH.
+  void hexadecimal(std::size_t digits) {
+    const auto first = at_ + 2;
+    for (auto i = first; i < first + digits; ++i)
+      if (i >= pattern_.size() || !is_hex(pattern_[i])) refuse_part(2 + digits);
+    out_ += "\\x{" + std::string(pattern_.substr(first, digits)) + "}";
+    at_ = first + digits;
+  }
+
+  bool peek(char c) const { return at_ < pattern_.size() && pattern_[at_] == c; }
+  [[noreturn]] void refuse_part(std::size_t length) const {
+    refuse("{}: \"{}\" in the pattern is not supported", where_, pattern_.substr(at_, length));
+  }
+
+  std::string_view pattern_;
+  const std::string& where_;
+  std::size_t at_ = 0;
+  std::size_t class_start_ = 0;
+  bool in_class_ = false;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string to_pcre2(std::string_view pattern, const std::string& where) {
+  return translator(pattern, where).run();
+}
+
+std::string escape_pattern(std::string_view literal) {
+  std::string out;
+  for (const char c : literal) {
+    if (static_cast<unsigned char>(c) < 0x80 && !is_ascii_alphanumeric(c)) out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+}  // namespace troupe::detail

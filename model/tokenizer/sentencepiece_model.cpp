@@ -1,0 +1,99 @@
+#include "model/tokenizer/sentencepiece_model.hpp"
+
+#include <sentencepiece_processor.h>
+
+#include "base/error.hpp"
+#include "model/tokenizer/byte_alphabet.hpp"
+#include "model/tokenizer/normalizer.hpp"
+#include "model/tokenizer/text_tokenizer.hpp"
+#include "model/tokenizer/tokenizer_config.hpp"
+#include "model/tokenizer/vocabulary_builder.hpp"
+
+namespace troupe::detail {
+namespace {
+
+using processor = sentencepiece::SentencePieceProcessor;
+
+constexpr std::string_view visible_space = "\u2581";
+
+class sentencepiece_model final : public text_model {
+ public:
+  sentencepiece_model(std::shared_ptr<const processor> pieces, std::string where)
+      : pieces_(std::move(pieces)), where_(std::move(where)) {}
+
+  void encode(std::string_view text, bool, bool, std::vector<token_id>& out) const override {
+    std::vector<int> ids;
+    const auto status = pieces_->Encode(text, &ids);
+    if (!status.ok()) refuse("{}: cannot tokenize a text: {}", where_, status.ToString());
+    out.insert(out.end(), ids.begin(), ids.end());
+  }
+
+ private:
+  std::shared_ptr<const processor> pieces_;
+  std::string where_;
+};
+
+std::shared_ptr<const processor> load(std::string_view bytes, const std::string& where) {
+  auto pieces = std::make_shared<processor>();
+  const auto status = pieces->LoadFromSerializedProto(bytes);
+  if (!status.ok()) refuse("{}: is no SentencePiece model: {}", where, status.ToString());
+  return pieces;
+}
+
+bool is_looked_for(const processor& pieces, int id) {
+  return pieces.IsControl(id) || pieces.IsUnknown(id);
+}
+
+std::string bytes_of(const processor& pieces, int id) {
+  const auto& piece = pieces.IdToPiece(id);
+  if (pieces.IsByte(id))
+    if (const auto byte = fallback_byte(piece)) return {static_cast<char>(*byte)};
+  return replace_all(piece, visible_space, " ");
+}
+
+/// The library does not tell the model's settings: what it does to a letter does.
+bool adds_leading_space(const processor& pieces) {
+  const auto spelled = pieces.EncodeAsPieces("a");
+  return !spelled.empty() && spelled.front().starts_with(visible_space);
+}
+
+void add_pieces(const processor& pieces, const tokenizer_config& config, const std::string& where,
+                tokenizer_parts& parts) {
+  vocabulary_builder builder(where);
+  for (int id = 0; id < pieces.GetPieceSize(); ++id) {
+    if (!is_looked_for(pieces, id)) {
+      builder.add(id, pieces.IdToPiece(id), bytes_of(pieces, id));
+      continue;
+    }
+    added_token token;
+    token.id = id;
+    token.content = pieces.IdToPiece(id);
+    token.special = true;
+    builder.add_added(token);
+    if (!token.content.empty()) parts.added.add(token, token.content);
+  }
+  for (const auto& token : config.added) {
+    builder.add_added(token);
+    parts.added.add(token, token.content);
+  }
+  parts.tokens = builder.take();
+}
+
+}  // namespace
+
+std::shared_ptr<const tokenizer> parse_tokenizer_model(std::string_view bytes, std::string_view config_text,
+                                                       const std::string& where) {
+  const auto pieces = load(bytes, where);
+  auto config = read_tokenizer_config(config_text, where);
+  tokenizer_parts parts;
+  add_pieces(*pieces, config, where, parts);
+  parts.model = std::make_shared<sentencepiece_model>(pieces, where);
+  parts.strips_leading_space = adds_leading_space(*pieces);
+  if (pieces->bos_id() >= 0) parts.bos = pieces->bos_id();
+  if (pieces->eos_id() >= 0) parts.eos = pieces->eos_id();
+  if (!config.add_bos) config.add_bos = parts.bos.has_value() || config.bos.has_value();
+  apply_config(config, parts);
+  return std::make_shared<text_tokenizer>(std::move(parts));
+}
+
+}  // namespace troupe::detail

@@ -1,0 +1,106 @@
+#include "model/tokenizer/tokenizer_config.hpp"
+
+#include <algorithm>
+#include <filesystem>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "model/formats/json_input.hpp"
+#include "model/tokenizer/json_parts.hpp"
+
+namespace troupe::detail {
+namespace {
+
+using fields = json_fields<nlohmann::json>;
+
+/// A token is written as a text, or as an object with its text and its flags.
+std::optional<std::string> token_text(const fields& all, std::string_view key) {
+  const auto* value = all.find(key);
+  if (!value || value->is_string()) return all.text(key);
+  if (!value->is_object()) refuse("{}: \"{}\" should be a text or an object with \"content\"", all.where(), key);
+  const auto text = fields(*value, all.where() + ": " + std::string(key)).text("content");
+  if (!text) refuse("{}: \"{}\" has no \"content\"", all.where(), key);
+  return text;
+}
+
+std::vector<added_token> read_added(const fields& all) {
+  const auto* list = all.find("added_tokens_decoder");
+  if (!list) return {};
+  if (!list->is_object()) refuse("{}: \"added_tokens_decoder\" should be an object", all.where());
+  std::vector<added_token> out;
+  for (const auto& [key, value] : list->items()) {
+    const auto where = all.where() + ": added_tokens_decoder[\"" + key.substr(0, 32) + "\"]";
+    if (key.empty() || key.size() > 9 || key.find_first_not_of("0123456789") != std::string::npos)
+      refuse("{}: the key should be a token id", where);
+    out.push_back(read_added_token(value, std::stoi(key), where));
+  }
+  std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
+  return out;
+}
+
+std::optional<token_id> first_known(const vocabulary& tokens, std::initializer_list<std::string_view> names) {
+  for (const auto name : names)
+    if (const auto id = tokens.find(name); id && tokens.special[static_cast<std::size_t>(*id)]) return id;
+  return std::nullopt;
+}
+
+token_id known(const vocabulary& tokens, const std::string& name, const std::string& where, std::string_view key) {
+  const auto id = tokens.find(name);
+  if (!id) refuse("{}: \"{}\" is \"{}\", which is no token of the vocabulary", where, key, name);
+  return *id;
+}
+
+/// `at_front`: where a token goes that `wanted` asks for and the list lacks.
+void settle(std::optional<bool> wanted, std::optional<token_id> token, bool at_front, const std::string& where,
+            std::vector<token_id>& list) {
+  if (!wanted) return;
+  if (*wanted && !token)
+    refuse("{}: \"{}\" is true, but no such token is named", where, at_front ? "add_bos_token" : "add_eos_token");
+  const bool there = token && std::find(list.begin(), list.end(), *token) != list.end();
+  if (*wanted && !there) list.insert(at_front ? list.begin() : list.end(), *token);
+  if (!*wanted && there) std::erase(list, *token);
+}
+
+void mark_special(vocabulary& tokens, std::optional<token_id> token) {
+  if (token) tokens.special[static_cast<std::size_t>(*token)] = true;
+}
+
+}  // namespace
+
+tokenizer_config read_tokenizer_config(std::string_view text, const std::string& beside) {
+  tokenizer_config config;
+  config.where = (std::filesystem::path(beside).parent_path() / "tokenizer_config.json").string();
+  if (text.empty()) return config;
+  const auto root = parse_json(text, config.where);
+  const fields all(root, config.where);
+  config.present = true;
+  config.add_bos = all.boolean("add_bos_token");
+  config.add_eos = all.boolean("add_eos_token");
+  config.bos = token_text(all, "bos_token");
+  config.eos = token_text(all, "eos_token");
+  config.added = read_added(all);
+  return config;
+}
+
+void apply_config(const tokenizer_config& config, tokenizer_parts& parts) {
+  auto& tokens = parts.tokens;
+  if (config.bos)
+    parts.bos = known(tokens, *config.bos, config.where, "bos_token");
+  else if (!parts.bos && !parts.before.empty())
+    parts.bos = parts.before.front();
+  else if (!parts.bos && !config.present)
+    parts.bos = first_known(tokens, {"<s>", "<|begin_of_text|>", "<|endoftext|>"});
+  if (config.eos)
+    parts.eos = known(tokens, *config.eos, config.where, "eos_token");
+  else if (!parts.eos && !parts.after.empty())
+    parts.eos = parts.after.back();
+  else if (!parts.eos && !config.present)
+    parts.eos = first_known(tokens, {"</s>", "<|end_of_text|>", "<|endoftext|>"});
+  settle(config.add_bos, parts.bos, true, config.where, parts.before);
+  settle(config.add_eos, parts.eos, false, config.where, parts.after);
+  mark_special(tokens, parts.bos);
+  mark_special(tokens, parts.eos);
+}
+
+}  // namespace troupe::detail

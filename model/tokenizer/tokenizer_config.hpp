@@ -1,0 +1,28 @@
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/tokenizer/added_tokens.hpp"
+#include "model/tokenizer/text_tokenizer.hpp"
+
+namespace troupe::detail {
+
+/// What tokenizer_config.json says about BOS, EOS and added tokens.
+struct tokenizer_config {
+  bool present = false;
+  std::optional<bool> add_bos;
+  std::optional<bool> add_eos;
+  std::optional<std::string> bos;
+  std::optional<std::string> eos;
+  std::vector<added_token> added;  ///< added_tokens_decoder
+  std::string where;
+};
+
+/// `text` may be empty: then there is no such file. `beside`: the tokenizer's own file.
+tokenizer_config read_tokenizer_config(std::string_view text, const std::string& beside);
+/// Settles `parts.bos`, `.eos`, `.before` and `.after`, which so far hold what the tokenizer's own file says.
+void apply_config(const tokenizer_config& config, tokenizer_parts& parts);
+
+}  // namespace troupe::detail

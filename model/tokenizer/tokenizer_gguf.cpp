@@ -1,0 +1,219 @@
+#include <algorithm>
+#include <array>
+
+#include "base/error.hpp"
+#include "model/formats/gguf.hpp"
+#include "model/tokenizer/bpe_model.hpp"
+#include "model/tokenizer/byte_alphabet.hpp"
+#include "model/tokenizer/gguf_merges.hpp"
+#include "model/tokenizer/patterns.hpp"
+#include "model/tokenizer/text_tokenizer.hpp"
+#include "model/tokenizer/utf8.hpp"
+#include "model/tokenizer/vocabulary_builder.hpp"
+
+namespace troupe {
+namespace {
+
+using namespace detail;
+
+constexpr std::string_view visible_space = "\u2581";
+constexpr std::size_t most_tokens = std::size_t{1} << 24;
+
+enum token_type : std::int64_t { normal = 1, unknown = 2, control = 3, user_defined = 4, unused = 5, byte = 6 };
+
+/// The keys under "tokenizer.ggml.", each of one type.
+class ggml_keys {
+ public:
+  ggml_keys(const gguf_file& file, std::string where) : file_(file), where_(std::move(where)) {}
+
+  template <class Value>
+  const Value* find(std::string_view name) const {
+    const auto found = file_.metadata.find("tokenizer.ggml." + std::string(name));
+    if (found == file_.metadata.end()) return nullptr;
+    const auto* value = std::get_if<Value>(&found->second);
+    if (!value) refuse("{}: tokenizer.ggml.{} has the wrong type", where_, name);
+    return value;
+  }
+
+  template <class Value>
+  const Value& need(std::string_view name) const {
+    const auto* value = find<Value>(name);
+    if (!value) refuse("{}: has no tokenizer.ggml.{}", where_, name);
+    return *value;
+  }
+
+  bool flag(std::string_view name, bool fallback) const {
+    const auto* value = find<bool>(name);
+    return value ? *value : fallback;
+  }
+
+  std::optional<token_id> token(std::string_view name, std::size_t count) const {
+    const auto* id = find<std::int64_t>(name);
+    if (!id) return std::nullopt;
+    if (*id < 0 || static_cast<std::size_t>(*id) >= count)
+      refuse("{}: tokenizer.ggml.{} is {}, but there are {} tokens", where_, name, *id, count);
+    return static_cast<token_id>(*id);
+  }
+
+  const std::string& where() const { return where_; }
+
+ private:
+  const gguf_file& file_;
+  std::string where_;
+};
+
+/// How one kind of pre-tokenizer that GGUF knows by name treats text.
+struct text_rules {
+  std::string_view name;
+  std::string_view pattern;
+  bool nfc;
+  bool ignore_merges;
+  bool add_bos;
+};
+
+constexpr std::array<text_rules, 6> known_rules = {{
+    {"gpt-2", gpt2_pattern, false, false, false},
+    {"default", gpt2_pattern, false, false, false},
+    {"llama-bpe", llama3_pattern, false, true, true},
+    {"llama3", llama3_pattern, false, true, true},
+    {"llama-v3", llama3_pattern, false, true, true},
+    {"qwen2", qwen2_pattern, true, false, false},
+}};
+
+const text_rules& rules_for(const ggml_keys& keys) {
+  const auto* named = keys.find<std::string>("pre");
+  const std::string name = named ? *named : "default";
+  const auto found =
+      std::find_if(known_rules.begin(), known_rules.end(), [&](const text_rules& rules) { return rules.name == name; });
+  if (found == known_rules.end())
+    refuse("{}: tokenizer.ggml.pre \"{}\" is not supported (gpt-2, llama-bpe and qwen2 are)", keys.where(), name);
+  return *found;
+}
+
+struct gguf_vocabulary {
+  const std::vector<std::string>& tokens;
+  std::vector<std::int64_t> types;
+};
+
+void mark_control(const ggml_keys& keys, gguf_vocabulary& all) {
+  for (const auto* name : {"bos_token_id", "eos_token_id", "unknown_token_id", "padding_token_id"})
+    if (const auto id = keys.token(name, all.tokens.size())) all.types[static_cast<std::size_t>(*id)] = control;
+}
+
+gguf_vocabulary read_vocabulary(const ggml_keys& keys) {
+  gguf_vocabulary all{keys.need<std::vector<std::string>>("tokens"), {}};
+  const auto count = all.tokens.size();
+  if (count == 0 || count > most_tokens) refuse("{}: tokenizer.ggml.tokens has {} tokens", keys.where(), count);
+  if (const auto* types = keys.find<std::vector<std::int64_t>>("token_type")) {
+    if (types->size() != count)
+      refuse("{}: tokenizer.ggml.token_type has {} elements for {} tokens", keys.where(), types->size(), count);
+    all.types = *types;
+  } else {
+    all.types.assign(count, normal);
+    mark_control(keys, all);
+  }
+  return all;
+}
+
+bool is_looked_for(std::int64_t type) {
+  return type == control || type == unknown || type == user_defined;
+}
+
+/// Fills vocabulary and added tokens; `bytes_of` tells what a token stands for that is not looked for in the text.
+template <class BytesOf>
+void add_tokens(const ggml_keys& keys, const gguf_vocabulary& all, const BytesOf& bytes_of, tokenizer_parts& parts) {
+  vocabulary_builder builder(keys.where());
+  for (std::size_t i = 0; i < all.tokens.size(); ++i) {
+    added_token token;
+    token.id = static_cast<token_id>(i);
+    token.content = all.tokens[i];
+    token.special = all.types[i] != user_defined;
+    if (!is_looked_for(all.types[i])) {
+      builder.add(token.id, token.content, bytes_of(i));
+      continue;
+    }
+    if (token.content.empty() || token.content.size() > added_token_splitter::longest_content)
+      refuse("{}: token {} should have 1 to {} bytes", keys.where(), i, added_token_splitter::longest_content);
+    builder.add_added(token);
+    parts.added.add(token, token.content);
+  }
+  parts.tokens = builder.take();
+}
+
+void add_bos_and_eos(const ggml_keys& keys, bool bos_by_default, tokenizer_parts& parts) {
+  const auto count = static_cast<std::size_t>(parts.tokens.size());
+  parts.bos = keys.token("bos_token_id", count);
+  parts.eos = keys.token("eos_token_id", count);
+  for (const auto id : {parts.bos, parts.eos})
+    if (id) parts.tokens.special[static_cast<std::size_t>(*id)] = true;
+  if (keys.flag("add_bos_token", bos_by_default) && parts.bos) parts.before = {*parts.bos};
+  if (keys.flag("add_eos_token", false) && parts.eos) parts.after = {*parts.eos};
+}
+
+std::shared_ptr<const tokenizer> byte_level_tokenizer(const ggml_keys& keys) {
+  const auto& rules = rules_for(keys);
+  const auto all = read_vocabulary(keys);
+  tokenizer_parts parts;
+  add_tokens(
+      keys, all, [&](std::size_t i) { return bytes_of_spelling(all.tokens[i]).value_or(all.tokens[i]); }, parts);
+  normalizer normalize;
+  if (rules.nfc) normalize.add(nfc_step{});
+  pre_tokenizer cut;
+  const auto where = keys.where() + ": tokenizer.ggml.pre";
+  cut.add(split_step{regex(to_pcre2(rules.pattern, where), where), split_behavior::isolated, false});
+  const auto merges = listed_merges(keys.need<std::vector<std::string>>("merges"), parts.tokens, keys.where());
+  auto mergeable = all.tokens;
+  for (std::size_t i = 0; i < mergeable.size(); ++i)
+    if (is_looked_for(all.types[i])) mergeable[i].clear();
+  parts.model = std::make_shared<bpe_model>(
+      std::move(normalize), added_token_splitter(), std::move(cut),
+      bpe(mergeable, merges, {.byte_level = true, .ignore_merges = rules.ignore_merges, .unknown = std::nullopt}));
+  add_bos_and_eos(keys, rules.add_bos, parts);
+  return std::make_shared<text_tokenizer>(std::move(parts));
+}
+
+std::string sentencepiece_bytes(const gguf_vocabulary& all, std::size_t i) {
+  if (all.types[i] == byte)
+    if (const auto value = fallback_byte(all.tokens[i])) return {static_cast<char>(*value)};
+  return replace_all(all.tokens[i], visible_space, " ");
+}
+
+std::shared_ptr<const tokenizer> sentencepiece_tokenizer(const ggml_keys& keys) {
+  const auto all = read_vocabulary(keys);
+  const auto& scores = keys.need<std::vector<double>>("scores");
+  if (scores.size() != all.tokens.size())
+    refuse("{}: tokenizer.ggml.scores has {} elements for {} tokens", keys.where(), scores.size(), all.tokens.size());
+  tokenizer_parts parts;
+  add_tokens(
+      keys, all, [&](std::size_t i) { return sentencepiece_bytes(all, i); }, parts);
+
+  std::vector<bool> joins(all.tokens.size());
+  auto symbols = all.tokens;
+  for (std::size_t i = 0; i < joins.size(); ++i) {
+    joins[i] = !is_looked_for(all.types[i]) && all.types[i] != byte;
+    if (is_looked_for(all.types[i])) symbols[i].clear();
+  }
+  normalizer normalize;
+  parts.strips_leading_space = keys.flag("add_space_prefix", true);
+  if (parts.strips_leading_space) normalize.add(prepend_step{" "});
+  normalize.add(replace_text_step{" ", std::string(visible_space)});
+  bpe_rules rules{.byte_fallback = true, .fuse_unknown = true, .unknown = std::nullopt};
+  rules.unknown = keys.token("unknown_token_id", all.tokens.size());
+  parts.model =
+      std::make_shared<bpe_model>(std::move(normalize), added_token_splitter(), pre_tokenizer(),
+                                  bpe(symbols, scored_merges(parts.tokens, joins, scores, keys.where()), rules));
+  add_bos_and_eos(keys, true, parts);
+  return std::make_shared<text_tokenizer>(std::move(parts));
+}
+
+}  // namespace
+
+std::shared_ptr<const tokenizer> tokenizer_from_gguf(const gguf_file& file, const std::string& where) {
+  const ggml_keys keys(file, where);
+  const auto& model = keys.need<std::string>("model");
+  if (model == "gpt2") return byte_level_tokenizer(keys);
+  if (model == "llama") return sentencepiece_tokenizer(keys);
+  refuse("{}: tokenizer.ggml.model \"{}\" is not supported (gpt2 and llama are)", where, model);
+}
+
+}  // namespace troupe

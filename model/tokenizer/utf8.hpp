@@ -1,0 +1,24 @@
+#pragma once
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace troupe::detail {
+
+/// What lies at one place of a text: a character, or a byte that belongs to none.
+struct code_point {
+  char32_t value = 0;      ///< meaningless unless valid
+  std::size_t length = 1;  ///< bytes; where invalid, the bytes of the broken sequence that belong together
+  bool valid = false;
+  bool cut_off = false;  ///< invalid, but the text ends where more bytes could still make it a character
+};
+
+/// `at` must be inside the text.
+code_point next_code_point(std::string_view text, std::size_t at);
+void append_utf8(std::string& text, char32_t value);
+/// The valid characters from `at` on, up to the first invalid byte or the end.
+std::string_view valid_stretch(std::string_view text, std::size_t at);
+/// The invalid bytes from `at` on, up to the next valid character or the end.
+std::string_view invalid_stretch(std::string_view text, std::size_t at);
+
+}  // namespace troupe::detail

@@ -1,0 +1,59 @@
+#include "model/tokenizer/vocabulary_builder.hpp"
+
+#include "base/error.hpp"
+
+namespace troupe::detail {
+namespace {
+
+std::string_view shortened(const std::string& token) {
+  return std::string_view(token).substr(0, 100);
+}
+
+}  // namespace
+
+void vocabulary_builder::add(token_id id, const std::string& written, std::string bytes) {
+  const auto [place, fresh] = places_.emplace(written, entries_.size());
+  if (!fresh)
+    refuse("{}: the token \"{}\" has two ids, {} and {}", where_, shortened(written), entries_[place->second].id, id);
+  entries_.push_back({id, written, std::move(bytes), false});
+}
+
+void vocabulary_builder::add_added(const added_token& token) {
+  const auto found = places_.find(token.content);
+  if (found == places_.end()) {
+    add(token.id, token.content, token.content);
+    entries_.back().special = token.special;
+    return;
+  }
+  auto& known = entries_[found->second];
+  if (known.id != token.id)
+    refuse("{}: the token \"{}\" has two ids, {} and {}", where_, shortened(token.content), known.id, token.id);
+  known.bytes = token.content;
+  known.special = known.special || token.special;
+}
+
+vocabulary vocabulary_builder::take() {
+  vocabulary out;
+  const auto count = entries_.size();
+  std::vector<bool> taken(count);
+  out.written.resize(count);
+  out.bytes.resize(count);
+  out.special.resize(count);
+  for (auto& each : entries_) {
+    const auto at = static_cast<std::size_t>(each.id);
+    if (each.id < 0 || at >= count)
+      refuse("{}: the token \"{}\" has the id {}, but there are {} tokens: ids should run from 0 without holes", where_,
+             shortened(each.written), each.id, count);
+    if (taken[at])
+      refuse("{}: the tokens \"{}\" and \"{}\" share the id {}", where_, shortened(out.written[at]),
+             shortened(each.written), each.id);
+    taken[at] = true;
+    if (!each.written.empty()) out.ids.emplace(each.written, each.id);
+    out.written[at] = std::move(each.written);
+    out.bytes[at] = std::move(each.bytes);
+    out.special[at] = each.special;
+  }
+  return out;
+}
+
+}  // namespace troupe::detail

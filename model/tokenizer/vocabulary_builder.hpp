@@ -1,0 +1,32 @@
+#pragma once
+#include <string>
+
+#include "model/tokenizer/text_tokenizer.hpp"
+
+namespace troupe::detail {
+
+/// Collects tokens in any order and makes sure that each has an id and a text of its own and that ids run from 0
+/// without holes.
+class vocabulary_builder {
+ public:
+  explicit vocabulary_builder(std::string where) : where_(std::move(where)) {}
+
+  void add(token_id id, const std::string& written, std::string bytes);
+  /// A token that stands for what is written; it may be known already, by the same id.
+  void add_added(const added_token& token);
+  vocabulary take();
+
+ private:
+  struct entry {
+    token_id id;
+    std::string written;
+    std::string bytes;
+    bool special;
+  };
+
+  std::string where_;
+  std::vector<entry> entries_;
+  text_map<std::size_t> places_;  ///< written form → index into entries_
+};
+
+}  // namespace troupe::detail

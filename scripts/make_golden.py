@@ -1,0 +1,242 @@
+#!/usr/bin/env python3
+"""Makes tests/fixtures/golden: tiny random models, an adapter for each, and what transformers + peft compute with them.
+
+Needs torch, transformers, peft and safetensors; nothing else of the project needs Python. A second run writes the same
+bytes. Each model takes the first seed whose greedy texts are lively (no loop) and safe (no near tie at any step).
+"""
+import json
+import shutil
+import sys
+import warnings
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+import torch
+from peft import LoraConfig, PeftModel, get_peft_model
+from safetensors.torch import save_file
+from transformers import AutoConfig, AutoModelForCausalLM
+from transformers.utils import logging
+
+GOLDEN = Path(__file__).resolve().parent.parent / "tests" / "fixtures" / "golden"
+PROMPT, ANSWER = 24, 64
+MARGIN = 2e-3  # between best and second-best logit, relative to the largest: far above what summation order moves
+DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
+
+LLAMA = {
+    "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_act": "silu", "rms_norm_eps": 1e-5,
+    "max_position_embeddings": 256, "rope_theta": 10000.0, "rope_scaling": None, "pretraining_tp": 1,
+    "initializer_range": 0.02, "use_cache": True, "bos_token_id": 0, "tie_word_embeddings": False,
+}
+
+
+def sizes(hidden, heads, kv_heads, ffn, vocab):
+    return {"hidden_size": hidden, "num_attention_heads": heads, "num_key_value_heads": kv_heads,
+            "intermediate_size": ffn, "vocab_size": vocab, "num_hidden_layers": 2}
+
+
+MODELS = {
+    "gpt2": {
+        "architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "activation_function": "gelu_new", "n_ctx": 160,
+        "n_positions": 160, "n_embd": 32, "n_head": 2, "n_layer": 2, "n_inner": 72, "vocab_size": 97,
+        "layer_norm_epsilon": 1e-5, "attn_pdrop": 0.1, "embd_pdrop": 0.1, "resid_pdrop": 0.1,
+        "initializer_range": 0.02, "bos_token_id": 96, "torch_dtype": "float16",
+    },
+    "llama": LLAMA | sizes(32, 4, 2, 44, 96) | {"torch_dtype": "float32"},
+    "llama-tied-llama3": LLAMA | sizes(64, 4, 1, 40, 96) | {
+        "attention_bias": False, "mlp_bias": False, "head_dim": 16, "tie_word_embeddings": True, "rope_theta": 10000.0,
+        "rope_scaling": {"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+                         "original_max_position_embeddings": 64, "rope_type": "llama3"},
+        "torch_dtype": "bfloat16",
+    },
+    "llama-linear": LLAMA | sizes(32, 4, 1, 40, 99) | {
+        "rope_scaling": {"type": "linear", "factor": 2.5}, "rms_norm_eps": 1e-6, "torch_dtype": "float16"},
+    "mistral": sizes(32, 2, 1, 40, 100) | {
+        "architectures": ["MistralForCausalLM"], "model_type": "mistral", "hidden_act": "silu", "rms_norm_eps": 1e-5,
+        "max_position_embeddings": 512, "rope_theta": 1000000.0, "sliding_window": 16, "initializer_range": 0.02,
+        "use_cache": True, "bos_token_id": 1, "tie_word_embeddings": False, "torch_dtype": "float16",
+    },
+    "qwen2": sizes(32, 4, 2, 76, 98) | {
+        "architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2", "hidden_act": "silu", "rms_norm_eps": 1e-6,
+        "max_position_embeddings": 512, "max_window_layers": 2, "rope_theta": 1000000.0, "sliding_window": 512,
+        "use_sliding_window": False, "attention_dropout": 0.0, "initializer_range": 0.02, "use_cache": True,
+        "bos_token_id": 3, "tie_word_embeddings": False, "torch_dtype": "bfloat16",
+    },
+    "qwen3": sizes(32, 4, 2, 40, 104) | {
+        "architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "attention_bias": False, "hidden_act": "silu",
+        "head_dim": 16, "max_position_embeddings": 256, "max_window_layers": 2, "rms_norm_eps": 1e-6,
+        "rope_scaling": None, "rope_theta": 1000000.0, "sliding_window": None, "use_sliding_window": False,
+        "attention_dropout": 0.0, "initializer_range": 0.02, "use_cache": True, "bos_token_id": 3,
+        "tie_word_embeddings": False, "torch_dtype": "bfloat16",
+    },
+}
+SHARDED = {"llama"}
+
+PROJECTIONS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
+ADAPTERS = {name: dict(r=2, lora_alpha=4, target_modules=PROJECTIONS) for name in MODELS}
+ADAPTERS["gpt2"] = dict(r=3, lora_alpha=6, target_modules=["c_attn", "c_proj", "c_fc"], fan_in_fan_out=True)
+ADAPTERS["mistral"] |= dict(r=3, lora_alpha=3, use_rslora=True)
+ADAPTERS["qwen3"] |= dict(rank_pattern={"layers.1.self_attn.q_proj": 5, "down_proj": 3},
+                          alpha_pattern={"layers.1.self_attn.q_proj": 7, "v_proj": 8})
+
+
+def drawn(rng, name, shape):
+    """One parameter's values: matrices keep the signal's size, norms and biases are far from one and zero."""
+    noise = rng.standard_normal(shape).astype(np.float32)
+    if name.endswith("bias"):
+        return 0.2 * noise
+    if len(shape) == 1:
+        return 1 + 0.25 * noise
+    if any(part in name for part in ("wte", "wpe", "embed")):
+        return 0.4 * noise  # small beside what the layers add, lest a tied head echo the last token
+    inputs = shape[0] if ".c_" in name else shape[1]
+    return {"q_proj": 2.0, "k_proj": 2.0, "c_attn": 2.0}.get(name.split(".")[-2], 1.2) / np.sqrt(inputs) * noise
+
+
+def write_model(folder, config, rng):
+    """config.json and the weights, named and rounded as published models of this family are."""
+    model = AutoModelForCausalLM.from_config(AutoConfig.for_model(**config))
+    tensors = {}
+    for name, parameter in model.named_parameters():  # a tied head is listed once, under the embedding's name
+        value = torch.from_numpy(drawn(rng, name, tuple(parameter.shape)))
+        tensors[name.removeprefix("transformer.")] = value.to(DTYPES[config["torch_dtype"]]).contiguous()
+    folder.mkdir(parents=True)
+    if folder.name in SHARDED:
+        write_shards(folder, tensors)
+    else:
+        save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    write_json(folder / "config.json", config)
+
+
+def write_shards(folder, tensors):
+    names = list(tensors)
+    half = len(names) // 2
+    where = {}
+    for number, part in enumerate((names[:half], names[half:]), 1):
+        file = f"model-{number:05}-of-00002.safetensors"
+        save_file({name: tensors[name] for name in part}, folder / file, metadata={"format": "pt"})
+        where |= dict.fromkeys(part, file)
+    total = sum(tensor.nbytes for tensor in tensors.values())
+    write_json(folder / "model.safetensors.index.json", {"metadata": {"total_size": total}, "weight_map": where})
+
+
+def write_json(path, value):
+    path.write_text(json.dumps(value, indent=2, sort_keys=True) + "\n")
+
+
+def opened(folder):
+    model, report = AutoModelForCausalLM.from_pretrained(
+        folder, dtype=torch.float32, attn_implementation="eager", output_loading_info=True)
+    assert not report["missing_keys"] and not report["unexpected_keys"], report
+    return model.eval()
+
+
+def write_adapter(folder, name, rng):
+    model = get_peft_model(opened(folder), LoraConfig(task_type="CAUSAL_LM", **ADAPTERS[name]))
+    for key, parameter in model.named_parameters():
+        if "lora_" in key:
+            spread = 1 / np.sqrt(parameter.shape[1]) if "lora_A" in key else 0.3
+            parameter.data = torch.from_numpy((rng.standard_normal(parameter.shape) * spread).astype(np.float32))
+    model.save_pretrained(folder / "adapter")
+    (folder / "adapter" / "README.md").unlink()
+    config = json.loads((folder / "adapter" / "adapter_config.json").read_text())
+    config["base_model_name_or_path"] = name
+    config["target_modules"].sort()  # peft keeps a set, which has no order of its own
+    write_json(folder / "adapter" / "adapter_config.json", config)
+
+
+@torch.no_grad()
+def computed(model, prompt):
+    """The logits of every prompt position, and the greedy continuation; the whole text is run anew for each token."""
+    text, margins = list(prompt), []
+    logits = model(torch.tensor([text])).logits[0]
+    last = logits[-1]
+    for _ in range(ANSWER):
+        best = last.topk(2).values
+        margins.append(float((best[0] - best[1]) / last.abs().max()))
+        text.append(int(last.argmax()))
+        last = model(torch.tensor([text])).logits[0, -1]
+    return logits, text[PROMPT:], min(margins)
+
+
+def is_lively(greedy):
+    """No run, no loop: every stretch of 16 tokens holds several different ones, and the end does not repeat."""
+    tail = greedy[-32:]
+    loops = any(tail[period:] == tail[:-period] for period in range(1, 17))
+    return not loops and all(len(set(greedy[at:at + 16])) >= 6 for at in range(ANSWER - 15))
+
+
+def attempt(name, seed):
+    """Writes the model made from this seed; returns what it computes, or why the seed will not do."""
+    folder, config = GOLDEN / name, MODELS[name]
+    shutil.rmtree(folder, ignore_errors=True)
+    rng = np.random.default_rng([list(MODELS).index(name), seed])
+    write_model(folder, config, rng)
+    write_adapter(folder, name, rng)
+    prompt = rng.integers(0, config["vocab_size"], PROMPT).tolist()
+    base = opened(folder)
+    logits, greedy, margin = computed(base, prompt)
+    if margin < MARGIN or not is_lively(greedy):
+        return None
+    adapted = PeftModel.from_pretrained(base, folder / "adapter").eval()
+    adapter_logits, adapter_greedy, adapter_margin = computed(adapted, prompt)
+    if adapter_margin < MARGIN or not is_lively(adapter_greedy) or adapter_greedy[:8] == greedy[:8]:
+        return None
+    return {"prompt": prompt, "logits": logits, "greedy": greedy,
+            "adapter_logits": adapter_logits, "adapter_greedy": adapter_greedy}
+
+
+def name_end_tokens(folder, config, result):
+    """Ends with tokens that no greedy text holds, so that a program that honours them runs the full length too."""
+    unused = sorted(set(range(config["vocab_size"])) - set(result["greedy"]) - set(result["adapter_greedy"]))
+    several = folder.name == "llama-tied-llama3"
+    write_json(folder / "config.json", config | {"eos_token_id": unused[-2:] if several else unused[-1]})
+
+
+def make(name):
+    for seed in range(10000):
+        result = attempt(name, seed)
+        if result:
+            break
+    assert result, f"{name}: no seed will do"
+    name_end_tokens(GOLDEN / name, MODELS[name], result)
+    tensors = {key: torch.tensor(value, dtype=torch.int32) if isinstance(value, list) else value.contiguous()
+               for key, value in result.items()}
+    save_file(tensors, GOLDEN / name / "expected.safetensors")
+    print(f"{name}: seed {seed}, {len(set(result['greedy']))} different tokens of {ANSWER}")
+
+
+def write_readme():
+    names = ("torch", "transformers", "peft", "safetensors", "numpy")
+    libraries = ", ".join(f"{name} {version(name)}" for name in names)
+    (GOLDEN / "README.md").write_text(f"""# Golden fixtures
+
+Tiny random models as Hugging Face folders, a PEFT adapter for each, and what the reference libraries compute with them
+in f32. Made by `scripts/make_golden.py` with
+{libraries}.
+
+`expected.safetensors` of each model holds `prompt` [{PROMPT}], `logits` [{PROMPT}, vocab] at every prompt position,
+`greedy` [{ANSWER}], and `adapter_logits` and `adapter_greedy`, the same with `adapter/` on. At every greedy step the
+best logit leads by more than {MARGIN} of the largest, so the order of a sum cannot change a token; the end tokens in
+config.json occur in no greedy text.
+
+| model | weights | what it is there for |
+| --- | --- | --- |
+| gpt2 | F16 | learned positions, layer norm, Conv1D, fused c_attn; names without `transformer.`, as the original's |
+| llama | F32, two shards | grouped queries, separate head |
+| llama-tied-llama3 | BF16 | tied head, llama3 rope scaling (all three bands), two end tokens |
+| llama-linear | F16 | linear rope scaling under the older key `type`; one kv head |
+| mistral | F16 | sliding window of 16; rsLoRA adapter |
+| qwen2 | BF16 | biases on q, k and v |
+| qwen3 | BF16 | q and k norms, heads * head_dim != hidden; adapter with rank_pattern and alpha_pattern |
+""")
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    torch.set_num_threads(1)
+    for model_name in sys.argv[1:] or MODELS:
+        make(model_name)
+    write_readme()

@@ -1,0 +1,45 @@
+// A GGUF file from anywhere: read or refused; what was read survives being written without its tensors.
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/error.hpp"
+#include "model/formats/gguf.hpp"
+#include "model/formats/model_config.hpp"
+
+namespace {
+
+void read_tensors(const troupe::gguf_file& file) {
+  for (const auto& [name, tensor] : file.tensors.tensors) {
+    if (tensor.type == troupe::dtype::i8 || tensor.type == troupe::dtype::i32) continue;
+    std::vector<float> values(static_cast<std::size_t>(tensor.elements()));
+    troupe::to_floats(tensor.type, tensor.data.data(), tensor.elements(), values.data());
+  }
+}
+
+/// The same bytes again, except that a NaN differs from itself.
+void write_twice(const troupe::gguf_file& file) {
+  const auto bare = troupe::metadata_only_gguf(file);
+  troupe::gguf_file again;
+  troupe::parse_gguf(std::as_bytes(std::span(bare)), "again", again);
+  if (troupe::metadata_only_gguf(again) != bare) __builtin_trap();
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  troupe::gguf_file file;
+  try {
+    troupe::parse_gguf(std::as_bytes(std::span(data, size)), "fuzz", file);
+    read_tensors(file);
+    troupe::config_from_gguf(file, "fuzz");
+  } catch (const troupe::input_error&) {
+  }
+  try {
+    if (file.metadata_bytes > 0) write_twice(file);
+  } catch (const troupe::input_error&) {
+  }
+  return 0;
+}

@@ -1,0 +1,67 @@
+// Tiny random models of every architecture against what the reference implementation computes for them
+// (tests/fixtures/golden, made by scripts/make_golden.py).
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "model/formats/safetensors.hpp"
+#include "tests/model/arch/sequence_runner.hpp"
+
+namespace troupe {
+namespace {
+
+const std::filesystem::path golden = std::filesystem::path(TROUPE_FIXTURES) / "golden";
+
+template <class T>
+std::vector<T> values(const tensor_set& tensors, const std::string& name) {
+  const tensor_view* tensor = tensors.find(name);
+  EXPECT_NE(tensor, nullptr) << name;
+  std::vector<T> out(tensor ? tensor->data.size() / sizeof(T) : 0);
+  if (tensor) std::memcpy(out.data(), tensor->data.data(), tensor->data.size());
+  return out;
+}
+
+/// The largest difference in units of the largest expected value.
+double relative_error(const std::vector<float>& got, const std::vector<float>& expected) {
+  double most = 0, difference = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    most = std::max(most, std::fabs(double(expected[i])));
+    difference = std::max(difference, std::fabs(double(got[i]) - expected[i]));
+  }
+  return difference / most;
+}
+
+class golden_model : public testing::TestWithParam<std::string> {
+ protected:
+  void compare(const std::string& prefix, const lora_adapter* adapter) {
+    const tensor_set expected = open_safetensors(golden / GetParam() / "expected.safetensors");
+    const auto prompt = values<std::int32_t>(expected, "prompt");
+    sequence_runner run(model_, {.adapter = adapter});
+    const auto logits = run.logits_of(prompt);
+    EXPECT_LT(relative_error(logits, values<float>(expected, prefix + "logits")), 1e-4);
+    sequence_runner again(model_, {.adapter = adapter});
+    EXPECT_EQ(again.greedy(prompt, 64), values<std::int32_t>(expected, prefix + "greedy"));
+  }
+
+  std::shared_ptr<const loaded_model> model_ = load_for_test(golden / GetParam(), scheme::f32);
+};
+
+TEST_P(golden_model, gives_the_reference_logits_and_greedy_tokens) { compare("", nullptr); }
+
+TEST_P(golden_model, gives_the_reference_logits_and_greedy_tokens_with_an_adapter) {
+  const lora_adapter adapter(read_adapter(golden / GetParam() / "adapter", model_->config), model_->config.layers);
+  compare("adapter_", &adapter);
+}
+
+INSTANTIATE_TEST_SUITE_P(architectures, golden_model,
+                         testing::Values("gpt2", "llama", "llama-tied-llama3", "llama-linear", "mistral", "qwen2", "qwen3"),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,49 @@
+#pragma once
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "model/chat/chat_template.hpp"
+
+namespace troupe {
+
+/// The reference's renderings were made with the clock at this point: 26 July 2024, 12:00 UTC.
+inline render_options at_fixed_time() {
+  render_options options;
+  options.now = std::chrono::system_clock::from_time_t(1721995200);
+  return options;
+}
+
+inline std::string render(std::string_view source, const nlohmann::ordered_json& variables = {{"unused", 0}},
+                          const render_options& options = at_fixed_time()) {
+  return chat_template(source, "test").render(variables, options);
+}
+
+/// What a template is refused with, while parsing or rendering; empty if it is not.
+inline std::string refusal(std::string_view source, const nlohmann::ordered_json& variables = {{"unused", 0}},
+                           const render_options& options = at_fixed_time()) {
+  try {
+    render(source, variables, options);
+    return "";
+  } catch (const input_error& error) {
+    return error.what();
+  }
+}
+
+inline std::string read_text(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+inline const std::filesystem::path template_folder =
+    std::filesystem::path(TROUPE_FIXTURES).parent_path() / "model" / "chat" / "templates";
+
+}  // namespace troupe

@@ -1,0 +1,307 @@
+#include "model/formats/model_config.hpp"
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "model/formats/gguf.hpp"
+#include "tests/model/formats/gguf_builder.hpp"
+
+namespace troupe {
+namespace {
+
+using nlohmann::json;
+using test::refusal;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+model_config parse(const json& object) {
+  return parse_hf_config(object.dump(), "config.json");
+}
+
+std::string parse_refusal(const json& object) {
+  return refusal([&] { parse(object); });
+}
+
+json small(const std::string& type) {
+  if (type == "gpt2") return {{"model_type", type}, {"n_embd", 8}, {"n_layer", 2}, {"n_head", 2}, {"vocab_size", 50}};
+  return {{"model_type", type},       {"hidden_size", 8},        {"num_hidden_layers", 2}, {"num_attention_heads", 4},
+          {"num_key_value_heads", 2}, {"intermediate_size", 12}, {"vocab_size", 50}};
+}
+
+json with(json base, const json& more) {
+  base.update(more);
+  return base;
+}
+
+TEST(hf_config, gpt2_fills_in_its_defaults) {
+  const auto config = parse({{"model_type", "gpt2"}});
+  EXPECT_EQ(config.hidden, 768);
+  EXPECT_EQ(config.layers, 12);
+  EXPECT_EQ(config.kv_heads, 12);
+  EXPECT_EQ(config.head_dim, 64);
+  EXPECT_EQ(config.ffn, 3072);
+  EXPECT_EQ(config.context, 1024);
+  EXPECT_EQ(config.norm, norm_kind::layer);
+  EXPECT_EQ(config.position, position_kind::learned);
+  EXPECT_EQ(config.activation, activation_kind::gelu_tanh);
+  EXPECT_TRUE(config.tied_embeddings && config.qkv_bias && config.out_bias && config.mlp_bias);
+  EXPECT_FALSE(config.gated_mlp);
+  EXPECT_THAT(config.eos_tokens, ElementsAre(50256));
+}
+
+TEST(hf_config, gpt2_reads_its_fields) {
+  const auto config = parse(with(small("gpt2"), {{"n_inner", 20},
+                                                 {"n_ctx", 99},
+                                                 {"layer_norm_epsilon", 1e-3},
+                                                 {"tie_word_embeddings", false},
+                                                 {"activation_function", "gelu_pytorch_tanh"}}));
+  EXPECT_EQ(config.ffn, 20);
+  EXPECT_EQ(config.context, 99);
+  EXPECT_FLOAT_EQ(config.norm_eps, 1e-3f);
+  EXPECT_FALSE(config.tied_embeddings);
+  EXPECT_TRUE(config.eos_tokens.empty()) << "the default end token lies outside of this vocabulary";
+}
+
+TEST(hf_config, llama_fills_in_its_defaults) {
+  const auto config = parse({{"architectures", {"LlamaForCausalLM"}}});
+  EXPECT_EQ(config.family, "llama");
+  EXPECT_EQ(config.vocab_size, 32000);
+  EXPECT_EQ(config.ffn, 11008);
+  EXPECT_EQ(config.kv_heads, 32);
+  EXPECT_EQ(config.head_dim, 128);
+  EXPECT_EQ(config.context, 2048);
+  EXPECT_FLOAT_EQ(config.norm_eps, 1e-6f);
+  EXPECT_FALSE(config.tied_embeddings || config.qkv_bias || config.out_bias || config.mlp_bias || config.qk_norm);
+  EXPECT_EQ(config.rope.theta, 10000.0);
+  EXPECT_EQ(config.bos_token, 1);
+}
+
+TEST(hf_config, llama_reads_biases_and_head_size) {
+  const auto config = parse(with(small("llama"), {{"attention_bias", true}, {"mlp_bias", true}, {"head_dim", 6}}));
+  EXPECT_TRUE(config.qkv_bias && config.out_bias && config.mlp_bias);
+  EXPECT_EQ(config.head_dim, 6);
+}
+
+TEST(hf_config, rope_is_read_in_all_spellings) {
+  const json llama3 = {{"factor", 8.0},
+                       {"low_freq_factor", 1.0},
+                       {"high_freq_factor", 4},
+                       {"original_max_position_embeddings", 64},
+                       {"rope_type", "llama3"}};
+  const auto old = parse(with(small("llama"), {{"rope_theta", 5e5}, {"rope_scaling", llama3}}));
+  const auto newer = parse(with(small("llama"), {{"rope_parameters", with(llama3, {{"rope_theta", 5e5}})}}));
+  for (const auto& config : {old, newer}) {
+    EXPECT_EQ(config.rope.theta, 5e5);
+    EXPECT_EQ(config.rope.scaling, rope_scaling::llama3);
+    EXPECT_EQ(config.rope.factor, 8.0);
+    EXPECT_EQ(config.rope.high_freq_factor, 4.0);
+    EXPECT_EQ(config.rope.original_context, 64);
+  }
+  const auto linear = parse(with(small("llama"), {{"rope_scaling", {{"type", "linear"}, {"factor", 2}}}}));
+  EXPECT_EQ(linear.rope.scaling, rope_scaling::linear);
+  EXPECT_EQ(linear.rope.factor, 2.0);
+  const auto none = parse(with(small("llama"), {{"rope_scaling", nullptr}, {"rope_theta", 7}}));
+  EXPECT_EQ(none.rope.scaling, rope_scaling::none);
+  EXPECT_EQ(none.rope.theta, 7.0);
+}
+
+TEST(hf_config, windows_follow_the_family) {
+  EXPECT_THAT(parse(with(small("mistral"), {{"sliding_window", 7}})).windows, ElementsAre(7, 7));
+  EXPECT_THAT(parse(small("mistral")).windows, ElementsAre(4096, 4096));
+  EXPECT_TRUE(parse(with(small("mistral"), {{"sliding_window", nullptr}})).windows.empty());
+  const json slides = {{"use_sliding_window", true}, {"sliding_window", 9}, {"max_window_layers", 1}};
+  EXPECT_THAT(parse(with(small("qwen2"), slides)).windows, ElementsAre(0, 9));
+  EXPECT_TRUE(parse(with(small("qwen2"), {{"sliding_window", 9}, {"max_window_layers", 0}})).windows.empty());
+  const json types = {"sliding_attention", "full_attention"};
+  EXPECT_THAT(parse(with(with(small("qwen3"), slides), {{"layer_types", types}})).windows, ElementsAre(9, 0));
+}
+
+TEST(hf_config, qwen_families_differ_in_bias_norm_and_head_size) {
+  const auto two = parse(small("qwen2")), three = parse(small("qwen3"));
+  EXPECT_TRUE(two.qkv_bias && !two.out_bias && !two.qk_norm);
+  EXPECT_TRUE(!three.qkv_bias && three.qk_norm);
+  EXPECT_EQ(two.head_dim, 2);
+  EXPECT_EQ(three.head_dim, 128);
+  EXPECT_TRUE(two.eos_tokens.empty());
+  EXPECT_TRUE(parse(with(small("qwen3"), {{"attention_bias", true}})).out_bias);
+}
+
+TEST(hf_config, end_tokens_come_from_both_files_once) {
+  const test::temp_folder folder;
+  folder.write("config.json", with(small("llama"), {{"eos_token_id", {3, 4}}, {"bos_token_id", nullptr}}).dump());
+  EXPECT_THAT(read_hf_config(folder.path()).eos_tokens, ElementsAre(3, 4));
+  EXPECT_EQ(read_hf_config(folder.path()).bos_token, -1);
+  folder.write("generation_config.json", R"({"eos_token_id":[4,5]})");
+  EXPECT_THAT(read_hf_config(folder.path()).eos_tokens, ElementsAre(3, 4, 5));
+  folder.write("generation_config.json", R"({"eos_token_id":"x"})");
+  EXPECT_THAT(refusal([&] { read_hf_config(folder.path()); }),
+              AllOf(HasSubstr("generation_config.json"), HasSubstr("eos_token_id")));
+}
+
+struct bad_field {
+  std::string name, type;
+  json fields;
+  std::string says;
+};
+class bad_config : public ::testing::TestWithParam<bad_field> {};
+
+TEST_P(bad_config, is_refused_by_the_field) {
+  const auto& test = GetParam();
+  EXPECT_THAT(parse_refusal(with(small(test.type), test.fields)),
+              AllOf(HasSubstr("config.json"), HasSubstr(test.says)));
+}
+
+json rope(const json& fields) {
+  return {{"rope_scaling", fields}};
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    cases, bad_config,
+    ::testing::Values(
+        bad_field{"unknown_type", "llama", {{"model_type", "mamba"}}, "supported are GPT2LMHeadModel, Llama"},
+        bad_field{"no_type", "llama", {{"model_type", nullptr}}, "supported are"},
+        bad_field{"other_head", "llama", {{"architectures", {"LlamaForSequenceClassification"}}}, "SequenceClass"},
+        bad_field{"type_number", "llama", {{"model_type", 3}}, "model_type"},
+        bad_field{"quantized", "llama", {{"quantization_config", {{"quant_method", "gptq"}}}}, "gptq"},
+        bad_field{"quantized_list", "llama", {{"quantization_config", {1}}}, "quantization_config"},
+        bad_field{"activation", "llama", {{"hidden_act", "gelu"}}, "hidden_act \"gelu\""},
+        bad_field{"gpt2_activation", "gpt2", {{"activation_function", "relu"}}, "relu"},
+        bad_field{"gpt2_scale", "gpt2", {{"scale_attn_by_inverse_layer_idx", true}}, "scale_attn_by_inverse"},
+        bad_field{"gpt2_cross", "gpt2", {{"add_cross_attention", true}}, "add_cross_attention"},
+        bad_field{"gpt2_heads", "gpt2", {{"n_head", 3}}, "does not split"},
+        bad_field{"pretraining_tp", "llama", {{"pretraining_tp", 2}}, "pretraining_tp"},
+        bad_field{"partial_rotary", "llama", {{"partial_rotary_factor", 0.5}}, "partial_rotary_factor"},
+        bad_field{"yarn", "qwen2", rope({{"type", "yarn"}, {"factor", 4}}), "yarn"},
+        bad_field{"dynamic", "llama", rope({{"rope_type", "dynamic"}, {"factor", 4}}), "dynamic"},
+        bad_field{"longrope", "llama", rope({{"rope_type", "longrope"}}), "longrope"},
+        bad_field{"linear_factor", "llama", rope({{"type", "linear"}}), "lacks \"factor\""},
+        bad_field{"linear_zero", "llama", rope({{"type", "linear"}, {"factor", 0}}), "factor is 0"},
+        bad_field{"llama3_fields", "llama", rope({{"rope_type", "llama3"}, {"factor", 8}}), "low_freq_factor"},
+        bad_field{"llama3_order", "llama",
+                  rope({{"rope_type", "llama3"}, {"factor", 8}, {"low_freq_factor", 4}, {"high_freq_factor", 4}}),
+                  "above low_freq_factor"},
+        bad_field{"rope_list", "llama", rope({1, 2}), "rope parameters"},
+        bad_field{"rope_by_layer", "llama", {{"rope_parameters", {{"full_attention", json::object()}}}}, "by layer"},
+        bad_field{"theta", "llama", {{"rope_theta", -1}}, "rope_theta"},
+        bad_field{"theta_text", "llama", {{"rope_theta", "1e4"}}, "rope_theta"},
+        bad_field{"hidden_zero", "llama", {{"hidden_size", 0}}, "hidden_size"},
+        bad_field{"hidden_text", "llama", {{"hidden_size", "8"}}, "\"hidden_size\" should be an integer"},
+        bad_field{"hidden_float", "llama", {{"hidden_size", 8.5}}, "hidden_size"},
+        bad_field{"hidden_large", "llama", {{"hidden_size", 60000}}, "hidden size is 60000"},
+        bad_field{"hidden_giant", "llama", {{"hidden_size", 1ull << 63}}, "hidden_size"},
+        bad_field{"vocab_large", "llama", {{"vocab_size", (1 << 24) + 1}}, "vocab_size"},
+        bad_field{"layers_large", "mistral", {{"num_hidden_layers", 1025}}, "number of layers"},
+        bad_field{"layers_giant", "qwen2", {{"num_hidden_layers", 1ll << 40}}, "num_hidden_layers"},
+        bad_field{"ffn_large", "llama", {{"intermediate_size", 70000}}, "intermediate size"},
+        bad_field{"heads_uneven", "llama", {{"num_key_value_heads", 3}}, "share 3"},
+        bad_field{"kv_above_heads", "llama", {{"num_key_value_heads", 8}}, "key-value heads"},
+        bad_field{"head_dim_odd", "llama", {{"head_dim", 3}}, "even"},
+        bad_field{"heads_above_hidden", "llama", {{"num_attention_heads", 16}}, "head_dim"},
+        bad_field{"attention_wide", "llama", {{"num_attention_heads", 128}, {"head_dim", 512}}, "heads x head_dim"},
+        bad_field{"context_negative", "llama", {{"max_position_embeddings", -1}}, "max_position_embeddings"},
+        bad_field{"eps", "llama", {{"rms_norm_eps", -1.0}}, "epsilon"},
+        bad_field{"eos_text", "llama", {{"eos_token_id", "</s>"}}, "eos_token_id"},
+        bad_field{"window", "mistral", {{"sliding_window", -5}}, "sliding window"},
+        bad_field{"layer_types_count", "qwen3", {{"layer_types", {"full_attention"}}}, "layer_types"},
+        bad_field{"layer_type", "qwen3", {{"layer_types", {"full_attention", "mamba"}}}, "\"mamba\""},
+        bad_field{"tie_text", "llama", {{"tie_word_embeddings", "yes"}}, "tie_word_embeddings"}),
+    [](const auto& info) { return info.param.name; });
+
+TEST(hf_config, broken_json_is_refused) {
+  const auto says = [](const std::string& text) { return refusal([&] { parse_hf_config(text, "config.json"); }); };
+  EXPECT_THAT(says("{"), HasSubstr("no valid JSON"));
+  EXPECT_THAT(says(""), HasSubstr("no valid JSON"));
+  EXPECT_THAT(says("[]"), HasSubstr("JSON object"));
+  EXPECT_THAT(says("{\"a\":1,\"a\":2}"), HasSubstr("twice"));
+  EXPECT_THAT(says(std::string(1 << 20, '[')), HasSubstr("deeper"));
+  EXPECT_THAT(says("{\"a\":\"\xff\"}"), HasSubstr("no valid JSON"));
+  EXPECT_EQ(says("{} trailing").find('\n'), std::string::npos);
+}
+
+// ---- GGUF ----
+
+test::gguf_builder gguf_of(const std::string& arch) {
+  test::gguf_builder file;
+  const auto key = [&](const std::string& name) { return arch + "." + name; };
+  file.string("general.architecture", arch).u32(key("block_count"), 2).u32(key("embedding_length"), 8);
+  file.u32(key("feed_forward_length"), 12).u32(key("attention.head_count"), 4).u32(key("context_length"), 64);
+  if (arch == "gpt2")
+    file.f32(key("attention.layer_norm_epsilon"), 1e-5f);
+  else
+    file.u32(key("attention.head_count_kv"), 2).f32(key("attention.layer_norm_rms_epsilon"), 1e-5f);
+  file.strings("tokenizer.ggml.tokens", {"a", "b", "c", "d"}).u32("tokenizer.ggml.eos_token_id", 3);
+  return file;
+}
+
+model_config from_gguf(const test::gguf_builder& builder) {
+  gguf_file file;
+  const auto bytes = builder.build();
+  parse_gguf(test::bytes_of(bytes), "x.gguf", file);
+  return config_from_gguf(file, "x.gguf");
+}
+
+TEST(gguf_config, reads_the_usual_keys) {
+  auto file = gguf_of("llama");
+  file.f32("llama.rope.freq_base", 5e5f).u32("tokenizer.ggml.bos_token_id", 1).u32("tokenizer.ggml.eot_token_id", 2);
+  file.string("llama.rope.scaling.type", "linear").f32("llama.rope.scaling.factor", 4);
+  const auto config = from_gguf(file);
+  EXPECT_EQ(config.family, "llama");
+  EXPECT_EQ(config.vocab_size, 4);
+  EXPECT_EQ(config.kv_heads, 2);
+  EXPECT_EQ(config.head_dim, 2);
+  EXPECT_EQ(config.ffn, 12);
+  EXPECT_EQ(config.rope.theta, 5e5);
+  EXPECT_EQ(config.rope.scaling, rope_scaling::linear);
+  EXPECT_EQ(config.rope.factor, 4.0);
+  EXPECT_THAT(config.eos_tokens, ElementsAre(3, 2));
+  EXPECT_EQ(config.bos_token, 1);
+}
+
+TEST(gguf_config, learns_the_rest_from_the_tensors_and_keeps_it_without_them) {
+  auto builder = gguf_of("llama");
+  builder.floats("token_embd.weight", {8, 5}).floats("output.weight", {8, 5}).floats("blk.0.attn_q.bias", {8});
+  builder.floats("rope_freqs.weight", {1}, 8.0f);
+  gguf_file file;
+  const auto bytes = builder.build();
+  parse_gguf(test::bytes_of(bytes), "x.gguf", file);
+  const auto bare_bytes = metadata_only_gguf(file);
+  gguf_file bare;
+  parse_gguf(test::bytes_of(bare_bytes), "metadata.gguf", bare);
+  for (const auto& config : {config_from_gguf(file, "x.gguf"), config_from_gguf(bare, "metadata.gguf")}) {
+    EXPECT_EQ(config.vocab_size, 5);
+    EXPECT_FALSE(config.tied_embeddings);
+    EXPECT_TRUE(config.qkv_bias);
+    EXPECT_FALSE(config.out_bias);
+    EXPECT_THAT(config.rope.frequency_divisors, ElementsAre(8.0f));
+  }
+}
+
+TEST(gguf_config, families_differ_as_they_should) {
+  EXPECT_TRUE(from_gguf(gguf_of("qwen2")).qkv_bias);
+  EXPECT_TRUE(from_gguf(gguf_of("qwen3").u32("qwen3.attention.key_length", 16)).qk_norm);
+  EXPECT_EQ(from_gguf(gguf_of("qwen3").u32("qwen3.attention.key_length", 16)).head_dim, 16);
+  const auto gpt2 = from_gguf(gguf_of("gpt2"));
+  EXPECT_EQ(gpt2.position, position_kind::learned);
+  EXPECT_EQ(gpt2.kv_heads, 4);
+  EXPECT_FALSE(gpt2.gated_mlp);
+  EXPECT_THAT(from_gguf(gguf_of("llama").u32("llama.attention.sliding_window", 9)).windows, ElementsAre(9, 9));
+}
+
+TEST(gguf_config, refuses_what_it_cannot_run) {
+  const auto says = [](const test::gguf_builder& builder) { return refusal([&] { from_gguf(builder); }); };
+  EXPECT_THAT(says(gguf_of("bert")), HasSubstr("\"bert\" is not supported"));
+  EXPECT_THAT(says(test::gguf_builder()), HasSubstr("general.architecture"));
+  EXPECT_THAT(says(test::gguf_builder().string("general.architecture", "llama")), HasSubstr("llama.embedding_length"));
+  EXPECT_THAT(says(gguf_of("llama").string("llama.rope.scaling.type", "yarn")), HasSubstr("yarn"));
+  EXPECT_THAT(says(gguf_of("llama").u32("llama.rope.dimension_count", 1)), HasSubstr("rope.dimension_count"));
+  EXPECT_THAT(says(gguf_of("llama").u32("llama.expert_count", 8)), HasSubstr("experts"));
+  EXPECT_THAT(says(gguf_of("llama").u32("llama.attention.value_length", 8)), HasSubstr("different length"));
+  EXPECT_THAT(says(gguf_of("llama").string("llama.rope.freq_base", "x")), HasSubstr("rope.freq_base"));
+  EXPECT_THAT(says(gguf_of("llama").floats("rope_freqs.weight", {3})), HasSubstr("rope frequency divisors"));
+  EXPECT_THAT(says(gguf_of("llama").floats("rope_freqs.weight", {1}, -1)), HasSubstr("divisor"));
+  EXPECT_THAT(says(gguf_of("llama").floats("rope_freqs.weight", {1, 1})), HasSubstr("rope_freqs.weight"));
+}
+
+}  // namespace
+}  // namespace troupe

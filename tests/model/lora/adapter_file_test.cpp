@@ -1,0 +1,256 @@
+#include "model/lora/adapter_file.hpp"
+
+#include <cmath>
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/model/formats/fixtures.hpp"
+
+namespace troupe {
+namespace {
+
+using nlohmann::json;
+using test::refusal;
+using test::weight_writer;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+model_config llama() {
+  model_config config;
+  config.family = "llama";
+  config.vocab_size = 10, config.hidden = 8, config.layers = 2, config.heads = 4, config.kv_heads = 2;
+  config.head_dim = 2, config.ffn = 12, config.context = 64;
+  return config;
+}
+
+model_config gpt2_small() {
+  model_config config;
+  config.family = "gpt2";
+  config.vocab_size = 50257, config.hidden = 768, config.layers = 12, config.heads = 12, config.kv_heads = 12;
+  config.head_dim = 64, config.ffn = 3072, config.context = 1024;
+  config.gated_mlp = false;
+  return config;
+}
+
+const std::string q0 = "base_model.model.model.layers.0.self_attn.q_proj.";
+const std::string down1 = "base_model.model.model.layers.1.mlp.down_proj.";
+
+const json plain = {{"peft_type", "LORA"}, {"r", 4}, {"lora_alpha", 8}, {"bias", "none"}};
+
+json with(json base, const json& more) {
+  base.update(more);
+  return base;
+}
+
+weight_writer q_adapter(std::int64_t rank = 4) {
+  weight_writer file;
+  file.add(q0 + "lora_A.weight", {rank, 8});
+  file.add(q0 + "lora_B.weight", {8, rank});
+  return file;
+}
+
+adapter_file read(const json& config, const weight_writer& weights, const model_config& base = llama()) {
+  const test::temp_folder folder;
+  folder.write("adapter_config.json", config.dump());
+  weights.write(folder.path() / "adapter_model.safetensors");
+  return read_adapter(folder.path(), base);
+}
+
+std::string read_refusal(const json& config, const weight_writer& weights, const model_config& base = llama()) {
+  return refusal([&] { read(config, weights, base); });
+}
+
+TEST(adapter_file, reads_modules_in_the_order_of_the_layers) {
+  auto weights = q_adapter();
+  weights.add(down1 + "lora_A.default.weight", {4, 12});
+  weights.add(down1 + "lora_B.default.weight", {8, 4});
+  const auto adapter = read(plain, weights);
+  ASSERT_EQ(adapter.parts.size(), 2u);
+  const auto& part = adapter.parts[0];
+  EXPECT_EQ(part.module, "model.layers.0.self_attn.q_proj");
+  EXPECT_EQ(part.rank, 4);
+  EXPECT_EQ(part.scale, 2.0f);
+  ASSERT_EQ(part.a.size(), 32u);
+  EXPECT_EQ(part.a[0], 0.25f);
+  EXPECT_EQ(part.b[0], 33 * 0.25f);
+  EXPECT_EQ(adapter.parts[1].module, "model.layers.1.mlp.down_proj");
+  EXPECT_EQ(adapter.parts[1].a.size(), 48u);
+}
+
+TEST(adapter_file, scale_follows_alpha_rank_and_rslora) {
+  EXPECT_EQ(read(with(plain, {{"lora_alpha", 6.0}}), q_adapter()).parts[0].scale, 1.5f);
+  EXPECT_EQ(read(with(plain, {{"use_rslora", true}}), q_adapter()).parts[0].scale, 4.0f);
+}
+
+TEST(adapter_file, patterns_override_rank_and_alpha_by_module) {
+  const auto scale = [](const json& more) { return read(with(plain, more), q_adapter(2)).parts[0].scale; };
+  EXPECT_EQ(scale({{"rank_pattern", {{"q_proj", 2}}}}), 4.0f);
+  EXPECT_EQ(scale({{"rank_pattern", {{"self_attn.q_proj", 2}}}, {"alpha_pattern", {{".*q_pro[jk]", 32}}}}), 16.0f);
+  EXPECT_EQ(scale({{"rank_pattern", {{"^model.layers.0.self_attn.q_proj", 2}}}}), 4.0f);
+  EXPECT_EQ(scale({{"rank_pattern", {{"q_proj|k_proj", 2}}}}), 4.0f);
+  // Part of a name does not count, and the pattern must reach the end.
+  EXPECT_THAT(read_refusal(with(plain, {{"rank_pattern", {{"_proj", 2}}}}), q_adapter(2)), HasSubstr("[4, 8]"));
+  EXPECT_THAT(read_refusal(with(plain, {{"rank_pattern", {{"self_attn", 2}}}}), q_adapter(2)), HasSubstr("[4, 8]"));
+}
+
+TEST(adapter_file, the_first_pattern_that_fits_counts) {
+  const test::temp_folder folder;
+  folder.write("adapter_config.json",
+               R"({"peft_type":"LORA","r":4,"lora_alpha":4,"alpha_pattern":{"q_proj":40,".*":8}})");
+  q_adapter().write(folder.path() / "adapter_model.safetensors");
+  EXPECT_EQ(read_adapter(folder.path(), llama()).parts[0].scale, 10.0f);
+  folder.write(
+      "adapter_config.json",
+      R"({"peft_type":"LORA","r":4,"lora_alpha":4,"alpha_pattern":{"q_proj$x":1,"z.*":2,".*":8,"q_proj":40}})");
+  EXPECT_EQ(read_adapter(folder.path(), llama()).parts[0].scale, 2.0f);
+}
+
+TEST(adapter_file, hostile_patterns_are_refused) {
+  EXPECT_THAT(read_refusal(with(plain, {{"rank_pattern", {{"(", 2}}}}), q_adapter()), HasSubstr("regular expression"));
+  EXPECT_THAT(read_refusal(with(plain, {{"rank_pattern", {{"(([a-z_.0-9]+)+)+[!?]", 2}}}}), q_adapter()),
+              HasSubstr("too long to match"));
+  EXPECT_THAT(read_refusal(with(plain, {{"rank_pattern", {{std::string(5000, 'a'), 2}}}}), q_adapter()),
+              HasSubstr("rank_pattern"));
+}
+
+TEST(adapter_file, gpt2_names_become_ours) {
+  auto base = gpt2_small();
+  base.hidden = 4, base.heads = base.kv_heads = 2, base.head_dim = 2, base.ffn = 16;
+  for (const std::string prefix : {"transformer.", ""}) {
+    weight_writer file;
+    const auto layer = "base_model.model." + prefix + "h.3.";
+    const auto add = [&](const std::string& name, std::int64_t ins, std::int64_t outs) {
+      file.add(layer + name + ".lora_A.weight", {4, ins});
+      file.add(layer + name + ".lora_B.weight", {outs, 4});
+    };
+    add("attn.c_attn", 4, 12), add("attn.c_proj", 4, 4), add("mlp.c_fc", 4, 16), add("mlp.c_proj", 16, 4);
+    const auto parts = read(plain, file, base).parts;
+    std::vector<std::string> names;
+    for (const auto& part : parts) names.push_back(part.module.substr(std::string("model.layers.3.").size()));
+    EXPECT_THAT(names, ::testing::ElementsAre("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj",
+                                              "self_attn.o_proj", "mlp.up_proj", "mlp.down_proj"));
+    EXPECT_EQ(parts[0].a, parts[2].a);
+    EXPECT_EQ(parts[1].b.front(), parts[0].b.back() + 0.25f);
+    EXPECT_EQ(parts[2].b.size(), 16u);
+  }
+}
+
+struct bad_setting {
+  std::string name;
+  json fields;
+  std::string says;
+};
+class bad_adapter_config : public ::testing::TestWithParam<bad_setting> {};
+
+TEST_P(bad_adapter_config, is_refused_by_the_field) {
+  EXPECT_THAT(read_refusal(with(plain, GetParam().fields), q_adapter()),
+              AllOf(HasSubstr("adapter_config.json"), HasSubstr(GetParam().says)));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    cases, bad_adapter_config,
+    ::testing::Values(bad_setting{"other_type", {{"peft_type", "IA3"}}, "IA3"},
+                      bad_setting{"no_type", {{"peft_type", nullptr}}, "peft_type"},
+                      bad_setting{"dora", {{"use_dora", true}}, "use_dora"},
+                      bad_setting{"bias", {{"bias", "lora_only"}}, "lora_only"},
+                      bad_setting{"lora_bias", {{"lora_bias", true}}, "lora_bias"},
+                      bad_setting{"saved_modules", {{"modules_to_save", {"lm_head"}}}, "modules_to_save"},
+                      bad_setting{"replication", {{"layer_replication", {{0, 1}}}}, "layer_replication"},
+                      bad_setting{"token_indices", {{"trainable_token_indices", {1}}}, "trainable_token_indices"},
+                      bad_setting{"parameters", {{"target_parameters", {"x"}}}, "target_parameters"},
+                      bad_setting{"alora", {{"alora_invocation_tokens", {1}}}, "alora_invocation_tokens"},
+                      bad_setting{"pissa", {{"init_lora_weights", "pissa_niter_4"}}, "pissa_niter_4"},
+                      bad_setting{"rank_0", {{"r", 0}}, "\"r\" is 0"}, bad_setting{"rank_text", {{"r", "8"}}, "\"r\""},
+                      bad_setting{"rank_huge", {{"r", 1ll << 40}}, "\"r\""},
+                      bad_setting{"alpha_text", {{"lora_alpha", "8"}}, "lora_alpha"},
+                      bad_setting{"pattern_list", {{"rank_pattern", {1}}}, "rank_pattern"},
+                      bad_setting{"pattern_value", {{"rank_pattern", {{"q_proj", "x"}}}}, "q_proj"},
+                      bad_setting{"pattern_null", {{"alpha_pattern", {{"q_proj", nullptr}}}}, "q_proj"},
+                      bad_setting{"pattern_zero", {{"rank_pattern", {{"q_proj", 0}}}}, "q_proj"}),
+    [](const auto& info) { return info.param.name; });
+
+TEST(adapter_file, settings_that_change_nothing_are_accepted) {
+  EXPECT_EQ(read_refusal(with(plain, {{"modules_to_save", json::array()},
+                                      {"use_dora", false},
+                                      {"init_lora_weights", "gaussian"},
+                                      {"fan_in_fan_out", true},
+                                      {"layer_replication", nullptr}}),
+                         q_adapter()),
+            "");
+}
+
+TEST(adapter_file, tensors_that_do_not_fit_are_refused_by_name) {
+  const auto says = [](const std::string& name, std::vector<std::int64_t> shape, dtype type = dtype::f32) {
+    auto weights = q_adapter();
+    weights.erase(name);
+    if (!shape.empty()) weights.add(name, std::move(shape), type);
+    return read_refusal(plain, weights);
+  };
+  EXPECT_THAT(says(q0 + "lora_A.weight", {}), HasSubstr("only one of lora_A and lora_B"));
+  EXPECT_THAT(says(q0 + "lora_B.weight", {}), HasSubstr("only one of lora_A and lora_B"));
+  EXPECT_THAT(says(q0 + "lora_A.weight", {4, 9}),
+              AllOf(HasSubstr("q_proj.lora_A"), HasSubstr("[4, 8]"), HasSubstr("[4, 9]")));
+  EXPECT_THAT(says(q0 + "lora_A.weight", {2, 8}), HasSubstr("[4, 8]"));
+  EXPECT_THAT(says(q0 + "lora_B.weight", {4, 8}), HasSubstr("[8, 4]"));
+  EXPECT_THAT(says(q0 + "lora_B.weight", {32}), HasSubstr("[8, 4]"));
+  EXPECT_THAT(says(q0 + "lora_A.weight", {4, 8}, dtype::i8), HasSubstr("I8"));
+  EXPECT_THAT(says(q0 + "lora_A.default.weight", {4, 8}), HasSubstr("two tensors"));
+  EXPECT_THAT(says(q0 + "lora_magnitude_vector", {8}), HasSubstr("lora_magnitude_vector"));
+  EXPECT_THAT(says("base_model.model.model.embed_tokens.lora_embedding_A", {4, 8}), HasSubstr("lora_embedding_A"));
+  EXPECT_THAT(says("stray", {1}), HasSubstr("\"stray\""));
+}
+
+TEST(adapter_file, layers_that_the_base_lacks_are_refused_by_name) {
+  for (const std::string module :
+       {"model.layers.2.self_attn.q_proj", "model.layers.x.self_attn.q_proj", "model.layers.0.self_attn.z_proj",
+        "lm_head", "model.layers.99999999999999999999.self_attn.q_proj", "model.layers.-1.self_attn.q_proj",
+        "model.layers.0", "transformer.h.0.attn.c_attn", ""}) {
+    weight_writer file;
+    file.add("base_model.model." + module + ".lora_A.weight", {4, 8});
+    file.add("base_model.model." + module + ".lora_B.weight", {8, 4});
+    EXPECT_THAT(read_refusal(plain, file), HasSubstr("\"" + module + "\", which is no linear layer")) << module;
+  }
+}
+
+TEST(adapter_file, values_that_are_not_finite_are_refused) {
+  const test::temp_folder folder;
+  folder.write("adapter_config.json", plain.dump());
+  std::vector<float> a(32, 1.0f), b(32, NAN);
+  const std::vector<tensor_description> tensors = {{q0 + "lora_A.weight", dtype::f32, {4, 8}},
+                                                   {q0 + "lora_B.weight", dtype::f32, {8, 4}}};
+  const std::vector<std::span<const std::byte>> data = {std::as_bytes(std::span(a)), std::as_bytes(std::span(b))};
+  write_safetensors(folder.path() / "adapter_model.safetensors", tensors, data, {});
+  EXPECT_THAT(refusal([&] { read_adapter(folder.path(), llama()); }), HasSubstr("not finite"));
+}
+
+TEST(adapter_file, missing_files_are_named) {
+  const test::temp_folder folder;
+  EXPECT_THAT(refusal([&] { read_adapter(folder.path(), llama()); }), HasSubstr("adapter_config.json"));
+  folder.write("adapter_config.json", plain.dump());
+  EXPECT_THAT(refusal([&] { read_adapter(folder.path(), llama()); }), HasSubstr("adapter_model.safetensors"));
+  folder.write("adapter_model.bin", "x");
+  EXPECT_THAT(refusal([&] { read_adapter(folder.path(), llama()); }), HasSubstr("pickled"));
+  weight_writer().write(folder.path() / "adapter_model.safetensors");
+  EXPECT_THAT(refusal([&] { read_adapter(folder.path(), llama()); }), HasSubstr("no adapted layer"));
+}
+
+TEST(adapter_file, a_published_gpt2_adapter_is_read) {
+  const std::filesystem::path path = std::string(TROUPE_SHARED_DATA) + "/lora/gpt2_tigrinya";
+  if (!std::filesystem::exists(path)) GTEST_SKIP() << path << " is absent";
+  const auto adapter = read_adapter(path, gpt2_small());
+  ASSERT_EQ(adapter.parts.size(), 12u * 5u);
+  EXPECT_EQ(adapter.parts[3].module, "model.layers.0.self_attn.o_proj");
+  EXPECT_EQ(adapter.parts[5].module, "model.layers.1.self_attn.q_proj");
+  for (const auto& part : adapter.parts) {
+    EXPECT_EQ(part.rank, 8);
+    EXPECT_EQ(part.scale, 4.0f);
+    EXPECT_EQ(part.b.size(), 768u * 8u);
+  }
+  auto shallow = gpt2_small();
+  shallow.layers = 11;
+  EXPECT_THAT(refusal([&] { read_adapter(path, shallow); }), HasSubstr("h.11."));
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,64 @@
+#include "model/tokenizer/regex.hpp"
+#include "model/tokenizer/patterns.hpp"
+#include "tests/model/tokenizer/support.hpp"
+
+namespace troupe::detail {
+namespace {
+
+using testing_support::refusal;
+
+std::vector<std::string> matches(std::string_view pattern, std::string_view text) {
+  const regex compiled(to_pcre2(pattern, "test"), "test");
+  regex::cursor cursor(compiled, text);
+  regex::match found{};
+  std::vector<std::string> all;
+  while (cursor.next(found)) all.emplace_back(text.substr(found.begin, found.end - found.begin));
+  return all;
+}
+
+using texts = std::vector<std::string>;
+
+TEST(regex, cuts_text_the_way_published_models_do) {
+  EXPECT_EQ(matches(gpt2_pattern, "It's  12 of\n\n us"), (texts{"It", "'s", " ", " 12", " of", "\n", "\n", " us"}));
+  EXPECT_EQ(matches(llama3_pattern, "IT'S 12345!\n\n  us"), (texts{"IT", "'S", " ", "123", "45", "!\n\n", " ", " us"}));
+  EXPECT_EQ(matches(qwen2_pattern, "a12 "), (texts{"a", "1", "2", " "}));
+}
+
+TEST(regex, reads_white_space_and_word_characters_as_oniguruma_does) {
+  EXPECT_EQ(matches(R"(\s)", "\u180e\u00a0"), texts{"\u00a0"});
+  EXPECT_EQ(matches(R"([^\s]+)", "a\u180eb"), texts{"a\u180eb"});
+  EXPECT_EQ(matches(R"(\S+)", "a\u180eb c"), (texts{"a\u180eb", "c"}));
+  EXPECT_EQ(matches(R"(\w+)", "e\u0301\u203fx-y"), (texts{"e\u0301\u203fx", "y"}));
+}
+
+TEST(regex, reads_escapes) {
+  EXPECT_EQ(matches(R"([\x41\u00e9]|\x{1f600})", "A\u00e9\U0001f600B"), (texts{"A", "\u00e9", "\U0001f600"}));
+  EXPECT_EQ(matches(R"(\p{Lu}|\P{L})", "aB1"), (texts{"B", "1"}));
+}
+
+TEST(regex, skips_empty_matches) {
+  EXPECT_EQ(matches("a*", "baab\u00e9a"), (texts{"aa", "a"}));
+}
+
+TEST(regex, matches_an_escaped_text_alone) {
+  const std::string text = "a.b*c[d]\\ \u00e9(";
+  const regex compiled(escape_pattern(text), "test");
+  regex::cursor cursor(compiled, text);
+  regex::match found{};
+  ASSERT_TRUE(cursor.next(found));
+  EXPECT_EQ(found.end, text.size());
+}
+
+TEST(regex, refuses_what_would_mean_something_else) {
+  for (const auto* pattern : {"\\h", "[a&&b]", "[a[b]]", "(*UTF)", "(?<name>a)", "\\1", "a{1,3}+", "a(?i)b|c", "\\K",
+                              "\\", "\\p", "(a", "\\p{NoSuchProperty}"})
+    EXPECT_NE(refusal([&] { matches(pattern, "a"); }).find("test: "), std::string::npos) << pattern;
+}
+
+TEST(regex, gives_up_on_a_pattern_made_to_hang) {
+  const auto text = refusal([] { matches("(?:(?:a+)+)+b", std::string(60, 'a')); });
+  EXPECT_NE(text.find("cannot be matched"), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace troupe::detail

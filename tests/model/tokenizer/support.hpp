@@ -1,0 +1,56 @@
+#pragma once
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <random>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "base/error.hpp"
+#include "model/tokenizer/tokenizer.hpp"
+
+namespace troupe::testing_support {
+
+inline std::filesystem::path shared(const std::string& path) {
+  return std::filesystem::path(TROUPE_SHARED_DATA) / path;
+}
+inline std::filesystem::path fixture(const std::string& name) {
+  return std::filesystem::path(TROUPE_FIXTURES) / "tokenizers" / name;
+}
+
+inline std::string read(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+inline std::shared_ptr<const tokenizer> from_json(const std::filesystem::path& path) {
+  return parse_tokenizer_json(read(path), "", path.string());
+}
+
+inline constexpr encode_options plain{.add_special = false, .parse_special = true};
+
+/// The text of the error that `act` throws.
+template <class Act>
+std::string refusal(const Act& act) {
+  try {
+    act();
+  } catch (const input_error& error) {
+    return error.what();
+  }
+  return "(nothing was refused)";
+}
+
+/// A tokenizer whose tokens are one letter each or listed merges of them; enough for rules to be seen at work.
+inline std::string tiny_json(const std::string& vocab, const std::string& merges, const std::string& rest = "") {
+  return R"({"model":{"type":"BPE","vocab":)" + vocab + R"(,"merges":)" + merges + "}" + (rest.empty() ? "" : ",") +
+         rest + "}";
+}
+
+}  // namespace troupe::testing_support
+
+#define TROUPE_NEEDS(path) \
+  if (!std::filesystem::exists(path)) GTEST_SKIP() << (path).string() << " is not here"

@@ -1,0 +1,161 @@
+#include "tests/model/tokenizer/support.hpp"
+
+namespace troupe {
+namespace {
+
+using namespace testing_support;
+using ids = std::vector<token_id>;
+
+const std::string letters = R"({"a":0,"b":1," ":2,"\u2581":3,"ab":4,"1":5})";
+
+std::shared_ptr<const tokenizer> parse(const std::string& json, const std::string& config = "") {
+  return parse_tokenizer_json(json, config, "folder/tokenizer.json");
+}
+std::shared_ptr<const tokenizer> with(const std::string& rest, const std::string& config = "") {
+  return parse(tiny_json(letters, R"(["a b"])", rest), config);
+}
+std::string refused(const std::string& json, const std::string& config = "") {
+  return refusal([&] { parse(json, config); });
+}
+std::string refused_part(const std::string& rest) {
+  return refused(tiny_json(letters, "[]", rest));
+}
+
+TEST(tokenizer_json, reads_merges_as_texts_and_as_pairs) {
+  EXPECT_EQ(parse(tiny_json(letters, R"(["a b"])"))->encode("aab"), (ids{0, 4}));
+  EXPECT_EQ(parse(tiny_json(letters, R"([["a","b"]])"))->encode("aab"), (ids{0, 4}));
+}
+
+TEST(tokenizer_json, splits_with_every_behavior) {
+  const auto split = [](const std::string& behavior, const std::string& invert) {
+    const auto tokens = parse(tiny_json(R"({"a":0," ":1,"a ":2," a":3,"  ":4})", R"([["a"," "],[" ","a"],[" "," "]])",
+                                        R"("pre_tokenizer":{"type":"Split","pattern":{"String":" "},"behavior":")" +
+                                            behavior + R"(","invert":)" + invert + "}"));
+    return tokens->encode("a  a");
+  };
+  EXPECT_EQ(split("Isolated", "false"), (ids{0, 1, 1, 0}));
+  EXPECT_EQ(split("Removed", "false"), (ids{0, 0}));
+  EXPECT_EQ(split("Removed", "true"), (ids{1, 1}));
+  EXPECT_EQ(split("MergedWithPrevious", "false"), (ids{2, 1, 0}));
+  EXPECT_EQ(split("MergedWithNext", "false"), (ids{0, 1, 3}));
+  EXPECT_EQ(split("Contiguous", "false"), (ids{0, 4, 0}));
+}
+
+TEST(tokenizer_json, puts_special_tokens_where_the_template_says) {
+  const std::string special = R"("added_tokens":[{"id":6,"content":"<s>","special":true}])";
+  const std::string rule = R"("post_processor":{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"<s>"}},
+    {"Sequence":{"id":"A"}}],"special_tokens":{"<s>":{"id":"<s>","ids":[6],"tokens":["<s>"]}}})";
+  const auto tokens = with(special + "," + rule);
+  EXPECT_EQ(tokens->encode("ab"), (ids{6, 4}));
+  EXPECT_EQ(tokens->encode("ab", plain), ids{4});
+  EXPECT_EQ(tokens->encode("<s>", plain), ids{6});
+  EXPECT_EQ(tokens->bos(), 6);
+  EXPECT_EQ(tokens->decode(ids{6, 4}), "ab");
+  EXPECT_EQ(tokens->decode(ids{6, 4}, false), "<s>ab");
+  EXPECT_EQ(with(special + "," + rule, R"({"add_bos_token":false})")->encode("ab"), ids{4});
+}
+
+TEST(tokenizer_json, leaves_special_tokens_unread_when_told_so) {
+  const auto tokens = with(R"("added_tokens":[{"id":6,"content":"ab a","special":true}])");
+  EXPECT_EQ(tokens->encode("ab a", {.add_special = false, .parse_special = false}), (ids{4, 2, 0}));
+}
+
+TEST(tokenizer_json, takes_bos_and_eos_from_the_configuration) {
+  const std::string added =
+      R"("added_tokens":[{"id":6,"content":"<s>","special":true},{"id":7,"content":"</s>","special":false}])";
+  const auto tokens = with(added, R"({"add_bos_token":true,"add_eos_token":true,"bos_token":"<s>",
+    "eos_token":{"content":"</s>","lstrip":false}})");
+  EXPECT_EQ(tokens->encode("ab"), (ids{6, 4, 7}));
+  EXPECT_EQ(tokens->eos(), 7);
+  EXPECT_TRUE(tokens->is_special(7));
+  EXPECT_EQ(with(added, R"({"bos_token":null})")->bos(), std::nullopt);
+  EXPECT_EQ(with(added)->bos(), 6);
+}
+
+TEST(tokenizer_json, makes_spaces_visible_and_invisible_again) {
+  const auto tokens = with(R"("pre_tokenizer":{"type":"Metaspace","replacement":"\u2581","prepend_scheme":"always"},
+    "decoder":{"type":"Metaspace","replacement":"\u2581","prepend_scheme":"always"})");
+  EXPECT_EQ(tokens->encode("ab a"), (ids{3, 4, 3, 0}));
+  EXPECT_EQ(tokens->decode(ids{3, 4, 3, 0}), "ab a");
+  EXPECT_TRUE(tokens->strips_leading_space());
+  EXPECT_EQ(tokens->bytes_of(3), " ");
+  EXPECT_EQ(tokens->find("\u2581"), 3);
+}
+
+TEST(tokenizer_json, answers_for_ids_that_are_no_tokens) {
+  const auto tokens = with("");
+  for (const auto id : {-1, 6, 1 << 30}) {
+    EXPECT_EQ(tokens->bytes_of(id), "");
+    EXPECT_FALSE(tokens->is_special(id));
+  }
+  EXPECT_EQ(tokens->decode(ids{-1, 4, 99}), "ab");
+}
+
+TEST(tokenizer_json, refuses_unsupported_parts_by_name) {
+  EXPECT_NE(refused(R"({"model":{"type":"WordPiece","vocab":{"a":0}}})").find("\"WordPiece\""), std::string::npos);
+  EXPECT_NE(refused(R"({"model":{"type":"Unigram","vocab":[["a",0]]}})").find("\"Unigram\""), std::string::npos);
+  for (const auto* part : {"normalizer", "pre_tokenizer", "post_processor", "decoder"}) {
+    const auto text = refused_part('"' + std::string(part) + R"(":{"type":"Strange"})");
+    EXPECT_NE(text.find(std::string("folder/tokenizer.json: ") + part), std::string::npos) << text;
+    EXPECT_NE(text.find("\"Strange\""), std::string::npos) << text;
+  }
+  EXPECT_NE(refused_part(R"("normalizer":{"type":"Sequence","normalizers":[{"type":"NFC"},{"type":"NFKC"}]})")
+                .find("normalizer.normalizers[1]: the normalizer \"NFKC\""),
+            std::string::npos);
+}
+
+TEST(tokenizer_json, refuses_ids_that_repeat_or_leave_holes) {
+  EXPECT_NE(refused(tiny_json(R"({"a":0,"b":0})", "[]")).find("share the id 0"), std::string::npos);
+  EXPECT_NE(refused(tiny_json(R"({"a":0,"b":2})", "[]")).find("without holes"), std::string::npos);
+  EXPECT_NE(refused(tiny_json(R"({"a":-1})", "[]")).find("the id of \"a\""), std::string::npos);
+  EXPECT_NE(refused(tiny_json(R"({"a":99999999999})", "[]")).find("the id of \"a\""), std::string::npos);
+  EXPECT_NE(refused(tiny_json(R"({"a":0.5})", "[]")).find("the id of \"a\""), std::string::npos);
+  EXPECT_NE(refused(tiny_json(R"({"a":0,"a":1})", "[]")).find("twice"), std::string::npos);
+  EXPECT_NE(refused_part(R"("added_tokens":[{"id":3,"content":"a"}])").find("two ids"), std::string::npos);
+  EXPECT_NE(refused_part(R"("added_tokens":[{"id":3,"content":"new"}])").find("share the id 3"), std::string::npos);
+}
+
+TEST(tokenizer_json, refuses_merges_of_unknown_tokens) {
+  EXPECT_NE(refused(tiny_json(letters, R"(["a z"])")).find("merge 0 needs the token \"z\""), std::string::npos);
+  EXPECT_NE(refused(tiny_json(letters, R"(["b a"])")).find("merge 0 needs the token \"ba\""), std::string::npos);
+  for (const auto* merges : {R"(["ab"])", R"(["a b c"])", R"([["a"]])", R"([["a",1]])", "[7]", R"({"a":"b"})", "null"})
+    EXPECT_NE(refused(tiny_json(letters, merges)).find("merge"), std::string::npos) << merges;
+}
+
+TEST(tokenizer_json, refuses_broken_json_and_wrong_types) {
+  for (const auto* text : {"", "{", "[]", "null", "{}", R"({"model":[]})", R"({"model":{"type":7}})", "\xFF\xFE",
+                           R"({"model":{"vocab":{},"merges":[]}})", R"({"model":{"vocab":["a"],"merges":[]}})"})
+    EXPECT_NE(refused(text).find("folder/tokenizer.json"), std::string::npos) << text;
+  for (const auto* rest :
+       {R"("added_tokens":{})", R"("added_tokens":[{"id":6}])", R"("added_tokens":[{"content":"x"}])",
+        R"("added_tokens":[{"id":6,"content":"x","special":1}])", R"("normalizer":[])",
+        R"("pre_tokenizer":{"type":"Split"})", R"("decoder":{"type":"Sequence","decoders":{}})",
+        R"("pre_tokenizer":{"type":"Split","pattern":{"Regex":"("},"behavior":"Isolated"})",
+        R"("pre_tokenizer":{"type":"Split","pattern":{"Regex":"a"},"behavior":"Odd"})",
+        R"("post_processor":{"type":"TemplateProcessing","single":[]})"})
+    EXPECT_NE(refused_part(rest).find("folder/tokenizer.json: "), std::string::npos) << rest;
+}
+
+TEST(tokenizer_json, refuses_deep_nesting) {
+  std::string deep;
+  for (int i = 0; i < 100000; ++i) deep += R"({"type":"Sequence","normalizers":[)";
+  EXPECT_NE(refused_part("\"normalizer\":" + deep).find("nested deeper"), std::string::npos);
+}
+
+TEST(tokenizer_json, refuses_a_template_with_an_unknown_id) {
+  EXPECT_NE(refused_part(R"("post_processor":{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"x"}},
+      {"Sequence":{"id":"A"}}],"special_tokens":{"x":{"id":"x","ids":[77]}}})")
+                .find("names token id 77"),
+            std::string::npos);
+}
+
+TEST(tokenizer_json, refuses_a_configuration_by_its_own_name) {
+  const auto good = tiny_json(letters, "[]");
+  for (const auto* config :
+       {"{", "[]", R"({"bos_token":"missing"})", R"({"bos_token":5})", R"({"eos_token":{}})",
+        R"({"add_bos_token":"yes"})", R"({"add_bos_token":true})", R"({"added_tokens_decoder":{"x":{"content":"y"}}})"})
+    EXPECT_NE(refused(good, config).find("folder/tokenizer_config.json"), std::string::npos) << config;
+}
+
+}  // namespace
+}  // namespace troupe
