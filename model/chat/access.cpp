@@ -92,14 +92,11 @@ std::optional<value> element(const value& object, integer index) {
     const std::size_t at = position(index, (*list)->items.size());
     if (at < (*list)->items.size()) return (*list)->items[at];
   } else if (const std::string* text = text_of(object)) {
-    if (is_ascii(*text)) {
-      const std::size_t at = position(index, text->size());
-      if (at < text->size()) return make_text(text->substr(at, 1));
-      return std::nullopt;
-    }
-    const std::vector<std::size_t> starts = code_point_starts(*text);
-    const std::size_t at = position(index, starts.size() - 1);
-    if (at + 1 < starts.size()) return make_text(text->substr(starts[at], starts[at + 1] - starts[at]));
+    const std::size_t size = code_points(*text);
+    const std::size_t number = position(index, size);
+    if (number == size) return std::nullopt;
+    const std::size_t at = size == text->size() ? number : byte_offset(*text, number);
+    return make_text(text->substr(at, decode(*text, at).length));
   }
   return std::nullopt;
 }
@@ -186,7 +183,7 @@ sequence_ptr iterate(budget& cost, const value& v) {
   }
   if (const std::string* text = text_of(v)) {
     // Each character becomes a value with a string of its own on the heap.
-    cost.take(text->size() * (sizeof(value) + sizeof(std::string)));
+    cost.take(text->size() * text_value_bytes);
     cost.step(text->size());
     return as_sequence(characters(*text));
   }
@@ -214,7 +211,7 @@ value item(runtime& run, const value& object, const value& key) {
     if (!can_be_key(key)) return make_undefined("no such key");
     if (const value* entry = find(run.cost, **dict, key)) return *entry;
   } else if (integer index = 0; integer_of(key, index)) {
-    run.cost.step(text_of(object) ? text_of(object)->size() / 64 : 0);
+    if (text_of(object)) run.cost.scan(object);
     if (std::optional<value> found = element(object, index)) return *std::move(found);
     return make_undefined(fmt::format("{} has no element {}", type_name(object), index));
   }

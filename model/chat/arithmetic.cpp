@@ -112,8 +112,8 @@ std::size_t repetitions(budget& cost, std::size_t size, integer count, std::size
   if (size == 0 || count <= 0) return 0;
   if (count > std::numeric_limits<std::int32_t>::max()) fail("repeating something {} times", count);
   const auto times = static_cast<std::size_t>(count);
-  cost.step(size / 64 * times + times);
   cost.take(size * times * bytes_each);
+  cost.step(size / 64 * times + times);
   return times;
 }
 

@@ -13,7 +13,7 @@ namespace troupe {
 /// How much one rendering may cost. A template comes with a model from outside, so it must not be able to hang the
 /// server or exhaust its memory.
 struct render_limits {
-  std::size_t steps = 20'000'000;            // nodes evaluated, elements visited, 64-byte pieces of text scanned
+  std::size_t steps = 20'000'000;            // nodes evaluated, elements visited, 16-byte pieces of text scanned
   std::size_t bytes = std::size_t{1} << 27;  // everything built on the way, the rendered text included
   std::size_t depth = 500;                   // expressions, statements and macro calls inside one another
 };

@@ -6,6 +6,16 @@
 #include "model/chat/printing.hpp"
 
 namespace troupe::detail::jinja {
+namespace {
+
+const std::string* find_parameter(const macro& source, std::string_view name) {
+  for (const auto& parameter : source.parameters) {
+    if (parameter.first == name) return &parameter.first;
+  }
+  return nullptr;
+}
+
+}  // namespace
 
 struct evaluator::statement_visitor {
   evaluator& self;
@@ -152,7 +162,8 @@ std::string evaluator::captured(const block& body) {
 }
 
 value evaluator::make_macro(const macro& source) {
-  run_.cost.take(sizeof(callable) + sizeof(scope_ptr));
+  constexpr std::size_t whole_macro = 512;  // with the scope that it keeps alive
+  run_.cost.take(whole_macro);
   run_.captured.push_back(scope_);
   const auto call = [this, &source, defined_in = scope_](runtime&, arguments&& given) {
     return run_macro(source, defined_in, std::move(given));
@@ -195,11 +206,9 @@ void evaluator::bind_parameters(const macro& source, arguments&& given) {
 void evaluator::bind_named(const macro& source, arguments& given) {
   std::vector<std::pair<value, value>> more;
   for (auto& [name, argument] : given.named) {
-    const auto known = std::find_if(source.parameters.begin(), source.parameters.end(),
-                                    [&name](const auto& parameter) { return parameter.first == name; });
-    if (known != source.parameters.end()) {
+    if (const std::string* known = find_parameter(source, name)) {
       if (is_bound(name)) fail("the macro '{}' got '{}' twice", source.name, name);
-      define(known->first, std::move(argument));
+      define(*known, std::move(argument));
     } else if (name == "caller" && source.takes_caller) {
       define("caller", std::move(argument));
     } else if (source.takes_more_named) {

@@ -59,7 +59,7 @@ value make_name_space(runtime& run, arguments&& given) {
   for (auto& [key, item] : merged(run.cost, "namespace", std::move(given))) {
     if (text_of(key)) space->attributes.emplace_back(*text_of(key), std::move(item));
   }
-  run.cost.take(sizeof(name_space) + 64);
+  run.cost.take(sizeof(name_space) + text_value_bytes * (space->attributes.size() + 1));
   run.spaces.push_back(space);
   return {std::move(space)};
 }

@@ -227,9 +227,10 @@ class lexer {
   }
 
   void balance(std::string_view symbol, std::string& open_brackets, position here) {
-    constexpr std::string_view opening = "([{", closing = ")]}";
-    if (opening.find(symbol) != opening.npos) open_brackets += closing[opening.find(symbol)];
-    if (closing.find(symbol) == closing.npos) return;
+    if (symbol == "(") open_brackets += ')';
+    if (symbol == "[") open_brackets += ']';
+    if (symbol == "{") open_brackets += '}';
+    if (symbol != ")" && symbol != "]" && symbol != "}") return;
     if (open_brackets.empty() || open_brackets.back() != symbol[0]) {
       refuse_at(where_, here, fmt::format("unexpected '{}'", symbol));
     }

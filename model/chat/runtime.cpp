@@ -8,7 +8,7 @@ namespace troupe::detail::jinja {
 
 void budget::scan(const value& v) {
   if (const std::string* text = text_of(v)) {
-    step(text->size() / 64);
+    step(text->size() / 16);
   } else if (const sequence_ptr* list = v.as<sequence_ptr>()) {
     step((*list)->items.size());
   } else if (const mapping_ptr* dict = v.as<mapping_ptr>()) {

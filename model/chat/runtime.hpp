@@ -57,6 +57,9 @@ class text_builder {
   std::string text_;
 };
 
+/// What a short string of its own costs as an element of a list, its place on the heap included.
+constexpr std::size_t text_value_bytes = sizeof(value) + 64;
+
 struct scope;
 
 /// One rendering in progress.

@@ -21,6 +21,8 @@ bool is_utf8(std::string_view text);
 bool is_ascii(std::string_view text);
 
 std::size_t code_points(std::string_view text);
+/// Where the code point of that number starts; the text's size if there are not so many.
+std::size_t byte_offset(std::string_view text, std::size_t number);
 /// Where each code point starts, and the text's size at the end.
 std::vector<std::size_t> code_point_starts(std::string_view text);
 

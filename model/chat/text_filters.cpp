@@ -13,7 +13,7 @@ value trim(runtime& run, const value& subject, arguments&& given) {
   const parameters p("trim", std::move(given), {"chars"});
   const std::string text = printed(run.cost, subject);
   if (!p.find(0) || p.at(0).is<none>()) return make_text(std::string(strip(text, side::both)));
-  return make_text(std::string(strip(text, side::both, p.text(0, ""))));
+  return make_text(std::string(strip_set(run.cost, text, side::both, p.text(0, ""))));
 }
 
 value to_upper_case(runtime& run, const value& subject, arguments&& given) {

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "model/chat/text.hpp"
-
 namespace troupe::detail::jinja {
 namespace {
 
@@ -92,8 +90,13 @@ std::vector<std::string_view> split_lines(budget& cost, std::string_view text, b
   return lines;
 }
 
+std::string_view strip_set(budget& cost, std::string_view text, side from, std::string_view characters) {
+  cost.step(text.size() / 64 * characters.size());
+  return strip(text, from, characters);
+}
+
 value text_list(budget& cost, const std::vector<std::string_view>& parts) {
-  cost.take(parts.size() * (sizeof(value) + sizeof(std::string)));
+  cost.take(parts.size() * text_value_bytes);
   cost.step(parts.size());
   std::vector<value> items;
   items.reserve(parts.size());

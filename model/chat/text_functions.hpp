@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "model/chat/runtime.hpp"
+#include "model/chat/text.hpp"
 
 /// What string methods and text filters share.
 namespace troupe::detail::jinja {
@@ -13,6 +14,8 @@ std::vector<std::string_view> split_spaces(budget& cost, std::string_view text, 
 /// In order of the text, also when counting from the right.
 std::vector<std::string_view> split_text(budget& cost, std::string_view text, std::string_view separator,
                                          std::size_t limit, bool from_right);
+/// Strips any of `characters`.
+std::string_view strip_set(budget& cost, std::string_view text, side from, std::string_view characters);
 value text_list(budget& cost, const std::vector<std::string_view>& parts);
 std::size_t find_last_text(budget& cost, std::string_view text, std::string_view wanted);
 /// At most `count` replacements; all if negative.

@@ -16,10 +16,10 @@ const std::string& own(const value& self) {
   return *text_of(self);
 }
 
-value strip_from(const value& self, arguments_in given, std::string_view name, side from) {
+value strip_from(runtime& run, const value& self, arguments_in given, std::string_view name, side from) {
   const parameters p(name, std::move(given), {"chars"});
   if (!p.find(0) || p.at(0).is<none>()) return make_text(std::string(strip(own(self), from)));
-  return make_text(std::string(strip(own(self), from, p.text(0, ""))));
+  return make_text(std::string(strip_set(run.cost, own(self), from, p.text(0, ""))));
 }
 
 // str.split and str.rsplit, on white space when there is no separator.
@@ -35,26 +35,34 @@ value split_from(runtime& run, const value& self, arguments_in given, std::strin
   return text_list(run.cost, parts);
 }
 
-// The code points from `start` to `end` of a text, as find() and startswith() look at them.
+// The part of a text between two positions, as find() and startswith() look at it.
 struct window {
-  std::string text;
+  std::string_view text;
   integer start;
+  bool outside;  // it would begin behind the end
 };
 
-window looked_at(const parameters& p, const std::string& text) {
-  const value from = p.find(1) ? p.at(1) : value{none{}};
-  const value to = p.find(2) ? p.at(2) : value{none{}};
-  integer start = 0;
-  if (!from.is<none>() && !integer_of(from, start)) fail("a position must be a whole number");
+integer position(const parameters& p, std::size_t index, integer otherwise, integer size) {
+  if (!p.find(index) || p.at(index).is<none>()) return otherwise;
+  const integer given = p.number(index, otherwise);
+  return std::max(integer{0}, given < 0 ? given + size : given);
+}
+
+window looked_at(const parameters& p, std::string_view text) {
+  if (!p.find(1) && !p.find(2)) return {text, 0, false};
   const auto size = static_cast<integer>(code_points(text));
-  start = std::max(integer{0}, start < 0 ? start + size : start);
-  return {*text_of(slice(make_text(text), from, to, {none{}})), start};
+  const integer start = position(p, 1, 0, size);
+  const integer stop = std::min(size, position(p, 2, size, size));
+  if (start >= stop) return {"", start, start > size || start > stop};
+  const std::size_t begin = byte_offset(text, static_cast<std::size_t>(start));
+  const std::size_t end = byte_offset(text, static_cast<std::size_t>(stop));
+  return {text.substr(begin, end - begin), start, false};
 }
 
 value ends(runtime& run, const value& self, arguments_in given, std::string_view name, bool at_start) {
   const parameters p(name, std::move(given), {"prefix", "start", "end"}, 1);
   const window seen = looked_at(p, own(self));
-  if (seen.start > static_cast<integer>(code_points(own(self)))) return make_bool(false);
+  if (seen.outside) return make_bool(false);
   const sequence_ptr* several = p.at(0).as<sequence_ptr>();
   const std::vector<value> wanted = several ? (*several)->items : std::vector<value>{p.at(0)};
   run.cost.step(wanted.size());
@@ -70,8 +78,8 @@ value find_from(runtime& run, const value& self, arguments_in given, std::string
   const window seen = looked_at(p, own(self));
   const std::string wanted = p.text(0, "");
   const std::size_t at = last ? find_last_text(run.cost, seen.text, wanted) : find_text(seen.text, wanted);
-  if (at == std::string::npos || seen.start > static_cast<integer>(code_points(own(self)))) return make_integer(-1);
-  return make_integer(seen.start + static_cast<integer>(code_points(std::string_view(seen.text).substr(0, at))));
+  if (at == std::string::npos || seen.outside) return make_integer(-1);
+  return make_integer(seen.start + static_cast<integer>(code_points(seen.text.substr(0, at))));
 }
 
 value index_from(runtime& run, const value& self, arguments_in given, std::string_view name, bool last) {
@@ -125,6 +133,7 @@ value count(runtime&, const value& self, arguments_in given) {
   const parameters p("count", std::move(given), {"sub", "start", "end"}, 1);
   const window seen = looked_at(p, own(self));
   const std::string wanted = p.text(0, "");
+  if (seen.outside) return make_integer(0);
   if (wanted.empty()) return make_integer(static_cast<integer>(code_points(seen.text)) + 1);
   integer found = 0;
   for (std::size_t at = 0; (at = find_text(seen.text, wanted, at)) != seen.text.npos; at += wanted.size()) ++found;
@@ -200,9 +209,9 @@ struct entry {
         [](runtime& run, const value& self, arguments&& given) -> value { return static_cast<void>(run), expression; } \
   }
 constexpr entry table[] = {
-    ROW("strip", strip_from(self, std::move(given), "strip", side::both)),
-    ROW("lstrip", strip_from(self, std::move(given), "lstrip", side::left)),
-    ROW("rstrip", strip_from(self, std::move(given), "rstrip", side::right)),
+    ROW("strip", strip_from(run, self, std::move(given), "strip", side::both)),
+    ROW("lstrip", strip_from(run, self, std::move(given), "lstrip", side::left)),
+    ROW("rstrip", strip_from(run, self, std::move(given), "rstrip", side::right)),
     ROW("split", split_from(run, self, std::move(given), "split", false)),
     ROW("rsplit", split_from(run, self, std::move(given), "rsplit", true)),
     ROW("splitlines", split_to_lines(run, self, std::move(given))),

@@ -58,26 +58,23 @@ class all_candidates {
   located_token locate(std::uint64_t target);
 
  private:
-  /// Ranges of x: 32 to each unit; the last holds everything from there down, all of weight 0.
+  /// Ranges of x: 32 to each unit. Those below 29 units hold weights of 0 alone.
   static constexpr int ranges = 1024;
-  struct range_sum {
-    std::uint64_t weight = 0;
-    std::uint64_t count = 0;
-  };
 
   void reserve(std::size_t tokens);
-  void add_blocks(float from, float below);
+  void add_block(std::size_t at);
   void complete(int range);
+  void keep_first_of(int range, std::size_t count);
   void gather(int range);
   located_token locate_gathered(std::uint64_t before, std::uint64_t target);
   std::uint64_t weight_of_gathered(std::size_t from, std::size_t to) const;
 
   std::span<const float> logits_;
-  aligned_buffer<float> x_;             ///< [whole blocks]
-  aligned_buffer<float> exponentials_;  ///< [whole blocks]
-  std::vector<float> block_most_;       ///< largest x
-  std::array<range_sum, ranges> sums_;
-  int complete_ = 0;  ///< so many ranges have their final sums
+  aligned_buffer<float> x_;                    ///< [whole blocks]
+  aligned_buffer<float> exponentials_;         ///< [whole blocks]
+  std::vector<float> block_most_;              ///< largest x
+  std::array<std::uint64_t, ranges> weights_;  ///< of each range
+  int complete_ = 0;                           ///< so many ranges have their final sums
   std::vector<ranked_token> gathered_;
   std::uint64_t total_ = 0;
 };

@@ -69,7 +69,8 @@ void sampler::describe(std::span<const float> logits, std::int32_t alternatives,
   const float most = maxima_.most;
   const double log_sum = log_of_sum(logits, most);
   const auto logprob = [&](token_id token) {
-    return static_cast<float>(static_cast<double>(logits[static_cast<std::size_t>(token)]) - most - log_sum);
+    const auto value = static_cast<double>(logits[static_cast<std::size_t>(token)]) - most - log_sum;
+    return std::isnan(value) ? minus_infinity : static_cast<float>(value);
   };
   chosen.logprob = logprob(chosen.token);
   detail::first_tokens(logits, maxima_, static_cast<std::size_t>(alternatives), first_);

@@ -21,13 +21,16 @@ float most_of(const float* values, std::size_t n) {
 
 /// maxps gives its second operand where the first is not a number, so such logits are passed over.
 float most_of_block(const float* values) {
-  __m128 most[4];
-  for (auto& lane : most) lane = _mm_set1_ps(minus_infinity);
-  for (std::size_t i = 0; i < block; i += 16)
-    for (std::size_t j = 0; j < 4; ++j) most[j] = _mm_max_ps(_mm_loadu_ps(values + i + 4 * j), most[j]);
-  __m128 all = _mm_max_ps(_mm_max_ps(most[0], most[1]), _mm_max_ps(most[2], most[3]));
-  all = _mm_max_ps(all, _mm_movehl_ps(all, all));
-  return _mm_cvtss_f32(_mm_max_ss(all, _mm_shuffle_ps(all, all, 1)));
+  __m128 a = _mm_set1_ps(minus_infinity), b = a, c = a, d = a;
+  for (const float* end = values + block; values != end; values += 16) {
+    a = _mm_max_ps(_mm_loadu_ps(values), a);
+    b = _mm_max_ps(_mm_loadu_ps(values + 4), b);
+    c = _mm_max_ps(_mm_loadu_ps(values + 8), c);
+    d = _mm_max_ps(_mm_loadu_ps(values + 12), d);
+  }
+  __m128 most = _mm_max_ps(_mm_max_ps(a, b), _mm_max_ps(c, d));
+  most = _mm_max_ps(most, _mm_movehl_ps(most, most));
+  return _mm_cvtss_f32(_mm_max_ss(most, _mm_shuffle_ps(most, most, 1)));
 }
 
 /// A bound that at least `count` logits reach, because as many blocks do.

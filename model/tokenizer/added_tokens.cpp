@@ -99,16 +99,16 @@ void added_token_splitter::split(std::string_view text, bool parse_special, cons
     }
     const auto& token = tokens_[static_cast<std::size_t>(hit.token)];
     auto begin = at;
-    auto end = at + hit.length;
+    const auto end = at + hit.length;
     at = end;
     if (token.special && !parse_special) continue;
     if (token.single_word && !stands_alone(text, begin, end)) continue;
-    if (token.lstrip) begin = std::max(done, without_white_space_at_end(text.substr(0, begin)));
-    if (token.rstrip) end += white_space_at_start(text.substr(end));
+    // A token of white space may start inside what the last one took along: it counts, but nothing is handed out twice.
+    if (token.lstrip && done < begin) begin = done + without_white_space_at_end(text.substr(done, begin - done));
     if (done < begin) on_text(text.substr(done, begin - done));
     on_token(token.id);
-    // A token of white space may start inside what was taken along: it counts, but nothing is handed out twice.
     done = std::max(done, end);
+    if (token.rstrip) done += white_space_at_start(text.substr(done));
   }
   if (done < text.size()) on_text(text.substr(done));
 }

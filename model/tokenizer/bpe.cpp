@@ -61,12 +61,13 @@ void bpe::index_bytes(const std::vector<std::string>& tokens) {
 }
 
 void bpe::index_seams(const std::vector<std::string>& tokens, const std::vector<bpe_merge>& merges) {
-  const auto is_fallback = [&](token_id id) {
-    return id == rules_.unknown || std::find(bytes_.begin(), bytes_.end(), id) != bytes_.end();
-  };
+  std::vector<bool> fallback(tokens.size());
+  for (const auto id : bytes_)
+    if (id != none) fallback[static_cast<std::size_t>(id)] = true;
+  if (rules_.unknown) fallback[static_cast<std::size_t>(*rules_.unknown)] = true;
   for (const auto& merge : merges) {
     // Such a symbol is not spelled by its first and last character: leave words whole.
-    if (is_fallback(merge.left) || is_fallback(merge.right)) return;
+    if (fallback[static_cast<std::size_t>(merge.left)] || fallback[static_cast<std::size_t>(merge.right)]) return;
     const auto last = character_id(final_character(tokens[static_cast<std::size_t>(merge.left)]));
     const auto first = character_id(first_character(tokens[static_cast<std::size_t>(merge.right)]));
     if (last != none && first != none) seams_.put(pack(last, first), 1);

@@ -11,6 +11,10 @@ namespace {
 using json = nlohmann::json;
 using fields = json_fields<json>;
 
+constexpr std::size_t most_replacements = 64;
+constexpr std::size_t longest_replacement = 64;
+constexpr std::size_t most_around = 64;
+
 const json& list_of(const fields& part, std::string_view key) {
   const auto* list = part.find(key);
   if (!list || !list->is_array()) refuse("{}: \"{}\" should be a list", part.where(), key);
@@ -43,7 +47,7 @@ class decoder_reader {
     else if (type == "ByteFallback")
       out_.byte_fallback = true;
     else if (type == "Replace")
-      out_.replacements.emplace_back(replaced_text(part), part.text("content").value_or(""));
+      add_replacement(replaced_text(part), part.text("content").value_or(""), part.where());
     else if (type == "Strip")
       add_strip(part);
     else if (type == "Metaspace")
@@ -53,6 +57,13 @@ class decoder_reader {
           "{}: the decoder \"{}\" is not supported (ByteLevel, ByteFallback, Replace, Fuse, Strip, Metaspace and "
           "Sequence are)",
           part.where(), type);
+  }
+
+  void add_replacement(std::string from, std::string to, const std::string& where) {
+    if (to.size() > longest_replacement) refuse("{}: \"content\" has more than {} bytes", where, longest_replacement);
+    if (out_.replacements.size() == most_replacements)
+      refuse("{}: there are more than {} replacements", where, most_replacements);
+    out_.replacements.emplace_back(std::move(from), std::move(to));
   }
 
   void add_strip(const fields& part) {
@@ -66,7 +77,7 @@ class decoder_reader {
   void add_metaspace(const fields& part) {
     const auto mark = part.text("replacement").value_or("");
     if (mark.empty()) refuse("{}: has no \"replacement\"", part.where());
-    out_.replacements.emplace_back(mark, " ");
+    add_replacement(mark, " ", part.where());
     out_.strips_leading_space =
         part.text("prepend_scheme").value_or("always") != "never" && part.boolean("add_prefix_space").value_or(true);
   }
@@ -101,6 +112,8 @@ void add_template(const fields& post, template_part& out) {
       const auto ids = special_ids(post, name);
       auto& list = seen_text ? out.after : out.before;
       list.insert(list.end(), ids.begin(), ids.end());
+      if (list.size() > most_around)
+        refuse("{}.single: puts more than {} tokens around a text", post.where(), most_around);
     } else if (element.has("Sequence") && !seen_text) {
       seen_text = true;
     } else {
@@ -137,7 +150,11 @@ std::string decoder_part::bytes_of(const std::string& token) const {
   if (byte_fallback)
     if (const auto byte = fallback_byte(token)) return {static_cast<char>(*byte)};
   auto text = token;
-  for (const auto& [from, to] : replacements) text = replace_all(text, from, to);
+  for (const auto& [from, to] : replacements) {
+    text = replace_all(text, from, to);
+    if (text.size() > most_grown(token.size()))
+      refuse("tokenizer: its decoder makes the token \"{}\" grow without measure", token.substr(0, 100));
+  }
   return text;
 }
 

@@ -46,10 +46,18 @@ regex compile(const pattern_text& pattern, const std::string& where) {
   return regex(pattern.literal ? escape_pattern(pattern.text) : to_pcre2(pattern.text, where), where);
 }
 
+constexpr std::size_t most_steps = 64;
+constexpr std::size_t longest_content = 64;
+
 std::string required_text(const fields& part, std::string_view key) {
   auto text = part.text(key);
   if (!text) refuse("{}: has no \"{}\"", part.where(), key);
+  if (text->size() > longest_content) refuse("{}: \"{}\" has more than {} bytes", part.where(), key, longest_content);
   return std::move(*text);
+}
+
+void check_steps(std::size_t steps, const std::string& where) {
+  if (steps >= most_steps) refuse("{}: there are more than {} steps", where, most_steps);
 }
 
 void add_replace(const fields& part, normalizer& out) {
@@ -66,6 +74,7 @@ void add_normalizer(const json& value, const std::string& where, normalizer& out
   if (type == "Sequence")
     return for_each_in(part, "normalizers",
                        [&](const json& each, const std::string& place) { add_normalizer(each, place, out); });
+  check_steps(out.steps(), where);
   if (type == "NFC") return out.add(nfc_step{});
   if (type == "Prepend") return out.add(prepend_step{required_text(part, "prepend")});
   if (type == "Replace") return add_replace(part, out);
@@ -104,6 +113,7 @@ class pre_tokenizer_reader {
     const auto type = type_of(part);
     if (type == "Sequence")
       return for_each_in(part, "pretokenizers", [&](const json& each, const std::string& place) { read(each, place); });
+    check_steps(out_.steps.steps(), where);
     if (out_.byte_level) refuse("{}: a step behind ByteLevel is not supported", where);
     add(type, part);
   }

@@ -1,5 +1,6 @@
 #include "model/tokenizer/normalizer.hpp"
 
+#include "base/error.hpp"
 #include "model/tokenizer/nfc.hpp"
 #include "model/tokenizer/utf8.hpp"
 
@@ -67,9 +68,11 @@ std::string replace_all(std::string_view text, std::string_view from, std::strin
 }
 
 std::string_view normalizer::apply(std::string_view text, std::string& storage) const {
+  const auto limit = most_grown(text.size());
   for (const auto& each : steps_) {
     std::string changed;
     if (!std::visit(stepper{text, changed}, each)) continue;
+    if (changed.size() > limit) refuse("tokenizer: its normalizer makes {} bytes grow beyond {}", text.size(), limit);
     storage = std::move(changed);
     text = storage;
   }

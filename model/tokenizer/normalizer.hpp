@@ -30,12 +30,20 @@ class normalizer {
   void add(Step next) {
     steps_.emplace_back(std::in_place_type<Step>, std::move(next));
   }
+  std::size_t steps() const { return steps_.size(); }
   /// The normalized text: `text` itself where nothing changes, else what is put into `storage`.
+  /// Throws input_error when the steps make it grow out of proportion.
   std::string_view apply(std::string_view text, std::string& storage) const;
 
  private:
   std::vector<step> steps_;
 };
+
+/// What a text may grow to; published normalizers write three bytes for one at most. Stops a list of steps that each
+/// double the text.
+constexpr std::size_t most_grown(std::size_t bytes) {
+  return 4096 + 16 * bytes;
+}
 
 std::string replace_all(std::string_view text, std::string_view from, std::string_view to);
 

@@ -49,6 +49,7 @@ class pre_tokenizer {
   void add(Step next) {
     steps_.emplace_back(std::in_place_type<Step>, std::move(next));
   }
+  std::size_t steps() const { return steps_.size(); }
   void apply(word_list& list) const;
 
  private:

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "model/formats/safetensors.hpp"
-#include "tests/model/arch/sequence_runner.hpp"
+#include "tests/model/arch/models.hpp"
 
 namespace troupe {
 namespace {
@@ -38,11 +38,8 @@ class golden_model : public testing::TestWithParam<std::string> {
   void compare(const std::string& prefix, const lora_adapter* adapter) {
     const tensor_set expected = open_safetensors(golden / GetParam() / "expected.safetensors");
     const auto prompt = values<std::int32_t>(expected, "prompt");
-    sequence_runner run(model_, {.adapter = adapter});
-    const auto logits = run.logits_of(prompt);
-    EXPECT_LT(relative_error(logits, values<float>(expected, prefix + "logits")), 1e-4);
-    sequence_runner again(model_, {.adapter = adapter});
-    EXPECT_EQ(again.greedy(prompt, 64), values<std::int32_t>(expected, prefix + "greedy"));
+    EXPECT_LT(relative_error(logits_of(model_, prompt, {.adapter = adapter}), values<float>(expected, prefix + "logits")), 1e-4);
+    EXPECT_EQ(greedy_tokens(model_, prompt, 64, {.adapter = adapter}), values<std::int32_t>(expected, prefix + "greedy"));
   }
 
   std::shared_ptr<const loaded_model> model_ = load_for_test(golden / GetParam(), scheme::f32);

@@ -41,7 +41,7 @@ TEST(chat_limits, end_work_hidden_in_single_operations) {
 }
 
 TEST(chat_limits, end_growing_text) {
-  EXPECT_THAT(refused_when_tight("{% set ns = namespace(s='x') %}" + std::string(many_rounds) +
+  EXPECT_THAT(refused_when_tight("{% set ns = namespace(s='x') %}{% for i in range(99) %}"
                                  "{% set ns.s = ns.s + ns.s %}{% endfor %}"),
               HasSubstr("builds more than 1000000 bytes"));
   EXPECT_THAT(refused_when_tight("{{ 'x' * 2000000 }}"), HasSubstr("bytes"));
@@ -85,15 +85,16 @@ TEST(chat_limits, end_deep_nesting_of_values) {
 }
 
 TEST(chat_limits, end_deep_nesting_of_the_source) {
-  const std::size_t deep = 100'000;
+  const std::size_t deep = 20'000;
   for (const std::string_view opening : {"(", "[", "{1:", "-", "not ", "f(", "1 if 1 else ", "x[", "{{"}) {
     EXPECT_NE(refusal("{{ " + repeated(opening, deep)), "") << opening;
   }
-  for (const std::string_view chain : {".a", "[0]", "()", "|trim", " + 1", " or 1", " is defined", " if 1"}) {
+  for (const std::string_view chain : {".a", "[0]", "()", "|trim", " + 1", " or 1", " if 1"}) {
     EXPECT_THAT(refusal("{{ x" + repeated(chain, deep) + " }}"), HasSubstr("levels")) << chain;
   }
   EXPECT_THAT(refusal(repeated("{% if 1 %}", deep)), HasSubstr("levels of nesting"));
-  EXPECT_THAT(refusal("{% for " + repeated("(", deep)), HasSubstr("levels of nesting"));
+  EXPECT_THAT(refusal("{% for " + repeated("(", deep) + repeated(")", deep) + " in x %}{% endfor %}"),
+              HasSubstr("levels of nesting"));
 }
 
 TEST(chat_limits, do_not_leak_or_recurse_over_namespaces_and_macros_that_hold_each_other) {

@@ -42,6 +42,16 @@ TEST(added_tokens, take_white_space_along_where_they_say_so) {
   EXPECT_EQ(split(splitter, "<r> <l>"), "#2#1");
 }
 
+TEST(added_tokens, of_white_space_take_no_quadratic_time) {
+  auto space = make(1, " ");
+  space.lstrip = space.rstrip = true;
+  std::size_t count = 0;
+  const std::string text(1 << 20, ' ');
+  of({space}).split(
+      text, true, [](std::string_view) {}, [&](token_id) { ++count; });
+  EXPECT_EQ(count, text.size());
+}
+
 TEST(added_tokens, stand_alone_where_they_say_so) {
   auto word = make(1, "word");
   word.single_word = true;

@@ -19,7 +19,7 @@ std::vector<std::string> matches(std::string_view pattern, std::string_view text
 using texts = std::vector<std::string>;
 
 TEST(regex, cuts_text_the_way_published_models_do) {
-  EXPECT_EQ(matches(gpt2_pattern, "It's  12 of\n\n us"), (texts{"It", "'s", " ", " 12", " of", "\n", "\n", " us"}));
+  EXPECT_EQ(matches(gpt2_pattern, "It's  12 of\n\n us"), (texts{"It", "'s", " ", " 12", " of", "\n\n", " us"}));
   EXPECT_EQ(matches(llama3_pattern, "IT'S 12345!\n\n  us"), (texts{"IT", "'S", " ", "123", "45", "!\n\n", " ", " us"}));
   EXPECT_EQ(matches(qwen2_pattern, "a12 "), (texts{"a", "1", "2", " "}));
 }
@@ -56,7 +56,7 @@ TEST(regex, refuses_what_would_mean_something_else) {
 }
 
 TEST(regex, gives_up_on_a_pattern_made_to_hang) {
-  const auto text = refusal([] { matches("(?:(?:a+)+)+b", std::string(60, 'a')); });
+  const auto text = refusal([] { matches("(?:(?:a+)+)+[bc]", std::string(60, 'a')); });
   EXPECT_NE(text.find("cannot be matched"), std::string::npos) << text;
 }
 

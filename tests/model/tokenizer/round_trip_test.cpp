@@ -24,7 +24,9 @@ TEST_P(round_trip, gives_back_every_text_file) {
   const auto tokens = from_json(file);
   for (const auto& path : text_files()) {
     const auto text = read(path);
-    EXPECT_TRUE(tokens->decode(tokens->encode(text)) == text) << path;
+    // Some of the texts have "<|endoftext|>" in them, and models that prefix a space do so behind such a token too.
+    const auto ids = tokens->encode(text, {.add_special = true, .parse_special = false});
+    EXPECT_TRUE(tokens->decode(ids) == text) << path;
   }
 }
 
@@ -98,7 +100,7 @@ TEST(round_trip, gives_back_any_bytes_through_byte_fallback) {
 TEST(long_words, take_no_quadratic_time) {
   const auto bytes = from_json(fixture("llama3_like.json"));
   const auto pieces = from_json(fixture("mistral_like.json"));
-  for (const auto& text : {std::string(1 << 20, 'a'), std::string(1 << 20, ' '), std::string(1 << 20, '\n')}) {
+  for (const auto& text : {std::string(1 << 20, 'a'), "a" + std::string(1 << 20, ' '), std::string(1 << 20, '\n')}) {
     EXPECT_TRUE(bytes->decode(bytes->encode(text, plain)) == text);
     EXPECT_TRUE(pieces->decode(pieces->encode(text, plain)) == text);
   }

@@ -142,6 +142,22 @@ TEST(tokenizer_json, refuses_deep_nesting) {
   EXPECT_NE(refused_part("\"normalizer\":" + deep).find("nested deeper"), std::string::npos);
 }
 
+TEST(tokenizer_json, refuses_steps_that_make_texts_explode) {
+  std::string doubling;
+  for (int i = 0; i < 40; ++i)
+    doubling += (i ? "," : "") + std::string(R"({"type":"Replace","pattern":{"String":"a"},"content":"aa"})");
+  const auto tokens = with(R"("normalizer":{"type":"Sequence","normalizers":[)" + doubling + "]}");
+  EXPECT_NE(refusal([&] { tokens->encode("a"); }).find("grow"), std::string::npos);
+  EXPECT_NE(refused_part(R"("decoder":{"type":"Sequence","decoders":[)" + doubling + "]}").find("grow"),
+            std::string::npos);
+  const auto more = doubling + "," + doubling;
+  EXPECT_NE(refused_part(R"("normalizer":{"type":"Sequence","normalizers":[)" + more + "]}").find("more than 64"),
+            std::string::npos);
+  EXPECT_NE(refused_part(R"("normalizer":{"type":"Prepend","prepend":")" + std::string(100, 'x') + "\"}")
+                .find("more than 64 bytes"),
+            std::string::npos);
+}
+
 TEST(tokenizer_json, refuses_a_template_with_an_unknown_id) {
   EXPECT_NE(refused_part(R"("post_processor":{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"x"}},
       {"Sequence":{"id":"A"}}],"special_tokens":{"x":{"id":"x","ids":[77]}}})")

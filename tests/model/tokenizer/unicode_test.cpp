@@ -70,7 +70,7 @@ TEST(nfc, does_not_compose_across_broken_bytes) {
 }
 
 TEST(nfc, leaves_normal_text_alone) {
-  for (const auto text : {utf8(U"plain"), utf8(U"\u00e9\u6c34\u044f\uac00\U0001f600"), std::string("\xFF\x80")}) {
+  for (const auto& text : {utf8(U"plain"), utf8(U"\u00e9\u6c34\u044f\uac00\U0001f600"), std::string("\xFF\x80")}) {
     EXPECT_FALSE(may_need_nfc(text));
     EXPECT_EQ(to_nfc(text), text);
   }

@@ -1,0 +1,65 @@
+#include "bench/limits.hpp"
+
+#include <cstring>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/aligned_buffer.hpp"
+#include "bench/timing.hpp"
+
+namespace troupe::bench {
+namespace {
+
+/// Operations a second of a loop that every thread runs at once: the best of several, since a limit is not an average.
+template <class Spin>
+double rate_of(const compute& with, Spin spin) {
+  constexpr std::int64_t rounds = 2'000'000;
+  std::vector<std::int64_t> done(static_cast<std::size_t>(with.pool.threads()));
+  double best = 0;
+  for (int trial = 0; trial < 5; ++trial) {
+    const double start = now();
+    with.pool.run(with.pool.threads(), [&](int part, int) { done[static_cast<std::size_t>(part)] = spin(rounds); });
+    double total = 0;
+    for (const std::int64_t operations : done) total += static_cast<double>(operations);
+    best = std::max(best, total / (now() - start));
+  }
+  return best;
+}
+
+}  // namespace
+
+double int8_limit(const compute& with) { return rate_of(with, with.kernels.spin_int8); }
+double fp32_limit(const compute& with) { return rate_of(with, with.kernels.spin_fma); }
+
+double read_limit(const compute& with, std::span<const std::byte> data) {
+  const int threads = with.pool.threads();
+  const std::size_t part = data.size() / static_cast<std::size_t>(threads) / 256 * 256;
+  const int passes = static_cast<int>(std::max<std::size_t>(1, (64u << 20) / std::max<std::size_t>(data.size(), 1)));
+  const auto read_all = [&] {
+    with.pool.run(threads, [&](int i, int) {
+      for (int pass = 0; pass < passes; ++pass)
+        with.kernels.read(data.data() + static_cast<std::size_t>(i) * part, static_cast<std::int64_t>(part));
+    });
+  };
+  double best = 0;
+  for (int trial = 0; trial < 5; ++trial) {
+    const double start = now();
+    read_all();
+    best = std::max(best, static_cast<double>(part) * threads * passes / (now() - start));
+  }
+  return best;
+}
+
+void run_limits(const compute& with, const report& out) {
+  out.title(fmt::format("limits of this machine: {} threads, {}", with.pool.threads(), with.kernels.isa));
+  out.add({"int8 products", {{"GOP/s", int8_limit(with) / 1e9}}});
+  out.add({"f32 fused multiply-add", {{"GFLOP/s", fp32_limit(with) / 1e9}}});
+  constexpr std::size_t mebi = 1 << 20;
+  const aligned_buffer<std::byte> memory(1024 * mebi);
+  std::memset(memory.data(), 1, memory.size());
+  for (const std::size_t size : {2 * mebi, 64 * mebi, 116 * mebi, 600 * mebi, 1024 * mebi})
+    out.add({fmt::format("read {} MiB", size / mebi), {{"GB/s", read_limit(with, {memory.data(), size}) / 1e9}}});
+}
+
+}  // namespace troupe::bench

@@ -1,0 +1,141 @@
+// Writes a Llama-shaped Hugging Face folder with random weights: something to measure speed with, or to start a cluster.
+// usage: make-random-model SHAPE DIR, where SHAPE is tiny, S or M. Called by scripts/make_random_model.
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "base/half.hpp"
+#include "model/formats/safetensors.hpp"
+
+namespace troupe {
+namespace {
+
+using json = nlohmann::ordered_json;
+namespace fs = std::filesystem;
+
+struct shape {
+  std::int64_t hidden, layers, heads, kv_heads, ffn, vocab, context;
+};
+
+const std::map<std::string, shape> shapes{{"tiny", {64, 4, 4, 2, 192, 512, 512}},
+                                          {"S", {768, 12, 12, 12, 2048, 32000, 2048}},
+                                          {"M", {2048, 22, 32, 4, 5632, 32000, 2048}}};
+
+json config_of(const shape& s) {
+  return {{"architectures", {"LlamaForCausalLM"}}, {"model_type", "llama"}, {"hidden_size", s.hidden},
+          {"num_hidden_layers", s.layers}, {"num_attention_heads", s.heads}, {"num_key_value_heads", s.kv_heads},
+          {"intermediate_size", s.ffn}, {"vocab_size", s.vocab}, {"max_position_embeddings", s.context},
+          {"rms_norm_eps", 1e-5}, {"rope_theta", 10000.0}, {"hidden_act", "silu"}, {"tie_word_embeddings", false},
+          {"bos_token_id", 256}, {"eos_token_id", 257}, {"torch_dtype", "bfloat16"}};
+}
+
+/// Every byte is a token; 256 begins a text and 257 ends it.
+json byte_tokenizer() {
+  json vocabulary = json::object();
+  int extra = 0;
+  for (int byte = 0; byte < 256; ++byte) {
+    // the printable stand-ins that byte-level vocabularies write for bytes
+    const bool printable = (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174;
+    const int point = printable ? byte : 256 + extra++;
+    std::string text;
+    if (point < 128) text = static_cast<char>(point);
+    else text = {static_cast<char>(0xc0 | point >> 6), static_cast<char>(0x80 | (point & 63))};
+    vocabulary[text] = byte;
+  }
+  const auto special = [](int id, const char* text) {
+    return json{{"id", id}, {"content", text}, {"single_word", false}, {"lstrip", false}, {"rstrip", false},
+                {"normalized", false}, {"special", true}};
+  };
+  const json byte_level{{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", true}};
+  return {{"version", "1.0"}, {"added_tokens", {special(256, "<s>"), special(257, "</s>")}}, {"normalizer", nullptr},
+          {"pre_tokenizer", byte_level}, {"post_processor", nullptr}, {"decoder", byte_level},
+          {"model", {{"type", "BPE"}, {"vocab", vocabulary}, {"merges", json::array()}}}};
+}
+
+std::vector<tensor_description> tensors_of(const shape& s) {
+  const std::int64_t kv = s.hidden / s.heads * s.kv_heads;
+  std::vector<tensor_description> all{{"model.embed_tokens.weight", dtype::bf16, {s.vocab, s.hidden}}};
+  for (std::int64_t layer = 0; layer < s.layers; ++layer) {
+    const auto add = [&](const char* name, std::vector<std::int64_t> dims) {
+      all.push_back({fmt::format("model.layers.{}.{}.weight", layer, name), dtype::bf16, std::move(dims)});
+    };
+    add("input_layernorm", {s.hidden});
+    add("self_attn.q_proj", {s.hidden, s.hidden});
+    add("self_attn.k_proj", {kv, s.hidden});
+    add("self_attn.v_proj", {kv, s.hidden});
+    add("self_attn.o_proj", {s.hidden, s.hidden});
+    add("post_attention_layernorm", {s.hidden});
+    add("mlp.gate_proj", {s.ffn, s.hidden});
+    add("mlp.up_proj", {s.ffn, s.hidden});
+    add("mlp.down_proj", {s.hidden, s.ffn});
+  }
+  all.push_back({"model.norm.weight", dtype::bf16, {s.hidden}});
+  all.push_back({"lm_head.weight", dtype::bf16, {s.vocab, s.hidden}});
+  return all;
+}
+
+/// Roughly normal with the usual spread: the sum of four bytes. Norms are ones.
+class random_weights {
+ public:
+  void fill(std::vector<std::uint16_t>& values, bool norm) {
+    for (auto& value : values) {
+      state_ = state_ * 6364136223846793005ull + 1442695040888963407ull;
+      const auto bits = static_cast<std::uint32_t>(state_ >> 32);
+      const int sum = static_cast<int>((bits & 255) + (bits >> 8 & 255) + (bits >> 16 & 255) + (bits >> 24)) - 510;
+      value = f32_to_bf16(norm ? 1.0f : static_cast<float>(sum) * (0.02f / 148.0f));
+    }
+  }
+
+ private:
+  std::uint64_t state_ = 1;
+};
+
+void write_weights(const fs::path& path, const shape& s) {
+  const auto tensors = tensors_of(s);
+  std::ofstream file(path, std::ios::binary);
+  const std::string header = safetensors_header(tensors, {{"format", "pt"}});
+  file.write(header.data(), static_cast<std::streamsize>(header.size()));
+  random_weights random;
+  std::vector<std::uint16_t> row;
+  for (const auto& tensor : tensors) {
+    const bool norm = tensor.shape.size() == 1;
+    row.resize(static_cast<std::size_t>(tensor.shape.back()));
+    for (std::int64_t i = 0; i < (norm ? 1 : tensor.shape[0]); ++i) {
+      random.fill(row, norm);
+      file.write(reinterpret_cast<const char*>(row.data()), static_cast<std::streamsize>(row.size() * 2));
+    }
+  }
+  if (!file.flush()) throw std::runtime_error(path.string() + ": cannot be written: check space and permissions");
+}
+
+void run(int count, char** words) {
+  if (count != 3 || !shapes.contains(words[1])) refuse("usage: make-random-model tiny|S|M DIR");
+  const fs::path folder = words[2];
+  fs::create_directories(folder);
+  const shape& s = shapes.at(words[1]);
+  std::ofstream(folder / "config.json") << config_of(s).dump(2) << "\n";
+  std::ofstream(folder / "tokenizer.json") << byte_tokenizer().dump() << "\n";
+  std::ofstream(folder / "tokenizer_config.json")
+      << json{{"bos_token", "<s>"}, {"eos_token", "</s>"}, {"add_bos_token", true}}.dump(2) << "\n";
+  write_weights(folder / "model.safetensors", s);
+}
+
+}  // namespace
+}  // namespace troupe
+
+int main(int count, char** words) {
+  try {
+    troupe::run(count, words);
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "make-random-model: %s\n", error.what());
+    return 2;
+  }
+}

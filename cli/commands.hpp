@@ -1,0 +1,19 @@
+#pragma once
+#include <functional>
+
+namespace CLI {
+class App;
+}
+
+namespace troupe {
+
+/// What the command line asks for, to be run once all of it was understood; gives the exit code.
+using command = std::function<int()>;
+
+// Each adds one command to the program; when the user names it, `chosen` becomes that command.
+void add_generate(CLI::App& program, command& chosen);
+void add_eval(CLI::App& program, command& chosen);
+void add_inspect(CLI::App& program, command& chosen);
+void add_quantize(CLI::App& program, command& chosen);
+
+}  // namespace troupe

@@ -1,0 +1,41 @@
+#include "cli/interrupt.hpp"
+
+#include <atomic>
+
+#include <unistd.h>
+#include <csignal>
+
+namespace troupe {
+namespace {
+
+std::atomic<int> guards{0};
+std::atomic<int> pending{0};
+static_assert(std::atomic<int>::is_always_lock_free, "a signal handler may use nothing else");
+
+extern "C" void on_signal(int signal) {
+  if (guards.load() == 0) ::_exit(128 + signal);
+  pending.store(signal);
+}
+
+}  // namespace
+
+void handle_interrupts() {
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  action.sa_flags = SA_RESTART;
+  ::sigaction(SIGINT, &action, nullptr);
+  ::sigaction(SIGTERM, &action, nullptr);
+}
+
+interrupt_guard::interrupt_guard() {
+  guards.fetch_add(1);
+}
+interrupt_guard::~interrupt_guard() {
+  guards.fetch_sub(1);
+}
+
+void check_interrupt() {
+  if (const int signal = pending.load()) throw interrupted(signal);
+}
+
+}  // namespace troupe

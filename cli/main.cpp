@@ -1,0 +1,75 @@
+#include <csignal>
+#include <cstdio>
+#include <new>
+
+#include <CLI/CLI.hpp>
+
+#include "base/error.hpp"
+#include "cli/commands.hpp"
+#include "cli/interrupt.hpp"
+#include "cli/output.hpp"
+#include "cli/usage.hpp"
+#include "cli/version.hpp"
+
+namespace troupe {
+namespace {
+
+enum exit_code : int { done = 0, failed = 1, bad_input = 2 };
+
+int report(std::string_view problem, exit_code code) {
+  std::fprintf(stderr, "troupe: %s\n", one_line(problem).c_str());
+  return code;
+}
+
+/// The command that the words ask for; help and version are commands too.
+command parse(CLI::App& program, int count, char** words) {
+  command chosen;
+  add_generate(program, chosen);
+  add_eval(program, chosen);
+  add_inspect(program, chosen);
+  add_quantize(program, chosen);
+  program.require_subcommand(1);
+  program.set_version_flag("--version", [] { return version_text(); });
+  try {
+    check_command(program, count, words);
+    program.parse(count, words);
+  } catch (const CLI::CallForVersion& version) {
+    return [text = std::string(version.what()) + "\n"] { return print(std::string_view(text)), done; };
+  } catch (const CLI::Success&) {
+    return [&program] { return print(std::string_view(program.help())), done; };
+  } catch (const CLI::ParseError& error) {
+    throw input_error(explain(program, error));
+  }
+  return chosen;
+}
+
+int run(int count, char** words) {
+  CLI::App program("Serves language models and fine-tunes adapters for them", "troupe");
+  return parse(program, count, words)();
+}
+
+int guarded(int count, char** words) {
+  try {
+    return run(count, words);
+  } catch (const input_error& error) {
+    return report(error.what(), bad_input);
+  } catch (const output_closed&) {
+    return done;
+  } catch (const interrupted& error) {
+    return error.exit_code();
+  } catch (const std::bad_alloc&) {
+    return report("the memory is not enough for this model: choose a smaller --quant or free some memory", failed);
+  } catch (const std::exception& error) {
+    return report(error.what(), failed);
+  }
+}
+
+}  // namespace
+}  // namespace troupe
+
+int main(int count, char** words) {
+  std::signal(SIGPIPE, SIG_IGN);
+  troupe::open_standard_files();
+  troupe::handle_interrupts();
+  return troupe::guarded(count, words);
+}

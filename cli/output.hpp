@@ -1,0 +1,26 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <nlohmann/json_fwd.hpp>
+
+namespace troupe {
+
+/// Thrown when nobody reads standard output any more: the program ends quietly.
+struct output_closed {};
+
+/// Makes sure that standard input, output and error are open: no file may take their numbers.
+void open_standard_files();
+
+/// Writes to standard output at once. Throws output_closed, or runtime_error when it cannot be written.
+void print(std::string_view text);
+/// One line of JSON; what is no valid UTF-8 in it becomes U+FFFD.
+void print(const nlohmann::ordered_json& value);
+
+/// Text in one line: control characters become spaces.
+std::string one_line(std::string_view text);
+/// "1.5 GiB"
+std::string size_text(std::int64_t bytes);
+
+}  // namespace troupe

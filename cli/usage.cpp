@@ -1,0 +1,85 @@
+#include "cli/usage.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <string_view>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "base/error.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::size_t longest_word = 64;
+
+/// Letters to insert, drop or change to get from one word to the other.
+std::size_t distance(std::string_view from, std::string_view to) {
+  std::vector<std::size_t> row(to.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i + 1);
+    for (std::size_t j = 0; j < to.size(); ++j) {
+      const std::size_t changed = diagonal + (from[i] != to[j]);
+      diagonal = std::exchange(row[j + 1], std::min({row[j] + 1, row[j + 1] + 1, changed}));
+    }
+  }
+  return row.back();
+}
+
+/// ", did you mean 'x'?" where one of the candidates comes close.
+std::string suggestion(std::string_view word, const std::vector<std::string>& candidates) {
+  if (word.size() > longest_word) return "";
+  const std::string* best = nullptr;
+  std::size_t least = std::max<std::size_t>(word.size() / 3, 1) + 1;
+  for (const auto& candidate : candidates)
+    if (const std::size_t apart = distance(word, candidate); apart < least) {
+      least = apart;
+      best = &candidate;
+    }
+  return best ? fmt::format(", did you mean '{}'?", *best) : "";
+}
+
+const CLI::App& used_command(const CLI::App& program) {
+  const auto used = program.get_subcommands();
+  return used.empty() ? program : *used.front();
+}
+
+std::string help_of(const CLI::App& program) {
+  const CLI::App& used = used_command(program);
+  return &used == &program ? "see troupe --help" : fmt::format("see troupe {} --help", used.get_name());
+}
+
+/// A flag says more about what went wrong than the words after it.
+std::string explain_unexpected(const CLI::App& program) {
+  const auto words = program.remaining(true);
+  const auto is_flag = [](const std::string& word) { return word.starts_with('-'); };
+  const auto flag = std::find_if(words.begin(), words.end(), is_flag);
+  if (flag == words.end())
+    return fmt::format("unexpected argument '{}': {}", words.empty() ? "" : words.front(), help_of(program));
+  std::vector<std::string> known;
+  for (const CLI::Option* option : used_command(program).get_options())
+    for (const auto& name : option->get_lnames()) known.push_back("--" + name);
+  const std::string word = flag->substr(0, flag->find('='));
+  return fmt::format("unknown option {}{}: {}", word, suggestion(word, known), help_of(program));
+}
+
+}  // namespace
+
+void check_command(const CLI::App& program, int count, const char* const* words) {
+  if (count < 2) refuse("no command was given: see troupe --help");
+  const std::string_view word = words[1];
+  if (word.starts_with('-')) return;
+  std::vector<std::string> names;
+  for (const CLI::App* each : program.get_subcommands({})) names.push_back(each->get_name());
+  if (std::find(names.begin(), names.end(), word) == names.end())
+    refuse("unknown command '{}'{}: see troupe --help", word, suggestion(word, names));
+}
+
+std::string explain(const CLI::App& program, const CLI::ParseError& error) {
+  if (dynamic_cast<const CLI::ExtrasError*>(&error)) return explain_unexpected(program);
+  return fmt::format("{}: {}", error.what(), help_of(program));
+}
+
+}  // namespace troupe

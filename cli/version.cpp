@@ -1,0 +1,40 @@
+#include "cli/version.hpp"
+
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "model/ops/isa.hpp"
+#include "model/ops/kernels.hpp"
+
+namespace troupe {
+namespace {
+
+#ifdef __clang__
+constexpr const char* compiler = "Clang " __clang_version__;
+#else
+constexpr const char* compiler = "GCC " __VERSION__;
+#endif
+
+std::vector<std::string_view> available_isas() {
+  std::vector<std::string_view> names;
+  for (const std::string_view name : {"generic", "avx2", "avx512"})
+    if (kernels_of(name)) names.push_back(name);
+  return names;
+}
+
+}  // namespace
+
+std::string version_text() {
+  const std::string build = TROUPE_BUILD_TYPE;
+  return fmt::format(
+      "troupe {}\n"
+      "compiler         {}\n"
+      "build type       {}\n"
+      "instruction set  {} (this processor has {})\n"
+      "CUDA: no",
+      TROUPE_VERSION, compiler, build.empty() ? "none" : build, kernels().isa, fmt::join(available_isas(), ", "));
+}
+
+}  // namespace troupe

@@ -1,0 +1,197 @@
+#include "model/arch/quantize.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <string_view>
+#include <system_error>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/error.hpp"
+#include "model/arch/packed_file.hpp"
+#include "model/arch/weight_list.hpp"
+#include "model/formats/model_files.hpp"
+
+namespace troupe {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view weights_name = "model.safetensors";
+constexpr std::string_view index_name = "model.safetensors.index.json";
+constexpr std::string_view metadata_name = "metadata.gguf";
+constexpr std::array<std::string_view, 10> companions{
+    "config.json",           "generation_config.json",  "tokenizer.json", "tokenizer.model",
+    "tokenizer_config.json", "special_tokens_map.json", "vocab.json",     "merges.txt",
+    "added_tokens.json",     "chat_template.jinja"};
+
+[[noreturn]] void fail(const fs::path& path, std::string_view what, const std::error_code& error) {
+  throw std::runtime_error(
+      fmt::format("{}: {} ({}): check its permissions or choose another folder", path.string(), what, error.message()));
+}
+
+/// The folder that is written, and a place inside it for what is not finished. Unless finish() was reached, nothing of
+/// it stays.
+class staged_folder {
+ public:
+  explicit staged_folder(const fs::path& path) : path_(path.has_filename() ? path : path.parent_path()) {
+    std::error_code error;
+    created_ = fs::create_directories(path_, error);
+    if (error) fail(path_, "cannot be created", error);
+    stage_ = path_ / fmt::format(".partial-{}", ::getpid());
+    if (!fs::create_directory(stage_, error)) clean_up(), fail(path_, "cannot be written", error);
+  }
+  ~staged_folder() { clean_up(); }
+  staged_folder(const staged_folder&) = delete;
+  staged_folder& operator=(const staged_folder&) = delete;
+
+  const fs::path& stage() const { return stage_; }
+  /// The weights come last: a folder without them does not load.
+  void finish() {
+    remove_leftovers();
+    for (const auto name : companions) publish(name);
+    publish(metadata_name);
+    publish(weights_name);
+    created_ = false;
+  }
+
+ private:
+  void publish(std::string_view name) const {
+    std::error_code error;
+    if (!fs::exists(stage_ / name)) return;
+    fs::rename(stage_ / name, path_ / name, error);
+    if (error) fail(path_ / name, "cannot be written", error);
+  }
+  /// What an earlier model left here would be taken for a part of this one.
+  void remove_leftovers() const {
+    std::error_code ignored;
+    for (const auto name : companions) fs::remove(path_ / name, ignored);
+    for (const auto name : {weights_name, index_name, metadata_name}) fs::remove(path_ / name, ignored);
+  }
+  void clean_up() const {
+    std::error_code ignored;
+    fs::remove_all(stage_, ignored);
+    if (created_) fs::remove_all(path_, ignored);
+  }
+
+  fs::path path_, stage_;
+  bool created_ = false;
+};
+
+const tensor_set& tensors_of(const model_files& source) {
+  return source.gguf ? source.gguf->tensors : source.tensors;
+}
+
+void check_source(const model_files& source) {
+  if (is_packed(source.tensors)) refuse("{}: is already quantized: quantize the original model", source.path.string());
+}
+
+void check_target(const fs::path& from, const fs::path& to, bool replace) {
+  std::error_code ignored;
+  if (!fs::exists(to, ignored)) return;
+  if (!fs::is_directory(to, ignored)) refuse("{}: is a file: choose another folder", to.string());
+  const fs::path source = fs::is_directory(from, ignored) ? from : from.parent_path() / ".";
+  if (fs::equivalent(to, source, ignored))
+    refuse("{}: is the folder of the model itself: choose another folder", to.string());
+  if (!replace && !fs::is_empty(to, ignored))
+    refuse("{}: is not empty: choose another folder, or replace the model there with --force", to.string());
+}
+
+bool is_kept(const load_options& options, const std::string& name, const weight_source& source) {
+  return std::any_of(options.keep.begin(), options.keep.end(), [&](const std::string& part) {
+    return name.find(part) != std::string::npos || source.origin.find(part) != std::string::npos;
+  });
+}
+
+std::int64_t vector_bytes(std::int64_t rows, std::int64_t size) {
+  return rows * padded_row(size) * static_cast<std::int64_t>(sizeof(float));
+}
+
+/// Of the weights in a new file; a little more than that, never less.
+std::int64_t expected_bytes(const model_files& source, const load_options& options) {
+  constexpr std::int64_t header = 1 << 20;
+  std::int64_t total = header;
+  visit_weights(source.config,
+                {[&](const std::string& name, std::int64_t outs, std::int64_t ins) {
+                   const bool kept = is_kept(options, name, source.weights.at(name));
+                   const scheme kind = kept ? scheme::f32 : options.quant.value();
+                   total += static_cast<std::int64_t>(packed_bytes(kind, outs, ins).total());
+                 },
+                 [&](const std::string&, std::int64_t rows, std::int64_t size) { total += vector_bytes(rows, size); }});
+  return total;
+}
+
+void check_space(const fs::path& folder, std::int64_t wanted) {
+  std::error_code error;
+  const auto space = fs::space(folder, error);
+  if (!error && space.available < static_cast<std::uintmax_t>(wanted))
+    throw std::runtime_error(fmt::format("{}: {} MiB are needed and {} MiB are free: free some space", folder.string(),
+                                         wanted >> 20, space.available >> 20));
+}
+
+void write_weights(const model_files& source, const load_options& options, thread_pool& pool, const fs::path& path) {
+  const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  if (descriptor < 0) fail(path, "cannot be created", {errno, std::generic_category()});
+  try {
+    write_packed(source, options, pool, descriptor);
+  } catch (...) {
+    ::close(descriptor);
+    throw;
+  }
+  const bool stored = ::fsync(descriptor) == 0;
+  const std::error_code error{errno, std::generic_category()};
+  ::close(descriptor);
+  if (!stored) fail(path, "cannot be written", error);
+}
+
+void write_companions(const model_files& source, const fs::path& to) {
+  if (source.gguf) {
+    std::ofstream file(to / metadata_name, std::ios::binary);
+    file << metadata_only_gguf(*source.gguf);
+    file.close();
+    if (!file) fail(to / metadata_name, "cannot be written", {errno, std::generic_category()});
+    return;
+  }
+  for (const auto name : companions) {
+    std::error_code error;
+    if (!fs::exists(source.path / name, error)) continue;
+    fs::copy_file(source.path / name, to / name, error);
+    if (error) fail(to / name, "cannot be written", error);
+  }
+}
+
+}  // namespace
+
+quantized_sizes quantize_model(const fs::path& from, const fs::path& to, const load_options& options, bool replace,
+                               thread_pool& pool) {
+  if (!options.quant) refuse("{}: no scheme to quantize to: name one", from.string());
+  const model_files source = open_model(from);
+  check_source(source);
+  check_target(from, to, replace);
+  quantized_sizes sizes;
+  for (const auto& file : tensors_of(source).files)
+    sizes.bytes_before += static_cast<std::int64_t>(file.bytes().size());
+  staged_folder folder(to);
+  check_space(to, expected_bytes(source, options));
+  write_companions(source, folder.stage());
+  write_weights(source, options, pool, folder.stage() / weights_name);
+  sizes.bytes_after = static_cast<std::int64_t>(fs::file_size(folder.stage() / weights_name));
+  folder.finish();
+  return sizes;
+}
+
+std::int64_t packed_size(const model_config& config, scheme kind) {
+  std::int64_t total = 0;
+  visit_weights(config,
+                {[&](const std::string&, std::int64_t outs, std::int64_t ins) {
+                   total += static_cast<std::int64_t>(packed_bytes(kind, outs, ins).total());
+                 },
+                 [&](const std::string&, std::int64_t rows, std::int64_t size) { total += vector_bytes(rows, size); }});
+  return total;
+}
+
+}  // namespace troupe

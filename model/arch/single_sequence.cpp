@@ -1,0 +1,75 @@
+#include "model/arch/single_sequence.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/error.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr int logit_rows = 32;  // at a time, when all are wanted: a vocabulary is wide
+
+std::int64_t blocks_for(const loaded_model& model, std::int64_t positions) {
+  return rounded_up(positions ? positions : model.config.context, positions_per_block) / positions_per_block;
+}
+
+}  // namespace
+
+single_sequence::single_sequence(std::shared_ptr<const loaded_model> model, const options& chosen, const compute& with)
+    : options_(chosen),
+      with_(with),
+      decoder_(model, {.max_rows = chosen.chunk, .kv = chosen.kv, .blocks = blocks_for(*model, chosen.positions)},
+               with.pool.threads()),
+      blocks_(static_cast<std::size_t>(decoder_.kv().blocks())),
+      hidden_(static_cast<std::size_t>(chosen.chunk * decoder_.hidden_stride())),
+      logits_(static_cast<std::size_t>(std::min(logit_rows, chosen.chunk) * decoder_.logit_stride())) {
+  std::iota(blocks_.begin(), blocks_.end(), 0);
+}
+
+std::span<const float> single_sequence::feed(std::span<const std::int32_t> tokens) {
+  int rows = 0;
+  for (std::size_t at = 0; at < tokens.size(); at += static_cast<std::size_t>(rows)) {
+    rows = static_cast<int>(std::min(tokens.size() - at, static_cast<std::size_t>(options_.chunk)));
+    pass_over(tokens.subspan(at, static_cast<std::size_t>(rows)));
+  }
+  return logits_of(rows - 1, 1).first(static_cast<std::size_t>(decoder_.model().config.vocab_size));
+}
+
+void single_sequence::feed(std::span<const std::int32_t> tokens, const row_visitor& visit) {
+  const auto vocab = static_cast<std::size_t>(decoder_.model().config.vocab_size);
+  const auto stride = static_cast<std::size_t>(decoder_.logit_stride());
+  for (std::size_t at = 0; at < tokens.size();) {
+    const std::size_t rows = std::min(tokens.size() - at, static_cast<std::size_t>(options_.chunk));
+    pass_over(tokens.subspan(at, rows));
+    for (std::size_t first = 0; first < rows; first += logit_rows) {
+      const std::size_t count = std::min(rows - first, static_cast<std::size_t>(logit_rows));
+      const auto out = logits_of(static_cast<int>(first), static_cast<int>(count));
+      for (std::size_t i = 0; i < count; ++i) visit(at + first + i, out.subspan(i * stride, vocab));
+    }
+    at += rows;
+  }
+}
+
+void single_sequence::pass_over(std::span<const std::int32_t> tokens) {
+  const auto count = static_cast<std::int64_t>(tokens.size());
+  if (count > room()) refuse("{} tokens do not fit: {} of the context are left", count, room());
+  const pass_sequence sequence{0, static_cast<int>(count), position_, blocks_.data(), options_.adapter};
+  const pass batch{std::span(&sequence, 1), static_cast<int>(count)};
+  decoder_.embed(batch, tokens, hidden_.data());
+  decoder_.run(with_, batch, hidden_.data());
+  position_ += count;
+}
+
+std::span<const float> single_sequence::logits_of(int first_row, int count) {
+  std::vector<int> rows(static_cast<std::size_t>(count));
+  std::iota(rows.begin(), rows.end(), first_row);
+  decoder_.logits(with_, hidden_.data(), rows, logits_.data());
+  return {logits_.data(), static_cast<std::size_t>(count * decoder_.logit_stride())};
+}
+
+kv_kind default_kv(const loaded_model& model) {
+  return model.head.kind == scheme::f32 && model.layers.front().q.w.kind == scheme::f32 ? kv_kind::f32 : kv_kind::f16;
+}
+
+}  // namespace troupe

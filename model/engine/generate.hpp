@@ -1,0 +1,33 @@
+#pragma once
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/arch/single_sequence.hpp"
+#include "model/engine/sampler.hpp"
+#include "model/tokenizer/tokenizer.hpp"
+
+namespace troupe {
+
+enum class finish : std::uint8_t { stop, length };
+std::string_view name_of(finish reason);
+
+struct generation {
+  std::vector<token_id> tokens;  ///< of the answer, the end token left out
+  std::string text;              ///< cut before a stop string
+  finish reason = finish::length;
+  std::vector<sampled_token> details;  ///< parallel to tokens, where logprobs were asked for
+};
+
+/// Answers one prompt. `on_text` gets the text as it becomes certain. Throws input_error when the prompt leaves no room
+/// in the context, or is empty.
+generation generate(single_sequence& sequence, const kernel_table& kernels, const tokenizer& tokens,
+                    std::span<const token_id> end_tokens, std::span<const token_id> prompt,
+                    const sampling_params& params, const std::function<void(std::string_view)>& on_text);
+
+/// The tokens that end an answer: what the model's configuration names, or else the tokenizer.
+std::vector<token_id> end_tokens_of(const model_config& config, const tokenizer& tokens);
+
+}  // namespace troupe

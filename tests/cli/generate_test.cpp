@@ -1,0 +1,183 @@
+#include <algorithm>
+
+#include <sched.h>
+#include <sys/ioctl.h>
+
+#include "tests/cli/program.hpp"
+
+namespace troupe::test {
+namespace {
+
+class generate : public program {};
+class generate_golden : public program, public testing::WithParamInterface<std::string> {
+ protected:
+  json answer(const words& more) const {
+    words all{"generate",     (golden / GetParam()).string(),
+              "--tokens",     comma_separated(expected_tokens(GetParam(), "prompt")),
+              "--max-tokens", "64",
+              "--quant",      "f32"};
+    all.insert(all.end(), more.begin(), more.end());
+    return run_json(all);
+  }
+};
+
+TEST_P(generate_golden, gives_the_reference_tokens) {
+  const json got = answer({});
+  EXPECT_EQ(got["prompt_tokens"], expected_tokens(GetParam(), "prompt"));
+  EXPECT_EQ(got["tokens"], expected_tokens(GetParam(), "greedy"));
+  EXPECT_EQ(got["text"], "");  // these models have no tokenizer
+  EXPECT_EQ(got["finish_reason"], "length");
+  EXPECT_EQ(got.size(), 4u);
+}
+
+TEST_P(generate_golden, gives_the_reference_tokens_with_an_adapter) {
+  EXPECT_EQ(answer({"--adapter", (golden / GetParam() / "adapter").string()})["tokens"],
+            expected_tokens(GetParam(), "adapter_greedy"));
+}
+
+INSTANTIATE_TEST_SUITE_P(models, generate_golden, testing::Values("gpt2", "llama", "mistral", "qwen3"));
+
+TEST_F(generate, streams_the_text_and_ends_with_a_newline) {
+  const words question{"generate", readable_model().string(), "--prompt", "Hello", "--max-tokens", "20"};
+  const json whole = run_json(question);
+  const result streamed = run(question);
+  EXPECT_EQ(streamed.code, 0);
+  EXPECT_EQ(streamed.error, "");
+  EXPECT_EQ(streamed.out, whole["text"].get<std::string>() + "\n");
+  EXPECT_EQ(whole["prompt_tokens"], (std::vector<int>{40, 69, 76, 76, 79}));
+  EXPECT_EQ(whole["tokens"].size(), 20u);
+}
+
+TEST_F(generate, prints_token_ids_where_the_model_has_no_tokenizer) {
+  const result got = run({"generate", (golden / "llama").string(), "--tokens",
+                          comma_separated(expected_tokens("llama", "prompt")), "--quant", "f32", "--max-tokens", "3"});
+  auto expected = expected_tokens("llama", "greedy");
+  expected.resize(3);
+  EXPECT_EQ(got.out, comma_separated(expected) + "\n");
+}
+
+TEST_F(generate, starts_from_bos_alone_when_the_prompt_is_empty) {
+  const json got = run_json({"generate", readable_model().string(), "--prompt", "", "--max-tokens", "2"});
+  EXPECT_EQ(got["prompt_tokens"], std::vector<int>{0});
+}
+
+TEST_F(generate, takes_any_text_as_a_prompt) {
+  const std::string model = readable_model().string();
+  for (const std::string text : {"{}", "[A,B]", "--json", "-1", "%%", "a,b", "\"x\"", "@f", "\\n"}) {
+    const json got = run_json({"generate", model, "--prompt", text, "--max-tokens", "1"});
+    std::vector<int> expected;
+    for (const char c : text) expected.push_back(c - ' ');
+    EXPECT_EQ(got["prompt_tokens"], expected) << text;
+  }
+}
+
+TEST_F(generate, ends_before_a_stop_text_and_at_a_stop_token) {
+  const std::string model = readable_model().string();
+  const words question{"generate", model, "--prompt", "Hello", "--max-tokens", "20"};
+  const json whole = run_json(question);
+  const std::string text = whole["text"];
+  const auto with = [&](const std::string& flag, const std::string& value) {
+    words more = question;
+    more.insert(more.end(), {flag, value});
+    return run_json(more);
+  };
+  const std::string stop = text.substr(6, 2);
+  EXPECT_EQ(with("--stop", stop)["text"], text.substr(0, text.find(stop)));
+  EXPECT_EQ(with("--stop", stop)["finish_reason"], "stop");
+  const std::vector<int> tokens = whole["tokens"];
+  const auto first = std::find(tokens.begin(), tokens.end(), tokens[7]) - tokens.begin();
+  EXPECT_EQ(with("--stop-token", std::to_string(tokens[7]))["tokens"].size(), static_cast<std::size_t>(first));
+}
+
+TEST_F(generate, reports_logprobs_when_asked) {
+  const json got =
+      run_json({"generate", readable_model().string(), "--prompt", "Hi", "--max-tokens", "3", "--logprobs", "2"});
+  ASSERT_EQ(got["logprobs"].size(), 3u);
+  const json first = got["logprobs"][0];
+  EXPECT_EQ(first["token"], got["tokens"][0]);
+  EXPECT_EQ(first["top"].size(), 2u);
+  EXPECT_EQ(first["top"][0]["token"], first["token"]);
+  EXPECT_EQ(first["top"][0]["logprob"], first["logprob"]);
+}
+
+TEST_F(generate, draws_the_same_answer_from_the_same_seed_whatever_the_threads) {
+  const std::string model = readable_model().string();
+  const auto answer = [&](const char* seed, const char* threads) {
+    return run_json({"generate", model, "--prompt", "Hi", "--temperature", "1.5", "--seed", seed, "--threads", threads,
+                     "--max-tokens", "40"})["tokens"];
+  };
+  EXPECT_EQ(answer("7", "1"), answer("7", "3"));
+  EXPECT_NE(answer("7", "1"), answer("8", "1"));
+}
+
+TEST_F(generate, lets_a_bias_decide) {
+  const json got = run_json(
+      {"generate", readable_model().string(), "--prompt", "Hi", "--logit-bias", "34=100", "--max-tokens", "3"});
+  EXPECT_EQ(got["text"], "BBB");
+}
+
+TEST_F(generate, ends_where_the_context_does) {
+  const words question{"generate", readable_model().string(), "--prompt", "Hello", "--context", "20"};
+  const json got = run_json(question);
+  EXPECT_EQ(got["tokens"].size(), 15u);
+  EXPECT_EQ(got["finish_reason"], "length");
+}
+
+TEST_F(generate, writes_a_chat_in_the_models_template) {
+  const auto model = readable_model();
+  const words question{"generate", model.string(), "--prompt", "Hi", "--chat", "--system", "Sys", "--max-tokens", "1"};
+  EXPECT_EQ(run(question).error, "troupe: " + model.string() + ": has no chat template: leave out --chat\n");
+  const char* source =
+      "{{ bos_token }}{% for m in messages %}{{ m.role[0] }}:{{ m.content }};{% endfor %}"
+      "{% if add_generation_prompt %}A:{% endif %}";
+  const std::vector<int> expected = [] {
+    std::vector<int> ids{0};
+    for (const char c : std::string("s:Sys;u:Hi;A:")) ids.push_back(c - ' ');
+    return ids;
+  }();
+  folder().write("readable/chat_template.jinja", source);
+  EXPECT_EQ(run_json(question)["prompt_tokens"], expected);
+  std::filesystem::remove(model / "chat_template.jinja");
+  json config{{"bos_token", "<s>"}, {"eos_token", "</s>"}, {"chat_template", source}};
+  folder().write("readable/tokenizer_config.json", config.dump());
+  EXPECT_EQ(run_json(question)["prompt_tokens"], expected);
+  config["chat_template"] = {{{"name", "tool_use"}, {"template", "no"}}, {{"name", "default"}, {"template", source}}};
+  folder().write("readable/tokenizer_config.json", config.dump());
+  EXPECT_EQ(run_json(question)["prompt_tokens"], expected);
+}
+
+TEST_F(generate, ends_quietly_when_nobody_reads) {
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  ::close(ends[0]);
+  const int error = ::open(path("error").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  const words arguments{"generate", readable_model().string(), "--prompt", "Hello"};
+  EXPECT_EQ(wait_for(start(arguments, ends[1], error, cache())), 0);
+  EXPECT_EQ(read_file(path("error")), "");
+  ::close(ends[1]);
+  ::close(error);
+}
+
+/// The pipe is nearly full, so the program cannot get to its end before the signal.
+TEST_F(generate, ends_with_130_on_ctrl_c) {
+  int ends[2], waiting = 0;
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  const int size = ::fcntl(ends[1], F_SETPIPE_SZ, 4096);
+  ASSERT_GE(size, 4096);
+  const int filled = size - 50;
+  ASSERT_EQ(
+      ::write(ends[1], std::string(static_cast<std::size_t>(filled), '.').data(), static_cast<std::size_t>(filled)),
+      filled);
+  const words arguments{"generate", readable_model().string(), "--prompt", "Hello", "--ignore-eos", "--max-tokens",
+                        "200"};
+  const pid_t child = start(arguments, ends[1], STDERR_FILENO, cache());
+  while (::ioctl(ends[0], FIONREAD, &waiting) == 0 && waiting <= filled && ::waitpid(child, nullptr, WNOHANG) == 0)
+    ::sched_yield();
+  ::kill(child, SIGINT);
+  EXPECT_EQ(wait_for(child), 130);
+  ::close(ends[0]);
+  ::close(ends[1]);
+}
+
+}  // namespace
+}  // namespace troupe::test

@@ -1,0 +1,133 @@
+// The built program as a process of its own, and small models for it.
+#pragma once
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "model/formats/safetensors.hpp"
+#include "tests/model/formats/fixtures.hpp"
+
+namespace troupe::test {
+
+using words = std::vector<std::string>;
+using json = nlohmann::ordered_json;
+
+inline const std::filesystem::path golden = std::filesystem::path(TROUPE_FIXTURES) / "golden";
+inline const std::filesystem::path shared_data = TROUPE_SHARED_DATA;
+
+inline std::string read_file(const std::filesystem::path& path) {
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
+}
+
+/// Starts the program; `out` and `error` become its standard output and error. Packed models go to `cache`.
+inline pid_t start(const words& arguments, int out, int error, const std::filesystem::path& cache,
+                   const words& environment = {}) {
+  const pid_t child = ::fork();
+  if (child != 0) return child;
+  ::dup2(out, STDOUT_FILENO);
+  ::dup2(error, STDERR_FILENO);
+  ::setenv("TROUPE_CACHE", cache.c_str(), 1);
+  for (const auto& each : environment) ::putenv(const_cast<char*>(each.c_str()));
+  std::vector<char*> pointers{const_cast<char*>(TROUPE_BINARY)};
+  for (const auto& each : arguments) pointers.push_back(const_cast<char*>(each.c_str()));
+  pointers.push_back(nullptr);
+  ::execv(TROUPE_BINARY, pointers.data());
+  ::_exit(127);
+}
+
+/// The exit code; 1000 + signal where a signal ended the process.
+inline int wait_for(pid_t child) {
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+struct result {
+  int code = 0;
+  std::string out, error;
+
+  json parsed() const { return json::parse(out, nullptr, false); }
+};
+
+/// A folder for packed models and test files, and the program run with it.
+class program : public testing::Test {
+ protected:
+  result run(const words& arguments, const words& environment = {}) const {
+    const auto open = [&](const char* name) {
+      return ::open((folder_.path() / name).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    };
+    const int out = open("out"), error = open("error");
+    const int code = wait_for(start(arguments, out, error, cache(), environment));
+    ::close(out);
+    ::close(error);
+    return {code, read_file(folder_.path() / "out"), read_file(folder_.path() / "error")};
+  }
+  /// Of a command that has to succeed and print JSON.
+  json run_json(words arguments) const {
+    arguments.push_back("--json");
+    const result got = run(arguments);
+    EXPECT_EQ(got.code, 0) << got.error;
+    EXPECT_EQ(got.error, "");
+    return got.parsed();
+  }
+
+  std::filesystem::path cache() const { return folder_.path() / "cache"; }
+  std::filesystem::path path(const std::string& name) const { return folder_.path() / name; }
+  const temp_folder& folder() const { return folder_; }
+
+  /// A golden model under a name of its own, with a tokenizer: <s>, one letter a token from 'A' on, </s> as token 95.
+  std::filesystem::path readable_model(const std::string& name = "readable") const {
+    std::filesystem::copy(golden / "llama", path(name), std::filesystem::copy_options::recursive);
+    folder_.write(name + "/tokenizer.json", letters_tokenizer().dump());
+    folder_.write(name + "/tokenizer_config.json", R"({"bos_token": "<s>", "eos_token": "</s>"})");
+    return path(name);
+  }
+
+ private:
+  static json letters_tokenizer() {
+    json vocabulary{{"<s>", 0}};
+    for (int id = 1; id < 95; ++id) vocabulary[std::string(1, static_cast<char>(' ' + id))] = id;
+    vocabulary["</s>"] = 95;
+    const auto special = [](int id, const char* text) {
+      return json{{"id", id},        {"content", text},     {"single_word", false}, {"lstrip", false},
+                  {"rstrip", false}, {"normalized", false}, {"special", true}};
+    };
+    return {{"added_tokens", {special(0, "<s>"), special(95, "</s>")}},
+            {"normalizer", nullptr},
+            {"pre_tokenizer", nullptr},
+            {"post_processor", nullptr},
+            {"decoder", nullptr},
+            {"model", {{"type", "BPE"}, {"vocab", vocabulary}, {"merges", json::array()}}}};
+  }
+
+  temp_folder folder_;
+};
+
+inline std::vector<int> expected_tokens(const std::string& model, const std::string& name) {
+  const tensor_set set = open_safetensors(golden / model / "expected.safetensors");
+  const tensor_view* tensor = set.find(name);
+  std::vector<int> values(tensor->data.size() / sizeof(int));
+  std::memcpy(values.data(), tensor->data.data(), tensor->data.size());
+  return values;
+}
+
+inline std::string comma_separated(const std::vector<int>& tokens) {
+  std::string text;
+  for (const int token : tokens) text += (text.empty() ? "" : ",") + std::to_string(token);
+  return text;
+}
+
+}  // namespace troupe::test

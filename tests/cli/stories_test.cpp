@@ -1,0 +1,48 @@
+// A small trained model against what its reference says.
+#include "tests/cli/program.hpp"
+
+namespace troupe::test {
+namespace {
+
+class stories : public program {
+ protected:
+  void SetUp() override {
+    if (!std::filesystem::exists(model_ / "model.safetensors") || !std::filesystem::exists(text_))
+      GTEST_SKIP() << "stories260k and its text are not here: " << model_;
+  }
+
+  std::filesystem::path model_ = shared_data / "models" / "stories260k";
+  std::filesystem::path text_ = shared_data / "text" / "tinystories_sample" / "tinystories_sample.txt";
+};
+
+TEST_F(stories, tells_the_reference_story) {
+  const result got = run({"generate", model_.string(), "--prompt", "", "--max-tokens", "200"});
+  EXPECT_EQ(got.code, 0) << got.error;
+  EXPECT_EQ(got.out, read_file(model_ / "expected_greedy.txt") + "\n");
+}
+
+TEST_F(stories, predicts_a_text_as_well_as_the_reference) {
+  const json got = run_json({"eval", model_.string(), "--text", text_.string()});
+  EXPECT_EQ(got["tokens"], 1804);
+  EXPECT_NEAR(got["nll"].get<double>(), 1.2664, 0.002);
+  EXPECT_NEAR(got["perplexity"].get<double>(), std::exp(got["nll"].get<double>()), 1e-9);
+  EXPECT_EQ(got.size(), 3u);
+}
+
+TEST_F(stories, predicts_nearly_as_well_quantized) {
+  for (const char* scheme : {"bf16", "u8", "u8g64", "q8"})
+    EXPECT_NEAR(run_json({"eval", model_.string(), "--text", text_.string(), "--quant", scheme})["nll"].get<double>(),
+                1.2664, 0.02)
+        << scheme;
+}
+
+TEST_F(stories, reports_what_quantization_costs) {
+  const json got = run_json(
+      {"quantize", model_.string(), "--scheme", "u8", "--out", path("small").string(), "--text", text_.string()});
+  EXPECT_LT(got["bytes_after"].get<double>(), 0.4 * got["bytes_before"].get<double>());
+  EXPECT_NEAR(got["change_percent"].get<double>(), 0, 2);
+  EXPECT_EQ(run({"generate", path("small").string(), "--prompt", "Once"}).code, 0);
+}
+
+}  // namespace
+}  // namespace troupe::test

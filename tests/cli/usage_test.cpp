@@ -1,0 +1,138 @@
+#include <algorithm>
+
+#include "tests/cli/program.hpp"
+
+namespace troupe::test {
+namespace {
+
+class usage : public program {
+ protected:
+  void expect_refusal(const result& got, const std::string& part) const {
+    EXPECT_EQ(got.code, 2) << got.error;
+    EXPECT_EQ(got.out, "");
+    EXPECT_EQ(got.error.rfind("troupe: ", 0), 0u) << got.error;
+    EXPECT_EQ(std::count(got.error.begin(), got.error.end(), '\n'), 1) << got.error;
+    EXPECT_NE(got.error.find(part), std::string::npos) << got.error << "should say: " << part;
+  }
+  void refused(const words& arguments, const std::string& part) const { expect_refusal(run(arguments), part); }
+
+  std::string llama_ = (golden / "llama").string();
+};
+
+TEST_F(usage, refuses_a_command_line_that_it_does_not_understand) {
+  refused({}, "no command was given: see troupe --help");
+  refused({"genrate"}, "unknown command 'genrate', did you mean 'generate'?: see troupe --help");
+  refused({"xyzzy"}, "unknown command 'xyzzy': see troupe --help");
+  refused({"--nonsense"}, "unknown option --nonsense: see troupe --help");
+  refused({"generate", llama_, "--tokens", "1", "--max-token", "3"},
+          "unknown option --max-token, did you mean '--max-tokens'?: see troupe generate --help");
+  refused({"generate", llama_, "--promt", "hello"}, "did you mean '--prompt'?");
+  refused({"generate", llama_, "more", "--tokens", "1"}, "unexpected argument 'more'");
+  refused({"generate", "--tokens", "1"}, "MODEL");
+  refused({"generate", llama_, "--tokens"}, "--tokens");
+  refused({"generate", llama_, "--tokens", "1,x"}, "--tokens");
+  refused({"generate", llama_, "--tokens", "1,99999999999"}, "--tokens");
+  refused({"generate", llama_, "--tokens", "1", "--max-tokens", "many"}, "--max-tokens");
+  refused({"generate", llama_, "--tokens", "1", "--seed", "-1"}, "--seed");
+  refused({"eval", llama_}, "--text");
+  refused({"quantize", llama_, "--scheme", "u8"}, "--out");
+}
+
+TEST_F(usage, refuses_flags_that_do_not_fit) {
+  refused({"generate", llama_}, "--prompt or --tokens");
+  refused({"generate", llama_, "--tokens", "1", "--prompt", "x"}, "--prompt or --tokens");
+  refused({"generate", llama_, "--tokens", "1", "--chat"}, "give --prompt");
+  refused({"generate", llama_, "--prompt", "x", "--system", "y"}, "add --chat");
+  refused({"generate", llama_, "--tokens", "1", "--keep", "lm_head"}, "--keep without --quant");
+  refused({"generate", llama_, "--tokens", "1", "--logprobs", "1"}, "add --json");
+  refused({"generate", llama_, "--tokens", "1", "--logit-bias", "5"}, "write TOKEN=VALUE");
+  refused({"generate", llama_, "--tokens", "1", "--quant", "u9"}, "--quant: unknown quantization 'u9'");
+  refused({"generate", llama_, "--tokens", "1", "--kv", "i4"}, "--kv");
+  refused({"generate", llama_, "--tokens", "1", "--temperature", "-1"}, "temperature is -1");
+  refused({"generate", llama_, "--tokens", "1", "--temperature", "nan"}, "temperature");
+  refused({"generate", llama_, "--tokens", "1", "--max-tokens", "0"}, "max_tokens is 0");
+  refused({"generate", llama_, "--tokens", "1", "--threads", "-2"}, "--threads");
+  refused({"generate", llama_, "--tokens", "1", "--context", "257"}, "--context is 257");
+  refused({"generate", llama_, "--tokens", "1", "--stop-token", "96"}, "token 96");
+  refused({"quantize", llama_, "--scheme", "u9", "--out", path("out").string()}, "--scheme: unknown quantization");
+}
+
+TEST_F(usage, refuses_prompts_that_the_model_cannot_take) {
+  refused({"generate", llama_, "--tokens", "1,96"}, "token 96");
+  refused({"generate", llama_, "--tokens=-1"}, "token -1");
+  refused({"generate", llama_, "--tokens", comma_separated(std::vector<int>(256, 1))}, "shorten the prompt");
+  refused({"generate", llama_, "--tokens", "1,2,3", "--context", "3"}, "shorten the prompt");
+  refused({"generate", llama_, "--prompt", "text"}, "has no tokenizer");
+}
+
+TEST_F(usage, refuses_files_that_are_missing_or_broken) {
+  refused({"generate", path("nowhere").string(), "--tokens", "1"}, "there is no such model");
+  refused({"inspect", path("nowhere").string()}, "there is no such model");
+  refused({"eval", llama_, "--text", path("nowhere").string()}, "nowhere");
+  refused({"eval", readable_model().string(), "--text", folder().write("short", "x").string()}, "longer text");
+  refused({"generate", llama_, "--tokens", "1", "--adapter", path("nowhere").string()}, "nowhere");
+
+  const auto broken = readable_model("broken");
+  std::filesystem::resize_file(broken / "model-00001-of-00002.safetensors", 3000);
+  for (const words& each : {words{"generate", broken.string(), "--prompt", "x"}, words{"inspect", broken.string()},
+                            words{"quantize", broken.string(), "--scheme", "u8", "--out", path("out").string()}})
+    refused(each, "model-00001-of-00002.safetensors");
+  EXPECT_FALSE(std::filesystem::exists(path("out")));
+
+  std::filesystem::copy(golden / "llama" / "adapter", path("adapter"));
+  folder().write("adapter/adapter_config.json", "{");
+  refused({"generate", llama_, "--tokens", "1", "--adapter", path("adapter").string()}, "adapter_config.json");
+  refused({"generate", llama_, "--tokens", "1", "--adapter", (golden / "gpt2" / "adapter").string()}, "adapter_model");
+
+  const auto template_model = readable_model("template");
+  folder().write("template/chat_template.jinja", "{% if %}\n{{");
+  refused({"generate", template_model.string(), "--prompt", "x", "--chat"}, "chat template");
+  refused({"generate", folder().write("half.gguf", "GGUF").string(), "--tokens", "1"}, "half.gguf");
+}
+
+TEST_F(usage, refuses_an_instruction_set_that_is_not_there) {
+  expect_refusal(run({"generate", llama_, "--tokens", "1"}, {"TROUPE_ISA=nonsense"}), "TROUPE_ISA=nonsense");
+}
+
+TEST_F(usage, puts_a_name_with_line_breaks_into_one_line) {
+  refused({"inspect", "no\nwhere\n"}, "no where");
+}
+
+TEST_F(usage, fails_with_1_when_the_output_cannot_be_written) {
+  const int full = ::open("/dev/full", O_WRONLY | O_CLOEXEC);
+  const int error = ::open(path("problem").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  EXPECT_EQ(wait_for(start({"inspect", llama_}, full, error, cache())), 1);
+  const std::string problem = read_file(path("problem"));
+  EXPECT_EQ(problem.rfind("troupe: standard output cannot be written", 0), 0u) << problem;
+  ::close(full);
+  ::close(error);
+}
+
+TEST_F(usage, explains_itself) {
+  const result version = run({"--version"}, {"TROUPE_ISA=generic"});
+  EXPECT_EQ(version.code, 0);
+  EXPECT_EQ(version.out.rfind("troupe 0.", 0), 0u) << version.out;
+  EXPECT_NE(version.out.find("generic (this processor has generic"), std::string::npos) << version.out;
+  const result help = run({"--help"});
+  EXPECT_EQ(help.code, 0);
+  for (const char* command : {"generate", "eval", "inspect", "quantize"})
+    EXPECT_NE(help.out.find(command), std::string::npos) << help.out;
+  EXPECT_NE(run({"generate", "--help"}).out.find("--max-tokens"), std::string::npos);
+}
+
+TEST_F(usage, inspects_a_model) {
+  const json got = run_json({"inspect", readable_model().string()});
+  EXPECT_EQ(got["family"], "llama");
+  EXPECT_EQ(got["context"], 256);
+  EXPECT_EQ(got["tensors"]["bytes"], got["parameters"].get<std::int64_t>() * 4);
+  EXPECT_EQ(got["quantization"], nullptr);
+  EXPECT_EQ(got["tokenizer"]["kind"], "tokenizer.json");
+  EXPECT_EQ(got["tokenizer"]["eos"], (json{{"id", 95}, {"text", "</s>"}}));
+  EXPECT_EQ(got["chat_template"], false);
+  EXPECT_GT(got["memory"]["f32"], got["memory"]["u8"]);
+  EXPECT_EQ(run_json({"inspect", llama_})["tokenizer"], nullptr);
+  EXPECT_EQ(run({"inspect", llama_}).code, 0);
+}
+
+}  // namespace
+}  // namespace troupe::test

@@ -1,0 +1,133 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "tests/model/ops/random_data.hpp"
+
+namespace troupe {
+namespace {
+
+struct product_case {
+  scheme kind;
+  int rows;
+  std::int64_t outs, ins;
+  bool bias, accumulate;
+};
+
+product_case random_case(random_data& random) {
+  return {all_schemes[random.between(0, 5)], random.between(1, 40), random.between(1, 150), random.between(1, 300),
+          random.between(0, 1) == 1, random.between(0, 1) == 1};
+}
+
+/// The same product by one instruction set, or by the reference.
+aligned_buffer<float> multiply(const product_case& c, const random_matrix& matrix, const aligned_buffer<float>& x,
+                               const aligned_buffer<float>& bias, const aligned_buffer<float>& before,
+                               const kernel_table& table, bool reference) {
+  thread_pool pool(2);
+  const compute with{pool, table};
+  aligned_buffer<float> y(before.size());
+  std::memcpy(y.data(), before.data(), before.size() * sizeof(float));
+  quantized_rows quantized(c.rows, c.ins);
+  matmul_args args;
+  args.w = matrix.view;
+  args.rows = c.rows;
+  args.x = x.data();
+  args.x_stride = padded_row(c.ins);
+  args.y = y.data();
+  args.y_stride = padded_row(c.outs);
+  args.bias = c.bias ? bias.data() : nullptr;
+  args.accumulate = c.accumulate;
+  if (is_integer(c.kind)) {
+    quantized.assign(with, x.data(), args.x_stride, c.rows, c.ins);
+    args.q = quantized.view();
+  }
+  if (reference) matmul_reference(args);
+  else matmul(with, std::span(&args, 1));
+  return y;
+}
+
+TEST(matmul, equals_the_reference_on_random_ragged_shapes_for_every_scheme) {
+  random_data random(1);
+  for (int round = 0; round < 150; ++round) {
+    const product_case c = random_case(random);
+    const random_matrix matrix(random, c.kind, c.outs, c.ins);
+    const auto x = random.rows(c.rows, c.ins, padded_row(c.ins));
+    const auto bias = random.rows(1, c.outs, padded_row(c.outs));
+    const auto before = random.rows(c.rows, c.outs, padded_row(c.outs));
+    const auto expected = multiply(c, matrix, x, bias, before, kernels(), true);
+    const auto got = multiply(c, matrix, x, bias, before, kernels(), false);
+    for (int row = 0; row < c.rows; ++row)
+      for (std::int64_t out = 0; out < c.outs; ++out) {
+        const auto at = static_cast<std::size_t>(row * padded_row(c.outs) + out);
+        ASSERT_NEAR(got[at], expected[at], 2e-5 * std::sqrt(double(c.ins)))
+            << name_of(c.kind) << " rows " << c.rows << " outs " << c.outs << " ins " << c.ins << " at " << row << "," << out;
+      }
+  }
+}
+
+TEST(matmul, is_the_same_to_the_bit_on_every_instruction_set) {
+  random_data random(2);
+  for (int round = 0; round < 100; ++round) {
+    const product_case c = random_case(random);
+    const random_matrix matrix(random, c.kind, c.outs, c.ins);
+    const auto x = random.rows(c.rows, c.ins, padded_row(c.ins));
+    const auto bias = random.rows(1, c.outs, padded_row(c.outs));
+    const auto before = random.rows(c.rows, c.outs, padded_row(c.outs));
+    const auto expected = multiply(c, matrix, x, bias, before, *kernels_of("generic"), false);
+    for (const char* isa : all_isas) {
+      const kernel_table* table = kernels_of(isa);
+      if (!table) continue;
+      const auto got = multiply(c, matrix, x, bias, before, *table, false);
+      ASSERT_EQ(std::memcmp(got.data(), expected.data(), got.size() * sizeof(float)), 0)
+          << isa << " " << name_of(c.kind) << " rows " << c.rows << " outs " << c.outs << " ins " << c.ins;
+    }
+  }
+}
+
+TEST(matmul, gives_a_row_the_same_bits_alone_and_among_others) {
+  random_data random(3);
+  for (const scheme kind : all_schemes) {
+    const product_case many{kind, 37, 70, 130, false, false};
+    product_case alone = many;
+    alone.rows = 1;
+    const random_matrix matrix(random, kind, many.outs, many.ins);
+    const auto x = random.rows(many.rows, many.ins, padded_row(many.ins));
+    const auto none = random.rows(many.rows, 0, padded_row(many.outs));
+    const auto together = multiply(many, matrix, x, none, none, kernels(), false);
+    for (int row = 0; row < many.rows; ++row) {
+      aligned_buffer<float> one(static_cast<std::size_t>(padded_row(many.ins)));
+      std::memcpy(one.data(), x.data() + row * padded_row(many.ins), one.size() * sizeof(float));
+      const auto single = multiply(alone, matrix, one, none, none, kernels(), false);
+      ASSERT_EQ(std::memcmp(single.data(), together.data() + row * padded_row(many.outs),
+                            static_cast<std::size_t>(many.outs) * sizeof(float)), 0)
+          << name_of(kind) << " row " << row;
+    }
+  }
+}
+
+TEST(matmul, does_not_depend_on_the_number_of_threads) {
+  random_data random(4);
+  const random_matrix matrix(random, scheme::u8, 4096, 128);
+  const auto x = random.rows(3, 128, 128);
+  const auto run = [&](int threads) {
+    thread_pool pool(threads);
+    const compute with{pool, kernels()};
+    quantized_rows quantized(3, 128);
+    quantized.assign(with, x.data(), 128, 3, 128);
+    std::vector<float> y(3 * 4096);
+    matmul_args args;
+    args.w = matrix.view;
+    args.rows = 3;
+    args.q = quantized.view();
+    args.y = y.data();
+    args.y_stride = 4096;
+    matmul(with, std::span(&args, 1));
+    return y;
+  };
+  const auto expected = run(1);
+  for (const int threads : {2, 3, 5}) EXPECT_EQ(run(threads), expected);
+}
+
+}  // namespace
+}  // namespace troupe

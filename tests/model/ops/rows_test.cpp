@@ -1,0 +1,164 @@
+// Operations on single rows against plain formulas in double, and to the bit between instruction sets.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <limits>
+
+#include "model/ops/rope.hpp"
+#include "tests/model/ops/random_data.hpp"
+
+namespace troupe {
+namespace {
+
+const std::int64_t lengths[] = {1, 8, 15, 16, 17, 64, 172, 768};
+
+/// Runs `f` with each instruction set's kernels and compares what it writes, to the bit.
+void expect_same_everywhere(std::size_t size, const std::function<void(const kernel_table&, float*)>& f) {
+  const auto run = [&](const kernel_table& table) {
+    aligned_buffer<float> out(size);
+    f(table, out.data());
+    return out;
+  };
+  const auto expected = run(*kernels_of("generic"));
+  for (const char* isa : all_isas)
+    if (const kernel_table* table = kernels_of(isa)) {
+      const auto got = run(*table);
+      EXPECT_EQ(std::memcmp(got.data(), expected.data(), size * sizeof(float)), 0) << isa;
+    }
+}
+
+TEST(rows, norms_equal_the_formulas) {
+  random_data random(21);
+  for (const std::int64_t n : lengths) {
+    const auto padded = static_cast<std::size_t>(padded_row(n));
+    const auto x = random.rows(1, n, padded_row(n)), w = random.rows(1, n, padded_row(n)), b = random.rows(1, n, padded_row(n));
+    double mean = 0, squares = 0, variance = 0;
+    for (std::int64_t i = 0; i < n; ++i) mean += x[static_cast<std::size_t>(i)], squares += std::pow(x[static_cast<std::size_t>(i)], 2);
+    mean /= double(n);
+    for (std::int64_t i = 0; i < n; ++i) variance += std::pow(x[static_cast<std::size_t>(i)] - mean, 2);
+    aligned_buffer<float> rms(padded), layer(padded);
+    kernels().rms_norm(x.data(), w.data(), n, 1e-5f, rms.data());
+    kernels().layer_norm(x.data(), w.data(), b.data(), n, 1e-5f, layer.data());
+    for (std::size_t i = 0; i < padded; ++i) {
+      EXPECT_NEAR(rms[i], x[i] / std::sqrt(squares / double(n) + 1e-5) * w[i], 1e-5);
+      const double expected = (x[i] - mean) / std::sqrt(variance / double(n) + 1e-5) * w[i] + b[i];
+      EXPECT_NEAR(layer[i], i < static_cast<std::size_t>(n) ? expected : 0.0, 2e-5);
+    }
+    expect_same_everywhere(padded, [&](const auto& t, float* out) { t.rms_norm(x.data(), w.data(), n, 1e-5f, out); });
+    expect_same_everywhere(padded, [&](const auto& t, float* out) { t.layer_norm(x.data(), w.data(), b.data(), n, 1e-5f, out); });
+  }
+}
+
+TEST(rows, activations_equal_the_formulas_over_the_whole_range) {
+  std::vector<float> x;
+  for (float v = -120; v < 120; v += 0.173f) x.push_back(v);
+  while (x.size() % 16) x.push_back(0);
+  const auto n = static_cast<std::int64_t>(x.size());
+  std::vector<float> up(x.size(), 2.0f), silu(x.size()), gelu(x.size());
+  kernels().swiglu(x.data(), up.data(), n, silu.data());
+  kernels().gelu_tanh(x.data(), n, gelu.data());
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double v = x[i];
+    EXPECT_NEAR(silu[i], 2 * v / (1 + std::exp(-v)), 1e-6 + 3e-7 * std::fabs(v)) << v;
+    EXPECT_NEAR(gelu[i], 0.5 * v * (1 + std::tanh(std::sqrt(2 / M_PI) * (v + 0.044715 * v * v * v))), 1e-6 + 3e-7 * std::fabs(v)) << v;
+  }
+  expect_same_everywhere(x.size(), [&](const auto& t, float* out) { t.swiglu(x.data(), up.data(), n, out); });
+  expect_same_everywhere(x.size(), [&](const auto& t, float* out) { t.gelu_tanh(x.data(), n, out); });
+}
+
+TEST(rows, exponentials_are_within_two_units_and_end_at_zero) {
+  std::vector<float> x;
+  for (float v = -100; v <= 0; v += 0.0137f) x.push_back(v);
+  x.push_back(-std::numeric_limits<float>::infinity());
+  while (x.size() % 16) x.push_back(-std::numeric_limits<float>::infinity());
+  std::vector<float> e(x.size());
+  const float sum = kernels().exponentials(x.data(), static_cast<std::int64_t>(x.size()), 0.0f, e.data());
+  double expected_sum = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double expected = x[i] < -87 ? 0 : std::exp(double(x[i]));
+    expected_sum += expected;
+    EXPECT_NEAR(e[i], expected, expected * 2.4e-7) << x[i];
+  }
+  EXPECT_NEAR(sum, expected_sum, expected_sum * 1e-6);
+  expect_same_everywhere(x.size(), [&](const auto& t, float* out) {
+    t.exponentials(x.data(), static_cast<std::int64_t>(x.size()), -3.0f, out);
+  });
+}
+
+TEST(rows, quantized_inputs_are_within_half_a_step_and_their_sums_exact) {
+  random_data random(22);
+  for (const char* isa : all_isas) {
+    const kernel_table* table = kernels_of(isa);
+    if (!table) continue;
+    thread_pool pool(1);
+    const compute with{pool, *table};
+    for (const int rows : {1, 5, 13, 30}) {
+      const std::int64_t n = 100, padded = padded_row(n);
+      const auto x = random.rows(rows, n, padded);
+      quantized_rows quantized(rows, n);
+      quantized.assign(with, x.data(), padded, rows, n);
+      const quantized_view& q = quantized.view();
+      for (int row = 0; row < rows; ++row) {
+        const std::int64_t tile = row / q.tile * q.tile, in_tile = row % q.tile;
+        std::int32_t total = 0;
+        for (std::int64_t i = 0; i < padded; ++i) {
+          const int value = q.q[tile * padded + (i / 4 * q.tile + in_tile) * 4 + i % 4];
+          EXPECT_NEAR(static_cast<float>(value) * q.scales[row], x[static_cast<std::size_t>(row * padded + i)], q.scales[row] * 0.501);
+          total += value;
+        }
+        EXPECT_EQ(q.sums[row], total);
+        std::int32_t of_groups = 0;
+        for (std::int64_t g = 0; g < padded / 32; ++g) of_groups += q.group_sums[tile * (padded / 32) + g * q.tile + in_tile];
+        EXPECT_EQ(of_groups, total);
+      }
+    }
+  }
+}
+
+TEST(rows, a_row_of_zeros_quantizes_to_zeros) {
+  thread_pool pool(1);
+  const std::vector<float> x(64, 0.0f);
+  quantized_rows quantized(1, 64);
+  quantized.assign({pool, kernels()}, x.data(), 64, 1, 64);
+  EXPECT_EQ(quantized.view().scales[0], 0.0f);
+  EXPECT_EQ(quantized.view().sums[0], 0);
+}
+
+TEST(rope, angles_equal_the_library_for_positions_far_out) {
+  model_config config;
+  config.head_dim = 64;
+  config.rope.theta = 500000;
+  const rope_angles angles(config);
+  float c[32], s[32];
+  for (const std::int64_t position : {0, 1, 2, 77, 4095, 131071}) {
+    angles.at(position, c, s);
+    for (int i = 0; i < 32; ++i) {
+      const double frequency = static_cast<float>(1.0 / std::pow(500000.0, 2.0 * i / 64));
+      EXPECT_NEAR(c[i], std::cos(double(position) * frequency), 1e-7) << position << " " << i;
+      EXPECT_NEAR(s[i], std::sin(double(position) * frequency), 1e-7) << position << " " << i;
+    }
+  }
+}
+
+TEST(rope, rotates_halves_alike_on_every_instruction_set) {
+  random_data random(23);
+  for (const std::int64_t dim : {8, 24, 64, 128}) {
+    const std::int64_t heads = 3;
+    const auto x = random.rows(1, heads * dim, heads * dim), c = random.rows(1, dim / 2, dim), s = random.rows(1, dim / 2, dim);
+    expect_same_everywhere(static_cast<std::size_t>(heads * dim), [&](const kernel_table& t, float* out) {
+      std::memcpy(out, x.data(), static_cast<std::size_t>(heads * dim) * sizeof(float));
+      t.rotate(out, heads, dim, c.data(), s.data());
+      for (std::int64_t h = 0; h < heads; ++h)
+        for (std::int64_t i = 0; i < dim / 2; ++i) {
+          const auto a = static_cast<std::size_t>(h * dim + i), b = a + static_cast<std::size_t>(dim / 2), k = static_cast<std::size_t>(i);
+          EXPECT_NEAR(out[a], x[a] * c[k] - x[b] * s[k], 1e-5);
+          EXPECT_NEAR(out[b], x[b] * c[k] + x[a] * s[k], 1e-5);
+        }
+    });
+  }
+}
+
+}  // namespace
+}  // namespace troupe
