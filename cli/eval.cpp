@@ -23,7 +23,8 @@ int eval(const eval_options& options) {
   runtime run(options.model);
   const evaluation result = evaluate_text(run, *open_tokenizer(options.model.model), text, "evaluating");
   if (options.json)
-    print(nlohmann::ordered_json{{"tokens", result.tokens}, {"nll", result.nll}, {"perplexity", result.perplexity()}});
+    print_json(
+        nlohmann::ordered_json{{"tokens", result.tokens}, {"nll", result.nll}, {"perplexity", result.perplexity()}});
   else
     print(fmt::format("{} tokens, nll {:.4f}, perplexity {:.4f}\n", result.tokens, result.nll, result.perplexity()));
   return 0;

@@ -38,6 +38,14 @@ token_bias bias_of(const std::string& text) {
   return bias;
 }
 
+/// CLI11 would wrap a negative number and cap a large one.
+std::string seed_problem(const std::string& text) {
+  std::uint64_t seed = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  return whole ? "" : fmt::format("'{}' is no whole number from 0 to 2^64-1", text);
+}
+
 /// What can be said before a model is loaded.
 sampling_params checked_params(const generate_options& options) {
   if (options.prompt.has_value() == !options.tokens.empty())
@@ -80,14 +88,14 @@ nlohmann::ordered_json logprobs_of(const generation& answer) {
   return all;
 }
 
-void print_json(std::span<const token_id> prompt, const generation& answer, bool logprobs) {
+void print_answer(std::span<const token_id> prompt, const generation& answer, bool logprobs) {
   nlohmann::ordered_json out;
   out["prompt_tokens"] = prompt;
   out["tokens"] = answer.tokens;
   out["text"] = answer.text;
   out["finish_reason"] = name_of(answer.reason);
   if (logprobs) out["logprobs"] = logprobs_of(answer);
-  print(out);
+  print_json(out);
 }
 
 int generate_command(const generate_options& options) {
@@ -105,7 +113,7 @@ int generate_command(const generate_options& options) {
   const generation answer =
       generate(sequence, run.kernels(), *tokens, end_tokens_of(run.model().config, *tokens), prompt, params, show);
   if (options.json)
-    print_json(prompt, answer, params.logprobs.has_value());
+    print_answer(prompt, answer, params.logprobs.has_value());
   else
     print(readable ? "\n" : fmt::format("{}\n", fmt::join(answer.tokens, ",")));
   return 0;
@@ -128,7 +136,9 @@ void add_sampling(CLI::App& own, generate_options& options) {
   own.add_option("--logit-bias", options.biases, "added to a token's logit, -100 to 100; may be repeated")
       ->type_name("ID=VALUE")
       ->allow_extra_args(false);
-  own.add_option("--seed", params.seed, "the same seed draws the same answer [0]")->type_name("S");
+  own.add_option("--seed", params.seed, "the same seed draws the same answer [0]")
+      ->check(seed_problem, "")
+      ->type_name("S");
 }
 
 void add_ends(CLI::App& own, generate_options& options) {
@@ -153,7 +163,10 @@ void add_generate(CLI::App& program, command& chosen) {
   add_model_options(own, options->model);
   own.add_option("--prompt", options->prompt, "the text to continue; \"\" is the model's BOS token alone")
       ->type_name("TEXT");
-  own.add_option("--tokens", options->tokens, "the same as token ids: 1,2,3")->delimiter(',')->type_name("IDS");
+  own.add_option("--tokens", options->tokens, "the same as token ids: 1,2,3")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("IDS");
   own.add_flag("--chat", options->chat, "write the prompt as a user's message, in the model's chat template");
   own.add_option("--system", options->system, "a system message before it")->type_name("TEXT");
   add_sampling(own, *options);

@@ -183,9 +183,9 @@ void add_inspect(CLI::App& program, command& chosen) {
     chosen = [options, json] {
       const ordered_json all = describe(options->model);
       if (*json)
-        print(all);
+        print_json(all);
       else
-        print(std::string_view(to_text(all)));
+        print(to_text(all));
       return 0;
     };
   });

@@ -28,18 +28,18 @@ command parse(CLI::App& program, int count, char** words) {
   add_eval(program, chosen);
   add_inspect(program, chosen);
   add_quantize(program, chosen);
-  program.require_subcommand(1);
   program.set_version_flag("--version", [] { return version_text(); });
   try {
     check_command(program, count, words);
     program.parse(count, words);
   } catch (const CLI::CallForVersion& version) {
-    return [text = std::string(version.what()) + "\n"] { return print(std::string_view(text)), done; };
+    return [text = std::string(version.what()) + "\n"] { return print(text), done; };
   } catch (const CLI::Success&) {
-    return [&program] { return print(std::string_view(program.help())), done; };
+    return [&program] { return print(program.help()), done; };
   } catch (const CLI::ParseError& error) {
     throw input_error(explain(program, error));
   }
+  if (!chosen) refuse("no command was given: see troupe --help");
   return chosen;
 }
 

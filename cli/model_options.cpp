@@ -63,7 +63,7 @@ void add_model(CLI::App& command, model_options& options) {
 
 void add_keep(CLI::App& command, model_options& options) {
   command.add_option("--keep", options.keep, "layers to leave unquantized, by any part of their name")
-      ->type_name("NAME ...");
+      ->type_name("NAME");
 }
 
 void add_threads(CLI::App& command, model_options& options) {

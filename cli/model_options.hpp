@@ -10,7 +10,7 @@
 #include "model/lora/adapter.hpp"
 #include "model/ops/compute.hpp"
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming): the library's own name
 class App;
 }
 

@@ -31,8 +31,8 @@ void print(std::string_view text) {
   }
 }
 
-void print(const nlohmann::ordered_json& value) {
-  print(std::string_view(value.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n"));
+void print_json(const nlohmann::ordered_json& value) {
+  print(value.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
 }
 
 std::string one_line(std::string_view text) {

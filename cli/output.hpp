@@ -16,7 +16,7 @@ void open_standard_files();
 /// Writes to standard output at once. Throws output_closed, or runtime_error when it cannot be written.
 void print(std::string_view text);
 /// One line of JSON; what is no valid UTF-8 in it becomes U+FFFD.
-void print(const nlohmann::ordered_json& value);
+void print_json(const nlohmann::ordered_json& value);
 
 /// Text in one line: control characters become spaces.
 std::string one_line(std::string_view text);

@@ -87,9 +87,9 @@ int quantize(const quantize_options& options) {
     result.perplexity_after = perplexity_of(options, options.out, *text);
   }
   if (options.json)
-    print(to_json(result));
+    print_json(to_json(result));
   else
-    print(std::string_view(to_text(options, result)));
+    print(to_text(options, result));
   return 0;
 }
 

@@ -68,8 +68,7 @@ std::string explain_unexpected(const CLI::App& program) {
 }  // namespace
 
 void check_command(const CLI::App& program, int count, const char* const* words) {
-  if (count < 2) refuse("no command was given: see troupe --help");
-  const std::string_view word = words[1];
+  const std::string_view word = count < 2 ? "-" : words[1];
   if (word.starts_with('-')) return;
   std::vector<std::string> names;
   for (const CLI::App* each : program.get_subcommands({})) names.push_back(each->get_name());

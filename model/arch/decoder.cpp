@@ -15,10 +15,11 @@ constexpr std::size_t most_products = 3;   // that share an input
 
 std::size_t size(std::int64_t rows, std::int64_t stride) { return static_cast<std::size_t>(rows * stride); }
 
-/// Row-wise work: not worth handing over for a few rows.
+/// Row-wise work: not worth handing over for a few rows. Sixteen at once, so that two threads seldom write keys into
+/// the same block.
 template <class Task>
 void for_rows(thread_pool& pool, int rows, Task task) {
-  constexpr int at_once = 8;
+  constexpr int at_once = 16;
   pool.run((rows + at_once - 1) / at_once, [&](int part, int thread) {
     for (int row = part * at_once; row < std::min(rows, (part + 1) * at_once); ++row) task(row, thread);
   });

@@ -114,7 +114,7 @@ void mix_values(const query_tile& t, int part, const float* inverse) {
 
 template <kv_kind Kind, int Queries>
 void attend_tile(query_tile& t) {
-  constexpr int at_once = Queries <= 2 ? 4 : Queries <= 4 ? 2 : 1;  // enough sums to hide the latency of one
+  constexpr int at_once = Queries <= 4 ? 4 : 2;  // enough sums to hide the latency of one
   const float factor = 1.0f / __builtin_sqrtf(static_cast<float>(t.a.head_dim));
   std::int64_t block = t.first_block;
   for (; block + at_once <= t.last_block; block += at_once) score_blocks<Kind, Queries, at_once>(t, block, factor);

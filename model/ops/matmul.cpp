@@ -14,16 +14,17 @@ int tile_for(int rows) {
 }
 
 /// Blocks that one task takes: enough tasks that threads end together, each large enough to be worth handing over, and a
-/// multiple of every number of blocks that a kernel does at once.
+/// multiple of what a kernel does at once. Of many rows each task reads all, so it should not be small.
 std::int64_t blocks_per_task(std::span<const matmul_args> jobs, int threads) {
-  constexpr std::int64_t unit = 12, least_products = 1 << 15;
+  constexpr std::int64_t least_products = 1 << 15;
+  const std::int64_t unit = jobs.front().rows <= 6 ? 4 : 12;
   std::int64_t blocks = 0, products = 0;
   for (const auto& job : jobs) {
     blocks += job.w.blocks();
     products += job.w.blocks() * outs_per_block * job.w.ins * job.rows;
   }
   if (threads == 1 || products < 2 * least_products) return std::max<std::int64_t>(blocks, 1);
-  const std::int64_t balanced = blocks / (threads * 8);
+  const std::int64_t balanced = blocks / (threads * 4);
   const std::int64_t worthwhile = least_products * blocks / products;
   return rounded_up(std::max({balanced, worthwhile, std::int64_t{1}}), unit);
 }

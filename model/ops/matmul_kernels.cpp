@@ -78,32 +78,44 @@ struct group_reader {
   }
 };
 
+/// For few rows q4's high nibbles are multiplied where they are, which spares a shift for each load: their sums are whole
+/// sixteens, so the division at the end is exact.
+template <scheme Kind, int Rows>
+constexpr bool sixteens_apart = Kind == scheme::q4 && Rows <= 2;
+
+/// s += the products of one group.
 template <scheme Kind, int Rows, int Blocks>
-inline void group_products(const std::uint8_t* w, std::int64_t block_bytes, const std::int8_t* x, int step,
-                           sums (&s)[Rows][Blocks]) {
-  const auto multiply = [&](const weights(&v)[Blocks], const std::int8_t* four) INLINED {
+INLINED inline void group_products(const std::uint8_t* w, std::int64_t block_bytes, const std::int8_t* x, int step,
+                                   sums (&s)[Rows][Blocks]) {
+  const auto multiply = [&](const weights(&v)[Blocks], const std::int8_t* four, sums(&into)[Rows][Blocks]) INLINED {
     repeat<Rows>([&](int r) INLINED {
       const inputs i = load_inputs(four + r * 4);
-      repeat<Blocks>([&](int b) INLINED { s[r][b] = dot(s[r][b], v[b], i); });
+      repeat<Blocks>([&](int b) INLINED { into[r][b] = dot(into[r][b], v[b], i); });
     });
   };
-  constexpr int fours = static_cast<int>(group_of(Kind)) / 4;
-  for (int k = 0; k < (Kind == scheme::q4 ? fours / 2 : fours); ++k) {
+  constexpr int loads = static_cast<int>(group_reader<Kind>::weight_bytes) / 64;
+  sums sixteens[Rows][Blocks];
+  if constexpr (sixteens_apart<Kind, Rows>)
+    repeat<Rows>([&](int r) INLINED { repeat<Blocks>([&](int b) INLINED { sixteens[r][b] = start(0); }); });
+  for (int k = 0; k < loads; ++k) {
     weights v[Blocks];
-    repeat<Blocks>([&](int b) INLINED {
-      if constexpr (Rows == 1) __builtin_prefetch(w + b * block_bytes + k * 64 + prefetch_ahead);
-      v[b] = load_weights(w + b * block_bytes + k * 64);
-    });
+    repeat<Blocks>([&](int b) INLINED { v[b] = load_weights(w + b * block_bytes + k * 64); });
     if constexpr (Kind == scheme::q4) {
       weights half[Blocks];
       repeat<Blocks>([&](int b) INLINED { half[b] = low_nibbles(v[b]); });
-      multiply(half, x + 2 * k * step);
-      repeat<Blocks>([&](int b) INLINED { half[b] = high_nibbles(v[b]); });
-      multiply(half, x + (2 * k + 1) * step);
+      multiply(half, x + 2 * k * step, s);
+      repeat<Blocks>([&](int b) INLINED {
+        half[b] = sixteens_apart<Kind, Rows> ? high_sixteens(v[b]) : high_nibbles(v[b]);
+      });
+      multiply(half, x + (2 * k + 1) * step, sixteens_apart<Kind, Rows> ? sixteens : s);
     } else {
-      multiply(v, x + k * step);
+      multiply(v, x + k * step, s);
     }
   }
+  if constexpr (sixteens_apart<Kind, Rows>)
+    repeat<Rows>([&](int r) INLINED {
+      repeat<Blocks>([&](int b) INLINED { s[r][b] = s[r][b] + sixteenth(sixteens[r][b]); });
+    });
 }
 
 template <scheme Kind, int Rows, int Blocks>
@@ -190,7 +202,7 @@ struct tile_plan {
 template <int Rows>
 constexpr int u8_blocks = Rows <= 6 ? 4 : Rows <= 9 ? 3 : 2;
 template <int Rows>
-constexpr int grouped_blocks = Rows <= 3 ? 4 : Rows == 4 ? 3 : 2;
+constexpr int grouped_blocks = Rows == 1 ? 2 : Rows <= 3 ? 4 : Rows == 4 ? 3 : 2;
 
 template <int Rows>
 constexpr tile_plan u8_plan{u8_blocks<Rows>, u8_tile<Rows, u8_blocks<Rows>>, u8_tile<Rows, 1>};
@@ -205,9 +217,9 @@ void grouped_halves(const matmul_args& a, std::int64_t tile, int, std::int64_t b
 }
 template <scheme Kind, int Rows>
 constexpr tile_plan grouped_plan() {
-  if constexpr (Rows == 1) return {1, grouped_tile<Kind, 1, 1>, grouped_tile<Kind, 1, 1>};
-  else if constexpr (Rows <= 6) return {grouped_blocks<Rows>, grouped_tile<Kind, Rows, grouped_blocks<Rows>>, grouped_tile<Kind, Rows, 1>};
-  else return {2, grouped_halves<Kind, Rows, 2>, grouped_halves<Kind, Rows, 1>};
+  constexpr int blocks = grouped_blocks<(Rows <= 6 ? Rows : (Rows + 1) / 2)>;
+  if constexpr (Rows <= 6) return {blocks, grouped_tile<Kind, Rows, blocks>, grouped_tile<Kind, Rows, 1>};
+  else return {blocks, grouped_halves<Kind, Rows, blocks>, grouped_halves<Kind, Rows, 1>};
 }
 
 template <template <int> class Plan, int... Rows>

@@ -93,7 +93,7 @@ void quantize(const float* x, std::int64_t padded, int tile, int row, std::int8_
     store_i8(group, low);
     store_i8(group + lanes, high);
     for (int four = 0; four < 8; ++four) std::memcpy(q + ((i / 4 + four) * tile + row) * 4, group + four * 4, 4);
-    const std::int32_t group_sum = sum_of(low) + sum_of(high);
+    const std::int32_t group_sum = sum_of(low + high);
     group_sums[i / 32 * tile + row] = group_sum;
     total += group_sum;
   }

@@ -75,6 +75,7 @@ inline void load_bf16_pairs(const std::uint16_t* p, f32x16& even, f32x16& odd) {
   even.v = _mm512_castsi512_ps(_mm512_slli_epi32(v, 16));
   odd.v = _mm512_castsi512_ps(_mm512_and_si512(v, _mm512_set1_epi32(static_cast<int>(0xffff0000u))));
 }
+inline i32x16 operator+(i32x16 a, i32x16 b) { return {_mm512_add_epi32(a.v, b.v)}; }
 inline std::int32_t sum_of(i32x16 a) { return _mm512_reduce_add_epi32(a.v); }
 inline void store_i8(std::int8_t* p, i32x16 a) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(a.v));
@@ -87,7 +88,9 @@ inline i32x16 load_i8(const std::int8_t* p) {
 struct weights { __m512i v; };
 inline weights load_weights(const std::uint8_t* p) { return {_mm512_loadu_si512(p)}; }
 inline weights low_nibbles(weights a) { return {_mm512_and_si512(a.v, _mm512_set1_epi8(15))}; }
-inline weights high_nibbles(weights a) { return {_mm512_and_si512(_mm512_srli_epi16(a.v, 4), _mm512_set1_epi8(15))}; }
+inline weights high_nibbles(weights a) { return low_nibbles({_mm512_srli_epi16(a.v, 4)}); }
+/// Left where they are: sixteen times their value.
+inline weights high_sixteens(weights a) { return {_mm512_and_si512(a.v, _mm512_set1_epi8(-16))}; }
 
 /// Four signed inputs of one row, given to every output.
 struct inputs { __m512i v; };
@@ -102,6 +105,7 @@ struct sums { __m512i v; };
 inline sums start(std::int32_t x) { return {_mm512_set1_epi32(x)}; }
 inline sums dot(sums s, weights w, inputs x) { return {_mm512_dpbusd_epi32(s.v, w.v, x.v)}; }
 inline sums operator+(sums a, sums b) { return {_mm512_add_epi32(a.v, b.v)}; }
+inline sums sixteenth(sums a) { return {_mm512_srai_epi32(a.v, 4)}; }
 inline f32x16 to_float(sums s) { return {_mm512_cvtepi32_ps(s.v)}; }
 
 #elif defined(__AVX2__)
@@ -164,6 +168,7 @@ inline void load_bf16_pairs(const std::uint16_t* p, f32x16& even, f32x16& odd) {
   even = {_mm256_castsi256_ps(_mm256_slli_epi32(a, 16)), _mm256_castsi256_ps(_mm256_slli_epi32(b, 16))};
   odd = {_mm256_castsi256_ps(_mm256_and_si256(a, high)), _mm256_castsi256_ps(_mm256_and_si256(b, high))};
 }
+inline i32x16 operator+(i32x16 a, i32x16 b) { return {_mm256_add_epi32(a.lo, b.lo), _mm256_add_epi32(a.hi, b.hi)}; }
 inline std::int32_t sum_of(i32x16 a) {
   const __m256i eight = _mm256_add_epi32(a.lo, a.hi);
   __m128i four = _mm_add_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
@@ -191,8 +196,11 @@ inline weights low_nibbles(weights a) {
   return {_mm256_and_si256(a.lo, m), _mm256_and_si256(a.hi, m)};
 }
 inline weights high_nibbles(weights a) {
-  const __m256i m = _mm256_set1_epi8(15);
-  return {_mm256_and_si256(_mm256_srli_epi16(a.lo, 4), m), _mm256_and_si256(_mm256_srli_epi16(a.hi, 4), m)};
+  return low_nibbles({_mm256_srli_epi16(a.lo, 4), _mm256_srli_epi16(a.hi, 4)});
+}
+inline weights high_sixteens(weights a) {
+  const __m256i m = _mm256_set1_epi8(-16);
+  return {_mm256_and_si256(a.lo, m), _mm256_and_si256(a.hi, m)};
 }
 
 struct inputs { __m256i v; };
@@ -217,6 +225,10 @@ inline sums dot(sums s, weights w, inputs x) {
   add(s.part[2], _mm256_castsi256_si128(w.hi));
   add(s.part[3], _mm256_extracti128_si256(w.hi, 1));
   return s;
+}
+inline sums sixteenth(sums a) {
+  for (auto& part : a.part) part = _mm256_srai_epi32(part, 4);
+  return a;
 }
 inline sums operator+(sums a, sums b) {
   for (int i = 0; i < 4; ++i) a.part[i] = _mm256_add_epi32(a.part[i], b.part[i]);
@@ -313,6 +325,10 @@ inline void load_bf16_pairs(const std::uint16_t* p, f32x16& even, f32x16& odd) {
   std::memcpy(&even, low, sizeof low);
   std::memcpy(&odd, high, sizeof high);
 }
+inline i32x16 operator+(i32x16 a, i32x16 b) {
+  for (int i = 0; i < 4; ++i) a.q[i] = _mm_add_epi32(a.q[i], b.q[i]);
+  return a;
+}
 inline std::int32_t sum_of(i32x16 a) {
   std::int32_t wide[16], total = 0;
   std::memcpy(wide, &a, sizeof wide);
@@ -343,7 +359,11 @@ inline weights low_nibbles(weights a) {
   return a;
 }
 inline weights high_nibbles(weights a) {
-  for (auto& q : a.q) q = _mm_and_si128(_mm_srli_epi16(q, 4), _mm_set1_epi8(15));
+  for (auto& q : a.q) q = _mm_srli_epi16(q, 4);
+  return low_nibbles(a);
+}
+inline weights high_sixteens(weights a) {
+  for (auto& q : a.q) q = _mm_and_si128(q, _mm_set1_epi8(-16));
   return a;
 }
 
@@ -365,6 +385,10 @@ inline sums dot(sums s, weights w, inputs x) {
     s.part[2 * i + 1] = _mm_add_epi32(s.part[2 * i + 1], _mm_madd_epi16(_mm_unpackhi_epi8(w.q[i], none), x.v));
   }
   return s;
+}
+inline sums sixteenth(sums a) {
+  for (auto& part : a.part) part = _mm_srai_epi32(part, 4);
+  return a;
 }
 inline sums operator+(sums a, sums b) {
   for (int i = 0; i < 8; ++i) a.part[i] = _mm_add_epi32(a.part[i], b.part[i]);

@@ -56,6 +56,12 @@ TEST_F(generate, prints_token_ids_where_the_model_has_no_tokenizer) {
   EXPECT_EQ(got.out, comma_separated(expected) + "\n");
 }
 
+TEST_F(generate, takes_the_model_after_the_flags) {
+  const std::string model = (golden / "llama").string();
+  EXPECT_EQ(run_json({"generate", "--tokens", "1,2", model, "--max-tokens", "3"}),
+            run_json({"generate", model, "--tokens", "1,2", "--max-tokens", "3"}));
+}
+
 TEST_F(generate, starts_from_bos_alone_when_the_prompt_is_empty) {
   const json got = run_json({"generate", readable_model().string(), "--prompt", "", "--max-tokens", "2"});
   EXPECT_EQ(got["prompt_tokens"], std::vector<int>{0});

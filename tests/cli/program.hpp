@@ -69,11 +69,11 @@ class program : public testing::Test {
     const auto open = [&](const char* name) {
       return ::open((folder_.path() / name).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     };
-    const int out = open("out"), error = open("error");
+    const int out = open("stdout"), error = open("stderr");
     const int code = wait_for(start(arguments, out, error, cache(), environment));
     ::close(out);
     ::close(error);
-    return {code, read_file(folder_.path() / "out"), read_file(folder_.path() / "error")};
+    return {code, read_file(path("stdout")), read_file(path("stderr"))};
   }
   /// Of a command that has to succeed and print JSON.
   json run_json(words arguments) const {

@@ -44,8 +44,9 @@ TEST_F(quantize, keeps_the_layers_that_are_named) {
   ASSERT_EQ(done.code, 0) << done.error;
   EXPECT_EQ(tokens_of(path("out")), tokens_of(model, {"--quant", "q4", "--keep", "lm_head", "--keep", "layers.0."}));
   const json types = run_json({"inspect", path("out").string()})["tensors"]["types"];
-  EXPECT_EQ(types["q4"]["tensors"], 8);
-  EXPECT_EQ(types["f32"]["tensors"], 8 + 5);  // a layer's seven, the head, and the norms
+  EXPECT_EQ(types["q4"]["tensors"], 8);   // the other layer's and the embeddings
+  EXPECT_EQ(types["f32"]["tensors"], 8);  // a layer's seven and the head
+  EXPECT_EQ(types["F32"]["tensors"], 5);  // the norms
 }
 
 TEST_F(quantize, will_not_write_over_other_files_unless_forced) {

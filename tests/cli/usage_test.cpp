@@ -34,6 +34,7 @@ TEST_F(usage, refuses_a_command_line_that_it_does_not_understand) {
   refused({"generate", llama_, "--tokens", "1,99999999999"}, "--tokens");
   refused({"generate", llama_, "--tokens", "1", "--max-tokens", "many"}, "--max-tokens");
   refused({"generate", llama_, "--tokens", "1", "--seed", "-1"}, "--seed");
+  refused({"generate", llama_, "--tokens", "1", "--seed", "18446744073709551616"}, "--seed");
   refused({"eval", llama_}, "--text");
   refused({"quantize", llama_, "--scheme", "u8"}, "--out");
 }
