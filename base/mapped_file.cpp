@@ -37,7 +37,9 @@ mapped_file::mapped_file(int descriptor, std::string name) : name_(std::move(nam
   data_ = static_cast<const std::byte*>(data);
 }
 
-mapped_file::mapped_file(mapped_file&& other) noexcept { *this = std::move(other); }
+mapped_file::mapped_file(mapped_file&& other) noexcept {
+  *this = std::move(other);
+}
 
 mapped_file& mapped_file::operator=(mapped_file&& other) noexcept {
   std::swap(data_, other.data_);

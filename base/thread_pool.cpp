@@ -12,9 +12,15 @@ namespace {
 using clock = std::chrono::steady_clock;
 constexpr auto spin_time = std::chrono::microseconds(50);
 
-std::uint64_t task_count(std::uint64_t ticket) { return ticket >> 20 & 0xfffff; }
-std::uint64_t next_task(std::uint64_t ticket) { return ticket & 0xfffff; }
-bool exhausted(std::uint64_t ticket) { return next_task(ticket) >= task_count(ticket); }
+std::uint64_t task_count(std::uint64_t ticket) {
+  return ticket >> 20 & 0xfffff;
+}
+std::uint64_t next_task(std::uint64_t ticket) {
+  return ticket & 0xfffff;
+}
+bool exhausted(std::uint64_t ticket) {
+  return next_task(ticket) >= task_count(ticket);
+}
 
 void pause() {
 #if defined(__x86_64__)

@@ -9,8 +9,8 @@ namespace troupe {
 
 /// Runs the tasks of one job at a time on the calling thread and its helpers.
 /// Goal: hand-over in a fraction of a microsecond while jobs follow each other, and no collapse when something else
-/// wants the core: helpers spin briefly and then park, and the caller never waits for a helper that has not taken a task.
-/// Owned and called by one thread.
+/// wants the core: helpers spin briefly and then park, and the caller never waits for a helper that has not taken a
+/// task. Owned and called by one thread.
 class thread_pool {
  public:
   explicit thread_pool(int threads);
@@ -29,8 +29,9 @@ class thread_pool {
       return;
     }
     using plain = std::remove_reference_t<Task>;
-    run_job(count, [](void* context, int index, int thread) { (*static_cast<plain*>(context))(index, thread); },
-            const_cast<void*>(static_cast<const void*>(&task)));
+    run_job(
+        count, [](void* context, int index, int thread) { (*static_cast<plain*>(context))(index, thread); },
+        const_cast<void*>(static_cast<const void*>(&task)));
   }
 
  private:

@@ -29,8 +29,12 @@ double rate_of(const compute& with, Spin spin) {
 
 }  // namespace
 
-double int8_limit(const compute& with) { return rate_of(with, with.kernels.spin_int8); }
-double fp32_limit(const compute& with) { return rate_of(with, with.kernels.spin_fma); }
+double int8_limit(const compute& with) {
+  return rate_of(with, with.kernels.spin_int8);
+}
+double fp32_limit(const compute& with) {
+  return rate_of(with, with.kernels.spin_fma);
+}
 
 double read_limit(const compute& with, std::span<const std::byte> data) {
   const int threads = with.pool.threads();

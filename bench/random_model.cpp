@@ -1,5 +1,5 @@
-// Writes a Llama-shaped Hugging Face folder with random weights: something to measure speed with, or to start a cluster.
-// usage: make-random-model SHAPE DIR, where SHAPE is tiny, S or M. Called by scripts/make_random_model.
+// Writes a Llama-shaped Hugging Face folder with random weights: something to measure speed with, or to start a
+// cluster. usage: make-random-model SHAPE DIR, where SHAPE is tiny, S or M. Called by scripts/make_random_model.
 #include <cstdio>
 #include <exception>
 #include <filesystem>
@@ -29,11 +29,22 @@ const std::map<std::string, shape> shapes{{"tiny", {64, 4, 4, 2, 192, 512, 512}}
                                           {"M", {2048, 22, 32, 4, 5632, 32000, 2048}}};
 
 json config_of(const shape& s) {
-  return {{"architectures", {"LlamaForCausalLM"}}, {"model_type", "llama"}, {"hidden_size", s.hidden},
-          {"num_hidden_layers", s.layers}, {"num_attention_heads", s.heads}, {"num_key_value_heads", s.kv_heads},
-          {"intermediate_size", s.ffn}, {"vocab_size", s.vocab}, {"max_position_embeddings", s.context},
-          {"rms_norm_eps", 1e-5}, {"rope_theta", 10000.0}, {"hidden_act", "silu"}, {"tie_word_embeddings", false},
-          {"bos_token_id", 256}, {"eos_token_id", 257}, {"torch_dtype", "bfloat16"}};
+  return {{"architectures", {"LlamaForCausalLM"}},
+          {"model_type", "llama"},
+          {"hidden_size", s.hidden},
+          {"num_hidden_layers", s.layers},
+          {"num_attention_heads", s.heads},
+          {"num_key_value_heads", s.kv_heads},
+          {"intermediate_size", s.ffn},
+          {"vocab_size", s.vocab},
+          {"max_position_embeddings", s.context},
+          {"rms_norm_eps", 1e-5},
+          {"rope_theta", 10000.0},
+          {"hidden_act", "silu"},
+          {"tie_word_embeddings", false},
+          {"bos_token_id", 256},
+          {"eos_token_id", 257},
+          {"torch_dtype", "bfloat16"}};
 }
 
 /// Every byte is a token; 256 begins a text and 257 ends it.
@@ -45,17 +56,24 @@ json byte_tokenizer() {
     const bool printable = (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174;
     const int point = printable ? byte : 256 + extra++;
     std::string text;
-    if (point < 128) text = static_cast<char>(point);
-    else text = {static_cast<char>(0xc0 | point >> 6), static_cast<char>(0x80 | (point & 63))};
+    if (point < 128)
+      text = static_cast<char>(point);
+    else
+      text = {static_cast<char>(0xc0 | point >> 6), static_cast<char>(0x80 | (point & 63))};
     vocabulary[text] = byte;
   }
   const auto special = [](int id, const char* text) {
-    return json{{"id", id}, {"content", text}, {"single_word", false}, {"lstrip", false}, {"rstrip", false},
-                {"normalized", false}, {"special", true}};
+    return json{{"id", id},        {"content", text},     {"single_word", false}, {"lstrip", false},
+                {"rstrip", false}, {"normalized", false}, {"special", true}};
   };
-  const json byte_level{{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", true}};
-  return {{"version", "1.0"}, {"added_tokens", {special(256, "<s>"), special(257, "</s>")}}, {"normalizer", nullptr},
-          {"pre_tokenizer", byte_level}, {"post_processor", nullptr}, {"decoder", byte_level},
+  const json byte_level{
+      {"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", true}};
+  return {{"version", "1.0"},
+          {"added_tokens", {special(256, "<s>"), special(257, "</s>")}},
+          {"normalizer", nullptr},
+          {"pre_tokenizer", byte_level},
+          {"post_processor", nullptr},
+          {"decoder", byte_level},
           {"model", {{"type", "BPE"}, {"vocab", vocabulary}, {"merges", json::array()}}}};
 }
 

@@ -15,5 +15,6 @@ void add_generate(CLI::App& program, command& chosen);
 void add_eval(CLI::App& program, command& chosen);
 void add_inspect(CLI::App& program, command& chosen);
 void add_quantize(CLI::App& program, command& chosen);
+void add_bench(CLI::App& program, command& chosen);
 
 }  // namespace troupe

@@ -2,28 +2,20 @@
 
 #include <algorithm>
 
-#include "base/error.hpp"
 #include "cli/progress.hpp"
 
 namespace troupe {
 namespace {
 
-/// evaluate() reads windows as long as the cache, which holds whole blocks: none beyond the context, and no more than
-/// the text can fill. A token is a byte at least; there may be some that stand for none.
+/// evaluate() reads windows as long as the cache: none beyond the context, and no more than the text can fill. A token
+/// is a byte at least; there may be some that stand for none.
 std::int64_t window_for(const runtime& run, const text_file& text) {
-  const std::int64_t in_context = run.context() / positions_per_block * positions_per_block;
-  const std::int64_t in_text =
-      rounded_up(static_cast<std::int64_t>(text.text().size()) + positions_per_block, positions_per_block);
-  return std::max(std::min(in_context, in_text), positions_per_block);
+  return std::min(run.context(), static_cast<std::int64_t>(text.text().size()) + positions_per_block);
 }
 
 }  // namespace
 
 evaluation evaluate_text(runtime& run, const tokenizer& tokens, const text_file& text, const std::string& what) {
-  const std::int64_t vocabulary = run.model().config.vocab_size;
-  if (tokens.size() > vocabulary)
-    refuse("the tokenizer has {} tokens, the model {}: put the tokenizer there that belongs to the model",
-           tokens.size(), vocabulary);
   const std::int64_t positions = window_for(run, text);
   single_sequence sequence = run.sequence(positions, positions);
   progress bar(what);

@@ -28,6 +28,7 @@ command parse(CLI::App& program, int count, char** words) {
   add_eval(program, chosen);
   add_inspect(program, chosen);
   add_quantize(program, chosen);
+  add_bench(program, chosen);
   program.set_version_flag("--version", [] { return version_text(); });
   try {
     check_command(program, count, words);

@@ -70,10 +70,14 @@ void add_threads(CLI::App& command, model_options& options) {
   command.add_option("--threads", options.threads, "threads that compute [all processors]")->type_name("N");
 }
 
-void add_model_options(CLI::App& command, model_options& options) {
-  add_model(command, options);
+void add_quant(CLI::App& command, model_options& options) {
   command.add_option("--quant", options.quant, "f32, bf16, u8, u8g64, q8 or q4 [as the file has it]")
       ->type_name("SCHEME");
+}
+
+void add_model_options(CLI::App& command, model_options& options) {
+  add_model(command, options);
+  add_quant(command, options);
   add_keep(command, options);
   command.add_option("--adapter", options.adapter, "a LoRA adapter: a folder as PEFT writes it")->type_name("DIR");
   command

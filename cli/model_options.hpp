@@ -28,6 +28,7 @@ struct model_options {
 };
 
 void add_model(CLI::App& command, model_options& options);
+void add_quant(CLI::App& command, model_options& options);
 void add_keep(CLI::App& command, model_options& options);
 void add_threads(CLI::App& command, model_options& options);
 /// All of them.
@@ -43,6 +44,8 @@ class runtime {
   explicit runtime(const model_options& options);
 
   const loaded_model& model() const { return *model_; }
+  const std::shared_ptr<const loaded_model>& shared_model() const { return model_; }
+  const compute& with() const { return with_; }
   const kernel_table& kernels() const { return with_.kernels; }
   thread_pool& pool() { return pool_; }
   /// The most positions that a sequence may have.

@@ -8,12 +8,12 @@
 namespace troupe {
 namespace {
 
-constexpr int most_queries = 8;            // of an attention tile: rows x heads that share keys
 constexpr int rows_per_attention_task = 32;
-constexpr std::int64_t most_rank = 512;    // of an adapter
-constexpr std::size_t most_products = 3;   // that share an input
+constexpr std::size_t most_products = 3;  // that share an input
 
-std::size_t size(std::int64_t rows, std::int64_t stride) { return static_cast<std::size_t>(rows * stride); }
+std::size_t size(std::int64_t rows, std::int64_t stride) {
+  return static_cast<std::size_t>(rows * stride);
+}
 
 /// Row-wise work: not worth handing over for a few rows. Sixteen at once, so that two threads seldom write keys into
 /// the same block.
@@ -37,7 +37,7 @@ decoder::decoder(std::shared_ptr<const loaded_model> model, const options& chose
       q_stride_(padded_row(model_->config.heads * model_->config.head_dim)),
       kv_stride_(padded_row(model_->config.kv_heads * model_->config.head_dim)),
       ffn_stride_(padded_row(model_->config.ffn)),
-      lora_stride_(most_rank),
+      lora_stride_(most_adapter_rank),
       quantized_(chosen.max_rows, std::max({hidden_stride_, q_stride_, ffn_stride_})) {
   const model_config& config = model_->config;
   if (options_.layers < 0) options_.layers = config.layers - options_.first_layer;
@@ -52,23 +52,22 @@ decoder::decoder(std::shared_ptr<const loaded_model> model, const options& chose
   cosines_ = aligned_buffer<float>(size(rows, config.head_dim / 2));
   sines_ = aligned_buffer<float>(size(rows, config.head_dim / 2));
   // scores of all positions for a tile of queries, and one head padded for its norm
-  scratch_stride_ = most_queries * chosen.blocks * positions_per_block + padded_row(config.head_dim);
+  scratch_stride_ = attention_queries * chosen.blocks * positions_per_block + padded_row(config.head_dim);
   scratch_ = aligned_buffer<float>(size(threads, scratch_stride_));
 }
 
-void decoder::embed(const pass& batch, std::span<const std::int32_t> tokens, float* hidden) const {
+void decoder::embed(const compute& with, const pass& batch, std::span<const std::int32_t> tokens, float* hidden) const {
   for (const pass_sequence& sequence : batch.sequences)
-    for (int i = 0; i < sequence.rows; ++i) {
+    for_rows(with.pool, sequence.rows, [&](int i, int) {
       float* row = hidden + (sequence.first_row + i) * hidden_stride_;
       unpack_row(model_->embeddings, tokens[static_cast<std::size_t>(sequence.first_row + i)], row);
-      if (!model_->positions) continue;
-      const float* position = model_->positions + (sequence.position + i) * hidden_stride_;
-      for (std::int64_t d = 0; d < model_->config.hidden; ++d) row[d] += position[d];
-    }
+      if (!model_->positions) return;
+      with.kernels.add(model_->positions + (sequence.position + i) * hidden_stride_, model_->config.hidden, row);
+    });
 }
 
 void decoder::run(const compute& with, const pass& batch, float* hidden) {
-  prepare(batch);
+  prepare(with, batch);
   for (std::int64_t layer = 0; layer < options_.layers; ++layer) {
     attend(with, batch, layer, hidden);
     feed_forward(with, batch, layer, hidden);
@@ -77,37 +76,27 @@ void decoder::run(const compute& with, const pass& batch, float* hidden) {
 
 void decoder::logits(const compute& with, const float* hidden, std::span<const int> rows, float* out) {
   const int count = static_cast<int>(rows.size());
-  for_rows(with.pool, count, [&](int i, int) {
-    const std::size_t at = static_cast<std::size_t>(i);
-    normalize(with, model_->final_norm, hidden + rows[at] * hidden_stride_, 1, normed_.data() + i * hidden_stride_);
+  const linear_weights head{model_->head, nullptr};
+  const product products[] = {{head, linear_kind::q, out, logit_stride(), false}};
+  prepare_input(with, count, normed_.data(), hidden_stride_, products, [&](int i) {
+    normalize(with, model_->final_norm, hidden + rows[static_cast<std::size_t>(i)] * hidden_stride_,
+              normed_.data() + i * hidden_stride_);
   });
-  matmul_args job;
-  job.w = model_->head;
-  job.rows = count;
-  job.x = normed_.data();
-  job.x_stride = hidden_stride_;
-  job.y = out;
-  job.y_stride = logit_stride();
-  if (is_integer(job.w.kind)) {
-    quantized_.assign(with, normed_.data(), hidden_stride_, count, model_->config.hidden);
-    job.q = quantized_.view();
-  }
-  matmul(with, std::span(&job, 1));
+  multiply(with, count, normed_.data(), hidden_stride_, products);
 }
 
-/// What all layers of a pass have in common: which sequence a row belongs to, its angles, how attention is shared out.
-void decoder::prepare(const pass& batch) {
+/// What all layers of a pass have in common: the rows' angles, and how attention is shared out.
+void decoder::prepare(const compute& with, const pass& batch) {
   const model_config& config = model_->config;
-  sequence_of_row_.resize(static_cast<std::size_t>(batch.rows));
   attention_tasks_.clear();
+  many_rows_ = false;
   for (const pass_sequence& sequence : batch.sequences) {
-    for (int i = 0; i < sequence.rows; ++i) {
-      const std::int64_t row = sequence.first_row + i;
-      sequence_of_row_[static_cast<std::size_t>(row)] = &sequence;
-      if (config.position == position_kind::rotary)
-        angles_.at(sequence.position + i, cosines_.data() + row * config.head_dim / 2,
-                   sines_.data() + row * config.head_dim / 2);
-    }
+    many_rows_ |= sequence.rows > 1;
+    if (config.position == position_kind::rotary)
+      for_rows(with.pool, sequence.rows, [&](int i, int) {
+        const std::int64_t at = (sequence.first_row + i) * (config.head_dim / 2);
+        angles_.at(sequence.position + i, cosines_.data() + at, sines_.data() + at);
+      });
     for (int first = 0; first < sequence.rows; first += rows_per_attention_task)
       for (std::int64_t head = 0; head < config.kv_heads; ++head)
         attention_tasks_.push_back({&sequence, head, first, std::min(rows_per_attention_task, sequence.rows - first)});
@@ -116,63 +105,85 @@ void decoder::prepare(const pass& batch) {
 
 void decoder::attend(const compute& with, const pass& batch, std::int64_t layer, float* hidden) {
   const layer_weights& weights = model_->layers[static_cast<std::size_t>(options_.first_layer + layer)];
-  for_rows(with.pool, batch.rows, [&](int row, int) {
-    normalize(with, weights.attention_norm, hidden + row * hidden_stride_, 1, normed_.data() + row * hidden_stride_);
-  });
   const product qkv[] = {{weights.q, linear_kind::q, q_.data(), q_stride_, false},
                          {weights.k, linear_kind::k, k_.data(), kv_stride_, false},
                          {weights.v, linear_kind::v, v_.data(), kv_stride_, false}};
+  prepare_input(with, batch.rows, normed_.data(), hidden_stride_, qkv, [&](int row) {
+    normalize(with, weights.attention_norm, hidden + row * hidden_stride_, normed_.data() + row * hidden_stride_);
+  });
   apply(with, batch, layer, normed_.data(), hidden_stride_, qkv);
-  position_and_store(with, batch, layer);
-  with.pool.run(static_cast<int>(attention_tasks_.size()), [&](int task, int thread) {
-    attention_rows(with, attention_tasks_[static_cast<std::size_t>(task)], layer, scratch_.data() + thread * scratch_stride_);
+  const auto for_tasks = [&](auto work) {
+    with.pool.run(static_cast<int>(attention_tasks_.size()), [&](int task, int thread) {
+      work(attention_tasks_[static_cast<std::size_t>(task)], scratch_.data() + thread * scratch_stride_);
+    });
+  };
+  if (many_rows_)
+    for_tasks([&](const attention_task& task, float* scratch) { store_keys(with, task, layer, scratch); });
+  for_tasks([&](const attention_task& task, float* scratch) {
+    if (!many_rows_) store_keys(with, task, layer, scratch);
+    attend_rows(with, task, layer, scratch);
   });
   const product o[] = {{weights.o, linear_kind::o, hidden, hidden_stride_, true}};
+  prepare_input(with, batch.rows, mixed_.data(), q_stride_, o, [](int) {});
   apply(with, batch, layer, mixed_.data(), q_stride_, o);
 }
 
 void decoder::feed_forward(const compute& with, const pass& batch, std::int64_t layer, float* hidden) {
   const layer_weights& weights = model_->layers[static_cast<std::size_t>(options_.first_layer + layer)];
   const std::int64_t ffn = model_->config.ffn;
-  for_rows(with.pool, batch.rows, [&](int row, int) {
-    normalize(with, weights.mlp_norm, hidden + row * hidden_stride_, 1, normed_.data() + row * hidden_stride_);
+  const bool gated = model_->config.gated_mlp;
+  const product both[] = {{weights.up, linear_kind::up, up_.data(), ffn_stride_, false},
+                          {weights.gate, linear_kind::gate, gate_.data(), ffn_stride_, false}};
+  const std::span<const product> inner(both, gated ? 2 : 1);
+  prepare_input(with, batch.rows, normed_.data(), hidden_stride_, inner, [&](int row) {
+    normalize(with, weights.mlp_norm, hidden + row * hidden_stride_, normed_.data() + row * hidden_stride_);
   });
-  const product gate{weights.gate, linear_kind::gate, gate_.data(), ffn_stride_, false};
-  const product up{weights.up, linear_kind::up, up_.data(), ffn_stride_, false};
-  if (model_->config.gated_mlp) apply(with, batch, layer, normed_.data(), hidden_stride_, std::array{gate, up});
-  else apply(with, batch, layer, normed_.data(), hidden_stride_, std::array{up});
-  for_rows(with.pool, batch.rows, [&](int row, int) {
-    float* into = up_.data() + row * ffn_stride_;
-    if (model_->config.gated_mlp) with.kernels.swiglu(gate_.data() + row * ffn_stride_, into, ffn, into);
-    else with.kernels.gelu_tanh(into, ffn, into);
-  });
+  apply(with, batch, layer, normed_.data(), hidden_stride_, inner);
   const product down[] = {{weights.down, linear_kind::down, hidden, hidden_stride_, true}};
+  prepare_input(with, batch.rows, up_.data(), ffn_stride_, down, [&](int row) {
+    float* into = up_.data() + row * ffn_stride_;
+    if (gated)
+      with.kernels.swiglu(gate_.data() + row * ffn_stride_, into, ffn, into);
+    else
+      with.kernels.gelu_tanh(into, ffn, into);
+  });
   apply(with, batch, layer, up_.data(), ffn_stride_, down);
+}
+
+template <class MakeRow>
+void decoder::prepare_input(const compute& with, int rows, const float* x, std::int64_t stride,
+                            std::span<const product> products, MakeRow make_row) {
+  const bool integers =
+      std::any_of(products.begin(), products.end(), [](const product& p) { return is_integer(p.weights.w.kind); });
+  if (integers) quantized_.begin(rows, products.front().weights.w.ins);
+  for_rows(with.pool, rows, [&](int row, int) {
+    make_row(row);
+    if (integers) quantized_.put(with.kernels, row, x + row * stride);
+  });
 }
 
 void decoder::apply(const compute& with, const pass& batch, std::int64_t layer, const float* x, std::int64_t stride,
                     std::span<const product> products) {
+  multiply(with, batch.rows, x, stride, products);
+  apply_adapters(with, batch, layer, x, stride, products);
+}
+
+void decoder::multiply(const compute& with, int rows, const float* x, std::int64_t stride,
+                       std::span<const product> products) const {
   std::array<matmul_args, most_products> jobs;
-  bool quantized = false;
   for (std::size_t i = 0; i < products.size(); ++i) {
     const product& p = products[i];
-    matmul_args& job = jobs[i];
-    job = {};
-    job.w = p.weights.w;
-    job.rows = batch.rows;
-    job.x = x;
-    job.x_stride = stride;
-    job.y = p.out;
-    job.y_stride = p.stride;
-    job.bias = p.weights.bias;
-    job.accumulate = p.accumulate;
-    if (!is_integer(job.w.kind)) continue;
-    if (!quantized) quantized_.assign(with, x, stride, batch.rows, job.w.ins);
-    quantized = true;
-    job.q = quantized_.view();
+    jobs[i] = {.w = p.weights.w,
+               .rows = rows,
+               .q = quantized_.view(),
+               .x = x,
+               .x_stride = stride,
+               .y = p.out,
+               .y_stride = p.stride,
+               .bias = p.weights.bias,
+               .accumulate = p.accumulate};
   }
   matmul(with, std::span(jobs.data(), products.size()));
-  apply_adapters(with, batch, layer, x, stride, products);
 }
 
 /// y += scale * B (A x) for every run of rows with one adapter: first all A, then all B.
@@ -182,7 +193,8 @@ void decoder::apply_adapters(const compute& with, const pass& batch, std::int64_
   for (std::size_t s = 0; s < batch.sequences.size();) {
     const pass_sequence& first = batch.sequences[s];
     int rows = 0;
-    for (; s < batch.sequences.size() && batch.sequences[s].adapter == first.adapter; ++s) rows += batch.sequences[s].rows;
+    for (; s < batch.sequences.size() && batch.sequences[s].adapter == first.adapter; ++s)
+      rows += batch.sequences[s].rows;
     if (!first.adapter) continue;
     for (std::size_t i = 0; i < products.size(); ++i) {
       const auto* lora = first.adapter->find(options_.first_layer + layer, products[i].kind);
@@ -214,54 +226,50 @@ void decoder::apply_adapters(const compute& with, const pass& batch, std::int64_
   matmul(with, up);
 }
 
-void decoder::normalize(const compute& with, const norm_weights& norm, const float* from, int rows, float* to) const {
+void decoder::normalize(const compute& with, const norm_weights& norm, const float* from, float* to) const {
   const model_config& config = model_->config;
-  for (int row = 0; row < rows; ++row, from += hidden_stride_, to += hidden_stride_) {
-    if (config.norm == norm_kind::rms) with.kernels.rms_norm(from, norm.weight, config.hidden, config.norm_eps, to);
-    else with.kernels.layer_norm(from, norm.weight, norm.bias, config.hidden, config.norm_eps, to);
+  if (config.norm == norm_kind::rms)
+    with.kernels.rms_norm(from, norm.weight, config.hidden, config.norm_eps, to);
+  else
+    with.kernels.layer_norm(from, norm.weight, norm.bias, config.hidden, config.norm_eps, to);
+}
+
+/// Heads of one row: normalized where the model does so, and turned by the row's position.
+void decoder::place_heads(const compute& with, std::int64_t row, float* heads, std::int64_t count,
+                          const norm_weights& norm, float* scratch) const {
+  const std::int64_t dim = model_->config.head_dim;
+  if (model_->config.qk_norm)
+    for (float* head = heads; head < heads + count * dim; head += dim) {
+      std::fill_n(scratch, padded_row(dim), 0.0f);
+      std::copy_n(head, dim, scratch);
+      with.kernels.rms_norm(scratch, norm.weight, dim, model_->config.norm_eps, scratch);
+      std::copy_n(scratch, dim, head);
+    }
+  if (model_->config.position == position_kind::rotary)
+    with.kernels.rotate(heads, count, dim, cosines_.data() + row * (dim / 2), sines_.data() + row * (dim / 2));
+}
+
+void decoder::store_keys(const compute& with, const attention_task& task, std::int64_t layer, float* scratch) const {
+  const layer_weights& weights = model_->layers[static_cast<std::size_t>(options_.first_layer + layer)];
+  const std::int64_t dim = model_->config.head_dim, offset = task.kv_head * dim;
+  for (int i = task.first_row; i < task.first_row + task.rows; ++i) {
+    const std::int64_t row = task.sequence->first_row + i, position = task.sequence->position + i;
+    float* key = k_.data() + row * kv_stride_ + offset;
+    place_heads(with, row, key, 1, weights.k_norm, scratch);
+    std::byte* block = kv_.layer(layer) + task.sequence->blocks[position / positions_per_block] * kv_.block_bytes();
+    with.kernels.store_kv({kv_.kind(), block + task.kv_head * kv_.head_bytes(),
+                           static_cast<int>(position % positions_per_block), static_cast<int>(dim), key,
+                           v_.data() + row * kv_stride_ + offset});
   }
 }
 
-/// Heads of q and k are normalized where the model does so and turned by their position; keys and values are cached.
-void decoder::position_and_store(const compute& with, const pass& batch, std::int64_t layer) {
-  const model_config& config = model_->config;
-  const layer_weights& weights = model_->layers[static_cast<std::size_t>(options_.first_layer + layer)];
-  const std::int64_t dim = config.head_dim;
-  const auto normalize_heads = [&](float* x, std::int64_t heads, const norm_weights& norm, float* padded) {
-    for (std::int64_t head = 0; head < heads; ++head, x += dim) {
-      std::fill_n(padded, padded_row(dim), 0.0f);
-      std::copy_n(x, dim, padded);
-      with.kernels.rms_norm(padded, norm.weight, dim, config.norm_eps, padded);
-      std::copy_n(padded, dim, x);
-    }
-  };
-  for_rows(with.pool, batch.rows, [&](int row, int thread) {
-    float* q = q_.data() + row * q_stride_;
-    float* k = k_.data() + row * kv_stride_;
-    float* padded = scratch_.data() + (thread + 1) * scratch_stride_ - padded_row(dim);
-    if (config.qk_norm) {
-      normalize_heads(q, config.heads, weights.q_norm, padded);
-      normalize_heads(k, config.kv_heads, weights.k_norm, padded);
-    }
-    if (config.position == position_kind::rotary) {
-      const float* cosines = cosines_.data() + row * (dim / 2);
-      const float* sines = sines_.data() + row * (dim / 2);
-      with.kernels.rotate(q, config.heads, dim, cosines, sines);
-      with.kernels.rotate(k, config.kv_heads, dim, cosines, sines);
-    }
-    const pass_sequence& sequence = *sequence_of_row_[static_cast<std::size_t>(row)];
-    const std::int64_t position = sequence.position + row - sequence.first_row;
-    std::byte* block = kv_.layer(layer) + sequence.blocks[position / positions_per_block] * kv_.block_bytes();
-    for (std::int64_t head = 0; head < config.kv_heads; ++head)
-      with.kernels.store_kv({kv_.kind(), block + head * kv_.head_bytes(), static_cast<int>(position % positions_per_block),
-                             static_cast<int>(dim), k + head * dim, v_.data() + row * kv_stride_ + head * dim});
-  });
-}
-
-void decoder::attention_rows(const compute& with, const attention_task& task, std::int64_t layer, float* scratch) const {
+void decoder::attend_rows(const compute& with, const attention_task& task, std::int64_t layer, float* scratch) const {
   const model_config& config = model_->config;
   const std::int64_t group = config.heads / config.kv_heads, row = task.sequence->first_row + task.first_row;
   const std::int64_t head_start = task.kv_head * group * config.head_dim;
+  const layer_weights& weights = model_->layers[static_cast<std::size_t>(options_.first_layer + layer)];
+  for (std::int64_t i = row; i < row + task.rows; ++i)
+    place_heads(with, i, q_.data() + i * q_stride_ + head_start, group, weights.q_norm, scratch);
   attention_args args;
   args.kind = kv_.kind();
   args.cache = kv_.layer(layer);

@@ -39,12 +39,12 @@ class decoder {
     std::int64_t layers = -1;  ///< -1: to the last
     int max_rows = 512;
     kv_kind kv = kv_kind::f16;
-    std::int64_t blocks = 0;   ///< of KV storage
+    std::int64_t blocks = 0;  ///< of KV storage
   };
   decoder(std::shared_ptr<const loaded_model> model, const options& chosen, int threads);
 
   /// Rows of hidden state for these tokens: [rows, hidden_stride()].
-  void embed(const pass& batch, std::span<const std::int32_t> tokens, float* hidden) const;
+  void embed(const compute& with, const pass& batch, std::span<const std::int32_t> tokens, float* hidden) const;
   /// Runs the layers over `hidden` in place, and stores keys and values.
   void run(const compute& with, const pass& batch, float* hidden);
   /// Logits of some rows after the final norm: [rows.size(), logit_stride()].
@@ -65,22 +65,31 @@ class decoder {
     std::int64_t stride;
     bool accumulate;
   };
+  /// Some rows of a sequence, and the query heads that share one kv head.
   struct attention_task {
     const pass_sequence* sequence;
     std::int64_t kv_head;
     int first_row, rows;
   };
 
-  void prepare(const pass& batch);
+  void prepare(const compute& with, const pass& batch);
   void attend(const compute& with, const pass& batch, std::int64_t layer, float* hidden);
   void feed_forward(const compute& with, const pass& batch, std::int64_t layer, float* hidden);
+  /// Makes the rows that some products share as input, as floats in `x` and, where a weight asks for it, as integers.
+  template <class MakeRow>
+  void prepare_input(const compute& with, int rows, const float* x, std::int64_t stride,
+                     std::span<const product> products, MakeRow make_row);
   void apply(const compute& with, const pass& batch, std::int64_t layer, const float* x, std::int64_t stride,
              std::span<const product> products);
+  void multiply(const compute& with, int rows, const float* x, std::int64_t stride,
+                std::span<const product> products) const;
   void apply_adapters(const compute& with, const pass& batch, std::int64_t layer, const float* x, std::int64_t stride,
                       std::span<const product> products);
-  void normalize(const compute& with, const norm_weights& norm, const float* from, int rows, float* to) const;
-  void position_and_store(const compute& with, const pass& batch, std::int64_t layer);
-  void attention_rows(const compute& with, const attention_task& task, std::int64_t layer, float* scratch) const;
+  void normalize(const compute& with, const norm_weights& norm, const float* from, float* to) const;
+  void store_keys(const compute& with, const attention_task& task, std::int64_t layer, float* scratch) const;
+  void attend_rows(const compute& with, const attention_task& task, std::int64_t layer, float* scratch) const;
+  void place_heads(const compute& with, std::int64_t row, float* heads, std::int64_t count, const norm_weights& norm,
+                   float* scratch) const;
 
   std::shared_ptr<const loaded_model> model_;
   options options_;
@@ -90,8 +99,8 @@ class decoder {
   quantized_rows quantized_;
   aligned_buffer<float> normed_, q_, k_, v_, mixed_, gate_, up_, lora_, cosines_, sines_, scratch_;
   std::int64_t scratch_stride_ = 0;
-  std::vector<const pass_sequence*> sequence_of_row_;
   std::vector<attention_task> attention_tasks_;
+  bool many_rows_ = false;  ///< of one sequence: then all keys are stored before any query is answered
 };
 
 }  // namespace troupe

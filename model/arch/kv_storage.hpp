@@ -9,8 +9,8 @@ namespace troupe {
 
 constexpr std::int64_t positions_per_block = 16;
 
-/// The keys and values of some layers for a fixed number of blocks. It knows no sequences: whoever owns the block tables
-/// decides what lies where. All memory is taken at once.
+/// The keys and values of some layers for a fixed number of blocks. It knows no sequences: whoever owns the block
+/// tables decides what lies where. All memory is taken at once.
 class kv_storage {
  public:
   kv_storage(const model_config& config, std::int64_t layers, std::int64_t blocks, kv_kind kind);

@@ -58,7 +58,8 @@ struct open_file {
 };
 
 /// Packs into `final_path`: first under another name, so that a half-written file is never taken for a whole one.
-bool pack_into_cache(const model_files& source, const load_options& options, thread_pool& pool, const fs::path& final_path) {
+bool pack_into_cache(const model_files& source, const load_options& options, thread_pool& pool,
+                     const fs::path& final_path) {
   std::error_code ignored;
   fs::create_directories(final_path.parent_path(), ignored);
   const fs::path partial = final_path.string() + fmt::format(".{}.partial", ::getpid());
@@ -76,7 +77,8 @@ bool pack_into_cache(const model_files& source, const load_options& options, thr
 
 mapped_file pack_into_memory(const model_files& source, const load_options& options, thread_pool& pool) {
   const open_file file{::memfd_create("troupe-packed", MFD_CLOEXEC)};
-  if (file.descriptor < 0) throw std::runtime_error(fmt::format("no memory for packed weights ({})", std::strerror(errno)));
+  if (file.descriptor < 0)
+    throw std::runtime_error(fmt::format("no memory for packed weights ({})", std::strerror(errno)));
   write_packed(source, options, pool, file.descriptor);
   return mapped_file(file.descriptor, source.path.string() + " (packed)");
 }
@@ -85,7 +87,8 @@ mapped_file packed_form(const model_files& source, const load_options& options, 
   const fs::path folder = options.cache.empty() ? cache_folder() : options.cache;
   if (folder.empty()) return pack_into_memory(source, options, pool);
   const fs::path cached = folder / cache_name(source, options);
-  if (!fs::exists(cached) && !pack_into_cache(source, options, pool, cached)) return pack_into_memory(source, options, pool);
+  if (!fs::exists(cached) && !pack_into_cache(source, options, pool, cached))
+    return pack_into_memory(source, options, pool);
   return mapped_file(cached);
 }
 

@@ -28,10 +28,14 @@ struct planned_matrix {
 /// What the file's own type becomes when no scheme was asked for.
 scheme native_scheme(dtype type) {
   switch (type) {
-    case dtype::q8_0: return scheme::q8;
-    case dtype::q4_0: return scheme::q4;
-    case dtype::bf16: return scheme::bf16;
-    default: return scheme::f32;
+    case dtype::q8_0:
+      return scheme::q8;
+    case dtype::q4_0:
+      return scheme::q4;
+    case dtype::bf16:
+      return scheme::bf16;
+    default:
+      return scheme::f32;
   }
 }
 
@@ -41,11 +45,18 @@ bool is_kept(const load_options& options, const std::string& name, const weight_
   });
 }
 
+/// Sixteen levels are too few for what every token passes through or every later token reads: embeddings, head, keys
+/// and values. They are small in models with grouped heads.
+bool needs_eight_bits(std::string_view name) {
+  return name.starts_with("model.embed") || name.starts_with("lm_head") || name.ends_with("k_proj.weight") ||
+         name.ends_with("v_proj.weight");
+}
+
 scheme scheme_for(const load_options& options, const std::string& name, const weight_source& source) {
   const scheme native = native_scheme(source.tensor.type);
-  if (!options.quant) return native;
+  if (!options.quant || *options.quant == native) return native;
   if (is_kept(options, name, source)) return is_integer(native) ? scheme::f32 : native;
-  return *options.quant;
+  return *options.quant == scheme::q4 && needs_eight_bits(name) ? scheme::q8 : *options.quant;
 }
 
 void check_keep(const model_files& source, const load_options& options) {
@@ -69,9 +80,11 @@ class output_mapping {
   output_mapping(int descriptor, std::size_t size, const std::string& where) : size_(size) {
     if (::ftruncate(descriptor, static_cast<off_t>(size)) != 0 ||
         ::posix_fallocate(descriptor, 0, static_cast<off_t>(size)) != 0)
-      throw std::runtime_error(fmt::format("{}: no room for {} MB of packed weights: free some space", where, size >> 20));
+      throw std::runtime_error(
+          fmt::format("{}: no room for {} MB of packed weights: free some space", where, size >> 20));
     void* data = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
-    if (data == MAP_FAILED) throw std::runtime_error(fmt::format("{}: cannot be mapped ({})", where, std::strerror(errno)));
+    if (data == MAP_FAILED)
+      throw std::runtime_error(fmt::format("{}: cannot be mapped ({})", where, std::strerror(errno)));
     data_ = static_cast<std::byte*>(data);
   }
   ~output_mapping() { ::munmap(data_, size_); }
@@ -101,8 +114,10 @@ void pack_matrix(const weight_source& source, const planned_matrix& plan, thread
         packer.put(first + i, row);
         continue;
       }
-      if (as_is) copy_gguf_row(plan.kind, source.raw_row(first + i), plan.ins, coded);
-      else encode_row(plan.kind, row, plan.ins, coded);
+      if (as_is)
+        copy_gguf_row(plan.kind, source.raw_row(first + i), plan.ins, coded);
+      else
+        encode_row(plan.kind, row, plan.ins, coded);
       packer.put(first + i, coded);
     }
   });
@@ -123,18 +138,17 @@ file_plan plan_file(const model_files& source, const load_options& options) {
   file_plan plan;
   plan.metadata[std::string(packed_layout_key)] = packed_layout;
   plan.metadata["troupe.quantization"] = options.quant ? name_of(*options.quant) : "native";
-  visit_weights(
-      source.config,
-      {[&](const std::string& name, std::int64_t outs, std::int64_t ins) {
-         const planned_matrix matrix{name, scheme_for(options, name, source_of(source, name)), outs, ins};
-         const auto bytes = static_cast<std::int64_t>(packed_bytes(matrix.kind, outs, ins).total());
-         plan.tensors.push_back({name, dtype::u8, {bytes}});
-         plan.metadata[name] = describe(matrix);
-         plan.matrices.emplace(name, matrix);
-       },
-       [&](const std::string& name, std::int64_t rows, std::int64_t size) {
-         plan.tensors.push_back({name, dtype::f32, {rows, padded_row(size)}});
-       }});
+  visit_weights(source.config,
+                {[&](const std::string& name, std::int64_t outs, std::int64_t ins) {
+                   const planned_matrix matrix{name, scheme_for(options, name, source_of(source, name)), outs, ins};
+                   const auto bytes = static_cast<std::int64_t>(packed_bytes(matrix.kind, outs, ins).total());
+                   plan.tensors.push_back({name, dtype::u8, {bytes}});
+                   plan.metadata[name] = describe(matrix);
+                   plan.matrices.emplace(name, matrix);
+                 },
+                 [&](const std::string& name, std::int64_t rows, std::int64_t size) {
+                   plan.tensors.push_back({name, dtype::f32, {rows, padded_row(size)}});
+                 }});
   return plan;
 }
 
@@ -153,7 +167,8 @@ class packed_reader {
     const std::string kind = described->second.substr(0, described->second.find(' '));
     const planned_matrix expected{name, scheme_from_name(kind, name_ + ": " + name), outs, ins};
     if (described->second != describe(expected))
-      refuse("{}: weight {} is {} where the configuration asks for {}", name_, name, described->second, describe(expected));
+      refuse("{}: weight {} is {} where the configuration asks for {}", name_, name, described->second,
+             describe(expected));
     return view_of(expected.kind, outs, ins,
                    find(name, dtype::u8, packed_bytes(expected.kind, outs, ins).total()).data.data());
   }
@@ -166,7 +181,8 @@ class packed_reader {
   const tensor_view& find(const std::string& name, dtype type, std::size_t bytes) const {
     const tensor_view* tensor = tensors_.find(name);
     if (!tensor) refuse("{}: weight {} is missing: quantize the model again", name_, name);
-    if (tensor->type != type || tensor->data.size() != bytes || reinterpret_cast<std::uintptr_t>(tensor->data.data()) % 64)
+    if (tensor->type != type || tensor->data.size() != bytes ||
+        reinterpret_cast<std::uintptr_t>(tensor->data.data()) % 64)
       refuse("{}: weight {} has the wrong size or place: quantize the model again", name_, name);
     return *tensor;
   }
@@ -185,7 +201,9 @@ norm_weights norm_of(const std::map<std::string, const float*>& vectors, const s
 
 }  // namespace
 
-bool is_packed(const tensor_set& tensors) { return tensors.metadata.contains(std::string(packed_layout_key)); }
+bool is_packed(const tensor_set& tensors) {
+  return tensors.metadata.contains(std::string(packed_layout_key));
+}
 
 void write_packed(const model_files& source, const load_options& options, thread_pool& pool, int descriptor) {
   check_keep(source, options);
@@ -239,12 +257,11 @@ loaded_model read_packed(mapped_file file, const model_config& config) {
       if (found == matrices.end()) return {};
       return {found->second, norm_of(vectors, prefix + module).bias};
     };
-    model.layers.push_back({norm_of(vectors, prefix + "input_layernorm"),
-                            norm_of(vectors, prefix + "post_attention_layernorm"),
-                            norm_of(vectors, prefix + "self_attn.q_norm"), norm_of(vectors, prefix + "self_attn.k_norm"),
-                            linear("self_attn.q_proj"), linear("self_attn.k_proj"), linear("self_attn.v_proj"),
-                            linear("self_attn.o_proj"), linear("mlp.gate_proj"), linear("mlp.up_proj"),
-                            linear("mlp.down_proj")});
+    model.layers.push_back(
+        {norm_of(vectors, prefix + "input_layernorm"), norm_of(vectors, prefix + "post_attention_layernorm"),
+         norm_of(vectors, prefix + "self_attn.q_norm"), norm_of(vectors, prefix + "self_attn.k_norm"),
+         linear("self_attn.q_proj"), linear("self_attn.k_proj"), linear("self_attn.v_proj"), linear("self_attn.o_proj"),
+         linear("mlp.gate_proj"), linear("mlp.up_proj"), linear("mlp.down_proj")});
   }
   model.file = std::move(file);
   return model;

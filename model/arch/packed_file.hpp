@@ -10,16 +10,17 @@
 namespace troupe {
 
 /// The packed form of a model is a safetensors file whose matrices lie as the kernels read them (model/ops/matrix.hpp).
-/// Each matrix is a U8 tensor of its packed bytes, described in __metadata__ under its name ("u8 2304x768"); each vector
-/// an F32 tensor, padded with zeros. All tensors start at multiples of 64 bytes, so the mapped file is used as it is.
-/// `troupe.layout` in __metadata__ names this arrangement; a file with another number is refused, never misread.
+/// Each matrix is a U8 tensor of its packed bytes, described in __metadata__ under its name ("u8 2304x768"); each
+/// vector an F32 tensor, padded with zeros. All tensors start at multiples of 64 bytes, so the mapped file is used as
+/// it is. `troupe.layout` in __metadata__ names this arrangement; a file with another number is refused, never misread.
 constexpr std::string_view packed_layout_key = "troupe.layout";
 constexpr std::string_view packed_layout = "1";
 
 /// Writes the packed form of `source` to an open, empty file.
 void write_packed(const model_files& source, const load_options& options, thread_pool& pool, int descriptor);
 
-/// The views of a packed file that was mapped; refuses it where a tensor is missing or of another size than `config` asks.
+/// The views of a packed file that was mapped; refuses it where a tensor is missing or of another size than `config`
+/// asks.
 loaded_model read_packed(mapped_file file, const model_config& config);
 
 /// True where the safetensors metadata says that the file is packed.

@@ -10,16 +10,20 @@ namespace {
 
 constexpr int logit_rows = 32;  // at a time, when all are wanted: a vocabulary is wide
 
-std::int64_t blocks_for(const loaded_model& model, std::int64_t positions) {
-  return rounded_up(positions ? positions : model.config.context, positions_per_block) / positions_per_block;
+single_sequence::options completed(single_sequence::options options, const loaded_model& model) {
+  if (options.positions == 0) options.positions = model.config.context;
+  return options;
 }
 
 }  // namespace
 
 single_sequence::single_sequence(std::shared_ptr<const loaded_model> model, const options& chosen, const compute& with)
-    : options_(chosen),
+    : options_(completed(chosen, *model)),
       with_(with),
-      decoder_(model, {.max_rows = chosen.chunk, .kv = chosen.kv, .blocks = blocks_for(*model, chosen.positions)},
+      decoder_(model,
+               {.max_rows = chosen.chunk,
+                .kv = chosen.kv,
+                .blocks = rounded_up(options_.positions, positions_per_block) / positions_per_block},
                with.pool.threads()),
       blocks_(static_cast<std::size_t>(decoder_.kv().blocks())),
       hidden_(static_cast<std::size_t>(chosen.chunk * decoder_.hidden_stride())),
@@ -56,7 +60,7 @@ void single_sequence::pass_over(std::span<const std::int32_t> tokens) {
   if (count > room()) refuse("{} tokens do not fit: {} of the context are left", count, room());
   const pass_sequence sequence{0, static_cast<int>(count), position_, blocks_.data(), options_.adapter};
   const pass batch{std::span(&sequence, 1), static_cast<int>(count)};
-  decoder_.embed(batch, tokens, hidden_.data());
+  decoder_.embed(with_, batch, tokens, hidden_.data());
   decoder_.run(with_, batch, hidden_.data());
   position_ += count;
 }

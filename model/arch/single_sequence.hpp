@@ -14,8 +14,8 @@ class single_sequence {
  public:
   struct options {
     const lora_adapter* adapter = nullptr;
-    int chunk = 512;              ///< tokens of one pass at most
-    std::int64_t positions = 0;   ///< room in the cache; 0: the model's context
+    int chunk = 512;             ///< tokens of one pass at most
+    std::int64_t positions = 0;  ///< room in the cache; 0: the model's context
     kv_kind kv = kv_kind::f16;
   };
   single_sequence(std::shared_ptr<const loaded_model> model, const options& chosen, const compute& with);
@@ -29,7 +29,7 @@ class single_sequence {
   void restart() { position_ = 0; }
   std::int64_t vocab_size() const { return decoder_.model().config.vocab_size; }
   std::int64_t position() const { return position_; }
-  std::int64_t room() const { return static_cast<std::int64_t>(blocks_.size()) * positions_per_block - position_; }
+  std::int64_t room() const { return options_.positions - position_; }
 
  private:
   void pass_over(std::span<const std::int32_t> tokens);

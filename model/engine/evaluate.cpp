@@ -57,6 +57,10 @@ evaluation evaluate(single_sequence& sequence, const kernel_table& kernels, cons
   std::int64_t total = 0;
   for (const std::string_view document : documents_of(text)) {
     documents.push_back(tokens.encode(document, {.add_special = true, .parse_special = false}));
+    for (const token_id token : documents.back())
+      if (token >= sequence.vocab_size())
+        refuse("the text has token {}, the model {} tokens: the tokenizer belongs to another model", token,
+               sequence.vocab_size());
     total += static_cast<std::int64_t>(documents.back().size()) - 1;
   }
   if (total <= 0) refuse("the text has no token to predict: give a longer text");

@@ -26,9 +26,13 @@ void check_prompt(const single_sequence& sequence, std::span<const token_id> pro
 /// Text as it becomes certain: whole characters, and nothing that may yet be a stop string.
 class text_stream {
  public:
-  text_stream(const tokenizer& tokens, const sampling_params& params, const std::function<void(std::string_view)>& sink,
-              std::string& text)
-      : decoder_(tokens), stops_(params.stop), sink_(sink), text_(text) {}
+  text_stream(const tokenizer& tokens, std::span<const token_id> prompt, const sampling_params& params,
+              const std::function<void(std::string_view)>& sink, std::string& text)
+      : decoder_(tokens, true,
+                 std::all_of(prompt.begin(), prompt.end(), [&](token_id t) { return tokens.is_special(t); })),
+        stops_(params.stop),
+        sink_(sink),
+        text_(text) {}
 
   /// True when a stop string was met.
   bool push(token_id token) {
@@ -74,7 +78,7 @@ generation generate(single_sequence& sequence, const kernel_table& kernels, cons
   generation answer;
   sampler choose(kernels);
   sampling_history history(params, prompt);
-  text_stream text(tokens, params, on_text, answer.text);
+  text_stream text(tokens, prompt, params, on_text, answer.text);
   const std::int64_t most = std::min(params.max_tokens, sequence.room() - static_cast<std::int64_t>(prompt.size()));
   std::span<const token_id> next = prompt;
   token_id last = 0;

@@ -16,8 +16,12 @@ matrix_view pack(const std::vector<float>& rows, std::int64_t outs, std::int64_t
   return view_of(scheme::f32, outs, ins, to);
 }
 
-std::int64_t outs_of(const adapter_part& part) { return static_cast<std::int64_t>(part.b.size()) / part.rank; }
-std::int64_t ins_of(const adapter_part& part) { return static_cast<std::int64_t>(part.a.size()) / part.rank; }
+std::int64_t outs_of(const adapter_part& part) {
+  return static_cast<std::int64_t>(part.b.size()) / part.rank;
+}
+std::int64_t ins_of(const adapter_part& part) {
+  return static_cast<std::int64_t>(part.a.size()) / part.rank;
+}
 
 /// Where "model.layers.3.self_attn.q_proj" belongs.
 lora_weights& place(std::vector<std::array<lora_weights, linear_kinds>>& layers, std::string_view module) {
@@ -37,12 +41,16 @@ lora_weights& place(std::vector<std::array<lora_weights, linear_kinds>>& layers,
 
 }  // namespace
 
-lora_adapter::lora_adapter(const adapter_file& file, std::int64_t layers)
-    : layers_(static_cast<std::size_t>(layers)) {
+lora_adapter::lora_adapter(const adapter_file& file, std::int64_t layers) : layers_(static_cast<std::size_t>(layers)) {
   std::size_t total = 0;
   const auto bytes_a = [](const adapter_part& p) { return packed_bytes(scheme::f32, p.rank, ins_of(p)).total(); };
   const auto bytes_b = [](const adapter_part& p) { return packed_bytes(scheme::f32, outs_of(p), p.rank).total(); };
-  for (const auto& part : file.parts) total += bytes_a(part) + bytes_b(part);
+  for (const auto& part : file.parts) {
+    if (part.rank > most_adapter_rank)
+      refuse("adapter for {}: rank {} is above {}: use an adapter of lower rank", part.module, part.rank,
+             most_adapter_rank);
+    total += bytes_a(part) + bytes_b(part);
+  }
   memory_ = aligned_buffer<std::byte>(total);
   std::byte* at = memory_.data();
   for (const auto& part : file.parts) {

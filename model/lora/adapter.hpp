@@ -20,6 +20,9 @@ struct lora_weights {
 enum class linear_kind : std::uint8_t { q, k, v, o, gate, up, down };
 constexpr std::size_t linear_kinds = 7;
 
+/// Of an adapter: the working memory of a pass is laid out for it.
+constexpr std::int64_t most_adapter_rank = 512;
+
 /// An adapter ready to run. Owns its packed weights; immutable.
 class lora_adapter {
  public:

@@ -1,5 +1,6 @@
 // Compiled once per ISA. Scores of 16 positions are 16 lanes, so no sum crosses lanes but the softmax's, whose order is
-// fixed by the positions alone. A tile of queries shares what it reads; each query's result does not depend on the tile.
+// fixed by the positions alone. A tile of queries shares what it reads; each query's result does not depend on the
+// tile.
 #include "model/ops/kernels_isa.hpp"
 #include "model/ops/vec.hpp"
 
@@ -7,7 +8,7 @@ namespace troupe::TROUPE_ISA {
 namespace {
 
 constexpr int lanes = 16;
-constexpr int most_queries = 8;
+constexpr int most_queries = attention_queries;
 
 template <kv_kind Kind>
 struct cache_format;
@@ -22,7 +23,9 @@ struct cache_format<kv_kind::f16> {
   static f32x16 read(const std::uint16_t* p) { return load_f16(p); }
 };
 
-constexpr std::int64_t padded_dim(std::int64_t head_dim) { return (head_dim + lanes - 1) / lanes * lanes; }
+constexpr std::int64_t padded_dim(std::int64_t head_dim) {
+  return (head_dim + lanes - 1) / lanes * lanes;
+}
 
 /// Some queries of one sequence and kv head, done together.
 struct query_tile {
@@ -39,7 +42,9 @@ struct query_tile {
     return reinterpret_cast<const Element*>(a.cache + a.block_table[block] * a.block_bytes + a.head_offset);
   }
   template <class Element>
-  const Element* values(std::int64_t block) const { return keys<Element>(block) + a.head_dim * lanes; }
+  const Element* values(std::int64_t block) const {
+    return keys<Element>(block) + a.head_dim * lanes;
+  }
 };
 
 template <kv_kind Kind, int Queries, int Blocks>
@@ -58,7 +63,8 @@ void score_blocks(const query_tile& t, std::int64_t block, float factor) {
     });
   }
   repeat<Queries>([&](int i) INLINED {
-    repeat<Blocks>([&](int b) INLINED { store(t.scores(i) + (block + b - t.first_block) * lanes, s[i][b] * all(factor)); });
+    repeat<Blocks>([&](int b)
+                       INLINED { store(t.scores(i) + (block + b - t.first_block) * lanes, s[i][b] * all(factor)); });
   });
 }
 
@@ -130,8 +136,9 @@ void attend_tile(query_tile& t) {
 template <kv_kind Kind>
 void attend_queries(query_tile& t, int queries) {
   using function = void (*)(query_tile&);
-  constexpr function tiles[] = {attend_tile<Kind, 1>, attend_tile<Kind, 2>, attend_tile<Kind, 3>, attend_tile<Kind, 4>,
-                                attend_tile<Kind, 5>, attend_tile<Kind, 6>, attend_tile<Kind, 7>, attend_tile<Kind, 8>};
+  constexpr function tiles[most_queries] = {attend_tile<Kind, 1>, attend_tile<Kind, 2>, attend_tile<Kind, 3>,
+                                            attend_tile<Kind, 4>, attend_tile<Kind, 5>, attend_tile<Kind, 6>,
+                                            attend_tile<Kind, 7>, attend_tile<Kind, 8>};
   tiles[queries - 1](t);
 }
 

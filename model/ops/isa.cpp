@@ -8,9 +8,15 @@
 
 namespace troupe {
 
-namespace generic { extern const kernel_table table; }
-namespace avx2 { extern const kernel_table table; }
-namespace avx512 { extern const kernel_table table; }
+namespace generic {
+extern const kernel_table table;
+}
+namespace avx2 {
+extern const kernel_table table;
+}
+namespace avx512 {
+extern const kernel_table table;
+}
 
 namespace {
 

@@ -8,12 +8,13 @@
 
 namespace troupe {
 
-/// Rows of inputs as integers: q = round(x / scale), |q| <= 127. Rows lie in tiles of `tile` rows so that a kernel reads
-/// them as one stream: q [tiles][ins / 4][tile][4], group_sums [tiles][ins / 32][tile]. Rows past the last are zero.
+/// Rows of inputs as integers: q = round(x / scale), |q| <= 127. Rows lie in tiles of `tile` rows so that a kernel
+/// reads them as one stream: q [tiles][ins / 4][tile][4], group_sums [tiles][ins / 32][tile]. Rows past the last are
+/// zero.
 struct quantized_view {
   int rows = 0;
   int tile = 1;
-  std::int64_t ins = 0;                      ///< padded
+  std::int64_t ins = 0;  ///< padded
   const std::int8_t* q = nullptr;
   const float* scales = nullptr;             ///< [rows]
   const std::int32_t* sums = nullptr;        ///< [rows], of the whole row
@@ -24,35 +25,37 @@ struct quantized_view {
 struct matmul_args {
   matrix_view w;
   int rows = 0;
-  quantized_view q;            ///< the inputs, for integer schemes
-  const float* x = nullptr;    ///< the inputs, for f32 and bf16: [rows, x_stride]
+  quantized_view q;          ///< the inputs, for integer schemes
+  const float* x = nullptr;  ///< the inputs, for f32 and bf16: [rows, x_stride]
   std::int64_t x_stride = 0;
-  float* y = nullptr;          ///< [rows, y_stride], padded outputs included
+  float* y = nullptr;  ///< [rows, y_stride], padded outputs included
   std::int64_t y_stride = 0;
-  const float* bias = nullptr; ///< [padded outs]
-  float factor = 1.0f;         ///< of the product: LoRA's scale
-  bool accumulate = false;     ///< add to y
+  const float* bias = nullptr;  ///< [padded outs]
+  float factor = 1.0f;          ///< of the product: LoRA's scale
+  bool accumulate = false;      ///< add to y
 };
 
 enum class kv_kind : std::uint8_t { f32, f16 };
+
+constexpr int attention_queries = 8;  ///< that a kernel does together: rows times heads that share keys
 
 /// One sequence's rows against its cached keys and values, for one head of the cache (all query heads that share it).
 /// A block holds 16 positions of every kv head: keys [dim][16], then values [16][padded dim].
 struct attention_args {
   kv_kind kind = kv_kind::f16;
-  const std::byte* cache = nullptr;         ///< this layer's blocks
-  std::int64_t block_bytes = 0;             ///< of all kv heads
-  std::int64_t head_offset = 0;             ///< of this kv head in a block
+  const std::byte* cache = nullptr;  ///< this layer's blocks
+  std::int64_t block_bytes = 0;      ///< of all kv heads
+  std::int64_t head_offset = 0;      ///< of this kv head in a block
   const std::int32_t* block_table = nullptr;
   int head_dim = 0;
-  int group = 1;                            ///< query heads of this kv head
-  const float* q = nullptr;                 ///< first row, first query head of the group: [rows, row_stride]
-  float* out = nullptr;                     ///< likewise
+  int group = 1;             ///< query heads of this kv head
+  const float* q = nullptr;  ///< first row, first query head of the group: [rows, row_stride]
+  float* out = nullptr;      ///< likewise
   std::int64_t row_stride = 0;
   int rows = 0;
-  std::int64_t first_position = 0;          ///< of the first row; row r sees positions up to first_position + r
-  std::int64_t window = 0;                  ///< 0: all; else only that many positions up to its own
-  float* scratch = nullptr;                 ///< attention_scratch(positions) floats
+  std::int64_t first_position = 0;  ///< of the first row; row r sees positions up to first_position + r
+  std::int64_t window = 0;          ///< 0: all; else only that many positions up to its own
+  float* scratch = nullptr;         ///< attention_queries floats for every position of the blocks
 };
 
 /// A row of keys or values goes into the cache.

@@ -13,8 +13,8 @@ int tile_for(int rows) {
   return tiles == 0 ? 1 : (rows + tiles - 1) / tiles;
 }
 
-/// Blocks that one task takes: enough tasks that threads end together, each large enough to be worth handing over, and a
-/// multiple of what a kernel does at once. Of many rows each task reads all, so it should not be small.
+/// Blocks that one task takes: enough tasks that threads end together, each large enough to be worth handing over, and
+/// a multiple of what a kernel does at once. Of many rows each task reads all, so it should not be small.
 std::int64_t blocks_per_task(std::span<const matmul_args> jobs, int threads) {
   constexpr std::int64_t least_products = 1 << 15;
   const std::int64_t unit = jobs.front().rows <= 6 ? 4 : 12;
@@ -33,28 +33,33 @@ std::int64_t blocks_per_task(std::span<const matmul_args> jobs, int threads) {
 
 quantized_rows::quantized_rows(std::int64_t most_rows, std::int64_t most_ins) {
   // a last tile that is not full is padded, by less than a tile
-  const auto rows = static_cast<std::size_t>(most_rows + most_tile_rows), ins = static_cast<std::size_t>(padded_row(most_ins));
+  const auto rows = static_cast<std::size_t>(most_rows + most_tile_rows),
+             ins = static_cast<std::size_t>(padded_row(most_ins));
   q_ = aligned_buffer<std::int8_t>(rows * ins + 64);
   scales_ = aligned_buffer<float>(rows);
   sums_ = aligned_buffer<std::int32_t>(rows);
   group_sums_ = aligned_buffer<std::int32_t>(rows * ins / 32);
 }
 
+// Rows that only fill the last tile keep what an earlier pass left: harmless, their outputs are never written.
+void quantized_rows::begin(int rows, std::int64_t ins) {
+  view_ = {rows, tile_for(rows), padded_row(ins), q_.data(), scales_.data(), sums_.data(), group_sums_.data()};
+}
+
+void quantized_rows::put(const kernel_table& kernels, int row, const float* x) {
+  const std::int64_t first = row / view_.tile * view_.tile;
+  const auto at = static_cast<std::size_t>(row);
+  kernels.quantize(x, view_.ins, view_.tile, row % view_.tile, q_.data() + first * view_.ins, &scales_[at], &sums_[at],
+                   group_sums_.data() + first * (view_.ins / 32));
+}
+
 void quantized_rows::assign(const compute& with, const float* x, std::int64_t stride, int rows, std::int64_t ins) {
-  const int tile = tile_for(rows);
-  const std::int64_t padded = padded_row(ins);
-  view_ = {rows, tile, padded, q_.data(), scales_.data(), sums_.data(), group_sums_.data()};
-  const auto one = [&](std::int64_t row) {
-    const std::int64_t first = row / tile * tile;
-    with.kernels.quantize(x + row * stride, padded, tile, static_cast<int>(row % tile), q_.data() + first * padded,
-                       &scales_[static_cast<std::size_t>(row)], &sums_[static_cast<std::size_t>(row)],
-                       group_sums_.data() + first * (padded / 32));
-  };
-  constexpr int rows_per_task = 8;
-  with.pool.run((rows + rows_per_task - 1) / rows_per_task, [&](int task, int) {
-    for (int row = task * rows_per_task; row < std::min(rows, (task + 1) * rows_per_task); ++row) one(row);
+  begin(rows, ins);
+  constexpr int at_once = 16;
+  with.pool.run((rows + at_once - 1) / at_once, [&](int task, int) {
+    for (int row = task * at_once; row < std::min(rows, (task + 1) * at_once); ++row)
+      put(with.kernels, row, x + row * stride);
   });
-  // Rows that only fill the last tile hold what an earlier pass left: harmless, their outputs are never written.
 }
 
 void matmul(const compute& with, std::span<const matmul_args> jobs) {

@@ -11,7 +11,11 @@ namespace troupe {
 class quantized_rows {
  public:
   quantized_rows(std::int64_t most_rows, std::int64_t most_ins);
-  /// x: [rows, stride] floats, each row padded to 64 with zeros.
+  /// Rows of a new pass follow, each put once, by any thread.
+  void begin(int rows, std::int64_t ins);
+  /// x: one row, padded to 64 with zeros.
+  void put(const kernel_table& kernels, int row, const float* x);
+  /// All rows at once: [rows, stride].
   void assign(const compute& with, const float* x, std::int64_t stride, int rows, std::int64_t ins);
   const quantized_view& view() const { return view_; }
 
@@ -23,8 +27,8 @@ class quantized_rows {
   quantized_view view_;
 };
 
-/// Runs matmuls that do not depend on each other as one job of the pool. Each output is computed whole by one thread, in
-/// an order that the matrix alone decides.
+/// Runs matmuls that do not depend on each other as one job of the pool. Each output is computed whole by one thread,
+/// in an order that the matrix alone decides.
 void matmul(const compute& with, std::span<const matmul_args> jobs);
 
 /// The same in plain loops, in double where sums are not exact: what the kernels are compared with.

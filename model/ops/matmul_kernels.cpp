@@ -6,11 +6,13 @@ namespace troupe::TROUPE_ISA {
 namespace {
 
 constexpr std::int64_t lanes = outs_per_block;
-constexpr int most_rows = 12;             // of a tile
-constexpr std::int64_t chunk_rows = 192;  // rows whose inputs stay in the second-level cache while weights pass
-constexpr int prefetch_ahead = 4096;      // bytes, when one row reads weights as fast as memory gives them
+constexpr int most_rows = 12;                  // of a tile
+constexpr std::int64_t chunk_bytes = 1 << 20;  // of inputs that stay in the second-level cache while weights pass
+constexpr int prefetch_ahead = 4096;           // bytes, when one row reads weights as fast as memory gives them
 
-const std::uint8_t* bytes_of(const matmul_args& a) { return reinterpret_cast<const std::uint8_t*>(a.w.weights); }
+const std::uint8_t* bytes_of(const matmul_args& a) {
+  return reinterpret_cast<const std::uint8_t*>(a.w.weights);
+}
 
 /// The product of one row and 16 outputs is known: bias and sum with what is there, in this order.
 inline void finish(const matmul_args& a, std::int64_t row, std::int64_t block, f32x16 product) {
@@ -21,7 +23,8 @@ inline void finish(const matmul_args& a, std::int64_t row, std::int64_t block, f
 
 // ---- u8: one scale for the whole row ----
 
-inline void finish_u8(const matmul_args& a, std::int64_t row, std::int64_t block, sums s) {
+/// Not inlined: its registers would drive the sums out of theirs.
+[[gnu::noinline]] void finish_u8(const matmul_args& a, std::int64_t row, std::int64_t block, sums s) {
   if (row >= a.rows) return;
   const f32x16 scale = load(reinterpret_cast<const float*>(a.w.scales) + block * lanes);
   const f32x16 mid = load(a.w.mids + block * lanes);
@@ -35,7 +38,8 @@ void u8_tile(const matmul_args& a, std::int64_t tile, int in_tile, std::int64_t 
   const std::int8_t* x = a.q.q + tile * a.q.tile * ins + in_tile * 4;
   const std::uint8_t* w = bytes_of(a) + block * ins * lanes;
   sums s[Rows][Blocks];
-  repeat<Rows>([&](int r) INLINED { repeat<Blocks>([&](int b) INLINED { s[r][b] = start(-128 * a.q.sums[first + r]); }); });
+  repeat<Rows>([&](int r)
+                   INLINED { repeat<Blocks>([&](int b) INLINED { s[r][b] = start(-128 * a.q.sums[first + r]); }); });
   for (std::int64_t k = 0; k < ins; k += 4, x += a.q.tile * 4, w += 4 * lanes) {
     weights v[Blocks];
     repeat<Blocks>([&](int b) INLINED { v[b] = load_weights(w + b * ins * lanes); });
@@ -44,7 +48,8 @@ void u8_tile(const matmul_args& a, std::int64_t tile, int in_tile, std::int64_t 
       repeat<Blocks>([&](int b) INLINED { s[r][b] = dot(s[r][b], v[b], four); });
     });
   }
-  repeat<Rows>([&](int r) INLINED { repeat<Blocks>([&](int b) INLINED { finish_u8(a, first + r, block + b, s[r][b]); }); });
+  repeat<Rows>([&](int r)
+                   INLINED { repeat<Blocks>([&](int b) INLINED { finish_u8(a, first + r, block + b, s[r][b]); }); });
 }
 
 /// One row: the weights are one sequential stream, several sums hide the latency of the products.
@@ -69,19 +74,23 @@ struct group_reader {
   static constexpr std::int64_t weight_bytes = (Kind == scheme::q4 ? group / 2 : group) * lanes;  // of one block
 
   static f32x16 scale(const matmul_args& a, std::int64_t index) {
-    if constexpr (Kind == scheme::u8g64) return load(reinterpret_cast<const float*>(a.w.scales) + index * lanes);
-    else return load_f16(reinterpret_cast<const std::uint16_t*>(a.w.scales) + index * lanes);
+    if constexpr (Kind == scheme::u8g64)
+      return load(reinterpret_cast<const float*>(a.w.scales) + index * lanes);
+    else
+      return load_f16(reinterpret_cast<const std::uint16_t*>(a.w.scales) + index * lanes);
   }
   static std::int32_t input_sum(const std::int32_t* group_sums, int tile, std::int64_t g) {
-    if constexpr (Kind == scheme::u8g64) return group_sums[2 * g * tile] + group_sums[(2 * g + 1) * tile];
-    else return group_sums[g * tile];
+    if constexpr (Kind == scheme::u8g64)
+      return group_sums[2 * g * tile] + group_sums[(2 * g + 1) * tile];
+    else
+      return group_sums[g * tile];
   }
 };
 
-/// For few rows q4's high nibbles are multiplied where they are, which spares a shift for each load: their sums are whole
-/// sixteens, so the division at the end is exact.
+/// For few rows q4's high nibbles are multiplied where they are, which spares a shift for each load: their sums are
+/// whole sixteens, so the division at the end is exact.
 template <scheme Kind, int Rows>
-constexpr bool sixteens_apart = Kind == scheme::q4 && Rows <= 2;
+constexpr bool sixteens_apart = Kind == scheme::q4&& Rows <= 2;
 
 /// s += the products of one group.
 template <scheme Kind, int Rows, int Blocks>
@@ -104,18 +113,16 @@ INLINED inline void group_products(const std::uint8_t* w, std::int64_t block_byt
       weights half[Blocks];
       repeat<Blocks>([&](int b) INLINED { half[b] = low_nibbles(v[b]); });
       multiply(half, x + 2 * k * step, s);
-      repeat<Blocks>([&](int b) INLINED {
-        half[b] = sixteens_apart<Kind, Rows> ? high_sixteens(v[b]) : high_nibbles(v[b]);
-      });
+      repeat<Blocks>([&](int b)
+                         INLINED { half[b] = sixteens_apart<Kind, Rows> ? high_sixteens(v[b]) : high_nibbles(v[b]); });
       multiply(half, x + (2 * k + 1) * step, sixteens_apart<Kind, Rows> ? sixteens : s);
     } else {
       multiply(v, x + k * step, s);
     }
   }
   if constexpr (sixteens_apart<Kind, Rows>)
-    repeat<Rows>([&](int r) INLINED {
-      repeat<Blocks>([&](int b) INLINED { s[r][b] = s[r][b] + sixteenth(sixteens[r][b]); });
-    });
+    repeat<Rows>(
+        [&](int r) INLINED { repeat<Blocks>([&](int b) INLINED { s[r][b] = s[r][b] + sixteenth(sixteens[r][b]); }); });
 }
 
 template <scheme Kind, int Rows, int Blocks>
@@ -200,9 +207,14 @@ struct tile_plan {
 };
 
 template <int Rows>
-constexpr int u8_blocks = Rows <= 6 ? 4 : Rows <= 9 ? 3 : 2;
+constexpr int u8_blocks = Rows <= 6   ? 4
+                          : Rows <= 9 ? 3
+                                      : 2;
 template <int Rows>
-constexpr int grouped_blocks = Rows == 1 ? 2 : Rows <= 3 ? 4 : Rows == 4 ? 3 : 2;
+constexpr int grouped_blocks = Rows == 1   ? 2
+                               : Rows <= 3 ? 4
+                               : Rows == 4 ? 3
+                                           : 2;
 
 template <int Rows>
 constexpr tile_plan u8_plan{u8_blocks<Rows>, u8_tile<Rows, u8_blocks<Rows>>, u8_tile<Rows, 1>};
@@ -218,8 +230,10 @@ void grouped_halves(const matmul_args& a, std::int64_t tile, int, std::int64_t b
 template <scheme Kind, int Rows>
 constexpr tile_plan grouped_plan() {
   constexpr int blocks = grouped_blocks<(Rows <= 6 ? Rows : (Rows + 1) / 2)>;
-  if constexpr (Rows <= 6) return {blocks, grouped_tile<Kind, Rows, blocks>, grouped_tile<Kind, Rows, 1>};
-  else return {blocks, grouped_halves<Kind, Rows, blocks>, grouped_halves<Kind, Rows, 1>};
+  if constexpr (Rows <= 6)
+    return {blocks, grouped_tile<Kind, Rows, blocks>, grouped_tile<Kind, Rows, 1>};
+  else
+    return {blocks, grouped_halves<Kind, Rows, blocks>, grouped_halves<Kind, Rows, 1>};
 }
 
 template <template <int> class Plan, int... Rows>
@@ -228,36 +242,59 @@ constexpr tile_plan pick(int rows) {
   return plans[rows - 1];
 }
 template <int Rows>
-struct u8_of { static constexpr tile_plan value = u8_plan<Rows>; };
+struct u8_of {
+  static constexpr tile_plan value = u8_plan<Rows>;
+};
 template <scheme Kind>
 struct grouped {
   template <int Rows>
-  struct of { static constexpr tile_plan value = grouped_plan<Kind, Rows>(); };
+  struct of {
+    static constexpr tile_plan value = grouped_plan<Kind, Rows>();
+  };
 };
 template <scheme Kind>
 struct floats_of {
   template <int Rows>
-  struct of { static constexpr tile_plan value{4, float_tile<Kind, Rows, 4>, float_tile<Kind, Rows, 1>}; };
+  struct of {
+    static constexpr tile_plan value{4, float_tile<Kind, Rows, 4>, float_tile<Kind, Rows, 1>};
+  };
 };
 
 tile_plan plan_for(scheme kind, int rows) {
   switch (kind) {
-    case scheme::u8: return pick<u8_of, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12>(rows);
-    case scheme::u8g64: return pick<grouped<scheme::u8g64>::of, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12>(rows);
-    case scheme::q8: return pick<grouped<scheme::q8>::of, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12>(rows);
-    case scheme::q4: return pick<grouped<scheme::q4>::of, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12>(rows);
-    case scheme::bf16: return pick<floats_of<scheme::bf16>::of, 1, 2, 3, 4, 5, 6>(rows);
-    case scheme::f32: break;
+    case scheme::u8:
+      return pick<u8_of, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12>(rows);
+    case scheme::u8g64:
+      return pick<grouped<scheme::u8g64>::of, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12>(rows);
+    case scheme::q8:
+      return pick<grouped<scheme::q8>::of, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12>(rows);
+    case scheme::q4:
+      return pick<grouped<scheme::q4>::of, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12>(rows);
+    case scheme::bf16:
+      return pick<floats_of<scheme::bf16>::of, 1, 2, 3, 4, 5, 6>(rows);
+    case scheme::f32:
+      break;
   }
   return pick<floats_of<scheme::f32>::of, 1, 2, 3, 4, 5, 6>(rows);
 }
 
-void sweep(const matmul_args& a, tile_plan plan, std::int64_t first_tile, std::int64_t last_tile, std::int64_t tile_step,
-           std::int64_t first_block, std::int64_t last_block) {
+/// Asks for a part of the weights that come after these blocks, while a tile is computed.
+inline void fetch_ahead(const std::uint8_t* next, std::int64_t bytes, std::int64_t part, std::int64_t parts) {
+  for (std::int64_t at = bytes * part / parts; at < bytes * (part + 1) / parts; at += 64)
+    __builtin_prefetch(next + at, 0, 2);
+}
+
+void sweep(const matmul_args& a, tile_plan plan, std::int64_t first_tile, std::int64_t last_tile,
+           std::int64_t tile_step, std::int64_t first_block, std::int64_t last_block) {
+  const std::int64_t block_bytes = packed_block_bytes(a.w.kind, a.w.stored_ins());
+  const std::int64_t tiles = (last_tile - first_tile + tile_step - 1) / tile_step;
   for (std::int64_t block = first_block; block < last_block;) {
     const bool many = block + plan.blocks <= last_block;
-    for (std::int64_t tile = first_tile; tile < last_tile; tile += tile_step)
+    const std::int64_t ahead = tiles > 2 && block + 2 * plan.blocks <= last_block ? plan.blocks * block_bytes : 0;
+    for (std::int64_t tile = first_tile, i = 0; tile < last_tile; tile += tile_step, ++i) {
+      fetch_ahead(bytes_of(a) + (block + plan.blocks) * block_bytes, ahead, i, tiles);
       (many ? plan.many : plan.one)(a, tile, 0, block);
+    }
     block += many ? plan.blocks : 1;
   }
 }
@@ -265,7 +302,7 @@ void sweep(const matmul_args& a, tile_plan plan, std::int64_t first_tile, std::i
 /// Integer rows lie in tiles already; the sweep counts tiles.
 void integer_matmul(const matmul_args& a, std::int64_t first_block, std::int64_t last_block) {
   const tile_plan plan = plan_for(a.w.kind, a.q.tile);
-  const std::int64_t tiles = (a.rows + a.q.tile - 1) / a.q.tile, at_once = chunk_rows / a.q.tile;
+  const std::int64_t tiles = (a.rows + a.q.tile - 1) / a.q.tile, at_once = chunk_bytes / (a.q.tile * a.q.ins) + 1;
   for (std::int64_t tile = 0; tile < tiles; tile += at_once)
     sweep(a, plan, tile, tile + at_once < tiles ? tile + at_once : tiles, 1, first_block, last_block);
 }
@@ -273,11 +310,13 @@ void integer_matmul(const matmul_args& a, std::int64_t first_block, std::int64_t
 /// Float rows are counted singly: six at a time, then the rest.
 void float_matmul(const matmul_args& a, std::int64_t first_block, std::int64_t last_block) {
   constexpr std::int64_t most = 6;
-  for (std::int64_t row = 0; row < a.rows; row += chunk_rows) {
-    const std::int64_t end = row + chunk_rows < a.rows ? row + chunk_rows : a.rows;
+  const std::int64_t at_once = (chunk_bytes / (a.w.stored_ins() * 4 * most) + 1) * most;
+  for (std::int64_t row = 0; row < a.rows; row += at_once) {
+    const std::int64_t end = row + at_once < a.rows ? row + at_once : a.rows;
     const std::int64_t whole = row + (end - row) / most * most;
     if (row < whole) sweep(a, plan_for(a.w.kind, most), row, whole, most, first_block, last_block);
-    if (whole < end) sweep(a, plan_for(a.w.kind, static_cast<int>(end - whole)), whole, end, most, first_block, last_block);
+    if (whole < end)
+      sweep(a, plan_for(a.w.kind, static_cast<int>(end - whole)), whole, end, most, first_block, last_block);
   }
 }
 

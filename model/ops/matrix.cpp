@@ -9,20 +9,15 @@ namespace {
 
 constexpr std::array<std::string_view, 6> names{"f32", "bf16", "u8", "u8g64", "q8", "q4"};
 
-std::size_t whole_lines(std::int64_t bytes) { return static_cast<std::size_t>(rounded_up(bytes, 64)); }
-
-std::int64_t weight_bits(scheme kind) {
-  switch (kind) {
-    case scheme::f32: return 32;
-    case scheme::bf16: return 16;
-    case scheme::q4: return 4;
-    default: return 8;
-  }
+std::size_t whole_lines(std::int64_t bytes) {
+  return static_cast<std::size_t>(rounded_up(bytes, 64));
 }
 
 }  // namespace
 
-std::string_view name_of(scheme s) { return names[static_cast<std::size_t>(s)]; }
+std::string_view name_of(scheme s) {
+  return names[static_cast<std::size_t>(s)];
+}
 
 scheme scheme_from_name(std::string_view name, std::string_view where) {
   for (std::size_t i = 0; i < names.size(); ++i)
@@ -35,8 +30,8 @@ matrix_bytes packed_bytes(scheme kind, std::int64_t outs, std::int64_t ins) {
   const std::int64_t groups = group_of(kind) ? columns / group_of(kind) : 1;
   const bool has_mids = kind == scheme::u8 || kind == scheme::u8g64;
   const std::int64_t scale_bytes = has_mids ? 4 : is_integer(kind) ? 2 : 0;
-  return {whole_lines(rows * columns * weight_bits(kind) / 8), whole_lines(rows * groups * scale_bytes),
-          whole_lines(has_mids ? rows * groups * 4 : 0)};
+  return {whole_lines(rows / outs_per_block * packed_block_bytes(kind, columns)),
+          whole_lines(rows * groups * scale_bytes), whole_lines(has_mids ? rows * groups * 4 : 0)};
 }
 
 matrix_view view_of(scheme kind, std::int64_t outs, std::int64_t ins, const std::byte* data) {

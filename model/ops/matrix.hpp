@@ -10,25 +10,45 @@ namespace troupe {
 ///   u8         per output row: w = min + z * (max - min) / 255
 ///   u8g64      the same per group of 64 inputs
 ///   q8         w = scale * (z - 128), scale in f16 per group of 32: GGUF's Q8_0
-///   q4         w = scale * (z - 8), scale in f16 per group of 32: GGUF's Q4_0
+///   q4         w = scale * (z - 8), scale in f16 per group of 32: GGUF's Q4_0. A model in q4 has its embeddings, head,
+///   keys
+///              and values in q8
 enum class scheme : std::uint8_t { f32, bf16, u8, u8g64, q8, q4 };
 
-constexpr std::int64_t outs_per_block = 16;   ///< one lane an output
+constexpr std::int64_t outs_per_block = 16;  ///< one lane an output
 
-constexpr std::int64_t rounded_up(std::int64_t n, std::int64_t unit) { return (n + unit - 1) / unit * unit; }
-constexpr std::int64_t padded_outs(std::int64_t n) { return rounded_up(n, outs_per_block); }
+constexpr std::int64_t rounded_up(std::int64_t n, std::int64_t unit) {
+  return (n + unit - 1) / unit * unit;
+}
+constexpr std::int64_t padded_outs(std::int64_t n) {
+  return rounded_up(n, outs_per_block);
+}
 /// Rows of activations are padded to this with zeros, whatever reads them.
-constexpr std::int64_t padded_row(std::int64_t n) { return rounded_up(n, 64); }
+constexpr std::int64_t padded_row(std::int64_t n) {
+  return rounded_up(n, 64);
+}
 
-constexpr bool is_integer(scheme s) { return s >= scheme::u8; }
+constexpr bool is_integer(scheme s) {
+  return s >= scheme::u8;
+}
 /// Inputs as a matrix stores them: whole groups, or bf16 pairs.
-constexpr std::int64_t padded_ins(scheme s, std::int64_t n) { return is_integer(s) ? padded_row(n) : rounded_up(n, 2); }
+constexpr std::int64_t padded_ins(scheme s, std::int64_t n) {
+  return is_integer(s) ? padded_row(n) : rounded_up(n, 2);
+}
 /// Inputs that share one scale; 0: the whole row.
 constexpr std::int64_t group_of(scheme s) {
   return s == scheme::u8g64 ? 64 : s == scheme::q8 || s == scheme::q4 ? 32 : 0;
 }
 /// What is subtracted from the stored number before it is multiplied.
-constexpr std::int32_t zero_point_of(scheme s) { return s == scheme::q4 ? 8 : is_integer(s) ? 128 : 0; }
+constexpr std::int32_t zero_point_of(scheme s) {
+  return s == scheme::q4 ? 8 : is_integer(s) ? 128 : 0;
+}
+
+/// Of the weights of 16 outputs.
+constexpr std::int64_t packed_block_bytes(scheme s, std::int64_t stored_ins) {
+  const std::int64_t weights = outs_per_block * stored_ins;
+  return s == scheme::f32 ? weights * 4 : s == scheme::bf16 ? weights * 2 : s == scheme::q4 ? weights / 2 : weights;
+}
 
 std::string_view name_of(scheme s);
 /// Throws input_error when there is no such scheme; `where` says who asked.
@@ -36,9 +56,9 @@ scheme scheme_from_name(std::string_view name, std::string_view where);
 
 /// A packed weight matrix [outs, ins]: blocks of 16 outputs; within a block all inputs in order.
 ///   f32    [block][input][16]                           bf16   [block][input / 2][16][2]
-///   u8, u8g64, q8   [block][input / 4][16][4]           q4     [block][input / 8][16][4], low nibbles the first four inputs
-///   scales [block][group][16]: f32 for u8 and u8g64, f16 for q8 and q4; u8 has one group
-///   mids   laid out as scales (u8, u8g64): the weight that z = 128 stands for
+///   u8, u8g64, q8   [block][input / 4][16][4]           q4     [block][input / 8][16][4], low nibbles the first four
+///   inputs scales [block][group][16]: f32 for u8 and u8g64, f16 for q8 and q4; u8 has one group mids   laid out as
+///   scales (u8, u8g64): the weight that z = 128 stands for
 struct matrix_view {
   scheme kind = scheme::f32;
   std::int64_t outs = 0;

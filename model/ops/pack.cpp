@@ -15,7 +15,9 @@ std::uint8_t code(float value, int highest) {
   return static_cast<std::uint8_t>(std::clamp(static_cast<int>(std::nearbyint(value)), 0, highest));
 }
 
-float as_stored(float scale) { return f16_to_f32(f32_to_f16(scale)); }
+float as_stored(float scale) {
+  return f16_to_f32(f32_to_f16(scale));
+}
 
 /// z = round((x - min) / (max - min) * 255)
 void encode_zero_one(const float* x, std::int64_t n, std::uint8_t* z, float& scale, float& mid) {
@@ -80,8 +82,10 @@ std::int64_t element_index(scheme kind, std::int64_t stored_ins, std::int64_t ou
 void unpack_floats(const matrix_view& w, std::int64_t out, float* to) {
   for (std::int64_t i = 0; i < w.ins; ++i) {
     const std::int64_t index = element_index(w.kind, w.stored_ins(), out, i);
-    if (w.kind == scheme::bf16) to[i] = bf16_to_f32(reinterpret_cast<const std::uint16_t*>(w.weights)[index]);
-    else to[i] = reinterpret_cast<const float*>(w.weights)[index];
+    if (w.kind == scheme::bf16)
+      to[i] = bf16_to_f32(reinterpret_cast<const std::uint16_t*>(w.weights)[index]);
+    else
+      to[i] = reinterpret_cast<const float*>(w.weights)[index];
   }
 }
 
@@ -94,9 +98,12 @@ void encode_row(scheme kind, const float* row, std::int64_t ins, coded_row& to) 
     const std::int64_t n = std::min(group, ins - first);
     std::uint8_t* z = to.z.data() + first;
     float& scale = to.scales[static_cast<std::size_t>(g)];
-    if (kind == scheme::q8) encode_symmetric8(row + first, n, z, scale);
-    else if (kind == scheme::q4) encode_symmetric4(row + first, n, z, scale);
-    else encode_zero_one(row + first, n, z, scale, to.mids[static_cast<std::size_t>(g)]);
+    if (kind == scheme::q8)
+      encode_symmetric8(row + first, n, z, scale);
+    else if (kind == scheme::q4)
+      encode_symmetric4(row + first, n, z, scale);
+    else
+      encode_zero_one(row + first, n, z, scale, to.mids[static_cast<std::size_t>(g)]);
   }
 }
 
@@ -128,8 +135,10 @@ void matrix_packer::put(std::int64_t out, const float* row) {
   const std::int64_t stored = padded_ins(kind_, ins_);
   for (std::int64_t i = 0; i < ins_; ++i) {
     const std::int64_t index = element_index(kind_, stored, out, i);
-    if (kind_ == scheme::bf16) reinterpret_cast<std::uint16_t*>(weights_)[index] = f32_to_bf16(row[i]);
-    else reinterpret_cast<float*>(weights_)[index] = row[i];
+    if (kind_ == scheme::bf16)
+      reinterpret_cast<std::uint16_t*>(weights_)[index] = f32_to_bf16(row[i]);
+    else
+      reinterpret_cast<float*>(weights_)[index] = row[i];
   }
 }
 

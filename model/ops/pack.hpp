@@ -9,9 +9,9 @@ namespace troupe {
 
 /// A row of weights in the numbers that a scheme stores: w = mid + (z - zero point) * scale, per group or per row.
 struct coded_row {
-  std::vector<std::uint8_t> z;   // [padded ins], zero point where padded
-  std::vector<float> scales;     // [groups]
-  std::vector<float> mids;       // [groups] for u8 and u8g64
+  std::vector<std::uint8_t> z;  // [padded ins], zero point where padded
+  std::vector<float> scales;    // [groups]
+  std::vector<float> mids;      // [groups] for u8 and u8g64
 };
 
 /// Quantizes a row; `kind` is one of the integer schemes.
@@ -19,8 +19,8 @@ void encode_row(scheme kind, const float* row, std::int64_t ins, coded_row& to);
 /// The row of a GGUF tensor as it is: Q8_0 for scheme q8, Q4_0 for q4.
 void copy_gguf_row(scheme kind, const std::byte* row, std::int64_t ins, coded_row& to);
 
-/// Writes rows of a matrix into its packed form at `data`, which holds packed_bytes(kind, outs, ins).total() zero bytes.
-/// Different rows may be written by different threads if they lie in different blocks of 16.
+/// Writes rows of a matrix into its packed form at `data`, which holds packed_bytes(kind, outs, ins).total() zero
+/// bytes. Different rows may be written by different threads if they lie in different blocks of 16.
 class matrix_packer {
  public:
   matrix_packer(scheme kind, std::int64_t outs, std::int64_t ins, std::byte* data);

@@ -27,10 +27,14 @@ sine_cosine sine_cosine_of(double angle) {
   const double x = (angle - turns * high) - turns * low;
   const double s = series(x, x * x, 2, 10), c = series(1.0, x * x, 1, 10);
   switch (static_cast<std::int64_t>(turns) & 3) {
-    case 0: return {s, c};
-    case 1: return {c, -s};
-    case 2: return {-s, -c};
-    default: return {-c, s};
+    case 0:
+      return {s, c};
+    case 1:
+      return {c, -s};
+    case 2:
+      return {-s, -c};
+    default:
+      return {-c, s};
   }
 }
 
@@ -39,8 +43,7 @@ double llama3_scaled(double frequency, const rope_config& rope) {
   const double wavelength = 2 * std::numbers::pi / frequency, original = static_cast<double>(rope.original_context);
   if (wavelength < original / rope.high_freq_factor) return frequency;
   if (wavelength > original / rope.low_freq_factor) return frequency / rope.factor;
-  const double smooth =
-      (original / wavelength - rope.low_freq_factor) / (rope.high_freq_factor - rope.low_freq_factor);
+  const double smooth = (original / wavelength - rope.low_freq_factor) / (rope.high_freq_factor - rope.low_freq_factor);
   return (1 - smooth) * frequency / rope.factor + smooth * frequency;
 }
 

@@ -6,7 +6,9 @@ namespace troupe::TROUPE_ISA {
 namespace {
 
 constexpr std::int64_t lanes = 16;
-constexpr std::int64_t whole(std::int64_t n) { return (n + lanes - 1) / lanes * lanes; }
+constexpr std::int64_t whole(std::int64_t n) {
+  return (n + lanes - 1) / lanes * lanes;
+}
 inline f32x16 valid(f32x16 a, std::int64_t i, std::int64_t n) {
   return i + lanes <= n ? a : keep(a, 0, static_cast<int>(n - i), 0.0f);
 }

@@ -34,18 +34,42 @@ constexpr float minus_infinity = -__builtin_inff();
 
 #if defined(__AVX512F__)
 
-struct f32x16 { __m512 v; };
-inline f32x16 zero() { return {_mm512_setzero_ps()}; }
-inline f32x16 all(float x) { return {_mm512_set1_ps(x)}; }
-inline f32x16 load(const float* p) { return {_mm512_loadu_ps(p)}; }
-inline void store(float* p, f32x16 a) { _mm512_storeu_ps(p, a.v); }
-inline f32x16 operator+(f32x16 a, f32x16 b) { return {_mm512_add_ps(a.v, b.v)}; }
-inline f32x16 operator-(f32x16 a, f32x16 b) { return {_mm512_sub_ps(a.v, b.v)}; }
-inline f32x16 operator*(f32x16 a, f32x16 b) { return {_mm512_mul_ps(a.v, b.v)}; }
-inline f32x16 operator/(f32x16 a, f32x16 b) { return {_mm512_div_ps(a.v, b.v)}; }
-inline f32x16 fma(f32x16 a, f32x16 b, f32x16 c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
-inline f32x16 max(f32x16 a, f32x16 b) { return {_mm512_max_ps(a.v, b.v)}; }
-inline f32x16 absolute(f32x16 a) { return {_mm512_abs_ps(a.v)}; }
+struct f32x16 {
+  __m512 v;
+};
+inline f32x16 zero() {
+  return {_mm512_setzero_ps()};
+}
+inline f32x16 all(float x) {
+  return {_mm512_set1_ps(x)};
+}
+inline f32x16 load(const float* p) {
+  return {_mm512_loadu_ps(p)};
+}
+inline void store(float* p, f32x16 a) {
+  _mm512_storeu_ps(p, a.v);
+}
+inline f32x16 operator+(f32x16 a, f32x16 b) {
+  return {_mm512_add_ps(a.v, b.v)};
+}
+inline f32x16 operator-(f32x16 a, f32x16 b) {
+  return {_mm512_sub_ps(a.v, b.v)};
+}
+inline f32x16 operator*(f32x16 a, f32x16 b) {
+  return {_mm512_mul_ps(a.v, b.v)};
+}
+inline f32x16 operator/(f32x16 a, f32x16 b) {
+  return {_mm512_div_ps(a.v, b.v)};
+}
+inline f32x16 fma(f32x16 a, f32x16 b, f32x16 c) {
+  return {_mm512_fmadd_ps(a.v, b.v, c.v)};
+}
+inline f32x16 max(f32x16 a, f32x16 b) {
+  return {_mm512_max_ps(a.v, b.v)};
+}
+inline f32x16 absolute(f32x16 a) {
+  return {_mm512_abs_ps(a.v)};
+}
 /// Lanes [from, to) of a, `other` elsewhere.
 inline f32x16 keep(f32x16 a, int from, int to, float other) {
   const auto mask = static_cast<__mmask16>((to >= 16 ? 0xffffu : (1u << to) - 1u) & (0xffffu << from));
@@ -55,11 +79,19 @@ inline f32x16 keep(f32x16 a, int from, int to, float other) {
 inline f32x16 where_above(f32x16 test, float limit, f32x16 a) {
   return {_mm512_maskz_mov_ps(_mm512_cmp_ps_mask(test.v, _mm512_set1_ps(limit), _CMP_GT_OQ), a.v)};
 }
-inline f32x16 root(f32x16 a) { return {_mm512_sqrt_ps(a.v)}; }
-struct i32x16 { __m512i v; };
+inline f32x16 root(f32x16 a) {
+  return {_mm512_sqrt_ps(a.v)};
+}
+struct i32x16 {
+  __m512i v;
+};
 /// To the nearest integer, ties to even.
-inline i32x16 nearest(f32x16 a) { return {_mm512_cvtps_epi32(a.v)}; }
-inline f32x16 to_float(i32x16 a) { return {_mm512_cvtepi32_ps(a.v)}; }
+inline i32x16 nearest(f32x16 a) {
+  return {_mm512_cvtps_epi32(a.v)};
+}
+inline f32x16 to_float(i32x16 a) {
+  return {_mm512_cvtepi32_ps(a.v)};
+}
 inline f32x16 times_power_of_two(f32x16 a, i32x16 n) {
   return {_mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(a.v), _mm512_slli_epi32(n.v, 23)))};
 }
@@ -67,7 +99,8 @@ inline f32x16 load_f16(const std::uint16_t* p) {
   return {_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
 }
 inline void store_f16(std::uint16_t* p, f32x16 a) {
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtps_ph(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p),
+                      _mm512_cvtps_ph(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 }
 /// Even and odd elements of 32 bf16 values.
 inline void load_bf16_pairs(const std::uint16_t* p, f32x16& even, f32x16& odd) {
@@ -75,8 +108,12 @@ inline void load_bf16_pairs(const std::uint16_t* p, f32x16& even, f32x16& odd) {
   even.v = _mm512_castsi512_ps(_mm512_slli_epi32(v, 16));
   odd.v = _mm512_castsi512_ps(_mm512_and_si512(v, _mm512_set1_epi32(static_cast<int>(0xffff0000u))));
 }
-inline i32x16 operator+(i32x16 a, i32x16 b) { return {_mm512_add_epi32(a.v, b.v)}; }
-inline std::int32_t sum_of(i32x16 a) { return _mm512_reduce_add_epi32(a.v); }
+inline i32x16 operator+(i32x16 a, i32x16 b) {
+  return {_mm512_add_epi32(a.v, b.v)};
+}
+inline std::int32_t sum_of(i32x16 a) {
+  return _mm512_reduce_add_epi32(a.v);
+}
 inline void store_i8(std::int8_t* p, i32x16 a) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(a.v));
 }
@@ -85,15 +122,27 @@ inline i32x16 load_i8(const std::int8_t* p) {
 }
 
 /// 16 outputs x 4 consecutive inputs, unsigned.
-struct weights { __m512i v; };
-inline weights load_weights(const std::uint8_t* p) { return {_mm512_loadu_si512(p)}; }
-inline weights low_nibbles(weights a) { return {_mm512_and_si512(a.v, _mm512_set1_epi8(15))}; }
-inline weights high_nibbles(weights a) { return low_nibbles({_mm512_srli_epi16(a.v, 4)}); }
+struct weights {
+  __m512i v;
+};
+inline weights load_weights(const std::uint8_t* p) {
+  return {_mm512_loadu_si512(p)};
+}
+inline weights low_nibbles(weights a) {
+  return {_mm512_and_si512(a.v, _mm512_set1_epi8(15))};
+}
+inline weights high_nibbles(weights a) {
+  return low_nibbles({_mm512_srli_epi16(a.v, 4)});
+}
 /// Left where they are: sixteen times their value.
-inline weights high_sixteens(weights a) { return {_mm512_and_si512(a.v, _mm512_set1_epi8(-16))}; }
+inline weights high_sixteens(weights a) {
+  return {_mm512_and_si512(a.v, _mm512_set1_epi8(-16))};
+}
 
 /// Four signed inputs of one row, given to every output.
-struct inputs { __m512i v; };
+struct inputs {
+  __m512i v;
+};
 inline inputs load_inputs(const std::int8_t* p) {
   std::int32_t four;
   std::memcpy(&four, p, 4);
@@ -101,28 +150,61 @@ inline inputs load_inputs(const std::int8_t* p) {
 }
 
 /// 16 exact sums.
-struct sums { __m512i v; };
-inline sums start(std::int32_t x) { return {_mm512_set1_epi32(x)}; }
-inline sums dot(sums s, weights w, inputs x) { return {_mm512_dpbusd_epi32(s.v, w.v, x.v)}; }
-inline sums operator+(sums a, sums b) { return {_mm512_add_epi32(a.v, b.v)}; }
-inline sums sixteenth(sums a) { return {_mm512_srai_epi32(a.v, 4)}; }
-inline f32x16 to_float(sums s) { return {_mm512_cvtepi32_ps(s.v)}; }
+struct sums {
+  __m512i v;
+};
+inline sums start(std::int32_t x) {
+  return {_mm512_set1_epi32(x)};
+}
+inline sums dot(sums s, weights w, inputs x) {
+  return {_mm512_dpbusd_epi32(s.v, w.v, x.v)};
+}
+inline sums operator+(sums a, sums b) {
+  return {_mm512_add_epi32(a.v, b.v)};
+}
+inline sums sixteenth(sums a) {
+  return {_mm512_srai_epi32(a.v, 4)};
+}
+inline f32x16 to_float(sums s) {
+  return {_mm512_cvtepi32_ps(s.v)};
+}
 
 #elif defined(__AVX2__)
 
-struct f32x16 { __m256 lo, hi; };
-inline f32x16 zero() { return {_mm256_setzero_ps(), _mm256_setzero_ps()}; }
-inline f32x16 all(float x) { return {_mm256_set1_ps(x), _mm256_set1_ps(x)}; }
-inline f32x16 load(const float* p) { return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)}; }
-inline void store(float* p, f32x16 a) { _mm256_storeu_ps(p, a.lo); _mm256_storeu_ps(p + 8, a.hi); }
-inline f32x16 operator+(f32x16 a, f32x16 b) { return {_mm256_add_ps(a.lo, b.lo), _mm256_add_ps(a.hi, b.hi)}; }
-inline f32x16 operator-(f32x16 a, f32x16 b) { return {_mm256_sub_ps(a.lo, b.lo), _mm256_sub_ps(a.hi, b.hi)}; }
-inline f32x16 operator*(f32x16 a, f32x16 b) { return {_mm256_mul_ps(a.lo, b.lo), _mm256_mul_ps(a.hi, b.hi)}; }
-inline f32x16 operator/(f32x16 a, f32x16 b) { return {_mm256_div_ps(a.lo, b.lo), _mm256_div_ps(a.hi, b.hi)}; }
+struct f32x16 {
+  __m256 lo, hi;
+};
+inline f32x16 zero() {
+  return {_mm256_setzero_ps(), _mm256_setzero_ps()};
+}
+inline f32x16 all(float x) {
+  return {_mm256_set1_ps(x), _mm256_set1_ps(x)};
+}
+inline f32x16 load(const float* p) {
+  return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)};
+}
+inline void store(float* p, f32x16 a) {
+  _mm256_storeu_ps(p, a.lo);
+  _mm256_storeu_ps(p + 8, a.hi);
+}
+inline f32x16 operator+(f32x16 a, f32x16 b) {
+  return {_mm256_add_ps(a.lo, b.lo), _mm256_add_ps(a.hi, b.hi)};
+}
+inline f32x16 operator-(f32x16 a, f32x16 b) {
+  return {_mm256_sub_ps(a.lo, b.lo), _mm256_sub_ps(a.hi, b.hi)};
+}
+inline f32x16 operator*(f32x16 a, f32x16 b) {
+  return {_mm256_mul_ps(a.lo, b.lo), _mm256_mul_ps(a.hi, b.hi)};
+}
+inline f32x16 operator/(f32x16 a, f32x16 b) {
+  return {_mm256_div_ps(a.lo, b.lo), _mm256_div_ps(a.hi, b.hi)};
+}
 inline f32x16 fma(f32x16 a, f32x16 b, f32x16 c) {
   return {_mm256_fmadd_ps(a.lo, b.lo, c.lo), _mm256_fmadd_ps(a.hi, b.hi, c.hi)};
 }
-inline f32x16 max(f32x16 a, f32x16 b) { return {_mm256_max_ps(a.lo, b.lo), _mm256_max_ps(a.hi, b.hi)}; }
+inline f32x16 max(f32x16 a, f32x16 b) {
+  return {_mm256_max_ps(a.lo, b.lo), _mm256_max_ps(a.hi, b.hi)};
+}
 inline f32x16 absolute(f32x16 a) {
   const __m256 mask = _mm256_castsi256_ps(_mm256_set1_epi32(0x7fffffff));
   return {_mm256_and_ps(a.lo, mask), _mm256_and_ps(a.hi, mask)};
@@ -142,10 +224,18 @@ inline f32x16 where_above(f32x16 test, float limit, f32x16 a) {
   return {_mm256_and_ps(_mm256_cmp_ps(test.lo, l, _CMP_GT_OQ), a.lo),
           _mm256_and_ps(_mm256_cmp_ps(test.hi, l, _CMP_GT_OQ), a.hi)};
 }
-inline f32x16 root(f32x16 a) { return {_mm256_sqrt_ps(a.lo), _mm256_sqrt_ps(a.hi)}; }
-struct i32x16 { __m256i lo, hi; };
-inline i32x16 nearest(f32x16 a) { return {_mm256_cvtps_epi32(a.lo), _mm256_cvtps_epi32(a.hi)}; }
-inline f32x16 to_float(i32x16 a) { return {_mm256_cvtepi32_ps(a.lo), _mm256_cvtepi32_ps(a.hi)}; }
+inline f32x16 root(f32x16 a) {
+  return {_mm256_sqrt_ps(a.lo), _mm256_sqrt_ps(a.hi)};
+}
+struct i32x16 {
+  __m256i lo, hi;
+};
+inline i32x16 nearest(f32x16 a) {
+  return {_mm256_cvtps_epi32(a.lo), _mm256_cvtps_epi32(a.hi)};
+}
+inline f32x16 to_float(i32x16 a) {
+  return {_mm256_cvtepi32_ps(a.lo), _mm256_cvtepi32_ps(a.hi)};
+}
 inline f32x16 times_power_of_two(f32x16 a, i32x16 n) {
   const auto part = [](__m256 v, __m256i k) {
     return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(v), _mm256_slli_epi32(k, 23)));
@@ -168,7 +258,9 @@ inline void load_bf16_pairs(const std::uint16_t* p, f32x16& even, f32x16& odd) {
   even = {_mm256_castsi256_ps(_mm256_slli_epi32(a, 16)), _mm256_castsi256_ps(_mm256_slli_epi32(b, 16))};
   odd = {_mm256_castsi256_ps(_mm256_and_si256(a, high)), _mm256_castsi256_ps(_mm256_and_si256(b, high))};
 }
-inline i32x16 operator+(i32x16 a, i32x16 b) { return {_mm256_add_epi32(a.lo, b.lo), _mm256_add_epi32(a.hi, b.hi)}; }
+inline i32x16 operator+(i32x16 a, i32x16 b) {
+  return {_mm256_add_epi32(a.lo, b.lo), _mm256_add_epi32(a.hi, b.hi)};
+}
 inline std::int32_t sum_of(i32x16 a) {
   const __m256i eight = _mm256_add_epi32(a.lo, a.hi);
   __m128i four = _mm_add_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
@@ -186,7 +278,9 @@ inline i32x16 load_i8(const std::int8_t* p) {
           _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p + 8)))};
 }
 
-struct weights { __m256i lo, hi; };
+struct weights {
+  __m256i lo, hi;
+};
 inline weights load_weights(const std::uint8_t* p) {
   return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)),
           _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + 32))};
@@ -203,7 +297,9 @@ inline weights high_sixteens(weights a) {
   return {_mm256_and_si256(a.lo, m), _mm256_and_si256(a.hi, m)};
 }
 
-struct inputs { __m256i v; };
+struct inputs {
+  __m256i v;
+};
 inline inputs load_inputs(const std::int8_t* p) {
   std::int32_t four;
   std::memcpy(&four, p, 4);
@@ -211,7 +307,9 @@ inline inputs load_inputs(const std::int8_t* p) {
 }
 
 // vpmaddubsw would saturate, so bytes are widened to 16 bits. Each output keeps two partial sums until the end.
-struct sums { __m256i part[4]; };
+struct sums {
+  __m256i part[4];
+};
 inline sums start(std::int32_t x) {
   const __m256i first = _mm256_setr_epi32(x, 0, x, 0, x, 0, x, 0);
   return {{first, first, first, first}};
@@ -244,21 +342,39 @@ inline f32x16 to_float(sums s) {
 #else  // plain x86-64
 
 using floats = float __attribute__((vector_size(16)));
-struct f32x16 { floats q[4]; };
+struct f32x16 {
+  floats q[4];
+};
 template <class F>
-inline f32x16 each(F f) { return {{f(0), f(1), f(2), f(3)}}; }
-inline f32x16 all(float x) { return each([&](int) { return floats{x, x, x, x}; }); }
-inline f32x16 zero() { return all(0); }
+inline f32x16 each(F f) {
+  return {{f(0), f(1), f(2), f(3)}};
+}
+inline f32x16 all(float x) {
+  return each([&](int) { return floats{x, x, x, x}; });
+}
+inline f32x16 zero() {
+  return all(0);
+}
 inline f32x16 load(const float* p) {
   f32x16 a;
   std::memcpy(&a, p, sizeof a);
   return a;
 }
-inline void store(float* p, f32x16 a) { std::memcpy(p, &a, sizeof a); }
-inline f32x16 operator+(f32x16 a, f32x16 b) { return each([&](int i) { return a.q[i] + b.q[i]; }); }
-inline f32x16 operator-(f32x16 a, f32x16 b) { return each([&](int i) { return a.q[i] - b.q[i]; }); }
-inline f32x16 operator*(f32x16 a, f32x16 b) { return each([&](int i) { return a.q[i] * b.q[i]; }); }
-inline f32x16 operator/(f32x16 a, f32x16 b) { return each([&](int i) { return a.q[i] / b.q[i]; }); }
+inline void store(float* p, f32x16 a) {
+  std::memcpy(p, &a, sizeof a);
+}
+inline f32x16 operator+(f32x16 a, f32x16 b) {
+  return each([&](int i) { return a.q[i] + b.q[i]; });
+}
+inline f32x16 operator-(f32x16 a, f32x16 b) {
+  return each([&](int i) { return a.q[i] - b.q[i]; });
+}
+inline f32x16 operator*(f32x16 a, f32x16 b) {
+  return each([&](int i) { return a.q[i] * b.q[i]; });
+}
+inline f32x16 operator/(f32x16 a, f32x16 b) {
+  return each([&](int i) { return a.q[i] / b.q[i]; });
+}
 /// The product is exact in double; the sum is rounded to odd there, so that the rounding to float is the only one.
 inline __m128d fma_rounded_to_odd(__m128d a, __m128d b, __m128d c) {
   const __m128d p = _mm_mul_pd(a, b);
@@ -282,8 +398,12 @@ inline floats fma4(floats a, floats b, floats c) {
   const __m128 high = half(_mm_movehl_ps(a, a), _mm_movehl_ps(b, b), _mm_movehl_ps(c, c));
   return _mm_movelh_ps(low, high);
 }
-inline f32x16 fma(f32x16 a, f32x16 b, f32x16 c) { return each([&](int i) { return fma4(a.q[i], b.q[i], c.q[i]); }); }
-inline f32x16 max(f32x16 a, f32x16 b) { return each([&](int i) { return floats(_mm_max_ps(a.q[i], b.q[i])); }); }
+inline f32x16 fma(f32x16 a, f32x16 b, f32x16 c) {
+  return each([&](int i) { return fma4(a.q[i], b.q[i], c.q[i]); });
+}
+inline f32x16 max(f32x16 a, f32x16 b) {
+  return each([&](int i) { return floats(_mm_max_ps(a.q[i], b.q[i])); });
+}
 inline f32x16 absolute(f32x16 a) {
   return each([&](int i) { return floats(_mm_andnot_ps(_mm_set1_ps(-0.0f), a.q[i])); });
 }
@@ -297,12 +417,18 @@ inline f32x16 keep(f32x16 a, int from, int to, float other) {
 inline f32x16 where_above(f32x16 test, float limit, f32x16 a) {
   return each([&](int i) { return floats(_mm_and_ps(_mm_cmpgt_ps(test.q[i], _mm_set1_ps(limit)), a.q[i])); });
 }
-inline f32x16 root(f32x16 a) { return each([&](int i) { return floats(_mm_sqrt_ps(a.q[i])); }); }
-struct i32x16 { __m128i q[4]; };
+inline f32x16 root(f32x16 a) {
+  return each([&](int i) { return floats(_mm_sqrt_ps(a.q[i])); });
+}
+struct i32x16 {
+  __m128i q[4];
+};
 inline i32x16 nearest(f32x16 a) {
   return {{_mm_cvtps_epi32(a.q[0]), _mm_cvtps_epi32(a.q[1]), _mm_cvtps_epi32(a.q[2]), _mm_cvtps_epi32(a.q[3])}};
 }
-inline f32x16 to_float(i32x16 a) { return each([&](int i) { return floats(_mm_cvtepi32_ps(a.q[i])); }); }
+inline f32x16 to_float(i32x16 a) {
+  return each([&](int i) { return floats(_mm_cvtepi32_ps(a.q[i])); });
+}
 inline f32x16 times_power_of_two(f32x16 a, i32x16 n) {
   return each([&](int i) {
     return floats(_mm_castsi128_ps(_mm_add_epi32(_mm_castps_si128(a.q[i]), _mm_slli_epi32(n.q[i], 23))));
@@ -348,7 +474,9 @@ inline i32x16 load_i8(const std::int8_t* p) {
   return a;
 }
 
-struct weights { __m128i q[4]; };
+struct weights {
+  __m128i q[4];
+};
 inline weights load_weights(const std::uint8_t* p) {
   weights w;
   std::memcpy(&w, p, sizeof w);
@@ -367,12 +495,16 @@ inline weights high_sixteens(weights a) {
   return a;
 }
 
-struct inputs { __m128i v; };
+struct inputs {
+  __m128i v;
+};
 inline inputs load_inputs(const std::int8_t* p) {
   return {_mm_setr_epi16(p[0], p[1], p[2], p[3], p[0], p[1], p[2], p[3])};
 }
 
-struct sums { __m128i part[8]; };  // two partial sums for each output
+struct sums {
+  __m128i part[8];
+};  // two partial sums for each output
 inline sums start(std::int32_t x) {
   sums s;
   for (auto& part : s.part) part = _mm_setr_epi32(x, 0, x, 0);
@@ -397,14 +529,17 @@ inline sums operator+(sums a, sums b) {
 inline f32x16 to_float(sums s) {
   return each([&](int i) {
     const __m128 a = _mm_castsi128_ps(s.part[2 * i]), b = _mm_castsi128_ps(s.part[2 * i + 1]);
-    const __m128i even = _mm_castps_si128(_mm_shuffle_ps(a, b, 0x88)), odd = _mm_castps_si128(_mm_shuffle_ps(a, b, 0xdd));
+    const __m128i even = _mm_castps_si128(_mm_shuffle_ps(a, b, 0x88)),
+                  odd = _mm_castps_si128(_mm_shuffle_ps(a, b, 0xdd));
     return floats(_mm_cvtepi32_ps(_mm_add_epi32(even, odd)));
   });
 }
 
 #endif
 
-inline f32x16 where_not_above(f32x16 test, float limit, f32x16 a) { return a - where_above(test, limit, a); }
+inline f32x16 where_not_above(f32x16 test, float limit, f32x16 a) {
+  return a - where_above(test, limit, a);
+}
 
 inline float sum_of(f32x16 a) {
   float l[16];

@@ -26,8 +26,8 @@ std::string take_characters(std::string& held) {
 
 }  // namespace
 
-stream_decoder::stream_decoder(const tokenizer& tokens, bool skip_special)
-    : tokens_(tokens), skip_special_(skip_special) {}
+stream_decoder::stream_decoder(const tokenizer& tokens, bool skip_special, bool at_start)
+    : tokens_(tokens), skip_special_(skip_special), at_start_(at_start) {}
 
 std::string stream_decoder::push(token_id token) {
   if (skip_special_ && tokens_.is_special(token)) return {};

@@ -52,7 +52,8 @@ std::shared_ptr<const tokenizer> parse_tokenizer_json(std::string_view json, std
 /// Turns a stream of tokens into text, holding bytes back until they are whole characters.
 class stream_decoder {
  public:
-  explicit stream_decoder(const tokenizer& tokens, bool skip_special = true);
+  /// `at_start`: no text goes before, so a leading space that the tokenizer put there is taken away again.
+  explicit stream_decoder(const tokenizer& tokens, bool skip_special = true, bool at_start = true);
   /// The text that became certain with this token; never ends inside a character.
   std::string push(token_id token);
   /// What was held back, invalid bytes replaced by U+FFFD.
@@ -61,7 +62,7 @@ class stream_decoder {
  private:
   const tokenizer& tokens_;
   bool skip_special_;
-  bool at_start_ = true;
+  bool at_start_;
   std::string held_;
 };
 

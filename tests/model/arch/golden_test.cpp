@@ -38,14 +38,19 @@ class golden_model : public testing::TestWithParam<std::string> {
   void compare(const std::string& prefix, const lora_adapter* adapter) {
     const tensor_set expected = open_safetensors(golden / GetParam() / "expected.safetensors");
     const auto prompt = values<std::int32_t>(expected, "prompt");
-    EXPECT_LT(relative_error(logits_of(model_, prompt, {.adapter = adapter}), values<float>(expected, prefix + "logits")), 1e-4);
-    EXPECT_EQ(greedy_tokens(model_, prompt, 64, {.adapter = adapter}), values<std::int32_t>(expected, prefix + "greedy"));
+    EXPECT_LT(
+        relative_error(logits_of(model_, prompt, {.adapter = adapter}), values<float>(expected, prefix + "logits")),
+        1e-4);
+    EXPECT_EQ(greedy_tokens(model_, prompt, 64, {.adapter = adapter}),
+              values<std::int32_t>(expected, prefix + "greedy"));
   }
 
   std::shared_ptr<const loaded_model> model_ = load_for_test(golden / GetParam(), scheme::f32);
 };
 
-TEST_P(golden_model, gives_the_reference_logits_and_greedy_tokens) { compare("", nullptr); }
+TEST_P(golden_model, gives_the_reference_logits_and_greedy_tokens) {
+  compare("", nullptr);
+}
 
 TEST_P(golden_model, gives_the_reference_logits_and_greedy_tokens_with_an_adapter) {
   const lora_adapter adapter(read_adapter(golden / GetParam() / "adapter", model_->config), model_->config.layers);
@@ -53,7 +58,8 @@ TEST_P(golden_model, gives_the_reference_logits_and_greedy_tokens_with_an_adapte
 }
 
 INSTANTIATE_TEST_SUITE_P(architectures, golden_model,
-                         testing::Values("gpt2", "llama", "llama-tied-llama3", "llama-linear", "mistral", "qwen2", "qwen3"),
+                         testing::Values("gpt2", "llama", "llama-tied-llama3", "llama-linear", "mistral", "qwen2",
+                                         "qwen3"),
                          [](const auto& info) {
                            std::string name = info.param;
                            std::replace(name.begin(), name.end(), '-', '_');

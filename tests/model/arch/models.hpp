@@ -12,7 +12,8 @@
 
 namespace troupe {
 
-inline std::shared_ptr<const loaded_model> load_for_test(const std::filesystem::path& path, std::optional<scheme> quant) {
+inline std::shared_ptr<const loaded_model> load_for_test(const std::filesystem::path& path,
+                                                         std::optional<scheme> quant) {
   thread_pool pool(2);
   load_options options;
   options.quant = quant;
@@ -34,9 +35,8 @@ inline std::vector<float> logits_of(std::shared_ptr<const loaded_model> model, c
   thread_pool pool(options.threads);
   single_sequence sequence(model, {options.adapter, options.chunk, 0, options.kv}, {pool, *options.table});
   std::vector<float> all;
-  sequence.feed(tokens, [&](std::size_t, std::span<const float> logits) {
-    all.insert(all.end(), logits.begin(), logits.end());
-  });
+  sequence.feed(
+      tokens, [&](std::size_t, std::span<const float> logits) { all.insert(all.end(), logits.begin(), logits.end()); });
   return all;
 }
 

@@ -65,7 +65,8 @@ TEST_P(same_tokens, whatever_the_instruction_set) {
 
 /// Several sequences advance side by side, chunk by chunk, each at a pace of its own, with and without adapters.
 TEST_P(same_tokens, whoever_else_is_in_the_pass) {
-  const lora_adapter adapter(read_adapter(golden / GetParam().model / "adapter", model_->config), model_->config.layers);
+  const lora_adapter adapter(read_adapter(golden / GetParam().model / "adapter", model_->config),
+                             model_->config.layers);
   constexpr int sequences = 9, length = 60, blocks_each = length / 16 + 1;
   decoder shard(model_, {.max_rows = 256, .kv = GetParam().kv, .blocks = sequences * blocks_each}, 2);
   thread_pool pool(2);
@@ -77,7 +78,8 @@ TEST_P(same_tokens, whoever_else_is_in_the_pass) {
     tokens.push_back(random_tokens(length, model_->config.vocab_size, 100 + static_cast<unsigned>(s)));
     tables.emplace_back(blocks_each);
     // blocks of different sequences lie mixed
-    for (int b = 0; b < blocks_each; ++b) tables.back()[static_cast<std::size_t>(b)] = b * sequences + (s * 4) % sequences;
+    for (int b = 0; b < blocks_each; ++b)
+      tables.back()[static_cast<std::size_t>(b)] = b * sequences + (s * 4) % sequences;
   }
   const auto adapter_of = [&](int s) { return s % 3 == 1 ? &adapter : nullptr; };
   std::vector<int> done(sequences, 0);
@@ -100,7 +102,7 @@ TEST_P(same_tokens, whoever_else_is_in_the_pass) {
     aligned_buffer<float> hidden(static_cast<std::size_t>((total + 1) * shard.hidden_stride()));
     aligned_buffer<float> logits(static_cast<std::size_t>((total + 1) * shard.logit_stride()));
     const pass batch{rows, total};
-    shard.embed(batch, inputs, hidden.data());
+    shard.embed(with, batch, inputs, hidden.data());
     shard.run(with, batch, hidden.data());
     std::vector<int> all(static_cast<std::size_t>(total));
     std::iota(all.begin(), all.end(), 0);
@@ -115,7 +117,8 @@ TEST_P(same_tokens, whoever_else_is_in_the_pass) {
   for (int s = 0; s < sequences; ++s) {
     run_options alone = plain_;
     alone.adapter = adapter_of(s);
-    EXPECT_TRUE(same_bits(got[static_cast<std::size_t>(s)], logits_of(model_, tokens[static_cast<std::size_t>(s)], alone)))
+    EXPECT_TRUE(
+        same_bits(got[static_cast<std::size_t>(s)], logits_of(model_, tokens[static_cast<std::size_t>(s)], alone)))
         << "sequence " << s;
   }
 }
@@ -126,7 +129,8 @@ TEST_P(same_tokens, however_the_layers_are_split) {
   const compute with{pool, kernels()};
   const std::int64_t layers = model_->config.layers, blocks = 7;
   decoder first(model_, {.layers = 1, .max_rows = 128, .kv = GetParam().kv, .blocks = blocks}, 2);
-  decoder second(model_, {.first_layer = 1, .layers = layers - 1, .max_rows = 128, .kv = GetParam().kv, .blocks = blocks}, 2);
+  decoder second(model_,
+                 {.first_layer = 1, .layers = layers - 1, .max_rows = 128, .kv = GetParam().kv, .blocks = blocks}, 2);
   std::vector<std::int32_t> table(static_cast<std::size_t>(blocks));
   std::iota(table.begin(), table.end(), 0);
   const int count = static_cast<int>(tokens_.size());
@@ -134,23 +138,23 @@ TEST_P(same_tokens, however_the_layers_are_split) {
   const pass batch{std::span(&sequence, 1), count};
   aligned_buffer<float> hidden(static_cast<std::size_t>(count * first.hidden_stride()));
   aligned_buffer<float> logits(static_cast<std::size_t>(first.logit_stride()));
-  first.embed(batch, tokens_, hidden.data());
+  first.embed(with, batch, tokens_, hidden.data());
   first.run(with, batch, hidden.data());
   second.run(with, batch, hidden.data());
   const int last = count - 1;
   second.logits(with, hidden.data(), std::span(&last, 1), logits.data());
   const auto vocab = static_cast<std::size_t>(model_->config.vocab_size);
-  EXPECT_EQ(std::memcmp(logits.data(), expected_.data() + static_cast<std::size_t>(last) * vocab, vocab * sizeof(float)), 0);
+  EXPECT_EQ(
+      std::memcmp(logits.data(), expected_.data() + static_cast<std::size_t>(last) * vocab, vocab * sizeof(float)), 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(schemes, same_tokens,
-                         testing::Values(wanted{"llama", scheme::f32, kv_kind::f32}, wanted{"llama", scheme::bf16, kv_kind::f16},
-                                         wanted{"llama", scheme::u8, kv_kind::f16}, wanted{"gpt2", scheme::u8g64, kv_kind::f16},
-                                         wanted{"qwen3", scheme::q8, kv_kind::f16}, wanted{"llama", scheme::q4, kv_kind::f16},
-                                         wanted{"mistral", scheme::u8, kv_kind::f32}),
-                         [](const auto& info) {
-                           return std::string(info.param.model) + "_" + std::string(name_of(info.param.quant));
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    schemes, same_tokens,
+    testing::Values(wanted{"llama", scheme::f32, kv_kind::f32}, wanted{"llama", scheme::bf16, kv_kind::f16},
+                    wanted{"llama", scheme::u8, kv_kind::f16}, wanted{"gpt2", scheme::u8g64, kv_kind::f16},
+                    wanted{"qwen3", scheme::q8, kv_kind::f16}, wanted{"llama", scheme::q4, kv_kind::f16},
+                    wanted{"mistral", scheme::u8, kv_kind::f32}),
+    [](const auto& info) { return std::string(info.param.model) + "_" + std::string(name_of(info.param.quant)); });
 
 }  // namespace
 }  // namespace troupe

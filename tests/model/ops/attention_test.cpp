@@ -27,15 +27,17 @@ struct filled_cache {
     head_bytes = (dim + rounded_up(dim, 16)) * 16 * (kind == kv_kind::f16 ? 2 : 4);
     block_bytes = head_bytes * kv_heads;
     table.resize(static_cast<std::size_t>(blocks));
-    for (std::int64_t b = 0; b < blocks; ++b) table[static_cast<std::size_t>(b)] = static_cast<std::int32_t>((b * 7 + 3) % (blocks * 7 + 4));
+    for (std::int64_t b = 0; b < blocks; ++b)
+      table[static_cast<std::size_t>(b)] = static_cast<std::int32_t>((b * 7 + 3) % (blocks * 7 + 4));
     memory = aligned_buffer<std::byte>(static_cast<std::size_t>(block_bytes * (blocks * 7 + 4)));
     for (std::int64_t position = 0; position < n; ++position)
       for (int head = 0; head < kv_heads; ++head) {
         std::vector<float> key(static_cast<std::size_t>(dim)), value(key.size());
         for (auto& x : key) x = random.value();
         for (auto& x : value) x = random.value();
-        store.store_kv({kind, memory.data() + table[static_cast<std::size_t>(position / 16)] * block_bytes + head * head_bytes,
-                        static_cast<int>(position % 16), dim, key.data(), value.data()});
+        store.store_kv(
+            {kind, memory.data() + table[static_cast<std::size_t>(position / 16)] * block_bytes + head * head_bytes,
+             static_cast<int>(position % 16), dim, key.data(), value.data()});
         const auto rounded = [&](float x) { return kind == kv_kind::f16 ? f16_to_f32(f32_to_f16(x)) : x; };
         for (const float x : key) keys.push_back(rounded(x));
         for (const float x : value) values.push_back(rounded(x));
@@ -48,10 +50,11 @@ struct queries {
   std::int64_t window;
 };
 
-std::vector<float> attend(const kernel_table& table, const filled_cache& cache, const queries& q, int head, const float* x) {
+std::vector<float> attend(const kernel_table& table, const filled_cache& cache, const queries& q, int head,
+                          const float* x) {
   const std::int64_t stride = q.group * cache.dim;
   std::vector<float> out(static_cast<std::size_t>(q.rows * stride));
-  aligned_buffer<float> scratch(static_cast<std::size_t>(8 * (cache.positions + 16)));
+  aligned_buffer<float> scratch(static_cast<std::size_t>(attention_queries * (cache.positions + 16)));
   attention_args args;
   args.kind = cache.kind;
   args.cache = cache.memory.data();
@@ -76,7 +79,8 @@ std::vector<float> reference(const filled_cache& cache, const queries& q, int he
   for (int row = 0; row < q.rows; ++row)
     for (int h = 0; h < q.group; ++h) {
       const float* query = x + (row * q.group + h) * cache.dim;
-      const std::int64_t to = cache.positions - q.rows + row + 1, from = q.window ? std::max<std::int64_t>(0, to - q.window) : 0;
+      const std::int64_t to = cache.positions - q.rows + row + 1,
+                         from = q.window ? std::max<std::int64_t>(0, to - q.window) : 0;
       std::vector<double> weights;
       for (std::int64_t p = from; p < to; ++p) {
         const float* key = cache.keys.data() + (p * cache.kv_heads + head) * cache.dim;
@@ -88,7 +92,8 @@ std::vector<float> reference(const filled_cache& cache, const queries& q, int he
       for (int d = 0; d < cache.dim; ++d) {
         double value = 0;
         for (std::int64_t p = from; p < to; ++p)
-          value += weights[static_cast<std::size_t>(p - from)] * cache.values[static_cast<std::size_t>((p * cache.kv_heads + head) * cache.dim + d)];
+          value += weights[static_cast<std::size_t>(p - from)] *
+                   cache.values[static_cast<std::size_t>((p * cache.kv_heads + head) * cache.dim + d)];
         out.push_back(static_cast<float>(value / sum));
       }
     }
@@ -101,7 +106,8 @@ TEST(attention, equals_the_reference_and_itself_on_every_instruction_set) {
     const kv_kind kind = round % 2 ? kv_kind::f16 : kv_kind::f32;
     const int dims[] = {8, 16, 20, 64, 80, 128};
     const int rows = random.between(1, 12);
-    const filled_cache cache(random, kernels(), kind, random.between(1, 3), dims[random.between(0, 5)], rows + random.between(0, 90));
+    const filled_cache cache(random, kernels(), kind, random.between(1, 3), dims[random.between(0, 5)],
+                             rows + random.between(0, 90));
     const queries q{rows, random.between(1, 5), random.between(0, 2) ? 0 : random.between(1, 40)};
     const auto x = random.rows(1, rows * q.group * cache.dim, rows * q.group * cache.dim);
     const int head = cache.kv_heads - 1;
@@ -126,10 +132,22 @@ TEST(attention, gives_a_row_the_same_bits_alone_and_among_others) {
   for (int row = 0; row < rows; ++row) {
     // the same cache, seen from the row's own position
     attention_args args;
-    aligned_buffer<float> scratch(8 * 96);
+    aligned_buffer<float> scratch(attention_queries * 96);
     std::vector<float> out(3 * 64);
-    args = {kv_kind::f16, cache.memory.data(), cache.block_bytes, cache.head_bytes, cache.table.data(), 64, 3,
-            x.data() + row * 3 * 64, out.data(), 3 * 64, 1, 70 - rows + row, 0, scratch.data()};
+    args = {kv_kind::f16,
+            cache.memory.data(),
+            cache.block_bytes,
+            cache.head_bytes,
+            cache.table.data(),
+            64,
+            3,
+            x.data() + row * 3 * 64,
+            out.data(),
+            3 * 64,
+            1,
+            70 - rows + row,
+            0,
+            scratch.data()};
     kernels().attend(args);
     ASSERT_TRUE(std::equal(out.begin(), out.end(), together.begin() + row * 3 * 64)) << "row " << row;
   }

@@ -16,8 +16,8 @@ struct product_case {
 };
 
 product_case random_case(random_data& random) {
-  return {all_schemes[random.between(0, 5)], random.between(1, 40), random.between(1, 150), random.between(1, 300),
-          random.between(0, 1) == 1, random.between(0, 1) == 1};
+  return {all_schemes[random.between(0, 5)], random.between(1, 40),    random.between(1, 150), random.between(1, 300),
+          random.between(0, 1) == 1,         random.between(0, 1) == 1};
 }
 
 /// The same product by one instruction set, or by the reference.
@@ -42,8 +42,10 @@ aligned_buffer<float> multiply(const product_case& c, const random_matrix& matri
     quantized.assign(with, x.data(), args.x_stride, c.rows, c.ins);
     args.q = quantized.view();
   }
-  if (reference) matmul_reference(args);
-  else matmul(with, std::span(&args, 1));
+  if (reference)
+    matmul_reference(args);
+  else
+    matmul(with, std::span(&args, 1));
   return y;
 }
 
@@ -61,7 +63,8 @@ TEST(matmul, equals_the_reference_on_random_ragged_shapes_for_every_scheme) {
       for (std::int64_t out = 0; out < c.outs; ++out) {
         const auto at = static_cast<std::size_t>(row * padded_row(c.outs) + out);
         ASSERT_NEAR(got[at], expected[at], 2e-5 * std::sqrt(double(c.ins)))
-            << name_of(c.kind) << " rows " << c.rows << " outs " << c.outs << " ins " << c.ins << " at " << row << "," << out;
+            << name_of(c.kind) << " rows " << c.rows << " outs " << c.outs << " ins " << c.ins << " at " << row << ","
+            << out;
       }
   }
 }
@@ -100,7 +103,8 @@ TEST(matmul, gives_a_row_the_same_bits_alone_and_among_others) {
       std::memcpy(one.data(), x.data() + row * padded_row(many.ins), one.size() * sizeof(float));
       const auto single = multiply(alone, matrix, one, none, none, kernels(), false);
       ASSERT_EQ(std::memcmp(single.data(), together.data() + row * padded_row(many.outs),
-                            static_cast<std::size_t>(many.outs) * sizeof(float)), 0)
+                            static_cast<std::size_t>(many.outs) * sizeof(float)),
+                0)
           << name_of(kind) << " row " << row;
     }
   }

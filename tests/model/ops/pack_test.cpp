@@ -17,12 +17,17 @@ double most_error(scheme kind, const float* row, std::int64_t n) {
     low = std::min(low, row[i]), high = std::max(high, row[i]), most = std::max(most, std::fabs(row[i]));
   }
   switch (kind) {
-    case scheme::f32: return 0;
-    case scheme::bf16: return most / 256;
+    case scheme::f32:
+      return 0;
+    case scheme::bf16:
+      return most / 256;
     case scheme::u8:
-    case scheme::u8g64: return (high - low) / 255 * 0.501 + 1e-6;
-    case scheme::q8: return most / 127 * 0.51 + most / 2000;
-    case scheme::q4: return most * 0.19;  // the far end may be cut off by a level
+    case scheme::u8g64:
+      return (high - low) / 255 * 0.501 + 1e-6;
+    case scheme::q8:
+      return most / 127 * 0.51 + most / 2000;
+    case scheme::q4:
+      return most * 0.19;  // the far end may be cut off by a level
   }
   return 0;
 }
@@ -79,8 +84,8 @@ TEST(pack, takes_gguf_rows_without_loss) {
       for (std::size_t i = 0; i < block - 2; ++i) bytes[i] = static_cast<std::uint8_t>(random.between(0, 255));
       for (std::size_t i = 0; i < 32; ++i) {
         const int q = kind == scheme::q8 ? static_cast<std::int8_t>(bytes[i])
-                      : i < 16          ? (bytes[i] & 15) - 8
-                                        : (bytes[i - 16] >> 4) - 8;
+                      : i < 16           ? (bytes[i] & 15) - 8
+                                         : (bytes[i - 16] >> 4) - 8;
         expected.push_back(static_cast<float>(q) * f16_to_f32(scale));
       }
     }

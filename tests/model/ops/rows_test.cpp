@@ -33,9 +33,11 @@ TEST(rows, norms_equal_the_formulas) {
   random_data random(21);
   for (const std::int64_t n : lengths) {
     const auto padded = static_cast<std::size_t>(padded_row(n));
-    const auto x = random.rows(1, n, padded_row(n)), w = random.rows(1, n, padded_row(n)), b = random.rows(1, n, padded_row(n));
+    const auto x = random.rows(1, n, padded_row(n)), w = random.rows(1, n, padded_row(n)),
+               b = random.rows(1, n, padded_row(n));
     double mean = 0, squares = 0, variance = 0;
-    for (std::int64_t i = 0; i < n; ++i) mean += x[static_cast<std::size_t>(i)], squares += std::pow(x[static_cast<std::size_t>(i)], 2);
+    for (std::int64_t i = 0; i < n; ++i)
+      mean += x[static_cast<std::size_t>(i)], squares += std::pow(x[static_cast<std::size_t>(i)], 2);
     mean /= double(n);
     for (std::int64_t i = 0; i < n; ++i) variance += std::pow(x[static_cast<std::size_t>(i)] - mean, 2);
     aligned_buffer<float> rms(padded), layer(padded);
@@ -47,7 +49,8 @@ TEST(rows, norms_equal_the_formulas) {
       EXPECT_NEAR(layer[i], i < static_cast<std::size_t>(n) ? expected : 0.0, 2e-5);
     }
     expect_same_everywhere(padded, [&](const auto& t, float* out) { t.rms_norm(x.data(), w.data(), n, 1e-5f, out); });
-    expect_same_everywhere(padded, [&](const auto& t, float* out) { t.layer_norm(x.data(), w.data(), b.data(), n, 1e-5f, out); });
+    expect_same_everywhere(
+        padded, [&](const auto& t, float* out) { t.layer_norm(x.data(), w.data(), b.data(), n, 1e-5f, out); });
   }
 }
 
@@ -62,7 +65,9 @@ TEST(rows, activations_equal_the_formulas_over_the_whole_range) {
   for (std::size_t i = 0; i < x.size(); ++i) {
     const double v = x[i];
     EXPECT_NEAR(silu[i], 2 * v / (1 + std::exp(-v)), 1e-6 + 3e-7 * std::fabs(v)) << v;
-    EXPECT_NEAR(gelu[i], 0.5 * v * (1 + std::tanh(std::sqrt(2 / M_PI) * (v + 0.044715 * v * v * v))), 1e-6 + 3e-7 * std::fabs(v)) << v;
+    EXPECT_NEAR(gelu[i], 0.5 * v * (1 + std::tanh(std::sqrt(2 / M_PI) * (v + 0.044715 * v * v * v))),
+                1e-6 + 3e-7 * std::fabs(v))
+        << v;
   }
   expect_same_everywhere(x.size(), [&](const auto& t, float* out) { t.swiglu(x.data(), up.data(), n, out); });
   expect_same_everywhere(x.size(), [&](const auto& t, float* out) { t.gelu_tanh(x.data(), n, out); });
@@ -105,12 +110,14 @@ TEST(rows, quantized_inputs_are_within_half_a_step_and_their_sums_exact) {
         std::int32_t total = 0;
         for (std::int64_t i = 0; i < padded; ++i) {
           const int value = q.q[tile * padded + (i / 4 * q.tile + in_tile) * 4 + i % 4];
-          EXPECT_NEAR(static_cast<float>(value) * q.scales[row], x[static_cast<std::size_t>(row * padded + i)], q.scales[row] * 0.501);
+          EXPECT_NEAR(static_cast<float>(value) * q.scales[row], x[static_cast<std::size_t>(row * padded + i)],
+                      q.scales[row] * 0.501);
           total += value;
         }
         EXPECT_EQ(q.sums[row], total);
         std::int32_t of_groups = 0;
-        for (std::int64_t g = 0; g < padded / 32; ++g) of_groups += q.group_sums[tile * (padded / 32) + g * q.tile + in_tile];
+        for (std::int64_t g = 0; g < padded / 32; ++g)
+          of_groups += q.group_sums[tile * (padded / 32) + g * q.tile + in_tile];
         EXPECT_EQ(of_groups, total);
       }
     }
@@ -146,13 +153,15 @@ TEST(rope, rotates_halves_alike_on_every_instruction_set) {
   random_data random(23);
   for (const std::int64_t dim : {8, 24, 64, 128}) {
     const std::int64_t heads = 3;
-    const auto x = random.rows(1, heads * dim, heads * dim), c = random.rows(1, dim / 2, dim), s = random.rows(1, dim / 2, dim);
+    const auto x = random.rows(1, heads * dim, heads * dim), c = random.rows(1, dim / 2, dim),
+               s = random.rows(1, dim / 2, dim);
     expect_same_everywhere(static_cast<std::size_t>(heads * dim), [&](const kernel_table& t, float* out) {
       std::memcpy(out, x.data(), static_cast<std::size_t>(heads * dim) * sizeof(float));
       t.rotate(out, heads, dim, c.data(), s.data());
       for (std::int64_t h = 0; h < heads; ++h)
         for (std::int64_t i = 0; i < dim / 2; ++i) {
-          const auto a = static_cast<std::size_t>(h * dim + i), b = a + static_cast<std::size_t>(dim / 2), k = static_cast<std::size_t>(i);
+          const auto a = static_cast<std::size_t>(h * dim + i), b = a + static_cast<std::size_t>(dim / 2),
+                     k = static_cast<std::size_t>(i);
           EXPECT_NEAR(out[a], x[a] * c[k] - x[b] * s[k], 1e-5);
           EXPECT_NEAR(out[b], x[b] * c[k] + x[a] * s[k], 1e-5);
         }

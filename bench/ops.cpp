@@ -1,0 +1,215 @@
+#include "bench/ops.hpp"
+
+#include <array>
+#include <numeric>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/aligned_buffer.hpp"
+#include "bench/limits.hpp"
+#include "bench/timing.hpp"
+#include "model/ops/isa.hpp"
+#include "model/ops/matmul.hpp"
+#include "model/ops/pack.hpp"
+
+namespace troupe::bench {
+namespace {
+
+/// Numbers between -1 and 1 that look random.
+class noise {
+ public:
+  float operator()() {
+    state_ = state_ * 1664525u + 1013904223u;
+    return static_cast<float>(static_cast<std::int32_t>(state_)) * 0x1p-31f;
+  }
+
+ private:
+  std::uint32_t state_ = 7;
+};
+
+aligned_buffer<float> floats(std::int64_t count) {
+  aligned_buffer<float> values(static_cast<std::size_t>(count));
+  noise next;
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = next();
+  return values;
+}
+
+struct limits {
+  double int8, fp32;
+};
+
+/// One packed matrix of [outs, ins], and what multiplies it.
+class product_bench {
+ public:
+  static constexpr std::int64_t outs = 4096, ins = 2048;
+  static constexpr int most_rows = 512;
+
+  product_bench(const compute& with, scheme kind)
+      : with_(with),
+        kind_(kind),
+        memory_(packed_bytes(kind, outs, ins).total()),
+        x_(floats(most_rows * ins)),
+        y_(static_cast<std::size_t>(most_rows * outs)),
+        quantized_(most_rows, ins) {
+    matrix_packer packer(kind, outs, ins, memory_.data());
+    with.pool.run(outs / outs_per_block, [&](int block, int) {
+      const auto rows = floats(outs_per_block * ins);
+      coded_row coded;
+      for (std::int64_t i = 0; i < outs_per_block; ++i) {
+        const float* row = rows.data() + i * ins;
+        if (!is_integer(kind)) packer.put(block * outs_per_block + i, row);
+        if (!is_integer(kind)) continue;
+        encode_row(kind, row, ins, coded);
+        packer.put(block * outs_per_block + i, coded);
+      }
+    });
+  }
+
+  matmul_args job(int rows) {
+    matmul_args args;
+    args.w = view_of(kind_, outs, ins, memory_.data());
+    args.rows = rows;
+    args.x = x_.data();
+    args.x_stride = ins;
+    args.y = y_.data();
+    args.y_stride = outs;
+    if (is_integer(kind_)) {
+      quantized_.assign(with_, x_.data(), ins, rows, ins);
+      args.q = quantized_.view();
+    }
+    return args;
+  }
+
+  double seconds(int rows) {
+    const matmul_args args = job(rows);
+    return median_seconds([&] { matmul(with_, std::span(&args, 1)); }, 0.3);
+  }
+  double reference_seconds() {
+    const matmul_args args = job(1);
+    return median_seconds([&] { matmul_reference(args); }, 0.1, 1);
+  }
+  std::span<const std::byte> bytes() const { return {memory_.data(), memory_.size()}; }
+
+ private:
+  const compute& with_;
+  scheme kind_;
+  aligned_buffer<std::byte> memory_;
+  aligned_buffer<float> x_, y_;
+  quantized_rows quantized_;
+};
+
+void run_products(const compute& with, const limits& limit, const report& out) {
+  out.title(fmt::format("products with a matrix of {} x {}", product_bench::outs, product_bench::ins));
+  for (const scheme kind : {scheme::f32, scheme::bf16, scheme::u8, scheme::u8g64, scheme::q8, scheme::q4}) {
+    product_bench bench(with, kind);
+    const double read = read_limit(with, bench.bytes()), reference = bench.reference_seconds();
+    for (const int rows : {1, 8, 32, 512}) {
+      const double seconds = bench.seconds(rows);
+      const double operations = 2.0 * rows * product_bench::outs * product_bench::ins;
+      const double bytes = static_cast<double>(bench.bytes().size());
+      const double bound = std::max(bytes / read, operations / (is_integer(kind) ? limit.int8 : limit.fp32));
+      out.add({fmt::format("{} {} rows", name_of(kind), rows),
+               {{"GB/s", bytes / seconds / 1e9},
+                {"GOP/s", operations / seconds / 1e9},
+                {"of bound", bound / seconds},
+                {"x reference", reference * rows / seconds}}});
+    }
+  }
+}
+
+/// A row kernel on `count` floats that it reads and `written` that it writes, with these kernels and with the plain
+/// ones.
+template <class Work>
+void run_row(const compute& with, const report& out, const char* name, double bytes, double read, Work work) {
+  const kernel_table& plain = *kernels_of("generic");
+  constexpr int calls = 200;
+  const auto seconds = [&](const kernel_table& table) {
+    return median_seconds(
+               [&] {
+                 for (int i = 0; i < calls; ++i) work(table);
+               },
+               0.1) /
+           calls;
+  };
+  const double own = seconds(with.kernels);
+  out.add({name,
+           {{"us", own * 1e6},
+            {"GB/s", bytes / own / 1e9},
+            {"of bound", bytes / own / read},
+            {"x generic", seconds(plain) / own}}});
+}
+
+void run_rows(const compute& with, const report& out) {
+  constexpr std::int64_t n = 4096;
+  const auto x = floats(n), w = floats(n), b = floats(n);
+  aligned_buffer<float> y(n);
+  thread_pool one(1);
+  const double read = read_limit({one, with.kernels}, {reinterpret_cast<const std::byte*>(x.data()), n * 4});
+  out.title(fmt::format("one row of {}, one thread; the bound is reading what it reads from the nearest cache", n));
+  constexpr double row = n * 4.0;
+  run_row(with, out, "rms norm", 3 * row, read,
+          [&](const auto& t) { t.rms_norm(x.data(), w.data(), n, 1e-5f, y.data()); });
+  run_row(with, out, "layer norm", 5 * row, read,
+          [&](const auto& t) { t.layer_norm(x.data(), w.data(), b.data(), n, 1e-5f, y.data()); });
+  run_row(with, out, "silu(gate) * up", 2 * row, read,
+          [&](const auto& t) { t.swiglu(x.data(), w.data(), n, y.data()); });
+  run_row(with, out, "gelu", row, read, [&](const auto& t) { t.gelu_tanh(x.data(), n, y.data()); });
+  run_row(with, out, "exponentials", row, read, [&](const auto& t) { t.exponentials(x.data(), n, 1.0f, y.data()); });
+  run_row(with, out, "rotary positions", row, read,
+          [&](const auto& t) { t.rotate(y.data(), n / 128, 128, x.data(), w.data()); });
+  aligned_buffer<std::int8_t> q(n);
+  aligned_buffer<std::int32_t> sums(n / 32 + 1);
+  float scale = 0;
+  run_row(with, out, "quantize", 2 * row, read,
+          [&](const auto& t) { t.quantize(x.data(), n, 1, 0, q.data(), &scale, &sums[n / 32], sums.data()); });
+}
+
+void run_attention(const compute& with, const limits& limit, const report& out) {
+  constexpr int dim = 64;
+  constexpr std::int64_t positions = 1024, head_bytes = 2 * dim * 16 * 2;
+  out.title(fmt::format("attention of one head of {} over {} positions, f16 keys, one thread", dim, positions));
+  aligned_buffer<std::byte> cache(static_cast<std::size_t>(positions / 16 * head_bytes));
+  std::array<std::int32_t, positions / 16> table;
+  std::iota(table.begin(), table.end(), 0);
+  const auto x = floats(dim * 64);
+  for (std::int64_t p = 0; p < positions; ++p)
+    with.kernels.store_kv({kv_kind::f16, cache.data() + p / 16 * head_bytes, static_cast<int>(p % 16), dim,
+                           x.data() + p % 32 * dim, x.data() + p % 16 * dim});
+  aligned_buffer<float> scratch(attention_queries * positions), y(dim * 64);
+  for (const int rows : {1, 8, 64}) {
+    attention_args args;
+    args.cache = cache.data();
+    args.block_bytes = head_bytes;
+    args.block_table = table.data();
+    args.head_dim = dim;
+    args.q = x.data();
+    args.out = y.data();
+    args.row_stride = dim;
+    args.rows = rows;
+    args.first_position = positions - rows;
+    args.scratch = scratch.data();
+    const double seconds = median_seconds([&] { with.kernels.attend(args); }, 0.2);
+    const double plain = median_seconds([&] { kernels_of("generic")->attend(args); }, 0.1, 1);
+    const double operations = 4.0 * dim * rows * positions;
+    out.add({fmt::format("attention {} rows", rows),
+             {{"us", seconds * 1e6},
+              {"GFLOP/s", operations / seconds / 1e9},
+              {"of bound", operations / seconds / (limit.fp32 / with.pool.threads())},
+              {"x generic", plain / seconds}}});
+  }
+}
+
+}  // namespace
+
+void run_ops(const compute& with, const report& out) {
+  const limits limit{int8_limit(with), fp32_limit(with)};
+  out.title(fmt::format("{} threads, {}", with.pool.threads(), with.kernels.isa));
+  out.add({"int8 products", {{"GOP/s", limit.int8 / 1e9}}});
+  out.add({"f32 fused multiply-add", {{"GFLOP/s", limit.fp32 / 1e9}}});
+  run_products(with, limit, out);
+  run_rows(with, out);
+  run_attention(with, limit, out);
+}
+
+}  // namespace troupe::bench
