@@ -174,8 +174,8 @@ void run_attention(const compute& with, const limits& limit, const report& out) 
   std::iota(table.begin(), table.end(), 0);
   const auto x = floats(dim * 64);
   for (std::int64_t p = 0; p < positions; ++p)
-    with.kernels.store_kv({kv_kind::f16, cache.data() + p / 16 * head_bytes, static_cast<int>(p % 16), dim,
-                           x.data() + p % 32 * dim, x.data() + p % 16 * dim});
+    with.kernels.store_kv({kv_kind::f16, cache.data() + p / 16 * head_bytes, static_cast<int>(p % 16), 1, dim,
+                           x.data() + p % 32 * dim, x.data() + p % 16 * dim, 0});
   aligned_buffer<float> scratch(attention_queries * positions), y(dim * 64);
   for (const int rows : {1, 8, 64}) {
     attention_args args;

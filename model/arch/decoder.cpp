@@ -9,7 +9,6 @@ namespace troupe {
 namespace {
 
 constexpr int rows_per_attention_task = 32;
-constexpr std::size_t most_products = 3;  // that share an input
 
 std::size_t size(std::int64_t rows, std::int64_t stride) {
   return static_cast<std::size_t>(rows * stride);
@@ -82,7 +81,7 @@ void decoder::logits(const compute& with, const float* hidden, std::span<const i
     normalize(with, model_->final_norm, hidden + rows[static_cast<std::size_t>(i)] * hidden_stride_,
               normed_.data() + i * hidden_stride_);
   });
-  multiply(with, count, normed_.data(), hidden_stride_, products);
+  matmul(with, std::span(jobs_of(count, normed_.data(), hidden_stride_, products).data(), 1));
 }
 
 /// What all layers of a pass have in common: the rows' angles, and how attention is shared out.
@@ -162,14 +161,8 @@ void decoder::prepare_input(const compute& with, int rows, const float* x, std::
   });
 }
 
-void decoder::apply(const compute& with, const pass& batch, std::int64_t layer, const float* x, std::int64_t stride,
-                    std::span<const product> products) {
-  multiply(with, batch.rows, x, stride, products);
-  apply_adapters(with, batch, layer, x, stride, products);
-}
-
-void decoder::multiply(const compute& with, int rows, const float* x, std::int64_t stride,
-                       std::span<const product> products) const {
+std::array<matmul_args, decoder::most_products> decoder::jobs_of(int rows, const float* x, std::int64_t stride,
+                                                                 std::span<const product> products) const {
   std::array<matmul_args, most_products> jobs;
   for (std::size_t i = 0; i < products.size(); ++i) {
     const product& p = products[i];
@@ -183,7 +176,14 @@ void decoder::multiply(const compute& with, int rows, const float* x, std::int64
                .bias = p.weights.bias,
                .accumulate = p.accumulate};
   }
+  return jobs;
+}
+
+void decoder::apply(const compute& with, const pass& batch, std::int64_t layer, const float* x, std::int64_t stride,
+                    std::span<const product> products) {
+  const auto jobs = jobs_of(batch.rows, x, stride, products);
   matmul(with, std::span(jobs.data(), products.size()));
+  apply_adapters(with, batch, layer, x, stride, products);
 }
 
 /// y += scale * B (A x) for every run of rows with one adapter: first all A, then all B.
@@ -249,17 +249,20 @@ void decoder::place_heads(const compute& with, std::int64_t row, float* heads, s
     with.kernels.rotate(heads, count, dim, cosines_.data() + row * (dim / 2), sines_.data() + row * (dim / 2));
 }
 
+/// Keys are turned by their positions; keys and values are cached, a block's share of the rows at a time.
 void decoder::store_keys(const compute& with, const attention_task& task, std::int64_t layer, float* scratch) const {
   const layer_weights& weights = model_->layers[static_cast<std::size_t>(options_.first_layer + layer)];
   const std::int64_t dim = model_->config.head_dim, offset = task.kv_head * dim;
-  for (int i = task.first_row; i < task.first_row + task.rows; ++i) {
+  for (int i = task.first_row; i < task.first_row + task.rows;) {
     const std::int64_t row = task.sequence->first_row + i, position = task.sequence->position + i;
-    float* key = k_.data() + row * kv_stride_ + offset;
-    place_heads(with, row, key, 1, weights.k_norm, scratch);
+    const int slot = static_cast<int>(position % positions_per_block);
+    const int rows = std::min(static_cast<int>(positions_per_block) - slot, task.first_row + task.rows - i);
+    float* keys = k_.data() + row * kv_stride_ + offset;
+    for (int r = 0; r < rows; ++r) place_heads(with, row + r, keys + r * kv_stride_, 1, weights.k_norm, scratch);
     std::byte* block = kv_.layer(layer) + task.sequence->blocks[position / positions_per_block] * kv_.block_bytes();
-    with.kernels.store_kv({kv_.kind(), block + task.kv_head * kv_.head_bytes(),
-                           static_cast<int>(position % positions_per_block), static_cast<int>(dim), key,
-                           v_.data() + row * kv_stride_ + offset});
+    with.kernels.store_kv({kv_.kind(), block + task.kv_head * kv_.head_bytes(), slot, rows, static_cast<int>(dim), keys,
+                           v_.data() + row * kv_stride_ + offset, kv_stride_});
+    i += rows;
   }
 }
 

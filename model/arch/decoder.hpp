@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -57,6 +58,8 @@ class decoder {
   const kv_storage& kv() const { return kv_; }
 
  private:
+  static constexpr std::size_t most_products = 3;  ///< that share an input
+
   /// One linear layer of a group that shares its input.
   struct product {
     const linear_weights& weights;
@@ -79,10 +82,10 @@ class decoder {
   template <class MakeRow>
   void prepare_input(const compute& with, int rows, const float* x, std::int64_t stride,
                      std::span<const product> products, MakeRow make_row);
+  std::array<matmul_args, most_products> jobs_of(int rows, const float* x, std::int64_t stride,
+                                                 std::span<const product> products) const;
   void apply(const compute& with, const pass& batch, std::int64_t layer, const float* x, std::int64_t stride,
              std::span<const product> products);
-  void multiply(const compute& with, int rows, const float* x, std::int64_t stride,
-                std::span<const product> products) const;
   void apply_adapters(const compute& with, const pass& batch, std::int64_t layer, const float* x, std::int64_t stride,
                       std::span<const product> products);
   void normalize(const compute& with, const norm_weights& norm, const float* from, float* to) const;

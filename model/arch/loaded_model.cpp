@@ -31,12 +31,10 @@ class fingerprint {
   std::uint64_t state_ = 0xcbf29ce484222325ull;
 };
 
-/// Changes whenever a source file, the scheme or the packed layout does.
+/// Changes whenever a source file does, or what this program makes of it.
 std::string cache_name(const model_files& source, const load_options& options) {
   fingerprint print;
-  print.add(packed_layout);
-  print.add(options.quant ? name_of(*options.quant) : "native");
-  for (const auto& part : options.keep) print.add(part);
+  print.add(packed_header(source, options));
   const auto& files = source.gguf ? source.gguf->tensors.files : source.tensors.files;
   for (const auto& file : files) {
     struct stat status {};
@@ -67,6 +65,9 @@ bool pack_into_cache(const model_files& source, const load_options& options, thr
   if (file.descriptor < 0) return false;
   try {
     write_packed(source, options, pool, file.descriptor);
+    if (::fsync(file.descriptor) != 0)
+      throw std::runtime_error(fmt::format("{}: cannot be written ({}): free some space, or set TROUPE_CACHE elsewhere",
+                                           partial.string(), std::strerror(errno)));
     fs::rename(partial, final_path);
   } catch (...) {
     fs::remove(partial, ignored);
@@ -83,13 +84,26 @@ mapped_file pack_into_memory(const model_files& source, const load_options& opti
   return mapped_file(file.descriptor, source.path.string() + " (packed)");
 }
 
-mapped_file packed_form(const model_files& source, const load_options& options, thread_pool& pool) {
+/// None where it was never packed, or where something befell the file since: then it is packed anew.
+std::optional<loaded_model> find_in_cache(const model_files& source, const fs::path& cached) {
+  std::error_code ignored;
+  if (!fs::exists(cached, ignored)) return std::nullopt;
+  try {
+    return read_packed(mapped_file(cached), source.config);
+  } catch (const input_error&) {
+    fs::remove(cached, ignored);
+    return std::nullopt;
+  }
+}
+
+loaded_model packed_form(const model_files& source, const load_options& options, thread_pool& pool) {
   const fs::path folder = options.cache.empty() ? cache_folder() : options.cache;
-  if (folder.empty()) return pack_into_memory(source, options, pool);
+  if (folder.empty()) return read_packed(pack_into_memory(source, options, pool), source.config);
   const fs::path cached = folder / cache_name(source, options);
-  if (!fs::exists(cached) && !pack_into_cache(source, options, pool, cached))
-    return pack_into_memory(source, options, pool);
-  return mapped_file(cached);
+  if (auto found = find_in_cache(source, cached)) return std::move(*found);
+  return read_packed(
+      pack_into_cache(source, options, pool, cached) ? mapped_file(cached) : pack_into_memory(source, options, pool),
+      source.config);
 }
 
 void refuse_requantizing(const model_files& source, const load_options& options, const std::string& quantization) {
@@ -116,7 +130,7 @@ std::shared_ptr<const loaded_model> load_model(const fs::path& path, const load_
   const bool packed = is_packed(source.tensors);
   auto model = std::make_shared<loaded_model>(
       packed ? read_packed(mapped_file(source.tensors.files.front().name()), source.config)
-             : read_packed(packed_form(source, options, pool), source.config));
+             : packed_form(source, options, pool));
   if (packed) refuse_requantizing(source, options, model->quantization);
   model->file.preload();
   return model;

@@ -52,13 +52,6 @@ bool needs_eight_bits(std::string_view name) {
          name.ends_with("v_proj.weight");
 }
 
-scheme scheme_for(const load_options& options, const std::string& name, const weight_source& source) {
-  const scheme native = native_scheme(source.tensor.type);
-  if (!options.quant || *options.quant == native) return native;
-  if (is_kept(options, name, source)) return is_integer(native) ? scheme::f32 : native;
-  return *options.quant == scheme::q4 && needs_eight_bits(name) ? scheme::q8 : *options.quant;
-}
-
 void check_keep(const model_files& source, const load_options& options) {
   for (const auto& part : options.keep) {
     const bool found = std::any_of(source.weights.begin(), source.weights.end(), [&](const auto& entry) {
@@ -135,12 +128,13 @@ struct file_plan {
 };
 
 file_plan plan_file(const model_files& source, const load_options& options) {
+  check_keep(source, options);
   file_plan plan;
   plan.metadata[std::string(packed_layout_key)] = packed_layout;
   plan.metadata["troupe.quantization"] = options.quant ? name_of(*options.quant) : "native";
   visit_weights(source.config,
                 {[&](const std::string& name, std::int64_t outs, std::int64_t ins) {
-                   const planned_matrix matrix{name, scheme_for(options, name, source_of(source, name)), outs, ins};
+                   const planned_matrix matrix{name, stored_scheme(options, name, source_of(source, name)), outs, ins};
                    const auto bytes = static_cast<std::int64_t>(packed_bytes(matrix.kind, outs, ins).total());
                    plan.tensors.push_back({name, dtype::u8, {bytes}});
                    plan.metadata[name] = describe(matrix);
@@ -205,8 +199,23 @@ bool is_packed(const tensor_set& tensors) {
   return tensors.metadata.contains(std::string(packed_layout_key));
 }
 
+scheme stored_scheme(scheme asked, std::string_view name) {
+  return asked == scheme::q4 && needs_eight_bits(name) ? scheme::q8 : asked;
+}
+
+scheme stored_scheme(const load_options& options, const std::string& name, const weight_source& source) {
+  const scheme native = native_scheme(source.tensor.type);
+  if (!options.quant || *options.quant == native) return native;
+  if (is_kept(options, name, source)) return is_integer(native) ? scheme::f32 : native;
+  return stored_scheme(*options.quant, name);
+}
+
+std::string packed_header(const model_files& source, const load_options& options) {
+  const file_plan plan = plan_file(source, options);
+  return safetensors_header(plan.tensors, plan.metadata);
+}
+
 void write_packed(const model_files& source, const load_options& options, thread_pool& pool, int descriptor) {
-  check_keep(source, options);
   const file_plan plan = plan_file(source, options);
   const std::string header = safetensors_header(plan.tensors, plan.metadata);
   std::int64_t size = static_cast<std::int64_t>(header.size());

@@ -1,6 +1,7 @@
 #pragma once
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/thread_pool.hpp"
@@ -15,6 +16,16 @@ namespace troupe {
 /// it is. `troupe.layout` in __metadata__ names this arrangement; a file with another number is refused, never misread.
 constexpr std::string_view packed_layout_key = "troupe.layout";
 constexpr std::string_view packed_layout = "1";
+
+/// How a matrix is stored where a model is quantized to `asked`: as asked, except that q4 has q8 for embeddings, head,
+/// keys and values.
+scheme stored_scheme(scheme asked, std::string_view name);
+/// Likewise for a weight that a file gives, by all of the options; without a scheme as the file has it.
+scheme stored_scheme(const load_options& options, const std::string& name, const weight_source& source);
+
+/// The head of the packed file that write_packed would write: differs where the layout, or any weight's scheme or size
+/// does. Refuses `keep` where it names nothing.
+std::string packed_header(const model_files& source, const load_options& options);
 
 /// Writes the packed form of `source` to an open, empty file.
 void write_packed(const model_files& source, const load_options& options, thread_pool& pool, int descriptor);

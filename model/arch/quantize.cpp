@@ -1,6 +1,5 @@
 #include "model/arch/quantize.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -101,12 +100,6 @@ void check_target(const fs::path& from, const fs::path& to, bool replace) {
     refuse("{}: is not empty: choose another folder, or replace the model there with --force", to.string());
 }
 
-bool is_kept(const load_options& options, const std::string& name, const weight_source& source) {
-  return std::any_of(options.keep.begin(), options.keep.end(), [&](const std::string& part) {
-    return name.find(part) != std::string::npos || source.origin.find(part) != std::string::npos;
-  });
-}
-
 std::int64_t vector_bytes(std::int64_t rows, std::int64_t size) {
   return rows * padded_row(size) * static_cast<std::int64_t>(sizeof(float));
 }
@@ -117,8 +110,7 @@ std::int64_t expected_bytes(const model_files& source, const load_options& optio
   std::int64_t total = header;
   visit_weights(source.config,
                 {[&](const std::string& name, std::int64_t outs, std::int64_t ins) {
-                   const bool kept = is_kept(options, name, source.weights.at(name));
-                   const scheme kind = kept ? scheme::f32 : options.quant.value();
+                   const scheme kind = stored_scheme(options, name, source.weights.at(name));
                    total += static_cast<std::int64_t>(packed_bytes(kind, outs, ins).total());
                  },
                  [&](const std::string&, std::int64_t rows, std::int64_t size) { total += vector_bytes(rows, size); }});
@@ -187,8 +179,8 @@ quantized_sizes quantize_model(const fs::path& from, const fs::path& to, const l
 std::int64_t packed_size(const model_config& config, scheme kind) {
   std::int64_t total = 0;
   visit_weights(config,
-                {[&](const std::string&, std::int64_t outs, std::int64_t ins) {
-                   total += static_cast<std::int64_t>(packed_bytes(kind, outs, ins).total());
+                {[&](const std::string& name, std::int64_t outs, std::int64_t ins) {
+                   total += static_cast<std::int64_t>(packed_bytes(stored_scheme(kind, name), outs, ins).total());
                  },
                  [&](const std::string&, std::int64_t rows, std::int64_t size) { total += vector_bytes(rows, size); }});
   return total;

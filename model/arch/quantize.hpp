@@ -20,7 +20,7 @@ struct quantized_sizes {
 quantized_sizes quantize_model(const std::filesystem::path& from, const std::filesystem::path& to,
                                const load_options& options, bool replace, thread_pool& pool);
 
-/// Bytes of a model's weights when all of its matrices are stored in one scheme.
+/// Bytes of a model's weights when it is quantized to one scheme, no layer kept.
 std::int64_t packed_size(const model_config& config, scheme kind);
 
 }  // namespace troupe

@@ -53,6 +53,8 @@ double evaluation::perplexity() const {
 
 evaluation evaluate(single_sequence& sequence, const kernel_table& kernels, const tokenizer& tokens,
                     std::string_view text, const std::function<void(std::int64_t, std::int64_t)>& progress) {
+  sequence.restart();
+  if (sequence.room() < 2) refuse("the context is {}: predicting takes a context of 2 or more", sequence.room());
   std::vector<std::vector<token_id>> documents;
   std::int64_t total = 0;
   for (const std::string_view document : documents_of(text)) {

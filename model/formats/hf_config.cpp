@@ -199,7 +199,6 @@ void read_llama_like(const fields& config, const family_defaults& defaults, mode
   into.qk_norm = into.family == "qwen3";
   read_biases(config, into);
   read_rope(config, into);
-  read_windows(config, into);
 }
 
 // ---- tokens ----
@@ -239,6 +238,8 @@ model_config parse_hf_config(std::string_view json, const std::string& where) {
   else
     read_llama_like(config, defaults, into);
   read_tokens(config, defaults, into);
+  check(into, where);  // first of all the number of layers, which decides how many windows are listed
+  read_windows(config, into);
   check(into, where);
   return into;
 }

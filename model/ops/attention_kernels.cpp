@@ -142,26 +142,48 @@ void attend_queries(query_tile& t, int queries) {
   tiles[queries - 1](t);
 }
 
-template <kv_kind Kind>
-void store_row(const store_kv_args& a) {
-  using element = typename cache_format<Kind>::element;
-  auto* keys = reinterpret_cast<element*>(a.block) + a.slot;
-  auto* values = reinterpret_cast<element*>(a.block) + a.head_dim * lanes + a.slot * padded_dim(a.head_dim);
-  for (int d = 0; d < a.head_dim; d += lanes) {
-    const int n = a.head_dim - d < lanes ? a.head_dim - d : lanes;
-    float key[lanes] = {}, value[lanes] = {};
-    std::memcpy(key, a.key + d, static_cast<std::size_t>(n) * sizeof(float));
-    std::memcpy(value, a.value + d, static_cast<std::size_t>(n) * sizeof(float));
-    if constexpr (Kind == kv_kind::f16) {
-      std::uint16_t half[lanes];
-      store_f16(half, load(key));
-      for (int i = 0; i < n; ++i) keys[(d + i) * lanes] = half[i];
-      store_f16(values + d, load(value));
-    } else {
-      for (int i = 0; i < n; ++i) keys[(d + i) * lanes] = key[i];
-      std::memcpy(values + d, value, sizeof value);
+inline void write(std::uint16_t* p, f32x16 a) {
+  store_f16(p, a);
+}
+inline void write(float* p, f32x16 a) {
+  store(p, a);
+}
+
+/// Keys are turned round: one dimension of all rows at a time, which are neighbours in the block.
+template <class Element>
+void store_keys(const store_kv_args& a, Element* keys) {
+  for (int d = 0; d < a.head_dim; ++d) {
+    float column[lanes] = {};
+    for (int row = 0; row < a.rows; ++row) column[row] = a.keys[row * a.row_stride + d];
+    if (a.rows == lanes) {
+      write(keys + d * lanes, load(column));
+      continue;
     }
+    Element rounded[lanes];
+    write(rounded, load(column));
+    for (int row = 0; row < a.rows; ++row) keys[d * lanes + a.slot + row] = rounded[row];
   }
+}
+
+template <class Element>
+void store_values(const store_kv_args& a, Element* values) {
+  for (int row = 0; row < a.rows; ++row) {
+    const float* from = a.values + row * a.row_stride;
+    Element* to = values + (a.slot + row) * padded_dim(a.head_dim);
+    int d = 0;
+    for (; d + lanes <= a.head_dim; d += lanes) write(to + d, load(from + d));
+    if (d == a.head_dim) continue;
+    float tail[lanes] = {};
+    for (int i = 0; d + i < a.head_dim; ++i) tail[i] = from[d + i];
+    write(to + d, load(tail));
+  }
+}
+
+template <kv_kind Kind>
+void store_rows(const store_kv_args& a) {
+  auto* keys = reinterpret_cast<typename cache_format<Kind>::element*>(a.block);
+  store_keys(a, keys);
+  store_values(a, keys + a.head_dim * lanes);
 }
 
 }  // namespace
@@ -186,7 +208,7 @@ void attend(const attention_args& a) {
 }
 
 void store_kv(const store_kv_args& a) {
-  a.kind == kv_kind::f16 ? store_row<kv_kind::f16>(a) : store_row<kv_kind::f32>(a);
+  a.kind == kv_kind::f16 ? store_rows<kv_kind::f16>(a) : store_rows<kv_kind::f32>(a);
 }
 
 }  // namespace troupe::TROUPE_ISA

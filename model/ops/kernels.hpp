@@ -58,14 +58,16 @@ struct attention_args {
   float* scratch = nullptr;         ///< attention_queries floats for every position of the blocks
 };
 
-/// A row of keys or values goes into the cache.
+/// Keys and values of neighbouring positions go into one block of the cache.
 struct store_kv_args {
   kv_kind kind = kv_kind::f16;
   std::byte* block = nullptr;  ///< this kv head's part of the block
-  int slot = 0;                ///< position in the block
+  int slot = 0;                ///< of the first row: its position in the block
+  int rows = 1;                ///< slot + rows <= 16
   int head_dim = 0;
-  const float* key = nullptr;
-  const float* value = nullptr;
+  const float* keys = nullptr;  ///< [rows, row_stride], likewise values
+  const float* values = nullptr;
+  std::int64_t row_stride = 0;
 };
 
 struct kernel_table {

@@ -23,13 +23,16 @@ inline void finish(const matmul_args& a, std::int64_t row, std::int64_t block, f
 
 // ---- u8: one scale for the whole row ----
 
-/// Not inlined: its registers would drive the sums out of theirs.
-[[gnu::noinline]] void finish_u8(const matmul_args& a, std::int64_t row, std::int64_t block, sums s) {
-  if (row >= a.rows) return;
+/// Sums of one block, [rows], `step` apart. Not inlined: its registers would drive the sums out of theirs.
+[[gnu::noinline]] void finish_u8(const matmul_args& a, std::int64_t first, std::int64_t block, const sums* s, int rows,
+                                 int step) {
   const f32x16 scale = load(reinterpret_cast<const float*>(a.w.scales) + block * lanes);
   const f32x16 mid = load(a.w.mids + block * lanes);
-  const f32x16 value = fma(mid, all(static_cast<float>(a.q.sums[row])), to_float(s) * scale);
-  finish(a, row, block, value * all(a.q.scales[row]));
+  const std::int64_t last = first + rows < a.rows ? first + rows : a.rows;
+  for (std::int64_t row = first; row < last; ++row, s += step) {
+    const f32x16 value = fma(mid, all(static_cast<float>(a.q.sums[row])), to_float(*s) * scale);
+    finish(a, row, block, value * all(a.q.scales[row]));
+  }
 }
 
 template <int Rows, int Blocks>
@@ -48,8 +51,9 @@ void u8_tile(const matmul_args& a, std::int64_t tile, int in_tile, std::int64_t 
       repeat<Blocks>([&](int b) INLINED { s[r][b] = dot(s[r][b], v[b], four); });
     });
   }
-  repeat<Rows>([&](int r)
-                   INLINED { repeat<Blocks>([&](int b) INLINED { finish_u8(a, first + r, block + b, s[r][b]); }); });
+  sums done[Rows][Blocks];
+  repeat<Rows>([&](int r) INLINED { repeat<Blocks>([&](int b) INLINED { done[r][b] = s[r][b]; }); });
+  for (int b = 0; b < Blocks; ++b) finish_u8(a, first, block + b, &done[0][b], Rows, Blocks);
 }
 
 /// One row: the weights are one sequential stream, several sums hide the latency of the products.
@@ -63,7 +67,8 @@ void u8_one_row(const matmul_args& a, std::int64_t row, int, std::int64_t block)
       __builtin_prefetch(w + i * 64 + prefetch_ahead);
       s[i] = dot(s[i], load_weights(w + i * 64), load_inputs(x + k + i * 4));
     });
-  finish_u8(a, row, block, (s[0] + s[1]) + (s[2] + s[3]));
+  const sums all_of_them = (s[0] + s[1]) + (s[2] + s[3]);
+  finish_u8(a, row, block, &all_of_them, 1, 1);
 }
 
 // ---- u8g64, q8, q4: a scale per group of inputs ----

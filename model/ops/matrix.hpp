@@ -10,9 +10,8 @@ namespace troupe {
 ///   u8         per output row: w = min + z * (max - min) / 255
 ///   u8g64      the same per group of 64 inputs
 ///   q8         w = scale * (z - 128), scale in f16 per group of 32: GGUF's Q8_0
-///   q4         w = scale * (z - 8), scale in f16 per group of 32: GGUF's Q4_0. A model in q4 has its embeddings, head,
-///   keys
-///              and values in q8
+///   q4         w = scale * (z - 8), scale in f16 per group of 32: GGUF's Q4_0
+/// What a whole model in q4 keeps in q8 is stored_scheme()'s to say (model/arch/packed_file.hpp).
 enum class scheme : std::uint8_t { f32, bf16, u8, u8g64, q8, q4 };
 
 constexpr std::int64_t outs_per_block = 16;  ///< one lane an output
@@ -55,10 +54,12 @@ std::string_view name_of(scheme s);
 scheme scheme_from_name(std::string_view name, std::string_view where);
 
 /// A packed weight matrix [outs, ins]: blocks of 16 outputs; within a block all inputs in order.
-///   f32    [block][input][16]                           bf16   [block][input / 2][16][2]
-///   u8, u8g64, q8   [block][input / 4][16][4]           q4     [block][input / 8][16][4], low nibbles the first four
-///   inputs scales [block][group][16]: f32 for u8 and u8g64, f16 for q8 and q4; u8 has one group mids   laid out as
-///   scales (u8, u8g64): the weight that z = 128 stands for
+///   f32             [block][input][16]
+///   bf16            [block][input / 2][16][2]
+///   u8, u8g64, q8   [block][input / 4][16][4]
+///   q4              [block][input / 8][16][4], low nibbles the first four inputs
+///   scales          [block][group][16]: f32 for u8 and u8g64, f16 for q8 and q4; u8 has one group
+///   mids            laid out as scales, for u8 and u8g64: the weight that z = 128 stands for
 struct matrix_view {
   scheme kind = scheme::f32;
   std::int64_t outs = 0;

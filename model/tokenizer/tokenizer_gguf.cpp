@@ -107,6 +107,9 @@ gguf_vocabulary read_vocabulary(const ggml_keys& keys) {
   if (const auto* types = keys.find<std::vector<std::int64_t>>("token_type")) {
     if (types->size() != count)
       refuse("{}: tokenizer.ggml.token_type has {} elements for {} tokens", keys.where(), types->size(), count);
+    for (std::size_t i = 0; i < count; ++i)
+      if ((*types)[i] < 0 || (*types)[i] > byte)
+        refuse("{}: token {} has the unknown type {}", keys.where(), i, (*types)[i]);
     all.types = *types;
   } else {
     all.types.assign(count, normal);

@@ -9,15 +9,22 @@
 #include "base/thread_pool.hpp"
 #include "model/arch/single_sequence.hpp"
 #include "model/ops/isa.hpp"
+#include "tests/model/formats/fixtures.hpp"
 
 namespace troupe {
+
+/// Packed models of this process, gone with it: no build ever sees what another packed.
+inline const std::filesystem::path& test_cache() {
+  static const test::temp_folder folder;
+  return folder.path();
+}
 
 inline std::shared_ptr<const loaded_model> load_for_test(const std::filesystem::path& path,
                                                          std::optional<scheme> quant) {
   thread_pool pool(2);
   load_options options;
   options.quant = quant;
-  options.cache = std::filesystem::temp_directory_path() / "troupe-test-cache";
+  options.cache = test_cache();
   return load_model(path, options, pool);
 }
 

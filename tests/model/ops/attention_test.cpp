@@ -30,18 +30,26 @@ struct filled_cache {
     for (std::int64_t b = 0; b < blocks; ++b)
       table[static_cast<std::size_t>(b)] = static_cast<std::int32_t>((b * 7 + 3) % (blocks * 7 + 4));
     memory = aligned_buffer<std::byte>(static_cast<std::size_t>(block_bytes * (blocks * 7 + 4)));
-    for (std::int64_t position = 0; position < n; ++position)
+    keys.resize(static_cast<std::size_t>(n * kv_heads * dim));
+    values.resize(keys.size());
+    for (auto& x : keys) x = random.value();
+    for (auto& x : values) x = random.value();
+    for (std::int64_t position = 0; position < n;) {
+      // runs of any length that ends with its block
+      const auto slot = static_cast<int>(position % 16);
+      const auto rows = static_cast<int>(
+          std::min<std::int64_t>(random.between(0, 1) ? 16 - slot : random.between(1, 16 - slot), n - position));
       for (int head = 0; head < kv_heads; ++head) {
-        std::vector<float> key(static_cast<std::size_t>(dim)), value(key.size());
-        for (auto& x : key) x = random.value();
-        for (auto& x : value) x = random.value();
+        const std::int64_t at = (position * kv_heads + head) * dim;
+        std::byte* block = memory.data() + table[static_cast<std::size_t>(position / 16)] * block_bytes;
         store.store_kv(
-            {kind, memory.data() + table[static_cast<std::size_t>(position / 16)] * block_bytes + head * head_bytes,
-             static_cast<int>(position % 16), dim, key.data(), value.data()});
-        const auto rounded = [&](float x) { return kind == kv_kind::f16 ? f16_to_f32(f32_to_f16(x)) : x; };
-        for (const float x : key) keys.push_back(rounded(x));
-        for (const float x : value) values.push_back(rounded(x));
+            {kind, block + head * head_bytes, slot, rows, dim, keys.data() + at, values.data() + at, kv_heads * dim});
       }
+      position += rows;
+    }
+    if (kind == kv_kind::f32) return;
+    for (auto& x : keys) x = f16_to_f32(f32_to_f16(x));
+    for (auto& x : values) x = f16_to_f32(f32_to_f16(x));
   }
 };
 

@@ -1,0 +1,156 @@
+// Packing, the cache of packed files, and packed files that cannot be trusted.
+#include "model/arch/loaded_model.hpp"
+
+#include <gmock/gmock.h>
+
+#include "model/arch/quantize.hpp"
+#include "tests/model/arch/models.hpp"
+
+namespace troupe {
+namespace {
+
+namespace fs = std::filesystem;
+using test::refusal;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+const fs::path golden = fs::path(TROUPE_FIXTURES) / "golden";
+
+std::string bytes_in(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+class packed_models : public testing::Test {
+ protected:
+  packed_models() { fs::copy(golden / "mistral", model_); }
+
+  std::shared_ptr<const loaded_model> load(std::optional<scheme> quant, std::vector<std::string> keep = {}) {
+    return load_model(model_, {quant, std::move(keep), cache_, {}}, pool_);
+  }
+  std::vector<fs::path> cached() const {
+    if (!fs::exists(cache_)) return {};
+    return {fs::directory_iterator(cache_), {}};
+  }
+  fs::path quantized(scheme kind = scheme::u8) {
+    const fs::path to = folder_.path() / "quantized";
+    quantize_model(model_, to, {kind, {}, {}, {}}, false, pool_);
+    return to;
+  }
+  std::string loading(const fs::path& path) {
+    return refusal([&] { load_model(path, {{}, {}, cache_, {}}, pool_); });
+  }
+
+  test::temp_folder folder_;
+  fs::path model_ = folder_.path() / "model", cache_ = folder_.path() / "cache";
+  thread_pool pool_{2};
+  const std::vector<std::int32_t> tokens_{1, 5, 9, 2};
+};
+
+TEST_F(packed_models, are_packed_once) {
+  const auto first = logits_of(load(scheme::u8), tokens_);
+  ASSERT_EQ(cached().size(), 1u);
+  const auto written = fs::last_write_time(cached()[0]);
+  EXPECT_EQ(logits_of(load(scheme::u8), tokens_), first);
+  EXPECT_EQ(cached().size(), 1u);
+  EXPECT_EQ(fs::last_write_time(cached()[0]), written);
+}
+
+TEST_F(packed_models, are_packed_again_when_the_source_or_the_wish_changes) {
+  load(scheme::u8);
+  load(scheme::u8, {"lm_head"});
+  load(scheme::q4);
+  load(std::nullopt);
+  EXPECT_EQ(cached().size(), 4u);
+  const fs::path weights = model_ / "model.safetensors";
+  fs::last_write_time(weights, fs::last_write_time(weights) + std::chrono::seconds(1));
+  load(scheme::u8);
+  EXPECT_EQ(cached().size(), 5u);
+}
+
+TEST_F(packed_models, are_packed_again_when_the_cached_file_is_broken) {
+  const auto expected = logits_of(load(scheme::q8), tokens_);
+  const fs::path file = cached()[0];
+  const auto size = fs::file_size(file);
+  for (const std::uintmax_t left : {std::uintmax_t{0}, std::uintmax_t{100}, size / 2}) {
+    fs::resize_file(file, left);
+    EXPECT_EQ(logits_of(load(scheme::q8), tokens_), expected) << left;
+    EXPECT_EQ(fs::file_size(file), size);
+  }
+}
+
+TEST_F(packed_models, need_no_cache) {
+  const auto expected = logits_of(load(scheme::u8), tokens_);
+  cache_ = folder_.write("a file", "where a folder should be") / "cache";
+  EXPECT_EQ(logits_of(load(scheme::u8), tokens_), expected);
+}
+
+TEST_F(packed_models, leave_nothing_in_the_cache_when_packing_fails) {
+  load_options options{scheme::u8, {}, cache_, [](auto, auto) { throw std::runtime_error("enough"); }};
+  EXPECT_THROW(load_model(model_, options, pool_), std::runtime_error);
+  EXPECT_TRUE(cached().empty());
+}
+
+TEST_F(packed_models, refuse_to_keep_what_is_not_there) {
+  load(scheme::u8);
+  EXPECT_THAT(refusal([&] { load(scheme::u8, {"mlp.side_proj"}); }), HasSubstr("keep = \"mlp.side_proj\""));
+}
+
+TEST_F(packed_models, take_the_size_that_is_foretold) {
+  for (const scheme kind : {scheme::f32, scheme::bf16, scheme::u8, scheme::u8g64, scheme::q8, scheme::q4}) {
+    const auto model = load(kind);
+    std::size_t bytes = 0;
+    for (const auto& layer : model->layers)
+      for (const auto* linear : {&layer.q, &layer.k, &layer.v, &layer.o, &layer.gate, &layer.up, &layer.down})
+        bytes += packed_bytes(linear->w.kind, linear->w.outs, linear->w.ins).total();
+    for (const auto* matrix : {&model->embeddings, &model->head})
+      bytes += packed_bytes(matrix->kind, matrix->outs, matrix->ins).total();
+    const auto vectors = (2 * model->layers.size() + 1) * static_cast<std::size_t>(padded_row(32)) * sizeof(float);
+    EXPECT_EQ(static_cast<std::size_t>(packed_size(model->config, kind)), bytes + vectors) << name_of(kind);
+  }
+}
+
+TEST_F(packed_models, of_four_bits_have_eight_where_it_counts) {
+  const auto model = load(scheme::q4);
+  const auto& layer = model->layers[0];
+  for (const auto* matrix : {&model->embeddings, &model->head, &layer.k.w, &layer.v.w})
+    EXPECT_EQ(matrix->kind, scheme::q8);
+  for (const auto* matrix : {&layer.q.w, &layer.o.w, &layer.gate.w, &layer.up.w, &layer.down.w})
+    EXPECT_EQ(matrix->kind, scheme::q4);
+}
+
+TEST_F(packed_models, are_refused_when_cut_off_anywhere) {
+  const fs::path file = quantized() / "model.safetensors";
+  const auto size = fs::file_size(file);
+  for (std::uintmax_t left = size - 1; left > 64; left = left * 3 / 4) {
+    fs::resize_file(file, left);
+    EXPECT_THAT(loading(file.parent_path()), HasSubstr("model.safetensors")) << left;
+  }
+}
+
+TEST_F(packed_models, are_refused_when_the_head_lies) {
+  const fs::path file = quantized() / "model.safetensors";
+  const std::string whole = bytes_in(file);
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string changed = whole;
+    const auto at = changed.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    if (at != std::string::npos) changed.replace(at, from.size(), to);
+    std::ofstream(file, std::ios::binary) << changed;
+    return loading(file.parent_path());
+  };
+  EXPECT_THAT(with(R"("troupe.layout":"1")", R"("troupe.layout":"9")"), HasSubstr("another version"));
+  EXPECT_THAT(with("u8 40x32", "u8 32x40"), AllOf(HasSubstr("mlp.gate_proj"), HasSubstr("u8 40x32")));
+  EXPECT_THAT(with("u8 40x32", "u9 40x32"), AllOf(HasSubstr("mlp.gate_proj"), HasSubstr("u9")));
+  EXPECT_THAT(with("u8 40x32", "q8 40x32"), HasSubstr("wrong size"));
+  EXPECT_THAT(with("\"lm_head.weight\":{", "\"lm_tail.weight\":{"), HasSubstr("lm_head.weight is missing"));
+}
+
+TEST_F(packed_models, are_refused_when_the_configuration_is_another) {
+  const fs::path folder = quantized();
+  fs::copy_file(golden / "qwen3" / "config.json", folder / "config.json", fs::copy_options::overwrite_existing);
+  EXPECT_THAT(loading(folder), HasSubstr("the configuration asks for"));
+}
+
+}  // namespace
+}  // namespace troupe
