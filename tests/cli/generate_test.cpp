@@ -35,7 +35,8 @@ TEST_P(generate_golden, gives_the_reference_tokens_with_an_adapter) {
             expected_tokens(GetParam(), "adapter_greedy"));
 }
 
-INSTANTIATE_TEST_SUITE_P(models, generate_golden, testing::Values("gpt2", "llama", "mistral", "qwen3"));
+INSTANTIATE_TEST_SUITE_P(models, generate_golden, testing::Values("gpt2", "llama", "mistral", "qwen3"),
+                         [](const auto& info) { return info.param; });
 
 TEST_F(generate, streams_the_text_and_ends_with_a_newline) {
   const words question{"generate", readable_model().string(), "--prompt", "Hello", "--max-tokens", "20"};

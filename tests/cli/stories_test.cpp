@@ -29,18 +29,29 @@ TEST_F(stories, predicts_a_text_as_well_as_the_reference) {
   EXPECT_EQ(got.size(), 3u);
 }
 
+/// The quantized story takes a turn of its own after 312 letters.
+TEST_F(stories, tells_another_end_in_u8) {
+  const result got = run({"generate", model_.string(), "--prompt", "", "--max-tokens", "200", "--quant", "u8"});
+  EXPECT_EQ(got.code, 0) << got.error;
+  EXPECT_EQ(got.out, read_file(std::filesystem::path(TROUPE_FIXTURES) / "stories260k_u8_greedy.txt"));
+  EXPECT_EQ(got.out.substr(0, 312), read_file(model_ / "expected_greedy.txt").substr(0, 312));
+}
+
 TEST_F(stories, predicts_nearly_as_well_quantized) {
-  for (const char* scheme : {"bf16", "u8", "u8g64", "q8"})
-    EXPECT_NEAR(run_json({"eval", model_.string(), "--text", text_.string(), "--quant", scheme})["nll"].get<double>(),
-                1.2664, 0.02)
-        << scheme;
+  const auto perplexity = [&](const char* scheme) {
+    return run_json({"eval", model_.string(), "--text", text_.string(), "--quant", scheme})["perplexity"].get<double>();
+  };
+  const double whole = perplexity("f32");
+  const std::pair<const char*, double> most[]{
+      {"bf16", 1.01}, {"u8", 1.01}, {"u8g64", 1.01}, {"q8", 1.01}, {"q4", 1.06}};
+  for (const auto& [scheme, factor] : most) EXPECT_LT(perplexity(scheme), whole * factor) << scheme;
 }
 
 TEST_F(stories, reports_what_quantization_costs) {
   const json got = run_json(
       {"quantize", model_.string(), "--scheme", "u8", "--out", path("small").string(), "--text", text_.string()});
   EXPECT_LT(got["bytes_after"].get<double>(), 0.4 * got["bytes_before"].get<double>());
-  EXPECT_NEAR(got["change_percent"].get<double>(), 0, 2);
+  EXPECT_NEAR(got["change_percent"].get<double>(), 0, 1);
   EXPECT_EQ(run({"generate", path("small").string(), "--prompt", "Once"}).code, 0);
 }
 

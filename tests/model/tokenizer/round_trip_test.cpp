@@ -32,7 +32,11 @@ TEST_P(round_trip, gives_back_every_text_file) {
 
 INSTANTIATE_TEST_SUITE_P(all, round_trip,
                          ::testing::Values("tokenizers/gpt2/tokenizer.json", "tokenizers/phi3/tokenizer.json",
-                                           "models/stories260k/tokenizer.json"));
+                                           "models/stories260k/tokenizer.json"),
+                         [](const auto& info) {
+                           const auto folder = std::filesystem::path(info.param).parent_path();
+                           return folder.filename().string();
+                         });
 
 TEST(tokenizer_model, gives_the_ids_of_tokenizer_json) {
   const auto json = shared("models/stories260k/tokenizer.json");

@@ -1,0 +1,56 @@
+#include "base/thread_pool.hpp"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+namespace troupe {
+namespace {
+
+TEST(thread_pool, runs_every_task_once) {
+  for (const int threads : {1, 2, 3, 8}) {
+    thread_pool pool(threads);
+    EXPECT_EQ(pool.threads(), threads);
+    for (const int count : {0, 1, 2, 7, 1000}) {
+      std::vector<int> done(static_cast<std::size_t>(count), 0);
+      pool.run(count, [&](int index, int) { ++done[static_cast<std::size_t>(index)]; });
+      EXPECT_EQ(done, std::vector<int>(static_cast<std::size_t>(count), 1)) << threads << " threads";
+    }
+  }
+}
+
+TEST(thread_pool, gives_no_two_running_tasks_the_same_thread) {
+  constexpr int threads = 4;
+  thread_pool pool(threads);
+  struct alignas(64) counter {
+    int value = 0;  // not atomic: the thread sanitizer sees two tasks that share it
+  };
+  std::vector<counter> counters(threads);
+  for (int job = 0; job < 200; ++job)
+    pool.run(50, [&](int, int thread) { ++counters.at(static_cast<std::size_t>(thread)).value; });
+  const int total =
+      std::accumulate(counters.begin(), counters.end(), 0, [](int sum, counter c) { return sum + c.value; });
+  EXPECT_EQ(total, 200 * 50);
+}
+
+TEST(thread_pool, shows_a_job_what_the_one_before_it_wrote) {
+  thread_pool pool(3);
+  std::vector<long> values(64, 0);
+  for (long job = 0; job < 2000; ++job)
+    pool.run(64, [&](int index, int) {
+      // the neighbour was written by whatever thread had it
+      values[static_cast<std::size_t>(index)] += job;
+    });
+  EXPECT_EQ(values, std::vector<long>(64, 1999 * 2000 / 2));
+}
+
+TEST(thread_pool, starts_and_ends_without_work) {
+  for (int i = 0; i < 50; ++i) thread_pool pool(4);
+}
+
+TEST(available_processors, are_one_at_least) {
+  EXPECT_GE(available_processors(), 1);
+}
+
+}  // namespace
+}  // namespace troupe
