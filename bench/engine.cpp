@@ -42,7 +42,7 @@ std::vector<std::int32_t> some_tokens(int count, std::int64_t vocab) {
 
 }  // namespace
 
-void run_engine(std::shared_ptr<const loaded_model> model, const engine_options& options, const compute& with,
+void run_engine(const std::shared_ptr<const loaded_model>& model, const engine_options& options, const compute& with,
                 const report& out) {
   const work needed = work_of(*model);
   const double read = read_limit(with, model->file.bytes());

@@ -16,7 +16,7 @@ struct engine_options {
 /// `troupe bench engine`: prefill and one-sequence decode, each beside what the machine allows in the same run. The
 /// bound of decode is reading every weight once for a token; that of prefill the integer (or float) products of its
 /// rows.
-void run_engine(std::shared_ptr<const loaded_model> model, const engine_options& options, const compute& with,
+void run_engine(const std::shared_ptr<const loaded_model>& model, const engine_options& options, const compute& with,
                 const report& out);
 
 }  // namespace troupe::bench
