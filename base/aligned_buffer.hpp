@@ -5,6 +5,8 @@
 #include <memory>
 #include <new>
 
+#include <sys/mman.h>
+
 namespace troupe {
 
 /// Zeroed memory at a cache line's start, for plain types; its size never changes.
@@ -13,10 +15,14 @@ class aligned_buffer {
  public:
   aligned_buffer() = default;
   explicit aligned_buffer(std::size_t size) : size_(size) {
+    const std::size_t alignment = size * sizeof(T) < huge_page ? cache_line : huge_page;
     const std::size_t bytes = (size * sizeof(T) + alignment - 1) / alignment * alignment;
     if (bytes == 0) return;
     data_.reset(static_cast<T*>(std::aligned_alloc(alignment, bytes)));
     if (!data_) throw std::bad_alloc();
+    // Large memory is read in pieces that lie far apart: with small pages each would cost a walk through the page
+    // table.
+    if (alignment == huge_page) ::madvise(static_cast<void*>(data_.get()), bytes, MADV_HUGEPAGE);
     std::memset(static_cast<void*>(data_.get()), 0, bytes);
   }
 
@@ -25,7 +31,7 @@ class aligned_buffer {
   T& operator[](std::size_t i) const { return data_.get()[i]; }
 
  private:
-  static constexpr std::size_t alignment = 64;
+  static constexpr std::size_t cache_line = 64, huge_page = 2 << 20;
   struct freeing {
     void operator()(T* p) const { std::free(p); }
   };

@@ -88,6 +88,10 @@ void decoder::logits(const compute& with, const float* hidden, std::span<const i
 void decoder::prepare(const compute& with, const pass& batch) {
   const model_config& config = model_->config;
   attention_tasks_.clear();
+  // One thread takes several heads of a sequence, since they lie side by side; but there should be tasks enough for
+  // all.
+  const auto tasks = static_cast<std::int64_t>(batch.sequences.size()) * config.kv_heads;
+  const std::int64_t heads = std::clamp<std::int64_t>(tasks / (with.pool.threads() * 8), 1, config.kv_heads);
   many_rows_ = false;
   for (const pass_sequence& sequence : batch.sequences) {
     many_rows_ |= sequence.rows > 1;
@@ -97,8 +101,9 @@ void decoder::prepare(const compute& with, const pass& batch) {
         angles_.at(sequence.position + i, cosines_.data() + at, sines_.data() + at);
       });
     for (int first = 0; first < sequence.rows; first += rows_per_attention_task)
-      for (std::int64_t head = 0; head < config.kv_heads; ++head)
-        attention_tasks_.push_back({&sequence, head, first, std::min(rows_per_attention_task, sequence.rows - first)});
+      for (std::int64_t head = 0; head < config.kv_heads; head += heads)
+        attention_tasks_.push_back({&sequence, head, std::min(heads, config.kv_heads - head), first,
+                                    std::min(rows_per_attention_task, sequence.rows - first)});
   }
 }
 
@@ -111,16 +116,19 @@ void decoder::attend(const compute& with, const pass& batch, std::int64_t layer,
     normalize(with, weights.attention_norm, hidden + row * hidden_stride_, normed_.data() + row * hidden_stride_);
   });
   apply(with, batch, layer, normed_.data(), hidden_stride_, qkv);
-  const auto for_tasks = [&](auto work) {
-    with.pool.run(static_cast<int>(attention_tasks_.size()), [&](int task, int thread) {
-      work(attention_tasks_[static_cast<std::size_t>(task)], scratch_.data() + thread * scratch_stride_);
+  const auto for_heads = [&](auto work) {
+    with.pool.run(static_cast<int>(attention_tasks_.size()), [&](int index, int thread) {
+      const attention_task& task = attention_tasks_[static_cast<std::size_t>(index)];
+      for (std::int64_t head = task.first_head; head < task.first_head + task.heads; ++head)
+        work(task, head, scratch_.data() + thread * scratch_stride_);
     });
   };
+  using task = const attention_task&;
   if (many_rows_)
-    for_tasks([&](const attention_task& task, float* scratch) { store_keys(with, task, layer, scratch); });
-  for_tasks([&](const attention_task& task, float* scratch) {
-    if (!many_rows_) store_keys(with, task, layer, scratch);
-    attend_rows(with, task, layer, scratch);
+    for_heads([&](task t, std::int64_t head, float* scratch) { store_keys(with, t, head, layer, scratch); });
+  for_heads([&](task t, std::int64_t head, float* scratch) {
+    if (!many_rows_) store_keys(with, t, head, layer, scratch);
+    attend_rows(with, t, head, layer, scratch);
   });
   const product o[] = {{weights.o, linear_kind::o, hidden, hidden_stride_, true}};
   prepare_input(with, batch.rows, mixed_.data(), q_stride_, o, [](int) {});
@@ -250,9 +258,10 @@ void decoder::place_heads(const compute& with, std::int64_t row, float* heads, s
 }
 
 /// Keys are turned by their positions; keys and values are cached, a block's share of the rows at a time.
-void decoder::store_keys(const compute& with, const attention_task& task, std::int64_t layer, float* scratch) const {
+void decoder::store_keys(const compute& with, const attention_task& task, std::int64_t head, std::int64_t layer,
+                         float* scratch) const {
   const layer_weights& weights = model_->layers[static_cast<std::size_t>(options_.first_layer + layer)];
-  const std::int64_t dim = model_->config.head_dim, offset = task.kv_head * dim;
+  const std::int64_t dim = model_->config.head_dim, offset = head * dim;
   for (int i = task.first_row; i < task.first_row + task.rows;) {
     const std::int64_t row = task.sequence->first_row + i, position = task.sequence->position + i;
     const int slot = static_cast<int>(position % positions_per_block);
@@ -260,16 +269,17 @@ void decoder::store_keys(const compute& with, const attention_task& task, std::i
     float* keys = k_.data() + row * kv_stride_ + offset;
     for (int r = 0; r < rows; ++r) place_heads(with, row + r, keys + r * kv_stride_, 1, weights.k_norm, scratch);
     std::byte* block = kv_.layer(layer) + task.sequence->blocks[position / positions_per_block] * kv_.block_bytes();
-    with.kernels.store_kv({kv_.kind(), block + task.kv_head * kv_.head_bytes(), slot, rows, static_cast<int>(dim), keys,
+    with.kernels.store_kv({kv_.kind(), block + head * kv_.head_bytes(), slot, rows, static_cast<int>(dim), keys,
                            v_.data() + row * kv_stride_ + offset, kv_stride_});
     i += rows;
   }
 }
 
-void decoder::attend_rows(const compute& with, const attention_task& task, std::int64_t layer, float* scratch) const {
+void decoder::attend_rows(const compute& with, const attention_task& task, std::int64_t head, std::int64_t layer,
+                          float* scratch) const {
   const model_config& config = model_->config;
   const std::int64_t group = config.heads / config.kv_heads, row = task.sequence->first_row + task.first_row;
-  const std::int64_t head_start = task.kv_head * group * config.head_dim;
+  const std::int64_t head_start = head * group * config.head_dim;
   const layer_weights& weights = model_->layers[static_cast<std::size_t>(options_.first_layer + layer)];
   for (std::int64_t i = row; i < row + task.rows; ++i)
     place_heads(with, i, q_.data() + i * q_stride_ + head_start, group, weights.q_norm, scratch);
@@ -277,7 +287,7 @@ void decoder::attend_rows(const compute& with, const attention_task& task, std::
   args.kind = kv_.kind();
   args.cache = kv_.layer(layer);
   args.block_bytes = kv_.block_bytes();
-  args.head_offset = task.kv_head * kv_.head_bytes();
+  args.head_offset = head * kv_.head_bytes();
   args.block_table = task.sequence->blocks;
   args.head_dim = static_cast<int>(config.head_dim);
   args.group = static_cast<int>(group);

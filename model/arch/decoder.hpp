@@ -68,10 +68,10 @@ class decoder {
     std::int64_t stride;
     bool accumulate;
   };
-  /// Some rows of a sequence, and the query heads that share one kv head.
+  /// Some rows of a sequence, and the query heads that share some kv heads.
   struct attention_task {
     const pass_sequence* sequence;
-    std::int64_t kv_head;
+    std::int64_t first_head, heads;  // kv heads
     int first_row, rows;
   };
 
@@ -89,8 +89,10 @@ class decoder {
   void apply_adapters(const compute& with, const pass& batch, std::int64_t layer, const float* x, std::int64_t stride,
                       std::span<const product> products);
   void normalize(const compute& with, const norm_weights& norm, const float* from, float* to) const;
-  void store_keys(const compute& with, const attention_task& task, std::int64_t layer, float* scratch) const;
-  void attend_rows(const compute& with, const attention_task& task, std::int64_t layer, float* scratch) const;
+  void store_keys(const compute& with, const attention_task& task, std::int64_t head, std::int64_t layer,
+                  float* scratch) const;
+  void attend_rows(const compute& with, const attention_task& task, std::int64_t head, std::int64_t layer,
+                   float* scratch) const;
   void place_heads(const compute& with, std::int64_t row, float* heads, std::int64_t count, const norm_weights& norm,
                    float* scratch) const;
 

@@ -54,7 +54,19 @@ void score_blocks(const query_tile& t, std::int64_t block, float factor) {
   for (int b = 0; b < Blocks; ++b) keys[b] = t.keys<typename format::element>(block + b);
   f32x16 s[Queries][Blocks];
   repeat<Queries>([&](int i) INLINED { repeat<Blocks>([&](int b) INLINED { s[i][b] = zero(); }); });
+  // Blocks lie apart, so the processor does not foresee them: ask for the next keys, and for these values, in time.
+  constexpr bool fetch = Queries <= 4;
+  const typename format::element* next[Blocks];
+  for (int b = 0; b < Blocks; ++b) {
+    const std::int64_t after = block + Blocks + b;
+    next[b] = t.keys<typename format::element>(after < t.last_block ? after : t.last_block - 1);
+  }
   for (int d = 0; d < t.a.head_dim; ++d) {
+    if constexpr (fetch)
+      repeat<Blocks>([&](int b) INLINED {
+        __builtin_prefetch(next[b] + d * lanes);
+        __builtin_prefetch(keys[b] + (t.a.head_dim + d) * lanes);
+      });
     f32x16 k[Blocks];
     repeat<Blocks>([&](int b) INLINED { k[b] = format::read(keys[b] + d * lanes); });
     repeat<Queries>([&](int i) INLINED {
@@ -106,7 +118,11 @@ void mix_values(const query_tile& t, int part, const float* inverse) {
     const std::int64_t base = (block - t.first_block) * lanes, rest = t.last_position - block * lanes;
     for (int slot = 0; slot < (rest < lanes ? rest : lanes); ++slot) {
       f32x16 v[Parts];
-      repeat<Parts>([&](int p) INLINED { v[p] = format::read(values + slot * dim + p * lanes); });
+      repeat<Parts>([&](int p) INLINED {
+        v[p] = format::read(values + slot * dim + p * lanes);
+        // behind these values lie the next head's keys, which are likely to follow
+        if constexpr (Queries <= 4) __builtin_prefetch(values + (slot + lanes) * dim + p * lanes);
+      });
       repeat<Queries>([&](int i) INLINED {
         const f32x16 weight = all(t.scores(i)[base + slot]);
         repeat<Parts>([&](int p) INLINED { o[i][p] = fma(v[p], weight, o[i][p]); });
