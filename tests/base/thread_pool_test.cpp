@@ -29,7 +29,7 @@ TEST(thread_pool, gives_no_two_running_tasks_the_same_thread) {
   for (int job = 0; job < 200; ++job)
     pool.run(50, [&](int, int thread) { ++counters.at(static_cast<std::size_t>(thread)).value; });
   const int total =
-      std::accumulate(counters.begin(), counters.end(), 0, [](int sum, counter c) { return sum + c.value; });
+      std::accumulate(counters.begin(), counters.end(), 0, [](int sum, const counter& c) { return sum + c.value; });
   EXPECT_EQ(total, 200 * 50);
 }
 
