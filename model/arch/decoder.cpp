@@ -51,7 +51,8 @@ decoder::decoder(std::shared_ptr<const loaded_model> model, const options& chose
   cosines_ = aligned_buffer<float>(size(rows, config.head_dim / 2));
   sines_ = aligned_buffer<float>(size(rows, config.head_dim / 2));
   // scores of all positions for a tile of queries, and one head padded for its norm
-  scratch_stride_ = attention_queries * chosen.blocks * positions_per_block + padded_row(config.head_dim);
+  const std::int64_t positions = rounded_up(chosen.context ? chosen.context : chosen.blocks * positions_per_block, 16);
+  scratch_stride_ = attention_queries * positions + padded_row(config.head_dim);
   scratch_ = aligned_buffer<float>(size(threads, scratch_stride_));
 }
 

@@ -40,7 +40,8 @@ class decoder {
     std::int64_t layers = -1;  ///< -1: to the last
     int max_rows = 512;
     kv_kind kv = kv_kind::f16;
-    std::int64_t blocks = 0;  ///< of KV storage
+    std::int64_t blocks = 0;   ///< of KV storage
+    std::int64_t context = 0;  ///< positions of one sequence at most; 0: as many as the blocks hold
   };
   decoder(std::shared_ptr<const loaded_model> model, const options& chosen, int threads);
 

@@ -4,7 +4,8 @@
 // Non-goals: the bytes (kv_storage has them), what a block holds and which idle block to give up (prefix_cache).
 //
 // A block is free, held (by one or more sequences), or idle: held by nobody, but its content is cached. Blocks are
-// written only by a sequence that is their single holder; whoever wants to write into a block held by more takes a copy.
+// written only by a sequence that is their single holder; whoever wants to write into a block held by more takes a
+// copy.
 #pragma once
 #include <cstdint>
 #include <optional>

@@ -40,7 +40,7 @@ void prefix_cache::match(prefix_place& place, std::span<const token_id> tokens, 
 }
 
 block_id prefix_cache::publish(prefix_place& place, std::span<const token_id, block_tokens> tokens, block_id block) {
-  assert(pool_.is_writable(block) || pool_.holders(block) > 0);
+  assert(pool_.holders(block) > 0);
   const content_hash hash = hash_of_block(place.hash, tokens);
   block_id kept = find(place, tokens, hash);
   if (kept == no_block) {

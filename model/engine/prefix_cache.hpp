@@ -57,7 +57,7 @@ class prefix_cache {
   std::int32_t available() const { return pool_.free() + pool_.idle(); }
   const block_pool& pool() const { return pool_; }
   std::int32_t cached() const { return cached_; }
-  /// Forgets all content, as when the stages that stored it are gone.
+  /// Forgets all content, as when the stages that stored it are gone. Places got before mean nothing afterwards.
   void clear();
 
   /// Every count and link made again from scratch and compared: for tests.

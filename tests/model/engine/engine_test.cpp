@@ -1,0 +1,176 @@
+// Promise 1 through the whole engine: tokens and logprobs of a request are the same alone and in any company, whatever
+// the scheduler does with it.
+#include "model/engine/engine.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+
+#include "base/error.hpp"
+#include "tests/model/arch/models.hpp"
+
+namespace troupe {
+namespace {
+
+const std::filesystem::path golden = std::filesystem::path(TROUPE_FIXTURES) / "golden";
+
+/// What came out for one answer.
+struct answer_text {
+  std::vector<token_id> tokens;
+  std::vector<float> logprobs;
+  int ended = 0;
+  bool operator==(const answer_text&) const = default;
+};
+
+engine_options small_engine(std::int32_t blocks, std::int32_t batch_tokens) {
+  engine_options options;
+  options.scheduler.blocks = blocks;
+  options.scheduler.context = 160;
+  options.scheduler.max_batch_tokens = batch_tokens;
+  options.scheduler.max_sequences = std::min(batch_tokens, 64);
+  return options;
+}
+
+class whole_engine : public testing::TestWithParam<scheme> {
+ protected:
+  std::shared_ptr<const loaded_model> model_ = load_for_test(golden / "llama", GetParam());
+  std::shared_ptr<const lora_adapter> adapter_ =
+      std::make_shared<lora_adapter>(read_adapter(golden / "llama" / "adapter", model_->config), model_->config.layers);
+  thread_pool pool_{2};
+
+  /// Requests of all kinds; some share the beginning of their prompts.
+  std::vector<engine_request> requests(int count) const {
+    std::mt19937 random(5);
+    const auto token = [&] { return static_cast<token_id>(random() % static_cast<unsigned>(model_->config.vocab_size)); };
+    std::vector<token_id> common(40);
+    for (auto& t : common) t = token();
+    std::vector<engine_request> all;
+    for (int i = 0; i < count; ++i) {
+      engine_request request;
+      if (i % 2) request.what.prompt = common;
+      for (unsigned k = 0; k < 1 + random() % 40; ++k) request.what.prompt.push_back(token());
+      request.what.max_tokens = request.sampling.max_tokens = 1 + static_cast<std::int64_t>(random() % 50);
+      request.what.adapter = i % 3 == 2 ? adapter_version(7) : no_adapter;
+      request.what.priority = i % 4 ? request_priority::interactive : request_priority::batch;
+      request.what.tenant = tenant_id(static_cast<std::uint64_t>(i % 3));
+      request.sampling.temperature = i % 2 ? 0.0 : 0.9;
+      request.sampling.repetition_penalty = i % 5 ? 1.0 : 1.2;
+      request.sampling.seed = static_cast<std::uint64_t>(i);
+      request.sampling.logprobs = 0;
+      all.push_back(request);
+    }
+    return all;
+  }
+
+  std::vector<answer_text> run(const std::vector<engine_request>& requests, engine_options options,
+                               batch_scheduler::statistics* statistics = nullptr) {
+    engine serving(model_, std::move(options), {pool_, kernels()});
+    serving.add_adapter(adapter_version(7), adapter_);
+    std::map<sequence_id, std::size_t> who;
+    std::vector<answer_text> texts(requests.size());
+    std::size_t next = 0, left = requests.size();
+    for (int step = 0; left > 0; ++step) {
+      // they arrive one by one
+      for (; next < requests.size() && next <= static_cast<std::size_t>(step) / 2; ++next) {
+        const auto accepted = serving.submit(requests[next]);
+        EXPECT_TRUE(accepted.ok());
+        who[accepted->first] = next;
+      }
+      serving.step(
+          {}, [&](const engine_token& t) {
+            texts[who.at(t.sequence)].tokens.push_back(t.token.token);
+            texts[who.at(t.sequence)].logprobs.push_back(*t.token.logprob);
+          },
+          [&](const ended_sequence& e) { ++texts[who.at(e.sequence)].ended, --left; });
+      if (step > 20000) return ADD_FAILURE() << "the engine does not come to an end", texts;
+    }
+    if (statistics) *statistics = serving.scheduler().stats();
+    EXPECT_EQ(serving.scheduler().pool().held(), 0);
+    return texts;
+  }
+
+  std::vector<answer_text> run_alone(const std::vector<engine_request>& requests) {
+    std::vector<answer_text> texts;
+    for (const auto& request : requests) texts.push_back(run({request}, small_engine(64, 256)).front());
+    return texts;
+  }
+};
+
+TEST_P(whole_engine, gives_the_tokens_of_a_plain_run_to_a_greedy_request) {
+  auto one = requests(2)[1];
+  one.what.max_tokens = one.sampling.max_tokens = 30;
+  EXPECT_EQ(run({one}, small_engine(64, 256)).front().tokens,
+            greedy_tokens(model_, one.what.prompt, 30, {.kv = kv_kind::f16}));
+}
+
+TEST_P(whole_engine, gives_the_same_alone_and_in_any_company) {
+  const auto all = requests(24);
+  const auto alone = run_alone(all);
+  for (const auto& text : alone) EXPECT_EQ(text.ended, 1);
+  batch_scheduler::statistics statistics;
+  EXPECT_EQ(run(all, small_engine(400, 256), &statistics), alone) << "in one batch";
+  EXPECT_GT(statistics.reused_tokens, 0u) << "the requests should have met in the prefix cache";
+  EXPECT_EQ(run(all, small_engine(400, 16)), alone) << "in small steps";
+  EXPECT_EQ(run(all, small_engine(24, 64), &statistics), alone) << "with few blocks";
+  EXPECT_GT(statistics.preemptions, 0u) << "there should have been too few blocks";
+}
+
+TEST_P(whole_engine, gives_the_same_however_the_layers_are_split) {
+  const auto all = requests(9);
+  auto split = small_engine(400, 64);
+  split.shard_layers = {1, model_->config.layers - 1};
+  EXPECT_EQ(run(all, split), run(all, small_engine(400, 64)));
+}
+
+TEST_P(whole_engine, gives_the_same_with_guesses_and_without) {
+  const auto all = requests(16);
+  auto guessing = small_engine(400, 128);
+  guessing.lookup_tokens = 4;
+  EXPECT_EQ(run(all, guessing), run(all, small_engine(400, 128)));
+}
+
+TEST_P(whole_engine, answers_a_prompt_several_times_with_a_seed_each) {
+  engine_request request = requests(3)[2];
+  request.what.answers = 3;
+  request.what.max_tokens = request.sampling.max_tokens = 12;
+  engine serving(model_, small_engine(64, 64), {pool_, kernels()});
+  serving.add_adapter(adapter_version(7), adapter_);
+  const auto accepted = serving.submit(request);
+  ASSERT_TRUE(accepted.ok());
+  std::map<std::uint64_t, std::vector<token_id>> texts;
+  while (serving.step({}, [&](const engine_token& t) { texts[t.sequence.value].push_back(t.token.token); }, nullptr)) {
+  }
+  request.what.answers = 1;
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(texts[accepted->first.value + i], run({request}, small_engine(64, 64)).front().tokens) << i;
+    ++request.sampling.seed;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(schemes, whole_engine, testing::Values(scheme::f32, scheme::u8, scheme::q4),
+                         [](const auto& info) { return std::string(name_of(info.param)); });
+
+TEST(engine_refusals, name_what_is_wrong) {
+  const auto model = load_for_test(golden / "llama", scheme::u8);
+  thread_pool pool(1);
+  engine serving(model, small_engine(4, 64), {pool, kernels()});
+  const auto refused = [&](auto change) {
+    engine_request request;
+    request.what.prompt = {1, 2, 3};
+    change(request);
+    const auto outcome = serving.submit(request);
+    EXPECT_FALSE(outcome.ok());
+    return outcome.error().reason;
+  };
+  EXPECT_EQ(refused([](auto& r) { r.what.prompt.clear(); }), refusal::empty_prompt);
+  EXPECT_EQ(refused([](auto& r) { r.what.prompt.assign(500, 1); }), refusal::prompt_too_long);
+  EXPECT_EQ(refused([](auto& r) { r.what.adapter = adapter_version(9); }), refusal::unknown_adapter);
+  EXPECT_EQ(refused([](auto& r) { r.what.prompt.assign(100, 1); }), refusal::budget_too_small);
+  engine_request outside;
+  outside.what.prompt = {1 << 20};
+  EXPECT_THROW((void)serving.submit(outside), input_error);
+}
+
+}  // namespace
+}  // namespace troupe
