@@ -26,7 +26,9 @@ batch_scheduler::options with_adapters(batch_scheduler::options options, std::fu
 }
 
 bool ends(const sampling_params& sampling, const std::vector<token_id>& end_tokens, token_id token) {
-  const auto in = [&](const std::vector<token_id>& list) { return std::find(list.begin(), list.end(), token) != list.end(); };
+  const auto in = [&](const std::vector<token_id>& list) {
+    return std::find(list.begin(), list.end(), token) != list.end();
+  };
   return in(sampling.stop_tokens) || (!sampling.ignore_eos && in(end_tokens));
 }
 
@@ -42,8 +44,12 @@ engine::engine(std::shared_ptr<const loaded_model> model, engine_options options
   const int rows = options_.scheduler.max_batch_tokens;
   std::int64_t first = 0;
   for (const std::int64_t layers : options_.shard_layers) {
-    decoder::options shard{.first_layer = first, .layers = layers, .max_rows = rows, .kv = options_.kv,
-                           .blocks = options_.scheduler.blocks, .context = options_.scheduler.context};
+    decoder::options shard{.first_layer = first,
+                           .layers = layers,
+                           .max_rows = rows,
+                           .kv = options_.kv,
+                           .blocks = options_.scheduler.blocks,
+                           .context = options_.scheduler.context};
     shards_.push_back(std::make_unique<decoder>(model_, shard, with.pool.threads()));
     first += layers;
   }
@@ -139,7 +145,8 @@ void engine::collect_outcomes(const token_sink& on_token) {
   }
 }
 
-/// Samples after each fed token for as long as the guesses hold: what is returned is what steps of one token would give.
+/// Samples after each fed token for as long as the guesses hold: what is returned is what steps of one token would
+/// give.
 void engine::choose_tokens(const planned_row& row, answer& to, const float* logits, const token_sink& on_token,
                            sequence_outcome& outcome) {
   const auto fed = plan_.tokens_of(row);

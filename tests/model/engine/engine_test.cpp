@@ -42,7 +42,9 @@ class whole_engine : public testing::TestWithParam<scheme> {
   /// Requests of all kinds; some share the beginning of their prompts.
   std::vector<engine_request> requests(int count) const {
     std::mt19937 random(5);
-    const auto token = [&] { return static_cast<token_id>(random() % static_cast<unsigned>(model_->config.vocab_size)); };
+    const auto token = [&] {
+      return static_cast<token_id>(random() % static_cast<unsigned>(model_->config.vocab_size));
+    };
     std::vector<token_id> common(40);
     for (auto& t : common) t = token();
     std::vector<engine_request> all;
@@ -78,7 +80,8 @@ class whole_engine : public testing::TestWithParam<scheme> {
         who[accepted->first] = next;
       }
       serving.step(
-          {}, [&](const engine_token& t) {
+          {},
+          [&](const engine_token& t) {
             texts[who.at(t.sequence)].tokens.push_back(t.token.token);
             texts[who.at(t.sequence)].logprobs.push_back(*t.token.logprob);
           },
@@ -139,7 +142,8 @@ TEST_P(whole_engine, answers_a_prompt_several_times_with_a_seed_each) {
   const auto accepted = serving.submit(request);
   ASSERT_TRUE(accepted.ok());
   std::map<std::uint64_t, std::vector<token_id>> texts;
-  while (serving.step({}, [&](const engine_token& t) { texts[t.sequence.value].push_back(t.token.token); }, nullptr)) {
+  while (serving.step(
+      {}, [&](const engine_token& t) { texts[t.sequence.value].push_back(t.token.token); }, nullptr)) {
   }
   request.what.answers = 1;
   for (std::uint64_t i = 0; i < 3; ++i) {
