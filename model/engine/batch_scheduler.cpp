@@ -257,11 +257,4 @@ bool batch_scheduler::is_consistent() const {
          waiting == queues_[0].size() + queues_[1].size() && held == pool_.held() && cache_.is_consistent();
 }
 
-//DUMP
-void batch_scheduler::dump() const {
-  fmt::print("pool free {} idle {} of {} slots {} closed {} {}\n", pool_.free(), pool_.idle(), pool_.total(), slots_, closed_to_new_, closed_to_growth_);
-  for (auto* s : running_) fmt::print("running {} tier {} urgent {} tokens {}/{} prompt {} computed {} blocks {} stalled {} cancelled {} followers {} adapter {}\n", s->id.value, s->tier(), s->urgent, s->tokens.size(), s->limit, s->prompt, s->computed, s->blocks.size(), s->stalled, s->cancelled, s->followers.size(), s->adapter.value);
-  for (auto* s : urgent_) fmt::print("urgent {} phase {} urgent {} tokens {}/{} followers {} adapter {}\n", s->id.value, (int)s->phase, s->urgent, s->tokens.size(), s->limit, s->followers.size(), s->adapter.value);
-}
-//END
 }  // namespace troupe

@@ -100,7 +100,6 @@ class batch_scheduler {
   statistics stats() const;
   /// Counts everything again from scratch and compares: for tests.
   bool is_consistent() const;
-  void dump() const;
 
  private:
   using sequence_state = detail::sequence_state;
@@ -198,8 +197,8 @@ class batch_scheduler {
   std::uint64_t step_ = 0;  ///< planned so far
   std::uint64_t batch_served_ = 0;
   std::array<std::uint64_t, priorities> last_turn_{};  ///< steps at which a class was last not kept waiting
-  bool closed_to_new_ = false;     ///< in this step: who is before them in the order waits for room
-  bool closed_to_growth_ = false;  ///< in this step: somebody urgent saves blocks
+  bool closed_to_new_ = false;                         ///< in this step: who is before them in the order waits for room
+  bool closed_to_growth_ = false;                      ///< in this step: somebody urgent saves blocks
   std::optional<instant> last_start_;
   duration start_interval_{};  ///< between sequences that leave the queue, smoothed
   statistics counts_;

@@ -19,7 +19,7 @@ struct random_load {
   double cancels;
   double losses;
   std::size_t guesses;
-  std::uint64_t most_wait;  ///< steps without a row, of anyone
+  std::uint64_t most_wait, most_batch_wait;  ///< steps without a row, of anyone
 };
 
 batch_scheduler::options options_of(std::int32_t blocks, std::int64_t context, std::int32_t batch_tokens,
@@ -39,15 +39,16 @@ batch_scheduler::options options_of(std::int32_t blocks, std::int64_t context, s
   return made;
 }
 
+/// All but the first and the pipeline are asked for far more than they can do, and have to turn callers away.
 std::vector<random_load> loads() {
   return {
-      {"roomy", options_of(400, 256, 128, 24, 4, 1, 64), 120, 40, 6, 3, 3, 0.15, 0.01, 0, 0, 2000},
-      {"tiny_pool", options_of(13, 200, 48, 8, 2, 1, 16), 150, 60, 4, 3, 4, 0.04, 0.003, 0, 3, 2000},
-      {"tiny_budget", options_of(60, 128, 4, 4, 1, 1, 16), 60, 20, 5, 2, 2, 0.03, 0.003, 0, 2, 3000},
-      {"one_at_a_time", options_of(9, 144, 1, 1, 1, 1, 16), 40, 12, 3, 2, 1, 0.016, 0.003, 0, 1, 6000},
-      {"pipeline", options_of(120, 256, 64, 24, 3, 3, 16), 120, 40, 6, 3, 3, 0.08, 0.01, 0, 2, 2000},
-      {"tight_pipeline", options_of(16, 200, 32, 12, 2, 4, 8), 120, 60, 5, 3, 4, 0.03, 0.004, 0.0005, 4, 3000},
-      {"many_answers", options_of(24, 128, 32, 12, 2, 2, 16), 30, 30, 2, 2, 12, 0.02, 0.01, 0.0005, 2, 2000},
+      {"roomy", options_of(400, 256, 128, 24, 4, 1, 64), 120, 40, 6, 3, 3, 0.15, 0.01, 0, 0, 200, 200},
+      {"tiny_pool", options_of(13, 200, 48, 8, 2, 1, 16), 150, 60, 4, 3, 4, 0.04, 0.003, 0, 3, 2000, 9000},
+      {"tiny_budget", options_of(60, 128, 4, 4, 1, 1, 16), 60, 20, 5, 2, 2, 0.03, 0.003, 0, 2, 2000, 4000},
+      {"one_at_a_time", options_of(9, 144, 1, 1, 1, 1, 16), 40, 12, 3, 2, 1, 0.016, 0.003, 0, 1, 5000, 2500},
+      {"pipeline", options_of(120, 256, 64, 24, 3, 3, 16), 120, 40, 6, 3, 3, 0.08, 0.01, 0, 2, 300, 300},
+      {"tight_pipeline", options_of(16, 200, 32, 12, 2, 4, 8), 120, 60, 5, 3, 4, 0.03, 0.004, 0.0005, 4, 3000, 4000},
+      {"many_answers", options_of(24, 128, 32, 12, 2, 2, 16), 30, 30, 2, 2, 12, 0.04, 0.01, 0.0005, 2, 500, 500},
   };
 }
 
@@ -75,9 +76,10 @@ class random_calls {
     EXPECT_EQ(pool.held(), 0);
     EXPECT_EQ(pool.free() + pool.idle(), pool.total());
     EXPECT_EQ(engine_.scheduler.stats().running + engine_.scheduler.stats().waiting, 0u);
-    std::uint64_t longest = 0;
-    std::uint64_t lb=0; for (const auto& [id, one] : engine_.answers) (one.priority==request_priority::batch?lb:longest) = std::max(one.priority==request_priority::batch?lb:longest, one.longest_wait);
-    std::printf("%lu %lu of %lu\n", longest, lb, engine_.steps);
+    for (const auto& [id, one] : engine_.answers) {
+      const bool batch = one.priority == request_priority::batch;
+      ASSERT_LE(one.longest_wait, batch ? load_.most_batch_wait : load_.most_wait) << "sequence " << id;
+    }
   }
   const engine_simulation& engine() const { return engine_; }
 
@@ -107,7 +109,8 @@ class random_calls {
     sequence_request request;
     request.prompt = prompt();
     request.max_tokens = chance(0.05) ? 0 : 1 + below(load_.longest_answer);
-    if (request.max_tokens > 0 && chance(0.2)) request.answers = static_cast<std::int32_t>(1 + below(load_.most_answers));
+    if (request.max_tokens > 0 && chance(0.2))
+      request.answers = static_cast<std::int32_t>(1 + below(load_.most_answers));
     request.priority = chance(0.4) ? request_priority::batch : request_priority::interactive;
     request.tenant = tenant_id{static_cast<std::uint64_t>(below(load_.tenants))};
     request.adapter = adapter_version{static_cast<std::uint32_t>(below(load_.adapters + 1))};
@@ -152,24 +155,19 @@ class random_calls {
 
 class batch_scheduler_random : public ::testing::TestWithParam<random_load> {};
 
+// The simulation behind it checks every step: budget, order of adapters, single writers, what the blocks hold.
 TEST_P(batch_scheduler_random, keeps_every_promise) {
-  std::uint64_t steps = 0, preemptions = 0, urgencies = 0, reused = 0, computed = 0, longest = 0;
-  std::size_t requests = 0;
+  std::uint64_t reused = 0, steps = 0;
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     SCOPED_TRACE(::testing::Message() << "seed " << seed);
     random_calls calls(GetParam(), seed);
-    ASSERT_NO_FATAL_FAILURE(calls.act(getenv("ACTS") ? atoi(getenv("ACTS")) : 4000));
+    ASSERT_NO_FATAL_FAILURE(calls.act(4000));
     ASSERT_NO_FATAL_FAILURE(calls.finish());
-    const auto stats = calls.engine().scheduler.stats();
-    steps += stats.steps, preemptions += stats.preemptions, urgencies += stats.urgencies;
-    reused += stats.reused_tokens, computed += stats.computed_tokens;
-    requests += calls.engine().answers.size();
-    for (const auto& [id, one] : calls.engine().answers) longest = std::max(longest, one.longest_wait);
+    reused += calls.engine().scheduler.stats().reused_tokens;
+    steps += calls.engine().steps;
   }
-  RecordProperty("steps", std::to_string(steps));
-  std::printf("%s: %zu answers, %lu steps, %lu preemptions, %lu urgent, %lu tokens computed, %lu reused, wait %lu\n",
-              GetParam().name, requests, steps, preemptions, urgencies, computed, reused, longest);
   EXPECT_GT(reused, 0u);
+  EXPECT_GT(steps, 8000u);
 }
 
 INSTANTIATE_TEST_SUITE_P(loads, batch_scheduler_random, ::testing::ValuesIn(loads()),
