@@ -119,7 +119,7 @@ fs::path cache_folder() {
     const char* value = std::getenv(name);
     return fs::path(value ? value : "");
   };
-  if (const fs::path own = variable("TROUPE_CACHE"); !own.empty()) return own;
+  if (fs::path own = variable("TROUPE_CACHE"); !own.empty()) return own;
   if (const fs::path xdg = variable("XDG_CACHE_HOME"); !xdg.empty()) return xdg / "troupe";
   if (const fs::path home = variable("HOME"); !home.empty()) return home / ".cache" / "troupe";
   return {};

@@ -138,7 +138,7 @@ bool evaluator::execute_rounds(const for_loop& loop, const std::shared_ptr<loop_
 }
 
 sequence_ptr evaluator::loop_items(const for_loop& loop) {
-  const sequence_ptr all = iterate(run_.cost, evaluate(*loop.iterable));
+  sequence_ptr all = iterate(run_.cost, evaluate(*loop.iterable));
   if (!loop.condition) return all;
   sequence kept{sequence_kind::list, {}, all->depth, false};
   for (const value& item : all->items) {

@@ -29,7 +29,8 @@ value pick_attributes(runtime& run, const value& subject, arguments&& given) {
   for (const value& item : items->items) {
     run.cost.step();
     value found = follow(run, item, p.at(0));
-    picked.push_back(found.is<undefined>() && p.find(1) ? p.at(1) : std::move(found));
+    if (found.is<undefined>() && p.find(1)) found = p.at(1);
+    picked.push_back(std::move(found));
   }
   return make_sequence(sequence_kind::generator, std::move(picked));
 }

@@ -83,7 +83,7 @@ value find_from(runtime& run, const value& self, arguments_in given, std::string
 }
 
 value index_from(runtime& run, const value& self, arguments_in given, std::string_view name, bool last) {
-  const value found = find_from(run, self, std::move(given), name, last);
+  value found = find_from(run, self, std::move(given), name, last);
   if (*found.as<integer>() < 0) fail("{}: the substring is not there", name);
   return found;
 }
