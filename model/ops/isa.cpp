@@ -3,6 +3,8 @@
 #include <cstdlib>
 #include <string>
 
+#include <cpuid.h>
+
 #include "base/error.hpp"
 #include "model/ops/kernels.hpp"
 
@@ -20,8 +22,14 @@ extern const kernel_table table;
 
 namespace {
 
+/// clang 14 has no name for it.
+bool has_f16c() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+}
+
 bool has_avx2() {
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
 }
 
 bool has_avx512() {
