@@ -222,6 +222,11 @@ void batch_scheduler::forget_stored() {
   cache_.clear();
 }
 
+std::span<const token_id> batch_scheduler::text_of(sequence_id id) const {
+  const sequence_state* sequence = find(id);
+  return sequence ? std::span<const token_id>(sequence->tokens) : std::span<const token_id>();
+}
+
 void batch_scheduler::set_weight(tenant_id tenant, std::uint64_t weight) {
   for (detail::fair_queue& queue : queues_) queue.set_weight(tenant, weight);
 }

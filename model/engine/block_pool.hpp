@@ -11,6 +11,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/fields.hpp"
 #include "model/arch/kv_storage.hpp"
 #include "model/engine/ids.hpp"
 
@@ -26,6 +27,11 @@ constexpr std::size_t blocks_for(std::size_t positions) {
 /// To be carried out before the rows of the step that it comes with: the content of `from` put into `to` as well.
 struct block_copy {
   block_id from, to;
+
+  template <class Self, class Visit>
+  static auto visit_fields(Self& self, Visit visit) {
+    return visit(field("from", self.from), field("to", self.to));
+  }
 };
 
 class block_pool {

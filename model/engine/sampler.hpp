@@ -15,12 +15,22 @@ namespace troupe {
 struct token_logprob {
   token_id token = 0;
   float logprob = 0.0f;  ///< -inf for a token of no probability
+
+  template <class Self, class Visit>
+  static auto visit_fields(Self& self, Visit visit) {
+    return visit(field("token", self.token), field("logprob", self.logprob));
+  }
 };
 
 struct sampled_token {
   token_id token = 0;
   std::optional<float> logprob;             ///< where params.logprobs asks
   std::vector<token_logprob> alternatives;  ///< the params.logprobs most likely, the chosen one among them or not
+
+  template <class Self, class Visit>
+  static auto visit_fields(Self& self, Visit visit) {
+    return visit(field("token", self.token), field("logprob", self.logprob), field("alternatives", self.alternatives));
+  }
 };
 
 /// Chooses a sequence's next token. The order of steps is vLLM's: log-probabilities of the logits as they came; bias

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/fields.hpp"
 #include "model/tokenizer/tokenizer.hpp"
 
 namespace troupe {
@@ -11,6 +12,11 @@ namespace troupe {
 struct token_bias {
   token_id token = 0;
   double bias = 0.0;
+
+  template <class Self, class Visit>
+  static auto visit_fields(Self& self, Visit visit) {
+    return visit(field("token", self.token), field("bias", self.bias));
+  }
 };
 
 /// How a sequence's next token is chosen and when the sequence ends. Names and meanings are OpenAI's and vLLM's.
@@ -30,6 +36,16 @@ struct sampling_params {
   bool ignore_eos = false;            ///< the model's own end tokens do not end the sequence
   std::vector<std::string> stop;      ///< texts that end the sequence
   std::int64_t max_tokens = 16;       ///< of the answer
+
+  template <class Self, class Visit>
+  static auto visit_fields(Self& self, Visit visit) {
+    return visit(field("temperature", self.temperature), field("top_k", self.top_k), field("top_p", self.top_p),
+                 field("min_p", self.min_p), field("repetition_penalty", self.repetition_penalty),
+                 field("presence_penalty", self.presence_penalty), field("frequency_penalty", self.frequency_penalty),
+                 field("logit_bias", self.logit_bias), field("seed", self.seed), field("logprobs", self.logprobs),
+                 field("stop_tokens", self.stop_tokens), field("ignore_eos", self.ignore_eos), field("stop", self.stop),
+                 field("max_tokens", self.max_tokens));
+  }
 };
 
 /// Below this a temperature counts as 0.

@@ -3,6 +3,7 @@
 #include <span>
 #include <vector>
 
+#include "base/fields.hpp"
 #include "model/engine/block_pool.hpp"
 #include "model/engine/ids.hpp"
 #include "model/tokenizer/tokenizer.hpp"
@@ -28,6 +29,16 @@ struct planned_row {
   /// The sequences whose next token comes from this row's logits: itself, or all answers of a prompt.
   std::int32_t first_answer = 0;
   std::int32_t answers = 0;
+
+  template <class Self, class Visit>
+  static auto visit_fields(Self& self, Visit visit) {
+    return visit(field("sequence", self.sequence), field("adapter", self.adapter), field("position", self.position),
+                 field("first_token", self.first_token), field("tokens", self.tokens),
+                 field("proposals", self.proposals), field("logit_rows", self.logit_rows),
+                 field("complete", self.complete), field("kept_blocks", self.kept_blocks),
+                 field("first_block", self.first_block), field("blocks", self.blocks),
+                 field("first_answer", self.first_answer), field("answers", self.answers));
+  }
 };
 
 /// What every stage does in one step: forget, copy blocks in the order given, then run the rows. Steps must be carried
@@ -58,6 +69,13 @@ struct step_plan {
     copies.clear();
     answers.clear();
     forgotten.clear();
+  }
+
+  template <class Self, class Visit>
+  static auto visit_fields(Self& self, Visit visit) {
+    return visit(field("id", self.id), field("rows", self.rows), field("tokens", self.tokens),
+                 field("blocks", self.blocks), field("copies", self.copies), field("answers", self.answers),
+                 field("forgotten", self.forgotten));
   }
 };
 

@@ -82,8 +82,8 @@ class whole_engine : public testing::TestWithParam<scheme> {
       serving.step(
           {},
           [&](const engine_token& t) {
-            texts[who.at(t.sequence)].tokens.push_back(t.token.token);
-            texts[who.at(t.sequence)].logprobs.push_back(*t.token.logprob);
+            texts[who.at(t.sequence)].tokens.push_back(t.token);
+            texts[who.at(t.sequence)].logprobs.push_back(*t.details->logprob);
           },
           [&](const ended_sequence& e) { ++texts[who.at(e.sequence)].ended, --left; });
       if (step > 20000) return ADD_FAILURE() << "the engine does not come to an end", texts;
@@ -122,7 +122,7 @@ TEST_P(whole_engine, gives_the_same_alone_and_in_any_company) {
 TEST_P(whole_engine, gives_the_same_however_the_layers_are_split) {
   const auto all = requests(9);
   auto split = small_engine(400, 64);
-  split.shard_layers = {1, model_->config.layers - 1};
+  split.stage_layers = {1, model_->config.layers - 1};
   EXPECT_EQ(run(all, split), run(all, small_engine(400, 64)));
 }
 
@@ -143,7 +143,7 @@ TEST_P(whole_engine, answers_a_prompt_several_times_with_a_seed_each) {
   ASSERT_TRUE(accepted.ok());
   std::map<std::uint64_t, std::vector<token_id>> texts;
   while (serving.step(
-      {}, [&](const engine_token& t) { texts[t.sequence.value].push_back(t.token.token); }, nullptr)) {
+      {}, [&](const engine_token& t) { texts[t.sequence.value].push_back(t.token); }, nullptr)) {
   }
   request.what.answers = 1;
   for (std::uint64_t i = 0; i < 3; ++i) {

@@ -1,0 +1,138 @@
+#include "model/engine/replica_scheduler.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+
+namespace troupe {
+
+struct replica_scheduler::answer {
+  std::shared_ptr<const engine_request> request;  // of all answers to one prompt
+  std::int32_t index = 0;                         // among them
+  bool opened = false;                            // the last stage knows it
+};
+
+namespace {
+
+/// Several answers of one prompt differ by their seeds.
+sampling_params sampling_of(const engine_request& request, std::int32_t index) {
+  sampling_params sampling = request.sampling;
+  sampling.seed += static_cast<std::uint64_t>(index);
+  return sampling;
+}
+
+std::int64_t prompt_tokens(const engine_request& request) {
+  return static_cast<std::int64_t>(request.what.prompt.size() - request.resumed);
+}
+
+/// The request of one answer that has come as far as `text`.
+engine_request resumed_request(const engine_request& request, std::int32_t index, std::span<const token_id> text) {
+  engine_request rest = request;
+  const std::size_t added = text.size() - request.what.prompt.size();
+  rest.what.prompt.assign(text.begin(), text.end());
+  rest.what.answers = 1;
+  rest.what.max_tokens -= static_cast<std::int64_t>(added);
+  rest.resumed += added;
+  rest.sampling = sampling_of(request, index);
+  return rest;
+}
+
+}  // namespace
+
+replica_scheduler::replica_scheduler(batch_scheduler::options options, std::int64_t vocab_size)
+    : vocab_size_(vocab_size), decisions_(std::move(options)) {}
+
+replica_scheduler::~replica_scheduler() = default;
+
+result<accepted_request, refused_request> replica_scheduler::submit(engine_request request) {
+  check(request.sampling, vocab_size_);
+  for (const token_id token : request.what.prompt)
+    if (token < 0 || token >= vocab_size_)
+      refuse("the prompt names token {}: the model has tokens 0 to {}", token, vocab_size_ - 1);
+  const auto kept = std::make_shared<const engine_request>(std::move(request));
+  auto accepted = decisions_.submit(kept->what);
+  if (!accepted) return accepted;
+  for (std::int32_t i = 0; i < accepted->answers; ++i)
+    answers_[sequence_id(accepted->first.value + static_cast<std::uint64_t>(i))] = {kept, i};
+  return accepted;
+}
+
+bool replica_scheduler::cancel(sequence_id id) {
+  close(id);
+  return decisions_.cancel(id);
+}
+
+void replica_scheduler::close(sequence_id id) {
+  const auto found = answers_.find(id);
+  if (found == answers_.end()) return;
+  if (found->second.opened) closed_.push_back(id);
+  answers_.erase(found);
+}
+
+bool replica_scheduler::plan_step(instant now, step_order& order) {
+  order.opened.clear();
+  order.closed.clear();
+  if (!decisions_.plan_step(now, order.plan)) return false;
+  std::swap(order.closed, closed_);
+  open_answers(order);
+  return true;
+}
+
+void replica_scheduler::open_answers(step_order& order) {
+  for (const planned_row& row : order.plan.rows) {
+    if (!row.complete) continue;
+    for (const sequence_id id : order.plan.answers_of(row)) {
+      const auto found = answers_.find(id);
+      if (found == answers_.end() || found->second.opened) continue;
+      const auto& [request, index, opened] = found->second;
+      const auto text = decisions_.text_of(row.sequence);
+      order.opened.push_back(
+          {id, sampling_of(*request, index), request->end_tokens, {text.begin(), text.end()}, prompt_tokens(*request)});
+      found->second.opened = true;
+    }
+  }
+}
+
+void replica_scheduler::commit(const step_outcome& outcome, const token_sink& on_token, const end_sink& on_end) {
+  outcomes_.clear();
+  for (const chosen_answer& chosen : outcome.answers)
+    outcomes_.push_back({chosen.sequence, outcome.tokens_of(chosen), chosen.finished, outcome.proposals_of(chosen)});
+  if (on_token) tell_tokens(outcome, on_token);
+  for (const ended_sequence& ended : decisions_.commit(outcome.step, outcomes_)) {
+    close(ended.sequence);
+    if (on_end) on_end(ended);
+  }
+}
+
+void replica_scheduler::tell_tokens(const step_outcome& outcome, const token_sink& on_token) {
+  for (const chosen_answer& chosen : outcome.answers) {
+    if (!answers_.contains(chosen.sequence)) continue;  // cancelled meanwhile
+    const auto first = static_cast<std::size_t>(chosen.first_token);
+    for (std::size_t i = first; i < first + static_cast<std::size_t>(chosen.tokens); ++i) {
+      const sampled_token* details = outcome.details.empty() ? nullptr : &outcome.details[i];
+      on_token({chosen.sequence, outcome.tokens[i], details && details->logprob ? details : nullptr});
+    }
+  }
+}
+
+void replica_scheduler::forget_stored() {
+  decisions_.forget_stored();
+  closed_.clear();
+  for (auto& [id, kept] : answers_) kept.opened = false;
+}
+
+std::vector<std::pair<sequence_id, engine_request>> replica_scheduler::give_up_all() {
+  forget_stored();
+  std::vector<std::pair<sequence_id, engine_request>> all;
+  for (const auto& [id, kept] : answers_) {
+    const auto text = decisions_.text_of(id);
+    all.emplace_back(
+        id, resumed_request(*kept.request, kept.index, text.empty() ? std::span(kept.request->what.prompt) : text));
+  }
+  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (const auto& [id, request] : all) decisions_.cancel(id);
+  answers_.clear();
+  return all;
+}
+
+}  // namespace troupe

@@ -1,0 +1,68 @@
+// The batch scheduler's decisions for whole requests: beside who runs in which blocks it keeps what the last stage must
+// know to choose tokens, and says it when it is needed. Goal: what the stages hold can be lost at any moment, and every
+// request goes on with exactly the tokens it would have had. Pure like batch_scheduler: no thread, clock or model.
+#pragma once
+#include <functional>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "model/engine/batch_scheduler.hpp"
+#include "model/engine/step_order.hpp"
+
+namespace troupe {
+
+struct engine_request {
+  sequence_request what;
+  sampling_params sampling;
+  std::vector<token_id> end_tokens;
+  std::size_t resumed = 0;  ///< the last so many tokens of the prompt are of the answer already
+};
+
+/// One token of an answer, in order.
+struct engine_token {
+  sequence_id sequence;
+  token_id token;
+  const sampled_token* details;  ///< where logprobs were asked for, else nullptr
+};
+
+class replica_scheduler {
+ public:
+  /// `vocab_size`: of the model, whose tokens requests may name.
+  replica_scheduler(batch_scheduler::options options, std::int64_t vocab_size);
+  ~replica_scheduler();
+
+  /// Throws input_error where a token or a sampling parameter is out of range.
+  result<accepted_request, refused_request> submit(engine_request request);
+  bool cancel(sequence_id id);
+
+  /// The next step; false where there is none to do now.
+  bool plan_step(instant now, step_order& order);
+
+  using token_sink = std::function<void(const engine_token&)>;
+  using end_sink = std::function<void(const ended_sequence&)>;
+  void commit(const step_outcome& outcome, const token_sink& on_token, const end_sink& on_end);
+
+  /// The stages lost what they stored: all goes on from the tokens.
+  void forget_stored();
+  /// Gives up every request, as what must be submitted elsewhere for it to go on.
+  std::vector<std::pair<sequence_id, engine_request>> give_up_all();
+
+  const batch_scheduler& decisions() const { return decisions_; }
+
+ private:
+  struct answer;
+
+  void open(sequence_id id, std::int32_t index, const std::shared_ptr<const engine_request>& request);
+  void open_answers(step_order& order);
+  void close(sequence_id id);
+  void tell_tokens(const step_outcome& outcome, const token_sink& on_token);
+
+  std::int64_t vocab_size_;
+  batch_scheduler decisions_;
+  std::unordered_map<sequence_id, answer> answers_;
+  std::vector<sequence_id> closed_;  ///< to be told with the next order
+  std::vector<sequence_outcome> outcomes_;
+};
+
+}  // namespace troupe

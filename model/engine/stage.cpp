@@ -1,0 +1,70 @@
+#include "model/engine/stage.hpp"
+
+namespace troupe {
+
+stage::stage(std::shared_ptr<const loaded_model> model, const decoder::options& layers, int lookup_tokens,
+             const compute& with)
+    : model_(std::move(model)),
+      with_(with),
+      first_layer_(layers.first_layer),
+      last_(layers.layers < 0 || layers.first_layer + layers.layers == model_->config.layers),
+      shard_(model_, layers, with.pool.threads()),
+      chooser_(with.kernels, model_->config.vocab_size, lookup_tokens) {}
+
+void stage::add_adapter(adapter_version version, std::shared_ptr<const lora_adapter> adapter) {
+  adapters_[version] = std::move(adapter);
+}
+
+void stage::remove_adapter(adapter_version version) {
+  adapters_.erase(version);
+}
+
+int stage::begin(const step_order& order) {
+  plan_ = &order.plan;
+  for (const sequence_id gone : plan_->forgotten) tables_.erase(gone);
+  if (last_) {
+    for (const sequence_id gone : order.closed) chooser_.close(gone);
+    for (const answer_opening& opening : order.opened) chooser_.open(opening);
+  }
+  for (const block_copy& copy : plan_->copies) shard_.kv().copy_block(copy.from.value, copy.to.value);
+  take_tables(*plan_);
+  return static_cast<int>(plan_->tokens.size());
+}
+
+void stage::take_tables(const step_plan& plan) {
+  rows_.clear();
+  logit_rows_.clear();
+  for (const planned_row& row : plan.rows) {
+    auto& table = tables_[row.sequence];
+    table.resize(static_cast<std::size_t>(row.kept_blocks));
+    for (const block_id block : plan.blocks_of(row)) table.push_back(block.value);
+    const lora_adapter* adapter = row.adapter == no_adapter ? nullptr : adapters_.at(row.adapter).get();
+    rows_.push_back({row.first_token, row.tokens, row.position, table.data(), adapter});
+    for (int i = row.tokens - row.logit_rows; i < row.tokens; ++i) logit_rows_.push_back(row.first_token + i);
+  }
+}
+
+void stage::embed(float* hidden) const {
+  shard_.embed(with_, {rows_, static_cast<int>(plan_->tokens.size())}, plan_->tokens, hidden);
+}
+
+void stage::run(float* hidden) {
+  shard_.run(with_, {rows_, static_cast<int>(plan_->tokens.size())}, hidden);
+}
+
+const step_outcome& stage::finish(const float* hidden) {
+  if (!logit_rows_.empty()) {
+    const auto needed = logit_rows_.size() * static_cast<std::size_t>(shard_.logit_stride());
+    if (logits_.size() < needed) logits_ = aligned_buffer<float>(needed);
+    shard_.logits(with_, hidden, logit_rows_, logits_.data());
+  }
+  chooser_.choose(*plan_, logits_.data(), shard_.logit_stride(), outcome_);
+  return outcome_;
+}
+
+void stage::forget() {
+  tables_.clear();
+  chooser_.close_all();
+}
+
+}  // namespace troupe

@@ -1,0 +1,60 @@
+// A run of consecutive layers, carried through the orders of a replica's scheduler.
+//
+// Goals: owns storage and nothing else, so that it can be lost and made again without being asked anything: what is in
+// which block, who runs and what is chosen when are the scheduler's business. A pipeline of stages computes what one
+// computes, bit for bit.
+#pragma once
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "model/arch/decoder.hpp"
+#include "model/engine/step_order.hpp"
+#include "model/engine/token_chooser.hpp"
+
+namespace troupe {
+
+class stage {
+ public:
+  /// `layers` as for a decoder. `lookup_tokens`: guesses by prompt lookup for each step; 0: none.
+  stage(std::shared_ptr<const loaded_model> model, const decoder::options& layers, int lookup_tokens,
+        const compute& with);
+
+  bool is_first() const { return first_layer_ == 0; }
+  bool is_last() const { return last_; }
+  std::int64_t hidden_stride() const { return shard_.hidden_stride(); }
+
+  void add_adapter(adapter_version version, std::shared_ptr<const lora_adapter> adapter);
+  void remove_adapter(adapter_version version);
+  bool has_adapter(adapter_version version) const { return adapters_.contains(version); }
+
+  // One step: begin; the first stage embeds; run; the last stage finishes. The order must stay until then.
+  /// Returns the rows of the step. Every adapter that the order names must be there.
+  int begin(const step_order& order);
+  void embed(float* hidden) const;  ///< [rows, hidden_stride()]
+  void run(float* hidden);
+  const step_outcome& finish(const float* hidden);
+
+  /// Nothing that was stored counts any more, no answer is open.
+  void forget();
+
+ private:
+  void take_tables(const step_plan& plan);
+
+  std::shared_ptr<const loaded_model> model_;
+  compute with_;
+  std::int64_t first_layer_;
+  bool last_;
+  decoder shard_;
+  token_chooser chooser_;
+  std::unordered_map<adapter_version, std::shared_ptr<const lora_adapter>> adapters_;
+  std::unordered_map<sequence_id, std::vector<std::int32_t>> tables_;
+
+  const step_plan* plan_ = nullptr;
+  std::vector<pass_sequence> rows_;
+  std::vector<int> logit_rows_;
+  aligned_buffer<float> logits_;
+  step_outcome outcome_;
+};
+
+}  // namespace troupe

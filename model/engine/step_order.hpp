@@ -1,0 +1,84 @@
+// What a replica's scheduler and its stages say to each other: an order for every step, an outcome for every order.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "base/fields.hpp"
+#include "model/engine/sampler.hpp"
+#include "model/engine/sampling_params.hpp"
+#include "model/engine/step_plan.hpp"
+
+namespace troupe {
+
+/// What the last stage must know to choose the tokens of one answer.
+struct answer_opening {
+  sequence_id sequence;
+  sampling_params sampling;
+  std::vector<token_id> end_tokens;
+  std::vector<token_id> text;      ///< prompt, and the answer so far where one is resumed
+  std::int64_t prompt_tokens = 0;  ///< of the text
+
+  template <class Self, class Visit>
+  static auto visit_fields(Self& self, Visit visit) {
+    return visit(field("sequence", self.sequence), field("sampling", self.sampling),
+                 field("end_tokens", self.end_tokens), field("text", self.text),
+                 field("prompt_tokens", self.prompt_tokens));
+  }
+};
+
+/// One step for every stage of a replica. Orders are carried out as they come.
+struct step_order {
+  step_plan plan;
+  std::vector<answer_opening> opened;  ///< answers that the plan asks for the first time
+  std::vector<sequence_id> closed;     ///< answers that are over
+
+  template <class Self, class Visit>
+  static auto visit_fields(Self& self, Visit visit) {
+    return visit(field("plan", self.plan), field("opened", self.opened), field("closed", self.closed));
+  }
+};
+
+/// What became of one answer in a step. Ranges are in the outcome's lists.
+struct chosen_answer {
+  sequence_id sequence;
+  std::int32_t first_token = 0, tokens = 0;
+  std::int32_t first_proposal = 0, proposals = 0;  ///< guesses at what follows
+  bool finished = false;                           ///< an end token came, which is not among the tokens
+
+  template <class Self, class Visit>
+  static auto visit_fields(Self& self, Visit visit) {
+    return visit(field("sequence", self.sequence), field("first_token", self.first_token), field("tokens", self.tokens),
+                 field("first_proposal", self.first_proposal), field("proposals", self.proposals),
+                 field("finished", self.finished));
+  }
+};
+
+/// What a step chose, said by the last stage.
+struct step_outcome {
+  step_id step;
+  std::vector<chosen_answer> answers;
+  std::vector<token_id> tokens, proposals;
+  std::vector<sampled_token> details;  ///< parallel to tokens where some answer wants logprobs, else empty
+
+  void clear() {
+    answers.clear();
+    tokens.clear();
+    proposals.clear();
+    details.clear();
+  }
+  std::span<const token_id> tokens_of(const chosen_answer& a) const {
+    return std::span(tokens).subspan(static_cast<std::size_t>(a.first_token), static_cast<std::size_t>(a.tokens));
+  }
+  std::span<const token_id> proposals_of(const chosen_answer& a) const {
+    return std::span(proposals).subspan(static_cast<std::size_t>(a.first_proposal),
+                                        static_cast<std::size_t>(a.proposals));
+  }
+
+  template <class Self, class Visit>
+  static auto visit_fields(Self& self, Visit visit) {
+    return visit(field("step", self.step), field("answers", self.answers), field("tokens", self.tokens),
+                 field("proposals", self.proposals), field("details", self.details));
+  }
+};
+
+}  // namespace troupe

@@ -1,0 +1,132 @@
+// Promise 2's inner half: whatever the stages lose, and wherever a request goes on, its tokens stay the same.
+#include "model/engine/replica_scheduler.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+
+#include "model/engine/stage.hpp"
+#include "tests/model/arch/models.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::int32_t blocks = 200, batch_tokens = 48;
+
+batch_scheduler::options small_replica() {
+  batch_scheduler::options options;
+  options.blocks = blocks;
+  options.context = 160;
+  options.max_batch_tokens = batch_tokens;
+  options.max_sequences = 16;
+  return options;
+}
+
+class lost_stages : public testing::Test {
+ protected:
+  std::shared_ptr<const loaded_model> model_ =
+      load_for_test(std::filesystem::path(TROUPE_FIXTURES) / "golden" / "llama", scheme::u8);
+  thread_pool pool_{1};
+  std::vector<float> hidden_;
+  step_order order_;
+  std::map<std::size_t, std::vector<token_id>> texts_;  // by request and answer
+  std::map<sequence_id, std::size_t> names_;
+  std::size_t ended_ = 0;
+
+  stage whole_model() {
+    return stage(model_, {.max_rows = batch_tokens, .blocks = blocks, .context = 160}, 3, {pool_, kernels()});
+  }
+
+  std::vector<engine_request> requests() const {
+    std::mt19937 random(3);
+    std::vector<engine_request> all(12);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      engine_request& request = all[i];
+      request.what.prompt.resize(1 + random() % 40);
+      for (auto& t : request.what.prompt)
+        t = static_cast<token_id>(random() % static_cast<unsigned>(model_->config.vocab_size));
+      request.what.answers = i % 4 == 0 ? 2 : 1;
+      request.what.max_tokens = request.sampling.max_tokens = 5 + static_cast<std::int64_t>(random() % 30);
+      request.sampling.temperature = i % 2 ? 0.0 : 0.8;
+      request.sampling.frequency_penalty = i % 3 ? 0.0 : 0.5;
+      request.sampling.repetition_penalty = i % 5 ? 1.0 : 1.3;
+      request.sampling.seed = i;
+    }
+    return all;
+  }
+
+  void submit_all(replica_scheduler& to) {
+    std::size_t name = 0;
+    for (const engine_request& request : requests()) {
+      const auto accepted = to.submit(request);
+      ASSERT_TRUE(accepted.ok());
+      for (std::int32_t i = 0; i < accepted->answers; ++i)
+        names_[sequence_id(accepted->first.value + static_cast<std::uint64_t>(i))] = name++;
+    }
+  }
+
+  bool step(replica_scheduler& of, stage& on, bool lose_outcome = false) {
+    if (!of.plan_step({}, order_)) return false;
+    hidden_.resize(static_cast<std::size_t>(batch_tokens * on.hidden_stride()));
+    on.begin(order_);
+    on.embed(hidden_.data());
+    on.run(hidden_.data());
+    const step_outcome& outcome = on.finish(hidden_.data());
+    if (!lose_outcome)
+      of.commit(
+          outcome, [&](const engine_token& t) { texts_[names_.at(t.sequence)].push_back(t.token); },
+          [&](const ended_sequence&) { ++ended_; });
+    return true;
+  }
+
+  std::map<std::size_t, std::vector<token_id>> undisturbed() {
+    replica_scheduler scheduler(small_replica(), model_->config.vocab_size);
+    stage part = whole_model();
+    submit_all(scheduler);
+    while (step(scheduler, part)) {
+    }
+    ended_ = 0;
+    names_.clear();
+    return std::exchange(texts_, {});
+  }
+};
+
+TEST_F(lost_stages, do_not_change_any_answer) {
+  const auto expected = undisturbed();
+  replica_scheduler scheduler(small_replica(), model_->config.vocab_size);
+  submit_all(scheduler);
+  for (bool busy = true; busy;) {
+    stage part = whole_model();  // a new one every few steps: it knows nothing
+    for (int i = 0; i < 4 && busy; ++i) busy = step(scheduler, part);
+    if (busy) busy = step(scheduler, part, true);  // a step whose outcome never came
+    scheduler.forget_stored();
+    busy = ended_ < expected.size();
+  }
+  EXPECT_EQ(texts_, expected);
+  EXPECT_EQ(ended_, expected.size());
+}
+
+TEST_F(lost_stages, do_not_change_answers_that_go_on_elsewhere) {
+  const auto expected = undisturbed();
+  auto scheduler = std::make_unique<replica_scheduler>(small_replica(), model_->config.vocab_size);
+  submit_all(*scheduler);
+  while (ended_ < expected.size()) {
+    stage part = whole_model();
+    for (int i = 0; i < 5; ++i) step(*scheduler, part);
+    auto next = std::make_unique<replica_scheduler>(small_replica(), model_->config.vocab_size);
+    std::map<sequence_id, std::size_t> names;
+    for (auto& [id, request] : scheduler->give_up_all()) {
+      const auto accepted = next->submit(request);
+      ASSERT_TRUE(accepted.ok());
+      names[accepted->first] = names_.at(id);
+    }
+    names_ = names;
+    EXPECT_EQ(scheduler->decisions().pool().held(), 0);
+    scheduler = std::move(next);
+  }
+  EXPECT_EQ(texts_, expected);
+}
+
+}  // namespace
+}  // namespace troupe
