@@ -1,172 +1,153 @@
 #include "bench/engine.hpp"
 
-#include <numeric>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "bench/limits.hpp"
+#include "bench/many_adapters.hpp"
+#include "bench/percentiles.hpp"
+#include "bench/random_adapter.hpp"
+#include "bench/replay.hpp"
 #include "bench/timing.hpp"
+#include "bench/trace_loads.hpp"
 #include "model/arch/single_sequence.hpp"
-#include "model/engine/engine.hpp"
-#include "model/formats/model_files.hpp"
 
 namespace troupe::bench {
 namespace {
 
-/// What one token needs: bytes that are read, and weights that are multiplied (the head apart: prefill needs it once).
-struct work {
-  std::size_t bytes = 0;
-  double layer_weights = 0;
-  double head_weights = 0;
+constexpr int adapter_rank = 16;
+
+/// All sequences come at once with prompts of one length and get answers of one length.
+std::vector<timed_request> even_load(const load_place& place, const engine_bench& options, int sequences,
+                                     int adapters) {
+  std::vector<timed_request> load;
+  for (int i = 0; i < sequences; ++i) {
+    const auto adapter = adapters > 0 ? adapter_version(static_cast<std::uint32_t>(i % adapters + 1)) : no_adapter;
+    load.push_back({0, random_tokens(options.decode_context, place.model->config.vocab_size, load.size()),
+                    options.decode, adapter});
+  }
+  return load;
+}
+
+/// The median time of the steps in which everybody gets one token and nothing else is done.
+class decode_steps {
+ public:
+  explicit decode_steps(int sequences) : sequences_(static_cast<std::uint64_t>(sequences)) {}
+  void before(const batch_scheduler& scheduler) {
+    const auto stats = scheduler.stats();
+    if (last_ > 0 && stats.computed_tokens - computed_ == sequences_ && all_decode_) times_.push_back(now() - last_);
+    all_decode_ = stats.running == sequences_;
+    computed_ = stats.computed_tokens;
+    last_ = now();
+  }
+  double median() const { return percentile(times_, 0.5); }
+
+ private:
+  std::uint64_t sequences_, computed_ = 0;
+  double last_ = 0;
+  bool all_decode_ = false;
+  std::vector<double> times_;
 };
 
-work work_of(const loaded_model& model) {
-  work total;
-  const auto add = [&](const matrix_view& w) {
-    total.bytes += packed_bytes(w.kind, w.outs, w.ins).total();
-    return static_cast<double>(w.outs * w.ins);
-  };
-  for (const layer_weights& layer : model.layers)
-    for (const linear_weights* linear : {&layer.q, &layer.k, &layer.v, &layer.o, &layer.gate, &layer.up, &layer.down})
-      if (linear->w.weights) total.layer_weights += add(linear->w);
-  total.head_weights = add(model.head);
-  return total;
-}
-
-std::vector<std::int32_t> some_tokens(int count, std::int64_t vocab) {
-  std::vector<std::int32_t> tokens(static_cast<std::size_t>(count));
-  std::uint32_t state = 1;
-  for (auto& token : tokens)
-    token = static_cast<std::int32_t>((state = state * 1664525u + 1013904223u) % static_cast<std::uint64_t>(vocab));
-  return tokens;
-}
-
-/// Random factors for every linear layer.
-std::shared_ptr<const lora_adapter> some_adapter(const model_config& config, std::int64_t rank, std::uint32_t seed) {
-  adapter_file file;
-  const auto noise = [&](std::int64_t count) {
-    std::vector<float> values(static_cast<std::size_t>(count));
-    for (auto& v : values)
-      v = static_cast<float>(static_cast<std::int32_t>(seed = seed * 1664525u + 1013904223u)) * 0x1p-38f;
-    return values;
-  };
-  for (std::int64_t layer = 0; layer < config.layers; ++layer)
-    for (const std::string_view module : linear_modules(config)) {
-      const auto [outs, ins] = linear_shape(config, module);
-      file.parts.push_back(
-          {fmt::format("model.layers.{}.{}", layer, module), rank, 2.0f, noise(rank * ins), noise(outs * rank)});
-    }
-  return std::make_shared<lora_adapter>(file, config.layers);
-}
-
-/// The median time of a step in which all of some sequences get one token.
-double batch_step_seconds(std::shared_ptr<const loaded_model> model, const engine_options& options, int sequences,
-                          int adapters, const compute& with) {
-  constexpr int rank = 16;
-  troupe::engine_options chosen;
-  chosen.kv = default_kv(*model);
-  chosen.scheduler.context = options.decode_context + options.decode + 1;
-  chosen.scheduler.blocks = static_cast<std::int32_t>((chosen.scheduler.context / positions_per_block + 2) * sequences);
-  chosen.scheduler.max_batch_tokens = 512;
-  engine serving(model, chosen, with);
+void run_batch(const load_place& place, const engine_bench& options, int sequences, int adapters, const report& out) {
+  const std::int64_t context = options.decode_context + options.decode + 1;
+  engine serving(place.model,
+                 engine_options_for(*place.model, context, sequences, (context + 2 * positions_per_block) * sequences),
+                 place.with);
   for (int i = 1; i <= adapters; ++i)
     serving.add_adapter(adapter_version(static_cast<std::uint32_t>(i)),
-                        some_adapter(model->config, rank, static_cast<std::uint32_t>(i)));
-  for (int i = 0; i < sequences; ++i) {
-    engine_request request;
-    request.what.prompt = some_tokens(options.decode_context, model->config.vocab_size);
-    request.what.prompt[0] = i;  // no two share a prefix
-    request.what.max_tokens = request.sampling.max_tokens = options.decode;
-    request.what.adapter = adapters ? adapter_version(static_cast<std::uint32_t>(i % adapters + 1)) : no_adapter;
-    request.sampling.temperature = 0;
-    (void)serving.submit(std::move(request));
-  }
-  std::vector<double> times;
-  for (double start = now();; start = now()) {
-    int tokens = 0;
-    const auto before = serving.scheduler().stats().computed_tokens;
-    if (!serving.step(
-            {}, [&](const engine_token&) { ++tokens; }, nullptr))
-      break;
-    const auto computed = serving.scheduler().stats().computed_tokens - before;
-    if (tokens == sequences && computed == static_cast<std::uint64_t>(sequences)) times.push_back(now() - start);
-  }
-  if (times.empty()) return 0;
-  std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
-  return times[times.size() / 2];
+                        random_adapter(place.model->config, adapter_rank, static_cast<std::uint32_t>(i)));
+  decode_steps steps(sequences);
+  const auto load = even_load(place, options, sequences, adapters);
+  const load_figures all =
+      replay(serving, place, load, 0, {.before_step = [&](engine& of) { steps.before(of.scheduler()); }});
+  const double seconds = steps.median();
+  if (seconds == 0) return;
+  const double positions = sequences * (options.decode_context + options.decode / 2.0);
+  const double least = least_seconds(place.work, place.limits, sequences, sequences, positions);
+  out.add({fmt::format("{} sequences, {} adapters", sequences, adapters),
+           {{"tokens/s", sequences / seconds},
+            {"ms a step", seconds * 1e3},
+            {"of bound", least / seconds},
+            {"blocks peak", all.peak_blocks},
+            {"ms TTFT p50", percentile(all.first_token, 0.5) * 1e3},
+            {"TTFT p99", percentile(all.first_token, 0.99) * 1e3},
+            {"ms a token p50", percentile(all.gaps, 0.5) * 1e3},
+            {"a token p99", percentile(all.gaps, 0.99) * 1e3}}});
 }
 
-struct machine {
-  double read, products;
-};
-
-void run_batches(std::shared_ptr<const loaded_model> model, const engine_options& options, const work& needed,
-                 const machine& limit, const compute& with, const report& out) {
-  out.title(fmt::format(
-      "continuous batches, {} tokens of prompt each, {} generated; adapters of rank 16 on all linear layers",
-      options.decode_context, options.decode));
-  const double kv =
-      static_cast<double>(kv_storage::bytes_per_block(model->config, model->config.layers, default_kv(*model))) /
-      positions_per_block * (options.decode_context + options.decode / 2.0);
-  const auto add = [&](int sequences, int adapters) {
-    const double seconds = batch_step_seconds(model, options, sequences, adapters, with);
-    if (seconds == 0) return;
-    const double bytes = static_cast<double>(needed.bytes) + sequences * kv;
-    const double operations = 2.0 * sequences * (needed.layer_weights + needed.head_weights);
-    out.add({fmt::format("{} sequences, {} adapters", sequences, adapters),
-             {{"tokens/s", sequences / seconds},
-              {"ms a step", seconds * 1e3},
-              {"of bound", std::max(bytes / limit.read, operations / limit.products) / seconds}}});
-  };
-  for (const int sequences : {1, 4, 8, 16, 32, 64}) add(sequences, 0);
-  for (const int adapters : {1, 8}) add(16, adapters);
+void run_batches(const load_place& place, const engine_bench& options, const report& out) {
+  out.title(
+      fmt::format("continuous batches, {} tokens of prompt each, {} generated; adapters of rank {} on all linear "
+                  "layers",
+                  options.decode_context, options.decode, adapter_rank));
+  for (const int sequences : {1, 4, 8, 16, 32, 64}) run_batch(place, options, sequences, 0, out);
+  for (const int adapters : {1, 8}) run_batch(place, options, 16, adapters, out);
+  for (const int adapters : {1, 8, 32}) run_batch(place, options, 32, adapters, out);
 }
 
-}  // namespace
-
-void run_engine(const std::shared_ptr<const loaded_model>& model, const engine_options& options, const compute& with,
-                const report& out) {
-  const work needed = work_of(*model);
-  const double read = read_limit(with, model->file.bytes());
-  const bool integer = is_integer(model->layers.front().q.w.kind);
-  const double products = integer ? int8_limit(with) : fp32_limit(with);
-  out.title(fmt::format("{} weights, {:.0f} MB, {}; {} threads, {}", model->quantization,
-                        static_cast<double>(needed.bytes) / 1e6, model->config.family, with.pool.threads(),
-                        with.kernels.isa));
-  out.add({"reading the weights", {{"GB/s", read / 1e9}, {"passes/s", read / static_cast<double>(needed.bytes)}}});
-  out.add({integer ? "int8 products" : "f32 products", {{"GOP/s", products / 1e9}}});
-
-  const std::int64_t room = std::max(options.prompt, options.decode_context + options.decode) + 16;
-  single_sequence sequence(model, {.positions = room, .kv = default_kv(*model)}, with);
-  const auto prompt = some_tokens(options.prompt, model->config.vocab_size);
-  const double prefill = median_seconds(
+void run_prefill(const load_place& place, const engine_bench& options, single_sequence& sequence, const report& out) {
+  const auto prompt = random_tokens(options.prompt, place.model->config.vocab_size, 1);
+  const double seconds = median_seconds(
       [&] {
         sequence.restart();
         sequence.feed(prompt);
       },
       3.0);
-  const double operations = 2 * (needed.layer_weights * options.prompt + needed.head_weights);
+  const double operations = 2 * (place.work.layer_weights * options.prompt + place.work.head_weights);
   out.add({fmt::format("prefill {}", options.prompt),
-           {{"tokens/s", options.prompt / prefill},
-            {"GOP/s", operations / prefill / 1e9},
-            {"of bound", operations / prefill / products}}});
+           {{"tokens/s", options.prompt / seconds},
+            {"GOP/s", operations / seconds / 1e9},
+            {"of bound", operations / seconds / place.limits.products}}});
+}
 
-  const auto context = some_tokens(options.decode_context, model->config.vocab_size);
+void run_one(const load_place& place, const engine_bench& options, single_sequence& sequence, const report& out) {
+  const auto context = random_tokens(options.decode_context, place.model->config.vocab_size, 2);
+  const auto answer = random_tokens(options.decode, place.model->config.vocab_size, 3);
   std::vector<double> rates;
   for (int trial = 0; trial < 5; ++trial) {
     sequence.restart();
     sequence.feed(context);
     const double start = now();
-    for (int i = 0; i < options.decode; ++i) sequence.feed(std::span(prompt).subspan(static_cast<std::size_t>(i), 1));
+    for (std::size_t i = 0; i < answer.size(); ++i) sequence.feed(std::span(answer).subspan(i, 1));
     rates.push_back(options.decode / (now() - start));
   }
-  std::nth_element(rates.begin(), rates.begin() + 2, rates.end());
+  const double rate = percentile(rates, 0.5), bytes = static_cast<double>(place.work.bytes);
   out.add({fmt::format("decode 1 sequence at {}", options.decode_context),
-           {{"tokens/s", rates[2]},
-            {"GB/s", rates[2] * static_cast<double>(needed.bytes) / 1e9},
-            {"of bound", rates[2] * static_cast<double>(needed.bytes) / read}}});
-  run_batches(model, options, needed, {read, products}, with, out);
+           {{"tokens/s", rate}, {"GB/s", rate * bytes / 1e9}, {"of bound", rate * bytes / place.limits.read}}});
+}
+
+machine_limits measure_limits(const load_place& place, const report& out) {
+  const bool integer = is_integer(place.model->layers.front().q.w.kind);
+  const machine_limits limits{read_limit(place.with, place.model->file.bytes()),
+                              integer ? int8_limit(place.with) : fp32_limit(place.with)};
+  const double bytes = static_cast<double>(place.work.bytes);
+  out.title(fmt::format("{} weights, {:.0f} MB, {}; {} threads, {}", place.model->quantization, bytes / 1e6,
+                        place.model->config.family, place.with.pool.threads(), place.with.kernels.isa));
+  out.add({"reading the weights", {{"GB/s", limits.read / 1e9}, {"passes/s", limits.read / bytes}}});
+  out.add({integer ? "int8 products" : "f32 products", {{"GOP/s", limits.products / 1e9}}});
+  return limits;
+}
+
+}  // namespace
+
+void run_engine(const std::shared_ptr<const loaded_model>& model, const engine_bench& options, const compute& with,
+                const report& out) {
+  const model_work work = work_of(*model);
+  machine_limits limits;
+  const load_place place{model, with, work, limits};
+  limits = measure_limits(place, out);
+  if (!options.trace.empty()) run_trace(place, options, out);
+  if (options.adapters_on_disk > 0) run_many_adapters(place, options, out);
+  if (!options.trace.empty() || options.adapters_on_disk > 0) return;
+  {
+    const std::int64_t room = std::max(options.prompt, options.decode_context + options.decode) + 16;
+    single_sequence sequence(model, {.positions = room, .kv = default_kv(*model)}, with);
+    run_prefill(place, options, sequence, out);
+    run_one(place, options, sequence, out);
+  }
+  run_batches(place, options, out);
 }
 
 }  // namespace troupe::bench

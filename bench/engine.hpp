@@ -1,5 +1,7 @@
 #pragma once
+#include <cstdint>
 #include <memory>
+#include <string>
 
 #include "bench/report.hpp"
 #include "model/arch/loaded_model.hpp"
@@ -7,16 +9,29 @@
 
 namespace troupe::bench {
 
-struct engine_options {
+struct engine_bench {
   int prompt = 512;          ///< tokens of the prefill
   int decode = 64;           ///< tokens generated after it, one at a time
   int decode_context = 128;  ///< tokens before them
+
+  std::string trace;           ///< a file; then that load alone is run
+  double rate = 0;             ///< of the trace's time; 0: all requests come at once
+  int requests = 200;          ///< of the trace, from its beginning
+  std::int64_t context = 512;  ///< that the trace's lengths are scaled to
+  std::int64_t kv_tokens = 0;  ///< memory for keys and values; 0: as much as the worst static batch takes
+  int sequences = 32;          ///< that run at a time, and the size of a static batch
+
+  int adapters_on_disk = 0;  ///< if not 0, that load alone is run
+  int adapters_in_memory = 32;
+  int adapter_rank = 8;
+  double adapter_skew = 1;  ///< the n-th adapter is asked for in proportion to n^-skew
 };
 
-/// `troupe bench engine`: prefill and one-sequence decode, each beside what the machine allows in the same run. The
-/// bound of decode is reading every weight once for a token; that of prefill the integer (or float) products of its
-/// rows.
-void run_engine(const std::shared_ptr<const loaded_model>& model, const engine_options& options, const compute& with,
+/// `troupe bench engine`: prefill, decode of one sequence and of many, with and without adapters; or a recorded load;
+/// or more adapters than there is room for. Everything beside what the machine allows in the same run: reading every
+/// weight once a step and the keys and values of its rows, or the integer (or float) products of its rows, whichever
+/// takes longer.
+void run_engine(const std::shared_ptr<const loaded_model>& model, const engine_bench& options, const compute& with,
                 const report& out);
 
 }  // namespace troupe::bench

@@ -5,6 +5,20 @@
 #include <fmt/format.h>
 
 namespace troupe::bench {
+namespace {
+
+constexpr std::size_t figures_in_a_line = 4;
+
+std::string escaped(std::string_view text) {
+  std::string safe;
+  for (const char c : text) {
+    if (c == '"' || c == '\\') safe += '\\';
+    safe += c;
+  }
+  return safe;
+}
+
+}  // namespace
 
 void report::title(std::string_view text) const {
   if (json_) return;
@@ -14,12 +28,15 @@ void report::title(std::string_view text) const {
 
 void report::add(const row& line) const {
   if (json_) {
-    std::string text = fmt::format("{{\"name\":\"{}\"", line.name);
+    std::string text = fmt::format("{{\"name\":\"{}\"", escaped(line.name));
     for (const auto& [unit, value] : line.figures) text += fmt::format(",\"{}\":{:.6g}", unit, value);
     fmt::print("{}}}\n", text);
   } else {
     std::string text = fmt::format("  {:<30}", line.name);
+    std::size_t shown = 0;
     for (const auto& [unit, value] : line.figures) {
+      if (shown > 0 && shown % figures_in_a_line == 0) text += fmt::format("\n{:<32}", "");
+      ++shown;
       const int digits = value >= 1000 ? 0 : value >= 100 ? 1 : value >= 1 ? 2 : 3;
       text += fmt::format("{:>11.{}f} {:<14}", value, digits, unit);
     }

@@ -5,6 +5,7 @@
 #include "bench/engine.hpp"
 #include "bench/limits.hpp"
 #include "bench/ops.hpp"
+#include "bench/scheduler.hpp"
 #include "cli/commands.hpp"
 #include "cli/model_options.hpp"
 #include "model/ops/isa.hpp"
@@ -14,7 +15,7 @@ namespace {
 
 struct bench_options {
   model_options model;
-  bench::engine_options engine;
+  bench::engine_bench engine;
   bool json = false;
 };
 
@@ -30,6 +31,30 @@ int engine_bench(const bench_options& options) {
   runtime run(options.model);
   bench::run_engine(run.shared_model(), options.engine, run.with(), bench::report(options.json));
   return 0;
+}
+
+void add_load(CLI::App& command, bench::engine_bench& options) {
+  const auto count = CLI::Range(1, 1 << 20);
+  command.add_option("--trace", options.trace, "run a recorded load: Azure's CSV or Mooncake's JSON lines")
+      ->type_name("FILE");
+  command.add_option("--rate", options.rate, "at so many times the trace's pace [all requests come at once]")
+      ->check(CLI::Range(1e-6, 1e6));
+  command.add_option("--requests", options.requests, "so many requests [200]")->check(count);
+  command.add_option("--context", options.context, "tokens that the trace's lengths are scaled to [512]")
+      ->check(CLI::Range(32, 1 << 20));
+  command.add_option("--kv-tokens", options.kv_tokens, "room for keys and values [what the worst static batch takes]")
+      ->check(CLI::Range(1024, 1 << 24));
+  command.add_option("--sequences", options.sequences, "that run at a time; size of a static batch [32]")
+      ->check(CLI::Range(1, 512));
+  command
+      .add_option("--adapters-on-disk", options.adapters_on_disk, "run with so many adapters in a folder of its own")
+      ->check(CLI::Range(1, 100000));
+  command.add_option("--adapters-in-memory", options.adapters_in_memory, "room for so many of them [32]")
+      ->check(CLI::Range(1, 100000));
+  command.add_option("--adapter-rank", options.adapter_rank, "their rank, on all linear layers [8]")
+      ->check(CLI::Range(1, 512));
+  command.add_option("--adapter-skew", options.adapter_skew, "the n-th is asked for like n to the power of -SKEW [1]")
+      ->check(CLI::Range(0.0, 10.0));
 }
 
 }  // namespace
@@ -60,6 +85,13 @@ void add_bench(CLI::App& program, command& chosen) {
       ->check(CLI::Range(1, 1 << 20));
   engine.add_option("--decode-tokens", options->engine.decode, "tokens decoded one by one [64]")
       ->check(CLI::Range(1, 1 << 20));
+  engine.add_option("--decode-context", options->engine.decode_context, "tokens before them [128]")
+      ->check(CLI::Range(1, 1 << 20));
+  add_load(engine, options->engine);
+  add("scheduler", "What deciding about a step costs, without a model", [options] {
+    bench::run_scheduler(bench::report(options->json));
+    return 0;
+  });
 }
 
 }  // namespace troupe

@@ -16,5 +16,18 @@ void add_eval(CLI::App& program, command& chosen);
 void add_inspect(CLI::App& program, command& chosen);
 void add_quantize(CLI::App& program, command& chosen);
 void add_bench(CLI::App& program, command& chosen);
+void add_train(CLI::App& program, command& chosen);
+void add_node(CLI::App& program, command& chosen);
+void add_up(CLI::App& program, command& chosen);
+void add_down(CLI::App& program, command& chosen);
+void add_submit(CLI::App& program, command& chosen);
+void add_chat(CLI::App& program, command& chosen);
+void add_status(CLI::App& program, command& chosen);
+void add_top(CLI::App& program, command& chosen);
+void add_adapters(CLI::App& program, command& chosen);
+void add_jobs(CLI::App& program, command& chosen);
+void add_cancel(CLI::App& program, command& chosen);
+void add_drain(CLI::App& program, command& chosen);
+void add_keygen(CLI::App& program, command& chosen);
 
 }  // namespace troupe

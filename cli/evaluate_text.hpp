@@ -4,8 +4,8 @@
 
 #include "base/mapped_file.hpp"
 #include "cli/model_options.hpp"
-#include "cli/model_text.hpp"
 #include "model/engine/evaluate.hpp"
+#include "model/engine/model_text.hpp"
 
 namespace troupe {
 

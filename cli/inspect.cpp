@@ -9,11 +9,11 @@
 #include "base/error.hpp"
 #include "cli/commands.hpp"
 #include "cli/model_options.hpp"
-#include "cli/model_text.hpp"
 #include "cli/output.hpp"
 #include "model/arch/packed_file.hpp"
 #include "model/arch/quantize.hpp"
 #include "model/arch/weight_list.hpp"
+#include "model/engine/model_text.hpp"
 
 namespace troupe {
 namespace {

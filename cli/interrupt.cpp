@@ -38,4 +38,12 @@ void check_interrupt() {
   if (const int signal = pending.load()) throw interrupted(signal);
 }
 
+bool is_interrupted() {
+  return pending.load() != 0;
+}
+
+bool take_interrupt() {
+  return pending.exchange(0) != 0;
+}
+
 }  // namespace troupe

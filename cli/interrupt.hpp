@@ -28,5 +28,9 @@ class interrupt_guard {
 
 /// Throws interrupted when a signal came while guarded.
 void check_interrupt();
+/// The same as a question.
+bool is_interrupted();
+/// The same, and the signal counts as seen: for work that ends while the program goes on.
+bool take_interrupt();
 
 }  // namespace troupe

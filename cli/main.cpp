@@ -29,6 +29,19 @@ command parse(CLI::App& program, int count, char** words) {
   add_inspect(program, chosen);
   add_quantize(program, chosen);
   add_bench(program, chosen);
+  add_train(program, chosen);
+  add_up(program, chosen);
+  add_down(program, chosen);
+  add_node(program, chosen);
+  add_submit(program, chosen);
+  add_chat(program, chosen);
+  add_status(program, chosen);
+  add_top(program, chosen);
+  add_adapters(program, chosen);
+  add_jobs(program, chosen);
+  add_cancel(program, chosen);
+  add_drain(program, chosen);
+  add_keygen(program, chosen);
   program.set_version_flag("--version", [] { return version_text(); });
   try {
     check_command(program, count, words);

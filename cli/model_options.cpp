@@ -31,7 +31,8 @@ kv_kind kv_of(const model_options& options, const loaded_model& model) {
   if (options.kv.empty()) return default_kv(model);
   if (options.kv == "f16") return kv_kind::f16;
   if (options.kv == "f32") return kv_kind::f32;
-  refuse("--kv: unknown kind '{}': use f16 or f32", options.kv);
+  if (options.kv == "int8") return kv_kind::i8;
+  refuse("--kv: unknown kind '{}': use f16, f32 or int8", options.kv);
 }
 
 std::int64_t context_of(const model_options& options, const model_config& config) {
@@ -81,7 +82,7 @@ void add_model_options(CLI::App& command, model_options& options) {
   add_keep(command, options);
   command.add_option("--adapter", options.adapter, "a LoRA adapter: a folder as PEFT writes it")->type_name("DIR");
   command
-      .add_option("--kv", options.kv, "what keys and values are cached in: f16 or f32 [f32 for f32 models, else f16]")
+      .add_option("--kv", options.kv, "what keys and values are cached in: f16, f32 or int8 [f32 for f32 models, else f16]")
       ->type_name("KIND");
   command.add_option("--context", options.context, "positions that a sequence may have [the model's]")->type_name("N");
   add_threads(command, options);

@@ -9,16 +9,15 @@ namespace troupe {
 namespace {
 
 constexpr int rows_per_attention_task = 32;
+constexpr std::int64_t lora_stride = most_adapter_rank;
 
 std::size_t size(std::int64_t rows, std::int64_t stride) {
   return static_cast<std::size_t>(rows * stride);
 }
 
-/// Row-wise work: not worth handing over for a few rows. Sixteen at once, so that two threads seldom write keys into
-/// the same block.
+/// Row-wise work, `at_once` rows a task: a few are not worth handing over.
 template <class Task>
-void for_rows(thread_pool& pool, int rows, Task task) {
-  constexpr int at_once = 16;
+void for_rows(thread_pool& pool, int rows, int at_once, Task task) {
   pool.run((rows + at_once - 1) / at_once, [&](int part, int thread) {
     for (int row = part * at_once; row < std::min(rows, (part + 1) * at_once); ++row) task(row, thread);
   });
@@ -36,7 +35,6 @@ decoder::decoder(std::shared_ptr<const loaded_model> model, const options& chose
       q_stride_(padded_row(model_->config.heads * model_->config.head_dim)),
       kv_stride_(padded_row(model_->config.kv_heads * model_->config.head_dim)),
       ffn_stride_(padded_row(model_->config.ffn)),
-      lora_stride_(most_adapter_rank),
       quantized_(chosen.max_rows, std::max({hidden_stride_, q_stride_, ffn_stride_})) {
   const model_config& config = model_->config;
   if (options_.layers < 0) options_.layers = config.layers - options_.first_layer;
@@ -58,7 +56,7 @@ decoder::decoder(std::shared_ptr<const loaded_model> model, const options& chose
 
 void decoder::embed(const compute& with, const pass& batch, std::span<const std::int32_t> tokens, float* hidden) const {
   for (const pass_sequence& sequence : batch.sequences)
-    for_rows(with.pool, sequence.rows, [&](int i, int) {
+    for_rows(with.pool, sequence.rows, 16, [&](int i, int) {
       float* row = hidden + (sequence.first_row + i) * hidden_stride_;
       unpack_row(model_->embeddings, tokens[static_cast<std::size_t>(sequence.first_row + i)], row);
       if (!model_->positions) return;
@@ -97,7 +95,7 @@ void decoder::prepare(const compute& with, const pass& batch) {
   for (const pass_sequence& sequence : batch.sequences) {
     many_rows_ |= sequence.rows > 1;
     if (config.position == position_kind::rotary)
-      for_rows(with.pool, sequence.rows, [&](int i, int) {
+      for_rows(with.pool, sequence.rows, 16, [&](int i, int) {
         const std::int64_t at = (sequence.first_row + i) * (config.head_dim / 2);
         angles_.at(sequence.position + i, cosines_.data() + at, sines_.data() + at);
       });
@@ -164,7 +162,8 @@ void decoder::prepare_input(const compute& with, int rows, const float* x, std::
   const bool integers =
       std::any_of(products.begin(), products.end(), [](const product& p) { return is_integer(p.weights.w.kind); });
   if (integers) quantized_.begin(rows, products.front().weights.w.ins);
-  for_rows(with.pool, rows, [&](int row, int) {
+  // rows of a tile lie in the same cache lines
+  for_rows(with.pool, rows, integers ? quantized_.view().tile : 8, [&](int row, int) {
     make_row(row);
     if (integers) quantized_.put(with.kernels, row, x + row * stride);
   });
@@ -191,48 +190,40 @@ std::array<matmul_args, decoder::most_products> decoder::jobs_of(int rows, const
 void decoder::apply(const compute& with, const pass& batch, std::int64_t layer, const float* x, std::int64_t stride,
                     std::span<const product> products) {
   const auto jobs = jobs_of(batch.rows, x, stride, products);
-  matmul(with, std::span(jobs.data(), products.size()));
-  apply_adapters(with, batch, layer, x, stride, products);
+  find_adapters(batch, layer, std::span(jobs.data(), products.size()), products);
+  matmul(with, std::span(jobs.data(), products.size()), adapters_);
 }
 
-/// y += scale * B (A x) for every run of rows with one adapter: first all A, then all B.
-void decoder::apply_adapters(const compute& with, const pass& batch, std::int64_t layer, const float* x,
-                             std::int64_t stride, std::span<const product> products) {
-  std::vector<matmul_args> down, up;
+/// y += scale * B (A x) for every run of rows with one adapter.
+void decoder::find_adapters(const pass& batch, std::int64_t layer, std::span<const matmul_args> jobs,
+                            std::span<const product> products) {
+  constexpr auto stride = lora_stride * static_cast<std::int64_t>(most_products);
+  adapters_.clear();
   for (std::size_t s = 0; s < batch.sequences.size();) {
     const pass_sequence& first = batch.sequences[s];
     int rows = 0;
     for (; s < batch.sequences.size() && batch.sequences[s].adapter == first.adapter; ++s)
       rows += batch.sequences[s].rows;
     if (!first.adapter) continue;
+    if (lora_.size() == 0) lora_ = aligned_buffer<float>(size(options_.max_rows, stride));
     for (std::size_t i = 0; i < products.size(); ++i) {
       const auto* lora = first.adapter->find(options_.first_layer + layer, products[i].kind);
       if (!lora) continue;
-      if (lora_.size() == 0) lora_ = aligned_buffer<float>(size(options_.max_rows, lora_stride_ * most_products));
-      float* between = lora_.data() + first.first_row * lora_stride_ * static_cast<std::int64_t>(most_products) +
-                       static_cast<std::int64_t>(i) * lora_stride_;
-      matmul_args a;
-      a.w = lora->a;
-      a.rows = rows;
-      a.x = x + first.first_row * stride;
-      a.x_stride = stride;
-      a.y = between;
-      a.y_stride = lora_stride_ * static_cast<std::int64_t>(most_products);
-      down.push_back(a);
-      matmul_args b = a;
-      b.w = lora->b;
-      b.x = between;
-      b.x_stride = a.y_stride;
-      b.y = products[i].out + first.first_row * products[i].stride;
-      b.y_stride = products[i].stride;
-      b.factor = lora->scale;
-      b.accumulate = true;
-      up.push_back(b);
+      const matmul_args& job = jobs[i];
+      float* between = lora_.data() + first.first_row * stride + static_cast<std::int64_t>(i) * lora_stride;
+      adapters_.push_back({i,
+                           {.a = lora->a,
+                            .b = lora->b,
+                            .scale = lora->scale,
+                            .rows = rows,
+                            .x = job.x + first.first_row * job.x_stride,
+                            .x_stride = job.x_stride,
+                            .between = between,
+                            .between_stride = stride,
+                            .y = job.y + first.first_row * job.y_stride,
+                            .y_stride = job.y_stride}});
     }
   }
-  if (down.empty()) return;
-  matmul(with, down);
-  matmul(with, up);
 }
 
 void decoder::normalize(const compute& with, const norm_weights& norm, const float* from, float* to) const {

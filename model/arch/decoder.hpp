@@ -87,8 +87,8 @@ class decoder {
                                                  std::span<const product> products) const;
   void apply(const compute& with, const pass& batch, std::int64_t layer, const float* x, std::int64_t stride,
              std::span<const product> products);
-  void apply_adapters(const compute& with, const pass& batch, std::int64_t layer, const float* x, std::int64_t stride,
-                      std::span<const product> products);
+  void find_adapters(const pass& batch, std::int64_t layer, std::span<const matmul_args> jobs,
+                     std::span<const product> products);
   void normalize(const compute& with, const norm_weights& norm, const float* from, float* to) const;
   void store_keys(const compute& with, const attention_task& task, std::int64_t head, std::int64_t layer,
                   float* scratch) const;
@@ -101,12 +101,13 @@ class decoder {
   options options_;
   rope_angles angles_;
   kv_storage kv_;
-  std::int64_t hidden_stride_, q_stride_, kv_stride_, ffn_stride_, lora_stride_;
+  std::int64_t hidden_stride_, q_stride_, kv_stride_, ffn_stride_;
   quantized_rows quantized_;
   aligned_buffer<float> normed_, q_, k_, v_, mixed_, gate_, up_, lora_, cosines_, sines_, scratch_;
   std::int64_t scratch_stride_ = 0;
   std::vector<attention_task> attention_tasks_;
-  bool many_rows_ = false;  ///< of one sequence: then all keys are stored before any query is answered
+  std::vector<adapted_job> adapters_;  ///< of the products being made
+  bool many_rows_ = false;             ///< of one sequence: then all keys are stored before any query is answered
 };
 
 }  // namespace troupe

@@ -34,6 +34,11 @@ void adapter_loader::exchange(const std::function<bool(adapter_version)>& is_pin
 
 void adapter_loader::take(arrival one, const changes& to) {
   --under_way_;
+  const std::int64_t declared = residency_.bytes_of(one.version);
+  if (one.adapter && static_cast<std::int64_t>(one.adapter->bytes()) > declared) {
+    one.why = fmt::format("it takes {} bytes of memory, and {} were declared", one.adapter->bytes(), declared);
+    one.adapter = nullptr;
+  }
   if (one.adapter) {
     residency_.loaded(one.version);
     to.add(one.version, std::move(one.adapter));
@@ -50,7 +55,7 @@ std::vector<adapter_loader::arrival> adapter_loader::arrivals() {
 }
 
 bool adapter_loader::wait() {
-  if (under_way_ == 0) return false;
+  if (under_way_ == 0) return residency_.is_anybody_waiting();
   std::unique_lock lock(mutex_);
   arrived_.wait(lock, [&] { return !read_.empty(); });
   return true;

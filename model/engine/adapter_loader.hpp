@@ -45,7 +45,7 @@ class adapter_loader {
   };
   /// Between two steps: what has come is added, what goes is removed, and what is wanted next will be read.
   void exchange(const std::function<bool(adapter_version)>& is_pinned, const changes& to);
-  /// Until something that is being read has come, for a caller with nothing else to do. False where nothing is.
+  /// For a caller with nothing else to do: until the next exchange has something to do. False where nothing is wanted.
   bool wait();
 
   const adapter_residency& residency() const { return residency_; }

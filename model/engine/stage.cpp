@@ -1,5 +1,7 @@
 #include "model/engine/stage.hpp"
 
+#include "base/error.hpp"
+
 namespace troupe {
 
 stage::stage(std::shared_ptr<const loaded_model> model, const decoder::options& layers, int lookup_tokens,
@@ -8,6 +10,7 @@ stage::stage(std::shared_ptr<const loaded_model> model, const decoder::options& 
       with_(with),
       first_layer_(layers.first_layer),
       last_(layers.layers < 0 || layers.first_layer + layers.layers == model_->config.layers),
+      limits_{layers.max_rows, layers.blocks, layers.context, model_->config.vocab_size},
       shard_(model_, layers, with.pool.threads()),
       chooser_(with.kernels, model_->config.vocab_size, lookup_tokens) {}
 
@@ -20,6 +23,7 @@ void stage::remove_adapter(adapter_version version) {
 }
 
 int stage::begin(const step_order& order) {
+  check(order, limits_);
   plan_ = &order.plan;
   for (const sequence_id gone : plan_->forgotten) tables_.erase(gone);
   if (last_) {
@@ -36,12 +40,22 @@ void stage::take_tables(const step_plan& plan) {
   logit_rows_.clear();
   for (const planned_row& row : plan.rows) {
     auto& table = tables_[row.sequence];
-    table.resize(static_cast<std::size_t>(row.kept_blocks));
+    const auto kept = static_cast<std::size_t>(row.kept_blocks);
+    if (kept > table.size()) refuse("step {} goes on with blocks that this stage does not know", plan.id.value);
+    table.resize(kept);
     for (const block_id block : plan.blocks_of(row)) table.push_back(block.value);
-    const lora_adapter* adapter = row.adapter == no_adapter ? nullptr : adapters_.at(row.adapter).get();
-    rows_.push_back({row.first_token, row.tokens, row.position, table.data(), adapter});
+    if (static_cast<std::int64_t>(table.size()) * positions_per_block < row.position + row.tokens)
+      refuse("step {} has too few blocks for a row", plan.id.value);
+    rows_.push_back({row.first_token, row.tokens, row.position, table.data(), adapter_of(row)});
     for (int i = row.tokens - row.logit_rows; i < row.tokens; ++i) logit_rows_.push_back(row.first_token + i);
   }
+}
+
+const lora_adapter* stage::adapter_of(const planned_row& row) const {
+  if (row.adapter == no_adapter) return nullptr;
+  const auto found = adapters_.find(row.adapter);
+  if (found == adapters_.end()) refuse("adapter {} is not loaded", row.adapter.value);
+  return found->second.get();
 }
 
 void stage::embed(float* hidden) const {

@@ -29,7 +29,8 @@ class stage {
   bool has_adapter(adapter_version version) const { return adapters_.contains(version); }
 
   // One step: begin; the first stage embeds; run; the last stage finishes. The order must stay until then.
-  /// Returns the rows of the step. Every adapter that the order names must be there.
+  /// Returns the rows of the step. Throws input_error where the order is none for this stage: it reaches beyond it, or
+  /// names an adapter that is not there.
   int begin(const step_order& order);
   void embed(float* hidden) const;  ///< [rows, hidden_stride()]
   void run(float* hidden);
@@ -40,11 +41,13 @@ class stage {
 
  private:
   void take_tables(const step_plan& plan);
+  const lora_adapter* adapter_of(const planned_row& row) const;
 
   std::shared_ptr<const loaded_model> model_;
   compute with_;
   std::int64_t first_layer_;
   bool last_;
+  order_limits limits_;
   decoder shard_;
   token_chooser chooser_;
   std::unordered_map<adapter_version, std::shared_ptr<const lora_adapter>> adapters_;

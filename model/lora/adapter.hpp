@@ -5,14 +5,14 @@
 
 #include "base/aligned_buffer.hpp"
 #include "model/lora/adapter_file.hpp"
-#include "model/ops/matrix.hpp"
+#include "model/ops/kernels.hpp"
 
 namespace troupe {
 
 /// One adapted linear layer in the kernels' form: y += scale * B (A x).
 struct lora_weights {
-  matrix_view a;  // [rank, in], f32
-  matrix_view b;  // [out, rank], f32
+  factor_view a;  // [rank, in]
+  factor_view b;  // [out, rank]
   float scale = 0;
 };
 
@@ -23,10 +23,15 @@ constexpr std::size_t linear_kinds = 7;
 /// Of an adapter: the working memory of a pass is laid out for it.
 constexpr std::int64_t most_adapter_rank = 512;
 
+/// How factors are kept. Many adapters in one step are bound by what must be read, so 16 bits pay.
+///   exact  in f16 where that loses nothing (files in f16, nearly all in bf16), else in f32
+///   half   in f16, rounded to 11 significant bits
+enum class adapter_precision : std::uint8_t { exact, half };
+
 /// An adapter ready to run. Owns its packed weights; immutable.
 class lora_adapter {
  public:
-  lora_adapter(const adapter_file& file, std::int64_t layers);
+  lora_adapter(const adapter_file& file, std::int64_t layers, adapter_precision precision = adapter_precision::exact);
 
   /// nullptr where the adapter leaves the linear layer as it is.
   const lora_weights* find(std::int64_t layer, linear_kind kind) const {

@@ -23,6 +23,18 @@ struct cache_format<kv_kind::f16> {
   static f32x16 read(const std::uint16_t* p) { return load_f16(p); }
 };
 
+template <>
+struct cache_format<kv_kind::i8> {
+  using element = std::int8_t;
+  static f32x16 read(const std::int8_t* p) { return to_float(load_i8(p)); }
+};
+
+/// Whether a vector at this index starts a cache line: one prefetch for each is enough.
+template <class Element>
+constexpr bool starts_line(std::int64_t index) {
+  return index % (64 / (lanes * static_cast<std::int64_t>(sizeof(Element)))) == 0;
+}
+
 constexpr std::int64_t padded_dim(std::int64_t head_dim) {
   return (head_dim + lanes - 1) / lanes * lanes;
 }
@@ -45,6 +57,11 @@ struct query_tile {
   const Element* values(std::int64_t block) const {
     return keys<Element>(block) + a.head_dim * lanes;
   }
+  /// For i8.
+  const float* key_scales(std::int64_t block) const {
+    return reinterpret_cast<const float*>(values<std::int8_t>(block) + padded_dim(a.head_dim) * lanes);
+  }
+  const float* value_scales(std::int64_t block) const { return key_scales(block) + lanes; }
 };
 
 template <kv_kind Kind, int Queries, int Blocks>
@@ -62,7 +79,7 @@ void score_blocks(const query_tile& t, std::int64_t block, float factor) {
     next[b] = t.keys<typename format::element>(after < t.last_block ? after : t.last_block - 1);
   }
   for (int d = 0; d < t.a.head_dim; ++d) {
-    if constexpr (fetch)
+    if (fetch && starts_line<typename format::element>(d))
       repeat<Blocks>([&](int b) INLINED {
         __builtin_prefetch(next[b] + d * lanes);
         __builtin_prefetch(keys[b] + (t.a.head_dim + d) * lanes);
@@ -74,9 +91,10 @@ void score_blocks(const query_tile& t, std::int64_t block, float factor) {
       repeat<Blocks>([&](int b) INLINED { s[i][b] = fma(k[b], q, s[i][b]); });
     });
   }
-  repeat<Queries>([&](int i) INLINED {
-    repeat<Blocks>([&](int b)
-                       INLINED { store(t.scores(i) + (block + b - t.first_block) * lanes, s[i][b] * all(factor)); });
+  repeat<Blocks>([&](int b) INLINED {
+    f32x16 scale = all(factor);
+    if constexpr (Kind == kv_kind::i8) scale = scale * load(t.key_scales(block + b));
+    repeat<Queries>([&](int i) INLINED { store(t.scores(i) + (block + b - t.first_block) * lanes, s[i][b] * scale); });
   });
 }
 
@@ -96,6 +114,13 @@ float soften(const query_tile& t, int query) {
   }
   const float sum = exponentials(scores, (t.last_block - t.first_block) * lanes, max_of(highest), scores);
   return 1.0f / sum;
+}
+
+/// The values' scales go into their weights.
+inline void scale_weights(const query_tile& t, int query) {
+  float* at = t.scores(query);
+  for (std::int64_t block = t.first_block; block < t.last_block; ++block, at += lanes)
+    store(at, load(at) * load(t.value_scales(block)));
 }
 
 /// Sixteen outputs of a head, or what is left of them.
@@ -142,7 +167,10 @@ void attend_tile(query_tile& t) {
   for (; block + at_once <= t.last_block; block += at_once) score_blocks<Kind, Queries, at_once>(t, block, factor);
   for (; block < t.last_block; ++block) score_blocks<Kind, Queries, 1>(t, block, factor);
   float inverse[Queries];
-  for (int i = 0; i < Queries; ++i) inverse[i] = soften(t, i);
+  for (int i = 0; i < Queries; ++i) {
+    inverse[i] = soften(t, i);
+    if constexpr (Kind == kv_kind::i8) scale_weights(t, i);
+  }
   const int parts = static_cast<int>(padded_dim(t.a.head_dim) / lanes);
   int part = 0;
   for (; part + at_once <= parts; part += at_once) mix_values<Kind, Queries, at_once>(t, part, inverse);
@@ -156,6 +184,17 @@ void attend_queries(query_tile& t, int queries) {
                                             attend_tile<Kind, 4>, attend_tile<Kind, 5>, attend_tile<Kind, 6>,
                                             attend_tile<Kind, 7>, attend_tile<Kind, 8>};
   tiles[queries - 1](t);
+}
+
+void attend_queries(kv_kind kind, query_tile& t, int queries) {
+  switch (kind) {
+    case kv_kind::f32:
+      return attend_queries<kv_kind::f32>(t, queries);
+    case kv_kind::f16:
+      return attend_queries<kv_kind::f16>(t, queries);
+    case kv_kind::i8:
+      return attend_queries<kv_kind::i8>(t, queries);
+  }
 }
 
 inline void write(std::uint16_t* p, f32x16 a) {
@@ -195,6 +234,45 @@ void store_values(const store_kv_args& a, Element* values) {
   }
 }
 
+/// Sixteen numbers of a head, or what is left of them and zeros.
+inline f32x16 part_of(const float* from, int d, int head_dim) {
+  if (d + lanes <= head_dim) return load(from + d);
+  float tail[lanes] = {};
+  for (int i = 0; d + i < head_dim; ++i) tail[i] = from[d + i];
+  return load(tail);
+}
+
+/// Shows a row as integers, sixteen at a time; returns their scale.
+template <class Write>
+float quantize_row(const float* from, int head_dim, Write write_part) {
+  f32x16 largest = zero();
+  for (int d = 0; d < head_dim; d += lanes) largest = max(largest, absolute(part_of(from, d, head_dim)));
+  const float most = max_of(largest);
+  const f32x16 inverse = all(most > 0 ? 127.0f / most : 0.0f);
+  for (int d = 0; d < head_dim; d += lanes) {
+    std::int8_t part[lanes];
+    store_i8(part, nearest(part_of(from, d, head_dim) * inverse));
+    write_part(d, part);
+  }
+  return most / 127.0f;
+}
+
+void store_integers(const store_kv_args& a) {
+  auto* keys = reinterpret_cast<std::int8_t*>(a.block);
+  std::int8_t* values = keys + a.head_dim * lanes;
+  const std::int64_t padded = padded_dim(a.head_dim);
+  auto* scales = reinterpret_cast<float*>(values + padded * lanes);
+  for (int slot = a.slot; slot < a.slot + a.rows; ++slot) {
+    const std::int64_t row = (slot - a.slot) * a.row_stride;
+    scales[slot] = quantize_row(a.keys + row, a.head_dim, [&](int d, const std::int8_t* part) {
+      for (int i = 0; i < lanes && d + i < a.head_dim; ++i) keys[(d + i) * lanes + slot] = part[i];
+    });
+    scales[lanes + slot] = quantize_row(a.values + row, a.head_dim, [&](int d, const std::int8_t* part) {
+      std::memcpy(values + slot * padded + d, part, lanes);
+    });
+  }
+}
+
 template <kv_kind Kind>
 void store_rows(const store_kv_args& a) {
   auto* keys = reinterpret_cast<typename cache_format<Kind>::element*>(a.block);
@@ -219,12 +297,19 @@ void attend(const attention_args& a) {
     t.first_block = t.from[0] / lanes;
     t.last_position = t.to[count - 1];
     t.last_block = (t.last_position + lanes - 1) / lanes;
-    a.kind == kv_kind::f16 ? attend_queries<kv_kind::f16>(t, count) : attend_queries<kv_kind::f32>(t, count);
+    attend_queries(a.kind, t, count);
   }
 }
 
 void store_kv(const store_kv_args& a) {
-  a.kind == kv_kind::f16 ? store_rows<kv_kind::f16>(a) : store_rows<kv_kind::f32>(a);
+  switch (a.kind) {
+    case kv_kind::f32:
+      return store_rows<kv_kind::f32>(a);
+    case kv_kind::f16:
+      return store_rows<kv_kind::f16>(a);
+    case kv_kind::i8:
+      return store_integers(a);
+  }
 }
 
 }  // namespace troupe::TROUPE_ISA

@@ -9,6 +9,8 @@ namespace troupe::TROUPE_ISA {
 extern const kernel_table table;
 const kernel_table table{TROUPE_NAME(TROUPE_ISA),
                          matmul,
+                         shrink,
+                         expand,
                          attend,
                          store_kv,
                          rms_norm,

@@ -35,12 +35,47 @@ struct matmul_args {
   bool accumulate = false;      ///< add to y
 };
 
-enum class kv_kind : std::uint8_t { f32, f16 };
+/// One factor of an adapter: [block of 16 outputs][input][16], in f32, or in f16 times a power of two that the
+/// adapter's scale takes back.
+struct factor_view {
+  bool half = false;
+  std::int64_t outs = 0;
+  std::int64_t ins = 0;  ///< a multiple of 4 in A, the rank in B
+  const std::byte* weights = nullptr;
+
+  std::int64_t blocks() const { return padded_outs(outs) / outs_per_block; }
+  std::int64_t block_bytes() const { return ins * outs_per_block * (half ? 2 : 4); }
+};
+
+constexpr int low_rank_rows = 8;  ///< that a kernel does together
+
+/// y += B (scale * A x) for some rows.
+struct low_rank_args {
+  factor_view a, b;
+  float scale = 0;
+  int rows = 0;
+  const float* x = nullptr;  ///< [rows, x_stride], zeros behind the inputs
+  std::int64_t x_stride = 0;
+  float* between = nullptr;  ///< scale * A x: [rows, between_stride], padded to 16
+  std::int64_t between_stride = 0;
+  float* y = nullptr;  ///< [rows, y_stride], padded outputs included
+  std::int64_t y_stride = 0;
+};
+
+/// What keys and values are cached in. `i8`: each key and value of a head as integers of at most 127 times a scale.
+enum class kv_kind : std::uint8_t { f32, f16, i8 };
 
 constexpr int attention_queries = 8;  ///< that a kernel does together: rows times heads that share keys
 
+/// One kv head's part of a block.
+constexpr std::int64_t kv_head_bytes(kv_kind kind, std::int64_t head_dim) {
+  const std::int64_t elements = (head_dim + rounded_up(head_dim, 16)) * 16;
+  return kind == kv_kind::i8 ? elements + 2 * 16 * 4 : elements * (kind == kv_kind::f16 ? 2 : 4);
+}
+
 /// One sequence's rows against its cached keys and values, for one head of the cache (all query heads that share it).
-/// A block holds 16 positions of every kv head: keys [dim][16], then values [16][padded dim].
+/// A block holds 16 positions of every kv head: keys [dim][16], then values [16][padded dim]; behind them, for i8, the
+/// keys' scales [16] and the values' [16] in f32.
 struct attention_args {
   kv_kind kind = kv_kind::f16;
   const std::byte* cache = nullptr;  ///< this layer's blocks
@@ -73,6 +108,8 @@ struct store_kv_args {
 struct kernel_table {
   const char* isa;
   void (*matmul)(const matmul_args&, std::int64_t first_block, std::int64_t last_block);
+  void (*shrink)(const low_rank_args&);                                                     ///< between = scale * A x
+  void (*expand)(const low_rank_args&, std::int64_t first_block, std::int64_t last_block);  ///< y += B between
   void (*attend)(const attention_args&);
   void (*store_kv)(const store_kv_args&);
 

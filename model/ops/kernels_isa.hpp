@@ -5,6 +5,8 @@
 namespace troupe::TROUPE_ISA {
 
 void matmul(const matmul_args&, std::int64_t first_block, std::int64_t last_block);
+void shrink(const low_rank_args&);
+void expand(const low_rank_args&, std::int64_t first_block, std::int64_t last_block);
 void attend(const attention_args&);
 void store_kv(const store_kv_args&);
 void rms_norm(const float*, const float*, std::int64_t, float, float*);

@@ -1,6 +1,7 @@
 #include "model/ops/matmul.hpp"
 
 #include <algorithm>
+#include <atomic>
 
 namespace troupe {
 namespace {
@@ -27,6 +28,23 @@ std::int64_t blocks_per_task(std::span<const matmul_args> jobs, int threads) {
   const std::int64_t balanced = blocks / (threads * 4);
   const std::int64_t worthwhile = least_products * blocks / products;
   return rounded_up(std::max({balanced, worthwhile, std::int64_t{1}}), unit);
+}
+
+/// An adapter's rows come in tasks of a tile each.
+low_rank_args rows_from(low_rank_args all, int first) {
+  all.rows = std::min(all.rows - first, low_rank_rows);
+  all.x += first * all.x_stride;
+  all.between += first * all.between_stride;
+  return all;
+}
+int row_tiles(const adapted_job& adapted) {
+  return (adapted.adapter.rows + low_rank_rows - 1) / low_rank_rows;
+}
+
+void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
 }
 
 }  // namespace
@@ -63,14 +81,39 @@ void quantized_rows::assign(const compute& with, const float* x, std::int64_t st
 }
 
 void matmul(const compute& with, std::span<const matmul_args> jobs) {
+  matmul(with, jobs, {});
+}
+
+void matmul(const compute& with, std::span<const matmul_args> jobs, std::span<const adapted_job> adapters) {
   const std::int64_t step = blocks_per_task(jobs, with.pool.threads());
-  int tasks = 0;
-  for (const auto& job : jobs) tasks += static_cast<int>((job.w.blocks() + step - 1) / step);
-  with.pool.run(tasks, [&](int task, int) {
-    std::int64_t first = task * step;
-    for (const auto& job : jobs) {
-      const std::int64_t span = rounded_up(job.w.blocks(), step);
-      if (first < span) return with.kernels.matmul(job, first, std::min(first + step, job.w.blocks()));
+  int shrinks = 0, expands = 0;
+  for (const auto& adapted : adapters) shrinks += row_tiles(adapted);
+  for (const auto& job : jobs) expands += static_cast<int>((job.w.blocks() + step - 1) / step);
+  std::atomic<int> shrunk = 0;
+  const auto shrink = [&](int task) {
+    for (const auto& adapted : adapters) {
+      if (task < row_tiles(adapted)) {
+        with.kernels.shrink(rows_from(adapted.adapter, task * low_rank_rows));
+        break;
+      }
+      task -= row_tiles(adapted);
+    }
+    shrunk.fetch_add(1, std::memory_order_release);
+  };
+  const auto make_outputs = [&](std::size_t job, std::int64_t first) {
+    const std::int64_t last = std::min(first + step, jobs[job].w.blocks());
+    with.kernels.matmul(jobs[job], first, last);
+    // Tasks are taken in order, so all A x have been made, or are being made by threads that wait for nobody.
+    while (shrunk.load(std::memory_order_acquire) < shrinks) relax();
+    for (const auto& adapted : adapters)
+      if (adapted.job == job) with.kernels.expand(adapted.adapter, first, last);
+  };
+  with.pool.run(shrinks + expands, [&](int task, int) {
+    if (task < shrinks) return shrink(task);
+    std::int64_t first = (task - shrinks) * step;
+    for (std::size_t job = 0; job < jobs.size(); ++job) {
+      const std::int64_t span = rounded_up(jobs[job].w.blocks(), step);
+      if (first < span) return make_outputs(job, first);
       first -= span;
     }
   });

@@ -17,6 +17,7 @@
 
 #include "model/formats/safetensors.hpp"
 #include "tests/model/formats/fixtures.hpp"
+#include "tests/model/tokenizer/letters.hpp"
 
 namespace troupe::test {
 
@@ -97,22 +98,6 @@ class program : public testing::Test {
   }
 
  private:
-  static json letters_tokenizer() {
-    json vocabulary{{"<s>", 0}};
-    for (int id = 1; id < 95; ++id) vocabulary[std::string(1, static_cast<char>(' ' + id))] = id;
-    vocabulary["</s>"] = 95;
-    const auto special = [](int id, const char* text) {
-      return json{{"id", id},        {"content", text},     {"single_word", false}, {"lstrip", false},
-                  {"rstrip", false}, {"normalized", false}, {"special", true}};
-    };
-    return {{"added_tokens", {special(0, "<s>"), special(95, "</s>")}},
-            {"normalizer", nullptr},
-            {"pre_tokenizer", nullptr},
-            {"post_processor", nullptr},
-            {"decoder", nullptr},
-            {"model", {{"type", "BPE"}, {"vocab", vocabulary}, {"merges", json::array()}}}};
-  }
-
   temp_folder folder_;
 };
 

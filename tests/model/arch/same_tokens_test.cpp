@@ -153,7 +153,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(wanted{"llama", scheme::f32, kv_kind::f32}, wanted{"llama", scheme::bf16, kv_kind::f16},
                     wanted{"llama", scheme::u8, kv_kind::f16}, wanted{"gpt2", scheme::u8g64, kv_kind::f16},
                     wanted{"qwen3", scheme::q8, kv_kind::f16}, wanted{"llama", scheme::q4, kv_kind::f16},
-                    wanted{"mistral", scheme::u8, kv_kind::f32}),
+                    wanted{"mistral", scheme::u8, kv_kind::f32}, wanted{"qwen2", scheme::u8, kv_kind::i8},
+                    wanted{"gpt2", scheme::q8, kv_kind::i8}),
     [](const auto& info) { return std::string(info.param.model) + "_" + std::string(name_of(info.param.quant)); });
 
 }  // namespace

@@ -24,7 +24,7 @@ struct filled_cache {
   filled_cache(random_data& random, const kernel_table& store, kv_kind k, int heads, int d, std::int64_t n)
       : kind(k), kv_heads(heads), dim(d), positions(n) {
     const std::int64_t blocks = (n + 15) / 16;
-    head_bytes = (dim + rounded_up(dim, 16)) * 16 * (kind == kv_kind::f16 ? 2 : 4);
+    head_bytes = kv_head_bytes(kind, dim);
     block_bytes = head_bytes * kv_heads;
     table.resize(static_cast<std::size_t>(blocks));
     for (std::int64_t b = 0; b < blocks; ++b)
@@ -47,9 +47,19 @@ struct filled_cache {
       }
       position += rows;
     }
-    if (kind == kv_kind::f32) return;
-    for (auto& x : keys) x = f16_to_f32(f32_to_f16(x));
-    for (auto& x : values) x = f16_to_f32(f32_to_f16(x));
+    round(keys);
+    round(values);
+  }
+
+  void round(std::vector<float>& all) const {
+    if (kind == kv_kind::f16)
+      for (auto& x : all) x = f16_to_f32(f32_to_f16(x));
+    if (kind != kv_kind::i8) return;
+    for (auto head = all.begin(); head != all.end(); head += dim) {
+      float most = 0;
+      for (int d = 0; d < dim; ++d) most = std::max(most, std::fabs(head[d]));
+      for (int d = 0; d < dim; ++d) head[d] = std::nearbyint(head[d] * (127.0f / most)) * (most / 127.0f);
+    }
   }
 };
 
@@ -110,8 +120,8 @@ std::vector<float> reference(const filled_cache& cache, const queries& q, int he
 
 TEST(attention, equals_the_reference_and_itself_on_every_instruction_set) {
   random_data random(31);
-  for (int round = 0; round < 80; ++round) {
-    const kv_kind kind = round % 2 ? kv_kind::f16 : kv_kind::f32;
+  for (int round = 0; round < 120; ++round) {
+    const auto kind = static_cast<kv_kind>(round % 3);
     const int dims[] = {8, 16, 20, 64, 80, 128};
     const int rows = random.between(1, 12);
     const filled_cache cache(random, kernels(), kind, random.between(1, 3), dims[random.between(0, 5)],
@@ -130,10 +140,13 @@ TEST(attention, equals_the_reference_and_itself_on_every_instruction_set) {
   }
 }
 
-TEST(attention, gives_a_row_the_same_bits_alone_and_among_others) {
+class attention_rows : public testing::TestWithParam<kv_kind> {};
+INSTANTIATE_TEST_SUITE_P(kinds, attention_rows, testing::Values(kv_kind::f32, kv_kind::f16, kv_kind::i8));
+
+TEST_P(attention_rows, have_the_same_bits_alone_and_among_others) {
   random_data random(32);
   const int rows = 11;
-  const filled_cache cache(random, kernels(), kv_kind::f16, 2, 64, 70);
+  const filled_cache cache(random, kernels(), GetParam(), 2, 64, 70);
   const queries all{rows, 3, 0};
   const auto x = random.rows(1, rows * 3 * 64, rows * 3 * 64);
   const auto together = attend(kernels(), cache, all, 1, x.data());
@@ -142,7 +155,7 @@ TEST(attention, gives_a_row_the_same_bits_alone_and_among_others) {
     attention_args args;
     aligned_buffer<float> scratch(attention_queries * 96);
     std::vector<float> out(3 * 64);
-    args = {kv_kind::f16,
+    args = {GetParam(),
             cache.memory.data(),
             cache.block_bytes,
             cache.head_bytes,

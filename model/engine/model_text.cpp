@@ -1,4 +1,4 @@
-#include "cli/model_text.hpp"
+#include "model/engine/model_text.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -74,17 +74,25 @@ class absent_tokenizer : public tokenizer {
 };
 
 /// What the reference hands to a template, in its order.
-nlohmann::ordered_json template_variables(const tokenizer& tokens, std::string_view system, std::string_view message) {
+nlohmann::ordered_json template_variables(const tokenizer& tokens, nlohmann::ordered_json messages) {
   nlohmann::ordered_json variables;
-  auto& messages = variables["messages"] = nlohmann::ordered_json::array();
-  if (!system.empty()) messages.push_back({{"role", "system"}, {"content", system}});
-  messages.push_back({{"role", "user"}, {"content", message}});
+  variables["messages"] = std::move(messages);
   variables["tools"] = nullptr;
   variables["documents"] = nullptr;
   variables["add_generation_prompt"] = true;
   if (tokens.bos()) variables["bos_token"] = tokens.bytes_of(*tokens.bos());
   if (tokens.eos()) variables["eos_token"] = tokens.bytes_of(*tokens.eos());
   return variables;
+}
+
+void check_messages(const nlohmann::ordered_json& messages) {
+  if (!messages.is_array() || messages.empty()) refuse("messages: a list of {{role, content}} is expected, not empty");
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    const auto& each = messages[i];
+    const bool right = each.is_object() && each.contains("role") && each["role"].is_string() &&
+                       each.contains("content") && each["content"].is_string();
+    if (!right) refuse("messages[{}]: an object with the texts \"role\" and \"content\" is expected", i);
+  }
 }
 
 }  // namespace
@@ -112,12 +120,36 @@ std::optional<std::string> find_chat_template(const fs::path& model) {
   return metadata ? metadata->get<std::string>(gguf_template_key) : std::nullopt;
 }
 
-std::string chat_text(const fs::path& model, const tokenizer& tokens, std::string_view system,
-                      std::string_view message) {
+std::vector<token_id> prompt_of_text(const tokenizer& tokens, std::string_view text, const std::string& model) {
+  auto encoded = tokens.encode(text);
+  if (encoded.empty() && tokens.bos()) encoded.push_back(*tokens.bos());
+  if (encoded.empty()) refuse("{}: has no BOS token to start from: give a prompt that is not empty", model);
+  return encoded;
+}
+
+std::vector<token_id> prompt_of_chat(const tokenizer& tokens, std::string_view rendered) {
+  return tokens.encode(rendered, {.add_special = false, .parse_special = true});
+}
+
+chat_format::chat_format(const fs::path& model, std::shared_ptr<const tokenizer> tokens) : tokens_(std::move(tokens)) {
   const auto source = find_chat_template(model);
-  if (!source) refuse("{}: has no chat template: leave out --chat", model.string());
-  const chat_template chat(*source, model.string() + ": chat template");
-  return chat.render(template_variables(tokens, system, message));
+  if (!source) refuse("{}: has no chat template: give the prompt as plain text", model.string());
+  template_ = std::make_unique<const chat_template>(*source, model.string() + ": chat template");
+}
+
+chat_format::~chat_format() = default;
+
+std::string chat_format::render(std::string_view messages) const {
+  auto list = detail::parse_json_as<nlohmann::ordered_json>(messages, "messages");
+  check_messages(list);
+  return template_->render(template_variables(*tokens_, std::move(list)));
+}
+
+std::string chat_format::render(std::string_view system, std::string_view message) const {
+  auto list = nlohmann::ordered_json::array();
+  if (!system.empty()) list.push_back({{"role", "system"}, {"content", system}});
+  list.push_back({{"role", "user"}, {"content", message}});
+  return template_->render(template_variables(*tokens_, std::move(list)));
 }
 
 }  // namespace troupe

@@ -1,0 +1,25 @@
+#pragma once
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/sha256.hpp"
+
+namespace troupe {
+
+/// An adapter's files, in the order in which their digest takes them in: for each this head, then its contents.
+constexpr std::array<std::string_view, 2> adapter_file_names{"adapter_config.json", "adapter_model.safetensors"};
+
+inline void begin_adapter_file(sha256& digest, std::string_view name, std::uint64_t bytes) {
+  digest.add_field(name).add(std::to_string(bytes) + ":");
+}
+
+/// What folders are named by: nothing else is looked for in a store.
+inline bool is_digest(std::string_view text) {
+  return text.size() == 64 &&
+         std::all_of(text.begin(), text.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+}
+
+}  // namespace troupe

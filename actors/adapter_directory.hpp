@@ -1,0 +1,58 @@
+#pragma once
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "actors/messages.hpp"
+
+namespace troupe {
+
+/// What a replica must know of an adapter to have it loaded.
+struct adapter_details {
+  adapter_version version;
+  std::string full_name;  ///< "pricing@3"
+  std::string sha256;
+  std::vector<adapter_file_info> files;
+  std::int64_t bytes = 0;  ///< in memory
+};
+
+/// What the adapter store knows, for everyone to read at any time: the newest snapshot. Thread-safe.
+class adapter_directory {
+ public:
+  struct snapshot {
+    /// All ways to say a version that is ready: "pricing", "pricing@3", "base:pricing" … and the bare base's names.
+    std::unordered_map<std::string, adapter_version> names;
+    std::unordered_map<adapter_version, adapter_details> versions;
+  };
+
+  void publish(snapshot now) {
+    auto fresh = std::make_shared<const snapshot>(std::move(now));
+    const std::lock_guard lock(mutex_);
+    current_ = std::move(fresh);
+  }
+  std::shared_ptr<const snapshot> read() const {
+    const std::lock_guard lock(mutex_);
+    return current_;
+  }
+  std::optional<adapter_version> resolve(const std::string& name) const {
+    if (name.empty()) return no_adapter;
+    const auto now = read();
+    const auto found = now->names.find(name);
+    return found == now->names.end() ? std::nullopt : std::optional(found->second);
+  }
+  std::optional<adapter_details> find(adapter_version version) const {
+    const auto now = read();
+    const auto found = now->versions.find(version);
+    return found == now->versions.end() ? std::nullopt : std::optional(found->second);
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::shared_ptr<const snapshot> current_ = std::make_shared<const snapshot>();
+};
+
+}  // namespace troupe

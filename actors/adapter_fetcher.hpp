@@ -1,0 +1,64 @@
+// Has adapters ready for a worker: their files from the head, where they are not here yet, packed for the kernels.
+#pragma once
+#include <deque>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <optional>
+
+#include "actors/interfaces.hpp"
+#include "base/sha256.hpp"
+#include "model/arch/loaded_model.hpp"
+
+namespace troupe {
+
+struct adapter_fetcher_options {
+  std::shared_ptr<const loaded_model> model;
+  std::filesystem::path store;  ///< STORE/<sha256>/ holds an adapter's files; shared with the head where it is here too
+};
+
+/// One adapter at a time, on a thread of its own, so that neither disk nor network delays a step.
+class adapter_fetcher_state {
+ public:
+  using handle = adapter_fetcher_actor;
+  static constexpr const char* name = "adapter_fetcher";
+
+  adapter_fetcher_state(handle::pointer self, adapter_fetcher_options options, head_actor head,
+                        std::shared_ptr<worker_actor> worker);
+  handle::behavior_type make_behavior();
+
+ private:
+  /// Files on their way here: they get their final name when all are there and their digest is right.
+  struct transfer {
+    load_adapter what;
+    std::filesystem::path folder;
+    std::size_t file = 0;
+    std::uint64_t offset = 0;
+    std::ofstream out;
+    sha256 digest;
+  };
+
+  void next();
+  void begin(const load_adapter& what);
+  void fetch(const load_adapter& what);
+  void open_file();
+  void take_piece(const adapter_piece& piece);
+  void write_piece(const adapter_piece& piece);
+  void finish_transfer();
+  void load(const load_adapter& what);
+  void fail(const load_adapter& what, const std::string& error);
+  void drop_transfer();
+
+  handle::pointer self_;
+  adapter_fetcher_options options_;
+  head_actor head_;
+  std::shared_ptr<worker_actor> worker_;
+  std::deque<load_adapter> waiting_;
+  std::unique_ptr<transfer> transfer_;
+};
+
+/// `worker` is filled in before the first message comes.
+adapter_fetcher_actor spawn_adapter_fetcher(caf::actor_system& system, const adapter_fetcher_options& options,
+                                            const head_actor& head, const std::shared_ptr<worker_actor>& worker);
+
+}  // namespace troupe

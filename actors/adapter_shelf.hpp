@@ -1,0 +1,74 @@
+// The cluster's adapters as files and versions, without an actor: the catalogue decides, this class moves the bytes.
+//
+// Goals: what is published is a copy that nobody changes, named by its contents; what cannot run with the model is
+// refused when it comes. Everything throws input_error with one line for whoever asked.
+// Non-goals: writing the catalogue down (take_changes() is the owner's to save), workers.
+#pragma once
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "actors/adapter_directory.hpp"
+#include "cluster/adapter_catalogue.hpp"
+#include "model/formats/model_config.hpp"
+
+namespace troupe {
+
+class adapter_shelf {
+ public:
+  struct options {
+    std::filesystem::path store;   ///< STORE/<sha256>/ holds an adapter's files
+    std::filesystem::path source;  ///< where folders named like adapters are looked for
+    model_config model;
+    model_id base;
+    std::string base_name;  ///< how requests may call the bare model, beside "base"
+  };
+
+  /// Versions that were saved are there again, where their files are.
+  adapter_shelf(options chosen, catalogue_records saved);
+
+  /// A new version of a PEFT folder, ready; or the newest one where the contents are the same.
+  adapter_entry publish(const std::string& name, const std::filesystem::path& folder);
+  /// "name": the folder of that name in `source`, published; without one a version that was unloaded. "name@2": that
+  /// one again.
+  adapter_entry load(const std::string& text);
+  /// For a request that names an adapter nobody published.
+  adapter_entry find_or_publish(const std::string& name);
+  adapter_entry rollback(const std::string& name, std::optional<std::uint32_t> ordinal);
+  std::vector<adapter_entry> unload(const std::string& text);
+  /// Of "name" or "name@2", ready.
+  adapter_details details_of(const std::string& text) const;
+
+  catalogue_records take_changes() { return catalogue_.take_changes(); }
+  adapter_directory::snapshot snapshot() const;
+  /// A JSON list, one object for each version.
+  std::string list_json() const;
+  /// At most `largest_piece` bytes of a file, or why not.
+  adapter_piece read_piece(const want_piece& wanted) const;
+
+  static constexpr std::size_t largest_piece = 4 << 20;
+
+ private:
+  struct stored {
+    std::string sha256;
+    std::uint64_t bytes = 0;  ///< in memory
+    std::uint32_t rank = 0;
+  };
+
+  std::filesystem::path folder_of(const std::string& sha256) const { return options_.store / sha256; }
+  stored take_in(const std::filesystem::path& folder);
+  adapter_entry make_ready(const adapter_entry& entry);
+  void note_files(const adapter_entry& entry);
+  bool has_source(const std::string& name) const;
+  const adapter_entry* newest(std::string_view name, const std::vector<adapter_entry>& all) const;
+
+  options options_;
+  adapter_catalogue catalogue_;
+  std::map<adapter_version, adapter_details> details_;  ///< of all versions whose files are there
+  std::uint64_t incoming_ = 0;
+};
+
+}  // namespace troupe

@@ -1,0 +1,74 @@
+// The part of CAF that Troupe uses, in words that hold for 0.17 as for later ones. The only place that knows its
+// version.
+//
+// - An interface is a list of messages, one struct each, all one-way: `actor_of<run_step, drop_adapter>`.
+// - An actor is a state struct with a `handle`, a `name`, a constructor that takes the actor's own pointer first, and
+//   `make_behavior()`. `spawn_state` starts it.
+// - CAF never serializes anything: messages go to other processes as frames (wire.hpp).
+#pragma once
+#include <caf/actor_system.hpp>
+#include <caf/actor_system_config.hpp>
+#include <caf/send.hpp>
+#include <caf/stateful_actor.hpp>
+#include <caf/typed_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
+
+#include <memory>
+#include <utility>
+
+#include "actors/messages.hpp"
+
+namespace troupe {
+
+/// Marks a struct that actors of one process tell each other, and which never becomes a frame.
+struct local_message {};
+
+template <class T>
+concept any_message = message<T> || std::derived_from<T, local_message>;
+
+template <any_message... Messages>
+using actor_of = caf::typed_actor<caf::reacts_to<Messages>...>;
+
+namespace detail {
+
+/// CAF wants states that it can make without arguments.
+template <class State>
+struct state_holder {
+  static inline const char* name = State::name;
+  std::unique_ptr<State> state;
+};
+
+template <class State, class... Args>
+typename State::handle::behavior_type start_actor(
+    typename State::handle::template stateful_pointer<state_holder<State>> self, Args... args) {
+  self->state.state = std::make_unique<State>(self, std::move(args)...);
+  return self->state.state->make_behavior();
+}
+
+}  // namespace detail
+
+/// `on_own_thread`: for an actor that computes or waits.
+enum class actor_thread { shared, own };
+
+template <class State, actor_thread Thread = actor_thread::shared, class... Args>
+typename State::handle spawn_state(caf::actor_system& system, Args... args) {
+  constexpr auto options = Thread == actor_thread::own ? caf::detached : caf::no_spawn_options;
+  return system.spawn<options>(detail::start_actor<State, Args...>, std::move(args)...);
+}
+
+/// From anywhere, in order for each sender. What is told to an actor that has ended is lost without a word.
+template <class Handle, any_message M>
+void tell(const Handle& to, M what) {
+  if (to) caf::anon_send(to, std::move(what));
+}
+
+/// To itself, later.
+template <class Self, class Handle, any_message M>
+void tell_after(Self* self, duration delay, const Handle& to, M what) {
+  self->delayed_send(to, delay, std::move(what));
+}
+
+}  // namespace troupe
+
+template <troupe::any_message T>
+struct caf::allowed_unsafe_message_type<T> : std::true_type {};

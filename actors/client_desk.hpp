@@ -1,0 +1,57 @@
+// Clients on the wire: their requests go to the gateway, their commands to whom they belong, answers back over the
+// link.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include "actors/interfaces.hpp"
+#include "actors/status_board.hpp"
+#include "actors/wire.hpp"
+
+namespace troupe {
+
+struct client_desk_parts {
+  gateway_actor gateway;
+  adapter_store_actor store;
+  jobs_actor jobs;
+  supervisor_actor supervisor;
+  std::shared_ptr<const prompting> prompts;
+  std::shared_ptr<request_numbers> numbers;
+  std::shared_ptr<status_board> board;
+  std::string cluster;                   ///< its name
+  std::size_t max_requests_each = 4096;  ///< of one link at a time
+};
+
+class client_desk_state {
+ public:
+  using handle = client_desk_actor;
+  static constexpr const char* name = "client_desk";
+
+  client_desk_state(handle::pointer self, client_desk_parts parts, wire* links);
+  handle::behavior_type make_behavior();
+
+ private:
+  using requests_of_link = std::unordered_map<std::uint64_t, request_id>;  ///< by the client's own id
+
+  void begin(incoming<client_request>& request);
+  void cancel(link_id link, std::uint64_t id);
+  void end_all(link_id link);
+  void refuse_request(link_id link, std::uint64_t id, const std::string& error, bool bad_input);
+  void run(incoming<client_command>& command);
+  void drain(const incoming<client_command>& command);
+  void answer(const incoming<client_command>& command, command_answer answer);
+  std::string status_json() const;
+  std::string hello_json() const;
+
+  handle::pointer self_;
+  client_desk_parts parts_;
+  wire* links_;
+  std::string instance_;  ///< of this head's life: clients see by it that it is another one
+  std::unordered_map<link_id, requests_of_link> requests_;
+};
+
+client_desk_actor spawn_client_desk(caf::actor_system& system, const client_desk_parts& parts, wire* links);
+
+}  // namespace troupe

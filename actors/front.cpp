@@ -1,0 +1,76 @@
+#include "actors/front.hpp"
+
+#include "actors/adapter_store.hpp"
+#include "actors/client_desk.hpp"
+#include "actors/gateway.hpp"
+#include "actors/jobs.hpp"
+#include "base/error.hpp"
+
+namespace troupe {
+namespace {
+
+/// The default folder of adapters is also where the store keeps them: sources are named, copies are digests.
+std::shared_ptr<adapter_shelf> make_shelf(const front_parts& parts) {
+  const cluster_config& config = *parts.config;
+  adapter_shelf::options options;
+  options.store = config.state_dir / "adapters";
+  options.source = config.adapters.dir;
+  options.model = parts.prompts->config();
+  options.base = parts.model;
+  options.base_name = config.model.path.filename().string();
+  auto shelf = std::make_shared<adapter_shelf>(std::move(options), parts.book->load_catalogue());
+  for (const std::string& adapter : config.adapters.preload) {
+    try {
+      shelf->load(adapter);
+    } catch (const input_error& error) {
+      refuse("{}: {}", place_of(config, "adapters.preload"), error.what());
+    }
+  }
+  parts.book->save(shelf->take_changes());
+  return shelf;
+}
+
+jobs_options options_of(const cluster_config& config) {
+  jobs_options options;
+  options.in_flight = 2 * static_cast<std::size_t>(config.scheduler.max_sequences);
+  return options;
+}
+
+template <message M>
+void pass_to(wire& links, const auto& actor) {
+  links.on<M>([actor](incoming<M> in) { tell(actor, std::move(in)); });
+}
+
+}  // namespace
+
+front_handles start_front(caf::actor_system& system, wire& links, const front_parts& parts) {
+  const auto shelf = make_shelf(parts);
+  front_handles made;
+  made.numbers = std::make_shared<request_numbers>();
+  made.jobs = spawn_jobs(system, options_of(*parts.config), parts.book, parts.prompts, made.numbers, parts.board);
+  const auto send_piece = [&links](link_id to, adapter_piece piece, std::uint64_t correlation) {
+    links.send(to, std::move(piece), correlation);
+  };
+  parts.adapters->publish(shelf->snapshot());
+  made.store = spawn_adapter_store(system, shelf, made.jobs, send_piece, parts.adapters, parts.board);
+  made.gateway = spawn_gateway(system, {}, parts.router, made.store, parts.prompts, parts.adapters, parts.board);
+  made.desk = spawn_client_desk(system,
+                                {made.gateway, made.store, made.jobs, parts.supervisor, parts.prompts, made.numbers,
+                                 parts.board, parts.config->name},
+                                &links);
+  pass_to<client_request>(links, made.desk);
+  pass_to<client_cancel>(links, made.desk);
+  pass_to<client_command>(links, made.desk);
+  pass_to<want_piece>(links, made.store);
+  tell(made.jobs, begin_jobs{{}, made.gateway});
+  return made;
+}
+
+void stop_front(const front_handles& handles) {
+  tell(handles.desk, stop_now{});
+  tell(handles.gateway, stop_now{});
+  tell(handles.store, stop_now{});
+  tell(handles.jobs, stop_now{});
+}
+
+}  // namespace troupe

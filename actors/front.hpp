@@ -1,0 +1,40 @@
+// Everything between a head and people: gateway, client desk, adapter store, jobs.
+#pragma once
+#include <memory>
+#include <optional>
+
+#include "actors/adapter_directory.hpp"
+#include "actors/interfaces.hpp"
+#include "actors/status_board.hpp"
+#include "actors/wire.hpp"
+#include "cluster/config.hpp"
+#include "cluster/journal.hpp"
+
+namespace troupe {
+
+struct front_parts {
+  const cluster_config* config = nullptr;  ///< only while starting
+  std::shared_ptr<const prompting> prompts;
+  std::shared_ptr<journal> book;  ///< from now on the front's alone
+  std::shared_ptr<status_board> board;
+  std::shared_ptr<adapter_directory> adapters;  ///< filled here, before start_front returns
+  model_id model;
+  router_actor router;
+  supervisor_actor supervisor;
+};
+
+struct front_handles {
+  gateway_actor gateway;
+  client_desk_actor desk;  ///< wants to hear of links that are lost
+  adapter_store_actor store;
+  jobs_actor jobs;
+  std::shared_ptr<request_numbers> numbers;
+};
+
+/// Before the wire starts: sets its handlers for clients' messages and want_piece. Publishes config.adapters.preload
+/// before it returns. Throws input_error where an adapter cannot be taken.
+front_handles start_front(caf::actor_system& system, wire& links, const front_parts& parts);
+/// Requests are refused, the journal gets what is known, the actors end.
+void stop_front(const front_handles& handles);
+
+}  // namespace troupe

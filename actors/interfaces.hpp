@@ -1,0 +1,303 @@
+// Who there is to talk to, and what actors of one process tell each other beside the messages of messages.hpp.
+// A handle looks the same whether its actor is in this process or behind a link (wire.hpp makes those).
+#pragma once
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "actors/caf_compat.hpp"
+#include "actors/messages.hpp"
+#include "actors/prompting.hpp"
+#include "cluster/adapter_catalogue.hpp"
+#include "cluster/placement.hpp"
+#include "cluster/routing.hpp"
+#include "model/engine/replica_scheduler.hpp"
+#include "model/lora/adapter.hpp"
+#include "transport/zmq/bus.hpp"
+
+namespace troupe {
+
+// --- small ones
+// -------------------------------------------------------------------------------------------------------
+
+/// Time to look at the clock again.
+struct wake : local_message {};
+
+/// A message whose sender may be answered or must be known.
+template <message M>
+struct incoming : local_message {
+  link_id link;
+  std::uint64_t correlation = 0;
+  M what;
+};
+
+struct link_lost : local_message {
+  link_id link;
+};
+
+/// The process is told to end: finish what is short.
+struct stop_now : local_message {};
+
+// --- worker
+// -----------------------------------------------------------------------------------------------------------
+
+/// Adapter fetcher to worker: an adapter is ready to run, or why not.
+struct adapter_ready : local_message {
+  load_adapter what;
+  std::shared_ptr<const lora_adapter> adapter;
+  std::string error;
+};
+
+/// The process is no member any more: whatever it was doing for the cluster is void.
+struct forget_life : local_message {};
+
+/// Owns a shard and the thread that computes it.
+using worker_actor = actor_of<start_stage, run_step, activations, load_adapter, drop_adapter, adapter_ready,
+                              forget_life, link_lost, stop_now>;
+
+/// Has adapters' files here and packed, on a thread of its own.
+using adapter_fetcher_actor = actor_of<load_adapter, adapter_piece, forget_life, stop_now>;
+
+/// The head, as workers see it.
+using head_actor = actor_of<stage_started, stage_failed, step_done, adapter_loaded, want_piece, stop_now>;
+
+/// The wiring to a node's agent: we listen there (if anywhere), the head may be joined.
+struct begin_membership : local_message {
+  std::string endpoint;
+};
+
+/// A worker process' side of the membership: joins, beats, is fenced.
+using node_agent_actor = actor_of<begin_membership, join_answer, heartbeat_answer, end_node, link_lost, wake, stop_now>;
+
+// --- requests
+// ---------------------------------------------------------------------------------------------------------
+
+/// Of a head's life, never used again.
+using request_id = strong_id<struct request_tag, std::uint64_t>;
+
+struct answer_tokens {
+  request_id request;
+  std::int32_t index = 0;  ///< which answer
+  std::vector<token_id> tokens;
+  std::vector<sampled_token> details;  ///< parallel to tokens where logprobs were asked for, else empty
+  std::optional<end_reason> end;
+};
+
+/// Scheduler to sink: all that one step brought for its requests.
+struct token_batch : local_message {
+  std::vector<answer_tokens> answers;
+};
+
+/// Router or scheduler to sink: there will be no (more) answer.
+struct request_refused : local_message {
+  request_id request;
+  std::string error;
+  bool bad_input = false;
+  duration retry_after{};
+};
+
+/// Where a request's tokens go.
+using sink_actor = actor_of<token_batch, request_refused>;
+
+/// Gateway to router to scheduler, and back to the router when its replica is lost.
+struct routed_request : local_message {
+  request_id id;
+  std::int32_t first_index = 0;  ///< of its answers: a request that goes on is one of several answers
+  engine_request what;
+  sink_actor sink;
+};
+
+struct cancel_request : local_message {
+  request_id id;
+};
+
+// --- scheduler and router
+// ---------------------------------------------------------------------------------------------
+
+/// Supervisor to scheduler: all stages are ready for orders, from nothing.
+struct replica_started : local_message {
+  replica_life life;
+  std::vector<std::vector<worker_actor>> stages;  ///< [stage][tensor rank]
+  std::int64_t blocks = 0;                        ///< of storage on each
+};
+
+/// Supervisor to scheduler: a stage is lost. Requests wait for the next life, or go back to the router.
+struct replica_stopped : local_message {
+  bool give_up_requests = false;
+};
+
+/// Scheduler to router: this replica takes requests (or not now). Also carries what the router knows loads by.
+struct replica_state : local_message {
+  replica_id replica;
+  bool ready = false;
+  replica_load load;
+};
+
+/// Scheduler to router: these ended, or were refused.
+struct requests_ended : local_message {
+  replica_id from;
+  std::vector<request_id> requests;
+};
+
+/// Scheduler to router: find another replica for them.
+struct requests_returned : local_message {
+  replica_id from;
+  std::vector<routed_request> requests;
+};
+
+using scheduler_actor =
+    actor_of<routed_request, cancel_request, replica_started, replica_stopped, step_done, adapter_loaded, wake>;
+
+/// Supervisor to router: a replica there is from now on, or not any more. Draining ones take nothing new.
+struct replica_added : local_message {
+  replica_id replica;
+  scheduler_actor scheduler;
+};
+struct replica_removed : local_message {
+  replica_id replica;
+};
+
+using router_actor = actor_of<routed_request, cancel_request, replica_added, replica_removed, replica_state,
+                              requests_ended, requests_returned, wake>;
+
+// --- supervisor
+// -------------------------------------------------------------------------------------------------------
+
+/// An operator wants a node to take no new work, and to go once it has none (or to take work again).
+struct drain_node : local_message {
+  link_id link;
+  std::uint64_t correlation = 0;
+  std::string name;
+  bool on = true;
+};
+
+using supervisor_actor = actor_of<incoming<join_cluster>, incoming<heartbeat>, incoming<leave_cluster>, link_lost,
+                                  stage_started, stage_failed, drain_node, wake, stop_now>;
+
+// --- requests of clients
+// --------------------------------------------------------------------------------------------------
+
+/// How an answer ended.
+struct answer_end {
+  std::string finish;              ///< "stop" or "length"
+  std::int64_t prompt_tokens = 0;  ///< of the one prompt
+  std::string adapter;             ///< the version that answered, "pricing@3"; empty: the bare base
+};
+
+/// What one step brought for one answer.
+struct answer_part {
+  std::int32_t index = 0;  ///< which answer
+  std::string text;        ///< whole characters, certain
+  std::vector<token_id> tokens;
+  std::vector<sampled_token> details;  ///< parallel to tokens where logprobs were asked for
+  std::optional<answer_end> end;       ///< with the last part
+};
+
+/// Who hears of a request. Called on the gateway's thread: must be quick and not throw. Each answer's last part has its
+/// end; after the last end, or a refusal, nothing more is said.
+class answer_listener {
+ public:
+  virtual ~answer_listener() = default;
+  virtual void on_part(answer_part part) = 0;
+  virtual void on_refused(const request_refused& refused) = 0;
+};
+
+/// Anyone to gateway: answer this. The id comes from `request_numbers`.
+struct begin_request : local_message {
+  request_id id;
+  prepared_request what;
+  std::string adapter;            ///< name, name@version, or empty for the bare base
+  std::uint64_t skip_tokens = 0;  ///< of each answer, which the listener has from before
+  std::shared_ptr<answer_listener> listener;
+};
+
+/// Anyone to gateway: nobody listens any more.
+struct end_request : local_message {
+  request_id id;
+};
+
+/// Adapter store to gateway: the name can be resolved now, or why not.
+struct adapter_found : local_message {
+  std::string name, error;
+};
+
+using gateway_actor = actor_of<token_batch, request_refused, begin_request, end_request, adapter_found, wake, stop_now>;
+
+/// Names requests. Thread-safe.
+class request_numbers {
+ public:
+  request_id next() { return request_id(last_.fetch_add(1, std::memory_order_relaxed) + 1); }
+
+ private:
+  std::atomic<std::uint64_t> last_{0};
+};
+
+// --- commands
+// -------------------------------------------------------------------------------------------------------------
+
+/// Anyone to whom a command belongs: carry it out. `answer` may be called on any thread, once.
+struct command_call : local_message {
+  client_command what;
+  std::function<void(command_answer)> answer;
+};
+
+// --- adapter store
+// --------------------------------------------------------------------------------------------------------
+
+/// Gateway to adapter store: a request names an adapter that nobody published: perhaps there is a folder of that name.
+struct find_adapter : local_message {
+  std::string name;
+  gateway_actor asker;
+};
+
+/// Jobs to adapter store: what save_catalogue asked for is on the disk, or why not.
+struct catalogue_saved : local_message {
+  std::uint64_t ticket = 0;
+  std::string error;
+};
+
+using adapter_store_actor = actor_of<command_call, incoming<want_piece>, find_adapter, catalogue_saved, stop_now>;
+
+// --- jobs
+// -----------------------------------------------------------------------------------------------------------------
+
+/// Adapter store to jobs, which owns the journal: write this down before it takes effect.
+struct save_catalogue : local_message {
+  std::uint64_t ticket = 0;
+  catalogue_records changes;
+  adapter_store_actor asker;
+};
+
+/// A job's listener to jobs: a line has its output, or found no room and is to be tried again.
+struct line_answered : local_message {
+  request_id request;
+  answer_part whole;  ///< all parts of the answer in one
+};
+struct line_refused : local_message {
+  request_refused why;
+};
+
+/// The wiring to jobs: there is a gateway now; unfinished jobs go on.
+struct begin_jobs : local_message {
+  gateway_actor gateway;
+};
+
+using jobs_actor = actor_of<command_call, save_catalogue, begin_jobs, line_answered, line_refused, wake, stop_now>;
+
+// --- clients on the wire
+// --------------------------------------------------------------------------------------------------
+
+/// Gateway's thread to client desk: a client's request is over.
+struct client_done : local_message {
+  link_id link;
+  std::uint64_t id = 0;
+};
+
+using client_desk_actor = actor_of<incoming<client_request>, incoming<client_cancel>, incoming<client_command>,
+                                   client_done, link_lost, stop_now>;
+
+}  // namespace troupe

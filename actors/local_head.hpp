@@ -1,0 +1,14 @@
+#pragma once
+#include <memory>
+
+#include "actors/interfaces.hpp"
+#include "actors/replica_directory.hpp"
+
+namespace troupe {
+
+/// The head, for the worker of its own process: passes on what a link would bring. `supervisor` is filled in before the
+/// first message comes.
+head_actor spawn_local_head(caf::actor_system& system, const std::shared_ptr<supervisor_actor>& supervisor,
+                            const std::shared_ptr<const replica_directory>& directory);
+
+}  // namespace troupe

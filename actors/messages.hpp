@@ -1,0 +1,383 @@
+// Everything that travels between processes of a cluster, and between them and clients. One comment per message; the
+// kind is its number on the wire and never changes its meaning.
+//
+// This header knows neither CAF nor ZeroMQ: clients use it too. What actors of one process tell each other beside these
+// is in interfaces.hpp.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/fields.hpp"
+#include "base/shared_bytes.hpp"
+#include "cluster/membership.hpp"
+#include "model/engine/step_order.hpp"
+
+namespace troupe {
+
+/// A struct with a number on the wire. A member `shared_bytes attachment` travels beside the fields, uncopied.
+template <class T>
+concept message = described<T> && requires {
+  { T::kind } -> std::convertible_to<std::uint16_t>;
+};
+
+// --- nodes and the head
+// -----------------------------------------------------------------------------------------------
+
+/// A node comes, or repeats itself until it is answered.
+struct join_cluster {
+  static constexpr std::uint16_t kind = 1;
+  node_hello hello;
+
+  template <class Self, class Visit>
+  static auto visit_fields(Self& self, Visit visit) {
+    return visit(field("hello", self.hello));
+  }
+};
+
+/// The head's answer to join_cluster. A node that is refused for good ends with the reason.
+struct join_answer {
+  static constexpr std::uint16_t kind = 2;
+  incarnation_id incarnation;
+  epoch_id epoch;
+  bool accepted = false;
+  bool try_again = false;  ///< the refusal may pass by itself
+  std::string reason;
+
+  template <class Self, class Visit>
+  static auto visit_fields(Self& self, Visit visit) {
+    return visit(field("incarnation", self.incarnation), field("epoch", self.epoch), field("accepted", self.accepted),
+                 field("try_again", self.try_again), field("reason", self.reason));
+  }
+};
+
+/// A node's sign of life, several times a second.
+struct heartbeat {
+  static constexpr std::uint16_t kind = 3;
+  incarnation_id incarnation;
+  node_report report;
+
+  template <class Self, class Visit>
+  static auto visit_fields(Self& self, Visit visit) {
+    return visit(field("incarnation", self.incarnation), field("report", self.report));
+  }
+};
+
+/// The head's answer to each heartbeat: a node that hears that it is no member forgets everything and joins anew; one
+/// that hears nothing for long keeps trying.
+struct heartbeat_answer {
+  static constexpr std::uint16_t kind = 4;
+  incarnation_id incarnation;
+  bool member = false;
+
+  template <class Self, class Visit>
+  static auto visit_fields(Self& self, Visit visit) {
+    return visit(field("incarnation", self.incarnation), field("member", self.member));
+  }
+};
+
+/// A node goes by itself (it was told to end); the head answers nothing.
+struct leave_cluster {
+  static constexpr std::uint16_t kind = 5;
+  incarnation_id incarnation;
+
+  template <class Self, class Visit>
+  static auto visit_fields(Self& self, Visit visit) {
+    return visit(field("incarnation", self.incarnation));
+  }
+};
+
+/// The head sends a node away: it ends.
+struct end_node {
+  static constexpr std::uint16_t kind = 6;
+  incarnation_id incarnation;
+  std::string reason;
+
+  template <class Self, class Visit>
+  static auto visit_fields(Self& self, Visit visit) {
+    return visit(field("incarnation", self.incarnation), field("reason", self.reason));
+  }
+};
+
+// --- a replica and its stages
+// -----------------------------------------------------------------------------------------
+
+/// Which life of which replica a message belongs to. Whoever lives in another one drops it.
+struct replica_life {
+  replica_id replica;
+  epoch_id epoch;
+
+  friend bool operator==(const replica_life&, const replica_life&) = default;
+  template <class Self, class Visit>
+  static auto visit_fields(Self& self, Visit visit) {
+    return visit(field("replica", self.replica), field("epoch", self.epoch));
+  }
+};
+
+/// Supervisor to worker: hold these layers, with storage for so many blocks, from nothing. Ends any other stage there.
+struct start_stage {
+  static constexpr std::uint16_t kind = 16;
+  replica_life life;
+  std::uint32_t stage = 0, stages = 1;
+  std::int64_t first_layer = 0, layers = 0;
+  std::int64_t blocks = 0, context = 0;
+  std::int32_t max_rows = 0;
+  std::int32_t lookup_tokens = 0;
+  std::string next;  ///< endpoint of the stage that follows; empty for the last
+  std::uint32_t tensor_rank = 0, tensor_ranks = 1;
+  std::string tensor_meeting;  ///< where the ranks of this stage find each other
+
+  template <class Self, class Visit>
+  static auto visit_fields(Self& self, Visit visit) {
+    return visit(field("life", self.life), field("stage", self.stage), field("stages", self.stages),
+                 field("first_layer", self.first_layer), field("layers", self.layers), field("blocks", self.blocks),
+                 field("context", self.context), field("max_rows", self.max_rows),
+                 field("lookup_tokens", self.lookup_tokens), field("next", self.next),
+                 field("tensor_rank", self.tensor_rank), field("tensor_ranks", self.tensor_ranks),
+                 field("tensor_meeting", self.tensor_meeting));
+  }
+};
+
+/// Worker to supervisor: the stage is ready for orders, or why it cannot be.
+struct stage_started {
+  static constexpr std::uint16_t kind = 17;
+  replica_life life;
+  std::uint32_t stage = 0, tensor_rank = 0;
+  std::string error;  ///< empty: ready
+
+  template <class Self, class Visit>
+  static auto visit_fields(Self& self, Visit visit) {
+    return visit(field("life", self.life), field("stage", self.stage), field("tensor_rank", self.tensor_rank),
+                 field("error", self.error));
+  }
+};
+
+/// Scheduler to every stage: one step. Orders are carried out as they come.
+struct run_step {
+  static constexpr std::uint16_t kind = 18;
+  replica_life life;
+  step_order order;
+
+  template <class Self, class Visit>
+  static auto visit_fields(Self& self, Visit visit) {
+    return visit(field("life", self.life), field("order", self.order));
+  }
+};
+
+/// Stage to next stage: the hidden states of a step, f32 [rows, stride].
+struct activations {
+  static constexpr std::uint16_t kind = 19;
+  replica_life life;
+  step_id step;
+  shared_bytes attachment;
+
+  template <class Self, class Visit>
+  static auto visit_fields(Self& self, Visit visit) {
+    return visit(field("life", self.life), field("step", self.step));
+  }
+};
+
+/// Last stage to scheduler: what a step chose.
+struct step_done {
+  static constexpr std::uint16_t kind = 20;
+  replica_life life;
+  step_outcome outcome;
+
+  template <class Self, class Visit>
+  static auto visit_fields(Self& self, Visit visit) {
+    return visit(field("life", self.life), field("outcome", self.outcome));
+  }
+};
+
+/// Stage to supervisor: it cannot go on in this life (an order it cannot carry out, no more memory, a lost neighbour).
+struct stage_failed {
+  static constexpr std::uint16_t kind = 21;
+  replica_life life;
+  std::uint32_t stage = 0;
+  std::string error;
+
+  template <class Self, class Visit>
+  static auto visit_fields(Self& self, Visit visit) {
+    return visit(field("life", self.life), field("stage", self.stage), field("error", self.error));
+  }
+};
+
+// --- adapters
+// ---------------------------------------------------------------------------------------------------------
+
+/// One of an adapter's files.
+struct adapter_file_info {
+  std::string name;
+  std::uint64_t bytes = 0;
+
+  template <class Self, class Visit>
+  static auto visit_fields(Self& self, Visit visit) {
+    return visit(field("name", self.name), field("bytes", self.bytes));
+  }
+};
+
+/// Scheduler to every stage: have this adapter ready. The stage answers adapter_loaded.
+struct load_adapter {
+  static constexpr std::uint16_t kind = 32;
+  replica_life life;
+  adapter_version version;
+  std::string full_name;  ///< "pricing@3"
+  std::string sha256;     ///< of its files: the name of its folder in every adapter store
+  std::vector<adapter_file_info> files;
+
+  template <class Self, class Visit>
+  static auto visit_fields(Self& self, Visit visit) {
+    return visit(field("life", self.life), field("version", self.version), field("full_name", self.full_name),
+                 field("sha256", self.sha256), field("files", self.files));
+  }
+};
+
+/// Stage to scheduler.
+struct adapter_loaded {
+  static constexpr std::uint16_t kind = 33;
+  replica_life life;
+  std::uint32_t stage = 0, tensor_rank = 0;
+  adapter_version version;
+  std::string error;  ///< empty: ready
+
+  template <class Self, class Visit>
+  static auto visit_fields(Self& self, Visit visit) {
+    return visit(field("life", self.life), field("stage", self.stage), field("tensor_rank", self.tensor_rank),
+                 field("version", self.version), field("error", self.error));
+  }
+};
+
+/// Scheduler to every stage: no order names this adapter any more, its memory can go.
+struct drop_adapter {
+  static constexpr std::uint16_t kind = 34;
+  replica_life life;
+  adapter_version version;
+
+  template <class Self, class Visit>
+  static auto visit_fields(Self& self, Visit visit) {
+    return visit(field("life", self.life), field("version", self.version));
+  }
+};
+
+/// Worker or client to adapter store: a piece of a file, please. The frame's correlation comes back with the answer.
+struct want_piece {
+  static constexpr std::uint16_t kind = 35;
+  std::string sha256, file;
+  std::uint64_t offset = 0;
+
+  template <class Self, class Visit>
+  static auto visit_fields(Self& self, Visit visit) {
+    return visit(field("sha256", self.sha256), field("file", self.file), field("offset", self.offset));
+  }
+};
+
+/// The adapter store's answer: bytes from the offset on; none where there is an error.
+struct adapter_piece {
+  static constexpr std::uint16_t kind = 36;
+  std::string sha256, file;
+  std::uint64_t offset = 0;
+  std::string error;
+  shared_bytes attachment;
+
+  template <class Self, class Visit>
+  static auto visit_fields(Self& self, Visit visit) {
+    return visit(field("sha256", self.sha256), field("file", self.file), field("offset", self.offset),
+                 field("error", self.error));
+  }
+};
+
+// --- clients
+// ----------------------------------------------------------------------------------------------------------
+
+/// Client to head: answer this. `id` is the client's own and names the request in every answer.
+struct client_request {
+  static constexpr std::uint16_t kind = 48;
+  std::uint64_t id = 0;
+  std::string text;              ///< a prompt; or else
+  std::vector<token_id> tokens;  ///< the same as tokens; or else
+  std::string messages;          ///< a chat: a JSON list of {role, content}, rendered by the model's template
+  std::string adapter;           ///< name, name@version, or empty for the bare base
+  std::int32_t answers = 1;
+  bool batch = false;  ///< priority: after everything interactive
+  sampling_params sampling;
+  std::uint64_t skip_tokens = 0;  ///< of each answer, which the client has from before
+
+  template <class Self, class Visit>
+  static auto visit_fields(Self& self, Visit visit) {
+    return visit(field("id", self.id), field("text", self.text), field("tokens", self.tokens),
+                 field("messages", self.messages), field("adapter", self.adapter), field("answers", self.answers),
+                 field("batch", self.batch), field("sampling", self.sampling), field("skip_tokens", self.skip_tokens));
+  }
+};
+
+/// Client to head: stop working on it.
+struct client_cancel {
+  static constexpr std::uint16_t kind = 49;
+  std::uint64_t id = 0;
+
+  template <class Self, class Visit>
+  static auto visit_fields(Self& self, Visit visit) {
+    return visit(field("id", self.id));
+  }
+};
+
+/// Head to client: more of one answer.
+struct client_text {
+  static constexpr std::uint16_t kind = 50;
+  std::uint64_t id = 0;
+  std::int32_t index = 0;  ///< which answer
+  std::string text;        ///< whole characters, certain
+  std::vector<token_id> tokens;
+  std::vector<sampled_token> details;  ///< where logprobs were asked for
+  std::string finish;                  ///< "stop", "length" or, before the end, empty
+  std::int64_t prompt_tokens = 0;      ///< with the end
+  std::string adapter;                 ///< with the end: the version that answered, "pricing@3"
+
+  template <class Self, class Visit>
+  static auto visit_fields(Self& self, Visit visit) {
+    return visit(field("id", self.id), field("index", self.index), field("text", self.text),
+                 field("tokens", self.tokens), field("details", self.details), field("finish", self.finish),
+                 field("prompt_tokens", self.prompt_tokens), field("adapter", self.adapter));
+  }
+};
+
+/// Head to client: there will be no (more) answer, and why.
+struct client_refused {
+  static constexpr std::uint16_t kind = 51;
+  std::uint64_t id = 0;
+  std::string error;
+  bool bad_input = false;            ///< the request itself; else the cluster's state
+  std::uint64_t retry_after_ms = 0;  ///< 0: trying again is of no use
+
+  template <class Self, class Visit>
+  static auto visit_fields(Self& self, Visit visit) {
+    return visit(field("id", self.id), field("error", self.error), field("bad_input", self.bad_input),
+                 field("retry_after_ms", self.retry_after_ms));
+  }
+};
+
+/// Client to head: anything that is asked once and answered once ("status", "adapters.load", "job.seal" …), its
+/// arguments as a JSON object. The frame's correlation comes back with the answer.
+struct client_command {
+  static constexpr std::uint16_t kind = 52;
+  std::string name, arguments;
+
+  template <class Self, class Visit>
+  static auto visit_fields(Self& self, Visit visit) {
+    return visit(field("name", self.name), field("arguments", self.arguments));
+  }
+};
+
+/// Head to client: what the command returned, as JSON, or why it did not.
+struct command_answer {
+  static constexpr std::uint16_t kind = 53;
+  std::string result, error;
+  bool bad_input = false;
+
+  template <class Self, class Visit>
+  static auto visit_fields(Self& self, Visit visit) {
+    return visit(field("result", self.result), field("error", self.error), field("bad_input", self.bad_input));
+  }
+};
+
+}  // namespace troupe

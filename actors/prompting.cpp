@@ -1,0 +1,76 @@
+#include "actors/prompting.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "model/engine/generate.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::int32_t most_answers = 128;
+
+}  // namespace
+
+prompting::prompting(const std::filesystem::path& model, model_config config, std::int64_t context)
+    : model_(model.string()),
+      config_(std::move(config)),
+      context_(context > 0 ? std::min(context, config_.context) : config_.context),
+      readable_(!tokenizer_kind(model).empty()),
+      tokens_(readable_ ? open_tokenizer(model) : no_tokenizer()),
+      end_tokens_(end_tokens_of(config_, *tokens_)) {
+  try {
+    chat_ = std::make_unique<const chat_format>(model, tokens_);
+  } catch (const input_error& error) {
+    no_chat_ = error.what();
+  }
+}
+
+prompting::~prompting() = default;
+
+prepared_request prompting::prepare(const prompt_input& prompt, const sampling_params& sampling, std::int32_t answers,
+                                    request_priority priority) const {
+  if (answers < 1 || answers > most_answers) refuse("{} answers are asked for: use 1 to {}", answers, most_answers);
+  check(sampling, config_.vocab_size);
+  prepared_request made;
+  sequence_request& what = made.engine.what;
+  what.prompt = encode(prompt);
+  const auto length = static_cast<std::int64_t>(what.prompt.size());
+  if (length >= context_) refuse("the prompt has {} tokens, the context {}: shorten the prompt", length, context_);
+  made.at_start =
+      std::all_of(what.prompt.begin(), what.prompt.end(), [&](token_id t) { return tokens_->is_special(t); });
+  made.engine.sampling = sampling;
+  made.engine.sampling.max_tokens = std::min(sampling.max_tokens, context_ - length);
+  made.engine.end_tokens = end_tokens_;
+  what.max_tokens = made.engine.sampling.max_tokens;
+  what.answers = answers;
+  what.priority = priority;
+  return made;
+}
+
+std::vector<token_id> prompting::encode(const prompt_input& prompt) const {
+  const int given = prompt.text.has_value() + !prompt.tokens.empty() + !prompt.messages.empty();
+  if (given != 1)
+    refuse("the request has {}: give one of a prompt, tokens and messages", given == 0 ? "none" : "several");
+  if (!prompt.tokens.empty()) {
+    check_tokens(prompt.tokens);
+    return prompt.tokens;
+  }
+  if (!readable_) refuse("{}: has no tokenizer: give the prompt as tokens", model_);
+  return prompt.text ? prompt_of_text(*tokens_, *prompt.text, model_) : encode_chat(prompt.messages);
+}
+
+std::vector<token_id> prompting::encode_chat(std::string_view messages) const {
+  if (!chat_) throw input_error(no_chat_);
+  auto encoded = prompt_of_chat(*tokens_, chat_->render(messages));
+  if (encoded.empty()) refuse("{}: its chat template makes an empty prompt of these messages", model_);
+  return encoded;
+}
+
+void prompting::check_tokens(const std::vector<token_id>& prompt) const {
+  for (const token_id token : prompt)
+    if (token < 0 || token >= config_.vocab_size)
+      refuse("the prompt names token {}: the model has tokens 0 to {}", token, config_.vocab_size - 1);
+}
+
+}  // namespace troupe

@@ -1,0 +1,60 @@
+// From what a client asks to what a replica computes, by whatever way it came. Knows the model's texts, not its
+// weights. Immutable: any number of threads may use one.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/engine/model_text.hpp"
+#include "model/engine/replica_scheduler.hpp"
+#include "model/formats/model_config.hpp"
+
+namespace troupe {
+
+/// What is to be answered: exactly one of text, tokens and messages.
+struct prompt_input {
+  std::optional<std::string> text;  ///< "" is the model's BOS token alone
+  std::vector<token_id> tokens;
+  std::string messages;  ///< a JSON list of {role, content}
+};
+
+/// Ready for the router once its adapter has a version.
+struct prepared_request {
+  engine_request engine;
+  bool at_start = true;  ///< no text goes before the answer
+};
+
+class prompting {
+ public:
+  /// `model`: where the tokenizer and the chat template are. `context` 0: the model's own. Throws input_error.
+  prompting(const std::filesystem::path& model, model_config config, std::int64_t context);
+  ~prompting();
+
+  /// Throws input_error that says what is wrong with the request. max_tokens is cut to what the context holds.
+  prepared_request prepare(const prompt_input& prompt, const sampling_params& sampling, std::int32_t answers,
+                           request_priority priority) const;
+
+  const tokenizer& tokens() const { return *tokens_; }
+  const model_config& config() const { return config_; }
+  std::int64_t context() const { return context_; }
+
+ private:
+  std::vector<token_id> encode(const prompt_input& prompt) const;
+  std::vector<token_id> encode_chat(std::string_view messages) const;
+  void check_tokens(const std::vector<token_id>& prompt) const;
+
+  std::string model_;
+  model_config config_;
+  std::int64_t context_;
+  bool readable_;
+  std::shared_ptr<const tokenizer> tokens_;
+  std::unique_ptr<const chat_format> chat_;  ///< none: the model has no template
+  std::string no_chat_;                      ///< why
+  std::vector<token_id> end_tokens_;
+};
+
+}  // namespace troupe

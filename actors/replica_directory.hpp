@@ -1,0 +1,47 @@
+#pragma once
+#include <mutex>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "actors/interfaces.hpp"
+
+namespace troupe {
+
+/// Which scheduler speaks for which replica, and which links are workers' of this cluster: written by the supervisor,
+/// read where workers' messages come in. Thread-safe.
+class replica_directory {
+ public:
+  void set(replica_id replica, scheduler_actor scheduler) {
+    const std::lock_guard lock(mutex_);
+    schedulers_[replica] = std::move(scheduler);
+  }
+  /// Empty where there is none.
+  scheduler_actor find(replica_id replica) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = schedulers_.find(replica);
+    return found == schedulers_.end() ? scheduler_actor() : found->second;
+  }
+  void admit(link_id link) {
+    const std::lock_guard lock(mutex_);
+    members_.insert(link);
+  }
+  void expel(link_id link) {
+    const std::lock_guard lock(mutex_);
+    members_.erase(link);
+  }
+  bool is_member(link_id link) const {
+    const std::lock_guard lock(mutex_);
+    return members_.contains(link);
+  }
+  void clear() {
+    const std::lock_guard lock(mutex_);
+    schedulers_.clear();
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::unordered_map<replica_id, scheduler_actor> schedulers_;
+  std::unordered_set<link_id> members_;
+};
+
+}  // namespace troupe

@@ -1,0 +1,54 @@
+// The router: which replica a request goes to, and where those of a lost replica go on.
+#pragma once
+#include <deque>
+#include <memory>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "actors/interfaces.hpp"
+
+namespace troupe {
+
+/// Thin: routing_policy decides. A request that finds no replica ready waits here for a while before it is refused; one
+/// that has begun already waits for as long as it takes.
+class router_state {
+ public:
+  using handle = router_actor;
+  static constexpr const char* name = "router";
+
+  struct options {
+    routing_policy::options policy;
+    std::size_t most_parked = 4096;
+    duration patience = std::chrono::seconds(10);  ///< of a new request, while there is a replica that is not ready
+  };
+
+  router_state(handle::pointer self, options chosen);
+  handle::behavior_type make_behavior();
+
+ private:
+  struct parked {
+    routed_request request;
+    std::optional<instant> until;
+  };
+  void route_new(routed_request& request);
+  bool route(routed_request& request);
+  void park(routed_request& request, bool begun);
+  void refuse_request(const routed_request& request, duration retry_after);
+  void route_parked();
+  void refuse_overdue();
+  void cancel(const cancel_request& cancelled);
+  void note_ended(const requests_ended& ended);
+
+  handle::pointer self_;
+  options options_;
+  monotonic_clock clock_;
+  routing_policy policy_;
+  std::unordered_map<replica_id, scheduler_actor> replicas_;
+  std::unordered_map<request_id, std::unordered_set<replica_id>> routes_;  ///< where its answers are being made
+  std::deque<parked> parked_;
+  bool wake_due_ = false;
+};
+
+router_actor spawn_router(caf::actor_system& system, const router_state::options& options);
+
+}  // namespace troupe

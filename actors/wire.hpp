@@ -1,0 +1,91 @@
+// This process' links to others, in messages instead of frames. Thread-safe; one per process.
+//
+// Frames that are no message, or one that nobody here handles, close their link. So a process that says something
+// wrong is heard no more, and nobody else notices.
+#pragma once
+#include <array>
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "actors/interfaces.hpp"
+#include "transport/zmq/bus.hpp"
+
+namespace troupe {
+
+/// Both are made in wire_messages.cpp, for every message there is.
+template <message M>
+frame to_frame(M what);
+template <message M>
+std::optional<M> from_frame(frame&& from);
+
+class wire {
+ public:
+  explicit wire(bus::options options) : options_(std::move(options)) {}
+  ~wire() { stop(); }
+
+  // Before start(). Handlers run on the bus' thread: they tell an actor, no more.
+  template <message M, class Handler>
+  void on(Handler handler) {
+    handlers_.at(M::kind) = [handler](link_id link, frame&& from) {
+      const std::uint64_t correlation = from.correlation;
+      std::optional<M> what = from_frame<M>(std::move(from));
+      if (!what) return false;
+      handler(incoming<M>{{}, link, correlation, std::move(*what)});
+      return true;
+    };
+  }
+  /// Everything that comes as M goes to this actor, which does not care for the link.
+  template <message M, class Handle>
+  void deliver(Handle to) {
+    on<M>([to](incoming<M> in) { tell(to, std::move(in.what)); });
+  }
+  void on_lost(std::function<void(link_id, const std::string& why)> handler) { lost_ = std::move(handler); }
+
+  void start();
+  void stop();
+
+  link_id connect(const std::string& endpoint) { return bus_->connect(endpoint, server_key()); }
+  /// A link whose other side reads too slowly is given up.
+  template <message M>
+  void send(link_id to, M what, std::uint64_t correlation = 0) {
+    frame made = to_frame(std::move(what));
+    made.correlation = correlation;
+    if (bus_->send(to, std::move(made)) == send_status::full) give_up(to);
+  }
+  void close(link_id link) { bus_->close(link); }
+  const std::string& endpoint() const { return bus_->endpoint(); }
+
+ private:
+  using frame_handler = std::function<bool(link_id, frame&&)>;
+  static constexpr std::size_t kinds = 64;
+
+  void receive(link_id link, frame&& from);
+  void give_up(link_id link);
+  std::string server_key() const { return options_.keys ? options_.keys->cluster_public_key : std::string(); }
+
+  bus::options options_;
+  std::array<frame_handler, kinds> handlers_;
+  std::function<void(link_id, const std::string&)> lost_;
+  std::unique_ptr<bus> bus_;
+};
+
+/// A link that may be made anew: written by who makes it, read by who uses it.
+class link_slot {
+ public:
+  explicit link_slot(link_id link = no_link) : value_(link.value) {}
+  void set(link_id link) { value_.store(link.value, std::memory_order_relaxed); }
+  link_id get() const { return link_id(value_.load(std::memory_order_relaxed)); }
+
+ private:
+  std::atomic<std::uint64_t> value_;
+};
+
+/// Actors of another process, as actors of this one.
+worker_actor spawn_remote_worker(caf::actor_system& system, wire& links, link_id link);
+head_actor spawn_remote_head(caf::actor_system& system, wire& links, const std::shared_ptr<const link_slot>& link);
+
+}  // namespace troupe

@@ -1,0 +1,65 @@
+// The one place where messages become bytes and bytes become messages.
+#include "actors/wire.hpp"
+#include "transport/zmq/codec.hpp"
+
+namespace troupe {
+namespace {
+
+template <class M>
+concept has_attachment = requires(M m) {
+  m.attachment;
+};
+
+}  // namespace
+
+template <message M>
+frame to_frame(M what) {
+  frame made;
+  made.kind = M::kind;
+  made.body = encode(what);
+  if constexpr (has_attachment<M>) made.attachment = std::move(what.attachment);
+  return made;
+}
+
+template <message M>
+std::optional<M> from_frame(frame&& from) {
+  auto what = decode<M>(from.body);
+  if (!what) return {};
+  if constexpr (has_attachment<M>)
+    what.value().attachment = std::move(from.attachment);
+  else if (from.attachment.size() > 0)
+    return {};
+  return std::move(what.value());
+}
+
+#define TROUPE_ON_THE_WIRE(M)    \
+  template frame to_frame<M>(M); \
+  template std::optional<M> from_frame<M>(frame &&)
+
+TROUPE_ON_THE_WIRE(join_cluster);
+TROUPE_ON_THE_WIRE(join_answer);
+TROUPE_ON_THE_WIRE(heartbeat);
+TROUPE_ON_THE_WIRE(heartbeat_answer);
+TROUPE_ON_THE_WIRE(leave_cluster);
+TROUPE_ON_THE_WIRE(end_node);
+TROUPE_ON_THE_WIRE(start_stage);
+TROUPE_ON_THE_WIRE(stage_started);
+TROUPE_ON_THE_WIRE(run_step);
+TROUPE_ON_THE_WIRE(activations);
+TROUPE_ON_THE_WIRE(step_done);
+TROUPE_ON_THE_WIRE(stage_failed);
+TROUPE_ON_THE_WIRE(load_adapter);
+TROUPE_ON_THE_WIRE(adapter_loaded);
+TROUPE_ON_THE_WIRE(drop_adapter);
+TROUPE_ON_THE_WIRE(want_piece);
+TROUPE_ON_THE_WIRE(adapter_piece);
+TROUPE_ON_THE_WIRE(client_request);
+TROUPE_ON_THE_WIRE(client_cancel);
+TROUPE_ON_THE_WIRE(client_text);
+TROUPE_ON_THE_WIRE(client_refused);
+TROUPE_ON_THE_WIRE(client_command);
+TROUPE_ON_THE_WIRE(command_answer);
+
+#undef TROUPE_ON_THE_WIRE
+
+}  // namespace troupe

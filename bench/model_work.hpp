@@ -1,0 +1,28 @@
+#pragma once
+#include <cstddef>
+
+#include "model/arch/loaded_model.hpp"
+#include "model/ops/compute.hpp"
+
+namespace troupe::bench {
+
+/// What a step needs: bytes that are read, and weights that are multiplied (the head apart: prefill needs it once).
+struct model_work {
+  std::size_t bytes = 0;
+  double layer_weights = 0;
+  double head_weights = 0;
+  double kv_bytes = 0;  ///< of one position
+};
+model_work work_of(const loaded_model& model);
+
+/// What the machine allows in the same run.
+struct machine_limits {
+  double read = 0;      ///< bytes a second
+  double products = 0;  ///< operations a second, of the weights' kind
+};
+
+/// The least time of a step: reading all weights and the keys and values of `positions`, or the products of its rows.
+double least_seconds(const model_work& work, const machine_limits& limits, double rows, double logit_rows,
+                     double positions);
+
+}  // namespace troupe::bench

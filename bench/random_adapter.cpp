@@ -1,0 +1,85 @@
+#include "bench/random_adapter.hpp"
+
+#include <fstream>
+#include <string_view>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/half.hpp"
+#include "model/formats/model_files.hpp"
+#include "model/formats/safetensors.hpp"
+
+namespace troupe::bench {
+namespace {
+
+class noise {
+ public:
+  explicit noise(std::uint32_t seed) : state_(seed) {}
+  float next() {
+    return static_cast<float>(static_cast<std::int32_t>(state_ = state_ * 1664525u + 1013904223u)) * 0x1p-38f;
+  }
+  std::vector<float> floats(std::int64_t count) {
+    std::vector<float> values(static_cast<std::size_t>(count));
+    for (auto& value : values) value = next();
+    return values;
+  }
+
+ private:
+  std::uint32_t state_;
+};
+
+/// Calls take(layer, module, outs, ins) for every linear layer.
+template <class Take>
+void for_each_linear(const model_config& config, Take take) {
+  for (std::int64_t layer = 0; layer < config.layers; ++layer)
+    for (const std::string_view module : linear_modules(config)) {
+      const auto [outs, ins] = linear_shape(config, module);
+      take(layer, module, outs, ins);
+    }
+}
+
+void write_config(const std::filesystem::path& path, std::int64_t rank) {
+  std::ofstream file(path);
+  file << fmt::format(R"({{"peft_type":"LORA","r":{},"lora_alpha":{},"bias":"none"}})", rank, 2 * rank) << '\n';
+  if (!file.flush()) refuse("{}: cannot be written: is there room?", path.string());
+}
+
+}  // namespace
+
+std::shared_ptr<const lora_adapter> random_adapter(const model_config& config, std::int64_t rank, std::uint32_t seed) {
+  adapter_file file;
+  noise from(seed);
+  for_each_linear(config, [&](std::int64_t layer, std::string_view module, std::int64_t outs, std::int64_t ins) {
+    auto a = from.floats(rank * ins);
+    auto b = from.floats(outs * rank);
+    file.parts.push_back({fmt::format("model.layers.{}.{}", layer, module), rank, 2.0f, std::move(a), std::move(b)});
+  });
+  return std::make_shared<lora_adapter>(file, config.layers);
+}
+
+void write_random_adapter(const std::filesystem::path& folder, const model_config& config, std::int64_t rank,
+                          std::uint32_t seed) {
+  if (config.family == "gpt2") refuse("adapters on disk: measured with llama and qwen models, not with gpt2");
+  std::vector<tensor_description> tensors;
+  std::vector<std::vector<std::uint16_t>> values;
+  noise from(seed);
+  const auto add = [&](std::int64_t layer, std::string_view module, const char* part, std::int64_t rows,
+                       std::int64_t columns) {
+    tensors.push_back({fmt::format("base_model.model.model.layers.{}.{}.{}.weight", layer, module, part),
+                       dtype::bf16,
+                       {rows, columns}});
+    auto& of = values.emplace_back(static_cast<std::size_t>(rows * columns));
+    for (auto& value : of) value = f32_to_bf16(from.next());
+  };
+  for_each_linear(config, [&](std::int64_t layer, std::string_view module, std::int64_t outs, std::int64_t ins) {
+    add(layer, module, "lora_A", rank, ins);
+    add(layer, module, "lora_B", outs, rank);
+  });
+  std::vector<std::span<const std::byte>> data;
+  for (const auto& of : values) data.push_back(std::as_bytes(std::span(of)));
+  std::filesystem::create_directories(folder);
+  write_config(folder / "adapter_config.json", rank);
+  write_safetensors(folder / "adapter_model.safetensors", tensors, data, {{"format", "pt"}});
+}
+
+}  // namespace troupe::bench

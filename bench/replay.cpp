@@ -1,0 +1,141 @@
+#include "bench/replay.hpp"
+
+#include "base/error.hpp"
+#include "bench/timing.hpp"
+#include "model/arch/single_sequence.hpp"
+
+namespace troupe::bench {
+namespace {
+
+/// The time since the start, with the idle time left out that nobody wants to sit through.
+class load_clock {
+ public:
+  double time() const { return now() - start_ + skipped_; }
+  void skip_to(double time) { skipped_ += std::max(0.0, time - this->time()); }
+  instant moment() const { return {std::chrono::duration_cast<duration>(std::chrono::duration<double>(time()))}; }
+
+ private:
+  double start_ = now();
+  double skipped_ = 0;
+};
+
+engine_request request_of(std::vector<token_id> prompt, std::int64_t answer, adapter_version adapter) {
+  engine_request request;
+  request.what.prompt = std::move(prompt);
+  request.what.max_tokens = request.sampling.max_tokens = answer;
+  request.what.adapter = adapter;
+  request.sampling.temperature = 0;
+  request.sampling.ignore_eos = true;
+  return request;
+}
+
+sequence_id submit(engine& serving, engine_request request) {
+  const auto accepted = serving.submit(std::move(request));
+  if (!accepted) refuse("the load: a request was refused: {}", name_of(accepted.error().reason));
+  return accepted->first;
+}
+
+class continuous_replay {
+ public:
+  continuous_replay(engine& serving, const load_place& place, const std::vector<timed_request>& load,
+                    std::size_t clients, const replay_hooks& hooks)
+      : serving_(serving), meter_(place.work, place.limits), load_(load), clients_(clients), hooks_(hooks) {}
+
+  load_figures run() {
+    while (next_ < load_.size() || active_ > 0) {
+      take_in();
+      if (hooks_.before_step) hooks_.before_step(serving_);
+      if (!step()) wait();
+    }
+    return meter_.finish(clock_.time(), serving_.scheduler());
+  }
+
+ private:
+  bool has_come(const timed_request& request) const {
+    return clients_ > 0 ? active_ < clients_ : request.at <= clock_.time();
+  }
+  void take_in() {
+    for (; next_ < load_.size() && has_come(load_[next_]); ++next_, ++active_) {
+      const timed_request& request = load_[next_];
+      const double came = clients_ > 0 ? clock_.time() : request.at;
+      const sequence_id id = submit(serving_, request_of(request.prompt, request.answer, request.adapter));
+      meter_.begin(id, came, static_cast<std::int64_t>(request.prompt.size()), request.answer);
+    }
+  }
+  bool step() {
+    const bool any = serving_.step(
+        clock_.moment(), [&](const engine_token& token) { meter_.token(token.sequence, clock_.time()); },
+        [&](const ended_sequence&) { --active_; });
+    if (any) meter_.after_step(serving_.scheduler());
+    return any;
+  }
+  void wait() {
+    if (hooks_.idle && hooks_.idle()) return;
+    if (active_ > 0) refuse("the load: {} requests wait and nothing can be done for them", active_);
+    if (next_ < load_.size()) clock_.skip_to(load_[next_].at);
+  }
+
+  engine& serving_;
+  load_meter meter_;
+  const std::vector<timed_request>& load_;
+  std::size_t clients_;
+  const replay_hooks& hooks_;
+  load_clock clock_;
+  std::size_t next_ = 0, active_ = 0;
+};
+
+std::vector<token_id> padded(const std::vector<token_id>& prompt, std::size_t length, std::int64_t vocab,
+                             std::uint64_t number) {
+  // Every one's own padding, or the prefix cache would spare the work.
+  auto tokens = random_tokens(static_cast<std::int64_t>(length - prompt.size()), vocab, ~number);
+  tokens.insert(tokens.end(), prompt.begin(), prompt.end());
+  return tokens;
+}
+
+}  // namespace
+
+engine_options engine_options_for(const loaded_model& model, std::int64_t context, int sequences,
+                                  std::int64_t kv_tokens) {
+  engine_options chosen;
+  chosen.kv = default_kv(model);
+  chosen.scheduler.context = context;
+  chosen.scheduler.blocks = static_cast<std::int32_t>(kv_tokens / positions_per_block);
+  chosen.scheduler.max_sequences = sequences;
+  chosen.scheduler.max_batch_tokens = 512;
+  chosen.scheduler.max_waiting = 1 << 20;
+  return chosen;
+}
+
+load_figures replay(engine& serving, const load_place& place, const std::vector<timed_request>& load,
+                    std::size_t clients, const replay_hooks& hooks) {
+  return continuous_replay(serving, place, load, clients, hooks).run();
+}
+
+load_figures replay_static(engine& serving, const load_place& place, const std::vector<timed_request>& load,
+                           std::size_t size) {
+  load_meter meter(place.work, place.limits);
+  load_clock clock;
+  for (std::size_t first = 0; first < load.size(); first += size) {
+    const std::size_t end = std::min(first + size, load.size());
+    clock.skip_to(load[end - 1].at);
+    std::size_t longest = 0;
+    std::int64_t answer = 0;
+    for (std::size_t i = first; i < end; ++i) {
+      longest = std::max(longest, load[i].prompt.size());
+      answer = std::max(answer, load[i].answer);
+    }
+    for (std::size_t i = first; i < end; ++i) {
+      const timed_request& one = load[i];
+      auto prompt = padded(one.prompt, longest, place.model->config.vocab_size, i);
+      const auto padding = static_cast<std::int64_t>(longest - one.prompt.size());
+      const sequence_id id = submit(serving, request_of(std::move(prompt), answer, one.adapter));
+      meter.begin(id, one.at, static_cast<std::int64_t>(one.prompt.size()), one.answer, padding);
+    }
+    while (serving.step(
+        clock.moment(), [&](const engine_token& token) { meter.token(token.sequence, clock.time()); }, nullptr))
+      meter.after_step(serving.scheduler());
+  }
+  return meter.finish(clock.time(), serving.scheduler());
+}
+
+}  // namespace troupe::bench

@@ -1,0 +1,90 @@
+#include "bench/trace_loads.hpp"
+
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "bench/percentiles.hpp"
+
+namespace troupe::bench {
+namespace {
+
+std::int64_t longest_of(const std::vector<timed_request>& load) {
+  std::size_t prompt = 0;
+  std::int64_t answer = 0;
+  for (const timed_request& request : load) {
+    prompt = std::max(prompt, request.prompt.size());
+    answer = std::max(answer, request.answer);
+  }
+  return static_cast<std::int64_t>(prompt) + answer;
+}
+
+/// The same memory for every way of running the load: if not given, what the worst static batch takes.
+engine_options options_for(const load_place& place, const engine_bench& options,
+                           const std::vector<timed_request>& load) {
+  const std::int64_t longest = longest_of(load) + positions_per_block;
+  const std::int64_t tokens = options.kv_tokens > 0 ? options.kv_tokens : longest * options.sequences;
+  return engine_options_for(*place.model, longest, options.sequences, tokens);
+}
+
+load_figures run_continuous(const load_place& place, const engine_bench& options, const std::string& name,
+                            const std::vector<timed_request>& load, const report& out) {
+  engine serving(place.model, options_for(place, options, load), place.with);
+  load_figures figures = replay(serving, place, load);
+  out.add(row_of(name, figures));
+  return figures;
+}
+
+void compare_sharing(const load_place& place, const engine_bench& options, const std::vector<trace_request>& trace,
+                     load_shape shape, const std::vector<timed_request>& load, const load_figures& shared,
+                     const report& out) {
+  shape.shared = false;
+  const load_figures alone = run_continuous(place, options, "continuous, nothing shared", load_of(trace, shape), out);
+  const auto prompts = static_cast<double>(prompt_tokens(load));
+  const auto computed = [](const load_figures& figures) { return static_cast<double>(figures.stats.computed_tokens); };
+  out.add({"the prefix cache",
+           {{"of prompts repeated", static_cast<double>(repeated_tokens(load)) / prompts},
+            {"of prefill saved", (computed(alone) - computed(shared)) / prompts},
+            {"of the time", shared.seconds / alone.seconds}}});
+}
+
+void compare_static(const load_place& place, const engine_bench& options, const std::vector<timed_request>& load,
+                    const load_figures& continuous, const report& out) {
+  engine serving(place.model, options_for(place, options, load), place.with);
+  const load_figures batches = replay_static(serving, place, load, static_cast<std::size_t>(options.sequences));
+  out.add(row_of(fmt::format("static batches of {}", options.sequences), batches));
+  out.add({"continuous against static",
+           {{"times the tokens/s", batches.seconds / continuous.seconds},
+            {"of request p99", percentile(continuous.latency, 0.99) / percentile(batches.latency, 0.99)},
+            {"of TTFT p99", percentile(continuous.first_token, 0.99) / percentile(batches.first_token, 0.99)}}});
+}
+
+}  // namespace
+
+void run_trace(const load_place& place, const engine_bench& options, const report& out) {
+  const std::filesystem::path path = options.trace;
+  const auto trace = read_trace(path, static_cast<std::size_t>(options.requests));
+  load_shape shape{.context = std::min(options.context, place.model->config.context),
+                   .vocab = place.model->config.vocab_size,
+                   .rate = options.rate};
+  const auto load = load_of(trace, shape);
+  const bool named = !trace.front().blocks.empty();
+  std::int64_t answers = 0;
+  for (const timed_request& request : load) answers += request.answer;
+  const auto count = static_cast<double>(load.size());
+  out.title(
+      fmt::format("{}: {} requests, lengths times {:.4f}: {:.0f} tokens of prompt and {:.0f} of answer each; {}; "
+                  "at most {} sequences at a time",
+                  path.filename().string(), load.size(), scale_for(trace, shape.context),
+                  static_cast<double>(prompt_tokens(load)) / count, static_cast<double>(answers) / count,
+                  options.rate > 0 ? fmt::format("{} times the trace's pace", options.rate) : "all come at once",
+                  options.sequences));
+  const load_figures continuous = run_continuous(place, options, "continuous", load, out);
+  if (named)
+    compare_sharing(place, options, trace, shape, load, continuous, out);
+  else
+    compare_static(place, options, load, continuous, out);
+}
+
+}  // namespace troupe::bench

@@ -1,0 +1,11 @@
+#pragma once
+#include "bench/engine.hpp"
+#include "bench/replay.hpp"
+
+namespace troupe::bench {
+
+/// A recorded load in continuous batches; beside it, where the trace names what requests share, the same with nothing
+/// shared, else the same in static batches.
+void run_trace(const load_place& place, const engine_bench& options, const report& out);
+
+}  // namespace troupe::bench

@@ -1,0 +1,50 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "actors/messages.hpp"
+
+namespace CLI {  // NOLINT(readability-identifier-naming): the library's own name
+class App;
+}
+
+namespace troupe {
+
+/// Which cluster a command speaks to.
+struct connect_options {
+  std::string connect;  ///< empty: TROUPE_CONNECT, else tcp://127.0.0.1:7700
+  std::string key;      ///< empty: TROUPE_KEY, else no encryption
+};
+void add_connect(CLI::App& command, connect_options& options);
+
+/// A cluster, from outside. Belongs to one thread. A head that is started anew is asked again, so that its clients see
+/// a pause; whoever does not answer for a minute is given up with a runtime_error.
+class cluster_client {
+ public:
+  /// Throws a runtime_error where nobody answers within three seconds.
+  explicit cluster_client(const connect_options& options);
+  ~cluster_client();
+
+  /// What a command does when it may have been carried out by a head that could not say so any more.
+  enum class repeating : std::uint8_t { no, yes };
+  /// Returns JSON. Throws input_error where the command is at fault, else runtime_error.
+  std::string command(const std::string& name, const std::string& arguments, repeating may = repeating::yes);
+
+  /// One answer, part by part, each token once. Returns the last part, or nothing once `is_stopped` said so: then the
+  /// cluster is told. Throws as command() does.
+  std::optional<client_text> ask(client_request request, const std::function<void(const client_text&)>& on_part,
+                                 const std::function<bool()>& is_stopped);
+
+  /// A file of the adapter store, piece by piece.
+  void fetch(const std::string& sha256, const adapter_file_info& file,
+             const std::function<void(std::span<const std::byte>)>& on_piece);
+
+ private:
+  class impl;
+  std::unique_ptr<impl> impl_;
+};
+
+}  // namespace troupe

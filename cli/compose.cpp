@@ -1,0 +1,73 @@
+#include "cli/compose.hpp"
+
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+
+#include "cli/compose_head.hpp"
+#include "cli/compose_worker.hpp"
+#include "cli/interrupt.hpp"
+
+namespace troupe {
+namespace {
+
+caf::actor_system_config system_config() {
+  caf::actor_system_config config;
+  config.set("scheduler.max-threads", 2);
+  return config;
+}
+
+}  // namespace
+
+struct cluster_node::parts {
+  node_site site;
+  wire links;
+  caf::actor_system_config config = system_config();
+  caf::actor_system system{config};
+  std::optional<head_node> head;
+  std::optional<worker_node> worker;
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::optional<int> ended;
+
+  explicit parts(node_site from) : site(std::move(from)), links(bus_options_of(site)) {
+    system.await_actors_before_shutdown(false);
+  }
+
+  void end(int code, const std::string& why) {
+    say(why);
+    const std::lock_guard lock(mutex);
+    ended = code;
+    changed.notify_all();
+  }
+};
+
+cluster_node::cluster_node(const cluster_config& config, const std::string& name)
+    : parts_(std::make_unique<parts>(make_site(config, name))) {
+  parts& own = *parts_;
+  if (own.site.node.is_head())
+    own.head.emplace(own.system, own.links, own.site);
+  else
+    own.worker.emplace(own.system, own.links, own.site,
+                       [&own](int code, const std::string& why) { own.end(code, why); });
+  say(own.links.endpoint() + ": listening");
+}
+
+cluster_node::~cluster_node() {
+  if (parts_->head) parts_->head->stop();
+  if (parts_->worker) parts_->worker->stop();
+  parts_->links.stop();
+}
+
+int cluster_node::wait() {
+  constexpr auto look_interval = std::chrono::milliseconds(100);
+  const interrupt_guard guard;
+  std::unique_lock lock(parts_->mutex);
+  while (!parts_->changed.wait_for(lock, look_interval, [this] { return parts_->ended.has_value(); })) {
+    if (is_interrupted()) return say("told to end"), 0;
+  }
+  return *parts_->ended;
+}
+
+}  // namespace troupe

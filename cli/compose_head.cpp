@@ -1,0 +1,89 @@
+#include "cli/compose_head.hpp"
+
+#include "actors/local_head.hpp"
+#include "actors/router.hpp"
+#include "base/error.hpp"
+
+namespace troupe {
+namespace {
+
+router_state::options router_options_of(const cluster_config& config) {
+  router_state::options options;
+  options.policy.max_waiting = static_cast<std::uint32_t>(config.scheduler.max_waiting);
+  options.most_parked = static_cast<std::size_t>(config.scheduler.max_waiting);
+  return options;
+}
+
+std::shared_ptr<journal> open_journal(const cluster_config& config) {
+  std::error_code fault;
+  std::filesystem::create_directories(config.state_dir, fault);
+  if (fault) refuse("{}: cannot be made: {}", config.state_dir.string(), fault.message());
+  return std::make_shared<journal>(journal::options{.file = config.state_dir / "journal.db"});
+}
+
+}  // namespace
+
+head_node::head_node(caf::actor_system& system, wire& links, const node_site& site)
+    : router_(spawn_router(system, router_options_of(site.config))) {
+  const auto book = open_journal(site.config);
+  const std::uint32_t reign = book->begin_reign();
+  const auto supervisor = std::make_shared<supervisor_actor>();
+  std::optional<local_worker> local;
+  if (site.node.is_worker()) {
+    worker_ = start_worker(system, site, links, spawn_local_head(system, supervisor, directory_));
+    local = local_worker{worker_->worker, hello_of(site, site.config.head_endpoint())};
+    local->hello.incarnation = random_incarnation();
+  }
+  supervisor_ = spawn_supervisor(system, supervisor_options_of(site, reign), links, router_, directory_, adapters_,
+                                 board_, local);
+  *supervisor = supervisor_;
+  listen_to_workers(links);
+  front_parts parts;
+  parts.config = &site.config;
+  parts.prompts = std::make_shared<const prompting>(site.config.model.path, site.model->config, site.context);
+  parts.book = book;
+  parts.board = board_;
+  parts.adapters = adapters_;
+  parts.model = site.fingerprint;
+  parts.router = router_;
+  parts.supervisor = supervisor_;
+  front_ = start_front(system, links, parts);
+  links.on_lost([supervisor = supervisor_, desk = front_.desk](link_id link, const std::string&) {
+    tell(supervisor, link_lost{{}, link});
+    tell(desk, link_lost{{}, link});
+  });
+  links.start();
+}
+
+/// What workers say is heard from members alone.
+void head_node::listen_to_workers(wire& links) {
+  const auto to_supervisor = [&]<message M>() {
+    links.on<M>([to = supervisor_](incoming<M> in) { tell(to, std::move(in)); });
+  };
+  to_supervisor.template operator()<join_cluster>();
+  to_supervisor.template operator()<heartbeat>();
+  to_supervisor.template operator()<leave_cluster>();
+  const auto from_member = [&]<message M>(auto deliver) {
+    links.on<M>([deliver, directory = directory_](incoming<M> in) {
+      if (directory->is_member(in.link)) deliver(std::move(in.what));
+    });
+  };
+  from_member.template operator()<stage_started>([to = supervisor_](stage_started what) { tell(to, std::move(what)); });
+  from_member.template operator()<stage_failed>([to = supervisor_](stage_failed what) { tell(to, std::move(what)); });
+  const auto to_scheduler = [directory = directory_](auto what) {
+    tell(directory->find(what.life.replica), std::move(what));
+  };
+  from_member.template operator()<step_done>(to_scheduler);
+  from_member.template operator()<adapter_loaded>(to_scheduler);
+  if (worker_) links.deliver<activations>(worker_->worker);
+}
+
+void head_node::stop() {
+  stop_front(front_);
+  tell(supervisor_, stop_now{});
+  if (worker_) tell(worker_->worker, stop_now{});
+  if (worker_) tell(worker_->fetcher, stop_now{});
+  directory_->clear();
+}
+
+}  // namespace troupe

@@ -1,0 +1,32 @@
+#pragma once
+#include <memory>
+#include <optional>
+
+#include "actors/front.hpp"
+#include "actors/supervisor.hpp"
+#include "cli/compose_site.hpp"
+#include "cli/compose_worker.hpp"
+
+namespace troupe {
+
+/// The head: router, supervisor (which makes the schedulers), adapters, jobs, clients; and a worker of its own where
+/// the cluster's file says so.
+class head_node {
+ public:
+  head_node(caf::actor_system& system, wire& links, const node_site& site);
+  /// Tells the other nodes to end.
+  void stop();
+
+ private:
+  void listen_to_workers(wire& links);
+
+  std::shared_ptr<replica_directory> directory_ = std::make_shared<replica_directory>();
+  std::shared_ptr<adapter_directory> adapters_ = std::make_shared<adapter_directory>();
+  std::shared_ptr<status_board> board_ = std::make_shared<status_board>();
+  router_actor router_;
+  std::optional<worker_parts> worker_;
+  supervisor_actor supervisor_;
+  front_handles front_;
+};
+
+}  // namespace troupe

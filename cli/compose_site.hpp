@@ -1,0 +1,37 @@
+#pragma once
+#include <memory>
+#include <string>
+
+#include "actors/interfaces.hpp"
+#include "actors/prompting.hpp"
+#include "actors/supervisor.hpp"
+#include "cluster/config.hpp"
+#include "model/arch/loaded_model.hpp"
+#include "transport/zmq/bus.hpp"
+
+namespace troupe {
+
+/// What all roles of a node start from.
+struct node_site {
+  cluster_config config;
+  node_config node;
+  std::shared_ptr<const loaded_model> model;
+  model_id fingerprint;
+  kv_kind kv = kv_kind::f16;
+  std::int64_t context = 0;
+  int threads = 1;
+};
+
+/// Loads the model. Throws input_error where the cluster's file asks for what cannot be.
+node_site make_site(const cluster_config& config, const std::string& name);
+
+bus::options bus_options_of(const node_site& site);
+/// All but the incarnation.
+node_hello hello_of(const node_site& site, const std::string& endpoint);
+supervisor_options supervisor_options_of(const node_site& site, std::uint32_t reign);
+/// What two nodes must have in common to understand each other.
+std::string build_id();
+/// One line of the node's log.
+void say(const std::string& line);
+
+}  // namespace troupe

@@ -1,0 +1,33 @@
+#pragma once
+#include <span>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "model/engine/sampler.hpp"
+#include "model/engine/sampling_params.hpp"
+
+namespace CLI {  // NOLINT(readability-identifier-naming): the library's own name
+class App;
+}
+
+namespace troupe {
+
+/// How an answer is chosen and how it is printed: the same flags for whatever command makes one.
+struct sampling_options {
+  sampling_params params;
+  std::vector<std::string> biases;
+  bool json = false;
+};
+
+/// All flags, with greedy answers of 128 tokens where none is given. `json_help`: what --json prints; without it the
+/// command has neither --json nor --logprobs.
+void add_sampling(CLI::App& command, sampling_options& options, const std::string& json_help);
+/// What can be said before there is a model. Throws input_error.
+sampling_params checked_sampling(const sampling_options& options);
+
+/// [{"token","logprob","top":[{"token","logprob"}…]}…]
+nlohmann::ordered_json logprobs_json(std::span<const sampled_token> details);
+
+}  // namespace troupe

@@ -1,0 +1,21 @@
+#pragma once
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+namespace troupe {
+
+/// What `status` answered, parsed. Throws runtime_error where it is none.
+nlohmann::ordered_json parse_status(const std::string& text);
+
+// Each as a table; the empty text where there is nothing to show.
+std::string nodes_table(const nlohmann::ordered_json& status);
+std::string replicas_table(const nlohmann::ordered_json& status);
+std::string adapters_table(const nlohmann::ordered_json& adapters);
+/// At most `limit`, newest first.
+std::string jobs_table(const nlohmann::ordered_json& jobs, std::size_t limit = 1000);
+
+/// All of them, with an empty line between.
+std::string status_text(const nlohmann::ordered_json& status);
+
+}  // namespace troupe

@@ -1,0 +1,32 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cli/model_options.hpp"
+#include "model/train/lora_parameters.hpp"
+#include "model/train/training_run.hpp"
+
+namespace troupe {
+
+/// What `troupe train --local` is asked for.
+struct local_training {
+  model_options model;
+  std::string data, validation;
+  std::string out;   ///< the adapter's or the model's folder
+  std::string init;  ///< an adapter to start from
+  bool full = false, fresh = false;
+  lora_options lora;
+  std::vector<std::string> rank_patterns, alpha_patterns;  ///< "PATTERN=VALUE"
+  training_options run;
+  std::string schedule = "cosine", precision = "fine";
+  bool low_memory = false;
+  std::int64_t validate_every = 0, checkpoint_every = 100;
+  bool resume = false, force = false, json = false, keep_checkpoint = false;
+  std::string log;
+};
+
+/// Trains in this process, and shows how it goes. Ctrl-C leaves a checkpoint.
+int train_locally(local_training options);
+
+}  // namespace troupe

@@ -1,0 +1,67 @@
+#include "cli/training_display.hpp"
+
+#include <algorithm>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+namespace troupe {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int bar_width = 24;
+constexpr std::string_view clear_line = "\r\x1b[K";
+
+void write_error(std::string_view text) {
+  [[maybe_unused]] const auto ignored = ::write(STDERR_FILENO, text.data(), text.size());
+}
+
+std::string time_text(double seconds) {
+  const auto whole = static_cast<std::int64_t>(seconds);
+  if (whole < 120) return fmt::format("{} s", whole);
+  if (whole < 7200) return fmt::format("{} min", whole / 60);
+  return fmt::format("{} h {} min", whole / 3600, whole / 60 % 60);
+}
+
+}  // namespace
+
+training_display::training_display(std::int64_t steps, std::int64_t done)
+    : steps_(steps), first_(done), terminal_(::isatty(STDERR_FILENO) == 1), start_(clock::now()), next_(start_) {}
+
+training_display::~training_display() {
+  clear();
+}
+
+void training_display::clear() const {
+  if (terminal_) write_error(clear_line);
+}
+
+double training_display::seconds() const {
+  return std::chrono::duration<double>(clock::now() - start_).count();
+}
+
+void training_display::show(const step_report& report) {
+  tokens_ += report.tokens;
+  loss_ = report.step == first_ + 1 ? report.loss : 0.9 * loss_ + 0.1 * report.loss;
+  const auto now = clock::now();
+  if (now < next_ && report.step < steps_) return;
+  next_ = now + (terminal_ ? 100ms : 5000ms);
+  const double passed = seconds(), share = static_cast<double>(report.step) / static_cast<double>(steps_);
+  const double left = passed * static_cast<double>(steps_ - report.step) / static_cast<double>(report.step - first_);
+  const std::string facts = fmt::format("step {}/{}  loss {:.4f}  {:.0f} tokens/s  {} left", report.step, steps_, loss_,
+                                        static_cast<double>(tokens_) / passed, time_text(left));
+  if (!terminal_) return write_error("training: " + facts + "\n");
+  const auto filled = static_cast<std::size_t>(share * bar_width);
+  write_error(fmt::format("{}training [{}{}] {:.0f}%  {}", clear_line, std::string(filled, '#'),
+                          std::string(bar_width - filled, '.'), share * 100, facts));
+}
+
+void training_display::show(std::int64_t step, const validation_report& report) {
+  clear();
+  write_error(fmt::format("validation: step {}  loss {:.4f}  accuracy {:.1f}%\n", step, report.loss,
+                          100 * report.accuracy));
+}
+
+}  // namespace troupe

@@ -1,0 +1,34 @@
+#pragma once
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include "model/train/training_run.hpp"
+
+namespace troupe {
+
+/// Shows a run on standard error: a bar with loss, speed and time left on a terminal, plain lines in a pipe.
+class training_display {
+ public:
+  training_display(std::int64_t steps, std::int64_t done);
+  ~training_display();
+  training_display(const training_display&) = delete;
+  training_display& operator=(const training_display&) = delete;
+
+  void show(const step_report& report);
+  void show(std::int64_t step, const validation_report& report);
+  std::int64_t tokens() const { return tokens_; }
+  double seconds() const;
+
+ private:
+  using clock = std::chrono::steady_clock;
+  void clear() const;
+
+  std::int64_t steps_, first_;
+  std::int64_t tokens_ = 0;
+  double loss_ = 0;  // smoothed
+  bool terminal_;
+  clock::time_point start_, next_;
+};
+
+}  // namespace troupe

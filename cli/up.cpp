@@ -1,0 +1,188 @@
+#include <memory>
+#include <optional>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "cli/cluster_client.hpp"
+#include "cli/commands.hpp"
+#include "cli/compose_site.hpp"
+#include "cli/interrupt.hpp"
+#include "cli/output.hpp"
+#include "cluster/launch.hpp"
+
+namespace troupe {
+namespace {
+
+using steady = std::chrono::steady_clock;
+using nlohmann::json;
+
+struct up_options {
+  std::string cluster;
+  bool detach = false;
+};
+
+/// What cannot work is refused here, before anything starts; and the model is packed once, not by every node.
+void check_site(const cluster_config& config) {
+  const node_site site = make_site(config, config.head().name);
+  const supervisor_options options = supervisor_options_of(site, 0);
+  std::vector<worker_offer> offers;
+  for (const node_config& node : config.nodes) {
+    if (!node.is_worker() || !node.autostart) continue;
+    const std::uint64_t plenty = std::uint64_t{1} << 50;  // of another host's memory nothing is known yet
+    const std::uint64_t here = hello_of(site, {}).memory_bytes;
+    const std::uint64_t memory = node.memory.value_or(is_this_machine(node.host) ? here : plenty);
+    offers.push_back({node.name, node.host, memory, 1.0, node.layers, node.replica, node.threads, 0});
+  }
+  const auto placed = place(offers, options.shape, options.wanted);
+  if (!placed) refuse("{}: {}", place_of(config, placed.error().key), placed.error().text);
+}
+
+connect_options connect_to(const cluster_config& config) {
+  connect_options to;
+  to.connect = config.head_endpoint();
+  if (config.keys) to.key = (*config.keys / "client.key").string();
+  return to;
+}
+
+/// How many replicas run, as far as the head says; none where it does not answer.
+std::optional<json> ask_status(const cluster_config& config) {
+  try {
+    return json::parse(cluster_client(connect_to(config)).command("status", "{}"));
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
+}
+
+bool can_serve(const json& status) {
+  for (const json& replica : status.at("replicas"))
+    if (replica.at("state") == "running") return true;
+  return false;
+}
+
+/// A node that the head has given up although its process is there hangs: it is ended, and started again.
+void end_hanging(const json& status, launcher& nodes) {
+  for (const json& node : status.at("nodes")) {
+    const auto* process = nodes.find(node.at("name").get<std::string>());
+    if (node.at("state") == "lost" && process != nullptr && process->pid == node.at("pid").get<pid_t>())
+      nodes.kill_node(process->name);
+  }
+}
+
+std::string where_text(const cluster_config& config) {
+  std::string text = fmt::format("{} serves at {}\n", config.name, config.head_endpoint());
+  const std::string connect =
+      config.head_endpoint() == "tcp://127.0.0.1:7700" ? "" : " --connect " + config.head_endpoint();
+  text += fmt::format("try:  troupe submit{} --prompt \"Once upon a time\"\n", connect);
+  text += fmt::format("      troupe status{}\n      troupe down {}\n", connect, config.label);
+  text += fmt::format("logs: {}\n", config.logs().string());
+  return text;
+}
+
+/// Watches the nodes until a signal comes. The first time the cluster can serve, `on_ready` is told.
+int run_nodes(const cluster_config& config, launcher& nodes, const std::function<void()>& on_ready) {
+  constexpr auto look_interval = std::chrono::milliseconds(300), poll_interval = std::chrono::milliseconds(50);
+  const interrupt_guard guard;
+  bool ready = false;
+  for (auto next_look = steady::now(); !is_interrupted();) {
+    nodes.poll(poll_interval);
+    if (!ready && !nodes.given_up().empty())
+      throw std::runtime_error(fmt::format("{} does not start: see {}/{}.log", nodes.given_up().front(),
+                                           config.logs().string(), nodes.given_up().front()));
+    if (steady::now() < next_look) continue;
+    if (const auto status = ask_status(config)) {
+      end_hanging(*status, nodes);
+      if (!std::exchange(ready, ready || can_serve(*status)) && ready) on_ready();
+    }
+    next_look = steady::now() + look_interval;
+  }
+  nodes.stop();
+  return 0;
+}
+
+std::filesystem::path this_program() {
+  return std::filesystem::read_symlink("/proc/self/exe");
+}
+
+launcher::options launch_options(const cluster_config& config, std::function<void(const std::string&)> say_line) {
+  launcher::options options;
+  options.program = this_program();
+  options.restart.respawn = config.respawn;
+  options.say = std::move(say_line);
+  return options;
+}
+
+int run_attached(const cluster_config& config) {
+  const up_lock lock(config);
+  launcher nodes(config, launch_options(config, [](const std::string& line) { print(line + "\n"); }));
+  nodes.start();
+  return run_nodes(config, nodes, [&] { print(where_text(config) + "Ctrl-C ends it\n"); });
+}
+
+/// In the daemon: what goes wrong before the cluster serves is the caller's to read.
+void run_daemon(const cluster_config& config, detachment& from) {
+  bool ready = false;
+  try {
+    const up_lock lock(config);
+    launcher nodes(config, launch_options(config, say));
+    nodes.start();
+    run_nodes(config, nodes, [&] {
+      ready = true;
+      from.report(0, where_text(config));
+    });
+  } catch (const input_error& error) {
+    ready ? say(error.what()) : from.report(2, error.what());
+  } catch (const std::exception& error) {
+    ready ? say(error.what()) : from.report(1, error.what());
+  }
+}
+
+int run_detached(const cluster_config& config) {
+  detachment detached(config.logs() / "up.log");
+  if (detached.is_daemon()) {
+    run_daemon(config, detached);
+    return 0;
+  }
+  const auto outcome = detached.wait();
+  if (outcome.code == 2) throw input_error(outcome.text);
+  if (outcome.code != 0) throw std::runtime_error(outcome.text);
+  print(outcome.text);
+  return 0;
+}
+
+int up(const up_options& options) {
+  const cluster_config config = read_cluster_config(options.cluster);
+  check_site(config);
+  if (const auto pid = find_up(config))
+    refuse("{} is up already (process {}): troupe down {} ends it", config.name, *pid, options.cluster);
+  return options.detach ? run_detached(config) : run_attached(config);
+}
+
+int down(const std::string& cluster) {
+  const cluster_config config = read_cluster_config(cluster);
+  if (!find_up(config)) refuse("{} is not up on this machine", config.name);
+  if (!end_up(config, std::chrono::seconds(20)))
+    throw std::runtime_error(fmt::format("{} does not end: see {}", config.name, config.logs().string()));
+  return 0;
+}
+
+}  // namespace
+
+void add_up(CLI::App& program, command& chosen) {
+  auto options = std::make_shared<up_options>();
+  CLI::App& own = *program.add_subcommand("up", "Start a cluster's nodes and keep them running");
+  own.add_option("CLUSTER", options->cluster, "the cluster's TOML file")->required();
+  own.add_flag("--detach", options->detach, "return once the cluster can serve; troupe down ends it");
+  own.callback([options, &chosen] { chosen = [options] { return up(*options); }; });
+}
+
+void add_down(CLI::App& program, command& chosen) {
+  auto cluster = std::make_shared<std::string>();
+  CLI::App& own = *program.add_subcommand("down", "End what troupe up started on this machine");
+  own.add_option("CLUSTER", *cluster, "the cluster's TOML file")->required();
+  own.callback([cluster, &chosen] { chosen = [cluster] { return down(*cluster); }; });
+}
+
+}  // namespace troupe

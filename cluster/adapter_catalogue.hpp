@@ -1,0 +1,146 @@
+// Names of adapters and their immutable versions: `pricing@3`.
+//
+// Goals
+// - A version's number is never given again, neither the cluster-wide one nor the ordinal behind the `@`.
+// - A name points at one version, which answers new requests. It flips only to versions that are ready.
+// - Decisions only. Every change is noted; the owner writes the notes into the journal before acting on them.
+// Non-goals: files, bytes, workers.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/fields.hpp"
+#include "base/result.hpp"
+#include "cluster/cluster_ids.hpp"
+
+namespace troupe {
+
+enum class adapter_state : std::uint8_t { loading, ready, failed, unloaded };
+std::string_view name_of(adapter_state state);
+
+/// What is to be published.
+struct adapter_spec {
+  std::string name;
+  std::string sha256;  ///< 64 digits, lower case
+  std::string folder;  ///< where its PEFT files are
+  std::uint64_t bytes = 0;
+  std::uint32_t rank = 0;
+  model_id base;  ///< it was trained for
+
+  template <class Self, class Visit>
+  static auto visit_fields(Self& self, Visit visit) {
+    return visit(field("name", self.name), field("sha256", self.sha256), field("folder", self.folder),
+                 field("bytes", self.bytes), field("rank", self.rank), field("base", self.base));
+  }
+};
+
+struct adapter_entry {
+  adapter_version version;
+  std::uint32_t ordinal = 0;  ///< counts a name's versions from 1
+  adapter_spec spec;
+  adapter_state state = adapter_state::loading;
+  std::string error;  ///< why it failed
+
+  std::string full_name() const;  ///< "pricing@3"
+
+  template <class Self, class Visit>
+  static auto visit_fields(Self& self, Visit visit) {
+    return visit(field("version", self.version), field("ordinal", self.ordinal), field("spec", self.spec),
+                 field("state", self.state), field("error", self.error));
+  }
+};
+
+struct adapter_pointer {
+  std::string name;
+  std::uint32_t current = 0;  ///< ordinal that answers; 0: none
+  std::uint32_t newest = 0;   ///< the highest that ever became current by itself: older ones that get ready late do not
+  std::uint32_t next = 1;     ///< ordinal of the next version
+};
+
+/// All of a catalogue, or what changed in it.
+struct catalogue_records {
+  std::vector<adapter_entry> entries;
+  std::vector<adapter_pointer> pointers;
+  std::uint32_t next_version = 1;
+
+  bool empty() const { return entries.empty() && pointers.empty(); }
+};
+
+struct catalogue_error {
+  enum class reason : std::uint8_t { bad_name, bad_spec, other_base, unknown, not_ready, is_current, full };
+  reason why = reason::unknown;
+  std::string text;  ///< one line: cause and remedy
+};
+
+/// Letters, digits, '.', '_' and '-', 1 to 64 of them, beginning with a letter or digit, without "..".
+bool is_adapter_name(std::string_view name);
+
+class adapter_catalogue {
+ public:
+  struct options {
+    std::string base_name;  ///< how requests call the bare model; "base" is always understood
+    model_id base;          ///< what adapters must have been trained for; 0: any
+    std::size_t max_versions = 1 << 16;
+  };
+
+  explicit adapter_catalogue(options chosen, catalogue_records saved = {});
+
+  /// A new version, loading. What the newest version of the name (not failed, not unloaded) holds already is not
+  /// published again: that version is returned, so that a publisher may repeat itself.
+  result<adapter_entry, catalogue_error> publish(adapter_spec spec);
+  /// Every worker has it. Returns whether its name points at it from now on: it does, unless a newer one did before.
+  bool set_ready(adapter_version version);
+  void set_failed(adapter_version version, std::string why);
+
+  /// "name", "name@2", "base:name", "base:name@2", or the base itself: version 0. `base` is "base" or the base's name.
+  result<adapter_version, catalogue_error> resolve(std::string_view text) const;
+  /// What a name points at; nullptr: nothing.
+  const adapter_entry* current(std::string_view name) const;
+  const adapter_entry* find(adapter_version version) const;
+
+  /// To the newest ready version before the current one, or to the given one. Returns what is current now.
+  result<adapter_entry, catalogue_error> rollback(std::string_view name, std::optional<std::uint32_t> ordinal = {});
+  /// No new requests for it: "name" (all versions) or "name@2" (not the current one). Returns who was unloaded.
+  result<std::vector<adapter_version>, catalogue_error> unload(std::string_view text);
+  /// An unloaded or failed version is loading again: "name" (its newest) or "name@2".
+  result<adapter_entry, catalogue_error> load(std::string_view text);
+
+  /// By name and ordinal.
+  std::vector<adapter_entry> list() const;
+  bool is_current(const adapter_entry& entry) const;
+  /// What changed since the last call.
+  catalogue_records take_changes();
+
+ private:
+  struct named {
+    adapter_pointer pointer;
+    std::map<std::uint32_t, adapter_version> versions;  ///< by ordinal
+  };
+  struct reference {
+    std::string_view name;
+    std::optional<std::uint32_t> ordinal;
+  };
+
+  std::optional<catalogue_error> check(const adapter_spec& spec) const;
+  result<reference, catalogue_error> parse(std::string_view text) const;
+  bool is_base(std::string_view text) const { return text == "base" || text == options_.base_name; }
+  const adapter_entry* find(const reference& what) const;
+  const adapter_entry* newest_of(const named& name) const;
+  adapter_entry& change(adapter_version version);
+  named& change(const std::string& name);
+  void point(named& name, std::uint32_t ordinal);
+
+  options options_;
+  std::map<adapter_version, adapter_entry> entries_;
+  std::map<std::string, named, std::less<>> names_;
+  std::uint32_t next_version_ = 1;
+  std::set<adapter_version> changed_entries_;
+  std::set<std::string> changed_names_;
+};
+
+}  // namespace troupe

@@ -1,0 +1,22 @@
+#pragma once
+#include <cstdint>
+
+#include "base/strong_id.hpp"
+
+namespace troupe {
+
+/// One life of one node, drawn at random when its process starts and again whenever it was told that it is fenced or
+/// unknown. Never 0.
+using incarnation_id = strong_id<struct incarnation_tag, std::uint64_t>;
+
+/// Counts the changes of who is a member. Goes up only, over restarts of the head as well (journal::begin_reign).
+using epoch_id = strong_id<struct epoch_tag, std::uint64_t>;
+
+/// All stages of one whole model.
+using replica_id = strong_id<struct replica_tag, std::uint32_t>;
+
+/// The same types as in model/engine/ids.hpp, which this folder may not see. An adapter_version of 0 is the bare base.
+using adapter_version = strong_id<struct adapter_version_tag, std::uint32_t>;
+using model_id = strong_id<struct model_tag, std::uint64_t>;
+
+}  // namespace troupe

@@ -1,0 +1,126 @@
+// What a cluster is, as its TOML file says it. docs/CONFIG.md describes every key.
+//
+// Reading checks all that can be checked without the model; what needs the number of layers is placement's. The first
+// thing that is wrong is refused in one line, `file:line:column: what is wrong: what to do`.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace troupe {
+
+/// Consecutive layers, both ends included.
+struct layer_range {
+  int first = 0, last = 0;
+
+  int count() const { return last - first + 1; }
+  friend constexpr auto operator<=>(const layer_range&, const layer_range&) = default;
+};
+
+enum class node_role : std::uint8_t { router, scheduler, worker, trainer };
+
+struct node_config {
+  std::string name;
+  std::string host = "127.0.0.1";  ///< an address or a name
+  std::set<node_role> roles;
+  std::optional<layer_range> layers;    ///< by hand; without it placement decides
+  std::optional<int> replica;           ///< by hand; a worker with layers and no replica is of replica 0
+  std::string device = "cpu";           ///< "cpu" or "cuda:N"
+  int threads = 0;                      ///< 0: as many as there are processors
+  std::optional<std::uint64_t> memory;  ///< bytes for weights and KV; without it the machine's own
+  std::string listen;                   ///< where other nodes connect to this one; never empty, port 0 is any free one
+  bool autostart = true;                ///< `troupe up` starts it and waits for it; else it joins when it likes
+  std::string ssh_target;  ///< user@host; where it is said, the node is started through ssh even on this machine
+  std::vector<std::string> ssh_options;
+  std::string program = "troupe";  ///< on a remote host
+  std::filesystem::path config;    ///< the cluster's file on a remote host; where nothing is said, the same path
+
+  bool has(node_role role) const { return roles.contains(role); }
+  bool is_head() const { return has(node_role::router); }
+  bool is_worker() const { return has(node_role::worker); }
+};
+
+struct model_settings {
+  std::filesystem::path path;     ///< not checked here
+  std::string quant;              ///< a scheme; empty: as the model's files have it
+  int context = 0;                ///< tokens of one sequence; 0: the model's own
+  std::vector<std::string> keep;  ///< layers to leave unquantized, by any part of their name
+  std::string kv = "f16";         ///< "f16", "f32" or "int8"
+  int lookup_tokens = 0;          ///< guesses by prompt lookup per step; 0: none
+};
+
+struct scheduler_settings {
+  int max_batch_tokens = 2048;
+  int max_sequences = 256;
+  std::uint64_t kv_memory = std::uint64_t{1} << 30;  ///< bytes of keys and values per replica, over all its stages
+  int max_waiting = 4096;
+};
+
+struct adapter_settings {
+  std::filesystem::path dir;  ///< state_dir/adapters where nothing is said
+  std::vector<std::string> preload;
+  std::uint64_t memory = std::uint64_t{1} << 30;  ///< bytes on each worker
+  int max_resident = 32;                          ///< on each worker
+};
+
+struct config_place {
+  int line = 1, column = 1;
+};
+
+struct cluster_config {
+  std::filesystem::path source;  ///< absolute
+  std::string label;             ///< the same as the user called it
+  std::string name;
+  std::string listen = "tcp://127.0.0.1:7700";  ///< of the head: nodes and clients connect here
+  std::string http = "127.0.0.1:8000";          ///< empty: none
+  std::filesystem::path state_dir;              ///< journal, logs, pid file
+  std::optional<std::filesystem::path> keys;    ///< folder of CURVE keys
+  bool insecure = false;
+  int replicas = 0;  ///< 0: as many as fit
+  int stages = 0;    ///< of each replica; 0: as few as fit
+  int tensor = 1;    ///< workers that share each stage
+  int assemble_seconds = 60;
+  int heartbeat_ms = 200;
+  int lost_after_ms = 1200;
+  bool respawn = true;
+  std::vector<std::string> ssh = {"ssh"};  ///< the command that reaches remote hosts
+
+  model_settings model;
+  scheduler_settings scheduler;
+  adapter_settings adapters;
+  std::vector<node_config> nodes;  ///< in the order of the file; exactly one is the head
+
+  /// Where keys stand in the file: "model.path", "node.w0", "node.w0.layers".
+  std::map<std::string, config_place, std::less<>> places;
+
+  const node_config& head() const;
+  const node_config* find(std::string_view node) const;  ///< nullptr where there is none of that name
+  /// What nodes and clients connect to: `listen`, or the head's host where it listens on all addresses.
+  std::string head_endpoint() const;
+  std::filesystem::path logs() const { return state_dir / "logs"; }
+};
+
+/// Throws input_error.
+cluster_config read_cluster_config(const std::filesystem::path& file);
+/// The same from text; `file` is what errors call it and what relative paths start from.
+cluster_config parse_cluster_config(std::string_view text, const std::filesystem::path& file);
+
+/// `file:line:column` of a key, or of the closest thing around it that stands in the file.
+std::string place_of(const cluster_config& config, std::string_view key);
+
+std::string_view to_text(node_role role);
+std::string to_text(const layer_range& layers);  ///< "0-10"
+
+/// One key that a cluster file may have. Parsing and the documentation's test go by this list.
+struct config_key {
+  std::string_view section;  ///< "cluster", "model", "scheduler", "adapters" or "node"
+  std::string_view name;
+};
+std::vector<config_key> config_keys();
+
+}  // namespace troupe

@@ -1,0 +1,27 @@
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace troupe {
+
+struct host_port {
+  std::string host;  ///< without the brackets of IPv6
+  int port = 0;
+};
+
+/// "host:port", "[::1]:80" or "*:80".
+std::optional<host_port> split_host_port(std::string_view text);
+/// The part after tcp://; nothing for anything else.
+std::optional<host_port> split_endpoint(std::string_view text);
+bool is_ipc(std::string_view endpoint);
+
+bool is_loopback_host(std::string_view host);
+bool is_any_host(std::string_view host);  ///< all addresses of a machine
+bool is_numeric_host(const std::string& host);
+/// Letters, digits and what names and addresses have besides; never an option's dash in front.
+bool is_host_text(std::string_view text);
+
+std::string tcp_endpoint(const std::string& host, int port);
+
+}  // namespace troupe

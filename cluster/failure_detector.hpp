@@ -1,0 +1,66 @@
+// Who has been silent for too long.
+//
+// Goals: a bound that is kept (lost after `lost_after` of silence), a warning before it, and no false alarm because the
+// judge itself slept: silence counts only while `tick` is called in time. After a pause everybody gets a fresh
+// allowance, but not again before that allowance would have been used up: a judge that is always late still judges.
+#pragma once
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "cluster/cluster_ids.hpp"
+
+namespace troupe {
+
+enum class verdict : std::uint8_t { alive, suspect, lost };
+
+class failure_detector {
+ public:
+  struct options {
+    duration suspect_after = std::chrono::milliseconds(600);
+    duration lost_after = std::chrono::milliseconds(1500);
+    duration lost_after_close =
+        std::chrono::milliseconds(700);                     ///< a node whose link closed has less time to come back
+    duration longest_gap = std::chrono::milliseconds(500);  ///< between ticks; more than that was a pause of ours
+  };
+  struct change {
+    incarnation_id node;
+    verdict now = verdict::alive;
+  };
+
+  /// Throws input_error where the times are not 0 < suspect_after <= lost_after.
+  explicit failure_detector(options chosen);
+
+  void watch(incarnation_id node, instant now);
+  void forget(incarnation_id node) { watched_.erase(node); }
+  /// Takes a suspicion back. Returns whether there was one.
+  bool heard(incarnation_id node, instant now);
+  /// Its link closed: suspect at once. Returns whether that is news.
+  bool closed(incarnation_id node, instant now);
+  /// Everyone whose verdict changed, by number. The lost are no longer watched.
+  std::vector<change> tick(instant now);
+
+  verdict verdict_of(incarnation_id node) const;
+  /// How long it has been silent, as far as we were awake.
+  duration silence(incarnation_id node, instant now) const;
+  std::size_t watched() const { return watched_.size(); }
+
+ private:
+  struct record {
+    instant heard;  ///< on the awake clock
+    std::optional<instant> closed;
+    verdict last = verdict::alive;
+  };
+  instant awake_at(instant now) const;
+  void note_tick(instant now);
+  void give_fresh_allowance();
+  verdict judge(const record& node) const;
+
+  options options_;
+  std::unordered_map<incarnation_id, record> watched_;
+  instant awake_{};  ///< a clock that stands still while nobody ticks
+  std::optional<instant> last_tick_, last_allowance_;
+};
+
+}  // namespace troupe

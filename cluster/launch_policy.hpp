@@ -1,0 +1,44 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+
+#include "base/clock.hpp"
+
+namespace troupe {
+
+/// Whether and when a node that ended is started again. Pure: one per node, told of every start and end.
+class restart_policy {
+ public:
+  struct options {
+    bool respawn = true;
+    duration first_wait = std::chrono::milliseconds(200);
+    duration longest_wait = std::chrono::seconds(5);
+    duration fast = std::chrono::seconds(10);  ///< who lives shorter has failed fast
+    int fast_failures = 6;                     ///< in a row: then it is given up
+  };
+  enum class ending : std::uint8_t {
+    done,       ///< exit code 0: it was meant to end
+    bad_input,  ///< exit code 2: it would end like that again
+    failed      ///< any other exit code, or a signal
+  };
+  enum class verdict : std::uint8_t { restart, leave, give_up };
+  struct decision {
+    verdict what = verdict::leave;
+    instant when{};  ///< of the restart
+  };
+
+  explicit restart_policy(options chosen) : options_(chosen) {}
+
+  void started(instant now) { started_ = now; }
+  decision ended(ending how, instant now);
+  int failures() const { return failures_; }  ///< fast ones in a row
+
+ private:
+  duration next_wait() const;
+
+  options options_;
+  instant started_{};
+  int failures_ = 0;
+};
+
+}  // namespace troupe

@@ -1,0 +1,45 @@
+#pragma once
+#include <sys/types.h>
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.hpp"
+
+namespace troupe::detail {
+
+/// A child in a process group of its own, that the kernel ends when this thread does.
+class child_process {
+ public:
+  child_process() = default;
+  ~child_process();  ///< kills what still runs
+  child_process(child_process&& other) noexcept;
+  child_process& operator=(child_process&& other) noexcept;
+
+  /// Output and errors are appended to `log`. With `keeps_input` the child's standard input stays open until this
+  /// object goes, else it is empty. Throws input_error where there is no such program or no log.
+  static child_process start(const std::vector<std::string>& words, const std::filesystem::path& log, bool keeps_input);
+
+  pid_t pid() const { return pid_; }
+  bool runs() const { return pid_ > 0; }
+  int end_descriptor() const { return pidfd_; }  ///< readable once it has ended; -1 where the system has no such thing
+  void close_input();                            ///< for one that ends when its input does
+  void signal(int number);                       ///< to its whole group
+  std::optional<int> wait_status();              ///< of one that has ended, as waitpid gives it; once
+
+ private:
+  void forget();
+
+  pid_t pid_ = -1;
+  int pidfd_ = -1, input_ = -1;
+};
+
+/// "exit code 1", "signal 9 (Killed)".
+std::string describe_end(int wait_status);
+
+/// Waits for one of them, or so long. Without any it only waits.
+void wait_readable(const std::vector<int>& descriptors, duration at_most);
+
+}  // namespace troupe::detail

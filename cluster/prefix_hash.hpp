@@ -1,0 +1,44 @@
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "cluster/cluster_ids.hpp"
+
+namespace troupe {
+
+/// Tokens of one hashed block: as many as a block of keys and values has positions.
+constexpr std::size_t prefix_block_tokens = 16;
+
+/// Names of prompts' beginnings, by which the router guesses what replicas have cached. The same on every machine.
+/// A block's hash takes in all blocks before it and the adapter, so equal hashes mean (but for chance) equal prefixes.
+/// Only a guess is made by it: a replica compares the tokens themselves. Not meant to withstand an attacker.
+///
+/// h(start) = mix(0x9ae16a3b2f90404f, adapter);  h(block) = fold of mix over its 8 words, each two tokens, low one
+/// first; mix(h, w) = high half xor low half of the 128-bit product (h ^ w ^ 0xa0761d6478bd642f) * 0xe7037ed1a0b428db,
+/// plus h turned left by 23.
+constexpr std::uint64_t mix_prefix_hash(std::uint64_t hash, std::uint64_t word) {
+  __extension__ using wide = unsigned __int128;
+  const wide product = wide{hash ^ word ^ 0xa0761d6478bd642fULL} * 0xe7037ed1a0b428dbULL;
+  const std::uint64_t turned = hash << 23 | hash >> 41;
+  return (static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64)) + turned;
+}
+
+constexpr std::uint64_t prefix_hash_of_start(adapter_version adapter) {
+  return mix_prefix_hash(0x9ae16a3b2f90404fULL, adapter.value);
+}
+
+constexpr std::uint64_t prefix_hash_of_block(std::uint64_t before,
+                                             std::span<const std::int32_t, prefix_block_tokens> tokens) {
+  const auto word = [&](std::size_t i) { return std::uint64_t{static_cast<std::uint32_t>(tokens[i])}; };
+  for (std::size_t i = 0; i < prefix_block_tokens; i += 2)
+    before = mix_prefix_hash(before, word(i) | word(i + 1) << 32);
+  return before;
+}
+
+/// Of every full block; tokens behind the last full block have none.
+std::vector<std::uint64_t> prefix_hashes(std::span<const std::int32_t> tokens, adapter_version adapter);
+
+}  // namespace troupe

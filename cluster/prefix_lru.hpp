@@ -1,0 +1,42 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+namespace troupe {
+
+/// The last prefix hashes that were sent somewhere, least recently used first out; a block leaves before those it
+/// follows, so that what is left of a prompt is its beginning.
+class prefix_lru {
+ public:
+  explicit prefix_lru(std::size_t capacity = 0) : capacity_(capacity) {}
+
+  /// How many of the first hashes are known, one after the other.
+  std::size_t match(std::span<const std::uint64_t> hashes) const;
+  void touch(std::span<const std::uint64_t> hashes);
+  void clear();
+  void set_capacity(std::size_t capacity);
+  std::size_t size() const { return slots_.size(); }
+
+ private:
+  static constexpr std::uint32_t none = ~std::uint32_t{0};
+  struct node {
+    std::uint64_t hash = 0;
+    std::uint32_t older = none, newer = none;
+  };
+  void touch(std::uint64_t hash);
+  void unlink(std::uint32_t slot);
+  void link_newest(std::uint32_t slot);
+  std::uint32_t free_slot();
+  void remove_oldest();
+
+  std::size_t capacity_;
+  std::vector<node> nodes_;
+  std::vector<std::uint32_t> free_;
+  std::unordered_map<std::uint64_t, std::uint32_t> slots_;
+  std::uint32_t oldest_ = none, newest_ = none;
+};
+
+}  // namespace troupe

@@ -1,0 +1,99 @@
+#include "model/train/atomic_file.hpp"
+
+#include <cerrno>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "base/error.hpp"
+
+namespace troupe {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void fail(const fs::path& path, int error) {
+  throw std::runtime_error(fmt::format("{}: cannot be written ({}): free some space, or choose another folder",
+                                       path.string(), std::generic_category().message(error)));
+}
+
+/// Open for writing; the file is removed unless it was kept.
+class partial_file {
+ public:
+  explicit partial_file(fs::path path) : path_(std::move(path)) {
+    descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (descriptor_ < 0) fail(path_, errno);
+  }
+  ~partial_file() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+    if (!kept_) ::unlink(path_.c_str());
+  }
+  partial_file(const partial_file&) = delete;
+  partial_file& operator=(const partial_file&) = delete;
+
+  void append(std::string_view bytes) {
+    while (!bytes.empty()) {
+      const ::ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written <= 0) fail(path_, written < 0 ? errno : ENOSPC);
+      bytes.remove_prefix(static_cast<std::size_t>(written));
+    }
+  }
+  void publish(const fs::path& as) {
+    if (::fsync(descriptor_) != 0) fail(path_, errno);
+    const int closed = ::close(std::exchange(descriptor_, -1));
+    if (closed != 0 || ::rename(path_.c_str(), as.c_str()) != 0) fail(as, errno);
+    kept_ = true;
+  }
+
+ private:
+  fs::path path_;
+  int descriptor_ = -1;
+  bool kept_ = false;
+};
+
+/// The new name must last too.
+void sync_folder(const fs::path& folder) {
+  const int descriptor = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return;
+  ::fsync(descriptor);
+  ::close(descriptor);
+}
+
+std::string_view bytes_of(std::span<const float> values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size_bytes()};
+}
+
+}  // namespace
+
+void write_file(const fs::path& path, std::span<const std::string_view> parts) {
+  partial_file file(path.string() + fmt::format(".{}.partial", ::getpid()));
+  for (const std::string_view part : parts) file.append(part);
+  file.publish(path);
+  sync_folder(path.parent_path());
+}
+
+void write_file(const fs::path& path, std::string_view text) {
+  write_file(path, std::span(&text, 1));
+}
+
+void write_tensors(const fs::path& path, std::span<const tensor_description> tensors,
+                   std::span<const std::span<const float>> data, const std::map<std::string, std::string>& metadata) {
+  const std::string header = safetensors_header(tensors, metadata);
+  std::vector<std::string_view> parts{header};
+  for (const auto& values : data) parts.push_back(bytes_of(values));
+  write_file(path, parts);
+}
+
+void make_folder(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) fail(folder, error.value());
+}
+
+}  // namespace troupe

@@ -1,0 +1,208 @@
+#include "model/train/attention_pass.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace troupe {
+namespace {
+
+std::size_t size(std::int64_t n) {
+  return static_cast<std::size_t>(n);
+}
+
+}  // namespace
+
+attention_pass::attention_pass(const model_config& config, std::int64_t most_positions, int threads)
+    : config_(config),
+      most_positions_(rounded_up(most_positions, 16)),
+      dim_(config.head_dim),
+      dim_stride_(rounded_up(config.head_dim, 16)),
+      turned_stride_(most_positions_ + 16),
+      factor_(1.0f / std::sqrt(static_cast<float>(config.head_dim))),
+      cosines_(size(most_positions_ * (dim_ / 2) + 16)),
+      sines_(cosines_.size()),
+      negative_sines_(cosines_.size()) {
+  const rope_angles angles(config);
+  for (std::int64_t i = 0; config.position == position_kind::rotary && i < most_positions; ++i)
+    angles.at(i, cosines_.data() + i * (dim_ / 2), sines_.data() + i * (dim_ / 2));
+  std::transform(sines_.data(), sines_.data() + sines_.size(), negative_sines_.data(), [](float s) { return -s; });
+  scratch_stride_ = 7 * most_positions_ * dim_stride_ + 2 * dim_stride_ * turned_stride_ +
+                    2 * queries_at_once * turned_stride_ + 2 * dim_stride_;
+  scratch_ = aligned_buffer<float>(size(threads * scratch_stride_));
+}
+
+attention_pass::scratch attention_pass::scratch_of(int thread) const {
+  float* at = scratch_.data() + thread * scratch_stride_;
+  const auto take = [&](std::int64_t count) { return std::exchange(at, at + count); };
+  const std::int64_t rows = most_positions_ * dim_stride_, turned = dim_stride_ * turned_stride_;
+  scratch s;
+  s.k = take(rows), s.v = take(rows), s.q = take(rows), s.dout = take(rows);
+  s.dq = take(rows), s.dk = take(rows), s.dv = take(rows);
+  s.k_turned = take(turned), s.v_turned = take(turned);
+  s.scores = take(queries_at_once * turned_stride_), s.score_gradients = take(queries_at_once * turned_stride_);
+  s.row = take(dim_stride_), s.row_gradient = take(dim_stride_);
+  return s;
+}
+
+/// One head of all the segment's rows, side by side, padded with zeros both ways.
+void attention_pass::gather(const task& t, const float* from, std::int64_t stride, std::int64_t head,
+                            float* to) const {
+  std::fill_n(to, rounded_up(t.rows, 16) * dim_stride_, 0.0f);
+  for (std::int64_t i = 0; i < t.rows; ++i)
+    std::copy_n(from + (t.first + i) * stride + head * dim_, dim_, to + i * dim_stride_);
+}
+
+void attention_pass::place(const task& t, const trained_norm& norm, float* head) const {
+  for (std::int64_t i = 0; i < t.rows; ++i) {
+    float* row = head + i * dim_stride_;
+    if (config_.qk_norm) t.with.kernels.rms_norm(row, norm.weight, dim_, config_.norm_eps, row);
+    if (config_.position == position_kind::rotary)
+      t.with.kernels.rotate(row, 1, dim_, cosines_.data() + i * (dim_ / 2), sines_.data() + i * (dim_ / 2));
+  }
+}
+
+void attention_pass::scatter_back(const task& t, const trained_norm& norm, float* norm_gradient, float* gradients,
+                                  const float* raw, std::int64_t stride, std::int64_t head, float* to) const {
+  for (std::int64_t i = 0; i < t.rows; ++i) {
+    float* row = gradients + i * dim_stride_;
+    const std::int64_t at = (t.first + i) * stride + head * dim_;
+    if (config_.position == position_kind::rotary)
+      t.with.kernels.rotate(row, 1, dim_, cosines_.data() + i * (dim_ / 2), negative_sines_.data() + i * (dim_ / 2));
+    if (config_.qk_norm) {
+      std::fill_n(t.s.row, dim_stride_, 0.0f);
+      std::fill_n(t.s.row_gradient, dim_stride_, 0.0f);
+      std::copy_n(raw + at, dim_, t.s.row);
+      t.kernels.rms_norm_back(t.s.row, norm.weight, row, dim_, config_.norm_eps, t.s.row_gradient, norm_gradient);
+      row = t.s.row_gradient;
+    }
+    std::copy_n(row, dim_, to + at);
+  }
+}
+
+void attention_pass::prepare_keys(const task& t, bool backward) const {
+  gather(t, t.in.k, t.in.kv_stride, t.kv_head, t.s.k);
+  place(t, t.layer.k_norm, t.s.k);
+  gather(t, t.in.v, t.in.kv_stride, t.kv_head, t.s.v);
+  const std::int64_t rows = rounded_up(t.rows, 16);
+  t.kernels.transpose(t.s.k, dim_stride_, rows, dim_stride_, t.s.k_turned, turned_stride_);
+  if (backward) t.kernels.transpose(t.s.v, dim_stride_, rows, dim_stride_, t.s.v_turned, turned_stride_);
+}
+
+attention_pass::span_of_keys attention_pass::keys_of(const task& t, std::int64_t query, std::int64_t count) const {
+  const std::int64_t first = t.window > 0 ? std::max<std::int64_t>(0, query - t.window + 1) : 0;
+  return {first / 16 * 16, rounded_up(query + count, 16)};
+}
+
+/// scores [count, keys]: what each query gives to each key.
+void attention_pass::probabilities(const task& t, std::int64_t query, std::int64_t count, span_of_keys keys) const {
+  multiply_args m;
+  m.rows = count, m.columns = keys.to - keys.from, m.depth = dim_;
+  m.a = t.s.q + query * dim_stride_, m.a_stride = dim_stride_;
+  m.b = t.s.k_turned + keys.from, m.b_stride = turned_stride_;
+  m.c = t.s.scores, m.c_stride = turned_stride_;
+  t.kernels.multiply(m);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t first = t.window > 0 ? std::max<std::int64_t>(0, query + i - t.window + 1) : 0;
+    t.kernels.softmax(t.s.scores + i * turned_stride_, 0, first - keys.from, query + i + 1 - keys.from,
+                      keys.to - keys.from, factor_);
+  }
+}
+
+void attention_pass::forward_head(const task& t, std::int64_t head, float* out) const {
+  gather(t, t.in.q, t.in.q_stride, head, t.s.q);
+  place(t, t.layer.q_norm, t.s.q);
+  for (std::int64_t query = 0; query < t.rows; query += queries_at_once) {
+    const std::int64_t count = std::min(queries_at_once, t.rows - query);
+    const span_of_keys keys = keys_of(t, query, count);
+    probabilities(t, query, count, keys);
+    multiply_args m;
+    m.rows = count, m.columns = dim_stride_, m.depth = keys.to - keys.from;
+    m.a = t.s.scores, m.a_stride = turned_stride_;
+    m.b = t.s.v + keys.from * dim_stride_, m.b_stride = dim_stride_;
+    m.c = t.s.dq, m.c_stride = dim_stride_;
+    t.kernels.multiply(m);
+    for (std::int64_t i = 0; i < count; ++i)
+      std::copy_n(t.s.dq + i * dim_stride_, dim_, out + (t.first + query + i) * t.in.q_stride + head * dim_);
+  }
+}
+
+void attention_pass::backward_queries(const task& t, std::int64_t query, std::int64_t count) const {
+  const span_of_keys keys = keys_of(t, query, count);
+  const std::int64_t width = keys.to - keys.from, keys_at = keys.from * dim_stride_, query_at = query * dim_stride_;
+  probabilities(t, query, count, keys);
+  multiply_args m;
+  m.rows = count, m.columns = width, m.depth = dim_;  // the gradient of the probabilities
+  m.a = t.s.dout + query_at, m.a_stride = dim_stride_;
+  m.b = t.s.v_turned + keys.from, m.b_stride = turned_stride_;
+  m.c = t.s.score_gradients, m.c_stride = turned_stride_;
+  t.kernels.multiply(m);
+  for (std::int64_t i = 0; i < count; ++i)
+    t.kernels.softmax_back(t.s.scores + i * turned_stride_, t.s.score_gradients + i * turned_stride_, 0, width,
+                           factor_);
+  m.columns = dim_stride_, m.depth = width;
+  m.a = t.s.score_gradients, m.a_stride = turned_stride_;
+  m.b = t.s.k + keys_at, m.b_stride = dim_stride_;
+  m.c = t.s.dq + query_at, m.c_stride = dim_stride_;
+  t.kernels.multiply(m);
+  m.rows = width, m.depth = count, m.a_transposed = true, m.add = true;
+  m.b = t.s.q + query_at;
+  m.c = t.s.dk + keys_at;
+  t.kernels.multiply(m);
+  m.a = t.s.scores;
+  m.b = t.s.dout + query_at;
+  m.c = t.s.dv + keys_at;
+  t.kernels.multiply(m);
+}
+
+void attention_pass::backward_head(const task& t, std::int64_t head, const float* dout, float* dq) const {
+  gather(t, t.in.q, t.in.q_stride, head, t.s.q);
+  place(t, t.layer.q_norm, t.s.q);
+  gather(t, dout, t.in.q_stride, head, t.s.dout);
+  for (std::int64_t query = 0; query < t.rows; query += queries_at_once)
+    backward_queries(t, query, std::min(queries_at_once, t.rows - query));
+  scatter_back(t, t.layer.q_norm, t.q_norm_gradient, t.s.dq, t.in.q, t.in.q_stride, head, dq);
+}
+
+void attention_pass::forward(const compute& with, const training_rows& batch, const trained_layer& layer,
+                             std::int64_t window, const projections& in, float* out) {
+  const auto& kernels = train_kernels_like(with.kernels);
+  const std::int64_t group = config_.heads / config_.kv_heads;
+  with.pool.run(static_cast<int>(batch.segments.size()) * static_cast<int>(config_.kv_heads), [&](int i, int thread) {
+    const auto& segment = batch.segments[size(i / config_.kv_heads)];
+    const task t{with, kernels, layer, in, window, segment.first, segment.rows, i % config_.kv_heads,
+                 scratch_of(thread), nullptr, nullptr};
+    prepare_keys(t, false);
+    for (std::int64_t head = t.kv_head * group; head < (t.kv_head + 1) * group; ++head) forward_head(t, head, out);
+  });
+}
+
+void attention_pass::backward(const compute& with, const training_rows& batch, const trained_layer& layer,
+                              std::int64_t window, const projections& in, const float* dout, float* dq, float* dk,
+                              float* dv) {
+  const auto& kernels = train_kernels_like(with.kernels);
+  const std::int64_t group = config_.heads / config_.kv_heads;
+  const std::int64_t tasks = static_cast<std::int64_t>(batch.segments.size()) * config_.kv_heads;
+  const bool norms = config_.qk_norm && layer.q_norm.weight_gradient;
+  if (norms) norm_gradients_ = aligned_buffer<float>(size(tasks * 2 * dim_stride_));
+  with.pool.run(static_cast<int>(tasks), [&](int i, int thread) {
+    const auto& segment = batch.segments[size(i / config_.kv_heads)];
+    float* own = norms ? norm_gradients_.data() + i * 2 * dim_stride_ : nullptr;
+    const task t{with, kernels, layer, in, window, segment.first, segment.rows, i % config_.kv_heads,
+                 scratch_of(thread), own, norms ? own + dim_stride_ : nullptr};
+    prepare_keys(t, true);
+    std::fill_n(t.s.dk, rounded_up(t.rows, 16) * dim_stride_, 0.0f);
+    std::fill_n(t.s.dv, rounded_up(t.rows, 16) * dim_stride_, 0.0f);
+    for (std::int64_t head = t.kv_head * group; head < (t.kv_head + 1) * group; ++head)
+      backward_head(t, head, dout, dq);
+    scatter_back(t, layer.k_norm, t.k_norm_gradient, t.s.dk, in.k, in.kv_stride, t.kv_head, dk);
+    for (std::int64_t r = 0; r < t.rows; ++r)
+      std::copy_n(t.s.dv + r * dim_stride_, dim_, dv + (t.first + r) * in.kv_stride + t.kv_head * dim_);
+  });
+  for (std::int64_t i = 0; norms && i < tasks; ++i) {
+    with.kernels.add(norm_gradients_.data() + i * 2 * dim_stride_, dim_, layer.q_norm.weight_gradient);
+    with.kernels.add(norm_gradients_.data() + (i * 2 + 1) * dim_stride_, dim_, layer.k_norm.weight_gradient);
+  }
+}
+
+}  // namespace troupe

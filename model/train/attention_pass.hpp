@@ -1,0 +1,68 @@
+#pragma once
+#include <vector>
+
+#include "base/aligned_buffer.hpp"
+#include "model/ops/rope.hpp"
+#include "model/train/trained_model.hpp"
+#include "model/train/training_rows.hpp"
+
+namespace troupe {
+
+/// Attention within each segment, forward and backward. Queries and keys come as their linear layers made them: norms
+/// and rotation of the heads belong to this. Probabilities are never kept: backward makes them again, some queries at a
+/// time. One task is a segment and a kv head, with all query heads that share it.
+class attention_pass {
+ public:
+  attention_pass(const model_config& config, std::int64_t most_positions, int threads);
+
+  struct projections {
+    const float *q, *k, *v;  // [rows, q_stride], [rows, kv_stride]
+    std::int64_t q_stride, kv_stride;
+  };
+  void forward(const compute& with, const training_rows& batch, const trained_layer& layer, std::int64_t window,
+               const projections& in, float* out);
+  /// dout is like q; dq, dk and dv are overwritten.
+  void backward(const compute& with, const training_rows& batch, const trained_layer& layer, std::int64_t window,
+                const projections& in, const float* dout, float* dq, float* dk, float* dv);
+
+ private:
+  static constexpr std::int64_t queries_at_once = 48;
+  struct scratch {
+    float *k, *v, *k_turned, *v_turned, *q, *dout, *dq, *dk, *dv, *scores, *score_gradients, *row, *row_gradient;
+  };
+  struct task {
+    const compute& with;
+    const train_kernel_table& kernels;
+    const trained_layer& layer;
+    const projections& in;
+    std::int64_t window, first, rows, kv_head;
+    scratch s;
+    float *q_norm_gradient, *k_norm_gradient;  // of this task, or nullptr
+  };
+  struct span_of_keys {
+    std::int64_t from, to;  // multiples of 16
+  };
+
+  scratch scratch_of(int thread) const;
+  void gather(const task& t, const float* from, std::int64_t stride, std::int64_t head, float* to) const;
+  void place(const task& t, const trained_norm& norm, float* head) const;
+  /// The gradient of placed heads goes to that of the linear layer's output.
+  void scatter_back(const task& t, const trained_norm& norm, float* norm_gradient, float* gradients, const float* raw,
+                    std::int64_t stride, std::int64_t head, float* to) const;
+  void prepare_keys(const task& t, bool backward) const;
+  span_of_keys keys_of(const task& t, std::int64_t query, std::int64_t count) const;
+  void probabilities(const task& t, std::int64_t query, std::int64_t count, span_of_keys keys) const;
+  void forward_head(const task& t, std::int64_t head, float* out) const;
+  void backward_head(const task& t, std::int64_t head, const float* dout, float* dq) const;
+  void backward_queries(const task& t, std::int64_t query, std::int64_t count) const;
+
+  model_config config_;
+  std::int64_t most_positions_, dim_, dim_stride_, turned_stride_;
+  float factor_;
+  aligned_buffer<float> cosines_, sines_, negative_sines_;  // [positions, head_dim / 2]
+  aligned_buffer<float> scratch_;
+  std::int64_t scratch_stride_ = 0;
+  aligned_buffer<float> norm_gradients_;  // [tasks][2][dim_stride]
+};
+
+}  // namespace troupe

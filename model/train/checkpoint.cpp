@@ -1,0 +1,87 @@
+#include "model/train/checkpoint.hpp"
+
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <optional>
+
+#include "base/error.hpp"
+#include "model/formats/safetensors.hpp"
+#include "model/train/atomic_file.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::string_view format_key = "troupe.training", format_version = "1";
+
+template <class T>
+T number(const tensor_set& set, const std::string& key, const std::string& where) {
+  T value{};
+  const auto found = set.metadata.find(key);
+  const std::string text = found == set.metadata.end() ? "" : found->second;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size())
+    refuse("{}: \"{}\" is no number: the checkpoint is broken", where, key);
+  return value;
+}
+
+const tensor_view& tensor_of(const tensor_set& set, const std::string& name, const parameter& p,
+                             const std::string& where) {
+  const tensor_view* tensor = set.find(name);
+  if (!tensor || tensor->type != dtype::f32 || tensor->shape != std::vector<std::int64_t>{p.rows, p.columns})
+    refuse("{}: lacks \"{}\" of the shape [{}, {}]: it belongs to another adapter", where, name, p.rows, p.columns);
+  return *tensor;
+}
+
+void check_identity(const tensor_set& set, const checkpoint& state, const std::string& where) {
+  const auto text = [&](std::string_view key) {
+    const auto found = set.metadata.find(std::string(key));
+    return found == set.metadata.end() ? std::string() : found->second;
+  };
+  if (text(format_key) != format_version) refuse("{}: is no checkpoint of this version", where);
+  if (text("identity") != state.identity)
+    refuse("{}: is of a run with other data or options (\"{}\", here \"{}\"): use the same, or start anew", where,
+           text("identity").substr(0, 400), state.identity);
+}
+
+}  // namespace
+
+void write_checkpoint(const std::filesystem::path& file, const parameter_set& parameters, const checkpoint& state) {
+  std::vector<tensor_description> tensors;
+  std::vector<std::vector<float>> values;
+  for (const auto& run : state.runs)
+    for (const parameter& p : parameters.list()) {
+      tensors.push_back({run.name + "/" + p.name, dtype::f32, {p.rows, p.columns}});
+      values.push_back(parameters.compact(p, run.floats));
+    }
+  const std::vector<std::span<const float>> data(values.begin(), values.end());
+  write_tensors(file, tensors, data,
+                {{std::string(format_key), std::string(format_version)},
+                 {"identity", state.identity},
+                 {"step", std::to_string(state.step)},
+                 {"best_step", std::to_string(state.best_step)},
+                 {"best_loss", fmt::format("{}", state.best_loss)}});
+}
+
+void read_checkpoint(const std::filesystem::path& file, const parameter_set& parameters, checkpoint& state) {
+  const tensor_set set = open_safetensors(file);
+  const std::string where = file.string();
+  check_identity(set, state, where);
+  const auto step = number<std::int64_t>(set, "step", where), best_step = number<std::int64_t>(set, "best_step", where);
+  if (step < 0) refuse("{}: is at step {}: the checkpoint is broken", where, step);
+  const auto best_loss = number<double>(set, "best_loss", where);
+  const auto wanted = [&](const checkpoint::run& run) { return run.name != "best" || best_step >= 0; };
+  for (const auto& run : state.runs)
+    for (const parameter& p : parameters.list())
+      if (wanted(run)) tensor_of(set, run.name + "/" + p.name, p, where);
+  for (const auto& run : state.runs)
+    for (const parameter& p : parameters.list()) {
+      if (!wanted(run)) continue;
+      std::vector<float> values(static_cast<std::size_t>(p.rows * p.columns));
+      std::memcpy(values.data(), tensor_of(set, run.name + "/" + p.name, p, where).data.data(), values.size() * 4);
+      parameters.expand(p, values, run.floats);
+    }
+  state.step = step, state.best_step = best_step, state.best_loss = best_loss;
+}
+
+}  // namespace troupe

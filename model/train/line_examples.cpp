@@ -1,0 +1,181 @@
+#include "model/train/line_examples.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "model/chat/chat_template.hpp"
+#include "model/formats/json_input.hpp"
+
+namespace troupe::detail {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::size_t shared_beginning(const std::vector<token_id>& a, const std::vector<token_id>& b) {
+  return static_cast<std::size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
+}
+
+std::string text_field(const ordered_json& line, const char* name) {
+  const auto found = line.find(name);
+  if (found == line.end() || !found->is_string()) refuse("\"{}\" should be a text", name);
+  return found->get<std::string>();
+}
+
+training_example with_learned(std::vector<token_id> tokens, std::size_t first_learned) {
+  training_example example;
+  example.learned.assign(tokens.size(), 0);
+  std::fill(example.learned.begin() + static_cast<std::ptrdiff_t>(std::min(first_learned, tokens.size())),
+            example.learned.end(), 1);
+  example.tokens = std::move(tokens);
+  return example;
+}
+
+void end_text(std::vector<token_id>& tokens, const data_format& format) {
+  const auto end = end_of_text(format);
+  if (end && (tokens.empty() || tokens.back() != *end)) tokens.push_back(*end);
+}
+
+/// Where the completion begins is where the tokens of the whole part from those of the prompt alone.
+training_example completion_example(const ordered_json& line, const data_format& format) {
+  const std::string prompt = text_field(line, "prompt"), completion = text_field(line, "completion");
+  if (completion.empty()) refuse("\"completion\" is empty");
+  auto tokens = format.tokens->encode(prompt + completion);
+  const std::size_t first = shared_beginning(format.tokens->encode(prompt), tokens);
+  end_text(tokens, format);
+  return with_learned(std::move(tokens), first);
+}
+
+training_example text_example(const ordered_json& line, const data_format& format) {
+  auto tokens = format.tokens->encode(text_field(line, "text"), {.add_special = true, .parse_special = false});
+  end_text(tokens, format);
+  return with_learned(std::move(tokens), 0);
+}
+
+// ---- chats ----
+
+/// Pieces of text become one text; anything else is not for this model.
+void flatten_content(ordered_json& message) {
+  auto& content = message["content"];
+  if (content.is_string()) return;
+  if (content.is_null()) {
+    if (!message.contains("tool_calls")) refuse("a message has no content");
+    return;
+  }
+  if (!content.is_array()) refuse("a message's \"content\" should be a text");
+  std::string joined;
+  for (const auto& part : content) {
+    if (!part.is_object() || part.value("type", "") != "text" || !part.contains("text") || !part["text"].is_string())
+      refuse("a message's \"content\" has a part that is no text");
+    joined += part["text"].get<std::string>();
+  }
+  content = joined;
+}
+
+/// Takes the weight out of a message: 0 or 1.
+bool take_weight(ordered_json& message) {
+  const auto found = message.find("weight");
+  if (found == message.end()) return true;
+  const bool valid = found->is_number() && (*found == 0 || *found == 1);
+  if (!valid) refuse("a message's \"weight\" should be 0 or 1");
+  const bool learned = *found == 1;
+  message.erase(found);
+  return learned;
+}
+
+struct chat {
+  ordered_json messages = ordered_json::array();
+  ordered_json tools;
+  std::vector<std::size_t> learned;  // indices of the assistant's turns that count
+};
+
+chat read_chat(const ordered_json& line) {
+  const auto list = line.find("messages");
+  if (list == line.end() || !list->is_array() || list->empty()) refuse("\"messages\" should be a list of messages");
+  chat made;
+  for (ordered_json message : *list) {
+    if (!message.is_object() || !message.contains("role") || !message["role"].is_string())
+      refuse("a message has no \"role\"");
+    const bool counts = take_weight(message);
+    flatten_content(message);
+    if (message["role"] == "assistant" && counts) made.learned.push_back(made.messages.size());
+    made.messages.push_back(std::move(message));
+  }
+  if (made.learned.empty()) refuse("no message of the assistant is to be learned");
+  if (const auto tools = line.find("tools"); tools != line.end()) made.tools = *tools;
+  return made;
+}
+
+class chat_renderer {
+ public:
+  chat_renderer(const chat& from, const data_format& format) : chat_(from), format_(format) {}
+
+  /// The first `count` messages as tokens; `prompt`: up to where the assistant's answer begins.
+  std::vector<token_id> operator()(std::size_t count, bool prompt) const {
+    ordered_json variables;
+    auto& messages = variables["messages"] = ordered_json::array();
+    for (std::size_t i = 0; i < count; ++i) messages.push_back(chat_.messages[i]);
+    variables["tools"] = chat_.tools;
+    variables["documents"] = nullptr;
+    variables["add_generation_prompt"] = prompt;
+    const tokenizer& tokens = *format_.tokens;
+    if (tokens.bos()) variables["bos_token"] = tokens.bytes_of(*tokens.bos());
+    if (tokens.eos()) variables["eos_token"] = tokens.bytes_of(*tokens.eos());
+    return tokens.encode(format_.chat->render(variables), {.add_special = false, .parse_special = true});
+  }
+
+ private:
+  const chat& chat_;
+  const data_format& format_;
+};
+
+/// One example of the whole chat where its template writes earlier turns as it wrote them when they were last; one of
+/// each turn otherwise (templates that drop earlier thoughts).
+std::vector<training_example> chat_examples(const ordered_json& line, const data_format& format) {
+  if (!format.chat) refuse("the model has no chat template: use lines with \"prompt\" and \"completion\"");
+  const chat from = read_chat(line);
+  const chat_renderer render(from, format);
+  const auto whole = render(from.messages.size(), false);
+  std::vector<training_example> singles;
+  training_example together = with_learned(whole, whole.size());
+  bool consistent = true;
+  for (const std::size_t turn : from.learned) {
+    const auto after = turn + 1 == from.messages.size() ? whole : render(turn + 1, false);
+    const std::size_t first = shared_beginning(render(turn, true), after);
+    const std::size_t end = shared_beginning(after, whole);
+    consistent &= end + 1 >= after.size();  // a last line break may have merged with what follows
+    for (std::size_t i = first; i < end; ++i) together.learned[i] = 1;
+    singles.push_back(with_learned(after, first));
+  }
+  if (consistent) return {std::move(together)};
+  return singles;
+}
+
+}  // namespace
+
+std::optional<token_id> end_of_text(const data_format& format) {
+  if (const auto end = format.tokens->eos()) return end;
+  if (!format.end_tokens.empty()) return format.end_tokens.front();
+  return std::nullopt;
+}
+
+std::vector<training_example> examples_of_line(std::string_view text, const data_format& format) {
+  const auto line = parse_json_as<ordered_json>(text, "line");
+  if (!line.is_object()) refuse("the line is no JSON object");
+  std::vector<training_example> examples;
+  if (line.contains("messages"))
+    examples = chat_examples(line, format);
+  else if (line.contains("prompt") || line.contains("completion"))
+    examples.push_back(completion_example(line, format));
+  else if (line.contains("text"))
+    examples.push_back(text_example(line, format));
+  else
+    refuse("has neither \"messages\" nor \"prompt\" and \"completion\" nor \"text\"");
+  for (const auto& example : examples)
+    if (example.tokens.size() < 2) refuse("has fewer than two tokens");
+  return examples;
+}
+
+}  // namespace troupe::detail

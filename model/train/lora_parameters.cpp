@@ -1,0 +1,210 @@
+#include "model/train/lora_parameters.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <set>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "model/engine/random.hpp"
+#include "model/formats/json_input.hpp"
+#include "model/formats/model_files.hpp"
+#include "model/formats/safetensors.hpp"
+#include "model/lora/adapter.hpp"
+#include "model/lora/adapter_config.hpp"
+#include "model/train/atomic_file.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::string_view config_name = "adapter_config.json", weights_name = "adapter_model.safetensors";
+constexpr std::string_view key_prefix = "base_model.model.";
+
+/// PEFT's name of a module of a GPT-2 layer.
+std::string gpt2_name(std::string_view module) {
+  if (module == "self_attn.o_proj") return "attn.c_proj";
+  if (module == "mlp.up_proj") return "mlp.c_fc";
+  if (module == "mlp.down_proj") return "mlp.c_proj";
+  return "attn.c_attn";
+}
+
+std::string peft_name(const model_config& config, std::int64_t layer, std::string_view module) {
+  if (config.family == "gpt2") return fmt::format("transformer.h.{}.{}", layer, gpt2_name(module));
+  return fmt::format("model.layers.{}.{}", layer, module);
+}
+
+detail::adapter_config peft_config(const lora_options& options) {
+  detail::adapter_config config;
+  config.rank = options.rank, config.alpha = options.alpha, config.rank_stabilized = options.rank_stabilized;
+  config.rank_pattern = options.rank_pattern, config.alpha_pattern = options.alpha_pattern;
+  config.where = "the adapter";
+  return config;
+}
+
+/// The pattern machinery of the adapter's configuration decides what fits: rank 2 where the target does.
+bool fits(const std::string& target, const std::string& module) {
+  detail::adapter_config config;
+  config.rank = 1;
+  config.rank_pattern = {{target, 2}};
+  config.where = "target modules";
+  return config.rank_of(module) == 2;
+}
+
+bool is_plain(const std::string& target) {
+  return std::all_of(target.begin(), target.end(),
+                     [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '.'; });
+}
+
+void check(const lora_options& options) {
+  const auto check_rank = [](std::int64_t rank) {
+    if (rank < 1 || rank > most_adapter_rank)
+      refuse("the adapter's rank is {}: use 1 to {}", rank, most_adapter_rank);
+  };
+  check_rank(options.rank);
+  for (const auto& [pattern, rank] : options.rank_pattern) check_rank(rank);
+  if (!(options.dropout >= 0 && options.dropout < 1))
+    refuse("the adapter's dropout is {}: use 0 to less than 1", options.dropout);
+  if (!std::isfinite(options.alpha) || options.alpha == 0) refuse("the adapter's alpha is {}", options.alpha);
+}
+
+}  // namespace
+
+lora_parameters::lora_parameters(trained_model& model, lora_options options, std::uint64_t seed)
+    : options_(std::move(options)), fan_in_fan_out_(model.config.family == "gpt2") {
+  check(options_);
+  find_modules(model);
+  for (module& m : modules_) {
+    m.a = parameters_.add(fmt::format("{}{}.lora_A.weight", key_prefix, m.name), m.rank, m.ins, true);
+    m.b = parameters_.add(fmt::format("{}{}.lora_B.weight", key_prefix, m.name), m.outs, m.rank, true);
+  }
+  parameters_.allocate();
+  initialize(seed);
+  attach(model);
+}
+
+void lora_parameters::find_modules(trained_model& model) {
+  const detail::adapter_config config = peft_config(options_);
+  std::set<std::string> used;
+  for (std::int64_t layer = 0; layer < model.config.layers; ++layer)
+    for (const std::string_view ours : linear_modules(model.config)) {
+      const std::string name = peft_name(model.config, layer, ours);
+      const auto [outs, ins] = linear_shape(model.config, ours);
+      bool wanted = options_.targets.empty();
+      for (const std::string& target : options_.targets)
+        if (fits(target, name)) used.insert(target), wanted = true;
+      if (!wanted) continue;
+      if (modules_.empty() || modules_.back().name != name)
+        modules_.push_back({name, {}, layer, config.rank_of(name), ins, 0, config.scale_of(name)});
+      modules_.back().ours.emplace_back(ours);
+      modules_.back().outs += outs;
+    }
+  for (const std::string& target : options_.targets)
+    if (!used.contains(target)) refuse("the target \"{}\" is no linear layer of the model: see its modules", target);
+}
+
+void lora_parameters::attach(trained_model& model) {
+  for (const module& m : modules_) {
+    std::int64_t first_out = 0;
+    for (const std::string& ours : m.ours) {
+      trained_linear& linear = *find_linear(model.layers[static_cast<std::size_t>(m.layer)], ours);
+      const parameter &a = parameters_.list()[m.a], &b = parameters_.list()[m.b];
+      const std::int64_t skipped = first_out * b.stride;
+      linear.lora = {m.rank, b.stride, a.stride, m.scale, static_cast<std::uint32_t>(m.a),
+                     parameters_.value(m.a), parameters_.value(m.b) + skipped,
+                     parameters_.gradient(m.a), parameters_.gradient(m.b) + skipped};
+      first_out += linear.w.outs;
+    }
+  }
+}
+
+void lora_parameters::initialize(std::uint64_t seed) {
+  std::uint64_t drawn = 0;
+  for (const module& m : modules_) {
+    const parameter& a = parameters_.list()[m.a];
+    const double bound = 1.0 / std::sqrt(static_cast<double>(m.ins));
+    for (std::int64_t row = 0; row < a.rows; ++row)
+      for (std::int64_t i = 0; i < a.columns; ++i)
+        parameters_.value(m.a)[row * a.stride + i] = static_cast<float>((2 * uniform(seed, drawn++) - 1) * bound);
+  }
+}
+
+void lora_parameters::load(const std::filesystem::path& folder, const model_config& base) {
+  const adapter_file file = read_adapter(folder, base);
+  for (const module& m : modules_) {
+    std::vector<float> b;
+    for (const std::string& ours : m.ours) {
+      const std::string name = fmt::format("model.layers.{}.{}", m.layer, ours);
+      const auto part = std::find_if(file.parts.begin(), file.parts.end(),
+                                     [&](const adapter_part& p) { return p.module == name; });
+      if (part == file.parts.end()) refuse("{}: has no factors for {}", folder.string(), m.name);
+      if (part->rank != m.rank)
+        refuse("{}: {} has rank {}, but {} is asked for", folder.string(), m.name, part->rank, m.rank);
+      parameters_.expand(parameters_.list()[m.a], part->a, parameters_.values());
+      b.insert(b.end(), part->b.begin(), part->b.end());
+    }
+    parameters_.expand(parameters_.list()[m.b], b, parameters_.values());
+  }
+}
+
+std::string lora_parameters::config_text(const std::string& base_name) const {
+  std::set<std::string> targets;
+  const bool plain = !options_.targets.empty() && std::all_of(options_.targets.begin(), options_.targets.end(), is_plain);
+  for (const module& m : modules_)  // all layers were meant: their short names say so
+    targets.insert(options_.targets.empty() ? m.name.substr(m.name.rfind('.') + 1) : m.name);
+  if (plain) targets = {options_.targets.begin(), options_.targets.end()};
+  nlohmann::ordered_json ranks = nlohmann::ordered_json::object(), alphas = ranks;
+  for (const auto& [pattern, rank] : options_.rank_pattern) ranks[pattern] = rank;
+  for (const auto& [pattern, alpha] : options_.alpha_pattern) alphas[pattern] = alpha;
+  const nlohmann::ordered_json config{{"peft_type", "LORA"},
+                                      {"task_type", "CAUSAL_LM"},
+                                      {"base_model_name_or_path", base_name},
+                                      {"bias", "none"},
+                                      {"fan_in_fan_out", fan_in_fan_out_},
+                                      {"inference_mode", true},
+                                      {"init_lora_weights", true},
+                                      {"r", options_.rank},
+                                      {"lora_alpha", options_.alpha},
+                                      {"lora_dropout", options_.dropout},
+                                      {"use_rslora", options_.rank_stabilized},
+                                      {"rank_pattern", ranks},
+                                      {"alpha_pattern", alphas},
+                                      {"target_modules", targets}};
+  return config.dump(2) + "\n";
+}
+
+void lora_parameters::save(const std::filesystem::path& folder, const std::string& base_name) const {
+  make_folder(folder);
+  std::vector<tensor_description> tensors;
+  std::vector<std::vector<float>> values;
+  for (const parameter& p : parameters_.list()) {
+    tensors.push_back({p.name, dtype::f32, {p.rows, p.columns}});
+    values.push_back(parameters_.compact(p, parameters_.values()));
+  }
+  const std::vector<std::span<const float>> data(values.begin(), values.end());
+  write_tensors(folder / weights_name, tensors, data, {{"format", "pt"}});
+  write_file(folder / config_name, config_text(base_name));
+}
+
+lora_options read_lora_options(const std::filesystem::path& folder, const model_config& base) {
+  constexpr std::size_t most_bytes = 16 << 20;
+  const auto path = folder / config_name;
+  const std::string text = detail::read_text(path, most_bytes);
+  const auto config = detail::parse_adapter_config(text, path.string());
+  lora_options options;
+  options.rank = config.rank, options.alpha = config.alpha, options.rank_stabilized = config.rank_stabilized;
+  options.rank_pattern = config.rank_pattern, options.alpha_pattern = config.alpha_pattern;
+  const auto json = detail::parse_json(text, path.string());
+  options.dropout = detail::json_fields<nlohmann::json>(json, path.string()).number("lora_dropout").value_or(0);
+  std::set<std::string> names;
+  for (const adapter_part& part : read_adapter(folder, base).parts) {
+    const std::string_view rest = std::string_view(part.module).substr(std::string_view("model.layers.").size());
+    const std::size_t dot = rest.find('.');
+    names.insert(peft_name(base, std::stoll(std::string(rest.substr(0, dot))), rest.substr(dot + 1)));
+  }
+  options.targets = {names.begin(), names.end()};
+  return options;
+}
+
+}  // namespace troupe

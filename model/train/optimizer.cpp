@@ -1,0 +1,89 @@
+#include "model/train/optimizer.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numbers>
+#include <vector>
+
+#include "base/error.hpp"
+#include "model/train/train_kernels.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::int64_t piece = 1 << 14;
+constexpr std::array<std::string_view, 3> names{"constant", "linear", "cosine"};
+
+/// Calls work(first, count) for pieces of a run of floats.
+template <class Work>
+void for_pieces(thread_pool& pool, std::int64_t size, Work work) {
+  pool.run(static_cast<int>((size + piece - 1) / piece),
+           [&](int i, int) { work(i * piece, std::min(piece, size - i * piece)); });
+}
+
+}  // namespace
+
+schedule_kind schedule_from_name(std::string_view name) {
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) refuse("unknown schedule '{}': use constant, linear or cosine", name);
+  return static_cast<schedule_kind>(found - names.begin());
+}
+
+std::string_view name_of(schedule_kind kind) {
+  return names[static_cast<std::size_t>(kind)];
+}
+
+double rate_schedule::at(std::int64_t step) const {
+  if (step < warmup) return rate * static_cast<double>(step) / static_cast<double>(warmup);
+  if (kind == schedule_kind::constant) return rate;
+  const double all = static_cast<double>(std::max<std::int64_t>(1, steps - warmup));
+  const double done = std::min(1.0, static_cast<double>(step - warmup) / all);
+  const double left = kind == schedule_kind::linear ? 1 - done : 0.5 * (1 + std::cos(std::numbers::pi * done));
+  return rate * (least + (1 - least) * left);
+}
+
+adam_optimizer::adam_optimizer(const parameter_set& parameters, adam_options options)
+    : parameters_(parameters),
+      options_(options),
+      first_(parameters.values().size()),
+      second_(parameters.values().size()) {}
+
+double adam_optimizer::norm(const compute& with) const {
+  const auto& kernels = train_kernels_like(with.kernels);
+  const auto gradients = parameters_.gradients();
+  const auto size = static_cast<std::int64_t>(gradients.size());
+  std::vector<double> sums(static_cast<std::size_t>((size + piece - 1) / piece));
+  for_pieces(with.pool, size, [&](std::int64_t first, std::int64_t count) {
+    sums[static_cast<std::size_t>(first / piece)] = kernels.sum_of_squares(gradients.data() + first, count);
+  });
+  double total = 0;
+  for (const double sum : sums) total += sum;
+  return std::sqrt(total);
+}
+
+double adam_optimizer::step(const compute& with, double rate) {
+  const auto& kernels = train_kernels_like(with.kernels);
+  const double length = norm(with);
+  ++steps_;
+  const auto t = static_cast<double>(steps_);
+  adam_args args{};
+  args.beta1 = static_cast<float>(options_.beta1), args.beta2 = static_cast<float>(options_.beta2);
+  args.epsilon = static_cast<float>(options_.epsilon);
+  args.rate = static_cast<float>(rate / (1 - std::pow(options_.beta1, t)));
+  args.root_correction = static_cast<float>(std::sqrt(1 - std::pow(options_.beta2, t)));
+  args.gradient_factor = options_.clip > 0 && length > options_.clip
+                             ? static_cast<float>(options_.clip / (length + 1e-6))
+                             : 1.0f;
+  for (const parameter& p : parameters_.list()) {
+    args.keep = p.decays ? static_cast<float>(1 - rate * options_.weight_decay) : 1.0f;
+    for_pieces(with.pool, static_cast<std::int64_t>(p.size()), [&](std::int64_t first, std::int64_t count) {
+      const std::size_t at = p.offset + static_cast<std::size_t>(first);
+      kernels.adam(args, count, parameters_.gradients().data() + at, parameters_.values().data() + at,
+                   first_.data() + at, second_.data() + at);
+    });
+  }
+  return length;
+}
+
+}  // namespace troupe

@@ -1,0 +1,201 @@
+#include "model/train/products.hpp"
+
+#include <algorithm>
+
+namespace troupe {
+namespace {
+
+constexpr std::int64_t rows_at_once = 16;       // where rows are handed out one by one
+constexpr std::int64_t most_summed = 1 << 15;   // bytes times int8 that an int32 holds for certain
+constexpr std::int64_t turned_columns = 64;
+
+std::size_t size(std::int64_t n) {
+  return static_cast<std::size_t>(n);
+}
+
+bool is_u8(const trained_matrix& w) {
+  return !w.values && w.packed.kind == scheme::u8;
+}
+
+}  // namespace
+
+operand forward_of(const trained_matrix& w) {
+  if (w.values) return {operand::kind::columns, w.values, w.stride, {}};
+  return {operand::kind::packed, nullptr, 0, w.packed};
+}
+
+operand backward_of(const trained_matrix& w) {
+  if (w.values) return {operand::kind::rows, w.values, w.stride, {}};
+  return {operand::kind::packed_transposed, nullptr, 0, w.packed};
+}
+
+products::products(const compute& with, precision how, std::int64_t most_rows, std::int64_t most_width)
+    : with_(with),
+      kernels_(train_kernels_like(with.kernels)),
+      how_(how),
+      row_width_(padded_row(most_width) + 64),
+      panels_(size(with.pool.threads() * depth_at_once * columns_at_once)),
+      high_(how == precision::exact ? 1 : most_rows, how == precision::exact ? 64 : most_width),
+      low_(how == precision::exact ? 1 : most_rows, how == precision::exact ? 64 : most_width),
+      rows_scratch_(size(with.pool.threads() * 2 * row_width_)),
+      turned_(size(how == precision::exact ? 0 : with.pool.threads() * turned_columns * (most_summed + 64))),
+      constants_(size(most_rows)),
+      ones_(turned_columns),
+      zeros_(turned_columns) {
+  std::fill_n(ones_.data(), ones_.size(), 1.0f);
+}
+
+void products::multiply(const product_args& args) {
+  const std::int64_t column_blocks = (args.columns + columns_at_once - 1) / columns_at_once;
+  // few columns: rows are shared out too
+  const std::int64_t wanted = std::max<std::int64_t>(1, 4 * with_.pool.threads() / column_blocks);
+  const std::int64_t rows = std::max<std::int64_t>(rounded_up((args.rows + wanted - 1) / wanted, 12), 48);
+  const std::int64_t row_blocks = (args.rows + rows - 1) / rows;
+  with_.pool.run(static_cast<int>(column_blocks * row_blocks), [&](int task, int thread) {
+    const std::int64_t row = task % row_blocks * rows;
+    multiply_block(args, row, std::min(rows, args.rows - row), task / row_blocks * columns_at_once, thread);
+  });
+}
+
+void products::multiply_block(const product_args& args, std::int64_t row, std::int64_t rows, std::int64_t column,
+                              int thread) {
+  const operand& b = args.b;
+  float* panels = panels_.data() + thread * depth_at_once * columns_at_once;
+  const std::int64_t columns = std::min(columns_at_once, args.columns - column);
+  for (std::int64_t k = 0; k < args.depth; k += depth_at_once) {
+    const std::int64_t depth = std::min(depth_at_once, args.depth - k);
+    multiply_args m;
+    m.rows = rows, m.columns = columns, m.depth = depth;
+    m.a = args.a + (args.a_transposed ? k * args.a_stride + row : row * args.a_stride + k);
+    m.a_stride = args.a_stride, m.a_transposed = args.a_transposed;
+    m.b = panels, m.b_stride = panel_columns, m.panel_step = depth * panel_columns;
+    m.c = args.c + row * args.c_stride + column, m.c_stride = args.c_stride;
+    m.factor = args.factor, m.add = args.add || k > 0;
+    switch (b.lies) {
+      case operand::kind::rows:
+        m.b = b.values + k * b.stride + column, m.b_stride = b.stride, m.panel_step = panel_columns;
+        break;
+      case operand::kind::columns:
+        for (std::int64_t panel = 0; panel < columns; panel += panel_columns)
+          kernels_.transpose(b.values + (column + panel) * b.stride + k, b.stride,
+                             std::min(panel_columns, columns - panel), depth,
+                             panels + panel * depth, panel_columns);
+        break;
+      case operand::kind::packed:
+      case operand::kind::packed_transposed:
+        kernels_.fill({b.w, b.lies == operand::kind::packed_transposed, k, depth, column, columns, panels});
+        break;
+    }
+    kernels_.multiply(m);
+  }
+}
+
+void products::quantize(const float* x, std::int64_t stride, std::int64_t rows, std::int64_t ins, bool both) {
+  high_.begin(static_cast<int>(rows), ins);
+  low_.begin(static_cast<int>(rows), ins);
+  with_.pool.run(static_cast<int>((rows + rows_at_once - 1) / rows_at_once), [&](int task, int thread) {
+    float* rest = rows_scratch_.data() + thread * 2 * row_width_;
+    for (std::int64_t r = task * rows_at_once; r < std::min(rows, (task + 1) * rows_at_once); ++r) {
+      high_.put(with_.kernels, static_cast<int>(r), x + r * stride);
+      if (!both) continue;
+      kernels_.residual(x + r * stride, padded_row(ins), rest);
+      low_.put(with_.kernels, static_cast<int>(r), rest);
+    }
+  });
+}
+
+void products::forward(const float* x, std::int64_t stride, std::int64_t rows, std::span<const output> outputs) {
+  std::vector<matmul_args> high, low;
+  for (const output& o : outputs) {
+    const bool integers = !o.w->values && is_integer(o.w->packed.kind) && how_ != precision::exact;
+    if (!integers) {
+      multiply({rows, o.w->outs, o.w->ins, x, stride, false, forward_of(*o.w), o.y, o.stride, 1.0f, o.add});
+      if (o.bias)
+        with_.pool.run(static_cast<int>(rows),
+                       [&](int r, int) { with_.kernels.add(o.bias, o.w->outs, o.y + r * o.stride); });
+      continue;
+    }
+    matmul_args job;
+    job.w = o.w->packed;
+    job.rows = static_cast<int>(rows);
+    job.y = o.y, job.y_stride = o.stride;
+    job.bias = o.bias, job.accumulate = o.add;
+    high.push_back(job);
+    job.bias = nullptr, job.accumulate = true;
+    low.push_back(job);
+  }
+  if (high.empty()) return;
+  quantize(x, stride, rows, high.front().w.ins, how_ == precision::fine);
+  for (auto& job : high) job.q = high_.view();
+  matmul(with_, high);
+  if (how_ != precision::fine) return;
+  for (auto& job : low) job.q = low_.view();
+  matmul(with_, low);
+}
+
+void products::backward(const float* dy, std::int64_t stride, std::int64_t rows, const trained_matrix& w, float* dx,
+                        std::int64_t dx_stride, bool add) {
+  if (is_u8(w) && how_ != precision::exact) return backward_u8(dy, stride, rows, w.packed, dx, dx_stride, add);
+  multiply({rows, w.ins, w.outs, dy, stride, false, backward_of(w), dx, dx_stride, 1.0f, add});
+}
+
+/// w = mid + (z - 128) scale with scale and mid of the output: scale goes to dy, and the sum over dy mid is the same for
+/// all inputs. What remains is a product of whole numbers, as in serving, with the weights turned over on the way.
+void products::backward_u8(const float* dy, std::int64_t stride, std::int64_t rows, const matrix_view& w, float* dx,
+                           std::int64_t dx_stride, bool add) {
+  for (std::int64_t first = 0; first < w.outs; first += most_summed) {
+    const std::int64_t outs = std::min(most_summed, w.outs - first);
+    quantize_scaled(dy, stride, rows, w, first, outs);
+    const std::int64_t blocks = (w.ins + turned_columns - 1) / turned_columns;
+    with_.pool.run(static_cast<int>(blocks), [&](int block, int thread) {
+      turned_product(w, first, outs, block * turned_columns, rows, dx, dx_stride, add || first > 0, thread);
+    });
+  }
+}
+
+void products::quantize_scaled(const float* dy, std::int64_t stride, std::int64_t rows, const matrix_view& w,
+                               std::int64_t first, std::int64_t outs) {
+  high_.begin(static_cast<int>(rows), outs);
+  low_.begin(static_cast<int>(rows), outs);
+  const float* scales = reinterpret_cast<const float*>(w.scales) + first;
+  const std::int64_t whole = rounded_up(outs, 16), padded = padded_row(outs);
+  with_.pool.run(static_cast<int>((rows + rows_at_once - 1) / rows_at_once), [&](int task, int thread) {
+    float* scaled = rows_scratch_.data() + thread * 2 * row_width_;
+    float* rest = scaled + row_width_;
+    for (std::int64_t r = task * rows_at_once; r < std::min(rows, (task + 1) * rows_at_once); ++r) {
+      const float* row = dy + r * stride + first;
+      kernels_.scale(row, scales, whole, scaled);
+      std::fill(scaled + outs, scaled + padded, 0.0f);
+      constants_[size(r)] = static_cast<float>(kernels_.dot(row, w.mids + first, outs));
+      high_.put(with_.kernels, static_cast<int>(r), scaled);
+      kernels_.residual(scaled, padded, rest);
+      low_.put(with_.kernels, static_cast<int>(r), rest);
+    }
+  });
+}
+
+void products::turned_product(const matrix_view& w, std::int64_t first_out, std::int64_t outs, std::int64_t first_in,
+                              std::int64_t rows, float* dx, std::int64_t dx_stride, bool add, int thread) {
+  const std::int64_t depth = padded_row(outs), columns = std::min(turned_columns, rounded_up(w.ins - first_in, 16));
+  std::byte* turned = turned_.data() + thread * turned_columns * (most_summed + 64);
+  const auto* from = reinterpret_cast<const std::uint8_t*>(w.weights);
+  for (std::int64_t out = 0; out < outs; out += 16)
+    kernels_.turn_bytes(from + ((first_out + out) * w.stored_ins() + first_in * 16), columns,
+                        reinterpret_cast<std::uint8_t*>(turned) + out * 16, depth * 16);
+  matmul_args job;
+  job.w = {scheme::u8, columns, outs, turned, reinterpret_cast<const std::byte*>(ones_.data()), zeros_.data()};
+  job.rows = static_cast<int>(rows);
+  job.y = dx + first_in, job.y_stride = dx_stride;
+  job.q = high_.view(), job.accumulate = add;
+  with_.kernels.matmul(job, 0, columns / 16);
+  job.q = low_.view(), job.accumulate = true;
+  with_.kernels.matmul(job, 0, columns / 16);
+  const std::int64_t valid = std::min(columns, w.ins - first_in);
+  for (std::int64_t r = 0; r < rows; ++r) {
+    float* row = dx + r * dx_stride + first_in;
+    for (std::int64_t i = 0; i < valid; ++i) row[i] += constants_[size(r)];
+    std::fill(row + valid, row + columns, 0.0f);
+  }
+}
+
+}  // namespace troupe

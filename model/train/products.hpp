@@ -1,0 +1,104 @@
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "base/aligned_buffer.hpp"
+#include "model/ops/compute.hpp"
+#include "model/ops/matmul.hpp"
+#include "model/train/train_kernels.hpp"
+
+namespace troupe {
+
+/// Rows of activations and gradients: padded as every operation wants it, and never a power of two apart, which would
+/// bring neighbouring rows into the same few lines of the cache.
+constexpr std::int64_t train_stride(std::int64_t n) {
+  return padded_row(n) + 16;
+}
+
+/// A matrix of a model in training: packed as serving has it and frozen, or plain floats that change.
+struct trained_matrix {
+  matrix_view packed;               ///< where values is nullptr
+  const float* values = nullptr;    ///< [outs, stride]
+  float* gradient = nullptr;        ///< likewise
+  std::int64_t outs = 0, ins = 0, stride = 0;
+};
+
+/// The right factor of a product.
+struct operand {
+  enum class kind : std::uint8_t { rows, columns, packed, packed_transposed };
+  kind lies = kind::rows;
+  const float* values = nullptr;  ///< rows: [depth, stride]; columns: [columns, stride]
+  std::int64_t stride = 0;
+  matrix_view w;  ///< packed: depth is its inputs, columns its outputs; packed_transposed: the other way
+};
+
+/// y = x W^T
+operand forward_of(const trained_matrix& w);
+/// dx = dy W
+operand backward_of(const trained_matrix& w);
+
+struct product_args {
+  std::int64_t rows = 0, columns = 0, depth = 0;
+  const float* a = nullptr;  ///< [rows, depth], or [depth, rows] where transposed
+  std::int64_t a_stride = 0;
+  bool a_transposed = false;
+  operand b;
+  float* c = nullptr;
+  std::int64_t c_stride = 0;
+  float factor = 1.0f;
+  bool add = false;
+};
+
+/// How products with quantized weights are computed.
+///   as_served  forward in int8 as serving computes it, backward in 15 bits
+///   fine       inputs in 15 bits (two int8 products), the same backward where a scheme allows it
+///   exact      in f32 with the weights that the scheme stands for
+enum class precision : std::uint8_t { as_served, fine, exact };
+
+/// Products of large matrices by all threads. The order of every sum is fixed by the shapes alone.
+/// Owns working memory; one thread calls it.
+class products {
+ public:
+  products(const compute& with, precision how, std::int64_t most_rows, std::int64_t most_width);
+
+  void multiply(const product_args& args);
+  /// y = x W^T for matrices that share their input; x [rows, stride] is padded to 64 with zeros.
+  struct output {
+    const trained_matrix* w;
+    const float* bias;  ///< or nullptr
+    float* y;
+    std::int64_t stride;
+    bool add;
+  };
+  void forward(const float* x, std::int64_t stride, std::int64_t rows, std::span<const output> outputs);
+  /// dx = dy W, or dx += that.
+  void backward(const float* dy, std::int64_t stride, std::int64_t rows, const trained_matrix& w, float* dx,
+                std::int64_t dx_stride, bool add);
+
+  const compute& with() const { return with_; }
+  const train_kernel_table& kernels() const { return kernels_; }
+
+ private:
+  static constexpr std::int64_t depth_at_once = 256, columns_at_once = 64;
+  void multiply_block(const product_args& args, std::int64_t row, std::int64_t rows, std::int64_t column, int thread);
+  void quantize(const float* x, std::int64_t stride, std::int64_t rows, std::int64_t ins, bool both);
+  void quantize_scaled(const float* dy, std::int64_t stride, std::int64_t rows, const matrix_view& w,
+                       std::int64_t first, std::int64_t outs);
+  void backward_u8(const float* dy, std::int64_t stride, std::int64_t rows, const matrix_view& w, float* dx,
+                   std::int64_t dx_stride, bool add);
+  void turned_product(const matrix_view& w, std::int64_t first_out, std::int64_t outs, std::int64_t first_in,
+                      std::int64_t rows, float* dx, std::int64_t dx_stride, bool add, int thread);
+
+  compute with_;
+  const train_kernel_table& kernels_;
+  precision how_;
+  std::int64_t row_width_;
+  aligned_buffer<float> panels_;  // [threads][depth_at_once * columns_at_once]
+  quantized_rows high_, low_;     // a row's first seven bits, and the next
+  aligned_buffer<float> rows_scratch_;  // [threads][2][row_width]
+  aligned_buffer<std::byte> turned_;    // [threads]
+  aligned_buffer<float> constants_;     // [rows]
+  aligned_buffer<float> ones_, zeros_;  // scales and mids of weights that have none
+};
+
+}  // namespace troupe

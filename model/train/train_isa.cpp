@@ -1,0 +1,22 @@
+#include <string_view>
+
+#include "model/train/train_kernels.hpp"
+
+namespace troupe {
+
+namespace generic {
+extern const train_kernel_table train_table;
+}
+namespace avx2 {
+extern const train_kernel_table train_table;
+}
+namespace avx512 {
+extern const train_kernel_table train_table;
+}
+
+const train_kernel_table& train_kernels_like(const kernel_table& kernels) {
+  const std::string_view isa = kernels.isa;
+  return isa == "avx512" ? avx512::train_table : isa == "avx2" ? avx2::train_table : generic::train_table;
+}
+
+}  // namespace troupe

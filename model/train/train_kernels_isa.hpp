@@ -1,0 +1,24 @@
+// Declares this ISA's kernels of training to its own sources.
+#pragma once
+#include "model/train/train_kernels.hpp"
+
+namespace troupe::TROUPE_ISA {
+
+void multiply(const multiply_args&);
+void fill(const fill_args&);
+void transpose(const float*, std::int64_t, std::int64_t, std::int64_t, float*, std::int64_t);
+void turn_bytes(const std::uint8_t*, std::int64_t, std::uint8_t*, std::int64_t);
+void rms_norm_back(const float*, const float*, const float*, std::int64_t, float, float*, float*);
+void layer_norm_back(const float*, const float*, const float*, std::int64_t, float, float*, float*, float*);
+void swiglu_back(const float*, std::int64_t, float*, float*);
+void gelu_back(const float*, std::int64_t, float*);
+void softmax(float*, std::int64_t, std::int64_t, std::int64_t, std::int64_t, float);
+void softmax_back(const float*, float*, std::int64_t, std::int64_t, float);
+train_kernel_table::cross_entropy_result cross_entropy(float*, std::int64_t, std::int64_t, float);
+void adam(const adam_args&, std::int64_t, const float*, float*, float*, float*);
+double sum_of_squares(const float*, std::int64_t);
+double dot_product(const float*, const float*, std::int64_t);
+void scale(const float*, const float*, std::int64_t, float*);
+void residual(const float*, std::int64_t, float*);
+
+}  // namespace troupe::TROUPE_ISA

@@ -1,0 +1,57 @@
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "model/arch/loaded_model.hpp"
+#include "model/train/parameter_set.hpp"
+#include "model/train/products.hpp"
+
+namespace troupe {
+
+/// Factors beside one linear layer: y += scale B (A x). They point into a parameter_set.
+struct lora_factors {
+  std::int64_t rank = 0;  ///< 0: none
+  std::int64_t stride = 0, a_stride = 0;
+  float scale = 0;
+  std::uint32_t stream = 0;  ///< of its dropout; modules that share A share it
+  const float *a = nullptr, *b = nullptr;  ///< [rank, ins], [outs, rank]
+  float *a_gradient = nullptr, *b_gradient = nullptr;
+};
+
+struct trained_linear {
+  trained_matrix w;  ///< outs is 0 where the model has no such layer
+  const float* bias = nullptr;
+  float* bias_gradient = nullptr;
+  lora_factors lora;
+};
+
+struct trained_norm {
+  const float *weight = nullptr, *bias = nullptr;
+  float *weight_gradient = nullptr, *bias_gradient = nullptr;
+};
+
+struct trained_layer {
+  trained_norm attention_norm, mlp_norm, q_norm, k_norm;
+  trained_linear q, k, v, o, gate, up, down;
+};
+
+/// A model as a training pass sees it: frozen weights that lie in the packed file which serving maps too, or weights
+/// that are trained themselves. Gradients are nullptr for what is frozen.
+struct trained_model {
+  model_config config;
+  trained_matrix embeddings, head;
+  const float* positions = nullptr;
+  float* positions_gradient = nullptr;
+  std::int64_t position_stride = 0;
+  std::vector<trained_layer> layers;
+  trained_norm final_norm;
+  std::shared_ptr<const loaded_model> base;  ///< keeps the packed weights; nullptr where all is trained
+};
+
+/// All of it frozen.
+trained_model frozen(std::shared_ptr<const loaded_model> base);
+
+/// The linear layer of our name, "self_attn.q_proj"; nullptr where the model has none.
+trained_linear* find_linear(trained_layer& layer, std::string_view module);
+
+}  // namespace troupe

@@ -1,0 +1,155 @@
+#include "model/train/training_data.hpp"
+
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "base/mapped_file.hpp"
+#include "model/chat/chat_template.hpp"
+#include "model/engine/model_text.hpp"
+#include "model/formats/json_input.hpp"
+#include "model/train/line_examples.hpp"
+
+namespace troupe {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view separator = "<|endoftext|>";
+constexpr std::size_t most_named_lines = 8;
+
+class fingerprint {
+ public:
+  void add(std::uint64_t value) {
+    for (int byte = 0; byte < 8; ++byte) state_ = (state_ ^ (value >> (8 * byte) & 255)) * 0x100000001b3ull;
+  }
+  std::uint64_t value() const { return state_; }
+
+ private:
+  std::uint64_t state_ = 0xcbf29ce484222325ull;
+};
+
+std::uint64_t fingerprint_of(const std::vector<training_example>& examples) {
+  fingerprint print;
+  for (const auto& example : examples) {
+    print.add(example.tokens.size());
+    for (std::size_t i = 0; i < example.tokens.size(); ++i)
+      print.add(static_cast<std::uint64_t>(example.tokens[i]) << 1 | example.learned[i]);
+  }
+  return print.value();
+}
+
+bool has_lines(const fs::path& file, std::string_view text) {
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  return file.extension() == ".jsonl" || (first != std::string_view::npos && text[first] == '{');
+}
+
+/// The first bad lines with their causes' place, in one message.
+[[noreturn]] void refuse_lines(const fs::path& file, const std::vector<std::pair<std::size_t, std::string>>& bad) {
+  std::string more;
+  for (std::size_t i = 1; i < std::min(bad.size(), most_named_lines); ++i)
+    more += fmt::format("{}{}", i > 1 ? ", " : "", bad[i].first);
+  if (bad.size() > most_named_lines) more += ", …";
+  const std::string others = more.empty() ? "" : fmt::format(" (and {} more bad lines: {})", bad.size() - 1, more);
+  refuse("{}:{}: {}{}", file.string(), bad.front().first, bad.front().second, others);
+}
+
+void shorten(training_example& example, const data_format& format, training_data& data) {
+  const auto most = static_cast<std::size_t>(format.row_length + 1);
+  if (example.tokens.size() <= most) return;
+  example.tokens.resize(most), example.learned.resize(most);
+  ++data.shortened;
+}
+
+void check_example(const training_example& example, const data_format& format) {
+  for (const token_id token : example.tokens)
+    if (token < 0 || token >= format.vocab_size)
+      refuse("token {} is not of the model's {}: the tokenizer belongs to another model", token, format.vocab_size);
+  if (std::find(example.learned.begin() + 1, example.learned.end(), 1) == example.learned.end())
+    refuse("nothing to learn within the first {} tokens: use longer rows, or leave the line out",
+           format.row_length + 1);
+}
+
+void read_lines(const fs::path& file, std::string_view text, const data_format& format, training_data& data) {
+  std::vector<std::pair<std::size_t, std::string>> bad;
+  for (std::size_t number = 1; !text.empty(); ++number) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
+    try {
+      for (training_example& example : detail::examples_of_line(line, format)) {
+        shorten(example, format, data);
+        check_example(example, format);
+        data.examples.push_back(std::move(example));
+      }
+    } catch (const input_error& error) {
+      bad.emplace_back(number, error.what());
+    }
+  }
+  if (!bad.empty()) refuse_lines(file, bad);
+}
+
+/// Pieces overlap by the one token that is a target in one and an input in the next.
+void cut(const std::vector<token_id>& document, const data_format& format, training_data& data) {
+  const auto length = static_cast<std::size_t>(format.row_length);
+  for (std::size_t first = 0; first + 1 < document.size(); first += length) {
+    const std::size_t count = std::min(length + 1, document.size() - first);
+    training_example& example = data.examples.emplace_back();
+    example.tokens.assign(document.begin() + static_cast<std::ptrdiff_t>(first),
+                          document.begin() + static_cast<std::ptrdiff_t>(first + count));
+    example.learned.assign(count, 1);
+    check_example(example, format);
+  }
+}
+
+void read_text_file(std::string_view text, const data_format& format, training_data& data) {
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(separator), text.size());
+    const bool ends = end < text.size();
+    std::string_view document = text.substr(0, end);
+    text.remove_prefix(std::min(end + separator.size(), text.size()));
+    while (!document.empty() && document.front() == '\n') document.remove_prefix(1);
+    while (!document.empty() && document.back() == '\n') document.remove_suffix(1);
+    if (document.empty()) continue;
+    auto tokens = format.tokens->encode(document, {.add_special = true, .parse_special = false});
+    const auto last = detail::end_of_text(format);
+    if (ends && last && tokens.back() != *last) tokens.push_back(*last);
+    cut(tokens, format, data);
+  }
+}
+
+}  // namespace
+
+std::int64_t training_data::learned_tokens() const {
+  std::int64_t count = 0;
+  for (const auto& example : examples) count += std::count(example.learned.begin() + 1, example.learned.end(), 1);
+  return count;
+}
+
+data_format data_format_of(const fs::path& model, std::int64_t vocab_size, std::vector<token_id> end_tokens,
+                           std::int64_t row_length) {
+  data_format format;
+  format.tokens = open_tokenizer(model);
+  format.end_tokens = std::move(end_tokens);
+  format.vocab_size = vocab_size, format.row_length = row_length;
+  if (const auto source = find_chat_template(model))
+    format.chat = std::make_shared<const chat_template>(*source, model.string() + ": chat template");
+  return format;
+}
+
+training_data read_training_data(const fs::path& file, const data_format& format) {
+  const mapped_file mapped(file);
+  const std::string_view text(reinterpret_cast<const char*>(mapped.bytes().data()), mapped.bytes().size());
+  training_data data;
+  if (has_lines(file, text))
+    read_lines(file, text, format, data);
+  else
+    read_text_file(text, format, data);
+  if (data.examples.empty()) refuse("{}: has nothing to learn: give examples or a longer text", file.string());
+  data.fingerprint = fingerprint_of(data.examples);
+  return data;
+}
+
+}  // namespace troupe

@@ -1,0 +1,49 @@
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "model/tokenizer/tokenizer.hpp"
+
+namespace troupe {
+
+class chat_template;
+
+/// Tokens to learn from. `learned[i]` says that predicting token i counts; that of the first token is never read.
+struct training_example {
+  std::vector<token_id> tokens;
+  std::vector<std::uint8_t> learned;
+
+  std::int64_t rows() const { return static_cast<std::int64_t>(tokens.size()) - 1; }  ///< predictions made
+};
+
+struct training_data {
+  std::vector<training_example> examples;
+  std::int64_t shortened = 0;  ///< examples that were longer than a row: their end was cut off
+  std::uint64_t fingerprint = 0;
+
+  std::int64_t learned_tokens() const;
+};
+
+/// What turns lines into tokens.
+struct data_format {
+  std::shared_ptr<const tokenizer> tokens;
+  std::shared_ptr<const chat_template> chat;  ///< or nullptr: then chat lines are refused
+  std::vector<token_id> end_tokens;           ///< the first ends a completion, if the tokenizer names none
+  std::int64_t vocab_size = 0;
+  std::int64_t row_length = 512;
+};
+/// Of a model folder or a .gguf file.
+data_format data_format_of(const std::filesystem::path& model, std::int64_t vocab_size,
+                           std::vector<token_id> end_tokens, std::int64_t row_length);
+
+/// Reads a file whole, or refuses it. Files that end in .jsonl, or begin with '{', have an object in each line:
+///   {"messages": [{"role", "content", "weight"}…], "tools"}   the assistant's turns are learned, unless weight is 0
+///   {"prompt", "completion"}                                  the completion is learned
+///   {"text"}                                                  all of it is learned
+/// Any other file is plain text, documents separated by <|endoftext|>, cut into rows. Bad lines are refused by number.
+training_data read_training_data(const std::filesystem::path& file, const data_format& format);
+
+}  // namespace troupe

@@ -1,0 +1,165 @@
+#include "model/train/training_run.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/error.hpp"
+#include "model/train/checkpoint.hpp"
+
+namespace troupe {
+namespace {
+
+training_options checked(training_options o, const model_config& config) {
+  const auto positive = [](std::int64_t value, std::string_view what) {
+    if (value < 1) refuse("{} is {}: use 1 or more", what, value);
+  };
+  positive(o.row_length, "the row length"), positive(o.batch_rows, "the batch"), positive(o.accumulation, "accumulation");
+  positive(o.epochs, "the number of epochs");
+  if (o.row_length > config.context)
+    refuse("rows of {} tokens: the model has {} positions", o.row_length, config.context);
+  if (o.batch_rows > (1 << 22) / o.row_length)
+    refuse("{} rows of {} tokens in one pass: use fewer, and accumulate", o.batch_rows, o.row_length);
+  if (!(o.rate >= 0) || !std::isfinite(o.rate)) refuse("the learning rate is {}: use a small positive number", o.rate);
+  if (!(o.validation_share >= 0 && o.validation_share < 1))
+    refuse("the share held out is {}: use 0 to less than 1", o.validation_share);
+  return o;
+}
+
+/// The first of a shuffled order; at least one, and never all.
+std::vector<std::size_t> draw_held_out(std::size_t examples, const training_options& options, bool separate) {
+  if (separate || options.validation_share <= 0 || examples < 2) return {};
+  std::vector<std::size_t> order(examples);
+  std::iota(order.begin(), order.end(), 0);
+  shuffle(order, options.seed, 1u << 20);
+  const auto wanted = static_cast<std::size_t>(std::llround(options.validation_share * static_cast<double>(examples)));
+  order.resize(std::clamp<std::size_t>(wanted, 1, examples - 1));
+  std::sort(order.begin(), order.end());
+  return order;
+}
+
+std::vector<std::size_t> all_but(std::size_t examples, const std::vector<std::size_t>& without) {
+  std::vector<std::size_t> rest;
+  for (std::size_t i = 0; i < examples; ++i)
+    if (!std::binary_search(without.begin(), without.end(), i)) rest.push_back(i);
+  return rest;
+}
+
+}  // namespace
+
+training_run::training_run(const trained_model& model, const parameter_set& parameters, const compute& with,
+                           const training_data& data, const training_data* validation, training_options options)
+    : model_(model),
+      parameters_(parameters),
+      with_(with),
+      options_(checked(std::move(options), model.config)),
+      data_fingerprint_(data.fingerprint),
+      held_out_(draw_held_out(data.examples.size(), options_, validation)),
+      trained_on_(all_but(data.examples.size(), held_out_)),
+      plan_(data, trained_on_, {options_.row_length, options_.batch_rows, options_.accumulation, options_.seed}),
+      pass_(model, with,
+            {options_.batch_rows * options_.row_length, options_.row_length, options_.how, options_.keep_activations,
+             options_.between}),
+      adam_(parameters, options_.adam) {
+  if (validation) {
+    held_out_.resize(validation->examples.size());
+    std::iota(held_out_.begin(), held_out_.end(), 0);
+  }
+  const batch_plan::options shape{options_.row_length, options_.batch_rows, 1, options_.seed};
+  if (!held_out_.empty()) validation_.emplace(validation ? *validation : data, held_out_, shape);
+  steps_ = options_.most_steps > 0 ? options_.most_steps : options_.epochs * plan_.steps_per_epoch();
+}
+
+rate_schedule training_run::schedule() const {
+  return {options_.schedule, options_.rate, options_.least_rate, options_.warmup, steps_};
+}
+
+step_report training_run::step() {
+  const auto batches = plan_.step(done_);
+  std::int64_t targets = 0;
+  for (const auto& batch : batches) targets += batch.target_count();
+  const float factor = targets > 0 ? static_cast<float>(1.0 / static_cast<double>(targets)) : 0.0f;
+  parameters_.clear_gradients();
+  double sums[3] = {};  // loss, correct, tokens
+  for (std::size_t i = 0; i < batches.size(); ++i) {
+    if (static_cast<int>(i) % options_.count != options_.index) continue;
+    const auto number = static_cast<std::uint32_t>(done_ * options_.accumulation) + static_cast<std::uint32_t>(i);
+    const pass_result result =
+        pass_.train(batches[i], factor, {static_cast<float>(options_.dropout), options_.seed, number, 0});
+    sums[0] += result.loss, sums[1] += static_cast<double>(result.correct);
+    sums[2] += static_cast<double>(batches[i].rows());
+  }
+  if (options_.reduce) options_.reduce(parameters_.gradients(), sums);
+  step_report report;
+  report.rate = schedule().at(done_);
+  report.gradient_norm = adam_.step(with_, report.rate);
+  report.step = ++done_;
+  report.loss = sums[0] * static_cast<double>(factor), report.accuracy = sums[1] * static_cast<double>(factor);
+  report.tokens = static_cast<std::int64_t>(sums[2]);
+  if (!std::isfinite(report.loss) || !std::isfinite(report.gradient_norm))
+    throw std::runtime_error(fmt::format("the loss is no number any more at step {}: use a lower learning rate", done_));
+  return report;
+}
+
+validation_report training_run::validate() {
+  validation_report report;
+  if (!validation_) return report;
+  pass_result total;
+  for (const auto& batch : validation_->all()) {
+    const pass_result part = pass_.measure(batch);
+    total.loss += part.loss, total.correct += part.correct, total.targets += part.targets;
+  }
+  const auto count = static_cast<double>(std::max<std::int64_t>(1, total.targets));
+  report = {total.loss / count, static_cast<double>(total.correct) / count, total.targets};
+  if (best_.step < 0 || report.loss < best_.loss) {
+    best_ = {done_, report.loss};
+    best_parameters_.assign(parameters_.values().begin(), parameters_.values().end());
+  }
+  return report;
+}
+
+void training_run::with_best(const std::function<void()>& use) {
+  if (best_.step < 0) return use();
+  const std::vector<float> now(parameters_.values().begin(), parameters_.values().end());
+  std::copy(best_parameters_.begin(), best_parameters_.end(), parameters_.values().begin());
+  use();
+  std::copy(now.begin(), now.end(), parameters_.values().begin());
+}
+
+/// What another run would differ in.
+std::string training_run::identity() const {
+  const training_options& o = options_;
+  return fmt::format(
+      "data {:016x} rows {}x{}x{} epochs {} steps {} schedule {} {} {} {} adam {} {} {} {} {} dropout {} held {} "
+      "seed {} precision {}",
+      data_fingerprint_, o.row_length, o.batch_rows, o.accumulation, o.epochs, steps_, name_of(o.schedule), o.rate,
+      o.least_rate, o.warmup, o.adam.beta1, o.adam.beta2, o.adam.epsilon, o.adam.weight_decay, o.adam.clip, o.dropout,
+      held_out_.size(), o.seed, static_cast<int>(o.how));
+}
+
+void training_run::save(const std::filesystem::path& file) const {
+  checkpoint state;
+  state.identity = identity();
+  state.step = done_, state.best_step = best_.step, state.best_loss = best_.loss;
+  state.runs = {{"value", parameters_.values()}, {"first", adam_.first()}, {"second", adam_.second()}};
+  std::vector<float> best = best_parameters_;
+  if (best_.step >= 0) state.runs.push_back({"best", best});
+  write_checkpoint(file, parameters_, state);
+}
+
+void training_run::load(const std::filesystem::path& file) {
+  checkpoint state;
+  state.identity = identity();
+  best_parameters_.resize(parameters_.values().size());
+  state.runs = {{"value", parameters_.values()},
+                {"first", adam_.first()},
+                {"second", adam_.second()},
+                {"best", best_parameters_}};
+  read_checkpoint(file, parameters_, state);
+  if (state.step > steps_) refuse("{}: is at step {} of {}", file.string(), state.step, steps_);
+  done_ = state.step;
+  adam_.resume(done_);
+  best_ = {state.best_step, state.best_loss};
+}
+
+}  // namespace troupe

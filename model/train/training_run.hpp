@@ -1,0 +1,104 @@
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/train/batch_plan.hpp"
+#include "model/train/optimizer.hpp"
+#include "model/train/train_pass.hpp"
+
+namespace troupe {
+
+struct training_options {
+  std::int64_t row_length = 512;
+  std::int64_t batch_rows = 4;    ///< packed rows of one pass
+  std::int64_t accumulation = 1;  ///< passes of one step
+  std::int64_t epochs = 1;
+  std::int64_t most_steps = 0;  ///< 0: as many as the epochs have
+  schedule_kind schedule = schedule_kind::cosine;
+  double rate = 1e-4, least_rate = 0;
+  std::int64_t warmup = 0;  ///< steps
+  adam_options adam;
+  double dropout = 0;
+  double validation_share = 0.05;  ///< of the examples, held out; 0: none
+  std::uint64_t seed = 0;
+  precision how = precision::fine;
+  bool keep_activations = true;
+
+  /// Several trainers of one job: each takes every `count`-th pass, and `reduce` adds up the gradients of all, and the
+  /// sums that are reported.
+  int index = 0, count = 1;
+  std::function<void(std::span<float> gradients, std::span<double> sums)> reduce = {};
+  std::function<void()> between = {};  ///< called between layers: a place to yield to others
+};
+
+struct step_report {
+  std::int64_t step = 0;  ///< steps done, this one included
+  double loss = 0;        ///< mean over the targets, in nats
+  double accuracy = 0;    ///< share of targets that the model would have chosen
+  double rate = 0;
+  double gradient_norm = 0;  ///< before it was cut
+  std::int64_t tokens = 0;   ///< that went through the model
+};
+
+struct validation_report {
+  double loss = 0;
+  double accuracy = 0;
+  std::int64_t targets = 0;
+};
+
+/// A training run, one step at a time. What comes out depends on model, data, options and seed alone: never on threads,
+/// nor on where the run was stopped and taken up again. One thread calls it; model, parameters and data outlive it.
+class training_run {
+ public:
+  /// `validation`: examples of their own instead of a share of the others; may be nullptr.
+  training_run(const trained_model& model, const parameter_set& parameters, const compute& with,
+               const training_data& data, const training_data* validation, training_options options);
+
+  std::int64_t steps() const { return steps_; }  ///< of the whole run
+  std::int64_t steps_per_epoch() const { return plan_.steps_per_epoch(); }
+  std::int64_t done() const { return done_; }
+  bool finished() const { return done_ >= steps_; }
+  std::int64_t packed_rows() const { return plan_.packed_rows(); }
+
+  step_report step();
+  bool can_validate() const { return validation_.has_value(); }
+  /// Measures the held-out part, and remembers the values if they are the best so far.
+  validation_report validate();
+
+  struct best_values {
+    std::int64_t step = -1;  ///< -1: never validated
+    double loss = 0;
+  };
+  const best_values& best() const { return best_; }
+  /// Calls `use` while the parameters have their best values.
+  void with_best(const std::function<void()>& use);
+
+  /// Everything that going on takes, in one file that is there whole or not at all.
+  void save(const std::filesystem::path& file) const;
+  /// Goes on from there. Throws input_error where the file belongs to another run.
+  void load(const std::filesystem::path& file);
+
+ private:
+  std::string identity() const;
+  rate_schedule schedule() const;
+
+  const trained_model& model_;
+  const parameter_set& parameters_;
+  compute with_;
+  training_options options_;
+  std::uint64_t data_fingerprint_;
+  std::vector<std::size_t> held_out_, trained_on_;
+  batch_plan plan_;
+  std::optional<batch_plan> validation_;
+  std::int64_t steps_ = 0, done_ = 0;
+  train_pass pass_;
+  adam_optimizer adam_;
+  best_values best_;
+  std::vector<float> best_parameters_;
+};
+
+}  // namespace troupe

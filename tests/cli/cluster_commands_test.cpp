@@ -1,0 +1,59 @@
+#include <algorithm>
+
+#include "tests/cli/program.hpp"
+
+namespace troupe::test {
+namespace {
+
+class cluster_commands : public program {
+ protected:
+  void expect_one_line(const result& got, int code, const std::string& part) const {
+    EXPECT_EQ(got.code, code) << got.error;
+    EXPECT_EQ(got.out, "");
+    EXPECT_EQ(got.error.rfind("troupe: ", 0), 0u) << got.error;
+    EXPECT_EQ(std::count(got.error.begin(), got.error.end(), '\n'), 1) << got.error;
+    EXPECT_NE(got.error.find(part), std::string::npos) << got.error << "should say: " << part;
+  }
+  void refused(const words& arguments, const std::string& part) const { expect_one_line(run(arguments), 2, part); }
+};
+
+TEST_F(cluster_commands, refuse_a_command_line_that_they_do_not_understand) {
+  refused({"submit"}, "give one of them");
+  refused({"submit", "--prompt", "x", "--tokens", "1"}, "give one of them");
+  refused({"submit", "--file", "x"}, "--file and --out belong together");
+  refused({"submit", "--prompt", "x", "--out", "x"}, "--file and --out belong together");
+  refused({"submit", "--prompt", "x", "--new"}, "give --file");
+  refused({"submit", "--tokens", "1", "--chat"}, "give --prompt");
+  refused({"submit", "--prompt", "x", "--system", "y"}, "add --chat");
+  refused({"submit", "--prompt", "x", "--logprobs", "1"}, "add --json");
+  refused({"submit", "--prompt", "x", "--temperature", "-1"}, "temperature is -1");
+  refused({"submit", "--prompt", "x", "--seed", "-1"}, "--seed");
+  refused({"submit", "--prompt", "x", "--connect", "nonsense"}, "nonsense");
+  refused({"submit", "--prompt", "x", "--key", path("nowhere").string()}, "nowhere");
+  refused({"chat", "--json"}, "--json");
+  refused({"adapters"}, "adapters");
+  refused({"adapters", "load"}, "NAME");
+  refused({"adapters", "export", "x"}, "--out");
+  refused({"cancel"}, "ID");
+  refused({"drain"}, "NAME");
+  refused({"keygen"}, "--out");
+  refused({"status", "--blocks", "1"}, "unknown option --blocks");
+  refused({"top", "--blocks", "-1"}, "--blocks");
+}
+
+TEST_F(cluster_commands, say_that_no_cluster_answers) {
+  expect_one_line(run({"status", "--connect", "tcp://127.0.0.1:1"}), 1,
+                  "no cluster answers at tcp://127.0.0.1:1: start one with troupe up");
+  expect_one_line(run({"status"}, {"TROUPE_CONNECT=tcp://127.0.0.1:2"}), 1, "tcp://127.0.0.1:2");
+}
+
+TEST_F(cluster_commands, make_keys_and_overwrite_none) {
+  EXPECT_EQ(run({"keygen", "--out", path("keys").string()}).code, 0);
+  EXPECT_TRUE(std::filesystem::exists(path("keys") / "client.key"));
+  refused({"keygen", "--out", path("keys").string()}, "is there already");
+  EXPECT_EQ(run({"keygen", "--out", path("keys").string(), "--client", "ann"}).code, 0);
+  EXPECT_TRUE(std::filesystem::exists(path("keys") / "clients" / "ann.pub"));
+}
+
+}  // namespace
+}  // namespace troupe::test

@@ -1,0 +1,224 @@
+#include "tests/model/train/reference_model.hpp"
+
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "model/arch/weight_list.hpp"
+#include "model/formats/model_files.hpp"
+#include "model/ops/pack.hpp"
+#include "model/ops/rope.hpp"
+
+namespace troupe {
+namespace {
+
+std::vector<double> unpacked(const matrix_view& w) {
+  std::vector<double> values;
+  std::vector<float> row(static_cast<std::size_t>(w.ins));
+  for (std::int64_t out = 0; out < w.outs; ++out) {
+    unpack_row(w, out, row.data());
+    values.insert(values.end(), row.begin(), row.end());
+  }
+  return values;
+}
+
+std::size_t at(std::int64_t i) {
+  return static_cast<std::size_t>(i);
+}
+
+}  // namespace
+
+reference_model::reference_model(const loaded_model& model) : config_(model.config) {
+  const auto vector = [&](const std::string& name, const float* from, std::int64_t n) {
+    if (from) weights[name].assign(from, from + n);
+  };
+  const auto norm = [&](const std::string& name, const norm_weights& w, std::int64_t n) {
+    vector(name + ".weight", w.weight, n);
+    vector(name + ".bias", w.bias, n);
+  };
+  const auto linear = [&](const std::string& name, const linear_weights& w) {
+    if (!w.w.weights) return;
+    weights[name + ".weight"] = unpacked(w.w);
+    vector(name + ".bias", w.bias, w.w.outs);
+  };
+  weights["model.embed_tokens.weight"] = unpacked(model.embeddings);
+  if (!config_.tied_embeddings) weights["lm_head.weight"] = unpacked(model.head);
+  for (std::int64_t i = 0; model.positions && i < config_.context; ++i) {
+    auto& to = weights["model.embed_positions.weight"];
+    const float* row = model.positions + i * padded_row(config_.hidden);
+    to.insert(to.end(), row, row + config_.hidden);
+  }
+  norm("model.norm", model.final_norm, config_.hidden);
+  for (std::int64_t i = 0; i < config_.layers; ++i) {
+    const layer_weights& l = model.layers[at(i)];
+    const std::string prefix = fmt::format("model.layers.{}.", i);
+    norm(prefix + "input_layernorm", l.attention_norm, config_.hidden);
+    norm(prefix + "post_attention_layernorm", l.mlp_norm, config_.hidden);
+    norm(prefix + "self_attn.q_norm", l.q_norm, config_.head_dim);
+    norm(prefix + "self_attn.k_norm", l.k_norm, config_.head_dim);
+    linear(prefix + "self_attn.q_proj", l.q), linear(prefix + "self_attn.k_proj", l.k);
+    linear(prefix + "self_attn.v_proj", l.v), linear(prefix + "self_attn.o_proj", l.o);
+    linear(prefix + "mlp.gate_proj", l.gate), linear(prefix + "mlp.up_proj", l.up);
+    linear(prefix + "mlp.down_proj", l.down);
+  }
+}
+
+reference_model::rows reference_model::linear(const std::string& module, const rows& x, std::int64_t outs) const {
+  const auto& w = weights.at(module + ".weight");
+  const auto bias = weights.find(module + ".bias");
+  const auto lora = adapter.find(module);
+  rows y;
+  for (const auto& row : x) {
+    const std::size_t ins = row.size();
+    auto& out = y.emplace_back(at(outs), 0.0);
+    std::vector<double> between(lora == adapter.end() ? 0 : at(lora->second.rank), 0.0);
+    for (std::size_t r = 0; r < between.size(); ++r)
+      for (std::size_t i = 0; i < ins; ++i) between[r] += lora->second.a[r * ins + i] * row[i];
+    for (std::size_t o = 0; o < out.size(); ++o) {
+      for (std::size_t i = 0; i < ins; ++i) out[o] += w[o * ins + i] * row[i];
+      if (bias != weights.end()) out[o] += bias->second[o];
+      for (std::size_t r = 0; r < between.size(); ++r)
+        out[o] += lora->second.scale * lora->second.b[o * between.size() + r] * between[r];
+    }
+  }
+  return y;
+}
+
+std::vector<double> reference_model::rms(const std::string& name, std::vector<double> x) const {
+  double squares = 0;
+  for (const double v : x) squares += v * v;
+  const double factor =
+      1.0 / std::sqrt(squares / static_cast<double>(x.size()) + static_cast<double>(config_.norm_eps));
+  const auto& w = weights.at(name + ".weight");
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] *= factor * w[i];
+  return x;
+}
+
+reference_model::rows reference_model::norm(const std::string& name, const rows& x) const {
+  rows y;
+  for (auto row : x) {
+    if (config_.norm == norm_kind::rms) {
+      y.push_back(rms(name, row));
+      continue;
+    }
+    double mean = 0, squares = 0;
+    for (const double v : row) mean += v / static_cast<double>(row.size());
+    for (const double v : row) squares += (v - mean) * (v - mean) / static_cast<double>(row.size());
+    const double factor = 1.0 / std::sqrt(squares + static_cast<double>(config_.norm_eps));
+    for (std::size_t i = 0; i < row.size(); ++i)
+      row[i] = (row[i] - mean) * factor * weights.at(name + ".weight")[i] + weights.at(name + ".bias")[i];
+    y.push_back(row);
+  }
+  return y;
+}
+
+void reference_model::place(const std::string& norm, std::vector<double>& head, std::int64_t position) const {
+  if (config_.qk_norm) head = rms(norm, head);
+  if (config_.position != position_kind::rotary) return;
+  const std::size_t half = head.size() / 2;
+  std::vector<float> cosines(half), sines(half);
+  rope_angles(config_).at(position, cosines.data(), sines.data());
+  for (std::size_t i = 0; i < half; ++i) {
+    const double a = head[i], b = head[half + i], c = cosines[i], s = sines[i];
+    head[i] = a * c - b * s;
+    head[half + i] = b * c + a * s;
+  }
+}
+
+reference_model::rows reference_model::attention(std::int64_t layer, const rows& x) const {
+  const std::string prefix = fmt::format("model.layers.{}.self_attn.", layer);
+  const std::int64_t dim = config_.head_dim, group = config_.heads / config_.kv_heads;
+  const std::int64_t window = config_.windows.empty() ? 0 : config_.windows[at(layer)];
+  const rows q = linear(prefix + "q_proj", x, config_.heads * dim);
+  const rows k = linear(prefix + "k_proj", x, config_.kv_heads * dim);
+  const rows v = linear(prefix + "v_proj", x, config_.kv_heads * dim);
+  rows out(x.size(), std::vector<double>(at(config_.heads * dim), 0.0));
+  const auto head_of = [&](const rows& from, std::size_t row, std::int64_t head) {
+    return std::vector<double>(from[row].begin() + head * dim, from[row].begin() + (head + 1) * dim);
+  };
+  for (std::int64_t head = 0; head < config_.heads; ++head) {
+    rows keys;
+    for (std::size_t j = 0; j < x.size(); ++j) {
+      keys.push_back(head_of(k, j, head / group));
+      place(prefix + "k_norm", keys.back(), static_cast<std::int64_t>(j));
+    }
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      auto query = head_of(q, i, head);
+      place(prefix + "q_norm", query, static_cast<std::int64_t>(i));
+      const std::size_t first = window > 0 && static_cast<std::int64_t>(i) >= window ? i + 1 - at(window) : 0;
+      std::vector<double> weight(i + 1 - first);
+      double total = 0;
+      for (std::size_t j = first; j <= i; ++j) {
+        double score = 0;
+        for (std::size_t d = 0; d < at(dim); ++d) score += query[d] * keys[j][d];
+        total += weight[j - first] = std::exp(score / std::sqrt(static_cast<double>(dim)));
+      }
+      for (std::size_t j = first; j <= i; ++j)
+        for (std::size_t d = 0; d < at(dim); ++d)
+          out[i][at(head * dim) + d] += weight[j - first] / total * v[j][at(head / group * dim) + d];
+    }
+  }
+  return linear(prefix + "o_proj", out, config_.hidden);
+}
+
+reference_model::rows reference_model::mlp(std::int64_t layer, const rows& x) const {
+  const std::string prefix = fmt::format("model.layers.{}.mlp.", layer);
+  rows up = linear(prefix + "up_proj", x, config_.ffn);
+  const rows gate = config_.gated_mlp ? linear(prefix + "gate_proj", x, config_.ffn) : rows{};
+  for (std::size_t r = 0; r < up.size(); ++r)
+    for (std::size_t i = 0; i < up[r].size(); ++i) {
+      double& u = up[r][i];
+      if (config_.gated_mlp)
+        u *= gate[r][i] / (1 + std::exp(-gate[r][i]));
+      else
+        u = 0.5 * u * (1 + std::tanh(0.7978845608028654 * (u + 0.044715 * u * u * u)));
+    }
+  return linear(prefix + "down_proj", up, config_.hidden);
+}
+
+double reference_model::segment_loss(const training_rows& batch, const training_rows::segment& segment) const {
+  const auto& table = weights.at("model.embed_tokens.weight");
+  const auto positions = weights.find("model.embed_positions.weight");
+  const auto hidden = at(config_.hidden);
+  rows x;
+  for (std::int64_t i = 0; i < segment.rows; ++i) {
+    const auto token = at(batch.tokens[at(segment.first + i)]);
+    auto& row = x.emplace_back(table.begin() + static_cast<std::ptrdiff_t>(token * hidden),
+                               table.begin() + static_cast<std::ptrdiff_t>((token + 1) * hidden));
+    if (positions != weights.end())
+      for (std::size_t d = 0; d < hidden; ++d) row[d] += positions->second[at(i) * hidden + d];
+  }
+  const auto add = [&](const rows& more) {
+    for (std::size_t r = 0; r < x.size(); ++r)
+      for (std::size_t d = 0; d < hidden; ++d) x[r][d] += more[r][d];
+  };
+  for (std::int64_t layer = 0; layer < config_.layers; ++layer) {
+    const std::string prefix = fmt::format("model.layers.{}.", layer);
+    add(attention(layer, norm(prefix + "input_layernorm", x)));
+    add(mlp(layer, norm(prefix + "post_attention_layernorm", x)));
+  }
+  const rows last = norm("model.norm", x);
+  const auto& head = config_.tied_embeddings ? table : weights.at("lm_head.weight");
+  double loss = 0;
+  for (std::size_t r = 0; r < last.size(); ++r) {
+    const std::int32_t target = batch.targets[at(segment.first) + r];
+    if (target < 0) continue;
+    double total = 0, wanted = 0;
+    for (std::size_t token = 0; token < at(config_.vocab_size); ++token) {
+      double logit = 0;
+      for (std::size_t d = 0; d < hidden; ++d) logit += head[token * hidden + d] * last[r][d];
+      total += std::exp(logit);
+      if (token == at(target)) wanted = logit;
+    }
+    loss += std::log(total) - wanted;
+  }
+  return loss;
+}
+
+double reference_model::loss(const training_rows& batch) const {
+  double total = 0;
+  for (const auto& segment : batch.segments) total += segment_loss(batch, segment);
+  return total;
+}
+
+}  // namespace troupe

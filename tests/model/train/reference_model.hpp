@@ -1,0 +1,44 @@
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "model/arch/loaded_model.hpp"
+#include "model/lora/adapter_file.hpp"
+#include "model/train/parameter_set.hpp"
+#include "model/train/training_rows.hpp"
+
+namespace troupe {
+
+/// The whole forward pass in plain double loops, from the weights that a packed model stands for: what gradients are
+/// compared with. Slow and simple; every value may be changed by its name.
+class reference_model {
+ public:
+  explicit reference_model(const loaded_model& model);
+
+  struct factors {
+    std::vector<double> a, b;  // [rank, ins], [outs, rank]
+    std::int64_t rank = 0;
+    double scale = 0;
+  };
+  std::map<std::string, std::vector<double>> weights;  ///< by our names; matrices [outs, ins]
+  std::map<std::string, factors> adapter;              ///< by our module, "model.layers.0.self_attn.q_proj"
+
+  /// The loss summed over the targets.
+  double loss(const training_rows& batch) const;
+
+ private:
+  using rows = std::vector<std::vector<double>>;
+  rows linear(const std::string& module, const rows& x, std::int64_t outs) const;
+  rows norm(const std::string& name, const rows& x) const;
+  std::vector<double> rms(const std::string& name, std::vector<double> x) const;
+  rows attention(std::int64_t layer, const rows& x) const;
+  rows mlp(std::int64_t layer, const rows& x) const;
+  void place(const std::string& norm, std::vector<double>& head, std::int64_t position) const;
+  double segment_loss(const training_rows& batch, const training_rows::segment& segment) const;
+
+  model_config config_;
+  std::vector<double> frequencies_;
+};
+
+}  // namespace troupe

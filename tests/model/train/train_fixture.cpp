@@ -1,0 +1,77 @@
+#include "tests/model/train/train_fixture.hpp"
+
+#include <random>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "model/formats/model_files.hpp"
+
+namespace troupe {
+
+std::filesystem::path golden(const std::string& model) {
+  return std::filesystem::path(TROUPE_FIXTURES) / "golden" / model;
+}
+
+std::shared_ptr<const loaded_model> load_golden(const std::string& model, thread_pool& pool,
+                                                std::optional<scheme> quant) {
+  const scratch_folder cache;
+  return load_model(golden(model), {.quant = quant, .keep = {}, .cache = cache.path, .progress = {}}, pool);
+}
+
+training_rows some_rows(const model_config& config, const std::vector<std::int64_t>& lengths, unsigned seed) {
+  std::mt19937 random(seed);
+  const auto token = [&] { return static_cast<std::int32_t>(random() % static_cast<unsigned>(config.vocab_size)); };
+  training_rows batch;
+  for (const std::int64_t length : lengths) {
+    batch.segments.push_back({batch.rows(), length});
+    for (std::int64_t i = 0; i < length; ++i) {
+      batch.tokens.push_back(token());
+      batch.targets.push_back(random() % 4 == 0 ? -1 : token());
+    }
+  }
+  return batch;
+}
+
+void put_adapter(reference_model& reference, const adapter_file& file) {
+  for (const adapter_part& part : file.parts)
+    reference.adapter[part.module] = {{part.a.begin(), part.a.end()},
+                                      {part.b.begin(), part.b.end()},
+                                      part.rank,
+                                      static_cast<double>(part.scale)};
+}
+
+std::vector<std::vector<double>*> factors_of(reference_model& reference, const model_config& config,
+                                             const parameter& p) {
+  const bool is_a = p.name.find("lora_A") != std::string::npos;
+  std::vector<std::vector<double>*> found;
+  for (std::int64_t layer = 0; layer < config.layers; ++layer)
+    for (const std::string_view module : linear_modules(config)) {
+      std::string theirs = "model.layers." + std::to_string(layer) + "." + std::string(module) + ".lora_";
+      if (config.family == "gpt2") {
+        const std::string name = module == "self_attn.o_proj" ? "attn.c_proj"
+                                 : module == "mlp.up_proj"    ? "mlp.c_fc"
+                                 : module == "mlp.down_proj"  ? "mlp.c_proj"
+                                                              : "attn.c_attn";
+        theirs = "h." + std::to_string(layer) + "." + name + ".lora_";
+      }
+      if (p.name.find(theirs) == std::string::npos) continue;
+      auto& factors = reference.adapter.at("model.layers." + std::to_string(layer) + "." + std::string(module));
+      found.push_back(is_a ? &factors.a : &factors.b);
+    }
+  return found;
+}
+
+scratch_folder::scratch_folder() {
+  static int count = 0;
+  path = std::filesystem::path(testing::TempDir()) /
+         ("troupe-train-" + std::to_string(::getpid()) + "-" + std::to_string(count++));
+  std::filesystem::create_directories(path);
+}
+
+scratch_folder::~scratch_folder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path, ignored);
+}
+
+}  // namespace troupe

@@ -1,0 +1,35 @@
+#pragma once
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/arch/loaded_model.hpp"
+#include "model/ops/compute.hpp"
+#include "model/train/lora_parameters.hpp"
+#include "tests/model/train/reference_model.hpp"
+
+namespace troupe {
+
+std::filesystem::path golden(const std::string& model);
+std::shared_ptr<const loaded_model> load_golden(const std::string& model, thread_pool& pool,
+                                                std::optional<scheme> quant = {});
+
+/// Segments of these lengths with drawn tokens; most of them have a target.
+training_rows some_rows(const model_config& config, const std::vector<std::int64_t>& lengths, unsigned seed = 3);
+
+void put_adapter(reference_model& reference, const adapter_file& file);
+/// The reference's values of a LoRA parameter: one of each of our modules that it is for.
+std::vector<std::vector<double>*> factors_of(reference_model& reference, const model_config& config,
+                                             const parameter& p);
+
+/// A folder of the running test, removed when the object dies.
+class scratch_folder {
+ public:
+  scratch_folder();
+  ~scratch_folder();
+  std::filesystem::path path;
+};
+
+}  // namespace troupe

@@ -1,0 +1,153 @@
+#include "model/train/train_kernels.hpp"
+
+#include <cmath>
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "base/aligned_buffer.hpp"
+#include "model/ops/isa.hpp"
+#include "model/ops/pack.hpp"
+#include "model/train/optimizer.hpp"
+#include "model/train/products.hpp"
+
+namespace troupe {
+namespace {
+
+class train_kernels : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    serving_ = kernels_of(GetParam());
+    if (!serving_) GTEST_SKIP() << "this processor lacks " << GetParam();
+  }
+  const train_kernel_table& table() const { return train_kernels_like(*serving_); }
+  const kernel_table* serving_ = nullptr;
+};
+
+std::vector<float> drawn(std::int64_t rows, std::int64_t columns, std::int64_t stride, unsigned seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  std::vector<float> values(static_cast<std::size_t>(rows * stride));
+  for (std::int64_t r = 0; r < rows; ++r)
+    for (std::int64_t c = 0; c < columns; ++c) values[static_cast<std::size_t>(r * stride + c)] = normal(random);
+  return values;
+}
+
+TEST_P(train_kernels, products_are_right_for_ragged_shapes) {
+  thread_pool pool(2);
+  products multiplier({pool, *serving_}, precision::exact, 64, 640);
+  for (const auto& [rows, columns, depth] :
+       {std::array<std::int64_t, 3>{1, 1, 1}, {13, 33, 7}, {25, 70, 300}, {49, 16, 513}, {5, 100, 31}})
+    for (const bool a_transposed : {false, true})
+      for (const auto kind : {operand::kind::rows, operand::kind::columns}) {
+        const std::int64_t a_stride = train_stride(a_transposed ? rows : depth);
+        const std::int64_t b_stride = train_stride(kind == operand::kind::rows ? columns : depth);
+        const auto a = a_transposed ? drawn(depth, rows, a_stride, 1) : drawn(rows, depth, a_stride, 1);
+        const auto b = kind == operand::kind::rows ? drawn(depth, columns, b_stride, 2)
+                                                   : drawn(columns, depth, b_stride, 2);
+        const std::int64_t stride = train_stride(columns);
+        auto c = drawn(rows, columns, stride, 3);
+        const auto before = c;
+        multiplier.multiply({rows, columns, depth, a.data(), a_stride, a_transposed,
+                             {kind, b.data(), b_stride, {}}, c.data(), stride, 0.5f, true});
+        for (std::int64_t r = 0; r < rows; ++r)
+          for (std::int64_t n = 0; n < columns; ++n) {
+            double sum = 0;
+            for (std::int64_t k = 0; k < depth; ++k)
+              sum += static_cast<double>(a[static_cast<std::size_t>(a_transposed ? k * a_stride + r : r * a_stride + k)]) *
+                     static_cast<double>(b[static_cast<std::size_t>(kind == operand::kind::rows ? k * b_stride + n
+                                                                                               : n * b_stride + k)]);
+            const auto at = static_cast<std::size_t>(r * stride + n);
+            ASSERT_NEAR(c[at], static_cast<double>(before[at]) + 0.5 * sum, 1e-4 * std::sqrt(static_cast<double>(depth)));
+          }
+      }
+}
+
+TEST_P(train_kernels, packed_weights_give_the_product_of_what_they_stand_for) {
+  thread_pool pool(2);
+  constexpr std::int64_t rows = 29, outs = 83, ins = 150;
+  const auto x = drawn(rows, ins, train_stride(ins), 4), dy = drawn(rows, outs, train_stride(outs), 5);
+  for (const scheme kind : {scheme::f32, scheme::bf16, scheme::u8, scheme::u8g64, scheme::q8, scheme::q4}) {
+    const auto w = drawn(outs, ins, ins, 6);
+    const aligned_buffer<std::byte> memory(packed_bytes(kind, outs, ins).total());
+    matrix_packer packer(kind, outs, ins, memory.data());
+    coded_row coded;
+    for (std::int64_t out = 0; out < outs; ++out) {
+      if (!is_integer(kind)) packer.put(out, w.data() + out * ins);
+      if (is_integer(kind)) encode_row(kind, w.data() + out * ins, ins, coded), packer.put(out, coded);
+    }
+    trained_matrix matrix;
+    matrix.packed = view_of(kind, outs, ins, memory.data());
+    matrix.outs = outs, matrix.ins = ins;
+    std::vector<float> plain(static_cast<std::size_t>(outs * ins));
+    for (std::int64_t out = 0; out < outs; ++out) unpack_row(matrix.packed, out, plain.data() + out * ins);
+    for (const precision how : {precision::exact, precision::fine}) {
+      products multiplier({pool, *serving_}, how, rows, 160);
+      std::vector<float> y(static_cast<std::size_t>(rows * train_stride(outs)));
+      std::vector<float> dx(static_cast<std::size_t>(rows * train_stride(ins)));
+      const products::output out{&matrix, nullptr, y.data(), train_stride(outs), false};
+      multiplier.forward(x.data(), train_stride(ins), rows, std::span(&out, 1));
+      multiplier.backward(dy.data(), train_stride(outs), rows, matrix, dx.data(), train_stride(ins), false);
+      for (std::int64_t r = 0; r < rows; ++r) {
+        for (std::int64_t o = 0; o < outs; ++o) {
+          double sum = 0;
+          for (std::int64_t i = 0; i < ins; ++i)
+            sum += static_cast<double>(plain[static_cast<std::size_t>(o * ins + i)]) *
+                   static_cast<double>(x[static_cast<std::size_t>(r * train_stride(ins) + i)]);
+          ASSERT_NEAR(y[static_cast<std::size_t>(r * train_stride(outs) + o)], sum, 2e-3) << name_of(kind);
+        }
+        for (std::int64_t i = 0; i < ins; ++i) {
+          double sum = 0;
+          for (std::int64_t o = 0; o < outs; ++o)
+            sum += static_cast<double>(plain[static_cast<std::size_t>(o * ins + i)]) *
+                   static_cast<double>(dy[static_cast<std::size_t>(r * train_stride(outs) + o)]);
+          ASSERT_NEAR(dx[static_cast<std::size_t>(r * train_stride(ins) + i)], sum, 2e-3) << name_of(kind);
+        }
+        for (std::int64_t i = ins; i < rounded_up(ins, 16); ++i)
+          ASSERT_EQ(dx[static_cast<std::size_t>(r * train_stride(ins) + i)], 0.0f);
+      }
+    }
+  }
+}
+
+TEST_P(train_kernels, adam_follows_the_formula) {
+  thread_pool pool(1);
+  parameter_set set;
+  set.add("w", 3, 5, true);
+  set.allocate();
+  adam_optimizer adam(set, {.beta1 = 0.9, .beta2 = 0.99, .epsilon = 1e-8, .weight_decay = 0.1, .clip = 0});
+  std::vector<double> value(15), first(15), second(15);
+  std::mt19937 random(2);
+  std::normal_distribution<float> normal;
+  for (std::size_t i = 0; i < 15; ++i) set.values()[i / 5 * 16 + i % 5] = static_cast<float>(value[i] = normal(random));
+  for (int step = 1; step <= 5; ++step) {
+    for (std::size_t i = 0; i < 15; ++i) {
+      const float g = normal(random);
+      set.gradients()[i / 5 * 16 + i % 5] = g;
+      first[i] = 0.9 * first[i] + 0.1 * static_cast<double>(g);
+      second[i] = 0.99 * second[i] + 0.01 * static_cast<double>(g) * static_cast<double>(g);
+      value[i] -= 0.01 * 0.1 * value[i];
+      value[i] -= 0.01 * (first[i] / (1 - std::pow(0.9, step))) /
+                  (std::sqrt(second[i] / (1 - std::pow(0.99, step))) + 1e-8);
+    }
+    adam.step({pool, *serving_}, 0.01);
+  }
+  for (std::size_t i = 0; i < 15; ++i) EXPECT_NEAR(set.values()[i / 5 * 16 + i % 5], value[i], 1e-5);
+}
+
+INSTANTIATE_TEST_SUITE_P(instruction_sets, train_kernels, testing::Values("generic", "avx2", "avx512"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST(rate_schedule, rises_and_falls) {
+  const rate_schedule cosine{schedule_kind::cosine, 2.0, 0.1, 10, 110};
+  EXPECT_DOUBLE_EQ(cosine.at(0), 0.0);
+  EXPECT_DOUBLE_EQ(cosine.at(5), 1.0);
+  EXPECT_DOUBLE_EQ(cosine.at(10), 2.0);
+  EXPECT_NEAR(cosine.at(60), 2.0 * (0.1 + 0.9 * 0.5), 1e-12);
+  EXPECT_NEAR(cosine.at(110), 0.2, 1e-12);
+  const rate_schedule linear{schedule_kind::linear, 1.0, 0, 0, 4};
+  EXPECT_DOUBLE_EQ(linear.at(1), 0.75);
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,168 @@
+#include "model/train/training_data.hpp"
+
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.hpp"
+#include "model/chat/chat_template.hpp"
+#include "model/train/batch_plan.hpp"
+#include "tests/model/train/train_fixture.hpp"
+
+namespace troupe {
+namespace {
+
+/// A token is a byte; 256 begins and 257 ends a text.
+class byte_tokenizer final : public tokenizer {
+ public:
+  std::vector<token_id> encode(std::string_view text, encode_options options) const override {
+    std::vector<token_id> tokens;
+    if (options.add_special) tokens.push_back(256);
+    for (const char c : text) tokens.push_back(static_cast<unsigned char>(c));
+    return tokens;
+  }
+  std::string_view bytes_of(token_id) const override { return "?"; }
+  std::string decode(std::span<const token_id> tokens, bool) const override {
+    std::string text;
+    for (const token_id token : tokens)
+      if (token < 256) text.push_back(static_cast<char>(token));
+    return text;
+  }
+  bool strips_leading_space() const override { return false; }
+  std::int32_t size() const override { return 258; }
+  bool is_special(token_id token) const override { return token > 255; }
+  std::optional<token_id> find(std::string_view) const override { return std::nullopt; }
+  std::optional<token_id> bos() const override { return 256; }
+  std::optional<token_id> eos() const override { return 257; }
+};
+
+constexpr std::string_view plain_template =
+    "{% for m in messages %}<{{ m.role }}>{{ m.content }}|{% endfor %}"
+    "{% if add_generation_prompt %}<assistant>{% endif %}";
+/// Forgets the answers before the last one, as templates with thoughts do.
+constexpr std::string_view forgetful_template =
+    "{% for m in messages %}<{{ m.role }}>{% if m.role == 'assistant' and not loop.last %}-{% else %}"
+    "{{ m.content }}{% endif %}|{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}";
+
+data_format format_with(std::string_view chat) {
+  data_format format;
+  format.tokens = std::make_shared<const byte_tokenizer>();
+  if (!chat.empty()) format.chat = std::make_shared<const chat_template>(chat, "template");
+  format.vocab_size = 258, format.row_length = 64;
+  return format;
+}
+
+training_data read(const std::string& text, const data_format& format, const char* name = "d.jsonl") {
+  const scratch_folder folder;
+  std::ofstream(folder.path / name, std::ios::binary) << text;
+  return read_training_data(folder.path / name, format);
+}
+
+std::string refusal(const std::string& text, const data_format& format) {
+  try {
+    read(text, format);
+  } catch (const input_error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+std::string learned(const training_example& example) {
+  std::string text;
+  for (std::size_t i = 0; i < example.tokens.size(); ++i)
+    if (example.learned[i]) text += example.tokens[i] == 257 ? '$' : static_cast<char>(example.tokens[i]);
+  return text;
+}
+
+TEST(training_data, assistant_turns_are_learned) {
+  const auto data = read(
+      R"({"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"yes"},{"role":"user","content":"so"},{"role":"assistant","content":"no"}]})",
+      format_with(plain_template));
+  ASSERT_EQ(data.examples.size(), 1u);
+  EXPECT_EQ(learned(data.examples[0]), "yes|no|");
+}
+
+TEST(training_data, weight_leaves_turns_out) {
+  const auto data = read(
+      R"({"messages":[{"role":"assistant","content":"a","weight":0},{"role":"user","content":[{"type":"text","text":"b"}]},{"role":"assistant","content":"c","weight":1}]})",
+      format_with(plain_template));
+  EXPECT_EQ(learned(data.examples.at(0)), "c|");
+  EXPECT_THAT(refusal(R"({"messages":[{"role":"assistant","content":"a","weight":0.5}]})", format_with(plain_template)),
+              testing::HasSubstr("weight"));
+}
+
+TEST(training_data, templates_that_rewrite_earlier_turns_make_an_example_of_each) {
+  const auto data = read(
+      R"({"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"yes"},{"role":"user","content":"so"},{"role":"assistant","content":"no"}]})",
+      format_with(forgetful_template));
+  ASSERT_EQ(data.examples.size(), 2u);
+  EXPECT_EQ(learned(data.examples[0]), "yes|");
+  EXPECT_EQ(learned(data.examples[1]), "no|");
+}
+
+TEST(training_data, completions_are_learned_with_their_end) {
+  const auto data = read("{\"prompt\":\"2+2=\",\"completion\":\"4\"}\n\n{\"text\":\"all\"}", format_with(""));
+  ASSERT_EQ(data.examples.size(), 2u);
+  EXPECT_EQ(learned(data.examples[0]), "4$");
+  EXPECT_EQ(data.examples[0].tokens.front(), 256);
+  EXPECT_EQ(data.learned_tokens(), 2 + 4);
+}
+
+TEST(training_data, bad_lines_are_reported_by_number) {
+  const std::string good = "{\"prompt\":\"a\",\"completion\":\"b\"}\n";
+  EXPECT_THAT(refusal(good + good + "{\"prompt\":\"a\"\n" + good + "[1]\n", format_with("")),
+              testing::AllOf(testing::HasSubstr("d.jsonl:3: "), testing::HasSubstr("1 more bad lines: 5")));
+  EXPECT_THAT(refusal(good + "{\"messages\":[]}\n", format_with("")), testing::HasSubstr("d.jsonl:2: "));
+  EXPECT_THAT(refusal(good + good.substr(0, 12), format_with("")), testing::HasSubstr("d.jsonl:2: "));
+  EXPECT_THAT(refusal(good + "{\"other\":1}", format_with("")), testing::HasSubstr("neither"));
+  EXPECT_THAT(refusal("{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}]}", format_with(plain_template)),
+              testing::HasSubstr("assistant"));
+  EXPECT_THAT(refusal("\n", format_with("")), testing::HasSubstr("nothing to learn"));
+}
+
+TEST(training_data, long_examples_are_cut_and_counted) {
+  const std::string longer(100, 'x');
+  const auto data = read("{\"prompt\":\"a\",\"completion\":\"" + longer + "\"}", format_with(""));
+  EXPECT_EQ(data.shortened, 1);
+  EXPECT_EQ(data.examples.at(0).rows(), 64);
+  EXPECT_THAT(refusal("{\"prompt\":\"" + longer + "\",\"completion\":\"b\"}", format_with("")),
+              testing::HasSubstr("nothing to learn within"));
+}
+
+TEST(training_data, plain_text_is_cut_into_rows_and_every_token_is_a_target_once) {
+  const auto data = read(std::string(150, 'y') + "<|endoftext|>z", format_with(""), "d.txt");
+  ASSERT_EQ(data.examples.size(), 4u);
+  EXPECT_EQ(data.learned_tokens(), 151 + 1);
+}
+
+TEST(batch_plan, every_example_lies_in_one_row_of_each_epoch) {
+  training_data data;
+  for (std::size_t i = 0; i < 50; ++i) {
+    const std::size_t size = 2 + i * 11 % 30;
+    data.examples.push_back({std::vector<token_id>(size, static_cast<token_id>(i)), std::vector<std::uint8_t>(size, 1)});
+  }
+  std::vector<std::size_t> all(50);
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = i;
+  const batch_plan plan(data, all, {.row_length = 32, .batch_rows = 3, .accumulation = 2, .seed = 4});
+  std::vector<std::vector<int>> orders;
+  for (std::int64_t epoch = 0; epoch < 2; ++epoch) {
+    std::vector<int> seen(50);
+    auto& order = orders.emplace_back();
+    for (std::int64_t step = 0; step < plan.steps_per_epoch(); ++step)
+      for (const training_rows& batch : plan.step(epoch * plan.steps_per_epoch() + step)) {
+        EXPECT_LE(batch.rows(), 3 * 32);
+        for (const auto& segment : batch.segments) {
+          const int example = batch.tokens[static_cast<std::size_t>(segment.first)];
+          ++seen[static_cast<std::size_t>(example)];
+          order.push_back(example);
+        }
+      }
+    EXPECT_THAT(seen, testing::Each(1));
+  }
+  EXPECT_NE(orders[0], orders[1]);
+  EXPECT_LE(plan.packed_rows(), 28);
+}
+
+}  // namespace
+}  // namespace troupe

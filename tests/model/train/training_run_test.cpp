@@ -1,0 +1,246 @@
+#include "model/train/training_run.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <numeric>
+
+#include <gtest/gtest.h>
+
+#include "base/error.hpp"
+#include "model/arch/single_sequence.hpp"
+#include "model/lora/adapter.hpp"
+#include "model/ops/isa.hpp"
+#include "model/train/lora_parameters.hpp"
+#include "tests/model/train/train_fixture.hpp"
+
+namespace troupe {
+namespace {
+
+/// Examples in which every token says what follows, of many lengths.
+training_data counting_data(std::int64_t vocabulary, std::size_t examples) {
+  training_data data;
+  for (std::size_t i = 0; i < examples; ++i) {
+    training_example& example = data.examples.emplace_back();
+    for (std::size_t j = 0; j < 4 + i * 7 % 13; ++j) {
+      example.tokens.push_back(static_cast<token_id>((i * 5 + j * 3) % static_cast<std::size_t>(vocabulary)));
+      example.learned.push_back(j % 4 != 3);
+    }
+  }
+  data.fingerprint = examples;
+  return data;
+}
+
+training_options quick_options() {
+  training_options o;
+  o.row_length = 24, o.batch_rows = 2, o.accumulation = 2, o.epochs = 3, o.rate = 1e-2, o.warmup = 2;
+  o.dropout = 0.25, o.validation_share = 0.1, o.seed = 11, o.adam.weight_decay = 0.01;
+  return o;
+}
+
+/// A golden model, an adapter for it and a run; moved nowhere.
+struct fixture {
+  fixture(const char* model, int threads, const training_options& options, const training_data& data,
+          std::optional<scheme> quant = scheme::u8)
+      : pool(threads), base(load_golden(model, pool, quant)), trained(frozen(base)),
+        lora(trained, {.rank = 3, .alpha = 6, .rank_stabilized = false, .dropout = 0.25, .targets = {},
+                       .rank_pattern = {}, .alpha_pattern = {}},
+             options.seed),
+        run(trained, lora.parameters(), {pool, kernels()}, data, nullptr, options) {}
+
+  std::vector<float> values() const {
+    return {lora.parameters().values().begin(), lora.parameters().values().end()};
+  }
+
+  thread_pool pool;
+  std::shared_ptr<const loaded_model> base;
+  trained_model trained;
+  lora_parameters lora;
+  training_run run;
+};
+
+TEST(training_run, loss_falls) {
+  const training_data data = counting_data(90, 60);
+  training_options options = quick_options();
+  options.epochs = 20;
+  fixture f("llama", 2, options, data);
+  const double before = f.run.validate().loss;
+  while (!f.run.finished()) f.run.step();
+  const validation_report after = f.run.validate();
+  EXPECT_LT(after.loss, 0.75 * before);
+  EXPECT_GT(after.accuracy, 0.2);
+}
+
+TEST(training_run, any_number_of_threads_gives_the_same_bits) {
+  const training_data data = counting_data(90, 40);
+  for (const char* model : {"qwen3", "gpt2"}) {
+    std::vector<std::vector<float>> results;
+    for (const int threads : {1, 2, 3}) {
+      fixture f(model, threads, quick_options(), data);
+      for (int i = 0; i < 5; ++i) f.run.step();
+      results.push_back(f.values());
+    }
+    EXPECT_EQ(results[0], results[1]) << model;
+    EXPECT_EQ(results[0], results[2]) << model;
+  }
+}
+
+TEST(training_run, resumed_anywhere_ends_with_the_same_bits) {
+  const training_data data = counting_data(90, 40);
+  fixture whole("mistral", 2, quick_options(), data);
+  std::vector<double> losses;
+  while (!whole.run.finished()) {
+    losses.push_back(whole.run.step().loss);
+    whole.run.validate();
+  }
+  const scratch_folder folder;
+  for (const std::int64_t stop : {std::int64_t{0}, std::int64_t{1}, whole.run.steps() / 2}) {
+    fixture first("mistral", 1, quick_options(), data);
+    for (std::int64_t i = 0; i < stop; ++i) first.run.step(), first.run.validate();
+    first.run.save(folder.path / "checkpoint.safetensors");
+    fixture second("mistral", 2, quick_options(), data);
+    second.run.load(folder.path / "checkpoint.safetensors");
+    for (std::int64_t i = stop; i < whole.run.steps(); ++i) {
+      EXPECT_EQ(second.run.step().loss, losses[static_cast<std::size_t>(i)]) << i;
+      second.run.validate();
+    }
+    EXPECT_EQ(second.values(), whole.values()) << stop;
+    EXPECT_EQ(second.run.best().step, whole.run.best().step);
+    EXPECT_EQ(second.run.best().loss, whole.run.best().loss);
+  }
+}
+
+TEST(training_run, keeping_activations_or_not_gives_the_same_bits) {
+  const training_data data = counting_data(90, 30);
+  std::vector<std::vector<float>> results;
+  for (const bool keep : {true, false}) {
+    training_options options = quick_options();
+    options.keep_activations = keep;
+    fixture f("qwen3", 2, options, data);
+    for (int i = 0; i < 3; ++i) f.run.step();
+    results.push_back(f.values());
+  }
+  EXPECT_EQ(results[0], results[1]);
+}
+
+TEST(training_run, trainers_that_share_a_job_add_up_to_one) {
+  const training_data data = counting_data(90, 40);
+  training_options options = quick_options();
+  fixture alone("llama", 1, options, data);
+  const double loss = alone.run.step().loss;
+  const std::vector<float> expected(alone.lora.parameters().gradients().begin(),
+                                    alone.lora.parameters().gradients().end());
+  std::vector<float> total(expected.size());
+  double sums = 0;
+  for (options.index = 0, options.count = 2; options.index < 2; ++options.index) {
+    options.reduce = [&](std::span<float> gradients, std::span<double> counted) {
+      for (std::size_t i = 0; i < total.size(); ++i) total[i] += gradients[i];
+      sums += counted[0];
+    };
+    fixture part("llama", 1, options, data);
+    part.run.step();
+  }
+  for (std::size_t i = 0; i < total.size(); ++i) EXPECT_NEAR(total[i], expected[i], 1e-5);
+  EXPECT_GT(sums, loss);
+}
+
+TEST(training_run, a_checkpoint_of_another_run_is_refused) {
+  const training_data data = counting_data(90, 30);
+  const scratch_folder folder;
+  fixture first("llama", 1, quick_options(), data);
+  first.run.step();
+  first.run.save(folder.path / "c.safetensors");
+  training_options other = quick_options();
+  other.rate = 2e-2;
+  fixture second("llama", 1, other, data);
+  EXPECT_THROW(second.run.load(folder.path / "c.safetensors"), input_error);
+  std::ofstream(folder.path / "broken.safetensors") << "{}";
+  EXPECT_THROW(first.run.load(folder.path / "broken.safetensors"), input_error);
+  EXPECT_EQ(first.run.done(), 1);
+}
+
+TEST(training_run, a_full_disk_leaves_the_last_checkpoint_whole) {
+  const training_data data = counting_data(90, 30);
+  const scratch_folder folder;
+  fixture f("llama", 1, quick_options(), data);
+  f.run.save(folder.path / "c.safetensors");
+  const auto size = std::filesystem::file_size(folder.path / "c.safetensors");
+  // a folder where the file should be: renaming fails at the very end
+  std::filesystem::create_directories(folder.path / "d.safetensors" / "inside");
+  f.run.step();
+  EXPECT_THROW(f.run.save(folder.path / "d.safetensors"), std::runtime_error);
+  EXPECT_THROW(f.run.save("/dev/full/c.safetensors"), std::runtime_error);
+  EXPECT_EQ(std::filesystem::file_size(folder.path / "c.safetensors"), size);
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path))
+    EXPECT_EQ(entry.path().string().find("partial"), std::string::npos);
+}
+
+TEST(training_run, examples_in_one_row_do_not_see_each_other) {
+  thread_pool pool(2);
+  for (const char* model : {"qwen3", "mistral", "gpt2"}) {
+    const auto base = load_golden(model, pool);
+    const trained_model trained = frozen(base);
+    train_pass pass(trained, {pool, kernels()}, {.most_rows = 64, .most_positions = 32});
+    const training_rows both = some_rows(base->config, {20, 13});
+    training_rows first = both, second = both;
+    first.tokens.resize(20), first.targets.resize(20), first.segments.resize(1);
+    second.tokens.erase(second.tokens.begin(), second.tokens.begin() + 20);
+    second.targets.erase(second.targets.begin(), second.targets.begin() + 20);
+    second.segments = {{0, 13}};
+    EXPECT_NEAR(pass.measure(both).loss, pass.measure(first).loss + pass.measure(second).loss, 1e-9) << model;
+  }
+}
+
+/// What the trained pass computes is what serving computes with the written adapter.
+TEST(training_run, a_written_adapter_serves_what_was_trained) {
+  const training_data data = counting_data(90, 40);
+  for (const char* model : {"gpt2", "llama", "mistral", "qwen2", "qwen3"}) {
+    training_options options = quick_options();
+    fixture f(model, 2, options, data, std::nullopt);
+    for (int i = 0; i < 6; ++i) f.run.step();
+    const scratch_folder folder;
+    f.lora.save(folder.path, model);
+    const adapter_file file = read_adapter(folder.path, f.base->config);
+    const lora_adapter adapter(file, f.base->config.layers);
+    single_sequence sequence(f.base, {&adapter, 64, 64, kv_kind::f32}, {f.pool, kernels()});
+    training_rows rows = some_rows(f.base->config, {24});
+    double expected = 0;
+    sequence.feed(rows.tokens, [&](std::size_t i, std::span<const float> logits) {
+      if (rows.targets[i] < 0) return;
+      double total = 0;
+      for (const float logit : logits) total += std::exp(static_cast<double>(logit));
+      expected += std::log(total) - static_cast<double>(logits[static_cast<std::size_t>(rows.targets[i])]);
+    });
+    train_pass pass(f.trained, {f.pool, kernels()}, {.most_rows = 64, .most_positions = 64});
+    EXPECT_NEAR(pass.measure(rows).loss, expected, 1e-3 * expected) << model;
+    trained_model again = frozen(f.base);
+    lora_parameters loaded(again, read_lora_options(folder.path, f.base->config), 99);
+    loaded.load(folder.path, f.base->config);
+    EXPECT_EQ(loaded.parameters().count(), f.lora.parameters().count());
+    train_pass second(again, {f.pool, kernels()}, {.most_rows = 64, .most_positions = 64});
+    EXPECT_EQ(second.measure(rows).loss, pass.measure(rows).loss) << model;
+  }
+}
+
+TEST(lora_parameters, unknown_targets_are_refused) {
+  thread_pool pool(1);
+  trained_model model = frozen(load_golden("llama", pool));
+  const lora_options options{.rank = 4, .alpha = 8, .rank_stabilized = false, .dropout = 0, .targets = {"c_attn"},
+                             .rank_pattern = {}, .alpha_pattern = {}};
+  EXPECT_THROW(lora_parameters(model, options, 0), input_error);
+}
+
+TEST(lora_parameters, patterns_choose_layers_and_ranks) {
+  thread_pool pool(1);
+  trained_model model = frozen(load_golden("llama", pool));
+  const lora_options options{.rank = 4, .alpha = 8, .rank_stabilized = true, .dropout = 0,
+                             .targets = {"q_proj", "layers\\.1\\.mlp\\..*"}, .rank_pattern = {{"down_proj", 2}},
+                             .alpha_pattern = {}};
+  const lora_parameters lora(model, options, 0);
+  EXPECT_EQ(lora.parameters().list().size(), 2u * (2 + 3));
+  EXPECT_EQ(model.layers[1].down.lora.rank, 2);
+  EXPECT_EQ(model.layers[0].down.lora.rank, 0);
+  EXPECT_FLOAT_EQ(model.layers[0].q.lora.scale, 4.0f);
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,166 @@
+#include "transport/zmq/curve.hpp"
+
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.hpp"
+#include "tests/transport/zmq/peer.hpp"
+
+namespace troupe {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+class curve : public testing::Test {
+ protected:
+  void SetUp() override {
+    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
+    folder_ = fs::temp_directory_path() / ("troupe-" + std::to_string(::getpid()) + "-" + test->name());
+    write_keys(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  bus::options listening() const {
+    auto options = peer::listening();
+    options.keys = read_cluster_keys(folder_);
+    return options;
+  }
+  static bus::options with(const curve_keys& keys) {
+    bus::options options;
+    options.keys = keys;
+    return options;
+  }
+  void rewrite(const std::string& name, const std::string& text) const {
+    std::ofstream(folder_ / name, std::ios::binary | std::ios::trunc) << text;
+  }
+  std::string text_of(const std::string& name) const {
+    std::ifstream in(folder_ / name, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(curve, keys_are_files_of_their_owner_alone) {
+  for (const char* name : {"cluster.key", "client.key", "clients/client.pub"}) {
+    struct stat status {};
+    ASSERT_EQ(::stat((folder_ / name).c_str(), &status), 0) << name;
+    EXPECT_EQ(status.st_mode & 0777, 0600u) << name;
+  }
+  const curve_keys node = read_cluster_keys(folder_), client = read_client_key(folder_ / "client.key");
+  EXPECT_EQ(node.own.public_key, node.cluster_public_key);
+  EXPECT_EQ(client.cluster_public_key, node.cluster_public_key);
+  EXPECT_THAT(node.allowed, testing::UnorderedElementsAre(node.own.public_key, client.own.public_key));
+}
+
+TEST_F(curve, no_key_is_overwritten) {
+  const std::string before = text_of("cluster.key");
+  EXPECT_THAT([&] { write_keys(folder_); }, ThrowsMessage<input_error>(HasSubstr("never overwritten")));
+  fs::remove(folder_ / "cluster.key");
+  EXPECT_THROW(write_keys(folder_), input_error);
+  EXPECT_FALSE(fs::exists(folder_ / "cluster.key"));
+}
+
+TEST_F(curve, more_clients_have_keys_of_their_own) {
+  add_client_key(folder_, "ann");
+  EXPECT_EQ(read_cluster_keys(folder_).allowed.size(), 3u);
+  EXPECT_THAT([&] { add_client_key(folder_, "ann"); }, ThrowsMessage<input_error>(HasSubstr("ann.key: is there")));
+  for (const char* name : {"", "../ann", "a b", "cluster", "a/b", "."})
+    EXPECT_THROW(add_client_key(folder_, name), input_error) << name;
+}
+
+TEST_F(curve, broken_key_files_are_refused_with_their_line) {
+  const std::string right = text_of("client.key");
+  const auto read = [&] { read_client_key(folder_ / "client.key"); };
+  rewrite("client.key", "");
+  EXPECT_THAT(read, ThrowsMessage<input_error>(HasSubstr("no line `public KEY`")));
+  rewrite("client.key", right + "extra 1\n");
+  EXPECT_THAT(read, ThrowsMessage<input_error>(HasSubstr("client.key:5")));
+  rewrite("client.key", right.substr(0, right.size() - 5));
+  EXPECT_THAT(read, ThrowsMessage<input_error>(HasSubstr("client.key:4")));
+  rewrite("client.key", std::string(10'000, 'x'));
+  EXPECT_THAT(read, ThrowsMessage<input_error>(HasSubstr("too long")));
+  const curve_pair other = make_curve_pair();
+  rewrite("client.key", fmt::format("public {}\nsecret {}\ncluster {}\n", other.public_key,
+                                    make_curve_pair().secret_key, other.public_key));
+  EXPECT_THAT(read, ThrowsMessage<input_error>(HasSubstr("does not belong")));
+  EXPECT_THAT([&] { read_client_key(folder_ / "none.key"); }, ThrowsMessage<input_error>(HasSubstr("troupe keygen")));
+  EXPECT_THROW(read_client_key(folder_), input_error);
+}
+
+TEST_F(curve, every_truncation_of_a_key_file_is_refused_or_complete) {
+  const std::string right = text_of("client.key");
+  for (std::size_t length = 0; length + 1 < right.size(); ++length) {
+    rewrite("client.key", right.substr(0, length));
+    EXPECT_THROW(read_client_key(folder_ / "client.key"), input_error) << length;
+  }
+}
+
+TEST_F(curve, a_secret_that_others_can_read_is_refused) {
+  fs::permissions(folder_ / "client.key", fs::perms(0644));
+  EXPECT_THAT([&] { read_client_key(folder_ / "client.key"); }, ThrowsMessage<input_error>(HasSubstr("chmod 600")));
+}
+
+TEST_F(curve, a_clients_key_is_not_the_clusters) {
+  fs::rename(folder_ / "client.key", folder_ / "cluster.key");
+  EXPECT_THAT([&] { read_cluster_keys(folder_); }, ThrowsMessage<input_error>(HasSubstr("a client's key")));
+}
+
+TEST_F(curve, the_right_key_is_let_in_and_no_other) {
+  peer listener(listening(), true);
+  const curve_keys right = read_client_key(folder_ / "client.key");
+  peer client(with(right)), node(with(read_cluster_keys(folder_)));
+  const link_id link = client->connect(listener->endpoint());
+  client->send(link, numbered_frame(1));
+  ASSERT_TRUE(client.wait_frames(1));
+  node->send(node->connect(listener->endpoint()), numbered_frame(1));
+  ASSERT_TRUE(node.wait_frames(1));
+
+  curve_keys unknown = right;
+  unknown.own = make_curve_pair();
+  peer stranger(with(unknown));
+  stranger->connect(listener->endpoint());
+  EXPECT_TRUE(stranger.was_told("refuses this process' key"));
+  EXPECT_TRUE(listener.was_told("127.0.0.1: its key is not allowed"));
+
+  peer keyless;
+  keyless->connect(listener->endpoint());
+  EXPECT_TRUE(keyless.was_told("one side uses keys and the other does not"));
+
+  curve_keys elsewhere = right;
+  elsewhere.cluster_public_key = make_curve_pair().public_key;
+  peer misled(with(elsewhere));
+  const link_id never = misled->connect(listener->endpoint());
+  misled->send(never, numbered_frame(1));
+  EXPECT_TRUE(listener.was_told("without the cluster's key"));
+
+  for (std::uint64_t i = 2; i < 100; ++i) {
+    client->send(link, numbered_frame(i, 10'000));
+    ASSERT_TRUE(client.wait_frames(i));
+  }
+  EXPECT_TRUE(client.told().empty());
+  EXPECT_TRUE(listener.wait([](const peer& p) { return p.frames.size() == 100; }));
+}
+
+TEST_F(curve, a_bus_with_keys_does_not_speak_to_one_without) {
+  peer open(peer::listening()), client(with(read_client_key(folder_ / "client.key")));
+  client->connect(open->endpoint());
+  EXPECT_TRUE(client.was_told("one side uses keys"));
+}
+
+TEST_F(curve, with_keys_a_bus_listens_beyond_loopback_but_not_to_nobody) {
+  auto options = listening();
+  options.listen = "tcp://0.0.0.0:*";
+  EXPECT_NO_THROW(peer open(options));
+  options.keys->allowed.clear();
+  EXPECT_THAT([&] { peer open(options); }, ThrowsMessage<input_error>(HasSubstr("no key is allowed")));
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,73 @@
+#include <gtest/gtest.h>
+
+#include "tests/transport/zmq/cutting_proxy.hpp"
+#include "tests/transport/zmq/peer.hpp"
+
+namespace troupe {
+namespace {
+
+void expect_each_once_in_order(const peer& where, std::uint64_t count) {
+  ASSERT_EQ(where.frames.size(), count);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    ASSERT_EQ(where.frames[i].second.correlation, i);
+    ASSERT_EQ(where.frames[i].second.body, numbered_frame(i).body);
+    ASSERT_EQ(where.frames[i].first, where.frames[0].first);
+  }
+}
+
+TEST(cut_connections, each_frame_arrives_once_and_in_order_both_ways) {
+  peer listener(peer::listening(), true);
+  cutting_proxy proxy(listener->endpoint());
+  peer dialer;
+  ASSERT_TRUE(proxy.ready());
+  proxy.cut_after(200'000);
+  const link_id link = dialer->connect(proxy.endpoint());
+  constexpr std::uint64_t count = 1000;
+  for (std::uint64_t i = 0; i < count; ++i) dialer->send(link, numbered_frame(i, 500));
+  ASSERT_TRUE(dialer.wait_frames(count));
+  ASSERT_TRUE(listener.wait_frames(count));
+  expect_each_once_in_order(listener, count);
+  expect_each_once_in_order(dialer, count);
+  EXPECT_GE(proxy.cuts(), 3);
+  EXPECT_TRUE(dialer.told().empty());
+  EXPECT_TRUE(listener.told().empty());
+}
+
+TEST(cut_connections, a_listener_behind_a_cut_sends_on_when_the_other_side_is_back) {
+  peer listener(peer::listening());
+  cutting_proxy proxy(listener->endpoint());
+  peer dialer;
+  ASSERT_TRUE(proxy.ready());
+  const link_id link = dialer->connect(proxy.endpoint());
+  dialer->send(link, numbered_frame(0));
+  ASSERT_TRUE(listener.wait_frames(1));
+  proxy.cut_after(0);
+  dialer->send(link, numbered_frame(1));
+  for (std::uint64_t i = 0; i < 100; ++i)
+    ASSERT_EQ(listener->send(listener.frames[0].first, numbered_frame(i)), send_status::queued);
+  proxy.cut_after(1'000'000);
+  ASSERT_TRUE(dialer.wait_frames(100));
+  ASSERT_TRUE(listener.wait_frames(2));
+  expect_each_once_in_order(dialer, 100);
+}
+
+TEST(cut_connections, a_link_whose_dialer_stays_away_is_forgotten_and_its_dialer_hears_so_later) {
+  auto options = peer::listening();
+  options.forget_after = std::chrono::milliseconds(50);
+  peer listener(options);
+  cutting_proxy proxy(listener->endpoint());
+  peer dialer;
+  ASSERT_TRUE(proxy.ready());
+  const link_id link = dialer->connect(proxy.endpoint());
+  dialer->send(link, numbered_frame(0));
+  ASSERT_TRUE(listener.wait_frames(1));
+  proxy.cut_after(0);
+  dialer->send(link, numbered_frame(1));
+  ASSERT_TRUE(listener.was_told("could not be reached"));
+  proxy.cut_after(1'000'000);
+  ASSERT_TRUE(dialer.wait_closed());
+  EXPECT_EQ(dialer.told()[0].first, link);
+}
+
+}  // namespace
+}  // namespace troupe

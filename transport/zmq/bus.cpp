@@ -1,0 +1,263 @@
+#include "transport/zmq/bus.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <csignal>
+#include <stdexcept>
+
+#include <pthread.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/error.hpp"
+#include "transport/zmq/bus_impl.hpp"
+#include "transport/zmq/endpoint.hpp"
+
+namespace troupe {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto last_words = 1s;
+
+detail::instance_id random_instance() {
+  detail::instance_id id{};
+  while (::getrandom(id.data(), sizeof id, 0) != static_cast<ssize_t>(sizeof id)) {
+  }
+  return id;
+}
+
+void check_options(const bus::options& options) {
+  if (options.listen.empty()) return;
+  detail::check_endpoint(options.listen);
+  if (!options.keys && !options.insecure && !is_loopback(options.listen))
+    refuse(
+        "{}: other machines reach this address, so links must be encrypted: make keys with `troupe keygen`, or say "
+        "`insecure = true`",
+        options.listen);
+  if (options.keys && options.keys->allowed.empty())
+    refuse("{}: no key is allowed to connect: `troupe keygen` makes the files that list them", options.listen);
+}
+
+void name_thread_and_block_signals() {
+  ::pthread_setname_np(::pthread_self(), "troupe-bus");
+  sigset_t all;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
+}
+
+std::uint64_t packed(std::uint8_t kind, link_id link) {
+  return link.value << 8 | kind;
+}
+
+}  // namespace
+
+bus::bus(options chosen, events handlers) : impl_(std::make_unique<impl>(std::move(chosen), std::move(handlers))) {}
+bus::~bus() = default;
+const std::string& bus::endpoint() const {
+  return impl_->endpoint();
+}
+link_id bus::connect(const std::string& endpoint, const std::string& server_key) {
+  return impl_->connect(endpoint, server_key);
+}
+send_status bus::send(link_id to, frame what) {
+  return impl_->send(to, std::move(what));
+}
+void bus::close(link_id link) {
+  impl_->close(link);
+}
+
+bus::impl::impl(options chosen, events handlers)
+    : options_(std::move(chosen)), handlers_(std::move(handlers)), instance_(random_instance()) {
+  check_options(options_);
+  zmq_ctx_set(context_.handle(), ZMQ_MAX_SOCKETS, 16384);
+  if (!options_.listen.empty()) listen();
+  epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
+  wake_up_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (epoll_ < 0 || wake_up_ < 0) refuse("no more files can be opened: raise the limit (ulimit -n)");
+  watch_signal(wake_up_, {source_kind::wake_up});
+  if (router_) {
+    watch_signal(detail::signal_of(router_), {source_kind::router});
+    watch_signal(detail::signal_of(router_monitor_), {source_kind::router_monitor});
+    ready_ = {{source_kind::router}, {source_kind::router_monitor}};
+  }
+  if (zap_) {
+    watch_signal(detail::signal_of(zap_->socket()), {source_kind::zap});
+    ready_.push_back({source_kind::zap});
+  }
+  look_after_at_ = now_;
+  thread_ = std::thread([this] { run(); });
+}
+
+bus::impl::~impl() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    stop_at_ = clock::now() + last_words;
+  }
+  wake();
+  thread_.join();
+  ::close(epoll_);
+  ::close(wake_up_);
+}
+
+void bus::impl::listen() {
+  if (options_.keys) zap_ = std::make_unique<detail::zap_handler>(context_, options_.keys->allowed);
+  try {
+    router_ = detail::listening_socket(context_, options_);
+    router_monitor_ = detail::watch(context_, router_, ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL);
+  } catch (const zmq::error_t& fault) {
+    refuse("{}: cannot listen there: {}", options_.listen, fault.what());
+  }
+  endpoint_ = router_.get(zmq::sockopt::last_endpoint);
+}
+
+send_status bus::impl::send(link_id to, frame what) {
+  assert(what.kind < first_reserved_kind);
+  if (what.body.size() > options_.limits.body_bytes || what.attachment.size() > options_.limits.attachment_bytes)
+    throw std::length_error(fmt::format("a frame of kind {} is longer than the bus' limits", what.kind));
+  const std::lock_guard lock(mutex_);
+  link* found = find(to);
+  if (found == nullptr || stopping_) return send_status::gone;
+  if (!found->out.takes(what)) return send_status::full;
+  found->out.push(std::move(what));
+  if (found->up) flush(*found);
+  return send_status::queued;
+}
+
+void bus::impl::close(link_id id) {
+  const std::lock_guard lock(mutex_);
+  if (link* found = find(id)) remove(*found, true);
+}
+
+void bus::impl::run() {
+  name_thread_and_block_signals();
+  std::vector<news> happened;
+  for (int timeout = 0;;) {
+    wait_for_input(timeout);
+    {
+      const std::lock_guard lock(mutex_);
+      now_ = clock::now();
+      for (const source& from : std::exchange(ready_, {})) read(from);
+      confirmations_due();
+      redial_due();
+      look_after_links();
+      if (stopping_ && may_stop()) break;
+      happened.swap(happened_);
+      if (stopping_) happened.clear();
+      timeout = next_timeout();
+    }
+    deliver(happened);
+  }
+  const std::lock_guard lock(mutex_);
+  close_sockets();
+}
+
+void bus::impl::wait_for_input(int timeout_ms) {
+  std::array<epoll_event, 64> events;  // NOLINT(cppcoreguidelines-pro-type-member-init): the kernel fills it
+  const int count = ::epoll_wait(epoll_, events.data(), static_cast<int>(events.size()), timeout_ms);
+  const std::lock_guard lock(mutex_);
+  for (int i = 0; i < count; ++i) {
+    const std::uint64_t from = events[static_cast<std::size_t>(i)].data.u64;
+    ready_.push_back({static_cast<source_kind>(from & 0xff), link_id(from >> 8)});
+  }
+}
+
+void bus::impl::read(const source& from) {
+  switch (from.kind) {
+    case source_kind::wake_up: {
+      std::uint64_t count = 0;
+      [[maybe_unused]] const auto bytes = ::read(wake_up_, &count, sizeof count);
+      return;
+    }
+    case source_kind::router:
+      return read_router();
+    case source_kind::router_monitor:
+      return read_router_monitor();
+    case source_kind::zap:
+      return zap_->answer([&](const std::string& address) {
+        report(fmt::format("refused a connection from {}: its key is not allowed", address));
+      });
+    case source_kind::dealer:
+      return read_dealer(from.link);
+    case source_kind::dealer_monitor:
+      return read_dealer_monitor(from.link);
+  }
+}
+
+void bus::impl::watch_signal(int signal, const source& from) const {
+  epoll_event wanted{};
+  wanted.events = EPOLLIN;
+  wanted.data.u64 = packed(static_cast<std::uint8_t>(from.kind), from.link);
+  if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, signal, &wanted) != 0) throw zmq::error_t();
+}
+
+// A sender may have taken the signal of something that came meanwhile.
+void bus::impl::note_input(link* dialed) {
+  bool& noted = dialed != nullptr ? dialed->input_noted : router_noted_;
+  if (noted || !detail::has_input(dialed != nullptr ? dialed->dealer : router_)) return;
+  noted = true;
+  ready_.push_back(dialed != nullptr ? source{source_kind::dealer, dialed->id} : source{source_kind::router});
+  wake();
+}
+
+void bus::impl::wake() const {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto bytes = ::write(wake_up_, &one, sizeof one);
+}
+
+int bus::impl::next_timeout() const {
+  if (!ready_.empty()) return 0;
+  auto next = std::min({confirm_at_, look_after_at_, stop_at_});
+  if (!redials_.empty()) next = std::min(next, redials_.begin()->first);
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - clock::now()).count();
+  return static_cast<int>(std::clamp<std::int64_t>(left, 0, 1000));
+}
+
+bool bus::impl::may_stop() {
+  if (!std::exchange(settling_, true)) settle();
+  return now_ >= stop_at_ ||
+         std::all_of(links_.begin(), links_.end(), [](const auto& one) { return one.second->out.empty(); });
+}
+
+// Whoever comes after this process is not to get what this one has had.
+void bus::impl::settle() {
+  for (auto& [id, one] : links_) {
+    if (one->up && one->in.unconfirmed()) confirm(*one);
+    if (one->up && !one->out.empty()) say(*one, detail::control_kind::probe);
+  }
+}
+
+void bus::impl::deliver(std::vector<news>& happened) {
+  for (news& one : happened) {
+    if (one.why.empty()) {
+      if (handlers_.on_frame) handlers_.on_frame(one.link, std::move(one.what));
+    } else if (handlers_.on_closed) {
+      handlers_.on_closed(one.link, one.why);
+    }
+  }
+  happened.clear();
+}
+
+// Whoever dialed us will dial our successor; whom we dialed hears that we are gone.
+void bus::impl::close_sockets() {
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(stop_at_ - clock::now()).count();
+  const int linger = static_cast<int>(std::clamp<std::int64_t>(left, 0, 1000));
+  while (!links_.empty()) {
+    link& one = *links_.begin()->second;
+    if (one.dialed() && one.up) {
+      say(one, detail::control_kind::goodbye);
+      one.dealer.set(zmq::sockopt::linger, linger);
+    }
+    remove(one, false);
+  }
+  if (router_) router_.set(zmq::sockopt::linger, linger);
+  router_monitor_.close();
+  router_.close();
+  zap_.reset();
+}
+
+}  // namespace troupe

@@ -1,0 +1,129 @@
+#include <algorithm>
+
+#include <sys/epoll.h>
+
+#include "base/error.hpp"
+#include "transport/zmq/bus_impl.hpp"
+#include "transport/zmq/codec.hpp"
+#include "transport/zmq/endpoint.hpp"
+
+namespace troupe {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int frames_at_once = 256;
+constexpr int mechanism_mismatch = ZMQ_PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH;
+constexpr std::uint32_t not_allowed = 400;
+
+}  // namespace
+
+link_id bus::impl::connect(const std::string& endpoint, const std::string& server_key) {
+  detail::check_endpoint(endpoint);
+  const std::lock_guard lock(mutex_);
+  if (stopping_) return no_link;
+  auto made = std::make_unique<link>(link_id(++last_id_), options_.queue_bytes);
+  made->endpoint = endpoint;
+  made->server_key = server_key;
+  try {
+    dial(*made);
+  } catch (const zmq::error_t& fault) {
+    hang_up(*made);
+    refuse("{}: cannot connect: {}", endpoint, fault.what());
+  }
+  const link_id id = made->id;
+  links_.emplace(id, std::move(made));
+  return id;
+}
+
+// The greeting waits in the socket until the connection stands, and is the first that the other side gets.
+void bus::impl::dial(link& to) {
+  to.dealer = detail::dialing_socket(context_, options_, to.endpoint, to.server_key);
+  to.monitor =
+      detail::watch(context_, to.dealer,
+                    ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL);
+  const int dealer_signal = detail::signal_of(to.dealer), monitor_signal = detail::signal_of(to.monitor);
+  watch_signal(dealer_signal, {source_kind::dealer, to.id});
+  to.dealer_signal = dealer_signal;
+  watch_signal(monitor_signal, {source_kind::dealer_monitor, to.id});
+  to.monitor_signal = monitor_signal;
+  // libzmq signals what comes only to whoever has found nothing before.
+  ready_.insert(ready_.end(), {{source_kind::dealer, to.id}, {source_kind::dealer_monitor, to.id}});
+  wake();
+  to.dealer.connect(to.endpoint);
+  say(to, detail::control_kind::greeting,
+      detail::greeting{instance_, to.id.value, to.other, to.session, to.in.last(), to.out.first_kept()});
+}
+
+void bus::impl::hang_up(link& from) {
+  for (int* signal : {&from.dealer_signal, &from.monitor_signal})
+    if (*signal >= 0) ::epoll_ctl(epoll_, EPOLL_CTL_DEL, std::exchange(*signal, -1), nullptr);
+  from.up = false;
+  from.input_noted = false;
+  from.monitor.close();
+  from.dealer.close();
+}
+
+void bus::impl::redial_later(link& to) {
+  to.patience = std::clamp<std::chrono::milliseconds>(to.patience * 2, 20ms, 500ms);
+  redials_.emplace(now_ + to.patience, to.id);
+}
+
+void bus::impl::redial_due() {
+  while (!redials_.empty() && redials_.begin()->first <= now_) {
+    link* to = find(redials_.begin()->second);
+    redials_.erase(redials_.begin());
+    if (to == nullptr) continue;
+    try {
+      dial(*to);
+    } catch (const zmq::error_t&) {  // no file or socket is left now
+      hang_up(*to);
+      redial_later(*to);
+    }
+  }
+}
+
+void bus::impl::read_dealer(link_id id) {
+  detail::message_parts said;
+  for (int i = 0; i < frames_at_once; ++i) {
+    link* from = find(id);
+    if (from == nullptr || !from->dealer) return;
+    from->input_noted = false;
+    if (!detail::receive(from->dealer, said)) return;
+    on_message(*from, parts(said.part.data(), said.count), said.too_many);
+  }
+  ready_.push_back({source_kind::dealer, id});
+}
+
+void bus::impl::read_dealer_monitor(link_id id) {
+  for (link* from = find(id); from != nullptr && from->monitor; from = find(id)) {
+    const auto event = detail::next_event(from->monitor);
+    if (!event) return;
+    if (event->what == ZMQ_EVENT_DISCONNECTED) {
+      // What came before the end is read before the socket goes.
+      read_dealer(id);
+      if (find(id) != from) return;
+      hang_up(*from);
+      return redial_later(*from);
+    }
+    if (event->what == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH && event->value == not_allowed)
+      return shut(*from, fmt::format("{} refuses this process' key", from->endpoint), false);
+    if (event->what == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL && event->value == mechanism_mismatch)
+      return shut(*from, fmt::format("{}: one side uses keys and the other does not", from->endpoint), false);
+  }
+}
+
+void bus::impl::on_welcome(link& from, const detail::welcome& said) {
+  const bool same = from.other == said.from && from.session == said.session;
+  if (!same) from.in.begin_after(0);
+  from.other = said.from;
+  from.session = said.session;
+  from.out.restart();
+  if (!from.out.confirm(said.received))
+    return shut(from, fmt::format("{} confirms frames that were never sent", from.endpoint), true);
+  from.up = true;
+  from.patience = 0ms;
+  flush(from);
+}
+
+}  // namespace troupe

@@ -1,0 +1,166 @@
+#pragma once
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include <zmq.hpp>
+
+#include "transport/zmq/bus.hpp"
+#include "transport/zmq/greeting.hpp"
+#include "transport/zmq/sockets.hpp"
+#include "transport/zmq/stream.hpp"
+#include "transport/zmq/zap.hpp"
+
+namespace troupe {
+
+/// Everything below is under `mutex_`; sockets too, which libzmq allows. Only the bus' thread calls the owner back, and
+/// does so without the lock.
+class bus::impl {
+ public:
+  impl(options chosen, events handlers);
+  ~impl();
+
+  const std::string& endpoint() const { return endpoint_; }
+  link_id connect(const std::string& endpoint, const std::string& server_key);
+  send_status send(link_id to, frame what);
+  void close(link_id id);
+
+ private:
+  using clock = std::chrono::steady_clock;
+
+  struct link {
+    link(link_id number, std::uint64_t queue_bytes) : id(number), out(queue_bytes) {}
+
+    const link_id id;
+    detail::send_window out;
+    detail::receive_counter in;
+    bool up = false;  // greeted, so that frames may go
+    bool confirmation_due = false;
+    detail::instance_id other{};  // whom we talk with
+
+    // If we dial:
+    std::string endpoint, server_key;
+    zmq::socket_t dealer, monitor;
+    int dealer_signal = -1, monitor_signal = -1;
+    std::uint64_t session = 0;  // the other side's number of this link
+    std::chrono::milliseconds patience{0};
+    bool input_noted = false;
+
+    // If the other side dials:
+    std::uint64_t others_number = 0;
+    std::string routing;  // empty: cannot be reached now
+    std::string address;
+    clock::time_point heard, unreachable_since;
+
+    bool dialed() const { return !endpoint.empty(); }
+  };
+
+  /// What can have something to read.
+  enum class source_kind : std::uint8_t { wake_up, router, router_monitor, zap, dealer, dealer_monitor };
+  struct source {
+    source_kind kind;
+    link_id link = no_link;
+  };
+  /// Something to tell the owner: a frame, or why a link is closed.
+  struct news {
+    link_id link;
+    frame what;
+    std::string why;  // empty: a frame
+  };
+  using parts = std::span<zmq::message_t>;
+
+  // bus.cpp: the thread
+  void listen();
+  void run();
+  void wait_for_input(int timeout_ms);
+  void read(const source& from);
+  void watch_signal(int signal, const source& from) const;
+  void note_input(link* dialed);
+  void wake() const;
+  int next_timeout() const;
+  bool may_stop();
+  void settle();
+  void deliver(std::vector<news>& happened);
+  void close_sockets();
+
+  // bus_dialing.cpp: links that we open
+  void dial(link& to);
+  void hang_up(link& from);
+  void redial_later(link& to);
+  void redial_due();
+  void read_dealer(link_id id);
+  void read_dealer_monitor(link_id id);
+  void on_welcome(link& from, const detail::welcome& said);
+
+  // bus_listening.cpp: links that others open
+  void read_router();
+  void read_router_monitor();
+  void on_stranger(const std::string& routing, parts said, bool too_many);
+  void on_greeting(const std::string& routing, const zmq::message_t& header, const detail::greeting& said);
+  link* add_link(const detail::greeting& said);
+  bool resume(link& known, const detail::greeting& said);
+  void lose(link& unreachable);
+  void look_after_links();
+  void refuse_stranger(const std::string& routing, const std::string& address, std::string_view why);
+  void report(std::string why);
+
+  // bus_links.cpp: what is the same for both
+  link* find(link_id id);
+  void on_message(link& from, parts said, bool too_many);
+  void on_data(link& from, const frame_header& header, parts said);
+  void on_control(link& from, const frame_header& header, parts said);
+  result<frame_header, frame_error> check(parts said, bool too_many) const;
+  void flush(link& to);
+  bool transmit(link& to, const frame_header& header, zmq::message_t body, zmq::message_t attachment);
+  template <described T>
+  void say(link& to, detail::control_kind kind, const T& what);
+  void say(link& to, detail::control_kind kind);
+  void say_bytes(link& to, detail::control_kind kind, const std::vector<std::byte>& body);
+  void confirm(link& from);
+  void confirm_later(link& from);
+  void confirmations_due();
+  /// Ends a link for a reason, which the owner gets to know. `link` is gone after it.
+  void shut(link& ended, std::string why, bool tell_other);
+  void remove(link& ended, bool tell_other);
+
+  const options options_;
+  const events handlers_;
+  const detail::instance_id instance_;
+  std::string endpoint_;
+
+  std::mutex mutex_;
+  zmq::context_t context_;
+  std::unique_ptr<detail::zap_handler> zap_;
+  zmq::socket_t router_, router_monitor_;
+  bool router_noted_ = false;
+  int epoll_ = -1, wake_up_ = -1;
+
+  std::uint64_t last_id_ = 0;
+  std::unordered_map<link_id, std::unique_ptr<link>> links_;
+  std::unordered_map<std::string, link*> by_routing_;
+  std::map<std::pair<detail::instance_id, std::uint64_t>, link*> by_other_;  // others' numbers
+  std::unordered_set<std::string> refused_;                                  // routings; bounded
+
+  std::vector<source> ready_;
+  std::vector<news> happened_;
+  clock::time_point now_ = clock::now();
+  std::multimap<clock::time_point, link_id> redials_;
+  std::vector<link_id> to_confirm_;
+  clock::time_point confirm_at_ = clock::time_point::max(), look_after_at_ = clock::time_point::max();
+  clock::time_point reports_since_{};
+  int reports_ = 0;
+  bool stopping_ = false, settling_ = false;
+  clock::time_point stop_at_ = clock::time_point::max();
+  std::thread thread_;
+};
+
+}  // namespace troupe

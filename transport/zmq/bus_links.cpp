@@ -1,0 +1,169 @@
+#include <utility>
+
+#include "base/error.hpp"
+#include "transport/zmq/bus_impl.hpp"
+#include "transport/zmq/codec.hpp"
+
+namespace troupe {
+
+using namespace std::chrono_literals;
+using detail::control_kind;
+
+bus::impl::link* bus::impl::find(link_id id) {
+  const auto found = links_.find(id);
+  return found == links_.end() ? nullptr : found->second.get();
+}
+
+// said: [header, body, attachment?]
+result<frame_header, frame_error> bus::impl::check(parts said, bool too_many) const {
+  if (too_many || said.size() < 2 || said.size() > 3) return frame_error::wrong_parts;
+  const auto header = read_header(detail::bytes_of(said[0]), options_.limits);
+  if (!header) return header;
+  if ((said.size() == 3) != (header->attachment_bytes > 0)) return frame_error::wrong_parts;
+  if (said[1].size() != header->body_bytes) return frame_error::wrong_length;
+  if (said.size() == 3 && said[2].size() != header->attachment_bytes) return frame_error::wrong_length;
+  return header;
+}
+
+void bus::impl::on_message(link& from, parts said, bool too_many) {
+  const auto header = check(said, too_many);
+  if (!header) {
+    const std::string& who = from.dialed() ? from.endpoint : from.address;
+    return shut(from, fmt::format("{} sent what cannot be read: {}", who, name_of(header.error())), true);
+  }
+  if (header->kind >= first_reserved_kind)
+    on_control(from, *header, said);
+  else
+    on_data(from, *header, said);
+}
+
+void bus::impl::on_data(link& from, const frame_header& header, parts said) {
+  // Not counted, so that they go to whoever comes after this process.
+  if (stopping_) return;
+  const auto fault = from.up ? from.in.accept(header) : frame_error::wrong_control;
+  if (fault) {
+    const std::string& who = from.dialed() ? from.endpoint : from.address;
+    return shut(from, fmt::format("{} sent {}", who, name_of(*fault)), true);
+  }
+  const auto body = detail::bytes_of(said[1]);
+  frame what{header.kind, header.epoch, header.correlation, {body.begin(), body.end()}, {}};
+  if (said.size() == 3) what.attachment = detail::shared_from(std::move(said[2]));
+  happened_.push_back({from.id, std::move(what), {}});
+  if (from.in.confirm_now())
+    confirm(from);
+  else
+    confirm_later(from);
+}
+
+void bus::impl::on_control(link& from, const frame_header& header, parts said) {
+  const auto body = detail::bytes_of(said[1]);
+  switch (header.sequence == 0 && said.size() == 2 ? static_cast<control_kind>(header.kind) : control_kind::greeting) {
+    case control_kind::welcome:
+      if (const auto welcome = decode<detail::welcome>(body); welcome && from.dialed() && !from.up)
+        return on_welcome(from, *welcome);
+      break;
+    case control_kind::confirmation:
+      if (const auto said_so = decode<detail::confirmation>(body);
+          said_so && from.up && from.out.confirm(said_so->received))
+        return;
+      break;
+    case control_kind::probe:
+      if (from.up) return confirm(from);
+      break;
+    case control_kind::goodbye:
+      return shut(from, "the other side has closed the link", false);
+    case control_kind::greeting:
+      break;
+  }
+  const std::string who = from.dialed() ? from.endpoint : from.address;
+  shut(from, fmt::format("{} sent {}", who, name_of(frame_error::wrong_control)), true);
+}
+
+void bus::impl::flush(link& to) {
+  while (const auto next = to.out.next()) {
+    if (!transmit(to, next->header, detail::message_of(next->body, next),
+                  detail::message_of(next->attachment.bytes(), next->attachment.owner())))
+      return;
+    to.out.sent();
+  }
+}
+
+bool bus::impl::transmit(link& to, const frame_header& header, zmq::message_t body, zmq::message_t attachment) {
+  zmq::socket_t& socket = to.dialed() ? to.dealer : router_;
+  if (!to.dialed()) {
+    zmq::message_t routing(to.routing.data(), to.routing.size());
+    if (!detail::send_part(socket, routing, true)) {
+      lose(to);
+      return false;
+    }
+  }
+  zmq::message_t head(frame_header::size);
+  write_header(header,
+               std::span<std::byte, frame_header::size>(static_cast<std::byte*>(head.data()), frame_header::size));
+  const bool attached = header.attachment_bytes > 0;
+  const bool sent = detail::send_part(socket, head, true) && detail::send_part(socket, body, attached) &&
+                    (!attached || detail::send_part(socket, attachment, false));
+  note_input(to.dialed() ? &to : nullptr);
+  return sent;
+}
+
+template <described T>
+void bus::impl::say(link& to, control_kind kind, const T& what) {
+  say_bytes(to, kind, encode(what));
+}
+template void bus::impl::say(link&, control_kind, const detail::greeting&);
+template void bus::impl::say(link&, control_kind, const detail::welcome&);
+
+void bus::impl::say(link& to, control_kind kind) {
+  say_bytes(to, kind, {});
+}
+
+void bus::impl::say_bytes(link& to, control_kind kind, const std::vector<std::byte>& body) {
+  frame_header header;
+  header.kind = static_cast<std::uint16_t>(kind);
+  header.body_bytes = body.size();
+  transmit(to, header, zmq::message_t(body.data(), body.size()), zmq::message_t());
+}
+
+void bus::impl::confirm(link& from) {
+  from.in.confirmed();
+  say(from, control_kind::confirmation, detail::confirmation{from.in.last()});
+}
+
+void bus::impl::confirm_later(link& from) {
+  if (std::exchange(from.confirmation_due, true)) return;
+  if (to_confirm_.empty()) confirm_at_ = now_ + 100ms;
+  to_confirm_.push_back(from.id);
+}
+
+void bus::impl::confirmations_due() {
+  if (now_ < confirm_at_) return;
+  confirm_at_ = clock::time_point::max();
+  for (const link_id id : std::exchange(to_confirm_, {})) {
+    link* from = find(id);
+    if (from == nullptr) continue;
+    from->confirmation_due = false;
+    if (from->up && from->in.unconfirmed()) confirm(*from);
+  }
+}
+
+void bus::impl::shut(link& ended, std::string why, bool tell_other) {
+  happened_.push_back({ended.id, {}, std::move(why)});
+  remove(ended, tell_other);
+}
+
+void bus::impl::remove(link& ended, bool tell_other) {
+  if (tell_other && ended.up) {
+    say(ended, control_kind::goodbye);
+    if (ended.dialed()) ended.dealer.set(zmq::sockopt::linger, 1000);
+  }
+  if (ended.dialed()) {
+    hang_up(ended);
+  } else {
+    by_routing_.erase(ended.routing);
+    by_other_.erase({ended.other, ended.others_number});
+  }
+  links_.erase(ended.id);
+}
+
+}  // namespace troupe

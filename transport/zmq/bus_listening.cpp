@@ -1,0 +1,134 @@
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "transport/zmq/bus_impl.hpp"
+#include "transport/zmq/codec.hpp"
+
+namespace troupe {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int frames_at_once = 256;
+constexpr std::size_t most_refused = 4096;
+constexpr int reports_per_second = 20;
+constexpr auto silence = 2s;
+
+}  // namespace
+
+void bus::impl::read_router() {
+  router_noted_ = false;
+  detail::message_parts said;
+  for (int i = 0; i < frames_at_once; ++i) {
+    if (!detail::receive(router_, said)) return;
+    const std::string routing = said.part[0].to_string();
+    const auto rest = parts(said.part.data(), said.count).subspan(1);
+    const auto known = by_routing_.find(routing);
+    if (known != by_routing_.end()) {
+      known->second->heard = now_;
+      on_message(*known->second, rest, said.too_many);
+    } else if (!refused_.contains(routing)) {
+      on_stranger(routing, rest, said.too_many);
+    }
+  }
+  ready_.push_back({source_kind::router});
+}
+
+void bus::impl::read_router_monitor() {
+  while (const auto event = detail::next_event(router_monitor_))
+    if (event->what == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL)
+      report("refused a connection: no ZeroMQ of our kind, or without the cluster's key");
+}
+
+void bus::impl::on_stranger(const std::string& routing, parts said, bool too_many) {
+  const std::string address = said.empty() ? "an unknown address" : detail::peer_address(said[0]);
+  const auto header = check(said, too_many);
+  if (!header) return refuse_stranger(routing, address, name_of(header.error()));
+  if (header->kind != static_cast<std::uint16_t>(detail::control_kind::greeting))
+    // Frames of a link that was closed, or of a connection that its dialer has given up: there is nobody to tell.
+    return;
+  const auto greeting = decode<detail::greeting>(detail::bytes_of(said[1]));
+  if (!greeting || greeting->first == 0) return refuse_stranger(routing, address, name_of(frame_error::wrong_control));
+  on_greeting(routing, said[0], *greeting);
+}
+
+void bus::impl::on_greeting(const std::string& routing, const zmq::message_t& header, const detail::greeting& said) {
+  const auto known = by_other_.find({said.from, said.link});
+  link* from = known != by_other_.end() ? known->second : add_link(said);
+  if (known != by_other_.end() && !resume(*from, said)) from = nullptr;
+  const std::string address = detail::peer_address(header);
+  if (from == nullptr) {
+    link nobody(no_link, 0);
+    nobody.routing = routing;
+    say(nobody, detail::control_kind::goodbye);
+    return refuse_stranger(routing, address, "its link is not known any more, or there are too many");
+  }
+  by_routing_.erase(from->routing);
+  from->routing = routing;
+  from->address = address;
+  from->heard = now_;
+  by_routing_[routing] = from;
+  from->up = true;
+  from->in.confirmed();
+  from->out.restart();
+  say(*from, detail::control_kind::welcome, detail::welcome{instance_, from->id.value, from->in.last()});
+  if (from->up) flush(*from);
+}
+
+bus::impl::link* bus::impl::add_link(const detail::greeting& said) {
+  // A session of ours that is not in the table has been closed, and the other side has not heard of it.
+  if (said.to == instance_ || by_other_.size() >= options_.max_links) return nullptr;
+  auto made = std::make_unique<link>(link_id(++last_id_), options_.queue_bytes);
+  link* added = made.get();
+  added->other = said.from;
+  added->others_number = said.link;
+  added->in.begin_after(said.first - 1);
+  links_.emplace(added->id, std::move(made));
+  by_other_.emplace(std::pair(said.from, said.link), added);
+  return added;
+}
+
+bool bus::impl::resume(link& known, const detail::greeting& said) {
+  // Who never got our welcome still speaks of the process before us.
+  const bool welcomed = said.to == instance_;
+  const bool possible = (!welcomed || said.session == known.id.value) && said.first - 1 <= known.in.last() &&
+                        known.out.confirm(welcomed ? said.received : 0);
+  if (!possible) shut(known, fmt::format("{}: came back with another past", known.address), false);
+  return possible;
+}
+
+void bus::impl::lose(link& unreachable) {
+  by_routing_.erase(unreachable.routing);
+  unreachable.routing.clear();
+  unreachable.up = false;
+  unreachable.unreachable_since = clock::now();
+}
+
+// A connection of the other side's may end without our seeing it: only sending tells.
+void bus::impl::look_after_links() {
+  if (now_ < look_after_at_) return;
+  look_after_at_ = now_ + std::min<clock::duration>(1s, options_.forget_after / 2);
+  std::vector<link*> forgotten;
+  for (auto& [other, one] : by_other_) {
+    if (one->up && now_ - one->heard > silence) say(*one, detail::control_kind::probe);
+    if (!one->up && now_ - one->unreachable_since >= options_.forget_after) forgotten.push_back(one);
+  }
+  for (link* one : forgotten)
+    shut(*one, fmt::format("{}: could not be reached for {} ms", one->address, options_.forget_after.count()), false);
+}
+
+void bus::impl::refuse_stranger(const std::string& routing, const std::string& address, std::string_view why) {
+  if (refused_.size() >= most_refused) refused_.clear();
+  refused_.insert(routing);
+  report(fmt::format("refused a peer at {}: {}", address, why));
+}
+
+void bus::impl::report(std::string why) {
+  if (now_ - reports_since_ > 1s) {
+    reports_since_ = now_;
+    reports_ = 0;
+  }
+  if (++reports_ <= reports_per_second) happened_.push_back({no_link, {}, std::move(why)});
+}
+
+}  // namespace troupe

@@ -1,0 +1,181 @@
+#include "transport/zmq/curve.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zmq.h>
+
+#include "base/error.hpp"
+
+namespace troupe {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t printed_key = 40;
+constexpr std::size_t longest_file = 4096;
+
+struct descriptor {
+  int number;
+  ~descriptor() {
+    if (number >= 0) ::close(number);
+  }
+};
+
+void make_folder(const fs::path& folder) {
+  if (fs::is_directory(folder)) return;
+  std::error_code fault;
+  fs::create_directories(folder, fault);
+  if (fault) refuse("{}: cannot be made: {}", folder.string(), fault.message());
+  fs::permissions(folder, fs::perms::owner_all, fault);
+}
+
+void refuse_existing(const fs::path& file) {
+  std::error_code fault;
+  if (fs::symlink_status(file, fault).type() != fs::file_type::not_found)
+    refuse("{}: is there already, and keys are never overwritten: take it away or choose another folder",
+           file.string());
+}
+
+/// New and its owner's alone from the first moment.
+void write_private(const fs::path& file, std::string_view text) {
+  const descriptor to{::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)};
+  if (to.number < 0 && errno == EEXIST) refuse_existing(file);
+  if (to.number < 0) refuse("{}: cannot be written: {}", file.string(), std::strerror(errno));
+  const auto written = ::write(to.number, text.data(), text.size());
+  if (written != static_cast<ssize_t>(text.size()) || ::fsync(to.number) != 0)
+    refuse("{}: cannot be written: {}", file.string(), std::strerror(errno));
+}
+
+std::string text_of(const curve_pair& pair, const std::string& cluster) {
+  return fmt::format(
+      "# A key of a troupe cluster. Whoever has this file may use the cluster.\npublic {}\nsecret {}\ncluster {}\n",
+      pair.public_key, pair.secret_key, cluster);
+}
+
+bool is_key(const std::string& text) {
+  std::array<std::uint8_t, 32> raw{};
+  return text.size() == printed_key && text.find('\0') == std::string::npos &&
+         ::zmq_z85_decode(raw.data(), text.c_str()) != nullptr;
+}
+
+std::string read_small(const fs::path& file) {
+  std::error_code fault;
+  if (!fs::is_regular_file(file, fault)) refuse("{}: no such key file: `troupe keygen` makes them", file.string());
+  std::ifstream in(file, std::ios::binary);
+  if (!in) refuse("{}: cannot be read: {}", file.string(), std::strerror(errno));
+  std::string text(longest_file + 1, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(in.gcount()));
+  if (text.size() > longest_file) refuse("{}: too long for a key file", file.string());
+  return text;
+}
+
+/// Lines of `name value`; each of `names` once, and nothing else.
+std::map<std::string, std::string> read_fields(const fs::path& file, const std::vector<std::string>& names) {
+  std::map<std::string, std::string> fields;
+  const std::string text = read_small(file);
+  for (std::size_t at = 0, number = 1; at < text.size(); ++number) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    const std::string line = text.substr(at, end - at);
+    at = end + 1;
+    if (line.empty() || line.front() == '#') continue;
+    const std::size_t space = std::min(line.find(' '), line.size());
+    const std::string name = line.substr(0, space), value = line.substr(std::min(space + 1, line.size()));
+    if (std::find(names.begin(), names.end(), name) == names.end() || !is_key(value) ||
+        !fields.emplace(name, value).second)
+      refuse("{}:{}: not a line of a key file: `{} KEY` with a key of {} characters, once, is expected", file.string(),
+             number, fmt::join(names, "|"), printed_key);
+  }
+  for (const auto& name : names)
+    if (!fields.contains(name)) refuse("{}: broken: it has no line `{} KEY`", file.string(), name);
+  return fields;
+}
+
+void refuse_shared(const fs::path& file) {
+  struct stat status {};
+  if (::stat(file.c_str(), &status) == 0 && (status.st_mode & 077) != 0)
+    refuse("{}: others can read this secret key: type chmod 600 {}", file.string(), file.string());
+}
+
+curve_keys read_private(const fs::path& file) {
+  const auto fields = read_fields(file, {"public", "secret", "cluster"});
+  refuse_shared(file);
+  std::array<char, printed_key + 1> derived{};
+  if (::zmq_curve_public(derived.data(), fields.at("secret").c_str()) != 0 || fields.at("public") != derived.data())
+    refuse("{}: broken: the public key does not belong to the secret one", file.string());
+  return {{fields.at("public"), fields.at("secret")}, fields.at("cluster"), {}};
+}
+
+void check_name(const std::string& name) {
+  const bool right =
+      !name.empty() && name.size() <= 64 && name != "cluster" &&
+      name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") == std::string::npos;
+  if (!right)
+    refuse("{}: not a name for a client's key: letters, digits, - and _ make one, at most 64; `cluster` is taken",
+           name);
+}
+
+/// NAME.key for the person, clients/NAME.pub for the nodes.
+void write_client(const fs::path& folder, const std::string& name, const std::string& cluster) {
+  const fs::path key = folder / (name + ".key"), known = folder / "clients" / (name + ".pub");
+  refuse_existing(key);
+  refuse_existing(known);
+  make_folder(folder / "clients");
+  const curve_pair pair = make_curve_pair();
+  write_private(key, text_of(pair, cluster));
+  write_private(known, fmt::format("public {}\n", pair.public_key));
+}
+
+}  // namespace
+
+curve_pair make_curve_pair() {
+  std::array<char, printed_key + 1> open{}, secret{};
+  if (::zmq_curve_keypair(open.data(), secret.data()) != 0)
+    refuse("this libzmq was built without CURVE, so there are no keys");
+  return {open.data(), secret.data()};
+}
+
+void write_keys(const std::filesystem::path& folder) {
+  make_folder(folder);
+  refuse_existing(folder / "cluster.key");
+  refuse_existing(folder / "client.key");
+  refuse_existing(folder / "clients" / "client.pub");
+  const curve_pair pair = make_curve_pair();
+  write_private(folder / "cluster.key", text_of(pair, pair.public_key));
+  write_client(folder, "client", pair.public_key);
+}
+
+void add_client_key(const std::filesystem::path& folder, const std::string& name) {
+  check_name(name);
+  write_client(folder, name, read_private(folder / "cluster.key").cluster_public_key);
+}
+
+curve_keys read_cluster_keys(const std::filesystem::path& folder) {
+  curve_keys keys = read_private(folder / "cluster.key");
+  if (keys.own.public_key != keys.cluster_public_key)
+    refuse("{}: a client's key, not the cluster's", (folder / "cluster.key").string());
+  keys.allowed.push_back(keys.own.public_key);
+  if (!fs::is_directory(folder / "clients")) return keys;
+  for (const auto& entry : fs::directory_iterator(folder / "clients"))
+    if (entry.path().extension() == ".pub") keys.allowed.push_back(read_fields(entry.path(), {"public"}).at("public"));
+  std::sort(keys.allowed.begin() + 1, keys.allowed.end());
+  return keys;
+}
+
+curve_keys read_client_key(const std::filesystem::path& file) {
+  return read_private(file);
+}
+
+}  // namespace troupe

@@ -1,0 +1,33 @@
+#pragma once
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+/// A pair of CURVE keys in ZeroMQ's printable form (Z85, 40 characters each).
+struct curve_pair {
+  std::string public_key, secret_key;
+};
+
+/// What one process needs to encrypt: its own pair, the cluster's public key, and who may connect to it.
+struct curve_keys {
+  curve_pair own;
+  std::string cluster_public_key;    ///< of every process of the cluster that listens
+  std::vector<std::string> allowed;  ///< public keys that may connect; a process that listens needs some
+};
+
+curve_pair make_curve_pair();
+
+/// `troupe keygen --out DIR`: cluster.key (for nodes: the pair they all listen and connect with) and client.key (for
+/// people: a pair of its own and the cluster's public key). Files are readable by their owner alone; none is
+/// overwritten.
+void write_keys(const std::filesystem::path& folder);
+/// One more client's key beside the others.
+void add_client_key(const std::filesystem::path& folder, const std::string& name);
+/// For a node: cluster.key and every *.pub in the folder's clients/.
+curve_keys read_cluster_keys(const std::filesystem::path& folder);
+/// For a client: one .key file.
+curve_keys read_client_key(const std::filesystem::path& file);
+
+}  // namespace troupe

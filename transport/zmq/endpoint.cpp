@@ -1,0 +1,89 @@
+#include "transport/zmq/endpoint.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cstring>
+#include <string_view>
+#include <system_error>
+
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/error.hpp"
+#include "transport/zmq/bus.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::string_view tcp = "tcp://", ipc = "ipc://";
+
+/// The host of tcp://host:port, without the brackets of an IPv6 address.
+std::string_view host_of(std::string_view endpoint) {
+  std::string_view host = endpoint.substr(tcp.size());
+  host = host.substr(0, host.rfind(':'));
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  return host;
+}
+
+bool is_port(std::string_view text) {
+  if (text == "*") return true;
+  unsigned port = 0;
+  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), port);
+  return fault == std::errc() && end == text.data() + text.size() && port <= 65535;
+}
+
+bool is_host(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 || std::string_view("-._:%*").find(static_cast<char>(c)) != std::string_view::npos;
+  });
+}
+
+}  // namespace
+
+bool is_loopback(const std::string& endpoint) {
+  if (endpoint.starts_with(ipc)) return true;
+  if (!endpoint.starts_with(tcp)) return false;
+  const std::string host(host_of(endpoint));
+  if (host == "localhost") return true;
+  in_addr four{};
+  if (::inet_pton(AF_INET, host.c_str(), &four) == 1) return (ntohl(four.s_addr) >> 24) == 127;
+  in6_addr six{};
+  return ::inet_pton(AF_INET6, host.c_str(), &six) == 1 && IN6_IS_ADDR_LOOPBACK(&six);
+}
+
+namespace detail {
+
+void check_endpoint(const std::string& endpoint) {
+  if (endpoint.starts_with(ipc) && endpoint.size() > ipc.size()) {
+    if (endpoint.size() - ipc.size() >= sizeof(sockaddr_un::sun_path))
+      refuse("{}: the path is too long for a socket: at most {} characters", endpoint,
+             sizeof(sockaddr_un::sun_path) - 1);
+    return;
+  }
+  const auto colon = endpoint.rfind(':');
+  if (!endpoint.starts_with(tcp) || colon < tcp.size() || !is_host(host_of(endpoint)) ||
+      !is_port(std::string_view(endpoint).substr(colon + 1)))
+    refuse("{}: not an address: write tcp://host:port or ipc://path", endpoint);
+}
+
+std::string bindable(const std::string& endpoint) {
+  if (!endpoint.starts_with(tcp) || host_of(endpoint) != "localhost") return endpoint;
+  return "tcp://127.0.0.1" + endpoint.substr(endpoint.rfind(':'));
+}
+
+bool someone_listens(const std::string& ipc_endpoint) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, ipc_endpoint.data() + ipc.size(), ipc_endpoint.size() - ipc.size());
+  const int probe = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (probe < 0) return false;
+  const bool answered = ::connect(probe, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  ::close(probe);
+  return answered;
+}
+
+}  // namespace detail
+}  // namespace troupe

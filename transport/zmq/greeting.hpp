@@ -1,0 +1,62 @@
+// What two buses say to each other besides their owners' frames: frames of reserved kinds, with sequence 0.
+//
+//   dialing side                     listening side
+//   greeting ───────────────────────▶ finds or makes the link
+//            ◀─────────────────────── welcome
+//   each sends what the other does not have yet; then frames and confirmations both ways
+#pragma once
+#include <array>
+#include <cstdint>
+
+#include "base/fields.hpp"
+#include "transport/zmq/frame.hpp"
+
+namespace troupe::detail {
+
+enum class control_kind : std::uint16_t {
+  greeting = first_reserved_kind,
+  welcome,
+  confirmation,
+  probe,   ///< asks for a confirmation now
+  goodbye  ///< this side has given the link up
+};
+
+/// Random: one bus, from its start to its end.
+using instance_id = std::array<std::uint64_t, 2>;
+
+struct greeting {
+  instance_id from{};
+  std::uint64_t link = 0;      ///< the dialing side's number
+  instance_id to{};            ///< whom the dialing side welcomed last; zeros: nobody yet
+  std::uint64_t session = 0;   ///< what that one called the link; 0: nobody yet
+  std::uint64_t received = 0;  ///< the last frame that came from it
+  std::uint64_t first = 1;     ///< the oldest frame that the dialing side still has
+
+  template <class Self, class Visit>
+  static auto visit_fields(Self& self, Visit visit) {
+    return visit(field("from", self.from), field("link", self.link), field("to", self.to),
+                 field("session", self.session), field("received", self.received), field("first", self.first));
+  }
+};
+
+struct welcome {
+  instance_id from{};
+  std::uint64_t session = 0;
+  std::uint64_t received = 0;
+
+  template <class Self, class Visit>
+  static auto visit_fields(Self& self, Visit visit) {
+    return visit(field("from", self.from), field("session", self.session), field("received", self.received));
+  }
+};
+
+struct confirmation {
+  std::uint64_t received = 0;
+
+  template <class Self, class Visit>
+  static auto visit_fields(Self& self, Visit visit) {
+    return visit(field("received", self.received));
+  }
+};
+
+}  // namespace troupe::detail

@@ -1,0 +1,45 @@
+#include "transport/zmq/stream.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace troupe::detail {
+
+void send_window::push(frame what) {
+  auto kept = std::make_shared<outgoing>();
+  kept->header.kind = what.kind;
+  kept->header.epoch = what.epoch;
+  kept->header.correlation = what.correlation;
+  kept->header.sequence = confirmed_ + kept_.size() + 1;
+  kept->header.body_bytes = what.body.size();
+  kept->header.attachment_bytes = what.attachment.size();
+  kept->body = std::move(what.body);
+  kept->attachment = std::move(what.attachment);
+  bytes_ += cost(kept->body.size(), kept->attachment.size());
+  kept_.push_back(std::move(kept));
+}
+
+std::shared_ptr<const outgoing> send_window::next() const {
+  if (given_ == kept_.size()) return nullptr;
+  return kept_[given_];
+}
+
+bool send_window::confirm(std::uint64_t sequence) {
+  if (sequence < confirmed_ || sequence - confirmed_ > kept_.size()) return false;
+  for (; confirmed_ < sequence; ++confirmed_) {
+    bytes_ -= cost(kept_.front()->body.size(), kept_.front()->attachment.size());
+    kept_.pop_front();
+    given_ -= std::min<std::size_t>(given_, 1);
+  }
+  return true;
+}
+
+std::optional<frame_error> receive_counter::accept(const frame_header& header) {
+  if (header.sequence <= last_) return frame_error::replayed;
+  if (header.sequence != last_ + 1) return frame_error::skipped;
+  last_ = header.sequence;
+  bytes_ += header.body_bytes + header.attachment_bytes;
+  return std::nullopt;
+}
+
+}  // namespace troupe::detail

@@ -1,0 +1,59 @@
+#include "transport/zmq/zap.hpp"
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "base/error.hpp"
+
+namespace troupe::detail {
+namespace {
+
+constexpr std::size_t key_bytes = 32;
+
+std::string raw_key(const std::string& printed) {
+  std::array<std::uint8_t, key_bytes> raw{};
+  if (printed.size() != 40 || ::zmq_z85_decode(raw.data(), printed.c_str()) == nullptr)
+    refuse("{}: not a public key: `troupe keygen` makes them, 40 characters long", printed);
+  return {reinterpret_cast<const char*>(raw.data()), raw.size()};
+}
+
+// version, request, domain, address, identity, mechanism, key
+constexpr std::size_t request_parts = 7;
+
+std::vector<std::string> receive_request(zmq::socket_t& from) {
+  std::vector<std::string> parts;
+  for (bool more = true; more;) {
+    zmq::message_t part;
+    if (zmq_msg_recv(part.handle(), from.handle(), ZMQ_DONTWAIT) < 0) return {};
+    more = part.more();
+    if (parts.size() <= request_parts) parts.push_back(part.to_string());
+  }
+  return parts;
+}
+
+void reply(zmq::socket_t& to, const std::string& request, bool yes) {
+  const std::string_view parts[] = {"1.0", request, yes ? "200" : "400", yes ? "OK" : "unknown key", "", ""};
+  for (const auto& part : parts)
+    to.send(zmq::buffer(part), &part == std::end(parts) - 1 ? zmq::send_flags::none : zmq::send_flags::sndmore);
+}
+
+}  // namespace
+
+zap_handler::zap_handler(zmq::context_t& context, const std::vector<std::string>& allowed)
+    : socket_(context, zmq::socket_type::rep) {
+  for (const auto& key : allowed) allowed_.insert(raw_key(key));
+  socket_.set(zmq::sockopt::linger, 0);
+  socket_.bind("inproc://zeromq.zap.01");
+}
+
+void zap_handler::answer(const std::function<void(const std::string& address)>& refused) {
+  for (auto request = receive_request(socket_); !request.empty(); request = receive_request(socket_)) {
+    const bool known = request.size() == request_parts && request[0] == "1.0" && request[5] == "CURVE" &&
+                       allowed_.contains(request[6]);
+    reply(socket_, request.size() > 1 ? request[1] : std::string(), known);
+    if (!known) refused(request.size() > 3 ? request[3] : std::string("an unknown address"));
+  }
+}
+
+}  // namespace troupe::detail
