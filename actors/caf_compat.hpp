@@ -8,6 +8,7 @@
 #pragma once
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
+#include <caf/atom.hpp>
 #include <caf/send.hpp>
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_actor.hpp>
@@ -19,6 +20,12 @@
 #include "actors/messages.hpp"
 
 namespace troupe {
+
+/// How actors share threads. CAF's own way, work stealing, looks for work a thousand times a second when there is none.
+inline void share_threads(caf::actor_system_config& config, std::size_t threads) {
+  config.set("scheduler.policy", caf::atom("sharing"));
+  config.set("scheduler.max-threads", threads);
+}
 
 /// Marks a struct that actors of one process tell each other, and which never becomes a frame.
 struct local_message {};

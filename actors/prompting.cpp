@@ -57,14 +57,21 @@ std::vector<token_id> prompting::encode(const prompt_input& prompt) const {
     return prompt.tokens;
   }
   if (!readable_) refuse("{}: has no tokenizer: give the prompt as tokens", model_);
-  return prompt.text ? prompt_of_text(*tokens_, *prompt.text, model_) : encode_chat(prompt.messages);
+  return prompt.text ? prompt_of_text(*tokens_, *prompt.text, model_) : encode_chat(prompt);
 }
 
-std::vector<token_id> prompting::encode_chat(std::string_view messages) const {
+std::vector<token_id> prompting::encode_chat(const prompt_input& prompt) const {
   if (!chat_) throw input_error(no_chat_);
-  auto encoded = prompt_of_chat(*tokens_, chat_->render(messages));
+  auto encoded =
+      prompt_of_chat(*tokens_, chat_->render(chat_input{prompt.messages, prompt.tools, prompt.template_variables,
+                                                        prompt.add_generation_prompt}));
   if (encoded.empty()) refuse("{}: its chat template makes an empty prompt of these messages", model_);
   return encoded;
+}
+
+const std::string& prompting::chat_template() const {
+  static const std::string none;
+  return chat_ ? chat_->source() : none;
 }
 
 void prompting::check_tokens(const std::vector<token_id>& prompt) const {

@@ -19,7 +19,10 @@ namespace troupe {
 struct prompt_input {
   std::optional<std::string> text;  ///< "" is the model's BOS token alone
   std::vector<token_id> tokens;
-  std::string messages;  ///< a JSON list of {role, content}
+  std::string messages = {};            ///< a JSON list of {role, content}
+  std::string tools = {};               ///< with messages: a JSON list of tools
+  std::string template_variables = {};  ///< with messages: a JSON object of more that the template may know
+  bool add_generation_prompt = true;    ///< with messages: the text ends where the assistant's answer begins
 };
 
 /// Ready for the router once its adapter has a version.
@@ -38,13 +41,17 @@ class prompting {
   prepared_request prepare(const prompt_input& prompt, const sampling_params& sampling, std::int32_t answers,
                            request_priority priority) const;
 
+  std::vector<token_id> encode(const prompt_input& prompt) const;
+
   const tokenizer& tokens() const { return *tokens_; }
+  bool has_tokenizer() const { return readable_; }
+  /// The source of the model's chat template; empty where it has none.
+  const std::string& chat_template() const;
   const model_config& config() const { return config_; }
   std::int64_t context() const { return context_; }
 
  private:
-  std::vector<token_id> encode(const prompt_input& prompt) const;
-  std::vector<token_id> encode_chat(std::string_view messages) const;
+  std::vector<token_id> encode_chat(const prompt_input& prompt) const;
   void check_tokens(const std::vector<token_id>& prompt) const;
 
   std::string model_;

@@ -37,8 +37,7 @@ json replica_json(const replica_placement& where, const std::string& load) {
     stages.push_back({{"layers", to_text(stage.layers)}, {"workers", stage.workers}});
   out["stages"] = std::move(stages);
   out["kv_tokens"] = where.kv_tokens;
-  if (!load.empty())
-    for (auto& [key, value] : json::parse(load).items()) out[key] = value;
+  if (!load.empty()) out.update(json::parse(load));
   return out;
 }
 

@@ -1,27 +1,62 @@
 #include "actors/wire.hpp"
 
+#include <thread>
+
 namespace troupe {
 
 void wire::start() {
-  bus_ =
-      std::make_unique<bus>(options_, bus::events{[this](link_id link, frame from) { receive(link, std::move(from)); },
+  auto made =
+      std::make_shared<bus>(options_, bus::events{[this](link_id link, frame from) { receive(link, std::move(from)); },
                                                   [this](link_id link, const std::string& why) {
                                                     if (lost_) lost_(link, why);
                                                   }});
+  const std::lock_guard lock(mutex_);
+  bus_ = std::move(made);
 }
 
 void wire::stop() {
-  bus_.reset();
+  std::shared_ptr<bus> last;
+  {
+    const std::lock_guard lock(mutex_);
+    last = std::move(bus_);
+  }
+  // It must not end on one of its own threads, or on a sender's.
+  while (last.use_count() > 1) std::this_thread::yield();
+  last.reset();
+  // They keep actors alive, and an actor with a thread of its own ends with its last handle.
+  handlers_ = {};
+  lost_ = nullptr;
+}
+
+std::shared_ptr<bus> wire::running() const {
+  const std::lock_guard lock(mutex_);
+  return bus_;
+}
+
+link_id wire::connect(const std::string& endpoint) {
+  const auto now = running();
+  return now ? now->connect(endpoint, server_key()) : no_link;
+}
+
+void wire::close(link_id link) {
+  if (const auto now = running()) now->close(link);
+}
+
+std::string wire::endpoint() const {
+  const auto now = running();
+  return now ? now->endpoint() : std::string();
+}
+
+void wire::send_frame(link_id to, frame made) {
+  const auto now = running();
+  if (!now || now->send(to, std::move(made)) != send_status::full) return;
+  now->close(to);
+  if (lost_) lost_(to, "reads too slowly");
 }
 
 void wire::receive(link_id link, frame&& from) {
   const auto& handler = from.kind < kinds ? handlers_[from.kind] : handlers_[0];
-  if (!handler || !handler(link, std::move(from))) bus_->close(link);
-}
-
-void wire::give_up(link_id link) {
-  bus_->close(link);
-  if (lost_) lost_(link, "reads too slowly");
+  if (!handler || !handler(link, std::move(from))) close(link);
 }
 
 namespace {

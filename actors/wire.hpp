@@ -7,6 +7,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -48,29 +49,32 @@ class wire {
   void start();
   void stop();
 
-  link_id connect(const std::string& endpoint) { return bus_->connect(endpoint, server_key()); }
+  // Before start() and after stop() these do nothing.
+  link_id connect(const std::string& endpoint);
   /// A link whose other side reads too slowly is given up.
   template <message M>
   void send(link_id to, M what, std::uint64_t correlation = 0) {
     frame made = to_frame(std::move(what));
     made.correlation = correlation;
-    if (bus_->send(to, std::move(made)) == send_status::full) give_up(to);
+    send_frame(to, std::move(made));
   }
-  void close(link_id link) { bus_->close(link); }
-  const std::string& endpoint() const { return bus_->endpoint(); }
+  void close(link_id link);
+  std::string endpoint() const;
 
  private:
   using frame_handler = std::function<bool(link_id, frame&&)>;
   static constexpr std::size_t kinds = 64;
 
   void receive(link_id link, frame&& from);
-  void give_up(link_id link);
+  void send_frame(link_id to, frame made);
+  std::shared_ptr<bus> running() const;
   std::string server_key() const { return options_.keys ? options_.keys->cluster_public_key : std::string(); }
 
   bus::options options_;
   std::array<frame_handler, kinds> handlers_;
   std::function<void(link_id, const std::string&)> lost_;
-  std::unique_ptr<bus> bus_;
+  mutable std::mutex mutex_;
+  std::shared_ptr<bus> bus_;  ///< actors may still be sending when it stops
 };
 
 /// A link that may be made anew: written by who makes it, read by who uses it.

@@ -1,8 +1,5 @@
-// Writes a Llama-shaped Hugging Face folder with random weights: something to measure speed with, or to start a
-// cluster. usage: make-random-model SHAPE DIR, where SHAPE is tiny, S or M. Called by scripts/make_random_model.
-#include <cstdio>
-#include <exception>
-#include <filesystem>
+#include "bench/random_model.hpp"
+
 #include <fstream>
 #include <map>
 #include <string>
@@ -133,11 +130,13 @@ void write_weights(const fs::path& path, const shape& s) {
   if (!file.flush()) throw std::runtime_error(path.string() + ": cannot be written: check space and permissions");
 }
 
-void run(int count, char** words) {
-  if (count != 3 || !shapes.contains(words[1])) refuse("usage: make-random-model tiny|S|M DIR");
-  const fs::path folder = words[2];
+}  // namespace
+
+void write_random_model(const std::string& name, const fs::path& folder) {
+  const auto found = shapes.find(name);
+  if (found == shapes.end()) refuse("'{}' is no shape: use tiny, S or M", name);
+  const shape& s = found->second;
   fs::create_directories(folder);
-  const shape& s = shapes.at(words[1]);
   std::ofstream(folder / "config.json") << config_of(s).dump(2) << "\n";
   std::ofstream(folder / "tokenizer.json") << byte_tokenizer().dump() << "\n";
   std::ofstream(folder / "tokenizer_config.json")
@@ -145,15 +144,4 @@ void run(int count, char** words) {
   write_weights(folder / "model.safetensors", s);
 }
 
-}  // namespace
 }  // namespace troupe
-
-int main(int count, char** words) {
-  try {
-    troupe::run(count, words);
-    return 0;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "make-random-model: %s\n", error.what());
-    return 2;
-  }
-}

@@ -13,7 +13,7 @@ namespace {
 
 caf::actor_system_config system_config() {
   caf::actor_system_config config;
-  config.set("scheduler.max-threads", 2);
+  share_threads(config, 2);
   return config;
 }
 

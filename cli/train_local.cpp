@@ -24,10 +24,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view checkpoint_name = "checkpoint.safetensors";
-constexpr std::array<std::string_view, 8> companions{"tokenizer.json",      "tokenizer.model",
-                                                     "tokenizer_config.json", "special_tokens_map.json",
-                                                     "vocab.json",            "merges.txt",
-                                                     "added_tokens.json",     "chat_template.jinja"};
+constexpr std::array<std::string_view, 8> companions{
+    "tokenizer.json", "tokenizer.model", "tokenizer_config.json", "special_tokens_map.json",
+    "vocab.json",     "merges.txt",      "added_tokens.json",     "chat_template.jinja"};
 
 template <class T>
 std::vector<std::pair<std::string, T>> read_patterns(const std::vector<std::string>& texts, std::string_view flag) {
@@ -122,8 +121,8 @@ class model_subject final : public subject {
       std::error_code error;
       if (!fs::exists(source_ / name, error)) continue;
       fs::copy_file(source_ / name, folder / name, fs::copy_options::overwrite_existing, error);
-      if (error) throw std::runtime_error(fmt::format("{}: cannot be written ({})", (folder / name).string(),
-                                                      error.message()));
+      if (error)
+        throw std::runtime_error(fmt::format("{}: cannot be written ({})", (folder / name).string(), error.message()));
     }
   }
 
@@ -160,12 +159,16 @@ class training_log {
 class local_run {
  public:
   local_run(const local_training& options, training_run& run, const subject& what)
-      : options_(options), run_(run), what_(what), log_(options.log, options.resume),
+      : options_(options),
+        run_(run),
+        what_(what),
+        log_(options.log, options.resume),
         display_(run.steps(), run.done()) {}
 
   void all_steps() {
     try {
-      if (run_.done() == 0) validate();
+      // also where a run was stopped before it could
+      if (is_due() && run_.best().step != run_.done()) validate();
       while (!run_.finished()) {
         check_interrupt();
         one_step();
@@ -204,19 +207,26 @@ class local_run {
   void one_step() {
     last_ = run_.step();
     display_.show(last_);
-    log_.write({{"step", last_.step}, {"loss", last_.loss}, {"accuracy", last_.accuracy}, {"rate", last_.rate},
-                {"gradient_norm", last_.gradient_norm}, {"tokens", last_.tokens}});
-    const std::int64_t every = options_.validate_every > 0 ? options_.validate_every : run_.steps_per_epoch();
-    if (last_.step % every == 0 || run_.finished()) validate();
+    log_.write({{"step", last_.step},
+                {"loss", last_.loss},
+                {"accuracy", last_.accuracy},
+                {"rate", last_.rate},
+                {"gradient_norm", last_.gradient_norm},
+                {"tokens", last_.tokens}});
+    if (is_due()) validate();
     if (last_.step % options_.checkpoint_every == 0 && !run_.finished()) save_checkpoint();
+  }
+  bool is_due() const {
+    const std::int64_t every = options_.validate_every > 0 ? options_.validate_every : run_.steps_per_epoch();
+    return run_.done() % every == 0 || run_.finished();
   }
   void validate() {
     if (!run_.can_validate()) return;
     validation_ = run_.validate();
     if (run_.done() == 0) first_validation_ = validation_;
     display_.show(run_.done(), validation_);
-    log_.write({{"step", run_.done()}, {"validation_loss", validation_.loss},
-                {"validation_accuracy", validation_.accuracy}});
+    log_.write(
+        {{"step", run_.done()}, {"validation_loss", validation_.loss}, {"validation_accuracy", validation_.accuracy}});
   }
 
   const local_training& options_;

@@ -28,7 +28,9 @@ std::string time_text(double seconds) {
 }  // namespace
 
 training_display::training_display(std::int64_t steps, std::int64_t done)
-    : steps_(steps), first_(done), terminal_(::isatty(STDERR_FILENO) == 1), start_(clock::now()), next_(start_) {}
+    : steps_(steps), first_(done), terminal_(::isatty(STDERR_FILENO) == 1), start_(clock::now()) {
+  next_ = start_ + (terminal_ ? 300ms : 5000ms);
+}
 
 training_display::~training_display() {
   clear();
@@ -46,7 +48,7 @@ void training_display::show(const step_report& report) {
   tokens_ += report.tokens;
   loss_ = report.step == first_ + 1 ? report.loss : 0.9 * loss_ + 0.1 * report.loss;
   const auto now = clock::now();
-  if (now < next_ && report.step < steps_) return;
+  if (now < next_) return;
   next_ = now + (terminal_ ? 100ms : 5000ms);
   const double passed = seconds(), share = static_cast<double>(report.step) / static_cast<double>(steps_);
   const double left = passed * static_cast<double>(steps_ - report.step) / static_cast<double>(report.step - first_);
@@ -59,9 +61,10 @@ void training_display::show(const step_report& report) {
 }
 
 void training_display::show(std::int64_t step, const validation_report& report) {
+  if (!terminal_ && seconds() < 5) return;
   clear();
-  write_error(fmt::format("validation: step {}  loss {:.4f}  accuracy {:.1f}%\n", step, report.loss,
-                          100 * report.accuracy));
+  write_error(
+      fmt::format("validation: step {}  loss {:.4f}  accuracy {:.1f}%\n", step, report.loss, 100 * report.accuracy));
 }
 
 }  // namespace troupe

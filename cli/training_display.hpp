@@ -7,7 +7,8 @@
 
 namespace troupe {
 
-/// Shows a run on standard error: a bar with loss, speed and time left on a terminal, plain lines in a pipe.
+/// Shows a run on standard error: a bar with loss, speed and time left on a terminal, plain lines now and then in a
+/// pipe, and nothing for what is soon done.
 class training_display {
  public:
   training_display(std::int64_t steps, std::int64_t done);

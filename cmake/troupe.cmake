@@ -52,6 +52,7 @@ function(troupe_test name)
   add_executable(${name} ${sources})
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS} GTest::gtest GTest::gmock GTest::gtest_main)
+  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)  # what is tested is fast, the tests need not be
   target_compile_definitions(${name} PRIVATE
     TROUPE_FIXTURES="${CMAKE_SOURCE_DIR}/tests/fixtures"
     TROUPE_SHARED_DATA="${CMAKE_SOURCE_DIR}/../shared/data")

@@ -85,12 +85,20 @@ nlohmann::ordered_json template_variables(const tokenizer& tokens, nlohmann::ord
   return variables;
 }
 
+/// An assistant that called tools may have said nothing else.
+bool calls_tools(const nlohmann::ordered_json& message) {
+  const auto calls = message.find("tool_calls");
+  const auto content = message.find("content");
+  return calls != message.end() && calls->is_array() && !calls->empty() &&
+         (content == message.end() || content->is_null() || content->is_string());
+}
+
 void check_messages(const nlohmann::ordered_json& messages) {
   if (!messages.is_array() || messages.empty()) refuse("messages: a list of {{role, content}} is expected, not empty");
   for (std::size_t i = 0; i < messages.size(); ++i) {
     const auto& each = messages[i];
     const bool right = each.is_object() && each.contains("role") && each["role"].is_string() &&
-                       each.contains("content") && each["content"].is_string();
+                       (calls_tools(each) || (each.contains("content") && each["content"].is_string()));
     if (!right) refuse("messages[{}]: an object with the texts \"role\" and \"content\" is expected", i);
   }
 }
@@ -134,15 +142,33 @@ std::vector<token_id> prompt_of_chat(const tokenizer& tokens, std::string_view r
 chat_format::chat_format(const fs::path& model, std::shared_ptr<const tokenizer> tokens) : tokens_(std::move(tokens)) {
   const auto source = find_chat_template(model);
   if (!source) refuse("{}: has no chat template: give the prompt as plain text", model.string());
-  template_ = std::make_unique<const chat_template>(*source, model.string() + ": chat template");
+  source_ = *source;
+  template_ = std::make_unique<const chat_template>(source_, model.string() + ": chat template");
 }
 
 chat_format::~chat_format() = default;
 
 std::string chat_format::render(std::string_view messages) const {
-  auto list = detail::parse_json_as<nlohmann::ordered_json>(messages, "messages");
+  return render(chat_input{std::string(messages), {}, {}, true});
+}
+
+std::string chat_format::render(const chat_input& chat) const {
+  constexpr detail::json_limits deep{.depth = 64};
+  const auto parsed = [&](const std::string& text, const char* what) {
+    return detail::parse_json_as<nlohmann::ordered_json>(text, what, deep);
+  };
+  auto list = parsed(chat.messages, "messages");
   check_messages(list);
-  return template_->render(template_variables(*tokens_, std::move(list)));
+  auto variables = template_variables(*tokens_, std::move(list));
+  if (!chat.tools.empty()) variables["tools"] = parsed(chat.tools, "tools");
+  variables["add_generation_prompt"] = chat.add_generation_prompt;
+  if (!chat.variables.empty()) {
+    const auto further = parsed(chat.variables, "chat_template_kwargs");
+    if (!further.is_object()) refuse("chat_template_kwargs: a JSON object is expected");
+    for (const auto& [name, value] : further.items())
+      if (name != "messages") variables[name] = value;
+  }
+  return template_->render(variables);
 }
 
 std::string chat_format::render(std::string_view system, std::string_view message) const {

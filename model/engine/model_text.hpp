@@ -27,6 +27,14 @@ std::vector<token_id> prompt_of_text(const tokenizer& tokens, std::string_view t
 /// The tokens of a rendered chat, whose template writes BOS itself.
 std::vector<token_id> prompt_of_chat(const tokenizer& tokens, std::string_view rendered);
 
+/// What a chat template is given, as JSON texts.
+struct chat_input {
+  std::string messages;   ///< a list of {role, content}; an assistant's content may be null beside tool_calls
+  std::string tools;      ///< a list of tools that may be called; empty: none
+  std::string variables;  ///< an object of further ones that the template may know; empty: none
+  bool add_generation_prompt = true;
+};
+
 /// How a model writes chats: its own template, parsed once. Immutable; any number of threads may use it.
 class chat_format {
  public:
@@ -36,11 +44,15 @@ class chat_format {
 
   /// `messages`: a JSON list of {role, content}. The text ends where the assistant's answer begins. Throws input_error.
   std::string render(std::string_view messages) const;
+  std::string render(const chat_input& chat) const;
   /// One user message, and a system message if `system` is not empty.
   std::string render(std::string_view system, std::string_view message) const;
 
+  const std::string& source() const { return source_; }
+
  private:
   std::shared_ptr<const tokenizer> tokens_;
+  std::string source_;
   std::unique_ptr<const chat_template> template_;
 };
 

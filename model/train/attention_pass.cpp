@@ -46,8 +46,7 @@ attention_pass::scratch attention_pass::scratch_of(int thread) const {
 }
 
 /// One head of all the segment's rows, side by side, padded with zeros both ways.
-void attention_pass::gather(const task& t, const float* from, std::int64_t stride, std::int64_t head,
-                            float* to) const {
+void attention_pass::gather(const task& t, const float* from, std::int64_t stride, std::int64_t head, float* to) const {
   std::fill_n(to, rounded_up(t.rows, 16) * dim_stride_, 0.0f);
   for (std::int64_t i = 0; i < t.rows; ++i)
     std::copy_n(from + (t.first + i) * stride + head * dim_, dim_, to + i * dim_stride_);
@@ -170,8 +169,9 @@ void attention_pass::forward(const compute& with, const training_rows& batch, co
   const std::int64_t group = config_.heads / config_.kv_heads;
   with.pool.run(static_cast<int>(batch.segments.size()) * static_cast<int>(config_.kv_heads), [&](int i, int thread) {
     const auto& segment = batch.segments[size(i / config_.kv_heads)];
-    const task t{with, kernels, layer, in, window, segment.first, segment.rows, i % config_.kv_heads,
-                 scratch_of(thread), nullptr, nullptr};
+    const task t{
+        with,    kernels, layer, in, window, segment.first, segment.rows, i % config_.kv_heads, scratch_of(thread),
+        nullptr, nullptr};
     prepare_keys(t, false);
     for (std::int64_t head = t.kv_head * group; head < (t.kv_head + 1) * group; ++head) forward_head(t, head, out);
   });
@@ -188,8 +188,17 @@ void attention_pass::backward(const compute& with, const training_rows& batch, c
   with.pool.run(static_cast<int>(tasks), [&](int i, int thread) {
     const auto& segment = batch.segments[size(i / config_.kv_heads)];
     float* own = norms ? norm_gradients_.data() + i * 2 * dim_stride_ : nullptr;
-    const task t{with, kernels, layer, in, window, segment.first, segment.rows, i % config_.kv_heads,
-                 scratch_of(thread), own, norms ? own + dim_stride_ : nullptr};
+    const task t{with,
+                 kernels,
+                 layer,
+                 in,
+                 window,
+                 segment.first,
+                 segment.rows,
+                 i % config_.kv_heads,
+                 scratch_of(thread),
+                 own,
+                 norms ? own + dim_stride_ : nullptr};
     prepare_keys(t, true);
     std::fill_n(t.s.dk, rounded_up(t.rows, 16) * dim_stride_, 0.0f);
     std::fill_n(t.s.dv, rounded_up(t.rows, 16) * dim_stride_, 0.0f);

@@ -13,7 +13,7 @@ namespace troupe {
 /// and the place in the data.
 struct checkpoint {
   struct run {
-    std::string name;        ///< "value", "first" …
+    std::string name;         ///< "value", "first" …
     std::span<float> floats;  ///< like parameter_set::values()
   };
   std::string identity;  ///< of the run: what must be the same for it to go on
@@ -25,8 +25,8 @@ struct checkpoint {
 
 /// One safetensors file, tensors "value/NAME" and so on.
 void write_checkpoint(const std::filesystem::path& file, const parameter_set& parameters, const checkpoint& state);
-/// Fills the runs of `state` and what is counted; a "best" run may be absent. Refuses a file of another identity, or with
-/// other parameters; then nothing was changed.
+/// Fills the runs of `state` and what is counted; a "best" run may be absent. Refuses a file of another identity, or
+/// with other parameters; then nothing was changed.
 void read_checkpoint(const std::filesystem::path& file, const parameter_set& parameters, checkpoint& state);
 
 }  // namespace troupe

@@ -3,8 +3,8 @@
 
 namespace troupe {
 
-/// Which elements of a LoRA's input are dropped: decided by a counter, so that backward, a resumed run and any number of
-/// threads see the same mask.
+/// Which elements of a LoRA's input are dropped: decided by a counter, so that backward, a resumed run and any number
+/// of threads see the same mask.
 struct dropout_key {
   float probability = 0;
   std::uint64_t seed = 0;

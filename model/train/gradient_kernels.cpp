@@ -106,8 +106,7 @@ void softmax_back(const float* p, float* dp, std::int64_t from, std::int64_t to,
   f32x16 total = zero();
   for (std::int64_t i = from; i < to; i += lanes) total = fma(load(p + i), load(dp + i), total);
   const f32x16 mean = all(sum_of(total));
-  for (std::int64_t i = from; i < to; i += lanes)
-    store(dp + i, (load(p + i) * (load(dp + i) - mean)) * all(factor));
+  for (std::int64_t i = from; i < to; i += lanes) store(dp + i, (load(p + i) * (load(dp + i) - mean)) * all(factor));
 }
 
 train_kernel_table::cross_entropy_result cross_entropy(float* x, std::int64_t n, std::int64_t target, float factor) {
@@ -154,7 +153,8 @@ double sum_of_squares(const float* x, std::int64_t n) {
 double dot_product(const float* x, const float* y, std::int64_t n) {
   double sums[8] = {};
   for (std::int64_t i = 0; i + 8 <= n; i += 8)
-    for (int lane = 0; lane < 8; ++lane) sums[lane] += static_cast<double>(x[i + lane]) * static_cast<double>(y[i + lane]);
+    for (int lane = 0; lane < 8; ++lane)
+      sums[lane] += static_cast<double>(x[i + lane]) * static_cast<double>(y[i + lane]);
   for (std::int64_t i = n / 8 * 8; i < n; ++i) sums[0] += static_cast<double>(x[i]) * static_cast<double>(y[i]);
   return ((sums[0] + sums[4]) + (sums[2] + sums[6])) + ((sums[1] + sums[5]) + (sums[3] + sums[7]));
 }

@@ -59,8 +59,7 @@ bool is_plain(const std::string& target) {
 
 void check(const lora_options& options) {
   const auto check_rank = [](std::int64_t rank) {
-    if (rank < 1 || rank > most_adapter_rank)
-      refuse("the adapter's rank is {}: use 1 to {}", rank, most_adapter_rank);
+    if (rank < 1 || rank > most_adapter_rank) refuse("the adapter's rank is {}: use 1 to {}", rank, most_adapter_rank);
   };
   check_rank(options.rank);
   for (const auto& [pattern, rank] : options.rank_pattern) check_rank(rank);
@@ -111,9 +110,15 @@ void lora_parameters::attach(trained_model& model) {
       trained_linear& linear = *find_linear(model.layers[static_cast<std::size_t>(m.layer)], ours);
       const parameter &a = parameters_.list()[m.a], &b = parameters_.list()[m.b];
       const std::int64_t skipped = first_out * b.stride;
-      linear.lora = {m.rank, b.stride, a.stride, m.scale, static_cast<std::uint32_t>(m.a),
-                     parameters_.value(m.a), parameters_.value(m.b) + skipped,
-                     parameters_.gradient(m.a), parameters_.gradient(m.b) + skipped};
+      linear.lora = {m.rank,
+                     b.stride,
+                     a.stride,
+                     m.scale,
+                     static_cast<std::uint32_t>(m.a),
+                     parameters_.value(m.a),
+                     parameters_.value(m.b) + skipped,
+                     parameters_.gradient(m.a),
+                     parameters_.gradient(m.b) + skipped};
       first_out += linear.w.outs;
     }
   }
@@ -136,8 +141,8 @@ void lora_parameters::load(const std::filesystem::path& folder, const model_conf
     std::vector<float> b;
     for (const std::string& ours : m.ours) {
       const std::string name = fmt::format("model.layers.{}.{}", m.layer, ours);
-      const auto part = std::find_if(file.parts.begin(), file.parts.end(),
-                                     [&](const adapter_part& p) { return p.module == name; });
+      const auto part =
+          std::find_if(file.parts.begin(), file.parts.end(), [&](const adapter_part& p) { return p.module == name; });
       if (part == file.parts.end()) refuse("{}: has no factors for {}", folder.string(), m.name);
       if (part->rank != m.rank)
         refuse("{}: {} has rank {}, but {} is asked for", folder.string(), m.name, part->rank, m.rank);
@@ -150,7 +155,8 @@ void lora_parameters::load(const std::filesystem::path& folder, const model_conf
 
 std::string lora_parameters::config_text(const std::string& base_name) const {
   std::set<std::string> targets;
-  const bool plain = !options_.targets.empty() && std::all_of(options_.targets.begin(), options_.targets.end(), is_plain);
+  const bool plain =
+      !options_.targets.empty() && std::all_of(options_.targets.begin(), options_.targets.end(), is_plain);
   for (const module& m : modules_)  // all layers were meant: their short names say so
     targets.insert(options_.targets.empty() ? m.name.substr(m.name.rfind('.') + 1) : m.name);
   if (plain) targets = {options_.targets.begin(), options_.targets.end()};

@@ -54,14 +54,21 @@ using tile_function = void (*)(const multiply_args&, const float*, const float*,
 template <int Vectors, bool Transposed>
 tile_function tile_of(std::int64_t rows) {
   static constexpr tile_function tiles[] = {
-      tile<1, Vectors, Transposed>, tile<2, Vectors, Transposed>,
+    tile<1, Vectors, Transposed>,
+    tile<2, Vectors, Transposed>,
 #if defined(__AVX2__)
-      tile<3, Vectors, Transposed>, tile<4, Vectors, Transposed>, tile<5, Vectors, Transposed>,
+    tile<3, Vectors, Transposed>,
+    tile<4, Vectors, Transposed>,
+    tile<5, Vectors, Transposed>,
 #endif
 #if defined(__AVX512F__)
-      tile<6, Vectors, Transposed>, tile<7, Vectors, Transposed>, tile<8, Vectors, Transposed>,
-      tile<9, Vectors, Transposed>, tile<10, Vectors, Transposed>, tile<11, Vectors, Transposed>,
-      tile<12, Vectors, Transposed>,
+    tile<6, Vectors, Transposed>,
+    tile<7, Vectors, Transposed>,
+    tile<8, Vectors, Transposed>,
+    tile<9, Vectors, Transposed>,
+    tile<10, Vectors, Transposed>,
+    tile<11, Vectors, Transposed>,
+    tile<12, Vectors, Transposed>,
 #endif
   };
   return tiles[rows - 1];

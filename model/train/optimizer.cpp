@@ -72,9 +72,8 @@ double adam_optimizer::step(const compute& with, double rate) {
   args.epsilon = static_cast<float>(options_.epsilon);
   args.rate = static_cast<float>(rate / (1 - std::pow(options_.beta1, t)));
   args.root_correction = static_cast<float>(std::sqrt(1 - std::pow(options_.beta2, t)));
-  args.gradient_factor = options_.clip > 0 && length > options_.clip
-                             ? static_cast<float>(options_.clip / (length + 1e-6))
-                             : 1.0f;
+  args.gradient_factor =
+      options_.clip > 0 && length > options_.clip ? static_cast<float>(options_.clip / (length + 1e-6)) : 1.0f;
   for (const parameter& p : parameters_.list()) {
     args.keep = p.decays ? static_cast<float>(1 - rate * options_.weight_decay) : 1.0f;
     for_pieces(with.pool, static_cast<std::int64_t>(p.size()), [&](std::int64_t first, std::int64_t count) {

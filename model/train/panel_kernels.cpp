@@ -152,7 +152,7 @@ void transpose(const float* from, std::int64_t from_stride, std::int64_t rows, s
 void turn_bytes(const std::uint8_t* from, std::int64_t inputs, std::uint8_t* to, std::int64_t to_block_bytes) {
   // from [input / 4][16 outputs][4], to [block of 16 inputs][output / 4 = 4][16 inputs][4 outputs]
   for (std::int64_t block = 0; block < inputs; block += lanes, from += lanes * lanes, to += to_block_bytes)
-    for (int four = 0; four < 4; ++four)      // outputs
+    for (int four = 0; four < 4; ++four)  // outputs
       for (int input = 0; input < 16; ++input)
         for (int i = 0; i < 4; ++i)
           to[four * 64 + input * 4 + i] = from[input / 4 * 64 + (four * 4 + i) * 4 + input % 4];

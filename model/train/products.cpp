@@ -5,8 +5,8 @@
 namespace troupe {
 namespace {
 
-constexpr std::int64_t rows_at_once = 16;       // where rows are handed out one by one
-constexpr std::int64_t most_summed = 1 << 15;   // bytes times int8 that an int32 holds for certain
+constexpr std::int64_t rows_at_once = 16;      // where rows are handed out one by one
+constexpr std::int64_t most_summed = 1 << 15;  // bytes times int8 that an int32 holds for certain
 constexpr std::int64_t turned_columns = 64;
 
 std::size_t size(std::int64_t n) {
@@ -78,8 +78,7 @@ void products::multiply_block(const product_args& args, std::int64_t row, std::i
       case operand::kind::columns:
         for (std::int64_t panel = 0; panel < columns; panel += panel_columns)
           kernels_.transpose(b.values + (column + panel) * b.stride + k, b.stride,
-                             std::min(panel_columns, columns - panel), depth,
-                             panels + panel * depth, panel_columns);
+                             std::min(panel_columns, columns - panel), depth, panels + panel * depth, panel_columns);
         break;
       case operand::kind::packed:
       case operand::kind::packed_transposed:
@@ -139,8 +138,8 @@ void products::backward(const float* dy, std::int64_t stride, std::int64_t rows,
   multiply({rows, w.ins, w.outs, dy, stride, false, backward_of(w), dx, dx_stride, 1.0f, add});
 }
 
-/// w = mid + (z - 128) scale with scale and mid of the output: scale goes to dy, and the sum over dy mid is the same for
-/// all inputs. What remains is a product of whole numbers, as in serving, with the weights turned over on the way.
+/// w = mid + (z - 128) scale with scale and mid of the output: scale goes to dy, and the sum over dy mid is the same
+/// for all inputs. What remains is a product of whole numbers, as in serving, with the weights turned over on the way.
 void products::backward_u8(const float* dy, std::int64_t stride, std::int64_t rows, const matrix_view& w, float* dx,
                            std::int64_t dx_stride, bool add) {
   for (std::int64_t first = 0; first < w.outs; first += most_summed) {

@@ -17,9 +17,9 @@ constexpr std::int64_t train_stride(std::int64_t n) {
 
 /// A matrix of a model in training: packed as serving has it and frozen, or plain floats that change.
 struct trained_matrix {
-  matrix_view packed;               ///< where values is nullptr
-  const float* values = nullptr;    ///< [outs, stride]
-  float* gradient = nullptr;        ///< likewise
+  matrix_view packed;             ///< where values is nullptr
+  const float* values = nullptr;  ///< [outs, stride]
+  float* gradient = nullptr;      ///< likewise
   std::int64_t outs = 0, ins = 0, stride = 0;
 };
 
@@ -93,8 +93,8 @@ class products {
   const train_kernel_table& kernels_;
   precision how_;
   std::int64_t row_width_;
-  aligned_buffer<float> panels_;  // [threads][depth_at_once * columns_at_once]
-  quantized_rows high_, low_;     // a row's first seven bits, and the next
+  aligned_buffer<float> panels_;        // [threads][depth_at_once * columns_at_once]
+  quantized_rows high_, low_;           // a row's first seven bits, and the next
   aligned_buffer<float> rows_scratch_;  // [threads][2][row_width]
   aligned_buffer<std::byte> turned_;    // [threads]
   aligned_buffer<float> constants_;     // [rows]

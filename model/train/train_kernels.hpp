@@ -10,13 +10,14 @@ namespace troupe {
 
 constexpr std::int64_t panel_columns = 32;  ///< of the right factor, side by side for one input
 
-/// c = factor * a b, or c += that: a [rows, depth], b [depth, columns]. Each element's sum runs over the depth in order.
+/// c = factor * a b, or c += that: a [rows, depth], b [depth, columns]. Each element's sum runs over the depth in
+/// order.
 struct multiply_args {
   std::int64_t rows = 0, columns = 0, depth = 0;
   const float* a = nullptr;
   std::int64_t a_stride = 0;
-  bool a_transposed = false;      ///< a lies as [depth, rows]
-  const float* b = nullptr;       ///< panels of 32 columns: [panel][depth][b_stride]
+  bool a_transposed = false;  ///< a lies as [depth, rows]
+  const float* b = nullptr;   ///< panels of 32 columns: [panel][depth][b_stride]
   std::int64_t b_stride = 0;
   std::int64_t panel_step = panel_columns;  ///< from panel to panel; as it is for a b that lies in plain rows
   float* c = nullptr;
@@ -28,8 +29,8 @@ struct multiply_args {
 /// Part of a packed matrix as floats, in panels of 32 columns: [panel][depth][32].
 struct fill_args {
   matrix_view w;
-  bool transposed = false;                 ///< depth runs over outputs and columns over inputs; else the other way
-  std::int64_t first_depth = 0, depth = 0;  ///< first_depth is a multiple of 16
+  bool transposed = false;                     ///< depth runs over outputs and columns over inputs; else the other way
+  std::int64_t first_depth = 0, depth = 0;     ///< first_depth is a multiple of 16
   std::int64_t first_column = 0, columns = 0;  ///< likewise
   float* to = nullptr;
 };
@@ -37,10 +38,10 @@ struct fill_args {
 /// The step of AdamW for one value: see model/train/optimizer.hpp.
 struct adam_args {
   float beta1, beta2, epsilon;
-  float rate;              ///< over 1 - beta1^t
-  float root_correction;   ///< sqrt(1 - beta2^t)
-  float keep;              ///< 1 - rate * weight decay
-  float gradient_factor;   ///< clipping
+  float rate;             ///< over 1 - beta1^t
+  float root_correction;  ///< sqrt(1 - beta2^t)
+  float keep;             ///< 1 - rate * weight decay
+  float gradient_factor;  ///< clipping
 };
 
 struct train_kernel_table {

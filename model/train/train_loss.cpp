@@ -19,8 +19,8 @@ pass_result train_pass::loss(const training_rows& batch, const float* hidden, fl
   return total;
 }
 
-pass_result train_pass::loss_chunk(const training_rows& batch, std::span<const std::int64_t> rows,
-                                   const float* hidden, float factor, bool backward) {
+pass_result train_pass::loss_chunk(const training_rows& batch, std::span<const std::int64_t> rows, const float* hidden,
+                                   float factor, bool backward) {
   const auto count = static_cast<std::int64_t>(rows.size());
   const model_config& config = model_.config;
   for_rows(count, [&](std::int64_t i, int) {
@@ -51,8 +51,16 @@ void train_pass::head_back(std::span<const std::int64_t> rows, const float* hidd
   const model_config& config = model_.config;
   head_.backward(logits_.data(), logit_stride_, count, model_.head, final_gradient_.data(), hidden_, false);
   if (model_.head.gradient)
-    head_.multiply({config.vocab_size, config.hidden, count, logits_.data(), logit_stride_, true,
-                    {operand::kind::rows, final_.data(), hidden_, {}}, model_.head.gradient, model_.head.stride, 1.0f,
+    head_.multiply({config.vocab_size,
+                    config.hidden,
+                    count,
+                    logits_.data(),
+                    logit_stride_,
+                    true,
+                    {operand::kind::rows, final_.data(), hidden_, {}},
+                    model_.head.gradient,
+                    model_.head.stride,
+                    1.0f,
                     true});
   const trained_norm& norm = model_.final_norm;
   const std::int64_t most = (count + 15) / 16;

@@ -134,8 +134,7 @@ void train_pass::embed(const training_rows& batch, float* hidden) {
         std::copy_n(model_.embeddings.values + token * model_.embeddings.stride, model_.config.hidden, row);
       else
         unpack_row(model_.embeddings.packed, token, row);
-      if (model_.positions)
-        with_.kernels.add(model_.positions + i * model_.position_stride, model_.config.hidden, row);
+      if (model_.positions) with_.kernels.add(model_.positions + i * model_.position_stride, model_.config.hidden, row);
     });
 }
 
@@ -191,8 +190,8 @@ void train_pass::backward_layer(const training_rows& batch, std::size_t layer, c
   apply_back(weights.up, a, 5, normed_.data(), hidden_, a.up.data(), ffn_stride_, inner, model_.config.gated_mlp);
   normalize_back(weights.mlp_norm, a.middle.data(), inner);
   apply_back(weights.o, a, 3, a.mixed.data(), q_stride_, gradient_.data(), hidden_, inner, false);
-  attention_.backward(with_, batch, weights, window, {a.q.data(), a.k.data(), a.v.data(), q_stride_, kv_stride_},
-                      inner, dq_.data(), dk_.data(), dv_.data());
+  attention_.backward(with_, batch, weights, window, {a.q.data(), a.k.data(), a.v.data(), q_stride_, kv_stride_}, inner,
+                      dq_.data(), dk_.data(), dv_.data());
   normalize(weights.attention_norm, in, rows_, normed_.data());
   float* dx = frozen_below ? nullptr : inner;
   apply_back(weights.q, a, 0, normed_.data(), hidden_, dq_.data(), q_stride_, dx, false);
@@ -270,11 +269,29 @@ void train_pass::apply(const float* x, std::int64_t stride, activations& a, std:
     float* between = a.lora.data() + static_cast<std::int64_t>(slot++) * options_.most_rows * lora_stride_;
     if (lora.rank == 0) continue;
     const float* input = dropped(lora, x, stride, linear->w.ins);
-    body_.multiply({rows_, lora.rank, linear->w.ins, input, stride, false,
-                    {operand::kind::columns, lora.a, lora.a_stride, {}}, between, lora_stride_, 1.0f, false});
+    body_.multiply({rows_,
+                    lora.rank,
+                    linear->w.ins,
+                    input,
+                    stride,
+                    false,
+                    {operand::kind::columns, lora.a, lora.a_stride, {}},
+                    between,
+                    lora_stride_,
+                    1.0f,
+                    false});
     if (!y) continue;
-    body_.multiply({rows_, linear->w.outs, lora.rank, between, lora_stride_, false,
-                    {operand::kind::columns, lora.b, lora.stride, {}}, y, stride_of(*linear), lora.scale, true});
+    body_.multiply({rows_,
+                    linear->w.outs,
+                    lora.rank,
+                    between,
+                    lora_stride_,
+                    false,
+                    {operand::kind::columns, lora.b, lora.stride, {}},
+                    y,
+                    stride_of(*linear),
+                    lora.scale,
+                    true});
   }
 }
 
@@ -288,8 +305,17 @@ void train_pass::apply_back(const trained_linear& linear, const activations& a, 
 void train_pass::weights_back(const trained_linear& linear, const float* x, std::int64_t x_stride, const float* dy,
                               std::int64_t dy_stride) {
   const trained_matrix& w = linear.w;
-  body_.multiply({w.outs, w.ins, rows_, dy, dy_stride, true, {operand::kind::rows, x, x_stride, {}}, w.gradient,
-                  w.stride, 1.0f, true});
+  body_.multiply({w.outs,
+                  w.ins,
+                  rows_,
+                  dy,
+                  dy_stride,
+                  true,
+                  {operand::kind::rows, x, x_stride, {}},
+                  w.gradient,
+                  w.stride,
+                  1.0f,
+                  true});
   if (!linear.bias_gradient) return;
   constexpr std::int64_t columns = 64;
   const std::int64_t width = rounded_up(w.outs, 16);
@@ -306,17 +332,52 @@ void train_pass::lora_back(const trained_linear& linear, const activations& a, s
   const std::int64_t outs = linear.w.outs, ins = linear.w.ins;
   const float* between = a.lora.data() + static_cast<std::int64_t>(slot) * options_.most_rows * lora_stride_;
   float* gradient = lora_gradient_.data();
-  body_.multiply({outs, lora.rank, rows_, dy, dy_stride, true, {operand::kind::rows, between, lora_stride_, {}},
-                  lora.b_gradient, lora.stride, lora.scale, true});
-  body_.multiply({rows_, lora.rank, outs, dy, dy_stride, false, {operand::kind::rows, lora.b, lora.stride, {}},
-                  gradient, lora_stride_, lora.scale, false});
-  body_.multiply({lora.rank, ins, rows_, gradient, lora_stride_, true,
-                  {operand::kind::rows, dropped(lora, x, x_stride, ins), x_stride, {}}, lora.a_gradient,
-                  lora.a_stride, 1.0f, true});
+  body_.multiply({outs,
+                  lora.rank,
+                  rows_,
+                  dy,
+                  dy_stride,
+                  true,
+                  {operand::kind::rows, between, lora_stride_, {}},
+                  lora.b_gradient,
+                  lora.stride,
+                  lora.scale,
+                  true});
+  body_.multiply({rows_,
+                  lora.rank,
+                  outs,
+                  dy,
+                  dy_stride,
+                  false,
+                  {operand::kind::rows, lora.b, lora.stride, {}},
+                  gradient,
+                  lora_stride_,
+                  lora.scale,
+                  false});
+  body_.multiply({lora.rank,
+                  ins,
+                  rows_,
+                  gradient,
+                  lora_stride_,
+                  true,
+                  {operand::kind::rows, dropped(lora, x, x_stride, ins), x_stride, {}},
+                  lora.a_gradient,
+                  lora.a_stride,
+                  1.0f,
+                  true});
   if (!dx) return;
   const bool masked = dropout_.probability > 0;
-  body_.multiply({rows_, ins, lora.rank, gradient, lora_stride_, false, {operand::kind::rows, lora.a, lora.a_stride, {}},
-                  masked ? dropped_.data() : dx, x_stride, 1.0f, !masked});
+  body_.multiply({rows_,
+                  ins,
+                  lora.rank,
+                  gradient,
+                  lora_stride_,
+                  false,
+                  {operand::kind::rows, lora.a, lora.a_stride, {}},
+                  masked ? dropped_.data() : dx,
+                  x_stride,
+                  1.0f,
+                  !masked});
   if (!masked) return;
   dropout_key key = dropout_;
   key.stream = lora.stream;

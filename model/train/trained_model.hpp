@@ -13,7 +13,7 @@ struct lora_factors {
   std::int64_t rank = 0;  ///< 0: none
   std::int64_t stride = 0, a_stride = 0;
   float scale = 0;
-  std::uint32_t stream = 0;  ///< of its dropout; modules that share A share it
+  std::uint32_t stream = 0;                ///< of its dropout; modules that share A share it
   const float *a = nullptr, *b = nullptr;  ///< [rank, ins], [outs, rank]
   float *a_gradient = nullptr, *b_gradient = nullptr;
 };

@@ -14,12 +14,15 @@ training_options checked(training_options o, const model_config& config) {
   const auto positive = [](std::int64_t value, std::string_view what) {
     if (value < 1) refuse("{} is {}: use 1 or more", what, value);
   };
-  positive(o.row_length, "the row length"), positive(o.batch_rows, "the batch"), positive(o.accumulation, "accumulation");
+  positive(o.row_length, "the row length"), positive(o.batch_rows, "the batch"),
+      positive(o.accumulation, "accumulation");
   positive(o.epochs, "the number of epochs");
   if (o.row_length > config.context)
     refuse("rows of {} tokens: the model has {} positions", o.row_length, config.context);
   if (o.batch_rows > (1 << 22) / o.row_length)
     refuse("{} rows of {} tokens in one pass: use fewer, and accumulate", o.batch_rows, o.row_length);
+  if (o.most_steps < 0) refuse("the number of steps is {}: use 1 or more", o.most_steps);
+  if (o.warmup < 0) refuse("the warm-up is {} steps: use 0 or more", o.warmup);
   if (!(o.rate >= 0) || !std::isfinite(o.rate)) refuse("the learning rate is {}: use a small positive number", o.rate);
   if (!(o.validation_share >= 0 && o.validation_share < 1))
     refuse("the share held out is {}: use 0 to less than 1", o.validation_share);
@@ -49,8 +52,7 @@ std::vector<std::size_t> all_but(std::size_t examples, const std::vector<std::si
 
 training_run::training_run(const trained_model& model, const parameter_set& parameters, const compute& with,
                            const training_data& data, const training_data* validation, training_options options)
-    : model_(model),
-      parameters_(parameters),
+    : parameters_(parameters),
       with_(with),
       options_(checked(std::move(options), model.config)),
       data_fingerprint_(data.fingerprint),
@@ -97,7 +99,8 @@ step_report training_run::step() {
   report.loss = sums[0] * static_cast<double>(factor), report.accuracy = sums[1] * static_cast<double>(factor);
   report.tokens = static_cast<std::int64_t>(sums[2]);
   if (!std::isfinite(report.loss) || !std::isfinite(report.gradient_norm))
-    throw std::runtime_error(fmt::format("the loss is no number any more at step {}: use a lower learning rate", done_));
+    throw std::runtime_error(
+        fmt::format("the loss is no number any more at step {}: use a lower learning rate", done_));
   return report;
 }
 

@@ -86,7 +86,6 @@ class training_run {
   std::string identity() const;
   rate_schedule schedule() const;
 
-  const trained_model& model_;
   const parameter_set& parameters_;
   compute with_;
   training_options options_;

@@ -1,5 +1,6 @@
 #include "tests/model/train/train_fixture.hpp"
 
+#include <cmath>
 #include <random>
 
 #include <gtest/gtest.h>
@@ -33,12 +34,29 @@ training_rows some_rows(const model_config& config, const std::vector<std::int64
   return batch;
 }
 
+double central_slope(const std::function<double(double)>& loss) {
+  constexpr double width = 1e-4;
+  return (8 * (loss(width) - loss(-width)) - (loss(2 * width) - loss(-2 * width))) / (12 * width);
+}
+
+direction draw_direction(const std::vector<float>& gradient, unsigned seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<double> normal;
+  double squares = 0;
+  for (const float g : gradient) squares += static_cast<double>(g) * static_cast<double>(g);
+  direction d;
+  for (const float g : gradient) {
+    const double along = squares > 0 ? static_cast<double>(g) / std::sqrt(squares) : 0;
+    d.step.push_back(along + normal(random) / std::sqrt(static_cast<double>(gradient.size())));
+    d.slope += d.step.back() * static_cast<double>(g);
+  }
+  return d;
+}
+
 void put_adapter(reference_model& reference, const adapter_file& file) {
   for (const adapter_part& part : file.parts)
-    reference.adapter[part.module] = {{part.a.begin(), part.a.end()},
-                                      {part.b.begin(), part.b.end()},
-                                      part.rank,
-                                      static_cast<double>(part.scale)};
+    reference.adapter[part.module] = {
+        {part.a.begin(), part.a.end()}, {part.b.begin(), part.b.end()}, part.rank, static_cast<double>(part.scale)};
 }
 
 std::vector<std::vector<double>*> factors_of(reference_model& reference, const model_config& config,

@@ -1,5 +1,6 @@
 #pragma once
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,6 +19,17 @@ std::shared_ptr<const loaded_model> load_golden(const std::string& model, thread
 
 /// Segments of these lengths with drawn tokens; most of them have a target.
 training_rows some_rows(const model_config& config, const std::vector<std::int64_t>& lengths, unsigned seed = 3);
+
+/// The slope at 0 of what `loss` gives for a step of some width, by four points around it.
+double central_slope(const std::function<double(double)>& loss);
+
+/// A direction through a parameter, half of it drawn and half along the gradient, so that the slope is no small
+/// difference of large numbers; and the slope that the gradient says.
+struct direction {
+  std::vector<double> step;
+  double slope = 0;
+};
+direction draw_direction(const std::vector<float>& gradient, unsigned seed);
 
 void put_adapter(reference_model& reference, const adapter_file& file);
 /// The reference's values of a LoRA parameter: one of each of our modules that it is for.

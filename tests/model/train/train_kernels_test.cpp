@@ -43,22 +43,33 @@ TEST_P(train_kernels, products_are_right_for_ragged_shapes) {
         const std::int64_t a_stride = train_stride(a_transposed ? rows : depth);
         const std::int64_t b_stride = train_stride(kind == operand::kind::rows ? columns : depth);
         const auto a = a_transposed ? drawn(depth, rows, a_stride, 1) : drawn(rows, depth, a_stride, 1);
-        const auto b = kind == operand::kind::rows ? drawn(depth, columns, b_stride, 2)
-                                                   : drawn(columns, depth, b_stride, 2);
+        const auto b =
+            kind == operand::kind::rows ? drawn(depth, columns, b_stride, 2) : drawn(columns, depth, b_stride, 2);
         const std::int64_t stride = train_stride(columns);
         auto c = drawn(rows, columns, stride, 3);
         const auto before = c;
-        multiplier.multiply({rows, columns, depth, a.data(), a_stride, a_transposed,
-                             {kind, b.data(), b_stride, {}}, c.data(), stride, 0.5f, true});
+        multiplier.multiply({rows,
+                             columns,
+                             depth,
+                             a.data(),
+                             a_stride,
+                             a_transposed,
+                             {kind, b.data(), b_stride, {}},
+                             c.data(),
+                             stride,
+                             0.5f,
+                             true});
         for (std::int64_t r = 0; r < rows; ++r)
           for (std::int64_t n = 0; n < columns; ++n) {
             double sum = 0;
             for (std::int64_t k = 0; k < depth; ++k)
-              sum += static_cast<double>(a[static_cast<std::size_t>(a_transposed ? k * a_stride + r : r * a_stride + k)]) *
-                     static_cast<double>(b[static_cast<std::size_t>(kind == operand::kind::rows ? k * b_stride + n
-                                                                                               : n * b_stride + k)]);
+              sum +=
+                  static_cast<double>(a[static_cast<std::size_t>(a_transposed ? k * a_stride + r : r * a_stride + k)]) *
+                  static_cast<double>(
+                      b[static_cast<std::size_t>(kind == operand::kind::rows ? k * b_stride + n : n * b_stride + k)]);
             const auto at = static_cast<std::size_t>(r * stride + n);
-            ASSERT_NEAR(c[at], static_cast<double>(before[at]) + 0.5 * sum, 1e-4 * std::sqrt(static_cast<double>(depth)));
+            ASSERT_NEAR(c[at], static_cast<double>(before[at]) + 0.5 * sum,
+                        1e-4 * std::sqrt(static_cast<double>(depth)));
           }
       }
 }
@@ -127,8 +138,8 @@ TEST_P(train_kernels, adam_follows_the_formula) {
       first[i] = 0.9 * first[i] + 0.1 * static_cast<double>(g);
       second[i] = 0.99 * second[i] + 0.01 * static_cast<double>(g) * static_cast<double>(g);
       value[i] -= 0.01 * 0.1 * value[i];
-      value[i] -= 0.01 * (first[i] / (1 - std::pow(0.9, step))) /
-                  (std::sqrt(second[i] / (1 - std::pow(0.99, step))) + 1e-8);
+      value[i] -=
+          0.01 * (first[i] / (1 - std::pow(0.9, step))) / (std::sqrt(second[i] / (1 - std::pow(0.99, step))) + 1e-8);
     }
     adam.step({pool, *serving_}, 0.01);
   }

@@ -140,7 +140,8 @@ TEST(batch_plan, every_example_lies_in_one_row_of_each_epoch) {
   training_data data;
   for (std::size_t i = 0; i < 50; ++i) {
     const std::size_t size = 2 + i * 11 % 30;
-    data.examples.push_back({std::vector<token_id>(size, static_cast<token_id>(i)), std::vector<std::uint8_t>(size, 1)});
+    data.examples.push_back(
+        {std::vector<token_id>(size, static_cast<token_id>(i)), std::vector<std::uint8_t>(size, 1)});
   }
   std::vector<std::size_t> all(50);
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = i;

@@ -1,10 +1,13 @@
 #include "model/train/training_run.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <numeric>
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <csignal>
 
 #include "base/error.hpp"
 #include "model/arch/single_sequence.hpp"
@@ -41,15 +44,21 @@ training_options quick_options() {
 struct fixture {
   fixture(const char* model, int threads, const training_options& options, const training_data& data,
           std::optional<scheme> quant = scheme::u8)
-      : pool(threads), base(load_golden(model, pool, quant)), trained(frozen(base)),
-        lora(trained, {.rank = 3, .alpha = 6, .rank_stabilized = false, .dropout = 0.25, .targets = {},
-                       .rank_pattern = {}, .alpha_pattern = {}},
+      : pool(threads),
+        base(load_golden(model, pool, quant)),
+        trained(frozen(base)),
+        lora(trained,
+             {.rank = 3,
+              .alpha = 6,
+              .rank_stabilized = false,
+              .dropout = 0.25,
+              .targets = {},
+              .rank_pattern = {},
+              .alpha_pattern = {}},
              options.seed),
         run(trained, lora.parameters(), {pool, kernels()}, data, nullptr, options) {}
 
-  std::vector<float> values() const {
-    return {lora.parameters().values().begin(), lora.parameters().values().end()};
-  }
+  std::vector<float> values() const { return {lora.parameters().values().begin(), lora.parameters().values().end()}; }
 
   thread_pool pool;
   std::shared_ptr<const loaded_model> base;
@@ -164,13 +173,20 @@ TEST(training_run, a_full_disk_leaves_the_last_checkpoint_whole) {
   fixture f("llama", 1, quick_options(), data);
   f.run.save(folder.path / "c.safetensors");
   const auto size = std::filesystem::file_size(folder.path / "c.safetensors");
+  f.run.step();
+  std::signal(SIGXFSZ, SIG_IGN);
+  rlimit before{};
+  ::getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit tight{size / 40, before.rlim_max};  // the disk ends in the middle of the file
+  ::setrlimit(RLIMIT_FSIZE, &tight);
+  EXPECT_THROW(f.run.save(folder.path / "c.safetensors"), std::runtime_error);
+  EXPECT_THROW(f.lora.save(folder.path / "adapter", "base"), std::runtime_error);
+  ::setrlimit(RLIMIT_FSIZE, &before);
   // a folder where the file should be: renaming fails at the very end
   std::filesystem::create_directories(folder.path / "d.safetensors" / "inside");
-  f.run.step();
   EXPECT_THROW(f.run.save(folder.path / "d.safetensors"), std::runtime_error);
-  EXPECT_THROW(f.run.save("/dev/full/c.safetensors"), std::runtime_error);
   EXPECT_EQ(std::filesystem::file_size(folder.path / "c.safetensors"), size);
-  for (const auto& entry : std::filesystem::directory_iterator(folder.path))
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder.path))
     EXPECT_EQ(entry.path().string().find("partial"), std::string::npos);
 }
 
@@ -224,16 +240,25 @@ TEST(training_run, a_written_adapter_serves_what_was_trained) {
 TEST(lora_parameters, unknown_targets_are_refused) {
   thread_pool pool(1);
   trained_model model = frozen(load_golden("llama", pool));
-  const lora_options options{.rank = 4, .alpha = 8, .rank_stabilized = false, .dropout = 0, .targets = {"c_attn"},
-                             .rank_pattern = {}, .alpha_pattern = {}};
+  const lora_options options{.rank = 4,
+                             .alpha = 8,
+                             .rank_stabilized = false,
+                             .dropout = 0,
+                             .targets = {"c_attn"},
+                             .rank_pattern = {},
+                             .alpha_pattern = {}};
   EXPECT_THROW(lora_parameters(model, options, 0), input_error);
 }
 
 TEST(lora_parameters, patterns_choose_layers_and_ranks) {
   thread_pool pool(1);
   trained_model model = frozen(load_golden("llama", pool));
-  const lora_options options{.rank = 4, .alpha = 8, .rank_stabilized = true, .dropout = 0,
-                             .targets = {"q_proj", "layers\\.1\\.mlp\\..*"}, .rank_pattern = {{"down_proj", 2}},
+  const lora_options options{.rank = 4,
+                             .alpha = 8,
+                             .rank_stabilized = true,
+                             .dropout = 0,
+                             .targets = {"q_proj", "layers\\.1\\.mlp\\..*"},
+                             .rank_pattern = {{"down_proj", 2}},
                              .alpha_pattern = {}};
   const lora_parameters lora(model, options, 0);
   EXPECT_EQ(lora.parameters().list().size(), 2u * (2 + 3));

@@ -1,0 +1,199 @@
+#include "actors/http/answer_call.hpp"
+
+#include <atomic>
+
+#include <fmt/format.h>
+
+#include "actors/http/api_error.hpp"
+#include "base/error.hpp"
+
+namespace troupe {
+namespace {
+
+/// Input errors begin with the parameter's name: it becomes the error's param.
+[[noreturn]] void refuse_parameter(const input_error& error) {
+  const std::string text = error.what();
+  for (const char* name : {"temperature", "top_k", "top_p", "min_p", "repetition_penalty", "presence_penalty",
+                           "frequency_penalty", "logprobs", "logit_bias", "stop_tokens", "stop", "max_tokens",
+                           "messages", "tools"})
+    if (text.starts_with(name))
+      throw api_error(400, text, std::string_view(name) == "stop_tokens" ? "stop_token_ids" : name);
+  if (text.find("answers are asked for") != text.npos) throw api_error(400, text, "n");
+  const bool too_long = text.find("shorten the prompt") != text.npos;
+  throw api_error(400, text, "prompt", too_long ? "context_length_exceeded" : "");
+}
+
+api_error error_of(const request_refused& refused, bool is_unknown_adapter) {
+  if (refused.bad_input && is_unknown_adapter) return api_error(404, refused.error, "model", "model_not_found");
+  if (refused.bad_input) return api_error(400, refused.error);
+  const bool full = refused.error.find("full") != std::string::npos || refused.error.find("too many") != std::string::npos;
+  api_error error(full ? 429 : 503, refused.error, {}, full ? "rate_limit_exceeded" : "service_unavailable");
+  error.retry_after(std::max<duration>(refused.retry_after, std::chrono::milliseconds(250)));
+  return error;
+}
+
+/// All but `ids_` and `over_` is the gateway's thread's.
+class answer_call : public std::enable_shared_from_this<answer_call> {
+ public:
+  answer_call(std::shared_ptr<api_context> context, answer_order order, std::unique_ptr<answer_format> format,
+              std::shared_ptr<http_exchange> exchange)
+      : context_(std::move(context)),
+        order_(std::move(order)),
+        format_(std::move(format)),
+        exchange_(std::move(exchange)),
+        begun_at_(clock_.now()),
+        choices_(order_.prompts.size() * static_cast<std::size_t>(order_.n)),
+        last_(choices_.size()),
+        left_(choices_.size()),
+        counted_(order_.prompts.size()) {}
+
+  void start();
+  void on_part(std::size_t prompt, answer_part part);
+  void on_refused(const request_refused& refused);
+
+ private:
+  void stream_part(std::size_t index, const answer_part& part);
+  void measure(std::size_t index, const answer_part& part);
+  void finish();
+  void end_all();
+
+  std::shared_ptr<api_context> context_;
+  answer_order order_;
+  std::unique_ptr<answer_format> format_;
+  std::shared_ptr<http_exchange> exchange_;
+  monotonic_clock clock_;
+  instant begun_at_;
+  std::vector<request_id> ids_;
+  std::atomic<bool> over_{false};
+  std::vector<answer_choice> choices_;
+  std::vector<instant> last_;  ///< when the choice's last token came
+  std::size_t left_;
+  std::vector<bool> counted_;  ///< the prompt's tokens are in usage_
+  answer_usage usage_;
+  bool streaming_ = false;
+  std::shared_ptr<request_series> series_;
+};
+
+class prompt_listener final : public answer_listener {
+ public:
+  prompt_listener(std::shared_ptr<answer_call> call, std::size_t prompt) : call_(std::move(call)), prompt_(prompt) {}
+  void on_part(answer_part part) override { call_->on_part(prompt_, std::move(part)); }
+  void on_refused(const request_refused& refused) override { call_->on_refused(refused); }
+
+ private:
+  std::shared_ptr<answer_call> call_;
+  std::size_t prompt_;
+};
+
+void answer_call::start() {
+  std::vector<begin_request> begun(order_.prompts.size());
+  for (std::size_t i = 0; i < begun.size(); ++i) {
+    begin_request& request = begun[i];
+    request.id = context_->parts.numbers->next();
+    ids_.push_back(request.id);
+    sampling_params sampling = order_.sampling;
+    sampling.seed += i * 0x9e3779b97f4a7c15u;
+    try {
+      request.what = context_->parts.prompts->prepare(order_.prompts[i], sampling, order_.n, order_.priority);
+    } catch (const input_error& error) {
+      refuse_parameter(error);
+    }
+    request.what.engine.what.tenant = order_.tenant;
+    request.adapter = order_.adapter;
+    request.listener = std::make_shared<prompt_listener>(shared_from_this(), i);
+  }
+  order_.prompts.clear();
+  for (begin_request& each : begun) tell(context_->parts.gateway, std::move(each));
+  exchange_->on_gone([weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->end_all();
+  });
+}
+
+void answer_call::on_part(std::size_t prompt, answer_part part) {
+  if (over_) return;
+  const std::size_t index = prompt * static_cast<std::size_t>(order_.n) + static_cast<std::size_t>(part.index);
+  measure(index, part);
+  answer_choice& choice = choices_[index];
+  if (part.end) {
+    choice.finish = part.end->finish;
+    if (!counted_[prompt]) usage_.prompt_tokens += part.end->prompt_tokens;
+    counted_[prompt] = true;
+    --left_;
+  }
+  if (order_.stream) {
+    stream_part(index, part);
+  } else {
+    choice.text += part.text;
+    choice.tokens.insert(choice.tokens.end(), part.tokens.begin(), part.tokens.end());
+    std::move(part.details.begin(), part.details.end(), std::back_inserter(choice.details));
+  }
+  if (left_ == 0) finish();
+}
+
+void answer_call::stream_part(std::size_t index, const answer_part& part) {
+  std::string frames;
+  if (!streaming_) {
+    streaming_ = true;
+    exchange_->begin_stream({200, "text/event-stream; charset=utf-8", {}, {{"cache-control", "no-cache"}}});
+    for (std::size_t i = 0; i < choices_.size(); ++i) format_->begin(frames, i);
+  }
+  format_->part(frames, index, part);
+  if (!frames.empty() && !exchange_->send(frames)) end_all();
+}
+
+void answer_call::measure(std::size_t index, const answer_part& part) {
+  const instant now = clock_.now();
+  const auto seconds = [](duration d) { return std::chrono::duration<double>(d).count(); };
+  if (!series_) series_ = context_->metrics.series(context_->full_name(order_.adapter));
+  usage_.completion_tokens += static_cast<std::int64_t>(part.tokens.size());
+  if (last_[index] == instant{})
+    series_->first_token(seconds(now - begun_at_));
+  else
+    series_->next_tokens(seconds(now - last_[index]), part.tokens.size());
+  last_[index] = now;
+  if (part.end)
+    series_->ended(part.end->finish, seconds(now - begun_at_),
+                   index % static_cast<std::size_t>(order_.n) == 0 ? static_cast<std::uint64_t>(part.end->prompt_tokens)
+                                                                   : 0);
+  series_->answered(part.tokens.size());
+}
+
+void answer_call::finish() {
+  if (over_.exchange(true)) return;
+  if (!order_.stream) return exchange_->reply({200, "application/json", format_->whole(choices_, usage_), {}});
+  std::string frames;
+  if (order_.include_usage) format_->usage(frames, usage_);
+  frames += "data: [DONE]\n\n";
+  exchange_->send(frames);
+  exchange_->end_stream();
+}
+
+void answer_call::on_refused(const request_refused& refused) {
+  if (over_) return;
+  end_all();
+  const bool known = order_.adapter.empty() || context_->parts.adapters->resolve(order_.adapter).has_value();
+  const api_error error = error_of(refused, !known);
+  if (!streaming_) return exchange_->reply(error_response(error));
+  exchange_->send("data: " + error_json(error) + "\n\n");
+  exchange_->end_stream();
+}
+
+/// From any thread.
+void answer_call::end_all() {
+  if (over_.exchange(true)) return;
+  for (const request_id id : ids_) tell(context_->parts.gateway, end_request{{}, id});
+}
+
+}  // namespace
+
+std::string usage_json(const answer_usage& usage) {
+  return fmt::format(R"({{"prompt_tokens":{},"completion_tokens":{},"total_tokens":{}}})", usage.prompt_tokens,
+                     usage.completion_tokens, usage.prompt_tokens + usage.completion_tokens);
+}
+
+void start_answer(const std::shared_ptr<api_context>& context, answer_order order,
+                  std::unique_ptr<answer_format> format, const std::shared_ptr<http_exchange>& exchange) {
+  std::make_shared<answer_call>(context, std::move(order), std::move(format), exchange)->start();
+}
+
+}  // namespace troupe

@@ -1,0 +1,83 @@
+#include "actors/http/api_context.hpp"
+
+#include <ctime>
+#include <random>
+
+#include <nlohmann/json.hpp>
+
+#include "actors/http/api_error.hpp"
+#include "base/error.hpp"
+#include "cluster/adapter_catalogue.hpp"
+
+namespace troupe {
+namespace {
+
+std::function<void(command_answer)> answerer(const std::shared_ptr<http_exchange>& exchange,
+                                             std::function<void(const std::string&)> then) {
+  return [exchange, then = std::move(then)](const command_answer& answer) {
+    guarded(exchange, [&] {
+      if (!answer.error.empty()) {
+        const bool unknown = answer.bad_input && answer.error.find("there is none") != std::string::npos;
+        throw api_error(unknown ? 404 : answer.bad_input ? 400 : 500, answer.error);
+      }
+      then(answer.result);
+    });
+  };
+}
+
+}  // namespace
+
+api_context::api_context(http_parts from)
+    : parts(std::move(from)), keys(api_keys_file(parts.state_dir)), created(std::time(nullptr)) {}
+
+bool api_context::is_ready() const {
+  const auto replicas = nlohmann::json::parse(parts.board->read("replicas"), nullptr, false);
+  if (!replicas.is_array()) return false;
+  for (const auto& each : replicas)
+    if (each.value("state", "") == "running") return true;
+  return false;
+}
+
+void api_context::check_model(const std::string& name) const {
+  if (name.empty() || name == parts.model || parts.adapters->resolve(name) || is_adapter_name(name)) return;
+  throw api_error(404, fmt::format("the model {} does not exist: see /v1/models", name.substr(0, 128)), "model",
+                  "model_not_found");
+}
+
+std::string api_context::full_name(const std::string& name) const {
+  if (name == parts.model) return parts.model;
+  const auto version = parts.adapters->resolve(name);
+  const auto details = version ? parts.adapters->find(*version) : std::nullopt;
+  return details ? details->full_name : parts.model;
+}
+
+void run_command(const jobs_actor& whom, client_command what, const std::shared_ptr<http_exchange>& exchange,
+                 std::function<void(const std::string& result)> then) {
+  tell(whom, command_call{{}, std::move(what), answerer(exchange, std::move(then))});
+}
+
+void run_command(const adapter_store_actor& whom, client_command what, const std::shared_ptr<http_exchange>& exchange,
+                 std::function<void(const std::string& result)> then) {
+  tell(whom, command_call{{}, std::move(what), answerer(exchange, std::move(then))});
+}
+
+void guarded(const std::shared_ptr<http_exchange>& exchange, const std::function<void()>& handle) {
+  try {
+    handle();
+  } catch (const api_error& error) {
+    exchange->reply(error_response(error));
+  } catch (const input_error& error) {
+    exchange->reply(error_response(api_error(400, error.what())));
+  } catch (const std::exception& error) {
+    exchange->reply(error_response(api_error(500, error.what())));
+  }
+}
+
+std::string random_hex(int digits) {
+  static thread_local std::mt19937_64 random{std::random_device()()};
+  std::string text;
+  while (static_cast<int>(text.size()) < digits) text += fmt::format("{:016x}", random());
+  return text.substr(0, static_cast<std::size_t>(digits));
+}
+
+}  // namespace troupe

@@ -1,0 +1,59 @@
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "actors/adapter_directory.hpp"
+#include "actors/http/api_keys.hpp"
+#include "actors/http/http_metrics.hpp"
+#include "actors/interfaces.hpp"
+#include "actors/status_board.hpp"
+#include "transport/http/http_exchange.hpp"
+
+namespace troupe {
+
+/// What the HTTP interface is made of; all of it outlives the server.
+struct http_parts {
+  gateway_actor gateway;
+  adapter_store_actor store;
+  jobs_actor jobs;
+  std::shared_ptr<const prompting> prompts;
+  std::shared_ptr<request_numbers> numbers;
+  std::shared_ptr<const adapter_directory> adapters;
+  std::shared_ptr<status_board> board;
+  std::string model;                              ///< what the base is called
+  std::filesystem::path state_dir;                ///< of the cluster: keys and files are there
+  std::function<void(const std::string&)> log{};  ///< a line for each request; never a prompt's text
+};
+
+/// Shared by all routes. Thread-safe.
+struct api_context {
+  explicit api_context(http_parts from);
+
+  http_parts parts;
+  api_key_ring keys;
+  http_metrics metrics;
+  std::int64_t created;  ///< of the models, as far as clients are told: the start
+
+  /// Some replica runs.
+  bool is_ready() const;
+  /// Throws api_error 404 where neither the base nor an adapter can have that name. Empty: the base.
+  void check_model(const std::string& name) const;
+  /// "pricing@2", or the base's name.
+  std::string full_name(const std::string& name) const;
+};
+
+/// `answer` is called on some thread, with what the command returned, or throws api_error's errors through `exchange`.
+void run_command(const jobs_actor& whom, client_command what, const std::shared_ptr<http_exchange>& exchange,
+                 std::function<void(const std::string& result)> then);
+void run_command(const adapter_store_actor& whom, client_command what, const std::shared_ptr<http_exchange>& exchange,
+                 std::function<void(const std::string& result)> then);
+
+/// Runs `handle`; what it throws becomes the response.
+void guarded(const std::shared_ptr<http_exchange>& exchange, const std::function<void()>& handle);
+
+std::string random_hex(int digits);
+
+}  // namespace troupe

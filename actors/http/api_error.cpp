@@ -1,0 +1,57 @@
+#include "actors/http/api_error.hpp"
+
+#include <fmt/format.h>
+
+#include "actors/http/json_text.hpp"
+
+namespace troupe {
+namespace {
+
+std::string_view type_of(int status) {
+  switch (status) {
+    case 401: return "authentication_error";
+    case 403: return "permission_error";
+    case 429: return "rate_limit_error";
+    default: return status >= 500 ? "server_error" : "invalid_request_error";
+  }
+}
+
+void append_or_null(std::string& to, std::string_view text) {
+  if (text.empty())
+    to += "null";
+  else
+    append_quoted(to, text);
+}
+
+}  // namespace
+
+api_error::api_error(int status, const std::string& message, std::string param, std::string code)
+    : std::runtime_error(message), status_(status), param_(std::move(param)), code_(std::move(code)) {}
+
+std::string error_json(const api_error& error) {
+  std::string text = R"({"error":{"message":)";
+  append_quoted(text, error.what());
+  text += fmt::format(R"(,"type":"{}","param":)", type_of(error.status()));
+  append_or_null(text, error.param());
+  text += R"(,"code":)";
+  append_or_null(text, error.code());
+  return text + "}}";
+}
+
+http_response error_response(const api_error& error) {
+  http_response response{error.status(), "application/json", error_json(error), {}};
+  if (error.status() == 401) response.headers.emplace_back("www-authenticate", "Bearer");
+  if (error.retry_after() > duration{}) {
+    const auto wait = std::chrono::ceil<std::chrono::milliseconds>(error.retry_after());
+    response.headers.emplace_back("retry-after-ms", fmt::format("{}", wait.count()));
+    response.headers.emplace_back("retry-after",
+                                  fmt::format("{}", std::chrono::ceil<std::chrono::seconds>(wait).count()));
+  }
+  return response;
+}
+
+void refuse_field(std::string_view field, const std::string& message, std::string code) {
+  throw api_error(400, message, std::string(field), std::move(code));
+}
+
+}  // namespace troupe

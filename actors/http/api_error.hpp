@@ -1,0 +1,40 @@
+#pragma once
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include "base/clock.hpp"
+#include "transport/http/http_message.hpp"
+
+namespace troupe {
+
+/// What a request is answered with when it cannot be served, in the shape that OpenAI publishes.
+class api_error : public std::runtime_error {
+ public:
+  api_error(int status, const std::string& message, std::string param = {}, std::string code = {});
+
+  int status() const { return status_; }
+  const std::string& param() const { return param_; }
+  const std::string& code() const { return code_; }
+
+  api_error& retry_after(duration wait) {
+    retry_after_ = wait;
+    return *this;
+  }
+  duration retry_after() const { return retry_after_; }
+
+ private:
+  int status_;
+  std::string param_, code_;
+  duration retry_after_{};
+};
+
+/// {"error":{"message","type","param","code"}}
+std::string error_json(const api_error& error);
+http_response error_response(const api_error& error);
+
+/// 400 that names the field.
+[[noreturn]] void refuse_field(std::string_view field, const std::string& message, std::string code = {});
+
+}  // namespace troupe

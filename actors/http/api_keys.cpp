@@ -1,0 +1,135 @@
+#include "actors/http/api_keys.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <ctime>
+#include <random>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "base/sha256.hpp"
+#include "model/formats/json_input.hpp"
+
+namespace troupe {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t largest_file = 4 << 20;
+constexpr int key_characters = 43;  // of 62 kinds: 256 bits
+
+std::string digest_of(std::string_view key) {
+  return sha256().add(key).finish();
+}
+
+std::string random_key() {
+  constexpr std::string_view characters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+  std::random_device random;
+  std::uniform_int_distribution<std::size_t> any(0, characters.size() - 1);
+  std::string key = "sk-troupe-";
+  for (int i = 0; i < key_characters; ++i) key += characters[any(random)];
+  return key;
+}
+
+/// Under another name first: nobody ever sees half of it.
+void write_keys_file(const fs::path& file, const std::vector<api_key>& keys) {
+  auto list = nlohmann::ordered_json::array();
+  for (const api_key& each : keys)
+    list.push_back({{"name", each.name}, {"sha256", each.sha256}, {"shown", each.shown}, {"created", each.created}});
+  const std::string text = nlohmann::ordered_json{{"keys", list}}.dump(2) + "\n";
+  const fs::path fresh = file.string() + ".new";
+  std::error_code fault;
+  fs::create_directories(file.parent_path(), fault);
+  const int descriptor = ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  if (descriptor < 0) refuse("{}: cannot be written: check the folder and its permissions", fresh.string());
+  const bool written = ::write(descriptor, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  const bool synced = ::fsync(descriptor) == 0;
+  ::close(descriptor);
+  if (!written || !synced) refuse("{}: cannot be written: check the space on the disk", fresh.string());
+  fs::rename(fresh, file, fault);
+  if (fault) refuse("{}: cannot be written: {}", file.string(), fault.message());
+}
+
+bool is_good_name(const std::string& name) {
+  return !name.empty() && name.size() <= 64 && std::all_of(name.begin(), name.end(), [](unsigned char c) {
+    return std::isalnum(c) || c == '-' || c == '_' || c == '.' || c == '@';
+  });
+}
+
+}  // namespace
+
+fs::path api_keys_file(const fs::path& state_dir) {
+  return state_dir / "api_keys.json";
+}
+
+std::optional<std::vector<api_key>> read_api_keys(const fs::path& file) {
+  std::error_code ignored;
+  if (!fs::exists(file, ignored)) return std::nullopt;
+  const auto parsed = detail::parse_json(detail::read_text(file, largest_file), file.string());
+  const auto list = parsed.find("keys");
+  if (!parsed.is_object() || list == parsed.end() || !list->is_array()) refuse("{}: holds no keys", file.string());
+  std::vector<api_key> keys;
+  for (const auto& each : *list) {
+    const detail::json_fields fields(each, file.string());
+    keys.push_back({fields.text("name").value_or(""), fields.text("sha256").value_or(""),
+                    fields.text("shown").value_or(""), fields.integer("created").value_or(0)});
+  }
+  return keys;
+}
+
+std::string add_api_key(const fs::path& file, const std::string& name) {
+  if (!is_good_name(name)) refuse("key {}: a name has letters, digits and -_.@, 64 at most", name.substr(0, 64));
+  auto keys = read_api_keys(file).value_or(std::vector<api_key>());
+  for (const api_key& each : keys)
+    if (each.name == name) refuse("key {}: there is one of that name: revoke it or choose another", name);
+  const std::string key = random_key();
+  keys.push_back({name, digest_of(key), key.substr(0, 14), static_cast<std::int64_t>(std::time(nullptr))});
+  write_keys_file(file, keys);
+  return key;
+}
+
+void revoke_api_key(const fs::path& file, const std::string& name) {
+  auto keys = read_api_keys(file).value_or(std::vector<api_key>());
+  if (std::erase_if(keys, [&](const api_key& each) { return each.name == name; }) == 0)
+    refuse("key {}: there is none: see `troupe keys list`", name.substr(0, 64));
+  write_keys_file(file, keys);
+}
+
+api_key_ring::api_key_ring(fs::path file) : file_(std::move(file)) {
+  keys_ = read_api_keys(file_);
+  looked_ = clock_.now();
+}
+
+bool api_key_ring::is_open() {
+  const std::lock_guard lock(mutex_);
+  look_again();
+  return !keys_ && !is_broken_;
+}
+
+std::optional<std::string> api_key_ring::owner_of(std::string_view key) {
+  const std::lock_guard lock(mutex_);
+  look_again();
+  if (!keys_) return std::nullopt;
+  const std::string digest = digest_of(key);
+  for (const api_key& each : *keys_)
+    if (each.sha256 == digest) return each.name;
+  return std::nullopt;
+}
+
+void api_key_ring::look_again() {
+  if (clock_.now() - looked_ < std::chrono::seconds(1)) return;
+  looked_ = clock_.now();
+  try {
+    auto fresh = read_api_keys(file_);
+    // Keys that were there once are not given up because their file has gone: that would open the door.
+    if (fresh || !keys_) keys_ = std::move(fresh);
+    is_broken_ = false;
+  } catch (const input_error&) {
+    is_broken_ = !keys_;
+  }
+}
+
+}  // namespace troupe

@@ -1,0 +1,96 @@
+// `troupe train --local`: what it writes, how it is interrupted, what it refuses.
+#include <sched.h>
+
+#include "tests/cli/program.hpp"
+
+namespace troupe::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class train : public program {
+ protected:
+  std::string data() const {
+    std::string lines;
+    for (int i = 0; i < 12; ++i)
+      lines += json{{"prompt", std::string(1, static_cast<char>('A' + i))}, {"completion", "HELLO"}}.dump() + "\n";
+    return folder().write("data.jsonl", lines).string();
+  }
+  words arguments(const std::string& model, const std::string& out, const words& more = {}) const {
+    words all{"train", "--local", model, "--data", data(), "--adapter", path(out).string(), "--lr", "0.01"};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+};
+
+TEST_F(train, writes_an_adapter_that_generate_uses) {
+  const auto model = readable_model().string();
+  const json done = run_json(arguments(model, "adapter", {"--steps", "60", "--validate-every", "20"}));
+  EXPECT_EQ(done["steps"], 60);
+  EXPECT_LT(done["validation_loss"], 0.5 * done["base_validation_loss"].get<double>());
+  EXPECT_FALSE(fs::exists(path("adapter") / "checkpoint.safetensors"));
+  EXPECT_TRUE(fs::exists(path("adapter") / "best" / "adapter_model.safetensors"));
+  const json answer = run_json({"generate", model, "--prompt", "C", "--adapter", path("adapter").string()});
+  EXPECT_EQ(answer["text"], "HELLO");
+  EXPECT_EQ(answer["finish_reason"], "stop");
+}
+
+TEST_F(train, interrupted_and_resumed_gives_the_same_bytes) {
+  const auto model = readable_model().string();
+  const words more{"--steps", "150", "--checkpoint-every", "1", "--dropout", "0.1", "--quant", "u8"};
+  ASSERT_EQ(run(arguments(model, "whole", more)).code, 0);
+  const auto checkpoint = path("parts") / "checkpoint.safetensors";
+  const pid_t child = start(arguments(model, "parts", more), STDOUT_FILENO, STDERR_FILENO, cache());
+  while (!fs::exists(checkpoint) && ::waitpid(child, nullptr, WNOHANG) == 0) ::sched_yield();
+  ::kill(child, SIGINT);
+  ASSERT_EQ(wait_for(child), 130);
+  ASSERT_TRUE(fs::exists(checkpoint));
+  const result refused = run(arguments(model, "parts", more));
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_NE(refused.error.find("--resume"), std::string::npos) << refused.error;
+  words again = more;
+  again.push_back("--resume");
+  const result done = run(arguments(model, "parts", again));
+  ASSERT_EQ(done.code, 0) << done.error;
+  const auto bytes = [&](const char* out) { return read_file(path(out) / "adapter_model.safetensors"); };
+  EXPECT_EQ(bytes("parts"), bytes("whole"));
+}
+
+TEST_F(train, all_weights_make_a_model_of_their_own) {
+  const auto model = readable_model();
+  words all{"train", "--local", model.string(), "--data", data(), "--full", "--fresh", "--out", path("model").string(),
+            "--lr",  "0.01",    "--steps",      "60"};
+  const json done = run_json(all);
+  EXPECT_LT(done["loss"], 1.0);
+  const json answer = run_json({"generate", path("model").string(), "--prompt", "B"});
+  EXPECT_EQ(answer["text"], "HELLO");
+}
+
+TEST_F(train, starts_from_an_adapter_of_its_own) {
+  const auto model = readable_model().string();
+  const words init{"--steps", "5", "--init", (golden / "llama" / "adapter").string()};
+  ASSERT_EQ(run(arguments(model, "first", init)).code, 0);
+  const json config = json::parse(read_file(path("first") / "adapter_config.json"));
+  EXPECT_EQ(config["r"], 2);
+}
+
+TEST_F(train, refuses_what_it_cannot_read_whole) {
+  const auto model = readable_model().string();
+  const auto bad = folder().write("bad.jsonl", "{\"text\":\"AB\"}\n{\"text\":\"A").string();
+  const words base{"train", "--local", model, "--adapter", path("out").string(), "--data"};
+  const auto with = [&](words more) {
+    more.insert(more.begin(), base.begin(), base.end());
+    return run(more);
+  };
+  EXPECT_EQ(with({bad}).code, 2);
+  EXPECT_NE(with({bad}).error.find("bad.jsonl:2: "), std::string::npos);
+  EXPECT_EQ(with({data(), "--rank", "0"}).code, 2);
+  EXPECT_EQ(with({data(), "--targets", "c_attn"}).code, 2);
+  EXPECT_EQ(with({data(), "--schedule", "square"}).code, 2);
+  EXPECT_EQ(with({data(), "--resume"}).code, 2);
+  EXPECT_FALSE(fs::exists(path("out")));
+  EXPECT_EQ(run({"train", "--local", model, "--data", data(), "--adapter", model}).code, 2);
+}
+
+}  // namespace
+}  // namespace troupe::test

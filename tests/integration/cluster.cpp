@@ -1,0 +1,173 @@
+#include "tests/integration/cluster.hpp"
+
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <random>
+#include <sstream>
+#include <stdexcept>
+
+namespace troupe::test {
+namespace {
+
+bool is_free(int port) {
+  const int made = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in where{};
+  where.sin_family = AF_INET;
+  where.sin_port = htons(static_cast<std::uint16_t>(port));
+  where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const bool bound = ::bind(made, reinterpret_cast<const sockaddr*>(&where), sizeof where) == 0;
+  ::close(made);
+  return bound;
+}
+
+std::string node_text(const std::string& name, const std::string& roles) {
+  return "[[node]]\nname = \"" + name + "\"\nroles = [" + roles + "]\nthreads = 1\n";
+}
+
+int next_number() {
+  static std::atomic<int> last{0};
+  return ++last;
+}
+
+}  // namespace
+
+int free_port() {
+  std::random_device device;
+  for (int tries = 0; tries < 1000; ++tries)
+    if (const int port = 20000 + static_cast<int>(device() % 12000); is_free(port)) return port;
+  throw std::runtime_error("no free port");
+}
+
+test_cluster::test_cluster(const test_site& site, const cluster_plan& plan)
+    : site_(site), name_("c" + std::to_string(next_number())) {
+  endpoint_ = plan.listen.empty() ? "tcp://127.0.0.1:" + std::to_string(free_port()) : plan.listen;
+  std::ostringstream text;
+  text << "[cluster]\nname = \"" << name_ << "\"\nlisten = \"" << endpoint_ << "\"\nhttp = \"\"\nstate_dir = \""
+       << state().string() << "\"\nreplicas = " << plan.replicas << "\nstages = " << plan.stages << "\n"
+       << plan.in_cluster << "\n[model]\npath = \"" << site.model().string() << "\"\nquant = \"u8\"\n"
+       << "[scheduler]\nkv_memory = \"64MiB\"\n"
+       << plan.in_scheduler << "\n"
+       << node_text("head", plan.head_works ? R"("router", "scheduler", "worker")" : R"("router", "scheduler")");
+  for (const std::string& worker : plan.workers) text << node_text(worker, R"("worker")");
+  file_ = site.write(name_ + ".toml", text.str());
+}
+
+test_cluster::~test_cluster() {
+  if (up_) down();
+}
+
+void test_cluster::up() {
+  up_ = start({"up", file_.string()});
+  wait_for_service();
+}
+
+void test_cluster::wait_for_service(std::chrono::seconds longest) const {
+  if (!wait_until([this] { return running_replicas() > 0; }, longest))
+    throw std::runtime_error("the cluster does not serve: " + (up_ ? up_->out() + up_->error() : ""));
+}
+
+int test_cluster::down() {
+  up_->signal(SIGTERM);
+  const int code = up_->wait();
+  up_.reset();
+  return code;
+}
+
+process test_cluster::start(const words& arguments) const {
+  words command{TROUPE_BINARY};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  words environment = site_.environment();
+  environment.push_back("TROUPE_CONNECT=" + endpoint_);
+  return {command, site_.path("out" + std::to_string(next_number())), environment};
+}
+
+std::string test_cluster::run(words arguments) const {
+  process done = start(arguments);
+  if (const int code = done.wait(); code != 0) throw std::runtime_error(std::to_string(code) + ": " + done.error());
+  return done.out();
+}
+
+void test_cluster::load_adapters() const {
+  for (const char* name : {"red", "blue"}) run({"adapters", "load", name, "--path", site_.adapter(name).string()});
+}
+
+json test_cluster::status() const {
+  process asked = start({"status", "--json"});
+  return asked.wait() == 0 ? json::parse(asked.out()) : json();
+}
+
+json test_cluster::node(const std::string& name) const {
+  const json now = status();
+  if (!now.is_null())
+    for (const json& each : now.at("nodes"))
+      if (each.at("name") == name) return each;
+  return {};
+}
+
+pid_t test_cluster::pid_of(const std::string& name) const {
+  const json entry = node(name);
+  return entry.is_null() ? 0 : entry.at("pid").get<pid_t>();
+}
+
+int test_cluster::running_replicas() const {
+  const json now = status();
+  int running = 0;
+  if (!now.is_null())
+    for (const json& each : now.at("replicas")) running += each.at("state") == "running";
+  return running;
+}
+
+bool test_cluster::is_at_rest() const {
+  const json now = status();
+  if (now.is_null()) return false;
+  for (const json& each : now.at("replicas"))
+    if (each.at("state") != "running" || each.at("running") != 0 || each.at("waiting") != 0 ||
+        each.at("blocks") != each.at("free_blocks"))
+      return false;
+  return true;
+}
+
+std::string test_cluster::log(const std::string& node) const {
+  return read_text(state() / "logs" / (node + ".log"));
+}
+
+// --- load
+// -------------------------------------------------------------------------------------------------------------
+
+load::load(const test_site& site, const std::string& endpoint, int requests, std::int64_t tokens)
+    : site_(site), streams_(endpoint) {
+  for (int i = 0; i < requests; ++i) {
+    requests_.push_back(site.request(i, tokens));
+    requests_.back().id = streams_.begin(requests_.back());
+  }
+}
+
+int load::wrong_answers(std::chrono::seconds longest) {
+  int wrong = streams_.finish(longest) ? 0 : 1;
+  if (wrong) ADD_FAILURE() << "answers did not end in time";
+  for (const std::string& fault : streams_.faults()) ++wrong, ADD_FAILURE() << fault;
+  for (int i = 0; i < static_cast<int>(requests_.size()); ++i)
+    for (std::int32_t index = 0; index < requests_[static_cast<std::size_t>(i)].answers; ++index) {
+      const auto& request = requests_[static_cast<std::size_t>(i)];
+      const auto& expected = expected_answer(site_, i, request.sampling.max_tokens, index);
+      const auto got = streams_.answer(request.id, index);
+      if (got == expected) continue;
+      ++wrong;
+      const auto differ = std::mismatch(got.begin(), got.end(), expected.begin(), expected.end());
+      ADD_FAILURE() << "request " << i << ", answer " << index << ": " << got.size() << " tokens instead of "
+                    << expected.size() << ", other ones from " << differ.first - got.begin() << " on";
+    }
+  return wrong;
+}
+
+const std::vector<token_id>& expected_answer(const test_site& site, int i, std::int64_t tokens, std::int32_t index) {
+  static std::map<std::tuple<int, std::int64_t, std::int32_t>, std::vector<token_id>> known;
+  auto [at, is_new] = known.try_emplace({i, tokens, index});
+  if (is_new) at->second = site.expected(site.request(i, tokens), index);
+  return at->second;
+}
+
+}  // namespace troupe::test

@@ -1,0 +1,48 @@
+// A process of the built program, ended with the object that stands for it.
+#pragma once
+#include <sys/types.h>
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace troupe::test {
+
+using words = std::vector<std::string>;
+
+class process {
+ public:
+  /// The first word is the program. Standard output and error become files `out` and `out`.err.
+  process(const words& command, std::filesystem::path out, const words& environment = {});
+  ~process();  ///< SIGKILL where it still runs
+  process(process&& other) noexcept;
+  process& operator=(process&& other) noexcept;
+
+  pid_t pid() const { return pid_; }
+  void signal(int number) const;
+  /// The exit code, or 1000 + the signal that ended it; none where it still runs.
+  std::optional<int> poll();
+  /// The same; kills it after so long and returns -1.
+  int wait(std::chrono::seconds longest = std::chrono::seconds(30));
+  std::string out() const;
+  std::string error() const;
+
+ private:
+  pid_t pid_ = -1;
+  std::optional<int> code_;
+  std::filesystem::path out_;
+};
+
+/// Looks every few milliseconds until it holds; false after so long.
+bool wait_until(const std::function<bool()>& holds, std::chrono::milliseconds longest = std::chrono::seconds(15));
+
+/// Of a process: a number from a line of /proc/PID/status ("VmRSS", in kB), and its open files.
+long status_number(pid_t pid, const std::string& key);
+std::size_t open_files(pid_t pid);
+
+std::string read_text(const std::filesystem::path& path);
+
+}  // namespace troupe::test

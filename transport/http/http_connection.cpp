@@ -1,0 +1,311 @@
+#include <algorithm>
+#include <exception>
+
+#include <fmt/format.h>
+#include <boost/asio/post.hpp>
+
+#include "transport/http/http_server_impl.hpp"
+
+namespace troupe::detail {
+namespace {
+
+constexpr std::size_t read_bytes = 4096;
+constexpr std::size_t most_pipelined = 64 << 10;
+constexpr std::size_t most_lingered = 4 << 20;
+constexpr std::chrono::milliseconds linger_time{2000};
+
+bool is_good_id(std::string_view id) {
+  return !id.empty() && id.size() <= 64 && std::all_of(id.begin(), id.end(), [](unsigned char c) {
+    return std::isalnum(c) || c == '-' || c == '_' || c == '.';
+  });
+}
+
+std::pair<int, std::string_view> status_of(const boost::system::error_code& fault) {
+  using beast::http::error;
+  if (fault == error::body_limit) return {413, "the body is too large"};
+  if (fault == error::header_limit) return {431, "the head of the request is too large"};
+  if (fault == error::bad_version) return {505, "HTTP/1.1 is spoken here"};
+  return {400, "this is no HTTP request"};
+}
+
+}  // namespace
+
+http_connection::http_connection(socket from, std::shared_ptr<http_shared> shared)
+    : socket_(std::move(from)), shared_(std::move(shared)), timer_(socket_.get_executor()) {
+  ++shared_->connections;
+}
+
+http_connection::~http_connection() {
+  give_back_body();
+  --shared_->connections;
+}
+
+void http_connection::start() {
+  boost::system::error_code ignored;
+  socket_.set_option(tcp::no_delay(true), ignored);
+  set_deadline(shared_->options.header_time);
+  read();
+}
+
+// --- reading
+// -----------------------------------------------------------------------------------------------------------
+
+/// One read is always under way, also while an answer is being made: so it is noticed when the client goes.
+void http_connection::read() {
+  if (is_reading_ || closed_ || input_ended_) return;
+  if (answer_ && buffer_.size() >= most_pipelined) return;
+  is_reading_ = true;
+  socket_.async_read_some(buffer_.prepare(read_bytes),
+                          [self = shared_from_this()](const auto& fault, std::size_t bytes) {
+                            self->is_reading_ = false;
+                            self->on_read(fault, bytes);
+                          });
+}
+
+void http_connection::on_read(const boost::system::error_code& fault, std::size_t bytes) {
+  if (closed_) return;
+  if (fault) {
+    input_ended_ = true;
+    return drop();
+  }
+  if (lingering_) {
+    lingered_ += bytes;
+    if (lingered_ > most_lingered) return drop();
+    return read();
+  }
+  buffer_.commit(bytes);
+  if (!answer_) parse();
+  if (!closed_) read();
+}
+
+void http_connection::parse() {
+  while (!answer_ && !closed_ && !lingering_ && buffer_.size() > 0) {
+    if (!parser_) {
+      parser_.emplace();
+      parser_->eager(true);
+      parser_->header_limit(shared_->options.header_bytes);
+      parser_->body_limit(shared_->options.body_bytes);
+      head_taken_ = false;
+      set_deadline(shared_->options.header_time);
+    }
+    boost::system::error_code fault;
+    buffer_.consume(parser_->put(buffer_.data(), fault));
+    if (fault && fault != beast::http::error::need_more) {
+      const auto [status, why] = status_of(fault);
+      return refuse_with(status, why);
+    }
+    if (parser_->is_header_done() && !head_taken_ && !take_head()) return;
+    if (parser_->is_done()) return dispatch();
+    if (fault == beast::http::error::need_more) return;
+  }
+}
+
+/// False where the request is refused already.
+bool http_connection::take_head() {
+  head_taken_ = true;
+  set_deadline(shared_->options.body_time);
+  const auto length = parser_->content_length();
+  body_reserved_ = parser_->chunked() ? shared_->options.body_bytes : static_cast<std::size_t>(length.value_or(0));
+  if ((shared_->body_bytes += body_reserved_) > shared_->options.bodies_bytes) {
+    refuse_with(503, "too many large requests at a time: try again");
+    return false;
+  }
+  if (parser_->is_done()) return true;
+  const auto expect = parser_->get()[beast::http::field::expect];
+  if (!expect.empty() && !is_writing_) {
+    writing_ = "HTTP/1.1 100 Continue\r\n\r\n";
+    written_ = 0;
+    is_writing_ = true;
+    socket_.async_write_some(asio::buffer(writing_), [self = shared_from_this()](const auto& fault, std::size_t) {
+      self->is_writing_ = false;
+      if (fault) return self->drop();
+      self->flush();
+    });
+  }
+  return true;
+}
+
+void http_connection::give_back_body() {
+  shared_->body_bytes -= std::exchange(body_reserved_, 0);
+}
+
+http_request http_connection::make_request() {
+  auto& message = parser_->get();
+  http_request request;
+  request.method = std::string(message.method_string());
+  const std::string_view target(message.target().data(), message.target().size());
+  const std::size_t question = target.find('?');
+  request.path = percent_decoded(target.substr(0, question));
+  if (question != target.npos) request.query = target.substr(question + 1);
+  for (const auto& field : message) {
+    std::string name(field.name_string());
+    std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
+    request.headers.emplace_back(std::move(name), std::string(field.value()));
+  }
+  request.body = std::move(message.body());
+  return request;
+}
+
+void http_connection::dispatch() {
+  clear_deadline();
+  http_request request = make_request();
+  answer_ = std::make_shared<http_answer>();
+  answer_->connection = shared_from_this();
+  answer_->backlog = shared_->options.stream_backlog;
+  answer_->keep_alive = parser_->get().keep_alive() && !shared_->stopping;
+  answer_->chunked = parser_->get().version() >= 11;
+  if (!answer_->chunked) answer_->keep_alive = false;
+  answer_->head_only = request.method == "HEAD";
+  const std::string_view given = request.header("x-request-id");
+  answer_->id = is_good_id(given) ? std::string(given)
+                                  : fmt::format("req-{:08x}{:08x}", static_cast<std::uint32_t>(shared_->instance),
+                                                ++shared_->last_request);
+  request.id = answer_->id;
+  parser_.reset();
+  give_back_body();
+  const auto exchange = make_exchange(answer_);
+  try {
+    shared_->handler(std::move(request), exchange);
+  } catch (const std::exception&) {
+    exchange->reply({500, "application/json", shared_->options.error_body(500, "something went wrong here"), {}});
+  }
+}
+
+void http_connection::refuse_with(int status, std::string_view why) {
+  parser_.reset();
+  give_back_body();
+  answer_ = std::make_shared<http_answer>();
+  answer_->keep_alive = false;
+  answer_->backlog = SIZE_MAX;
+  answer_->id = fmt::format("req-{:08x}{:08x}", static_cast<std::uint32_t>(shared_->instance), ++shared_->last_request);
+  answer_->connection = shared_from_this();
+  make_exchange(answer_)->reply({status, "application/json", shared_->options.error_body(status, why), {}});
+}
+
+// --- writing
+// -----------------------------------------------------------------------------------------------------------
+
+void http_connection::flush_soon() {
+  asio::dispatch(socket_.get_executor(), [self = shared_from_this()] { self->flush(); });
+}
+
+void http_connection::flush() {
+  if (closed_ || !answer_) return;
+  bool complete = false, cut = false, dropped = false;
+  {
+    const std::lock_guard lock(answer_->mutex);
+    dropped = answer_->dropped;
+    if (is_writing_ && !dropped) return;
+    answer_->flushing = false;
+    writing_.clear();
+    std::swap(writing_, answer_->out);
+    complete = answer_->complete;
+    cut = answer_->close_after;
+  }
+  if (dropped || (cut && writing_.empty())) return drop();
+  if (writing_.empty()) return complete ? finish_answer() : void();
+  is_writing_ = true;
+  written_ = 0;
+  set_deadline(shared_->options.write_time);
+  socket_.async_write_some(asio::buffer(writing_), [self = shared_from_this()](const auto& fault, std::size_t bytes) {
+    self->on_written(fault, bytes);
+  });
+}
+
+void http_connection::on_written(const boost::system::error_code& fault, std::size_t bytes) {
+  if (closed_) return;
+  if (fault) {
+    is_writing_ = false;
+    return drop();
+  }
+  written_ += bytes;
+  if (written_ < writing_.size()) {
+    set_deadline(shared_->options.write_time);
+    const auto rest = asio::buffer(writing_.data() + written_, writing_.size() - written_);
+    return socket_.async_write_some(
+        rest, [self = shared_from_this()](const auto& again, std::size_t more) { self->on_written(again, more); });
+  }
+  is_writing_ = false;
+  clear_deadline();
+  if (writing_.capacity() > most_pipelined) writing_ = {};
+  flush();
+}
+
+void http_connection::finish_answer() {
+  const bool keep = answer_->keep_alive && !shared_->stopping;
+  {
+    const std::lock_guard lock(answer_->mutex);
+    answer_->connection = nullptr;
+    answer_->on_gone = nullptr;
+    answer_->gone = true;
+  }
+  answer_ = nullptr;
+  if (!keep) return linger();
+  set_deadline(shared_->options.idle);
+  parse();
+  read();
+}
+
+/// What the client still sends is read and thrown away for a while: closing at once would destroy the response on its
+/// way.
+void http_connection::linger() {
+  boost::system::error_code ignored;
+  socket_.shutdown(tcp::socket::shutdown_send, ignored);
+  lingering_ = true;
+  buffer_.clear();
+  set_deadline(linger_time);
+  read();
+}
+
+void http_connection::drop() {
+  if (std::exchange(closed_, true)) return;
+  boost::system::error_code ignored;
+  socket_.close(ignored);
+  timer_.cancel();
+  const auto answer = std::exchange(answer_, nullptr);
+  if (!answer) return;
+  std::function<void()> tell;
+  {
+    const std::lock_guard lock(answer->mutex);
+    answer->gone = true;
+    answer->connection = nullptr;
+    answer->out = {};
+    tell = std::exchange(answer->on_gone, nullptr);
+  }
+  if (tell) tell();
+}
+
+void http_connection::end_when_idle() {
+  if (!answer_ && !lingering_) drop();
+}
+
+// --- time
+// --------------------------------------------------------------------------------------------------------------
+
+void http_connection::set_deadline(std::chrono::milliseconds in) {
+  deadline_ = steady::now() + in;
+  if (deadline_ < armed_for_) arm();
+}
+
+/// The timer is armed lazily: a deadline that moves away costs nothing.
+void http_connection::arm() {
+  armed_for_ = deadline_;
+  timer_.expires_at(deadline_);
+  timer_.async_wait([weak = weak_from_this()](const auto& fault) {
+    const auto self = weak.lock();
+    if (self && !fault) self->on_time();
+  });
+}
+
+void http_connection::on_time() {
+  if (closed_) return;
+  armed_for_ = steady::time_point::max();
+  if (deadline_ == steady::time_point::max()) return;
+  if (steady::now() < deadline_) return arm();
+  clear_deadline();
+  const bool half_sent = parser_.has_value() && !answer_;
+  if (half_sent && !lingering_) return refuse_with(408, "the request did not come in time");
+  drop();
+}
+
+}  // namespace troupe::detail

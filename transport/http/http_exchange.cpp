@@ -1,0 +1,126 @@
+#include <fmt/format.h>
+
+#include "transport/http/http_server_impl.hpp"
+
+namespace troupe::detail {
+namespace {
+
+void append_head(std::string& to, const http_response& response, const http_answer& answer) {
+  to += fmt::format("HTTP/1.1 {} {}\r\n", response.status, http_status_text(response.status));
+  if (!response.content_type.empty()) to += fmt::format("content-type: {}\r\n", response.content_type);
+  to += fmt::format("x-request-id: {}\r\n", answer.id);
+  for (const auto& [name, value] : response.headers) to += fmt::format("{}: {}\r\n", name, value);
+  if (!answer.keep_alive) to += "connection: close\r\n";
+}
+
+class exchange final : public http_exchange {
+ public:
+  explicit exchange(std::shared_ptr<http_answer> answer) : answer_(std::move(answer)) {}
+  ~exchange() override { give_up(); }
+
+  void reply(http_response response) override {
+    {
+      const std::lock_guard lock(answer_->mutex);
+      if (answer_->begun) return;
+      answer_->begun = answer_->complete = true;
+      if (!answer_->gone) answer_->out += framed(response, *answer_);
+    }
+    flush_soon();
+  }
+
+  void begin_stream(http_response head) override {
+    const std::lock_guard lock(answer_->mutex);
+    if (answer_->begun) return;
+    answer_->begun = answer_->streamed = true;
+    answer_->out += stream_head(head, *answer_);
+    append(head.body);
+  }
+
+  bool send(std::string_view piece) override {
+    bool too_slow = false;
+    {
+      const std::lock_guard lock(answer_->mutex);
+      if (answer_->gone || answer_->complete || answer_->dropped) return false;
+      append(piece);
+      too_slow = answer_->dropped = answer_->out.size() > answer_->backlog;
+    }
+    flush_soon(too_slow);
+    return !too_slow;
+  }
+
+  void end_stream() override {
+    {
+      const std::lock_guard lock(answer_->mutex);
+      if (answer_->complete || !answer_->streamed) return;
+      answer_->complete = true;
+      if (answer_->chunked && !answer_->head_only) answer_->out += "0\r\n\r\n";
+    }
+    flush_soon();
+  }
+
+  void on_gone(std::function<void()> then) override {
+    {
+      const std::lock_guard lock(answer_->mutex);
+      if (!answer_->gone) {
+        answer_->on_gone = std::move(then);
+        return;
+      }
+    }
+    then();
+  }
+
+  const std::string& id() const override { return answer_->id; }
+
+ private:
+  void append(std::string_view piece) {
+    if (piece.empty() || answer_->head_only) return;
+    if (answer_->chunked)
+      fmt::format_to(std::back_inserter(answer_->out), "{:x}\r\n{}\r\n", piece.size(), piece);
+    else
+      answer_->out += piece;
+  }
+  void flush_soon(bool at_once = false) {
+    std::shared_ptr<http_connection> connection;
+    {
+      const std::lock_guard lock(answer_->mutex);
+      if (std::exchange(answer_->flushing, true) && !at_once) return;
+      connection = answer_->connection;
+    }
+    if (connection) connection->flush_soon();
+  }
+  void give_up() {
+    bool unanswered = false;
+    {
+      const std::lock_guard lock(answer_->mutex);
+      unanswered = !answer_->begun;
+      if (answer_->streamed && !answer_->complete) answer_->complete = answer_->close_after = true;
+    }
+    if (unanswered) return reply({500, "text/plain", "the request was not answered\n", {}});
+    flush_soon();
+  }
+
+  std::shared_ptr<http_answer> answer_;
+};
+
+}  // namespace
+
+std::shared_ptr<http_exchange> make_exchange(const std::shared_ptr<http_answer>& answer) {
+  return std::make_shared<exchange>(answer);
+}
+
+std::string framed(const http_response& response, const http_answer& answer) {
+  std::string text;
+  append_head(text, response, answer);
+  text += fmt::format("content-length: {}\r\n\r\n", response.body.size());
+  if (!answer.head_only) text += response.body;
+  return text;
+}
+
+std::string stream_head(const http_response& head, const http_answer& answer) {
+  std::string text;
+  append_head(text, head, answer);
+  text += answer.chunked ? "transfer-encoding: chunked\r\n\r\n" : "\r\n";
+  return text;
+}
+
+}  // namespace troupe::detail

@@ -1,0 +1,33 @@
+// A handler's side of one request. Thread-safe: the answer may come from any thread, at any time.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "transport/http/http_message.hpp"
+
+namespace troupe {
+
+/// Either one reply(), or begin_stream(), send()… and end_stream(). An exchange that is let go without an answer is
+/// answered with 500; a stream that is let go without its end is cut off.
+class http_exchange {
+ public:
+  virtual ~http_exchange() = default;
+
+  virtual void reply(http_response response) = 0;
+
+  /// The head goes out with the first piece. `head.body` is the first piece, or empty.
+  virtual void begin_stream(http_response head) = 0;
+  /// Never waits. False once nobody listens any more: the client has gone, or it read so slowly that it was dropped.
+  virtual bool send(std::string_view piece) = 0;
+  virtual void end_stream() = 0;
+
+  /// Called once if the client goes before the answer is complete; at once if it has gone. From any thread.
+  virtual void on_gone(std::function<void()> then) = 0;
+  virtual const std::string& id() const = 0;
+};
+
+using http_handler = std::function<void(http_request&& request, std::shared_ptr<http_exchange> exchange)>;
+
+}  // namespace troupe

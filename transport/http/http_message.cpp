@@ -1,0 +1,82 @@
+#include "transport/http/http_message.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace troupe {
+namespace {
+
+int hex_digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+constexpr std::array<std::pair<int, std::string_view>, 21> status_texts{{
+    {200, "OK"},
+    {201, "Created"},
+    {204, "No Content"},
+    {400, "Bad Request"},
+    {401, "Unauthorized"},
+    {403, "Forbidden"},
+    {404, "Not Found"},
+    {405, "Method Not Allowed"},
+    {408, "Request Timeout"},
+    {409, "Conflict"},
+    {411, "Length Required"},
+    {413, "Content Too Large"},
+    {415, "Unsupported Media Type"},
+    {417, "Expectation Failed"},
+    {422, "Unprocessable Content"},
+    {429, "Too Many Requests"},
+    {431, "Request Header Fields Too Large"},
+    {500, "Internal Server Error"},
+    {501, "Not Implemented"},
+    {503, "Service Unavailable"},
+    {505, "HTTP Version Not Supported"},
+}};
+
+}  // namespace
+
+std::string_view http_request::header(std::string_view lower_case_name) const {
+  for (const auto& [name, value] : headers)
+    if (name == lower_case_name) return value;
+  return {};
+}
+
+std::string http_request::query_value(std::string_view name) const {
+  std::string_view rest = query;
+  while (!rest.empty()) {
+    const std::string_view field = rest.substr(0, rest.find('&'));
+    rest.remove_prefix(std::min(field.size() + 1, rest.size()));
+    const std::size_t equals = field.find('=');
+    if (percent_decoded(field.substr(0, equals)) != name) continue;
+    return equals == field.npos ? std::string() : percent_decoded(field.substr(equals + 1));
+  }
+  return {};
+}
+
+std::string_view http_status_text(int status) {
+  for (const auto& [code, text] : status_texts)
+    if (code == status) return text;
+  return "Unknown";
+}
+
+std::string percent_decoded(std::string_view text) {
+  std::string decoded;
+  decoded.reserve(text.size());
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool escape = text[i] == '%' && i + 2 < text.size();
+    const int high = escape ? hex_digit(text[i + 1]) : -1, low = escape ? hex_digit(text[i + 2]) : -1;
+    if (high < 0 || low < 0) {
+      decoded += text[i];
+      continue;
+    }
+    decoded += static_cast<char>(high * 16 + low);
+    i += 2;
+  }
+  return decoded;
+}
+
+}  // namespace troupe

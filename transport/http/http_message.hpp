@@ -1,0 +1,37 @@
+#pragma once
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace troupe {
+
+using http_headers = std::vector<std::pair<std::string, std::string>>;
+
+struct http_request {
+  std::string method;    ///< upper case, as sent
+  std::string path;      ///< percent-decoded, without the query
+  std::string query;     ///< as sent, without the '?'
+  http_headers headers;  ///< names in lower case
+  std::string body;
+  std::string id;                   ///< what x-request-id of the response says
+  std::vector<std::string> places;  ///< what stands for {…} in the route's path, in order
+
+  /// Empty where there is none; the first of several.
+  std::string_view header(std::string_view lower_case_name) const;
+  /// A field of the query, decoded; empty where there is none.
+  std::string query_value(std::string_view name) const;
+};
+
+struct http_response {
+  int status = 200;
+  std::string content_type = "application/json";
+  std::string body;
+  http_headers headers;
+};
+
+std::string_view http_status_text(int status);
+/// "%41+b" → "A+b". What is no escape stays.
+std::string percent_decoded(std::string_view text);
+
+}  // namespace troupe

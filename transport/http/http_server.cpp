@@ -1,0 +1,120 @@
+#include "transport/http/http_server.hpp"
+
+#include <random>
+
+#include <boost/asio/post.hpp>
+
+#include "base/error.hpp"
+#include "transport/http/http_server_impl.hpp"
+
+namespace troupe {
+namespace {
+
+using namespace detail;
+
+std::string plain_error(int status, std::string_view why) {
+  return fmt::format(R"({{"error":{{"message":"{}","type":"http_error","param":null,"code":"{}"}}}})", why, status);
+}
+
+tcp::endpoint resolve(const http_options& options) {
+  asio::io_context context;
+  tcp::resolver resolver(context);
+  boost::system::error_code fault;
+  const std::string host = options.host == "*" ? "0.0.0.0" : options.host;
+  const auto found = resolver.resolve(host, std::to_string(options.port), tcp::resolver::passive, fault);
+  if (fault || found.empty())
+    refuse("http {}:{}: there is no such address: {}", options.host, options.port, fault.message());
+  return found.begin()->endpoint();
+}
+
+void listen(tcp::acceptor& acceptor, const http_options& options) {
+  const tcp::endpoint at = resolve(options);
+  boost::system::error_code fault;
+  acceptor.open(at.protocol(), fault);
+  if (!fault) acceptor.set_option(tcp::acceptor::reuse_address(true), fault);
+  if (!fault) acceptor.bind(at, fault);
+  if (!fault) acceptor.listen(asio::socket_base::max_listen_connections, fault);
+  if (fault == asio::error::address_in_use)
+    refuse("http {}:{}: the port is in use: choose another one or end what uses it", options.host, options.port);
+  if (fault) refuse("http {}:{}: cannot be listened at: {}", options.host, options.port, fault.message());
+}
+
+}  // namespace
+
+http_server::http_server(http_options options, http_handler handler) : impl_(std::make_shared<impl>()) {
+  if (!options.error_body) options.error_body = plain_error;
+  impl_->shared->options = std::move(options);
+  impl_->shared->handler = std::move(handler);
+  impl_->shared->instance = std::random_device()();
+  listen(impl_->acceptor, impl_->shared->options);
+  impl_->port = impl_->acceptor.local_endpoint().port();
+}
+
+http_server::~http_server() {
+  stop();
+}
+
+void http_server::start() {
+  impl_->accept();
+  for (int i = 0; i < impl_->shared->options.threads; ++i)
+    impl_->threads.emplace_back([own = impl_.get()] { own->context.run(); });
+}
+
+void http_server::impl::accept() {
+  acceptor.async_accept(
+      asio::make_strand(context), [this](const boost::system::error_code& fault, detail::socket from) {
+        if (fault == asio::error::operation_aborted || shared->stopping) return;
+        if (!fault) take(std::move(from));
+        if (fault != asio::error::no_descriptors) return accept();
+        // The process has no descriptor left: look again when some may have been closed.
+        const auto timer = std::make_shared<asio::steady_timer>(context, std::chrono::milliseconds(50));
+        timer->async_wait([this, timer](const auto& ended) {
+          if (!ended) accept();
+        });
+      });
+}
+
+void http_server::impl::take(detail::socket from) {
+  if (shared->connections >= shared->options.max_connections) return;  // closed by going out of scope
+  const auto made = std::make_shared<http_connection>(std::move(from), shared);
+  {
+    const std::lock_guard lock(mutex);
+    if (connections.size() > 2 * shared->connections + 16)
+      std::erase_if(connections, [](const auto& each) { return each.expired(); });
+    connections.push_back(made);
+  }
+  asio::dispatch(made->executor(), [made] { made->start(); });
+}
+
+void http_server::stop() {
+  if (impl_->shared->stopping.exchange(true)) return;
+  asio::post(impl_->context, [own = impl_.get()] {
+    boost::system::error_code ignored;
+    own->acceptor.close(ignored);
+  });
+  const auto until = steady::now() + impl_->shared->options.grace;
+  while (!impl_->threads.empty() && impl_->shared->connections > 0 && steady::now() < until) {
+    {
+      const std::lock_guard lock(impl_->mutex);
+      for (const auto& each : impl_->connections)
+        if (const auto connection = each.lock())
+          asio::post(connection->executor(), [connection] { connection->end_when_idle(); });
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  impl_->context.stop();
+  for (std::thread& each : impl_->threads) each.join();
+  impl_->threads.clear();
+  for (const auto& each : impl_->connections)
+    if (const auto connection = each.lock()) connection->drop();
+}
+
+std::uint16_t http_server::port() const {
+  return impl_->port;
+}
+
+std::size_t http_server::connections() const {
+  return impl_->shared->connections;
+}
+
+}  // namespace troupe

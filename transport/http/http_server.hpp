@@ -1,0 +1,58 @@
+// An HTTP/1.1 server: keep-alive, pipelining, chunked streams. Knows nothing of what is served.
+//
+// Goals
+// - Whatever bytes come: an HTTP error or a clean close, with bounded memory, in bounded time.
+// - A client that goes, or that does not read, costs nothing for long; whoever answers it is told.
+// - Handlers run on the server's threads and must not wait.
+// Non-goals: TLS (put a proxy before it), HTTP/2, compression.
+#pragma once
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "transport/http/http_exchange.hpp"
+
+namespace troupe {
+
+struct http_options {
+  std::string host = "127.0.0.1";
+  std::uint16_t port = 0;  ///< 0: any free one
+  int threads = 1;
+  std::size_t max_connections = 4096;
+  std::uint32_t header_bytes = 16 << 10;
+  std::size_t body_bytes = 16 << 20;
+  std::size_t stream_backlog = 256 << 10;  ///< of one stream, unread by the client, before it is dropped
+  std::size_t bodies_bytes = 512 << 20;    ///< of all requests that are being received
+
+  std::chrono::milliseconds idle{75'000};         ///< between two requests
+  std::chrono::milliseconds header_time{10'000};  ///< from a request's first byte to its head
+  std::chrono::milliseconds body_time{60'000};    ///< from there to its end
+  std::chrono::milliseconds write_time{30'000};   ///< in which some of what was written must have gone
+  std::chrono::milliseconds grace{3'000};         ///< for requests in progress when the server is stopped
+
+  /// The body of a response that the server itself makes: 400, 408, 413, 431, 500, 503.
+  std::function<std::string(int status, std::string_view why)> error_body;
+};
+
+class http_server {
+ public:
+  /// Binds; throws input_error where the address is in use or none of this machine's.
+  http_server(http_options options, http_handler handler);
+  ~http_server();  ///< stops
+
+  void start();
+  /// Takes nobody new, lets requests in progress end for `grace`, then closes. Handlers are not called after that.
+  void stop();
+
+  std::uint16_t port() const;
+  std::size_t connections() const;
+
+ private:
+  struct impl;
+  std::shared_ptr<impl> impl_;
+};
+
+}  // namespace troupe

@@ -1,0 +1,128 @@
+#pragma once
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/strand.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/string_body.hpp>
+
+#include "transport/http/http_server.hpp"
+
+namespace troupe {
+
+namespace detail {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+using tcp = asio::ip::tcp;
+using strand = asio::strand<asio::io_context::executor_type>;
+using socket = asio::basic_stream_socket<tcp, strand>;
+using steady = std::chrono::steady_clock;
+
+class http_connection;
+
+/// What all connections share.
+struct http_shared {
+  http_options options;
+  http_handler handler;
+  std::atomic<std::size_t> connections{0}, body_bytes{0};
+  std::atomic<std::uint64_t> last_request{0};
+  std::uint64_t instance = 0;  ///< random, so that request ids of two lives differ
+  std::atomic<bool> stopping{false};
+};
+
+/// The part of an exchange that the connection and the handler share.
+struct http_answer {
+  std::mutex mutex;
+  std::string out;  ///< what the connection has not taken yet, framed
+  bool streamed = false, begun = false, complete = false, gone = false, flushing = false, dropped = false;
+  bool close_after = false;       ///< a stream that was cut off
+  std::function<void()> on_gone;  ///< taken by whoever calls it
+  std::shared_ptr<http_connection> connection;
+
+  // fixed from the beginning
+  std::string id;
+  bool chunked = true, head_only = false, keep_alive = true;
+  std::size_t backlog = 0;
+};
+
+/// One client. All of it runs on the strand of its socket, but `flush_soon`.
+class http_connection : public std::enable_shared_from_this<http_connection> {
+ public:
+  http_connection(socket from, std::shared_ptr<http_shared> shared);
+  ~http_connection();
+
+  void start();
+  void flush_soon();  ///< from any thread: there is something in the answer
+  void drop();        ///< on the strand
+  void end_when_idle();
+  const strand executor() { return socket_.get_executor(); }
+
+ private:
+  using parser = beast::http::request_parser<beast::http::string_body>;
+
+  void read();
+  void on_read(const boost::system::error_code& fault, std::size_t bytes);
+  void parse();
+  bool take_head();
+  void dispatch();
+  http_request make_request();
+  void refuse_with(int status, std::string_view why);
+  void flush();
+  void on_written(const boost::system::error_code& fault, std::size_t bytes);
+  void finish_answer();
+  void linger();
+  void give_back_body();
+
+  void set_deadline(std::chrono::milliseconds in);
+  void clear_deadline() { deadline_ = steady::time_point::max(); }
+  void arm();
+  void on_time();
+
+  socket socket_;
+  std::shared_ptr<http_shared> shared_;
+  asio::steady_timer timer_;
+  steady::time_point deadline_ = steady::time_point::max(), armed_for_ = steady::time_point::max();
+
+  beast::flat_buffer buffer_;
+  std::optional<parser> parser_;
+  std::size_t body_reserved_ = 0;
+  std::shared_ptr<http_answer> answer_;  ///< of the request in progress
+  std::string writing_;
+  std::size_t written_ = 0;
+  bool is_reading_ = false, is_writing_ = false, head_taken_ = false, closed_ = false, lingering_ = false,
+       input_ended_ = false;
+  std::size_t lingered_ = 0;
+};
+
+std::shared_ptr<http_exchange> make_exchange(const std::shared_ptr<http_answer>& answer);
+/// A whole response in HTTP/1.1.
+std::string framed(const http_response& response, const http_answer& answer);
+std::string stream_head(const http_response& head, const http_answer& answer);
+
+}  // namespace detail
+
+struct http_server::impl {
+  std::shared_ptr<detail::http_shared> shared = std::make_shared<detail::http_shared>();
+  detail::asio::io_context context;
+  detail::tcp::acceptor acceptor{context};
+  std::vector<std::thread> threads;
+  std::mutex mutex;
+  std::vector<std::weak_ptr<detail::http_connection>> connections;
+  std::uint16_t port = 0;
+
+  void accept();
+  void take(detail::socket from);
+};
+
+}  // namespace troupe
