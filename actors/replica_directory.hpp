@@ -2,6 +2,7 @@
 #include <mutex>
 #include <unordered_map>
 #include <unordered_set>
+#include <vector>
 
 #include "actors/interfaces.hpp"
 
@@ -20,6 +21,12 @@ class replica_directory {
     const std::lock_guard lock(mutex_);
     const auto found = schedulers_.find(replica);
     return found == schedulers_.end() ? scheduler_actor() : found->second;
+  }
+  std::vector<scheduler_actor> all() const {
+    const std::lock_guard lock(mutex_);
+    std::vector<scheduler_actor> found;
+    for (const auto& [replica, scheduler] : schedulers_) found.push_back(scheduler);
+    return found;
   }
   void admit(link_id link) {
     const std::lock_guard lock(mutex_);

@@ -31,15 +31,7 @@ router_state::handle::behavior_type router_state::make_behavior() {
         route_parked();
       },
       [this](const requests_ended& ended) { note_ended(ended); },
-      [this](requests_returned& returned) {
-        policy_.set_ready(returned.from, false);
-        policy_.forget_prefixes(returned.from);
-        for (routed_request& request : returned.requests) {
-          const auto found = routes_.find(request.id);
-          if (found != routes_.end()) found->second.erase(returned.from);
-          if (!route(request)) park(request, request.what.resumed > 0);
-        }
-      },
+      [this](requests_returned& returned) { take_back(returned); },
       [this](wake) {
         wake_due_ = false;
         refuse_overdue();
@@ -60,7 +52,7 @@ bool router_state::route(routed_request& request) {
   const auto chosen = policy_.choose(view);
   if (!chosen) return false;
   policy_.sent(chosen->replica, view);
-  routes_[request.id].insert(chosen->replica);
+  routes_[request.id].replicas.insert(chosen->replica);
   tell(replicas_.at(chosen->replica), std::move(request));
   return true;
 }
@@ -100,17 +92,34 @@ void router_state::cancel(const cancel_request& cancelled) {
   std::erase_if(parked_, [&](const parked& waiting) { return waiting.request.id == cancelled.id; });
   const auto found = routes_.find(cancelled.id);
   if (found == routes_.end()) return;
-  for (const replica_id replica : found->second)
+  found->second.is_cancelled = true;  // it may be on its way back already
+  for (const replica_id replica : found->second.replicas)
     if (const auto at = replicas_.find(replica); at != replicas_.end()) tell(at->second, cancelled);
 }
 
 void router_state::note_ended(const requests_ended& ended) {
-  for (const request_id request : ended.requests) {
-    const auto found = routes_.find(request);
-    if (found == routes_.end()) continue;
-    found->second.erase(ended.from);
-    if (found->second.empty()) routes_.erase(found);
-  }
+  for (const request_id request : ended.requests) (void)forget_route(request, ended.from);
+}
+
+/// A replica was lost. What it had accepted is not refused for want of room elsewhere: it waits.
+void router_state::take_back(requests_returned& returned) {
+  policy_.set_ready(returned.from, false);
+  policy_.forget_prefixes(returned.from);
+  std::unordered_set<request_id> cancelled;
+  for (const routed_request& request : returned.requests)
+    if (forget_route(request.id, returned.from)) cancelled.insert(request.id);
+  for (routed_request& request : returned.requests)
+    if (!cancelled.contains(request.id) && !route(request)) park(request, true);
+}
+
+/// Returns whether the request was cancelled.
+bool router_state::forget_route(request_id request, replica_id replica) {
+  const auto found = routes_.find(request);
+  if (found == routes_.end()) return false;
+  const bool is_cancelled = found->second.is_cancelled;
+  found->second.replicas.erase(replica);
+  if (found->second.replicas.empty()) routes_.erase(found);
+  return is_cancelled;
 }
 
 router_actor spawn_router(caf::actor_system& system, const router_state::options& options) {

@@ -30,6 +30,10 @@ class router_state {
     routed_request request;
     std::optional<instant> until;
   };
+  struct request_routes {
+    std::unordered_set<replica_id> replicas;  ///< where its answers are being made
+    bool is_cancelled = false;
+  };
   void route_new(routed_request& request);
   bool route(routed_request& request);
   void park(routed_request& request, bool begun);
@@ -38,13 +42,15 @@ class router_state {
   void refuse_overdue();
   void cancel(const cancel_request& cancelled);
   void note_ended(const requests_ended& ended);
+  void take_back(requests_returned& returned);
+  bool forget_route(request_id request, replica_id replica);
 
   handle::pointer self_;
   options options_;
   monotonic_clock clock_;
   routing_policy policy_;
   std::unordered_map<replica_id, scheduler_actor> replicas_;
-  std::unordered_map<request_id, std::unordered_set<replica_id>> routes_;  ///< where its answers are being made
+  std::unordered_map<request_id, request_routes> routes_;
   std::deque<parked> parked_;
   bool wake_due_ = false;
 };

@@ -87,7 +87,7 @@ void scheduler_state::accept(routed_request& request) {
 void scheduler_state::refuse_request(const routed_request& request, std::string error, bool bad_input,
                                      duration retry_after) {
   tell(request.sink, request_refused{{}, request.id, std::move(error), bad_input, retry_after});
-  ended_.push_back(request.id);
+  if (!sequences_.contains(request.id)) ended_.push_back(request.id);  // else other answers to it are here
 }
 
 void scheduler_state::cancel(request_id request) {
@@ -137,7 +137,7 @@ void scheduler_state::refuse_all_with(adapter_version version, const std::string
 batch_scheduler::options scheduler_state::options_for_life() const {
   batch_scheduler::options options = options_.batches;
   options.blocks = static_cast<std::int32_t>(blocks_);
-  options.stages = static_cast<std::int32_t>(stages_.size());
+  options.stages = static_cast<std::int32_t>(stage_count_);
   options.is_ready = [this](adapter_version version) { return residency_->is_ready(version); };
   return options;
 }
@@ -146,8 +146,9 @@ batch_scheduler::options scheduler_state::options_for_life() const {
 /// as new ones with the text they have.
 void scheduler_state::begin_life(const replica_started& started) {
   life_ = started.life;
-  const bool same_shape = requests_ && blocks_ == started.blocks && stages_.size() == started.stages.size();
+  const bool same_shape = requests_ && blocks_ == started.blocks && stage_count_ == started.stages.size();
   stages_ = started.stages;
+  stage_count_ = stages_.size();
   blocks_ = started.blocks;
   workers_ = 0;
   for (const auto& ranks : stages_) workers_ += ranks.size();
@@ -175,6 +176,7 @@ void scheduler_state::begin_life(const replica_started& started) {
 void scheduler_state::end_life(bool give_up_requests) {
   running_ = false;
   in_flight_ = 0;
+  for (auto& ranks : stages_) ranks.clear();  // a worker of this process ends once nobody knows it
   if (!requests_) return report();
   requests_->forget_stored();
   if (give_up_requests) return_requests();

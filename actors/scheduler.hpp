@@ -89,7 +89,7 @@ class scheduler_state {
 
   replica_life life_;
   std::vector<std::vector<worker_actor>> stages_;
-  std::size_t workers_ = 0;
+  std::size_t stage_count_ = 0, workers_ = 0;
   std::int64_t blocks_ = 0;
   bool running_ = false;
   std::size_t in_flight_ = 0;

@@ -194,6 +194,7 @@ std::string supervisor_state::drain_now(const std::string& name) {
 void supervisor_state::end_all() {
   for (const auto& [name, worker] : workers_)
     if (worker.link != no_link) links_->send(worker.link, end_node{worker.incarnation, "the cluster ends"});
+  for (const replica_record& replica : replicas_) tell(replica.scheduler, replica_stopped{});
 }
 
 supervisor_actor spawn_supervisor(caf::actor_system& system, const supervisor_options& options, wire& links,

@@ -153,6 +153,8 @@ void supervisor_state::announce(std::size_t index) {
     for (const std::string& name : stage.workers) ranks.push_back(workers_.at(name).worker);
   }
   tell(replica.scheduler, std::move(started));
+  for (const replica_record& other : replicas_)  // what waits there for another life need not wait any more
+    if (other.now != phase::running) tell(other.scheduler, replica_stopped{{}, true});
   options_.say(fmt::format("replica {} serves with {} stage{}", index, placement_->replicas[index].stages.size(),
                            placement_->replicas[index].stages.size() == 1 ? "" : "s"));
 }

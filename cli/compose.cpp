@@ -3,6 +3,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <optional>
+#include <thread>
 
 #include "cli/compose_head.hpp"
 #include "cli/compose_worker.hpp"
@@ -15,6 +16,13 @@ caf::actor_system_config system_config() {
   caf::actor_system_config config;
   share_threads(config, 2);
   return config;
+}
+
+/// The thread of a worker ends once no actor knows the worker; while the system ends, none would forget it.
+void await_workers(caf::actor_system& system) {
+  constexpr std::chrono::milliseconds look_interval(5), patience(5000);
+  for (auto waited = 0 * look_interval; system.detached_actors() > 0 && waited < patience; waited += look_interval)
+    std::this_thread::sleep_for(look_interval);
 }
 
 }  // namespace
@@ -58,6 +66,9 @@ cluster_node::~cluster_node() {
   if (parts_->head) parts_->head->stop();
   if (parts_->worker) parts_->worker->stop();
   parts_->links.stop();
+  parts_->head.reset();
+  parts_->worker.reset();
+  await_workers(parts_->system);
 }
 
 int cluster_node::wait() {

@@ -3,6 +3,7 @@
 #include "actors/local_head.hpp"
 #include "actors/router.hpp"
 #include "base/error.hpp"
+#include "cluster/config_address.hpp"
 
 namespace troupe {
 namespace {
@@ -52,7 +53,30 @@ head_node::head_node(caf::actor_system& system, wire& links, const node_site& si
     tell(supervisor, link_lost{{}, link});
     tell(desk, link_lost{{}, link});
   });
+  serve_http(site.config, parts.prompts);
   links.start();
+}
+
+void head_node::serve_http(const cluster_config& config, const std::shared_ptr<const prompting>& prompts) {
+  const auto place = split_host_port(config.http);
+  if (!place) return;
+  http_options options;
+  options.host = place->host;
+  options.port = static_cast<std::uint16_t>(place->port);
+  options.threads = 2;
+  http_parts parts;
+  parts.gateway = front_.gateway;
+  parts.store = front_.store;
+  parts.jobs = front_.jobs;
+  parts.prompts = prompts;
+  parts.numbers = front_.numbers;
+  parts.adapters = adapters_;
+  parts.board = board_;
+  parts.model = config.model.path.filename().string();
+  parts.state_dir = config.state_dir;
+  parts.log = say;
+  http_ = std::make_unique<http_front>(std::move(options), std::move(parts));
+  say(fmt::format("http://{}:{}: listening", place->host, http_->port()));
 }
 
 /// What workers say is heard from members alone.
@@ -80,9 +104,12 @@ void head_node::listen_to_workers(wire& links) {
 
 void head_node::stop() {
   stop_front(front_);
+  if (http_) http_->stop();
   tell(supervisor_, stop_now{});
   if (worker_) tell(worker_->worker, stop_now{});
   if (worker_) tell(worker_->fetcher, stop_now{});
+  // A worker with a thread of its own ends with the last handle on it, and schedulers hold some.
+  for (const scheduler_actor& scheduler : directory_->all()) tell(scheduler, replica_stopped{});
   directory_->clear();
 }
 

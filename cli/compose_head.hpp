@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "actors/front.hpp"
+#include "actors/http/http_front.hpp"
 #include "actors/supervisor.hpp"
 #include "cli/compose_site.hpp"
 #include "cli/compose_worker.hpp"
@@ -19,6 +20,7 @@ class head_node {
 
  private:
   void listen_to_workers(wire& links);
+  void serve_http(const cluster_config& config, const std::shared_ptr<const prompting>& prompts);
 
   std::shared_ptr<replica_directory> directory_ = std::make_shared<replica_directory>();
   std::shared_ptr<adapter_directory> adapters_ = std::make_shared<adapter_directory>();
@@ -27,6 +29,7 @@ class head_node {
   std::optional<worker_parts> worker_;
   supervisor_actor supervisor_;
   front_handles front_;
+  std::unique_ptr<http_front> http_;
 };
 
 }  // namespace troupe

@@ -78,11 +78,12 @@ bool can_serve(const json& status) {
 }
 
 /// A node that the head has given up although its process is there hangs: it is ended, and started again.
-void end_hanging(const json& status, launcher& nodes) {
+void follow_head(const json& status, launcher& nodes) {
   for (const json& node : status.at("nodes")) {
     const auto* process = nodes.find(node.at("name").get<std::string>());
-    if (node.at("state") == "lost" && process != nullptr && process->pid == node.at("pid").get<pid_t>())
-      nodes.kill_node(process->name);
+    if (process == nullptr || process->pid != node.at("pid").get<pid_t>()) continue;
+    if (node.at("state") == "alive") nodes.note_works(process->name);
+    if (node.at("state") == "lost") nodes.kill_node(process->name);
   }
 }
 
@@ -108,7 +109,7 @@ int run_nodes(const cluster_config& config, launcher& nodes, const std::function
                                            config.logs().string(), nodes.given_up().front()));
     if (steady::now() < next_look) continue;
     if (const auto status = ask_status(config)) {
-      end_hanging(*status, nodes);
+      follow_head(*status, nodes);
       if (!std::exchange(ready, ready || can_serve(*status)) && ready) on_ready();
     }
     next_look = steady::now() + look_interval;

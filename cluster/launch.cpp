@@ -105,6 +105,11 @@ class launcher::impl {
     }
   }
 
+  void note_works(const std::string& name) {
+    for (auto& node : nodes_)
+      if (node.shown.name == name) node.policy.works();
+  }
+
   void kill_node(const std::string& name) {
     for (auto& node : nodes_)
       if (node.shown.name == name) node.child.signal(SIGKILL);
@@ -250,6 +255,9 @@ void launcher::poll(duration at_most) {
 }
 void launcher::stop() {
   impl_->stop();
+}
+void launcher::note_works(const std::string& name) {
+  impl_->note_works(name);
 }
 void launcher::kill_node(const std::string& name) {
   impl_->kill_node(name);

@@ -73,6 +73,8 @@ class launcher {
   /// Nothing is started after that.
   void stop();
 
+  /// It has joined the cluster: dying early from now on is no reason to give it up.
+  void note_works(const std::string& name);
   /// For one that hangs: SIGKILL to its process group; it is started again like any that died.
   void kill_node(const std::string& name);
   std::vector<node_process> nodes() const;

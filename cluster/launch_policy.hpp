@@ -30,6 +30,8 @@ class restart_policy {
   explicit restart_policy(options chosen) : options_(chosen) {}
 
   void started(instant now) { started_ = now; }
+  /// It does its work: whatever ends it from now on, it has not failed to start.
+  void works() { failures_ = 0; }
   decision ended(ending how, instant now);
   int failures() const { return failures_; }  ///< fast ones in a row
 

@@ -13,9 +13,9 @@ namespace {
 /// Input errors begin with the parameter's name: it becomes the error's param.
 [[noreturn]] void refuse_parameter(const input_error& error) {
   const std::string text = error.what();
-  for (const char* name : {"temperature", "top_k", "top_p", "min_p", "repetition_penalty", "presence_penalty",
-                           "frequency_penalty", "logprobs", "logit_bias", "stop_tokens", "stop", "max_tokens",
-                           "messages", "tools"})
+  for (const char* name :
+       {"temperature", "top_k", "top_p", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty",
+        "logprobs", "logit_bias", "stop_tokens", "stop", "max_tokens", "messages", "tools"})
     if (text.starts_with(name))
       throw api_error(400, text, std::string_view(name) == "stop_tokens" ? "stop_token_ids" : name);
   if (text.find("answers are asked for") != text.npos) throw api_error(400, text, "n");
@@ -26,7 +26,8 @@ namespace {
 api_error error_of(const request_refused& refused, bool is_unknown_adapter) {
   if (refused.bad_input && is_unknown_adapter) return api_error(404, refused.error, "model", "model_not_found");
   if (refused.bad_input) return api_error(400, refused.error);
-  const bool full = refused.error.find("full") != std::string::npos || refused.error.find("too many") != std::string::npos;
+  const bool full =
+      refused.error.find("full") != std::string::npos || refused.error.find("too many") != std::string::npos;
   api_error error(full ? 429 : 503, refused.error, {}, full ? "rate_limit_exceeded" : "service_unavailable");
   error.retry_after(std::max<duration>(refused.retry_after, std::chrono::milliseconds(250)));
   return error;
@@ -152,9 +153,9 @@ void answer_call::measure(std::size_t index, const answer_part& part) {
     series_->next_tokens(seconds(now - last_[index]), part.tokens.size());
   last_[index] = now;
   if (part.end)
-    series_->ended(part.end->finish, seconds(now - begun_at_),
-                   index % static_cast<std::size_t>(order_.n) == 0 ? static_cast<std::uint64_t>(part.end->prompt_tokens)
-                                                                   : 0);
+    series_->ended(
+        part.end->finish, seconds(now - begun_at_),
+        index % static_cast<std::size_t>(order_.n) == 0 ? static_cast<std::uint64_t>(part.end->prompt_tokens) : 0);
   series_->answered(part.tokens.size());
 }
 

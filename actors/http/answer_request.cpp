@@ -10,10 +10,19 @@
 namespace troupe {
 namespace {
 
-constexpr std::array<std::string_view, 13> unserved{
-    "suffix",        "prompt_logprobs", "guided_json", "guided_regex",         "guided_choice", "guided_grammar",
-    "min_tokens",    "audio",           "functions",   "structured_outputs",   "function_call", "truncate_prompt_tokens",
-    "web_search_options"};
+constexpr std::array<std::string_view, 13> unserved{"suffix",
+                                                    "prompt_logprobs",
+                                                    "guided_json",
+                                                    "guided_regex",
+                                                    "guided_choice",
+                                                    "guided_grammar",
+                                                    "min_tokens",
+                                                    "audio",
+                                                    "functions",
+                                                    "structured_outputs",
+                                                    "function_call",
+                                                    "truncate_prompt_tokens",
+                                                    "web_search_options"};
 
 template <class T>
 void set_if(T& to, const std::optional<T>& value) {
@@ -116,7 +125,8 @@ void refuse_unserved(const api_fields& from) {
   if (const json* format = from.object("response_format")) {
     const auto type = api_fields(*format).text("type").value_or("");
     if (type != "text")
-      refuse_field("response_format", fmt::format("response_format {} is not served here: use text", type.substr(0, 40)),
+      refuse_field("response_format",
+                   fmt::format("response_format {} is not served here: use text", type.substr(0, 40)),
                    "unsupported_value");
   }
   if (from.boolean("use_beam_search").value_or(false))

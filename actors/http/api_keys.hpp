@@ -14,8 +14,8 @@ namespace troupe {
 
 struct api_key {
   std::string name;
-  std::string sha256;       ///< of the key's text
-  std::string shown;        ///< its beginning, to tell it from others
+  std::string sha256;        ///< of the key's text
+  std::string shown;         ///< its beginning, to tell it from others
   std::int64_t created = 0;  ///< seconds since 1970
 };
 

@@ -48,7 +48,8 @@ std::string logprobs_json(const tokenizer& tokens, const std::vector<token_id>& 
 
 class completion_format final : public answer_format {
  public:
-  completion_format(std::shared_ptr<const prompting> prompts, const answer_order& order, std::vector<std::string> echoed)
+  completion_format(std::shared_ptr<const prompting> prompts, const answer_order& order,
+                    std::vector<std::string> echoed)
       : prompts_(std::move(prompts)),
         n_(static_cast<std::size_t>(order.n)),
         echoed_(std::move(echoed)),
@@ -69,7 +70,7 @@ class completion_format final : public answer_format {
   void part(std::string& to, std::size_t index, const answer_part& part) override {
     const std::string logprobs =
         has_logprobs_ ? logprobs_json(prompts_->tokens(), part.tokens, part.details, offsets_[index]) : "null";
-    frame(to, index, part.text, logprobs, part.end ? quoted(part.end->finish) : "null");
+    frame(to, index, part.text, logprobs, part.end ? json_text(part.end->finish) : "null");
   }
   void usage(std::string& to, const answer_usage& usage) override {
     to += "data: " + head_ + R"(],"usage":)" + usage_json(usage) + "}\n\n";
@@ -81,7 +82,7 @@ class completion_format final : public answer_format {
       const std::string logprobs =
           has_logprobs_ ? logprobs_json(prompts_->tokens(), each.tokens, each.details, offsets_[i]) : "null";
       if (i > 0) text += ',';
-      choice(text, i, echoed_.empty() ? each.text : echoed_[i / n_] + each.text, logprobs, quoted(each.finish));
+      choice(text, i, echoed_.empty() ? each.text : echoed_[i / n_] + each.text, logprobs, json_text(each.finish));
     }
     return text + R"(],"usage":)" + usage_json(usage) + "}";
   }

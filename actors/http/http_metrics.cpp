@@ -8,8 +8,8 @@
 namespace troupe {
 namespace {
 
-const std::vector<double> first_bounds{0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5,
-                                       7.5,   10,    20,   40,   80,   160};
+const std::vector<double> first_bounds{0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5,
+                                       0.75,  1,     2.5,  5,    7.5,  10,   20,   40,  80,   160};
 const std::vector<double> gap_bounds{0.001, 0.0025, 0.005, 0.01, 0.015, 0.025, 0.05, 0.075, 0.1,
                                      0.15,  0.2,    0.3,   0.4,  0.5,   0.75,  1,    2.5,   5};
 const std::vector<double> latency_bounds{0.05, 0.1, 0.3, 0.5, 0.8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 60, 120, 240};
@@ -53,8 +53,8 @@ constexpr replica_value replica_values[] = {
 
 void write_replicas(std::string& to, const std::string& model, const nlohmann::json& replicas) {
   const auto line = [&](const char* name, std::size_t engine, double value) {
-    fmt::format_to(std::back_inserter(to), "{}{{model_name=\"{}\",engine=\"{}\"}} {}\n", name, label_text(model), engine,
-                   value);
+    fmt::format_to(std::back_inserter(to), "{}{{model_name=\"{}\",engine=\"{}\"}} {}\n", name, label_text(model),
+                   engine, value);
   };
   for (const replica_value& each : replica_values) {
     describe(to, each.name, each.type, each.help);

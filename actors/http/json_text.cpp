@@ -11,7 +11,12 @@ namespace {
 std::size_t character_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned first = byte(0);
-  const std::size_t length = first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
+  const std::size_t length = first < 0x80   ? 1
+                             : first < 0xc2 ? 0
+                             : first < 0xe0 ? 2
+                             : first < 0xf0 ? 3
+                             : first < 0xf5 ? 4
+                                            : 0;
   if (length == 0 || length > text.size()) return 0;
   std::uint32_t point = length == 1 ? first : first & (0x7f >> length);
   for (std::size_t i = 1; i < length; ++i) {
@@ -24,11 +29,21 @@ std::size_t character_length(std::string_view text) {
 
 void append_ascii(std::string& to, char c) {
   switch (c) {
-    case '"': to += "\\\""; break;
-    case '\\': to += "\\\\"; break;
-    case '\n': to += "\\n"; break;
-    case '\r': to += "\\r"; break;
-    case '\t': to += "\\t"; break;
+    case '"':
+      to += "\\\"";
+      break;
+    case '\\':
+      to += "\\\\";
+      break;
+    case '\n':
+      to += "\\n";
+      break;
+    case '\r':
+      to += "\\r";
+      break;
+    case '\t':
+      to += "\\t";
+      break;
     default:
       if (static_cast<unsigned char>(c) < 0x20)
         fmt::format_to(std::back_inserter(to), "\\u{:04x}", static_cast<unsigned>(c));
@@ -54,7 +69,7 @@ void append_quoted(std::string& to, std::string_view text) {
   to += '"';
 }
 
-std::string quoted(std::string_view text) {
+std::string json_text(std::string_view text) {
   std::string made;
   append_quoted(made, text);
   return made;

@@ -1,0 +1,198 @@
+#include <ctime>
+
+#include "actors/http/api_fields_impl.hpp"
+#include "actors/http/batch_lines.hpp"
+#include "actors/http/routes.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::size_t lines_bytes = 4 << 20, lines_count = 5'000;
+constexpr std::string_view output_prefix = "file-output-", error_prefix = "file-errors-";
+
+void reply_json(const std::shared_ptr<http_exchange>& exchange, const json& body) {
+  exchange->reply({200, "application/json", dump(body), {}});
+}
+
+std::string status_name(const std::string& state) {
+  if (state == "succeeded") return "completed";
+  if (state == "receiving") return "validating";
+  return state == "failed" || state == "cancelled" ? state : "in_progress";
+}
+
+json batch_json(const std::string& id, const json& about, const json& job) {
+  const std::string status = status_name(job.value("state", ""));
+  const auto finished = job.value("finished", std::int64_t{0});
+  const auto ok = job.value("ok", std::int64_t{0}), failed = job.value("failed", std::int64_t{0});
+  const auto when = [&](const char* wanted) { return status == wanted && finished ? json(finished) : json(nullptr); };
+  const bool over = finished != 0;
+  return {{"id", id},
+          {"object", "batch"},
+          {"endpoint", about.value("endpoint", "")},
+          {"errors", nullptr},
+          {"input_file_id", about.value("input_file_id", "")},
+          {"completion_window", about.value("completion_window", "24h")},
+          {"status", status},
+          {"output_file_id", over && ok > 0 ? json(std::string(output_prefix) + id) : json(nullptr)},
+          {"error_file_id", over && failed > 0 ? json(std::string(error_prefix) + id) : json(nullptr)},
+          {"created_at", job.value("created", std::int64_t{0})},
+          {"in_progress_at", job.value("created", std::int64_t{0})},
+          {"expires_at", nullptr},
+          {"finalizing_at", nullptr},
+          {"completed_at", when("completed")},
+          {"failed_at", when("failed")},
+          {"expired_at", nullptr},
+          {"cancelling_at", nullptr},
+          {"cancelled_at", when("cancelled")},
+          {"request_counts", {{"total", job.value("lines", std::int64_t{0})}, {"completed", ok}, {"failed", failed}}},
+          {"metadata", about.contains("metadata") ? about["metadata"] : json(nullptr)}};
+}
+
+json about_batch(const file_store& files, const std::string& id) {
+  const auto text = files.batch(id);
+  json about = text ? json::parse(*text, nullptr, false) : json();
+  if (!about.is_object()) throw api_error(404, fmt::format("there is no batch {}", id.substr(0, 80)), "id");
+  return about;
+}
+
+/// Commands of one sender are carried out in their order: so all are told at once, and the last one's answer counts.
+void send_lines(const api_context& context, const std::string& id, const std::vector<std::string>& lines,
+                const std::shared_ptr<http_exchange>& exchange) {
+  std::size_t first = 0;
+  while (first < lines.size()) {
+    json some = json::array();
+    std::size_t bytes = 0, next = first;
+    for (;
+         next < lines.size() && some.size() < lines_count && (some.empty() || bytes + lines[next].size() < lines_bytes);
+         ++next) {
+      bytes += lines[next].size();
+      some.push_back(lines[next]);
+    }
+    run_command(context.parts.jobs,
+                client_command{"job.lines", dump({{"id", id}, {"first", first}, {"lines", std::move(some)}})}, exchange,
+                [](const std::string&) {});
+    first = next;
+  }
+}
+
+void create(const std::shared_ptr<api_context>& context, const std::shared_ptr<file_store>& files,
+            const http_request& request, const std::string& owner, const std::shared_ptr<http_exchange>& exchange) {
+  const json body = parse_body(request.body);
+  const api_fields from(body);
+  const std::string input = from.required_text("input_file_id"), endpoint = from.required_text("endpoint");
+  if (endpoint != "/v1/chat/completions" && endpoint != "/v1/completions")
+    refuse_field("endpoint", "endpoint should be /v1/chat/completions or /v1/completions", "unsupported_value");
+  const auto file = files->content(input);
+  if (!file) throw api_error(404, fmt::format("there is no file {}", input.substr(0, 80)), "input_file_id");
+  const auto lines = job_lines_of(*file, endpoint, *context);
+  const std::string id = "batch_" + random_hex(24);
+  json about{{"endpoint", endpoint},
+             {"input_file_id", input},
+             {"completion_window", from.text("completion_window").value_or("24h")}};
+  if (const json* metadata = from.object("metadata")) about["metadata"] = *metadata;
+  files->keep_batch(id, dump(about));
+  const json spec{{"id", id}, {"tenant", owner}, {"lines", lines.size()}};
+  run_command(context->parts.jobs, client_command{"job.create", dump(spec)}, exchange, [](const std::string&) {});
+  send_lines(*context, id, lines, exchange);
+  run_command(context->parts.jobs, client_command{"job.seal", dump({{"id", id}})}, exchange,
+              [exchange, id, about](const std::string& result) {
+                reply_json(exchange, batch_json(id, about, json::parse(result)));
+              });
+}
+
+void show(const std::shared_ptr<api_context>& context, const std::shared_ptr<file_store>& files,
+          const std::string& command, const std::string& id, const std::shared_ptr<http_exchange>& exchange) {
+  const json about = about_batch(*files, id);
+  run_command(context->parts.jobs, client_command{command, dump({{"id", id}})}, exchange,
+              [exchange, id, about](const std::string& result) {
+                reply_json(exchange, batch_json(id, about, json::parse(result)));
+              });
+}
+
+void list(const std::shared_ptr<api_context>& context, const std::shared_ptr<file_store>& files,
+          const http_request& request, const std::shared_ptr<http_exchange>& exchange) {
+  const std::string after = request.query_value("after"), limit = request.query_value("limit");
+  std::size_t most = 20;
+  if (!limit.empty() && limit.size() <= 3 && limit.find_first_not_of("0123456789") == limit.npos)
+    most = std::clamp<std::size_t>(std::stoul(limit), 1, 100);
+  run_command(context->parts.jobs, client_command{"job.list", R"({"limit":10000})"}, exchange,
+              [exchange, files, after, most](const std::string& result) {
+                auto found = json::array();
+                bool more = false, begun = after.empty();
+                for (const json& job : json::parse(result)) {
+                  const std::string id = job.value("id", "");
+                  const auto text = files->batch(id);
+                  if (!text) continue;
+                  if (begun && (more = found.size() == most)) break;
+                  if (begun) found.push_back(batch_json(id, json::parse(*text, nullptr, false), job));
+                  begun = begun || id == after;
+                }
+                const json first = found.empty() ? json(nullptr) : found.front()["id"];
+                const json last = found.empty() ? json(nullptr) : found.back()["id"];
+                reply_json(
+                    exchange,
+                    {{"object", "list"}, {"data", found}, {"first_id", first}, {"last_id", last}, {"has_more", more}});
+              });
+}
+
+/// Page after page of a job's outputs, as the lines of one file.
+struct output_reader : std::enable_shared_from_this<output_reader> {
+  std::shared_ptr<api_context> context;
+  std::shared_ptr<http_exchange> exchange;
+  batch_file which;
+  std::string endpoint, text;
+
+  void read(std::uint64_t from) {
+    run_command(context->parts.jobs, client_command{"job.outputs", dump({{"id", which.batch}, {"from", from}})},
+                exchange, [self = shared_from_this()](const std::string& result) { self->take(json::parse(result)); });
+  }
+  void take(const json& page) {
+    std::uint64_t next = 0;
+    for (const json& each : page["outputs"]) {
+      next = each.value("index", std::uint64_t{0}) + 1;
+      if (each.value("ok", false) == which.errors) continue;
+      text += batch_output_line(each.value("text", ""), which.batch, endpoint, context->parts.model) + "\n";
+    }
+    if (next > 0) return read(next);
+    exchange->reply({200, "application/octet-stream", std::move(text), {}});
+  }
+};
+
+}  // namespace
+
+std::optional<batch_file> batch_file_of(const std::string& id) {
+  for (const bool errors : {false, true}) {
+    const std::string_view prefix = errors ? error_prefix : output_prefix;
+    if (id.starts_with(prefix)) return batch_file{id.substr(prefix.size()), errors};
+  }
+  return std::nullopt;
+}
+
+void send_batch_file(const std::shared_ptr<api_context>& context, const file_store& files, const batch_file& which,
+                     const std::shared_ptr<http_exchange>& exchange) {
+  const json about = about_batch(files, which.batch);
+  const auto reader = std::make_shared<output_reader>();
+  reader->context = context;
+  reader->exchange = exchange;
+  reader->which = which;
+  reader->endpoint = about.value("endpoint", "");
+  reader->read(0);
+}
+
+void add_batch_routes(api_routes& to, const std::shared_ptr<file_store>& files) {
+  const auto context = to.context();
+  to.add("POST", "/v1/batches", [context, files](const auto& request, const auto& owner, const auto& exchange) {
+    create(context, files, request, owner, exchange);
+  });
+  to.add("GET", "/v1/batches", [context, files](const auto& request, const auto&, const auto& exchange) {
+    list(context, files, request, exchange);
+  });
+  to.add("GET", "/v1/batches/{id}", [context, files](const auto& request, const auto&, const auto& exchange) {
+    show(context, files, "job.get", request.places[0], exchange);
+  });
+  to.add("POST", "/v1/batches/{id}/cancel", [context, files](const auto& request, const auto&, const auto& exchange) {
+    show(context, files, "job.cancel", request.places[0], exchange);
+  });
+}
+
+}  // namespace troupe

@@ -1,0 +1,163 @@
+#include <cmath>
+#include <ctime>
+
+#include "actors/http/answer_request.hpp"
+#include "actors/http/api_fields_impl.hpp"
+#include "actors/http/chat_messages.hpp"
+#include "actors/http/completions.hpp"
+#include "actors/http/json_text.hpp"
+#include "actors/http/tool_calls.hpp"
+
+namespace troupe {
+namespace {
+
+json described(const tokenizer& tokens, token_id token, float logprob) {
+  const std::string text = token_text(tokens, token);
+  auto bytes = json::array();
+  for (const unsigned char byte : text) bytes.push_back(byte);
+  return {{"token", text}, {"logprob", std::isfinite(logprob) ? logprob : -9999.0f}, {"bytes", std::move(bytes)}};
+}
+
+/// {"content": [{token, logprob, bytes, top_logprobs}], "refusal": null}
+std::string logprobs_json(const tokenizer& tokens, const std::vector<sampled_token>& details) {
+  auto content = json::array();
+  for (const sampled_token& each : details) {
+    json entry = described(tokens, each.token, each.logprob.value_or(-9999.0f));
+    entry["top_logprobs"] = json::array();
+    for (const token_logprob& other : each.alternatives)
+      entry["top_logprobs"].push_back(described(tokens, other.token, other.logprob));
+    content.push_back(std::move(entry));
+  }
+  return dump(json{{"content", std::move(content)}, {"refusal", nullptr}});
+}
+
+std::string call_json(const tool_call& call, std::optional<std::size_t> index) {
+  std::string text = index ? fmt::format(R"({{"index":{},)", *index) : "{";
+  text += fmt::format(R"("id":"call_{}","type":"function","function":{{"name":)", random_hex(24));
+  append_quoted(text, call.name);
+  text += R"(,"arguments":)";
+  append_quoted(text, call.arguments);
+  return text + "}}";
+}
+
+class chat_format_of_answers final : public answer_format {
+ public:
+  chat_format_of_answers(std::shared_ptr<const prompting> prompts, const answer_order& order,
+                         const tool_call_reader& reader)
+      : prompts_(std::move(prompts)),
+        has_logprobs_(order.sampling.logprobs.has_value()),
+        usage_null_(order.include_usage ? R"(,"usage":null})" : "}"),
+        readers_(static_cast<std::size_t>(order.n), reader),
+        calls_(readers_.size()) {
+    std::string model;
+    append_quoted(model, order.model);
+    const auto id = random_hex(24);
+    const auto now = std::time(nullptr);
+    const auto head = [&](const char* object) {
+      return fmt::format(R"({{"id":"chatcmpl-{}","object":"{}","created":{},"model":{},"choices":[)", id, object, now,
+                         model);
+    };
+    chunk_head_ = head("chat.completion.chunk");
+    whole_head_ = head("chat.completion");
+  }
+
+  void begin(std::string& to, std::size_t index) override {
+    frame(to, index, R"({"role":"assistant","content":""})", "null", "null");
+  }
+  void part(std::string& to, std::size_t index, const answer_part& part) override {
+    tool_call_reader& reader = readers_[index];
+    std::string text = reader.push(part.text);
+    if (part.end) text += reader.finish();
+    const auto calls = reader.take_calls();
+    const bool has_more = has_logprobs_ && !part.details.empty();
+    if (!text.empty() || has_more || (calls.empty() && !part.tokens.empty())) {
+      std::string delta = R"({"content":)";
+      append_quoted(delta, text);
+      frame(to, index, delta + "}", has_more ? logprobs_json(prompts_->tokens(), part.details) : "null", "null");
+    }
+    for (const tool_call& call : calls)
+      frame(to, index, R"({"tool_calls":[)" + call_json(call, calls_[index]++) + "]}", "null", "null");
+    if (part.end) frame(to, index, "{}", "null", json_text(finish_of(index, part.end->finish)));
+  }
+  void usage(std::string& to, const answer_usage& usage) override {
+    to += "data: " + chunk_head_ + R"(],"usage":)" + usage_json(usage) + "}\n\n";
+  }
+  std::string whole(const std::vector<answer_choice>& choices, const answer_usage& usage) override {
+    std::string text = whole_head_;
+    for (std::size_t i = 0; i < choices.size(); ++i) {
+      if (i > 0) text += ',';
+      text +=
+          fmt::format(R"({{"index":{},"message":{},"logprobs":{},"finish_reason":{}}})", i, message(i, choices[i].text),
+                      has_logprobs_ ? logprobs_json(prompts_->tokens(), choices[i].details) : "null",
+                      json_text(finish_of(i, choices[i].finish)));
+    }
+    return text + R"(],"usage":)" + usage_json(usage) + "}";
+  }
+
+ private:
+  std::string message(std::size_t index, const std::string& answer) {
+    tool_call_reader& reader = readers_[index];
+    std::string text = reader.push(answer);
+    text += reader.finish();
+    const auto calls = reader.take_calls();
+    std::string made = R"({"role":"assistant","content":)";
+    const bool silent = !calls.empty() && text.find_first_not_of(" \t\r\n") == text.npos;
+    made += silent ? "null" : json_text(text);
+    made += R"(,"refusal":null)";
+    if (!calls.empty()) {
+      made += R"(,"tool_calls":[)";
+      for (std::size_t i = 0; i < calls.size(); ++i) made += (i > 0 ? "," : "") + call_json(calls[i], std::nullopt);
+      made += ']';
+    }
+    return made + "}";
+  }
+  std::string finish_of(std::size_t index, const std::string& finish) const {
+    return readers_[index].has_calls() && finish == "stop" ? "tool_calls" : finish;
+  }
+  void frame(std::string& to, std::size_t index, std::string_view delta, std::string_view logprobs,
+             std::string_view finish) const {
+    to += "data: ";
+    to += chunk_head_;
+    fmt::format_to(std::back_inserter(to), R"({{"index":{},"delta":{},"logprobs":{},"finish_reason":{}}}])", index,
+                   delta, logprobs, finish);
+    to += usage_null_;
+    to += "\n\n";
+  }
+
+  std::shared_ptr<const prompting> prompts_;
+  bool has_logprobs_;
+  std::string usage_null_, chunk_head_, whole_head_;
+  std::vector<tool_call_reader> readers_;
+  std::vector<std::size_t> calls_;  ///< that were sent
+};
+
+std::int64_t max_tokens_of(const api_fields& from) {
+  if (const auto most = from.integer("max_completion_tokens", 1, INT32_MAX)) return *most;
+  return from.integer("max_tokens", 1, INT32_MAX).value_or(INT32_MAX);
+}
+
+std::optional<std::int32_t> logprobs_of(const api_fields& from) {
+  const auto top = from.small("top_logprobs", 0, 20);
+  if (!from.boolean("logprobs").value_or(false)) {
+    if (top && *top > 0) refuse_field("top_logprobs", "top_logprobs needs logprobs = true");
+    return std::nullopt;
+  }
+  return top.value_or(0);
+}
+
+}  // namespace
+
+void serve_chat(const std::shared_ptr<api_context>& context, const http_request& request, const std::string& owner,
+                const std::shared_ptr<http_exchange>& exchange) {
+  const json body = parse_body(request.body);
+  const api_fields from(body);
+  answer_order order = read_order(from, *context, owner);
+  order.sampling.max_tokens = max_tokens_of(from);
+  order.sampling.logprobs = logprobs_of(from);
+  const tool_call_reader reader(tool_style_of(context->parts.prompts->chat_template()), read_tool_names(from));
+  order.prompts.push_back(read_chat(from));
+  auto format = std::make_unique<chat_format_of_answers>(context->parts.prompts, order, reader);
+  start_answer(context, std::move(order), std::move(format), exchange);
+}
+
+}  // namespace troupe

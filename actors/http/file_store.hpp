@@ -1,0 +1,49 @@
+// Files that clients upload, and what batches must remember beside their job. In a folder of the cluster's state.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace troupe {
+
+struct stored_file {
+  std::string id, filename, purpose;
+  std::uint64_t bytes = 0;
+  std::int64_t created = 0;
+};
+
+/// Thread-safe. Every name that becomes a path is one this class has made, or is refused.
+class file_store {
+ public:
+  explicit file_store(std::filesystem::path folder);
+
+  /// Throws input_error where the disk will not take it.
+  stored_file add(std::string_view filename, std::string_view purpose, std::string_view content);
+  std::optional<stored_file> find(const std::string& id) const;
+  std::vector<stored_file> list() const;  ///< newest first
+  std::optional<std::string> content(const std::string& id) const;
+  bool remove(const std::string& id);
+
+  /// What a batch was made of, as JSON.
+  void keep_batch(const std::string& id, const std::string& text);
+  std::optional<std::string> batch(const std::string& id) const;
+
+ private:
+  void write(const std::string& name, std::string_view text) const;
+  std::optional<std::string> read(const std::string& name) const;
+
+  std::filesystem::path folder_;
+  mutable std::mutex mutex_;
+};
+
+/// The fields of a multipart/form-data body: the first of each name. Throws input_error.
+struct form_part {
+  std::string name, filename, content;
+};
+std::vector<form_part> parse_form(std::string_view content_type, std::string_view body);
+
+}  // namespace troupe

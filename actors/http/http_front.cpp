@@ -1,0 +1,159 @@
+#include "actors/http/http_front.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "actors/http/api_error.hpp"
+#include "actors/http/routes.hpp"
+
+namespace troupe {
+namespace {
+
+std::string_view bearer_of(const http_request& request) {
+  std::string_view given = request.header("authorization");
+  constexpr std::string_view scheme = "bearer ";
+  const bool bearer =
+      given.size() > scheme.size() && std::equal(scheme.begin(), scheme.end(), given.begin(),
+                                                 [](unsigned char a, unsigned char b) { return a == std::tolower(b); });
+  return bearer ? given.substr(scheme.size()) : std::string_view();
+}
+
+std::string check_key(api_context& context, const http_request& request) {
+  if (context.keys.is_open()) return {};
+  const std::string_view key = bearer_of(request);
+  if (key.empty()) throw api_error(401, "an API key is needed: authorization: Bearer KEY", {}, "invalid_api_key");
+  const auto owner = context.keys.owner_of(key);
+  if (!owner) throw api_error(401, "the API key is not known here", {}, "invalid_api_key");
+  return *owner;
+}
+
+std::string_view host_in(std::string_view origin) {
+  const std::size_t scheme = origin.find("://");
+  return scheme == origin.npos ? origin : origin.substr(scheme + 3);
+}
+
+/// A page from elsewhere in somebody's browser is nobody who may use a server on that machine.
+void check_origin(const http_request& request) {
+  const std::string_view origin = request.header("origin");
+  if (origin.empty() || host_in(origin) == request.header("host")) return;
+  throw api_error(403, "requests of web pages from elsewhere are not answered", {}, "forbidden_origin");
+}
+
+/// Tells the log what became of a request, when the exchange is let go.
+class logged_exchange final : public http_exchange {
+ public:
+  logged_exchange(std::shared_ptr<http_exchange> to, std::shared_ptr<api_context> context, const http_request& request)
+      : to_(std::move(to)),
+        context_(std::move(context)),
+        what_(request.method + " " + request.path.substr(0, 128)),
+        quiet_(request.method == "GET"),
+        began_(clock_.now()) {}
+  ~logged_exchange() override {
+    context_->metrics.count_response(status_);
+    if (!context_->parts.log || (quiet_ && status_ < 400)) return;
+    const auto taken = std::chrono::duration<double, std::milli>(clock_.now() - began_).count();
+    std::replace_if(
+        what_.begin(), what_.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
+    context_->parts.log(fmt::format("{} {} {} {:.1f} ms", to_->id(), what_, status_, taken));
+  }
+
+  void reply(http_response response) override {
+    status_ = response.status;
+    to_->reply(std::move(response));
+  }
+  void begin_stream(http_response head) override {
+    status_ = head.status;
+    to_->begin_stream(std::move(head));
+  }
+  bool send(std::string_view piece) override { return to_->send(piece); }
+  void end_stream() override { to_->end_stream(); }
+  void on_gone(std::function<void()> then) override { to_->on_gone(std::move(then)); }
+  const std::string& id() const override { return to_->id(); }
+
+ private:
+  std::shared_ptr<http_exchange> to_;
+  std::shared_ptr<api_context> context_;
+  std::string what_;
+  bool quiet_;
+  monotonic_clock clock_;
+  instant began_;
+  std::atomic<int> status_{500};
+};
+
+std::string error_body(int status, std::string_view why) {
+  return error_json(api_error(status, std::string(why)));
+}
+
+}  // namespace
+
+void api_routes::add(std::string_view method, std::string_view path, api_handler handler) {
+  to_.add(method, path,
+          [context = context_, handler = std::move(handler)](const http_request& request,
+                                                             const std::shared_ptr<http_exchange>& exchange) {
+            guarded(exchange, [&] {
+              check_origin(request);
+              handler(request, check_key(*context, request), exchange);
+            });
+          });
+}
+
+void api_routes::add_open(std::string_view method, std::string_view path, api_handler handler) {
+  to_.add(method, path,
+          [handler = std::move(handler)](const http_request& request, const std::shared_ptr<http_exchange>& exchange) {
+            guarded(exchange, [&] { handler(request, {}, exchange); });
+          });
+}
+
+struct http_front::impl {
+  impl(http_options options, http_parts parts)
+      : context(std::make_shared<api_context>(std::move(parts))), server(with_errors(std::move(options)), handler()) {
+    api_routes to(router, context);
+    const auto files = std::make_shared<file_store>(context->parts.state_dir / "files");
+    add_text_routes(to);
+    add_model_routes(to);
+    add_status_routes(to);
+    add_file_routes(to, files);
+    add_batch_routes(to, files);
+    server.start();
+  }
+
+  static http_options with_errors(http_options options) {
+    options.error_body = error_body;
+    return options;
+  }
+  http_handler handler() {
+    return [this](http_request&& request, std::shared_ptr<http_exchange> exchange) {
+      auto logged = std::make_shared<logged_exchange>(std::move(exchange), context, request);
+      auto found = router.find(request.method, request.path);
+      if (found.handler) {
+        request.places = std::move(found.places);
+        return (*found.handler)(std::move(request), std::move(logged));
+      }
+      if (found.allowed.empty())
+        return logged->reply(error_response(api_error(404, "there is nothing at this path", {}, "unknown_url")));
+      http_response refused = error_response(api_error(405, "this path has other methods: " + found.allowed));
+      refused.headers.emplace_back("allow", found.allowed);
+      logged->reply(std::move(refused));
+    };
+  }
+
+  std::shared_ptr<api_context> context;
+  http_router router;
+  http_server server;
+};
+
+http_front::http_front(http_options options, http_parts parts)
+    : impl_(std::make_unique<impl>(std::move(options), std::move(parts))) {}
+
+http_front::~http_front() = default;
+
+void http_front::stop() {
+  impl_->server.stop();
+}
+
+std::uint16_t http_front::port() const {
+  return impl_->server.port();
+}
+
+}  // namespace troupe

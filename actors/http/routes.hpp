@@ -1,0 +1,47 @@
+// What is served at which path. Each adds its routes to `to`.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "actors/http/api_context.hpp"
+#include "actors/http/file_store.hpp"
+#include "transport/http/http_router.hpp"
+
+namespace troupe {
+
+/// Adds routes whose handlers may throw api_error and are told whose key a request came with.
+class api_routes {
+ public:
+  using api_handler = std::function<void(const http_request& request, const std::string& owner,
+                                         const std::shared_ptr<http_exchange>& exchange)>;
+
+  api_routes(http_router& to, std::shared_ptr<api_context> context) : to_(to), context_(std::move(context)) {}
+
+  /// Needs a key, where there are keys.
+  void add(std::string_view method, std::string_view path, api_handler handler);
+  /// For everyone.
+  void add_open(std::string_view method, std::string_view path, api_handler handler);
+  const std::shared_ptr<api_context>& context() const { return context_; }
+
+ private:
+  http_router& to_;
+  std::shared_ptr<api_context> context_;
+};
+
+void add_model_routes(api_routes& to);   ///< models, adapters
+void add_text_routes(api_routes& to);    ///< completions, chats, tokens
+void add_status_routes(api_routes& to);  ///< health, metrics, the page
+void add_file_routes(api_routes& to, const std::shared_ptr<file_store>& files);
+void add_batch_routes(api_routes& to, const std::shared_ptr<file_store>& files);
+
+/// What a batch's outputs are as a file: answers, or else errors. Nothing where `id` names no such file.
+struct batch_file {
+  std::string batch;
+  bool errors = false;
+};
+std::optional<batch_file> batch_file_of(const std::string& id);
+void send_batch_file(const std::shared_ptr<api_context>& context, const file_store& files, const batch_file& which,
+                     const std::shared_ptr<http_exchange>& exchange);
+
+}  // namespace troupe

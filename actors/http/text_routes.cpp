@@ -1,0 +1,81 @@
+#include "actors/http/api_fields_impl.hpp"
+#include "actors/http/chat_messages.hpp"
+#include "actors/http/completions.hpp"
+#include "actors/http/routes.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::size_t most_detokenized = 1 << 20;
+
+void reply_json(const std::shared_ptr<http_exchange>& exchange, const json& body) {
+  exchange->reply({200, "application/json", dump(body), {}});
+}
+
+/// vLLM's: {"prompt", "add_special_tokens", "return_token_strs"}, or messages of a chat.
+void tokenize(const api_context& context, const http_request& request, const std::shared_ptr<http_exchange>& exchange) {
+  const json body = parse_body(request.body);
+  const api_fields from(body);
+  const prompting& prompts = *context.parts.prompts;
+  if (!prompts.has_tokenizer()) throw api_error(501, "the model has no tokenizer");
+  std::vector<token_id> tokens;
+  if (from.has("messages")) {
+    tokens = prompts.encode(read_chat(from));
+  } else {
+    const auto text = from.text("prompt");
+    if (!text) refuse_field("prompt", "prompt is missing", "missing_required_parameter");
+    encode_options options;
+    options.add_special = from.boolean("add_special_tokens").value_or(true);
+    tokens = prompts.tokens().encode(*text, options);
+  }
+  json made{{"count", tokens.size()}, {"max_model_len", prompts.context()}, {"tokens", tokens}};
+  made["token_strs"] = nullptr;
+  if (from.boolean("return_token_strs").value_or(false)) {
+    made["token_strs"] = json::array();
+    for (const token_id token : tokens) made["token_strs"].push_back(std::string(prompts.tokens().bytes_of(token)));
+  }
+  reply_json(exchange, made);
+}
+
+void detokenize(const api_context& context, const http_request& request,
+                const std::shared_ptr<http_exchange>& exchange) {
+  const json body = parse_body(request.body);
+  const api_fields from(body);
+  const prompting& prompts = *context.parts.prompts;
+  const json* list = from.list("tokens");
+  if (!list) refuse_field("tokens", "tokens is missing", "missing_required_parameter");
+  if (list->size() > most_detokenized) refuse_field("tokens", "tokens has too many entries");
+  std::vector<token_id> tokens;
+  for (const json& each : *list) {
+    const auto token = detail::to_integer(each);
+    if (!token || *token < 0 || *token >= prompts.config().vocab_size)
+      refuse_field("tokens", "tokens should be a list of the model's tokens");
+    tokens.push_back(static_cast<token_id>(*token));
+  }
+  reply_json(exchange, {{"prompt", prompts.tokens().decode(tokens, false)}});
+}
+
+}  // namespace
+
+void add_text_routes(api_routes& to) {
+  const auto context = to.context();
+  to.add("POST", "/v1/completions", [context](const auto& request, const auto& owner, const auto& exchange) {
+    serve_completion(context, request, owner, exchange);
+  });
+  to.add("POST", "/v1/chat/completions", [context](const auto& request, const auto& owner, const auto& exchange) {
+    serve_chat(context, request, owner, exchange);
+  });
+  for (const char* path : {"/tokenize", "/v1/tokenize"})
+    to.add("POST", path, [context](const auto& request, const auto&, const auto& exchange) {
+      tokenize(*context, request, exchange);
+    });
+  for (const char* path : {"/detokenize", "/v1/detokenize"})
+    to.add("POST", path, [context](const auto& request, const auto&, const auto& exchange) {
+      detokenize(*context, request, exchange);
+    });
+  to.add("POST", "/v1/embeddings", [](const auto&, const auto&, const auto&) {
+    throw api_error(501, "embeddings are not served here yet", {}, "unsupported_endpoint");
+  });
+}
+
+}  // namespace troupe

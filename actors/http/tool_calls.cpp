@@ -1,0 +1,106 @@
+#include "actors/http/tool_calls.hpp"
+
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "model/formats/json_input.hpp"
+
+namespace troupe {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+constexpr std::string_view opening = "<tool_call>", closing = "</tool_call>";
+constexpr std::size_t longest_call = 1 << 20;
+
+/// Bytes at the end of `text` that could begin `tag`.
+std::size_t beginning_of(std::string_view tag, std::string_view text) {
+  for (std::size_t length = std::min(tag.size() - 1, text.size()); length > 0; --length)
+    if (text.ends_with(tag.substr(0, length))) return length;
+  return 0;
+}
+
+std::size_t first_letter(std::string_view text) {
+  return std::min(text.find_first_not_of(" \t\r\n"), text.size());
+}
+
+}  // namespace
+
+tool_style tool_style_of(std::string_view chat_template) {
+  const auto has = [&](std::string_view text) { return chat_template.find(text) != chat_template.npos; };
+  if (!has("tools")) return tool_style::none;
+  if (has(opening)) return tool_style::tagged;
+  return has("\"parameters\"") || has("python_tag") ? tool_style::bare : tool_style::none;
+}
+
+tool_call_reader::tool_call_reader(tool_style style, std::vector<std::string> names)
+    : style_(names.empty() ? tool_style::none : style), names_(std::move(names)) {}
+
+std::string tool_call_reader::push(std::string_view piece) {
+  if (style_ == tool_style::none || is_text_) return std::string(piece);
+  held_ += piece;
+  return style_ == tool_style::tagged ? read_tagged() : read_bare();
+}
+
+std::string tool_call_reader::read_tagged() {
+  std::string certain;
+  while (true) {
+    if (!inside_) {
+      const std::size_t at = held_.find(opening);
+      std::size_t keep = at == held_.npos ? beginning_of(opening, held_) : held_.size() - at;
+      // Between two calls there is only space, which is nobody's text.
+      std::string text = held_.substr(0, held_.size() - keep);
+      if (found_ == 0 || first_letter(text) < text.size()) certain += text;
+      held_.erase(0, held_.size() - keep);
+      if (at == held_.npos || !held_.starts_with(opening)) return certain;
+      inside_ = true;
+    }
+    const std::size_t end = held_.find(closing);
+    if (end == held_.npos && held_.size() < longest_call) return certain;
+    inside_ = false;
+    if (end == held_.npos || !read_call(std::string_view(held_).substr(opening.size(), end - opening.size()))) {
+      is_text_ = true;
+      return certain + std::exchange(held_, {});
+    }
+    held_.erase(0, end + closing.size());
+  }
+}
+
+std::string tool_call_reader::read_bare() {
+  const std::size_t at = first_letter(held_);
+  if (at == held_.size() || (held_[at] == '{' && held_.size() < longest_call)) return {};
+  is_text_ = true;
+  return std::exchange(held_, {});
+}
+
+std::string tool_call_reader::finish() {
+  if (style_ == tool_style::none || is_text_) return {};
+  std::string rest = std::exchange(held_, {});
+  if (style_ == tool_style::bare) return read_call(rest) ? std::string() : rest;
+  if (!inside_) return rest;
+  return read_call(std::string_view(rest).substr(opening.size())) ? std::string() : rest;
+}
+
+bool tool_call_reader::read_call(std::string_view text) {
+  try {
+    const json call = detail::parse_json_as<json>(text, "tool call", {.depth = 64});
+    if (!call.is_object() || !call.contains("name") || !call["name"].is_string()) return false;
+    const std::string called = call["name"];
+    const auto arguments = call.contains("arguments") ? call.find("arguments") : call.find("parameters");
+    const bool known = std::find(names_.begin(), names_.end(), called) != names_.end();
+    if (!known || arguments == call.end() || !(arguments->is_object() || arguments->is_string())) return false;
+    calls_.push_back({called, arguments->is_string() ? arguments->get<std::string>() : arguments->dump()});
+    ++found_;
+    return true;
+  } catch (const input_error&) {
+    return false;
+  }
+}
+
+std::vector<tool_call> tool_call_reader::take_calls() {
+  return std::exchange(calls_, {});
+}
+
+}  // namespace troupe

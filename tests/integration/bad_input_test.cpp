@@ -1,0 +1,231 @@
+// What is wrong is refused with a reason, and nobody else notices.
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <zmq.h>
+
+#include <algorithm>
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "actors/wire.hpp"
+#include "tests/integration/cluster.hpp"
+
+namespace troupe::test {
+namespace {
+
+using std::chrono::seconds;
+
+int port_of(const std::string& endpoint) {
+  return std::stoi(endpoint.substr(endpoint.rfind(':') + 1));
+}
+
+std::string random_text(std::mt19937& random, std::size_t most) {
+  std::string text(random() % (most + 1), '\0');
+  for (char& c : text) c = static_cast<char>(random());
+  return text;
+}
+
+void send_random_bytes(const std::string& endpoint, std::mt19937& random) {
+  const int made = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(static_cast<std::uint16_t>(port_of(endpoint)));
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (::connect(made, reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0) {
+    const std::string text = random_text(random, 4096);
+    (void)::send(made, text.data(), text.size(), MSG_NOSIGNAL);
+  }
+  ::close(made);
+}
+
+/// ZeroMQ's own handshake, and then anything.
+void send_random_parts(const std::string& endpoint, std::mt19937& random) {
+  void* context = ::zmq_ctx_new();
+  void* socket = ::zmq_socket(context, ZMQ_DEALER);
+  const int linger = 200;
+  ::zmq_setsockopt(socket, ZMQ_LINGER, &linger, sizeof linger);
+  ::zmq_connect(socket, endpoint.c_str());
+  for (int message = 0; message < 20; ++message)
+    for (int parts = static_cast<int>(random() % 5); parts >= 0; --parts) {
+      const std::string text = random_text(random, 200);
+      ::zmq_send(socket, text.data(), text.size(), parts > 0 ? ZMQ_SNDMORE : 0);
+    }
+  ::zmq_close(socket);
+  ::zmq_ctx_term(context);
+}
+
+/// A link of its own for each message: what is no message closes it.
+class stranger {
+ public:
+  explicit stranger(const std::string& endpoint) : bus_({}, {[](link_id, frame) {}, [](link_id, const auto&) {}}) {
+    link_ = bus_.connect(endpoint);
+  }
+  template <message M>
+  void say(M what) {
+    bus_.send(link_, to_frame(std::move(what)));
+  }
+  void say(frame what) { bus_.send(link_, std::move(what)); }
+
+ private:
+  bus bus_;
+  link_id link_;
+};
+
+/// Well-formed messages from somebody whom they do not become.
+void pretend(const std::string& endpoint, std::mt19937& random) {
+  const replica_life life{replica_id(0), epoch_id((std::uint64_t{1} << 32) + 1 + random() % 4)};
+  stranger(endpoint).say(stage_failed{life, 0, "so it is said"});
+  stranger(endpoint).say(stage_started{life, 0, 0, "so it is said"});
+  step_done done;
+  done.life = life;
+  done.outcome.step = step_id(random() % 1000);
+  stranger(endpoint).say(done);
+  stranger(endpoint).say(adapter_loaded{life, 0, 0, adapter_version(1), "so it is said"});
+  stranger(endpoint).say(leave_cluster{incarnation_id(random())});
+  stranger(endpoint).say(heartbeat{incarnation_id(random()), {}});
+  join_cluster join;
+  join.hello.name = random_text(random, 100);
+  join.hello.incarnation = incarnation_id(random());
+  stranger(endpoint).say(join);
+  stranger(endpoint).say(want_piece{"../..", "passwd", random()});
+  stranger(endpoint).say(client_command{random_text(random, 20), random_text(random, 50)});
+  client_request request;
+  request.tokens = {-1, 1 << 30};
+  stranger(endpoint).say(request);
+  start_stage start;
+  start.life = life;
+  stranger(endpoint).say(start);
+  stranger(endpoint).say(end_node{incarnation_id(1), "so it is said"});
+  frame noise;
+  noise.kind = static_cast<std::uint16_t>(random() % 80);
+  for (const char c : random_text(random, 300)) noise.body.push_back(static_cast<std::byte>(c));
+  stranger(endpoint).say(noise);
+}
+
+TEST(bad_input, garbage_on_the_ports_of_head_and_workers_disturbs_no_stream) {
+  const test_site site;
+  test_cluster cluster(site, {.stages = 2, .workers = {"w0", "w1"}});
+  cluster.up();
+  cluster.load_adapters();
+  const std::string worker = cluster.node("w1").at("endpoint");
+  load traffic(site, cluster.endpoint(), 32, 1000);
+  ASSERT_TRUE(wait_until([&] { return traffic.traffic().tokens() > 500; }));
+  std::mt19937 random(7);
+  for (int i = 0; i < 30; ++i)
+    for (const std::string& endpoint : {cluster.endpoint(), worker}) {
+      send_random_bytes(endpoint, random);
+      if (i % 5 == 0) send_random_parts(endpoint, random);
+      if (i % 5 == 0) pretend(endpoint, random);
+    }
+  EXPECT_EQ(traffic.wrong_answers(), 0);
+  EXPECT_EQ(cluster.log("head").find("lost"), std::string::npos) << cluster.log("head");
+  EXPECT_EQ(cluster.log("head").find("so it is said"), std::string::npos) << cluster.log("head");
+}
+
+TEST(bad_input, a_node_with_another_model_is_refused) {
+  const test_site site;
+  test_cluster cluster(site, {.workers = {"w0"}});
+  cluster.up();
+  std::string other = read_text(cluster.file());
+  other.replace(other.find("\"u8\""), 4, "\"q8\"");
+  const auto file = site.write("other.toml", other);
+  process refused = cluster.start({"node", file.string(), "--name", "w5"});
+  EXPECT_EQ(refused.wait(), 2);
+  EXPECT_NE(refused.out().find("has model"), std::string::npos) << refused.out() << refused.error();
+  EXPECT_TRUE(cluster.node("w5").is_null());
+}
+
+TEST(bad_input, a_name_that_lives_is_not_taken) {
+  const test_site site;
+  test_cluster cluster(site, {.workers = {"w0"}});
+  cluster.up();
+  const pid_t before = cluster.pid_of("w0");
+  process second = cluster.start_node("w0");
+  EXPECT_TRUE(wait_until([&] { return second.out().find("stop it first") != std::string::npos; })) << second.out();
+  EXPECT_EQ(cluster.pid_of("w0"), before);
+  EXPECT_EQ(cluster.running_replicas(), 1);
+}
+
+TEST(bad_input, with_keys_only_those_who_have_one_are_heard) {
+  const test_site site;
+  const auto keys = [&](const char* name) { return site.path(name).string(); };
+  const auto keygen = [&](const char* name) {
+    process made({TROUPE_BINARY, "keygen", "--out", keys(name)}, site.path("keygen"));
+    ASSERT_EQ(made.wait(), 0) << made.error();
+  };
+  keygen("right");
+  keygen("wrong");
+  test_cluster cluster(site, {.stages = 2, .workers = {"w0", "w1"}, .in_cluster = "keys = \"" + keys("right") + "\""});
+  ::setenv("TROUPE_KEY", (keys("right") + "/client.key").c_str(), 1);
+  cluster.up();
+  const std::string answer = cluster.run({"submit", "--tokens", "1,2,3", "--json"});
+  EXPECT_FALSE(json::parse(answer).at("tokens").empty());
+  for (const char* key : {"wrong", "none"}) {
+    if (key == std::string("none"))
+      ::unsetenv("TROUPE_KEY");
+    else
+      ::setenv("TROUPE_KEY", (keys(key) + "/client.key").c_str(), 1);
+    process refused = cluster.start({"status"});
+    EXPECT_EQ(refused.wait(), 1) << key;
+    EXPECT_EQ(refused.error().rfind("troupe: ", 0), 0u) << refused.error();
+  }
+  ::setenv("TROUPE_KEY", (keys("right") + "/client.key").c_str(), 1);
+  std::string other = read_text(cluster.file());
+  other.replace(other.find("/right\""), 7, "/wrong\"");
+  process outsider = cluster.start({"node", site.write("other.toml", other).string(), "--name", "w5"});
+  EXPECT_FALSE(wait_until([&] { return !cluster.node("w5").is_null() || outsider.poll(); }, seconds(2)));
+  EXPECT_EQ(cluster.running_replicas(), 1);
+  ::unsetenv("TROUPE_KEY");
+}
+
+struct broken_config {
+  const char* name;
+  const char* in_place_of;
+  const char* text;
+  const char* says;
+};
+
+TEST(bad_input, a_cluster_that_cannot_work_is_refused_before_anything_starts) {
+  const test_site site;
+  const test_cluster cluster(site, {.stages = 2, .workers = {"w0", "w1"}});
+  const std::string right = read_text(cluster.file());
+  const broken_config cases[] = {
+      {"more stages than layers", "stages = 2", "stages = 5", "5"},
+      {"more stages than workers", "stages = 2", "stages = 3", "need 3 workers"},
+      {"more replicas than workers", "replicas = 1", "replicas = 2", "need 4 workers"},
+      {"an unknown key", "stages = 2", "stagse = 2", "stagse"},
+      {"an unknown scheme", "\"u8\"", "\"u9\"", "u9"},
+      {"a model that is not there", "/model\"", "/nowhere\"", "nowhere"},
+      {"no room for one sequence", "64MiB", "64KiB", "kv_memory"},
+      {"too much context", "quant = \"u8\"", "quant = \"u8\"\ncontext = 1000000", "4096"},
+      {"everybody's address without keys", "tcp://127.0.0.1", "tcp://0.0.0.0", "keys"},
+      {"no worker", "\"worker\"", "\"trainer\"", "worker"},
+      {"a name twice", "\"w1\"", "\"w0\"", "w0"},
+      {"no head", "\"router\", ", "", "router"},
+      {"layers that nobody has", "name = \"w0\"\n", "name = \"w0\"\nlayers = \"7-9\"\n", "7-9"},
+      {"no graphics card", "name = \"w0\"\n", "name = \"w0\"\ndevice = \"cuda:0\"\n", "cuda"},
+      {"impossible times", "stages = 2", "stages = 2\nlost_after_ms = 100", "lost_after_ms"},
+      {"no keys where they should be", "stages = 2", "stages = 2\nkeys = \"nowhere\"", "nowhere"},
+      {"a listening address that is none", "tcp://127.0.0.1", "udp://127.0.0.1", "listen"},
+      {"no TOML", "[model]", "[model", "no valid TOML"},
+  };
+  for (const broken_config& each : cases) {
+    std::string text = right;
+    const std::string from = each.in_place_of;
+    for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += std::strlen(each.text))
+      text.replace(at, from.size(), each.text);
+    process refused = cluster.start({"up", site.write("broken.toml", text).string()});
+    EXPECT_EQ(refused.wait(seconds(10)), 2) << each.name << ": " << refused.out() << refused.error();
+    const std::string error = refused.error();
+    EXPECT_EQ(error.rfind("troupe: ", 0), 0u) << each.name << ": " << error;
+    EXPECT_EQ(std::count(error.begin(), error.end(), '\n'), 1) << each.name << ": " << error;
+    EXPECT_NE(error.find(each.says), std::string::npos) << each.name << ": " << error;
+    EXPECT_EQ(refused.out(), "") << each.name;
+    EXPECT_FALSE(std::filesystem::exists(cluster.state() / "logs" / "head.log")) << each.name;
+  }
+}
+
+}  // namespace
+}  // namespace troupe::test

@@ -1,0 +1,70 @@
+// Nodes that come to a loaded cluster, and go.
+#include <gtest/gtest.h>
+
+#include "tests/integration/cluster.hpp"
+
+namespace troupe::test {
+namespace {
+
+using std::chrono::seconds;
+
+TEST(joining, a_newcomer_takes_work_within_seconds_and_drains_without_a_loss) {
+  const test_site site;
+  test_cluster cluster(site, {.replicas = 0, .workers = {"w0", "w1"}});
+  cluster.up();
+  cluster.load_adapters();
+  ASSERT_TRUE(wait_until([&] { return cluster.running_replicas() == 2; }));
+  load before(site, cluster.endpoint(), 32, 1000);
+  process newcomer = cluster.start_node("w3");
+  const auto works = [&] {
+    const json now = cluster.status();
+    if (now.is_null()) return false;
+    for (const json& each : now.at("replicas"))
+      if (each.at("stages").at(0).at("workers").at(0) == "w3") return each.value("tokens", 0) > 0;
+    return false;
+  };
+  load after(site, cluster.endpoint(), 32, 1000);
+  std::vector<std::unique_ptr<load>> more;
+  EXPECT_TRUE(wait_until(
+      [&] {
+        if (more.size() < 20) more.push_back(std::make_unique<load>(site, cluster.endpoint(), 4, 100));
+        return works();
+      },
+      seconds(5)))
+      << cluster.status();
+  cluster.run({"drain", "w3"});
+  EXPECT_EQ(newcomer.wait(), 0) << newcomer.out();
+  EXPECT_EQ(before.wrong_answers(), 0);
+  EXPECT_EQ(after.wrong_answers(), 0);
+  for (const auto& each : more) EXPECT_EQ(each->wrong_answers(), 0);
+}
+
+TEST(joining, a_spare_takes_the_place_of_a_drained_stage) {
+  const test_site site;
+  test_cluster cluster(site, {.stages = 2, .workers = {"w0", "w1"}});
+  cluster.up();
+  cluster.load_adapters();
+  process spare = cluster.start_node("w3");
+  ASSERT_TRUE(wait_until([&] { return !cluster.node("w3").is_null(); }));
+  load traffic(site, cluster.endpoint(), 32, 600);
+  ASSERT_TRUE(wait_until([&] { return traffic.traffic().tokens() > 1000; }));
+  cluster.run({"drain", "w0"});
+  EXPECT_EQ(traffic.wrong_answers(), 0);
+  EXPECT_EQ(cluster.node("w0").at("state"), "left");
+  EXPECT_EQ(cluster.node("w3").at("layers"), "0-1");
+}
+
+TEST(joining, nobody_is_drained_whom_nobody_can_replace) {
+  const test_site site;
+  test_cluster cluster(site, {.stages = 2, .workers = {"w0", "w1"}});
+  cluster.up();
+  for (const char* name : {"w0", "head", "nobody"}) {
+    process refused = cluster.start({"drain", name});
+    EXPECT_EQ(refused.wait(), 2) << name;
+    EXPECT_EQ(refused.error().rfind("troupe: ", 0), 0u) << refused.error();
+  }
+  EXPECT_EQ(cluster.running_replicas(), 1);
+}
+
+}  // namespace
+}  // namespace troupe::test

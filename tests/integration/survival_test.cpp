@@ -1,0 +1,204 @@
+// Processes die, hang and come back while 32 requests run: each still gets exactly what it would have got.
+#include <signal.h>
+
+#include <gtest/gtest.h>
+
+#include "tests/integration/cluster.hpp"
+
+namespace troupe::test {
+namespace {
+
+using steady = std::chrono::steady_clock;
+using std::chrono::milliseconds, std::chrono::seconds;
+
+class survival : public testing::Test {
+ protected:
+  void start(const cluster_plan& plan) {
+    cluster_ = std::make_unique<test_cluster>(site_, plan);
+    cluster_->up();
+    cluster_->load_adapters();
+  }
+  test_cluster& cluster() { return *cluster_; }
+  const test_site& site() const { return site_; }
+
+  void kill(const std::string& name, int signal = SIGKILL) {
+    const pid_t pid = cluster_->pid_of(name);
+    ASSERT_GT(pid, 1) << name;
+    ::kill(pid, signal);
+  }
+  /// Started again, joined, and all replicas run.
+  bool is_whole(int replicas) const { return cluster_->running_replicas() == replicas; }
+  void expect_nothing_lost(load& traffic) {
+    EXPECT_EQ(traffic.wrong_answers(), 0) << cluster_->log("head");
+    EXPECT_TRUE(wait_until([&] { return cluster_->is_at_rest(); })) << cluster_->status();
+  }
+
+ private:
+  test_site site_;
+  std::unique_ptr<test_cluster> cluster_;
+};
+
+bool runs(load& traffic, std::size_t tokens = 1000) {
+  const std::size_t before = traffic.traffic().tokens();
+  return wait_until([&] { return traffic.traffic().tokens() >= before + tokens; });
+}
+
+TEST_F(survival, of_a_killed_worker_of_two_replicas) {
+  start({.replicas = 2, .workers = {"w0", "w1"}});
+  load traffic(site(), cluster().endpoint());
+  ASSERT_TRUE(runs(traffic));
+  kill("w0");
+  expect_nothing_lost(traffic);
+  EXPECT_LT(traffic.traffic().longest_silence(), seconds(2));
+}
+
+TEST_F(survival, of_the_only_worker) {
+  start({});
+  load traffic(site(), cluster().endpoint());
+  ASSERT_TRUE(runs(traffic));
+  kill("w0");
+  expect_nothing_lost(traffic);
+}
+
+TEST_F(survival, of_each_stage) {
+  start({.stages = 2, .workers = {"w0", "w1"}});
+  load traffic(site(), cluster().endpoint(), 32, 1000);
+  for (const char* name : {"w0", "w1"}) {
+    ASSERT_TRUE(runs(traffic));
+    kill(name);
+  }
+  expect_nothing_lost(traffic);
+}
+
+TEST_F(survival, of_two_workers_at_once) {
+  start({.replicas = 2, .workers = {"w0", "w1"}});
+  load traffic(site(), cluster().endpoint());
+  ASSERT_TRUE(runs(traffic));
+  kill("w0");
+  kill("w1");
+  expect_nothing_lost(traffic);
+}
+
+TEST_F(survival, of_a_worker_that_dies_while_it_starts) {
+  start({.stages = 2, .workers = {"w0", "w1"}});
+  load traffic(site(), cluster().endpoint());
+  ASSERT_TRUE(runs(traffic));
+  for (int i = 0; i < 3; ++i) {
+    const pid_t before = cluster().pid_of("w1");
+    ::kill(before, SIGKILL);
+    ASSERT_TRUE(wait_until([&] { return cluster().pid_of("w1") != before; }));
+  }
+  kill("w1");
+  expect_nothing_lost(traffic);
+}
+
+/// By hand, so that nobody starts it again.
+TEST_F(survival, a_stopped_worker_is_fenced_and_joins_anew) {
+  start({.replicas = 2, .workers = {"w0"}});
+  process second = cluster().start_node("w9");
+  ASSERT_TRUE(wait_until([&] { return is_whole(2); }));
+  load traffic(site(), cluster().endpoint(), 32, 1000);
+  ASSERT_TRUE(runs(traffic));
+  second.signal(SIGSTOP);
+  const auto stopped = steady::now();
+  ASSERT_TRUE(wait_until([&] { return cluster().node("w9").at("state") == "lost"; }));
+  EXPECT_LT(steady::now() - stopped, seconds(2));
+  ASSERT_TRUE(runs(traffic));
+  second.signal(SIGCONT);
+  EXPECT_TRUE(wait_until([&] { return is_whole(2); }, seconds(5))) << second.out();
+  EXPECT_NE(second.out().find("joining anew"), std::string::npos) << second.out();
+  expect_nothing_lost(traffic);
+}
+
+/// One that `up` started is started again: a process that hangs is of no use.
+TEST_F(survival, a_hanging_worker_is_started_again) {
+  start({});
+  load traffic(site(), cluster().endpoint());
+  ASSERT_TRUE(runs(traffic));
+  const pid_t before = cluster().pid_of("w0");
+  kill("w0", SIGSTOP);
+  ASSERT_TRUE(wait_until([&] { return is_whole(1) && cluster().pid_of("w0") != before; }));
+  expect_nothing_lost(traffic);
+}
+
+TEST_F(survival, of_a_head_that_was_stopped_for_a_while) {
+  start({.replicas = 2, .workers = {"w0", "w1"}});
+  load traffic(site(), cluster().endpoint());
+  ASSERT_TRUE(runs(traffic));
+  const pid_t head = cluster().pid_of("head");
+  ::kill(head, SIGSTOP);
+  EXPECT_FALSE(wait_until([] { return false; }, seconds(3)));  // nobody can be asked meanwhile
+  ::kill(head, SIGCONT);
+  expect_nothing_lost(traffic);
+  EXPECT_EQ(cluster().log("head").find("is lost"), std::string::npos) << cluster().log("head");
+}
+
+/// The client asks the new head for the rest by itself.
+TEST_F(survival, of_the_head_while_clients_stream) {
+  start({.stages = 2, .workers = {"w0", "w1"}});
+  std::vector<process> clients;
+  std::vector<client_request> requests;
+  for (int i = 0; i < 4; ++i) {
+    client_request request;
+    request.tokens = {i + 1, 2, 3};
+    request.sampling.seed = static_cast<std::uint64_t>(i);
+    request.sampling.temperature = 0.8;
+    request.sampling.max_tokens = 2000;
+    request.sampling.ignore_eos = true;
+    requests.push_back(request);
+    clients.push_back(cluster().start({"submit", "--tokens", std::to_string(i + 1) + ",2,3", "--seed",
+                                       std::to_string(i), "--temperature", "0.8", "--max-tokens", "2000",
+                                       "--ignore-eos", "--json"}));
+  }
+  ASSERT_TRUE(wait_until([&] {
+    const json now = cluster().status();
+    return !now.is_null() && !now.at("replicas").empty() && now.at("replicas").at(0).at("tokens") > 500;
+  }));
+  kill("head");
+  for (std::size_t i = 0; i < clients.size(); ++i) {
+    ASSERT_EQ(clients[i].wait(seconds(60)), 0) << clients[i].error();
+    EXPECT_EQ(json::parse(clients[i].out()).at("tokens").get<std::vector<token_id>>(), site().expected(requests[i]));
+  }
+}
+
+TEST_F(survival, of_the_head_during_a_job_of_a_thousand_lines) {
+  start({.stages = 2, .workers = {"w0", "w1"}});
+  constexpr int lines = 1000;
+  std::string text;
+  for (int i = 0; i < lines; ++i)
+    text += json{{"tokens", {i % 250, i / 250, 7}}, {"max_tokens", 40}, {"ignore_eos", true}, {"seed", i},
+                 {"temperature", 0.9}, {"custom_id", std::to_string(i)}}
+                .dump() +
+            "\n";
+  site().write("in.jsonl", text);
+  const auto out = site().path("out.jsonl");
+  process client = cluster().start({"submit", "--file", site().path("in.jsonl").string(), "--out", out.string()});
+  const auto lines_there = [&] {
+    const std::string now = read_text(out);
+    return std::count(now.begin(), now.end(), '\n');
+  };
+  for (const int at : {100, 400}) {
+    ASSERT_TRUE(wait_until([&] { return lines_there() >= at || client.poll(); })) << client.error();
+    ASSERT_FALSE(client.poll()) << client.error();
+    kill("head");
+  }
+  ASSERT_EQ(client.wait(seconds(60)), 0) << client.error();
+  std::istringstream answers(read_text(out));
+  int i = 0;
+  for (std::string line; std::getline(answers, line); ++i) {
+    const json answer = json::parse(line);
+    client_request request;
+    request.tokens = {i % 250, i / 250, 7};
+    request.sampling.max_tokens = 40;
+    request.sampling.ignore_eos = true;
+    request.sampling.seed = static_cast<std::uint64_t>(i);
+    request.sampling.temperature = 0.9;
+    ASSERT_EQ(answer.at("custom_id"), std::to_string(i));
+    if (i % 20 != 0) continue;
+    ASSERT_EQ(answer.at("tokens").get<std::vector<token_id>>(), site().expected(request)) << line;
+  }
+  EXPECT_EQ(i, lines);
+}
+
+}  // namespace
+}  // namespace troupe::test
