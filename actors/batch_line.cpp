@@ -167,6 +167,7 @@ std::string custom_id_of(std::string_view line) {
 std::string answer_line(std::uint64_t index, const std::string& custom_id, const answer_part& answer) {
   json line{{"index", index}, {"custom_id", id_as_json(custom_id)}, {"text", answer.text}, {"tokens", answer.tokens}};
   line["finish_reason"] = answer.end ? answer.end->finish : "";
+  if (answer.end) line["prompt_tokens"] = answer.end->prompt_tokens;
   line["adapter"] = answer.end && !answer.end->adapter.empty() ? json(answer.end->adapter) : json(nullptr);
   if (!answer.details.empty()) {
     auto& logprobs = line["logprobs"] = json::array();

@@ -23,7 +23,7 @@ void check_batch_options(std::string_view options);
 /// The line's custom_id as JSON, if one can be read at all.
 std::string custom_id_of(std::string_view line);
 
-/// {"index","custom_id","text","tokens","finish_reason","adapter"}
+/// {"index","custom_id","text","tokens","finish_reason","prompt_tokens","adapter"}
 std::string answer_line(std::uint64_t index, const std::string& custom_id, const answer_part& answer);
 /// {"index","custom_id","error"}
 std::string error_line(std::uint64_t index, const std::string& custom_id, std::string_view error);

@@ -46,7 +46,7 @@ scheduler_state::handle::behavior_type scheduler_state::make_behavior() {
       },
       [this](const replica_stopped& stopped) { end_life(stopped.give_up_requests); },
       [this](const step_done& done) {
-        if (!running_ || done.life != life_) return;
+        if (!running_ || done.life != life_ || !is_expected(done.outcome)) return;
         finish_step(done);
         pump();
       },
@@ -55,7 +55,10 @@ scheduler_state::handle::behavior_type scheduler_state::make_behavior() {
         take_adapter(answer);
         pump();
       },
-      [this](wake) { report(); },
+      [this](wake) {
+        report();
+        pump();
+      },
   };
 }
 
@@ -153,7 +156,7 @@ void scheduler_state::begin_life(const replica_started& started) {
   workers_ = 0;
   for (const auto& ranks : stages_) workers_ += ranks.size();
   running_ = true;
-  in_flight_ = 0;
+  in_flight_.clear();
   loading_.clear();
   residency_ = std::make_unique<adapter_residency>(
       adapter_residency::options{options_.adapter_bytes, options_.batches.adapter_patience});
@@ -175,7 +178,7 @@ void scheduler_state::begin_life(const replica_started& started) {
 
 void scheduler_state::end_life(bool give_up_requests) {
   running_ = false;
-  in_flight_ = 0;
+  in_flight_.clear();
   for (auto& ranks : stages_) ranks.clear();  // a worker of this process ends once nobody knows it
   if (!requests_) return report();
   requests_->forget_stored();
@@ -201,13 +204,18 @@ void scheduler_state::return_requests() {
 void scheduler_state::pump() {
   if (running_) {
     move_adapters();
-    while (in_flight_ < stages_.size() && requests_->plan_step(clock_.now(), order_)) send_order();
+    while (in_flight_.size() < stages_.size() && requests_->plan_step(clock_.now(), order_)) send_order();
   }
   if (!ended_.empty()) tell(router_, requests_ended{{}, options_.replica, std::exchange(ended_, {})});
 }
 
 void scheduler_state::send_order() {
-  ++in_flight_;
+  flight& sent = in_flight_.emplace_back();
+  sent.step = order_.plan.id;
+  for (const planned_row& row : order_.plan.rows)
+    if (row.complete)
+      for (const sequence_id id : order_.plan.answers_of(row))
+        sent.answers.push_back({id, std::min(row.logit_rows, 1), row.proposals + 1});
   tell_stages(run_step{life_, order_});
 }
 
@@ -217,8 +225,28 @@ void scheduler_state::tell_stages(const M& what) {
     for (const worker_actor& worker : ranks) tell(worker, what);
 }
 
+/// It comes from another process: only what was ordered is believed, once, and nothing beyond its lists is read.
+bool scheduler_state::is_expected(const step_outcome& outcome) const {
+  if (in_flight_.empty() || in_flight_.front().step != outcome.step) return false;
+  const auto lies_in = [](std::int32_t first, std::int32_t count, std::size_t size) {
+    return first >= 0 && count >= 0 && std::int64_t{first} + count <= static_cast<std::int64_t>(size);
+  };
+  const auto is_right = [&](const chosen_answer& answer, const awaited_answer& awaited) {
+    return answer.sequence == awaited.sequence && answer.tokens <= awaited.most &&
+           (answer.tokens >= awaited.least || answer.finished) &&
+           lies_in(answer.first_token, answer.tokens, outcome.tokens.size()) &&
+           lies_in(answer.first_proposal, answer.proposals, outcome.proposals.size());
+  };
+  const auto is_token = [this](token_id token) { return token >= 0 && token < options_.vocab_size; };
+  const auto& awaited = in_flight_.front().answers;
+  return (outcome.details.empty() || outcome.details.size() == outcome.tokens.size()) &&
+         std::all_of(outcome.tokens.begin(), outcome.tokens.end(), is_token) &&
+         std::all_of(outcome.proposals.begin(), outcome.proposals.end(), is_token) &&
+         std::equal(outcome.answers.begin(), outcome.answers.end(), awaited.begin(), awaited.end(), is_right);
+}
+
 void scheduler_state::finish_step(const step_done& done) {
-  --in_flight_;
+  in_flight_.pop_front();
   requests_->commit(
       done.outcome, [this](const engine_token& token) { note_token(token); },
       [this](const ended_sequence& ended) { note_end(ended); });
@@ -307,7 +335,9 @@ void scheduler_state::report() {
   reported_ = now;
   tell(router_, replica_state{{}, options_.replica, running_, load()});
   post_status();
-  if (busy) report_soon();  // once more, so that the last word is that of a replica at rest
+  // Once more after the last token, so that the last word is that of a replica at rest; and while somebody waits, so
+  // that time goes on for whoever waits for an adapter.
+  if (busy || (requests_ && requests_->decisions().stats().waiting > 0)) report_soon();
 }
 
 replica_load scheduler_state::load() const {

@@ -1,5 +1,6 @@
 // The scheduler of one replica: requests in, orders to the stages, tokens to the requests' sinks.
 #pragma once
+#include <deque>
 #include <memory>
 #include <span>
 #include <unordered_map>
@@ -39,6 +40,14 @@ class scheduler_state {
     sink_actor sink;
     adapter_version adapter;
   };
+  struct awaited_answer {
+    sequence_id sequence;
+    std::int32_t least = 0, most = 0;  ///< tokens
+  };
+  struct flight {
+    step_id step;
+    std::vector<awaited_answer> answers;
+  };
   struct sink_batch {
     sink_actor sink;
     token_batch tokens;
@@ -61,6 +70,7 @@ class scheduler_state {
   // steps
   void pump();
   void send_order();
+  bool is_expected(const step_outcome& outcome) const;
   void finish_step(const step_done& done);
   void note_token(const engine_token& token);
   void note_end(const ended_sequence& ended);
@@ -92,7 +102,7 @@ class scheduler_state {
   std::size_t stage_count_ = 0, workers_ = 0;
   std::int64_t blocks_ = 0;
   bool running_ = false;
-  std::size_t in_flight_ = 0;
+  std::deque<flight> in_flight_;  ///< outcomes come in the order of their orders
   step_order order_;
 
   std::unique_ptr<replica_scheduler> requests_;

@@ -6,6 +6,7 @@
 #include "bench/limits.hpp"
 #include "bench/ops.hpp"
 #include "bench/scheduler.hpp"
+#include "cli/bench_serve.hpp"
 #include "cli/commands.hpp"
 #include "cli/model_options.hpp"
 #include "model/ops/isa.hpp"
@@ -16,6 +17,7 @@ namespace {
 struct bench_options {
   model_options model;
   bench::engine_bench engine;
+  bench_serve_options serve;
   bool json = false;
 };
 
@@ -88,6 +90,11 @@ void add_bench(CLI::App& program, command& chosen) {
   engine.add_option("--decode-context", options->engine.decode_context, "tokens before them [128]")
       ->check(CLI::Range(1, 1 << 20));
   add_load(engine, options->engine);
+  CLI::App& serve = add("serve", "A server of OpenAI's API under load: throughput and latency", [options] {
+    options->serve.json = options->json;
+    return bench_serve(options->serve);
+  });
+  add_bench_serve(serve, options->serve);
   add("scheduler", "What deciding about a step costs, without a model", [options] {
     bench::run_scheduler(bench::report(options->json));
     return 0;

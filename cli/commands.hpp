@@ -29,5 +29,6 @@ void add_jobs(CLI::App& program, command& chosen);
 void add_cancel(CLI::App& program, command& chosen);
 void add_drain(CLI::App& program, command& chosen);
 void add_keygen(CLI::App& program, command& chosen);
+void add_keys(CLI::App& program, command& chosen);
 
 }  // namespace troupe

@@ -19,9 +19,10 @@ caf::actor_system_config system_config() {
 }
 
 /// The thread of a worker ends once no actor knows the worker; while the system ends, none would forget it.
-void await_workers(caf::actor_system& system) {
+void await_workers(caf::actor_system& system, std::size_t threads_of_caf) {
   constexpr std::chrono::milliseconds look_interval(5), patience(5000);
-  for (auto waited = 0 * look_interval; system.detached_actors() > 0 && waited < patience; waited += look_interval)
+  for (auto waited = 0 * look_interval; system.detached_actors() > threads_of_caf && waited < patience;
+       waited += look_interval)
     std::this_thread::sleep_for(look_interval);
 }
 
@@ -32,6 +33,7 @@ struct cluster_node::parts {
   wire links;
   caf::actor_system_config config = system_config();
   caf::actor_system system{config};
+  std::size_t threads_of_caf = system.detached_actors();
   std::optional<head_node> head;
   std::optional<worker_node> worker;
 
@@ -68,7 +70,7 @@ cluster_node::~cluster_node() {
   parts_->links.stop();
   parts_->head.reset();
   parts_->worker.reset();
-  await_workers(parts_->system);
+  await_workers(parts_->system, parts_->threads_of_caf);
 }
 
 int cluster_node::wait() {

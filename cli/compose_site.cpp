@@ -86,12 +86,19 @@ model_shape shape_of(const node_site& site) {
 
 }  // namespace
 
+void check_device(const cluster_config& config, const node_config& node) {
+  if (node.device != "cpu")
+    refuse("{}: this build has no CUDA: use device = \"cpu\"", place_of(config, "node." + node.name + ".device"));
+}
+
 node_site make_site(const cluster_config& config, const std::string& name) {
   node_site site;
   site.config = config;
   site.node = node_of(config, name);
-  if (site.node.device != "cpu")
-    refuse("{}: this build has no CUDA: use device = \"cpu\"", place_of(config, "node." + name + ".device"));
+  check_device(config, site.node);
+  if (config.tensor > 1)
+    refuse("{}: this build does not cut matrices over workers: use 1, and cluster.stages to spread the layers",
+           place_of(config, "cluster.tensor"));
   site.threads = threads_of(config, site.node);
   site.model = load(config, available_processors());
   site.fingerprint = model_id(fingerprint_of(*site.model));

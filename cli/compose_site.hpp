@@ -25,6 +25,9 @@ struct node_site {
 /// Loads the model. Throws input_error where the cluster's file asks for what cannot be.
 node_site make_site(const cluster_config& config, const std::string& name);
 
+/// Refuses a node whose device this build cannot use.
+void check_device(const cluster_config& config, const node_config& node);
+
 bus::options bus_options_of(const node_site& site);
 /// All but the incarnation.
 node_hello hello_of(const node_site& site, const std::string& endpoint);

@@ -42,6 +42,7 @@ command parse(CLI::App& program, int count, char** words) {
   add_cancel(program, chosen);
   add_drain(program, chosen);
   add_keygen(program, chosen);
+  add_keys(program, chosen);
   program.set_version_flag("--version", [] { return version_text(); });
   try {
     check_command(program, count, words);

@@ -43,9 +43,11 @@ void provide_default_model(const cluster_config& config) {
 void check_site(const cluster_config& config) {
   const node_site site = make_site(config, config.head().name);
   const supervisor_options options = supervisor_options_of(site, 0);
+  (void)bus_options_of(site);  // the keys
   std::vector<worker_offer> offers;
   for (const node_config& node : config.nodes) {
     if (!node.is_worker() || !node.autostart) continue;
+    if (is_this_machine(node.host)) check_device(config, node);
     const std::uint64_t plenty = std::uint64_t{1} << 50;  // of another host's memory nothing is known yet
     const std::uint64_t here = hello_of(site, {}).memory_bytes;
     const std::uint64_t memory = node.memory.value_or(is_this_machine(node.host) ? here : plenty);

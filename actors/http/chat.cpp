@@ -86,10 +86,10 @@ class chat_format_of_answers final : public answer_format {
     std::string text = whole_head_;
     for (std::size_t i = 0; i < choices.size(); ++i) {
       if (i > 0) text += ',';
-      text +=
-          fmt::format(R"({{"index":{},"message":{},"logprobs":{},"finish_reason":{}}})", i, message(i, choices[i].text),
-                      has_logprobs_ ? logprobs_json(prompts_->tokens(), choices[i].details) : "null",
-                      json_text(finish_of(i, choices[i].finish)));
+      const std::string said = message(i, choices[i].text);  // finds the calls that the end depends on
+      text += fmt::format(R"({{"index":{},"message":{},"logprobs":{},"finish_reason":{}}})", i, said,
+                          has_logprobs_ ? logprobs_json(prompts_->tokens(), choices[i].details) : "null",
+                          json_text(finish_of(i, choices[i].finish)));
     }
     return text + R"(],"usage":)" + usage_json(usage) + "}";
   }

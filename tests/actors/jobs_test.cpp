@@ -110,7 +110,8 @@ TEST_F(jobs, answers_every_line_with_the_options_of_job_and_line) {
   const auto outputs = now.outputs("job-1");
   ASSERT_EQ(outputs.size(), 2u);
   EXPECT_EQ(outputs[0].dump(),
-            R"({"index":0,"custom_id":"first","text":"A","tokens":[33],"finish_reason":"length","adapter":"a"})");
+            R"({"index":0,"custom_id":"first","text":"A","tokens":[33],"finish_reason":"length","prompt_tokens":1,)"
+            R"("adapter":"a"})");
   EXPECT_EQ(outputs[1]["custom_id"], nullptr);
   EXPECT_NE(now.board->read("jobs").find("job-1"), std::string::npos);
 }

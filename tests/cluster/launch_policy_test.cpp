@@ -49,6 +49,17 @@ TEST(restart_policy, a_long_life_makes_up_for_quick_deaths) {
   }
 }
 
+TEST(restart_policy, never_gives_up_what_works_before_it_dies) {
+  manual_clock time;
+  restart_policy policy({});
+  for (int i = 0; i < 100; ++i) {
+    policy.works();
+    const auto decision = live(policy, time, 1s);
+    EXPECT_EQ(decision.what, verdict::restart);
+    EXPECT_EQ(decision.when - time.now(), 200ms);
+  }
+}
+
 TEST(restart_policy, leaves_what_ended_on_purpose) {
   manual_clock time;
   restart_policy policy({});

@@ -48,7 +48,7 @@ test_cluster::test_cluster(const test_site& site, const cluster_plan& plan)
   text << "[cluster]\nname = \"" << name_ << "\"\nlisten = \"" << endpoint_ << "\"\nhttp = \"\"\nstate_dir = \""
        << state().string() << "\"\nreplicas = " << plan.replicas << "\nstages = " << plan.stages << "\n"
        << plan.in_cluster << "\n[model]\npath = \"" << site.model().string() << "\"\nquant = \"u8\"\n"
-       << "[scheduler]\nkv_memory = \"64MiB\"\n"
+       << plan.in_model << "\n[scheduler]\nkv_memory = \"64MiB\"\n"
        << plan.in_scheduler << "\n"
        << node_text("head", plan.head_works ? R"("router", "scheduler", "worker")" : R"("router", "scheduler")");
   for (const std::string& worker : plan.workers) text << node_text(worker, R"("worker")");
@@ -61,7 +61,8 @@ test_cluster::~test_cluster() {
 
 void test_cluster::up() {
   up_ = start({"up", file_.string()});
-  wait_for_service();
+  wait_until([this] { return up_->poll() || running_replicas() > 0; });
+  wait_for_service(std::chrono::seconds(0));
 }
 
 void test_cluster::wait_for_service(std::chrono::seconds longest) const {

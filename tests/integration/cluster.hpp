@@ -23,6 +23,7 @@ struct cluster_plan {
   words workers = {"w0"};
   bool head_works = false;
   std::string in_cluster = {};  ///< more lines for [cluster]
+  std::string in_model = {};
   std::string in_scheduler = "max_batch_tokens = 256";
   std::string listen = {};  ///< of the head; empty: a free port of this machine
 };

@@ -34,6 +34,9 @@ INSTANTIATE_TEST_SUITE_P(
                     shape_case{"two_stages", {.stages = 2, .workers = {"w0", "w1"}}},
                     shape_case{"head_holds_a_stage", {.stages = 2, .workers = {"w0"}, .head_works = true}},
                     shape_case{"three_stages", {.stages = 3, .workers = {"w0", "w1", "w2"}}},
+                    shape_case{"guesses", {.stages = 2, .workers = {"w0", "w1"}, .in_model = "lookup_tokens = 4"}},
+                    shape_case{"little_memory",
+                               {.workers = {"w0"}, .in_scheduler = "max_batch_tokens = 48\nmax_sequences = 12"}},
                     shape_case{"two_replicas", {.replicas = 2, .workers = {"w0", "w1"}}}),
     [](const auto& each) { return each.param.name; });
 

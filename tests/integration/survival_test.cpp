@@ -94,7 +94,7 @@ TEST_F(survival, of_a_worker_that_dies_while_it_starts) {
 
 /// By hand, so that nobody starts it again.
 TEST_F(survival, a_stopped_worker_is_fenced_and_joins_anew) {
-  start({.replicas = 2, .workers = {"w0"}});
+  start({.replicas = 0});
   process second = cluster().start_node("w9");
   ASSERT_TRUE(wait_until([&] { return is_whole(2); }));
   load traffic(site(), cluster().endpoint(), 32, 1000);
@@ -146,9 +146,9 @@ TEST_F(survival, of_the_head_while_clients_stream) {
     request.sampling.max_tokens = 2000;
     request.sampling.ignore_eos = true;
     requests.push_back(request);
-    clients.push_back(cluster().start({"submit", "--tokens", std::to_string(i + 1) + ",2,3", "--seed",
-                                       std::to_string(i), "--temperature", "0.8", "--max-tokens", "2000",
-                                       "--ignore-eos", "--json"}));
+    clients.push_back(
+        cluster().start({"submit", "--tokens", std::to_string(i + 1) + ",2,3", "--seed", std::to_string(i),
+                         "--temperature", "0.8", "--max-tokens", "2000", "--ignore-eos", "--json"}));
   }
   ASSERT_TRUE(wait_until([&] {
     const json now = cluster().status();
@@ -166,8 +166,12 @@ TEST_F(survival, of_the_head_during_a_job_of_a_thousand_lines) {
   constexpr int lines = 1000;
   std::string text;
   for (int i = 0; i < lines; ++i)
-    text += json{{"tokens", {i % 250, i / 250, 7}}, {"max_tokens", 40}, {"ignore_eos", true}, {"seed", i},
-                 {"temperature", 0.9}, {"custom_id", std::to_string(i)}}
+    text += json{{"tokens", {i % 250, i / 250, 7}},
+                 {"max_tokens", 40},
+                 {"ignore_eos", true},
+                 {"seed", i},
+                 {"temperature", 0.9},
+                 {"custom_id", std::to_string(i)}}
                 .dump() +
             "\n";
   site().write("in.jsonl", text);

@@ -2,6 +2,7 @@
 #include <exception>
 
 #include <fmt/format.h>
+#include <boost/asio/buffer.hpp>
 #include <boost/asio/post.hpp>
 
 #include "transport/http/http_server_impl.hpp"
@@ -9,7 +10,6 @@
 namespace troupe::detail {
 namespace {
 
-constexpr std::size_t read_bytes = 4096;
 constexpr std::size_t most_pipelined = 64 << 10;
 constexpr std::size_t most_lingered = 4 << 20;
 constexpr std::chrono::milliseconds linger_time{2000};
@@ -55,11 +55,11 @@ void http_connection::read() {
   if (is_reading_ || closed_ || input_ended_) return;
   if (answer_ && buffer_.size() >= most_pipelined) return;
   is_reading_ = true;
-  socket_.async_read_some(buffer_.prepare(read_bytes),
-                          [self = shared_from_this()](const auto& fault, std::size_t bytes) {
-                            self->is_reading_ = false;
-                            self->on_read(fault, bytes);
-                          });
+  // Not into buffer_: that may be parsed, and move, while the read is under way.
+  socket_.async_read_some(asio::buffer(incoming_), [self = shared_from_this()](const auto& fault, std::size_t bytes) {
+    self->is_reading_ = false;
+    self->on_read(fault, bytes);
+  });
 }
 
 void http_connection::on_read(const boost::system::error_code& fault, std::size_t bytes) {
@@ -73,7 +73,7 @@ void http_connection::on_read(const boost::system::error_code& fault, std::size_
     if (lingered_ > most_lingered) return drop();
     return read();
   }
-  buffer_.commit(bytes);
+  buffer_.commit(asio::buffer_copy(buffer_.prepare(bytes), asio::buffer(incoming_), bytes));
   if (!answer_) parse();
   if (!closed_) read();
 }

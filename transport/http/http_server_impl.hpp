@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <atomic>
 #include <deque>
 #include <memory>
@@ -94,7 +95,8 @@ class http_connection : public std::enable_shared_from_this<http_connection> {
   asio::steady_timer timer_;
   steady::time_point deadline_ = steady::time_point::max(), armed_for_ = steady::time_point::max();
 
-  beast::flat_buffer buffer_;
+  std::array<char, 4096> incoming_;
+  beast::flat_buffer buffer_;  ///< what came and was not parsed
   std::optional<parser> parser_;
   std::size_t body_reserved_ = 0;
   std::shared_ptr<http_answer> answer_;  ///< of the request in progress

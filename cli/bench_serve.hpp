@@ -1,0 +1,34 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "bench/serve_figures.hpp"
+
+namespace CLI {  // NOLINT(readability-identifier-naming): the library's own name
+class App;
+}
+
+namespace troupe {
+
+struct bench_serve_options {
+  std::string url = "http://127.0.0.1:8000";
+  std::string key;
+  std::vector<std::string> models;  ///< each request takes one of them at random; empty: the server's first
+  std::vector<int> concurrency;     ///< a load for each
+  std::vector<double> rates;        ///< likewise, requests a second; or, with a trace, times its pace
+  std::string trace;
+  int requests = 128;
+  int prompt_min = 64, prompt_max = 256, answer_min = 16, answer_max = 128;
+  std::int64_t context = 512;  ///< that a trace's lengths are scaled to
+  int vocabulary = 256;        ///< prompts are made of its tokens
+  std::uint32_t seed = 1;
+  bench::service_goal goal;
+  std::string out, plot;
+  bool json = false;
+};
+
+void add_bench_serve(CLI::App& command, bench_serve_options& options);
+int bench_serve(const bench_serve_options& options);
+
+}  // namespace troupe

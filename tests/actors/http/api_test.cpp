@@ -1,0 +1,204 @@
+#include <fstream>
+
+#include "actors/http/api_keys.hpp"
+#include "actors/http/file_store.hpp"
+#include "base/error.hpp"
+#include "tests/actors/http/fixture.hpp"
+
+namespace troupe::test {
+namespace {
+
+class api : public api_test {};
+
+TEST_F(api, lists_the_base_and_its_adapters) {
+  publish_adapter();
+  const json list = ask("GET", "/v1/models").get().parsed();
+  ASSERT_EQ(list["data"].size(), 3u);
+  EXPECT_EQ(list["data"][0]["id"], "letters");
+  EXPECT_EQ(list["data"][0]["max_model_len"], 64);
+  EXPECT_EQ(list["data"][1]["id"], "pricing");
+  EXPECT_EQ(list["data"][1]["root"], "pricing@2");
+  EXPECT_EQ(list["data"][1]["parent"], "letters");
+  EXPECT_EQ(ask("GET", "/v1/models/pricing%402").get().parsed()["id"], "pricing@2");
+  EXPECT_EQ(ask("GET", "/v1/models/none").get().status, 404);
+}
+
+TEST_F(api, is_alive_before_it_is_ready) {
+  EXPECT_EQ(ask("GET", "/health").get().status, 200);
+  EXPECT_EQ(ask("GET", "/ready").get().status, 503);
+  board_->post("replicas", R"([{"state":"starting"},{"state":"running"}])");
+  EXPECT_EQ(ask("GET", "/ready").get().status, 200);
+}
+
+TEST_F(api, measures_what_it_answers) {
+  board_->post("replicas", R"([{"state":"running","running":3,"blocks":10,"free_blocks":4,"reused_tokens":5}])");
+  auto answer = post("/v1/completions", {{"prompt", "AB"}});
+  const auto begun = gateway_.take<begin_request>();
+  give(begun, "xy");
+  give(begun, "z", "stop");
+  (void)answer.get();
+  const std::string text = ask("GET", "/metrics").get().body;
+  const auto has = [&](const std::string& line) {
+    EXPECT_NE(text.find(line + "\n"), text.npos) << line << "\n" << text;
+  };
+  has(R"(vllm:num_requests_running{model_name="letters",engine="0"} 3)");
+  has(R"(vllm:kv_cache_usage_perc{model_name="letters",engine="0"} 0.6)");
+  has(R"(vllm:generation_tokens_total{model_name="letters",engine="0"} 3)");
+  has(R"(vllm:prompt_tokens_total{model_name="letters",engine="0"} 2)");
+  has(R"(vllm:request_success_total{model_name="letters",engine="0",finished_reason="stop"} 1)");
+  has(R"(vllm:time_to_first_token_seconds_count{model_name="letters",engine="0"} 1)");
+  has(R"(vllm:inter_token_latency_seconds_bucket{model_name="letters",engine="0",le="+Inf"} 1)");
+}
+
+TEST_F(api, tokenizes_and_back) {
+  const json made = post("/tokenize", {{"prompt", "Hi"}, {"return_token_strs", true}}).get().parsed();
+  EXPECT_EQ(made["tokens"], json(letters("Hi")));
+  EXPECT_EQ(made["count"], 2);
+  EXPECT_EQ(made["token_strs"], json({"H", "i"}));
+  EXPECT_EQ(post("/detokenize", {{"tokens", letters("Hi")}}).get().parsed()["prompt"], "Hi");
+  EXPECT_EQ(post("/detokenize", {{"tokens", {100000}}}).get().status, 400);
+}
+
+TEST_F(api, publishes_adapters_in_vllms_way) {
+  auto loading = post("/v1/load_lora_adapter", {{"lora_name", "pricing"}, {"lora_path", "/somewhere"}});
+  const auto call = store_.take<command_call>();
+  EXPECT_EQ(call.what.name, "adapters.load");
+  EXPECT_EQ(json::parse(call.what.arguments), json({{"name", "pricing"}, {"path", "/somewhere"}}));
+  call.answer({R"({"adapter":"pricing@1"})", {}, false});
+  EXPECT_EQ(loading.get().parsed()["adapter"], "pricing@1");
+  auto unloading = post("/v1/unload_lora_adapter", {{"lora_name", "none"}});
+  store_.take<command_call>().answer({{}, "adapter none: there is none", true});
+  EXPECT_EQ(unloading.get().status, 404);
+}
+
+TEST_F(api, lets_nobody_in_without_a_key_once_there_is_one) {
+  const auto file = api_keys_file(folder_.path() / "state");
+  const std::string key = add_api_key(file, "ann");
+  start();
+  EXPECT_EQ(ask("GET", "/v1/models").get().status, 401);
+  const answered wrong = ask("GET", "/v1/models", {}, {{"authorization", "Bearer sk-troupe-nonsense"}}).get();
+  EXPECT_EQ(wrong.status, 401);
+  EXPECT_EQ(wrong.parsed()["error"]["code"], "invalid_api_key");
+  EXPECT_EQ(ask("GET", "/v1/models", {}, {{"authorization", "bearer " + key}}).get().status, 200);
+  EXPECT_EQ(ask("GET", "/health").get().status, 200);
+  auto answer = ask("POST", "/v1/completions", R"({"prompt":"A"})", {{"authorization", "Bearer " + key}});
+  const auto begun = gateway_.take<begin_request>();
+  EXPECT_NE(begun.what.engine.what.tenant, tenant_id(0)) << "keys share fairly";
+  give(begun, "", "stop");
+  EXPECT_EQ(answer.get().status, 200);
+}
+
+TEST_F(api, keeps_digests_of_keys_alone) {
+  const auto file = folder_.path() / "keys" / "k.json";
+  const std::string key = add_api_key(file, "ann");
+  EXPECT_THROW(add_api_key(file, "ann"), input_error);
+  EXPECT_THROW(add_api_key(file, "a b"), input_error);
+  add_api_key(file, "bob");
+  std::ifstream in(file);
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  EXPECT_EQ(text.find(key), text.npos);
+  revoke_api_key(file, "ann");
+  EXPECT_THROW(revoke_api_key(file, "ann"), input_error);
+  EXPECT_EQ(read_api_keys(file)->size(), 1u);
+}
+
+TEST_F(api, does_not_serve_pages_from_elsewhere) {
+  EXPECT_EQ(ask("GET", "/v1/models", {}, {{"origin", "http://evil.example"}}).get().status, 403);
+  const std::string own = "http://127.0.0.1:" + std::to_string(front_->port());
+  EXPECT_EQ(ask("GET", "/v1/models", {}, {{"origin", own}}).get().status, 200);
+}
+
+TEST_F(api, says_what_it_does_not_have) {
+  const answered nothing = ask("GET", "/v2/other").get();
+  EXPECT_EQ(nothing.status, 404);
+  EXPECT_EQ(nothing.parsed()["error"]["code"], "unknown_url");
+  answered method = ask("GET", "/v1/completions").get();
+  EXPECT_EQ(method.status, 405);
+  EXPECT_EQ(method.headers["allow"], "POST");
+  EXPECT_EQ(post("/v1/embeddings", {{"input", "A"}}).get().status, 501);
+}
+
+TEST_F(api, has_a_page_that_asks_nobody_else) {
+  answered page = ask("GET", "/").get();
+  EXPECT_EQ(page.headers["content-type"], "text/html; charset=utf-8");
+  EXPECT_TRUE(page.body.starts_with("<!doctype html>"));
+  EXPECT_TRUE(page.body.ends_with("</html>\n"));
+  for (const char* outside : {"src=", "href=", "@import", "https://"})
+    EXPECT_EQ(page.body.find(outside), page.body.npos) << outside;
+  board_->post("jobs", "[]");
+  EXPECT_EQ(ask("GET", "/status").get().parsed()["model"], "letters");
+}
+
+std::string form(const std::string& purpose, const std::string& content) {
+  return "--b\r\nContent-Disposition: form-data; name=\"purpose\"\r\n\r\n" + purpose +
+         "\r\n--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"in.jsonl\"\r\n"
+         "Content-Type: application/octet-stream\r\n\r\n" +
+         content + "\r\n--b--\r\n";
+}
+const http_headers form_type{{"content-type", "multipart/form-data; boundary=b"}};
+
+TEST_F(api, keeps_files) {
+  const json file = ask("POST", "/v1/files", form("batch", "a\r\nb"), form_type).get().parsed();
+  EXPECT_EQ(file["filename"], "in.jsonl");
+  EXPECT_EQ(file["bytes"], 4);
+  const std::string id = file["id"];
+  EXPECT_EQ(ask("GET", "/v1/files/" + id + "/content").get().body, "a\r\nb");
+  EXPECT_EQ(ask("GET", "/v1/files").get().parsed()["data"].size(), 1u);
+  EXPECT_EQ(ask("GET", "/v1/files?purpose=fine-tune").get().parsed()["data"].size(), 0u);
+  EXPECT_EQ(ask("DELETE", "/v1/files/" + id).get().parsed()["deleted"], true);
+  EXPECT_EQ(ask("GET", "/v1/files/" + id).get().status, 404);
+  EXPECT_EQ(ask("GET", "/v1/files/..%2f..%2fapi_keys/content").get().status, 404);
+  EXPECT_EQ(ask("POST", "/v1/files", form("batch", "a"), {{"content-type", "text/plain"}}).get().status, 400);
+  EXPECT_EQ(ask("POST", "/v1/files", "--b\r\nbroken", form_type).get().status, 400);
+  EXPECT_EQ(ask("POST", "/v1/files", form("else", "a"), form_type).get().parsed()["error"]["param"], "purpose");
+}
+
+TEST_F(api, runs_batches_as_jobs) {
+  const json line{{"custom_id", "one"},
+                  {"method", "POST"},
+                  {"url", "/v1/completions"},
+                  {"body", {{"prompt", "A"}, {"max_tokens", 4}, {"model", "letters"}}}};
+  const std::string file = ask("POST", "/v1/files", form("batch", line.dump()), form_type).get().parsed()["id"];
+  auto creating = post("/v1/batches", {{"input_file_id", file}, {"endpoint", "/v1/completions"}});
+  const auto create = jobs_.take<command_call>(), lines = jobs_.take<command_call>(), seal = jobs_.take<command_call>();
+  EXPECT_EQ(create.what.name, "job.create");
+  EXPECT_EQ(lines.what.name, "job.lines");
+  const json sent = json::parse(json::parse(lines.what.arguments)["lines"][0].get<std::string>());
+  EXPECT_EQ(sent["prompt"], "A");
+  EXPECT_EQ(sent["custom_id"], "one");
+  EXPECT_EQ(sent["max_tokens"], 4);
+  create.answer({"{}", {}, false});
+  lines.answer({"{}", {}, false});
+  seal.answer({R"({"state":"queued","lines":1,"created":5})", {}, false});
+  const json batch = creating.get().parsed();
+  EXPECT_EQ(batch["status"], "in_progress");
+  EXPECT_EQ(batch["request_counts"]["total"], 1);
+  const std::string id = batch["id"];
+  auto looking = ask("GET", "/v1/batches/" + id);
+  jobs_.take<command_call>().answer({R"({"state":"succeeded","lines":1,"ok":1,"created":5,"finished":9})", {}, false});
+  const json done = looking.get().parsed();
+  EXPECT_EQ(done["status"], "completed");
+  auto reading = ask("GET", "/v1/files/" + done["output_file_id"].get<std::string>() + "/content");
+  const json output{{"index", 0}, {"custom_id", "one"}, {"text", "hi"}, {"tokens", {1, 2}}, {"finish_reason", "stop"}};
+  jobs_.take<command_call>().answer(
+      {json{{"outputs", json::array({{{"index", 0}, {"ok", true}, {"text", output.dump()}}})}}.dump(), {}, false});
+  jobs_.take<command_call>().answer({R"({"outputs":[]})", {}, false});
+  const json result = json::parse(reading.get().body);
+  EXPECT_EQ(result["custom_id"], "one");
+  EXPECT_EQ(result["response"]["body"]["choices"][0]["text"], "hi");
+  EXPECT_EQ(result["response"]["body"]["usage"]["completion_tokens"], 2);
+}
+
+TEST_F(api, refuses_batches_that_name_a_wrong_line) {
+  const std::string bad = R"({"custom_id":"a","url":"/v1/completions","body":{"prompt":"A"}})"
+                          "\n"
+                          R"({"custom_id":"b","url":"/v1/completions","body":{"prompt":"A","temperature":-1}})";
+  const std::string file = ask("POST", "/v1/files", form("batch", bad), form_type).get().parsed()["id"];
+  const json error = error_of("/v1/batches", {{"input_file_id", file}, {"endpoint", "/v1/chat/completions"}}, 400);
+  EXPECT_NE(error["message"].get<std::string>().find("line 1"), std::string::npos) << error.dump();
+  EXPECT_EQ(error_of("/v1/batches", {{"input_file_id", "file-x"}, {"endpoint", "/v1/completions"}}, 404)["param"],
+            "input_file_id");
+}
+
+}  // namespace
+}  // namespace troupe::test

@@ -1,0 +1,237 @@
+#include "tests/actors/http/fixture.hpp"
+
+namespace troupe::test {
+namespace {
+
+class completions : public api_test {};
+
+TEST_F(completions, answers_every_prompt_n_times) {
+  auto answer = post("/v1/completions", {{"prompt", {"AB", "C"}}, {"n", 2}, {"max_tokens", 5}, {"seed", 9}});
+  const auto first = gateway_.take<begin_request>(), second = gateway_.take<begin_request>();
+  EXPECT_EQ(first.what.engine.what.prompt, letters("AB"));
+  EXPECT_EQ(first.what.engine.what.answers, 2);
+  EXPECT_EQ(first.what.engine.sampling.max_tokens, 5);
+  EXPECT_EQ(first.what.engine.sampling.seed, 9u);
+  EXPECT_NE(first.id, second.id);
+  give(second, "x", "stop", 0);
+  give(second, "y", "length", 1);
+  give(first, "a", {}, 0);
+  give(first, "b", "stop", 1);
+  give(first, "c", "length", 0);
+  const answered got = answer.get();
+  EXPECT_EQ(got.status, 200);
+  const json body = got.parsed();
+  EXPECT_EQ(body["object"], "text_completion");
+  EXPECT_EQ(body["model"], "letters");
+  ASSERT_EQ(body["choices"].size(), 4u);
+  EXPECT_EQ(body["choices"][0]["text"], "ac");
+  EXPECT_EQ(body["choices"][0]["finish_reason"], "length");
+  EXPECT_EQ(body["choices"][3]["text"], "y");
+  EXPECT_EQ(body["choices"][3]["index"], 3);
+  EXPECT_EQ(body["usage"], json({{"prompt_tokens", 3}, {"completion_tokens", 5}, {"total_tokens", 8}}));
+}
+
+TEST_F(completions, stream_frame_by_frame) {
+  auto answer =
+      post("/v1/completions", {{"prompt", "AB"}, {"stream", true}, {"stream_options", {{"include_usage", true}}}});
+  const auto begun = gateway_.take<begin_request>();
+  give(begun, "say \"hi\"\n");
+  give(begun, "", "stop");
+  answered got = answer.get();
+  EXPECT_EQ(got.headers["content-type"], "text/event-stream; charset=utf-8");
+  const auto frames = frames_of(got.body);
+  ASSERT_EQ(frames.size(), 4u) << got.body;
+  EXPECT_EQ(chunk_of(frames[0])["choices"][0]["text"], "say \"hi\"\n");
+  EXPECT_EQ(chunk_of(frames[0])["usage"], nullptr);
+  EXPECT_EQ(chunk_of(frames[1])["choices"][0]["finish_reason"], "stop");
+  EXPECT_EQ(chunk_of(frames[2])["choices"], json::array());
+  EXPECT_EQ(chunk_of(frames[2])["usage"]["prompt_tokens"], 2);
+  EXPECT_EQ(frames[3], "data: [DONE]");
+}
+
+TEST_F(completions, take_tokens_and_lists_of_them) {
+  auto answer = post("/v1/completions", {{"prompt", {1, 2, 3}}, {"echo", true}});
+  const auto begun = gateway_.take<begin_request>();
+  EXPECT_EQ(begun.what.engine.what.prompt, (std::vector<token_id>{1, 2, 3}));
+  give(begun, "x", "stop");
+  EXPECT_EQ(answer.get().parsed()["choices"][0]["text"], "!\"#x") << "the prompt's own text, echoed";
+  auto two = post("/v1/completions", {{"prompt", {{1}, {2}}}});
+  give(gateway_.take<begin_request>(), "", "stop");
+  give(gateway_.take<begin_request>(), "", "stop");
+  EXPECT_EQ(two.get().parsed()["choices"].size(), 2u);
+}
+
+TEST_F(completions, describe_logprobs) {
+  auto answer = post("/v1/completions", {{"prompt", "A"}, {"logprobs", 1}});
+  const auto begun = gateway_.take<begin_request>();
+  EXPECT_EQ(begun.what.engine.sampling.logprobs, 1);
+  answer_part part;
+  part.text = "hi";
+  part.tokens = letters("hi");
+  part.details = {{letters("h")[0], -0.5f, {{letters("h")[0], -0.5f}}},
+                  {letters("i")[0], -1.5f, {{letters("o")[0], -0.25f}}}};
+  part.end = answer_end{"length", 1, {}};
+  begun.listener->on_part(part);
+  const json told = answer.get().parsed()["choices"][0]["logprobs"];
+  EXPECT_EQ(told["tokens"], json({"h", "i"}));
+  EXPECT_EQ(told["token_logprobs"], json({-0.5, -1.5}));
+  EXPECT_EQ(told["text_offset"], json({0, 1}));
+  EXPECT_EQ(told["top_logprobs"][1], json({{"o", -0.25}, {"i", -1.5}}));
+}
+
+TEST_F(completions, read_the_names_that_vllm_uses) {
+  auto answer = post("/v1/completions", {{"prompt", "A"},
+                                         {"min_p", 0.1},
+                                         {"top_k", -1},
+                                         {"repetition_penalty", 1.5},
+                                         {"ignore_eos", true},
+                                         {"stop_token_ids", {5}},
+                                         {"stop", "z"},
+                                         {"priority", 3},
+                                         {"logit_bias", {{"7", -2}}},
+                                         {"nobody_knows", {{"this", 1}}}});
+  const auto begun = gateway_.take<begin_request>();
+  const sampling_params& sampling = begun.what.engine.sampling;
+  EXPECT_EQ(sampling.min_p, 0.1);
+  EXPECT_EQ(sampling.top_k, 0);
+  EXPECT_EQ(sampling.repetition_penalty, 1.5);
+  EXPECT_TRUE(sampling.ignore_eos);
+  EXPECT_EQ(sampling.stop_tokens, std::vector<token_id>{5});
+  EXPECT_EQ(sampling.stop, std::vector<std::string>{"z"});
+  EXPECT_EQ(sampling.logit_bias.at(0).bias, -2);
+  EXPECT_EQ(begun.what.engine.what.priority, request_priority::batch);
+  give(begun, "", "stop");
+  EXPECT_EQ(answer.get().status, 200);
+}
+
+TEST_F(completions, name_adapters_in_every_way) {
+  publish_adapter();
+  const auto adapter_of = [&](const json& more) {
+    json body{{"prompt", "A"}};
+    body.update(more);
+    auto answer = post("/v1/completions", body);
+    const auto begun = gateway_.take<begin_request>();
+    give(begun, "", "stop");
+    EXPECT_EQ(answer.get().status, 200);
+    return begun.adapter;
+  };
+  EXPECT_EQ(adapter_of({{"model", "letters"}}), "");
+  EXPECT_EQ(adapter_of({{"model", "pricing"}}), "pricing");
+  EXPECT_EQ(adapter_of({{"model", "pricing@2"}}), "pricing@2");
+  EXPECT_EQ(adapter_of({{"model", "letters:pricing"}}), "letters:pricing");
+  EXPECT_EQ(adapter_of({{"model", "letters"}, {"adapter_id", "pricing"}}), "pricing");
+  EXPECT_EQ(adapter_of({{"parameters", {{"adapter_id", "pricing"}}}}), "pricing");
+}
+
+TEST_F(completions, refuse_with_the_fields_name) {
+  const std::vector<std::pair<json, std::string>> wrong{
+      {{{"prompt", "A"}, {"suffix", "b"}}, "suffix"},
+      {{{"prompt", "A"}, {"temperature", "hot"}}, "temperature"},
+      {{{"prompt", "A"}, {"temperature", -1}}, "temperature"},
+      {{{"prompt", "A"}, {"max_tokens", 0}}, "max_tokens"},
+      {{{"prompt", "A"}, {"n", 1.5}}, "n"},
+      {{{"prompt", "A"}, {"stop", 1}}, "stop"},
+      {{{"prompt", "A"}, {"logit_bias", {{"x", 1}}}}, "logit_bias"},
+      {{{"prompt", "A"}, {"stop_token_ids", {-1}}}, "stop_token_ids"},
+      {{{"prompt", "A"}, {"stream_options", json::object()}}, "stream_options"},
+      {{{"prompt", "A"}, {"response_format", {{"type", "json_object"}}}}, "response_format"},
+      {{{"prompt", "A"}, {"model", 7}}, "model"},
+      {{{"prompt", {{"a", 1}}}}, "prompt"},
+      {{{"prompt", {1, "a"}}}, "prompt"},
+      {{{"prompt", json::array({json::array()})}}, "prompt"},
+      {{{"prompt", std::string(100, 'A')}}, "prompt"},
+      {json::object(), "prompt"}};
+  for (const auto& [body, param] : wrong) {
+    const json error = error_of("/v1/completions", body, 400);
+    EXPECT_EQ(error["param"], param) << body.dump() << error.dump();
+    EXPECT_TRUE(error["message"].is_string());
+    EXPECT_EQ(error["type"], "invalid_request_error");
+    EXPECT_TRUE(error.contains("code"));
+  }
+}
+
+TEST_F(completions, refuse_what_is_no_request) {
+  const std::vector<std::string> bodies{"",
+                                        "{",
+                                        "[]",
+                                        "\"a\"",
+                                        "{\"prompt\":\"\xff\xfe\"}",
+                                        "{\"a\":1,\"a\":2}",
+                                        "nan",
+                                        "{\"prompt\":\"A\",\"temperature\":1e999}",
+                                        "{\"prompt\":" + std::string(100'000, '[') + "}",
+                                        "{\"prompt\":\"A\",\"max_tokens\":" + std::string(500, '9') + "}"};
+  for (const std::string& body : bodies) {
+    const answered got = ask("POST", "/v1/completions", body).get();
+    EXPECT_EQ(got.status, 400) << body.substr(0, 100);
+    EXPECT_TRUE(got.parsed()["error"]["message"].is_string());
+  }
+}
+
+TEST_F(completions, say_why_they_cannot_be_served) {
+  const auto refused = [&](request_refused why, const json& body = {{"prompt", "A"}}) {
+    auto answer = post("/v1/completions", body);
+    gateway_.take<begin_request>().listener->on_refused(why);
+    return answer.get();
+  };
+  answered full =
+      refused({{}, {}, "every replica's queue is full: try again later", false, std::chrono::milliseconds(1500)});
+  EXPECT_EQ(full.status, 429);
+  EXPECT_EQ(full.headers["retry-after-ms"], "1500");
+  EXPECT_EQ(full.headers["retry-after"], "2");
+  answered none = refused({{}, {}, "no replica can serve at the moment: try again later", false, {}});
+  EXPECT_EQ(none.status, 503);
+  EXPECT_EQ(none.headers["retry-after-ms"], "250");
+  EXPECT_EQ(refused({{}, {}, "the adapter is too large", true, {}}).status, 400);
+  const answered unknown =
+      refused({{}, {}, "adapter nope: there is none", true, {}}, {{"prompt", "A"}, {"model", "nope"}});
+  EXPECT_EQ(unknown.status, 404);
+  EXPECT_EQ(unknown.parsed()["error"]["code"], "model_not_found");
+}
+
+TEST_F(completions, say_in_the_stream_what_happened_after_its_beginning) {
+  auto answer = post("/v1/completions", {{"prompt", "A"}, {"stream", true}});
+  const auto begun = gateway_.take<begin_request>();
+  give(begun, "x");
+  begun.listener->on_refused({{}, begun.id, "the cluster is being stopped", false, {}});
+  const auto frames = frames_of(answer.get().body);
+  ASSERT_EQ(frames.size(), 2u);
+  EXPECT_EQ(chunk_of(frames[1])["error"]["message"], "the cluster is being stopped");
+}
+
+TEST_F(completions, end_the_others_when_one_prompt_is_refused) {
+  auto answer = post("/v1/completions", {{"prompt", {"A", "B"}}});
+  const auto first = gateway_.take<begin_request>(), second = gateway_.take<begin_request>();
+  first.listener->on_refused({{}, first.id, "no", false, {}});
+  EXPECT_EQ(answer.get().status, 503);
+  EXPECT_EQ(gateway_.take<end_request>().id, first.id);
+  EXPECT_EQ(gateway_.take<end_request>().id, second.id);
+}
+
+TEST_F(completions, end_when_the_client_goes) {
+  const std::string url = "http://127.0.0.1:" + std::to_string(front_->port());
+  std::optional<http_client> client(parse_http_url(url));
+  auto running = std::async(std::launch::async, [&] {
+    client->send("POST", "/v1/completions", {}, json{{"prompt", "A"}, {"stream", true}}.dump(),
+                 {{}, [&](std::string_view) { client->stop(); }, {}});
+    client->run();
+    client.reset();
+  });
+  const auto begun = gateway_.take<begin_request>();
+  give(begun, "x");
+  running.get();
+  EXPECT_EQ(gateway_.take<end_request>().id, begun.id);
+}
+
+TEST_F(completions, are_logged_without_their_text) {
+  auto answer = post("/v1/completions", {{"prompt", "SECRET"}});
+  give(gateway_.take<begin_request>(), "WORD", "stop");
+  const answered got = answer.get();
+  front_->stop();
+  EXPECT_NE(log().find("POST /v1/completions 200"), std::string::npos) << log();
+  EXPECT_EQ(log().find("SECRET"), std::string::npos);
+  EXPECT_EQ(log().find("WORD"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace troupe::test

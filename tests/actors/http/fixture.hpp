@@ -1,0 +1,115 @@
+#pragma once
+#include <future>
+#include <map>
+#include <string>
+
+#include "actors/http/http_front.hpp"
+#include "tests/actors/support.hpp"
+#include "transport/http/http_client.hpp"
+
+namespace troupe::test {
+
+struct answered {
+  int status = 0;
+  std::map<std::string, std::string> headers;
+  std::string body, error;
+
+  json parsed() const { return json::parse(body); }
+};
+
+/// A front with mocks for everything behind it.
+class api_test : public testing::Test {
+ protected:
+  api_test() { start(); }
+
+  void start(const std::string& chat_template = {}) {
+    front_.reset();
+    http_parts parts;
+    parts.gateway = gateway_.handle();
+    parts.store = store_.handle();
+    parts.jobs = jobs_.handle();
+    parts.prompts = letters_prompting(folder_, 64, chat_template);
+    parts.numbers = numbers_;
+    parts.adapters = adapters_;
+    parts.board = board_;
+    parts.model = "letters";
+    parts.state_dir = folder_.path() / "state";
+    parts.log = [this](const std::string& line) {
+      const std::lock_guard lock(mutex_);
+      log_ += line + "\n";
+    };
+    front_ = std::make_unique<http_front>(http_options{.grace = std::chrono::milliseconds(20)}, std::move(parts));
+  }
+  std::future<answered> ask(const std::string& method, const std::string& path, const std::string& body = {},
+                            http_headers headers = {}) {
+    const std::string url = "http://127.0.0.1:" + std::to_string(front_->port());
+    return std::async(std::launch::async, [=] {
+      http_client client(parse_http_url(url));
+      answered got;
+      client.send(
+          method, path, headers, body,
+          {[&](int status, const http_headers& all) {
+             got.status = status;
+             for (const auto& [name, value] : all) got.headers[name] = value;
+           },
+           [&](std::string_view piece) { got.body += piece; }, [&](const std::string& error) { got.error = error; }});
+      client.run();
+      return got;
+    });
+  }
+  std::future<answered> post(const std::string& path, const json& body) { return ask("POST", path, body.dump()); }
+  json error_of(const std::string& path, const json& body, int status) {
+    const answered got = post(path, body).get();
+    EXPECT_EQ(got.status, status) << got.body;
+    return got.parsed()["error"];
+  }
+  static void give(const begin_request& to, std::string text, std::optional<std::string> finish = {},
+                   std::int32_t index = 0) {
+    answer_part part;
+    part.index = index;
+    part.tokens = letters(text);
+    part.text = std::move(text);
+    if (finish)
+      part.end = answer_end{*finish, static_cast<std::int64_t>(to.what.engine.what.prompt.size()), to.adapter};
+    to.listener->on_part(std::move(part));
+  }
+  void publish_adapter() {
+    adapter_directory::snapshot now;
+    now.names["pricing"] = now.names["pricing@2"] = now.names["letters:pricing"] = adapter_version(4);
+    now.versions[adapter_version(4)].full_name = "pricing@2";
+    adapters_->publish(std::move(now));
+  }
+  std::string log() {
+    const std::lock_guard lock(mutex_);
+    return log_;
+  }
+
+  temp_folder folder_;
+  std::mutex mutex_;
+  std::string log_;
+  std::shared_ptr<adapter_directory> adapters_ = std::make_shared<adapter_directory>();
+  std::shared_ptr<status_board> board_ = std::make_shared<status_board>();
+  std::shared_ptr<request_numbers> numbers_ = std::make_shared<request_numbers>();
+  caf::actor_system_config config_;
+  caf::actor_system system_{config_};
+  mock<gateway_actor> gateway_{system_};
+  mock<adapter_store_actor> store_{system_};
+  mock<jobs_actor> jobs_{system_};
+  std::unique_ptr<http_front> front_;
+};
+
+/// What the data lines of a stream say.
+inline std::vector<std::string> frames_of(const std::string& stream) {
+  std::vector<std::string> frames;
+  for (std::size_t at = 0; at < stream.size();) {
+    const std::size_t end = stream.find("\n\n", at);
+    frames.push_back(stream.substr(at, end - at));
+    at = end == stream.npos ? end : end + 2;
+  }
+  return frames;
+}
+inline json chunk_of(const std::string& frame) {
+  return json::parse(frame.substr(std::string("data: ").size()));
+}
+
+}  // namespace troupe::test

@@ -1,0 +1,39 @@
+#include "transport/http/http_router.hpp"
+
+#include <gtest/gtest.h>
+
+namespace troupe::test {
+namespace {
+
+TEST(http_router, finds_by_method_and_path) {
+  http_router routes;
+  const http_handler nothing = [](http_request&&, std::shared_ptr<http_exchange>) {};
+  routes.add("GET", "/", nothing);
+  routes.add("GET", "/files/{id}/content", nothing);
+  routes.add("POST", "/files", nothing);
+  routes.add("GET", "/files", nothing);
+  EXPECT_TRUE(routes.find("GET", "/").handler);
+  EXPECT_TRUE(routes.find("HEAD", "/").handler);
+  const auto found = routes.find("GET", "/files/a-7/content");
+  ASSERT_TRUE(found.handler);
+  EXPECT_EQ(found.places, std::vector<std::string>{"a-7"});
+  EXPECT_FALSE(routes.find("GET", "/files/a/b/content").handler);
+  EXPECT_FALSE(routes.find("GET", "/files/").handler);
+  EXPECT_FALSE(routes.find("GET", "").handler);
+  const auto other = routes.find("DELETE", "/files");
+  EXPECT_FALSE(other.handler);
+  EXPECT_EQ(other.allowed, "POST, GET");
+}
+
+TEST(http_message, decodes_percents_and_queries) {
+  EXPECT_EQ(percent_decoded("%41%2fb%zz%4"), "A/b%zz%4");
+  http_request request;
+  request.query = "a=1&b=%20x&&c";
+  EXPECT_EQ(request.query_value("a"), "1");
+  EXPECT_EQ(request.query_value("b"), " x");
+  EXPECT_EQ(request.query_value("c"), "");
+  EXPECT_EQ(request.query_value("d"), "");
+}
+
+}  // namespace
+}  // namespace troupe::test

@@ -1,0 +1,342 @@
+#include "transport/http/http_server.hpp"
+
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "base/error.hpp"
+#include "tests/transport/http/raw_client.hpp"
+#include "transport/http/http_client.hpp"
+
+namespace troupe::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Answers by path; keeps the exchanges of /later for the test.
+class http_server_test : public testing::Test {
+ protected:
+  void start(http_options options = {}) {
+    server_.emplace(std::move(options), [this](http_request&& request, std::shared_ptr<http_exchange> exchange) {
+      if (request.path == "/later") return keep(std::move(exchange));
+      if (request.path == "/throw") throw std::runtime_error("no");
+      if (request.path == "/drop") return;
+      exchange->reply({200, "text/plain", request.method + " " + request.path + " " + request.body, {}});
+    });
+    server_->start();
+  }
+  void keep(std::shared_ptr<http_exchange> exchange) {
+    const std::lock_guard lock(mutex_);
+    kept_.push_back(std::move(exchange));
+    changed_.notify_all();
+  }
+  std::shared_ptr<http_exchange> next_kept() {
+    std::unique_lock lock(mutex_);
+    if (!changed_.wait_for(lock, 10s, [&] { return !kept_.empty(); })) throw std::runtime_error("no request came");
+    auto first = kept_.front();
+    kept_.erase(kept_.begin());
+    return first;
+  }
+  void note_gone() {
+    const std::lock_guard lock(mutex_);
+    gone_ = true;
+    changed_.notify_all();
+  }
+  bool is_gone_soon() {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, 10s, [&] { return gone_; });
+  }
+  raw_client connect() { return raw_client(server_->port()); }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::shared_ptr<http_exchange>> kept_;
+  bool gone_ = false;
+  std::optional<http_server> server_;
+};
+
+std::string get(const std::string& path, const std::string& more = {}) {
+  return "GET " + path + " HTTP/1.1\r\nhost: x\r\n" + more + "\r\n";
+}
+std::string post(const std::string& path, const std::string& body) {
+  return "POST " + path + " HTTP/1.1\r\nhost: x\r\ncontent-length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
+}
+int status_of(const std::string& response) {
+  return response.size() > 12 ? std::atoi(response.c_str() + 9) : 0;
+}
+
+TEST_F(http_server_test, answers_with_a_request_id_and_keeps_the_connection) {
+  start();
+  raw_client client(server_->port());
+  client.say(get("/a%20b?x=1"));
+  const std::string first = client.hear_response();
+  EXPECT_TRUE(first.ends_with("GET /a b ")) << first;
+  EXPECT_NE(first.find("x-request-id: req-"), first.npos);
+  client.say(get("/again", "x-request-id: mine-7\r\n"));
+  EXPECT_NE(client.hear_response().find("x-request-id: mine-7"), first.npos);
+}
+
+TEST_F(http_server_test, answers_pipelined_requests_in_their_order) {
+  start();
+  raw_client client(server_->port());
+  client.say(get("/later") + post("/1", "one") + get("/later") + post("/2", "two") + get("/3"));
+  next_kept()->reply({200, "text/plain", "first", {}});
+  EXPECT_TRUE(client.hear_response().ends_with("first"));
+  EXPECT_TRUE(client.hear_response().ends_with("POST /1 one"));
+  next_kept()->reply({200, "text/plain", "second", {}});
+  EXPECT_TRUE(client.hear_response().ends_with("second"));
+  EXPECT_TRUE(client.hear_response().ends_with("POST /2 two"));
+  EXPECT_TRUE(client.hear_response().ends_with("GET /3 "));
+}
+
+TEST_F(http_server_test, reads_a_request_that_comes_while_another_is_answered) {
+  start();
+  raw_client client(server_->port());
+  std::string big(3000, 'a');
+  for (int i = 0; i < 50; ++i) {
+    client.say(get("/later"));
+    const auto exchange = next_kept();
+    big[static_cast<std::size_t>(i)] = 'b';
+    client.say(post("/x", big));
+    exchange->reply({200, "text/plain", "ok", {}});
+    EXPECT_TRUE(client.hear_response().ends_with("ok"));
+    ASSERT_TRUE(client.hear_response().ends_with("POST /x " + big));
+  }
+}
+
+TEST_F(http_server_test, reads_requests_byte_by_byte) {
+  start();
+  raw_client client(server_->port());
+  for (const char c : post("/x", "hello")) client.say({&c, 1});
+  EXPECT_TRUE(client.hear_response().ends_with("POST /x hello"));
+}
+
+TEST_F(http_server_test, reads_chunked_bodies) {
+  start();
+  raw_client client(server_->port());
+  client.say("POST /x HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n");
+  EXPECT_TRUE(client.hear_response().ends_with("POST /x abcde"));
+}
+
+TEST_F(http_server_test, tells_a_client_that_waits_to_go_on) {
+  start();
+  raw_client client(server_->port());
+  client.say("POST /x HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: 2\r\n\r\n");
+  EXPECT_EQ(client.hear_until("\r\n\r\n"), "HTTP/1.1 100 Continue\r\n\r\n");
+  client.say("ok");
+  EXPECT_TRUE(client.hear_response().ends_with("POST /x ok"));
+}
+
+TEST_F(http_server_test, streams_in_chunks) {
+  start();
+  raw_client client(server_->port());
+  client.say(get("/later"));
+  const auto exchange = next_kept();
+  exchange->begin_stream({200, "text/event-stream", {}, {}});
+  EXPECT_TRUE(exchange->send("data: 1\n\n"));
+  EXPECT_NE(client.hear_until("9\r\ndata: 1\n\n\r\n").find("transfer-encoding: chunked"), std::string::npos);
+  EXPECT_TRUE(exchange->send("data: 2\n\n"));
+  exchange->end_stream();
+  EXPECT_EQ(client.hear_until("0\r\n\r\n"), "9\r\ndata: 2\n\n\r\n0\r\n\r\n");
+  EXPECT_FALSE(exchange->send("late"));
+  client.say(get("/next"));
+  EXPECT_TRUE(client.hear_response().ends_with("GET /next "));
+}
+
+TEST_F(http_server_test, streams_to_old_clients_without_chunks_and_closes) {
+  start();
+  raw_client client(server_->port());
+  client.say("GET /later HTTP/1.0\r\n\r\n");
+  const auto exchange = next_kept();
+  exchange->begin_stream({200, "text/event-stream", {}, {}});
+  exchange->send("data: 1\n\n");
+  exchange->end_stream();
+  const std::string all = client.hear_all();
+  EXPECT_TRUE(all.ends_with("\r\n\r\ndata: 1\n\n")) << all;
+  EXPECT_EQ(all.find("chunked"), all.npos);
+}
+
+TEST_F(http_server_test, tells_when_a_client_has_gone) {
+  start();
+  auto client = std::make_unique<raw_client>(server_->port());
+  client->say(get("/later"));
+  const auto exchange = next_kept();
+  exchange->on_gone([this] { note_gone(); });
+  client.reset();
+  EXPECT_TRUE(is_gone_soon());
+  EXPECT_FALSE(exchange->send("more"));
+  bool at_once = false;
+  exchange->on_gone([&] { at_once = true; });
+  EXPECT_TRUE(at_once);
+}
+
+TEST_F(http_server_test, drops_a_client_that_does_not_read) {
+  start({.stream_backlog = 64 << 10});
+  raw_client client(server_->port(), 4096);
+  client.say(get("/later"));
+  const auto exchange = next_kept();
+  exchange->on_gone([this] { note_gone(); });
+  exchange->begin_stream({200, "text/event-stream", {}, {}});
+  const std::string piece(16 << 10, 'x');
+  int sent = 0;
+  while (sent < 10'000 && exchange->send(piece)) ++sent;
+  EXPECT_LT(sent, 10'000);
+  EXPECT_TRUE(is_gone_soon());
+}
+
+TEST_F(http_server_test, answers_500_where_a_handler_gives_up) {
+  start();
+  raw_client client(server_->port());
+  client.say(get("/throw") + get("/drop") + get("/fine"));
+  EXPECT_EQ(status_of(client.hear_response()), 500);
+  EXPECT_EQ(status_of(client.hear_response()), 500);
+  EXPECT_EQ(status_of(client.hear_response()), 200);
+}
+
+TEST_F(http_server_test, cuts_off_a_stream_that_nobody_ends) {
+  start();
+  raw_client client(server_->port());
+  client.say(get("/later"));
+  auto exchange = next_kept();
+  exchange->begin_stream({200, "text/event-stream", {}, {}});
+  exchange->send("data: 1\n\n");
+  exchange.reset();
+  const std::string all = client.hear_all();
+  EXPECT_NE(all.find("data: 1"), all.npos);
+  EXPECT_FALSE(all.ends_with("0\r\n\r\n")) << "the client must see that this is not the end";
+}
+
+struct bad_case {
+  const char* name;
+  std::string request;
+  int status;
+};
+
+class bad_requests : public http_server_test, public testing::WithParamInterface<bad_case> {};
+
+TEST_P(bad_requests, are_answered_and_the_connection_closed) {
+  start({.header_bytes = 2048, .body_bytes = 1000});
+  raw_client client(server_->port());
+  client.say(GetParam().request);
+  const std::string all = client.hear_all();
+  EXPECT_EQ(status_of(all), GetParam().status) << all.substr(0, 200);
+  EXPECT_NE(all.find("connection: close"), all.npos);
+  EXPECT_NE(all.find("x-request-id: "), all.npos);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    http, bad_requests,
+    testing::Values(bad_case{"noise", "\x16\x03\x01\x02\xff\xfe\x00garbage\r\n\r\n", 400},
+                    bad_case{"no_version", "GET /\r\n\r\n", 400}, bad_case{"old", "GET / HTTP/3.7\r\n\r\n", 505},
+                    bad_case{"long_head", "GET / HTTP/1.1\r\nx: " + std::string(5000, 'a') + "\r\n\r\n", 431},
+                    bad_case{"long_line", "GET /" + std::string(5000, 'a') + " HTTP/1.1\r\n\r\n", 431},
+                    bad_case{"long_body", "POST / HTTP/1.1\r\ncontent-length: 1001\r\n\r\n", 413},
+                    bad_case{"endless", "POST / HTTP/1.1\r\ncontent-length: 99999999999999999999999\r\n\r\n", 400},
+                    bad_case{"negative", "POST / HTTP/1.1\r\ncontent-length: -1\r\n\r\n", 400},
+                    bad_case{"bad_chunk", "POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n", 400},
+                    bad_case{"huge_chunk", "POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\nfffff\r\n", 413},
+                    bad_case{"bad_field", "GET / HTTP/1.1\r\nno colon\r\n\r\n", 400}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+TEST_F(http_server_test, gives_up_on_half_a_request) {
+  start({.header_time = 40ms, .body_time = 40ms});
+  raw_client head(server_->port()), body(server_->port()), silent(server_->port());
+  head.say("GET / HT");
+  body.say("POST / HTTP/1.1\r\ncontent-length: 10\r\n\r\nabc");
+  EXPECT_EQ(status_of(head.hear_all()), 408);
+  EXPECT_EQ(status_of(body.hear_all()), 408);
+  EXPECT_EQ(silent.hear_all(), "") << "who never said anything is not told anything";
+}
+
+TEST_F(http_server_test, closes_connections_that_are_idle) {
+  start({.idle = 40ms});
+  raw_client client(server_->port());
+  client.say(get("/"));
+  EXPECT_EQ(status_of(client.hear_response()), 200);
+  EXPECT_EQ(client.hear_all(), "");
+}
+
+TEST_F(http_server_test, takes_no_more_connections_than_it_may) {
+  start({.max_connections = 2});
+  raw_client first(server_->port()), second(server_->port());
+  first.say(get("/"));
+  second.say(get("/"));
+  EXPECT_EQ(status_of(first.hear_response()), 200);
+  EXPECT_EQ(status_of(second.hear_response()), 200);
+  raw_client third(server_->port());
+  third.say(get("/"));
+  EXPECT_EQ(third.hear_all(), "");
+}
+
+TEST_F(http_server_test, survives_noise) {
+  start({.header_time = 200ms, .body_time = 200ms});
+  std::mt19937 random(1);
+  const std::string valid = post("/x", "hello world") + get("/y");
+  for (int round = 0; round < 200; ++round) {
+    std::string text = valid;
+    for (int i = 0; i < 1 + round % 5; ++i) text[random() % text.size()] = static_cast<char>(random());
+    if (round % 3 == 0) text.resize(random() % text.size());
+    raw_client client(server_->port());
+    client.say(text);
+  }
+  raw_client client(server_->port());
+  client.say(get("/alive"));
+  EXPECT_EQ(status_of(client.hear_response()), 200);
+}
+
+TEST_F(http_server_test, ends_with_streams_in_progress) {
+  start({.grace = 50ms});
+  raw_client client(server_->port());
+  client.say(get("/later"));
+  const auto exchange = next_kept();
+  exchange->on_gone([this] { note_gone(); });
+  server_->stop();
+  EXPECT_TRUE(gone_);
+  exchange->reply({200, "text/plain", "too late", {}});
+}
+
+TEST_F(http_server_test, refuses_an_address_in_use) {
+  start();
+  http_options same;
+  same.port = server_->port();
+  try {
+    const http_server second(same, {});
+    FAIL();
+  } catch (const input_error& error) {
+    EXPECT_NE(std::string(error.what()).find("the port is in use"), std::string::npos);
+  }
+}
+
+TEST_F(http_server_test, serves_hundreds_of_streams_to_one_client) {
+  start({.threads = 2});
+  http_client client(parse_http_url("http://127.0.0.1:" + std::to_string(server_->port())));
+  int complete = 0;
+  std::string first;
+  for (int i = 0; i < 300; ++i)
+    client.send("GET", "/later", {}, {}, {{}, {}, [&](const std::string& error) { complete += error.empty(); }});
+  std::thread answering([&] {
+    std::vector<std::shared_ptr<http_exchange>> all;
+    for (int i = 0; i < 300; ++i) all.push_back(next_kept());
+    for (const auto& each : all) each->begin_stream({200, "text/event-stream", {}, {}});
+    for (int step = 0; step < 20; ++step)
+      for (const auto& each : all) EXPECT_TRUE(each->send("data: {}\n\n"));
+    for (const auto& each : all) each->end_stream();
+  });
+  client.run();
+  answering.join();
+  EXPECT_EQ(complete, 300);
+}
+
+TEST(http_url, is_read_or_refused) {
+  EXPECT_EQ(parse_http_url("http://a:81/v1/").path, "/v1");
+  EXPECT_EQ(parse_http_url("http://[::1]:81").host, "::1");
+  EXPECT_EQ(parse_http_url("http://a").port, 80);
+  for (const char* bad : {"https://a", "a:80", "http://", "http://a:b", "http://a:70000"})
+    EXPECT_THROW(parse_http_url(bad), input_error) << bad;
+}
+
+}  // namespace
+}  // namespace troupe::test

@@ -1,0 +1,83 @@
+#pragma once
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace troupe::test {
+
+/// A socket that says exactly what it is told, and waits ten seconds at most for what comes.
+class raw_client {
+ public:
+  explicit raw_client(std::uint16_t port, int receive_bytes = 0) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
+    if (receive_bytes > 0) ::setsockopt(socket_, SOL_SOCKET, SO_RCVBUF, &receive_bytes, sizeof receive_bytes);
+    const timeval patience{10, 0};
+    ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    sockaddr_in to{};
+    to.sin_family = AF_INET;
+    to.sin_port = htons(port);
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    connected_ = ::connect(socket_, reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0;
+  }
+  ~raw_client() { close(); }
+  raw_client(const raw_client&) = delete;
+  raw_client& operator=(const raw_client&) = delete;
+
+  bool is_connected() const { return connected_; }
+  bool say(std::string_view text) {
+    while (!text.empty()) {
+      const ssize_t sent = ::send(socket_, text.data(), text.size(), MSG_NOSIGNAL);
+      if (sent <= 0) return false;
+      text.remove_prefix(static_cast<std::size_t>(sent));
+    }
+    return true;
+  }
+  /// Until `end` was seen, or the other side closed, or ten seconds of silence.
+  std::string hear_until(std::string_view end) {
+    while (heard_.find(end) == std::string::npos && hear_more()) {
+    }
+    const std::size_t at = heard_.find(end);
+    const std::size_t length = at == std::string::npos ? heard_.size() : at + end.size();
+    std::string text = heard_.substr(0, length);
+    heard_.erase(0, length);
+    return text;
+  }
+  std::string hear_all() {
+    while (hear_more()) {
+    }
+    return std::exchange(heard_, {});
+  }
+  /// One response with a length.
+  std::string hear_response() {
+    std::string text = hear_until("\r\n\r\n");
+    const std::size_t at = text.find("content-length: ");
+    const std::size_t length = at == std::string::npos ? 0 : std::stoul(text.substr(at + 16));
+    while (heard_.size() < length && hear_more()) {
+    }
+    text += heard_.substr(0, length);
+    heard_.erase(0, std::min(length, heard_.size()));
+    return text;
+  }
+  void close() {
+    if (socket_ >= 0) ::close(socket_);
+    socket_ = -1;
+  }
+
+ private:
+  bool hear_more() {
+    char some[4096];
+    const ssize_t got = ::recv(socket_, some, sizeof some, 0);
+    if (got > 0) heard_.append(some, static_cast<std::size_t>(got));
+    return got > 0;
+  }
+
+  int socket_;
+  bool connected_ = false;
+  std::string heard_;
+};
+
+}  // namespace troupe::test
