@@ -82,7 +82,8 @@ void add_model_options(CLI::App& command, model_options& options) {
   add_keep(command, options);
   command.add_option("--adapter", options.adapter, "a LoRA adapter: a folder as PEFT writes it")->type_name("DIR");
   command
-      .add_option("--kv", options.kv, "what keys and values are cached in: f16, f32 or int8 [f32 for f32 models, else f16]")
+      .add_option("--kv", options.kv,
+                  "what keys and values are cached in: f16, f32 or int8 [f32 for f32 models, else f16]")
       ->type_name("KIND");
   command.add_option("--context", options.context, "positions that a sequence may have [the model's]")->type_name("N");
   add_threads(command, options);

@@ -91,8 +91,8 @@ class batch_scheduler {
   /// The stages lost what they stored: no step is in flight any more, every sequence goes on from its tokens.
   void forget_stored();
 
-  /// Prompt and answer so far, valid until the next call; empty for one that is not known, or whose prompt is still being
-  /// computed for another answer.
+  /// Prompt and answer so far, valid until the next call; empty for one that is not known, or whose prompt is still
+  /// being computed for another answer.
   std::span<const token_id> text_of(sequence_id id) const;
   void set_weight(tenant_id tenant, std::uint64_t weight);
   std::uint64_t served(tenant_id tenant, request_priority priority) const;  ///< virtual tokens

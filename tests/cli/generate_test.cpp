@@ -133,7 +133,8 @@ TEST_F(generate, ends_where_the_context_does) {
 TEST_F(generate, writes_a_chat_in_the_models_template) {
   const auto model = readable_model();
   const words question{"generate", model.string(), "--prompt", "Hi", "--chat", "--system", "Sys", "--max-tokens", "1"};
-  EXPECT_EQ(run(question).error, "troupe: " + model.string() + ": has no chat template: give the prompt as plain text\n");
+  EXPECT_EQ(run(question).error,
+            "troupe: " + model.string() + ": has no chat template: give the prompt as plain text\n");
   const char* source =
       "{{ bos_token }}{% for m in messages %}{{ m.role[0] }}:{{ m.content }};{% endfor %}"
       "{% if add_generation_prompt %}A:{% endif %}";
