@@ -91,6 +91,7 @@ void follow_head(const json& status, launcher& nodes) {
 
 std::string where_text(const cluster_config& config) {
   std::string text = fmt::format("{} serves at {}\n", config.name, config.head_endpoint());
+  if (!config.http.empty()) text += fmt::format("page and OpenAI API: http://{}\n", config.http);
   const std::string connect =
       config.head_endpoint() == "tcp://127.0.0.1:7700" ? "" : " --connect " + config.head_endpoint();
   text += fmt::format("try:  troupe submit{} --prompt \"Once upon a time\"\n", connect);

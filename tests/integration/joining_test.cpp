@@ -1,4 +1,6 @@
 // Nodes that come to a loaded cluster, and go.
+#include <signal.h>
+
 #include <gtest/gtest.h>
 
 #include "tests/integration/cluster.hpp"
@@ -52,6 +54,23 @@ TEST(joining, a_spare_takes_the_place_of_a_drained_stage) {
   EXPECT_EQ(traffic.wrong_answers(), 0);
   EXPECT_EQ(cluster.node("w0").at("state"), "left");
   EXPECT_EQ(cluster.node("w3").at("layers"), "0-1");
+}
+
+TEST(joining, a_worker_may_die_while_another_is_drained) {
+  const test_site site;
+  test_cluster cluster(site, {.replicas = 0, .workers = {"w0", "w1"}});
+  cluster.up();
+  cluster.load_adapters();
+  process third = cluster.start_node("w3");
+  ASSERT_TRUE(wait_until([&] { return cluster.running_replicas() == 3; }));
+  load traffic(site, cluster.endpoint());
+  ASSERT_TRUE(wait_until([&] { return traffic.traffic().tokens() > 1000; }));
+  const pid_t dying = cluster.pid_of("w0");
+  process drain = cluster.start({"drain", "w3"});
+  ::kill(dying, SIGKILL);
+  EXPECT_EQ(drain.wait(), 0) << drain.error();
+  EXPECT_EQ(third.wait(), 0) << third.out();
+  EXPECT_EQ(traffic.wrong_answers(), 0);
 }
 
 TEST(joining, nobody_is_drained_whom_nobody_can_replace) {
