@@ -26,6 +26,12 @@ void await_workers(caf::actor_system& system, std::size_t threads_of_caf) {
     std::this_thread::sleep_for(look_interval);
 }
 
+node_site checked_site(const cluster_config& config, const std::string& name) {
+  const node_config* known = config.find(name);
+  if (known && known->is_head()) check_http(config);
+  return make_site(config, name);
+}
+
 }  // namespace
 
 struct cluster_node::parts {
@@ -54,7 +60,7 @@ struct cluster_node::parts {
 };
 
 cluster_node::cluster_node(const cluster_config& config, const std::string& name)
-    : parts_(std::make_unique<parts>(make_site(config, name))) {
+    : parts_(std::make_unique<parts>(checked_site(config, name))) {
   parts& own = *parts_;
   if (own.site.node.is_head())
     own.head.emplace(own.system, own.links, own.site);

@@ -57,6 +57,11 @@ head_node::head_node(caf::actor_system& system, wire& links, const node_site& si
   links.start();
 }
 
+void check_http(const cluster_config& config) {
+  if (const auto place = split_host_port(config.http))
+    check_http_address({.host = place->host, .port = static_cast<std::uint16_t>(place->port)});
+}
+
 void head_node::serve_http(const cluster_config& config, const std::shared_ptr<const prompting>& prompts) {
   const auto place = split_host_port(config.http);
   if (!place) return;

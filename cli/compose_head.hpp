@@ -10,6 +10,9 @@
 
 namespace troupe {
 
+/// Before anything starts: refuses an address for HTTP that is in use.
+void check_http(const cluster_config& config);
+
 /// The head: router, supervisor (which makes the schedulers), adapters, jobs, clients; and a worker of its own where
 /// the cluster's file says so.
 class head_node {

@@ -276,7 +276,7 @@ void http_connection::drop() {
 }
 
 void http_connection::end_when_idle() {
-  if (!answer_ && !lingering_) drop();
+  if (!answer_) drop();
 }
 
 // --- time

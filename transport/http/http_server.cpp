@@ -41,6 +41,12 @@ void listen(tcp::acceptor& acceptor, const http_options& options) {
 
 }  // namespace
 
+void check_http_address(const http_options& options) {
+  asio::io_context context;
+  tcp::acceptor acceptor(context);
+  listen(acceptor, options);
+}
+
 http_server::http_server(http_options options, http_handler handler) : impl_(std::make_shared<impl>()) {
   if (!options.error_body) options.error_body = plain_error;
   impl_->shared->options = std::move(options);

@@ -37,6 +37,9 @@ struct http_options {
   std::function<std::string(int status, std::string_view why)> error_body = {};
 };
 
+/// Throws input_error where the address is in use or none of this machine's.
+void check_http_address(const http_options& options);
+
 class http_server {
  public:
   /// Binds; throws input_error where the address is in use or none of this machine's.
