@@ -62,11 +62,17 @@ struct cluster_node::parts {
 cluster_node::cluster_node(const cluster_config& config, const std::string& name)
     : parts_(std::make_unique<parts>(checked_site(config, name))) {
   parts& own = *parts_;
-  if (own.site.node.is_head())
-    own.head.emplace(own.system, own.links, own.site);
-  else
-    own.worker.emplace(own.system, own.links, own.site,
-                       [&own](int code, const std::string& why) { own.end(code, why); });
+  try {
+    if (own.site.node.is_head())
+      own.head.emplace(own.system, own.links, own.site);
+    else
+      own.worker.emplace(own.system, own.links, own.site,
+                         [&own](int code, const std::string& why) { own.end(code, why); });
+  } catch (...) {
+    own.links.stop();
+    await_workers(own.system, own.threads_of_caf);
+    throw;
+  }
   say(own.links.endpoint() + ": listening");
 }
 

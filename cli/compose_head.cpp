@@ -26,6 +26,15 @@ std::shared_ptr<journal> open_journal(const cluster_config& config) {
 
 head_node::head_node(caf::actor_system& system, wire& links, const node_site& site)
     : router_(spawn_router(system, router_options_of(site.config))) {
+  try {
+    start(system, links, site);
+  } catch (...) {
+    stop();  // actors with a thread of their own would wait for ever
+    throw;
+  }
+}
+
+void head_node::start(caf::actor_system& system, wire& links, const node_site& site) {
   const auto book = open_journal(site.config);
   const std::uint32_t reign = book->begin_reign();
   const auto supervisor = std::make_shared<supervisor_actor>();

@@ -22,6 +22,7 @@ class head_node {
   void stop();
 
  private:
+  void start(caf::actor_system& system, wire& links, const node_site& site);
   void listen_to_workers(wire& links);
   void serve_http(const cluster_config& config, const std::shared_ptr<const prompting>& prompts);
 

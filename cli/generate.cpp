@@ -84,12 +84,7 @@ void add_generate(CLI::App& program, command& chosen) {
   auto options = std::make_shared<generate_options>();
   CLI::App& own = *program.add_subcommand("generate", "Continue a prompt");
   add_model_options(own, options->model);
-  own.add_option("--prompt", options->prompt, "the text to continue; \"\" is the model's BOS token alone")
-      ->type_name("TEXT");
-  own.add_option("--tokens", options->tokens, "the same as token ids: 1,2,3")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->type_name("IDS");
+  add_prompt(own, options->prompt, options->tokens);
   own.add_flag("--chat", options->chat, "write the prompt as a user's message, in the model's chat template");
   own.add_option("--system", options->system, "a system message before it")->type_name("TEXT");
   add_sampling(own, options->sampling, R"(print {"prompt_tokens","tokens","text","finish_reason"} at the end)");

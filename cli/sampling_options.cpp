@@ -69,6 +69,15 @@ void add_ends(CLI::App& own, sampling_options& options, const std::string& json_
 
 }  // namespace
 
+void add_prompt(CLI::App& command, std::optional<std::string>& prompt, std::vector<token_id>& tokens) {
+  command.add_option("--prompt", prompt, "the text to continue; \"\" is the model's BOS token alone")
+      ->type_name("TEXT");
+  command.add_option("--tokens", tokens, "the same as token ids: 1,2,3")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("IDS");
+}
+
 void add_sampling(CLI::App& command, sampling_options& options, const std::string& json_help) {
   add_choice(command, options);
   add_ends(command, options, json_help);

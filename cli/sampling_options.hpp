@@ -1,4 +1,5 @@
 #pragma once
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,6 +22,8 @@ struct sampling_options {
   bool json = false;
 };
 
+/// --prompt and --tokens: what is to be answered.
+void add_prompt(CLI::App& command, std::optional<std::string>& prompt, std::vector<token_id>& tokens);
 /// All flags, with greedy answers of 128 tokens where none is given. `json_help`: what --json prints; without it the
 /// command has neither --json nor --logprobs.
 void add_sampling(CLI::App& command, sampling_options& options, const std::string& json_help);

@@ -152,12 +152,7 @@ void add_submit(CLI::App& program, command& chosen) {
   auto options = std::make_shared<submit_options>();
   CLI::App& own = *program.add_subcommand("submit", "Have a prompt, or a file of them, answered by a cluster");
   add_connect(own, options->cluster);
-  own.add_option("--prompt", options->prompt, "the text to continue; \"\" is the model's BOS token alone")
-      ->type_name("TEXT");
-  own.add_option("--tokens", options->tokens, "the same as token ids: 1,2,3")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->type_name("IDS");
+  add_prompt(own, options->prompt, options->tokens);
   own.add_flag("--chat", options->chat, "send the prompt as a user's message, in the model's chat template");
   own.add_option("--system", options->system, "a system message before it")->type_name("TEXT");
   own.add_option("--file", options->file, R"(a JSON object a line: {"prompt"|"messages"|"tokens", …})")
