@@ -180,6 +180,15 @@ TEST(bad_input, with_keys_only_those_who_have_one_are_heard) {
   ::unsetenv("TROUPE_KEY");
 }
 
+TEST(bad_input, a_head_that_cannot_start_ends_with_its_reason) {
+  const test_site site;
+  const test_cluster cluster(site, {.workers = {}, .head_works = true});
+  const std::string file = read_text(cluster.file()) + "\n[adapters]\npreload = [\"nobody\"]\n";
+  process refused = cluster.start({"node", site.write("preload.toml", file).string(), "--name", "head"});
+  EXPECT_EQ(refused.wait(seconds(10)), 2) << refused.out() << refused.error();
+  EXPECT_NE(refused.error().find("nobody"), std::string::npos) << refused.error();
+}
+
 struct broken_config {
   const char* name;
   const char* in_place_of;
@@ -195,6 +204,7 @@ TEST(bad_input, a_cluster_that_cannot_work_is_refused_before_anything_starts) {
       {"more stages than layers", "stages = 2", "stages = 5", "5"},
       {"more stages than workers", "stages = 2", "stages = 3", "need 3 workers"},
       {"more replicas than workers", "replicas = 1", "replicas = 2", "need 4 workers"},
+      {"matrices cut over workers", "stages = 2", "tensor = 2", "does not cut"},
       {"an unknown key", "stages = 2", "stagse = 2", "stagse"},
       {"an unknown scheme", "\"u8\"", "\"u9\"", "u9"},
       {"a model that is not there", "/model\"", "/nowhere\"", "nowhere"},
