@@ -21,9 +21,10 @@ class survival : public testing::Test {
   test_cluster& cluster() { return *cluster_; }
   const test_site& site() const { return site_; }
 
+  /// A head that was just killed cannot be asked before the next one is there.
   void kill(const std::string& name, int signal = SIGKILL) {
-    const pid_t pid = cluster_->pid_of(name);
-    ASSERT_GT(pid, 1) << name;
+    pid_t pid = 0;
+    ASSERT_TRUE(wait_until([&] { return (pid = cluster_->pid_of(name)) > 1; })) << name;
     ::kill(pid, signal);
   }
   /// Started again, joined, and all replicas run.
@@ -85,6 +86,7 @@ TEST_F(survival, of_a_worker_that_dies_while_it_starts) {
   ASSERT_TRUE(runs(traffic));
   for (int i = 0; i < 3; ++i) {
     const pid_t before = cluster().pid_of("w1");
+    ASSERT_GT(before, 1);
     ::kill(before, SIGKILL);
     ASSERT_TRUE(wait_until([&] { return cluster().pid_of("w1") != before; }));
   }
