@@ -41,7 +41,11 @@ adapter_fetcher_state::adapter_fetcher_state(handle::pointer self, adapter_fetch
 adapter_fetcher_state::handle::behavior_type adapter_fetcher_state::make_behavior() {
   return {
       [this](const load_adapter& what) {
-        waiting_.push_back(what);
+        waiting_.push_back({what, {}});
+        if (!transfer_) next();
+      },
+      [this](const prepare_adapter& what) {
+        waiting_.push_back({load_adapter{{}, {}, what.full_name, what.sha256, what.files}, what.ticket});
         if (!transfer_) next();
       },
       [this](const adapter_piece& piece) { take_piece(piece); },
@@ -58,13 +62,16 @@ adapter_fetcher_state::handle::behavior_type adapter_fetcher_state::make_behavio
 
 void adapter_fetcher_state::next() {
   while (!transfer_ && !waiting_.empty()) {
-    const load_adapter what = std::move(waiting_.front());
+    const wanted what = std::move(waiting_.front());
     waiting_.pop_front();
     begin(what);
   }
 }
 
-void adapter_fetcher_state::begin(const load_adapter& what) {
+void adapter_fetcher_state::begin(const wanted& what) {
+  const auto ready =
+      std::find_if(prepared_.begin(), prepared_.end(), [&](const auto& each) { return each.first == what.sha256; });
+  if (ready != prepared_.end()) return hand_over(what, ready->second);
   try {
     check_files(what);
     is_complete(options_.store / what.sha256, what) ? load(what) : fetch(what);
@@ -73,7 +80,7 @@ void adapter_fetcher_state::begin(const load_adapter& what) {
   }
 }
 
-void adapter_fetcher_state::fetch(const load_adapter& what) {
+void adapter_fetcher_state::fetch(const wanted& what) {
   transfer_ = std::make_unique<transfer>();
   transfer_->what = what;
   transfer_->folder = options_.store / fmt::format(".fetching-{}-{}", what.sha256.substr(0, 16), ::getpid());
@@ -122,7 +129,7 @@ void adapter_fetcher_state::write_piece(const adapter_piece& piece) {
 }
 
 void adapter_fetcher_state::finish_transfer() {
-  const load_adapter what = transfer_->what;
+  const wanted what = transfer_->what;
   if (transfer_->digest.finish() != what.sha256)
     refuse("adapter {}: its files do not have the digest that the head said", what.full_name);
   std::error_code fault;
@@ -133,14 +140,24 @@ void adapter_fetcher_state::finish_transfer() {
   load(what);
 }
 
-void adapter_fetcher_state::load(const load_adapter& what) {
+void adapter_fetcher_state::load(const wanted& what) {
   const model_config& config = options_.model->config;
   auto adapter =
       std::make_shared<const lora_adapter>(read_adapter(options_.store / what.sha256, config), config.layers);
-  tell(*worker_, adapter_ready{{}, what, std::move(adapter), {}});
+  hand_over(what, std::move(adapter));
 }
 
-void adapter_fetcher_state::fail(const load_adapter& what, const std::string& error) {
+void adapter_fetcher_state::hand_over(const wanted& what, std::shared_ptr<const lora_adapter> adapter) {
+  constexpr std::size_t most_prepared = 4;
+  std::erase_if(prepared_, [&](const auto& each) { return each.first == what.sha256; });
+  if (!what.ticket) return tell(*worker_, adapter_ready{{}, what, std::move(adapter), {}});
+  prepared_.emplace_back(what.sha256, std::move(adapter));
+  if (prepared_.size() > most_prepared) prepared_.pop_front();
+  tell(head_, adapter_prepared{*what.ticket, {}});
+}
+
+void adapter_fetcher_state::fail(const wanted& what, const std::string& error) {
+  if (what.ticket) return tell(head_, adapter_prepared{*what.ticket, error});
   tell(*worker_, adapter_ready{{}, what, nullptr, error});
 }
 

@@ -28,9 +28,13 @@ class adapter_fetcher_state {
   handle::behavior_type make_behavior();
 
  private:
+  /// An adapter to be had ready: for a stage, or only so that it is here when a stage asks for it.
+  struct wanted : load_adapter {
+    std::optional<std::uint64_t> ticket;
+  };
   /// Files on their way here: they get their final name when all are there and their digest is right.
   struct transfer {
-    load_adapter what;
+    wanted what;
     std::filesystem::path folder;
     std::size_t file = 0;
     std::uint64_t offset = 0;
@@ -39,21 +43,24 @@ class adapter_fetcher_state {
   };
 
   void next();
-  void begin(const load_adapter& what);
-  void fetch(const load_adapter& what);
+  void begin(const wanted& what);
+  void fetch(const wanted& what);
   void open_file();
   void take_piece(const adapter_piece& piece);
   void write_piece(const adapter_piece& piece);
   void finish_transfer();
-  void load(const load_adapter& what);
-  void fail(const load_adapter& what, const std::string& error);
+  void load(const wanted& what);
+  void fail(const wanted& what, const std::string& error);
+  void hand_over(const wanted& what, std::shared_ptr<const lora_adapter> adapter);
   void drop_transfer();
 
   handle::pointer self_;
   adapter_fetcher_options options_;
   head_actor head_;
   std::shared_ptr<worker_actor> worker_;
-  std::deque<load_adapter> waiting_;
+  std::deque<wanted> waiting_;
+  /// What was prepared and not asked for yet: the newest few.
+  std::deque<std::pair<std::string, std::shared_ptr<const lora_adapter>>> prepared_;
   std::unique_ptr<transfer> transfer_;
 };
 

@@ -169,20 +169,30 @@ void adapter_shelf::note_files(const adapter_entry& entry) {
                              static_cast<std::int64_t>(entry.spec.bytes)};
 }
 
-adapter_entry adapter_shelf::publish(const std::string& name, const fs::path& folder) {
+adapter_shelf::taken adapter_shelf::take(const std::string& name, const fs::path& folder) {
   if (!is_adapter_name(name))
     refuse("adapter name '{}': take 1 to 64 letters, digits, '.', '_' or '-', beginning with a letter or digit", name);
-  const stored taken = take_in(folder);
-  const auto all = catalogue_.list();
-  const adapter_entry* last = newest(name, all);
-  // What was unloaded comes back under its old version.
-  if (last && last->spec.sha256 == taken.sha256 && last->state == adapter_state::unloaded)
-    return make_ready(value_of(catalogue_.load(last->full_name())));
-  return make_ready(value_of(catalogue_.publish(
-      {name, taken.sha256, folder_of(taken.sha256).string(), taken.bytes, taken.rank, options_.base})));
+  taken made = take_in(folder);
+  made.name = name;
+  made.files = files_in(folder_of(made.sha256));
+  made.is_new = std::none_of(details_.begin(), details_.end(),
+                             [&](const auto& each) { return each.second.sha256 == made.sha256; });
+  taken_[made.sha256] = made.files;
+  return made;
 }
 
-adapter_shelf::stored adapter_shelf::take_in(const fs::path& folder) {
+adapter_entry adapter_shelf::publish(const taken& what) {
+  taken_.erase(what.sha256);
+  const auto all = catalogue_.list();
+  const adapter_entry* last = newest(what.name, all);
+  // What was unloaded comes back under its old version.
+  if (last && last->spec.sha256 == what.sha256 && last->state == adapter_state::unloaded)
+    return make_ready(value_of(catalogue_.load(last->full_name())));
+  return make_ready(value_of(catalogue_.publish(
+      {what.name, what.sha256, folder_of(what.sha256).string(), what.bytes, what.rank, options_.base})));
+}
+
+adapter_shelf::taken adapter_shelf::take_in(const fs::path& folder) {
   incoming_folder incoming(options_.store / fmt::format("{}{}-{}", incoming_prefix, ::getpid(), ++incoming_));
   sha256 digest;
   for (const std::string_view name : adapter_file_names) {
@@ -193,17 +203,18 @@ adapter_shelf::stored adapter_shelf::take_in(const fs::path& folder) {
     copy_file(folder / name, incoming.path() / name, digest);
   }
   const adapter_file read = read_as(folder, incoming.path(), options_.model);
-  stored taken{digest.finish()};
+  taken made;
+  made.sha256 = digest.finish();
   for (const adapter_part& part : read.parts) {
-    taken.bytes += (part.a.size() + part.b.size()) * sizeof(float);
-    taken.rank = std::max(taken.rank, static_cast<std::uint32_t>(part.rank));
+    made.bytes += (part.a.size() + part.b.size()) * sizeof(float);
+    made.rank = std::max(made.rank, static_cast<std::uint32_t>(part.rank));
   }
   std::error_code ignored;
-  if (files_in(folder_of(taken.sha256)).empty()) {
-    fs::remove_all(folder_of(taken.sha256), ignored);
-    incoming.keep_as(folder_of(taken.sha256));
+  if (files_in(folder_of(made.sha256)).empty()) {
+    fs::remove_all(folder_of(made.sha256), ignored);
+    incoming.keep_as(folder_of(made.sha256));
   }
-  return taken;
+  return made;
 }
 
 adapter_entry adapter_shelf::make_ready(const adapter_entry& entry) {
@@ -221,13 +232,14 @@ const adapter_entry* adapter_shelf::newest(std::string_view name, const std::vec
   return last == all.rend() ? nullptr : &*last;
 }
 
-bool adapter_shelf::has_source(const std::string& name) const {
+std::optional<fs::path> adapter_shelf::source_of(const std::string& name) const {
   std::error_code fault;
-  return is_adapter_name(name) && fs::is_directory(options_.source / name, fault);
+  if (!is_adapter_name(name) || !fs::is_directory(options_.source / name, fault)) return {};
+  return options_.source / name;
 }
 
 adapter_entry adapter_shelf::load(const std::string& text) {
-  if (has_source(text)) return publish(text, options_.source / text);
+  if (const auto source = source_of(text)) return publish(text, *source);
   const auto loaded = catalogue_.load(text);
   if (!loaded && loaded.error().why == catalogue_error::reason::unknown && is_adapter_name(text))
     refuse("adapter {}: there is none, and no folder {}: name one with --path", text,
@@ -239,7 +251,7 @@ adapter_entry adapter_shelf::find_or_publish(const std::string& name) {
   const auto version = catalogue_.resolve(name);
   if (version && details_.contains(*version)) return *catalogue_.find(*version);
   if (!version && version.error().why != catalogue_error::reason::unknown) throw input_error(version.error().text);
-  if (has_source(name)) return publish(name, options_.source / name);
+  if (const auto source = source_of(name)) return publish(name, *source);
   if (version) refuse("adapter {}: its files are gone: publish the folder again", name);
   throw input_error(version.error().text);
 }
@@ -299,15 +311,17 @@ std::string adapter_shelf::list_json() const {
 /// Names from outside are compared with what is known, and never become part of a path unknown.
 adapter_piece adapter_shelf::read_piece(const want_piece& wanted) const {
   adapter_piece piece{wanted.sha256.substr(0, 64), wanted.file.substr(0, 64), wanted.offset, {}, {}};
-  const auto known = std::find_if(details_.begin(), details_.end(),
-                                  [&](const auto& each) { return each.second.sha256 == wanted.sha256; });
+  const bool known =
+      taken_.contains(wanted.sha256) || std::any_of(details_.begin(), details_.end(), [&](const auto& each) {
+        return each.second.sha256 == wanted.sha256;
+      });
   const auto name = std::find(adapter_file_names.begin(), adapter_file_names.end(), wanted.file);
-  if (known == details_.end() || name == adapter_file_names.end()) {
+  if (!known || name == adapter_file_names.end()) {
     piece.error = "the adapter store has no such file";
     return piece;
   }
   try {
-    const open_file file(folder_of(known->second.sha256) / *name, O_RDONLY);
+    const open_file file(folder_of(wanted.sha256) / *name, O_RDONLY);
     const auto size = static_cast<std::uint64_t>(file.size());
     if (wanted.offset > size) refuse("offset {} is beyond the file's {} bytes", wanted.offset, size);
     auto bytes = std::make_shared<std::vector<std::byte>>(std::min<std::uint64_t>(largest_piece, size - wanted.offset));

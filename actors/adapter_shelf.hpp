@@ -30,8 +30,22 @@ class adapter_shelf {
   /// Versions that were saved are there again, where their files are.
   adapter_shelf(options chosen, catalogue_records saved);
 
-  /// A new version of a PEFT folder, ready; or the newest one where the contents are the same.
-  adapter_entry publish(const std::string& name, const std::filesystem::path& folder);
+  /// A PEFT folder that is here and right, and may become a version. Its pieces can be read from now on.
+  struct taken {
+    std::string name, sha256;
+    std::uint64_t bytes = 0;  ///< in memory
+    std::uint32_t rank = 0;
+    std::vector<adapter_file_info> files;
+    bool is_new = true;  ///< no version has the same contents
+  };
+  taken take(const std::string& name, const std::filesystem::path& folder);
+  /// A new version, ready; or the newest one where the contents are the same.
+  adapter_entry publish(const taken& what);
+  adapter_entry publish(const std::string& name, const std::filesystem::path& folder) {
+    return publish(take(name, folder));
+  }
+  /// Where `load` would look for a folder of that name, if there is one.
+  std::optional<std::filesystem::path> source_of(const std::string& name) const;
   /// "name": the folder of that name in `source`, published; without one a version that was unloaded. "name@2": that
   /// one again.
   adapter_entry load(const std::string& text);
@@ -52,22 +66,16 @@ class adapter_shelf {
   static constexpr std::size_t largest_piece = 4 << 20;
 
  private:
-  struct stored {
-    std::string sha256;
-    std::uint64_t bytes = 0;  ///< in memory
-    std::uint32_t rank = 0;
-  };
-
   std::filesystem::path folder_of(const std::string& sha256) const { return options_.store / sha256; }
-  stored take_in(const std::filesystem::path& folder);
+  taken take_in(const std::filesystem::path& folder);
   adapter_entry make_ready(const adapter_entry& entry);
   void note_files(const adapter_entry& entry);
-  bool has_source(const std::string& name) const;
   const adapter_entry* newest(std::string_view name, const std::vector<adapter_entry>& all) const;
 
   options options_;
   adapter_catalogue catalogue_;
   std::map<adapter_version, adapter_details> details_;  ///< of all versions whose files are there
+  std::map<std::string, std::vector<adapter_file_info>> taken_;  ///< by digest: what may become a version
   std::uint64_t incoming_ = 0;
 };
 

@@ -46,12 +46,14 @@ std::string to_json(const adapter_details& details) {
 }  // namespace
 
 adapter_store_state::adapter_store_state(handle::pointer self, std::shared_ptr<adapter_shelf> shelf, jobs_actor journal,
-                                         piece_sender send_piece, std::shared_ptr<adapter_directory> adapters,
+                                         piece_sender send_piece, worker_list workers,
+                                         std::shared_ptr<adapter_directory> adapters,
                                          std::shared_ptr<status_board> board)
     : self_(self),
       shelf_(std::move(shelf)),
       journal_(std::move(journal)),
       send_piece_(std::move(send_piece)),
+      workers_(std::move(workers)),
       adapters_(std::move(adapters)),
       board_(std::move(board)) {
   show(shelf_->snapshot(), shelf_->list_json());
@@ -65,16 +67,76 @@ adapter_store_state::handle::behavior_type adapter_store_state::make_behavior() 
       },
       [this](const find_adapter& wanted) { find(wanted); },
       [this](const catalogue_saved& saved) { take_saved(saved); },
+      [this](const adapter_prepared& prepared) { take_prepared(prepared); },
+      [this](wake) { end_overdue(); },
       [this](stop_now) { self_->quit(); },
   };
 }
 
 void adapter_store_state::run(command_call& call) {
-  command_answer answer = answer_of([&] { return carry_out(call.what); });
+  if (publish(call)) return;
+  finish(call, answer_of([&] { return carry_out(call.what); }));
+}
+
+void adapter_store_state::finish(command_call& call, command_answer answer) {
   save_then([answer = std::move(answer), tell_them = std::move(call.answer)](const std::string& error) mutable {
     if (answer.error.empty() && !error.empty()) answer = {{}, error, false};
     tell_them(std::move(answer));
   });
+}
+
+/// A folder becomes a version when all workers have it. False: the command is about something else.
+bool adapter_store_state::publish(command_call& call) {
+  if (call.what.name != "adapters.load") return false;
+  adapter_shelf::taken taken;
+  bool has_folder = false;
+  command_answer answer = answer_of([&] {
+    const nlohmann::json parsed = detail::parse_json(call.what.arguments, call.what.name);
+    const fields arguments(parsed, call.what.name);
+    const std::string adapter = text_of(arguments, "name");
+    const auto path = arguments.text("path");
+    const auto folder = path ? std::optional<std::filesystem::path>(*path) : shelf_->source_of(adapter);
+    has_folder = folder.has_value();
+    if (folder) taken = shelf_->take(adapter, *folder);
+    return std::string();
+  });
+  if (!answer.error.empty()) return finish(call, std::move(answer)), true;
+  if (!has_folder) return false;
+  spread(taken, [this, taken, call](const std::string& error) mutable {
+    if (!error.empty()) return finish(call, {{}, error, false});
+    finish(call, answer_of([&] { return to_json(shelf_->publish(taken)); }));
+  });
+  return true;
+}
+
+/// To all workers: each fetches it from here, by its own pace. A way to send it to all at once belongs here.
+void adapter_store_state::spread(const adapter_shelf::taken& what, std::function<void(const std::string& error)> then) {
+  const auto all = what.is_new ? workers_() : std::vector<worker_actor>();
+  if (all.empty()) return then({});
+  spreading_[++ticket_] = {what.name, all.size(), clock_.now() + longest_spread, std::move(then)};
+  for (const worker_actor& worker : all) tell(worker, prepare_adapter{ticket_, what.name, what.sha256, what.files});
+  tell_after(self_, longest_spread, handle(self_), wake{});
+}
+
+void adapter_store_state::take_prepared(const adapter_prepared& prepared) {
+  const auto found = spreading_.find(prepared.ticket);
+  if (found == spreading_.end()) return;
+  if (prepared.error.empty() && --found->second.missing > 0) return;
+  const auto done = spreading_.extract(found);
+  const std::string& name = done.mapped().name;
+  done.mapped().then(prepared.error.empty() ? "" : fmt::format("adapter {}: a worker: {}", name, prepared.error));
+}
+
+/// Who has not answered was lost, or loads it when it is asked for.
+void adapter_store_state::end_overdue() {
+  const instant now = clock_.now();
+  std::vector<std::function<void(const std::string&)>> due;
+  std::erase_if(spreading_, [&](auto& each) {
+    if (each.second.until > now) return false;
+    due.push_back(std::move(each.second.then));
+    return true;
+  });
+  for (const auto& then : due) then({});
 }
 
 std::string adapter_store_state::carry_out(const client_command& command) {
@@ -82,10 +144,7 @@ std::string adapter_store_state::carry_out(const client_command& command) {
   const fields arguments(parsed, command.name);
   if (command.name == "adapters.list") return shelf_->list_json();
   const std::string adapter = text_of(arguments, "name");
-  if (command.name == "adapters.load") {
-    const auto path = arguments.text("path");
-    return to_json(path ? shelf_->publish(adapter, *path) : shelf_->load(adapter));
-  }
+  if (command.name == "adapters.load") return to_json(shelf_->load(adapter));
   if (command.name == "adapters.unload") return to_json(shelf_->unload(adapter));
   if (command.name == "adapters.rollback") return to_json(shelf_->rollback(adapter, ordinal_of(arguments)));
   if (command.name == "adapters.files") return to_json(shelf_->details_of(adapter));
@@ -137,9 +196,11 @@ void adapter_store_state::show(adapter_directory::snapshot now, std::string list
 
 adapter_store_actor spawn_adapter_store(caf::actor_system& system, const std::shared_ptr<adapter_shelf>& shelf,
                                         const jobs_actor& journal, const adapter_store_state::piece_sender& send_piece,
+                                        const adapter_store_state::worker_list& workers,
                                         const std::shared_ptr<adapter_directory>& adapters,
                                         const std::shared_ptr<status_board>& board) {
-  return spawn_state<adapter_store_state, actor_thread::own>(system, shelf, journal, send_piece, adapters, board);
+  return spawn_state<adapter_store_state, actor_thread::own>(system, shelf, journal, send_piece, workers, adapters,
+                                                             board);
 }
 
 }  // namespace troupe

@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::string_view known_commands =
     "status, hello, adapters.list, adapters.load, adapters.unload, adapters.rollback, adapters.files, job.create, "
-    "job.lines, job.seal, job.outputs, job.cancel, job.list, job.get, drain, undrain";
+    "job.lines, job.seal, job.outputs, job.events, job.pause, job.resume, job.cancel, job.list, job.get, train.data, "
+    "train.create, drain, undrain";
 
 std::string random_instance() {
   std::random_device random;
@@ -134,7 +135,8 @@ void client_desk_state::run(incoming<client_command>& command) {
   if (called == "hello") return answer(command, {hello_json(), {}, false});
   if (called == "drain" || called == "undrain") return drain(command);
   const bool adapters = called.starts_with("adapters."), jobs = called.starts_with("job.");
-  if (!adapters && !jobs)
+  const bool training = called.starts_with("train.");
+  if (!adapters && !jobs && !training)
     return answer(command,
                   {{}, fmt::format("unknown command '{}': {} are known", called.substr(0, 64), known_commands), true});
   command_call call{{},
@@ -144,6 +146,8 @@ void client_desk_state::run(incoming<client_command>& command) {
                     }};
   if (adapters)
     tell(parts_.store, std::move(call));
+  else if (training)
+    tell(parts_.training, std::move(call));
   else
     tell(parts_.jobs, std::move(call));
 }

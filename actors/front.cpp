@@ -4,6 +4,7 @@
 #include "actors/client_desk.hpp"
 #include "actors/gateway.hpp"
 #include "actors/jobs.hpp"
+#include "actors/training.hpp"
 #include "base/error.hpp"
 
 namespace troupe {
@@ -36,6 +37,23 @@ jobs_options options_of(const cluster_config& config) {
   return options;
 }
 
+training_parts training_of(const front_parts& parts, const front_handles& made) {
+  const cluster_config& config = *parts.config;
+  training_parts training;
+  training.intake.folder = config.state_dir / "training";
+  training.intake.uploads = config.state_dir / "files";
+  training.intake.model = config.model.path;
+  training.intake.prompts = parts.prompts;
+  training.model = parts.model;
+  training.queue.leases_from = std::uint64_t{parts.reign} << 32;
+  training.pace.may_delay = config.training.may_delay;
+  training.jobs = made.jobs;
+  training.store = made.store;
+  training.board = parts.board;
+  training.say = parts.say;
+  return training;
+}
+
 template <message M>
 void pass_to(wire& links, const auto& actor) {
   links.on<M>([actor](incoming<M> in) { tell(actor, std::move(in)); });
@@ -52,23 +70,26 @@ front_handles start_front(caf::actor_system& system, wire& links, const front_pa
     links.send(to, std::move(piece), correlation);
   };
   parts.adapters->publish(shelf->snapshot());
-  made.store = spawn_adapter_store(system, shelf, made.jobs, send_piece, parts.adapters, parts.board);
+  const auto workers = [directory = parts.directory] { return directory->workers(); };
+  made.store = spawn_adapter_store(system, shelf, made.jobs, send_piece, workers, parts.adapters, parts.board);
+  made.training = spawn_training(system, training_of(parts, made));
   made.gateway = spawn_gateway(system, {}, parts.router, made.store, parts.prompts, parts.adapters, parts.board);
   made.desk = spawn_client_desk(system,
-                                {made.gateway, made.store, made.jobs, parts.supervisor, parts.prompts, made.numbers,
+                                {made.gateway, made.store, made.jobs, made.training, parts.supervisor, parts.prompts, made.numbers,
                                  parts.board, parts.config->name},
                                 &links);
   pass_to<client_request>(links, made.desk);
   pass_to<client_cancel>(links, made.desk);
   pass_to<client_command>(links, made.desk);
   pass_to<want_piece>(links, made.store);
-  tell(made.jobs, begin_jobs{{}, made.gateway});
+  tell(made.jobs, begin_jobs{{}, made.gateway, made.training});
   return made;
 }
 
 void stop_front(const front_handles& handles) {
   tell(handles.desk, stop_now{});
   tell(handles.gateway, stop_now{});
+  tell(handles.training, stop_now{});
   tell(handles.store, stop_now{});
   tell(handles.jobs, stop_now{});
 }

@@ -1,10 +1,12 @@
 // Everything between a head and people: gateway, client desk, adapter store, jobs.
 #pragma once
+#include <functional>
 #include <memory>
 #include <optional>
 
 #include "actors/adapter_directory.hpp"
 #include "actors/interfaces.hpp"
+#include "actors/replica_directory.hpp"
 #include "actors/status_board.hpp"
 #include "actors/wire.hpp"
 #include "cluster/config.hpp"
@@ -21,6 +23,9 @@ struct front_parts {
   model_id model;
   router_actor router;
   supervisor_actor supervisor;
+  std::shared_ptr<const replica_directory> directory;
+  std::uint32_t reign = 1;
+  std::function<void(const std::string& line)> say;
 };
 
 struct front_handles {
@@ -28,6 +33,7 @@ struct front_handles {
   client_desk_actor desk;  ///< wants to hear of links that are lost
   adapter_store_actor store;
   jobs_actor jobs;
+  training_actor training;
   std::shared_ptr<request_numbers> numbers;
 };
 

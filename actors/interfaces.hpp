@@ -13,6 +13,7 @@
 #include "actors/messages.hpp"
 #include "actors/prompting.hpp"
 #include "cluster/adapter_catalogue.hpp"
+#include "cluster/journal.hpp"
 #include "cluster/placement.hpp"
 #include "cluster/routing.hpp"
 #include "model/engine/replica_scheduler.hpp"
@@ -56,14 +57,33 @@ struct adapter_ready : local_message {
 struct forget_life : local_message {};
 
 /// Owns a shard and the thread that computes it.
-using worker_actor = actor_of<start_stage, run_step, activations, load_adapter, drop_adapter, adapter_ready,
-                              forget_life, link_lost, stop_now>;
+using worker_actor = actor_of<start_stage, run_step, activations, load_adapter, drop_adapter, prepare_adapter,
+                              adapter_ready, forget_life, link_lost, stop_now>;
 
 /// Has adapters' files here and packed, on a thread of its own.
-using adapter_fetcher_actor = actor_of<load_adapter, adapter_piece, forget_life, stop_now>;
+using adapter_fetcher_actor = actor_of<load_adapter, prepare_adapter, adapter_piece, forget_life, stop_now>;
 
 /// The head, as workers see it.
-using head_actor = actor_of<stage_started, stage_failed, step_done, adapter_loaded, want_piece, stop_now>;
+using head_actor =
+    actor_of<stage_started, stage_failed, step_done, adapter_loaded, adapter_prepared, want_piece, stop_now>;
+
+// --- trainer
+// ----------------------------------------------------------------------------------------------------------
+
+/// A trainer's thread to the trainer: how far it is, or that it has ended.
+struct training_news : local_message {
+  std::variant<training_progress, training_ended> what;
+};
+
+/// Works on one job at a time, on threads of its own with idle priority.
+using trainer_actor = actor_of<train_job, stop_training, set_training_share, want_training_piece, training_piece,
+                               training_news, forget_life, link_lost, stop_now>;
+
+/// The head, as trainers see it.
+using coach_actor = actor_of<training_progress, training_ended, want_training_piece, training_piece, stop_now>;
+
+/// What every actor of a node that joins a head must know.
+using member_actor = actor_of<forget_life, link_lost, stop_now>;
 
 /// The wiring to a node's agent: we listen there (if anywhere), the head may be joined.
 struct begin_membership : local_message {
@@ -260,7 +280,41 @@ struct catalogue_saved : local_message {
   std::string error;
 };
 
-using adapter_store_actor = actor_of<command_call, incoming<want_piece>, find_adapter, catalogue_saved, stop_now>;
+using adapter_store_actor = actor_of<command_call, incoming<want_piece>, find_adapter, catalogue_saved,
+                                     adapter_prepared, wake, stop_now>;
+
+// --- training
+// ---------------------------------------------------------------------------------------------------------
+
+/// Supervisor to training: a node that trains is a member, or is not any more.
+struct trainer_joined : local_message {
+  std::string name;
+  trainer_actor trainer;
+};
+struct trainer_lost : local_message {
+  std::string name;
+};
+
+/// Jobs to training: a job for a trainer was cancelled, paused or taken up again.
+struct job_changed : local_message {
+  std::string job;
+  job_state state = job_state::queued;
+};
+
+/// Whoever asked another actor for something with a function: go on with the answer, on one's own thread.
+struct carry_on : local_message {
+  std::function<void()> what;
+};
+
+/// Jobs to training, once: these were accepted and have not ended, oldest first.
+struct begin_training : local_message {
+  std::vector<job_info> unfinished;
+};
+
+/// Gives jobs to trainers, keeps their files, has what comes out published.
+using training_actor =
+    actor_of<command_call, begin_training, job_changed, trainer_joined, trainer_lost, training_progress,
+             training_ended, want_training_piece, training_piece, carry_on, wake, stop_now>;
 
 // --- jobs
 // -----------------------------------------------------------------------------------------------------------------
@@ -281,12 +335,19 @@ struct line_refused : local_message {
   request_refused why;
 };
 
-/// The wiring to jobs: there is a gateway now; unfinished jobs go on.
+/// The wiring to jobs: there is a gateway now, and somebody who knows trainers; unfinished jobs go on.
 struct begin_jobs : local_message {
   gateway_actor gateway;
+  training_actor training;
 };
 
-using jobs_actor = actor_of<command_call, save_catalogue, begin_jobs, line_answered, line_refused, wake, stop_now>;
+/// Training to jobs: use the journal, on its owner's thread. May throw journal_failure; then it is tried again later.
+struct use_journal : local_message {
+  std::function<void(journal&)> use;
+};
+
+using jobs_actor =
+    actor_of<command_call, save_catalogue, use_journal, begin_jobs, line_answered, line_refused, wake, stop_now>;
 
 // --- clients on the wire
 // --------------------------------------------------------------------------------------------------

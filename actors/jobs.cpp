@@ -61,9 +61,16 @@ jobs_state::handle::behavior_type jobs_state::make_behavior() {
         pump();
       },
       [this](const save_catalogue& what) { save(what); },
+      [this](const use_journal& what) { use(what); },
       [this](const begin_jobs& begun) {
         gateway_ = begun.gateway;
-        for (const job_info& job : journal_->unfinished()) activate(job);
+        training_ = begun.training;
+        begin_training theirs;
+        for (const job_info& job : journal_->unfinished()) {
+          activate(job);
+          if (job.spec.kind != "batch") theirs.unfinished.push_back(*journal_->find(job.spec.id));
+        }
+        tell(training_, std::move(theirs));
         pump();
       },
       [this](const line_answered& answered) {
@@ -76,11 +83,13 @@ jobs_state::handle::behavior_type jobs_state::make_behavior() {
       },
       [this](wake) {
         record();
+        use_again();
         pump();
       },
       [this](stop_now) {
         record();
         gateway_ = nullptr;
+        training_ = nullptr;
         self_->quit();
       },
   };

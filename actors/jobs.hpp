@@ -62,8 +62,14 @@ class jobs_state {
   std::string seal(const std::string& id);
   std::string cancel(const std::string& id);
   std::string outputs(const std::string& arguments);
-  std::string list(std::size_t limit) const;
+  /// `kind`: only jobs of it; empty: all.
+  std::string list(std::size_t limit, const std::string& kind = {}, bool with_options = false) const;
+  std::string hold(const std::string& id, bool on);
+  std::string events(const std::string& arguments) const;
+  void tell_training(const job_info& job) const;
   void save(const save_catalogue& what);
+  void use(const use_journal& what);
+  void use_again();
 
   // lines
   void activate(const job_info& job);
@@ -93,12 +99,14 @@ class jobs_state {
   std::shared_ptr<request_numbers> numbers_;
   std::shared_ptr<status_board> board_;
   gateway_actor gateway_;
+  training_actor training_;
   monotonic_clock clock_;
 
   std::deque<active_job> active_;  ///< oldest first
   std::unordered_map<request_id, line> in_flight_;
   std::deque<line> again_;  ///< refused, to be tried again
   std::vector<output> outputs_;
+  std::vector<use_journal> unused_;  ///< that the disk did not take, in their order
   bool record_due_ = false;
   instant paused_until_, posted_;
 };

@@ -27,7 +27,26 @@ json to_json(const job_info& job) {
             {"lines", job.spec.lines},   {"received", job.received}, {"ok", job.line_ok},
             {"failed", job.line_failed}, {"created", job.created},   {"finished", job.finished}};
   if (!job.error.empty()) made["error"] = job.error;
+  if (!job.result.empty()) made["result"] = job.result;
   return made;
+}
+
+/// What the trainers' side has left on the board about jobs that are not over, by id.
+json progress_on(const status_board& board) {
+  json all = json::parse(board.read("training"), nullptr, false);
+  return all.is_object() ? all : json::object();
+}
+
+json to_json(const job_info& job, const json& progress) {
+  json made = to_json(job);
+  if (const auto found = progress.find(job.spec.id); found != progress.end()) made.update(*found);
+  return made;
+}
+
+json to_json(const job_event& event) {
+  json data = json::parse(event.text, nullptr, false);
+  if (data.is_discarded()) data = event.text;
+  return {{"number", event.number}, {"at", event.at}, {"kind", event.kind}, {"data", std::move(data)}};
 }
 
 std::string dump(const json& value) {
@@ -58,15 +77,26 @@ job_info known_job(const journal& book, const std::string& id) {
 std::string jobs_state::carry_out(const client_command& command) {
   const json parsed = detail::parse_json_as<json>(command.arguments, command.name);
   const fields arguments(parsed, command.name);
-  if (command.name == "job.list") return list(std::min<std::size_t>(count_of(arguments, "limit", 1000), most_listed));
+  if (command.name == "job.list")
+    return list(std::min<std::size_t>(count_of(arguments, "limit", 1000), most_listed),
+                arguments.text("kind").value_or(""), arguments.boolean("options").value_or(false));
   if (command.name == "job.create") return create(command.arguments);
   if (command.name == "job.lines") return add_lines(command.arguments);
   if (command.name == "job.outputs") return outputs(command.arguments);
   const std::string id = text_of(arguments, "id");
-  if (command.name == "job.get") return dump(to_json(known_job(*journal_, id)));
+  if (command.name == "job.get") {
+    const job_info job = known_job(*journal_, id);
+    json made = to_json(job, progress_on(*board_));
+    if (job.spec.kind != "batch") made["options"] = json::parse(job.spec.options, nullptr, false);
+    return dump(made);
+  }
+  if (command.name == "job.events") return events(command.arguments);
+  if (command.name == "job.pause") return hold(id, true);
+  if (command.name == "job.resume") return hold(id, false);
   if (command.name == "job.seal") return seal(id);
   if (command.name == "job.cancel") return cancel(id);
-  refuse("{}: is no command: job.create, lines, seal, outputs, cancel, list and get are", command.name);
+  refuse("{}: is no command: job.create, lines, seal, outputs, events, pause, resume, cancel, list and get are",
+         command.name);
 }
 
 std::string jobs_state::create(const std::string& arguments) {
@@ -100,8 +130,35 @@ std::string jobs_state::cancel(const std::string& id) {
   drop_lines_of(id);
   std::erase_if(outputs_, [&](const output& each) { return each.job == id; });
   const job_info job = value_of(journal_->cancel(id));
+  tell_training(job);
   post();
   return dump(to_json(job));
+}
+
+std::string jobs_state::hold(const std::string& id, bool on) {
+  const job_info job = value_of(on ? journal_->pause(id) : journal_->resume(id));
+  tell_training(job);
+  post();
+  return dump(to_json(job));
+}
+
+void jobs_state::tell_training(const job_info& job) const {
+  if (job.spec.kind != "batch") tell(training_, job_changed{{}, job.spec.id, job.state});
+}
+
+std::string jobs_state::events(const std::string& arguments) const {
+  const json parsed = detail::parse_json_as<json>(arguments, "job.events");
+  const fields from(parsed, "job.events");
+  const job_info job = known_job(*journal_, text_of(from, "id"));
+  const auto limit = std::min<std::size_t>(count_of(from, "limit", 1000), page_lines);
+  auto list = json::array();
+  std::size_t bytes = 0;
+  for (const job_event& each : journal_->events(job.spec.id, count_of(from, "after", 0), limit)) {
+    bytes += each.text.size() + 64;
+    if (bytes > page_bytes && !list.empty()) break;
+    list.push_back(to_json(each));
+  }
+  return dump({{"job", to_json(job, progress_on(*board_))}, {"events", std::move(list)}});
 }
 
 /// Outputs in order, as texts, so that whoever writes them into a file writes what was recorded.
@@ -120,15 +177,38 @@ std::string jobs_state::outputs(const std::string& arguments) {
   return dump({{"job", to_json(job)}, {"outputs", std::move(list)}});
 }
 
-std::string jobs_state::list(std::size_t limit) const {
+std::string jobs_state::list(std::size_t limit, const std::string& kind, bool with_options) const {
   auto list = json::array();
-  for (const job_info& job : journal_->list(limit)) list.push_back(to_json(job));
+  const json progress = progress_on(*board_);
+  for (const job_info& job : journal_->list(limit)) {
+    if (!kind.empty() && job.spec.kind != kind) continue;
+    list.push_back(to_json(job, progress));
+    if (with_options) list.back()["options"] = json::parse(journal_->find(job.spec.id)->spec.options, nullptr, false);
+  }
   return dump(list);
 }
 
 void jobs_state::post() {
   posted_ = clock_.now();
   board_->post("jobs", list(shown_jobs));
+}
+
+/// What the disk did not take is tried again after a while, in its place: nobody may overtake it.
+void jobs_state::use(const use_journal& what) {
+  if (!unused_.empty()) return unused_.push_back(what);
+  try {
+    what.use(*journal_);
+  } catch (const journal_failure& failure) {
+    unused_.push_back(what);
+    return note_failure(failure);
+  }
+  if (clock_.now() - posted_ >= options_.post_interval) post();
+}
+
+void jobs_state::use_again() {
+  auto waiting = std::exchange(unused_, {});
+  for (const use_journal& each : waiting) use(each);
+  if (unused_.empty()) post();
 }
 
 void jobs_state::save(const save_catalogue& what) {

@@ -8,8 +8,8 @@ struct local_head_state {
   static constexpr const char* name = "local_head";
 
   local_head_state(handle::pointer own, std::shared_ptr<supervisor_actor> over,
-                   std::shared_ptr<const replica_directory> where)
-      : self(own), supervisor(std::move(over)), directory(std::move(where)) {}
+                   std::shared_ptr<adapter_store_actor> adapters, std::shared_ptr<const replica_directory> where)
+      : self(own), supervisor(std::move(over)), store(std::move(adapters)), directory(std::move(where)) {}
 
   handle::behavior_type make_behavior() {
     return {
@@ -17,6 +17,7 @@ struct local_head_state {
         [this](stage_failed& what) { tell(*supervisor, std::move(what)); },
         [this](step_done& what) { tell(directory->find(what.life.replica), std::move(what)); },
         [this](adapter_loaded& what) { tell(directory->find(what.life.replica), std::move(what)); },
+        [this](adapter_prepared& what) { tell(*store, std::move(what)); },
         [](const want_piece&) {},  // the store is here: what a worker asks for is there already
         [this](stop_now) { self->quit(); },
     };
@@ -24,14 +25,16 @@ struct local_head_state {
 
   handle::pointer self;
   std::shared_ptr<supervisor_actor> supervisor;
+  std::shared_ptr<adapter_store_actor> store;
   std::shared_ptr<const replica_directory> directory;
 };
 
 }  // namespace
 
 head_actor spawn_local_head(caf::actor_system& system, const std::shared_ptr<supervisor_actor>& supervisor,
+                            const std::shared_ptr<adapter_store_actor>& store,
                             const std::shared_ptr<const replica_directory>& directory) {
-  return spawn_state<local_head_state>(system, supervisor, directory);
+  return spawn_state<local_head_state>(system, supervisor, store, directory);
 }
 
 }  // namespace troupe

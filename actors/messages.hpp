@@ -286,6 +286,168 @@ struct adapter_piece {
   }
 };
 
+/// Adapter store to every worker, before a version is published: have it here, and ready for the kernels. The worker
+/// answers adapter_prepared.
+struct prepare_adapter {
+  static constexpr std::uint16_t kind = 37;
+  std::uint64_t ticket = 0;
+  std::string full_name;
+  std::string sha256;
+  std::vector<adapter_file_info> files;
+
+  template <class Self, class Visit>
+  static auto visit_fields(Self& self, Visit visit) {
+    return visit(field("ticket", self.ticket), field("full_name", self.full_name), field("sha256", self.sha256),
+                 field("files", self.files));
+  }
+};
+
+/// Worker to adapter store: it is, or why not.
+struct adapter_prepared {
+  static constexpr std::uint16_t kind = 38;
+  std::uint64_t ticket = 0;
+  std::string error;  ///< empty: ready
+
+  template <class Self, class Visit>
+  static auto visit_fields(Self& self, Visit visit) {
+    return visit(field("ticket", self.ticket), field("error", self.error));
+  }
+};
+
+// --- training
+// ---------------------------------------------------------------------------------------------------------
+
+/// A job in a trainer's hands, for once: the head counts them up. Whoever speaks of another lease is not heard.
+using training_lease = strong_id<struct training_lease_tag, std::uint64_t>;
+
+/// A file that a job has: what to learn from, or what came out.
+struct training_file {
+  std::string name;
+  std::uint64_t bytes = 0;
+  std::string sha256;
+
+  template <class Self, class Visit>
+  static auto visit_fields(Self& self, Visit visit) {
+    return visit(field("name", self.name), field("bytes", self.bytes), field("sha256", self.sha256));
+  }
+};
+
+/// Head to trainer: work on this job, from its checkpoint where there is one.
+struct train_job {
+  static constexpr std::uint16_t kind = 40;
+  training_lease lease;
+  std::string job;
+  std::string spec;  ///< JSON, as training_spec.hpp reads it
+  model_id model;    ///< the base must be this one
+  double share = 1;  ///< of the time that may be used
+  std::vector<training_file> files;
+
+  template <class Self, class Visit>
+  static auto visit_fields(Self& self, Visit visit) {
+    return visit(field("lease", self.lease), field("job", self.job), field("spec", self.spec),
+                 field("model", self.model), field("share", self.share), field("files", self.files));
+  }
+};
+
+/// Head to trainer: leave the job, with a checkpoint, or for good. The trainer answers training_ended.
+struct stop_training {
+  static constexpr std::uint16_t kind = 41;
+  training_lease lease;
+  bool forget = false;  ///< the job is over: nothing of it is needed any more
+
+  template <class Self, class Visit>
+  static auto visit_fields(Self& self, Visit visit) {
+    return visit(field("lease", self.lease), field("forget", self.forget));
+  }
+};
+
+/// Head to trainer: so much of the time may be used from now on, since requests run or do not.
+struct set_training_share {
+  static constexpr std::uint16_t kind = 42;
+  training_lease lease;
+  double share = 1;
+
+  template <class Self, class Visit>
+  static auto visit_fields(Self& self, Visit visit) {
+    return visit(field("lease", self.lease), field("share", self.share));
+  }
+};
+
+/// One step, or one look at the examples that were held out.
+struct training_point {
+  std::int64_t step = 0;
+  double loss = 0, accuracy = 0;
+  double rate = 0;  ///< of learning
+  bool is_validation = false;
+
+  template <class Self, class Visit>
+  static auto visit_fields(Self& self, Visit visit) {
+    return visit(field("step", self.step), field("loss", self.loss), field("accuracy", self.accuracy),
+                 field("rate", self.rate), field("is_validation", self.is_validation));
+  }
+};
+
+/// Trainer to head: how far it is.
+struct training_progress {
+  static constexpr std::uint16_t kind = 43;
+  training_lease lease;
+  std::int64_t step = 0, steps = 0;
+  std::int64_t tokens = 0;         ///< that went through the model in this process
+  double tokens_per_second = 0;    ///< lately
+  std::int64_t checkpoint = -1;    ///< the step that going on would begin with; -1: none yet
+  std::string message;             ///< for people; may be empty
+  std::vector<training_point> points;
+
+  template <class Self, class Visit>
+  static auto visit_fields(Self& self, Visit visit) {
+    return visit(field("lease", self.lease), field("step", self.step), field("steps", self.steps),
+                 field("tokens", self.tokens), field("tokens_per_second", self.tokens_per_second),
+                 field("checkpoint", self.checkpoint), field("message", self.message), field("points", self.points));
+  }
+};
+
+/// Trainer to head: it has left the job. With files: they are the adapter, and wait to be fetched until stop_training.
+struct training_ended {
+  static constexpr std::uint16_t kind = 44;
+  training_lease lease;
+  std::string error;  ///< the job cannot be done; empty with no files: it was told to stop
+  std::vector<training_file> files;
+
+  template <class Self, class Visit>
+  static auto visit_fields(Self& self, Visit visit) {
+    return visit(field("lease", self.lease), field("error", self.error), field("files", self.files));
+  }
+};
+
+/// Either side to the other: a piece of a job's file, please.
+struct want_training_piece {
+  static constexpr std::uint16_t kind = 45;
+  training_lease lease;
+  std::string file;
+  std::uint64_t offset = 0;
+
+  template <class Self, class Visit>
+  static auto visit_fields(Self& self, Visit visit) {
+    return visit(field("lease", self.lease), field("file", self.file), field("offset", self.offset));
+  }
+};
+
+/// And the piece, or why there is none.
+struct training_piece {
+  static constexpr std::uint16_t kind = 46;
+  training_lease lease;
+  std::string file;
+  std::uint64_t offset = 0;
+  std::string error;
+  shared_bytes attachment;
+
+  template <class Self, class Visit>
+  static auto visit_fields(Self& self, Visit visit) {
+    return visit(field("lease", self.lease), field("file", self.file), field("offset", self.offset),
+                 field("error", self.error));
+  }
+};
+
 // --- clients
 // ----------------------------------------------------------------------------------------------------------
 

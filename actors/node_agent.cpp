@@ -29,13 +29,13 @@ incarnation_id random_incarnation() {
 }
 
 node_agent_state::node_agent_state(handle::pointer self, node_agent_options options, wire* links,
-                                   std::shared_ptr<link_slot> head, worker_actor worker,
+                                   std::shared_ptr<link_slot> head, std::vector<member_actor> members,
                                    std::shared_ptr<const worker_meter> meter)
     : self_(self),
       options_(std::move(options)),
       links_(links),
       head_(std::move(head)),
-      worker_(std::move(worker)),
+      members_(std::move(members)),
       meter_(std::move(meter)) {
   options_.hello.incarnation = random_incarnation();
 }
@@ -57,7 +57,7 @@ node_agent_state::handle::behavior_type node_agent_state::make_behavior() {
         if (what.incarnation == options_.hello.incarnation) end(0, what.reason);
       },
       [this](const link_lost& lost) {
-        if (lost.link != head_->get()) return tell(worker_, lost);
+        if (lost.link != head_->get()) return tell_members(lost);
         begin_anew();
         head_->set(links_->connect(options_.head));
       },
@@ -84,7 +84,7 @@ void node_agent_state::take_answer(const join_answer& answer) {
 /// It was fenced, or the head is another one now: nothing of the old life counts.
 void node_agent_state::begin_anew() {
   if (joined_) options_.say("the head no longer counts this node as a member: joining anew");
-  tell(worker_, forget_life{});
+  tell_members(forget_life{});
   joined_ = false;
   options_.hello.incarnation = random_incarnation();
 }
@@ -113,15 +113,16 @@ node_report node_agent_state::report() {
 
 void node_agent_state::end(int code, const std::string& why) {
   if (std::exchange(ended_, true)) return;
-  tell(worker_, stop_now{});
+  tell_members(stop_now{});
   options_.on_end(code, why);
   self_->quit();
 }
 
 node_agent_actor spawn_node_agent(caf::actor_system& system, const node_agent_options& options, wire& links,
-                                  const std::shared_ptr<link_slot>& head, const worker_actor& worker,
+                                  const std::shared_ptr<link_slot>& head,
+                                  const std::vector<member_actor>& members,
                                   const std::shared_ptr<const worker_meter>& meter) {
-  return spawn_state<node_agent_state>(system, options, &links, head, worker, meter);
+  return spawn_state<node_agent_state>(system, options, &links, head, members, meter);
 }
 
 }  // namespace troupe

@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "actors/interfaces.hpp"
 #include "actors/wire.hpp"
@@ -27,7 +28,7 @@ class node_agent_state {
   static constexpr const char* name = "node_agent";
 
   node_agent_state(handle::pointer self, node_agent_options options, wire* links, std::shared_ptr<link_slot> head,
-                   worker_actor worker, std::shared_ptr<const worker_meter> meter);
+                   std::vector<member_actor> members, std::shared_ptr<const worker_meter> meter);
   handle::behavior_type make_behavior();
 
  private:
@@ -37,6 +38,10 @@ class node_agent_state {
   void beat();
   node_report report();
   void end(int code, const std::string& why);
+  template <any_message M>
+  void tell_members(const M& what) const {
+    for (const member_actor& member : members_) tell(member, what);
+  }
   template <message M>
   void tell_head(M what) {
     links_->send(head_->get(), std::move(what));
@@ -46,7 +51,7 @@ class node_agent_state {
   node_agent_options options_;
   wire* links_;
   std::shared_ptr<link_slot> head_;
-  worker_actor worker_;
+  std::vector<member_actor> members_;
   std::shared_ptr<const worker_meter> meter_;
   bool joined_ = false, ended_ = false;
   std::string last_said_;
@@ -54,8 +59,10 @@ class node_agent_state {
   instant report_before_;
 };
 
+/// `members`: a worker, a trainer, or both. `meter`: the worker's; without a worker one that stands still.
 node_agent_actor spawn_node_agent(caf::actor_system& system, const node_agent_options& options, wire& links,
-                                  const std::shared_ptr<link_slot>& head, const worker_actor& worker,
+                                  const std::shared_ptr<link_slot>& head,
+                                  const std::vector<member_actor>& members,
                                   const std::shared_ptr<const worker_meter>& meter);
 
 /// Never 0.

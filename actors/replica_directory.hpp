@@ -1,5 +1,6 @@
 #pragma once
 #include <mutex>
+#include <string>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -8,7 +9,7 @@
 
 namespace troupe {
 
-/// Which scheduler speaks for which replica, and which links are workers' of this cluster: written by the supervisor,
+/// Which scheduler speaks for which replica, who computes, and which links are members' of this cluster: written by the supervisor,
 /// read where workers' messages come in. Thread-safe.
 class replica_directory {
  public:
@@ -40,14 +41,31 @@ class replica_directory {
     const std::lock_guard lock(mutex_);
     return members_.contains(link);
   }
+  void set_worker(const std::string& name, worker_actor worker) {
+    const std::lock_guard lock(mutex_);
+    workers_[name] = std::move(worker);
+  }
+  void drop_worker(const std::string& name) {
+    const std::lock_guard lock(mutex_);
+    workers_.erase(name);
+  }
+  /// All there are, whatever they hold.
+  std::vector<worker_actor> workers() const {
+    const std::lock_guard lock(mutex_);
+    std::vector<worker_actor> found;
+    for (const auto& [name, worker] : workers_) found.push_back(worker);
+    return found;
+  }
   void clear() {
     const std::lock_guard lock(mutex_);
     schedulers_.clear();
+    workers_.clear();
   }
 
  private:
   mutable std::mutex mutex_;
   std::unordered_map<replica_id, scheduler_actor> schedulers_;
+  std::unordered_map<std::string, worker_actor> workers_;
   std::unordered_set<link_id> members_;
 };
 

@@ -12,6 +12,10 @@
 namespace troupe {
 namespace {
 
+bool has_role(const node_hello& hello, std::string_view role) {
+  return std::find(hello.roles.begin(), hello.roles.end(), role) != hello.roles.end();
+}
+
 duration heartbeat_of(const cluster_config& config) {
   return std::chrono::milliseconds(config.heartbeat_ms);
 }
@@ -21,7 +25,8 @@ duration heartbeat_of(const cluster_config& config) {
 supervisor_state::supervisor_state(handle::pointer self, supervisor_options options, wire* links, router_actor router,
                                    std::shared_ptr<replica_directory> directory,
                                    std::shared_ptr<const adapter_directory> adapters,
-                                   std::shared_ptr<status_board> board, std::optional<local_worker> local)
+                                   std::shared_ptr<status_board> board,
+                                   std::shared_ptr<const training_actor> training, std::optional<local_worker> local)
     : self_(self),
       options_(std::move(options)),
       links_(links),
@@ -29,6 +34,7 @@ supervisor_state::supervisor_state(handle::pointer self, supervisor_options opti
       directory_(std::move(directory)),
       adapters_(std::move(adapters)),
       board_(std::move(board)),
+      training_(std::move(training)),
       local_(std::move(local)),
       started_(clock_.now()),
       members_(options_.members),
@@ -91,10 +97,17 @@ void supervisor_state::admit(const node_hello& hello, link_id link) {
     nodes_by_link_[link] = hello.incarnation;
     directory_->admit(link);
   }
-  if (std::find(hello.roles.begin(), hello.roles.end(), "worker") == hello.roles.end()) return;
+  if (has_role(hello, "trainer") && link != no_link) admit_trainer(hello, link);
+  if (!has_role(hello, "worker")) return;
   const worker_actor worker = link == no_link ? local_->worker : spawn_remote_worker(self_->system(), *links_, link);
   workers_[hello.name] = {hello.incarnation, link, worker, hello.endpoint, offer_of(hello)};
+  directory_->set_worker(hello.name, worker);
   take_in(hello.name);
+}
+
+void supervisor_state::admit_trainer(const node_hello& hello, link_id link) {
+  trainers_[hello.name] = {hello.incarnation, link};
+  tell(*training_, trainer_joined{{}, hello.name, spawn_remote_trainer(self_->system(), *links_, link)});
 }
 
 worker_offer supervisor_state::offer_of(const node_hello& hello) const {
@@ -142,14 +155,24 @@ void supervisor_state::note_link_lost(link_id link) {
 /// It is no member any more: what it held is lost.
 void supervisor_state::lose(const std::string& name, const std::string& why) {
   options_.say(fmt::format("{} is lost: {}", name, why));
+  lose_trainer(name);
   const auto found = workers_.find(name);
   if (found == workers_.end()) return;
   const worker_record gone = found->second;
   workers_.erase(found);
+  directory_->drop_worker(name);
   directory_->expel(gone.link);
   nodes_by_link_.erase(gone.link);
   tell(gone.worker, stop_now{});
   give_up_worker(name);
+}
+
+void supervisor_state::lose_trainer(const std::string& name) {
+  const auto gone = trainers_.extract(name);
+  if (!gone) return;
+  directory_->expel(gone.mapped().link);
+  nodes_by_link_.erase(gone.mapped().link);
+  tell(*training_, trainer_lost{{}, name});
 }
 
 void supervisor_state::look_at_clock() {
@@ -194,6 +217,8 @@ std::string supervisor_state::drain_now(const std::string& name) {
 void supervisor_state::end_all() {
   for (const auto& [name, worker] : workers_)
     if (worker.link != no_link) links_->send(worker.link, end_node{worker.incarnation, "the cluster ends"});
+  for (const auto& [name, trainer] : trainers_)
+    links_->send(trainer.link, end_node{trainer.incarnation, "the cluster ends"});
   for (const replica_record& replica : replicas_) tell(replica.scheduler, replica_stopped{});
 }
 
@@ -201,8 +226,9 @@ supervisor_actor spawn_supervisor(caf::actor_system& system, const supervisor_op
                                   const router_actor& router, const std::shared_ptr<replica_directory>& directory,
                                   const std::shared_ptr<const adapter_directory>& adapters,
                                   const std::shared_ptr<status_board>& board,
+                                  const std::shared_ptr<const training_actor>& training,
                                   const std::optional<local_worker>& local) {
-  return spawn_state<supervisor_state>(system, options, &links, router, directory, adapters, board, local);
+  return spawn_state<supervisor_state>(system, options, &links, router, directory, adapters, board, training, local);
 }
 
 }  // namespace troupe

@@ -47,7 +47,8 @@ class supervisor_state {
 
   supervisor_state(handle::pointer self, supervisor_options options, wire* links, router_actor router,
                    std::shared_ptr<replica_directory> directory, std::shared_ptr<const adapter_directory> adapters,
-                   std::shared_ptr<status_board> board, std::optional<local_worker> local);
+                   std::shared_ptr<status_board> board, std::shared_ptr<const training_actor> training,
+                   std::optional<local_worker> local);
   handle::behavior_type make_behavior();
 
  private:
@@ -57,6 +58,10 @@ class supervisor_state {
     worker_actor worker;
     std::string endpoint;
     worker_offer offer;
+  };
+  struct trainer_record {
+    incarnation_id incarnation;
+    link_id link = no_link;
   };
   enum class phase : std::uint8_t { vacant, starting, running, waiting };  ///< waiting: for its next try
   struct replica_record {
@@ -80,6 +85,8 @@ class supervisor_state {
   void drain(const drain_node& what);
   std::string drain_now(const std::string& name);
   void end_all();
+  void admit_trainer(const node_hello& hello, link_id link);
+  void lose_trainer(const std::string& name);
   worker_offer offer_of(const node_hello& hello) const;
 
   // supervisor_replicas.cpp: who holds what
@@ -109,12 +116,14 @@ class supervisor_state {
   std::shared_ptr<replica_directory> directory_;
   std::shared_ptr<const adapter_directory> adapters_;
   std::shared_ptr<status_board> board_;
+  std::shared_ptr<const training_actor> training_;
   std::optional<local_worker> local_;
   monotonic_clock clock_;
   instant started_;
 
   membership members_;
   std::map<std::string, worker_record> workers_;
+  std::map<std::string, trainer_record> trainers_;
   std::map<link_id, incarnation_id> nodes_by_link_;
   std::optional<placement> placement_;
   std::vector<replica_record> replicas_;
@@ -122,9 +131,12 @@ class supervisor_state {
   std::string last_said_;
 };
 
+/// `training` is filled in before any node joins.
 supervisor_actor spawn_supervisor(caf::actor_system& system, const supervisor_options& options, wire& links,
                                   const router_actor& router, const std::shared_ptr<replica_directory>& directory,
                                   const std::shared_ptr<const adapter_directory>& adapters,
-                                  const std::shared_ptr<status_board>& board, const std::optional<local_worker>& local);
+                                  const std::shared_ptr<status_board>& board,
+                                  const std::shared_ptr<const training_actor>& training,
+                                  const std::optional<local_worker>& local);
 
 }  // namespace troupe

@@ -86,20 +86,38 @@ struct remote_state<Handle, list<Forwarded...>, list<Ignored...>> {
   std::shared_ptr<const link_slot> link;
 };
 
-using remote_worker = remote_state<worker_actor, list<start_stage, run_step, activations, load_adapter, drop_adapter>,
-                                   list<adapter_ready, forget_life, link_lost>>;
+using remote_worker =
+    remote_state<worker_actor, list<start_stage, run_step, activations, load_adapter, drop_adapter, prepare_adapter>,
+                 list<adapter_ready, forget_life, link_lost>>;
 using remote_head =
-    remote_state<head_actor, list<stage_started, stage_failed, step_done, adapter_loaded, want_piece>, list<>>;
+    remote_state<head_actor,
+                 list<stage_started, stage_failed, step_done, adapter_loaded, adapter_prepared, want_piece>, list<>>;
+using remote_trainer =
+    remote_state<trainer_actor, list<train_job, stop_training, set_training_share, want_training_piece, training_piece>,
+                 list<training_news, forget_life, link_lost>>;
+using remote_coach =
+    remote_state<coach_actor, list<training_progress, training_ended, want_training_piece, training_piece>, list<>>;
+
+std::shared_ptr<const link_slot> fixed(link_id link) {
+  return std::make_shared<link_slot>(link);
+}
 
 }  // namespace
 
 worker_actor spawn_remote_worker(caf::actor_system& system, wire& links, link_id link) {
-  return spawn_state<remote_worker>(system, &links,
-                                    std::shared_ptr<const link_slot>(std::make_shared<link_slot>(link)));
+  return spawn_state<remote_worker>(system, &links, fixed(link));
+}
+
+trainer_actor spawn_remote_trainer(caf::actor_system& system, wire& links, link_id link) {
+  return spawn_state<remote_trainer>(system, &links, fixed(link));
 }
 
 head_actor spawn_remote_head(caf::actor_system& system, wire& links, const std::shared_ptr<const link_slot>& link) {
   return spawn_state<remote_head>(system, &links, link);
+}
+
+coach_actor spawn_remote_coach(caf::actor_system& system, wire& links, const std::shared_ptr<const link_slot>& link) {
+  return spawn_state<remote_coach>(system, &links, link);
 }
 
 }  // namespace troupe

@@ -44,6 +44,7 @@ worker_state::handle::behavior_type worker_state::make_behavior() {
       [this](const drop_adapter& what) {
         if (role_ && role_->life == what.life) stage_->remove_adapter(what.version);
       },
+      [this](const prepare_adapter& what) { tell(fetcher_, what); },
       [this](const adapter_ready& ready) { take_adapter(ready); },
       [this](forget_life) { forget(); },
       [this](const link_lost& lost) {

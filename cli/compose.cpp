@@ -41,7 +41,7 @@ struct cluster_node::parts {
   caf::actor_system system{config};
   std::size_t threads_of_caf = system.detached_actors();
   std::optional<head_node> head;
-  std::optional<worker_node> worker;
+  std::optional<member_node> member;
 
   std::mutex mutex;
   std::condition_variable changed;
@@ -66,7 +66,7 @@ cluster_node::cluster_node(const cluster_config& config, const std::string& name
     if (own.site.node.is_head())
       own.head.emplace(own.system, own.links, own.site);
     else
-      own.worker.emplace(own.system, own.links, own.site,
+      own.member.emplace(own.system, own.links, own.site,
                          [&own](int code, const std::string& why) { own.end(code, why); });
   } catch (...) {
     own.links.stop();
@@ -78,10 +78,10 @@ cluster_node::cluster_node(const cluster_config& config, const std::string& name
 
 cluster_node::~cluster_node() {
   if (parts_->head) parts_->head->stop();
-  if (parts_->worker) parts_->worker->stop();
+  if (parts_->member) parts_->member->stop();
   parts_->links.stop();
   parts_->head.reset();
-  parts_->worker.reset();
+  parts_->member.reset();
   await_workers(parts_->system, parts_->threads_of_caf);
 }
 

@@ -40,14 +40,13 @@ void head_node::start(caf::actor_system& system, wire& links, const node_site& s
   const auto supervisor = std::make_shared<supervisor_actor>();
   std::optional<local_worker> local;
   if (site.node.is_worker()) {
-    worker_ = start_worker(system, site, links, spawn_local_head(system, supervisor, directory_));
+    worker_ = start_worker(system, site, links, spawn_local_head(system, supervisor, store_, directory_));
     local = local_worker{worker_->worker, hello_of(site, site.config.head_endpoint())};
     local->hello.incarnation = random_incarnation();
   }
   supervisor_ = spawn_supervisor(system, supervisor_options_of(site, reign), links, router_, directory_, adapters_,
-                                 board_, local);
+                                 board_, training_, local);
   *supervisor = supervisor_;
-  listen_to_workers(links);
   front_parts parts;
   parts.config = &site.config;
   parts.prompts = std::make_shared<const prompting>(site.config.model.path, site.model->config, site.context);
@@ -57,7 +56,13 @@ void head_node::start(caf::actor_system& system, wire& links, const node_site& s
   parts.model = site.fingerprint;
   parts.router = router_;
   parts.supervisor = supervisor_;
+  parts.directory = directory_;
+  parts.reign = reign;
+  parts.say = say;
   front_ = start_front(system, links, parts);
+  *store_ = front_.store;
+  *training_ = front_.training;
+  listen_to_members(links);
   links.on_lost([supervisor = supervisor_, desk = front_.desk](link_id link, const std::string&) {
     tell(supervisor, link_lost{{}, link});
     tell(desk, link_lost{{}, link});
@@ -82,6 +87,7 @@ void head_node::serve_http(const cluster_config& config, const std::shared_ptr<c
   parts.gateway = front_.gateway;
   parts.store = front_.store;
   parts.jobs = front_.jobs;
+  parts.training = front_.training;
   parts.prompts = prompts;
   parts.numbers = front_.numbers;
   parts.adapters = adapters_;
@@ -93,8 +99,8 @@ void head_node::serve_http(const cluster_config& config, const std::shared_ptr<c
   say(fmt::format("http://{}:{}: listening", place->host, http_->port()));
 }
 
-/// What workers say is heard from members alone.
-void head_node::listen_to_workers(wire& links) {
+/// What workers and trainers say is heard from members alone.
+void head_node::listen_to_members(wire& links) {
   const auto to_supervisor = [&]<message M>() {
     links.on<M>([to = supervisor_](incoming<M> in) { tell(to, std::move(in)); });
   };
@@ -113,6 +119,12 @@ void head_node::listen_to_workers(wire& links) {
   };
   from_member.template operator()<step_done>(to_scheduler);
   from_member.template operator()<adapter_loaded>(to_scheduler);
+  from_member.template operator()<adapter_prepared>([to = front_.store](adapter_prepared what) { tell(to, what); });
+  const auto to_training = [to = front_.training](auto what) { tell(to, std::move(what)); };
+  from_member.template operator()<training_progress>(to_training);
+  from_member.template operator()<training_ended>(to_training);
+  from_member.template operator()<want_training_piece>(to_training);
+  from_member.template operator()<training_piece>(to_training);
   if (worker_) links.deliver<activations>(worker_->worker);
 }
 

@@ -23,7 +23,7 @@ class head_node {
 
  private:
   void start(caf::actor_system& system, wire& links, const node_site& site);
-  void listen_to_workers(wire& links);
+  void listen_to_members(wire& links);
   void serve_http(const cluster_config& config, const std::shared_ptr<const prompting>& prompts);
 
   std::shared_ptr<replica_directory> directory_ = std::make_shared<replica_directory>();
@@ -32,6 +32,9 @@ class head_node {
   router_actor router_;
   std::optional<worker_parts> worker_;
   supervisor_actor supervisor_;
+  /// Filled when the front starts: who is there before knows them by these.
+  std::shared_ptr<training_actor> training_ = std::make_shared<training_actor>();
+  std::shared_ptr<adapter_store_actor> store_ = std::make_shared<adapter_store_actor>();
   front_handles front_;
   std::unique_ptr<http_front> http_;
 };

@@ -34,6 +34,7 @@ int threads_of(const cluster_config& config, const node_config& node) {
   const auto shares = std::count_if(config.nodes.begin(), config.nodes.end(), [&](const node_config& other) {
     return other.is_worker() && other.autostart && other.host == node.host;
   });
+  if (!node.is_worker()) return available_processors();
   const int processors = available_processors();
   return std::max(1, processors / static_cast<int>(std::max<std::ptrdiff_t>(shares, 1)));
 }
@@ -50,11 +51,8 @@ std::int64_t context_of(const cluster_config& config, const model_config& model)
 }
 
 std::shared_ptr<const loaded_model> load(const cluster_config& config, int threads) {
-  load_options chosen;
-  if (!config.model.quant.empty()) chosen.quant = scheme_from_name(config.model.quant, place_of(config, "model.quant"));
-  chosen.keep = config.model.keep;
   thread_pool pool(threads);
-  return load_with_progress(config.model.path.string(), chosen, pool);
+  return load_with_progress(config.model.path.string(), load_options_of(config), pool);
 }
 
 std::uint64_t free_memory() {
@@ -100,6 +98,7 @@ node_site make_site(const cluster_config& config, const std::string& name) {
     refuse("{}: this build does not cut matrices over workers: use 1, and cluster.stages to spread the layers",
            place_of(config, "cluster.tensor"));
   site.threads = threads_of(config, site.node);
+  if (!site.node.is_head() && !site.node.is_worker()) return site;  // a trainer has the model while it has a job
   site.model = load(config, available_processors());
   site.fingerprint = model_id(fingerprint_of(*site.model));
   site.kv = kv_of(config);
@@ -107,11 +106,19 @@ node_site make_site(const cluster_config& config, const std::string& name) {
   return site;
 }
 
+load_options load_options_of(const cluster_config& config) {
+  load_options chosen;
+  if (!config.model.quant.empty()) chosen.quant = scheme_from_name(config.model.quant, place_of(config, "model.quant"));
+  chosen.keep = config.model.keep;
+  return chosen;
+}
+
 bus::options bus_options_of(const node_site& site) {
   bus::options options;
   options.listen = site.node.is_head() ? site.config.listen : site.node.listen;
   options.insecure = site.config.insecure;
   if (site.config.keys) options.keys = read_cluster_keys(*site.config.keys);
+  if (!site.model) return options;
   const auto rows = static_cast<std::uint64_t>(site.config.scheduler.max_batch_tokens);
   const auto row_bytes = static_cast<std::uint64_t>(site.model->config.hidden + 64) * sizeof(float);
   options.limits.attachment_bytes = std::max(options.limits.attachment_bytes, rows * row_bytes);

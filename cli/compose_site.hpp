@@ -15,7 +15,7 @@ namespace troupe {
 struct node_site {
   cluster_config config;
   node_config node;
-  std::shared_ptr<const loaded_model> model;
+  std::shared_ptr<const loaded_model> model;  ///< none on a node that only trains
   model_id fingerprint;
   kv_kind kv = kv_kind::f16;
   std::int64_t context = 0;
@@ -24,6 +24,9 @@ struct node_site {
 
 /// Loads the model. Throws input_error where the cluster's file asks for what cannot be.
 node_site make_site(const cluster_config& config, const std::string& name);
+
+/// How all nodes load the model, so that those of one host share the packed file.
+load_options load_options_of(const cluster_config& config);
 
 /// Refuses a node whose device this build cannot use.
 void check_device(const cluster_config& config, const node_config& node);

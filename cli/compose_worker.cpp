@@ -1,6 +1,7 @@
 #include "cli/compose_worker.hpp"
 
 #include "actors/adapter_fetcher.hpp"
+#include "actors/trainer.hpp"
 
 namespace troupe {
 
@@ -15,36 +16,57 @@ worker_parts start_worker(caf::actor_system& system, const node_site& site, wire
 
 /// What others say in the head's name is not heard.
 template <message M, class Handle>
-void worker_node::deliver_from_head(wire& links, const Handle& to) {
+void member_node::deliver_from_head(wire& links, const Handle& to) {
   links.on<M>([to, slot = head_link_](incoming<M> in) {
     if (in.link == slot->get()) tell(to, std::move(in.what));
   });
 }
 
-worker_node::worker_node(caf::actor_system& system, wire& links, const node_site& site, end_handler on_end)
-    : head_(spawn_remote_head(system, links, head_link_)), parts_(start_worker(system, site, links, head_)) {
+member_node::member_node(caf::actor_system& system, wire& links, const node_site& site, end_handler on_end) {
+  if (site.node.is_worker()) add_worker(system, links, site);
+  if (site.node.is_trainer()) add_trainer(system, links, site);
   node_agent_options options;
   options.hello = hello_of(site, {});
   options.head = site.config.head_endpoint();
   options.heartbeat = std::chrono::milliseconds(site.config.heartbeat_ms);
   options.on_end = std::move(on_end);
   options.say = say;
-  agent_ = spawn_node_agent(system, options, links, head_link_, parts_.worker, parts_.meter);
+  agent_ = spawn_node_agent(system, options, links, head_link_, members_, meter_);
   deliver_from_head<join_answer>(links, agent_);
   deliver_from_head<heartbeat_answer>(links, agent_);
   deliver_from_head<end_node>(links, agent_);
-  deliver_from_head<start_stage>(links, parts_.worker);
-  deliver_from_head<run_step>(links, parts_.worker);
-  deliver_from_head<load_adapter>(links, parts_.worker);
-  deliver_from_head<drop_adapter>(links, parts_.worker);
-  deliver_from_head<adapter_piece>(links, parts_.fetcher);
-  links.deliver<activations>(parts_.worker);  // from the stage before: its life says whether it counts
   links.on_lost([agent = agent_](link_id link, const std::string&) { tell(agent, link_lost{{}, link}); });
   links.start();
   tell(agent_, begin_membership{{}, links.endpoint()});
 }
 
-void worker_node::stop() {
+void member_node::add_worker(caf::actor_system& system, wire& links, const node_site& site) {
+  const worker_parts parts = start_worker(system, site, links, spawn_remote_head(system, links, head_link_));
+  members_.emplace_back(parts.worker);
+  meter_ = parts.meter;
+  deliver_from_head<start_stage>(links, parts.worker);
+  deliver_from_head<run_step>(links, parts.worker);
+  deliver_from_head<load_adapter>(links, parts.worker);
+  deliver_from_head<drop_adapter>(links, parts.worker);
+  deliver_from_head<prepare_adapter>(links, parts.worker);
+  deliver_from_head<adapter_piece>(links, parts.fetcher);
+  links.deliver<activations>(parts.worker);  // from the stage before: its life says whether it counts
+}
+
+void member_node::add_trainer(caf::actor_system& system, wire& links, const node_site& site) {
+  const cluster_config& config = site.config;
+  training_site own{config.model.path, load_options_of(config), config.state_dir / "training", site.threads};
+  own.checkpoint_after = std::chrono::seconds(config.training.checkpoint_seconds);
+  const trainer_actor trainer = spawn_trainer(system, own, spawn_remote_coach(system, links, head_link_));
+  members_.emplace_back(trainer);
+  deliver_from_head<train_job>(links, trainer);
+  deliver_from_head<stop_training>(links, trainer);
+  deliver_from_head<set_training_share>(links, trainer);
+  deliver_from_head<want_training_piece>(links, trainer);
+  deliver_from_head<training_piece>(links, trainer);
+}
+
+void member_node::stop() {
   tell(agent_, stop_now{});
 }
 

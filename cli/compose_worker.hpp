@@ -17,21 +17,23 @@ struct worker_parts {
 
 worker_parts start_worker(caf::actor_system& system, const node_site& site, wire& links, const head_actor& head);
 
-/// A process with a worker and no head: joins the head and takes its orders.
-class worker_node {
+/// A process without a head, with a worker, a trainer or both: joins the head and takes its orders.
+class member_node {
  public:
   using end_handler = std::function<void(int code, const std::string& why)>;
-  worker_node(caf::actor_system& system, wire& links, const node_site& site, end_handler on_end);
+  member_node(caf::actor_system& system, wire& links, const node_site& site, end_handler on_end);
   /// Leaves the cluster.
   void stop();
 
  private:
   template <message M, class Handle>
   void deliver_from_head(wire& links, const Handle& to);
+  void add_worker(caf::actor_system& system, wire& links, const node_site& site);
+  void add_trainer(caf::actor_system& system, wire& links, const node_site& site);
 
   std::shared_ptr<link_slot> head_link_ = std::make_shared<link_slot>();
-  head_actor head_;
-  worker_parts parts_;
+  std::vector<member_actor> members_;
+  std::shared_ptr<worker_meter> meter_ = std::make_shared<worker_meter>();  ///< the worker's, where there is one
   node_agent_actor agent_;
 };
 

@@ -1,3 +1,4 @@
+#include <fstream>
 #include <memory>
 
 #include <fmt/format.h>
@@ -6,8 +7,10 @@
 
 #include "cli/cluster_client.hpp"
 #include "cli/commands.hpp"
+#include "cli/loss_curve.hpp"
 #include "cli/output.hpp"
 #include "cli/status_view.hpp"
+#include "cli/train_cluster.hpp"
 
 namespace troupe {
 namespace {
@@ -16,7 +19,7 @@ using json = nlohmann::ordered_json;
 
 struct jobs_options {
   connect_options cluster;
-  std::string id;
+  std::string id, out;
   bool json = false;
 };
 
@@ -34,6 +37,64 @@ int cancel_job(const jobs_options& options) {
   return 0;
 }
 
+int hold_job(const jobs_options& options, const char* how) {
+  const auto job = json::parse(cluster_client(options.cluster).command(how, json{{"id", options.id}}.dump()));
+  print(fmt::format("{}: {}\n", options.id, job.value("state", "")));
+  return 0;
+}
+
+int pause_job(const jobs_options& options) {
+  return hold_job(options, "job.pause");
+}
+
+int resume_job(const jobs_options& options) {
+  return hold_job(options, "job.resume");
+}
+
+int follow_job(const jobs_options& options) {
+  cluster_client cluster(options.cluster);
+  return follow_training(cluster, options.id, options.json);
+}
+
+/// Every event there is, page by page.
+int show_events(const jobs_options& options) {
+  cluster_client cluster(options.cluster);
+  for (std::uint64_t last = 0;;) {
+    const auto page = json::parse(cluster.command("job.events", json{{"id", options.id}, {"after", last}}.dump()));
+    if (page.at("events").empty()) return 0;
+    for (const auto& event : page.at("events")) {
+      last = event.at("number").get<std::uint64_t>();
+      print_json(event);
+    }
+  }
+}
+
+loss_points points_of(cluster_client& cluster, const std::string& id) {
+  loss_points points;
+  for (std::uint64_t last = 0;;) {
+    const auto page = json::parse(cluster.command("job.events", json{{"id", id}, {"after", last}}.dump()));
+    if (page.at("events").empty()) return points;
+    for (const auto& event : page.at("events")) {
+      last = event.at("number").get<std::uint64_t>();
+      const auto& data = event.at("data");
+      if (event.at("kind") != "metrics" || !data.is_object()) continue;
+      const double step = data.value("step", 0.0);
+      if (data.contains("loss")) points.training.emplace_back(step, data["loss"].get<double>());
+      if (data.contains("validation_loss")) points.validation.emplace_back(step, data["validation_loss"].get<double>());
+    }
+  }
+}
+
+int draw_curve(const jobs_options& options) {
+  cluster_client cluster(options.cluster);
+  const std::string picture = loss_curve(points_of(cluster, options.id), options.id);
+  if (options.out.empty() || options.out == "-") return print(picture), 0;
+  std::ofstream out(options.out, std::ios::binary);
+  out << picture;
+  if (!out.flush()) throw std::runtime_error(options.out + ": cannot be written: choose another file");
+  return 0;
+}
+
 }  // namespace
 
 void add_jobs(CLI::App& program, command& chosen) {
@@ -41,7 +102,25 @@ void add_jobs(CLI::App& program, command& chosen) {
   CLI::App& own = *program.add_subcommand("jobs", "What the cluster has accepted, newest first");
   add_connect(own, options->cluster);
   own.add_flag("--json", options->json, "print a JSON list");
-  own.callback([options, &chosen] { chosen = [options] { return list_jobs(*options); }; });
+  own.require_subcommand(0, 1);
+  own.callback([options, &own, &chosen] {
+    if (own.get_subcommands().empty()) chosen = [options] { return list_jobs(*options); };
+  });
+  const auto add = [&](const char* called, const char* what, int (*run)(const jobs_options&)) -> CLI::App& {
+    CLI::App& sub = *own.add_subcommand(called, what);
+    sub.add_option("ID", options->id, "as troupe jobs shows it")->required();
+    add_connect(sub, options->cluster);
+    sub.callback([options, run, &chosen] { chosen = [options, run] { return run(*options); }; });
+    return sub;
+  };
+  add("pause", "Let a fine-tune stand still, with a checkpoint", pause_job);
+  add("resume", "Let it go on", resume_job);
+  add("follow", "Show how a fine-tune goes until it is over", follow_job)
+      .add_flag("--json", options->json, "print the job at the end as JSON");
+  add("events", "What happened to a job: a line of JSON each", show_events);
+  add("curve", "A fine-tune's losses as a picture", draw_curve)
+      .add_option("--out", options->out, "an SVG file [standard output]")
+      ->type_name("FILE");
 }
 
 void add_cancel(CLI::App& program, command& chosen) {

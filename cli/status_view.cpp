@@ -102,12 +102,21 @@ std::string adapters_table(const json& adapters) {
 }
 
 std::string jobs_table(const json& jobs, std::size_t limit) {
-  rows all{{"JOB", "KIND", "STATE", "DONE", "LINES", "FAILED"}};
+  rows all{{"JOB", "KIND", "STATE", "DONE", "LINES", "FAILED", "LOSS", "RESULT"}};
   for (const auto& job : jobs) {
     if (all.size() > limit) break;
+    const bool is_tune = text_of(job, "kind") != "batch";
+    const bool is_done = is_tune && text_of(job, "state") == "succeeded";
+    if (is_tune) {
+      const std::string loss = number_of(job, "loss") > 0 ? fmt::format("{:.4f}", number_of(job, "loss")) : "-";
+      all.push_back({text_of(job, "id"), text_of(job, "kind"), text_of(job, "state"),
+                     is_done ? "100%" : share(number_of(job, "step"), number_of(job, "steps")), "-", "-", loss,
+                     text_of(job, is_done ? "result" : "adapter")});
+      continue;
+    }
     all.push_back({text_of(job, "id"), text_of(job, "kind"), text_of(job, "state"),
                    share(number_of(job, "ok") + number_of(job, "failed"), number_of(job, "lines")),
-                   text_of(job, "lines"), text_of(job, "failed")});
+                   text_of(job, "lines"), text_of(job, "failed"), "-", "-"});
   }
   return finished(std::move(all));
 }

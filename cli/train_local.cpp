@@ -28,20 +28,6 @@ constexpr std::array<std::string_view, 8> companions{
     "tokenizer.json", "tokenizer.model", "tokenizer_config.json", "special_tokens_map.json",
     "vocab.json",     "merges.txt",      "added_tokens.json",     "chat_template.jinja"};
 
-template <class T>
-std::vector<std::pair<std::string, T>> read_patterns(const std::vector<std::string>& texts, std::string_view flag) {
-  std::vector<std::pair<std::string, T>> patterns;
-  for (const std::string& text : texts) {
-    const std::size_t equals = text.rfind('=');
-    char* end = nullptr;
-    const double value = equals == std::string::npos ? 0 : std::strtod(text.c_str() + equals + 1, &end);
-    if (equals == std::string::npos || end != text.c_str() + text.size() || equals + 1 == text.size())
-      refuse("{}: '{}' is not PATTERN=NUMBER", flag, text);
-    patterns.emplace_back(text.substr(0, equals), static_cast<T>(value));
-  }
-  return patterns;
-}
-
 precision precision_from_name(const std::string& name) {
   if (name == "served") return precision::as_served;
   if (name == "fine") return precision::fine;
@@ -56,8 +42,10 @@ void check(local_training& o) {
   o.run.schedule = schedule_from_name(o.schedule);
   o.run.how = precision_from_name(o.precision);
   o.run.keep_activations = !o.low_memory;
-  o.lora.rank_pattern = read_patterns<std::int64_t>(o.rank_patterns, "--rank-of");
-  o.lora.alpha_pattern = read_patterns<double>(o.alpha_patterns, "--alpha-of");
+  o.lora.rank_pattern.clear();
+  for (const auto& [pattern, rank] : read_patterns(o.rank_patterns, "--rank-of"))
+    o.lora.rank_pattern.emplace_back(pattern, static_cast<std::int64_t>(rank));
+  o.lora.alpha_pattern = read_patterns(o.alpha_patterns, "--alpha-of");
   const fs::path out(o.out);
   std::error_code ignored;
   const bool unfinished = fs::exists(out / checkpoint_name, ignored);
@@ -239,6 +227,20 @@ class local_run {
 };
 
 }  // namespace
+
+std::vector<std::pair<std::string, double>> read_patterns(const std::vector<std::string>& texts,
+                                                          std::string_view flag) {
+  std::vector<std::pair<std::string, double>> patterns;
+  for (const std::string& text : texts) {
+    const std::size_t equals = text.rfind('=');
+    char* end = nullptr;
+    const double value = equals == std::string::npos ? 0 : std::strtod(text.c_str() + equals + 1, &end);
+    if (equals == std::string::npos || end != text.c_str() + text.size() || equals + 1 == text.size())
+      refuse("{}: '{}' is not PATTERN=NUMBER", flag, text);
+    patterns.emplace_back(text.substr(0, equals), value);
+  }
+  return patterns;
+}
 
 int train_locally(local_training options) {
   check(options);

@@ -1,6 +1,8 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cli/model_options.hpp"
@@ -25,6 +27,9 @@ struct local_training {
   bool resume = false, force = false, json = false, keep_checkpoint = false;
   std::string log;
 };
+
+/// "PATTERN=VALUE" of each, as its halves. Refuses what is none, by the flag.
+std::vector<std::pair<std::string, double>> read_patterns(const std::vector<std::string>& texts, std::string_view flag);
 
 /// Trains in this process, and shows how it goes. Ctrl-C leaves a checkpoint.
 int train_locally(local_training options);

@@ -47,13 +47,26 @@ double training_display::seconds() const {
 void training_display::show(const step_report& report) {
   tokens_ += report.tokens;
   loss_ = report.step == first_ + 1 ? report.loss : 0.9 * loss_ + 0.1 * report.loss;
+  draw(report.step, loss_, static_cast<double>(tokens_) / seconds());
+}
+
+void training_display::show(std::int64_t step, double loss, double tokens_per_second) {
+  draw(step, loss, tokens_per_second);
+}
+
+void training_display::note(const std::string& line) const {
+  clear();
+  write_error("training: " + line + "\n");
+}
+
+void training_display::draw(std::int64_t step, double loss, double tokens_per_second) {
   const auto now = clock::now();
-  if (now < next_) return;
+  if (now < next_ || step <= first_) return;
   next_ = now + (terminal_ ? 100ms : 5000ms);
-  const double passed = seconds(), share = static_cast<double>(report.step) / static_cast<double>(steps_);
-  const double left = passed * static_cast<double>(steps_ - report.step) / static_cast<double>(report.step - first_);
-  const std::string facts = fmt::format("step {}/{}  loss {:.4f}  {:.0f} tokens/s  {} left", report.step, steps_, loss_,
-                                        static_cast<double>(tokens_) / passed, time_text(left));
+  const double share = static_cast<double>(step) / static_cast<double>(steps_);
+  const double left = seconds() * static_cast<double>(steps_ - step) / static_cast<double>(step - first_);
+  const std::string facts = fmt::format("step {}/{}  loss {:.4f}  {:.0f} tokens/s  {} left", step, steps_, loss,
+                                        tokens_per_second, time_text(left));
   if (!terminal_) return write_error("training: " + facts + "\n");
   const auto filled = static_cast<std::size_t>(share * bar_width);
   write_error(fmt::format("{}training [{}{}] {:.0f}%  {}", clear_line, std::string(filled, '#'),

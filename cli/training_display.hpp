@@ -18,12 +18,17 @@ class training_display {
 
   void show(const step_report& report);
   void show(std::int64_t step, const validation_report& report);
+  /// As somebody else says it is.
+  void show(std::int64_t step, double loss, double tokens_per_second);
+  /// A line that stays.
+  void note(const std::string& line) const;
   std::int64_t tokens() const { return tokens_; }
   double seconds() const;
 
  private:
   using clock = std::chrono::steady_clock;
   void clear() const;
+  void draw(std::int64_t step, double loss, double tokens_per_second);
 
   std::int64_t steps_, first_;
   std::int64_t tokens_ = 0;

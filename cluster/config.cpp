@@ -77,6 +77,12 @@ constexpr key_of<adapters> adapter_keys[] = {
     {"max_resident", [](adapters& a, const config_value& v) { a.max_resident = v.number(1, 1 << 20); }},
 };
 
+using training = training_settings;
+constexpr key_of<training> training_keys[] = {
+    {"may_delay", [](training& t, const config_value& v) { t.may_delay = v.share(10); }},
+    {"checkpoint_seconds", [](training& t, const config_value& v) { t.checkpoint_seconds = v.number(1, 86400); }},
+};
+
 using node = node_config;
 constexpr key_of<node> node_keys[] = {
     {"name", [](node& n, const config_value& v) { n.name = v.name(); }},
@@ -166,10 +172,12 @@ void read_top(cluster_config& config, const setting& top) {
       section(entry.value, "scheduler", scheduler_keys, config.scheduler);
     } else if (entry.key == "adapters") {
       section(entry.value, "adapters", adapter_keys, config.adapters);
+    } else if (entry.key == "training") {
+      section(entry.value, "training", training_keys, config.training);
     } else if (entry.key == "node") {
       read_nodes(config, entry.value);
     } else {
-      refuse_unknown(config, entry, "", {"cluster", "model", "scheduler", "adapters", "node"});
+      refuse_unknown(config, entry, "", {"cluster", "model", "scheduler", "adapters", "training", "node"});
     }
   }
 }
@@ -281,6 +289,7 @@ std::vector<config_key> config_keys() {
   list_keys(keys, "model", model_keys);
   list_keys(keys, "scheduler", scheduler_keys);
   list_keys(keys, "adapters", adapter_keys);
+  list_keys(keys, "training", training_keys);
   list_keys(keys, "node", node_keys);
   return keys;
 }

@@ -43,6 +43,7 @@ struct node_config {
   bool has(node_role role) const { return roles.contains(role); }
   bool is_head() const { return has(node_role::router); }
   bool is_worker() const { return has(node_role::worker); }
+  bool is_trainer() const { return has(node_role::trainer); }
 };
 
 struct model_settings {
@@ -66,6 +67,11 @@ struct adapter_settings {
   std::vector<std::string> preload;
   std::uint64_t memory = std::uint64_t{1} << 30;  ///< bytes on each worker
   int max_resident = 32;                          ///< on each worker
+};
+
+struct training_settings {
+  double may_delay = 0.1;      ///< share of their time between tokens that answers may lose to training
+  int checkpoint_seconds = 60; ///< a trainer that dies loses no more than this of a job
 };
 
 struct config_place {
@@ -93,6 +99,7 @@ struct cluster_config {
   model_settings model;
   scheduler_settings scheduler;
   adapter_settings adapters;
+  training_settings training;
   std::vector<node_config> nodes;  ///< in the order of the file; exactly one is the head
 
   /// Where keys stand in the file: "model.path", "node.w0", "node.w0.layers".
@@ -118,7 +125,7 @@ std::string to_text(const layer_range& layers);  ///< "0-10"
 
 /// One key that a cluster file may have. Parsing and the documentation's test go by this list.
 struct config_key {
-  std::string_view section;  ///< "cluster", "model", "scheduler", "adapters" or "node"
+  std::string_view section;  ///< "cluster", "model", "scheduler", "adapters", "training" or "node"
   std::string_view name;
 };
 std::vector<config_key> config_keys();

@@ -76,6 +76,10 @@ class checker {
                 router.name, scheduler.name);
     if (!router.autostart)
       refuse_at(key(router, "autostart"), "{} is the head: without it there is no cluster", router.name);
+    if (router.is_trainer())
+      refuse_at(key(router, "roles"),
+                "{} is the head and trainer: give the trainer a node of its own, so that the head never waits for it",
+                router.name);
     if (workers().empty()) refuse_at("node", "no node is worker: give one the role [\"worker\"]");
   }
 

@@ -144,6 +144,15 @@ std::int64_t config_value::whole(std::int64_t least, std::int64_t most) const {
   return *number;
 }
 
+double config_value::share(double most) const {
+  const auto* whole = std::get_if<std::int64_t>(&content_.content);
+  const auto* real = std::get_if<double>(&content_.content);
+  if (!whole && !real) refuse_type("a number");
+  const double number = whole ? static_cast<double>(*whole) : *real;
+  if (!(number >= 0 && number <= most)) refuse(fmt::format("is {}: allowed are 0 to {}", number, most));
+  return number;
+}
+
 std::uint64_t config_value::bytes() const {
   if (const auto* number = std::get_if<std::int64_t>(&content_.content); number && *number > 0)
     return static_cast<std::uint64_t>(*number);

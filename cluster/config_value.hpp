@@ -25,7 +25,8 @@ class config_value {
   bool truth() const;
   std::int64_t whole(std::int64_t least, std::int64_t most) const;
   int number(int least, int most) const { return static_cast<int>(whole(least, most)); }
-  std::uint64_t bytes() const;  ///< "4GiB", "512 MiB" or a number
+  double share(double most) const;  ///< from 0 on; whole numbers too
+  std::uint64_t bytes() const;      ///< "4GiB", "512 MiB" or a number
   std::vector<std::string> texts() const;
   std::string one_of(std::initializer_list<std::string_view> allowed) const;
   std::filesystem::path path() const;           ///< absolute; relative ones start from the file's folder

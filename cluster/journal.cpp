@@ -61,18 +61,19 @@ std::optional<journal_error> check(const job_spec& spec, const journal::options&
 // Lists leave the options out: they may be long.
 #define TROUPE_JOB_COLUMNS(options)   \
   "SELECT id, kind, tenant, " options \
-  ", lines, state, received, line_ok, line_failed, created, finished, error FROM jobs "
+  ", lines, state, received, line_ok, line_failed, created, finished, error, result FROM jobs "
 
 job_info job_of(const statement& row) {
   job_info job;
   job.spec = {row.text(0), row.text(1), row.text(2), row.text(3), row.count(4)};
-  job.state = static_cast<job_state>(std::clamp<std::int64_t>(row.number(5), 0, number_of(job_state::cancelled)));
+  job.state = static_cast<job_state>(std::clamp<std::int64_t>(row.number(5), 0, number_of(job_state::paused)));
   job.received = row.count(6);
   job.line_ok = row.count(7);
   job.line_failed = row.count(8);
   job.created = row.number(9);
   job.finished = row.number(10);
   job.error = row.text(11);
+  job.result = row.text(12);
   return job;
 }
 
@@ -85,7 +86,8 @@ std::vector<job_info> jobs_of(statement& rows) {
 }  // namespace
 
 std::string_view name_of(job_state state) {
-  constexpr std::array<std::string_view, 6> names{"receiving", "queued", "running", "succeeded", "failed", "cancelled"};
+  constexpr std::array<std::string_view, 7> names{"receiving", "queued",    "running", "succeeded",
+                                                  "failed",    "cancelled", "paused"};
   return names[static_cast<std::size_t>(state)];
 }
 
@@ -131,8 +133,8 @@ std::vector<job_info> journal::list(std::size_t limit) const {
 }
 
 std::vector<job_info> journal::unfinished() const {
-  statement query = db_->prepare(TROUPE_JOB_COLUMNS("''") "WHERE state IN (?, ?) ORDER BY number");
-  query << number_of(job_state::queued) << number_of(job_state::running);
+  statement query = db_->prepare(TROUPE_JOB_COLUMNS("''") "WHERE state IN (?, ?, ?) ORDER BY number");
+  query << number_of(job_state::queued) << number_of(job_state::running) << number_of(job_state::paused);
   return jobs_of(query);
 }
 
@@ -156,6 +158,31 @@ result<job_info, journal_error> journal::start(std::string_view id) {
   return change_state(id, job_state::running, {});
 }
 
+result<job_info, journal_error> journal::pause(std::string_view id) {
+  return hold(id, true);
+}
+
+result<job_info, journal_error> journal::resume(std::string_view id) {
+  return hold(id, false);
+}
+
+result<job_info, journal_error> journal::hold(std::string_view id, bool on) {
+  const auto job = find(id);
+  if (!job) return detail::no_such_job(id);
+  if (job->spec.kind == "batch") return error(reason::wrong_state, "job {}: only fine-tuning can be paused", id);
+  if (job->state == job_state::receiving || is_finished(job->state))
+    return error(reason::wrong_state, "job {}: is {}", id, name_of(job->state));
+  if (on == (job->state == job_state::paused)) return *job;
+  return change_state(id, on ? job_state::paused : job_state::queued, {});
+}
+
+result<job_info, journal_error> journal::succeed(std::string_view id, std::string_view outcome) {
+  const auto job = find(id);
+  if (!job) return detail::no_such_job(id);
+  if (is_finished(job->state)) return *job;
+  return change_state(id, job_state::succeeded, {}, outcome);
+}
+
 result<job_info, journal_error> journal::finish(std::string_view id, job_state how, std::string_view why) {
   if (!is_finished(how)) return error(reason::invalid, "job {}: {} is no end", id, name_of(how));
   const auto job = find(id);
@@ -168,10 +195,11 @@ result<job_info, journal_error> journal::cancel(std::string_view id) {
   return finish(id, job_state::cancelled);
 }
 
-result<job_info, journal_error> journal::change_state(std::string_view id, job_state how, std::string_view why) {
+result<job_info, journal_error> journal::change_state(std::string_view id, job_state how, std::string_view why,
+                                                      std::string_view outcome) {
   transaction change(*db_, transaction::kind::durable);
-  (db_->prepare("UPDATE jobs SET state = ?, error = ?, finished = ? WHERE id = ?")
-   << number_of(how) << why << (is_finished(how) ? now() : 0) << id)
+  (db_->prepare("UPDATE jobs SET state = ?, error = ?, result = ?, finished = ? WHERE id = ?")
+   << number_of(how) << why << outcome << (is_finished(how) ? now() : 0) << id)
       .run();
   change.commit();
   return *find(id);
@@ -180,7 +208,7 @@ result<job_info, journal_error> journal::change_state(std::string_view id, job_s
 result<bool, journal_error> journal::remove(std::string_view id) {
   const auto job = find(id);
   if (!job) return false;
-  if (job->state == job_state::queued || job->state == job_state::running) {
+  if (job->state != job_state::receiving && !is_finished(job->state)) {
     return error(reason::wrong_state, "job {}: is {}: cancel it first", id, name_of(job->state));
   }
   transaction change(*db_, transaction::kind::quick);
@@ -192,9 +220,9 @@ result<bool, journal_error> journal::remove(std::string_view id) {
 std::size_t journal::delete_old(std::int64_t before, std::size_t limit) {
   transaction change(*db_, transaction::kind::quick);
   statement deletion = db_->prepare(
-      "DELETE FROM jobs WHERE number IN (SELECT number FROM jobs WHERE (state >= ? AND finished < ?) OR (state = ? AND "
+      "DELETE FROM jobs WHERE number IN (SELECT number FROM jobs WHERE (finished > 0 AND finished < ?) OR (state = ? AND "
       "created < ?) ORDER BY number LIMIT ?)");
-  deletion << number_of(job_state::succeeded) << before << number_of(job_state::receiving) << before
+  deletion << before << number_of(job_state::receiving) << before
            << std::uint64_t{limit};
   const int gone = deletion.run();
   change.commit();

@@ -56,11 +56,11 @@ struct job_spec {
   }
 };
 
-/// `receiving`: not sealed, thus not accepted.
-enum class job_state : std::uint8_t { receiving, queued, running, succeeded, failed, cancelled };
+/// `receiving`: not sealed, thus not accepted. `paused`: goes on when somebody says so. Their numbers are in the file.
+enum class job_state : std::uint8_t { receiving, queued, running, succeeded, failed, cancelled, paused };
 std::string_view name_of(job_state state);
 constexpr bool is_finished(job_state state) {
-  return state >= job_state::succeeded;
+  return state == job_state::succeeded || state == job_state::failed || state == job_state::cancelled;
 }
 
 struct job_info {
@@ -70,12 +70,13 @@ struct job_info {
   std::uint64_t line_ok = 0, line_failed = 0;  ///< lines with an output
   std::int64_t created = 0, finished = 0;      ///< seconds since 1970; 0: not yet
   std::string error;
+  std::string result;  ///< of a fine-tune that succeeded: the adapter's version, "pricing@3"
 
   template <class Self, class Visit>
   static auto visit_fields(Self& self, Visit visit) {
     return visit(field("spec", self.spec), field("state", self.state), field("received", self.received),
                  field("line_ok", self.line_ok), field("line_failed", self.line_failed), field("created", self.created),
-                 field("finished", self.finished), field("error", self.error));
+                 field("finished", self.finished), field("error", self.error), field("result", self.result));
   }
 };
 
@@ -114,6 +115,11 @@ struct job_event {
     return visit(field("number", self.number), field("at", self.at), field("kind", self.kind),
                  field("text", self.text));
   }
+};
+
+/// An event on its way in.
+struct event_record {
+  std::string_view kind, text;
 };
 
 struct journal_error {
@@ -162,6 +168,11 @@ class journal {
 
   /// queued → running. A running one stays.
   result<job_info, journal_error> start(std::string_view id);
+  /// queued or running → paused → queued. Only jobs of trainers; done twice it changes nothing.
+  result<job_info, journal_error> pause(std::string_view id);
+  result<job_info, journal_error> resume(std::string_view id);
+  /// Ends a job without lines well, with what came out. A finished one stays as it is.
+  result<job_info, journal_error> succeed(std::string_view id, std::string_view outcome);
   /// Ends a job that has no lines to end it, or that cannot go on. A finished one stays as it is.
   result<job_info, journal_error> finish(std::string_view id, job_state how, std::string_view error = {});
   result<job_info, journal_error> cancel(std::string_view id);
@@ -177,6 +188,8 @@ class journal {
 
   /// Returns the event's number.
   result<std::uint64_t, journal_error> append_event(std::string_view id, std::string_view kind, std::string_view text);
+  /// Several at once, in one transaction. Returns the last one's number.
+  result<std::uint64_t, journal_error> append_events(std::string_view id, std::span<const event_record> events);
   std::vector<job_event> events(std::string_view id, std::uint64_t after, std::size_t limit) const;
   std::optional<job_event> last_event(std::string_view id, std::string_view kind) const;
 
@@ -193,7 +206,9 @@ class journal {
 
  private:
   std::int64_t now() const;
-  result<job_info, journal_error> change_state(std::string_view id, job_state how, std::string_view error);
+  result<job_info, journal_error> change_state(std::string_view id, job_state how, std::string_view error,
+                                               std::string_view outcome = {});
+  result<job_info, journal_error> hold(std::string_view id, bool on);
 
   options options_;
   std::unique_ptr<detail::database> db_;

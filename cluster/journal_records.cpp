@@ -53,24 +53,33 @@ void save_pointer(detail::database& db, const adapter_pointer& pointer) {
 
 result<std::uint64_t, journal_error> journal::append_event(std::string_view id, std::string_view kind,
                                                            std::string_view text) {
+  const event_record one{kind, text};
+  return append_events(id, std::span(&one, 1));
+}
+
+result<std::uint64_t, journal_error> journal::append_events(std::string_view id, std::span<const event_record> events) {
   if (!find(id)) return detail::no_such_job(id);
-  if (kind.empty() || kind.size() > 64) return error(reason::invalid, "job {}: an event's kind is a word", id);
-  if (text.size() > options_.max_event_bytes) {
-    return error(reason::too_large, "job {}: an event of {} bytes: at most {}", id, text.size(),
-                 options_.max_event_bytes);
+  for (const auto& [kind, text] : events) {
+    if (kind.empty() || kind.size() > 64) return error(reason::invalid, "job {}: an event's kind is a word", id);
+    if (text.size() > options_.max_event_bytes) {
+      return error(reason::too_large, "job {}: an event of {} bytes: at most {}", id, text.size(),
+                   options_.max_event_bytes);
+    }
   }
   transaction change(*db_, transaction::kind::durable);
-  statement next = db_->prepare(
-      "SELECT jobs.number, ifnull(max(events.number), 0) + 1 FROM jobs LEFT JOIN events ON events.job = jobs.number "
+  statement last = db_->prepare(
+      "SELECT jobs.number, ifnull(max(events.number), 0) FROM jobs LEFT JOIN events ON events.job = jobs.number "
       "WHERE jobs.id = ?");
-  next << id;
-  next.step();
-  const std::int64_t job = next.number(0);
-  const std::uint64_t number = next.count(1);
-  next.reset();
-  (db_->prepare("INSERT INTO events (job, number, at, kind, text) VALUES (?, ?, ?, ?, ?)")
-   << job << number << now() << kind << text)
-      .run();
+  last << id;
+  last.step();
+  const std::int64_t job = last.number(0);
+  std::uint64_t number = last.count(1);
+  last.reset();
+  for (const auto& [kind, text] : events) {
+    (db_->prepare("INSERT INTO events (job, number, at, kind, text) VALUES (?, ?, ?, ?, ?)")
+     << job << ++number << now() << kind << text)
+        .run();
+  }
   if (number > options_.max_events) {
     (db_->prepare("DELETE FROM events WHERE job = ? AND number <= ?") << job << number - options_.max_events).run();
   }

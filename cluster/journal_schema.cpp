@@ -77,7 +77,8 @@ CREATE TABLE adapter_names (
   newest INTEGER NOT NULL,
   next INTEGER NOT NULL
 ) WITHOUT ROWID;
-)"};
+)",
+    R"(ALTER TABLE jobs ADD COLUMN result TEXT NOT NULL DEFAULT '')"};
 
 void check_is_ours(database& db) {
   const bool is_new = db.number_of("SELECT count(*) FROM sqlite_schema") == 0;

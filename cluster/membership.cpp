@@ -82,7 +82,8 @@ std::optional<join_refusal> membership::check(const node_hello& hello) const {
     return refusal(reason::other_build, fmt::format("node {}: built from {}, the head from {}: install the same build",
                                                     hello.name, hello.build, options_.build));
   }
-  if (options_.model != model_id{} && hello.model != options_.model) {
+  const bool holds_layers = std::find(hello.roles.begin(), hello.roles.end(), "worker") != hello.roles.end();
+  if (options_.model != model_id{} && hello.model != options_.model && (holds_layers || hello.model != model_id{})) {
     return refusal(reason::other_model,
                    fmt::format("node {}: has model {:016x}, the cluster runs {:016x}: give it the same files and quant",
                                hello.name, hello.model.value, options_.model.value));

@@ -108,7 +108,7 @@ class membership {
  public:
   struct options {
     std::string build;  ///< what a node must be built from
-    model_id model;     ///< what it must have opened; 0: any
+    model_id model;     ///< what a worker must have opened; 0: any
     failure_detector::options detector = {};
     std::size_t max_nodes = 1024;  ///< members and those remembered
     duration remember = std::chrono::minutes(10);

@@ -61,6 +61,11 @@ void run_command(const adapter_store_actor& whom, client_command what, const std
   tell(whom, command_call{{}, std::move(what), answerer(exchange, std::move(then))});
 }
 
+void run_command(const training_actor& whom, client_command what, const std::shared_ptr<http_exchange>& exchange,
+                 std::function<void(const std::string& result)> then) {
+  tell(whom, command_call{{}, std::move(what), answerer(exchange, std::move(then))});
+}
+
 void guarded(const std::shared_ptr<http_exchange>& exchange, const std::function<void()>& handle) {
   try {
     handle();

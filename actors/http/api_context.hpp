@@ -19,6 +19,7 @@ struct http_parts {
   gateway_actor gateway;
   adapter_store_actor store;
   jobs_actor jobs;
+  training_actor training;
   std::shared_ptr<const prompting> prompts;
   std::shared_ptr<request_numbers> numbers;
   std::shared_ptr<const adapter_directory> adapters;
@@ -49,6 +50,9 @@ struct api_context {
 void run_command(const jobs_actor& whom, client_command what, const std::shared_ptr<http_exchange>& exchange,
                  std::function<void(const std::string& result)> then);
 void run_command(const adapter_store_actor& whom, client_command what, const std::shared_ptr<http_exchange>& exchange,
+                 std::function<void(const std::string& result)> then);
+
+void run_command(const training_actor& whom, client_command what, const std::shared_ptr<http_exchange>& exchange,
                  std::function<void(const std::string& result)> then);
 
 /// Runs `handle`; what it throws becomes the response.

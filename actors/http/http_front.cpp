@@ -115,6 +115,7 @@ struct http_front::impl {
     add_status_routes(to);
     add_file_routes(to, files);
     add_batch_routes(to, files);
+    add_fine_tuning_routes(to, files);
     server.start();
   }
 

@@ -34,6 +34,7 @@ void add_text_routes(api_routes& to);    ///< completions, chats, tokens
 void add_status_routes(api_routes& to);  ///< health, metrics, the page
 void add_file_routes(api_routes& to, const std::shared_ptr<file_store>& files);
 void add_batch_routes(api_routes& to, const std::shared_ptr<file_store>& files);
+void add_fine_tuning_routes(api_routes& to, const std::shared_ptr<file_store>& files);
 
 /// What a batch's outputs are as a file: answers, or else errors. Nothing where `id` names no such file.
 struct batch_file {

@@ -21,6 +21,7 @@ pass_result train_pass::loss(const training_rows& batch, const float* hidden, fl
 
 pass_result train_pass::loss_chunk(const training_rows& batch, std::span<const std::int64_t> rows, const float* hidden,
                                    float factor, bool backward) {
+  give_way();
   const auto count = static_cast<std::int64_t>(rows.size());
   const model_config& config = model_.config;
   for_rows(count, [&](std::int64_t i, int) {

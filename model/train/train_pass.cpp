@@ -259,6 +259,7 @@ const float* train_pass::dropped(const lora_factors& lora, const float* x, std::
 
 void train_pass::apply(const float* x, std::int64_t stride, activations& a, std::size_t slot, bool add,
                        linear_list linears) {
+  give_way();
   std::vector<products::output> outputs;
   const auto stride_of = [&](const trained_linear& l) { return train_stride(l.w.outs); };
   for (const auto& [linear, y] : linears)
@@ -297,6 +298,7 @@ void train_pass::apply(const float* x, std::int64_t stride, activations& a, std:
 
 void train_pass::apply_back(const trained_linear& linear, const activations& a, std::size_t slot, const float* x,
                             std::int64_t x_stride, const float* dy, std::int64_t dy_stride, float* dx, bool add) {
+  give_way();
   if (dx) body_.backward(dy, dy_stride, rows_, linear.w, dx, x_stride, add);
   if (linear.w.gradient) weights_back(linear, x, x_stride, dy, dy_stride);
   if (linear.lora.rank > 0) lora_back(linear, a, slot, x, x_stride, dy, dy_stride, dx);

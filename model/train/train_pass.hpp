@@ -28,7 +28,7 @@ class train_pass {
     precision how = precision::fine;
     /// Keeps what every layer computed; otherwise only its input, and backward computes the rest again.
     bool keep_activations = true;
-    std::function<void()> between = {};  ///< called between layers: a place to yield to others; may be empty
+    std::function<void()> between = {};  ///< called between products: a place to yield to others; may be empty
   };
   train_pass(const trained_model& model, const compute& with, options chosen);
 
@@ -70,6 +70,9 @@ class train_pass {
   pass_result loss_chunk(const training_rows& batch, std::span<const std::int64_t> rows, const float* hidden,
                          float factor, bool backward);
   void head_back(std::span<const std::int64_t> rows, const float* hidden);
+  void give_way() const {
+    if (options_.between) options_.between();
+  }
   template <class Work>
   void for_rows(std::int64_t rows, Work work) {
     with_.pool.run(static_cast<int>((rows + rows_per_task - 1) / rows_per_task), [&](int task, int) {

@@ -32,7 +32,7 @@ struct training_options {
   /// sums that are reported.
   int index = 0, count = 1;
   std::function<void(std::span<float> gradients, std::span<double> sums)> reduce = {};
-  std::function<void()> between = {};  ///< called between layers: a place to yield to others
+  std::function<void()> between = {};  ///< called between products: a place to yield to others, or to stop
 };
 
 struct step_report {

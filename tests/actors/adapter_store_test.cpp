@@ -21,7 +21,8 @@ class store : public testing::Test {
         adapter_shelf::options{folder_.path() / "store", golden / "llama", read_hf_config(golden / "llama"),
                                model_id(7), "letters"},
         catalogue_records{});
-    actor_ = spawn_adapter_store(system_, shelf, journal_.handle(), send, adapters_, board_);
+    actor_ = spawn_adapter_store(
+        system_, shelf, journal_.handle(), send, [this] { return workers_; }, adapters_, board_);
   }
   ~store() override { tell(actor_, stop_now{}); }
 
@@ -43,6 +44,7 @@ class store : public testing::Test {
   caf::actor_system_config config_;
   caf::actor_system system_{config_};
   mock<jobs_actor> journal_{system_};
+  std::vector<worker_actor> workers_;
   adapter_store_actor actor_;
 };
 

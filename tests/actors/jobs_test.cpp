@@ -15,7 +15,7 @@ class head {
     options.shortest_retry = std::chrono::milliseconds(1);
     const auto book = std::make_shared<journal>(journal::options{.file = folder.path() / "journal.db"});
     jobs_ = spawn_jobs(system_, options, book, prompts, std::make_shared<request_numbers>(), board);
-    tell(jobs_, begin_jobs{{}, gateway_.handle()});
+    tell(jobs_, begin_jobs{{}, gateway_.handle(), {}});
   }
   ~head() { stop(); }
 

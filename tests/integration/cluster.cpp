@@ -49,9 +49,11 @@ test_cluster::test_cluster(const test_site& site, const cluster_plan& plan)
        << state().string() << "\"\nreplicas = " << plan.replicas << "\nstages = " << plan.stages << "\n"
        << plan.in_cluster << "\n[model]\npath = \"" << site.model().string() << "\"\nquant = \"u8\"\n"
        << plan.in_model << "\n[scheduler]\nkv_memory = \"64MiB\"\n"
-       << plan.in_scheduler << "\n"
+       << plan.in_scheduler << "\n[training]\n"
+       << plan.in_training << "\n"
        << node_text("head", plan.head_works ? R"("router", "scheduler", "worker")" : R"("router", "scheduler")");
   for (const std::string& worker : plan.workers) text << node_text(worker, R"("worker")");
+  for (const std::string& trainer : plan.trainers) text << node_text(trainer, R"("trainer")");
   file_ = site.write(name_ + ".toml", text.str());
 }
 

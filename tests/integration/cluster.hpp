@@ -21,10 +21,12 @@ using json = nlohmann::ordered_json;
 struct cluster_plan {
   int replicas = 1, stages = 1;
   words workers = {"w0"};
+  words trainers = {};
   bool head_works = false;
   std::string in_cluster = {};  ///< more lines for [cluster]
   std::string in_model = {};
   std::string in_scheduler = "max_batch_tokens = 256";
+  std::string in_training = "checkpoint_seconds = 60";
   std::string listen = {};  ///< of the head; empty: a free port of this machine
 };
 

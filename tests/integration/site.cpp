@@ -57,6 +57,10 @@ client_request test_site::request(int i, std::int64_t tokens) const {
   return made;
 }
 
+void test_site::take_adapter(const std::string& name, const std::filesystem::path& folder) {
+  adapters_[name] = std::make_shared<const lora_adapter>(read_adapter(folder, loaded_->config), loaded_->config.layers);
+}
+
 std::vector<token_id> test_site::expected(const client_request& request, std::int32_t index) const {
   sampling_params params = request.sampling;
   params.seed += static_cast<std::uint64_t>(index);

@@ -30,6 +30,8 @@ class test_site {
 
   /// The i-th of requests that differ in all they can differ in; every one has `tokens` tokens if nothing ends it.
   client_request request(int i, std::int64_t tokens) const;
+  /// What `expected` takes for an adapter of that name from now on.
+  void take_adapter(const std::string& name, const std::filesystem::path& folder);
   /// What one process answers, without a cluster.
   std::vector<token_id> expected(const client_request& request, std::int32_t index = 0) const;
 

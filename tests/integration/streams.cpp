@@ -58,6 +58,7 @@ void streams::take_text(const client_text& text) {
   if (answer.ended) faults_.push_back("request " + std::to_string(text.id) + " went on after its end");
   answer.tokens.insert(answer.tokens.end(), text.tokens.begin(), text.tokens.end());
   answer.ended = !text.finish.empty();
+  answer.version = text.adapter;
 }
 
 void streams::note_time() {
@@ -90,6 +91,12 @@ std::vector<token_id> streams::answer(std::uint64_t id, std::int32_t index) cons
   const std::lock_guard lock(mutex_);
   const auto found = answers_.find({id, index});
   return found == answers_.end() ? std::vector<token_id>() : found->second.tokens;
+}
+
+std::string streams::version_of(std::uint64_t id, std::int32_t index) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = answers_.find({id, index});
+  return found == answers_.end() ? std::string() : found->second.version;
 }
 
 std::vector<std::string> streams::faults() const {

@@ -30,6 +30,8 @@ class streams {
   std::size_t tokens() const;  ///< of all answers so far
   std::size_t tokens_of(std::uint64_t id) const;
   std::vector<token_id> answer(std::uint64_t id, std::int32_t index = 0) const;
+  /// The version that answered, once it has ended; empty: the bare base.
+  std::string version_of(std::uint64_t id, std::int32_t index = 0) const;
   /// What went wrong, one line each: refusals, tokens after an end.
   std::vector<std::string> faults() const;
   /// The longest time in which nothing came while something was awaited.
@@ -39,6 +41,7 @@ class streams {
   struct state {
     std::vector<token_id> tokens;
     bool ended = false;
+    std::string version;
   };
   void take(frame from);
   void take_text(const client_text& text);

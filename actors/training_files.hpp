@@ -1,0 +1,53 @@
+// Files of a fine-tune on their way between a head and a trainer: described by length and SHA-256, sent in pieces, there
+// under their name when they are whole and right. No actor.
+#pragma once
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "actors/messages.hpp"
+#include "base/sha256.hpp"
+
+namespace troupe {
+
+/// What becomes a folder's name: letters, digits, '-' and '_', 1 to 64.
+bool is_training_id(std::string_view text);
+
+/// A file as it lies there. Throws input_error where it cannot be read.
+training_file describe_file(const std::filesystem::path& folder, const std::string& name);
+bool is_there(const std::filesystem::path& folder, const training_file& file);
+/// Throws input_error where the disk does not take it.
+void sync_file(const std::filesystem::path& file);
+
+/// At most `largest_training_piece` bytes of one of `files`, or why not: names from outside are compared, and never become
+/// part of a path unknown.
+training_piece read_training_piece(const std::filesystem::path& folder, const std::vector<training_file>& files,
+                                   const want_training_piece& wanted);
+constexpr std::size_t largest_training_piece = 4 << 20;
+
+/// Fetches what is not in a folder yet, one piece after the other. Errors are input_error.
+class training_download {
+ public:
+  training_download(std::filesystem::path folder, std::vector<training_file> files, training_lease lease);
+
+  /// The piece to ask for; nothing once all files are there.
+  std::optional<want_training_piece> next();
+  /// A piece of something else is ignored. False: it was not the one that was asked for.
+  bool take(const training_piece& piece);
+
+ private:
+  void open(const training_file& file);
+  void close(const training_file& file);
+
+  std::filesystem::path folder_;
+  std::vector<training_file> files_;
+  training_lease lease_;
+  std::size_t at_ = 0;
+  std::uint64_t offset_ = 0;
+  std::ofstream out_;
+  std::optional<sha256> digest_;
+};
+
+}  // namespace troupe

@@ -1,0 +1,74 @@
+// A fine-tune in progress: one thread with idle priority, and the helpers of its pool.
+#pragma once
+#include <atomic>
+#include <condition_variable>
+#include <filesystem>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <variant>
+
+#include "actors/messages.hpp"
+#include "actors/training_spec.hpp"
+#include "model/arch/loaded_model.hpp"
+
+namespace troupe {
+
+/// What a trainer has of its node.
+struct training_site {
+  std::filesystem::path model;
+  load_options load;                               ///< as the workers load it: then the packed file is the same
+  std::filesystem::path folder;                    ///< FOLDER/<job>/ holds a job's files
+  int threads = 1;
+  duration checkpoint_after = std::chrono::seconds(60);
+  duration report_after = std::chrono::milliseconds(200);
+};
+
+/// How much of the time may be used: asked between ops, on the thread that computes. Sleeps for what it owes.
+class training_brake {
+ public:
+  void set_share(double share);
+  void stop();
+  bool is_stopped() const { return stopped_.load(std::memory_order_relaxed); }
+  /// Returns false when the work is to stop.
+  bool pass();
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::atomic<double> share_{1};
+  std::atomic<bool> stopped_{false};
+  instant passed_;
+  double owed_ = 0;  ///< seconds
+};
+
+/// Begins at once. Says how far it is, and once, last, how it ended; on its own thread.
+class training_task {
+ public:
+  using news = std::variant<training_progress, training_ended>;
+
+  training_task(training_site site, train_job order, std::function<void(news)> say);
+  ~training_task();  ///< stops, with a checkpoint, and waits for that
+  training_task(const training_task&) = delete;
+  training_task& operator=(const training_task&) = delete;
+
+  void stop() { brake_.stop(); }
+  void set_share(double share) { brake_.set_share(share); }
+  std::filesystem::path folder() const { return site_.folder / order_.job; }
+
+  static constexpr const char* result_folder = "result";
+  static constexpr const char* checkpoint_name = "checkpoint.safetensors";
+
+ private:
+  class session;
+  void run();
+
+  training_site site_;
+  train_job order_;
+  std::function<void(news)> say_;
+  training_brake brake_;
+  std::thread thread_;  ///< last: it uses all the others
+};
+
+}  // namespace troupe

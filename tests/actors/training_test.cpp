@@ -1,0 +1,223 @@
+#include "actors/training.hpp"
+
+#include "base/sha256.hpp"
+#include "tests/actors/support.hpp"
+
+namespace troupe::test {
+namespace {
+
+/// The head's side of training, with a real journal; the test plays jobs' owner, trainers and the adapter store.
+class training_desk : public testing::Test {
+ protected:
+  training_desk() { start(); }
+  ~training_desk() override { tell(actor_, stop_now{}); }
+
+  void start() {
+    training_parts parts;
+    parts.intake.folder = folder_.path() / "training";
+    parts.intake.uploads = folder_.path() / "files";
+    parts.intake.prompts = letters_prompting(folder_, 64);
+    parts.intake.model = folder_.path() / "letters";
+    parts.model = model_id(7);
+    parts.queue = {.most_deaths = 2, .leases_from = 0};
+    parts.jobs = jobs_.handle();
+    parts.store = store_.handle();
+    parts.board = board_;
+    parts.say = [](const std::string&) {};
+    actor_ = spawn_training(system_, parts);
+  }
+  void use_journal_once() { jobs_.take<use_journal>().use(journal_); }
+  std::shared_ptr<inbox> send(const std::string& name, const json& arguments) {
+    const auto answers = std::make_shared<inbox>();
+    tell(actor_, command_call{{}, {name, arguments.dump()}, [answers](command_answer answer) {
+                                answers->put(std::move(answer));
+                              }});
+    return answers;
+  }
+  /// Data sent, job made: what the client hears.
+  command_answer submit(const std::string& text, const std::string& id = "job-1") {
+    send("train.data", {{"id", id}, {"file", "data"}, {"offset", 0}, {"text", text}})->take<command_answer>();
+    const auto answers = send("train.create", {{"id", id},
+                                               {"data_sha256", sha256().add(text).finish()},
+                                               {"options", {{"adapter", "pricing"}, {"data", "d.jsonl"}}}});
+    use_journal_once();  // is it known?
+    for (int waited = 0; waited < 1000; ++waited) {
+      if (answers->count<command_answer>() > 0) break;
+      if (jobs_.count<use_journal>() > 0) use_journal_once();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return answers->take<command_answer>();
+  }
+  void join(const std::string& name) { tell(actor_, trainer_joined{{}, name, trainer_.handle()}); }
+  train_job given() {
+    const auto order = trainer_.take<train_job>();
+    use_journal_once();  // it runs
+    return order;
+  }
+  job_state state(const std::string& id = "job-1") const { return journal_.find(id)->state; }
+
+  temp_folder folder_;
+  mutable journal journal_{{.file = folder_.path() / "journal.db"}};
+  std::shared_ptr<status_board> board_ = std::make_shared<status_board>();
+  caf::actor_system_config config_;
+  caf::actor_system system_{config_};
+  mock<jobs_actor> jobs_{system_};
+  mock<adapter_store_actor> store_{system_};
+  mock<trainer_actor> trainer_{system_};
+  training_actor actor_;
+};
+
+const std::string good_data = "{\"prompt\":\"ab\",\"completion\":\"cd\"}\n{\"text\":\"efgh\"}\n";
+
+TEST_F(training_desk, accepts_data_that_it_has_read_whole) {
+  const auto answer = submit(good_data);
+  EXPECT_EQ(answer.error, "");
+  EXPECT_EQ(json::parse(answer.result)["examples"], 2);
+  EXPECT_EQ(state(), job_state::queued);
+  EXPECT_TRUE(std::filesystem::exists(folder_.path() / "training/job-1/data.jsonl"));
+}
+
+TEST_F(training_desk, refuses_bad_lines_by_number_and_keeps_nothing) {
+  const auto answer = submit(good_data + "{\"prompt\":\"x\"}\n{\"text\":\"ab\"\n");
+  EXPECT_TRUE(answer.bad_input);
+  EXPECT_NE(answer.error.find("d.jsonl:3:"), std::string::npos) << answer.error;
+  EXPECT_NE(answer.error.find("1 more bad line"), std::string::npos) << answer.error;
+  EXPECT_FALSE(journal_.find("job-1"));
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "training/job-1"));
+}
+
+TEST_F(training_desk, refuses_data_that_came_damaged) {
+  send("train.data", {{"id", "job-1"}, {"file", "data"}, {"offset", 0}, {"text", good_data}})->take<command_answer>();
+  const auto answers = send("train.create", {{"id", "job-1"},
+                                             {"data_sha256", sha256().add("other").finish()},
+                                             {"options", {{"adapter", "pricing"}, {"data", "d.jsonl"}}}});
+  use_journal_once();
+  EXPECT_NE(answers->take<command_answer>().error.find("damaged"), std::string::npos);
+}
+
+TEST_F(training_desk, a_piece_that_is_sent_twice_counts_once) {
+  const json piece{{"id", "job-1"}, {"file", "data"}, {"offset", 0}, {"text", "abc"}};
+  for (int i = 0; i < 2; ++i)
+    EXPECT_EQ(json::parse(send("train.data", piece)->take<command_answer>().result)["received"], 3);
+}
+
+TEST_F(training_desk, names_from_outside_become_no_path) {
+  for (const char* id : {"../x", "", "a/b"})
+    EXPECT_TRUE(send("train.data", {{"id", id}, {"file", "data"}, {"offset", 0}, {"text", "a"}})
+                    ->take<command_answer>()
+                    .bad_input)
+        << id;
+  EXPECT_TRUE(send("train.data", {{"id", "a"}, {"file", "../data"}, {"offset", 0}, {"text", "a"}})
+                  ->take<command_answer>()
+                  .bad_input);
+}
+
+TEST_F(training_desk, gives_a_job_to_a_trainer_and_its_pieces_to_nobody_else) {
+  submit(good_data);
+  join("coach");
+  const train_job order = given();
+  EXPECT_EQ(order.job, "job-1");
+  EXPECT_EQ(state(), job_state::running);
+  ASSERT_EQ(order.files.size(), 1u);
+  tell(actor_, want_training_piece{training_lease(order.lease.value + 1), "data.jsonl", 0});
+  tell(actor_, want_training_piece{order.lease, "../journal.db", 0});
+  tell(actor_, want_training_piece{order.lease, "data.jsonl", 0});
+  EXPECT_NE(trainer_.take<training_piece>().error, "");
+  EXPECT_EQ(trainer_.take<training_piece>().attachment.size(), good_data.size());
+}
+
+TEST_F(training_desk, what_a_trainer_says_is_written_down) {
+  submit(good_data);
+  join("coach");
+  const train_job order = given();
+  training_progress progress{order.lease, 2, 10, 100, 50.0, 2, "begins", {{1, 3.5, 0.1, 1e-4, false}}};
+  tell(actor_, progress);
+  use_journal_once();
+  const auto events = journal_.events("job-1", 0, 100);
+  ASSERT_EQ(events.size(), 4u);
+  EXPECT_EQ(events[2].kind, "metrics");
+  EXPECT_EQ(json::parse(events[2].text)["loss"], 3.5);
+  EXPECT_EQ(events[3].kind, "checkpoint");
+  EXPECT_EQ(json::parse(board_->read("training"))["job-1"]["step"], 2);
+}
+
+TEST_F(training_desk, a_lost_trainer_s_job_goes_to_the_next_and_old_leases_are_not_heard) {
+  submit(good_data);
+  join("coach");
+  const train_job first = given();
+  tell(actor_, trainer_lost{{}, "coach"});
+  tell(actor_, training_ended{first.lease, "too late", {}});
+  join("coach");
+  const train_job second = given();
+  EXPECT_NE(first.lease, second.lease);
+  EXPECT_EQ(state(), job_state::running);
+  tell(actor_, trainer_lost{{}, "coach"});  // the second death at the same place
+  use_journal_once();
+  EXPECT_EQ(state(), job_state::failed);
+}
+
+TEST_F(training_desk, publishes_what_came_out_and_ends_the_job) {
+  submit(good_data);
+  join("coach");
+  const train_job order = given();
+  const std::string config = "{}", weights = "weights";
+  tell(actor_, training_ended{order.lease,
+                              {},
+                              {{"adapter_config.json", config.size(), sha256().add(config).finish()},
+                               {"adapter_model.safetensors", weights.size(), sha256().add(weights).finish()}}});
+  for (const std::string* text : {&config, &weights}) {
+    const auto wanted = trainer_.take<want_training_piece>();
+    const auto bytes = std::make_shared<std::vector<std::byte>>(text->size());
+    std::memcpy(bytes->data(), text->data(), text->size());
+    training_piece piece{order.lease, wanted.file, 0, {}, {}};
+    piece.attachment = {bytes, std::span<const std::byte>(*bytes)};
+    tell(actor_, piece);
+  }
+  auto call = store_.take<command_call>();
+  EXPECT_EQ(call.what.name, "adapters.load");
+  EXPECT_EQ(json::parse(call.what.arguments)["name"], "pricing");
+  EXPECT_EQ(state(), job_state::running);
+  call.answer({R"({"adapter":"pricing@1"})", {}, false});
+  use_journal_once();
+  EXPECT_TRUE(trainer_.take<stop_training>().forget);
+  EXPECT_EQ(state(), job_state::succeeded);
+  EXPECT_EQ(journal_.find("job-1")->result, "pricing@1");
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "training/job-1"));
+}
+
+TEST_F(training_desk, what_the_store_refuses_fails_the_job_with_its_reason) {
+  submit(good_data);
+  join("coach");
+  const train_job order = given();
+  tell(actor_, training_ended{order.lease, "the loss is no number any more", {}});
+  use_journal_once();
+  EXPECT_EQ(state(), job_state::failed);
+  EXPECT_EQ(journal_.find("job-1")->error, "the loss is no number any more");
+  trainer_.take<stop_training>();
+}
+
+TEST_F(training_desk, pauses_and_goes_on) {
+  submit(good_data);
+  join("coach");
+  const train_job first = given();
+  tell(actor_, job_changed{{}, "job-1", job_state::paused});
+  EXPECT_EQ(trainer_.take<stop_training>().lease, first.lease);
+  tell(actor_, job_changed{{}, "job-1", job_state::queued});
+  EXPECT_NE(given().lease, first.lease);
+  tell(actor_, job_changed{{}, "job-1", job_state::cancelled});
+  EXPECT_TRUE(trainer_.take<stop_training>().forget);
+}
+
+TEST_F(training_desk, goes_on_with_what_an_earlier_head_had) {
+  submit(good_data);
+  tell(actor_, stop_now{});
+  start();
+  begin_training begun;
+  begun.unfinished = {*journal_.find("job-1")};
+  tell(actor_, begun);
+  join("coach");
+  EXPECT_EQ(given().job, "job-1");
+}
+
+}  // namespace
+}  // namespace troupe::test

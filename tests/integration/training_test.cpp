@@ -1,0 +1,226 @@
+// Fine-tunes beside serving: what is trained is what one process would train, whoever dies meanwhile, and nobody who
+// streams notices.
+#include <signal.h>
+
+#include <gtest/gtest.h>
+
+#include "tests/integration/cluster.hpp"
+
+namespace troupe::test {
+namespace {
+
+using std::chrono::seconds;
+
+class training : public testing::Test {
+ protected:
+  void start(cluster_plan plan = {.trainers = {"coach"}}) {
+    cluster_ = std::make_unique<test_cluster>(site_, plan);
+    cluster_->up();
+    write_data("data.jsonl", 120);
+  }
+  void write_data(const std::string& name, int lines) {
+    std::string text;
+    for (int i = 0; i < lines; ++i)
+      text += json{{"prompt", "question " + std::to_string(i) + ":"}, {"completion", " answer " + std::to_string(i % 7)}}
+                  .dump() +
+              "\n";
+    site_.write(name, text);
+  }
+  test_cluster& cluster() { return *cluster_; }
+  test_site& site() { return site_; }
+
+  words train_words(const std::string& adapter, int steps) const {
+    return {"train", "--data",   site_.path("data.jsonl").string(), "--adapter", adapter, "--steps", std::to_string(steps),
+            "--lr",  "0.01",     "--length", "64", "--batch", "2", "--rank", "4", "--seed", "7", "--dropout", "0.1",
+            "--checkpoint-every", "3", "--validate-every", "10", "--json"};
+  }
+  std::string submit(const std::string& adapter, int steps) {
+    return json::parse(cluster_->run(train_words(adapter, steps))).at("id");
+  }
+  json job(const std::string& id) const {
+    process asked = cluster_->start({"jobs", "--json"});
+    if (asked.wait() != 0) return {};
+    for (const json& each : json::parse(asked.out()))
+      if (each.at("id") == id) return each;
+    return {};
+  }
+  std::string state(const std::string& id) const {
+    const json now = job(id);
+    return now.is_null() ? "" : now.value("state", "");
+  }
+  bool reaches(const std::string& id, std::int64_t step) {
+    return wait_until([&] {
+      const json now = job(id);
+      return !now.is_null() && (now.value("step", std::int64_t{0}) >= step || now.value("state", "") == "succeeded");
+    });
+  }
+  bool ends(const std::string& id, const std::string& how, seconds longest = seconds(60)) {
+    return wait_until([&] { return state(id) == how; }, longest);
+  }
+  std::string weights_of(const std::string& version) {
+    const auto folder = site_.path("out-" + version);
+    cluster_->run({"adapters", "export", version, "--out", folder.string()});
+    return read_text(folder / "adapter_model.safetensors");
+  }
+  /// By one process, without a cluster.
+  std::string weights_alone(int steps) {
+    words command = train_words(site_.path("alone").string(), steps);
+    command.insert(command.end(), {"--local", site_.model().string(), "--quant", "u8"});
+    cluster_->run(command);
+    return read_text(site_.path("alone") / "adapter_model.safetensors");
+  }
+  void kill(const std::string& node) {
+    pid_t pid = 0;
+    ASSERT_TRUE(wait_until([&] { return (pid = cluster_->pid_of(node)) > 1; })) << node;
+    ::kill(pid, SIGKILL);
+  }
+
+ private:
+  test_site site_;
+  std::unique_ptr<test_cluster> cluster_;
+};
+
+TEST_F(training, beside_streams_ends_with_an_adapter_that_answers) {
+  start();
+  cluster().load_adapters();
+  load traffic(site(), cluster().endpoint(), 16, 300);
+  words command = train_words("taught", 30);
+  command.emplace_back("--follow");
+  const json done = json::parse(cluster().run(command));
+  EXPECT_EQ(done.at("state"), "succeeded");
+  ASSERT_EQ(done.at("result"), "taught@1");
+  EXPECT_EQ(weights_of("taught@1"), weights_alone(30));
+  site().take_adapter("taught", site().path("out-taught@1"));
+  client_request request = site().request(2, 60);
+  request.adapter = "taught";
+  streams answers(cluster().endpoint());
+  const auto id = answers.begin(request);
+  ASSERT_TRUE(answers.finish(seconds(30)));
+  EXPECT_EQ(answers.answer(id), site().expected(request));
+  EXPECT_EQ(answers.version_of(id), "taught@1");
+  EXPECT_EQ(traffic.wrong_answers(), 0);
+}
+
+TEST_F(training, goes_on_where_its_trainer_was_killed) {
+  start();
+  const std::string id = submit("taught", 200);
+  for (const int step : {10, 60}) {
+    ASSERT_TRUE(reaches(id, step)) << job(id);
+    kill("coach");
+  }
+  ASSERT_TRUE(ends(id, "succeeded")) << job(id) << cluster().log("head") << cluster().log("coach");
+  EXPECT_NE(cluster().run({"jobs", "events", id}).find("goes on from step"), std::string::npos);
+  EXPECT_EQ(weights_of("taught@1"), weights_alone(200));
+}
+
+TEST_F(training, goes_on_after_the_head_was_killed) {
+  start();
+  const std::string id = submit("taught", 200);
+  ASSERT_TRUE(reaches(id, 20));
+  kill("head");
+  ASSERT_TRUE(ends(id, "succeeded")) << job(id) << cluster().log("head") << cluster().log("coach");
+  EXPECT_EQ(weights_of("taught@1"), weights_alone(200));
+}
+
+TEST_F(training, stands_still_while_it_is_paused_and_ends_when_it_is_cancelled) {
+  start();
+  const std::string id = submit("taught", 100000);
+  ASSERT_TRUE(reaches(id, 5));
+  EXPECT_EQ(cluster().run({"jobs", "pause", id}), id + ": paused\n");
+  EXPECT_EQ(state(id), "paused");
+  const std::string other = submit("other", 5);  // the trainer is free
+  ASSERT_TRUE(ends(other, "succeeded")) << job(other);
+  const auto step = job(id).at("step").get<std::int64_t>();
+  EXPECT_EQ(cluster().run({"jobs", "resume", id}), id + ": queued\n");
+  ASSERT_TRUE(reaches(id, step + 5)) << job(id);
+  EXPECT_NE(cluster().run({"jobs", "curve", id}).find("<polyline"), std::string::npos);
+  EXPECT_EQ(cluster().run({"cancel", id}), id + ": cancelled\n");
+  const auto folder = cluster().state() / "training" / id;
+  EXPECT_TRUE(wait_until([&] { return !std::filesystem::exists(folder); }));
+  EXPECT_EQ(json::parse(cluster().run({"adapters", "list", "--json"})).size(), 1u);
+}
+
+TEST_F(training, waits_for_a_trainer_that_joins_later) {
+  start({});
+  const std::string id = submit("taught", 5);
+  EXPECT_EQ(state(id), "queued");
+  site().write("coach.toml", read_text(cluster().file()) + "[[node]]\nname = \"coach\"\nroles = [\"trainer\"]\n");
+  process coach = cluster().start({"node", site().path("coach.toml").string(), "--name", "coach"});
+  EXPECT_TRUE(ends(id, "succeeded")) << coach.out() << coach.error();
+}
+
+TEST_F(training, refuses_data_that_cannot_be_read_whole_by_line) {
+  start();
+  std::string text = read_text(site().path("data.jsonl"));
+  text += "{\"prompt\": \"torn\", \"compl";
+  site().write("data.jsonl", text);
+  process refused = cluster().start(train_words("taught", 5));
+  EXPECT_EQ(refused.wait(), 2);
+  EXPECT_NE(refused.error().find("data.jsonl:121:"), std::string::npos) << refused.error();
+  EXPECT_EQ(json::parse(cluster().run({"jobs", "--json"})).size(), 0u);
+  site().write("data.jsonl", "{\"text\": \"\xff\xfe\"}\n");
+  process binary = cluster().start(train_words("taught", 5));
+  EXPECT_EQ(binary.wait(), 2);
+  EXPECT_NE(binary.error().find("UTF-8"), std::string::npos) << binary.error();
+}
+
+TEST_F(training, says_why_a_job_failed_and_publishes_nothing) {
+  start();
+  words command = train_words("taught", 5);
+  command.insert(command.end(), {"--targets", "no_such_layer", "--follow"});
+  process failed = cluster().start(command);
+  EXPECT_EQ(failed.wait(), 1);
+  EXPECT_NE(failed.error().find("no_such_layer"), std::string::npos) << failed.error();
+  EXPECT_EQ(json::parse(cluster().run({"adapters", "list", "--json"})).size(), 0u);
+}
+
+/// Versions come and go while requests run: each answer is of one version from its first token to its last, and says
+/// which.
+void publish_and_roll_back(test_cluster& cluster, test_site& site, int rounds) {
+  constexpr int versions = 3;
+  std::map<std::string, std::vector<token_id>> expected;
+  client_request request;
+  request.tokens = {5, 6, 7, 8};
+  request.adapter = "moving";
+  request.sampling.max_tokens = 40;
+  request.sampling.ignore_eos = true;
+  const char* sources[versions] = {"red", "blue", "red"};
+  for (int i = 0; i < versions - 1; ++i) {
+    cluster.run({"adapters", "load", "moving", "--path", site.adapter(sources[i]).string()});
+    client_request alone = request;
+    alone.adapter = sources[i];
+    expected["moving@" + std::to_string(i + 1)] = site.expected(alone);
+  }
+  ASSERT_NE(expected["moving@1"], expected["moving@2"]);
+  streams traffic(cluster.endpoint());
+  std::vector<std::uint64_t> asked;
+  for (int round = 0; round < rounds; ++round) {
+    for (int i = 0; i < 8; ++i) asked.push_back(traffic.begin(request));
+    cluster.run({"adapters", "rollback", "moving", "--to", std::to_string(round % 2 + 1)});
+    const std::string name = "fresh" + std::to_string(round);
+    cluster.run({"adapters", "load", name, "--path", site.adapter(sources[round % 2]).string()});
+  }
+  ASSERT_TRUE(traffic.finish(seconds(60)));
+  EXPECT_EQ(traffic.faults(), std::vector<std::string>());
+  std::map<std::string, int> answered;
+  for (const std::uint64_t id : asked) {
+    const std::string version = traffic.version_of(id);
+    ASSERT_TRUE(expected.contains(version)) << version;
+    EXPECT_EQ(traffic.answer(id), expected[version]) << version;
+    ++answered[version];
+  }
+  EXPECT_EQ(answered.size(), 2u) << "both versions have answered";
+}
+
+TEST_F(training, every_answer_is_of_one_version_and_says_which) {
+  start({.replicas = 2, .workers = {"w0", "w1"}});
+  publish_and_roll_back(cluster(), site(), 20);
+}
+
+TEST_F(training, slow_every_answer_is_of_one_version_and_says_which) {
+  start({.replicas = 2, .workers = {"w0", "w1"}});
+  publish_and_roll_back(cluster(), site(), 100);
+}
+
+}  // namespace
+}  // namespace troupe::test
