@@ -311,10 +311,9 @@ std::string adapter_shelf::list_json() const {
 /// Names from outside are compared with what is known, and never become part of a path unknown.
 adapter_piece adapter_shelf::read_piece(const want_piece& wanted) const {
   adapter_piece piece{wanted.sha256.substr(0, 64), wanted.file.substr(0, 64), wanted.offset, {}, {}};
-  const bool known =
-      taken_.contains(wanted.sha256) || std::any_of(details_.begin(), details_.end(), [&](const auto& each) {
-        return each.second.sha256 == wanted.sha256;
-      });
+  const bool known = taken_.contains(wanted.sha256) ||
+                     std::any_of(details_.begin(), details_.end(),
+                                 [&](const auto& each) { return each.second.sha256 == wanted.sha256; });
   const auto name = std::find(adapter_file_names.begin(), adapter_file_names.end(), wanted.file);
   if (!known || name == adapter_file_names.end()) {
     piece.error = "the adapter store has no such file";

@@ -74,7 +74,7 @@ class adapter_shelf {
 
   options options_;
   adapter_catalogue catalogue_;
-  std::map<adapter_version, adapter_details> details_;  ///< of all versions whose files are there
+  std::map<adapter_version, adapter_details> details_;           ///< of all versions whose files are there
   std::map<std::string, std::vector<adapter_file_info>> taken_;  ///< by digest: what may become a version
   std::uint64_t incoming_ = 0;
 };

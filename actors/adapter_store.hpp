@@ -64,8 +64,8 @@ class adapter_store_state {
   worker_list workers_;
   std::shared_ptr<adapter_directory> adapters_;
   std::shared_ptr<status_board> board_;
-  std::map<std::uint64_t, change> changes_;  ///< on their way to the journal, by ticket
-  std::vector<catalogue_records> unsaved_;   ///< that the journal could not write: with the next change
+  std::map<std::uint64_t, change> changes_;       ///< on their way to the journal, by ticket
+  std::vector<catalogue_records> unsaved_;        ///< that the journal could not write: with the next change
   std::map<std::uint64_t, spreading> spreading_;  ///< by ticket
   std::uint64_t ticket_ = 0;
   monotonic_clock clock_;

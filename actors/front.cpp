@@ -75,8 +75,8 @@ front_handles start_front(caf::actor_system& system, wire& links, const front_pa
   made.training = spawn_training(system, training_of(parts, made));
   made.gateway = spawn_gateway(system, {}, parts.router, made.store, parts.prompts, parts.adapters, parts.board);
   made.desk = spawn_client_desk(system,
-                                {made.gateway, made.store, made.jobs, made.training, parts.supervisor, parts.prompts, made.numbers,
-                                 parts.board, parts.config->name},
+                                {made.gateway, made.store, made.jobs, made.training, parts.supervisor, parts.prompts,
+                                 made.numbers, parts.board, parts.config->name},
                                 &links);
   pass_to<client_request>(links, made.desk);
   pass_to<client_cancel>(links, made.desk);

@@ -280,8 +280,8 @@ struct catalogue_saved : local_message {
   std::string error;
 };
 
-using adapter_store_actor = actor_of<command_call, incoming<want_piece>, find_adapter, catalogue_saved,
-                                     adapter_prepared, wake, stop_now>;
+using adapter_store_actor =
+    actor_of<command_call, incoming<want_piece>, find_adapter, catalogue_saved, adapter_prepared, wake, stop_now>;
 
 // --- training
 // ---------------------------------------------------------------------------------------------------------
@@ -313,8 +313,8 @@ struct begin_training : local_message {
 
 /// Gives jobs to trainers, keeps their files, has what comes out published.
 using training_actor =
-    actor_of<command_call, begin_training, job_changed, trainer_joined, trainer_lost, training_progress,
-             training_ended, want_training_piece, training_piece, carry_on, wake, stop_now>;
+    actor_of<command_call, begin_training, job_changed, trainer_joined, trainer_lost, training_progress, training_ended,
+             want_training_piece, training_piece, carry_on, wake, stop_now>;
 
 // --- jobs
 // -----------------------------------------------------------------------------------------------------------------

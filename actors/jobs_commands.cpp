@@ -151,9 +151,16 @@ std::string jobs_state::events(const std::string& arguments) const {
   const fields from(parsed, "job.events");
   const job_info job = known_job(*journal_, text_of(from, "id"));
   const auto limit = std::min<std::size_t>(count_of(from, "limit", 1000), page_lines);
+  std::uint64_t after = count_of(from, "after", 0);
+  if (from.boolean("newest").value_or(false)) {
+    std::uint64_t last = 0;
+    for (const char* kind : {"message", "metrics", "checkpoint"})
+      if (const auto event = journal_->last_event(job.spec.id, kind)) last = std::max(last, event->number);
+    after = std::max(after, last - std::min<std::uint64_t>(last, limit));
+  }
   auto list = json::array();
   std::size_t bytes = 0;
-  for (const job_event& each : journal_->events(job.spec.id, count_of(from, "after", 0), limit)) {
+  for (const job_event& each : journal_->events(job.spec.id, after, limit)) {
     bytes += each.text.size() + 64;
     if (bytes > page_bytes && !list.empty()) break;
     list.push_back(to_json(each));

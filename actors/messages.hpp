@@ -392,10 +392,10 @@ struct training_progress {
   static constexpr std::uint16_t kind = 43;
   training_lease lease;
   std::int64_t step = 0, steps = 0;
-  std::int64_t tokens = 0;         ///< that went through the model in this process
-  double tokens_per_second = 0;    ///< lately
-  std::int64_t checkpoint = -1;    ///< the step that going on would begin with; -1: none yet
-  std::string message;             ///< for people; may be empty
+  std::int64_t tokens = 0;       ///< that went through the model in this process
+  double tokens_per_second = 0;  ///< lately
+  std::int64_t checkpoint = -1;  ///< the step that going on would begin with; -1: none yet
+  std::string message;           ///< for people; may be empty
   std::vector<training_point> points;
 
   template <class Self, class Visit>

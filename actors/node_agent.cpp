@@ -119,8 +119,7 @@ void node_agent_state::end(int code, const std::string& why) {
 }
 
 node_agent_actor spawn_node_agent(caf::actor_system& system, const node_agent_options& options, wire& links,
-                                  const std::shared_ptr<link_slot>& head,
-                                  const std::vector<member_actor>& members,
+                                  const std::shared_ptr<link_slot>& head, const std::vector<member_actor>& members,
                                   const std::shared_ptr<const worker_meter>& meter) {
   return spawn_state<node_agent_state>(system, options, &links, head, members, meter);
 }

@@ -61,8 +61,7 @@ class node_agent_state {
 
 /// `members`: a worker, a trainer, or both. `meter`: the worker's; without a worker one that stands still.
 node_agent_actor spawn_node_agent(caf::actor_system& system, const node_agent_options& options, wire& links,
-                                  const std::shared_ptr<link_slot>& head,
-                                  const std::vector<member_actor>& members,
+                                  const std::shared_ptr<link_slot>& head, const std::vector<member_actor>& members,
                                   const std::shared_ptr<const worker_meter>& meter);
 
 /// Never 0.

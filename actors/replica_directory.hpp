@@ -9,8 +9,8 @@
 
 namespace troupe {
 
-/// Which scheduler speaks for which replica, who computes, and which links are members' of this cluster: written by the supervisor,
-/// read where workers' messages come in. Thread-safe.
+/// Which scheduler speaks for which replica, who computes, and which links are members' of this cluster: written by the
+/// supervisor, read where workers' messages come in. Thread-safe.
 class replica_directory {
  public:
   void set(replica_id replica, scheduler_actor scheduler) {

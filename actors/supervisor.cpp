@@ -25,8 +25,8 @@ duration heartbeat_of(const cluster_config& config) {
 supervisor_state::supervisor_state(handle::pointer self, supervisor_options options, wire* links, router_actor router,
                                    std::shared_ptr<replica_directory> directory,
                                    std::shared_ptr<const adapter_directory> adapters,
-                                   std::shared_ptr<status_board> board,
-                                   std::shared_ptr<const training_actor> training, std::optional<local_worker> local)
+                                   std::shared_ptr<status_board> board, std::shared_ptr<const training_actor> training,
+                                   std::optional<local_worker> local)
     : self_(self),
       options_(std::move(options)),
       links_(links),

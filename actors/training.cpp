@@ -28,11 +28,7 @@ training_pace::load load_of(const status_board& board) {
 }  // namespace
 
 training_state::training_state(handle::pointer self, training_parts parts)
-    : self_(self),
-      parts_(std::move(parts)),
-      intake_(parts_.intake),
-      queue_(parts_.queue),
-      pace_(parts_.pace) {
+    : self_(self), parts_(std::move(parts)), intake_(parts_.intake), queue_(parts_.queue), pace_(parts_.pace) {
   post();
 }
 
@@ -137,8 +133,8 @@ void training_state::lose_trainer(const std::string& name) {
   if (const auto found = trainers_.extract(name)) tell(found.mapped(), stop_now{});
   const auto hopeless = queue_.trainer_lost(name);
   if (hopeless)
-    fail(*hopeless, fmt::format("its trainer died {} times at the same place: see the log of {}",
-                                parts_.queue.most_deaths, name));
+    fail(*hopeless,
+         fmt::format("its trainer died {} times at the same place: see the log of {}", parts_.queue.most_deaths, name));
   assign();
 }
 
@@ -167,9 +163,10 @@ void training_state::post() const {
     auto& made = all[id] = {{"adapter", job.spec.adapter},
                             {"step", job.progress.step},
                             {"steps", job.progress.steps},
+                            {"tokens", job.progress.tokens},
                             {"tokens_per_second", job.progress.tokens_per_second},
                             {"checkpoint", job.progress.checkpoint}};
-    if (const auto lease = queue_.lease_of(id)) made["trainer"] = lease->trainer;
+    if (const auto lease = queue_.lease_of(id)) made["trainer"] = lease->trainer, made["share"] = share_;
     if (job.last_step) made["loss"] = job.last_step->loss, made["accuracy"] = job.last_step->accuracy;
     if (job.last_validation) made["validation_loss"] = job.last_validation->loss;
     if (job.is_publishing) made["publishing"] = true;

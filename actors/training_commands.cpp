@@ -33,8 +33,8 @@ std::string training_state::take_data(const std::string& arguments) {
   const auto offset = from.integer("offset").value_or(0);
   if (offset < 0) refuse("train.data: \"offset\" is {}", offset);
   if (find(job)) refuse("job {}: was accepted already", job);
-  const auto there = intake_.add_piece(job, text_of(from, "file"), static_cast<std::uint64_t>(offset),
-                                       from.text("text").value_or(""));
+  const auto there =
+      intake_.add_piece(job, text_of(from, "file"), static_cast<std::uint64_t>(offset), from.text("text").value_or(""));
   return json{{"received", there}}.dump();
 }
 
@@ -54,8 +54,7 @@ void training_state::create(const command_call& call) {
   if (!checked.error.empty()) return call.answer(checked);
   ask_journal([job](journal& book) { return book.find(job); },
               [this, job, options, arguments, answer = call.answer](const std::optional<job_info>& known) {
-                if (known)
-                  return answer({json{{"id", job}, {"state", name_of(known->state)}}.dump(), {}, false});
+                if (known) return answer({json{{"id", job}, {"state", name_of(known->state)}}.dump(), {}, false});
                 const auto refused = answer_of([&] {
                   accept(job, read_training_spec(options, "train.create"), arguments, answer);
                   return std::string();

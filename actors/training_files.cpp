@@ -67,7 +67,8 @@ void sync_file(const fs::path& file) {
 training_piece read_training_piece(const fs::path& folder, const std::vector<training_file>& files,
                                    const want_training_piece& wanted) {
   training_piece piece{wanted.lease, wanted.file.substr(0, 64), wanted.offset, {}, {}};
-  const auto known = std::find_if(files.begin(), files.end(), [&](const auto& each) { return each.name == wanted.file; });
+  const auto known =
+      std::find_if(files.begin(), files.end(), [&](const auto& each) { return each.name == wanted.file; });
   if (known == files.end() || wanted.offset > known->bytes) return piece.error = "there is no such piece", piece;
   std::ifstream in(folder / known->name, std::ios::binary);
   in.seekg(static_cast<std::streamoff>(wanted.offset));

@@ -1,5 +1,5 @@
-// Files of a fine-tune on their way between a head and a trainer: described by length and SHA-256, sent in pieces, there
-// under their name when they are whole and right. No actor.
+// Files of a fine-tune on their way between a head and a trainer: described by length and SHA-256, sent in pieces,
+// there under their name when they are whole and right. No actor.
 #pragma once
 #include <filesystem>
 #include <fstream>
@@ -21,8 +21,8 @@ bool is_there(const std::filesystem::path& folder, const training_file& file);
 /// Throws input_error where the disk does not take it.
 void sync_file(const std::filesystem::path& file);
 
-/// At most `largest_training_piece` bytes of one of `files`, or why not: names from outside are compared, and never become
-/// part of a path unknown.
+/// At most `largest_training_piece` bytes of one of `files`, or why not: names from outside are compared, and never
+/// become part of a path unknown.
 training_piece read_training_piece(const std::filesystem::path& folder, const std::vector<training_file>& files,
                                    const want_training_piece& wanted);
 constexpr std::size_t largest_training_piece = 4 << 20;

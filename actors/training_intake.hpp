@@ -32,7 +32,8 @@ class training_intake {
   explicit training_intake(options chosen) : options_(std::move(chosen)) {}
 
   std::filesystem::path folder_of(const std::string& job) const { return options_.folder / job; }
-  /// A piece of "data" or "validation". Returns how many bytes are there now: a caller that was not heard goes on there.
+  /// A piece of "data" or "validation". Returns how many bytes are there now: a caller that was not heard goes on
+  /// there.
   std::uint64_t add_piece(const std::string& job, const std::string& which, std::uint64_t offset,
                           std::string_view text);
   /// A file of /v1/files instead.

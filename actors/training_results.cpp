@@ -23,8 +23,8 @@ std::string text_of(const training_point& point) {
 }  // namespace
 
 void training_state::write_down(const std::string& job, std::string kind, std::string text) {
-  ask_journal([job, kind = std::move(kind), text = std::move(text)](
-                  journal& book) { return book.append_event(job, kind, text); },
+  ask_journal([job, kind = std::move(kind),
+               text = std::move(text)](journal& book) { return book.append_event(job, kind, text); },
               [](const auto&) {});
 }
 

@@ -9,10 +9,10 @@
 namespace troupe {
 
 struct training_spec {
-  std::string adapter;          ///< the name to publish as
-  std::string data_name;        ///< as the user calls the file: what it ends with says what it is
-  std::string validation_name;  ///< empty: a share of the data is held out
-  bool publish_best = false;    ///< the weights that did best with what was held out, instead of the last ones
+  std::string adapter;                ///< the name to publish as
+  std::string data_name;              ///< as the user calls the file: what it ends with says what it is
+  std::string validation_name;        ///< empty: a share of the data is held out
+  bool publish_best = false;          ///< the weights that did best with what was held out, instead of the last ones
   std::int64_t validate_every = 0;    ///< steps; 0: an epoch
   std::int64_t checkpoint_every = 0;  ///< steps; 0: by time alone
   lora_options lora;

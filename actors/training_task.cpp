@@ -82,13 +82,13 @@ class training_task::session {
       : owner_(owner), site_(owner.site_), spec_(std::move(spec)), pool_(site_.threads), folder_(owner.folder()) {
     base_ = load_model(site_.model, site_.load, pool_);
     if (model_id(fingerprint_of(*base_)) != owner.order_.model)
-      refuse("{}: is another model than the cluster's: give the trainer the same files and quant", site_.model.string());
+      refuse("{}: is another model than the cluster's: give the trainer the same files and quant",
+             site_.model.string());
     trained_ = frozen(base_);
     const model_config& config = base_->config;
     spec_.run.row_length = std::min(spec_.run.row_length, config.context);
     spec_.run.between = [this] { look(); };
-    const data_format format =
-        data_format_of(site_.model, config.vocab_size, config.eos_tokens, spec_.run.row_length);
+    const data_format format = data_format_of(site_.model, config.vocab_size, config.eos_tokens, spec_.run.row_length);
     data_ = read_training_data(folder_ / spec_.data_file(), format);
     if (spec_.has_validation()) validation_ = read_training_data(folder_ / spec_.validation_file(), format);
     look();
@@ -111,7 +111,9 @@ class training_task::session {
     }
   }
 
+  /// With a checkpoint of the end: who loses the result before it is published makes it again at once.
   std::vector<training_file> publish() {
+    save_checkpoint();
     report({});
     const fs::path fresh = folder_ / "result.new", result = folder_ / result_folder;
     std::error_code ignored;
@@ -180,8 +182,8 @@ class training_task::session {
     const instant now = monotonic_clock().now();
     const double seconds = std::chrono::duration<double>(now - report_at_).count();
     thin(points_, most_points);
-    training_progress made{owner_.order_.lease, run_->done(), run_->steps(), tokens_, 0, checkpoint_,
-                           std::move(message),  std::move(points_)};
+    training_progress made{owner_.order_.lease, run_->done(),       run_->steps(),     tokens_, 0,
+                           checkpoint_,         std::move(message), std::move(points_)};
     if (seconds > 0) made.tokens_per_second = static_cast<double>(tokens_ - tokens_before_) / seconds;
     owner_.say_(std::move(made));
     points_.clear();
@@ -220,7 +222,7 @@ training_task::~training_task() {
 }
 
 void training_task::run() {
-  take_idle_priority();
+  if (site_.idle_priority) take_idle_priority();
   training_ended end{order_.lease, {}, {}};
   try {
     session whole(*this, read_training_spec(order_.spec, "job " + order_.job));

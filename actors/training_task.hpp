@@ -18,9 +18,10 @@ namespace troupe {
 /// What a trainer has of its node.
 struct training_site {
   std::filesystem::path model;
-  load_options load;                               ///< as the workers load it: then the packed file is the same
-  std::filesystem::path folder;                    ///< FOLDER/<job>/ holds a job's files
+  load_options load;             ///< as the workers load it: then the packed file is the same
+  std::filesystem::path folder;  ///< FOLDER/<job>/ holds a job's files
   int threads = 1;
+  bool idle_priority = true;
   duration checkpoint_after = std::chrono::seconds(60);
   duration report_after = std::chrono::milliseconds(200);
 };

@@ -90,8 +90,8 @@ using remote_worker =
     remote_state<worker_actor, list<start_stage, run_step, activations, load_adapter, drop_adapter, prepare_adapter>,
                  list<adapter_ready, forget_life, link_lost>>;
 using remote_head =
-    remote_state<head_actor,
-                 list<stage_started, stage_failed, step_done, adapter_loaded, adapter_prepared, want_piece>, list<>>;
+    remote_state<head_actor, list<stage_started, stage_failed, step_done, adapter_loaded, adapter_prepared, want_piece>,
+                 list<>>;
 using remote_trainer =
     remote_state<trainer_actor, list<train_job, stop_training, set_training_share, want_training_piece, training_piece>,
                  list<training_news, forget_life, link_lost>>;

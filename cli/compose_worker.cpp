@@ -56,6 +56,7 @@ void member_node::add_worker(caf::actor_system& system, wire& links, const node_
 void member_node::add_trainer(caf::actor_system& system, wire& links, const node_site& site) {
   const cluster_config& config = site.config;
   training_site own{config.model.path, load_options_of(config), config.state_dir / "training", site.threads};
+  own.idle_priority = config.training.idle_priority;
   own.checkpoint_after = std::chrono::seconds(config.training.checkpoint_seconds);
   const trainer_actor trainer = spawn_trainer(system, own, spawn_remote_coach(system, links, head_link_));
   members_.emplace_back(trainer);

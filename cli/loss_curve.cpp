@@ -73,7 +73,8 @@ std::string loss_curve(const loss_points& points, const std::string& title) {
       "font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n",
       width, height);
   made += text(left, 22, "start", escaped(title)) + axes(in);
-  if (points.training.empty() && points.validation.empty()) made += text(width / 2, height / 2, "middle", "no steps yet");
+  if (points.training.empty() && points.validation.empty())
+    made += text(width / 2, height / 2, "middle", "no steps yet");
   made += line(in, points.training, "stroke=\"#9bc\" stroke-width=\"1\"");
   made += line(in, smoothed(points.training), "stroke=\"#06c\" stroke-width=\"2\"");
   made += line(in, points.validation, "stroke=\"#c40\" stroke-width=\"2\"");

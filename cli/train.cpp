@@ -25,7 +25,8 @@ void add_data_options(CLI::App& own, local_training& options) {
 }
 
 void add_adapter_options(CLI::App& own, local_training& options) {
-  own.add_option("--adapter", options.out, "the name to publish it as; with --local: a folder for it, as PEFT writes it")
+  own.add_option("--adapter", options.out,
+                 "the name to publish it as; with --local: a folder for it, as PEFT writes it")
       ->type_name("NAME|DIR");
   own.add_option("--init", options.init, "an adapter to start from; its rank, alpha and targets count")
       ->type_name("DIR");
@@ -66,8 +67,8 @@ void add_run_options(CLI::App& own, local_training& options) {
   own.add_flag("--json", options.json, "print the outcome as JSON");
 }
 
-constexpr std::array local_flags{"--init", "--full", "--fresh", "--out",     "--resume", "--keep-checkpoint",
-                                 "--force", "--log", "--quant", "--keep", "--threads"};
+constexpr std::array local_flags{"--init",  "--full", "--fresh", "--out",  "--resume", "--keep-checkpoint",
+                                 "--force", "--log",  "--quant", "--keep", "--threads"};
 constexpr std::array cluster_flags{"--follow", "--connect", "--key", "--best"};
 
 /// Flags that mean nothing where the training is done.

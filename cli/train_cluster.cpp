@@ -132,8 +132,9 @@ int report(const json& job, bool as_json) {
   const std::string id = job.value("id", ""), state = job.value("state", "");
   if (state == "failed") throw std::runtime_error(fmt::format("{}: failed: {}", id, job.value("error", "")));
   if (state == "cancelled") throw std::runtime_error(id + ": was cancelled");
-  if (!as_json) print(fmt::format("{}: {} answers now: try troupe submit --adapter {} --prompt …\n", id,
-                                  job.value("result", ""), job.value("result", "").substr(0, job.value("result", "").rfind('@'))));
+  if (!as_json)
+    print(fmt::format("{}: {} answers now: try troupe submit --adapter {} --prompt …\n", id, job.value("result", ""),
+                      job.value("result", "").substr(0, job.value("result", "").rfind('@'))));
   return 0;
 }
 
@@ -146,8 +147,10 @@ int follow_training(cluster_client& cluster, const std::string& id, bool as_json
     json now = job.look();
     while (!is_over(now.value("state", ""))) {
       if (now.value("state", "") == "paused") {
-        if (as_json) print_json(now);
-        else print(fmt::format("{}: is paused: go on with troupe jobs resume {}\n", id, id));
+        if (as_json)
+          print_json(now);
+        else
+          print(fmt::format("{}: is paused: go on with troupe jobs resume {}\n", id, id));
         return 0;
       }
       check_interrupt();
@@ -156,7 +159,8 @@ int follow_training(cluster_client& cluster, const std::string& id, bool as_json
     }
     return report(now, as_json);
   } catch (const interrupted&) {
-    const std::string text = fmt::format("\ntroupe: {} goes on: troupe jobs follow {} shows it, troupe cancel {} ends it\n", id, id, id);
+    const std::string text =
+        fmt::format("\ntroupe: {} goes on: troupe jobs follow {} shows it, troupe cancel {} ends it\n", id, id, id);
     [[maybe_unused]] const auto ignored = ::write(STDERR_FILENO, text.data(), text.size());
     throw;
   }

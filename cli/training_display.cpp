@@ -61,7 +61,8 @@ void training_display::note(const std::string& line) const {
 
 void training_display::draw(std::int64_t step, double loss, double tokens_per_second) {
   const auto now = clock::now();
-  if (now < next_ || step <= first_) return;
+  if (now < next_ || step <= first_ || step == shown_) return;
+  shown_ = step;
   next_ = now + (terminal_ ? 100ms : 5000ms);
   const double share = static_cast<double>(step) / static_cast<double>(steps_);
   const double left = seconds() * static_cast<double>(steps_ - step) / static_cast<double>(step - first_);

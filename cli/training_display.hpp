@@ -32,6 +32,7 @@ class training_display {
 
   std::int64_t steps_, first_;
   std::int64_t tokens_ = 0;
+  std::int64_t shown_ = -1;
   double loss_ = 0;  // smoothed
   bool terminal_;
   clock::time_point start_, next_;

@@ -80,6 +80,7 @@ constexpr key_of<adapters> adapter_keys[] = {
 using training = training_settings;
 constexpr key_of<training> training_keys[] = {
     {"may_delay", [](training& t, const config_value& v) { t.may_delay = v.share(10); }},
+    {"idle_priority", [](training& t, const config_value& v) { t.idle_priority = v.truth(); }},
     {"checkpoint_seconds", [](training& t, const config_value& v) { t.checkpoint_seconds = v.number(1, 86400); }},
 };
 

@@ -70,8 +70,9 @@ struct adapter_settings {
 };
 
 struct training_settings {
-  double may_delay = 0.1;      ///< share of their time between tokens that answers may lose to training
-  int checkpoint_seconds = 60; ///< a trainer that dies loses no more than this of a job
+  double may_delay = 0.1;       ///< share of their time between tokens that answers may lose to training
+  bool idle_priority = true;    ///< trainers' threads run when nobody else wants the processor
+  int checkpoint_seconds = 60;  ///< a trainer that dies loses no more than this of a job
 };
 
 struct config_place {

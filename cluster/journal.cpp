@@ -220,10 +220,10 @@ result<bool, journal_error> journal::remove(std::string_view id) {
 std::size_t journal::delete_old(std::int64_t before, std::size_t limit) {
   transaction change(*db_, transaction::kind::quick);
   statement deletion = db_->prepare(
-      "DELETE FROM jobs WHERE number IN (SELECT number FROM jobs WHERE (finished > 0 AND finished < ?) OR (state = ? AND "
+      "DELETE FROM jobs WHERE number IN (SELECT number FROM jobs WHERE (finished > 0 AND finished < ?) OR (state = ? "
+      "AND "
       "created < ?) ORDER BY number LIMIT ?)");
-  deletion << before << number_of(job_state::receiving) << before
-           << std::uint64_t{limit};
+  deletion << before << number_of(job_state::receiving) << before << std::uint64_t{limit};
   const int gone = deletion.run();
   change.commit();
   return static_cast<std::size_t>(gone);

@@ -63,7 +63,7 @@ class training_queue {
   std::optional<lease> end_lease(entry& of);
 
   options options_;
-  std::deque<entry> jobs_;                      ///< oldest first
+  std::deque<entry> jobs_;                         ///< oldest first
   std::map<std::string, std::uint64_t> trainers_;  ///< and the lease that each has, or 0
   std::uint64_t last_lease_ = 0;
 };

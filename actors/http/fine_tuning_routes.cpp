@@ -69,7 +69,8 @@ std::string adapter_of(const api_fields& body, const std::string& id) {
   const std::string suffix = body.text("suffix").value_or("");
   if (suffix.empty()) return "ft-" + id.substr(id.size() - 8);
   if (!is_adapter_name(suffix))
-    refuse_field("suffix", "suffix should be 1 to 64 letters, digits, '.', '_' or '-', beginning with a letter or digit");
+    refuse_field("suffix",
+                 "suffix should be 1 to 64 letters, digits, '.', '_' or '-', beginning with a letter or digit");
   return suffix;
 }
 
@@ -144,7 +145,8 @@ json event_json(const std::string& job, const json& event) {
   std::string message = data.is_object() ? data.value("text", "") : "";
   json shown = json::object();
   if (is_metrics && data.contains("validation_loss")) {
-    message = fmt::format("Step {}: validation loss={:.4f}", data.value("step", 0), data["validation_loss"].get<double>());
+    message =
+        fmt::format("Step {}: validation loss={:.4f}", data.value("step", 0), data["validation_loss"].get<double>());
     shown = {{"step", data["step"]},
              {"valid_loss", data["validation_loss"]},
              {"valid_mean_token_accuracy", data["validation_accuracy"]}};
@@ -235,7 +237,8 @@ void create(const context_ptr& context, const files_ptr& files, const http_reque
 void events(const context_ptr& context, const http_request& request, const char* kind,
             const std::shared_ptr<http_exchange>& exchange) {
   const std::string id = request.places[0];
-  run_command(context->parts.jobs, client_command{"job.events", dump({{"id", id}, {"limit", 10'000}})}, exchange,
+  run_command(context->parts.jobs,
+              client_command{"job.events", dump({{"id", id}, {"limit", 10'000}, {"newest", true}})}, exchange,
               [exchange, request, id, kind = std::string(kind)](const std::string& result) {
                 const json page = parsed(result);
                 const std::string adapter = page.at("job").value("adapter", page.at("job").value("result", id));
@@ -276,17 +279,15 @@ void add_fine_tuning_routes(api_routes& to, const std::shared_ptr<file_store>& f
     reply_job(context, files, request.places[0], exchange);
   });
   for (const char* what : {"cancel", "pause", "resume"})
-    to.add("POST", jobs + "/{id}/" + what,
-           [context, files, command = std::string("job.") + what](const auto& request, const auto&,
-                                                                  const auto& exchange) {
-             const std::string id = request.places[0];
-             run_job(context, command.c_str(), id, exchange, [context, files, id, exchange](const std::string&) {
-               reply_job(context, files, id, exchange);
-             });
-           });
-  to.add("GET", jobs + "/{id}/events", [context](const auto& request, const auto&, const auto& exchange) {
-    events(context, request, "", exchange);
-  });
+    to.add(
+        "POST", jobs + "/{id}/" + what,
+        [context, files, command = std::string("job.") + what](const auto& request, const auto&, const auto& exchange) {
+          const std::string id = request.places[0];
+          run_job(context, command.c_str(), id, exchange,
+                  [context, files, id, exchange](const std::string&) { reply_job(context, files, id, exchange); });
+        });
+  to.add("GET", jobs + "/{id}/events",
+         [context](const auto& request, const auto&, const auto& exchange) { events(context, request, "", exchange); });
   to.add("GET", jobs + "/{id}/checkpoints", [context](const auto& request, const auto&, const auto& exchange) {
     events(context, request, "checkpoint", exchange);
   });

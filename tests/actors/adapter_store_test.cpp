@@ -48,6 +48,42 @@ class store : public testing::Test {
   adapter_store_actor actor_;
 };
 
+TEST_F(store, publishes_a_version_when_every_worker_has_it) {
+  mock<worker_actor> first(system_), second(system_);
+  workers_ = {first.handle(), second.handle()};
+  command("adapters.load", {{"name", "adapter"}});
+  const auto wanted = first.take<prepare_adapter>();
+  EXPECT_EQ(wanted.files.size(), 2u);
+  EXPECT_EQ(second.take<prepare_adapter>().ticket, wanted.ticket);
+  // Its pieces can be had before anybody may ask for the version.
+  tell(actor_, incoming<want_piece>{{}, link_id(5), 9, {wanted.sha256, "adapter_config.json", 0}});
+  EXPECT_EQ(pieces_->take<sent_piece>().piece.error, "");
+  tell(actor_, adapter_prepared{wanted.ticket, {}});
+  EXPECT_EQ(journal_.count<save_catalogue>(), 0u);
+  tell(actor_, adapter_prepared{wanted.ticket, {}});
+  saved();
+  EXPECT_EQ(json::parse(answer().result)["adapter"], "adapter@1");
+}
+
+TEST_F(store, publishes_nothing_that_a_worker_cannot_take) {
+  mock<worker_actor> worker(system_);
+  workers_ = {worker.handle()};
+  command("adapters.load", {{"name", "adapter"}});
+  tell(actor_, adapter_prepared{worker.take<prepare_adapter>().ticket, "the disk is full"});
+  EXPECT_NE(answer().error.find("the disk is full"), std::string::npos);
+  EXPECT_EQ(journal_.count<save_catalogue>(), 0u);
+  EXPECT_FALSE(adapters_->resolve("adapter"));
+}
+
+TEST_F(store, a_worker_that_says_nothing_holds_nobody_up_for_long) {
+  mock<worker_actor> worker(system_);
+  workers_ = {worker.handle()};
+  command("adapters.load", {{"name", "adapter"}});
+  worker.take<prepare_adapter>();
+  saved();  // after a while
+  EXPECT_EQ(json::parse(answer().result)["adapter"], "adapter@1");
+}
+
 TEST_F(store, shows_nothing_before_the_journal_has_it) {
   command("adapters.load", {{"name", "adapter"}});
   const auto wanted = journal_.take<save_catalogue>();

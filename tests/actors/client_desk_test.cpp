@@ -18,8 +18,16 @@ class desk : public testing::Test {
  protected:
   desk() {
     actor_ = spawn_client_desk(system_,
-                               {gateway_.handle(), store_.handle(), jobs_.handle(), supervisor_.handle(),
-                                letters_prompting(folder_), std::make_shared<request_numbers>(), board_, "test", 2},
+                               {gateway_.handle(),
+                                store_.handle(),
+                                jobs_.handle(),
+                                {},
+                                supervisor_.handle(),
+                                letters_prompting(folder_),
+                                std::make_shared<request_numbers>(),
+                                board_,
+                                "test",
+                                2},
                                &wire_);
     const auto pass = [&]<message M>() { wire_.on<M>([to = actor_](incoming<M> in) { tell(to, std::move(in)); }); };
     pass.template operator()<client_request>();

@@ -20,7 +20,8 @@ class node_agent : public testing::Test {
     options.heartbeat = std::chrono::milliseconds(20);
     options.on_end = [this](int code, const std::string& why) { ends_.put(std::pair(code, why)); };
     options.say = [](const std::string&) {};
-    actor_ = spawn_node_agent(system_, options, node_side_, slot_, {worker_.handle()}, std::make_shared<worker_meter>());
+    actor_ =
+        spawn_node_agent(system_, options, node_side_, slot_, {worker_.handle()}, std::make_shared<worker_meter>());
     tell(actor_, begin_membership{{}, "tcp://127.0.0.1:1"});
   }
   ~node_agent() override {

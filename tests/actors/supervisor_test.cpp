@@ -32,8 +32,7 @@ class supervisor : public testing::Test {
     options.say = [](const std::string&) {};
     const local_worker local{worker_.handle(), hello("head", 1)};
     actor_ = spawn_supervisor(system_, options, links_, router_.handle(), directory_,
-                              std::make_shared<adapter_directory>(), board_,
-                              std::make_shared<training_actor>(), local);
+                              std::make_shared<adapter_directory>(), board_, std::make_shared<training_actor>(), local);
   }
   ~supervisor() override {
     tell(actor_, stop_now{});

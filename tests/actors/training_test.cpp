@@ -182,6 +182,7 @@ TEST_F(training_desk, publishes_what_came_out_and_ends_the_job) {
   EXPECT_TRUE(trainer_.take<stop_training>().forget);
   EXPECT_EQ(state(), job_state::succeeded);
   EXPECT_EQ(journal_.find("job-1")->result, "pricing@1");
+  send("train.none", json::object())->take<command_answer>();  // it has done all that came before
   EXPECT_FALSE(std::filesystem::exists(folder_.path() / "training/job-1"));
 }
 

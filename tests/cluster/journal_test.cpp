@@ -244,6 +244,42 @@ TEST_F(the_journal, keeps_events_in_order_and_the_newest_of_them) {
   EXPECT_EQ(book->append_event("no", "message", "{}").error().why, reason::unknown);
 }
 
+TEST_F(the_journal, takes_several_events_at_once) {
+  open();
+  ASSERT_TRUE(book->create_job(spec_of("f", 0, "fine-tune")).ok());
+  const std::vector<event_record> events{{"metrics", "1"}, {"metrics", "2"}, {"message", "3"}};
+  EXPECT_EQ(*book->append_events("f", events), 3u);
+  EXPECT_EQ(*book->append_event("f", "metrics", "4"), 4u);
+  const auto all = book->events("f", 1, 10);
+  ASSERT_EQ(all.size(), 3u);
+  EXPECT_EQ(all[1].kind, "message");
+  EXPECT_EQ(all[2].text, "4");
+}
+
+TEST_F(the_journal, pauses_and_resumes_fine_tunes_alone) {
+  open();
+  ASSERT_TRUE(book->create_job(spec_of("f", 0, "fine-tune")).ok());
+  EXPECT_FALSE(book->pause("f").ok());
+  EXPECT_EQ(book->seal("f")->state, job_state::queued);
+  EXPECT_EQ(book->start("f")->state, job_state::running);
+  EXPECT_EQ(book->pause("f")->state, job_state::paused);
+  EXPECT_EQ(book->pause("f")->state, job_state::paused);
+  EXPECT_FALSE(book->start("f").ok());
+  EXPECT_EQ(book->delete_old(seconds + 1), 0u);
+  EXPECT_FALSE(book->remove("f").ok());
+  open();
+  ASSERT_EQ(book->unfinished().size(), 1u);
+  EXPECT_EQ(book->unfinished()[0].state, job_state::paused);
+  EXPECT_EQ(book->resume("f")->state, job_state::queued);
+  EXPECT_EQ(book->succeed("f", "pricing@1")->result, "pricing@1");
+  EXPECT_EQ(book->cancel("f")->state, job_state::succeeded);
+  EXPECT_FALSE(book->resume("f").ok());
+  open();
+  EXPECT_EQ(book->find("f")->result, "pricing@1");
+  accepted("b", 2);
+  EXPECT_FALSE(book->pause("b").ok());
+}
+
 TEST_F(the_journal, counts_reigns) {
   EXPECT_EQ(open().begin_reign(), 1u);
   EXPECT_EQ(open().begin_reign(), 2u);
@@ -311,6 +347,17 @@ TEST_F(a_journal_file, is_refused_where_it_is_no_database) {
 TEST_F(a_journal_file, is_refused_where_it_belongs_to_another_program) {
   execute("CREATE TABLE songs (title TEXT)");
   EXPECT_THAT(refusal(), HasSubstr("another program"));
+}
+
+TEST_F(a_journal_file, of_the_first_version_is_brought_up_to_date) {
+  open();
+  accepted("old", 3);
+  book.reset();
+  execute("ALTER TABLE jobs DROP COLUMN result");
+  execute("PRAGMA user_version = 1");
+  open();
+  EXPECT_EQ(book->find("old")->received, 3u);
+  EXPECT_EQ(book->find("old")->result, "");
 }
 
 TEST_F(a_journal_file, is_refused_where_it_is_newer) {

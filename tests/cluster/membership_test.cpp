@@ -99,6 +99,13 @@ TEST_F(the_membership, refuses_another_build_and_another_model_with_both_named) 
   EXPECT_THAT(text, HasSubstr("0000000000000def"));
 }
 
+TEST_F(the_membership, takes_a_trainer_that_has_no_model_yet) {
+  auto hello = hello_of("coach", 9);
+  hello.roles = {"trainer"};
+  hello.model = {};
+  EXPECT_TRUE(nodes.join(hello, now).ok());
+}
+
 TEST_F(the_membership, refuses_a_hello_that_makes_no_sense) {
   const auto is_invalid = [&](auto&& change) {
     node_hello hello = hello_of("w0", 1);

@@ -26,8 +26,8 @@ struct cluster_plan {
   std::string in_cluster = {};  ///< more lines for [cluster]
   std::string in_model = {};
   std::string in_scheduler = "max_batch_tokens = 256";
-  std::string in_training = "checkpoint_seconds = 60";
-  std::string listen = {};  ///< of the head; empty: a free port of this machine
+  std::string in_training = "idle_priority = false";  ///< whatever else runs there
+  std::string listen = {};                            ///< of the head; empty: a free port of this machine
 };
 
 class test_cluster {

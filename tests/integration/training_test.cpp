@@ -21,18 +21,40 @@ class training : public testing::Test {
   void write_data(const std::string& name, int lines) {
     std::string text;
     for (int i = 0; i < lines; ++i)
-      text += json{{"prompt", "question " + std::to_string(i) + ":"}, {"completion", " answer " + std::to_string(i % 7)}}
-                  .dump() +
-              "\n";
+      text +=
+          json{{"prompt", "question " + std::to_string(i) + ":"}, {"completion", " answer " + std::to_string(i % 7)}}
+              .dump() +
+          "\n";
     site_.write(name, text);
   }
   test_cluster& cluster() { return *cluster_; }
   test_site& site() { return site_; }
 
   words train_words(const std::string& adapter, int steps) const {
-    return {"train", "--data",   site_.path("data.jsonl").string(), "--adapter", adapter, "--steps", std::to_string(steps),
-            "--lr",  "0.01",     "--length", "64", "--batch", "2", "--rank", "4", "--seed", "7", "--dropout", "0.1",
-            "--checkpoint-every", "3", "--validate-every", "10", "--json"};
+    return {"train",
+            "--data",
+            site_.path("data.jsonl").string(),
+            "--adapter",
+            adapter,
+            "--steps",
+            std::to_string(steps),
+            "--lr",
+            "0.01",
+            "--length",
+            "64",
+            "--batch",
+            "2",
+            "--rank",
+            "4",
+            "--seed",
+            "7",
+            "--dropout",
+            "0.1",
+            "--checkpoint-every",
+            "3",
+            "--validate-every",
+            "10",
+            "--json"};
   }
   std::string submit(const std::string& adapter, int steps) {
     return json::parse(cluster_->run(train_words(adapter, steps))).at("id");

@@ -28,6 +28,7 @@ class api_test : public testing::Test {
     parts.gateway = gateway_.handle();
     parts.store = store_.handle();
     parts.jobs = jobs_.handle();
+    parts.training = training_.handle();
     parts.prompts = letters_prompting(folder_, 64, chat_template);
     parts.numbers = numbers_;
     parts.adapters = adapters_;
@@ -95,6 +96,7 @@ class api_test : public testing::Test {
   mock<gateway_actor> gateway_{system_};
   mock<adapter_store_actor> store_{system_};
   mock<jobs_actor> jobs_{system_};
+  mock<training_actor> training_{system_};
   std::unique_ptr<http_front> front_;
 };
 

@@ -1,0 +1,131 @@
+#include "tests/actors/http/fixture.hpp"
+
+namespace troupe::test {
+namespace {
+
+class fine_tuning : public api_test {
+ protected:
+  std::string upload(const std::string& text) {
+    const std::string body =
+        "--x\r\ncontent-disposition: form-data; name=\"purpose\"\r\n\r\nfine-tune\r\n"
+        "--x\r\ncontent-disposition: form-data; name=\"file\"; filename=\"d.jsonl\"\r\n\r\n" +
+        text + "\r\n--x--\r\n";
+    const answered got = ask("POST", "/v1/files", body, {{"content-type", "multipart/form-data; boundary=x"}}).get();
+    EXPECT_EQ(got.status, 200) << got.body;
+    return got.parsed()["id"];
+  }
+  /// The journal's word of a job.
+  static std::string job(const std::string& id, const std::string& state, const json& more = json::object()) {
+    json made{
+        {"id", id},       {"kind", "fine-tune"},
+        {"state", state}, {"created", 5},
+        {"finished", 0},  {"options", {{"adapter", "sums"}, {"epochs", 2}, {"batch", 8}, {"lr", 2e-4}, {"seed", 3}}}};
+    made.update(more);
+    return made.dump();
+  }
+};
+
+TEST_F(fine_tuning, a_job_is_made_of_a_file) {
+  const std::string file = upload("{\"text\":\"abc\"}\n");
+  auto made =
+      post("/v1/fine_tuning/jobs",
+           {{"model", "letters"},
+            {"training_file", file},
+            {"suffix", "sums"},
+            {"seed", 3},
+            {"metadata", {{"who", "me"}}},
+            {"method",
+             {{"type", "supervised"},
+              {"supervised",
+               {{"hyperparameters", {{"n_epochs", 2}, {"batch_size", 8}, {"learning_rate_multiplier", 2}}}}}}}});
+  auto call = training_.take<command_call>();
+  EXPECT_EQ(call.what.name, "train.create");
+  const json order = json::parse(call.what.arguments);
+  EXPECT_EQ(order["data_file"], file);
+  EXPECT_EQ(order["options"]["adapter"], "sums");
+  EXPECT_EQ(order["options"]["data"], "d.jsonl");
+  EXPECT_EQ(order["options"]["epochs"], 2);
+  EXPECT_EQ(order["options"]["lr"], 2e-4);
+  call.answer({"{}", {}, false});
+  auto asked = jobs_.take<command_call>();
+  EXPECT_EQ(asked.what.name, "job.get");
+  asked.answer({job(order["id"], "queued"), {}, false});
+  const json got = made.get().parsed();
+  EXPECT_EQ(got["object"], "fine_tuning.job");
+  EXPECT_EQ(got["id"], order["id"]);
+  EXPECT_EQ(got["status"], "queued");
+  EXPECT_EQ(got["training_file"], file);
+  EXPECT_EQ(got["metadata"]["who"], "me");
+  EXPECT_EQ(got["hyperparameters"]["n_epochs"], 2);
+  EXPECT_EQ(got["hyperparameters"]["learning_rate_multiplier"], 2);
+  EXPECT_TRUE(got["fine_tuned_model"].is_null());
+}
+
+TEST_F(fine_tuning, what_cannot_be_trained_is_refused_by_field) {
+  const std::string file = upload("{\"text\":\"abc\"}\n");
+  const auto refused = [&](const char* key, const json& value, int status) {
+    json body{{"model", "letters"}, {"training_file", file}};
+    body[key] = value;
+    return error_of("/v1/fine_tuning/jobs", body, status)["param"];
+  };
+  EXPECT_EQ(refused("model", "gpt-4o", 404), "model");
+  EXPECT_EQ(refused("training_file", "file-none", 404), "training_file");
+  EXPECT_EQ(refused("suffix", "no good name", 400), "suffix");
+  EXPECT_EQ(refused("method", {{"type", "dpo"}}, 400), "method");
+  EXPECT_EQ(refused("hyperparameters", {{"n_epochs", 0}}, 400), "n_epochs");
+  EXPECT_EQ(refused("integrations", json::array({{{"type", "wandb"}}}), 400), "integrations");
+}
+
+TEST_F(fine_tuning, data_that_is_refused_is_the_client_s_fault) {
+  const std::string file = upload("{\"text\":\n");
+  auto made = post("/v1/fine_tuning/jobs", {{"model", "letters"}, {"training_file", file}});
+  training_.take<command_call>().answer({{}, "d.jsonl:1: line: bad", true});
+  const answered got = made.get();
+  EXPECT_EQ(got.status, 400);
+  EXPECT_NE(got.body.find("d.jsonl:1"), std::string::npos);
+}
+
+TEST_F(fine_tuning, a_job_is_paused_and_told_of) {
+  auto asked = ask("POST", "/v1/fine_tuning/jobs/ftjob-1/pause");
+  auto first = jobs_.take<command_call>();
+  EXPECT_EQ(first.what.name, "job.pause");
+  first.answer({job("ftjob-1", "paused"), {}, false});
+  jobs_.take<command_call>().answer({job("ftjob-1", "paused"), {}, false});
+  EXPECT_EQ(asked.get().parsed()["status"], "paused");
+}
+
+TEST_F(fine_tuning, a_job_that_succeeded_names_its_model) {
+  auto asked = ask("GET", "/v1/fine_tuning/jobs/ftjob-1");
+  jobs_.take<command_call>().answer({job("ftjob-1", "succeeded", {{"result", "sums@2"}, {"finished", 9}}), {}, false});
+  const json got = asked.get().parsed();
+  EXPECT_EQ(got["fine_tuned_model"], "sums@2");
+  EXPECT_EQ(got["finished_at"], 9);
+}
+
+TEST_F(fine_tuning, a_batch_is_no_fine_tuning_job) {
+  auto asked = ask("GET", "/v1/fine_tuning/jobs/batch_1");
+  jobs_.take<command_call>().answer({R"({"id":"batch_1","kind":"batch","state":"running"})", {}, false});
+  EXPECT_EQ(asked.get().status, 404);
+}
+
+TEST_F(fine_tuning, events_come_newest_first_by_pages) {
+  auto asked = ask("GET", "/v1/fine_tuning/jobs/ftjob-1/events?limit=2");
+  const json page{
+      {"job", json::parse(job("ftjob-1", "running"))},
+      {"events",
+       {{{"number", 1}, {"at", 5}, {"kind", "message"}, {"data", {{"level", "info"}, {"text", "accepted"}}}},
+        {{"number", 2}, {"at", 6}, {"kind", "metrics"}, {"data", {{"step", 1}, {"loss", 2.5}, {"accuracy", 0.5}}}},
+        {{"number", 3}, {"at", 7}, {"kind", "checkpoint"}, {"data", {{"step", 1}}}}}}};
+  jobs_.take<command_call>().answer({page.dump(), {}, false});
+  const json got = asked.get().parsed();
+  EXPECT_EQ(got["has_more"], true);
+  ASSERT_EQ(got["data"].size(), 2u);
+  EXPECT_EQ(got["data"][1]["type"], "metrics");
+  EXPECT_EQ(got["data"][1]["data"]["train_loss"], 2.5);
+  auto checkpoints = ask("GET", "/v1/fine_tuning/jobs/ftjob-1/checkpoints");
+  jobs_.take<command_call>().answer({page.dump(), {}, false});
+  EXPECT_EQ(checkpoints.get().parsed()["data"][0]["step_number"], 1);
+}
+
+}  // namespace
+}  // namespace troupe::test
