@@ -3,12 +3,25 @@
 #include "actors/adapter_fetcher.hpp"
 
 namespace troupe {
+namespace {
+
+rank_settings rank_settings_of(const node_site& site) {
+  rank_settings settings;
+  settings.place = site.meeting;
+  settings.backend = site.config.collective;
+  // The head has given a rank up that hangs for so long: those that wait for it are to hear of their next life.
+  settings.patience = std::chrono::milliseconds(2 * site.config.lost_after_ms);
+  return settings;
+}
+
+}  // namespace
 
 worker_parts start_worker(caf::actor_system& system, const node_site& site, wire& links, const head_actor& head) {
   worker_parts parts;
   const auto worker = std::make_shared<worker_actor>();
   parts.fetcher = spawn_adapter_fetcher(system, {site.model, site.config.state_dir / "adapters"}, head, worker);
-  parts.worker = spawn_worker(system, {site.model, site.kv, site.threads}, &links, head, parts.fetcher, parts.meter);
+  const worker_options options{site.model, site.kv, site.threads, rank_settings_of(site), parts.alarm};
+  parts.worker = spawn_worker(system, options, &links, head, parts.fetcher, parts.meter);
   *worker = parts.worker;
   return parts;
 }
@@ -33,7 +46,11 @@ worker_node::worker_node(caf::actor_system& system, wire& links, const node_site
   deliver_from_head<join_answer>(links, agent_);
   deliver_from_head<heartbeat_answer>(links, agent_);
   deliver_from_head<end_node>(links, agent_);
-  deliver_from_head<start_stage>(links, parts_.worker);
+  links.on<start_stage>([to = parts_.worker, alarm = parts_.alarm, slot = head_link_](incoming<start_stage> in) {
+    if (in.link != slot->get()) return;
+    alarm->ring();
+    tell(to, std::move(in.what));
+  });
   deliver_from_head<run_step>(links, parts_.worker);
   deliver_from_head<load_adapter>(links, parts_.worker);
   deliver_from_head<drop_adapter>(links, parts_.worker);

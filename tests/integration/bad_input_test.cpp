@@ -189,6 +189,14 @@ TEST(bad_input, a_head_that_cannot_start_ends_with_its_reason) {
   EXPECT_NE(refused.error().find("nobody"), std::string::npos) << refused.error();
 }
 
+TEST(bad_input, more_ranks_than_the_model_has_heads_are_refused) {
+  const test_site site;
+  const test_cluster cluster(site, {.tensor = 3, .workers = {"w0", "w1", "w2"}});
+  process refused = cluster.start({"up", cluster.file().string()});
+  EXPECT_EQ(refused.wait(seconds(10)), 2) << refused.out() << refused.error();
+  EXPECT_NE(refused.error().find("the model has 2 heads"), std::string::npos) << refused.error();
+}
+
 struct broken_config {
   const char* name;
   const char* in_place_of;
@@ -204,7 +212,7 @@ TEST(bad_input, a_cluster_that_cannot_work_is_refused_before_anything_starts) {
       {"more stages than layers", "stages = 2", "stages = 5", "5"},
       {"more stages than workers", "stages = 2", "stages = 3", "need 3 workers"},
       {"more replicas than workers", "replicas = 1", "replicas = 2", "need 4 workers"},
-      {"matrices cut over workers", "stages = 2", "tensor = 2", "does not cut"},
+      {"more ranks than workers", "tensor = 1", "tensor = 2", "need 4 workers"},
       {"an unknown key", "stages = 2", "stagse = 2", "stagse"},
       {"an unknown scheme", "\"u8\"", "\"u9\"", "u9"},
       {"a model that is not there", "/model\"", "/nowhere\"", "nowhere"},

@@ -45,7 +45,7 @@ class collective {
   /// Everyone has ((rank 0 + rank 1) + rank 2) + … afterwards.
   void all_reduce_sum(std::span<float> data);
 
-  /// From any thread: the call that is under way, and every later one, fails.
+  /// From any thread: every later call fails at once; the one that is under way too, or (gloo) by its time-out.
   virtual void interrupt() noexcept = 0;
 
  protected:
