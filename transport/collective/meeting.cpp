@@ -136,18 +136,22 @@ std::optional<guest> welcome(int listener, const meeting& of, moment deadline) {
   return guest{static_cast<int>(*rank), std::move(*word), std::move(with)};
 }
 
-open_socket dial(const std::string& place) {
+open_socket dial(const std::string& place, moment deadline, const std::stop_token& stop) {
   const std::size_t colon = place.rfind(':');
   if (colon == std::string::npos) refuse("'{}' is no meeting place: it is written host:port", place);
   address_list found;
   look_up(place.substr(0, colon), place.substr(colon + 1), AI_NUMERICSERV, found);
-  open_socket made(::socket(found.first->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (::connect(made.get(), found.first->ai_addr, found.first->ai_addrlen) != 0) return open_socket();
-  return made;
+  open_socket made(::socket(found.first->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  int fault = 0;
+  socklen_t size = sizeof fault;
+  const bool begun = ::connect(made.get(), found.first->ai_addr, found.first->ai_addrlen) == 0 || errno == EINPROGRESS;
+  const bool done = begun && is_ready(made.get(), POLLOUT, deadline, stop) &&
+                    ::getsockopt(made.get(), SOL_SOCKET, SO_ERROR, &fault, &size) == 0 && fault == 0;
+  return done ? std::move(made) : open_socket();
 }
 
 std::optional<std::vector<std::string>> visit(const meeting& of, const std::string& own, moment deadline) {
-  open_socket connection = dial(of.place);
+  open_socket connection = dial(of.place, deadline, of.stop);
   if (connection.get() < 0) return {};
   talk with(std::move(connection), deadline, of.stop);
   if (!with.say_number(magic) || !with.say_text(of.group) || !with.say_number(static_cast<std::uint32_t>(of.rank)) ||
