@@ -4,6 +4,7 @@
 #include <chrono>
 #include <stdexcept>
 
+#include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
 #include "bench/load.hpp"
