@@ -195,8 +195,14 @@ struct drain_node : local_message {
   bool on = true;
 };
 
+/// Scheduler to supervisor: what a stage says of a step cannot be, so this life is over.
+struct life_rejected : local_message {
+  replica_life life;
+  std::string why;
+};
+
 using supervisor_actor = actor_of<incoming<join_cluster>, incoming<heartbeat>, incoming<leave_cluster>, link_lost,
-                                  stage_started, stage_failed, drain_node, wake, stop_now>;
+                                  stage_started, stage_failed, life_rejected, drain_node, wake, stop_now>;
 
 // --- requests of clients
 // --------------------------------------------------------------------------------------------------

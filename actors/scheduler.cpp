@@ -20,10 +20,12 @@ bool is_bad_input(refusal reason) {
 }  // namespace
 
 scheduler_state::scheduler_state(handle::pointer self, scheduler_options options, router_actor router,
-                                 std::shared_ptr<const adapter_directory> adapters, std::shared_ptr<status_board> board)
+                                 supervisor_actor supervisor, std::shared_ptr<const adapter_directory> adapters,
+                                 std::shared_ptr<status_board> board)
     : self_(self),
       options_(std::move(options)),
       router_(std::move(router)),
+      supervisor_(std::move(supervisor)),
       adapters_(std::move(adapters)),
       board_(std::move(board)) {
   post_status();
@@ -46,7 +48,9 @@ scheduler_state::handle::behavior_type scheduler_state::make_behavior() {
       },
       [this](const replica_stopped& stopped) { end_life(stopped.give_up_requests); },
       [this](const step_done& done) {
-        if (!running_ || done.life != life_ || !is_expected(done.outcome)) return;
+        if (!running_ || done.life != life_) return;
+        if (!is_expected(done.outcome))
+          return tell(supervisor_, life_rejected{{}, life_, "the last stage says what its step cannot have brought"});
         finish_step(done);
         pump();
       },
@@ -370,9 +374,10 @@ void scheduler_state::post_status() const {
 }
 
 scheduler_actor spawn_scheduler(caf::actor_system& system, const scheduler_options& options, const router_actor& router,
+                                const supervisor_actor& supervisor,
                                 const std::shared_ptr<const adapter_directory>& adapters,
                                 const std::shared_ptr<status_board>& board) {
-  return spawn_state<scheduler_state>(system, options, router, adapters, board);
+  return spawn_state<scheduler_state>(system, options, router, supervisor, adapters, board);
 }
 
 }  // namespace troupe

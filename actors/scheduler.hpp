@@ -29,7 +29,7 @@ class scheduler_state {
   using handle = scheduler_actor;
   static constexpr const char* name = "scheduler";
 
-  scheduler_state(handle::pointer self, scheduler_options options, router_actor router,
+  scheduler_state(handle::pointer self, scheduler_options options, router_actor router, supervisor_actor supervisor,
                   std::shared_ptr<const adapter_directory> adapters, std::shared_ptr<status_board> board);
   handle::behavior_type make_behavior();
 
@@ -93,6 +93,7 @@ class scheduler_state {
   handle::pointer self_;
   scheduler_options options_;
   router_actor router_;
+  supervisor_actor supervisor_;
   std::shared_ptr<const adapter_directory> adapters_;
   std::shared_ptr<status_board> board_;
   monotonic_clock clock_;
@@ -120,6 +121,7 @@ class scheduler_state {
 };
 
 scheduler_actor spawn_scheduler(caf::actor_system& system, const scheduler_options& options, const router_actor& router,
+                                const supervisor_actor& supervisor,
                                 const std::shared_ptr<const adapter_directory>& adapters,
                                 const std::shared_ptr<status_board>& board);
 

@@ -51,10 +51,9 @@ supervisor_state::handle::behavior_type supervisor_state::make_behavior() {
       [this](const link_lost& lost) { note_link_lost(lost.link); },
       [this](const stage_started& started) { take_started(started); },
       [this](const stage_failed& failed) {
-        const std::size_t index = failed.life.replica.value;
-        if (index < replicas_.size() && replicas_[index].life == failed.life)
-          fail_replica(index, fmt::format("stage {} failed: {}", failed.stage, failed.error));
+        end_life(failed.life, fmt::format("stage {} failed: {}", failed.stage, failed.error));
       },
+      [this](const life_rejected& rejected) { end_life(rejected.life, rejected.why); },
       [this](const drain_node& what) { drain(what); },
       [this](wake) {
         look_at_clock();
@@ -100,7 +99,7 @@ void supervisor_state::admit(const node_hello& hello, link_id link) {
   if (has_role(hello, "trainer") && link != no_link) admit_trainer(hello, link);
   if (!has_role(hello, "worker")) return;
   const worker_actor worker = link == no_link ? local_->worker : spawn_remote_worker(self_->system(), *links_, link);
-  workers_[hello.name] = {hello.incarnation, link, worker, hello.endpoint, offer_of(hello)};
+  workers_[hello.name] = {hello.incarnation, link, worker, hello.endpoint, hello.meeting, offer_of(hello)};
   directory_->set_worker(hello.name, worker);
   take_in(hello.name);
 }

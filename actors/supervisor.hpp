@@ -12,6 +12,7 @@
 #include "actors/interfaces.hpp"
 #include "actors/replica_directory.hpp"
 #include "actors/scheduler.hpp"
+#include "actors/stage_ranks.hpp"
 #include "actors/status_board.hpp"
 #include "actors/wire.hpp"
 
@@ -35,6 +36,7 @@ struct supervisor_options {
 struct local_worker {
   worker_actor worker;
   node_hello hello;
+  std::shared_ptr<rank_alarm> alarm;
 };
 
 /// Thin as far as that goes: membership and placement decide, here their decisions are carried out.
@@ -56,7 +58,7 @@ class supervisor_state {
     incarnation_id incarnation;
     link_id link = no_link;
     worker_actor worker;
-    std::string endpoint;
+    std::string endpoint, meeting;
     worker_offer offer;
   };
   struct trainer_record {
@@ -100,6 +102,7 @@ class supervisor_state {
   void tell_stage(std::size_t index, std::size_t stage, std::size_t rank);
   void stop_replica(std::size_t index);
   void fail_replica(std::size_t index, const std::string& why);
+  void end_life(const replica_life& life, const std::string& why);
   void take_started(const stage_started& started);
   void announce(std::size_t index);
   void retry_replicas(instant now);

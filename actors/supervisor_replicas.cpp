@@ -74,7 +74,7 @@ void supervisor_state::add_replica() {
   added.life.replica = replica_id(static_cast<std::uint32_t>(replicas_.size()));
   const scheduler_options chosen{added.life.replica, options_.batches, options_.vocab_size,
                                  static_cast<std::int64_t>(options_.config.adapters.memory)};
-  added.scheduler = spawn_scheduler(self_->system(), chosen, router_, adapters_, board_);
+  added.scheduler = spawn_scheduler(self_->system(), chosen, router_, supervisor_actor(self_), adapters_, board_);
   directory_->set(added.life.replica, added.scheduler);
   tell(router_, replica_added{{}, added.life.replica, added.scheduler});
   replicas_.push_back(std::move(added));
@@ -110,9 +110,11 @@ void supervisor_state::tell_stage(std::size_t index, std::size_t stage, std::siz
   if (stage + 1 < where.stages.size()) what.next = workers_.at(where.stages[stage + 1].workers[rank]).endpoint;
   what.tensor_rank = static_cast<std::uint32_t>(rank);
   what.tensor_ranks = static_cast<std::uint32_t>(own.workers.size());
-  if (what.tensor_ranks > 1) what.tensor_meeting = workers_.at(own.workers.front()).endpoint;
+  if (what.tensor_ranks > 1) what.tensor_meeting = workers_.at(own.workers.front()).meeting;
   replicas_[index].missing.insert({what.stage, what.tensor_rank});
-  tell(workers_.at(own.workers[rank]).worker, std::move(what));
+  const worker_record& to = workers_.at(own.workers[rank]);
+  if (to.link == no_link) local_->alarm->ring();
+  tell(to.worker, std::move(what));
 }
 
 /// Its requests wait for its next life, or go on with another replica where one runs.
@@ -129,6 +131,13 @@ void supervisor_state::fail_replica(std::size_t index, const std::string& why) {
   stop_replica(index);
   ++replicas_[index].failures;
   replicas_[index].now = phase::waiting;
+}
+
+/// Of what several ranks and stages say about one life, the first word counts.
+void supervisor_state::end_life(const replica_life& life, const std::string& why) {
+  const std::size_t index = life.replica.value;
+  if (index >= replicas_.size() || replicas_[index].life != life) return;
+  if (replicas_[index].now == phase::running || replicas_[index].now == phase::starting) fail_replica(index, why);
 }
 
 void supervisor_state::take_started(const stage_started& started) {

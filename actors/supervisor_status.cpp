@@ -67,6 +67,7 @@ void supervisor_state::post_status() const {
     json entry = node_json(node, now);
     const auto at = placement_ ? find_worker(*placement_, node.hello.name) : std::nullopt;
     entry["replica"] = at ? json(at->replica) : json(nullptr);
+    entry["rank"] = at && options_.wanted.tensor > 1 ? json(at->rank) : json(nullptr);
     entry["layers"] = at ? to_text(placement_->replicas[at->replica].stages[at->stage].layers) : "";
     nodes.push_back(std::move(entry));
   }

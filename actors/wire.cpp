@@ -42,6 +42,11 @@ void wire::close(link_id link) {
   if (const auto now = running()) now->close(link);
 }
 
+bool wire::is_client(link_id link) const {
+  const auto now = running();
+  return now && now->is_client(link);
+}
+
 std::string wire::endpoint() const {
   const auto now = running();
   return now ? now->endpoint() : std::string();

@@ -59,6 +59,8 @@ class wire {
     send_frame(to, std::move(made));
   }
   void close(link_id link);
+  /// Whether somebody with a client's key is there, who is no node.
+  bool is_client(link_id link) const;
   std::string endpoint() const;
 
  private:

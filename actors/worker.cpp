@@ -61,10 +61,11 @@ worker_state::handle::behavior_type worker_state::make_behavior() {
 // -----------------------------------------------------------------------------------------------------------
 
 void worker_state::start(const start_stage& what) {
+  const std::stop_token stop = options_.alarm->begin();
   forget();
   stage_started answer{what.life, what.stage, what.tensor_rank, {}};
   try {
-    make_stage(what);
+    make_stage(what, stop);
   } catch (const std::bad_alloc&) {
     answer.error = fmt::format("no memory for layers {} to {} and {} blocks of 16 positions: lower scheduler.kv_memory",
                                what.first_layer, what.first_layer + what.layers - 1, what.blocks);
@@ -78,18 +79,20 @@ void worker_state::start(const start_stage& what) {
   tell(head_, std::move(answer));
 }
 
-void worker_state::make_stage(const start_stage& what) {
+void worker_state::make_stage(const start_stage& what, const std::stop_token& stop) {
   const auto layers = options_.model->config.layers;
   if (what.first_layer < 0 || what.layers < 1 || what.layers > layers || what.first_layer > layers - what.layers)
     refuse("layers {} to {} of a model of {}", what.first_layer, what.first_layer + what.layers - 1, layers);
   if (what.blocks < 1 || what.blocks > 1 << 30 || what.context < 1 || what.max_rows < 1 || what.max_rows > 1 << 20)
     refuse("a stage with {} blocks, {} positions and {} rows", what.blocks, what.context, what.max_rows);
+  if (what.tensor_ranks > 1) ranks_ = std::make_unique<stage_ranks>(what, options_.ranks, stop);
   const decoder::options part{.first_layer = what.first_layer,
                               .layers = what.layers,
                               .max_rows = what.max_rows,
                               .kv = options_.kv,
                               .blocks = what.blocks,
-                              .context = what.context};
+                              .context = what.context,
+                              .split = ranks_ ? ranks_->split() : tensor_split{}};
   stage_ = std::make_unique<stage>(options_.model, part, what.lookup_tokens, compute{*pool_, kernels()});
   if (!what.next.empty()) next_ = links_->connect(what.next);
 }
@@ -97,6 +100,7 @@ void worker_state::make_stage(const start_stage& what) {
 void worker_state::forget() {
   role_.reset();
   stage_.reset();
+  ranks_.reset();
   orders_.clear();
   arrived_.clear();
   hidden_.reset();
@@ -154,10 +158,12 @@ void worker_state::run_order(const run_step& order) {
   const auto size = static_cast<std::size_t>(rows) * static_cast<std::size_t>(stage_->hidden_stride());
   float* hidden = hidden_for(order, size);
   stage_->run(hidden);
-  if (stage_->is_last())
-    tell(head_, step_done{role_->life, stage_->finish(hidden)});
-  else
+  if (stage_->is_last()) {
+    const step_outcome& outcome = stage_->finish(hidden);
+    if (stage_->chooses()) tell(head_, step_done{role_->life, outcome});
+  } else {
     pass_on(order.order.plan.id, size);
+  }
 }
 
 /// The first stage makes them; the others copy them to where the kernels want them.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "actors/interfaces.hpp"
+#include "actors/stage_ranks.hpp"
 #include "actors/wire.hpp"
 #include "base/thread_pool.hpp"
 #include "model/engine/stage.hpp"
@@ -27,6 +28,8 @@ struct worker_options {
   std::shared_ptr<const loaded_model> model;
   kv_kind kv = kv_kind::f16;
   int threads = 1;
+  rank_settings ranks = {};
+  std::shared_ptr<rank_alarm> alarm = std::make_shared<rank_alarm>();
 };
 
 /// Runs on a thread of its own. Takes orders of one life at a time; what belongs to another life is dropped, so that
@@ -45,7 +48,7 @@ class worker_state {
   using hidden_buffer = std::shared_ptr<aligned_buffer<float>>;
 
   void start(const start_stage& what);
-  void make_stage(const start_stage& what);
+  void make_stage(const start_stage& what, const std::stop_token& stop);
   void forget();
   void take_order(run_step& order);
   void take_hidden(activations& hidden);
@@ -67,7 +70,8 @@ class worker_state {
   std::shared_ptr<worker_meter> meter_;
   std::unique_ptr<thread_pool> pool_;
 
-  std::optional<start_stage> role_;  ///< none: no stage is held
+  std::optional<start_stage> role_;     ///< none: no stage is held
+  std::unique_ptr<stage_ranks> ranks_;  ///< of a stage that several share; the stage refers to it
   std::unique_ptr<stage> stage_;
   link_id next_ = no_link;
   std::deque<run_step> orders_;

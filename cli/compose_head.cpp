@@ -41,7 +41,7 @@ void head_node::start(caf::actor_system& system, wire& links, const node_site& s
   std::optional<local_worker> local;
   if (site.node.is_worker()) {
     worker_ = start_worker(system, site, links, spawn_local_head(system, supervisor, store_, directory_));
-    local = local_worker{worker_->worker, hello_of(site, site.config.head_endpoint())};
+    local = local_worker{worker_->worker, hello_of(site, site.config.head_endpoint()), worker_->alarm};
     local->hello.incarnation = random_incarnation();
   }
   supervisor_ = spawn_supervisor(system, supervisor_options_of(site, reign), links, router_, directory_, adapters_,
@@ -104,7 +104,12 @@ void head_node::listen_to_members(wire& links) {
   const auto to_supervisor = [&]<message M>() {
     links.on<M>([to = supervisor_](incoming<M> in) { tell(to, std::move(in)); });
   };
-  to_supervisor.template operator()<join_cluster>();
+  links.on<join_cluster>([&links, to = supervisor_](incoming<join_cluster> in) {
+    if (!links.is_client(in.link)) return tell(to, std::move(in));
+    links.send(
+        in.link,
+        join_answer{in.what.hello.incarnation, {}, false, false, "this key is a client's: a node needs cluster.key"});
+  });
   to_supervisor.template operator()<heartbeat>();
   to_supervisor.template operator()<leave_cluster>();
   const auto from_member = [&]<message M>(auto deliver) {
@@ -125,7 +130,10 @@ void head_node::listen_to_members(wire& links) {
   from_member.template operator()<training_ended>(to_training);
   from_member.template operator()<want_training_piece>(to_training);
   from_member.template operator()<training_piece>(to_training);
-  if (worker_) links.deliver<activations>(worker_->worker);
+  if (worker_)
+    links.on<activations>([&links, to = worker_->worker](incoming<activations> in) {
+      if (!links.is_client(in.link)) tell(to, std::move(in.what));
+    });
 }
 
 void head_node::stop() {

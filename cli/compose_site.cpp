@@ -11,6 +11,7 @@
 
 #include "base/error.hpp"
 #include "cli/model_options.hpp"
+#include "cli/worker_speed.hpp"
 #include "model/arch/fingerprint.hpp"
 #include "model/arch/packed_file.hpp"
 #include "model/ops/isa.hpp"
@@ -50,6 +51,12 @@ std::int64_t context_of(const cluster_config& config, const model_config& model)
   return config.model.context ? config.model.context : model.context;
 }
 
+void check_tensor(const cluster_config& config, const model_config& model) {
+  if (config.tensor > model.kv_heads)
+    refuse("{}: the model has {} heads of keys and values, and each worker of a stage needs one: use {} at most",
+           place_of(config, "cluster.tensor"), model.kv_heads, model.kv_heads);
+}
+
 std::shared_ptr<const loaded_model> load(const cluster_config& config, int threads) {
   thread_pool pool(threads);
   return load_with_progress(config.model.path.string(), load_options_of(config), pool);
@@ -77,6 +84,7 @@ model_shape shape_of(const node_site& site) {
   shape.embedding_bytes = bytes_of(model.embeddings);
   shape.head_bytes = bytes_of(model.head);
   shape.tied = model.head.weights == model.embeddings.weights;
+  shape.kv_heads = static_cast<int>(model.config.kv_heads);
   shape.kv_bytes = static_cast<std::uint64_t>(kv_storage::bytes_per_block(model.config, 1, site.kv)) /
                    static_cast<std::uint64_t>(positions_per_block);
   return shape;
@@ -94,15 +102,16 @@ node_site make_site(const cluster_config& config, const std::string& name) {
   site.config = config;
   site.node = node_of(config, name);
   check_device(config, site.node);
-  if (config.tensor > 1)
-    refuse("{}: this build does not cut matrices over workers: use 1, and cluster.stages to spread the layers",
-           place_of(config, "cluster.tensor"));
   site.threads = threads_of(config, site.node);
   if (!site.node.is_head() && !site.node.is_worker()) return site;  // a trainer has the model while it has a job
   site.model = load(config, available_processors());
   site.fingerprint = model_id(fingerprint_of(*site.model));
   site.kv = kv_of(config);
   site.context = context_of(config, site.model->config);
+  check_tensor(config, site.model->config);
+  // What ranks say to each other is not encrypted: it leaves the machine only where the file says so.
+  if (config.tensor > 1 && site.node.is_worker())
+    site.meeting = std::make_shared<meeting_place>(config.insecure ? site.node.host : "127.0.0.1");
   return site;
 }
 
@@ -118,6 +127,7 @@ bus::options bus_options_of(const node_site& site) {
   options.listen = site.node.is_head() ? site.config.listen : site.node.listen;
   options.insecure = site.config.insecure;
   if (site.config.keys) options.keys = read_cluster_keys(*site.config.keys);
+  if (options.keys && !site.node.is_head()) options.keys->allowed = {options.keys->cluster_public_key};
   if (!site.model) return options;
   const auto rows = static_cast<std::uint64_t>(site.config.scheduler.max_batch_tokens);
   const auto row_bytes = static_cast<std::uint64_t>(site.model->config.hidden + 64) * sizeof(float);
@@ -131,12 +141,13 @@ node_hello hello_of(const node_site& site, const std::string& endpoint) {
   hello.pid = ::getpid();
   hello.host = site.node.host;
   hello.endpoint = endpoint;
+  if (site.meeting) hello.meeting = site.meeting->endpoint();
   for (const node_role role : site.node.roles) hello.roles.emplace_back(to_text(role));
   hello.build = build_id();
   hello.model = site.fingerprint;
   hello.cores = static_cast<std::uint32_t>(site.threads);
   hello.memory_bytes = site.node.memory.value_or(free_memory());
-  hello.speed = site.threads;
+  hello.speed = worker_speed(site.model, site.fingerprint, site.threads);
   return hello;
 }
 

@@ -7,6 +7,7 @@
 #include "actors/supervisor.hpp"
 #include "cluster/config.hpp"
 #include "model/arch/loaded_model.hpp"
+#include "transport/collective/meeting.hpp"
 #include "transport/zmq/bus.hpp"
 
 namespace troupe {
@@ -20,6 +21,7 @@ struct node_site {
   kv_kind kv = kv_kind::f16;
   std::int64_t context = 0;
   int threads = 1;
+  std::shared_ptr<meeting_place> meeting;  ///< where ranks of a stage meet; nullptr where each stage has one
 };
 
 /// Loads the model. Throws input_error where the cluster's file asks for what cannot be.

@@ -4,12 +4,25 @@
 #include "actors/trainer.hpp"
 
 namespace troupe {
+namespace {
+
+rank_settings rank_settings_of(const node_site& site) {
+  rank_settings settings;
+  settings.place = site.meeting;
+  settings.backend = site.config.collective;
+  // The head has given a rank up that hangs for so long: those that wait for it are to hear of their next life.
+  settings.patience = std::chrono::milliseconds(2 * site.config.lost_after_ms);
+  return settings;
+}
+
+}  // namespace
 
 worker_parts start_worker(caf::actor_system& system, const node_site& site, wire& links, const head_actor& head) {
   worker_parts parts;
   const auto worker = std::make_shared<worker_actor>();
   parts.fetcher = spawn_adapter_fetcher(system, {site.model, site.config.state_dir / "adapters"}, head, worker);
-  parts.worker = spawn_worker(system, {site.model, site.kv, site.threads}, &links, head, parts.fetcher, parts.meter);
+  const worker_options options{site.model, site.kv, site.threads, rank_settings_of(site), parts.alarm};
+  parts.worker = spawn_worker(system, options, &links, head, parts.fetcher, parts.meter);
   *worker = parts.worker;
   return parts;
 }
@@ -44,7 +57,11 @@ void member_node::add_worker(caf::actor_system& system, wire& links, const node_
   const worker_parts parts = start_worker(system, site, links, spawn_remote_head(system, links, head_link_));
   members_.emplace_back(parts.worker);
   meter_ = parts.meter;
-  deliver_from_head<start_stage>(links, parts.worker);
+  links.on<start_stage>([to = parts.worker, alarm = parts.alarm, slot = head_link_](incoming<start_stage> in) {
+    if (in.link != slot->get()) return;
+    alarm->ring();
+    tell(to, std::move(in.what));
+  });
   deliver_from_head<run_step>(links, parts.worker);
   deliver_from_head<load_adapter>(links, parts.worker);
   deliver_from_head<drop_adapter>(links, parts.worker);

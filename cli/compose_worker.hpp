@@ -11,6 +11,7 @@ namespace troupe {
 /// The actors of a worker, wherever its head is.
 struct worker_parts {
   std::shared_ptr<worker_meter> meter = std::make_shared<worker_meter>();
+  std::shared_ptr<rank_alarm> alarm = std::make_shared<rank_alarm>();
   worker_actor worker;
   adapter_fetcher_actor fetcher;
 };

@@ -42,6 +42,12 @@ const json& list_of(const json& status, const char* key) {
   return found != status.end() && found->is_array() ? *found : none;
 }
 
+/// "0-5", or "0-5 rank 1" where several share them.
+std::string layers_of(const json& node) {
+  const std::string rank = text_of(node, "rank");
+  return text_of(node, "layers") + (rank == "-" ? "" : " rank " + rank);
+}
+
 std::string share(double part, double whole) {
   return whole > 0 ? fmt::format("{:.0f}%", 100 * part / whole) : "-";
 }
@@ -70,7 +76,7 @@ json parse_status(const std::string& text) {
 std::string nodes_table(const json& status) {
   rows all{{"NODE", "STATE", "ROLES", "LAYERS", "REPLICA", "HOST", "PID", "ROWS/S"}};
   for (const auto& node : list_of(status, "nodes"))
-    all.push_back({text_of(node, "name"), text_of(node, "state"), texts_of(node, "roles"), text_of(node, "layers"),
+    all.push_back({text_of(node, "name"), text_of(node, "state"), texts_of(node, "roles"), layers_of(node),
                    text_of(node, "replica"), text_of(node, "host"), text_of(node, "pid"),
                    fmt::format("{:.0f}", number_of(node, "rows_per_second"))});
   return finished(std::move(all));

@@ -88,9 +88,10 @@ struct cluster_config {
   std::filesystem::path state_dir;              ///< journal, logs, pid file
   std::optional<std::filesystem::path> keys;    ///< folder of CURVE keys
   bool insecure = false;
-  int replicas = 0;  ///< 0: as many as fit
-  int stages = 0;    ///< of each replica; 0: as few as fit
-  int tensor = 1;    ///< workers that share each stage
+  int replicas = 0;                 ///< 0: as many as fit
+  int stages = 0;                   ///< of each replica; 0: as few as fit
+  int tensor = 1;                   ///< workers that share each stage
+  std::string collective = "gloo";  ///< what they gather by: "gloo" or "nccl"
   int assemble_seconds = 60;
   int heartbeat_ms = 200;
   int lost_after_ms = 1200;

@@ -20,6 +20,7 @@ class checker {
     check_roles();
     check_counts();
     check_by_hand();
+    check_tensor();
     check_addresses();
   }
 
@@ -102,6 +103,20 @@ class checker {
           "{} replicas of {} stages with {} workers each need {} workers, but {} start{}: add nodes or ask for less",
           std::max(config_.replicas, 1), std::max(config_.stages, 1), config_.tensor, needed, there,
           there == 1 ? "s" : "");
+  }
+
+  /// Ranks of a stage talk over plain TCP.
+  void check_tensor() const {
+    if (config_.tensor == 1) return;
+    for (const auto* worker : workers()) {
+      if (config_.collective == "nccl" && worker->device == "cpu")
+        refuse_at("cluster.collective", "nccl gathers between GPUs, and {} has none: use gloo", worker->name);
+      if (!config_.insecure && worker->host != workers().front()->host)
+        refuse_at("cluster.tensor",
+                  "the workers of a stage gather without encryption, and {} and {} are on two hosts: keep all workers "
+                  "on one, or say insecure = true",
+                  workers().front()->name, worker->name);
+    }
   }
 
   void check_by_hand() const {

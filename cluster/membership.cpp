@@ -36,6 +36,7 @@ const char* fault_of(const node_hello& hello) {
   if (hello.incarnation == incarnation_id{}) return "its incarnation is 0";
   if (!is_plain(hello.host, 255)) return "its host is no host name";
   if (!is_plain(hello.endpoint, 255)) return "its endpoint is none";
+  if (!hello.meeting.empty() && !is_plain(hello.meeting, 255)) return "its meeting place is none";
   if (!is_plain(hello.roles)) return "its roles are none";
   if (!is_plain(hello.build, 255)) return "its build is no plain text";
   if (!std::isfinite(hello.speed) || hello.speed < 0) return "its speed is no number";

@@ -34,6 +34,7 @@ struct node_hello {
   std::int64_t pid = 0;
   std::string host;
   std::string endpoint;  ///< where others reach it
+  std::string meeting;   ///< where it hears the other ranks of a stage; empty: it shares none
   std::vector<std::string> roles;
   std::string build;
   model_id model;
@@ -44,9 +45,9 @@ struct node_hello {
   template <class Self, class Visit>
   static auto visit_fields(Self& self, Visit visit) {
     return visit(field("name", self.name), field("incarnation", self.incarnation), field("pid", self.pid),
-                 field("host", self.host), field("endpoint", self.endpoint), field("roles", self.roles),
-                 field("build", self.build), field("model", self.model), field("cores", self.cores),
-                 field("memory_bytes", self.memory_bytes), field("speed", self.speed));
+                 field("host", self.host), field("endpoint", self.endpoint), field("meeting", self.meeting),
+                 field("roles", self.roles), field("build", self.build), field("model", self.model),
+                 field("cores", self.cores), field("memory_bytes", self.memory_bytes), field("speed", self.speed));
   }
 };
 

@@ -34,6 +34,7 @@ struct model_shape {
   std::uint64_t head_bytes = 0;       ///< held by the last stage, final norm included
   bool tied = false;                  ///< the head is the embedding: a stage that is first and last holds it once
   std::uint64_t kv_bytes = 0;         ///< of one token in one layer
+  int kv_heads = 0;                   ///< which a rank holds whole; 0: they can be cut anywhere
 };
 
 struct placement_request {

@@ -34,7 +34,9 @@ std::uint64_t stage_costs::weights(layer_range range) const {
 }
 
 std::uint64_t stage_costs::kv_per_token(layer_range range) const {
-  return share(model_.kv_bytes, tensor_) * static_cast<std::uint64_t>(range.count());
+  const auto heads = static_cast<std::uint64_t>(model_.kv_heads);
+  const std::uint64_t each = heads ? model_.kv_bytes / heads * share(heads, tensor_) : share(model_.kv_bytes, tensor_);
+  return each * static_cast<std::uint64_t>(range.count());
 }
 
 double stage_costs::time(layer_range range, double speed) const {

@@ -23,20 +23,33 @@ void for_rows(thread_pool& pool, int rows, int at_once, Task task) {
   });
 }
 
+column_cut cut_outputs(const tensor_split& split, std::int64_t outs) {
+  return cut_columns(split, padded_outs(outs) / outs_per_block, outs_per_block);
+}
+
 }  // namespace
 
 decoder::decoder(std::shared_ptr<const loaded_model> model, const options& chosen, int threads)
     : model_(std::move(model)),
       options_(chosen),
+      gather_(chosen.split),
+      heads_(cut_columns(chosen.split, model_->config.kv_heads, 1)),
+      q_cut_(cut_columns(chosen.split, model_->config.kv_heads,
+                         model_->config.heads / model_->config.kv_heads * model_->config.head_dim)),
+      kv_cut_(cut_columns(chosen.split, model_->config.kv_heads, model_->config.head_dim)),
+      hidden_cut_(cut_outputs(chosen.split, model_->config.hidden)),
+      ffn_cut_(cut_outputs(chosen.split, model_->config.ffn)),
+      vocab_cut_(cut_outputs(chosen.split, model_->config.vocab_size)),
       angles_(model_->config),
-      kv_(model_->config, chosen.layers < 0 ? model_->config.layers - chosen.first_layer : chosen.layers, chosen.blocks,
-          chosen.kv),
+      kv_(model_->config, heads_.count(),
+          chosen.layers < 0 ? model_->config.layers - chosen.first_layer : chosen.layers, chosen.blocks, chosen.kv),
       hidden_stride_(padded_row(model_->config.hidden)),
       q_stride_(padded_row(model_->config.heads * model_->config.head_dim)),
       kv_stride_(padded_row(model_->config.kv_heads * model_->config.head_dim)),
       ffn_stride_(padded_row(model_->config.ffn)),
       quantized_(chosen.max_rows, std::max({hidden_stride_, q_stride_, ffn_stride_})) {
   const model_config& config = model_->config;
+  check(chosen.split, config);
   if (options_.layers < 0) options_.layers = config.layers - options_.first_layer;
   const std::int64_t rows = chosen.max_rows;
   normed_ = aligned_buffer<float>(size(rows, hidden_stride_));
@@ -75,12 +88,13 @@ void decoder::run(const compute& with, const pass& batch, float* hidden) {
 void decoder::logits(const compute& with, const float* hidden, std::span<const int> rows, float* out) {
   const int count = static_cast<int>(rows.size());
   const linear_weights head{model_->head, nullptr};
-  const product products[] = {{head, linear_kind::q, out, logit_stride(), false}};
+  const product products[] = {{head, linear_kind::q, out, logit_stride(), false, vocab_cut_}};
   prepare_input(with, count, normed_.data(), hidden_stride_, products, [&](int i) {
     normalize(with, model_->final_norm, hidden + rows[static_cast<std::size_t>(i)] * hidden_stride_,
               normed_.data() + i * hidden_stride_);
   });
   matmul(with, std::span(jobs_of(count, normed_.data(), hidden_stride_, products).data(), 1));
+  gather_(with, out, count, logit_stride(), vocab_cut_, 0);
 }
 
 /// What all layers of a pass have in common: the rows' angles, and how attention is shared out.
@@ -89,8 +103,8 @@ void decoder::prepare(const compute& with, const pass& batch) {
   attention_tasks_.clear();
   // One thread takes several heads of a sequence, since they lie side by side; but there should be tasks enough for
   // all.
-  const auto tasks = static_cast<std::int64_t>(batch.sequences.size()) * config.kv_heads;
-  const std::int64_t heads = std::clamp<std::int64_t>(tasks / (with.pool.threads() * 8), 1, config.kv_heads);
+  const auto tasks = static_cast<std::int64_t>(batch.sequences.size()) * heads_.count();
+  const std::int64_t heads = std::clamp<std::int64_t>(tasks / (with.pool.threads() * 8), 1, heads_.count());
   many_rows_ = false;
   for (const pass_sequence& sequence : batch.sequences) {
     many_rows_ |= sequence.rows > 1;
@@ -100,17 +114,17 @@ void decoder::prepare(const compute& with, const pass& batch) {
         angles_.at(sequence.position + i, cosines_.data() + at, sines_.data() + at);
       });
     for (int first = 0; first < sequence.rows; first += rows_per_attention_task)
-      for (std::int64_t head = 0; head < config.kv_heads; head += heads)
-        attention_tasks_.push_back({&sequence, head, std::min(heads, config.kv_heads - head), first,
+      for (std::int64_t head = heads_.first; head < heads_.last; head += heads)
+        attention_tasks_.push_back({&sequence, head, std::min(heads, heads_.last - head), first,
                                     std::min(rows_per_attention_task, sequence.rows - first)});
   }
 }
 
 void decoder::attend(const compute& with, const pass& batch, std::int64_t layer, float* hidden) {
   const layer_weights& weights = model_->layers[static_cast<std::size_t>(options_.first_layer + layer)];
-  const product qkv[] = {{weights.q, linear_kind::q, q_.data(), q_stride_, false},
-                         {weights.k, linear_kind::k, k_.data(), kv_stride_, false},
-                         {weights.v, linear_kind::v, v_.data(), kv_stride_, false}};
+  const product qkv[] = {{weights.q, linear_kind::q, q_.data(), q_stride_, false, q_cut_},
+                         {weights.k, linear_kind::k, k_.data(), kv_stride_, false, kv_cut_},
+                         {weights.v, linear_kind::v, v_.data(), kv_stride_, false, kv_cut_}};
   prepare_input(with, batch.rows, normed_.data(), hidden_stride_, qkv, [&](int row) {
     normalize(with, weights.attention_norm, hidden + row * hidden_stride_, normed_.data() + row * hidden_stride_);
   });
@@ -129,31 +143,34 @@ void decoder::attend(const compute& with, const pass& batch, std::int64_t layer,
     if (!many_rows_) store_keys(with, t, head, layer, scratch);
     attend_rows(with, t, head, layer, scratch);
   });
-  const product o[] = {{weights.o, linear_kind::o, hidden, hidden_stride_, true}};
-  prepare_input(with, batch.rows, mixed_.data(), q_stride_, o, [](int) {});
+  const product o[] = {{weights.o, linear_kind::o, hidden, hidden_stride_, true, hidden_cut_}};
+  prepare_gathered(with, batch.rows, mixed_.data(), q_stride_, q_cut_, o, [](int) {});
   apply(with, batch, layer, mixed_.data(), q_stride_, o);
+  gather_(with, hidden, batch.rows, hidden_stride_, hidden_cut_);
 }
 
 void decoder::feed_forward(const compute& with, const pass& batch, std::int64_t layer, float* hidden) {
   const layer_weights& weights = model_->layers[static_cast<std::size_t>(options_.first_layer + layer)];
-  const std::int64_t ffn = model_->config.ffn;
+  const std::int64_t made = std::min(ffn_cut_.last, model_->config.ffn) - ffn_cut_.first;
   const bool gated = model_->config.gated_mlp;
-  const product both[] = {{weights.up, linear_kind::up, up_.data(), ffn_stride_, false},
-                          {weights.gate, linear_kind::gate, gate_.data(), ffn_stride_, false}};
+  const product both[] = {{weights.up, linear_kind::up, up_.data(), ffn_stride_, false, ffn_cut_},
+                          {weights.gate, linear_kind::gate, gate_.data(), ffn_stride_, false, ffn_cut_}};
   const std::span<const product> inner(both, gated ? 2 : 1);
   prepare_input(with, batch.rows, normed_.data(), hidden_stride_, inner, [&](int row) {
     normalize(with, weights.mlp_norm, hidden + row * hidden_stride_, normed_.data() + row * hidden_stride_);
   });
   apply(with, batch, layer, normed_.data(), hidden_stride_, inner);
-  const product down[] = {{weights.down, linear_kind::down, hidden, hidden_stride_, true}};
-  prepare_input(with, batch.rows, up_.data(), ffn_stride_, down, [&](int row) {
-    float* into = up_.data() + row * ffn_stride_;
+  const product down[] = {{weights.down, linear_kind::down, hidden, hidden_stride_, true, hidden_cut_}};
+  prepare_gathered(with, batch.rows, up_.data(), ffn_stride_, ffn_cut_, down, [&](int row) {
+    const std::int64_t first = row * ffn_stride_ + ffn_cut_.first;
+    float* into = up_.data() + first;
     if (gated)
-      with.kernels.swiglu(gate_.data() + row * ffn_stride_, into, ffn, into);
+      with.kernels.swiglu(gate_.data() + first, into, made, into);
     else
-      with.kernels.gelu_tanh(into, ffn, into);
+      with.kernels.gelu_tanh(into, made, into);
   });
   apply(with, batch, layer, up_.data(), ffn_stride_, down);
+  gather_(with, hidden, batch.rows, hidden_stride_, hidden_cut_);
 }
 
 template <class MakeRow>
@@ -169,6 +186,15 @@ void decoder::prepare_input(const compute& with, int rows, const float* x, std::
   });
 }
 
+template <class MakeRow>
+void decoder::prepare_gathered(const compute& with, int rows, float* x, std::int64_t stride, const column_cut& cut,
+                               std::span<const product> products, MakeRow make_row) {
+  if (gather_.split().is_whole()) return prepare_input(with, rows, x, stride, products, make_row);
+  for_rows(with.pool, rows, 8, [&](int row, int) { make_row(row); });
+  gather_(with, x, rows, stride, cut);
+  prepare_input(with, rows, x, stride, products, [](int) {});
+}
+
 std::array<matmul_args, decoder::most_products> decoder::jobs_of(int rows, const float* x, std::int64_t stride,
                                                                  std::span<const product> products) const {
   std::array<matmul_args, most_products> jobs;
@@ -182,7 +208,9 @@ std::array<matmul_args, decoder::most_products> decoder::jobs_of(int rows, const
                .y = p.out,
                .y_stride = p.stride,
                .bias = p.weights.bias,
-               .accumulate = p.accumulate};
+               .accumulate = p.accumulate,
+               .first_block = p.made.first_block(),
+               .last_block = p.made.last_block()};
   }
   return jobs;
 }
@@ -261,8 +289,8 @@ void decoder::store_keys(const compute& with, const attention_task& task, std::i
     float* keys = k_.data() + row * kv_stride_ + offset;
     for (int r = 0; r < rows; ++r) place_heads(with, row + r, keys + r * kv_stride_, 1, weights.k_norm, scratch);
     std::byte* block = kv_.layer(layer) + task.sequence->blocks[position / positions_per_block] * kv_.block_bytes();
-    with.kernels.store_kv({kv_.kind(), block + head * kv_.head_bytes(), slot, rows, static_cast<int>(dim), keys,
-                           v_.data() + row * kv_stride_ + offset, kv_stride_});
+    with.kernels.store_kv({kv_.kind(), block + (head - heads_.first) * kv_.head_bytes(), slot, rows,
+                           static_cast<int>(dim), keys, v_.data() + row * kv_stride_ + offset, kv_stride_});
     i += rows;
   }
 }
@@ -279,7 +307,7 @@ void decoder::attend_rows(const compute& with, const attention_task& task, std::
   args.kind = kv_.kind();
   args.cache = kv_.layer(layer);
   args.block_bytes = kv_.block_bytes();
-  args.head_offset = head * kv_.head_bytes();
+  args.head_offset = (head - heads_.first) * kv_.head_bytes();
   args.block_table = task.sequence->blocks;
   args.head_dim = static_cast<int>(config.head_dim);
   args.group = static_cast<int>(group);

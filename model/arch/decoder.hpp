@@ -8,6 +8,7 @@
 #include "base/aligned_buffer.hpp"
 #include "model/arch/kv_storage.hpp"
 #include "model/arch/loaded_model.hpp"
+#include "model/arch/tensor_split.hpp"
 #include "model/lora/adapter.hpp"
 #include "model/ops/compute.hpp"
 #include "model/ops/matmul.hpp"
@@ -32,6 +33,7 @@ struct pass {
 
 /// A run of consecutive layers over ragged batches. What a row becomes depends on its own sequence alone, bit for bit:
 /// every operation treats rows independently and adds in an order that only the weights' shapes decide.
+/// With a split, several of them compute together, and each stores its heads' keys and values.
 /// Holds the working memory of one pass at a time; one thread calls it, the pool of `compute` helps.
 class decoder {
  public:
@@ -42,6 +44,7 @@ class decoder {
     kv_kind kv = kv_kind::f16;
     std::int64_t blocks = 0;   ///< of KV storage
     std::int64_t context = 0;  ///< positions of one sequence at most; 0: as many as the blocks hold
+    tensor_split split = {};
   };
   decoder(std::shared_ptr<const loaded_model> model, const options& chosen, int threads);
 
@@ -49,11 +52,12 @@ class decoder {
   void embed(const compute& with, const pass& batch, std::span<const std::int32_t> tokens, float* hidden) const;
   /// Runs the layers over `hidden` in place, and stores keys and values.
   void run(const compute& with, const pass& batch, float* hidden);
-  /// Logits of some rows after the final norm: [rows.size(), logit_stride()].
+  /// Logits of some rows after the final norm: [rows.size(), logit_stride()]. Of a split decoder rank 0 gets them.
   void logits(const compute& with, const float* hidden, std::span<const int> rows, float* out);
 
   std::int64_t hidden_stride() const { return hidden_stride_; }
   std::int64_t logit_stride() const { return padded_outs(model_->config.vocab_size); }
+  bool is_first_rank() const { return gather_.split().rank == 0; }
   int max_rows() const { return options_.max_rows; }
   const loaded_model& model() const { return *model_; }
   const kv_storage& kv() const { return kv_; }
@@ -68,6 +72,7 @@ class decoder {
     float* out;
     std::int64_t stride;
     bool accumulate;
+    const column_cut& made;  ///< by this rank
   };
   /// Some rows of a sequence, and the query heads that share some kv heads.
   struct attention_task {
@@ -83,6 +88,10 @@ class decoder {
   template <class MakeRow>
   void prepare_input(const compute& with, int rows, const float* x, std::int64_t stride,
                      std::span<const product> products, MakeRow make_row);
+  /// The same where the ranks make some columns of these rows each: makes them, gets the others, goes on.
+  template <class MakeRow>
+  void prepare_gathered(const compute& with, int rows, float* x, std::int64_t stride, const column_cut& cut,
+                        std::span<const product> products, MakeRow make_row);
   std::array<matmul_args, most_products> jobs_of(int rows, const float* x, std::int64_t stride,
                                                  std::span<const product> products) const;
   void apply(const compute& with, const pass& batch, std::int64_t layer, const float* x, std::int64_t stride,
@@ -99,6 +108,8 @@ class decoder {
 
   std::shared_ptr<const loaded_model> model_;
   options options_;
+  column_gather gather_;
+  column_cut heads_, q_cut_, kv_cut_, hidden_cut_, ffn_cut_, vocab_cut_;  ///< heads_: of keys and values, one a column
   rope_angles angles_;
   kv_storage kv_;
   std::int64_t hidden_stride_, q_stride_, kv_stride_, ffn_stride_;

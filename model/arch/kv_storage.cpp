@@ -4,12 +4,13 @@
 
 namespace troupe {
 
-kv_storage::kv_storage(const model_config& config, std::int64_t layers, std::int64_t blocks, kv_kind kind)
+kv_storage::kv_storage(const model_config& config, std::int64_t heads, std::int64_t layers, std::int64_t blocks,
+                       kv_kind kind)
     : kind_(kind),
       layers_(layers),
       blocks_(blocks),
       head_bytes_(kv_head_bytes(kind, config.head_dim)),
-      block_bytes_(head_bytes_ * config.kv_heads),
+      block_bytes_(head_bytes_ * heads),
       layer_bytes_(block_bytes_ * blocks),
       memory_(static_cast<std::size_t>(layer_bytes_ * layers)) {}
 

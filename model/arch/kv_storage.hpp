@@ -13,7 +13,8 @@ constexpr std::int64_t positions_per_block = 16;
 /// tables decides what lies where. All memory is taken at once.
 class kv_storage {
  public:
-  kv_storage(const model_config& config, std::int64_t layers, std::int64_t blocks, kv_kind kind);
+  /// `heads`: of keys and values, all of the model's or a part of them.
+  kv_storage(const model_config& config, std::int64_t heads, std::int64_t layers, std::int64_t blocks, kv_kind kind);
 
   std::byte* layer(std::int64_t index) const { return memory_.data() + index * layer_bytes_; }
   /// In all layers.
@@ -23,7 +24,7 @@ class kv_storage {
   std::int64_t head_bytes() const { return head_bytes_; }    ///< one kv head's part of that
   kv_kind kind() const { return kind_; }
 
-  /// Of one block in all of `layers` layers.
+  /// Of one block, with all heads, in all of `layers` layers.
   static std::int64_t bytes_per_block(const model_config& config, std::int64_t layers, kv_kind kind);
 
  private:

@@ -26,7 +26,7 @@ int stage::begin(const step_order& order) {
   check(order, limits_);
   plan_ = &order.plan;
   for (const sequence_id gone : plan_->forgotten) tables_.erase(gone);
-  if (last_) {
+  if (chooses()) {
     for (const sequence_id gone : order.closed) chooser_.close(gone);
     for (const answer_opening& opening : order.opened) chooser_.open(opening);
   }
@@ -72,7 +72,7 @@ const step_outcome& stage::finish(const float* hidden) {
     if (logits_.size() < needed) logits_ = aligned_buffer<float>(needed);
     shard_.logits(with_, hidden, logit_rows_, logits_.data());
   }
-  chooser_.choose(*plan_, logits_.data(), shard_.logit_stride(), outcome_);
+  if (chooses()) chooser_.choose(*plan_, logits_.data(), shard_.logit_stride(), outcome_);
   return outcome_;
 }
 

@@ -22,6 +22,8 @@ class stage {
 
   bool is_first() const { return first_layer_ == 0; }
   bool is_last() const { return last_; }
+  /// It says what was chosen: the first rank of the last stage.
+  bool chooses() const { return last_ && shard_.is_first_rank(); }
   std::int64_t hidden_stride() const { return shard_.hidden_stride(); }
 
   void add_adapter(adapter_version version, std::shared_ptr<const lora_adapter> adapter);
@@ -29,6 +31,7 @@ class stage {
   bool has_adapter(adapter_version version) const { return adapters_.contains(version); }
 
   // One step: begin; the first stage embeds; run; the last stage finishes. The order must stay until then.
+  // The ranks of a stage make the same calls; only the one that chooses has an outcome.
   /// Returns the rows of the step. Throws input_error where the order is none for this stage: it reaches beyond it, or
   /// names an adapter that is not there.
   int begin(const step_order& order);

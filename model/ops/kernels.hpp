@@ -30,9 +30,10 @@ struct matmul_args {
   std::int64_t x_stride = 0;
   float* y = nullptr;  ///< [rows, y_stride], padded outputs included
   std::int64_t y_stride = 0;
-  const float* bias = nullptr;  ///< [padded outs]
-  float factor = 1.0f;          ///< of the product: LoRA's scale
-  bool accumulate = false;      ///< add to y
+  const float* bias = nullptr;                    ///< [padded outs]
+  float factor = 1.0f;                            ///< of the product: LoRA's scale
+  bool accumulate = false;                        ///< add to y
+  std::int64_t first_block = 0, last_block = -1;  ///< of 16 outputs, that matmul() makes; -1: to the last
 };
 
 /// One factor of an adapter: [block of 16 outputs][input][16], in f32, or in f16 times a power of two that the

@@ -14,6 +14,13 @@ int tile_for(int rows) {
   return tiles == 0 ? 1 : (rows + tiles - 1) / tiles;
 }
 
+std::int64_t end_of(const matmul_args& job) {
+  return job.last_block < 0 ? job.w.blocks() : job.last_block;
+}
+std::int64_t blocks_of(const matmul_args& job) {
+  return end_of(job) - job.first_block;
+}
+
 /// Blocks that one task takes: enough tasks that threads end together, each large enough to be worth handing over, and
 /// a multiple of what a kernel does at once. Of many rows each task reads all, so it should not be small.
 std::int64_t blocks_per_task(std::span<const matmul_args> jobs, int threads) {
@@ -21,8 +28,8 @@ std::int64_t blocks_per_task(std::span<const matmul_args> jobs, int threads) {
   const std::int64_t unit = jobs.front().rows <= 6 ? 4 : 12;
   std::int64_t blocks = 0, products = 0;
   for (const auto& job : jobs) {
-    blocks += job.w.blocks();
-    products += job.w.blocks() * outs_per_block * job.w.ins * job.rows;
+    blocks += blocks_of(job);
+    products += blocks_of(job) * outs_per_block * job.w.ins * job.rows;
   }
   if (threads == 1 || products < 2 * least_products) return std::max<std::int64_t>(blocks, 1);
   const std::int64_t balanced = blocks / (threads * 4);
@@ -88,7 +95,7 @@ void matmul(const compute& with, std::span<const matmul_args> jobs, std::span<co
   const std::int64_t step = blocks_per_task(jobs, with.pool.threads());
   int shrinks = 0, expands = 0;
   for (const auto& adapted : adapters) shrinks += row_tiles(adapted);
-  for (const auto& job : jobs) expands += static_cast<int>((job.w.blocks() + step - 1) / step);
+  for (const auto& job : jobs) expands += static_cast<int>((blocks_of(job) + step - 1) / step);
   std::atomic<int> shrunk = 0;
   const auto shrink = [&](int task) {
     for (const auto& adapted : adapters) {
@@ -101,7 +108,7 @@ void matmul(const compute& with, std::span<const matmul_args> jobs, std::span<co
     shrunk.fetch_add(1, std::memory_order_release);
   };
   const auto make_outputs = [&](std::size_t job, std::int64_t first) {
-    const std::int64_t last = std::min(first + step, jobs[job].w.blocks());
+    const std::int64_t last = std::min(first + step, end_of(jobs[job]));
     with.kernels.matmul(jobs[job], first, last);
     // Tasks are taken in order, so all A x have been made, or are being made by threads that wait for nobody.
     while (shrunk.load(std::memory_order_acquire) < shrinks) relax();
@@ -112,8 +119,8 @@ void matmul(const compute& with, std::span<const matmul_args> jobs, std::span<co
     if (task < shrinks) return shrink(task);
     std::int64_t first = (task - shrinks) * step;
     for (std::size_t job = 0; job < jobs.size(); ++job) {
-      const std::int64_t span = rounded_up(jobs[job].w.blocks(), step);
-      if (first < span) return make_outputs(job, first);
+      const std::int64_t span = rounded_up(blocks_of(jobs[job]), step);
+      if (first < span) return make_outputs(job, jobs[job].first_block + first);
       first -= span;
     }
   });

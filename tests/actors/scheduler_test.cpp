@@ -10,7 +10,7 @@ class scheduler : public testing::Test {
   scheduler()
       : actor_(spawn_scheduler(system_,
                                {.replica = replica_id(3), .batches = {}, .vocab_size = 96, .adapter_bytes = 1 << 20},
-                               router_.handle(), adapters_, board_)) {}
+                               router_.handle(), supervisor_.handle(), adapters_, board_)) {}
   ~scheduler() override { caf::anon_send_exit(actor_, caf::exit_reason::user_shutdown); }
 
   static replica_life life(std::uint64_t epoch) { return {replica_id(3), epoch_id(epoch)}; }
@@ -43,6 +43,7 @@ class scheduler : public testing::Test {
   caf::actor_system_config config_;
   caf::actor_system system_{config_};
   mock<router_actor> router_{system_};
+  mock<supervisor_actor> supervisor_{system_};
   mock<worker_actor> first_{system_}, last_{system_};
   mock<sink_actor> sink_{system_};
   std::shared_ptr<adapter_directory> adapters_ = std::make_shared<adapter_directory>();
@@ -153,7 +154,7 @@ TEST_F(scheduler, refuses_requests_whose_adapter_cannot_be_loaded) {
   EXPECT_EQ(router_.take<requests_ended>().requests.at(0), request_id(1));
 }
 
-TEST_F(scheduler, reads_nothing_beyond_the_lists_of_an_outcome) {
+TEST_F(scheduler, reads_nothing_beyond_the_lists_of_an_outcome_and_gives_up_the_life) {
   begin_life(1);
   ask(1, "AB");
   const auto order = last_.take<run_step>();
@@ -175,6 +176,8 @@ TEST_F(scheduler, reads_nothing_beyond_the_lists_of_an_outcome) {
   wrong([](step_outcome& o) { o.step = step_id(99); });
   tell(actor_, outcome_of(order, 'C'));
   EXPECT_EQ(next_tokens(), letters("C"));
+  EXPECT_EQ(supervisor_.count<life_rejected>(), 11u);
+  EXPECT_EQ(supervisor_.take<life_rejected>().life, life(1));
 }
 
 TEST_F(scheduler, says_that_a_request_ended_when_it_is_cancelled) {

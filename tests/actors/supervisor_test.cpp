@@ -30,7 +30,7 @@ class supervisor : public testing::Test {
     options.batches.context = 64;
     options.vocab_size = 96;
     options.say = [](const std::string&) {};
-    const local_worker local{worker_.handle(), hello("head", 1)};
+    const local_worker local{worker_.handle(), hello("head", 1), std::make_shared<rank_alarm>()};
     actor_ = spawn_supervisor(system_, options, links_, router_.handle(), directory_,
                               std::make_shared<adapter_directory>(), board_, std::make_shared<training_actor>(), local);
   }
@@ -110,6 +110,23 @@ TEST_F(supervisor, begins_every_life_under_a_number_of_its_own) {
   tell(actor_, stage_failed{first.life, 0, "late"});
   started(second.life);
   wait_until_ready(0, true);
+}
+
+/// Else the replica would wait for ever for an outcome that nobody accepts.
+TEST_F(supervisor, begins_a_new_life_when_the_scheduler_rejects_an_outcome) {
+  const auto first = worker_.take<start_stage>();
+  started(first.life);
+  const scheduler_actor scheduler = next_replica();
+  wait_until_ready(0, true);
+  ask(scheduler);
+  const auto order = worker_.take<run_step>();
+  tell(scheduler, step_done{first.life, {}});
+  const auto second = worker_.take<start_stage>();
+  EXPECT_EQ(second.life, life(0, 2));
+  started(second.life);
+  const auto again = worker_.take<run_step>();  // the request goes on
+  EXPECT_EQ(again.life, second.life);
+  EXPECT_EQ(again.order.plan.tokens, order.order.plan.tokens);
 }
 
 TEST_F(supervisor, lets_nobody_wait_for_a_lost_replica_once_another_runs) {

@@ -116,6 +116,82 @@ TEST_F(worker, says_why_it_cannot_hold_a_stage) {
   EXPECT_EQ(start(stage_of(3)), "");
 }
 
+/// A second worker, which shares the stage with the first.
+class ranks : public worker {
+ protected:
+  ranks() {
+    for (rank_worker& each : rank_) {
+      worker_options options{.model = model_, .kv = kv_kind::f32, .threads = 1};
+      options.ranks.place = each.place;
+      options.ranks.patience = std::chrono::milliseconds(500);
+      options.alarm = each.alarm;
+      each.actor = spawn_worker(system_, options, &links_, each.head.handle(), fetcher_.handle(), meter_);
+    }
+  }
+  ~ranks() override {
+    for (const rank_worker& each : rank_) tell(each.actor, stop_now{});
+  }
+
+  struct rank_worker {
+    explicit rank_worker(caf::actor_system& system) : head(system) {}
+    mock<head_actor> head;
+    std::shared_ptr<meeting_place> place = std::make_shared<meeting_place>("127.0.0.1");
+    std::shared_ptr<rank_alarm> alarm = std::make_shared<rank_alarm>();
+    worker_actor actor;
+  };
+  void begin(std::uint64_t epoch, std::uint32_t rank, std::uint32_t size = 2) {
+    start_stage what = stage_of(epoch);
+    what.tensor_rank = rank;
+    what.tensor_ranks = size;
+    what.tensor_meeting = rank_[0].place->endpoint();
+    rank_[rank].alarm->ring();
+    tell(rank_[rank].actor, what);
+  }
+  void begin_both(std::uint64_t epoch) {
+    begin(epoch, 0);
+    begin(epoch, 1);
+    for (rank_worker& each : rank_) EXPECT_EQ(each.head.take<stage_started>().error, "");
+  }
+
+  rank_worker rank_[2]{rank_worker(system_), rank_worker(system_)};
+};
+
+TEST_F(ranks, make_a_step_together_and_the_first_says_what_was_chosen) {
+  EXPECT_EQ(start(stage_of(2)), "");
+  begin_both(2);
+  const auto order = next_order(2);
+  tell(actor_, order);
+  for (const rank_worker& each : rank_) tell(each.actor, order);
+  EXPECT_EQ(rank_[0].head.take<step_done>().outcome.tokens, head_.take<step_done>().outcome.tokens);
+  begin_both(3);
+  EXPECT_EQ(rank_[1].head.count<step_done>(), 0u);
+}
+
+TEST_F(ranks, fail_when_one_is_gone) {
+  begin_both(2);
+  tell(rank_[1].actor, forget_life{});
+  tell(rank_[0].actor, next_order(2));
+  EXPECT_NE(rank_[0].head.take<stage_failed>().error.find("rank 1 of 2"), std::string::npos);
+}
+
+TEST_F(ranks, that_wait_for_others_are_woken_by_the_next_life) {
+  begin(2, 0);  // the other rank never comes
+  begin(3, 0);
+  begin(3, 1);
+  EXPECT_NE(rank_[0].head.take<stage_started>().error, "");
+  EXPECT_EQ(rank_[0].head.take<stage_started>().error, "");
+  tell(rank_[0].actor, next_order(3));  // and now it hangs in the middle of a step
+  begin(4, 0, 1);
+  EXPECT_NE(rank_[0].head.take<stage_failed>().error, "");
+  EXPECT_EQ(rank_[0].head.take<stage_started>().life, life(4));
+}
+
+TEST_F(worker, that_shares_no_stage_says_so) {
+  start_stage what = stage_of(2);
+  what.tensor_ranks = 2;
+  EXPECT_NE(start(what).find("tensor"), std::string::npos);
+}
+
 TEST_F(worker, gives_a_life_up_over_an_order_that_reaches_beyond_its_stage) {
   EXPECT_EQ(start(stage_of(2)), "");
   auto order = next_order(2);

@@ -86,6 +86,7 @@ insecure = true
 replicas = 1
 stages = 2
 tensor = 1
+collective = "nccl"
 assemble_seconds = 7
 heartbeat_ms = 100
 lost_after_ms = 900
@@ -146,6 +147,7 @@ autostart = false
   EXPECT_FALSE(config.respawn);
   EXPECT_EQ(config.ssh, (std::vector<std::string>{"ssh", "-4"}));
   EXPECT_EQ(config.model.quant, "u8g64");
+  EXPECT_EQ(config.collective, "nccl");
   EXPECT_EQ(config.model.kv, "int8");
   EXPECT_EQ(config.model.lookup_tokens, 4);
   EXPECT_EQ(config.scheduler.kv_memory, 3ULL << 29);
@@ -161,8 +163,8 @@ autostart = false
   EXPECT_EQ(config.find("w1")->listen, "tcp://10.0.0.3:0");
   EXPECT_EQ(config.find("w2")->listen, "tcp://*:0") << "a name is no address to bind to";
   EXPECT_FALSE(config.find("w2")->autostart);
-  EXPECT_EQ(place_of(config, "node.w0.layers"), "/etc/rooms.toml:42:10");
-  EXPECT_EQ(place_of(config, "node.w1.memory"), "/etc/rooms.toml:52:1") << "the node, where the key is not there";
+  EXPECT_EQ(place_of(config, "node.w0.layers"), "/etc/rooms.toml:43:10");
+  EXPECT_EQ(place_of(config, "node.w1.memory"), "/etc/rooms.toml:53:1") << "the node, where the key is not there";
   EXPECT_EQ(place_of(config, "nothing.at.all"), "/etc/rooms.toml:1:1");
 }
 
@@ -198,6 +200,11 @@ TEST(config, refuses_with_file_line_and_column) {
       {with("replicas = 3\n"), "4:12", "need 3 workers, but 2 start"},
       {with("stages = 3\n"), "4:10", "need 3 workers"},
       {with("tensor = 4\n"), "4:10", "need 4 workers"},
+      {with("tensor = 2\ncollective = \"nccl\"\n"), "5:14", "w0 has none: use gloo"},
+      {with("collective = \"mpi\"\n"), "4:14", "choose one of gloo, nccl"},
+      {changed(with("tensor = 2\n"), "name = \"w1\"",
+               "host = \"10.0.0.9\"\nlisten = \"tcp://127.0.0.1:0\"\nname = \"w1\""),
+       "4:10", "w0 and w1 are on two hosts"},
       {with("", "autostart = false\n[scheduler]\nmax_sequences = 4096\n"), "18:17", "less than max_sequences"},
       {changed(with("replicas = 2\n"), "name = \"w1\"", "autostart = false\nname = \"w1\""), "4:12", "but 1 starts"},
       {changed(two_workers, "name = \"rooms\"\n", ""), "2:1", "the cluster has no name"},

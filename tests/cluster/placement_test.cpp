@@ -165,6 +165,7 @@ random_case draw(std::mt19937& random) {
   random_case drawn;
   drawn.model = {number(1, 40), bytes(1, 20),      bytes(0, 60),
                  bytes(0, 60),  number(0, 1) == 1, static_cast<std::uint64_t>(number(0, 4096))};
+  if (number(0, 1) == 1) drawn.model.kv_bytes *= static_cast<std::uint64_t>(drawn.model.kv_heads = number(1, 5));
   drawn.request = {number(0, 3), number(0, 3), number(1, 2), bytes(1, 200), number(1, 4096)};
   for (int i = number(0, 9); i > 0; --i) {
     worker_offer made = offer("w" + std::to_string(i), static_cast<std::uint64_t>(number(1, 800)), number(1, 40) / 10.0,
@@ -189,9 +190,12 @@ std::uint64_t held(const stage_placement& stage, std::int64_t tokens, const rand
   const model_shape& model = of.model;
   const int tensor = of.request.tensor;
   const bool is_first = stage.layers.first == 0, is_last = stage.layers.last == model.layers - 1;
+  const auto heads = static_cast<std::uint64_t>(model.kv_heads);
+  const std::uint64_t kv =
+      heads ? model.kv_bytes / heads * part(heads, tensor) : part(model.kv_bytes, tensor);  // the most of a rank
   std::uint64_t bytes = 0;
   for (int layer = stage.layers.first; layer <= stage.layers.last; ++layer)
-    bytes += part(model.layer_bytes, tensor) + part(model.kv_bytes, tensor) * static_cast<std::uint64_t>(tokens);
+    bytes += part(model.layer_bytes, tensor) + kv * static_cast<std::uint64_t>(tokens);
   if (is_first) bytes += model.embedding_bytes;
   if (is_last && !(is_first && model.tied)) bytes += part(model.head_bytes, tensor);
   return bytes;

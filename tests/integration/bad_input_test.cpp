@@ -5,6 +5,8 @@
 #include <zmq.h>
 
 #include <algorithm>
+#include <condition_variable>
+#include <mutex>
 #include <random>
 
 #include <gtest/gtest.h>
@@ -189,6 +191,51 @@ TEST(bad_input, a_head_that_cannot_start_ends_with_its_reason) {
   EXPECT_NE(refused.error().find("nobody"), std::string::npos) << refused.error();
 }
 
+/// The head's answer to a node that comes with these keys.
+join_answer answer_to(const curve_keys& keys, const std::string& endpoint) {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::optional<join_answer> answer;
+  bus::options options;
+  options.keys = keys;
+  bus own(options, {[&](link_id, frame got) {
+                      const std::lock_guard lock(mutex);
+                      if (got.kind == join_answer::kind) answer = from_frame<join_answer>(std::move(got));
+                      changed.notify_all();
+                    },
+                    [](link_id, const std::string&) {}});
+  join_cluster join;
+  join.hello.name = "w0";
+  join.hello.incarnation = incarnation_id(5);
+  join.hello.roles = {"worker"};
+  join.hello.build = "another";
+  own.send(own.connect(endpoint, keys.cluster_public_key), to_frame(std::move(join)));
+  std::unique_lock lock(mutex);
+  if (!changed.wait_for(lock, seconds(20), [&] { return answer.has_value(); })) ADD_FAILURE() << "no answer";
+  return answer.value_or(join_answer{});
+}
+
+TEST(bad_input, a_clients_key_makes_no_node) {
+  const test_site site;
+  const std::filesystem::path keys = site.path("keys");
+  write_keys(keys);
+  const test_cluster cluster(site, {.in_cluster = "keys = \"" + keys.string() + "\""});
+  const process head = cluster.start_node("head");
+  const join_answer to_client = answer_to(read_client_key(keys / "client.key"), cluster.endpoint());
+  EXPECT_FALSE(to_client.accepted || to_client.try_again);
+  EXPECT_NE(to_client.reason.find("a client's"), std::string::npos) << to_client.reason;
+  const join_answer to_node = answer_to(read_cluster_keys(keys), cluster.endpoint());
+  EXPECT_NE(to_node.reason.find("another"), std::string::npos) << to_node.reason;  // heard, and of another build
+}
+
+TEST(bad_input, more_ranks_than_the_model_has_heads_are_refused) {
+  const test_site site;
+  const test_cluster cluster(site, {.tensor = 3, .workers = {"w0", "w1", "w2"}});
+  process refused = cluster.start({"up", cluster.file().string()});
+  EXPECT_EQ(refused.wait(seconds(10)), 2) << refused.out() << refused.error();
+  EXPECT_NE(refused.error().find("the model has 2 heads"), std::string::npos) << refused.error();
+}
+
 struct broken_config {
   const char* name;
   const char* in_place_of;
@@ -204,7 +251,7 @@ TEST(bad_input, a_cluster_that_cannot_work_is_refused_before_anything_starts) {
       {"more stages than layers", "stages = 2", "stages = 5", "5"},
       {"more stages than workers", "stages = 2", "stages = 3", "need 3 workers"},
       {"more replicas than workers", "replicas = 1", "replicas = 2", "need 4 workers"},
-      {"matrices cut over workers", "stages = 2", "tensor = 2", "does not cut"},
+      {"more ranks than workers", "tensor = 1", "tensor = 2", "need 4 workers"},
       {"an unknown key", "stages = 2", "stagse = 2", "stagse"},
       {"an unknown scheme", "\"u8\"", "\"u9\"", "u9"},
       {"a model that is not there", "/model\"", "/nowhere\"", "nowhere"},

@@ -46,7 +46,8 @@ test_cluster::test_cluster(const test_site& site, const cluster_plan& plan)
   endpoint_ = plan.listen.empty() ? "tcp://127.0.0.1:" + std::to_string(free_port()) : plan.listen;
   std::ostringstream text;
   text << "[cluster]\nname = \"" << name_ << "\"\nlisten = \"" << endpoint_ << "\"\nhttp = \"\"\nstate_dir = \""
-       << state().string() << "\"\nreplicas = " << plan.replicas << "\nstages = " << plan.stages << "\n"
+       << state().string() << "\"\nreplicas = " << plan.replicas << "\nstages = " << plan.stages
+       << "\ntensor = " << plan.tensor << "\n"
        << plan.in_cluster << "\n[model]\npath = \"" << site.model().string() << "\"\nquant = \"u8\"\n"
        << plan.in_model << "\n[scheduler]\nkv_memory = \"64MiB\"\n"
        << plan.in_scheduler << "\n[training]\n"

@@ -19,7 +19,7 @@ namespace troupe::test {
 using json = nlohmann::ordered_json;
 
 struct cluster_plan {
-  int replicas = 1, stages = 1;
+  int replicas = 1, stages = 1, tensor = 1;
   words workers = {"w0"};
   words trainers = {};
   bool head_works = false;

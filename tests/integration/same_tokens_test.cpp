@@ -30,14 +30,17 @@ TEST_P(same_tokens_over_processes, as_in_one) {
 
 INSTANTIATE_TEST_SUITE_P(
     shapes, same_tokens_over_processes,
-    testing::Values(shape_case{"one_worker", {}}, shape_case{"head_that_works", {.workers = {}, .head_works = true}},
-                    shape_case{"two_stages", {.stages = 2, .workers = {"w0", "w1"}}},
-                    shape_case{"head_holds_a_stage", {.stages = 2, .workers = {"w0"}, .head_works = true}},
-                    shape_case{"three_stages", {.stages = 3, .workers = {"w0", "w1", "w2"}}},
-                    shape_case{"guesses", {.stages = 2, .workers = {"w0", "w1"}, .in_model = "lookup_tokens = 4"}},
-                    shape_case{"little_memory",
-                               {.workers = {"w0"}, .in_scheduler = "max_batch_tokens = 48\nmax_sequences = 12"}},
-                    shape_case{"two_replicas", {.replicas = 2, .workers = {"w0", "w1"}}}),
+    testing::Values(
+        shape_case{"one_worker", {}}, shape_case{"head_that_works", {.workers = {}, .head_works = true}},
+        shape_case{"two_stages", {.stages = 2, .workers = {"w0", "w1"}}},
+        shape_case{"head_holds_a_stage", {.stages = 2, .workers = {"w0"}, .head_works = true}},
+        shape_case{"three_stages", {.stages = 3, .workers = {"w0", "w1", "w2"}}},
+        shape_case{"guesses", {.stages = 2, .workers = {"w0", "w1"}, .in_model = "lookup_tokens = 4"}},
+        shape_case{"little_memory", {.workers = {"w0"}, .in_scheduler = "max_batch_tokens = 48\nmax_sequences = 12"}},
+        shape_case{"two_ranks", {.tensor = 2, .workers = {"w0", "w1"}}},
+        shape_case{"the_head_is_a_rank", {.tensor = 2, .workers = {"w0"}, .head_works = true}},
+        shape_case{"two_stages_of_two_ranks", {.stages = 2, .tensor = 2, .workers = {"w0", "w1", "w2", "w3"}}},
+        shape_case{"two_replicas", {.replicas = 2, .workers = {"w0", "w1"}}}),
     [](const auto& each) { return each.param.name; });
 
 TEST(same_tokens_of_commands, generate_and_submit_say_the_same) {

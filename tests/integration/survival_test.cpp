@@ -71,6 +71,25 @@ TEST_F(survival, of_each_stage) {
   expect_nothing_lost(traffic);
 }
 
+/// Each of them is a rank: the others wait for it in the middle of a layer.
+TEST_F(survival, of_each_rank) {
+  start({.tensor = 2, .workers = {"w0", "w1"}});
+  load traffic(site(), cluster().endpoint(), 32, 600);
+  for (const char* name : {"w0", "w1"}) {
+    ASSERT_TRUE(runs(traffic));
+    kill(name);
+  }
+  expect_nothing_lost(traffic);
+}
+
+TEST_F(survival, of_a_rank_that_hangs) {
+  start({.stages = 2, .tensor = 2, .workers = {"w0", "w1", "w2", "w3"}});
+  load traffic(site(), cluster().endpoint(), 32, 400);
+  ASSERT_TRUE(runs(traffic));
+  kill("w1", SIGSTOP);
+  expect_nothing_lost(traffic);
+}
+
 TEST_F(survival, of_two_workers_at_once) {
   start({.replicas = 2, .workers = {"w0", "w1"}});
   load traffic(site(), cluster().endpoint());

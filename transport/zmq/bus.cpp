@@ -69,6 +69,9 @@ send_status bus::send(link_id to, frame what) {
 void bus::close(link_id link) {
   impl_->close(link);
 }
+bool bus::is_client(link_id link) const {
+  return impl_->is_client(link);
+}
 
 bus::impl::impl(options chosen, events handlers)
     : options_(std::move(chosen)), handlers_(std::move(handlers)), instance_(random_instance()) {
@@ -105,7 +108,8 @@ bus::impl::~impl() {
 }
 
 void bus::impl::listen() {
-  if (options_.keys) zap_ = std::make_unique<detail::zap_handler>(context_, options_.keys->allowed);
+  if (options_.keys)
+    zap_ = std::make_unique<detail::zap_handler>(context_, options_.keys->cluster_public_key, options_.keys->allowed);
   try {
     router_ = detail::listening_socket(context_, options_);
     router_monitor_ = detail::watch(context_, router_, ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL);

@@ -80,6 +80,8 @@ class bus {
   send_status send(link_id to, frame what);
   /// Tells the other side. Frames that have come already may still be handed on.
   void close(link_id link);
+  /// Whether the other side came with a client's key: it is no node. Without keys nobody did.
+  bool is_client(link_id link) const;
 
  private:
   class impl;

@@ -33,6 +33,7 @@ class bus::impl {
   link_id connect(const std::string& endpoint, const std::string& server_key);
   send_status send(link_id to, frame what);
   void close(link_id id);
+  bool is_client(link_id id);
 
  private:
   using clock = std::chrono::steady_clock;
@@ -59,6 +60,7 @@ class bus::impl {
     std::uint64_t others_number = 0;
     std::string routing;  // empty: cannot be reached now
     std::string address;
+    bool has_client_key = false;
     clock::time_point heard, unreachable_since;
 
     bool dialed() const { return !endpoint.empty(); }

@@ -9,6 +9,12 @@ namespace troupe {
 using namespace std::chrono_literals;
 using detail::control_kind;
 
+bool bus::impl::is_client(link_id id) {
+  const std::lock_guard lock(mutex_);
+  const link* known = find(id);
+  return known != nullptr && known->has_client_key;
+}
+
 bus::impl::link* bus::impl::find(link_id id) {
   const auto found = links_.find(id);
   return found == links_.end() ? nullptr : found->second.get();

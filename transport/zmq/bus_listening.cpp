@@ -66,6 +66,7 @@ void bus::impl::on_greeting(const std::string& routing, const zmq::message_t& he
   by_routing_.erase(from->routing);
   from->routing = routing;
   from->address = address;
+  from->has_client_key = detail::peer_user(header) == detail::client_user;
   from->heard = now_;
   by_routing_[routing] = from;
   from->up = true;

@@ -116,6 +116,11 @@ std::string peer_address(const zmq::message_t& message) {
   return address != nullptr && *address != '\0' ? address : "an unknown address";
 }
 
+std::string peer_user(const zmq::message_t& message) {
+  const char* user = zmq_msg_gets(const_cast<zmq_msg_t*>(message.handle()), "User-Id");
+  return user != nullptr ? user : "";
+}
+
 zmq::socket_t listening_socket(zmq::context_t& context, const bus::options& options) {
   zmq::socket_t socket(context, zmq::socket_type::router);
   set_common(socket, options, options.listen);

@@ -38,6 +38,9 @@ shared_bytes shared_from(zmq::message_t message);
 /// "10.0.0.7", or "an unknown address".
 std::string peer_address(const zmq::message_t& message);
 
+/// What the listener's ZAP handler called the other side; empty where there are no keys.
+std::string peer_user(const zmq::message_t& message);
+
 zmq::socket_t listening_socket(zmq::context_t& context, const bus::options& options);
 zmq::socket_t dialing_socket(zmq::context_t& context, const bus::options& options, const std::string& endpoint,
                              const std::string& server_key);

@@ -32,16 +32,17 @@ std::vector<std::string> receive_request(zmq::socket_t& from) {
   return parts;
 }
 
-void reply(zmq::socket_t& to, const std::string& request, bool yes) {
-  const std::string_view parts[] = {"1.0", request, yes ? "200" : "400", yes ? "OK" : "unknown key", "", ""};
+void reply(zmq::socket_t& to, const std::string& request, bool yes, std::string_view user) {
+  const std::string_view parts[] = {"1.0", request, yes ? "200" : "400", yes ? "OK" : "unknown key", user, ""};
   for (const auto& part : parts)
     to.send(zmq::buffer(part), &part == std::end(parts) - 1 ? zmq::send_flags::none : zmq::send_flags::sndmore);
 }
 
 }  // namespace
 
-zap_handler::zap_handler(zmq::context_t& context, const std::vector<std::string>& allowed)
-    : socket_(context, zmq::socket_type::rep) {
+zap_handler::zap_handler(zmq::context_t& context, const std::string& cluster_key,
+                         const std::vector<std::string>& allowed)
+    : socket_(context, zmq::socket_type::rep), cluster_key_(raw_key(cluster_key)) {
   for (const auto& key : allowed) allowed_.insert(raw_key(key));
   socket_.set(zmq::sockopt::linger, 0);
   socket_.bind("inproc://zeromq.zap.01");
@@ -51,7 +52,8 @@ void zap_handler::answer(const std::function<void(const std::string& address)>& 
   for (auto request = receive_request(socket_); !request.empty(); request = receive_request(socket_)) {
     const bool known = request.size() == request_parts && request[0] == "1.0" && request[5] == "CURVE" &&
                        allowed_.contains(request[6]);
-    reply(socket_, request.size() > 1 ? request[1] : std::string(), known);
+    reply(socket_, request.size() > 1 ? request[1] : std::string(), known,
+          known && request[6] == cluster_key_ ? node_user : client_user);
     if (!known) refused(request.size() > 3 ? request[3] : std::string("an unknown address"));
   }
 }

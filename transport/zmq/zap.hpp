@@ -2,6 +2,7 @@
 #pragma once
 #include <functional>
 #include <string>
+#include <string_view>
 #include <unordered_set>
 #include <vector>
 
@@ -9,10 +10,13 @@
 
 namespace troupe::detail {
 
+/// What a connection's user is called.
+constexpr std::string_view node_user = "node", client_user = "client";
+
 class zap_handler {
  public:
-  /// Throws input_error for something in `allowed` that is no key.
-  zap_handler(zmq::context_t& context, const std::vector<std::string>& allowed);
+  /// Who has `cluster_key` is a node, who has another of `allowed` a client. Throws input_error for what is no key.
+  zap_handler(zmq::context_t& context, const std::string& cluster_key, const std::vector<std::string>& allowed);
 
   zmq::socket_t& socket() { return socket_; }
   /// Answers what is there to answer, without waiting. `refused` is told who was not let in.
@@ -20,7 +24,8 @@ class zap_handler {
 
  private:
   zmq::socket_t socket_;
-  std::unordered_set<std::string> allowed_;  // raw keys
+  std::string cluster_key_;  // raw, as those that follow
+  std::unordered_set<std::string> allowed_;
 };
 
 }  // namespace troupe::detail

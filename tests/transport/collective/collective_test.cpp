@@ -1,0 +1,226 @@
+// Every backend against plain loops.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstring>
+#include <future>
+#include <random>
+
+#include "base/error.hpp"
+#include "tests/transport/collective/ranks.hpp"
+#include "transport/collective/nccl_ranks.hpp"
+
+namespace troupe::test {
+namespace {
+
+using std::chrono::milliseconds;
+using rank_list = std::vector<std::unique_ptr<collective>>;
+
+struct backend {
+  const char* name;
+  rank_list (*make)(int size, milliseconds timeout);
+};
+
+class collectives : public testing::TestWithParam<backend> {
+ protected:
+  void SetUp() override { std::signal(SIGPIPE, SIG_IGN); }
+  static rank_list make(int size, milliseconds timeout = std::chrono::seconds(20)) {
+    return GetParam().make(size, timeout);
+  }
+};
+
+/// What rank `rank` holds at place `at` of call `call`.
+float value_of(int call, int rank, std::size_t at) {
+  const auto mixed = (static_cast<unsigned>(call * 7919 + rank * 104729) + static_cast<unsigned>(at)) * 2654435761u;
+  return static_cast<float>(static_cast<int>((mixed >> 8) % 20001) - 10000) * 0.37f;
+}
+
+std::vector<float> values_of(int call, int rank, std::size_t size) {
+  std::vector<float> values(size);
+  for (std::size_t i = 0; i < size; ++i) values[i] = value_of(call, rank, i);
+  return values;
+}
+
+/// Sizes of one call, the same on all ranks: none, few, more than a socket holds.
+std::size_t size_of(int call) {
+  std::mt19937 random(static_cast<unsigned>(call) + 5);
+  const std::size_t most[] = {3, 100, 5000, 300000};
+  return random() % most[call % 4];
+}
+
+std::vector<std::size_t> ends_of(int call, int ranks) {
+  std::mt19937 random(static_cast<unsigned>(call) + 77);
+  std::vector<std::size_t> ends;
+  std::size_t end = 0;
+  for (int rank = 0; rank < ranks; ++rank) {
+    end += random() % 5 == 0 ? 0 : random() % (size_of(call) + 1) * sizeof(float);
+    ends.push_back(end);
+  }
+  return ends;
+}
+
+constexpr int calls = 40;
+
+TEST_P(collectives, all_gather_gives_everyone_every_part) {
+  for (int size = 1; size <= 4; ++size) {
+    auto ranks = make(size);
+    const auto failures = run_ranks(ranks, [&](collective& own) {
+      for (int call = 0; call < calls; ++call) {
+        const auto ends = ends_of(call, size);
+        std::vector<float> data(ends.back() / sizeof(float), -1), expected;
+        for (int rank = 0; rank < size; ++rank) {
+          const std::size_t begin = rank == 0 ? 0 : ends[static_cast<std::size_t>(rank) - 1] / sizeof(float);
+          const std::size_t end = ends[static_cast<std::size_t>(rank)] / sizeof(float);
+          for (std::size_t i = begin; i < end; ++i) {
+            expected.push_back(value_of(call, rank, i));
+            if (rank == own.rank()) data[i] = expected.back();
+          }
+        }
+        own.all_gather(std::as_writable_bytes(std::span(data)), ends);
+        ASSERT_EQ(data, expected) << "call " << call;
+      }
+    });
+    for (const auto& failure : failures) EXPECT_EQ(failure, "") << size << " ranks";
+  }
+}
+
+TEST_P(collectives, gather_gives_only_the_root_all_parts) {
+  auto ranks = make(3);
+  const auto failures = run_ranks(ranks, [&](collective& own) {
+    for (int root = 0; root < 3; ++root) {
+      std::vector<float> data(3, -1);
+      data[static_cast<std::size_t>(own.rank())] = static_cast<float>(own.rank());
+      own.gather(std::as_writable_bytes(std::span(data)), std::vector<std::size_t>{4, 8, 12}, root);
+      if (own.rank() == root) {
+        EXPECT_EQ(data, (std::vector<float>{0, 1, 2}));
+      }
+    }
+  });
+  for (const auto& failure : failures) EXPECT_EQ(failure, "");
+}
+
+TEST_P(collectives, broadcast_gives_everyone_what_the_root_has) {
+  for (int size = 1; size <= 4; ++size) {
+    auto ranks = make(size);
+    const auto failures = run_ranks(ranks, [&](collective& own) {
+      for (int call = 0; call < calls; ++call) {
+        const int root = call % size;
+        auto data = values_of(call, own.rank(), size_of(call));
+        own.broadcast(std::as_writable_bytes(std::span(data)), root);
+        ASSERT_EQ(data, values_of(call, root, size_of(call))) << "call " << call;
+      }
+    });
+    for (const auto& failure : failures) EXPECT_EQ(failure, "");
+  }
+}
+
+TEST_P(collectives, all_reduce_sum_adds_in_the_order_of_ranks) {
+  for (int size = 1; size <= 4; ++size) {
+    auto ranks = make(size);
+    const auto failures = run_ranks(ranks, [&](collective& own) {
+      for (int call = 0; call < calls; ++call) {
+        auto data = values_of(call, own.rank(), size_of(call));
+        own.all_reduce_sum(data);
+        auto expected = values_of(call, 0, size_of(call));
+        for (int rank = 1; rank < size; ++rank)
+          for (std::size_t i = 0; i < expected.size(); ++i) expected[i] += value_of(call, rank, i);
+        ASSERT_TRUE(std::equal(data.begin(), data.end(), expected.begin())) << "call " << call;
+      }
+    });
+    for (const auto& failure : failures) EXPECT_EQ(failure, "");
+  }
+}
+
+TEST_P(collectives, a_rank_that_is_gone_fails_the_others) {
+  auto ranks = make(3);
+  ranks[1].reset();
+  const auto failures = run_ranks(ranks, [](collective& own) {
+    std::vector<float> data(6);
+    own.all_gather(std::as_writable_bytes(std::span(data)), std::vector<std::size_t>{8, 16, 24});
+  });
+  EXPECT_NE(failures[0], "");
+  EXPECT_NE(failures[2], "");
+}
+
+TEST_P(collectives, a_rank_that_says_nothing_fails_the_others_in_time_and_for_good) {
+  auto ranks = make(2, milliseconds(200));
+  const auto silent = std::move(ranks[1]);
+  const auto failures = run_ranks(ranks, [](collective& own) {
+    std::vector<float> data(4);
+    const std::vector<std::size_t> ends{8, 16};
+    try {
+      own.all_gather(std::as_writable_bytes(std::span(data)), ends);
+      ADD_FAILURE() << "nobody answered";
+    } catch (const collective_failure& failure) {
+      EXPECT_EQ(failure.peer(), 1) << failure.what();
+    }
+    own.all_gather(std::as_writable_bytes(std::span(data)), ends);
+  });
+  EXPECT_NE(failures[0], "");
+}
+
+TEST_P(collectives, a_rank_that_is_interrupted_waits_no_more) {
+  const bool waits_for_its_time = std::string(GetParam().name) == "gloo";
+  auto ranks = make(2, waits_for_its_time ? milliseconds(300) : std::chrono::minutes(5));
+  const auto silent = std::move(ranks[1]);
+  collective& waiting = *ranks[0];
+  auto done = std::async(std::launch::async, [&] {
+    return run_ranks(ranks, [](collective& own) {
+      std::vector<float> data(4);
+      own.broadcast(std::as_writable_bytes(std::span(data)), 1);
+    });
+  });
+  waiting.interrupt();  // before, while or after it begins to wait
+  EXPECT_NE(done.get()[0], "");
+}
+
+INSTANTIATE_TEST_SUITE_P(backends, collectives,
+                         testing::Values(backend{"threads", make_thread_ranks}, backend{"gloo", make_gloo_ranks}),
+                         [](const auto& each) { return std::string(each.param.name); });
+
+/// As in a cluster: one of the processes is killed in the middle.
+TEST(gloo_processes, a_killed_process_fails_the_others) {
+  meeting_place place("127.0.0.1");
+  const meeting of{"killed", 0, 2, place.endpoint(), std::chrono::seconds(20), {}};
+  const pid_t other = ::fork();
+  if (other == 0) {
+    std::signal(SIGPIPE, SIG_IGN);
+    try {
+      meeting own = of;
+      own.rank = 1;
+      const auto rank = make_gloo_rank(own, place, std::chrono::seconds(20));
+      float value = 5;
+      rank->broadcast(std::as_writable_bytes(std::span(&value, 1)), 1);
+      ::raise(SIGKILL);
+    } catch (...) {
+    }
+    ::_exit(1);
+  }
+  std::signal(SIGPIPE, SIG_IGN);
+  const auto rank = make_gloo_rank(of, place, std::chrono::minutes(5));
+  float value = 0;
+  rank->broadcast(std::as_writable_bytes(std::span(&value, 1)), 1);
+  EXPECT_EQ(value, 5);
+  EXPECT_THROW(rank->broadcast(std::as_writable_bytes(std::span(&value, 1)), 1), collective_failure);
+  int status = 0;
+  ::waitpid(other, &status, 0);
+  EXPECT_TRUE(WIFSIGNALED(status));
+}
+
+TEST(nccl_ranks, a_build_or_machine_without_nccl_says_so) {
+  meeting_place place("127.0.0.1");
+  const meeting of{"nccl", 0, 1, place.endpoint(), milliseconds(100), {}};
+  try {
+    make_nccl_rank(of, place, 0, milliseconds(100));
+    GTEST_SKIP() << "this machine has NCCL";
+  } catch (const input_error& error) {
+    EXPECT_NE(std::string(error.what()).find("gloo"), std::string::npos) << error.what();
+  } catch (const collective_failure&) {
+    GTEST_SKIP() << "this machine has NCCL and no GPU";
+  }
+}
+
+}  // namespace
+}  // namespace troupe::test

@@ -1,0 +1,49 @@
+// Ranks for tests: each runs on a thread of its own, whatever carries its bytes.
+#pragma once
+#include <exception>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "transport/collective/gloo_ranks.hpp"
+#include "transport/collective/threads.hpp"
+
+namespace troupe::test {
+
+using rank_work = std::function<void(collective&)>;
+
+inline std::vector<std::unique_ptr<collective>> make_gloo_ranks(int size, std::chrono::milliseconds timeout) {
+  std::vector<std::unique_ptr<meeting_place>> places;
+  std::vector<std::unique_ptr<collective>> ranks(static_cast<std::size_t>(size));
+  for (int rank = 0; rank < size; ++rank) places.push_back(std::make_unique<meeting_place>("127.0.0.1"));
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < size; ++rank)
+    threads.emplace_back([&, rank] {
+      const auto at = static_cast<std::size_t>(rank);
+      const meeting of{"test", rank, size, places.front()->endpoint(), std::chrono::seconds(20), {}};
+      ranks[at] = make_gloo_rank(of, *places[at], timeout);
+    });
+  for (std::thread& each : threads) each.join();
+  return ranks;
+}
+
+/// What each rank failed with; empty: it did not.
+inline std::vector<std::string> run_ranks(std::vector<std::unique_ptr<collective>>& ranks, const rank_work& work) {
+  std::vector<std::string> failures(ranks.size());
+  std::vector<std::thread> threads;
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank)
+    if (ranks[rank])
+      threads.emplace_back([&, rank] {
+        try {
+          work(*ranks[rank]);
+        } catch (const std::exception& error) {
+          failures[rank] = error.what();
+        }
+      });
+  for (std::thread& each : threads) each.join();
+  return failures;
+}
+
+}  // namespace troupe::test

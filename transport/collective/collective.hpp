@@ -1,0 +1,72 @@
+// A few processes (or threads) that hold parts of one thing and put them together: the ranks.
+//
+// Goals
+// - The same result on every rank, to the last bit, whatever the timing: sums are made in the order of ranks.
+// - Never a hang: every call ends within its time-out, by the result or by a collective_failure that names a peer.
+// - One small set of calls over any way for bytes to travel: a backend is one function, `exchange`.
+// Non-goals: groups of many ranks (everyone sends to everyone), overlapping calls, going on after a failure.
+//
+// All ranks make the same calls in the same order, each from one thread at a time.
+#pragma once
+#include <chrono>
+#include <cstddef>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+/// The ranks can no longer agree: one is gone, silent or out of step. Every later call fails too.
+class collective_failure : public std::runtime_error {
+ public:
+  collective_failure(int peer, const std::string& text) : std::runtime_error(text), peer_(peer) {}
+  int peer() const { return peer_; }  ///< -1: not one of them
+
+ private:
+  int peer_;
+};
+
+class collective {
+ public:
+  virtual ~collective() = default;
+  collective(const collective&) = delete;
+  collective& operator=(const collective&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+
+  /// Part r of `data`, from ends[r - 1] to ends[r], is rank r's own; afterwards everyone has all parts.
+  void all_gather(std::span<std::byte> data, std::span<const std::size_t> ends);
+  /// The same, but only `root` has all parts afterwards.
+  void gather(std::span<std::byte> data, std::span<const std::size_t> ends, int root);
+  /// Everyone has root's `data` afterwards.
+  void broadcast(std::span<std::byte> data, int root);
+  /// Everyone has ((rank 0 + rank 1) + rank 2) + … afterwards.
+  void all_reduce_sum(std::span<float> data);
+
+  /// From any thread: every later call fails at once; the one that is under way too, or (gloo) by its time-out.
+  virtual void interrupt() noexcept = 0;
+
+ protected:
+  collective(int rank, int size);
+
+  struct transfer {
+    int peer;
+    std::span<std::byte> bytes;
+  };
+  /// Carries out all of them, in any order, or throws collective_failure. No transfer is empty.
+  virtual void exchange(std::span<const transfer> sends, std::span<const transfer> receives) = 0;
+
+ private:
+  void carry_out();
+  void send(int peer, std::span<std::byte> bytes);
+  void receive(int peer, std::span<std::byte> bytes);
+
+  int rank_, size_;
+  bool failed_ = false;
+  std::vector<transfer> sends_, receives_;  ///< of the call being made
+  std::vector<std::byte> others_;           ///< what others say of this rank's slice of a sum
+};
+
+}  // namespace troupe

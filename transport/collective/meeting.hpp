@@ -1,0 +1,47 @@
+// Where ranks find each other before they are connected: rank 0 listens, the others come, everyone hears everyone's
+// word (an address, a key). The port belongs to the process and serves one group after the other; who comes for another
+// group is sent away and may come again.
+#pragma once
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+/// Which ranks meet, and how long they wait for each other.
+struct meeting {
+  std::string group;  ///< the same for all that belong together, and for nobody else
+  int rank = 0, size = 1;
+  std::string place;  ///< endpoint of rank 0's meeting place
+  std::chrono::milliseconds patience{10'000};
+  std::stop_token stop;  ///< gives up at once
+};
+
+class meeting_place {
+ public:
+  static constexpr std::size_t longest_word = 1 << 16;
+
+  /// `host`: an address or name of this machine; the port is any free one. Throws input_error.
+  explicit meeting_place(std::string host);
+  ~meeting_place();
+  meeting_place(const meeting_place&) = delete;
+  meeting_place& operator=(const meeting_place&) = delete;
+
+  const std::string& host() const { return host_; }
+  const std::string& endpoint() const { return endpoint_; }  ///< host:port
+
+  /// Everyone's words in the order of ranks, each at most `longest_word`. Throws collective_failure where somebody does
+  /// not come. Rank 0 uses this place, the others go to `of.place`.
+  std::vector<std::string> exchange_words(const meeting& of, std::string own);
+
+ private:
+  std::vector<std::string> hold(const meeting& of, std::string own) const;
+
+  std::string host_, endpoint_;
+  int listener_ = -1;
+};
+
+}  // namespace troupe

@@ -1,0 +1,183 @@
+#include "transport/collective/nccl_ranks.hpp"
+
+#include "base/error.hpp"
+
+#ifndef TROUPE_HAS_NCCL
+
+namespace troupe {
+
+std::unique_ptr<collective> make_nccl_rank(const meeting&, meeting_place&, int, std::chrono::milliseconds) {
+  refuse("this build has no NCCL: configure it where nccl.h and cuda_runtime_api.h are found, or use gloo");
+}
+
+}  // namespace troupe
+
+#else
+
+#include <cuda_runtime_api.h>
+#include <dlfcn.h>
+#include <nccl.h>
+
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+namespace troupe {
+namespace {
+
+template <std::size_t Count>
+void* open_library(const std::array<const char*, Count>& names) {
+  for (const char* name : names)
+    if (void* opened = ::dlopen(name, RTLD_NOW | RTLD_LOCAL)) return opened;
+  refuse("{} cannot be loaded: install it, or use gloo", names.front());
+}
+
+template <class Function>
+Function* find(void* library, const char* name) {
+  auto* found = reinterpret_cast<Function*>(::dlsym(library, name));
+  if (!found) refuse("the NCCL or CUDA library has no {}: install a newer one", name);
+  return found;
+}
+
+/// The few functions we call, from libraries that need not be there when the program starts.
+class nccl_library {
+  void* cuda_ = open_library(std::array{"libcudart.so", "libcudart.so.13", "libcudart.so.12"});
+  void* nccl_ = open_library(std::array{"libnccl.so.2", "libnccl.so"});
+
+ public:
+#define TROUPE_FUNCTION(library, name) decltype(::name)* name = find<decltype(::name)>(library, #name)
+  TROUPE_FUNCTION(cuda_, cudaSetDevice);
+  TROUPE_FUNCTION(cuda_, cudaStreamCreate);
+  TROUPE_FUNCTION(cuda_, cudaStreamDestroy);
+  TROUPE_FUNCTION(cuda_, cudaStreamQuery);
+  TROUPE_FUNCTION(cuda_, cudaFree);
+  TROUPE_FUNCTION(cuda_, cudaGetErrorString);
+  TROUPE_FUNCTION(nccl_, ncclGetUniqueId);
+  TROUPE_FUNCTION(nccl_, ncclCommInitRank);
+  TROUPE_FUNCTION(nccl_, ncclCommAbort);
+  TROUPE_FUNCTION(nccl_, ncclCommGetAsyncError);
+  TROUPE_FUNCTION(nccl_, ncclGroupStart);
+  TROUPE_FUNCTION(nccl_, ncclGroupEnd);
+  TROUPE_FUNCTION(nccl_, ncclSend);
+  TROUPE_FUNCTION(nccl_, ncclRecv);
+  TROUPE_FUNCTION(nccl_, ncclGetErrorString);
+#undef TROUPE_FUNCTION
+  // CUDA's header overloads these two.
+  using copier = cudaError_t(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t on);
+  using allocator = cudaError_t(void** made, std::size_t bytes);
+  copier* cudaMemcpyAsync = find<copier>(cuda_, "cudaMemcpyAsync");
+  allocator* cudaMalloc = find<allocator>(cuda_, "cudaMalloc");
+};
+
+/// Data lies in the processor's memory: it goes through a buffer on the GPU, sends first, then receives.
+class nccl_rank final : public collective {
+ public:
+  nccl_rank(const meeting& of, meeting_place& place, int device, std::chrono::milliseconds timeout)
+      : collective(of.rank, of.size), timeout_(timeout) {
+    require(library_.cudaSetDevice(device));
+    require(library_.cudaStreamCreate(&stream_));
+    ncclUniqueId id{};
+    if (of.rank == 0) require(library_.ncclGetUniqueId(&id));
+    const std::string word = place.exchange_words(of, std::string(id.internal, sizeof id.internal)).front();
+    if (word.size() != sizeof id.internal) throw collective_failure(0, "rank 0 is no NCCL rank");
+    std::memcpy(id.internal, word.data(), sizeof id.internal);
+    require(library_.ncclCommInitRank(&ranks_, of.size, id, of.rank));
+  }
+  ~nccl_rank() override {
+    if (ranks_) library_.ncclCommAbort(ranks_);
+    if (buffer_) library_.cudaFree(buffer_);
+    if (stream_) library_.cudaStreamDestroy(stream_);
+  }
+
+  void interrupt() noexcept override { interrupted_.store(true); }
+
+ private:
+  void exchange(std::span<const transfer> sends, std::span<const transfer> receives) override {
+    std::size_t needed = 0;
+    for (const auto* list : {&sends, &receives})
+      for (const transfer& each : *list) needed += each.bytes.size();
+    make_room(needed);
+    std::byte* at = buffer_;
+    for (const transfer& each : sends) {
+      copy(at, each.bytes.data(), each.bytes.size(), cudaMemcpyHostToDevice);
+      at += each.bytes.size();
+    }
+    at = buffer_;
+    require(library_.ncclGroupStart());
+    for (const transfer& each : sends) {
+      require(library_.ncclSend(at, each.bytes.size(), ncclUint8, each.peer, ranks_, stream_));
+      at += each.bytes.size();
+    }
+    std::byte* received = at;
+    for (const transfer& each : receives) {
+      require(library_.ncclRecv(at, each.bytes.size(), ncclUint8, each.peer, ranks_, stream_));
+      at += each.bytes.size();
+    }
+    require(library_.ncclGroupEnd());
+    for (const transfer& each : receives) {
+      copy(each.bytes.data(), received, each.bytes.size(), cudaMemcpyDeviceToHost);
+      received += each.bytes.size();
+    }
+    wait(receives.empty() ? -1 : receives.front().peer);
+  }
+
+  void make_room(std::size_t bytes) {
+    if (bytes <= room_) return;
+    if (buffer_) require(library_.cudaFree(std::exchange(buffer_, nullptr)));
+    void* made = nullptr;
+    require(library_.cudaMalloc(&made, bytes));
+    buffer_ = static_cast<std::byte*>(made);
+    room_ = bytes;
+  }
+
+  void copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
+    require(library_.cudaMemcpyAsync(to, from, bytes, kind, stream_));
+  }
+
+  /// NCCL itself waits for ever: whoever does not answer is given up here, and all its transfers with it.
+  void wait(int peer) {
+    const auto deadline = std::chrono::steady_clock::now() + timeout_;
+    while (true) {
+      const cudaError_t now = library_.cudaStreamQuery(stream_);
+      if (now == cudaSuccess) return;
+      ncclResult_t state = ncclSuccess;
+      library_.ncclCommGetAsyncError(ranks_, &state);
+      const bool late = std::chrono::steady_clock::now() > deadline;
+      if (now == cudaErrorNotReady && state == ncclSuccess && !late && !interrupted_.load()) {
+        std::this_thread::yield();
+        continue;
+      }
+      library_.ncclCommAbort(std::exchange(ranks_, nullptr));
+      throw collective_failure(peer, fmt::format("a rank of {} is gone or silent ({})", size(),
+                                                 late ? "time-out" : library_.ncclGetErrorString(state)));
+    }
+  }
+
+  void require(cudaError_t code) const {
+    if (code != cudaSuccess) throw collective_failure(-1, library_.cudaGetErrorString(code));
+  }
+  void require(ncclResult_t code) const {
+    if (code != ncclSuccess) throw collective_failure(-1, library_.ncclGetErrorString(code));
+  }
+
+  nccl_library library_;
+  std::chrono::milliseconds timeout_;
+  cudaStream_t stream_ = nullptr;
+  ncclComm_t ranks_ = nullptr;
+  std::byte* buffer_ = nullptr;
+  std::size_t room_ = 0;
+  std::atomic<bool> interrupted_{false};
+};
+
+}  // namespace
+
+std::unique_ptr<collective> make_nccl_rank(const meeting& of, meeting_place& place, int device,
+                                           std::chrono::milliseconds timeout) {
+  return std::make_unique<nccl_rank>(of, place, device, timeout);
+}
+
+}  // namespace troupe
+
+#endif
