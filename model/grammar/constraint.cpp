@@ -1,0 +1,79 @@
+#include "model/grammar/constraint.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "model/formats/json_input.hpp"
+#include "model/grammar/json_grammar.hpp"
+#include "model/grammar/left_recursion.hpp"
+#include "model/grammar/regex_grammar.hpp"
+#include "model/grammar/rule_grammar.hpp"
+#include "model/grammar/schema_grammar.hpp"
+
+namespace troupe {
+namespace {
+
+grammar_builder::piece choice_piece(grammar_builder& to, const std::string& text) {
+  const auto list = detail::parse_json(text, "guided_choice", {.depth = 2});
+  if (!list.is_array() || list.empty()) refuse("guided_choice: a list of texts is expected, not empty");
+  std::vector<std::string> texts;
+  for (const auto& each : list) {
+    if (!each.is_string()) refuse("guided_choice: a list of texts is expected");
+    texts.push_back(each.get<std::string>());
+  }
+  return to.one_of_texts(std::move(texts));
+}
+
+byte_grammar compile_rules(grammar_builder& to, const std::string& text, const byte_set& alphabet) {
+  const detail::rule_grammar read = detail::read_rule_grammar(to, text);
+  byte_grammar made = to.finish(read.root, alphabet, "guided_grammar");
+  if (const auto rule = detail::rule_that_begins_with_itself(made)) {
+    const auto named = read.names.find(*rule);
+    refuse("guided_grammar: the rule {} begins with itself: write the repetition as (…)* or at the end",
+           named == read.names.end() ? "root" : named->second);
+  }
+  return made;
+}
+
+}  // namespace
+
+std::string_view name_of(constraint_kind kind) {
+  switch (kind) {
+    case constraint_kind::json_object:
+      return "json_object";
+    case constraint_kind::json_schema:
+      return "json_schema";
+    case constraint_kind::regex:
+      return "guided_regex";
+    case constraint_kind::choice:
+      return "guided_choice";
+    case constraint_kind::grammar:
+      return "guided_grammar";
+    default:
+      return "none";
+  }
+}
+
+byte_grammar compile(const output_constraint& constraint, const byte_set& alphabet) {
+  const std::string_view what = name_of(constraint.kind);
+  if (constraint.text.size() > most_constraint_bytes)
+    refuse("{}: has {} bytes: use at most {}", what, constraint.text.size(), most_constraint_bytes);
+  grammar_builder to;
+  const auto finish = [&](grammar_builder::rule_id root) { return to.finish(root, alphabet, what); };
+  switch (constraint.kind) {
+    case constraint_kind::json_object:
+      return finish(to.rule(detail::json_rules(to).object()));
+    case constraint_kind::json_schema:
+      return finish(detail::read_schema(to, constraint.text));
+    case constraint_kind::regex:
+      return finish(to.rule(detail::regex_piece(to, constraint.text, true, detail::utf8_character, what)));
+    case constraint_kind::choice:
+      return finish(to.rule(choice_piece(to, constraint.text)));
+    case constraint_kind::grammar:
+      return compile_rules(to, constraint.text, alphabet);
+    default:
+      refuse("the constraint is of no known kind");
+  }
+}
+
+}  // namespace troupe
