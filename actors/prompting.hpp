@@ -52,6 +52,7 @@ class prompting {
 
  private:
   std::vector<token_id> encode_chat(const prompt_input& prompt) const;
+  void check_constraint(const output_constraint& constraint) const;
   void check_tokens(const std::vector<token_id>& prompt) const;
 
   std::string model_;
@@ -62,6 +63,7 @@ class prompting {
   std::unique_ptr<const chat_format> chat_;  ///< none: the model has no template
   std::string no_chat_;                      ///< why
   std::vector<token_id> end_tokens_;
+  byte_set spelled_;  ///< what constraints may be made of
 };
 
 }  // namespace troupe

@@ -27,6 +27,7 @@ struct worker_options {
   std::shared_ptr<const loaded_model> model;
   kv_kind kv = kv_kind::f16;
   int threads = 1;
+  token_tree_source tokens = {};  ///< for answers under a constraint
 };
 
 /// Runs on a thread of its own. Takes orders of one life at a time; what belongs to another life is dropped, so that

@@ -1,14 +1,25 @@
 #include "cli/compose_worker.hpp"
 
 #include "actors/adapter_fetcher.hpp"
+#include "model/engine/model_text.hpp"
 
 namespace troupe {
+
+namespace {
+
+/// A tokenizer that cannot be opened here ends answers that need it.
+token_tree_source tokens_of_model(const node_site& site) {
+  return tokens_of([path = site.config.model.path] { return open_tokenizer(path); }, site.model->config.vocab_size);
+}
+
+}  // namespace
 
 worker_parts start_worker(caf::actor_system& system, const node_site& site, wire& links, const head_actor& head) {
   worker_parts parts;
   const auto worker = std::make_shared<worker_actor>();
   parts.fetcher = spawn_adapter_fetcher(system, {site.model, site.config.state_dir / "adapters"}, head, worker);
-  parts.worker = spawn_worker(system, {site.model, site.kv, site.threads}, &links, head, parts.fetcher, parts.meter);
+  parts.worker = spawn_worker(system, {site.model, site.kv, site.threads, tokens_of_model(site)}, &links, head,
+                              parts.fetcher, parts.meter);
   *worker = parts.worker;
   return parts;
 }

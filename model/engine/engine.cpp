@@ -19,7 +19,7 @@ std::vector<std::unique_ptr<stage>> make_stages(const std::shared_ptr<const load
                                 .kv = options.kv,
                                 .blocks = options.scheduler.blocks,
                                 .context = options.scheduler.context};
-    stages.push_back(std::make_unique<stage>(model, part, options.lookup_tokens, with));
+    stages.push_back(std::make_unique<stage>(model, part, options.lookup_tokens, with, options.tokens));
     first += layers;
   }
   if (first != model->config.layers)

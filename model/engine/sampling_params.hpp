@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/fields.hpp"
+#include "model/grammar/constraint.hpp"
 #include "model/tokenizer/tokenizer.hpp"
 
 namespace troupe {
@@ -36,6 +37,7 @@ struct sampling_params {
   bool ignore_eos = false;            ///< the model's own end tokens do not end the sequence
   std::vector<std::string> stop;      ///< texts that end the sequence
   std::int64_t max_tokens = 16;       ///< of the answer
+  output_constraint constraint;       ///< of the answer's form; then it ends only where the form is complete
 
   template <class Self, class Visit>
   static auto visit_fields(Self& self, Visit visit) {
@@ -44,7 +46,7 @@ struct sampling_params {
                  field("presence_penalty", self.presence_penalty), field("frequency_penalty", self.frequency_penalty),
                  field("logit_bias", self.logit_bias), field("seed", self.seed), field("logprobs", self.logprobs),
                  field("stop_tokens", self.stop_tokens), field("ignore_eos", self.ignore_eos), field("stop", self.stop),
-                 field("max_tokens", self.max_tokens));
+                 field("max_tokens", self.max_tokens), field("constraint", self.constraint));
   }
 };
 

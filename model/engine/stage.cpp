@@ -5,14 +5,14 @@
 namespace troupe {
 
 stage::stage(std::shared_ptr<const loaded_model> model, const decoder::options& layers, int lookup_tokens,
-             const compute& with)
+             const compute& with, token_tree_source tokens)
     : model_(std::move(model)),
       with_(with),
       first_layer_(layers.first_layer),
       last_(layers.layers < 0 || layers.first_layer + layers.layers == model_->config.layers),
       limits_{layers.max_rows, layers.blocks, layers.context, model_->config.vocab_size},
       shard_(model_, layers, with.pool.threads()),
-      chooser_(with.kernels, model_->config.vocab_size, lookup_tokens) {}
+      chooser_(with.kernels, model_->config.vocab_size, lookup_tokens, std::move(tokens)) {}
 
 void stage::add_adapter(adapter_version version, std::shared_ptr<const lora_adapter> adapter) {
   adapters_[version] = std::move(adapter);
