@@ -53,7 +53,13 @@ prepared_request prompting::prepare(const prompt_input& prompt, const sampling_p
 
 void prompting::check_constraint(const output_constraint& constraint) const {
   if (!readable_) refuse("{}: has no tokenizer: answers cannot be constrained", model_);
+  {
+    const std::lock_guard lock(checked_mutex_);
+    if (checked_ == constraint) return;
+  }
   (void)compile(constraint, spelled_);
+  const std::lock_guard lock(checked_mutex_);
+  checked_ = constraint;
 }
 
 std::vector<token_id> prompting::encode(const prompt_input& prompt) const {

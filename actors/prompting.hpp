@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -64,6 +65,8 @@ class prompting {
   std::string no_chat_;                      ///< why
   std::vector<token_id> end_tokens_;
   byte_set spelled_;  ///< what constraints may be made of
+  mutable std::mutex checked_mutex_;
+  mutable output_constraint checked_;  ///< the last that was found good: requests of many prompts have one
 };
 
 }  // namespace troupe

@@ -36,8 +36,9 @@ class engine {
 
   using token_sink = replica_scheduler::token_sink;
   using end_sink = replica_scheduler::end_sink;
+  using hidden_sink = replica_scheduler::hidden_sink;
   /// Plans, computes and commits one step. False where there was nothing to do.
-  bool step(instant now, const token_sink& on_token, const end_sink& on_end);
+  bool step(instant now, const token_sink& on_token, const end_sink& on_end, const hidden_sink& on_hidden = {});
 
   const batch_scheduler& scheduler() const { return scheduler_.decisions(); }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "model/arch/decoder.hpp"
+#include "model/engine/hidden_pooler.hpp"
 #include "model/engine/step_order.hpp"
 #include "model/engine/token_chooser.hpp"
 
@@ -42,6 +43,7 @@ class stage {
 
  private:
   void take_tables(const step_plan& plan);
+  void pool(const float* hidden);
   const lora_adapter* adapter_of(const planned_row& row) const;
 
   std::shared_ptr<const loaded_model> model_;
@@ -51,13 +53,14 @@ class stage {
   order_limits limits_;
   decoder shard_;
   token_chooser chooser_;
+  hidden_pooler pooler_;
   std::unordered_map<adapter_version, std::shared_ptr<const lora_adapter>> adapters_;
   std::unordered_map<sequence_id, std::vector<std::int32_t>> tables_;
 
   const step_plan* plan_ = nullptr;
   std::vector<pass_sequence> rows_;
-  std::vector<int> logit_rows_;
-  aligned_buffer<float> logits_;
+  std::vector<int> logit_rows_, pooled_rows_;
+  aligned_buffer<float> logits_, normed_;
   step_outcome outcome_;
 };
 

@@ -24,15 +24,31 @@ grammar_builder::piece choice_piece(grammar_builder& to, const std::string& text
   return to.one_of_texts(std::move(texts));
 }
 
-byte_grammar compile_rules(grammar_builder& to, const std::string& text, const byte_set& alphabet) {
-  const detail::rule_grammar read = detail::read_rule_grammar(to, text);
-  byte_grammar made = to.finish(read.root, alphabet, "guided_grammar");
-  if (const auto rule = detail::rule_that_begins_with_itself(made)) {
-    const auto named = read.names.find(*rule);
-    refuse("guided_grammar: the rule {} begins with itself: write the repetition as (…)* or at the end",
-           named == read.names.end() ? "root" : named->second);
+/// The constraint's own rule, and the names of a grammar's rules.
+detail::rule_grammar read(grammar_builder& to, const output_constraint& constraint) {
+  const std::string_view what = name_of(constraint.kind);
+  switch (constraint.kind) {
+    case constraint_kind::json_object:
+      return {to.rule(detail::json_rules(to).object()), {}};
+    case constraint_kind::json_schema:
+      return {detail::read_schema(to, constraint.text), {}};
+    case constraint_kind::regex:
+      return {to.rule(detail::regex_piece(to, constraint.text, true, detail::utf8_character, what)), {}};
+    case constraint_kind::choice:
+      return {to.rule(choice_piece(to, constraint.text)), {}};
+    case constraint_kind::grammar:
+      return detail::read_rule_grammar(to, constraint.text);
+    default:
+      refuse("the constraint is of no known kind");
   }
-  return made;
+}
+
+void refuse_left_recursion(const byte_grammar& grammar, const detail::rule_grammar& read) {
+  const auto rule = detail::rule_that_begins_with_itself(grammar);
+  if (!rule) return;
+  const auto named = read.names.find(*rule);
+  refuse("guided_grammar: the rule {} begins with itself: write the repetition as (…)* or at the end",
+         named == read.names.end() ? "root" : named->second);
 }
 
 }  // namespace
@@ -56,24 +72,14 @@ std::string_view name_of(constraint_kind kind) {
 
 byte_grammar compile(const output_constraint& constraint, const byte_set& alphabet) {
   const std::string_view what = name_of(constraint.kind);
-  if (constraint.text.size() > most_constraint_bytes)
-    refuse("{}: has {} bytes: use at most {}", what, constraint.text.size(), most_constraint_bytes);
+  const std::size_t bytes = constraint.text.size() + constraint.before.size() + constraint.after.size();
+  if (bytes > most_constraint_bytes) refuse("{}: has {} bytes: use at most {}", what, bytes, most_constraint_bytes);
   grammar_builder to;
-  const auto finish = [&](grammar_builder::rule_id root) { return to.finish(root, alphabet, what); };
-  switch (constraint.kind) {
-    case constraint_kind::json_object:
-      return finish(to.rule(detail::json_rules(to).object()));
-    case constraint_kind::json_schema:
-      return finish(detail::read_schema(to, constraint.text));
-    case constraint_kind::regex:
-      return finish(to.rule(detail::regex_piece(to, constraint.text, true, detail::utf8_character, what)));
-    case constraint_kind::choice:
-      return finish(to.rule(choice_piece(to, constraint.text)));
-    case constraint_kind::grammar:
-      return compile_rules(to, constraint.text, alphabet);
-    default:
-      refuse("the constraint is of no known kind");
-  }
+  const detail::rule_grammar inside = read(to, constraint);
+  const auto root = to.rule(to.sequence({to.text(constraint.before), to.call(inside.root), to.text(constraint.after)}));
+  byte_grammar made = to.finish(root, alphabet, what);
+  if (constraint.kind == constraint_kind::grammar) refuse_left_recursion(made, inside);
+  return made;
 }
 
 }  // namespace troupe

@@ -25,13 +25,15 @@ std::string_view name_of(constraint_kind kind);
 struct output_constraint {
   constraint_kind kind = constraint_kind::none;
   std::string text;
+  std::string before = {}, after = {};  ///< written around it, as they are
 
   explicit operator bool() const { return kind != constraint_kind::none; }
   friend bool operator==(const output_constraint&, const output_constraint&) = default;
 
   template <class Self, class Visit>
   static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("kind", self.kind), field("text", self.text));
+    return visit(field("kind", self.kind), field("text", self.text), field("before", self.before),
+                 field("after", self.after));
   }
 };
 

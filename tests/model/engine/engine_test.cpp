@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <numeric>
 #include <random>
 
 #include "base/error.hpp"
@@ -116,6 +117,46 @@ class whole_engine : public testing::TestWithParam<scheme> {
     return texts;
   }
 
+  /// Pooled hidden states of requests, which come all at once.
+  std::vector<std::vector<float>> pool(const std::vector<engine_request>& requests, engine_options options) {
+    engine serving(model_, std::move(options), {pool_, kernels()});
+    serving.add_adapter(adapter_version(7), adapter_);
+    std::map<sequence_id, std::size_t> who;
+    std::vector<std::vector<float>> pooled(requests.size());
+    for (std::size_t i = 0; i < requests.size(); ++i) who[serving.submit(requests[i])->first] = i;
+    std::size_t left = requests.size();
+    while (serving.step(
+        {}, nullptr, [&](const ended_sequence&) { --left; },
+        [&](const engine_hidden& h) { pooled[who.at(h.sequence)].assign(h.values.begin(), h.values.end()); })) {
+    }
+    EXPECT_EQ(left, 0u);
+    EXPECT_EQ(serving.scheduler().pool().held(), 0);
+    return pooled;
+  }
+
+  /// Hidden states of a whole prompt in one pass, behind the last norm: [tokens, hidden].
+  std::vector<std::vector<float>> hidden_states(const engine_request& request) {
+    const auto rows = static_cast<int>(request.what.prompt.size());
+    decoder whole(model_, {.max_rows = rows, .kv = kv_kind::f16, .blocks = 10}, pool_.threads());
+    const std::vector<std::int32_t> blocks{0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
+    const lora_adapter* adapter = request.what.adapter == no_adapter ? nullptr : adapter_.get();
+    const pass_sequence sequence{0, rows, 0, blocks.data(), adapter};
+    const auto stride = static_cast<std::size_t>(whole.hidden_stride());
+    aligned_buffer<float> hidden(static_cast<std::size_t>(rows) * stride), normed(hidden.size());
+    const compute with{pool_, kernels()};
+    whole.embed(with, {std::span(&sequence, 1), rows}, request.what.prompt, hidden.data());
+    whole.run(with, {std::span(&sequence, 1), rows}, hidden.data());
+    std::vector<int> all(static_cast<std::size_t>(rows));
+    std::iota(all.begin(), all.end(), 0);
+    whole.normalized(with, hidden.data(), all, normed.data());
+    std::vector<std::vector<float>> made;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const float* row = normed.data() + i * stride;
+      made.emplace_back(row, row + model_->config.hidden);
+    }
+    return made;
+  }
+
   std::vector<answer_text> run_alone(const std::vector<engine_request>& requests) {
     std::vector<answer_text> texts;
     for (const auto& request : requests) texts.push_back(run({request}, small_engine(64, 256)).front());
@@ -188,6 +229,29 @@ TEST_P(whole_engine, goes_on_with_a_constrained_answer_elsewhere) {
   rest.what.max_tokens -= 2;
   const auto behind = run({rest}, small_engine(64, 64)).front().tokens;
   EXPECT_EQ(behind, std::vector<token_id>(whole.begin() + 2, whole.end()));
+}
+
+TEST_P(whole_engine, pools_the_hidden_states_of_a_prompt_whatever_is_around_it) {
+  auto all = requests(18);
+  std::vector<std::vector<float>> expected;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    all[i].sampling.constraint = {};
+    all[i].sampling.pooling = i % 2 ? hidden_pooling::mean : hidden_pooling::last;
+    const auto states = hidden_states(all[i]);
+    expected.push_back(states.back());
+    if (i % 2 == 0) continue;
+    for (std::size_t k = 0; k < expected.back().size(); ++k) {
+      double sum = 0;
+      for (const auto& row : states) sum += static_cast<double>(row[k]);
+      expected.back()[k] = static_cast<float>(sum / static_cast<double>(states.size()));
+    }
+  }
+  EXPECT_EQ(pool(all, small_engine(400, 256)), expected) << "in one batch";
+  EXPECT_EQ(pool(all, small_engine(400, 18)), expected) << "in small steps";
+  EXPECT_EQ(pool(all, small_engine(12, 64)), expected) << "with few blocks";
+  auto split = small_engine(400, 64);
+  split.stage_layers = {1, model_->config.layers - 1};
+  EXPECT_EQ(pool(all, split), expected) << "by two stages";
 }
 
 TEST_P(whole_engine, answers_a_prompt_several_times_with_a_seed_each) {
