@@ -91,12 +91,18 @@ class schema_writer {
     open_.push_back({schema, known->second, std::move(where)});
     return known->second;
   }
+  /// A reference is looked up once, however large what it refers to is.
+  rule_id referred(const std::string& reference, const std::string& where) {
+    const auto [known, is_new] = references_.try_emplace(reference, -1);
+    if (is_new) known->second = rule_of(document_.find(reference, where), where);
+    return known->second;
+  }
   piece call(const json& schema, std::string where) { return to_.call(rule_of(schema, std::move(where))); }
 
   piece choices(const json& schema, const std::string& where) {
     check_schema_keywords(schema, where);
     if (schema.is_object() && says_only(schema, "$ref"))
-      return call(document_.find(schema["$ref"].get<std::string>(), where), where);
+      return to_.call(referred(schema["$ref"].get<std::string>(), where));
     for (const char* key : {"anyOf", "oneOf"}) {
       if (!schema.is_object() || !says_only(schema, key)) continue;
       if (key == std::string_view("oneOf")) document_.check_one_of(schema[key], where);
@@ -337,6 +343,7 @@ class schema_writer {
   json_rules text_;
   schema_document document_;
   std::map<std::string, rule_id> rules_;  ///< by the schema's text
+  std::map<std::string, rule_id> references_;
   std::deque<open_rule> open_;
 };
 

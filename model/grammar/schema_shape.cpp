@@ -13,7 +13,7 @@ using json = schema_json;
 
 constexpr int most_depth = 48;
 constexpr std::size_t most_branches = 256;
-constexpr std::size_t most_steps = 20'000;
+constexpr std::size_t most_work = 100'000'000;
 
 constexpr std::array combining{"$ref", "allOf", "anyOf", "oneOf"};
 constexpr std::array constraining{
@@ -166,10 +166,24 @@ std::optional<json> merged(const json& a, const json& b, const std::string& wher
 
 using branch_list = std::vector<json>;
 
-branch_list crossed(const branch_list& a, const branch_list& b, const std::string& where) {
+/// Values in a schema, itself included.
+std::size_t weight_of(const json& value) {
+  std::size_t weight = 1;
+  if (value.is_structured())
+    for (const json& each : value) weight += weight_of(each);
+  return weight;
+}
+
+void spend(std::size_t& work, std::size_t more, const std::string& where) {
+  work += more;
+  if (work > most_work) refuse("{}: its references and choices take too much work to resolve: simplify it", where);
+}
+
+branch_list crossed(const branch_list& a, const branch_list& b, const std::string& where, std::size_t& work) {
   branch_list made;
   for (const json& first : a)
     for (const json& second : b) {
+      spend(work, weight_of(first) * weight_of(second), where);
       if (auto one = merged(first, second, where)) made.push_back(std::move(*one));
       if (made.size() > most_branches)
         refuse("{}: its choices make more than {} cases: use fewer", where, most_branches);
@@ -241,15 +255,17 @@ bool are_apart(const json& a, const json& b) {
 }
 
 /// Throws input_error where a value could satisfy two of the choices.
-void check_apart(const std::vector<branch_list>& choices, const std::string& where) {
+void check_apart(const std::vector<branch_list>& choices, const std::string& where, std::size_t& work) {
   for (std::size_t i = 0; i < choices.size(); ++i)
     for (std::size_t k = i + 1; k < choices.size(); ++k)
       for (const json& a : choices[i])
-        for (const json& b : choices[k])
+        for (const json& b : choices[k]) {
+          spend(work, weight_of(a) * weight_of(b), where);
           if (!are_apart(a, b))
             refuse(
                 "{}: a value could satisfy the choices {} and {} of oneOf: use anyOf, or tell them apart by a property",
                 where, i, k);
+        }
 }
 
 branch_list joined(const std::vector<branch_list>& choices, const std::string& where) {
@@ -290,7 +306,8 @@ const schema_json& schema_document::find(const std::string& reference, const std
 
 std::vector<schema_json> schema_document::branches(const schema_json& schema, const std::string& where,
                                                    int depth) const {
-  if (depth > most_depth || ++steps_ > most_steps) refuse("{}: schemas refer to each other without end", where);
+  if (depth > most_depth) refuse("{}: schemas refer to each other without end", where);
+  spend(work_, weight_of(schema), where);
   check_schema_keywords(schema, where);
   if (schema == false) return {};
   json own = json::object();
@@ -299,16 +316,16 @@ std::vector<schema_json> schema_document::branches(const schema_json& schema, co
     if (is_in(constraining, key)) own[key] = value;
   branch_list all{own};
   if (const json* reference = member(schema, "$ref"))
-    all = crossed(all, branches(find(reference->get<std::string>(), where), where, depth + 1), where);
+    all = crossed(all, branches(find(reference->get<std::string>(), where), where, depth + 1), where, work_);
   if (const json* list = member(schema, "allOf"))
-    for (const json& each : *list) all = crossed(all, branches(each, where, depth + 1), where);
+    for (const json& each : *list) all = crossed(all, branches(each, where, depth + 1), where, work_);
   for (const char* key : {"anyOf", "oneOf"}) {
     const json* list = member(schema, key);
     if (!list) continue;
     std::vector<branch_list> choices;
     for (const json& each : *list) choices.push_back(branches(each, where, depth + 1));
-    if (std::string_view(key) == "oneOf") check_apart(choices, where);
-    all = crossed(all, joined(choices, where), where);
+    if (std::string_view(key) == "oneOf") check_apart(choices, where, work_);
+    all = crossed(all, joined(choices, where), where, work_);
   }
   return all;
 }
@@ -316,7 +333,7 @@ std::vector<schema_json> schema_document::branches(const schema_json& schema, co
 void schema_document::check_one_of(const schema_json& choices, const std::string& where) const {
   std::vector<branch_list> all;
   for (const json& each : choices) all.push_back(branches(each, where, 1));
-  check_apart(all, where);
+  check_apart(all, where, work_);
 }
 
 }  // namespace troupe::detail

@@ -32,7 +32,7 @@ class schema_document {
 
  private:
   schema_json root_;
-  mutable std::size_t steps_ = 0;  ///< schemas that were looked into: bounds the work
+  mutable std::size_t work_ = 0;  ///< that was spent on resolving
 };
 
 }  // namespace troupe::detail

@@ -66,7 +66,7 @@ void text_automaton::reach(std::int32_t place, std::int32_t frame) {
   const std::int32_t height = grammar_->height[static_cast<std::size_t>(place)];
   if (height == byte_grammar::unreachable || depth(frame) + height > byte_grammar::most_height) return;
   if (too_many_ || !seen_.insert(pair_of(place, frame)).second) return;
-  too_many_ = seen_.size() > 16 * most_ways;
+  too_many_ = seen_.size() > 4 * most_ways;
   open_.push_back({place, frame});
 }
 

@@ -1,6 +1,7 @@
 #include "model/grammar/token_constraint.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.hpp"
 
@@ -11,8 +12,10 @@ constexpr std::size_t most_state_bytes = std::size_t{48} << 20;
 constexpr std::size_t most_mask_bytes = std::size_t{16} << 20;
 constexpr std::size_t most_kept = 64;
 constexpr std::size_t most_kept_bytes = std::size_t{256} << 20;
-/// Ways that a text can be read, on average over the whole tree of tokens: more, and the answer ends.
+/// Of one mask: ways that a text can be read, on average over the whole tree of tokens, and distinct states. More, and
+/// the answer ends.
 constexpr std::size_t most_ways_each = 200;
+constexpr std::size_t most_states_each = 8192;
 
 }  // namespace
 
@@ -33,25 +36,23 @@ const token_mask& token_constraint::allowed(state& after) {
     automaton_.keep_only(std::span(&after, 1));
     masks_.clear();
     short_sighted_.clear();
+    walked_.clear();
   }
-  auto [near, is_new] = short_sighted_.try_emplace(after, after);
+  const auto [near, is_new] = short_sighted_.try_emplace(after, after);
   if (is_new) near->second = automaton_.short_sighted(after, tokens_->longest());
   const state from = near->second;
   if (const auto known = masks_.find(from); known != masks_.end()) return known->second;
   if (masks_.size() * mask_words_ * 8 > most_mask_bytes) masks_.clear();
-  const std::uint64_t generation = automaton_.generation();
-  token_mask found = find_allowed(from, after);
-  if (automaton_.generation() == generation) return masks_[from] = std::move(found);
-  masks_.clear();
-  short_sighted_.clear();
-  return last_ = std::move(found);
+  return masks_[from] = find_allowed(from);
 }
 
-/// One walk over all tokens, leaving out what lies below a dead state. `kept` survives where states are forgotten.
-token_mask token_constraint::find_allowed(state from, state& kept) {
+/// One walk over all tokens, leaving out what lies below a dead state. How much it may take is counted in what the text
+/// and the vocabulary decide, never in what happens to be known already.
+token_mask token_constraint::find_allowed(state from) {
   token_mask mask(mask_words_);
   const auto nodes = tokens_->nodes();
-  std::size_t ways = 0;
+  std::size_t ways = 0, states = 0;
+  ++walk_;
   path_[0] = from;
   for (std::size_t i = 0; i < nodes.size();) {
     const token_tree::node& node = nodes[i];
@@ -63,18 +64,18 @@ token_mask token_constraint::find_allowed(state from, state& kept) {
     }
     for (const token_id token : tokens_->tokens_of(node))
       mask[static_cast<std::size_t>(token) / 64] |= std::uint64_t{1} << (token % 64);
+    states += is_new_in_walk(next);
     ways += automaton_.ways(next);
-    if (ways > most_ways_each * nodes.size()) return token_mask(mask_words_);
+    if (states > most_states_each || ways > most_ways_each * nodes.size()) return token_mask(mask_words_);
     ++i;
-    if (automaton_.size() > 2 * most_state_bytes) {
-      std::vector<state> needed(path_.begin(), path_.begin() + node.depth + 1);
-      needed.push_back(kept);
-      automaton_.keep_only(needed);
-      std::copy(needed.begin(), needed.end() - 1, path_.begin());
-      kept = needed.back();
-    }
   }
   return mask;
+}
+
+bool token_constraint::is_new_in_walk(state reached) {
+  const auto at = static_cast<std::size_t>(reached);
+  if (at >= walked_.size()) walked_.resize(2 * at + 64);
+  return std::exchange(walked_[at], walk_) != walk_;
 }
 
 std::shared_ptr<token_constraint> constraint_store::get(const output_constraint& wanted) {

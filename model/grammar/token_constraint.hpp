@@ -37,7 +37,8 @@ class token_constraint {
   std::size_t size() const { return automaton_.size() + masks_.size() * (mask_words_ * 8 + 64); }
 
  private:
-  token_mask find_allowed(state from, state& kept);
+  token_mask find_allowed(state from);
+  bool is_new_in_walk(state reached);
 
   std::shared_ptr<const token_tree> tokens_;
   text_automaton automaton_;
@@ -46,6 +47,8 @@ class token_constraint {
   std::unordered_map<state, state> short_sighted_;
   token_mask last_;  ///< one that is not kept
   std::vector<state> path_;
+  std::vector<std::uint32_t> walked_;  ///< the last walk that came to each state
+  std::uint32_t walk_ = 0;
 };
 
 /// The constraints in use, each made once; those used last are kept for the next answer.
