@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "actors/constraint_fields.hpp"
 #include "base/error.hpp"
 #include "model/formats/json_input.hpp"
 
@@ -34,9 +35,9 @@ json parse_object(std::string_view text, const std::string& where) {
 
 void check_keys(const json& object, const std::string& where, bool with_prompt) {
   for (const auto& [key, value] : object.items())
-    if (!is_in(option_keys, key) && !(with_prompt && is_in(prompt_keys, key)))
-      refuse("{}: unknown key \"{}\": {}{} are known", where, key.substr(0, 64), fmt::join(option_keys, ", "),
-             with_prompt ? ", prompt, messages, tokens, custom_id" : "");
+    if (!is_in(option_keys, key) && !is_in(constraint_keys, key) && !(with_prompt && is_in(prompt_keys, key)))
+      refuse("{}: unknown key \"{}\": {}, {}{} are known", where, key.substr(0, 64), fmt::join(option_keys, ", "),
+             fmt::join(constraint_keys, ", "), with_prompt ? ", prompt, messages, tokens, custom_id" : "");
 }
 
 template <class T>
@@ -109,6 +110,7 @@ void read_options(const json& object, const std::string& where, batch_line& to) 
   const fields from(object, where);
   set_if(to.adapter, from.text("adapter"));
   read_sampling(from, to.sampling);
+  if (output_constraint form = read_constraint(object)) to.sampling.constraint = std::move(form);
 }
 
 batch_line with_options(std::string_view options) {

@@ -105,6 +105,7 @@ struct answer_tokens {
   std::vector<token_id> tokens;
   std::vector<sampled_token> details;  ///< parallel to tokens where logprobs were asked for, else empty
   std::optional<end_reason> end;
+  std::vector<float> hidden = {};  ///< where they were asked for: comes with the end
 };
 
 /// Scheduler to sink: all that one step brought for its requests.
@@ -221,6 +222,7 @@ struct answer_part {
   std::vector<token_id> tokens;
   std::vector<sampled_token> details;  ///< parallel to tokens where logprobs were asked for
   std::optional<answer_end> end;       ///< with the last part
+  std::vector<float> hidden = {};      ///< with the end, where hidden states were asked for
 };
 
 /// Who hears of a request. Called on the gateway's thread: must be quick and not throw. Each answer's last part has its

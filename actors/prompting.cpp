@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "model/engine/generate.hpp"
+#include "model/grammar/token_tree.hpp"
 
 namespace troupe {
 namespace {
@@ -18,7 +19,8 @@ prompting::prompting(const std::filesystem::path& model, model_config config, st
       context_(context > 0 ? std::min(context, config_.context) : config_.context),
       readable_(!tokenizer_kind(model).empty()),
       tokens_(readable_ ? open_tokenizer(model) : no_tokenizer()),
-      end_tokens_(end_tokens_of(config_, *tokens_)) {
+      end_tokens_(end_tokens_of(config_, *tokens_)),
+      spelled_(spelled_bytes(*tokens_)) {
   try {
     chat_ = std::make_unique<const chat_format>(model, tokens_);
   } catch (const input_error& error) {
@@ -32,6 +34,7 @@ prepared_request prompting::prepare(const prompt_input& prompt, const sampling_p
                                     request_priority priority) const {
   if (answers < 1 || answers > most_answers) refuse("{} answers are asked for: use 1 to {}", answers, most_answers);
   check(sampling, config_.vocab_size);
+  if (sampling.constraint) check_constraint(sampling.constraint);
   prepared_request made;
   sequence_request& what = made.engine.what;
   what.prompt = encode(prompt);
@@ -46,6 +49,17 @@ prepared_request prompting::prepare(const prompt_input& prompt, const sampling_p
   what.answers = answers;
   what.priority = priority;
   return made;
+}
+
+void prompting::check_constraint(const output_constraint& constraint) const {
+  if (!readable_) refuse("{}: has no tokenizer: answers cannot be constrained", model_);
+  {
+    const std::lock_guard lock(checked_mutex_);
+    if (checked_ == constraint) return;
+  }
+  (void)compile(constraint, spelled_);
+  const std::lock_guard lock(checked_mutex_);
+  checked_ = constraint;
 }
 
 std::vector<token_id> prompting::encode(const prompt_input& prompt) const {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -52,6 +53,7 @@ class prompting {
 
  private:
   std::vector<token_id> encode_chat(const prompt_input& prompt) const;
+  void check_constraint(const output_constraint& constraint) const;
   void check_tokens(const std::vector<token_id>& prompt) const;
 
   std::string model_;
@@ -62,6 +64,9 @@ class prompting {
   std::unique_ptr<const chat_format> chat_;  ///< none: the model has no template
   std::string no_chat_;                      ///< why
   std::vector<token_id> end_tokens_;
+  byte_set spelled_;  ///< what constraints may be made of
+  mutable std::mutex checked_mutex_;
+  mutable output_constraint checked_;  ///< the last that was found good: requests of many prompts have one
 };
 
 }  // namespace troupe

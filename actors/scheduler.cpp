@@ -253,7 +253,8 @@ void scheduler_state::finish_step(const step_done& done) {
   in_flight_.pop_front();
   requests_->commit(
       done.outcome, [this](const engine_token& token) { note_token(token); },
-      [this](const ended_sequence& ended) { note_end(ended); });
+      [this](const ended_sequence& ended) { note_end(ended); },
+      [this](const engine_hidden& hidden) { note_hidden(hidden); });
   tell_sinks();
   report_soon();
 }
@@ -275,6 +276,11 @@ void scheduler_state::note_token(const engine_token& token) {
   entry.tokens.push_back(token.token);
   if (token.details) entry.details.push_back(*token.details);
   ++tokens_;
+}
+
+void scheduler_state::note_hidden(const engine_hidden& hidden) {
+  const auto of = parts_.find(hidden.sequence);
+  if (of != parts_.end()) entry_of(of->second).hidden.assign(hidden.values.begin(), hidden.values.end());
 }
 
 void scheduler_state::note_end(const ended_sequence& ended) {

@@ -73,6 +73,7 @@ class scheduler_state {
   bool is_expected(const step_outcome& outcome) const;
   void finish_step(const step_done& done);
   void note_token(const engine_token& token);
+  void note_hidden(const engine_hidden& hidden);
   void note_end(const ended_sequence& ended);
   answer_tokens& entry_of(const part& of);
   void tell_sinks();

@@ -93,7 +93,8 @@ void worker_state::make_stage(const start_stage& what, const std::stop_token& st
                               .blocks = what.blocks,
                               .context = what.context,
                               .split = ranks_ ? ranks_->split() : tensor_split{}};
-  stage_ = std::make_unique<stage>(options_.model, part, what.lookup_tokens, compute{*pool_, kernels()});
+  stage_ =
+      std::make_unique<stage>(options_.model, part, what.lookup_tokens, compute{*pool_, kernels()}, options_.tokens);
   if (!what.next.empty()) next_ = links_->connect(what.next);
 }
 

@@ -30,6 +30,7 @@ struct worker_options {
   int threads = 1;
   rank_settings ranks = {};
   std::shared_ptr<rank_alarm> alarm = std::make_shared<rank_alarm>();
+  token_tree_source tokens = {};  ///< for answers under a constraint
 };
 
 /// Runs on a thread of its own. Takes orders of one life at a time; what belongs to another life is dropped, so that

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "bench/constrained.hpp"
 #include "bench/limits.hpp"
 #include "bench/many_adapters.hpp"
 #include "bench/percentiles.hpp"
@@ -140,7 +141,8 @@ void run_engine(const std::shared_ptr<const loaded_model>& model, const engine_b
   limits = measure_limits(place, out);
   if (!options.trace.empty()) run_trace(place, options, out);
   if (options.adapters_on_disk > 0) run_many_adapters(place, options, out);
-  if (!options.trace.empty() || options.adapters_on_disk > 0) return;
+  if (options.constrained) run_constrained(place, options, out);
+  if (!options.trace.empty() || options.adapters_on_disk > 0 || options.constrained) return;
   {
     const std::int64_t room = std::max(options.prompt, options.decode_context + options.decode) + 16;
     single_sequence sequence(model, {.positions = room, .kv = default_kv(*model)}, with);

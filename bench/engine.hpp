@@ -21,6 +21,8 @@ struct engine_bench {
   std::int64_t kv_tokens = 0;  ///< memory for keys and values; 0: as much as the worst static batch takes
   int sequences = 32;          ///< that run at a time, and the size of a static batch
 
+  bool constrained = false;  ///< answers under a JSON schema, and that alone
+
   int adapters_on_disk = 0;  ///< if not 0, that load alone is run
   int adapters_in_memory = 32;
   int adapter_rank = 8;

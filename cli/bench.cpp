@@ -92,6 +92,7 @@ void add_bench(CLI::App& program, command& chosen) {
   engine.add_option("--decode-context", options->engine.decode_context, "tokens before them [128]")
       ->check(CLI::Range(1, 1 << 20));
   add_load(engine, options->engine);
+  engine.add_flag("--schema", options->engine.constrained, "what answers under a JSON schema cost");
   CLI::App& serve = add("serve", "A server of OpenAI's API under load: throughput and latency", [options] {
     options->serve.json = options->json;
     return bench_serve(options->serve);

@@ -2,6 +2,7 @@
 
 #include "actors/adapter_fetcher.hpp"
 #include "actors/trainer.hpp"
+#include "model/engine/model_text.hpp"
 
 namespace troupe {
 namespace {
@@ -15,13 +16,19 @@ rank_settings rank_settings_of(const node_site& site) {
   return settings;
 }
 
+/// A tokenizer that cannot be opened here ends answers that need it.
+token_tree_source tokens_of_model(const node_site& site) {
+  return tokens_of([path = site.config.model.path] { return open_tokenizer(path); }, site.model->config.vocab_size);
+}
+
 }  // namespace
 
 worker_parts start_worker(caf::actor_system& system, const node_site& site, wire& links, const head_actor& head) {
   worker_parts parts;
   const auto worker = std::make_shared<worker_actor>();
   parts.fetcher = spawn_adapter_fetcher(system, {site.model, site.config.state_dir / "adapters"}, head, worker);
-  const worker_options options{site.model, site.kv, site.threads, rank_settings_of(site), parts.alarm};
+  const worker_options options{site.model,   site.kv, site.threads, rank_settings_of(site),
+                               parts.alarm, tokens_of_model(site)};
   parts.worker = spawn_worker(system, options, &links, head, parts.fetcher, parts.meter);
   *worker = parts.worker;
   return parts;

@@ -70,7 +70,7 @@ int generate_command(const generate_options& options) {
   single_sequence sequence = run.sequence(length + params.max_tokens, length);
   const auto show = [&](std::string_view piece) { options.sampling.json ? void() : print(piece); };
   const generation answer =
-      generate(sequence, run.kernels(), *tokens, end_tokens_of(run.model().config, *tokens), prompt, params, show);
+      generate(sequence, run.kernels(), tokens, end_tokens_of(run.model().config, *tokens), prompt, params, show);
   if (options.sampling.json)
     print_answer(prompt, answer, params.logprobs.has_value());
   else

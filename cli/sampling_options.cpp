@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "model/formats/json_input.hpp"
 
 namespace troupe {
 namespace {
@@ -67,6 +68,34 @@ void add_ends(CLI::App& own, sampling_options& options, const std::string& json_
   own.add_flag("--json", options.json, json_help);
 }
 
+void add_form(CLI::App& own, sampling_options& options) {
+  CLI::Option* schema =
+      own.add_option("--json-schema", options.json_schema, "the answer is JSON that this schema accepts")
+          ->type_name("FILE");
+  CLI::Option* regex =
+      own.add_option("--regex", options.regex, "the answer matches this expression as a whole")->type_name("EXPR");
+  CLI::Option* grammar =
+      own.add_option("--grammar", options.grammar, "the answer follows the rules in this file")->type_name("FILE");
+  schema->excludes(regex)->excludes(grammar);
+  regex->excludes(grammar);
+}
+
+output_constraint form_of(const sampling_options& options) {
+  if (!options.json_schema.empty())
+    return {constraint_kind::json_schema, detail::read_text(options.json_schema, most_constraint_bytes)};
+  if (!options.grammar.empty())
+    return {constraint_kind::grammar, detail::read_text(options.grammar, most_constraint_bytes)};
+  if (!options.regex.empty()) return {constraint_kind::regex, options.regex};
+  return {};
+}
+
+/// Whatever the model's tokenizer, a constraint that nothing can satisfy is none.
+void check_form(const output_constraint& form) {
+  byte_set all;
+  all.set();
+  if (form) (void)compile(form, all);
+}
+
 }  // namespace
 
 void add_prompt(CLI::App& command, std::optional<std::string>& prompt, std::vector<token_id>& tokens) {
@@ -80,6 +109,7 @@ void add_prompt(CLI::App& command, std::optional<std::string>& prompt, std::vect
 
 void add_sampling(CLI::App& command, sampling_options& options, const std::string& json_help) {
   add_choice(command, options);
+  add_form(command, options);
   add_ends(command, options, json_help);
 }
 
@@ -87,6 +117,8 @@ sampling_params checked_sampling(const sampling_options& options) {
   if (options.params.logprobs && !options.json) refuse("--logprobs without --json: add --json");
   sampling_params params = options.params;
   for (const auto& text : options.biases) params.logit_bias.push_back(bias_of(text));
+  params.constraint = form_of(options);
+  check_form(params.constraint);
   check(params, std::numeric_limits<token_id>::max());
   return params;
 }

@@ -20,6 +20,7 @@ struct sampling_options {
   sampling_params params;
   std::vector<std::string> biases;
   bool json = false;
+  std::string json_schema, regex, grammar;  ///< of the answer's form: a file, an expression, a file
 };
 
 /// --prompt and --tokens: what is to be answered.

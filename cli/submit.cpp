@@ -113,6 +113,19 @@ json job_options(const submit_options& options, const sampling_params& params) {
             {"stop_tokens", params.stop_tokens}};
   if (params.logprobs) made["logprobs"] = *params.logprobs;
   if (!options.adapter.empty()) made["adapter"] = options.adapter;
+  switch (params.constraint.kind) {
+    case constraint_kind::json_schema:
+      made["guided_json"] = json::parse(params.constraint.text);
+      break;
+    case constraint_kind::regex:
+      made["guided_regex"] = params.constraint.text;
+      break;
+    case constraint_kind::grammar:
+      made["guided_grammar"] = params.constraint.text;
+      break;
+    default:
+      break;
+  }
   auto& biases = made["logit_bias"] = json::object();
   for (const auto& [token, bias] : params.logit_bias) biases[std::to_string(token)] = bias;
   return made;

@@ -18,6 +18,10 @@ namespace {
         "logprobs", "logit_bias", "stop_tokens", "stop", "max_tokens", "messages", "tools"})
     if (text.starts_with(name))
       throw api_error(400, text, std::string_view(name) == "stop_tokens" ? "stop_token_ids" : name);
+  for (const char* name : {"guided_regex", "guided_choice", "guided_grammar"})
+    if (text.starts_with(name)) throw api_error(400, text, name, "unsupported_value");
+  if (text.starts_with("the schema") || text.starts_with("json_") || text.starts_with("format "))
+    throw api_error(400, text, "response_format", "unsupported_value");
   if (text.find("answers are asked for") != text.npos) throw api_error(400, text, "n");
   const bool too_long = text.find("shorten the prompt") != text.npos;
   throw api_error(400, text, "prompt", too_long ? "context_length_exceeded" : "");
@@ -125,6 +129,7 @@ void answer_call::on_part(std::size_t prompt, answer_part part) {
     stream_part(index, part);
   } else {
     choice.text += part.text;
+    if (part.end) choice.hidden = std::move(part.hidden);
     choice.tokens.insert(choice.tokens.end(), part.tokens.begin(), part.tokens.end());
     std::move(part.details.begin(), part.details.end(), std::back_inserter(choice.details));
   }

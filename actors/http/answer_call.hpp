@@ -26,6 +26,7 @@ struct answer_choice {
   std::vector<token_id> tokens;
   std::vector<sampled_token> details;
   std::string finish;
+  std::vector<float> hidden;  ///< where hidden states were asked for
 };
 
 struct answer_usage {

@@ -5,24 +5,17 @@
 #include <functional>
 #include <random>
 
+#include "actors/constraint_fields.hpp"
 #include "actors/http/api_fields_impl.hpp"
 
 namespace troupe {
 namespace {
 
-constexpr std::array<std::string_view, 13> unserved{"suffix",
-                                                    "prompt_logprobs",
-                                                    "guided_json",
-                                                    "guided_regex",
-                                                    "guided_choice",
-                                                    "guided_grammar",
-                                                    "min_tokens",
-                                                    "audio",
-                                                    "functions",
-                                                    "structured_outputs",
-                                                    "function_call",
-                                                    "truncate_prompt_tokens",
-                                                    "web_search_options"};
+constexpr std::size_t most_prompts = 1024;
+
+constexpr std::array<std::string_view, 8> unserved{
+    "suffix",        "prompt_logprobs",        "min_tokens",        "audio", "functions",
+    "function_call", "truncate_prompt_tokens", "web_search_options"};
 
 template <class T>
 void set_if(T& to, const std::optional<T>& value) {
@@ -77,6 +70,15 @@ std::uint64_t seed_of(const api_fields& from) {
   return random();
 }
 
+output_constraint constraint_of(const api_fields& from) {
+  try {
+    return read_constraint(from.object());
+  } catch (const input_error& error) {
+    const std::string text = error.what();
+    refuse_field(text.substr(0, text.find_first_of(". ")), text, "unsupported_value");
+  }
+}
+
 void read_sampling(const api_fields& from, sampling_params& to) {
   set_if(to.temperature, from.number("temperature"));
   if (const auto k = from.small("top_k", -1)) to.top_k = *k < 0 ? 0 : *k;
@@ -90,6 +92,7 @@ void read_sampling(const api_fields& from, sampling_params& to) {
   to.seed = seed_of(from);
   to.stop = stops_of(from);
   to.stop_tokens = tokens_of(from, "stop_token_ids");
+  to.constraint = constraint_of(from);
 }
 
 /// LoRAX's adapter_id stands for itself; "base" and "" there mean none.
@@ -116,19 +119,47 @@ void read_stream(const api_fields& from, answer_order& to) {
   if (options) to.include_usage = api_fields(*options).boolean("include_usage").value_or(false);
 }
 
+[[noreturn]] void refuse_prompts(std::string_view key) {
+  refuse_field(key, fmt::format("{} should be a text, a list of texts, or lists of tokens", key), "invalid_type");
+}
+
+prompt_input prompt_of_list(const json& list, std::string_view key) {
+  prompt_input input;
+  for (const json& each : list) {
+    const auto token = detail::to_integer(each);
+    if (!token || *token < 0 || *token > INT32_MAX) refuse_prompts(key);
+    input.tokens.push_back(static_cast<token_id>(*token));
+  }
+  if (input.tokens.empty()) refuse_field(key, fmt::format("{} has a list without tokens", key));
+  return input;
+}
+
+prompt_input prompt_of(const json& value, std::string_view key) {
+  if (value.is_array()) return prompt_of_list(value, key);
+  if (!value.is_string()) refuse_prompts(key);
+  prompt_input input;
+  input.text = value.get<std::string>();
+  return input;
+}
+
 }  // namespace
+
+std::vector<prompt_input> read_prompts(const api_fields& from, std::string_view key) {
+  const json* prompt = from.find(key);
+  if (!prompt) refuse_field(key, fmt::format("{} is missing", key), "missing_required_parameter");
+  if (!prompt->is_string() && (!prompt->is_array() || prompt->empty())) refuse_prompts(key);
+  if (prompt->is_string() || (*prompt)[0].is_number()) return {prompt_of(*prompt, key)};
+  if (prompt->size() > most_prompts)
+    refuse_field(key, fmt::format("{} has {} prompts: use at most {}", key, prompt->size(), most_prompts));
+  std::vector<prompt_input> prompts;
+  for (const json& each : *prompt) prompts.push_back(prompt_of(each, key));
+  return prompts;
+}
 
 void refuse_unserved(const api_fields& from) {
   for (const std::string_view name : unserved)
     if (from.has(name))
       refuse_field(name, fmt::format("{} is not served here: leave it out", name), "unsupported_parameter");
-  if (const json* format = from.object("response_format")) {
-    const auto type = api_fields(*format).text("type").value_or("");
-    if (type != "text")
-      refuse_field("response_format",
-                   fmt::format("response_format {} is not served here: use text", type.substr(0, 40)),
-                   "unsupported_value");
-  }
   if (from.boolean("use_beam_search").value_or(false))
     refuse_field("use_beam_search", "use_beam_search is not served here: leave it out", "unsupported_parameter");
 }

@@ -81,6 +81,7 @@ class api_fields {
     const auto number = integer(key, least, most);
     return number ? std::optional(static_cast<std::int32_t>(*number)) : std::nullopt;
   }
+  const json& object() const { return object_; }
   const json* object(std::string_view key) const {
     const json* value = find(key);
     if (value && !value->is_object()) refuse_type(key, "an object");

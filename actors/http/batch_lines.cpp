@@ -4,6 +4,7 @@
 #include <set>
 
 #include "actors/batch_line.hpp"
+#include "actors/constraint_fields.hpp"
 #include "actors/http/answer_request.hpp"
 #include "actors/http/api_fields_impl.hpp"
 #include "actors/http/chat_messages.hpp"
@@ -19,6 +20,8 @@ constexpr const char* same_names[] = {
     "frequency_penalty", "logit_bias", "ignore_eos"};
 
 void copy_sampling(const api_fields& from, const answer_order& order, json& line) {
+  for (const std::string_view name : constraint_keys)
+    if (const json* value = from.find(name)) line[std::string(name)] = *value;
   for (const char* name : same_names)
     if (const json* value = from.find(name)) line[name] = *value;
   if (order.sampling.top_k > 0) line["top_k"] = order.sampling.top_k;

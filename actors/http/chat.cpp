@@ -6,7 +6,7 @@
 #include "actors/http/chat_messages.hpp"
 #include "actors/http/completions.hpp"
 #include "actors/http/json_text.hpp"
-#include "actors/http/tool_calls.hpp"
+#include "actors/http/tool_choice.hpp"
 
 namespace troupe {
 namespace {
@@ -154,7 +154,12 @@ void serve_chat(const std::shared_ptr<api_context>& context, const http_request&
   answer_order order = read_order(from, *context, owner);
   order.sampling.max_tokens = max_tokens_of(from);
   order.sampling.logprobs = logprobs_of(from);
-  const tool_call_reader reader(tool_style_of(context->parts.prompts->chat_template()), read_tool_names(from));
+  const tool_style style = tool_style_of(context->parts.prompts->chat_template());
+  tool_wishes tools = read_tools(from, style);
+  if (tools.form && order.sampling.constraint)
+    refuse_field("tool_choice", "tool_choice beside another form of the answer: leave one out");
+  if (tools.form) order.sampling.constraint = std::move(tools.form);
+  const tool_call_reader reader(style, std::move(tools.names));
   order.prompts.push_back(read_chat(from));
   auto format = std::make_unique<chat_format_of_answers>(context->parts.prompts, order, reader);
   start_answer(context, std::move(order), std::move(format), exchange);

@@ -83,24 +83,4 @@ prompt_input read_chat(const api_fields& from) {
   return input;
 }
 
-std::vector<std::string> read_tool_names(const api_fields& from) {
-  std::vector<std::string> names;
-  const json* tools = from.list("tools");
-  const json* choice = from.find("tool_choice");
-  if (choice && *choice != "none" && *choice != "auto")
-    refuse_field("tool_choice", "tool_choice is served as auto and none", "unsupported_value");
-  if (choice && *choice == "auto" && !tools) refuse_field("tool_choice", "tool_choice needs tools");
-  if (!tools) return names;
-  for (const json& each : *tools) {
-    const bool right = each.is_object() && each.value("type", "") == "function" && each.contains("function") &&
-                       each["function"].is_object() && each["function"].contains("name") &&
-                       each["function"]["name"].is_string();
-    if (!right)
-      refuse_field("tools", "tools should be a list of {\"type\": \"function\", \"function\": {\"name\": …}}");
-    names.push_back(each["function"]["name"].get<std::string>());
-  }
-  if (choice && *choice == "none") names.clear();
-  return names;
-}
-
 }  // namespace troupe

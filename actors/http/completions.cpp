@@ -11,8 +11,6 @@
 namespace troupe {
 namespace {
 
-constexpr std::size_t most_prompts = 1024;
-
 double finite(float logprob) {
   return std::isfinite(logprob) ? static_cast<double>(logprob) : -9999.0;
 }
@@ -113,43 +111,6 @@ class completion_format final : public answer_format {
   std::string head_;
 };
 
-prompt_input of_tokens(const json& list) {
-  prompt_input input;
-  for (const json& each : list) {
-    const auto token = detail::to_integer(each);
-    if (!token || *token < 0 || *token > INT32_MAX)
-      refuse_field("prompt", "prompt should be a text, a list of texts, or lists of tokens", "invalid_type");
-    input.tokens.push_back(static_cast<token_id>(*token));
-  }
-  if (input.tokens.empty()) refuse_field("prompt", "prompt has a list without tokens");
-  return input;
-}
-
-prompt_input of_text(const json& text) {
-  prompt_input input;
-  input.text = text.get<std::string>();
-  return input;
-}
-
-/// A text, a list of texts, a list of tokens, or a list of lists of tokens.
-std::vector<prompt_input> read_prompts(const api_fields& from) {
-  const json* prompt = from.find("prompt");
-  if (!prompt) refuse_field("prompt", "prompt is missing", "missing_required_parameter");
-  if (prompt->is_string()) return {of_text(*prompt)};
-  if (!prompt->is_array() || prompt->empty())
-    refuse_field("prompt", "prompt should be a text, a list of texts, or lists of tokens", "invalid_type");
-  if ((*prompt)[0].is_number()) return {of_tokens(*prompt)};
-  if (prompt->size() > most_prompts)
-    refuse_field("prompt", fmt::format("prompt has {} prompts: use at most {}", prompt->size(), most_prompts));
-  std::vector<prompt_input> prompts;
-  for (const json& each : *prompt) {
-    if (!each.is_string() && !each.is_array())
-      refuse_field("prompt", "prompt should be a text, a list of texts, or lists of tokens", "invalid_type");
-    prompts.push_back(each.is_string() ? of_text(each) : of_tokens(each));
-  }
-  return prompts;
-}
-
 std::vector<std::string> echoed_texts(const prompting& prompts, const answer_order& order) {
   std::vector<std::string> texts;
   for (const prompt_input& each : order.prompts)
@@ -164,7 +125,7 @@ void serve_completion(const std::shared_ptr<api_context>& context, const http_re
   const json body = parse_body(request.body);
   const api_fields from(body);
   answer_order order = read_order(from, *context, owner);
-  order.prompts = read_prompts(from);
+  order.prompts = read_prompts(from, "prompt");
   order.sampling.max_tokens = from.integer("max_tokens", 1, INT32_MAX).value_or(16);
   order.sampling.logprobs = from.small("logprobs", 0, 100);
   const bool echo = from.boolean("echo").value_or(false);

@@ -73,8 +73,8 @@ void add_text_routes(api_routes& to) {
     to.add("POST", path, [context](const auto& request, const auto&, const auto& exchange) {
       detokenize(*context, request, exchange);
     });
-  to.add("POST", "/v1/embeddings", [](const auto&, const auto&, const auto&) {
-    throw api_error(501, "embeddings are not served here yet", {}, "unsupported_endpoint");
+  to.add("POST", "/v1/embeddings", [context](const auto& request, const auto& owner, const auto& exchange) {
+    serve_embeddings(context, request, owner, exchange);
   });
 }
 

@@ -97,6 +97,13 @@ void decoder::logits(const compute& with, const float* hidden, std::span<const i
   gather_(with, out, count, logit_stride(), vocab_cut_, 0);
 }
 
+void decoder::normalized(const compute& with, const float* hidden, std::span<const int> rows, float* out) const {
+  for_rows(with.pool, static_cast<int>(rows.size()), 16, [&](int i, int) {
+    normalize(with, model_->final_norm, hidden + rows[static_cast<std::size_t>(i)] * hidden_stride_,
+              out + i * hidden_stride_);
+  });
+}
+
 /// What all layers of a pass have in common: the rows' angles, and how attention is shared out.
 void decoder::prepare(const compute& with, const pass& batch) {
   const model_config& config = model_->config;

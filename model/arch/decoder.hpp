@@ -55,6 +55,9 @@ class decoder {
   /// Logits of some rows after the final norm: [rows.size(), logit_stride()]. Of a split decoder rank 0 gets them.
   void logits(const compute& with, const float* hidden, std::span<const int> rows, float* out);
 
+  /// Some rows after the final norm: [rows.size(), hidden_stride()].
+  void normalized(const compute& with, const float* hidden, std::span<const int> rows, float* out) const;
+
   std::int64_t hidden_stride() const { return hidden_stride_; }
   std::int64_t logit_stride() const { return padded_outs(model_->config.vocab_size); }
   bool is_first_rank() const { return gather_.split().rank == 0; }

@@ -19,7 +19,7 @@ std::vector<std::unique_ptr<stage>> make_stages(const std::shared_ptr<const load
                                 .kv = options.kv,
                                 .blocks = options.scheduler.blocks,
                                 .context = options.scheduler.context};
-    stages.push_back(std::make_unique<stage>(model, part, options.lookup_tokens, with));
+    stages.push_back(std::make_unique<stage>(model, part, options.lookup_tokens, with, options.tokens));
     first += layers;
   }
   if (first != model->config.layers)
@@ -47,9 +47,9 @@ void engine::remove_adapter(adapter_version version) {
   for (const auto& part : stages_) part->remove_adapter(version);
 }
 
-bool engine::step(instant now, const token_sink& on_token, const end_sink& on_end) {
+bool engine::step(instant now, const token_sink& on_token, const end_sink& on_end, const hidden_sink& on_hidden) {
   if (!scheduler_.plan_step(now, order_)) return false;
-  scheduler_.commit(run_stages(), on_token, on_end);
+  scheduler_.commit(run_stages(), on_token, on_end, on_hidden);
   return true;
 }
 

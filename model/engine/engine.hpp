@@ -17,6 +17,7 @@ struct engine_options {
   kv_kind kv = kv_kind::f16;
   std::vector<std::int64_t> stage_layers;  ///< how many layers each stage holds; empty: one stage with all
   int lookup_tokens = 0;                   ///< guesses by prompt lookup for every greedy or sampled step; 0: none
+  token_tree_source tokens;                ///< for answers under a constraint
 };
 
 class engine {
@@ -35,8 +36,9 @@ class engine {
 
   using token_sink = replica_scheduler::token_sink;
   using end_sink = replica_scheduler::end_sink;
+  using hidden_sink = replica_scheduler::hidden_sink;
   /// Plans, computes and commits one step. False where there was nothing to do.
-  bool step(instant now, const token_sink& on_token, const end_sink& on_end);
+  bool step(instant now, const token_sink& on_token, const end_sink& on_end, const hidden_sink& on_hidden = {});
 
   const batch_scheduler& scheduler() const { return scheduler_.decisions(); }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "model/engine/answer_form.hpp"
 #include "model/engine/sampling_history.hpp"
 #include "model/engine/stop_matcher.hpp"
 
@@ -21,6 +22,14 @@ void check_prompt(const single_sequence& sequence, std::span<const token_id> pro
   for (const token_id token : prompt)
     if (token < 0 || token >= vocab)
       refuse("the prompt names token {}: the model has tokens 0 to {}", token, vocab - 1);
+}
+
+/// What the answer may go on with; none where all is allowed.
+std::optional<answer_form> form_of(const sampling_params& params, std::shared_ptr<const tokenizer> tokens,
+                                   std::span<const token_id> end_tokens, std::int64_t vocab_size) {
+  if (!params.constraint) return std::nullopt;
+  auto tree = std::make_shared<const token_tree>(std::move(tokens), vocab_size);
+  return answer_form(std::make_shared<token_constraint>(params.constraint, std::move(tree)), params, end_tokens, {});
 }
 
 /// Text as it becomes certain: whole characters, and nothing that may yet be a stop string.
@@ -70,21 +79,29 @@ std::vector<token_id> end_tokens_of(const model_config& config, const tokenizer&
   return ends;
 }
 
-generation generate(single_sequence& sequence, const kernel_table& kernels, const tokenizer& tokens,
-                    std::span<const token_id> end_tokens, std::span<const token_id> prompt,
-                    const sampling_params& params, const std::function<void(std::string_view)>& on_text) {
+generation generate(single_sequence& sequence, const kernel_table& kernels,
+                    const std::shared_ptr<const tokenizer>& tokens, std::span<const token_id> end_tokens,
+                    std::span<const token_id> prompt, const sampling_params& params,
+                    const std::function<void(std::string_view)>& on_text) {
   check_prompt(sequence, prompt, sequence.vocab_size());
   check(params, sequence.vocab_size());
   generation answer;
   sampler choose(kernels);
   sampling_history history(params, prompt);
-  text_stream text(tokens, prompt, params, on_text, answer.text);
+  auto form = form_of(params, tokens, end_tokens, sequence.vocab_size());
+  text_stream text(*tokens, prompt, params, on_text, answer.text);
   const std::int64_t most = std::min(params.max_tokens, sequence.room() - static_cast<std::int64_t>(prompt.size()));
   std::span<const token_id> next = prompt;
   token_id last = 0;
   while (static_cast<std::int64_t>(answer.tokens.size()) < most) {
     const std::span<const float> logits = sequence.feed(next);
-    sampled_token chosen = choose.sample(logits, params, history, static_cast<std::uint64_t>(sequence.position()));
+    const auto allowed = form ? form->allowed(answer.tokens) : std::span<const std::uint64_t>();
+    if (form && allowed.empty()) {
+      answer.reason = finish::stop;
+      break;
+    }
+    sampled_token chosen =
+        choose.sample(logits, params, history, static_cast<std::uint64_t>(sequence.position()), allowed);
     last = chosen.token;
     next = std::span(&last, 1);
     if ((!params.ignore_eos && contains(end_tokens, last)) || contains(params.stop_tokens, last)) {
@@ -94,7 +111,7 @@ generation generate(single_sequence& sequence, const kernel_table& kernels, cons
     answer.tokens.push_back(last);
     history.add(last);
     if (params.logprobs) answer.details.push_back(std::move(chosen));
-    if (text.push(last)) {
+    if (text.push(last) | (form && form->add(answer.tokens))) {
       answer.reason = finish::stop;
       break;
     }

@@ -1,5 +1,6 @@
 #pragma once
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -22,10 +23,11 @@ struct generation {
 };
 
 /// Answers one prompt. `on_text` gets the text as it becomes certain. Throws input_error when the prompt leaves no room
-/// in the context, or is empty.
-generation generate(single_sequence& sequence, const kernel_table& kernels, const tokenizer& tokens,
-                    std::span<const token_id> end_tokens, std::span<const token_id> prompt,
-                    const sampling_params& params, const std::function<void(std::string_view)>& on_text);
+/// in the context, or is empty, or where the constraint is none.
+generation generate(single_sequence& sequence, const kernel_table& kernels,
+                    const std::shared_ptr<const tokenizer>& tokens, std::span<const token_id> end_tokens,
+                    std::span<const token_id> prompt, const sampling_params& params,
+                    const std::function<void(std::string_view)>& on_text);
 
 /// The tokens that end an answer: what the model's configuration names, or else the tokenizer.
 std::vector<token_id> end_tokens_of(const model_config& config, const tokenizer& tokens);

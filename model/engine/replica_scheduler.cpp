@@ -49,6 +49,10 @@ result<accepted_request, refused_request> replica_scheduler::submit(engine_reque
   for (const token_id token : request.what.prompt)
     if (token < 0 || token >= vocab_size_)
       refuse("the prompt names token {}: the model has tokens 0 to {}", token, vocab_size_ - 1);
+  if (request.sampling.pooling != hidden_pooling::none) {
+    request.what.max_tokens = 0;
+    request.what.every_prompt_row = request.sampling.pooling == hidden_pooling::mean;
+  }
   const auto kept = std::make_shared<const engine_request>(std::move(request));
   auto accepted = decisions_.submit(kept->what);
   if (!accepted) return accepted;
@@ -80,24 +84,34 @@ bool replica_scheduler::plan_step(instant now, step_order& order) {
 
 void replica_scheduler::open_answers(step_order& order) {
   for (const planned_row& row : order.plan.rows) {
+    if (const auto found = answers_.find(row.sequence);
+        found != answers_.end() && found->second.request->what.every_prompt_row)
+      open_answer(row.sequence, row.sequence, order);  // with its first row, not its last
     if (!row.complete) continue;
-    for (const sequence_id id : order.plan.answers_of(row)) {
-      const auto found = answers_.find(id);
-      if (found == answers_.end() || found->second.opened) continue;
-      const auto& [request, index, opened] = found->second;
-      const auto text = decisions_.text_of(row.sequence);
-      order.opened.push_back(
-          {id, sampling_of(*request, index), request->end_tokens, {text.begin(), text.end()}, prompt_tokens(*request)});
-      found->second.opened = true;
-    }
+    for (const sequence_id id : order.plan.answers_of(row)) open_answer(id, row.sequence, order);
   }
 }
 
-void replica_scheduler::commit(const step_outcome& outcome, const token_sink& on_token, const end_sink& on_end) {
+void replica_scheduler::open_answer(sequence_id id, sequence_id text_of, step_order& order) {
+  const auto found = answers_.find(id);
+  if (found == answers_.end() || found->second.opened) return;
+  const auto& [request, index, opened] = found->second;
+  const auto text = decisions_.text_of(text_of);
+  order.opened.push_back(
+      {id, sampling_of(*request, index), request->end_tokens, {text.begin(), text.end()}, prompt_tokens(*request)});
+  found->second.opened = true;
+}
+
+void replica_scheduler::commit(const step_outcome& outcome, const token_sink& on_token, const end_sink& on_end,
+                               const hidden_sink& on_hidden) {
   outcomes_.clear();
   for (const chosen_answer& chosen : outcome.answers)
     outcomes_.push_back({chosen.sequence, outcome.tokens_of(chosen), chosen.finished, outcome.proposals_of(chosen)});
   if (on_token) tell_tokens(outcome, on_token);
+  if (on_hidden)
+    for (const chosen_answer& chosen : outcome.answers)
+      if (chosen.hidden > 0 && answers_.contains(chosen.sequence))
+        on_hidden({chosen.sequence, outcome.hidden_of(chosen)});
   for (const ended_sequence& ended : decisions_.commit(outcome.step, outcomes_)) {
     close(ended.sequence);
     if (on_end) on_end(ended);

@@ -19,6 +19,12 @@ struct engine_request {
   std::size_t resumed = 0;  ///< the last so many tokens of the prompt are of the answer already
 };
 
+/// What was read from a prompt's hidden states; it comes before the end.
+struct engine_hidden {
+  sequence_id sequence;
+  std::span<const float> values;
+};
+
 /// One token of an answer, in order.
 struct engine_token {
   sequence_id sequence;
@@ -41,7 +47,9 @@ class replica_scheduler {
 
   using token_sink = std::function<void(const engine_token&)>;
   using end_sink = std::function<void(const ended_sequence&)>;
-  void commit(const step_outcome& outcome, const token_sink& on_token, const end_sink& on_end);
+  using hidden_sink = std::function<void(const engine_hidden&)>;
+  void commit(const step_outcome& outcome, const token_sink& on_token, const end_sink& on_end,
+              const hidden_sink& on_hidden = {});
 
   /// The stages lost what they stored: all goes on from the tokens.
   void forget_stored();
@@ -55,6 +63,7 @@ class replica_scheduler {
 
   void open(sequence_id id, std::int32_t index, const std::shared_ptr<const engine_request>& request);
   void open_answers(step_order& order);
+  void open_answer(sequence_id id, sequence_id text_of, step_order& order);
   void close(sequence_id id);
   void tell_tokens(const step_outcome& outcome, const token_sink& on_token);
 

@@ -1,6 +1,7 @@
 #include "model/engine/sampler.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -23,6 +24,24 @@ std::uint64_t least_weight(double top_p, std::uint64_t total) {
   return std::clamp<std::uint64_t>(wanted, 1, total);
 }
 
+void rule_out(std::span<const std::uint64_t> allowed, std::span<float> logits) {
+  for (std::size_t from = 0, word = 0; from < logits.size(); from += 64, ++word) {
+    const std::uint64_t bits = word < allowed.size() ? allowed[word] : 0;
+    if (bits == ~std::uint64_t{0}) continue;
+    const auto block = logits.subspan(from, std::min<std::size_t>(64, logits.size() - from));
+    if (bits == 0)
+      std::fill(block.begin(), block.end(), minus_infinity);
+    else
+      for (std::size_t i = 0; i < block.size(); ++i) block[i] = bits >> i & 1 ? block[i] : minus_infinity;
+  }
+}
+
+token_id first_of(std::span<const std::uint64_t> allowed) {
+  std::size_t word = 0;
+  while (word + 1 < allowed.size() && allowed[word] == 0) ++word;
+  return static_cast<token_id>(word * 64 + static_cast<std::size_t>(std::countr_zero(allowed[word])));
+}
+
 template <class Candidates>
 token_id draw_from(Candidates& candidates, const sampling_params& params, std::uint64_t position) {
   std::uint64_t kept = candidates.total();
@@ -33,21 +52,24 @@ token_id draw_from(Candidates& candidates, const sampling_params& params, std::u
 }  // namespace
 
 sampled_token sampler::sample(std::span<const float> logits, const sampling_params& params,
-                              const sampling_history& history, std::uint64_t position) {
-  const auto used = changed(logits, params, history);
+                              const sampling_history& history, std::uint64_t position,
+                              std::span<const std::uint64_t> allowed) {
+  const auto used = changed(logits, params, history, allowed);
   maxima_.find(used);
   // Without a finite largest logit there are no shares to draw by.
   const bool first = is_greedy(params) || params.top_k == 1 || !std::isfinite(maxima_.most);
   sampled_token chosen{first ? maxima_.first(used) : draw(used, params, position), {}, {}};
+  if (maxima_.most == minus_infinity && !allowed.empty()) chosen.token = first_of(allowed);
   if (params.logprobs) describe(logits, *params.logprobs, chosen);
   return chosen;
 }
 
 std::span<const float> sampler::changed(std::span<const float> logits, const sampling_params& params,
-                                        const sampling_history& history) {
-  if (!changes_logits(params)) return logits;
+                                        const sampling_history& history, std::span<const std::uint64_t> allowed) {
+  if (!changes_logits(params) && allowed.empty()) return logits;
   changed_.assign(logits.begin(), logits.end());
-  history.apply(params, changed_);
+  if (changes_logits(params)) history.apply(params, changed_);
+  if (!allowed.empty()) rule_out(allowed, changed_);
   return changed_;
 }
 

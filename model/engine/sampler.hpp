@@ -34,21 +34,22 @@ struct sampled_token {
 };
 
 /// Chooses a sequence's next token. The order of steps is vLLM's: log-probabilities of the logits as they came; bias
-/// and penalties; the largest logit if greedy, equal ones by id; else temperature, min_p, top_k, top_p and a draw among
-/// what is left, the most likely first, by the random bits of (seed, position). The result depends on the arguments
-/// alone, on every instruction set; the object is scratch memory and belongs to one thread.
+/// and penalties; tokens that are not allowed are ruled out; the largest logit if greedy, equal ones by id; else
+/// temperature, min_p, top_k, top_p and a draw among what is left, the most likely first, by the random bits of (seed,
+/// position). The result depends on the arguments alone, on every instruction set; the object is scratch memory and
+/// belongs to one thread.
 class sampler {
  public:
   explicit sampler(const kernel_table& kernels) : kernels_(&kernels) {}
 
   /// `logits` [vocab], at least one and at most 2^23; `position`: of the token that is chosen, in its sequence.
-  /// Parameters must have passed check().
+  /// Parameters must have passed check(). `allowed`: a bit for each token, one set at least; empty: all are.
   sampled_token sample(std::span<const float> logits, const sampling_params& params, const sampling_history& history,
-                       std::uint64_t position);
+                       std::uint64_t position, std::span<const std::uint64_t> allowed = {});
 
  private:
   std::span<const float> changed(std::span<const float> logits, const sampling_params& params,
-                                 const sampling_history& history);
+                                 const sampling_history& history, std::span<const std::uint64_t> allowed);
   token_id draw(std::span<const float> logits, const sampling_params& params, std::uint64_t position);
   void describe(std::span<const float> logits, std::int32_t alternatives, sampled_token& chosen);
   double log_of_sum(std::span<const float> logits, float most);

@@ -49,6 +49,9 @@ void check_ends(const sampling_params& params, std::int64_t vocab_size) {
       refuse("stop has a text of {} bytes: use at most {}", text.size(), most_stop_bytes);
   }
   if (params.max_tokens < 1) refuse("max_tokens is {}: use 1 or more", params.max_tokens);
+  if (params.constraint.text.size() > most_constraint_bytes)
+    refuse("{}: has {} bytes: use at most {}", name_of(params.constraint.kind), params.constraint.text.size(),
+           most_constraint_bytes);
 }
 
 }  // namespace

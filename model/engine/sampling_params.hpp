@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/fields.hpp"
+#include "model/grammar/constraint.hpp"
 #include "model/tokenizer/tokenizer.hpp"
 
 namespace troupe {
@@ -18,6 +19,16 @@ struct token_bias {
     return visit(field("token", self.token), field("bias", self.bias));
   }
 };
+
+/// What is read from the hidden states of a prompt, behind the last norm.
+enum class hidden_pooling : std::uint8_t {
+  none,
+  last,  ///< the last token's
+  mean   ///< the mean of all tokens'
+};
+constexpr hidden_pooling last_enumerator(hidden_pooling) {
+  return hidden_pooling::mean;
+}
 
 /// How a sequence's next token is chosen and when the sequence ends. Names and meanings are OpenAI's and vLLM's.
 struct sampling_params {
@@ -36,6 +47,8 @@ struct sampling_params {
   bool ignore_eos = false;            ///< the model's own end tokens do not end the sequence
   std::vector<std::string> stop;      ///< texts that end the sequence
   std::int64_t max_tokens = 16;       ///< of the answer
+  output_constraint constraint;       ///< of the answer's form; then it ends only where the form is complete
+  hidden_pooling pooling = hidden_pooling::none;  ///< else there is no answer: the prompt is computed alone
 
   template <class Self, class Visit>
   static auto visit_fields(Self& self, Visit visit) {
@@ -44,7 +57,8 @@ struct sampling_params {
                  field("presence_penalty", self.presence_penalty), field("frequency_penalty", self.frequency_penalty),
                  field("logit_bias", self.logit_bias), field("seed", self.seed), field("logprobs", self.logprobs),
                  field("stop_tokens", self.stop_tokens), field("ignore_eos", self.ignore_eos), field("stop", self.stop),
-                 field("max_tokens", self.max_tokens));
+                 field("max_tokens", self.max_tokens), field("constraint", self.constraint),
+                 field("pooling", self.pooling));
   }
 };
 

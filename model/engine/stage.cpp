@@ -5,14 +5,15 @@
 namespace troupe {
 
 stage::stage(std::shared_ptr<const loaded_model> model, const decoder::options& layers, int lookup_tokens,
-             const compute& with)
+             const compute& with, token_tree_source tokens)
     : model_(std::move(model)),
       with_(with),
       first_layer_(layers.first_layer),
       last_(layers.layers < 0 || layers.first_layer + layers.layers == model_->config.layers),
       limits_{layers.max_rows, layers.blocks, layers.context, model_->config.vocab_size},
       shard_(model_, layers, with.pool.threads()),
-      chooser_(with.kernels, model_->config.vocab_size, lookup_tokens) {}
+      chooser_(with.kernels, model_->config.vocab_size, lookup_tokens, std::move(tokens)),
+      pooler_(model_->config.hidden) {}
 
 void stage::add_adapter(adapter_version version, std::shared_ptr<const lora_adapter> adapter) {
   adapters_[version] = std::move(adapter);
@@ -27,8 +28,14 @@ int stage::begin(const step_order& order) {
   plan_ = &order.plan;
   for (const sequence_id gone : plan_->forgotten) tables_.erase(gone);
   if (chooses()) {
-    for (const sequence_id gone : order.closed) chooser_.close(gone);
-    for (const answer_opening& opening : order.opened) chooser_.open(opening);
+    for (const sequence_id gone : order.closed) {
+      chooser_.close(gone);
+      pooler_.close(gone);
+    }
+    for (const answer_opening& opening : order.opened) {
+      chooser_.open(opening);
+      pooler_.open(opening);
+    }
   }
   for (const block_copy& copy : plan_->copies) shard_.kv().copy_block(copy.from.value, copy.to.value);
   take_tables(*plan_);
@@ -72,13 +79,25 @@ const step_outcome& stage::finish(const float* hidden) {
     if (logits_.size() < needed) logits_ = aligned_buffer<float>(needed);
     shard_.logits(with_, hidden, logit_rows_, logits_.data());
   }
-  if (chooses()) chooser_.choose(*plan_, logits_.data(), shard_.logit_stride(), outcome_);
+  if (!chooses()) return outcome_;
+  chooser_.choose(*plan_, logits_.data(), shard_.logit_stride(), outcome_);
+  pool(hidden);
   return outcome_;
+}
+
+void stage::pool(const float* hidden) {
+  pooler_.list_rows(*plan_, pooled_rows_);
+  if (pooled_rows_.empty()) return;
+  const auto needed = pooled_rows_.size() * static_cast<std::size_t>(hidden_stride());
+  if (normed_.size() < needed) normed_ = aligned_buffer<float>(needed);
+  shard_.normalized(with_, hidden, pooled_rows_, normed_.data());
+  pooler_.take(*plan_, normed_.data(), hidden_stride(), outcome_);
 }
 
 void stage::forget() {
   tables_.clear();
   chooser_.close_all();
+  pooler_.close_all();
 }
 
 }  // namespace troupe

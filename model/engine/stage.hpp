@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "model/arch/decoder.hpp"
+#include "model/engine/hidden_pooler.hpp"
 #include "model/engine/step_order.hpp"
 #include "model/engine/token_chooser.hpp"
 
@@ -17,8 +18,9 @@ namespace troupe {
 class stage {
  public:
   /// `layers` as for a decoder. `lookup_tokens`: guesses by prompt lookup for each step; 0: none.
+  /// `tokens`: of the model's tokenizer, for answers under a constraint.
   stage(std::shared_ptr<const loaded_model> model, const decoder::options& layers, int lookup_tokens,
-        const compute& with);
+        const compute& with, token_tree_source tokens = {});
 
   bool is_first() const { return first_layer_ == 0; }
   bool is_last() const { return last_; }
@@ -44,6 +46,7 @@ class stage {
 
  private:
   void take_tables(const step_plan& plan);
+  void pool(const float* hidden);
   const lora_adapter* adapter_of(const planned_row& row) const;
 
   std::shared_ptr<const loaded_model> model_;
@@ -53,13 +56,14 @@ class stage {
   order_limits limits_;
   decoder shard_;
   token_chooser chooser_;
+  hidden_pooler pooler_;
   std::unordered_map<adapter_version, std::shared_ptr<const lora_adapter>> adapters_;
   std::unordered_map<sequence_id, std::vector<std::int32_t>> tables_;
 
   const step_plan* plan_ = nullptr;
   std::vector<pass_sequence> rows_;
-  std::vector<int> logit_rows_;
-  aligned_buffer<float> logits_;
+  std::vector<int> logit_rows_, pooled_rows_;
+  aligned_buffer<float> logits_, normed_;
   step_outcome outcome_;
 };
 

@@ -51,12 +51,14 @@ struct chosen_answer {
   sequence_id sequence;
   std::int32_t first_token = 0, tokens = 0;
   std::int32_t first_proposal = 0, proposals = 0;  ///< guesses at what follows
+  std::int32_t first_hidden = 0, hidden = 0;       ///< the pooled hidden state, where one was asked for
   bool finished = false;                           ///< an end token came, which is not among the tokens
 
   template <class Self, class Visit>
   static auto visit_fields(Self& self, Visit visit) {
     return visit(field("sequence", self.sequence), field("first_token", self.first_token), field("tokens", self.tokens),
                  field("first_proposal", self.first_proposal), field("proposals", self.proposals),
+                 field("first_hidden", self.first_hidden), field("hidden", self.hidden),
                  field("finished", self.finished));
   }
 };
@@ -67,8 +69,10 @@ struct step_outcome {
   std::vector<chosen_answer> answers;
   std::vector<token_id> tokens, proposals;
   std::vector<sampled_token> details;  ///< parallel to tokens where some answer wants logprobs, else empty
+  std::vector<float> hidden;
 
   void clear() {
+    hidden.clear();
     answers.clear();
     tokens.clear();
     proposals.clear();
@@ -82,10 +86,17 @@ struct step_outcome {
                                         static_cast<std::size_t>(a.proposals));
   }
 
+  /// Empty where what another process said reaches beyond the list.
+  std::span<const float> hidden_of(const chosen_answer& a) const {
+    const auto first = static_cast<std::size_t>(a.first_hidden), count = static_cast<std::size_t>(a.hidden);
+    if (a.first_hidden < 0 || a.hidden < 0 || first + count > hidden.size()) return {};
+    return std::span(hidden).subspan(first, count);
+  }
+
   template <class Self, class Visit>
   static auto visit_fields(Self& self, Visit visit) {
     return visit(field("step", self.step), field("answers", self.answers), field("tokens", self.tokens),
-                 field("proposals", self.proposals), field("details", self.details));
+                 field("proposals", self.proposals), field("details", self.details), field("hidden", self.hidden));
   }
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/error.hpp"
 #include "model/engine/prompt_lookup.hpp"
 
 namespace troupe {
@@ -12,7 +13,10 @@ struct token_chooser::answer {
   sampling_history history;
   std::vector<token_id> text;  // prompt and answer so far: where guesses are looked up
   std::int64_t prompt_tokens = 0;
+  std::optional<answer_form> form;
+  bool impossible = false;  // its constraint cannot be kept
 
+  std::span<const token_id> written() const { return std::span(text).subspan(static_cast<std::size_t>(prompt_tokens)); }
   bool ends_with(token_id token) const {
     const auto in = [&](const std::vector<token_id>& list) {
       return std::find(list.begin(), list.end(), token) != list.end();
@@ -22,10 +26,12 @@ struct token_chooser::answer {
   bool is_full() const { return static_cast<std::int64_t>(text.size()) - prompt_tokens >= sampling.max_tokens; }
 };
 
-token_chooser::token_chooser(const kernel_table& kernels, std::int64_t vocab_size, int lookup_tokens)
+token_chooser::token_chooser(const kernel_table& kernels, std::int64_t vocab_size, int lookup_tokens,
+                             token_tree_source tokens)
     : vocab_size_(static_cast<std::size_t>(vocab_size)),
       lookup_tokens_(static_cast<std::size_t>(lookup_tokens)),
-      sampler_(kernels) {}
+      sampler_(kernels),
+      tokens_(std::move(tokens)) {}
 
 token_chooser::~token_chooser() = default;
 
@@ -38,7 +44,19 @@ void token_chooser::open(const answer_opening& opening) {
   opened->history = sampling_history(opening.sampling, text.first(prompt), text.subspan(prompt));
   opened->text = opening.text;
   opened->prompt_tokens = opening.prompt_tokens;
+  if (opening.sampling.constraint) give_form(*opened, opening);
   answers_[opening.sequence] = std::move(opened);
+}
+
+/// Constraints were checked where they came in. One that this node cannot keep all the same, because its tokenizer is
+/// gone, ends its own answer and disturbs no other.
+void token_chooser::give_form(answer& to, const answer_opening& opening) {
+  try {
+    if (!constraints_) constraints_ = std::make_unique<constraint_store>(tokens_ ? tokens_() : nullptr);
+    to.form.emplace(constraints_->get(opening.sampling.constraint), opening.sampling, opening.end_tokens, to.written());
+  } catch (const input_error&) {
+    to.impossible = true;
+  }
 }
 
 void token_chooser::close(sequence_id answer) {
@@ -74,7 +92,10 @@ void token_chooser::choose_for(const step_plan& plan, const planned_row& row, an
   chosen_answer& chosen = outcome.answers.back();
   for (int i = 0; i < row.logit_rows; ++i) {
     const std::span<const float> of_row(logits.first + i * logits.stride, vocab_size_);
-    sampled_token next = sampler_.sample(of_row, to.sampling, to.history, to.text.size());
+    const auto allowed = to.form ? to.form->allowed(to.written()) : std::span<const std::uint64_t>();
+    chosen.finished = to.impossible || (to.form && allowed.empty());
+    if (chosen.finished) break;
+    sampled_token next = sampler_.sample(of_row, to.sampling, to.history, to.text.size(), allowed);
     const token_id token = next.token;
     chosen.finished = to.ends_with(token);
     if (chosen.finished) break;
@@ -83,6 +104,8 @@ void token_chooser::choose_for(const step_plan& plan, const planned_row& row, an
     to.text.push_back(token);
     to.history.add(token);
     keep_details(std::move(next), outcome);
+    chosen.finished = to.form && to.form->add(to.written());
+    if (chosen.finished) break;
     const auto following = static_cast<std::size_t>(row.tokens - row.logit_rows + i + 1);
     if (to.is_full() || following >= fed.size() || fed[following] != token) break;
   }

@@ -49,6 +49,40 @@ TEST_F(generate, streams_the_text_and_ends_with_a_newline) {
   EXPECT_EQ(whole["tokens"].size(), 20u);
 }
 
+TEST_F(generate, keeps_to_the_form_that_is_asked_for) {
+  const std::string model = readable_model().string();
+  const auto text = [&](const words& form) {
+    words all{"generate", model, "--prompt", "Hello", "--max-tokens", "200", "--temperature", "1", "--seed", "4"};
+    all.insert(all.end(), form.begin(), form.end());
+    return run_json(all)["text"].get<std::string>();
+  };
+  folder().write("schema.json", R"({"type":"object","properties":{"a":{"type":"integer"},
+    "b":{"enum":["x","y"]}},"required":["a","b"]})");
+  const json value = json::parse(text({"--json-schema", path("schema.json").string()}));
+  EXPECT_TRUE(value["a"].is_number_integer());
+  EXPECT_TRUE(value["b"] == "x" || value["b"] == "y");
+  const std::string matched = text({"--regex", "[a-c]{4}!"});
+  ASSERT_EQ(matched.size(), 5u);
+  EXPECT_EQ(matched.find_first_not_of("abc!"), matched.npos);
+  folder().write("rules", "root ::= \"(\" root \")\" | \"x\"");
+  const std::string nested = text({"--grammar", path("rules").string()});
+  EXPECT_EQ(std::count(nested.begin(), nested.end(), '('), std::count(nested.begin(), nested.end(), ')'));
+}
+
+TEST_F(generate, refuses_a_form_that_is_none) {
+  const std::string model = readable_model().string();
+  const auto error = [&](const words& form) {
+    words all{"generate", model, "--prompt", "Hello"};
+    all.insert(all.end(), form.begin(), form.end());
+    const result got = run(all);
+    EXPECT_EQ(got.code, 2);
+    return got.error;
+  };
+  EXPECT_NE(error({"--regex", "(a"}).find("guided_regex"), std::string::npos);
+  EXPECT_NE(error({"--json-schema", "/nowhere.json"}).find("/nowhere.json"), std::string::npos);
+  EXPECT_NE(error({"--regex", "a", "--grammar", "x"}).find("--grammar"), std::string::npos);
+}
+
 TEST_F(generate, prints_token_ids_where_the_model_has_no_tokenizer) {
   const result got = run({"generate", (golden / "llama").string(), "--tokens",
                           comma_separated(expected_tokens("llama", "prompt")), "--quant", "f32", "--max-tokens", "3"});

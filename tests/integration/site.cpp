@@ -69,7 +69,7 @@ std::vector<token_id> test_site::expected(const client_request& request, std::in
   single_sequence sequence(loaded_, {.adapter = adapter, .positions = positions, .kv = kv_kind::f16},
                            {pool_, kernels()});
   const auto tokens = open_tokenizer(model());
-  return generate(sequence, kernels(), *tokens, end_tokens_of(loaded_->config, *tokens), request.tokens, params,
+  return generate(sequence, kernels(), tokens, end_tokens_of(loaded_->config, *tokens), request.tokens, params,
                   [](std::string_view) {})
       .tokens;
 }

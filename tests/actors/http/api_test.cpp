@@ -115,7 +115,6 @@ TEST_F(api, says_what_it_does_not_have) {
   answered method = ask("GET", "/v1/completions").get();
   EXPECT_EQ(method.status, 405);
   EXPECT_EQ(method.headers["allow"], "POST");
-  EXPECT_EQ(post("/v1/embeddings", {{"input", "A"}}).get().status, 501);
 }
 
 TEST_F(api, has_a_page_that_asks_nobody_else) {

@@ -5,10 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <numeric>
 #include <random>
 
 #include "base/error.hpp"
 #include "tests/model/arch/models.hpp"
+#include "tests/model/tokenizer/letters.hpp"
 
 namespace troupe {
 namespace {
@@ -23,12 +25,18 @@ struct answer_text {
   bool operator==(const answer_text&) const = default;
 };
 
+std::shared_ptr<const tokenizer> letters() {
+  static const auto made = parse_tokenizer_json(test::letters_tokenizer().dump(), "", "letters");
+  return made;
+}
+
 engine_options small_engine(std::int32_t blocks, std::int32_t batch_tokens) {
   engine_options options;
   options.scheduler.blocks = blocks;
   options.scheduler.context = 160;
   options.scheduler.max_batch_tokens = batch_tokens;
   options.scheduler.max_sequences = std::min(batch_tokens, 64);
+  options.tokens = tokens_of([] { return letters(); }, letters()->size());
   return options;
 }
 
@@ -38,6 +46,18 @@ class whole_engine : public testing::TestWithParam<scheme> {
   std::shared_ptr<const lora_adapter> adapter_ =
       std::make_shared<lora_adapter>(read_adapter(golden / "llama" / "adapter", model_->config), model_->config.layers);
   thread_pool pool_{2};
+
+  static constexpr token_id end_token = 95;
+  static output_constraint constraint(int i) {
+    static const output_constraint all[] = {
+        {constraint_kind::json_schema,
+         R"({"type":"object","properties":{"a":{"type":"integer","minimum":-20,"maximum":999},"b":{"type":"array",
+         "items":{"enum":["x","yy",null]},"maxItems":3},"c":{"type":"string","maxLength":6}},"required":["a","c"]})"},
+        {constraint_kind::regex, "[a-f]{3,9}(-[0-9]{2})*"},
+        {constraint_kind::choice, R"(["yes", "no", "notatall"])"},
+        {constraint_kind::grammar, "root ::= term ([+*] term){1,4}\nterm ::= [0-9]{1,3} | \"(\" root \")\""}};
+    return all[static_cast<std::size_t>(i) % std::size(all)];
+  }
 
   /// Requests of all kinds; some share the beginning of their prompts.
   std::vector<engine_request> requests(int count) const {
@@ -60,6 +80,10 @@ class whole_engine : public testing::TestWithParam<scheme> {
       request.sampling.repetition_penalty = i % 5 ? 1.0 : 1.2;
       request.sampling.seed = static_cast<std::uint64_t>(i);
       request.sampling.logprobs = 0;
+      if (i % 5 >= 3) {
+        request.sampling.constraint = constraint(i);
+        request.end_tokens = {end_token};
+      }
       all.push_back(request);
     }
     return all;
@@ -91,6 +115,46 @@ class whole_engine : public testing::TestWithParam<scheme> {
     if (statistics) *statistics = serving.scheduler().stats();
     EXPECT_EQ(serving.scheduler().pool().held(), 0);
     return texts;
+  }
+
+  /// Pooled hidden states of requests, which come all at once.
+  std::vector<std::vector<float>> pool(const std::vector<engine_request>& requests, engine_options options) {
+    engine serving(model_, std::move(options), {pool_, kernels()});
+    serving.add_adapter(adapter_version(7), adapter_);
+    std::map<sequence_id, std::size_t> who;
+    std::vector<std::vector<float>> pooled(requests.size());
+    for (std::size_t i = 0; i < requests.size(); ++i) who[serving.submit(requests[i])->first] = i;
+    std::size_t left = requests.size();
+    while (serving.step(
+        {}, nullptr, [&](const ended_sequence&) { --left; },
+        [&](const engine_hidden& h) { pooled[who.at(h.sequence)].assign(h.values.begin(), h.values.end()); })) {
+    }
+    EXPECT_EQ(left, 0u);
+    EXPECT_EQ(serving.scheduler().pool().held(), 0);
+    return pooled;
+  }
+
+  /// Hidden states of a whole prompt in one pass, behind the last norm: [tokens, hidden].
+  std::vector<std::vector<float>> hidden_states(const engine_request& request) {
+    const auto rows = static_cast<int>(request.what.prompt.size());
+    decoder whole(model_, {.max_rows = rows, .kv = kv_kind::f16, .blocks = 10}, pool_.threads());
+    const std::vector<std::int32_t> blocks{0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
+    const lora_adapter* adapter = request.what.adapter == no_adapter ? nullptr : adapter_.get();
+    const pass_sequence sequence{0, rows, 0, blocks.data(), adapter};
+    const auto stride = static_cast<std::size_t>(whole.hidden_stride());
+    aligned_buffer<float> hidden(static_cast<std::size_t>(rows) * stride), normed(hidden.size());
+    const compute with{pool_, kernels()};
+    whole.embed(with, {std::span(&sequence, 1), rows}, request.what.prompt, hidden.data());
+    whole.run(with, {std::span(&sequence, 1), rows}, hidden.data());
+    std::vector<int> all(static_cast<std::size_t>(rows));
+    std::iota(all.begin(), all.end(), 0);
+    whole.normalized(with, hidden.data(), all, normed.data());
+    std::vector<std::vector<float>> made;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const float* row = normed.data() + i * stride;
+      made.emplace_back(row, row + model_->config.hidden);
+    }
+    return made;
   }
 
   std::vector<answer_text> run_alone(const std::vector<engine_request>& requests) {
@@ -131,6 +195,63 @@ TEST_P(whole_engine, gives_the_same_with_guesses_and_without) {
   auto guessing = small_engine(400, 128);
   guessing.lookup_tokens = 4;
   EXPECT_EQ(run(all, guessing), run(all, small_engine(400, 128)));
+}
+
+TEST_P(whole_engine, ends_a_constrained_answer_only_where_its_form_is_complete) {
+  auto all = requests(40);
+  for (auto& each : all) each.what.max_tokens = each.sampling.max_tokens = 100;
+  const auto texts = run(all, small_engine(400, 128));
+  int complete = 0;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const auto& constraint = all[i].sampling.constraint;
+    if (!constraint) continue;
+    text_automaton automaton(std::make_shared<const byte_grammar>(compile(constraint, spelled_bytes(*letters()))));
+    auto state = automaton.start();
+    for (const token_id token : texts[i].tokens)
+      for (const char byte : letters()->bytes_of(token)) state = automaton.next(state, static_cast<std::uint8_t>(byte));
+    ASSERT_NE(state, text_automaton::dead) << letters()->decode(texts[i].tokens);
+    const bool ended = texts[i].tokens.size() < 100;
+    EXPECT_TRUE(!ended || automaton.is_complete(state)) << letters()->decode(texts[i].tokens);
+    complete += automaton.is_complete(state);
+  }
+  EXPECT_GT(complete, 8);
+}
+
+TEST_P(whole_engine, goes_on_with_a_constrained_answer_elsewhere) {
+  auto request = requests(9)[8];
+  ASSERT_TRUE(request.sampling.constraint);
+  request.what.max_tokens = request.sampling.max_tokens = 40;
+  const auto whole = run({request}, small_engine(64, 64)).front().tokens;
+  ASSERT_GT(whole.size(), 2u);
+  auto rest = request;
+  rest.what.prompt.insert(rest.what.prompt.end(), whole.begin(), whole.begin() + 2);
+  rest.resumed = 2;
+  rest.what.max_tokens -= 2;
+  const auto behind = run({rest}, small_engine(64, 64)).front().tokens;
+  EXPECT_EQ(behind, std::vector<token_id>(whole.begin() + 2, whole.end()));
+}
+
+TEST_P(whole_engine, pools_the_hidden_states_of_a_prompt_whatever_is_around_it) {
+  auto all = requests(18);
+  std::vector<std::vector<float>> expected;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    all[i].sampling.constraint = {};
+    all[i].sampling.pooling = i % 2 ? hidden_pooling::mean : hidden_pooling::last;
+    const auto states = hidden_states(all[i]);
+    expected.push_back(states.back());
+    if (i % 2 == 0) continue;
+    for (std::size_t k = 0; k < expected.back().size(); ++k) {
+      double sum = 0;
+      for (const auto& row : states) sum += static_cast<double>(row[k]);
+      expected.back()[k] = static_cast<float>(sum / static_cast<double>(states.size()));
+    }
+  }
+  EXPECT_EQ(pool(all, small_engine(400, 256)), expected) << "in one batch";
+  EXPECT_EQ(pool(all, small_engine(400, 18)), expected) << "in small steps";
+  EXPECT_EQ(pool(all, small_engine(12, 64)), expected) << "with few blocks";
+  auto split = small_engine(400, 64);
+  split.stage_layers = {1, model_->config.layers - 1};
+  EXPECT_EQ(pool(all, split), expected) << "by two stages";
 }
 
 TEST_P(whole_engine, answers_a_prompt_several_times_with_a_seed_each) {

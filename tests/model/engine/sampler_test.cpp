@@ -180,6 +180,41 @@ TEST(sampling, survives_logits_without_shares) {
 
 // --- penalties and bias
 
+TEST(sampling, gives_under_a_mask_what_it_gives_where_the_others_have_no_probability) {
+  std::mt19937 random(21);
+  sampler chooser(kernels());
+  for (int round = 0; round < 400; ++round) {
+    std::vector<float> logits(1 + random() % 500), ruled_out;
+    for (float& each : logits) each = static_cast<float>(random() % 1000) / 100.0f;
+    std::vector<std::uint64_t> allowed((logits.size() + 63) / 64);
+    for (std::size_t i = 0; i < logits.size(); ++i)
+      if (random() % 8 == 0 || i == round % logits.size()) allowed[i / 64] |= std::uint64_t{1} << (i % 64);
+    ruled_out = logits;
+    for (std::size_t i = 0; i < logits.size(); ++i)
+      if (!(allowed[i / 64] >> (i % 64) & 1)) ruled_out[i] = -infinity;
+    sampling_params params;
+    params.temperature = round % 3 ? 0.8 : 0.0;
+    if (round % 5 == 1) params.top_k = 7;
+    if (round % 5 == 2) params.top_p = 0.8;
+    if (round % 5 == 3) params.min_p = 0.2;
+    const sampling_history history(params, {});
+    const auto position = static_cast<std::uint64_t>(round);
+    const token_id token = chooser.sample(logits, params, history, position, allowed).token;
+    EXPECT_EQ(token, chooser.sample(ruled_out, params, history, position).token);
+    EXPECT_TRUE(allowed[static_cast<std::size_t>(token) / 64] >> (token % 64) & 1);
+  }
+}
+
+TEST(sampling, gives_an_allowed_token_even_where_none_has_a_probability) {
+  sampler chooser(kernels());
+  const std::vector<float> logits(100, -infinity), none(100, not_a_number);
+  const std::vector<std::uint64_t> allowed{0, std::uint64_t{1} << 6};
+  for (const auto& each : {logits, none}) {
+    EXPECT_EQ(chooser.sample(each, {}, {}, 0, allowed).token, 70);
+    EXPECT_EQ(chooser.sample(each, greedy(), {}, 0, allowed).token, 70);
+  }
+}
+
 TEST(penalties, take_part_in_greedy_choices) {
   sampling_params params = greedy();
   params.logit_bias = {{1, 3.0}, {0, -100.0}};

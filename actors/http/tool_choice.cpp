@@ -1,0 +1,76 @@
+#include "actors/http/tool_choice.hpp"
+
+#include <algorithm>
+
+#include "actors/http/api_fields_impl.hpp"
+
+namespace troupe {
+namespace {
+
+struct offered_tool {
+  std::string name;
+  json parameters;
+};
+
+std::vector<offered_tool> read_offers(const api_fields& from) {
+  std::vector<offered_tool> offers;
+  const json* tools = from.list("tools");
+  if (!tools) return offers;
+  for (const json& each : *tools) {
+    const bool right = each.is_object() && each.value("type", "") == "function" && each.contains("function") &&
+                       each["function"].is_object() && each["function"].contains("name") &&
+                       each["function"]["name"].is_string();
+    if (!right)
+      refuse_field("tools", "tools should be a list of {\"type\": \"function\", \"function\": {\"name\": …}}");
+    const json& function = each["function"];
+    json parameters{{"type", "object"}};
+    if (function.contains("parameters") && function["parameters"].is_object()) parameters = function["parameters"];
+    offers.push_back({function["name"].get<std::string>(), std::move(parameters)});
+  }
+  return offers;
+}
+
+/// "required", or the one tool that {"type": "function", "function": {"name"}} names.
+std::vector<offered_tool> demanded(const json& choice, std::vector<offered_tool> offers) {
+  if (choice == "required") return offers;
+  const bool right = choice.is_object() && choice.contains("function") && choice["function"].is_object() &&
+                     choice["function"].contains("name") && choice["function"]["name"].is_string();
+  if (!right) refuse_field("tool_choice", "tool_choice should be auto, none, required or a function's name");
+  std::erase_if(offers, [&](const offered_tool& each) { return choice["function"]["name"] != each.name; });
+  if (offers.empty()) refuse_field("tool_choice", "tool_choice names no tool of the request");
+  return offers;
+}
+
+/// One call, as the family of models writes it.
+output_constraint call_of(const std::vector<offered_tool>& tools, tool_style style) {
+  if (style == tool_style::none)
+    refuse_field("tool_choice", "tool_choice is served as auto and none: how this model calls tools is not known",
+                 "unsupported_value");
+  const char* arguments = style == tool_style::tagged ? "arguments" : "parameters";
+  json calls = json::array();
+  for (const offered_tool& each : tools)
+    calls.push_back({{"type", "object"},
+                     {"properties", {{"name", {{"const", each.name}}}, {arguments, each.parameters}}},
+                     {"required", {"name", arguments}},
+                     {"additionalProperties", false}});
+  output_constraint form{constraint_kind::json_schema, json{{"anyOf", std::move(calls)}}.dump()};
+  if (style != tool_style::tagged) return form;
+  form.before = "<tool_call>\n";
+  form.after = "\n</tool_call>";
+  return form;
+}
+
+}  // namespace
+
+tool_wishes read_tools(const api_fields& from, tool_style style) {
+  const auto offers = read_offers(from);
+  const json* choice = from.find("tool_choice");
+  tool_wishes wishes;
+  if (choice && *choice == "none") return wishes;
+  if (choice && offers.empty()) refuse_field("tool_choice", "tool_choice needs tools");
+  for (const offered_tool& each : offers) wishes.names.push_back(each.name);
+  if (choice && *choice != "auto") wishes.form = call_of(demanded(*choice, offers), style);
+  return wishes;
+}
+
+}  // namespace troupe

@@ -1,0 +1,20 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "actors/http/tool_calls.hpp"
+#include "model/grammar/constraint.hpp"
+
+namespace troupe {
+
+class api_fields;
+
+/// What a request says of tools.
+struct tool_wishes {
+  std::vector<std::string> names;  ///< whose calls are read back
+  output_constraint form;          ///< of an answer that must be a call
+};
+/// `style`: how the model writes calls. Throws api_error.
+tool_wishes read_tools(const api_fields& from, tool_style style);
+
+}  // namespace troupe

@@ -1,0 +1,267 @@
+#include "model/grammar/byte_grammar.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+
+namespace troupe {
+namespace {
+
+using kind = grammar_edge::kind;
+
+constexpr std::size_t most_states = 200'000;
+constexpr std::size_t most_edges = 800'000;
+
+/// Finds for every state how deep calls must nest until its rule ends, the least deep states first.
+class height_finder {
+ public:
+  explicit height_finder(byte_grammar& grammar)
+      : grammar_(grammar), into_(grammar.height.size()), levels_(byte_grammar::most_height + 1) {}
+
+  void find() {
+    list_sources();
+    for (std::size_t i = 0; i < grammar_.is_final.size(); ++i)
+      if (grammar_.is_final[i]) offer(static_cast<std::int32_t>(i), 0);
+    for (std::int32_t level = 0; level <= byte_grammar::most_height; ++level) {
+      auto& states = levels_[static_cast<std::size_t>(level)];
+      for (std::size_t i = 0; i < states.size(); ++i) settle(states[i], level);
+    }
+  }
+
+ private:
+  struct source {
+    std::int32_t state;
+    std::uint32_t edge;
+  };
+
+  /// A state is settled with the edges that lead to it, and a rule's start with the calls of the rule.
+  void list_sources() {
+    for (std::int32_t from = 0; from < static_cast<std::int32_t>(into_.size()); ++from)
+      for (std::uint32_t e = grammar_.first_edge[static_cast<std::size_t>(from)];
+           e < grammar_.first_edge[static_cast<std::size_t>(from) + 1]; ++e) {
+        const grammar_edge& edge = grammar_.edges[e];
+        into_[static_cast<std::size_t>(edge.next)].push_back({from, e});
+        if (edge.what != kind::call || edge.least == 0) continue;
+        const std::int32_t start = grammar_.rule_of(edge).start;
+        if (start >= 0 && start != edge.next) into_[static_cast<std::size_t>(start)].push_back({from, e});
+      }
+  }
+
+  std::int32_t height(std::int32_t state) const { return grammar_.height[static_cast<std::size_t>(state)]; }
+
+  void offer(std::int32_t state, std::int32_t level) {
+    if (height(state) == byte_grammar::unreachable && level <= byte_grammar::most_height)
+      levels_[static_cast<std::size_t>(level)].push_back(state);
+  }
+
+  void settle(std::int32_t state, std::int32_t level) {
+    if (height(state) != byte_grammar::unreachable) return;
+    grammar_.height[static_cast<std::size_t>(state)] = level;
+    for (const source& each : into_[static_cast<std::size_t>(state)]) {
+      const grammar_edge& edge = grammar_.edges[each.edge];
+      if (height(edge.next) == byte_grammar::unreachable) continue;
+      if (edge.what == kind::bytes && !can_write(edge)) continue;
+      if (edge.what != kind::call || edge.least == 0) {
+        offer(each.state, height(edge.next));
+        continue;
+      }
+      const std::int32_t called = height(grammar_.rule_of(edge).start);
+      if (called != byte_grammar::unreachable) offer(each.state, std::max(called + 1, height(edge.next)));
+    }
+  }
+
+  bool can_write(const grammar_edge& edge) const {
+    for (unsigned byte = edge.low; byte <= edge.high; ++byte)
+      if (grammar_.alphabet[byte]) return true;
+    return false;
+  }
+
+  byte_grammar& grammar_;
+  std::vector<std::vector<source>> into_;
+  std::vector<std::vector<std::int32_t>> levels_;
+};
+
+/// Edges of nothing alone, one after another, to a final state.
+void mark_last(byte_grammar& grammar) {
+  for (std::size_t i = 0; i < grammar.is_last.size(); ++i) {
+    auto at = static_cast<std::int32_t>(i);
+    for (int steps = 0; steps < 16 && !grammar.is_final[static_cast<std::size_t>(at)]; ++steps) {
+      const auto edges = grammar.edges_of(at);
+      if (edges.size() != 1 || edges[0].what != kind::nothing) break;
+      at = edges[0].next;
+    }
+    grammar.is_last[i] = grammar.is_final[static_cast<std::size_t>(at)];
+  }
+}
+
+}  // namespace
+
+std::int32_t grammar_builder::state() {
+  if (states_.size() >= most_states) refuse("the constraint is too large: it has more than {} states", most_states);
+  states_.emplace_back();
+  return static_cast<std::int32_t>(states_.size()) - 1;
+}
+
+void grammar_builder::add(std::int32_t from, const grammar_edge& edge) {
+  if (++edges_ > most_edges) refuse("the constraint is too large: it has more than {} edges", most_edges);
+  states_[static_cast<std::size_t>(from)].push_back(edge);
+}
+
+void grammar_builder::join(std::int32_t from, std::int32_t to) {
+  grammar_edge edge;
+  edge.next = to;
+  add(from, edge);
+}
+
+void grammar_builder::join(std::int32_t from, piece through, std::int32_t to) {
+  join(from, through.from);
+  join(through.to, to);
+}
+
+grammar_builder::piece grammar_builder::nothing() {
+  const std::int32_t only = state();
+  return {only, only};
+}
+
+grammar_builder::piece grammar_builder::text(std::string_view bytes) {
+  piece made = nothing();
+  for (const char each : bytes) {
+    const std::int32_t next = state();
+    const auto byte = static_cast<std::uint8_t>(each);
+    add(made.to, {kind::bytes, byte, byte, -1, 1, 1, next});
+    made.to = next;
+  }
+  return made;
+}
+
+grammar_builder::piece grammar_builder::bytes(std::uint8_t low, std::uint8_t high) {
+  const piece made{state(), state()};
+  add(made.from, {kind::bytes, low, high, -1, 1, 1, made.to});
+  return made;
+}
+
+grammar_builder::piece grammar_builder::one_of_bytes(const byte_set& bytes) {
+  const piece made{state(), state()};
+  for (unsigned low = 0; low < 256; ++low) {
+    if (!bytes[low]) continue;
+    unsigned high = low;
+    while (high < 255 && bytes[high + 1]) ++high;
+    add(made.from, {kind::bytes, static_cast<std::uint8_t>(low), static_cast<std::uint8_t>(high), -1, 1, 1, made.to});
+    low = high;
+  }
+  return made;
+}
+
+grammar_builder::piece grammar_builder::one_of_texts(std::vector<std::string> texts) {
+  std::sort(texts.begin(), texts.end());
+  const piece made{state(), state()};
+  std::vector<std::int32_t> path{made.from};  // states behind each byte of the text before
+  std::string_view before;
+  for (const std::string& each : texts) {
+    const auto differ = std::mismatch(each.begin(), each.end(), before.begin(), before.end());
+    const auto shared = static_cast<std::size_t>(differ.first - each.begin());
+    path.resize(shared + 1);
+    for (const char letter : std::string_view(each).substr(shared)) {
+      const auto byte = static_cast<std::uint8_t>(letter);
+      const std::int32_t next = state();
+      add(path.back(), {kind::bytes, byte, byte, -1, 1, 1, next});
+      path.push_back(next);
+    }
+    join(path.back(), made.to);
+    before = each;
+  }
+  return made;
+}
+
+grammar_builder::piece grammar_builder::call(rule_id rule) {
+  return calls(rule, 1, 1);
+}
+
+grammar_builder::piece grammar_builder::calls(rule_id rule, std::int32_t least, std::int32_t most) {
+  if (most == 0) return nothing();
+  const piece made{state(), state()};
+  grammar_edge edge;
+  edge.what = kind::call;
+  edge.rule = rule;
+  edge.least = least;
+  edge.most = most;
+  edge.next = made.to;
+  add(made.from, edge);
+  return made;
+}
+
+grammar_builder::piece grammar_builder::sequence(std::span<const piece> parts) {
+  if (parts.empty()) return nothing();
+  for (std::size_t i = 1; i < parts.size(); ++i) join(parts[i - 1].to, parts[i].from);
+  return {parts.front().from, parts.back().to};
+}
+
+grammar_builder::piece grammar_builder::any_of(std::span<const piece> parts) {
+  if (parts.size() == 1) return parts.front();
+  const piece made{state(), state()};
+  for (const piece& each : parts) join(made.from, each, made.to);
+  return made;
+}
+
+grammar_builder::piece grammar_builder::optional(piece part) {
+  const piece made{state(), state()};
+  join(made.from, part, made.to);
+  join(made.from, made.to);
+  return made;
+}
+
+grammar_builder::piece grammar_builder::repeat(piece part, std::int32_t least, std::int32_t most) {
+  if (least == 1 && most == 1) return part;
+  if (least == 0 && most == 1) return optional(part);
+  if (most != any_number || least > 1) return calls(rule(part), least, most);
+  const piece made{state(), state()};
+  join(made.from, part, made.to);
+  join(part.to, part.from);
+  if (least == 0) join(made.from, made.to);
+  return made;
+}
+
+grammar_builder::rule_id grammar_builder::declare() {
+  rules_.emplace_back();
+  return static_cast<rule_id>(rules_.size()) - 1;
+}
+
+void grammar_builder::define(rule_id rule, piece part) {
+  const std::int32_t final = state();
+  join(part.to, final);
+  rules_[static_cast<std::size_t>(rule)] = {part.from, final};
+}
+
+grammar_builder::rule_id grammar_builder::rule(piece part) {
+  const rule_id made = declare();
+  define(made, part);
+  return made;
+}
+
+byte_grammar grammar_builder::finish(rule_id root, const byte_set& alphabet, std::string_view what) {
+  byte_grammar made;
+  made.alphabet = alphabet;
+  made.root = root;
+  made.edges.reserve(edges_);
+  made.first_edge.reserve(states_.size() + 1);
+  for (auto& edges : states_) {
+    made.first_edge.push_back(static_cast<std::uint32_t>(made.edges.size()));
+    made.edges.insert(made.edges.end(), edges.begin(), edges.end());
+    edges = {};
+  }
+  made.first_edge.push_back(static_cast<std::uint32_t>(made.edges.size()));
+  made.rules = std::move(rules_);
+  made.height.assign(states_.size(), byte_grammar::unreachable);
+  made.is_final.assign(states_.size(), false);
+  made.is_last.assign(states_.size(), false);
+  for (const auto& rule : made.rules)
+    if (rule.final >= 0) made.is_final[static_cast<std::size_t>(rule.final)] = true;
+  height_finder(made).find();
+  mark_last(made);
+  const std::int32_t start = made.rules[static_cast<std::size_t>(root)].start;
+  if (start < 0 || made.height[static_cast<std::size_t>(start)] == byte_grammar::unreachable)
+    refuse("{}: nothing can satisfy it: loosen it", what);
+  return made;
+}
+
+}  // namespace troupe

@@ -1,0 +1,42 @@
+#pragma once
+#include <string_view>
+#include <vector>
+
+#include "model/grammar/byte_grammar.hpp"
+
+namespace troupe::detail {
+
+/// A set of characters, as ranges; never of surrogates, which are no characters.
+class code_point_set {
+ public:
+  struct range {
+    char32_t low, high;  ///< both included
+  };
+  static constexpr char32_t most = 0x10ffff;
+
+  code_point_set() = default;
+  code_point_set(std::initializer_list<range> ranges) : ranges_(ranges) { tidy(); }
+
+  void add(char32_t low, char32_t high);
+  void add(const code_point_set& other);
+  code_point_set inverted() const;
+  code_point_set without(const code_point_set& other) const;
+  bool contains(char32_t character) const;
+  bool empty() const { return ranges_.empty(); }
+  const std::vector<range>& ranges() const { return ranges_; }  ///< in order, apart from each other
+
+ private:
+  void tidy();
+  std::vector<range> ranges_;
+};
+
+/// \d, \w, \s in ASCII, as JSON schemas mean them; throws nothing. `letter` is one of dwsDWS.
+code_point_set class_of_letter(char letter);
+
+/// One character of a set, in UTF-8.
+grammar_builder::piece utf8_character(grammar_builder& to, const code_point_set& set);
+/// One character of a set as it is written between the quotes of a JSON text: quote, backslash and control characters
+/// by their escapes, all others as they are.
+grammar_builder::piece json_character(grammar_builder& to, const code_point_set& set);
+
+}  // namespace troupe::detail

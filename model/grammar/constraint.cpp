@@ -1,0 +1,85 @@
+#include "model/grammar/constraint.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "model/formats/json_input.hpp"
+#include "model/grammar/json_grammar.hpp"
+#include "model/grammar/left_recursion.hpp"
+#include "model/grammar/regex_grammar.hpp"
+#include "model/grammar/rule_grammar.hpp"
+#include "model/grammar/schema_grammar.hpp"
+
+namespace troupe {
+namespace {
+
+grammar_builder::piece choice_piece(grammar_builder& to, const std::string& text) {
+  const auto list = detail::parse_json(text, "guided_choice", {.depth = 2});
+  if (!list.is_array() || list.empty()) refuse("guided_choice: a list of texts is expected, not empty");
+  std::vector<std::string> texts;
+  for (const auto& each : list) {
+    if (!each.is_string()) refuse("guided_choice: a list of texts is expected");
+    texts.push_back(each.get<std::string>());
+  }
+  return to.one_of_texts(std::move(texts));
+}
+
+/// The constraint's own rule, and the names of a grammar's rules.
+detail::rule_grammar read(grammar_builder& to, const output_constraint& constraint) {
+  const std::string_view what = name_of(constraint.kind);
+  switch (constraint.kind) {
+    case constraint_kind::json_object:
+      return {to.rule(detail::json_rules(to).object()), {}};
+    case constraint_kind::json_schema:
+      return {detail::read_schema(to, constraint.text), {}};
+    case constraint_kind::regex:
+      return {to.rule(detail::regex_piece(to, constraint.text, true, detail::utf8_character, what)), {}};
+    case constraint_kind::choice:
+      return {to.rule(choice_piece(to, constraint.text)), {}};
+    case constraint_kind::grammar:
+      return detail::read_rule_grammar(to, constraint.text);
+    default:
+      refuse("the constraint is of no known kind");
+  }
+}
+
+void refuse_left_recursion(const byte_grammar& grammar, const detail::rule_grammar& read) {
+  const auto rule = detail::rule_that_begins_with_itself(grammar);
+  if (!rule) return;
+  const auto named = read.names.find(*rule);
+  refuse("guided_grammar: the rule {} begins with itself: write the repetition as (…)* or at the end",
+         named == read.names.end() ? "root" : named->second);
+}
+
+}  // namespace
+
+std::string_view name_of(constraint_kind kind) {
+  switch (kind) {
+    case constraint_kind::json_object:
+      return "json_object";
+    case constraint_kind::json_schema:
+      return "json_schema";
+    case constraint_kind::regex:
+      return "guided_regex";
+    case constraint_kind::choice:
+      return "guided_choice";
+    case constraint_kind::grammar:
+      return "guided_grammar";
+    default:
+      return "none";
+  }
+}
+
+byte_grammar compile(const output_constraint& constraint, const byte_set& alphabet) {
+  const std::string_view what = name_of(constraint.kind);
+  const std::size_t bytes = constraint.text.size() + constraint.before.size() + constraint.after.size();
+  if (bytes > most_constraint_bytes) refuse("{}: has {} bytes: use at most {}", what, bytes, most_constraint_bytes);
+  grammar_builder to;
+  const detail::rule_grammar inside = read(to, constraint);
+  const auto root = to.rule(to.sequence({to.text(constraint.before), to.call(inside.root), to.text(constraint.after)}));
+  byte_grammar made = to.finish(root, alphabet, what);
+  if (constraint.kind == constraint_kind::grammar) refuse_left_recursion(made, inside);
+  return made;
+}
+
+}  // namespace troupe

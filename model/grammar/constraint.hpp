@@ -1,0 +1,46 @@
+// What a client may ask of an answer's form. It travels as text; what it allows is found out where tokens are chosen.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/fields.hpp"
+#include "model/grammar/byte_grammar.hpp"
+
+namespace troupe {
+
+enum class constraint_kind : std::uint8_t {
+  none,
+  json_object,  ///< any JSON object
+  json_schema,  ///< JSON that the schema `text` accepts
+  regex,        ///< what the expression `text` matches as a whole
+  choice,       ///< one of the texts in the JSON list `text`
+  grammar       ///< what the rule `root` of the grammar `text` allows
+};
+constexpr constraint_kind last_enumerator(constraint_kind) {
+  return constraint_kind::grammar;
+}
+std::string_view name_of(constraint_kind kind);
+
+struct output_constraint {
+  constraint_kind kind = constraint_kind::none;
+  std::string text;
+  std::string before = {}, after = {};  ///< written around it, as they are
+
+  explicit operator bool() const { return kind != constraint_kind::none; }
+  friend bool operator==(const output_constraint&, const output_constraint&) = default;
+
+  template <class Self, class Visit>
+  static auto visit_fields(Self& self, Visit visit) {
+    return visit(field("kind", self.kind), field("text", self.text), field("before", self.before),
+                 field("after", self.after));
+  }
+};
+
+constexpr std::size_t most_constraint_bytes = std::size_t{256} << 10;
+
+/// Throws input_error that says what of the constraint is wrong or not supported, or that no text of `alphabet`
+/// satisfies it.
+byte_grammar compile(const output_constraint& constraint, const byte_set& alphabet);
+
+}  // namespace troupe

@@ -1,0 +1,231 @@
+#include "model/grammar/regex_grammar.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include "base/error.hpp"
+#include "model/tokenizer/utf8.hpp"
+
+namespace troupe::detail {
+namespace {
+
+using piece = grammar_builder::piece;
+
+constexpr std::size_t most_bytes = 16'384;
+constexpr int most_depth = 64;
+constexpr std::int32_t most_times = 10'000;
+
+class regex_reader {
+ public:
+  regex_reader(grammar_builder& to, std::string_view text, character_writer write, std::string_view what)
+      : to_(to), text_(text), write_(write), what_(what) {}
+
+  piece read(bool anchored) {
+    if (text_.size() > most_bytes) refuse("{}: has {} bytes: use at most {}", what_, text_.size(), most_bytes);
+    anchored_ = anchored;
+    const piece made = alternatives(0);
+    if (!at_end()) fail("there is a ) too many");
+    return made;
+  }
+
+ private:
+  [[noreturn]] void fail(std::string_view why) const { refuse("{}: {} (byte {})", what_, why, at_); }
+
+  bool at_end() const { return at_ >= text_.size(); }
+  char peek() const { return at_end() ? '\0' : text_[at_]; }
+  bool take(char wanted) {
+    if (at_end() || text_[at_] != wanted) return false;
+    ++at_;
+    return true;
+  }
+  bool take(std::string_view wanted) {
+    if (!text_.substr(at_).starts_with(wanted)) return false;
+    at_ += wanted.size();
+    return true;
+  }
+
+  piece anything() { return to_.repeat(write_(to_, code_point_set().inverted()), 0, grammar_builder::any_number); }
+
+  piece alternatives(int depth) {
+    if (depth > most_depth) fail("groups are nested too deeply");
+    std::vector<piece> parts{branch(depth)};
+    while (take('|')) parts.push_back(branch(depth));
+    return to_.any_of(parts);
+  }
+
+  /// ^ and $ are understood where a branch of the whole expression begins and ends.
+  piece branch(int depth) {
+    std::vector<piece> parts;
+    const bool begins = depth == 0 && take('^');
+    bool ends = false;
+    if (depth == 0 && !begins && !anchored_) parts.push_back(anything());
+    while (!at_end() && peek() != '|' && peek() != ')') {
+      if (depth == 0 && peek() == '$' && (at_ + 1 == text_.size() || text_[at_ + 1] == '|')) {
+        ++at_;
+        ends = true;
+        break;
+      }
+      parts.push_back(repeated(depth));
+    }
+    if (depth == 0 && !ends && !anchored_) parts.push_back(anything());
+    return to_.sequence(parts);
+  }
+
+  piece repeated(int depth) {
+    piece made = atom(depth);
+    for (int times = 0;; ++times) {
+      std::int32_t least = 0, most = grammar_builder::any_number;
+      if (take('*')) {
+      } else if (take('+')) {
+        least = 1;
+      } else if (take('?')) {
+        most = 1;
+      } else if (peek() != '{' || !counts(least, most)) {
+        return made;
+      }
+      if (times > 0) fail("a repetition is repeated: put it into a group");
+      take('?');  // a lazy one finds the same texts
+      if (take('+')) fail("possessive repetitions are not supported");
+      made = to_.repeat(made, least, most);
+    }
+  }
+
+  /// {3}, {3,}, {3,5} or {,5}; else a brace stands for itself.
+  bool counts(std::int32_t& least, std::int32_t& most) {
+    const std::size_t begin = at_++;
+    const auto low = number();
+    const bool range = take(',');
+    const auto high = range ? number() : low;
+    if (!take('}') || (!low && !high)) {
+      at_ = begin;
+      return false;
+    }
+    least = low.value_or(0);
+    most = high.value_or(grammar_builder::any_number);
+    if (high && most < least) fail("a repetition ends before it begins");
+    return true;
+  }
+
+  std::optional<std::int32_t> number() {
+    std::optional<std::int32_t> value;
+    for (; peek() >= '0' && peek() <= '9'; ++at_) {
+      value = value.value_or(0) * 10 + (peek() - '0');
+      if (*value > most_times) refuse("{}: repeats more than {} times", what_, most_times);
+    }
+    return value;
+  }
+
+  piece atom(int depth) {
+    if (take('(')) return group(depth);
+    if (take('[')) return write_(to_, char_class());
+    if (take('.')) return write_(to_, code_point_set{{'\n', '\n'}, {'\r', '\r'}}.inverted());
+    if (peek() == '\\') return write_(to_, escape(false));
+    if (peek() == '^' || peek() == '$') fail("anchors are supported at the expression's ends alone");
+    if (peek() == '*' || peek() == '+' || peek() == '?') fail("there is nothing to repeat");
+    const char32_t one = character();
+    return write_(to_, {{one, one}});
+  }
+
+  piece group(int depth) {
+    if (take("?:")) {
+    } else if (take("?P<") || (take("?<") && peek() != '=' && peek() != '!')) {
+      while (!at_end() && peek() != '>') ++at_;
+      if (!take('>')) fail("a group's name has no end");
+    } else if (peek() == '?' || (at_ >= 2 && text_.substr(at_ - 2, 2) == "?<")) {
+      fail("look-around and flags are not supported");
+    }
+    const piece made = alternatives(depth + 1);
+    if (!take(')')) fail("a group has no end");
+    return made;
+  }
+
+  char32_t character() {
+    if (at_end()) fail("something is missing at the end");
+    const code_point point = next_code_point(text_, at_);
+    if (!point.valid) fail("the text is no UTF-8");
+    at_ += point.length;
+    return point.value;
+  }
+
+  code_point_set char_class() {
+    const bool inverted = take('^');
+    code_point_set set;
+    for (bool first = true; first || peek() != ']'; first = false) {
+      if (at_end()) fail("a class has no end");
+      if (take("[:")) fail("classes like [:alpha:] are not supported");
+      const code_point_set low = peek() == '\\' ? escape(true) : single(character());
+      if (peek() != '-' || at_ + 1 >= text_.size() || text_[at_ + 1] == ']') {
+        set.add(low);
+        continue;
+      }
+      ++at_;
+      const code_point_set high = peek() == '\\' ? escape(true) : single(character());
+      if (!is_single(low) || !is_single(high) || low.ranges()[0].low > high.ranges()[0].low)
+        fail("a range of a class is none");
+      set.add(low.ranges()[0].low, high.ranges()[0].low);
+    }
+    ++at_;
+    if (inverted) set = set.inverted();
+    if (set.empty()) fail("a class holds no character");
+    return set;
+  }
+
+  static code_point_set single(char32_t value) { return {{value, value}}; }
+  static bool is_single(const code_point_set& set) {
+    return set.ranges().size() == 1 && set.ranges()[0].low == set.ranges()[0].high;
+  }
+
+  code_point_set escape(bool in_class) {
+    ++at_;
+    const char letter = peek();
+    if (std::string_view("dDwWsS").find(letter) != std::string_view::npos && letter != '\0') {
+      ++at_;
+      return class_of_letter(letter);
+    }
+    static constexpr std::string_view names = "nrtfv0", values = "\n\r\t\f\v";
+    if (const auto known = names.find(letter); letter != '\0' && known != names.npos) {
+      ++at_;
+      return single(letter == '0' ? U'\0' : static_cast<char32_t>(values[known]));
+    }
+    if (in_class && take('b')) return single('\b');
+    if (take('x')) return single(hex(2));
+    if (take('u')) return single(take('{') ? hex(0) : hex(4));
+    if ((letter >= '1' && letter <= '9') || letter == 'k') fail("back-references are not supported");
+    if ((letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z'))
+      refuse("{}: \\{} is not supported (byte {})", what_, letter, at_);
+    return single(character());
+  }
+
+  /// `digits` 0: as many as there are before a brace.
+  char32_t hex(int digits) {
+    char32_t value = 0;
+    for (int i = 0; digits == 0 ? peek() != '}' : i < digits; ++i, ++at_) {
+      const char c = peek();
+      const int digit = c >= '0' && c <= '9'   ? c - '0'
+                        : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                        : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                               : -1;
+      if (digit < 0 || i >= 6) fail("a character's number is broken");
+      value = value * 16 + static_cast<char32_t>(digit);
+    }
+    if (digits == 0) ++at_;
+    if (value > code_point_set::most || (value >= 0xd800 && value <= 0xdfff)) fail("that is no character's number");
+    return value;
+  }
+
+  grammar_builder& to_;
+  std::string_view text_;
+  character_writer write_;
+  std::string_view what_;
+  std::size_t at_ = 0;
+  bool anchored_ = true;
+};
+
+}  // namespace
+
+piece regex_piece(grammar_builder& to, std::string_view expression, bool anchored, character_writer write,
+                  std::string_view what) {
+  return regex_reader(to, expression, write, what).read(anchored);
+}
+
+}  // namespace troupe::detail

@@ -1,0 +1,263 @@
+#include "model/grammar/rule_grammar.hpp"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "model/grammar/code_points.hpp"
+#include "model/tokenizer/utf8.hpp"
+
+namespace troupe::detail {
+namespace {
+
+using piece = grammar_builder::piece;
+
+constexpr int most_depth = 64;
+constexpr std::int32_t most_times = 10'000;
+constexpr const char* what = "guided_grammar";
+
+bool is_name_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
+}
+
+class rule_reader {
+ public:
+  rule_reader(grammar_builder& to, std::string_view text) : to_(to), text_(text) {}
+
+  rule_grammar read() {
+    for (skip_space(true); at_ < text_.size(); skip_space(true)) read_rule();
+    for (const auto& [name, known] : rules_)
+      if (!known.defined) refuse("{}: the rule {} is used and not defined: define it", what, name);
+    const auto root = rules_.find("root");
+    if (root == rules_.end()) refuse("{}: has no rule root: name the first one so", what);
+    rule_grammar made{root->second.id, {}};
+    for (const auto& [name, known] : rules_) made.names[known.id] = name;
+    return made;
+  }
+
+ private:
+  struct known_rule {
+    grammar_builder::rule_id id = -1;
+    bool defined = false;
+  };
+
+  [[noreturn]] void fail(std::string_view why) const {
+    const auto line =
+        1 + std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(std::min(at_, text_.size())), '\n');
+    refuse("{}: line {}: {}", what, line, why);
+  }
+  char peek(std::size_t ahead = 0) const { return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0'; }
+  bool take(std::string_view wanted) {
+    if (!text_.substr(at_).starts_with(wanted)) return false;
+    at_ += wanted.size();
+    return true;
+  }
+  /// A rule goes on in the next line inside of parentheses, or behind a bar.
+  void skip_space(bool lines) {
+    for (; at_ < text_.size(); ++at_) {
+      if (peek() == '#') {
+        while (at_ < text_.size() && peek() != '\n') ++at_;
+        if (!lines || at_ >= text_.size()) return;
+      }
+      const bool space = peek() == ' ' || peek() == '\t' || peek() == '\r' || (lines && peek() == '\n');
+      if (!space) return;
+    }
+  }
+
+  std::string name() {
+    const std::size_t begin = at_;
+    while (is_name_letter(peek())) ++at_;
+    if (begin == at_) fail("a rule's name is expected");
+    return std::string(text_.substr(begin, at_ - begin));
+  }
+  known_rule& rule_called(const std::string& name) {
+    known_rule& rule = rules_[name];
+    if (rule.id < 0) rule.id = to_.declare();
+    return rule;
+  }
+
+  void read_rule() {
+    const std::string called = name();
+    skip_space(false);
+    if (!take("::=")) fail("::= is expected behind a rule's name");
+    skip_space(true);
+    known_rule& rule = rule_called(called);
+    if (rule.defined) fail("the rule " + called + " is defined twice");
+    rule.defined = true;
+    const piece made = alternatives(0);
+    skip_space(false);
+    if (at_ < text_.size() && peek() != '\n') fail("the rule does not end here: is something misspelt?");
+    to_.define(rule.id, made);
+  }
+
+  piece alternatives(int depth) {
+    if (depth > most_depth) fail("groups are nested too deeply");
+    std::vector<piece> parts;
+    do {
+      skip_space(true);
+      parts.push_back(branch(depth));
+    } while (bar(depth));
+    return to_.any_of(parts);
+  }
+
+  /// A bar may also begin the next line.
+  bool bar(int depth) {
+    const std::size_t here = at_;
+    skip_space(true);
+    if (take("|")) return true;
+    if (depth == 0) at_ = here;
+    return false;
+  }
+
+  piece branch(int depth) {
+    std::vector<piece> parts;
+    for (skip_space(depth > 0); begins_item(); skip_space(depth > 0)) parts.push_back(repeated(depth));
+    return to_.sequence(parts);
+  }
+
+  bool begins_item() const {
+    return peek() == '"' || peek() == '[' || peek() == '(' || peek() == '.' || is_name_letter(peek());
+  }
+
+  piece repeated(int depth) {
+    const piece one = item(depth);
+    std::int32_t least = 1, most = 1;
+    if (take("*"))
+      least = 0, most = grammar_builder::any_number;
+    else if (take("+"))
+      most = grammar_builder::any_number;
+    else if (take("?"))
+      least = 0;
+    else if (take("{"))
+      counts(least, most);
+    return to_.repeat(one, least, most);
+  }
+
+  void counts(std::int32_t& least, std::int32_t& most) {
+    skip_space(false);
+    least = number(0);
+    skip_space(false);
+    most = least;
+    if (take(",")) {
+      skip_space(false);
+      most = number(grammar_builder::any_number);
+      skip_space(false);
+    }
+    if (!take("}")) fail("a repetition is written {3}, {3,} or {3,5}");
+    if (most >= 0 && most < least) fail("a repetition ends before it begins");
+  }
+  std::int32_t number(std::int32_t otherwise) {
+    if (peek() < '0' || peek() > '9') return otherwise;
+    std::int32_t value = 0;
+    for (; peek() >= '0' && peek() <= '9'; ++at_)
+      if ((value = value * 10 + (peek() - '0')) > most_times) fail("a repetition of more than 10000 times");
+    return value;
+  }
+
+  piece item(int depth) {
+    if (peek() == '"') return literal();
+    if (peek() == '[') return utf8_character(to_, char_class());
+    if (take(".")) return utf8_character(to_, code_point_set().inverted());
+    if (!take("(")) return to_.call(rule_called(name()).id);
+    const piece inside = alternatives(depth + 1);
+    skip_space(true);
+    if (!take(")")) fail("a group has no end");
+    return inside;
+  }
+
+  piece literal() {
+    ++at_;
+    std::string text;
+    while (peek() != '"') {
+      if (at_ >= text_.size() || peek() == '\n') fail("a text has no end");
+      append_utf8(text, character());
+    }
+    ++at_;
+    return to_.text(text);
+  }
+
+  code_point_set char_class() {
+    ++at_;
+    const bool inverted = take("^");
+    code_point_set set;
+    for (; peek() != ']';) {
+      if (at_ >= text_.size() || peek() == '\n') fail("a class has no end");
+      const char32_t low = character();
+      char32_t high = low;
+      if (peek() == '-' && peek(1) != ']') {
+        ++at_;
+        high = character();
+      }
+      if (high < low) fail("a range of a class is none");
+      set.add(low, high);
+    }
+    ++at_;
+    if (inverted) set = set.inverted();
+    if (set.empty()) fail("a class holds no character");
+    return set;
+  }
+
+  char32_t character() {
+    if (peek() == '\\') return escape();
+    if (at_ >= text_.size()) fail("something is missing at the end");
+    const code_point point = next_code_point(text_, at_);
+    if (!point.valid) fail("the text is no UTF-8");
+    at_ += point.length;
+    return point.value;
+  }
+
+  char32_t escape() {
+    ++at_;
+    const char letter = peek();
+    ++at_;
+    switch (letter) {
+      case 'n':
+        return '\n';
+      case 'r':
+        return '\r';
+      case 't':
+        return '\t';
+      case 'x':
+        return hex(2);
+      case 'u':
+        return hex(4);
+      case 'U':
+        return hex(8);
+      case '"':
+      case '\\':
+      case '[':
+      case ']':
+      case '-':
+      case '^':
+        return static_cast<char32_t>(letter);
+      default:
+        fail("an escape that is not known: \\n \\r \\t \\xHH \\uHHHH \\UHHHHHHHH \\\" \\\\ \\[ \\] \\- \\^ are");
+    }
+  }
+  char32_t hex(int digits) {
+    char32_t value = 0;
+    for (int i = 0; i < digits; ++i, ++at_) {
+      const char c = peek();
+      const bool small = c >= 'a' && c <= 'f', large = c >= 'A' && c <= 'F';
+      if (!small && !large && (c < '0' || c > '9')) fail("a character's number is broken");
+      value = value * 16 + static_cast<char32_t>(small ? c - 'a' + 10 : large ? c - 'A' + 10 : c - '0');
+    }
+    if (value > code_point_set::most || (value >= 0xd800 && value <= 0xdfff)) fail("that is no character's number");
+    return value;
+  }
+
+  grammar_builder& to_;
+  std::string_view text_;
+  std::size_t at_ = 0;
+  std::map<std::string, known_rule> rules_;
+};
+
+}  // namespace
+
+rule_grammar read_rule_grammar(grammar_builder& to, std::string_view text) {
+  return rule_reader(to, text).read();
+}
+
+}  // namespace troupe::detail

@@ -1,0 +1,13 @@
+// JSON schemas as grammars: every text of the grammar is a JSON text that the schema accepts. It may accept more:
+// objects have their properties in the order of the schema and, where it lists properties and does not say otherwise,
+// no others. What would constrain and is not supported is refused by name.
+#pragma once
+#include <string_view>
+
+#include "model/grammar/byte_grammar.hpp"
+
+namespace troupe::detail {
+
+grammar_builder::rule_id read_schema(grammar_builder& to, std::string_view schema);
+
+}  // namespace troupe::detail

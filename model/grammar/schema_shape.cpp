@@ -1,0 +1,339 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
+
+#include "base/error.hpp"
+#include "model/grammar/schema_shape_impl.hpp"
+
+namespace troupe::detail {
+namespace {
+
+using json = schema_json;
+
+constexpr int most_depth = 48;
+constexpr std::size_t most_branches = 256;
+constexpr std::size_t most_work = 100'000'000;
+
+constexpr std::array combining{"$ref", "allOf", "anyOf", "oneOf"};
+constexpr std::array constraining{
+    "type",   "enum",     "const",    "properties",  "required",         "additionalProperties",
+    "items",  "minItems", "maxItems", "minLength",   "maxLength",        "pattern",
+    "format", "minimum",  "maximum",  "prefixItems", "exclusiveMinimum", "exclusiveMaximum"};
+constexpr std::array unsupported{"not",
+                                 "if",
+                                 "then",
+                                 "else",
+                                 "patternProperties",
+                                 "propertyNames",
+                                 "uniqueItems",
+                                 "contains",
+                                 "minContains",
+                                 "maxContains",
+                                 "unevaluatedProperties",
+                                 "unevaluatedItems",
+                                 "minProperties",
+                                 "maxProperties",
+                                 "multipleOf",
+                                 "dependentRequired",
+                                 "dependentSchemas",
+                                 "dependencies",
+                                 "additionalItems",
+                                 "$dynamicRef",
+                                 "$recursiveRef"};
+
+template <class List>
+bool is_in(const List& list, std::string_view key) {
+  return std::find(list.begin(), list.end(), key) != list.end();
+}
+
+/// What an unsupported keyword may say without changing anything.
+bool says_nothing(std::string_view key, const json& value) {
+  return (value.is_boolean() &&
+          (key == "uniqueItems" ? !value.get<bool>() : key.starts_with("uneval") && value.get<bool>())) ||
+         (key == "multipleOf" && value == 1) || (key == "minProperties" && value == 0);
+}
+
+const json* member(const json& object, std::string_view key) {
+  const auto found = object.find(key);
+  return found == object.end() ? nullptr : &*found;
+}
+
+bool are_texts(const json& list) {
+  return list.is_array() && std::all_of(list.begin(), list.end(), [](const json& each) { return each.is_string(); });
+}
+
+/// What a keyword's value should be, where it is something else.
+const char* misshapen(std::string_view key, const json& value) {
+  if (key == "type" && !value.is_string() && !are_texts(value)) return "a type or a list of types";
+  if (key == "properties" && !value.is_object()) return "an object";
+  if (key == "required" && !are_texts(value)) return "a list of names";
+  if (key == "enum" && !value.is_array()) return "a list";
+  if ((key == "pattern" || key == "format" || key == "$ref") && !value.is_string()) return "a text";
+  if ((key == "prefixItems" || key == "allOf" || key == "anyOf" || key == "oneOf") &&
+      (!value.is_array() || value.empty()))
+    return "a list that is not empty";
+  const bool bound = key.starts_with("exclusive") || key == "minimum" || key == "maximum";
+  if (bound && (!value.is_number() || !std::isfinite(value.get<double>()))) return "a number";
+  const bool count = key == "minItems" || key == "maxItems" || key == "minLength" || key == "maxLength";
+  if (count && (!value.is_number() || !(value.get<double>() >= 0 && value.get<double>() <= 1e6) ||
+                value.get<double>() != std::floor(value.get<double>())))
+    return "a whole number from 0 to 1000000";
+  return nullptr;
+}
+
+json both(const json& a, const json& b) {
+  if (a == b || b == true) return a;
+  if (a == true) return b;
+  return json{{"allOf", json::array({a, b})}};
+}
+
+json types_listed(const json& type) {
+  return type.is_array() ? type : json::array({type});
+}
+
+bool has(const json& list, const json& value) {
+  return std::find(list.begin(), list.end(), value) != list.end();
+}
+
+json common_types(const json& a, const json& b) {
+  json made = json::array();
+  const json first = types_listed(a), second = types_listed(b);
+  for (const json& each : first)
+    if (has(second, each) || (each == "integer" && has(second, "number"))) made.push_back(each);
+  if (has(second, "integer") && has(first, "number") && !has(made, "integer")) made.push_back("integer");
+  return made;
+}
+
+/// The properties that both allow: what only one names must satisfy the other's additionalProperties.
+json common_properties(const json& a, const json& b) {
+  static const json none = json::object(), anything = true;
+  const auto part = [](const json& of, const char* key, const json& otherwise) -> const json& {
+    const json* found = member(of, key);
+    return found ? *found : otherwise;
+  };
+  const json &first = part(a, "properties", none), &second = part(b, "properties", none);
+  json made = json::object();
+  for (const auto& [name, schema] : first.items()) {
+    const json* other = member(second, name);
+    made[name] = both(schema, other ? *other : part(b, "additionalProperties", anything));
+  }
+  for (const auto& [name, schema] : second.items())
+    if (!first.contains(name)) made[name] = both(schema, part(a, "additionalProperties", anything));
+  return made;
+}
+
+json united(const json& a, const json& b) {
+  json made = a;
+  for (const json& each : b)
+    if (!has(made, each)) made.push_back(each);
+  return made;
+}
+
+json intersected(const json& a, const json& b) {
+  json made = json::array();
+  for (const json& each : a)
+    if (has(b, each)) made.push_back(each);
+  return made;
+}
+
+json merged_keyword(const std::string& key, const json& a, const json& b, const std::string& where) {
+  if (a == b) return a;
+  if (key == "type") return common_types(a, b);
+  if (key == "required") return united(a, b);
+  if (key == "enum") return intersected(a, b);
+  if (key == "items" || key == "additionalProperties") return both(a, b);
+  if (key.starts_with("min") || key == "exclusiveMinimum") return a < b ? b : a;
+  if (key.starts_with("max") || key == "exclusiveMaximum") return a < b ? a : b;
+  refuse("{}: two schemas that must both hold say {}: write it once", where, key);
+}
+
+/// What satisfies both; nothing where no value does.
+std::optional<json> merged(const json& a, const json& b, const std::string& where) {
+  json made = a;
+  const bool objects = a.contains("properties") || b.contains("properties");
+  if (objects) made["properties"] = common_properties(a, b);
+  for (const auto& [key, value] : b.items()) {
+    if (key == "properties") continue;
+    const json* mine = member(a, key);
+    if (mine && key == "const" && *mine != value) return std::nullopt;
+    made[key] = mine ? merged_keyword(key, *mine, value, where) : value;
+  }
+  for (const char* list : {"type", "enum"})
+    if (const json* left = member(made, list); left && left->is_array() && left->empty()) return std::nullopt;
+  return made;
+}
+
+using branch_list = std::vector<json>;
+
+/// Values in a schema, itself included.
+std::size_t weight_of(const json& value) {
+  std::size_t weight = 1;
+  if (value.is_structured())
+    for (const json& each : value) weight += weight_of(each);
+  return weight;
+}
+
+void spend(std::size_t& work, std::size_t more, const std::string& where) {
+  work += more;
+  if (work > most_work) refuse("{}: its references and choices take too much work to resolve: simplify it", where);
+}
+
+branch_list crossed(const branch_list& a, const branch_list& b, const std::string& where, std::size_t& work) {
+  branch_list made;
+  for (const json& first : a)
+    for (const json& second : b) {
+      spend(work, weight_of(first) * weight_of(second), where);
+      if (auto one = merged(first, second, where)) made.push_back(std::move(*one));
+      if (made.size() > most_branches)
+        refuse("{}: its choices make more than {} cases: use fewer", where, most_branches);
+    }
+  return made;
+}
+
+// --- can a value satisfy two schemas? -----------------------------------------------------------------------------
+
+const char* type_of(const json& value) {
+  if (value.is_number_integer()) return "integer";
+  if (value.is_number()) return std::floor(value.get<double>()) == value.get<double>() ? "integer" : "number";
+  return value.type_name();
+}
+
+std::optional<json> values_of(const json& schema) {
+  if (const json* only = member(schema, "const")) return json::array({*only});
+  if (const json* list = member(schema, "enum")) return *list;
+  return std::nullopt;
+}
+
+std::optional<json> types_of(const json& schema) {
+  if (const auto values = values_of(schema)) {
+    json types = json::array();
+    for (const json& each : *values) types.push_back(type_of(each));
+    return types;
+  }
+  if (const json* type = member(schema, "type")) return types_listed(*type);
+  return std::nullopt;
+}
+
+bool is_required(const json& schema, const std::string& name) {
+  const json* required = member(schema, "required");
+  return required && has(*required, name);
+}
+
+bool only_objects(const json& schema) {
+  const auto types = types_of(schema);
+  return types && std::all_of(types->begin(), types->end(), [](const json& type) { return type == "object"; });
+}
+
+bool values_differ(const json& a, const json& b) {
+  const auto first = values_of(a), second = values_of(b);
+  if (first && second) return intersected(*first, *second).empty();
+  const auto types = types_of(a), others = types_of(b);
+  return types && others && common_types(*types, *others).empty();
+}
+
+/// A required property tells them apart, by its value or by not being allowed in the other.
+bool property_differs(const json& a, const json& b) {
+  const json* required = member(a, "required");
+  const json* mine = member(a, "properties");
+  const json* others = member(b, "properties");
+  if (!required) return false;
+  for (const json& name : *required) {
+    const json* other = others ? member(*others, name.get<std::string>()) : nullptr;
+    const json* closed = member(b, "additionalProperties");
+    if (!other && closed && *closed == false) return true;
+    const json* own = mine ? member(*mine, name.get<std::string>()) : nullptr;
+    if (own && other && own->is_object() && other->is_object() && is_required(b, name) && values_differ(*own, *other))
+      return true;
+  }
+  return false;
+}
+
+bool are_apart(const json& a, const json& b) {
+  if (values_differ(a, b)) return true;
+  return only_objects(a) && only_objects(b) && (property_differs(a, b) || property_differs(b, a));
+}
+
+/// Throws input_error where a value could satisfy two of the choices.
+void check_apart(const std::vector<branch_list>& choices, const std::string& where, std::size_t& work) {
+  for (std::size_t i = 0; i < choices.size(); ++i)
+    for (std::size_t k = i + 1; k < choices.size(); ++k)
+      for (const json& a : choices[i])
+        for (const json& b : choices[k]) {
+          spend(work, weight_of(a) * weight_of(b), where);
+          if (!are_apart(a, b))
+            refuse(
+                "{}: a value could satisfy the choices {} and {} of oneOf: use anyOf, or tell them apart by a property",
+                where, i, k);
+        }
+}
+
+branch_list joined(const std::vector<branch_list>& choices, const std::string& where) {
+  branch_list made;
+  for (const branch_list& each : choices) made.insert(made.end(), each.begin(), each.end());
+  if (made.size() > most_branches) refuse("{}: its choices make more than {} cases: use fewer", where, most_branches);
+  return made;
+}
+
+}  // namespace
+
+void check_schema_keywords(const schema_json& schema, const std::string& where) {
+  if (schema.is_boolean()) return;
+  if (!schema.is_object()) refuse("{}: a schema is an object, true or false", where);
+  for (const auto& [key, value] : schema.items()) {
+    if (is_in(unsupported, key) && !says_nothing(key, value))
+      refuse("{}: {} is not supported: leave it out", where, key);
+    if (const char* wanted = misshapen(key, value)) refuse("{}: {} should be {}", where, key, wanted);
+  }
+}
+
+bool says_only(const schema_json& schema, std::string_view keyword) {
+  for (const auto& [key, value] : schema.items())
+    if (key != keyword && (is_in(combining, key) || is_in(constraining, key))) return false;
+  return schema.contains(keyword);
+}
+
+const schema_json& schema_document::find(const std::string& reference, const std::string& where) const {
+  if (!reference.starts_with("#"))
+    refuse("{}: $ref {}: only references into the schema itself (#/…) are followed", where, reference);
+  try {
+    const schema_json::json_pointer pointer(reference.substr(1));
+    if (root_.contains(pointer)) return root_.at(pointer);
+  } catch (const nlohmann::json::exception&) {
+  }
+  refuse("{}: $ref {}: there is no such place in the schema", where, reference);
+}
+
+std::vector<schema_json> schema_document::branches(const schema_json& schema, const std::string& where,
+                                                   int depth) const {
+  if (depth > most_depth) refuse("{}: schemas refer to each other without end", where);
+  spend(work_, weight_of(schema), where);
+  check_schema_keywords(schema, where);
+  if (schema == false) return {};
+  json own = json::object();
+  if (!schema.is_object()) return {own};
+  for (const auto& [key, value] : schema.items())
+    if (is_in(constraining, key)) own[key] = value;
+  branch_list all{own};
+  if (const json* reference = member(schema, "$ref"))
+    all = crossed(all, branches(find(reference->get<std::string>(), where), where, depth + 1), where, work_);
+  if (const json* list = member(schema, "allOf"))
+    for (const json& each : *list) all = crossed(all, branches(each, where, depth + 1), where, work_);
+  for (const char* key : {"anyOf", "oneOf"}) {
+    const json* list = member(schema, key);
+    if (!list) continue;
+    std::vector<branch_list> choices;
+    for (const json& each : *list) choices.push_back(branches(each, where, depth + 1));
+    if (std::string_view(key) == "oneOf") check_apart(choices, where, work_);
+    all = crossed(all, joined(choices, where), where, work_);
+  }
+  return all;
+}
+
+void schema_document::check_one_of(const schema_json& choices, const std::string& where) const {
+  std::vector<branch_list> all;
+  for (const json& each : choices) all.push_back(branches(each, where, 1));
+  check_apart(all, where, work_);
+}
+
+}  // namespace troupe::detail

@@ -1,0 +1,38 @@
+// JSON schemas brought into a shape that a grammar can be made of: what refers, combines and chooses is resolved.
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace troupe::detail {
+
+using schema_json = nlohmann::ordered_json;
+
+/// Throws input_error where `schema` (called `where`) is no schema, or uses a keyword that constrains and is not
+/// supported.
+void check_schema_keywords(const schema_json& schema, const std::string& where);
+
+/// Only annotations beside `keyword`.
+bool says_only(const schema_json& schema, std::string_view keyword);
+
+/// A schema document, whose parts refer to each other.
+class schema_document {
+ public:
+  explicit schema_document(schema_json root) : root_(std::move(root)) {}
+
+  const schema_json& root() const { return root_; }
+  const schema_json& find(const std::string& reference, const std::string& where) const;
+  /// Schemas without $ref, allOf, anyOf and oneOf; what satisfies any one of them satisfies `schema`, and the other way
+  /// round. None: nothing does.
+  std::vector<schema_json> branches(const schema_json& schema, const std::string& where, int depth = 0) const;
+  /// Throws input_error where a value could satisfy two of the schemas.
+  void check_one_of(const schema_json& choices, const std::string& where) const;
+
+ private:
+  schema_json root_;
+  mutable std::size_t work_ = 0;  ///< that was spent on resolving
+};
+
+}  // namespace troupe::detail

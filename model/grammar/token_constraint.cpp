@@ -1,0 +1,98 @@
+#include "model/grammar/token_constraint.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::size_t most_state_bytes = std::size_t{48} << 20;
+constexpr std::size_t most_mask_bytes = std::size_t{16} << 20;
+constexpr std::size_t most_kept = 64;
+constexpr std::size_t most_kept_bytes = std::size_t{256} << 20;
+/// Of one mask: ways that a text can be read, on average over the whole tree of tokens, and distinct states. More, and
+/// the answer ends.
+constexpr std::size_t most_ways_each = 200;
+constexpr std::size_t most_states_each = 8192;
+
+}  // namespace
+
+token_constraint::token_constraint(const output_constraint& constraint, std::shared_ptr<const token_tree> tokens)
+    : tokens_(std::move(tokens)),
+      automaton_(std::make_shared<const byte_grammar>(compile(constraint, tokens_->alphabet()))),
+      mask_words_((static_cast<std::size_t>(tokens_->vocab_size()) + 63) / 64),
+      path_(static_cast<std::size_t>(tokens_->longest()) + 1) {}
+
+token_constraint::state token_constraint::after(state from, token_id token) {
+  for (const char byte : tokens_->bytes_of(token)) from = automaton_.next(from, static_cast<std::uint8_t>(byte));
+  return from;
+}
+
+const token_mask& token_constraint::allowed(state& after) {
+  if (after < 0) return last_ = token_mask(mask_words_);
+  if (automaton_.size() > most_state_bytes) {
+    automaton_.keep_only(std::span(&after, 1));
+    masks_.clear();
+    short_sighted_.clear();
+    walked_.clear();
+  }
+  const auto [near, is_new] = short_sighted_.try_emplace(after, after);
+  if (is_new) near->second = automaton_.short_sighted(after, tokens_->longest());
+  const state from = near->second;
+  if (const auto known = masks_.find(from); known != masks_.end()) return known->second;
+  if (masks_.size() * mask_words_ * 8 > most_mask_bytes) masks_.clear();
+  return masks_[from] = find_allowed(from);
+}
+
+/// One walk over all tokens, leaving out what lies below a dead state. How much it may take is counted in what the text
+/// and the vocabulary decide, never in what happens to be known already.
+token_mask token_constraint::find_allowed(state from) {
+  token_mask mask(mask_words_);
+  const auto nodes = tokens_->nodes();
+  std::size_t ways = 0, states = 0;
+  ++walk_;
+  path_[0] = from;
+  for (std::size_t i = 0; i < nodes.size();) {
+    const token_tree::node& node = nodes[i];
+    const state next = automaton_.next(path_[node.depth - 1u], node.byte);
+    path_[node.depth] = next;
+    if (next < 0) {
+      i = node.behind;
+      continue;
+    }
+    for (const token_id token : tokens_->tokens_of(node))
+      mask[static_cast<std::size_t>(token) / 64] |= std::uint64_t{1} << (token % 64);
+    states += is_new_in_walk(next);
+    ways += automaton_.ways(next);
+    if (states > most_states_each || ways > most_ways_each * nodes.size()) return token_mask(mask_words_);
+    ++i;
+  }
+  return mask;
+}
+
+bool token_constraint::is_new_in_walk(state reached) {
+  const auto at = static_cast<std::size_t>(reached);
+  if (at >= walked_.size()) walked_.resize(2 * at + 64);
+  return std::exchange(walked_[at], walk_) != walk_;
+}
+
+std::shared_ptr<token_constraint> constraint_store::get(const output_constraint& wanted) {
+  const auto found = std::find_if(kept_.begin(), kept_.end(), [&](const entry& each) { return each.what == wanted; });
+  if (found != kept_.end()) {
+    kept_.splice(kept_.begin(), kept_, found);
+    return found->made;
+  }
+  if (!tokens_) refuse("the model has no tokenizer: answers cannot be constrained");
+  kept_.push_front({wanted, std::make_shared<token_constraint>(wanted, tokens_)});
+  std::size_t bytes = 0, count = 0;
+  for (auto each = kept_.begin(); each != kept_.end();) {
+    bytes += each->made->size();
+    const bool goes = ++count > 1 && (count > most_kept || bytes > most_kept_bytes);
+    each = goes ? kept_.erase(each) : std::next(each);
+  }
+  return kept_.front().made;
+}
+
+}  // namespace troupe

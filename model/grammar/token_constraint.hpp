@@ -1,0 +1,70 @@
+// One constraint over one vocabulary: which tokens may come next. What was found out is kept, within bounds, for all
+// answers under the constraint. What is allowed depends on the answer's text alone. Belongs to one thread.
+#pragma once
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "model/grammar/constraint.hpp"
+#include "model/grammar/text_automaton.hpp"
+#include "model/grammar/token_tree.hpp"
+
+namespace troupe {
+
+/// A bit for every token of the model.
+using token_mask = std::vector<std::uint64_t>;
+
+class token_constraint {
+ public:
+  using state = text_automaton::state;
+
+  /// Throws input_error as compile does.
+  token_constraint(const output_constraint& constraint, std::shared_ptr<const token_tree> tokens);
+
+  state start() { return automaton_.start(); }
+  state after(state from, token_id token);
+  /// The text can end here.
+  bool is_complete(state of) const { return automaton_.is_complete(of); }
+  bool goes_on(state of) const { return automaton_.goes_on(of); }
+  /// Tokens that may follow; stays until the next call. All zeros where none may.
+  const token_mask& allowed(state& after);
+  /// Changes when states are forgotten; an answer then finds its state again from its text.
+  std::uint64_t generation() const { return automaton_.generation(); }
+  /// Of memory, about.
+  std::size_t size() const { return automaton_.size() + masks_.size() * (mask_words_ * 8 + 64); }
+
+ private:
+  token_mask find_allowed(state from);
+  bool is_new_in_walk(state reached);
+
+  std::shared_ptr<const token_tree> tokens_;
+  text_automaton automaton_;
+  std::size_t mask_words_;
+  std::unordered_map<state, token_mask> masks_;  ///< by short-sighted state
+  std::unordered_map<state, state> short_sighted_;
+  token_mask last_;  ///< one that is not kept
+  std::vector<state> path_;
+  std::vector<std::uint32_t> walked_;  ///< the last walk that came to each state
+  std::uint32_t walk_ = 0;
+};
+
+/// The constraints in use, each made once; those used last are kept for the next answer.
+class constraint_store {
+ public:
+  explicit constraint_store(std::shared_ptr<const token_tree> tokens) : tokens_(std::move(tokens)) {}
+  /// Throws input_error.
+  std::shared_ptr<token_constraint> get(const output_constraint& wanted);
+
+ private:
+  struct entry {
+    output_constraint what;
+    std::shared_ptr<token_constraint> made;
+  };
+  std::shared_ptr<const token_tree> tokens_;
+  std::list<entry> kept_;  ///< the one used last is first
+};
+
+}  // namespace troupe

@@ -1,0 +1,123 @@
+// What a client says of an answer's form, and embeddings.
+#include "actors/http/api_fields_impl.hpp"
+#include "actors/http/tool_choice.hpp"
+#include "tests/actors/http/fixture.hpp"
+
+namespace troupe::test {
+namespace {
+
+class forms : public api_test {
+ protected:
+  output_constraint form_of(json body) {
+    body["prompt"] = "A";
+    auto answer = post("/v1/completions", body);
+    const auto begun = gateway_.take<begin_request>();
+    give(begun, "x", "stop");
+    EXPECT_EQ(answer.get().status, 200);
+    return begun.what.engine.sampling.constraint;
+  }
+};
+
+TEST_F(forms, are_read_in_openais_and_vllms_names) {
+  const json schema{{"type", "object"}, {"properties", {{"a", {{"type", "integer"}}}}}};
+  const output_constraint by_schema{constraint_kind::json_schema, schema.dump()};
+  EXPECT_EQ(form_of({{"response_format", {{"type", "text"}}}}), output_constraint{});
+  EXPECT_EQ(form_of({{"response_format", {{"type", "json_object"}}}}).kind, constraint_kind::json_object);
+  EXPECT_EQ(
+      form_of({{"response_format",
+                {{"type", "json_schema"}, {"json_schema", {{"name", "x"}, {"strict", true}, {"schema", schema}}}}}}),
+      by_schema);
+  EXPECT_EQ(form_of({{"guided_json", schema}}), by_schema);
+  EXPECT_EQ(form_of({{"guided_json", schema.dump()}}), by_schema);
+  EXPECT_EQ(form_of({{"structured_outputs", {{"json", schema}}}}), by_schema);
+  EXPECT_EQ(form_of({{"guided_regex", "a+"}}), (output_constraint{constraint_kind::regex, "a+"}));
+  EXPECT_EQ(form_of({{"guided_choice", {"yes", "no"}}}),
+            (output_constraint{constraint_kind::choice, R"(["yes","no"])"}));
+  EXPECT_EQ(form_of({{"guided_grammar", "root ::= \"a\""}}),
+            (output_constraint{constraint_kind::grammar, "root ::= \"a\""}));
+}
+
+json offers() {
+  const auto tool = [](const char* name, const char* field) {
+    return json{{"type", "function"},
+                {"function",
+                 {{"name", name},
+                  {"parameters",
+                   {{"type", "object"}, {"properties", {{field, {{"type", "integer"}}}}}, {"required", {field}}}}}}};
+  };
+  return json::array({tool("go", "to"), tool("look", "at")});
+}
+
+bool can_be_kept(const output_constraint& form) {
+  byte_set all;
+  all.set();
+  return !compile(form, all).rules.empty();
+}
+
+TEST(tool_choices, make_the_answer_a_call_of_the_familys_form) {
+  const json named{{"tools", offers()}, {"tool_choice", {{"type", "function"}, {"function", {{"name", "look"}}}}}};
+  const tool_wishes one = read_tools(api_fields(named), tool_style::tagged);
+  EXPECT_EQ(one.form.before, "<tool_call>\n");
+  EXPECT_EQ(one.form.after, "\n</tool_call>");
+  EXPECT_NE(one.form.text.find("look"), std::string::npos);
+  EXPECT_EQ(one.form.text.find("\"go\""), std::string::npos);
+  EXPECT_TRUE(can_be_kept(one.form));
+  const json required{{"tools", offers()}, {"tool_choice", "required"}};
+  const tool_wishes any = read_tools(api_fields(required), tool_style::bare);
+  EXPECT_EQ(any.form.before, "");
+  EXPECT_NE(any.form.text.find("\"parameters\""), std::string::npos);
+  EXPECT_EQ(any.names, (std::vector<std::string>{"go", "look"}));
+  EXPECT_FALSE(read_tools(api_fields(json{{"tools", offers()}, {"tool_choice", "auto"}}), tool_style::none).form);
+  EXPECT_TRUE(
+      read_tools(api_fields(json{{"tools", offers()}, {"tool_choice", "none"}}), tool_style::bare).names.empty());
+  EXPECT_THROW(read_tools(api_fields(required), tool_style::none), api_error);
+}
+
+class embeddings : public api_test {
+ protected:
+  static void give_hidden(const begin_request& to, std::vector<float> hidden) {
+    answer_part part;
+    part.hidden = std::move(hidden);
+    part.end = answer_end{"length", static_cast<std::int64_t>(to.what.engine.what.prompt.size()), {}};
+    to.listener->on_part(std::move(part));
+  }
+};
+
+TEST_F(embeddings, are_the_hidden_states_at_unit_length) {
+  auto answer = post("/v1/embeddings", {{"input", {"Hi", "you"}}, {"model", "letters"}});
+  auto first = gateway_.take<begin_request>();
+  EXPECT_EQ(first.what.engine.sampling.pooling, hidden_pooling::last);
+  give_hidden(first, {3, 4});
+  give_hidden(gateway_.take<begin_request>(), {0, -2});
+  const json got = answer.get().parsed();
+  EXPECT_EQ(got["object"], "list");
+  EXPECT_EQ(got["data"][0], json({{"object", "embedding"}, {"index", 0}, {"embedding", {0.6, 0.8}}}));
+  EXPECT_EQ(got["data"][1]["embedding"], json({-0.0, -1.0}));
+  EXPECT_EQ(got["usage"], json({{"prompt_tokens", 5}, {"total_tokens", 5}}));
+  EXPECT_EQ(got["model"], "letters");
+}
+
+TEST_F(embeddings, come_as_base64_and_as_they_are) {
+  auto answer = post("/v1/embeddings",
+                     {{"input", {1, 2, 3}}, {"pooling", "mean"}, {"normalize", false}, {"encoding_format", "base64"}});
+  const auto begun = gateway_.take<begin_request>();
+  EXPECT_EQ(begun.what.engine.what.prompt, (std::vector<token_id>{1, 2, 3}));
+  EXPECT_EQ(begun.what.engine.sampling.pooling, hidden_pooling::mean);
+  give_hidden(begun, {1.0f, -2.5f});
+  EXPECT_EQ(answer.get().parsed()["data"][0]["embedding"], "AACAPwAAIMA=");
+}
+
+TEST_F(embeddings, refuse_with_the_fields_name) {
+  const std::vector<std::pair<json, std::string>> wrong{
+      {json::object(), "input"},
+      {{{"input", json::array()}}, "input"},
+      {{{"input", 3}}, "input"},
+      {{{"input", "A"}, {"dimensions", 3}}, "dimensions"},
+      {{{"input", "A"}, {"encoding_format", "hex"}}, "encoding_format"},
+      {{{"input", "A"}, {"pooling", "max"}}, "pooling"},
+      {{{"input", "A"}, {"guided_regex", "a"}}, "response_format"}};
+  for (const auto& [body, param] : wrong) EXPECT_EQ(error_of("/v1/embeddings", body, 400)["param"], param) << body;
+}
+
+}  // namespace
+}  // namespace troupe::test

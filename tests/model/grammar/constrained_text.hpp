@@ -1,0 +1,54 @@
+#pragma once
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+
+#include "model/grammar/token_constraint.hpp"
+#include "tests/model/grammar/byte_vocabulary.hpp"
+
+namespace troupe::test {
+
+inline std::shared_ptr<const token_tree> byte_tokens(bool pieces = true) {
+  const auto vocabulary = std::make_shared<byte_vocabulary>(pieces);
+  return std::make_shared<token_tree>(vocabulary, vocabulary->size() + 5);
+}
+
+/// A random text under a constraint; after `hurried` tokens it takes closing marks where it may. None: it has no end
+/// within `most` tokens.
+inline std::optional<std::string> random_text(token_constraint& under, const token_tree& tokens, std::mt19937& random,
+                                              int hurried = 60, int most = 4000) {
+  std::string text;
+  auto state = under.start();
+  for (int step = 0; step < most; ++step) {
+    const bool may_end = under.is_complete(state);
+    if (may_end && (!under.goes_on(state) || step > hurried || random() % 4 == 0)) return text;
+    const token_mask& mask = under.allowed(state);
+    std::vector<token_id> allowed, closing;
+    for (token_id token = 0; token < tokens.vocab_size(); ++token) {
+      if (!(mask[static_cast<std::size_t>(token) / 64] >> (token % 64) & 1)) continue;
+      allowed.push_back(token);
+      if (std::string_view("\"]}0:acx").find(tokens.bytes_of(token)[0]) != std::string_view::npos)
+        closing.push_back(token);
+    }
+    if (allowed.empty()) return std::nullopt;
+    const bool close = !closing.empty() && (step > hurried || random() % 4 == 0);
+    const auto& from = close ? closing : allowed;
+    const token_id token = from[random() % from.size()];
+    text += tokens.bytes_of(token);
+    state = under.after(state, token);
+  }
+  return std::nullopt;
+}
+
+/// Whether the bytes of a text are allowed one after another, and it may end.
+inline bool allows(const output_constraint& constraint, std::string_view text) {
+  byte_set all;
+  all.set();
+  text_automaton automaton(std::make_shared<const byte_grammar>(compile(constraint, all)));
+  auto state = automaton.start();
+  for (const char byte : text) state = automaton.next(state, static_cast<std::uint8_t>(byte));
+  return automaton.is_complete(state);
+}
+
+}  // namespace troupe::test

@@ -1,0 +1,257 @@
+#include "model/grammar/constraint.hpp"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "tests/model/grammar/constrained_text.hpp"
+
+namespace troupe {
+namespace {
+
+bool regex_allows(const std::string& expression, std::string_view text) {
+  return test::allows({constraint_kind::regex, expression}, text);
+}
+bool schema_allows(const std::string& schema, std::string_view text) {
+  return test::allows({constraint_kind::json_schema, schema}, text);
+}
+bool grammar_allows(const std::string& grammar, std::string_view text) {
+  return test::allows({constraint_kind::grammar, grammar}, text);
+}
+
+std::string refusal(constraint_kind kind, const std::string& text) {
+  byte_set all;
+  all.set();
+  try {
+    (void)compile({kind, text}, all);
+  } catch (const input_error& error) {
+    return error.what();
+  }
+  return "(accepted)";
+}
+void expect_refused(constraint_kind kind, const std::string& text, const std::string& word) {
+  const std::string said = refusal(kind, text);
+  EXPECT_NE(said.find(word), std::string::npos) << text << ": " << said;
+  EXPECT_EQ(said.find('\n'), std::string::npos);
+}
+
+TEST(regex_constraints, match_whole_texts) {
+  EXPECT_TRUE(regex_allows("[a-c]{2,3}", "abc"));
+  EXPECT_FALSE(regex_allows("[a-c]{2,3}", "a"));
+  EXPECT_FALSE(regex_allows("[a-c]{2,3}", "abca"));
+  EXPECT_TRUE(regex_allows("(?:foo|ba[rz])?x*", "bazxx"));
+  EXPECT_TRUE(regex_allows("(?:foo|ba[rz])?x*", ""));
+  EXPECT_FALSE(regex_allows("(?:foo|ba[rz])?x*", "bax"));
+  EXPECT_TRUE(regex_allows("^\\d+\\.\\d{2}$", "12.50"));
+  EXPECT_FALSE(regex_allows("\\d+\\.\\d{2}", "12.5"));
+  EXPECT_TRUE(regex_allows("(ab){3}", "ababab"));
+  EXPECT_FALSE(regex_allows("(ab){3}", "abab"));
+  EXPECT_TRUE(regex_allows("(a?){3}b", "aab"));
+  EXPECT_FALSE(regex_allows("(a?){3}b", "aaaab"));
+  EXPECT_TRUE(regex_allows("(a*)*b{,2}", "aaabb"));
+  EXPECT_TRUE(regex_allows("[^x]é.", "ßé漢"));
+  EXPECT_TRUE(regex_allows("a{1,", "a{1,"));
+  EXPECT_TRUE(regex_allows("[]a-]+", "]-a"));
+  EXPECT_TRUE(regex_allows("\\u00e9\\x41[\\n\\]]", "éA]"));
+}
+
+TEST(regex_constraints, name_what_they_do_not_support) {
+  const auto refused = [](const char* expression, const char* word) {
+    expect_refused(constraint_kind::regex, expression, word);
+  };
+  refused("(?=a)b", "look-around");
+  refused("(?<!a)b", "look-around");
+  refused("(a)\\1", "back-references");
+  refused("\\bword", "\\b is not supported");
+  refused("(a", "no end");
+  refused("a)", "too many");
+  refused("[a", "no end");
+  refused("*a", "nothing to repeat");
+  refused("a{3,2}", "ends before");
+  refused("a{100000}", "more than 10000");
+  refused("[b-a]", "range");
+  refused("\xff", "UTF-8");
+  refused(std::string(100, '(').c_str(), "nested too deeply");
+}
+
+TEST(choice_constraints, are_one_of_the_texts) {
+  const output_constraint choice{constraint_kind::choice, R"(["yes", "no", "not sure", ""])"};
+  for (const char* text : {"yes", "no", "not sure", ""}) EXPECT_TRUE(test::allows(choice, text));
+  for (const char* text : {"not", "maybe", "yesno"}) EXPECT_FALSE(test::allows(choice, text));
+  expect_refused(constraint_kind::choice, "[]", "not empty");
+  expect_refused(constraint_kind::choice, "[1]", "list of texts");
+}
+
+constexpr const char* arithmetic = R"-(
+# sums of numbers in parentheses
+root  ::= sum
+sum   ::= term (" "? [+-] " "? term)*
+term  ::= [0-9]+ | "(" sum ")"
+        | "π"
+)-";
+
+TEST(grammar_constraints, follow_their_rules) {
+  EXPECT_TRUE(grammar_allows(arithmetic, "1 + (22-(π))"));
+  EXPECT_FALSE(grammar_allows(arithmetic, "1 + (22"));
+  EXPECT_FALSE(grammar_allows(arithmetic, "1 +"));
+  EXPECT_TRUE(grammar_allows("root ::= \"a\" root \"b\" | \"\"", "aaabbb"));
+  EXPECT_FALSE(grammar_allows("root ::= \"a\" root \"b\" | \"\"", "aaabb"));
+  EXPECT_TRUE(grammar_allows("root ::= item{2,3}\nitem ::= [^\\n]{1} \"\\n\"", "a\nb\n"));
+  EXPECT_TRUE(grammar_allows("root ::= .+ tail\ntail ::= \"x\" tail | \"y\"", "漢xxy"));
+}
+
+TEST(grammar_constraints, nest_as_deeply_as_the_limit_and_no_deeper) {
+  const std::string nested = "root ::= \"(\" root \")\" | \"x\"";
+  EXPECT_TRUE(grammar_allows(nested, std::string(200, '(') + "x" + std::string(200, ')')));
+  EXPECT_FALSE(grammar_allows(nested, std::string(400, '(') + "x" + std::string(400, ')')));
+}
+
+TEST(grammar_constraints, name_what_is_wrong) {
+  const auto refused = [](const char* grammar, const char* word) {
+    expect_refused(constraint_kind::grammar, grammar, word);
+  };
+  refused("", "no rule root");
+  refused("root ::= a", "not defined");
+  refused("root ::= \"a\"\nroot ::= \"b\"", "line 2");
+  refused("root ::= root \"a\" | \"b\"", "begins with itself");
+  refused("root ::= a\na ::= \" \"? b\nb ::= a \"x\" | \"y\"", "begins with itself");
+  refused("root ::= \"a\" root", "nothing can satisfy");
+  refused("root ::= \"a", "no end");
+  refused("root = a", "::=");
+  refused("root ::= (\"a\"", "no end");
+  EXPECT_EQ(refusal(constraint_kind::grammar, "root ::= a root | \"x\"\na ::= \"y\""), "(accepted)");
+}
+
+TEST(schema_constraints, accept_what_the_schema_says) {
+  const std::string person =
+      R"({"type":"object","properties":{"name":{"type":"string"},"age":{"type":"integer","minimum":0,
+      "maximum":150},"tags":{"type":"array","items":{"enum":["a","b"]},"maxItems":2}},"required":["name","age"]})";
+  EXPECT_TRUE(schema_allows(person, R"({"name":"Ada","age":36})"));
+  EXPECT_TRUE(schema_allows(person, "{\n  \"name\": \"A\\u00e9\\n\",\n  \"age\": 150,\n  \"tags\": [\"a\", \"b\"]\n}"));
+  EXPECT_FALSE(schema_allows(person, R"({"name":"Ada","age":151})"));
+  EXPECT_FALSE(schema_allows(person, R"({"name":"Ada"})"));
+  EXPECT_FALSE(schema_allows(person, R"({"name":"Ada","age":3,"x":1})"));
+  EXPECT_FALSE(schema_allows(person, R"({"name":"Ada","age":3,"tags":["a","b","a"]})"));
+  EXPECT_FALSE(schema_allows(person, R"({"name":"A)"
+                                     "\n"
+                                     R"(","age":3})"));
+}
+
+TEST(schema_constraints, keep_numbers_within_their_bounds) {
+  const auto within = [](const char* bounds, const char* text) {
+    return schema_allows(std::string(R"({"type":"number",)") + bounds + "}", text);
+  };
+  EXPECT_TRUE(within(R"("minimum":-1.5,"maximum":2.25)", "-1.5"));
+  EXPECT_TRUE(within(R"("minimum":-1.5,"maximum":2.25)", "-1.499"));
+  EXPECT_FALSE(within(R"("minimum":-1.5,"maximum":2.25)", "-1.51"));
+  EXPECT_TRUE(within(R"("minimum":-1.5,"maximum":2.25)", "2.25"));
+  EXPECT_TRUE(within(R"("minimum":-1.5,"maximum":2.25)", "2.250"));
+  EXPECT_FALSE(within(R"("minimum":-1.5,"maximum":2.25)", "2.251"));
+  EXPECT_FALSE(within(R"("exclusiveMaximum":3)", "3.0"));
+  EXPECT_TRUE(within(R"("exclusiveMaximum":3)", "2.999999"));
+  EXPECT_TRUE(within(R"("minimum":0.1,"maximum":0.3)", "0.2"));
+  EXPECT_FALSE(within(R"("minimum":0.1,"maximum":0.3)", "0"));
+  EXPECT_FALSE(schema_allows(R"({"type":"integer","exclusiveMinimum":9,"maximum":11})", "9"));
+  EXPECT_TRUE(schema_allows(R"({"type":"integer","exclusiveMinimum":9,"maximum":11})", "11"));
+  EXPECT_FALSE(schema_allows(R"({"type":"integer"})", "1.0"));
+  EXPECT_FALSE(schema_allows(R"({"type":"integer"})", "01"));
+  EXPECT_TRUE(schema_allows(R"({"type":"number"})", "-1.5e-10"));
+}
+
+TEST(schema_constraints, refer_to_themselves) {
+  const std::string list = R"({"$ref":"#/$defs/list","$defs":{"list":{"anyOf":[{"type":"null"},
+      {"type":"object","properties":{"next":{"$ref":"#/$defs/list"}},"required":["next"]}]}}})";
+  EXPECT_TRUE(schema_allows(list, R"({"next":{"next":null}})"));
+  EXPECT_FALSE(schema_allows(list, R"({"next":{}})"));
+}
+
+TEST(schema_constraints, know_the_common_formats) {
+  const auto is = [](const char* format, const char* text) {
+    return schema_allows(std::string(R"({"type":"string","format":")") + format + "\"}",
+                         std::string("\"") + text + "\"");
+  };
+  EXPECT_TRUE(is("date", "2024-02-28"));
+  EXPECT_FALSE(is("date", "2024-02-31"));
+  EXPECT_TRUE(is("date-time", "2024-12-31T23:59:59Z"));
+  EXPECT_TRUE(is("uuid", "123e4567-e89b-12d3-a456-426614174000"));
+  EXPECT_FALSE(is("ipv4", "256.1.1.1"));
+  EXPECT_TRUE(is("email", "ada.l@example.org"));
+}
+
+TEST(schema_constraints, name_what_they_do_not_support) {
+  const auto refused = [](const char* schema, const char* word) {
+    expect_refused(constraint_kind::json_schema, schema, word);
+  };
+  refused("{", "JSON");
+  refused("[]", "a schema is");
+  refused(R"({"not":{}})", "not is not supported");
+  refused(R"({"type":"object","patternProperties":{}})", "patternProperties");
+  refused(R"({"type":"array","uniqueItems":true})", "uniqueItems");
+  refused(R"({"type":"integer","multipleOf":5})", "multipleOf");
+  refused(R"({"type":"string","format":"uri"})", "uri");
+  refused(R"({"type":"text"})", "no type text");
+  refused(R"({"$ref":"http://x/y"})", "$ref");
+  refused(R"({"$ref":"#/$defs/x"})", "no such place");
+  refused(R"({"$ref":"#"})", "nothing can satisfy");
+  refused(R"({"allOf":[{"$ref":"#"},{"type":"string"}]})", "without end");
+  refused(R"({"oneOf":[{"type":"integer"},{"type":"number"}]})", "oneOf");
+  refused(R"({"type":"string","minLength":2,"pattern":"a"})", "pattern");
+  refused(R"-({"type":"string","pattern":"(?=a)"})-", "look-around");
+  refused(R"({"enum":[]})", "nothing can satisfy");
+  refused(R"({"type":"object","properties":3})", "properties should be");
+  refused(R"({"type":"number","minimum":0.0000001})", "minimum");
+}
+
+TEST(constraints, refuse_what_is_too_large) {
+  expect_refused(constraint_kind::regex, std::string(300'000, 'a'), "use at most");
+  std::string many = "(";
+  for (int i = 0; i < 16; ++i) many += "[^a]{3,9999}";
+  EXPECT_EQ(refusal(constraint_kind::regex, many + ")"), "(accepted)") << "counts cost nothing";
+}
+
+TEST(constraints, forget_what_they_found_and_go_on_alike) {
+  std::mt19937 random(3);
+  const auto tokens = test::byte_tokens();
+  token_constraint under({constraint_kind::json_object, {}}, tokens);
+  byte_set all;
+  all.set();
+  text_automaton automaton(std::make_shared<const byte_grammar>(compile({constraint_kind::json_object, {}}, all)));
+  auto state = automaton.start();
+  for (const char byte : std::string(R"({"a":[{"b":)")) state = automaton.next(state, static_cast<std::uint8_t>(byte));
+  automaton.keep_only(std::span(&state, 1));
+  for (const char byte : std::string("1}]}")) state = automaton.next(state, static_cast<std::uint8_t>(byte));
+  EXPECT_TRUE(automaton.is_complete(state));
+}
+
+TEST(token_masks, allow_a_token_where_its_bytes_are_allowed) {
+  std::mt19937 random(5);
+  const auto tokens = test::byte_tokens();
+  const output_constraint schema{constraint_kind::json_schema,
+                                 R"({"type":"object","properties":{"name":{"type":"string","maxLength":9},"x":{}}})"};
+  token_constraint under(schema, tokens);
+  text_automaton plain(std::make_shared<const byte_grammar>(compile(schema, tokens->alphabet())));
+  std::string text;
+  auto state = under.start();
+  auto same = plain.start();
+  for (int step = 0; step < 300; ++step) {
+    const token_mask mask = under.allowed(state);
+    std::vector<token_id> allowed;
+    for (token_id token = 0; token < tokens->vocab_size(); ++token) {
+      auto next = same;
+      for (const char byte : tokens->bytes_of(token)) next = plain.next(next, static_cast<std::uint8_t>(byte));
+      const bool wanted = token > 1 && !tokens->bytes_of(token).empty() && next != text_automaton::dead;
+      ASSERT_EQ(mask[static_cast<std::size_t>(token) / 64] >> (token % 64) & 1, wanted) << text << " and " << token;
+      if (wanted) allowed.push_back(token);
+    }
+    if (allowed.empty()) break;
+    const token_id token = allowed[random() % allowed.size()];
+    text += tokens->bytes_of(token);
+    state = under.after(state, token);
+    for (const char byte : tokens->bytes_of(token)) same = plain.next(same, static_cast<std::uint8_t>(byte));
+  }
+  EXPECT_FALSE(text.empty());
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,11 @@
+#pragma once
+#include <random>
+
+#include <nlohmann/json.hpp>
+
+namespace troupe::test {
+
+/// A schema of the supported keywords; its definitions may refer to themselves.
+nlohmann::ordered_json random_schema(std::mt19937& random);
+
+}  // namespace troupe::test
