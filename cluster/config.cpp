@@ -64,6 +64,8 @@ constexpr key_of<model> model_keys[] = {
 using scheduler = scheduler_settings;
 constexpr key_of<scheduler> scheduler_keys[] = {
     {"max_batch_tokens", [](scheduler& s, const config_value& v) { s.max_batch_tokens = v.number(1, 1 << 20); }},
+    {"max_mixed_prompt_tokens",
+     [](scheduler& s, const config_value& v) { s.max_mixed_prompt_tokens = v.number(1, 1 << 20); }},
     {"max_sequences", [](scheduler& s, const config_value& v) { s.max_sequences = v.number(1, 1 << 16); }},
     {"kv_memory", [](scheduler& s, const config_value& v) { s.kv_memory = v.bytes(); }},
     {"max_waiting", [](scheduler& s, const config_value& v) { s.max_waiting = v.number(1, 1 << 24); }},
@@ -243,8 +245,7 @@ const node_config* cluster_config::find(std::string_view node) const {
 }
 
 std::string cluster_config::head_endpoint() const {
-  const auto place = split_endpoint(listen);
-  return place && is_any_host(place->host) ? tcp_endpoint(head().host, place->port) : listen;
+  return reachable_endpoint(listen, head().host);
 }
 
 std::string place_of(const cluster_config& config, std::string_view key) {

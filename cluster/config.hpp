@@ -56,6 +56,7 @@ struct model_settings {
 
 struct scheduler_settings {
   int max_batch_tokens = 2048;
+  int max_mixed_prompt_tokens = 64;  ///< of prompts in a step that answers wait for as well
   int max_sequences = 256;
   std::uint64_t kv_memory = std::uint64_t{1} << 30;  ///< bytes of keys and values per replica, over all its stages
   int max_waiting = 4096;
