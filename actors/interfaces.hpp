@@ -79,12 +79,18 @@ using node_agent_actor = actor_of<begin_membership, join_answer, heartbeat_answe
 /// Of a head's life, never used again.
 using request_id = strong_id<struct request_tag, std::uint64_t>;
 
+/// How long an answer waited until it ran, and then for its first token.
+struct answer_timing {
+  duration queued{}, prefill{};
+};
+
 struct answer_tokens {
   request_id request;
   std::int32_t index = 0;  ///< which answer
   std::vector<token_id> tokens;
   std::vector<sampled_token> details;  ///< parallel to tokens where logprobs were asked for, else empty
   std::optional<end_reason> end;
+  std::optional<answer_timing> timing = {};  ///< with the first, where it is known
 };
 
 /// Scheduler to sink: all that one step brought for its requests.
@@ -193,8 +199,9 @@ struct answer_part {
   std::int32_t index = 0;  ///< which answer
   std::string text;        ///< whole characters, certain
   std::vector<token_id> tokens;
-  std::vector<sampled_token> details;  ///< parallel to tokens where logprobs were asked for
-  std::optional<answer_end> end;       ///< with the last part
+  std::vector<sampled_token> details;        ///< parallel to tokens where logprobs were asked for
+  std::optional<answer_end> end;             ///< with the last part
+  std::optional<answer_timing> timing = {};  ///< with the first, where it is known
 };
 
 /// Who hears of a request. Called on the gateway's thread: must be quick and not throw. Each answer's last part has its
