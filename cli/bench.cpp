@@ -6,6 +6,7 @@
 #include "bench/limits.hpp"
 #include "bench/ops.hpp"
 #include "bench/scheduler.hpp"
+#include "cli/bench_http.hpp"
 #include "cli/bench_serve.hpp"
 #include "cli/commands.hpp"
 #include "cli/model_options.hpp"
@@ -18,6 +19,7 @@ struct bench_options {
   model_options model;
   bench::engine_bench engine;
   bench_serve_options serve;
+  bench_http_options http;
   bool json = false;
 };
 
@@ -95,6 +97,11 @@ void add_bench(CLI::App& program, command& chosen) {
     return bench_serve(options->serve);
   });
   add_bench_serve(serve, options->serve);
+  CLI::App& http = add("http", "What the HTTP interface costs with many streams, without a model", [options] {
+    options->http.json = options->json;
+    return bench_http(options->http);
+  });
+  add_bench_http(http, options->http);
   add("scheduler", "What deciding about a step costs, without a model", [options] {
     bench::run_scheduler(bench::report(options->json));
     return 0;
