@@ -1,6 +1,7 @@
 #include "cli/compose_worker.hpp"
 
 #include "actors/adapter_fetcher.hpp"
+#include "cluster/config_address.hpp"
 
 namespace troupe {
 
@@ -41,7 +42,7 @@ worker_node::worker_node(caf::actor_system& system, wire& links, const node_site
   links.deliver<activations>(parts_.worker);  // from the stage before: its life says whether it counts
   links.on_lost([agent = agent_](link_id link, const std::string&) { tell(agent, link_lost{{}, link}); });
   links.start();
-  tell(agent_, begin_membership{{}, links.endpoint()});
+  tell(agent_, begin_membership{{}, reachable_endpoint(links.endpoint(), site.node.host)});
 }
 
 void worker_node::stop() {
