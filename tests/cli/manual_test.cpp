@@ -31,7 +31,7 @@ TEST_F(manual, has_every_command) {
 TEST_F(manual, completes_words_where_they_fit) {
   const std::string script = run({"completion", "bash"}).out;
   EXPECT_NE(completions(script, "troupe gen").find("generate"), std::string::npos);
-  EXPECT_EQ(completions(script, "troupe keys l"), "list limit\n");
+  EXPECT_EQ(completions(script, "troupe keys rev"), "revoke\n");
   EXPECT_NE(completions(script, "troupe keys add --con").find("--concurrent"), std::string::npos);
   EXPECT_EQ(completions(script, "troupe generate --concurrent"), "\n");
   for (const char* shell : {"zsh", "fish"})
