@@ -35,6 +35,7 @@ constexpr key_of<cluster> cluster_keys[] = {
     {"state_dir", [](cluster& c, const config_value& v) { c.state_dir = v.path(); }},
     {"keys", [](cluster& c, const config_value& v) { c.keys = v.path(); }},
     {"insecure", [](cluster& c, const config_value& v) { c.insecure = v.truth(); }},
+    {"log_prompts", [](cluster& c, const config_value& v) { c.log_prompts = v.truth(); }},
     {"replicas", [](cluster& c, const config_value& v) { c.replicas = v.number(0, 4096); }},
     {"stages", [](cluster& c, const config_value& v) { c.stages = v.number(0, 256); }},
     {"tensor", [](cluster& c, const config_value& v) { c.tensor = v.number(1, 64); }},

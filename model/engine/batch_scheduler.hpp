@@ -48,7 +48,7 @@ class batch_scheduler {
     std::int64_t context = 2048;           ///< tokens of prompt and answer at most
     std::int32_t max_batch_tokens = 2048;  ///< of one step; at least max_sequences
     /// Of prompts, in a step that interactive answers wait for as well: the gap between their tokens. At least 1.
-    std::int32_t max_mixed_prompt_tokens = 64;
+    std::int32_t max_mixed_prompt_tokens = 96;
     std::int32_t max_sequences = 256;  ///< that run at a time
     std::int32_t max_adapters = 32;    ///< that run at a time
     std::int32_t max_proposals = 8;    ///< guesses per sequence and step
