@@ -150,6 +150,7 @@ void gateway_state::take_tokens(answer_tokens& brought) {
 answer_part gateway_state::read_tokens(running& request, answer_text& answer, answer_tokens& brought) {
   answer_part part;
   part.index = brought.index;
+  part.timing = brought.timing;
   for (std::size_t i = 0; i < brought.tokens.size() && !answer.stops.stopped(); ++i) {
     const std::string text = answer.stops.push(answer.decoder.push(brought.tokens[i]));
     ++answer_tokens_;

@@ -99,6 +99,11 @@ using node_agent_actor = actor_of<begin_membership, join_answer, heartbeat_answe
 /// Of a head's life, never used again.
 using request_id = strong_id<struct request_tag, std::uint64_t>;
 
+/// How long an answer waited until it ran, and then for its first token.
+struct answer_timing {
+  duration queued{}, prefill{};
+};
+
 struct answer_tokens {
   request_id request;
   std::int32_t index = 0;  ///< which answer
@@ -106,6 +111,7 @@ struct answer_tokens {
   std::vector<sampled_token> details;  ///< parallel to tokens where logprobs were asked for, else empty
   std::optional<end_reason> end;
   std::vector<float> hidden = {};  ///< where they were asked for: comes with the end
+  std::optional<answer_timing> timing = {};  ///< with the first, where it is known
 };
 
 /// Scheduler to sink: all that one step brought for its requests.
@@ -220,9 +226,10 @@ struct answer_part {
   std::int32_t index = 0;  ///< which answer
   std::string text;        ///< whole characters, certain
   std::vector<token_id> tokens;
-  std::vector<sampled_token> details;  ///< parallel to tokens where logprobs were asked for
-  std::optional<answer_end> end;       ///< with the last part
-  std::vector<float> hidden = {};      ///< with the end, where hidden states were asked for
+  std::vector<sampled_token> details;        ///< parallel to tokens where logprobs were asked for
+  std::optional<answer_end> end;             ///< with the last part
+  std::vector<float> hidden = {};            ///< with the end, where hidden states were asked for
+  std::optional<answer_timing> timing = {};  ///< with the first, where it is known
 };
 
 /// Who hears of a request. Called on the gateway's thread: must be quick and not throw. Each answer's last part has its

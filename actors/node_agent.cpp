@@ -106,6 +106,8 @@ node_report node_agent_state::report() {
   report.busy_ms = meter_->busy_ms();
   report.tokens_per_second = static_cast<double>(rows - rows_before_) / seconds;
   report.memory_bytes = resident_bytes();
+  report.figures.emplace_back("busy_seconds",
+                              static_cast<double>(meter_->busy_ns.load(std::memory_order_relaxed)) * 1e-9);
   rows_before_ = rows;
   report_before_ = now;
   return report;

@@ -13,6 +13,23 @@ std::string text_of(const refused_request& refused) {
   return std::string(name_of(refused.reason));
 }
 
+constexpr std::size_t most_names = 64;  ///< of a list on the board
+
+/// ,"key":["pricing@2",…]: names have no character that JSON would want escaped.
+void append_names(std::string& to, std::string_view key, std::vector<adapter_version> versions,
+                  const adapter_directory& directory) {
+  std::sort(versions.begin(), versions.end());
+  if (versions.size() > most_names) versions.resize(most_names);
+  const auto known = directory.read();
+  std::string names;
+  for (const adapter_version version : versions) {
+    const auto details = known->versions.find(version);
+    if (details == known->versions.end()) continue;
+    names += fmt::format("{}\"{}\"", names.empty() ? "" : ",", details->second.full_name);
+  }
+  to += fmt::format(",\"{}\":[{}]", key, names);
+}
+
 bool is_bad_input(refusal reason) {
   return reason != refusal::queue_full;
 }
@@ -83,7 +100,8 @@ void scheduler_state::accept(routed_request& request) {
     }
     for (std::int32_t i = 0; i < accepted->answers; ++i) {
       const sequence_id id(accepted->first.value + static_cast<std::uint64_t>(i));
-      parts_[id] = {request.id, request.first_index + i, request.sink, request.what.what.adapter};
+      parts_[id] = {request.id,   request.first_index + i, request.sink, request.what.what.adapter,
+                    clock_.now(), request.what.resumed > 0};
       sequences_[request.id].push_back(id);
     }
   } catch (const input_error& error) {
@@ -160,6 +178,7 @@ void scheduler_state::begin_life(const replica_started& started) {
   workers_ = 0;
   for (const auto& ranks : stages_) workers_ += ranks.size();
   running_ = true;
+  ++lives_;
   in_flight_.clear();
   loading_.clear();
   residency_ = std::make_unique<adapter_residency>(
@@ -183,8 +202,10 @@ void scheduler_state::begin_life(const replica_started& started) {
 void scheduler_state::end_life(bool give_up_requests) {
   running_ = false;
   in_flight_.clear();
+  note_flights(0);
   for (auto& ranks : stages_) ranks.clear();  // a worker of this process ends once nobody knows it
   if (!requests_) return report();
+  resumed_ += requests_->decisions().stats().running;
   requests_->forget_stored();
   if (give_up_requests) return_requests();
   report();
@@ -221,6 +242,19 @@ void scheduler_state::send_order() {
       for (const sequence_id id : order_.plan.answers_of(row))
         sent.answers.push_back({id, std::min(row.logit_rows, 1), row.proposals + 1});
   tell_stages(run_step{life_, order_});
+  note_flights(in_flight_.size());
+}
+
+/// From now on so many steps are in flight; a stage that has none of them is idle.
+void scheduler_state::note_flights(std::size_t now) {
+  const instant at = clock_.now();
+  if (flights_ > 0) {
+    const duration passed = at - flights_since_;
+    active_ += passed;
+    bubble_ += passed * static_cast<std::int64_t>(stage_count_ - std::min(flights_, stage_count_));
+  }
+  flights_ = now;
+  flights_since_ = at;
 }
 
 template <message M>
@@ -251,6 +285,7 @@ bool scheduler_state::is_expected(const step_outcome& outcome) const {
 
 void scheduler_state::finish_step(const step_done& done) {
   in_flight_.pop_front();
+  note_flights(in_flight_.size());
   requests_->commit(
       done.outcome, [this](const engine_token& token) { note_token(token); },
       [this](const ended_sequence& ended) { note_end(ended); },
@@ -266,7 +301,7 @@ answer_tokens& scheduler_state::entry_of(const part& of) {
   auto& answers = batch->tokens.answers;
   const auto is_its = [&](const answer_tokens& a) { return a.request == of.request && a.index == of.index; };
   const auto found = std::find_if(answers.rbegin(), answers.rend(), is_its);
-  return found != answers.rend() ? *found : answers.emplace_back(answer_tokens{of.request, of.index, {}, {}, {}});
+  return found != answers.rend() ? *found : answers.emplace_back(answer_tokens{of.request, of.index, {}, {}, {}, {}});
 }
 
 void scheduler_state::note_token(const engine_token& token) {
@@ -275,12 +310,19 @@ void scheduler_state::note_token(const engine_token& token) {
   answer_tokens& entry = entry_of(of->second);
   entry.tokens.push_back(token.token);
   if (token.details) entry.details.push_back(*token.details);
+  if (!of->second.timed) note_timing(token.sequence, of->second, entry);
   ++tokens_;
 }
 
 void scheduler_state::note_hidden(const engine_hidden& hidden) {
   const auto of = parts_.find(hidden.sequence);
   if (of != parts_.end()) entry_of(of->second).hidden.assign(hidden.values.begin(), hidden.values.end());
+}
+
+void scheduler_state::note_timing(sequence_id id, part& of, answer_tokens& entry) const {
+  of.timed = true;
+  if (const auto started = requests_->decisions().first_start(id))
+    entry.timing = answer_timing{*started - of.accepted, clock_.now() - *started};
 }
 
 void scheduler_state::note_end(const ended_sequence& ended) {
@@ -368,15 +410,32 @@ replica_load scheduler_state::load() const {
 }
 
 void scheduler_state::post_status() const {
+  board_->post(fmt::format("replica.{:04}", options_.replica.value), status_json());
+}
+
+std::string scheduler_state::status_json() const {
   const replica_load now = load();
   const auto stats = requests_ ? requests_->decisions().stats() : batch_scheduler::statistics{};
-  board_->post(fmt::format("replica.{:04}", options_.replica.value),
-               fmt::format(R"({{"ready":{},"running":{},"waiting":{},"max_sequences":{},"blocks":{},"free_blocks":{},)"
-                           R"("tokens_per_second":{:.1f},"tokens":{},"steps":{},"preemptions":{},"computed_tokens":{},)"
-                           R"("reused_tokens":{},"resident_adapters":{},"epoch":{}}})",
-                           running_, now.running, now.waiting, options_.batches.max_sequences, now.blocks,
-                           now.free_blocks, now.tokens_per_second, tokens_, stats.steps, stats.preemptions,
-                           stats.computed_tokens, stats.reused_tokens, now.adapters.size(), life_.epoch.value));
+  std::vector<adapter_version> running, waiting;
+  if (requests_)
+    requests_->decisions().adapters().visit([&](const detail::adapter_use& use) {
+      if (use.running > 0) running.push_back(use.adapter);
+      if (use.waiting > 0) waiting.push_back(use.adapter);
+    });
+  const auto seconds = [](duration d) { return std::chrono::duration<double>(d).count(); };
+  std::string text =
+      fmt::format(R"({{"ready":{},"running":{},"waiting":{},"max_sequences":{},"blocks":{},"free_blocks":{},)"
+                  R"("tokens_per_second":{:.1f},"tokens":{},"steps":{},"preemptions":{},"computed_tokens":{},)"
+                  R"("reused_tokens":{},"resident_adapters":{},"max_adapters":{},"epoch":{},"lives":{},"resumed":{},)"
+                  R"("active_seconds":{:.3f},"bubble_seconds":{:.3f})",
+                  running_, now.running, now.waiting, options_.batches.max_sequences, now.blocks, now.free_blocks,
+                  now.tokens_per_second, tokens_, stats.steps, stats.preemptions, stats.computed_tokens,
+                  stats.reused_tokens, now.adapters.size(), options_.batches.max_adapters, life_.epoch.value, lives_,
+                  resumed_, seconds(active_), seconds(bubble_));
+  append_names(text, "resident", now.adapters, *adapters_);
+  append_names(text, "running_adapters", running, *adapters_);
+  append_names(text, "waiting_adapters", waiting, *adapters_);
+  return text + "}";
 }
 
 scheduler_actor spawn_scheduler(caf::actor_system& system, const scheduler_options& options, const router_actor& router,

@@ -39,6 +39,8 @@ class scheduler_state {
     std::int32_t index = 0;
     sink_actor sink;
     adapter_version adapter;
+    instant accepted;
+    bool timed = false;  ///< its first token was told, here or elsewhere
   };
   struct awaited_answer {
     sequence_id sequence;
@@ -74,6 +76,8 @@ class scheduler_state {
   void finish_step(const step_done& done);
   void note_token(const engine_token& token);
   void note_hidden(const engine_hidden& hidden);
+  void note_timing(sequence_id id, part& of, answer_tokens& entry) const;
+  void note_flights(std::size_t now);
   void note_end(const ended_sequence& ended);
   answer_tokens& entry_of(const part& of);
   void tell_sinks();
@@ -88,6 +92,7 @@ class scheduler_state {
   void report_soon();
   void report();
   void post_status() const;
+  std::string status_json() const;
   replica_load load() const;
   batch_scheduler::options options_for_life() const;
 
@@ -115,7 +120,10 @@ class scheduler_state {
   std::vector<sink_batch> batches_;
   std::vector<request_id> ended_;
 
-  std::uint64_t received_ = 0, tokens_ = 0, tokens_reported_ = 0;
+  std::uint64_t received_ = 0, tokens_ = 0, tokens_reported_ = 0, lives_ = 0, resumed_ = 0;
+  duration active_{}, bubble_{};  ///< with steps in flight; of that, stage times without one
+  std::size_t flights_ = 0;       ///< since flights_since_
+  instant flights_since_;
   double tokens_per_second_ = 0;
   instant reported_;
   bool report_due_ = false;

@@ -27,6 +27,8 @@ json node_json(const node_entry& node, instant now) {
   out["busy_ms"] = node.report.busy_ms;
   out["rows_per_second"] = node.report.tokens_per_second;
   out["resident"] = node.report.memory_bytes;
+  for (const auto& [name, value] : node.report.figures)
+    if (name == "busy_seconds") out[name] = value;
   return out;
 }
 

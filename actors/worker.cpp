@@ -149,6 +149,8 @@ void worker_state::run_front() {
   } catch (const std::exception& error) {
     fail(error.what());
   }
+  meter_->busy_ns.fetch_add(monotonic_now() - meter_->busy_since.load(std::memory_order_relaxed),
+                            std::memory_order_relaxed);
   meter_->busy_since.store(0, std::memory_order_relaxed);
   meter_->steps.fetch_add(1, std::memory_order_relaxed);
   meter_->rows.fetch_add(order.order.plan.tokens.size(), std::memory_order_relaxed);

@@ -19,6 +19,7 @@ namespace troupe {
 struct worker_meter {
   std::atomic<std::uint64_t> steps{0}, rows{0};
   std::atomic<std::int64_t> busy_since{0};  ///< of the monotonic clock; 0: idle
+  std::atomic<std::int64_t> busy_ns{0};     ///< of all steps so far
 
   /// Milliseconds that the step in progress has taken.
   std::uint64_t busy_ms() const;

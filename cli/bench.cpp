@@ -7,6 +7,7 @@
 #include "bench/ops.hpp"
 #include "bench/scheduler.hpp"
 #include "cli/bench_first_token.hpp"
+#include "cli/bench_http.hpp"
 #include "cli/bench_serve.hpp"
 #include "cli/commands.hpp"
 #include "cli/model_options.hpp"
@@ -20,6 +21,7 @@ struct bench_options {
   bench::engine_bench engine;
   bench_serve_options serve;
   bench_first_token_options first_token;
+  bench_http_options http;
   bool json = false;
 };
 
@@ -103,6 +105,11 @@ void add_bench(CLI::App& program, command& chosen) {
     return bench_first_token(options->first_token);
   });
   add_bench_first_token(first_token, options->first_token);
+  CLI::App& http = add("http", "What the HTTP interface costs with many streams, without a model", [options] {
+    options->http.json = options->json;
+    return bench_http(options->http);
+  });
+  add_bench_http(http, options->http);
   add("scheduler", "What deciding about a step costs, without a model", [options] {
     bench::run_scheduler(bench::report(options->json));
     return 0;

@@ -30,5 +30,6 @@ void add_cancel(CLI::App& program, command& chosen);
 void add_drain(CLI::App& program, command& chosen);
 void add_keygen(CLI::App& program, command& chosen);
 void add_keys(CLI::App& program, command& chosen);
+void add_manual(CLI::App& program, command& chosen);  ///< and completions
 
 }  // namespace troupe

@@ -95,6 +95,7 @@ void head_node::serve_http(const cluster_config& config, const std::shared_ptr<c
   parts.model = config.model.path.filename().string();
   parts.state_dir = config.state_dir;
   parts.log = say;
+  parts.log_bodies = config.log_prompts;
   http_ = std::make_unique<http_front>(std::move(options), std::move(parts));
   say(fmt::format("http://{}:{}: listening", place->host, http_->port()));
 }

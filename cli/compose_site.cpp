@@ -168,6 +168,7 @@ supervisor_options supervisor_options_of(const node_site& site, std::uint32_t re
   options.wanted.min_context = site.context;
   options.batches.context = site.context;
   options.batches.max_batch_tokens = config.scheduler.max_batch_tokens;
+  options.batches.max_mixed_prompt_tokens = config.scheduler.max_mixed_prompt_tokens;
   options.batches.max_sequences = config.scheduler.max_sequences;
   options.batches.max_waiting = static_cast<std::size_t>(config.scheduler.max_waiting);
   options.batches.max_adapters = config.adapters.max_resident;

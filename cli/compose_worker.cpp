@@ -2,6 +2,7 @@
 
 #include "actors/adapter_fetcher.hpp"
 #include "actors/trainer.hpp"
+#include "cluster/config_address.hpp"
 #include "model/engine/model_text.hpp"
 
 namespace troupe {
@@ -57,7 +58,7 @@ member_node::member_node(caf::actor_system& system, wire& links, const node_site
   deliver_from_head<end_node>(links, agent_);
   links.on_lost([agent = agent_](link_id link, const std::string&) { tell(agent, link_lost{{}, link}); });
   links.start();
-  tell(agent_, begin_membership{{}, links.endpoint()});
+  tell(agent_, begin_membership{{}, reachable_endpoint(links.endpoint(), site.node.host)});
 }
 
 void member_node::add_worker(caf::actor_system& system, wire& links, const node_site& site) {

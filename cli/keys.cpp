@@ -15,15 +15,33 @@ namespace {
 
 struct keys_options {
   std::string cluster, name;
+  rate_limits limits;
 };
 
 std::filesystem::path file_of(const keys_options& options) {
   return api_keys_file(read_cluster_config(options.cluster).state_dir);
 }
 
+std::string text_of(const rate_limits& limits) {
+  std::string text;
+  const auto add = [&](std::int64_t limit, const char* what) {
+    if (limit > 0) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", limit, what);
+  };
+  add(limits.requests_per_minute, "requests/min");
+  add(limits.tokens_per_minute, "tokens/min");
+  add(limits.concurrent, "at a time");
+  return text.empty() ? "no limits" : text;
+}
+
 int add_key(const keys_options& options) {
-  const std::string key = add_api_key(file_of(options), options.name);
+  const std::string key = add_api_key(file_of(options), options.name, options.limits);
   print(key + "\n");
+  return 0;
+}
+
+int limit_key(const keys_options& options) {
+  limit_api_key(file_of(options), options.name, options.limits);
+  print(fmt::format("{}: {}\n", options.name, text_of(options.limits)));
   return 0;
 }
 
@@ -31,8 +49,8 @@ int list_keys(const keys_options& options) {
   const auto keys = read_api_keys(file_of(options));
   if (!keys) return print("there are no keys: whoever reaches the server may use it\n"), 0;
   for (const api_key& each : *keys)
-    print(fmt::format("{:<24} {}…  {:%Y-%m-%d %H:%M}\n", each.name, each.shown,
-                      fmt::gmtime(static_cast<std::time_t>(each.created))));
+    print(fmt::format("{:<24} {}…  {:%Y-%m-%d %H:%M}  {}\n", each.name, each.shown,
+                      fmt::gmtime(static_cast<std::time_t>(each.created)), text_of(each.limits)));
   return 0;
 }
 
@@ -55,7 +73,20 @@ void add_keys(CLI::App& program, command& chosen) {
     return own;
   };
   const auto add_name = [&](CLI::App& own) { own.add_option("NAME", options->name, "whose key it is")->required(); };
-  add_name(add("add", "Make a key; it is shown once. With the first one, nobody gets in without", add_key));
+  const auto add_limits = [&](CLI::App& own) {
+    const auto limit = [&](const char* flag, std::int64_t& to, const char* what) {
+      own.add_option(flag, to, what)->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));
+    };
+    limit("--requests-per-minute", options->limits.requests_per_minute, "answers asked for; 0: any number");
+    limit("--tokens-per-minute", options->limits.tokens_per_minute, "of prompts and answers; 0: any number");
+    limit("--concurrent", options->limits.concurrent, "requests in progress; 0: any number");
+  };
+  CLI::App& adding = add("add", "Make a key; it is shown once. With the first one, nobody gets in without", add_key);
+  add_name(adding);
+  add_limits(adding);
+  CLI::App& limiting = add("limit", "Other limits for a key; what is not said has none", limit_key);
+  add_name(limiting);
+  add_limits(limiting);
   add("list", "All keys, by name", list_keys);
   add_name(add("revoke", "Let a key open nothing any more", revoke_key));
 }

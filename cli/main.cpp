@@ -43,6 +43,7 @@ command parse(CLI::App& program, int count, char** words) {
   add_drain(program, chosen);
   add_keygen(program, chosen);
   add_keys(program, chosen);
+  add_manual(program, chosen);
   program.set_version_flag("--version", [] { return version_text(); });
   try {
     check_command(program, count, words);

@@ -1,5 +1,7 @@
 #include "cli/version.hpp"
 
+#include <dlfcn.h>
+
 #include <vector>
 
 #include <fmt/format.h>
@@ -24,6 +26,13 @@ std::vector<std::string_view> available_isas() {
   return names;
 }
 
+const char* found(const char* library) {
+  void* opened = ::dlopen(library, RTLD_LAZY | RTLD_LOCAL);
+  if (opened == nullptr) return "not found";
+  ::dlclose(opened);
+  return "found";
+}
+
 }  // namespace
 
 std::string version_text() {
@@ -33,8 +42,10 @@ std::string version_text() {
       "compiler         {}\n"
       "build type       {}\n"
       "instruction set  {} (this processor has {})\n"
-      "CUDA: no",
-      TROUPE_VERSION, compiler, build.empty() ? "none" : build, kernels().isa, fmt::join(available_isas(), ", "));
+      "CUDA             not in this build; the driver (libcuda) was {}\n"
+      "NCCL             not in this build; libnccl was {}",
+      TROUPE_VERSION, compiler, build.empty() ? "none" : build, kernels().isa, fmt::join(available_isas(), ", "),
+      found("libcuda.so.1"), found("libnccl.so.2"));
 }
 
 }  // namespace troupe

@@ -35,6 +35,7 @@ constexpr key_of<cluster> cluster_keys[] = {
     {"state_dir", [](cluster& c, const config_value& v) { c.state_dir = v.path(); }},
     {"keys", [](cluster& c, const config_value& v) { c.keys = v.path(); }},
     {"insecure", [](cluster& c, const config_value& v) { c.insecure = v.truth(); }},
+    {"log_prompts", [](cluster& c, const config_value& v) { c.log_prompts = v.truth(); }},
     {"replicas", [](cluster& c, const config_value& v) { c.replicas = v.number(0, 4096); }},
     {"stages", [](cluster& c, const config_value& v) { c.stages = v.number(0, 256); }},
     {"tensor", [](cluster& c, const config_value& v) { c.tensor = v.number(1, 64); }},
@@ -68,6 +69,8 @@ constexpr key_of<model> model_keys[] = {
 using scheduler = scheduler_settings;
 constexpr key_of<scheduler> scheduler_keys[] = {
     {"max_batch_tokens", [](scheduler& s, const config_value& v) { s.max_batch_tokens = v.number(1, 1 << 20); }},
+    {"max_mixed_prompt_tokens",
+     [](scheduler& s, const config_value& v) { s.max_mixed_prompt_tokens = v.number(1, 1 << 20); }},
     {"max_sequences", [](scheduler& s, const config_value& v) { s.max_sequences = v.number(1, 1 << 16); }},
     {"kv_memory", [](scheduler& s, const config_value& v) { s.kv_memory = v.bytes(); }},
     {"max_waiting", [](scheduler& s, const config_value& v) { s.max_waiting = v.number(1, 1 << 24); }},
@@ -256,8 +259,7 @@ const node_config* cluster_config::find(std::string_view node) const {
 }
 
 std::string cluster_config::head_endpoint() const {
-  const auto place = split_endpoint(listen);
-  return place && is_any_host(place->host) ? tcp_endpoint(head().host, place->port) : listen;
+  return reachable_endpoint(listen, head().host);
 }
 
 std::string place_of(const cluster_config& config, std::string_view key) {

@@ -57,6 +57,7 @@ struct model_settings {
 
 struct scheduler_settings {
   int max_batch_tokens = 2048;
+  int max_mixed_prompt_tokens = 96;  ///< of prompts in a step that answers wait for as well
   int max_sequences = 256;
   std::uint64_t kv_memory = std::uint64_t{1} << 30;  ///< bytes of keys and values per replica, over all its stages
   int max_waiting = 4096;
@@ -88,6 +89,7 @@ struct cluster_config {
   std::filesystem::path state_dir;              ///< journal, logs, pid file
   std::optional<std::filesystem::path> keys;    ///< folder of CURVE keys
   bool insecure = false;
+  bool log_prompts = false;         ///< the log of HTTP requests has their bodies
   int replicas = 0;                 ///< 0: as many as fit
   int stages = 0;                   ///< of each replica; 0: as few as fit
   int tensor = 1;                   ///< workers that share each stage

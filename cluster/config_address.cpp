@@ -74,4 +74,9 @@ std::string tcp_endpoint(const std::string& host, int port) {
   return is_v6 ? fmt::format("tcp://[{}]:{}", host, port) : fmt::format("tcp://{}:{}", host, port);
 }
 
+std::string reachable_endpoint(const std::string& listen, const std::string& host) {
+  const auto place = split_endpoint(listen);
+  return place && is_any_host(place->host) ? tcp_endpoint(host, place->port) : listen;
+}
+
 }  // namespace troupe

@@ -23,5 +23,7 @@ bool is_numeric_host(const std::string& host);
 bool is_host_text(std::string_view text);
 
 std::string tcp_endpoint(const std::string& host, int port);
+/// Where others reach what listens there on `host`: every address of a machine is none of them to another machine.
+std::string reachable_endpoint(const std::string& listen, const std::string& host);
 
 }  // namespace troupe

@@ -37,6 +37,10 @@ api_error error_of(const request_refused& refused, bool is_unknown_adapter) {
   return error;
 }
 
+double seconds_of(duration d) {
+  return std::chrono::duration<double>(d).count();
+}
+
 /// All but `ids_` and `over_` is the gateway's thread's.
 class answer_call : public std::enable_shared_from_this<answer_call> {
  public:
@@ -48,7 +52,7 @@ class answer_call : public std::enable_shared_from_this<answer_call> {
         exchange_(std::move(exchange)),
         begun_at_(clock_.now()),
         choices_(order_.prompts.size() * static_cast<std::size_t>(order_.n)),
-        last_(choices_.size()),
+        times_(choices_.size()),
         left_(choices_.size()),
         counted_(order_.prompts.size()) {}
 
@@ -59,6 +63,7 @@ class answer_call : public std::enable_shared_from_this<answer_call> {
  private:
   void stream_part(std::size_t index, const answer_part& part);
   void measure(std::size_t index, const answer_part& part);
+  void measure_end(std::size_t index, const answer_end& end);
   void finish();
   void end_all();
 
@@ -71,7 +76,12 @@ class answer_call : public std::enable_shared_from_this<answer_call> {
   std::vector<request_id> ids_;
   std::atomic<bool> over_{false};
   std::vector<answer_choice> choices_;
-  std::vector<instant> last_;  ///< when the choice's last token came
+  struct choice_times {
+    instant first, last;  ///< when tokens came
+    std::size_t tokens = 0;
+    std::optional<answer_timing> timing;
+  };
+  std::vector<choice_times> times_;  ///< of each choice
   std::size_t left_;
   std::vector<bool> counted_;  ///< the prompt's tokens are in usage_
   answer_usage usage_;
@@ -104,6 +114,7 @@ void answer_call::start() {
       refuse_parameter(error);
     }
     request.what.engine.what.tenant = order_.tenant;
+    context_->limits.use_tokens(order_.owner, static_cast<std::int64_t>(request.what.engine.what.prompt.size()));
     request.adapter = order_.adapter;
     request.listener = std::make_shared<prompt_listener>(shared_from_this(), i);
   }
@@ -149,19 +160,43 @@ void answer_call::stream_part(std::size_t index, const answer_part& part) {
 
 void answer_call::measure(std::size_t index, const answer_part& part) {
   const instant now = clock_.now();
-  const auto seconds = [](duration d) { return std::chrono::duration<double>(d).count(); };
-  if (!series_) series_ = context_->metrics.series(context_->full_name(order_.adapter));
+  if (!series_) {
+    series_ = context_->metrics.series(context_->full_name(order_.adapter));
+    series_->add(request_figure::wanted_answers, order_.n);
+    series_->add(request_figure::wanted_tokens, static_cast<double>(order_.sampling.max_tokens));
+  }
+  choice_times& times = times_[index];
   usage_.completion_tokens += static_cast<std::int64_t>(part.tokens.size());
-  if (last_[index] == instant{})
-    series_->first_token(seconds(now - begun_at_));
-  else
-    series_->next_tokens(seconds(now - last_[index]), part.tokens.size());
-  last_[index] = now;
-  if (part.end)
-    series_->ended(
-        part.end->finish, seconds(now - begun_at_),
-        index % static_cast<std::size_t>(order_.n) == 0 ? static_cast<std::uint64_t>(part.end->prompt_tokens) : 0);
+  if (!order_.owner.empty()) context_->limits.use_tokens(order_.owner, static_cast<std::int64_t>(part.tokens.size()));
+  if (times.first == instant{}) {
+    times.first = now;
+    series_->add(request_figure::first_token, seconds_of(now - begun_at_));
+  } else if (!part.tokens.empty()) {
+    const auto tokens = part.tokens.size();
+    series_->add(request_figure::gap, seconds_of(now - times.last) / static_cast<double>(tokens), tokens);
+  }
+  times.last = now;
+  times.tokens += part.tokens.size();
+  if (part.timing) times.timing = part.timing;
+  if (part.end) measure_end(index, *part.end);
   series_->answered(part.tokens.size());
+}
+
+void answer_call::measure_end(std::size_t index, const answer_end& end) {
+  const choice_times& times = times_[index];
+  const auto prompt = static_cast<std::uint64_t>(end.prompt_tokens);
+  const double decode = seconds_of(times.last - times.first);
+  series_->add(request_figure::latency, seconds_of(times.last - begun_at_));
+  series_->add(request_figure::decode, decode);
+  if (times.timing) {
+    series_->add(request_figure::queued, seconds_of(times.timing->queued));
+    series_->add(request_figure::prefill, seconds_of(times.timing->prefill));
+    series_->add(request_figure::inference, seconds_of(times.timing->prefill) + decode);
+  }
+  if (times.tokens > 1) series_->add(request_figure::per_token, decode / static_cast<double>(times.tokens - 1));
+  series_->add(request_figure::prompt_tokens, static_cast<double>(prompt));
+  series_->add(request_figure::answer_tokens, static_cast<double>(times.tokens));
+  series_->ended(end.finish, index % static_cast<std::size_t>(order_.n) == 0 ? prompt : 0);
 }
 
 void answer_call::finish() {

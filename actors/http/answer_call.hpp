@@ -18,6 +18,7 @@ struct answer_order {
   bool stream = false, include_usage = false;
   request_priority priority = request_priority::interactive;
   tenant_id tenant;
+  std::string owner;  ///< whose key it came with; empty without keys
 };
 
 /// One answer: prompt · n + j is its index.

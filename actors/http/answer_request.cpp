@@ -173,6 +173,7 @@ answer_order read_order(const api_fields& from, const api_context& context, cons
   if (const auto best = from.small("best_of"); best && *best != order.n)
     refuse_field("best_of", "best_of is served only where it is n", "unsupported_value");
   if (from.integer("priority", INT64_MIN, INT64_MAX).value_or(0) > 0) order.priority = request_priority::batch;
+  order.owner = owner;
   order.tenant = tenant_id(owner.empty() ? 0 : std::hash<std::string>()(owner));
   read_sampling(from, order.sampling);
   read_stream(from, order);

@@ -26,7 +26,8 @@ struct http_parts {
   std::shared_ptr<status_board> board;
   std::string model;                              ///< what the base is called
   std::filesystem::path state_dir;                ///< of the cluster: keys and files are there
-  std::function<void(const std::string&)> log{};  ///< a line for each request; never a prompt's text
+  std::function<void(const std::string&)> log{};  ///< a line for each request
+  bool log_bodies = false;                        ///< in these lines; else never a prompt's text
 };
 
 /// Shared by all routes. Thread-safe.
@@ -35,6 +36,8 @@ struct api_context {
 
   http_parts parts;
   api_key_ring keys;
+  monotonic_clock time;
+  key_limits limits{time};
   http_metrics metrics;
   std::int64_t created;  ///< of the models, as far as clients are told: the start
 

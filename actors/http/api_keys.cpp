@@ -21,6 +21,11 @@ namespace fs = std::filesystem;
 constexpr std::size_t largest_file = 4 << 20;
 constexpr int key_characters = 43;  // of 62 kinds: 256 bits
 
+constexpr std::pair<const char*, std::int64_t rate_limits::*> limit_fields[] = {
+    {"requests_per_minute", &rate_limits::requests_per_minute},
+    {"tokens_per_minute", &rate_limits::tokens_per_minute},
+    {"concurrent", &rate_limits::concurrent}};
+
 std::string digest_of(std::string_view key) {
   return sha256().add(key).finish();
 }
@@ -37,8 +42,13 @@ std::string random_key() {
 /// Under another name first: nobody ever sees half of it.
 void write_keys_file(const fs::path& file, const std::vector<api_key>& keys) {
   auto list = nlohmann::ordered_json::array();
-  for (const api_key& each : keys)
-    list.push_back({{"name", each.name}, {"sha256", each.sha256}, {"shown", each.shown}, {"created", each.created}});
+  for (const api_key& each : keys) {
+    nlohmann::ordered_json entry{
+        {"name", each.name}, {"sha256", each.sha256}, {"shown", each.shown}, {"created", each.created}};
+    for (const auto& [name, limit] : limit_fields)
+      if (each.limits.*limit > 0) entry[name] = each.limits.*limit;
+    list.push_back(std::move(entry));
+  }
   const std::string text = nlohmann::ordered_json{{"keys", list}}.dump(2) + "\n";
   const fs::path fresh = file.string() + ".new";
   std::error_code fault;
@@ -76,19 +86,31 @@ std::optional<std::vector<api_key>> read_api_keys(const fs::path& file) {
     const detail::json_fields fields(each, file.string());
     keys.push_back({fields.text("name").value_or(""), fields.text("sha256").value_or(""),
                     fields.text("shown").value_or(""), fields.integer("created").value_or(0)});
+    for (const auto& [name, limit] : limit_fields) {
+      keys.back().limits.*limit = fields.integer(name).value_or(0);
+      if (keys.back().limits.*limit < 0) refuse("{}: {} is negative: 0 is without a limit", file.string(), name);
+    }
   }
   return keys;
 }
 
-std::string add_api_key(const fs::path& file, const std::string& name) {
+std::string add_api_key(const fs::path& file, const std::string& name, const rate_limits& limits) {
   if (!is_good_name(name)) refuse("key {}: a name has letters, digits and -_.@, 64 at most", name.substr(0, 64));
   auto keys = read_api_keys(file).value_or(std::vector<api_key>());
   for (const api_key& each : keys)
     if (each.name == name) refuse("key {}: there is one of that name: revoke it or choose another", name);
   const std::string key = random_key();
-  keys.push_back({name, digest_of(key), key.substr(0, 14), static_cast<std::int64_t>(std::time(nullptr))});
+  keys.push_back({name, digest_of(key), key.substr(0, 14), static_cast<std::int64_t>(std::time(nullptr)), limits});
   write_keys_file(file, keys);
   return key;
+}
+
+void limit_api_key(const fs::path& file, const std::string& name, const rate_limits& limits) {
+  auto keys = read_api_keys(file).value_or(std::vector<api_key>());
+  const auto found = std::find_if(keys.begin(), keys.end(), [&](const api_key& each) { return each.name == name; });
+  if (found == keys.end()) refuse("key {}: there is none: see `troupe keys list`", name.substr(0, 64));
+  found->limits = limits;
+  write_keys_file(file, keys);
 }
 
 void revoke_api_key(const fs::path& file, const std::string& name) {
@@ -109,13 +131,13 @@ bool api_key_ring::is_open() {
   return !keys_ && !is_broken_;
 }
 
-std::optional<std::string> api_key_ring::owner_of(std::string_view key) {
+std::optional<api_key> api_key_ring::find(std::string_view key) {
   const std::lock_guard lock(mutex_);
   look_again();
   if (!keys_) return std::nullopt;
   const std::string digest = digest_of(key);
   for (const api_key& each : *keys_)
-    if (each.sha256 == digest) return each.name;
+    if (each.sha256 == digest) return each;
   return std::nullopt;
 }
 

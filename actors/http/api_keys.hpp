@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "actors/http/key_limits.hpp"
 #include "base/clock.hpp"
 
 namespace troupe {
@@ -17,6 +18,7 @@ struct api_key {
   std::string sha256;        ///< of the key's text
   std::string shown;         ///< its beginning, to tell it from others
   std::int64_t created = 0;  ///< seconds since 1970
+  rate_limits limits = {};
 };
 
 /// Where a cluster has its keys.
@@ -24,7 +26,9 @@ std::filesystem::path api_keys_file(const std::filesystem::path& state_dir);
 /// Nothing where there is no file. Throws input_error where it cannot be read.
 std::optional<std::vector<api_key>> read_api_keys(const std::filesystem::path& file);
 /// Makes a key and returns its text. Throws input_error where the name is taken.
-std::string add_api_key(const std::filesystem::path& file, const std::string& name);
+std::string add_api_key(const std::filesystem::path& file, const std::string& name, const rate_limits& limits = {});
+/// Instead of what it had. Throws input_error where there is no such key.
+void limit_api_key(const std::filesystem::path& file, const std::string& name, const rate_limits& limits);
 void revoke_api_key(const std::filesystem::path& file, const std::string& name);
 
 /// The keys as a server knows them: looks at the file again once a second. Thread-safe.
@@ -34,8 +38,8 @@ class api_key_ring {
 
   /// No file: whoever reaches the server may use it.
   bool is_open();
-  /// Whose key it is.
-  std::optional<std::string> owner_of(std::string_view key);
+  /// Whose key it is, and how much it may ask for.
+  std::optional<api_key> find(std::string_view key);
 
  private:
   void look_again();

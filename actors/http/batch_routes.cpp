@@ -2,6 +2,7 @@
 
 #include "actors/http/api_fields_impl.hpp"
 #include "actors/http/batch_lines.hpp"
+#include "actors/http/list_page_impl.hpp"
 #include "actors/http/routes.hpp"
 
 namespace troupe {
@@ -20,32 +21,27 @@ std::string status_name(const std::string& state) {
   return state == "failed" || state == "cancelled" ? state : "in_progress";
 }
 
+/// What is not known (yet) is left out, as the specification has no nulls here.
 json batch_json(const std::string& id, const json& about, const json& job) {
   const std::string status = status_name(job.value("state", ""));
-  const auto finished = job.value("finished", std::int64_t{0});
+  const auto created = job.value("created", std::int64_t{0}), finished = job.value("finished", std::int64_t{0});
   const auto ok = job.value("ok", std::int64_t{0}), failed = job.value("failed", std::int64_t{0});
-  const auto when = [&](const char* wanted) { return status == wanted && finished ? json(finished) : json(nullptr); };
-  const bool over = finished != 0;
-  return {{"id", id},
-          {"object", "batch"},
-          {"endpoint", about.value("endpoint", "")},
-          {"errors", nullptr},
-          {"input_file_id", about.value("input_file_id", "")},
-          {"completion_window", about.value("completion_window", "24h")},
-          {"status", status},
-          {"output_file_id", over && ok > 0 ? json(std::string(output_prefix) + id) : json(nullptr)},
-          {"error_file_id", over && failed > 0 ? json(std::string(error_prefix) + id) : json(nullptr)},
-          {"created_at", job.value("created", std::int64_t{0})},
-          {"in_progress_at", job.value("created", std::int64_t{0})},
-          {"expires_at", nullptr},
-          {"finalizing_at", nullptr},
-          {"completed_at", when("completed")},
-          {"failed_at", when("failed")},
-          {"expired_at", nullptr},
-          {"cancelling_at", nullptr},
-          {"cancelled_at", when("cancelled")},
-          {"request_counts", {{"total", job.value("lines", std::int64_t{0})}, {"completed", ok}, {"failed", failed}}},
-          {"metadata", about.contains("metadata") ? about["metadata"] : json(nullptr)}};
+  json made{
+      {"id", id},
+      {"object", "batch"},
+      {"endpoint", about.value("endpoint", "")},
+      {"input_file_id", about.value("input_file_id", "")},
+      {"completion_window", about.value("completion_window", "24h")},
+      {"status", status},
+      {"created_at", created},
+      {"in_progress_at", created},
+      {"request_counts", {{"total", job.value("lines", std::int64_t{0})}, {"completed", ok}, {"failed", failed}}}};
+  if (about.contains("metadata")) made["metadata"] = about["metadata"];
+  if (finished == 0) return made;
+  if (ok > 0) made["output_file_id"] = std::string(output_prefix) + id;
+  if (failed > 0) made["error_file_id"] = std::string(error_prefix) + id;
+  made[status + "_at"] = finished;  // completed, failed, cancelled
+  return made;
 }
 
 json about_batch(const file_store& files, const std::string& id) {
@@ -111,27 +107,15 @@ void show(const std::shared_ptr<api_context>& context, const std::shared_ptr<fil
 
 void list(const std::shared_ptr<api_context>& context, const std::shared_ptr<file_store>& files,
           const http_request& request, const std::shared_ptr<http_exchange>& exchange) {
-  const std::string after = request.query_value("after"), limit = request.query_value("limit");
-  std::size_t most = 20;
-  if (!limit.empty() && limit.size() <= 3 && limit.find_first_not_of("0123456789") == limit.npos)
-    most = std::clamp<std::size_t>(std::stoul(limit), 1, 100);
   run_command(context->parts.jobs, client_command{"job.list", R"({"limit":10000})"}, exchange,
-              [exchange, files, after, most](const std::string& result) {
-                auto found = json::array();
-                bool more = false, begun = after.empty();
+              [exchange, files, page = list_page(request, 20, 100)](const std::string& result) mutable {
                 for (const json& job : json::parse(result)) {
                   const std::string id = job.value("id", "");
                   const auto text = files->batch(id);
-                  if (!text) continue;
-                  if (begun && (more = found.size() == most)) break;
-                  if (begun) found.push_back(batch_json(id, json::parse(*text, nullptr, false), job));
-                  begun = begun || id == after;
+                  if (text && !page.add(id, [&] { return batch_json(id, json::parse(*text, nullptr, false), job); }))
+                    break;
                 }
-                const json first = found.empty() ? json(nullptr) : found.front()["id"];
-                const json last = found.empty() ? json(nullptr) : found.back()["id"];
-                reply_json(
-                    exchange,
-                    {{"object", "list"}, {"data", found}, {"first_id", first}, {"last_id", last}, {"has_more", more}});
+                reply_json(exchange, page.finish());
               });
 }
 

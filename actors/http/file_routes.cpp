@@ -1,14 +1,20 @@
 #include <algorithm>
 
 #include "actors/http/api_fields_impl.hpp"
+#include "actors/http/list_page_impl.hpp"
 #include "actors/http/routes.hpp"
 
 namespace troupe {
 namespace {
 
 json to_json(const stored_file& file) {
-  return {{"id", file.id},         {"object", "file"},          {"bytes", file.bytes},     {"created_at", file.created},
-          {"expires_at", nullptr}, {"filename", file.filename}, {"purpose", file.purpose}, {"status", "processed"}};
+  return {{"id", file.id},
+          {"object", "file"},
+          {"bytes", file.bytes},
+          {"created_at", file.created},
+          {"filename", file.filename},
+          {"purpose", file.purpose},
+          {"status", "processed"}};
 }
 
 void reply_json(const std::shared_ptr<http_exchange>& exchange, const json& body) {
@@ -40,11 +46,11 @@ void add_file_routes(api_routes& to, const std::shared_ptr<file_store>& files) {
   to.add("POST", "/v1/files",
          [files](const auto& request, const auto&, const auto& exchange) { upload(*files, request, exchange); });
   to.add("GET", "/v1/files", [files](const auto& request, const auto&, const auto& exchange) {
-    auto list = json::array();
+    list_page page(request, 10'000, 10'000);
     const std::string purpose = request.query_value("purpose");
     for (const stored_file& each : files->list())
-      if (purpose.empty() || each.purpose == purpose) list.push_back(to_json(each));
-    reply_json(exchange, {{"object", "list"}, {"data", list}, {"has_more", false}});
+      if ((purpose.empty() || each.purpose == purpose) && !page.add(each.id, [&] { return to_json(each); })) break;
+    reply_json(exchange, page.finish());
   });
   to.add("GET", "/v1/files/{id}", [files](const auto& request, const auto&, const auto& exchange) {
     const std::string& id = request.places[0];

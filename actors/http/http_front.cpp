@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "actors/http/api_error.hpp"
+#include "actors/http/limited_exchange.hpp"
 #include "actors/http/routes.hpp"
 
 namespace troupe {
@@ -19,13 +20,14 @@ std::string_view bearer_of(const http_request& request) {
   return bearer ? given.substr(scheme.size()) : std::string_view();
 }
 
-std::string check_key(api_context& context, const http_request& request) {
+/// A key without a name stands for everyone, where there are no keys.
+api_key check_key(api_context& context, const http_request& request) {
   if (context.keys.is_open()) return {};
   const std::string_view key = bearer_of(request);
   if (key.empty()) throw api_error(401, "an API key is needed: authorization: Bearer KEY", {}, "invalid_api_key");
-  const auto owner = context.keys.owner_of(key);
-  if (!owner) throw api_error(401, "the API key is not known here", {}, "invalid_api_key");
-  return *owner;
+  auto found = context.keys.find(key);
+  if (!found) throw api_error(401, "the API key is not known here", {}, "invalid_api_key");
+  return *std::move(found);
 }
 
 std::string_view host_in(std::string_view origin) {
@@ -40,6 +42,8 @@ void check_origin(const http_request& request) {
   throw api_error(403, "requests of web pages from elsewhere are not answered", {}, "forbidden_origin");
 }
 
+constexpr std::size_t longest_logged = 4096;
+
 /// Tells the log what became of a request, when the exchange is let go.
 class logged_exchange final : public http_exchange {
  public:
@@ -47,15 +51,18 @@ class logged_exchange final : public http_exchange {
       : to_(std::move(to)),
         context_(std::move(context)),
         what_(request.method + " " + request.path.substr(0, 128)),
+        body_(context_->parts.log_bodies ? request.body.substr(0, longest_logged) : ""),
         quiet_(request.method == "GET"),
         began_(clock_.now()) {}
   ~logged_exchange() override {
     context_->metrics.count_response(status_);
     if (!context_->parts.log || (quiet_ && status_ < 400)) return;
     const auto taken = std::chrono::duration<double, std::milli>(clock_.now() - began_).count();
+    std::string line = fmt::format("{} {} {} {:.1f} ms", to_->id(), what_, status_, taken);
+    if (!body_.empty()) line += " " + body_;
     std::replace_if(
-        what_.begin(), what_.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
-    context_->parts.log(fmt::format("{} {} {} {:.1f} ms", to_->id(), what_, status_, taken));
+        line.begin(), line.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
+    context_->parts.log(line);
   }
 
   void reply(http_response response) override {
@@ -74,7 +81,7 @@ class logged_exchange final : public http_exchange {
  private:
   std::shared_ptr<http_exchange> to_;
   std::shared_ptr<api_context> context_;
-  std::string what_;
+  std::string what_, body_;
   bool quiet_;
   monotonic_clock clock_;
   instant began_;
@@ -93,7 +100,21 @@ void api_routes::add(std::string_view method, std::string_view path, api_handler
                                                              const std::shared_ptr<http_exchange>& exchange) {
             guarded(exchange, [&] {
               check_origin(request);
-              handler(request, check_key(*context, request), exchange);
+              handler(request, check_key(*context, request).name, exchange);
+            });
+          });
+}
+
+void api_routes::add_limited(std::string_view method, std::string_view path, api_handler handler) {
+  to_.add(method, path,
+          [context = context_, handler = std::move(handler)](const http_request& request,
+                                                             const std::shared_ptr<http_exchange>& exchange) {
+            guarded(exchange, [&] {
+              check_origin(request);
+              const api_key key = check_key(*context, request);
+              if (!key.limits.any()) return handler(request, key.name, exchange);
+              const auto limited = limit_exchange(exchange, context, key);
+              if (limited) guarded(limited, [&] { handler(request, key.name, limited); });
             });
           });
 }

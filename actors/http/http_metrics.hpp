@@ -27,22 +27,37 @@ class histogram {
   std::uint64_t total_ = 0;
 };
 
+/// What is known of requests as histograms; all times in seconds.
+enum class request_figure : std::uint8_t {
+  first_token,  ///< from the request
+  gap,          ///< between two tokens
+  latency,      ///< from the request to its end
+  queued,       ///< until it ran
+  prefill,      ///< from there to the first token
+  decode,       ///< from there to the end
+  inference,    ///< both
+  per_token,    ///< mean of an answer's tokens after the first
+  prompt_tokens,
+  answer_tokens,
+  wanted_tokens,   ///< at most, as the request said
+  wanted_answers,  ///< n
+};
+constexpr std::size_t request_figures = 12;
+
 /// Figures of one model or adapter. Thread-safe.
 class request_series {
  public:
   explicit request_series(std::string model);
 
-  void first_token(double seconds);
-  /// `tokens` came together, so long after those before.
-  void next_tokens(double seconds, std::uint64_t tokens);
+  void add(request_figure which, double value, std::uint64_t times = 1);
   void answered(std::uint64_t tokens);
-  void ended(std::string_view finish, double seconds, std::uint64_t prompt_tokens);
+  void ended(std::string_view finish, std::uint64_t prompt_tokens);
 
  private:
   friend class http_metrics;
   std::string model_;
   mutable std::mutex mutex_;
-  histogram first_, gap_, latency_;
+  std::vector<histogram> histograms_;  ///< [request_figures]
   std::map<std::string, std::uint64_t, std::less<>> finished_;
   std::uint64_t prompt_tokens_ = 0, tokens_ = 0;
 };
@@ -51,10 +66,12 @@ class http_metrics {
  public:
   std::shared_ptr<request_series> series(const std::string& model);
   void count_response(int status);
-  /// The whole exposition. `replicas`: the board's JSON of them; `model`: the base's name.
-  std::string write(const std::string& model, const std::string& replicas) const;
+  /// The whole exposition. `replicas` and `nodes`: the board's JSON of them; `model`: the base's name.
+  std::string write(const std::string& model, const std::string& replicas, const std::string& nodes) const;
 
  private:
+  void write_requests(std::string& to) const;
+
   mutable std::mutex mutex_;
   std::map<std::string, std::shared_ptr<request_series>> series_;
   std::map<int, std::uint64_t> responses_;

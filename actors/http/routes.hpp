@@ -20,6 +20,8 @@ class api_routes {
 
   /// Needs a key, where there are keys.
   void add(std::string_view method, std::string_view path, api_handler handler);
+  /// The same, and counts against the key's limits: what makes the cluster compute.
+  void add_limited(std::string_view method, std::string_view path, api_handler handler);
   /// For everyone.
   void add_open(std::string_view method, std::string_view path, api_handler handler);
   const std::shared_ptr<api_context>& context() const { return context_; }

@@ -34,7 +34,8 @@ void add_status_routes(api_routes& to) {
   to.add_open("GET", "/metrics", [context](const auto&, const auto&, const auto& exchange) {
     exchange->reply({200,
                      "text/plain; version=0.0.4; charset=utf-8",
-                     context->metrics.write(context->parts.model, context->parts.board->read("replicas")),
+                     context->metrics.write(context->parts.model, context->parts.board->read("replicas"),
+                                            context->parts.board->read("nodes")),
                      {}});
   });
   to.add_open("GET", "/", [](const auto&, const auto&, const auto& exchange) {

@@ -59,12 +59,13 @@ void detokenize(const api_context& context, const http_request& request,
 
 void add_text_routes(api_routes& to) {
   const auto context = to.context();
-  to.add("POST", "/v1/completions", [context](const auto& request, const auto& owner, const auto& exchange) {
+  to.add_limited("POST", "/v1/completions", [context](const auto& request, const auto& owner, const auto& exchange) {
     serve_completion(context, request, owner, exchange);
   });
-  to.add("POST", "/v1/chat/completions", [context](const auto& request, const auto& owner, const auto& exchange) {
-    serve_chat(context, request, owner, exchange);
-  });
+  to.add_limited("POST", "/v1/chat/completions",
+                 [context](const auto& request, const auto& owner, const auto& exchange) {
+                   serve_chat(context, request, owner, exchange);
+                 });
   for (const char* path : {"/tokenize", "/v1/tokenize"})
     to.add("POST", path, [context](const auto& request, const auto&, const auto& exchange) {
       tokenize(*context, request, exchange);
@@ -73,7 +74,7 @@ void add_text_routes(api_routes& to) {
     to.add("POST", path, [context](const auto& request, const auto&, const auto& exchange) {
       detokenize(*context, request, exchange);
     });
-  to.add("POST", "/v1/embeddings", [context](const auto& request, const auto& owner, const auto& exchange) {
+  to.add_limited("POST", "/v1/embeddings", [context](const auto& request, const auto& owner, const auto& exchange) {
     serve_embeddings(context, request, owner, exchange);
   });
 }

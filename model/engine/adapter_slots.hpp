@@ -39,6 +39,12 @@ class adapter_slots {
   adapter_use* overdue(std::uint64_t step, std::uint64_t patience) const;
 
   bool is_running(adapter_version adapter) const;
+  /// Every adapter that is waited for or runs.
+  template <class Visit>
+  void visit(Visit visit) const {
+    for (const auto& [adapter, use] : uses_)
+      if (adapter != no_adapter) visit(use);
+  }
   std::int32_t taken() const { return taken_; }
   std::size_t known() const { return uses_.size(); }
 

@@ -51,6 +51,7 @@ void batch_scheduler::fork(const sequence_state& leader, sequence_state& followe
   follower.tokens.reserve(leader.tokens.size() + block_tokens);
   follower.tokens = leader.tokens;
   follower.charged = true;
+  follower.first_start = leader.first_start;
   follower.last_step = leader.last_step;
   follower.use = leader.use;
   adapters_.start(*follower.use, step_);

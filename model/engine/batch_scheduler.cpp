@@ -38,6 +38,8 @@ batch_scheduler::options checked(batch_scheduler::options chosen) {
   if (chosen.max_batch_tokens < chosen.max_sequences)
     refuse("max_batch_tokens ({}) is below max_sequences ({}): every sequence needs a token of each step",
            chosen.max_batch_tokens, chosen.max_sequences);
+  if (chosen.max_mixed_prompt_tokens < 1)
+    refuse("max_mixed_prompt_tokens is {}: at least 1", chosen.max_mixed_prompt_tokens);
   if (chosen.max_adapters < 1) refuse("max_adapters is {}: at least 1", chosen.max_adapters);
   if (chosen.max_proposals < 0) refuse("max_proposals is {}: at least 0", chosen.max_proposals);
   if (chosen.stages < 1) refuse("stages is {}: at least 1", chosen.stages);
@@ -153,6 +155,7 @@ void batch_scheduler::start(sequence_state& sequence, instant now) {
   queue_of(sequence).remove(sequence);
   sequence.phase = sequence_phase::running;
   sequence.stalled = false;
+  if (!sequence.first_start) sequence.first_start = now;
   if (sequence.urgent != 0) adapters_.set_claimed(*sequence.use, false, step_);
   adapters_.start(*sequence.use, step_);
   adapters_.stop_waiting(*sequence.use, step_);
@@ -225,6 +228,12 @@ void batch_scheduler::forget_stored() {
 std::span<const token_id> batch_scheduler::text_of(sequence_id id) const {
   const sequence_state* sequence = find(id);
   return sequence ? std::span<const token_id>(sequence->tokens) : std::span<const token_id>();
+}
+
+std::optional<instant> batch_scheduler::first_start(sequence_id id) const {
+  const sequence_state* sequence = find(id);
+  if (sequence && sequence->leader) sequence = sequence->leader;
+  return sequence ? sequence->first_start : std::nullopt;
 }
 
 void batch_scheduler::set_weight(tenant_id tenant, std::uint64_t weight) {

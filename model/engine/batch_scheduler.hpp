@@ -16,8 +16,8 @@
 //   all their tokens at once. An interactive one may push out batch sequences, never its equals. Who does not fit stays
 //   first in line and nobody slips past; only one whose adapter has to wait is passed over.
 // - A step gives a token to everyone that runs. The rest of the budget goes by the order, but a share of it
-// (batch_share)
-//   to batch; then to guesses, which never push anybody out.
+//   (batch_share) to batch; then to guesses, which never push anybody out. While an interactive answer is in the step,
+//   prompts get no more than max_mixed_prompt_tokens of it: nobody who reads along waits for a stranger's long prompt.
 // - Urgent is what must not wait any longer: an adapter of which nothing ran for `adapter_patience` steps, the batch
 //   class after `batch_patience` steps without a row, until there are `urgent_tokens` new tokens; and the oldest of a
 //   class of which nobody could start for `head_patience` steps, until its end. The urgent go before all others, among
@@ -47,11 +47,13 @@ class batch_scheduler {
     std::int32_t blocks = 0;               ///< of 16 positions
     std::int64_t context = 2048;           ///< tokens of prompt and answer at most
     std::int32_t max_batch_tokens = 2048;  ///< of one step; at least max_sequences
-    std::int32_t max_sequences = 256;      ///< that run at a time
-    std::int32_t max_adapters = 32;        ///< that run at a time
-    std::int32_t max_proposals = 8;        ///< guesses per sequence and step
-    std::int32_t stages = 1;               ///< steps that the caller wants in flight
-    std::size_t max_waiting = 4096;        ///< sequences in the queue
+    /// Of prompts, in a step that interactive answers wait for as well: the gap between their tokens. At least 1.
+    std::int32_t max_mixed_prompt_tokens = 96;
+    std::int32_t max_sequences = 256;  ///< that run at a time
+    std::int32_t max_adapters = 32;    ///< that run at a time
+    std::int32_t max_proposals = 8;    ///< guesses per sequence and step
+    std::int32_t stages = 1;           ///< steps that the caller wants in flight
+    std::size_t max_waiting = 4096;    ///< sequences in the queue
 
     std::int32_t batch_share = 8;  ///< one token in so many is kept for batch
     std::uint64_t adapter_patience = 64;
@@ -96,6 +98,9 @@ class batch_scheduler {
   std::span<const token_id> text_of(sequence_id id) const;
   void set_weight(tenant_id tenant, std::uint64_t weight);
   std::uint64_t served(tenant_id tenant, request_priority priority) const;  ///< virtual tokens
+  /// When it first began to run; none before that, and for one that is not known.
+  std::optional<instant> first_start(sequence_id id) const;
+  const detail::adapter_slots& adapters() const { return adapters_; }
   /// A sequence with this adapter runs: it must stay loaded.
   bool is_running(adapter_version adapter) const { return adapters_.is_running(adapter); }
   const block_pool& pool() const { return pool_; }
@@ -167,6 +172,7 @@ class batch_scheduler {
   // batch_tokens.cpp: how many tokens each gets, and the plan
   void choose_rows();
   std::int64_t give_tokens();
+  std::int64_t prompt_budget() const;
   void give_proposals(std::int64_t left, step_plan& plan);
   std::size_t affordable_proposals(const sequence_state& sequence, std::int64_t left) const;
   void write_rows(step_plan& plan);

@@ -1,9 +1,11 @@
 #pragma once
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <tuple>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "model/engine/ids.hpp"
 #include "model/engine/prefix_cache.hpp"
 
@@ -43,6 +45,7 @@ struct sequence_state {
   prefix_place place;            ///< behind those
   bool publishing = true;        ///< false after a block that the cache could not take
 
+  std::optional<instant> first_start;
   sequence_phase phase = sequence_phase::waiting;
   bool cancelled = false;  ///< only its blocks are still needed: by a step in flight, or by the other answers
   bool stalled = false;    ///< there is no block for its next token

@@ -1,4 +1,5 @@
 #include "cluster/config.hpp"
+#include "cluster/config_address.hpp"
 
 #include <gtest/gtest.h>
 
@@ -331,14 +332,20 @@ TEST(config, survives_any_bytes) {
   refusal("a = " + std::string(100000, '['));
 }
 
+TEST(config, a_node_that_listens_everywhere_is_reached_by_its_host) {
+  EXPECT_EQ(reachable_endpoint("tcp://0.0.0.0:38771", "w1.troupe"), "tcp://w1.troupe:38771");
+  EXPECT_EQ(reachable_endpoint("tcp://192.168.7.11:5", "w1"), "tcp://192.168.7.11:5");
+  EXPECT_EQ(reachable_endpoint("ipc:///tmp/x", "w1"), "ipc:///tmp/x");
+}
+
 TEST(config, the_ready_clusters_are_good) {
   int count = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(TROUPE_CONFIGS)) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(TROUPE_CONFIGS)) {
     if (entry.path().extension() != ".toml") continue;
     EXPECT_NO_THROW(read_cluster_config(entry.path())) << entry.path();
     ++count;
   }
-  EXPECT_GE(count, 4);
+  EXPECT_GE(count, 5);
 }
 
 TEST(config, every_key_is_documented_in_its_section) {

@@ -44,9 +44,10 @@ int free_port() {
 test_cluster::test_cluster(const test_site& site, const cluster_plan& plan)
     : site_(site), name_("c" + std::to_string(next_number())) {
   endpoint_ = plan.listen.empty() ? "tcp://127.0.0.1:" + std::to_string(free_port()) : plan.listen;
+  if (plan.http) http_ = "127.0.0.1:" + std::to_string(free_port());
   std::ostringstream text;
-  text << "[cluster]\nname = \"" << name_ << "\"\nlisten = \"" << endpoint_ << "\"\nhttp = \"\"\nstate_dir = \""
-       << state().string() << "\"\nreplicas = " << plan.replicas << "\nstages = " << plan.stages
+  text << "[cluster]\nname = \"" << name_ << "\"\nlisten = \"" << endpoint_ << "\"\nhttp = \"" << http_
+       << "\"\nstate_dir = \"" << state().string() << "\"\nreplicas = " << plan.replicas << "\nstages = " << plan.stages
        << "\ntensor = " << plan.tensor << "\n"
        << plan.in_cluster << "\n[model]\npath = \"" << site.model().string() << "\"\nquant = \"u8\"\n"
        << plan.in_model << "\n[scheduler]\nkv_memory = \"64MiB\"\n"

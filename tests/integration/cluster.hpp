@@ -28,6 +28,7 @@ struct cluster_plan {
   std::string in_scheduler = "max_batch_tokens = 256";
   std::string in_training = "idle_priority = false";  ///< whatever else runs there
   std::string listen = {};                            ///< of the head; empty: a free port of this machine
+  bool http = false;                                  ///< also at a free port
 };
 
 class test_cluster {
@@ -36,6 +37,7 @@ class test_cluster {
   ~test_cluster();
 
   const std::string& endpoint() const { return endpoint_; }
+  std::string url() const { return "http://" + http_; }  ///< with `http` in the plan
   const std::filesystem::path& file() const { return file_; }
   std::filesystem::path state() const { return site_.path(name_ + "-state"); }
   const test_site& site() const { return site_; }
@@ -64,7 +66,7 @@ class test_cluster {
 
  private:
   const test_site& site_;
-  std::string name_, endpoint_;
+  std::string name_, endpoint_, http_;
   std::filesystem::path file_;
   std::optional<process> up_;
 };

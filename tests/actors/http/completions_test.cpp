@@ -239,5 +239,16 @@ TEST_F(completions, are_logged_without_their_text) {
   EXPECT_EQ(log().find("WORD"), std::string::npos);
 }
 
+TEST_F(completions, are_logged_with_their_text_where_that_is_asked_for) {
+  log_bodies_ = true;
+  start();
+  auto answer = ask("POST", "/v1/completions", "{\"prompt\":\n\"SECRET\"}");
+  give(gateway_.take<begin_request>(), "WORD", "stop");
+  answer.get();
+  front_->stop();
+  EXPECT_NE(log().find("ms {\"prompt\":?\"SECRET\"}"), std::string::npos) << log();
+  EXPECT_EQ(log().find("WORD"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace troupe::test

@@ -29,6 +29,7 @@ batch_scheduler::options options_of(std::int32_t blocks, std::int64_t context, s
   made.blocks = blocks;
   made.context = context;
   made.max_batch_tokens = batch_tokens;
+  made.max_mixed_prompt_tokens = 1 + batch_tokens / 3;
   made.max_sequences = sequences;
   made.max_adapters = adapters;
   made.stages = stages;

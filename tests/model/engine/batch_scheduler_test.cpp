@@ -80,6 +80,35 @@ TEST(batch_scheduler, refuses_what_cannot_be_served) {
   EXPECT_EQ(engine.scheduler.pool().held(), 0);
 }
 
+TEST(batch_scheduler, bounds_what_a_step_has_of_prompts_while_somebody_reads_an_answer) {
+  auto options = small_options();
+  options.max_mixed_prompt_tokens = 10;
+  engine_simulation engine(options);
+  engine.submit(request_of(8, 40));
+  ASSERT_TRUE(engine.plan());
+  land(engine);
+  engine.submit(request_of(30, 4, 1));
+  ASSERT_TRUE(engine.plan());
+  EXPECT_EQ(row_of(engine, 1)->tokens, 1);
+  EXPECT_EQ(row_of(engine, 2)->tokens, 11) << "one as everyone has, and the bound";
+  land(engine);
+  engine.cancel(1);
+  ASSERT_TRUE(engine.plan());
+  EXPECT_EQ(row_of(engine, 2)->tokens, 19) << "nobody reads: all that is left of it";
+}
+
+TEST(batch_scheduler, lets_prompts_have_all_of_a_step_that_batch_answers_are_in) {
+  auto options = small_options();
+  options.max_mixed_prompt_tokens = 10;
+  engine_simulation engine(options);
+  engine.submit(batch_request(8, 40, 0));
+  ASSERT_TRUE(engine.plan());
+  land(engine);
+  engine.submit(request_of(30, 4, 1));
+  ASSERT_TRUE(engine.plan());
+  EXPECT_EQ(row_of(engine, 2)->tokens, 30);
+}
+
 TEST(batch_scheduler, refuses_options_that_do_not_fit_together) {
   auto options = small_options();
   options.max_batch_tokens = 7;

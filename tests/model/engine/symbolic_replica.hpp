@@ -258,9 +258,28 @@ class engine_simulation {
     const std::size_t with = adapters.size() - (adapters.front() == no_adapter ? 1 : 0);
     ASSERT_LE(with, static_cast<std::size_t>(options.max_adapters));
     ASSERT_LE(tokens, options.max_batch_tokens);
+    check_prompt_share(plan);
     ASSERT_EQ(tokens, static_cast<std::int64_t>(plan.tokens.size()));
     ASSERT_LE(plan.rows.size(), static_cast<std::size_t>(options.max_sequences));
     check_writers(plan);
+  }
+
+  /// Beside an interactive answer, prompts have a token each and a bounded share of the rest.
+  void check_prompt_share(const step_plan& plan) {
+    const auto is_answer = [&](const planned_row& row) {
+      const answer& one = answers.at(row.sequence.value);
+      return row.tokens - row.proposals == 1 && row.position >= static_cast<std::int64_t>(one.prompt);
+    };
+    bool somebody_reads = false;
+    std::int64_t of_prompts = 0;
+    for (const planned_row& row : plan.rows) {
+      somebody_reads |=
+          is_answer(row) && row.complete && answers.at(row.sequence.value).priority == request_priority::interactive;
+      of_prompts += row.tokens - row.proposals - 1;
+    }
+    if (somebody_reads) {
+      ASSERT_LE(of_prompts, options.max_mixed_prompt_tokens);
+    }
   }
 
   void check_row(const step_plan& plan, const planned_row& row) {

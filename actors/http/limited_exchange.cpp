@@ -1,0 +1,70 @@
+#include "actors/http/limited_exchange.hpp"
+
+#include <fmt/format.h>
+
+#include "actors/http/api_error.hpp"
+
+namespace troupe {
+namespace {
+
+std::string reset_text(duration until) {
+  return fmt::format("{}s", std::chrono::ceil<std::chrono::milliseconds>(until).count() / 1000.0);
+}
+
+void add_standing(http_headers& to, const key_limits::standing& now) {
+  const auto say = [&](const char* what, std::int64_t limit, std::int64_t left, duration full) {
+    if (limit == 0) return;
+    to.emplace_back(fmt::format("x-ratelimit-limit-{}", what), fmt::format("{}", limit));
+    to.emplace_back(fmt::format("x-ratelimit-remaining-{}", what), fmt::format("{}", left));
+    to.emplace_back(fmt::format("x-ratelimit-reset-{}", what), reset_text(full));
+  };
+  say("requests", now.limits.requests_per_minute, now.requests_left, now.requests_full);
+  say("tokens", now.limits.tokens_per_minute, now.tokens_left, now.tokens_full);
+}
+
+/// Says with the answer how the key stands, and that the request is over when it is let go.
+class limited_exchange final : public http_exchange {
+ public:
+  limited_exchange(std::shared_ptr<http_exchange> to, std::shared_ptr<api_context> context, api_key key,
+                   key_limits::ticket ticket)
+      : to_(std::move(to)), context_(std::move(context)), key_(std::move(key)), ticket_(std::move(ticket)) {}
+
+  void reply(http_response response) override { to_->reply(with_standing(std::move(response))); }
+  void begin_stream(http_response head) override { to_->begin_stream(with_standing(std::move(head))); }
+  bool send(std::string_view piece) override { return to_->send(piece); }
+  void end_stream() override { to_->end_stream(); }
+  void on_gone(std::function<void()> then) override { to_->on_gone(std::move(then)); }
+  const std::string& id() const override { return to_->id(); }
+
+ private:
+  http_response with_standing(http_response response) const {
+    add_standing(response.headers, context_->limits.standing_of(key_.name, key_.limits));
+    return response;
+  }
+
+  std::shared_ptr<http_exchange> to_;
+  std::shared_ptr<api_context> context_;
+  api_key key_;
+  key_limits::ticket ticket_;
+};
+
+}  // namespace
+
+std::shared_ptr<http_exchange> limit_exchange(const std::shared_ptr<http_exchange>& to,
+                                              const std::shared_ptr<api_context>& context, const api_key& key) {
+  auto ticket = context->limits.begin(key.name, key.limits);
+  if (ticket) return std::make_shared<limited_exchange>(to, context, key, *ticket);
+  const key_limits::refused& refused = ticket.error();
+  const rate_limits& limits = key.limits;
+  const std::string why =
+      refused.what == "concurrent" ? fmt::format("{} requests of this key are in progress", limits.concurrent)
+      : refused.what == "tokens"   ? fmt::format("this key has {} tokens a minute", limits.tokens_per_minute)
+                                   : fmt::format("this key has {} requests a minute", limits.requests_per_minute);
+  api_error error(429, why + ": try again later", {}, "rate_limit_exceeded");
+  http_response response = error_response(error.retry_after(refused.wait));
+  add_standing(response.headers, refused.now);
+  to->reply(std::move(response));
+  return nullptr;
+}
+
+}  // namespace troupe

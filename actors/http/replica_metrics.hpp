@@ -1,0 +1,14 @@
+#pragma once
+#include <string>
+#include <string_view>
+
+namespace troupe::detail {
+
+/// The exposition's lines about replicas and workers, from the board's JSON. `model`: the base's name.
+void write_replica_metrics(std::string& to, const std::string& model, const std::string& replicas,
+                           const std::string& nodes);
+
+std::string label_text(std::string_view value);
+void describe(std::string& to, std::string_view name, std::string_view type, std::string_view help);
+
+}  // namespace troupe::detail

@@ -1,0 +1,113 @@
+// Scripts for shells. Each finds how deep in the commands the line is (`at`), and then knows the words that fit there.
+#include <fmt/format.h>
+
+#include "cli/command_tree.hpp"
+
+namespace troupe {
+namespace {
+
+/// In single quotes, as every one of the shells reads them; a quote becomes a typographic one.
+std::string quoted(const std::string& text) {
+  std::string made = "'";
+  for (const char c : text) {
+    if (c == '\'')
+      made += "’";
+    else if (c != '\\')
+      made += c;
+  }
+  return made + "'";
+}
+
+/// "generate|keys|keys add|…": for a `case`.
+std::string known_paths(const std::vector<command_words>& commands) {
+  std::string text;
+  for (const command_words& each : commands)
+    if (!each.path.empty()) text += (text.empty() ? "" : "|") + quoted(each.path);
+  return text;
+}
+
+std::string bash_script(const std::vector<command_words>& commands) {
+  std::string text =
+      "# source <(troupe completion bash)\n"
+      "_troupe() {\n"
+      "  local at= next words= i\n"
+      "  for ((i = 1; i < COMP_CWORD; ++i)); do\n"
+      "    next=\"${at:+$at }${COMP_WORDS[i]}\"\n"
+      "    case \"$next\" in\n";
+  text += fmt::format("      {}) at=$next ;;\n", known_paths(commands));
+  text += "    esac\n  done\n  case \"$at\" in\n";
+  for (const command_words& command : commands) {
+    std::string words;
+    for (const std::size_t place : command.commands) words += last_word(commands[place].path) + " ";
+    for (const option_words& each : command.options)
+      for (const std::string& name : each.names) words += name + " ";
+    text += fmt::format("    {}) words={} ;;\n", quoted(command.path), quoted(words));
+  }
+  return text +
+         "  esac\n"
+         "  COMPREPLY=($(compgen -W \"$words\" -- \"${COMP_WORDS[COMP_CWORD]}\"))\n"
+         "}\n"
+         "complete -o bashdefault -o default -F _troupe troupe\n";
+}
+
+std::string zsh_script(const std::vector<command_words>& commands) {
+  std::string text =
+      "#compdef troupe\n"
+      "# troupe completion zsh > a folder of $fpath, as _troupe\n"
+      "_troupe() {\n"
+      "  local at= next i\n"
+      "  local -a entries\n"
+      "  for ((i = 2; i < CURRENT; ++i)); do\n"
+      "    next=\"${at:+$at }${words[i]}\"\n"
+      "    case \"$next\" in\n";
+  text += fmt::format("      {}) at=$next ;;\n", known_paths(commands));
+  text += "    esac\n  done\n  case \"$at\" in\n";
+  for (const command_words& command : commands) {
+    text += fmt::format("    {}) entries=(", quoted(command.path));
+    for (const std::size_t place : command.commands)
+      text += "\n      " + quoted(last_word(commands[place].path) + ":" + commands[place].what);
+    for (const option_words& each : command.options)
+      for (const std::string& name : each.names) text += "\n      " + quoted(name + ":" + each.what);
+    text += ") ;;\n";
+  }
+  return text +
+         "  esac\n"
+         "  _describe -o troupe entries || _files\n"
+         "}\n"
+         "if [[ $funcstack[1] == _troupe ]]; then _troupe; else compdef _troupe troupe; fi\n";
+}
+
+std::string fish_script(const std::vector<command_words>& commands) {
+  std::string text =
+      "# troupe completion fish > ~/.config/fish/completions/troupe.fish\n"
+      "function __troupe_at\n"
+      "  set -l at\n"
+      "  for word in (commandline -opc)[2..-1]\n"
+      "    set -l next (string join ' ' $at $word)\n"
+      "    switch $next\n";
+  std::string paths;
+  for (const command_words& each : commands)
+    if (!each.path.empty()) paths += " " + quoted(each.path);
+  text += fmt::format("      case{}\n        set at $next\n", paths);
+  text += "    end\n  end\n  test \"$at\" = \"$argv\"\nend\n";
+  for (const command_words& command : commands) {
+    const std::string here = fmt::format("complete -c troupe -n \"__troupe_at {}\"", quoted(command.path));
+    for (const std::size_t place : command.commands)
+      text += fmt::format("{} -f -a {} -d {}\n", here, last_word(commands[place].path), quoted(commands[place].what));
+    for (const option_words& each : command.options)
+      for (const std::string& name : each.names)
+        text +=
+            fmt::format("{} {} {}{} -d {}\n", here, name.starts_with("--") ? "-l" : "-s",
+                        name.substr(name.starts_with("--") ? 2 : 1), each.takes_value ? " -r" : "", quoted(each.what));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string completion_script(const std::vector<command_words>& commands, const std::string& shell) {
+  if (shell == "fish") return fish_script(commands);
+  return shell == "zsh" ? zsh_script(commands) : bash_script(commands);
+}
+
+}  // namespace troupe

@@ -1,0 +1,102 @@
+#include <fstream>
+#include <regex>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "tests/actors/http/fixture.hpp"
+
+namespace troupe::test {
+namespace {
+
+std::string text_of(const std::string& file) {
+  std::ifstream in(file);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+std::set<std::string> matches(const std::string& text, const std::string& pattern) {
+  const std::regex names(pattern);
+  std::set<std::string> found;
+  for (std::sregex_iterator at(text.begin(), text.end(), names), end; at != end; ++at) found.insert((*at)[1]);
+  return found;
+}
+
+class metrics : public api_test {
+ protected:
+  std::string read() { return ask("GET", "/metrics").get().body; }
+  std::set<std::string> names() { return matches(read(), "# TYPE (\\S+) "); }
+  /// The value of a line; -1 where there is none.
+  static double value(const std::string& all, const std::string& line) {
+    const std::size_t at = all.find("\n" + line + " ");
+    return at == all.npos ? -1 : std::stod(all.substr(at + line.size() + 2));
+  }
+};
+
+TEST_F(metrics, of_the_dashboard_all_exist) {
+  const auto known = names();
+  const auto shown = matches(text_of(TROUPE_CONFIGS "/grafana.json"), "((?:vllm|troupe):[a-z0-9_]+)");
+  EXPECT_GT(shown.size(), 25u);
+  for (const std::string& name : shown)
+    EXPECT_TRUE(known.contains(name) ||
+                known.contains(std::regex_replace(name, std::regex("_(bucket|sum|count)$"), "")))
+        << name;
+}
+
+TEST_F(metrics, are_all_described) {
+  const std::string described = text_of(TROUPE_DOCS "/API.md");
+  for (const std::string& name : names()) {
+    const std::string bare = name.substr(name.find(':') + 1);
+    EXPECT_NE(described.find("`" + bare + "`"), described.npos) << name;
+  }
+}
+
+TEST_F(metrics, tell_where_a_requests_time_went) {
+  publish_adapter();
+  auto answering = post("/v1/completions", {{"model", "pricing"}, {"prompt", "ABC"}, {"max_tokens", 9}});
+  {
+    const auto begun = gateway_.take<begin_request>();
+    answer_part first;
+    first.tokens = letters("d");
+    first.text = "d";
+    first.timing = answer_timing{std::chrono::seconds(2), std::chrono::seconds(3)};
+    begun.listener->on_part(first);
+    give(begun, "ef", "stop");
+  }
+  answering.get();
+  const std::string all = read(), labels = R"({model_name="pricing@2",engine="0"})";
+  EXPECT_EQ(value(all, "vllm:request_queue_time_seconds_sum" + labels), 2);
+  EXPECT_EQ(value(all, "vllm:request_prefill_time_seconds_sum" + labels), 3);
+  EXPECT_GE(value(all, "vllm:request_inference_time_seconds_sum" + labels), 3);
+  EXPECT_EQ(value(all, "vllm:request_decode_time_seconds_count" + labels), 1);
+  EXPECT_EQ(value(all, "vllm:inter_token_latency_seconds_count" + labels), 2);
+  EXPECT_EQ(value(all, "vllm:request_generation_tokens_sum" + labels), 3);
+  EXPECT_EQ(value(all, "vllm:request_params_max_tokens_sum" + labels), 9);
+  EXPECT_EQ(value(all, "vllm:request_params_n_sum" + labels), 1);
+  EXPECT_EQ(value(all, "vllm:generation_tokens_total" + labels), 3);
+  EXPECT_GT(value(all, "vllm:request_prompt_tokens_sum" + labels), 0);
+}
+
+TEST_F(metrics, tell_what_replicas_and_workers_say) {
+  board_->post("replicas", R"([{"replica":0,"state":"running","running":3,"waiting":1,"blocks":10,"free_blocks":4,
+      "preemptions":2,"lives":2,"resumed":5,"active_seconds":1.5,"bubble_seconds":0.25,"max_adapters":32,
+      "stages":[{},{}],"resident":["a@1"],"running_adapters":["a@1","b@2"],"waiting_adapters":[]}])");
+  board_->post("nodes",
+               R"([{"name":"head","state":"alive"},{"name":"w0","state":"lost","replica":0,"busy_seconds":7.5}])");
+  const std::string all = read(), labels = R"({model_name="letters",engine="0"})";
+  EXPECT_EQ(value(all, "vllm:num_requests_running" + labels), 3);
+  EXPECT_EQ(value(all, "vllm:kv_cache_usage_perc" + labels), 0.6);
+  EXPECT_EQ(value(all, "vllm:num_preemptions_total" + labels), 2);
+  EXPECT_EQ(value(all, "troupe:epoch_changes_total" + labels), 2);
+  EXPECT_EQ(value(all, "troupe:resumed_sequences_total" + labels), 5);
+  EXPECT_EQ(value(all, "troupe:pipeline_bubble_seconds_total" + labels), 0.25);
+  EXPECT_EQ(value(all, "troupe:replica_stages" + labels), 2);
+  EXPECT_EQ(value(all, R"(troupe:adapter_resident{model_name="letters",engine="0",adapter="a@1"})"), 1);
+  EXPECT_GT(value(all, R"(vllm:lora_requests_info{model_name="letters",engine="0",max_lora="32",)"
+                       R"(running_lora_adapters="a@1,b@2",waiting_lora_adapters=""})"),
+            1e9);
+  EXPECT_EQ(value(all, R"(troupe:worker_busy_seconds_total{node="w0",engine="0"})"), 7.5);
+  EXPECT_EQ(value(all, R"(troupe:node_alive{node="w0"})"), 0);
+}
+
+}  // namespace
+}  // namespace troupe::test

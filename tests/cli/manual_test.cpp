@@ -1,0 +1,43 @@
+#include "tests/cli/program.hpp"
+
+namespace troupe::test {
+namespace {
+
+class manual : public program {
+ protected:
+  /// What a bash offers after these words.
+  std::string completions(const std::string& script, const std::string& line) const {
+    folder().write("complete.bash", script + "\nCOMP_WORDS=(" + line + ")\nCOMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n" +
+                                        "_troupe\necho \"${COMPREPLY[@]}\"\n");
+    const std::string command = "bash " + path("complete.bash").string() + " > " + path("offered").string();
+    EXPECT_EQ(std::system(command.c_str()), 0);
+    return read_file(path("offered"));
+  }
+};
+
+TEST_F(manual, in_docs_is_what_the_program_says) {
+  EXPECT_EQ(run({"man", "--markdown"}).out, read_file(std::filesystem::path(TROUPE_DOCS) / "FLAGS.md"))
+      << "type scripts/write-docs";
+}
+
+TEST_F(manual, has_every_command) {
+  const result page = run({"man"});
+  EXPECT_EQ(page.code, 0);
+  EXPECT_EQ(page.out.rfind(".TH TROUPE 1", 0), 0u);
+  for (const char* part : {".SS troupe generate", ".SS troupe keys add", "\\-\\-max\\-tokens", ".SH EXIT STATUS"})
+    EXPECT_NE(page.out.find(part), std::string::npos) << part;
+}
+
+TEST_F(manual, completes_words_where_they_fit) {
+  const std::string script = run({"completion", "bash"}).out;
+  EXPECT_NE(completions(script, "troupe gen").find("generate"), std::string::npos);
+  EXPECT_EQ(completions(script, "troupe keys rev"), "revoke\n");
+  EXPECT_NE(completions(script, "troupe keys add --con").find("--concurrent"), std::string::npos);
+  EXPECT_EQ(completions(script, "troupe generate --concurrent"), "\n");
+  for (const char* shell : {"zsh", "fish"})
+    EXPECT_NE(run({"completion", shell}).out.find("Make a key"), std::string::npos) << shell;
+  EXPECT_EQ(run({"completion", "tcsh"}).code, 2);
+}
+
+}  // namespace
+}  // namespace troupe::test

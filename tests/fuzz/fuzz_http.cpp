@@ -1,0 +1,147 @@
+// The whole HTTP interface with nothing behind it but a gateway that answers at once. An input is either the body of
+// one of the routes (its first byte says which), or all that a client sends: whatever it is, the server must close the
+// connection or answer, in time, and live on.
+#include <arpa/inet.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include <fmt/format.h>
+
+#include "actors/http/http_front.hpp"
+#include "bench/random_model.hpp"
+
+namespace troupe {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int longest_answer_ms = 8000;
+constexpr std::array<std::string_view, 8> routes{
+    "POST /v1/completions", "POST /v1/chat/completions", "POST /tokenize", "POST /detokenize",
+    "POST /v1/embeddings",  "POST /v1/batches",          "POST /v1/files", "POST /v1/load_lora_adapter"};
+
+class instant_gateway {
+ public:
+  using handle = gateway_actor;
+  static constexpr const char* name = "instant_gateway";
+
+  explicit instant_gateway(handle::pointer) {}
+  handle::behavior_type make_behavior() {
+    return {[](token_batch&) {},
+            [](const request_refused&) {},
+            [](begin_request& request) { answer(request); },
+            [](const end_request&) {},
+            [](const adapter_found&) {},
+            [](wake) {},
+            [](stop_now) {}};
+  }
+
+ private:
+  static void answer(const begin_request& request) {
+    for (std::int32_t i = 0; i < request.what.engine.what.answers; ++i) {
+      answer_part part;
+      part.index = i;
+      part.tokens = {65};
+      part.text = "A";
+      if (request.what.engine.sampling.logprobs) part.details = {{65, -0.5f, {}}};
+      part.end = answer_end{"stop", static_cast<std::int64_t>(request.what.engine.what.prompt.size()), {}};
+      request.listener->on_part(std::move(part));
+    }
+  }
+};
+
+/// Made once, for all inputs.
+class served {
+ public:
+  served() {
+    fs::remove_all(folder_);
+    write_random_model("tiny", folder_ / "model");
+    std::ofstream(folder_ / "model" / "chat_template.jinja") << "{% for m in messages %}{{ m.content }}{% endfor %}";
+    share_threads(config_, 1);
+    system_ = std::make_unique<caf::actor_system>(config_);
+    http_parts parts;
+    parts.gateway = spawn_state<instant_gateway>(*system_);
+    parts.prompts = std::make_shared<const prompting>(folder_ / "model", read_hf_config(folder_ / "model"), 0);
+    parts.numbers = std::make_shared<request_numbers>();
+    parts.adapters = std::make_shared<adapter_directory>();
+    parts.board = std::make_shared<status_board>();
+    parts.model = "tiny";
+    parts.state_dir = folder_ / "state";
+    front_ =
+        std::make_unique<http_front>(http_options{.header_time = std::chrono::milliseconds(1000)}, std::move(parts));
+  }
+  std::uint16_t port() const { return front_->port(); }
+  /// What was uploaded would fill the disk.
+  void forget_files() const {
+    std::error_code ignored;
+    for (const auto& each : fs::directory_iterator(folder_ / "state" / "files", ignored)) fs::remove_all(each, ignored);
+  }
+
+ private:
+  fs::path folder_ = fs::temp_directory_path() / fmt::format("troupe-fuzz-http-{}", ::getpid());
+  caf::actor_system_config config_;
+  std::unique_ptr<caf::actor_system> system_;
+  std::unique_ptr<http_front> front_;
+};
+
+[[noreturn]] void fail(const char* why) {
+  std::fprintf(stderr, "fuzz_http: %s\n", why);
+  std::abort();
+}
+
+std::string request_of(std::string_view input) {
+  if (input.empty()) return {};
+  const auto which = static_cast<unsigned char>(input.front());
+  if (which >= routes.size()) return std::string(input);
+  const std::string_view body = input.substr(1);
+  const std::string_view type = which == 6 ? "multipart/form-data; boundary=b" : "application/json";
+  return fmt::format("{} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: {}\r\ncontent-length: {}\r\n\r\n{}",
+                     routes[which], type, body.size(), body);
+}
+
+/// Everything that the server says until it closes.
+std::string exchange(std::uint16_t port, std::string_view request) {
+  const int made = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(port);
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (::connect(made, reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0) fail("nobody listens any more");
+  while (!request.empty()) {
+    const ssize_t sent = ::send(made, request.data(), request.size(), MSG_NOSIGNAL);
+    if (sent <= 0) break;  // it closed already: that is an answer too
+    request.remove_prefix(static_cast<std::size_t>(sent));
+  }
+  ::shutdown(made, SHUT_WR);
+  std::string answer;
+  for (std::array<char, 4096> piece; answer.size() < (16u << 20);) {
+    pollfd ready{made, POLLIN, 0};
+    if (::poll(&ready, 1, longest_answer_ms) <= 0) fail("no answer in time");
+    const ssize_t got = ::recv(made, piece.data(), piece.size(), 0);
+    if (got <= 0) break;
+    answer.append(piece.data(), static_cast<std::size_t>(got));
+  }
+  ::close(made);
+  return answer;
+}
+
+}  // namespace
+}  // namespace troupe
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static auto* const server = new troupe::served;  // lives as long as the process: its threads are never joined
+  static int runs = 0;
+  if (++runs % 256 == 0) server->forget_files();
+  const std::string_view input(reinterpret_cast<const char*>(data), size);
+  const std::string answer = troupe::exchange(server->port(), troupe::request_of(input));
+  if (!answer.empty() && !answer.starts_with("HTTP/1.1 ") && !answer.starts_with("HTTP/1.0 "))
+    troupe::fail("an answer that is no HTTP");
+  return 0;
+}
