@@ -6,6 +6,7 @@
 #include "bench/limits.hpp"
 #include "bench/ops.hpp"
 #include "bench/scheduler.hpp"
+#include "cli/bench_lessons.hpp"
 #include "cli/bench_serve.hpp"
 #include "cli/commands.hpp"
 #include "cli/model_options.hpp"
@@ -18,6 +19,7 @@ struct bench_options {
   model_options model;
   bench::engine_bench engine;
   bench_serve_options serve;
+  bench_lessons_options lessons;
   bool json = false;
 };
 
@@ -95,6 +97,11 @@ void add_bench(CLI::App& program, command& chosen) {
     return bench_serve(options->serve);
   });
   add_bench_serve(serve, options->serve);
+  CLI::App& lessons = add("lessons", "The course of serving optimizations, each measured on this machine", [options] {
+    options->lessons.json = options->json;
+    return bench_lessons(options->lessons);
+  });
+  add_bench_lessons(lessons, options->lessons);
   add("scheduler", "What deciding about a step costs, without a model", [options] {
     bench::run_scheduler(bench::report(options->json));
     return 0;
