@@ -13,14 +13,16 @@ lesson_result run_adapters(const lesson_place& place) {
   result.setting =
       fmt::format("{}; {} requests of {} tokens of prompt and {} of answer; adapters of rank 16 on all linear layers",
                   setting_of(*model, place.with), batch, each.prompt, each.answer);
-  result.columns = {"adapters",          "loop: latency ms", "loop: tokens/s",
+  result.columns = {"weights",           "loop: latency ms", "loop: tokens/s",
                     "batch: latency ms", "batch: tokens/s",  "times the tokens/s"};
   bar_panel bars{"tokens a second", {}, {"one after another", "in one batch"}, {}};
   for (const int adapters : {0, 1, batch}) {
     lesson_load load(place, model, equal_requests(batch, each), batch, adapters);
     const double loop = median_run(place, [&] { return load.one_by_one(); }).seconds;
     const double all = median_run(place, [&] { return load.at_once(); }).seconds;
-    const std::string name = adapters == 0 ? "bare base" : adapters == 1 ? "one" : fmt::format("{}", adapters);
+    const std::string name = adapters == 0   ? "bare base"
+                             : adapters == 1 ? "one adapter"
+                                             : fmt::format("{} adapters", adapters);
     const double loop_rate = throughput(loop, batch, each.answer), rate = throughput(all, batch, each.answer);
     // In the loop an answer has the machine for itself, and its latency leaves out the wait for its turn.
     result.rows.push_back(

@@ -1,10 +1,12 @@
 #include <algorithm>
+#include <stdexcept>
 
 #include <fmt/format.h>
 
 #include "base/error.hpp"
 #include "bench/lessons/all_lessons.hpp"
 #include "bench/lessons/lesson_load.hpp"
+#include "bench/percentiles.hpp"
 #include "bench/timing.hpp"
 #include "model/arch/single_sequence.hpp"
 
@@ -30,17 +32,16 @@ token_times times_after(const lesson_place& place, single_sequence& sequence, st
         computed = best_of(sequence.feed(text));
       },
       place.patience, 2);
+  sequence.restart();
+  if (text.size() > shortest) sequence.feed(text.first(text.size() - shortest));
   std::vector<double> times;
-  for (int i = 0; i < 5; ++i) {
-    sequence.restart();
-    if (text.size() > 1) sequence.feed(text.first(text.size() - 1));
+  for (const token_id& token : text.last(shortest)) {
     const double start = now();
-    cached = best_of(sequence.feed(text.last(1)));
+    cached = best_of(sequence.feed(std::span(&token, 1)));
     times.push_back(now() - start);
   }
   if (computed != cached) throw std::logic_error("the KV cache changes what comes next");
-  std::nth_element(times.begin(), times.begin() + 2, times.end());
-  return {without, times[2]};
+  return {without, percentile(times, 0.5)};
 }
 
 }  // namespace

@@ -92,14 +92,16 @@ lesson_row row_of_variant(const variant& which, const measured& one, const measu
   return row;
 }
 
-plot picture_of(const lesson_result& result) {
+plot picture_of(const lesson_result& result, bool has_text) {
   bar_panel memory{"megabytes of weights", {}, {""}, {}}, speed{"tokens a second, one sequence", {}, {""}, {}};
+  bar_panel quality{has_text ? "perplexity" : "logits off by %", {}, {""}, {}};
   for (const lesson_row& row : result.rows) {
-    for (bar_panel* panel : {&memory, &speed}) panel->groups.push_back(row.name);
+    for (bar_panel* panel : {&memory, &speed, &quality}) panel->groups.push_back(row.name);
     memory.values.push_back({row.figures[0]});
     speed.values.push_back({row.figures[2]});
+    quality.values.push_back({row.figures[has_text ? 5 : 4]});
   }
-  return {"Weights in fewer bits", {}, {memory, speed}};
+  return {"Weights in fewer bits", {}, {memory, speed, quality}};
 }
 
 std::string finding_of(const lesson_row& u8, bool has_text) {
@@ -120,6 +122,7 @@ lesson_result run_quantization(const lesson_place& place) {
   result.columns = columns_of(has_text);
   std::optional<measured> exact;
   for (const variant& which : variants_of(place)) {
+    place.check();
     if (!exact) {
       const auto model = place.open(which.scheme, which.keep);
       if (model->config.context < probe_tokens)
@@ -133,7 +136,7 @@ lesson_result run_quantization(const lesson_place& place) {
     result.rows.push_back(row_of_variant(which, one, *exact, has_text));
   }
   result.finding = finding_of(result.rows[2], has_text);
-  result.picture = picture_of(result);
+  result.picture = picture_of(result, has_text);
   return result;
 }
 
