@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/percentiles.hpp"
+#include "bench/plot.hpp"
 
 namespace troupe::bench {
 namespace {
@@ -17,64 +18,14 @@ std::string line_of(const char* name, const spread& s) {
   return fmt::format("  {:<6} mean {:9.2f} ms   median {:9.2f} ms   p99 {:9.2f} ms\n", name, s.mean, s.median, s.p99);
 }
 
-/// A little above `most`: 1, 2 or 5 times a power of ten.
-double round_up(double most) {
-  double scale = 1;
-  while (scale * 10 <= most) scale *= 10;
-  while (scale > most && scale > 1e-6) scale /= 10;
-  for (const double times : {1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0})
-    if (scale * times >= most) return scale * times;
-  return scale * 10;
-}
-
-std::string escaped(const std::string& text) {
-  std::string made;
-  for (const char c : text) {
-    if (c == '&')
-      made += "&amp;";
-    else if (c == '<')
-      made += "&lt;";
-    else
-      made += c;
-  }
-  return made;
-}
-
-struct plot_area {
-  double left = 70, top = 30, width = 560, height = 320;
-  double most_x = 1, most_y = 1;
-
-  double x(double value) const { return left + width * value / most_x; }
-  double y(double value) const { return top + height * (1 - value / most_y); }
-};
-
-std::string axes(const plot_area& area) {
-  std::string svg;
-  for (int i = 0; i <= 4; ++i) {
-    const double x = area.most_x * i / 4, y = area.most_y * i / 4;
-    svg += fmt::format(R"(<line x1="{0:.1f}" y1="{1:.1f}" x2="{2:.1f}" y2="{1:.1f}" stroke="#ddd"/>)", area.left,
-                       area.y(y), area.left + area.width);
-    svg += fmt::format(R"(<text x="{:.1f}" y="{:.1f}" text-anchor="end">{:g}</text>)", area.left - 8, area.y(y) + 4, y);
-    svg += fmt::format(R"(<text x="{:.1f}" y="{:.1f}" text-anchor="middle">{:g}</text>)", area.x(x),
-                       area.top + area.height + 20, x);
-  }
-  svg += fmt::format(R"(<text x="{:.1f}" y="{:.1f}" text-anchor="middle">output tokens a second</text>)",
-                     area.left + area.width / 2, area.top + area.height + 42);
-  return svg + fmt::format(R"(<text x="{:.1f}" y="18">milliseconds between tokens</text>)", area.left);
-}
-
-std::string curve(const plot_area& area, const std::vector<serve_figures>& loads, double spread::*which,
-                  const char* colour, const char* name, double legend) {
-  std::string points, dots;
+plot_series curve_of(const char* name, const std::vector<serve_figures>& loads, double spread::*which) {
+  plot_series curve{name, {}};
   for (const serve_figures& each : loads) {
-    const double x = area.x(each.output_throughput), y = area.y(each.itl.*which);
-    points += fmt::format("{:.1f},{:.1f} ", x, y);
-    dots += fmt::format(R"(<circle cx="{:.1f}" cy="{:.1f}" r="4" fill="{}"><title>{}: {:.0f} tokens/s, {:.1f} ms)"
-                        R"(</title></circle>)",
-                        x, y, colour, escaped(each.name), each.output_throughput, each.itl.*which);
+    curve.points.emplace_back(each.output_throughput, each.itl.*which);
+    curve.labels.push_back(
+        fmt::format("{}: {:.0f} tokens/s, {:.1f} ms", each.name, each.output_throughput, each.itl.*which));
   }
-  return fmt::format(R"(<polyline points="{}" fill="none" stroke="{}" stroke-width="2"/>{})", points, colour, dots) +
-         fmt::format(R"(<text x="{:.1f}" y="18" fill="{}" text-anchor="end">{}</text>)", legend, colour, name);
+  return curve;
 }
 
 }  // namespace
@@ -157,17 +108,10 @@ std::string to_json(const serve_figures& f) {
 }
 
 std::string latency_plot(const std::vector<serve_figures>& loads) {
-  plot_area area;
-  for (const serve_figures& each : loads) {
-    area.most_x = std::max(area.most_x, each.output_throughput);
-    area.most_y = std::max(area.most_y, each.itl.p99);
-  }
-  area.most_x = round_up(area.most_x);
-  area.most_y = round_up(area.most_y);
-  return R"(<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 660 410" font-family="sans-serif" font-size="13">)"
-         R"(<rect width="660" height="410" fill="#fff"/>)" +
-         axes(area) + curve(area, loads, &spread::median, "#1f6f54", "median", 540) +
-         curve(area, loads, &spread::p99, "#b45309", "99th percentile", 650) + "</svg>\n";
+  return to_svg({"Latency over throughput",
+                 {{"output tokens a second",
+                   "milliseconds between tokens",
+                   {curve_of("median", loads, &spread::median), curve_of("99th percentile", loads, &spread::p99)}}}});
 }
 
 }  // namespace troupe::bench

@@ -8,6 +8,7 @@
 #include "bench/scheduler.hpp"
 #include "cli/bench_first_token.hpp"
 #include "cli/bench_http.hpp"
+#include "cli/bench_lessons.hpp"
 #include "cli/bench_serve.hpp"
 #include "cli/commands.hpp"
 #include "cli/model_options.hpp"
@@ -22,6 +23,7 @@ struct bench_options {
   bench_serve_options serve;
   bench_first_token_options first_token;
   bench_http_options http;
+  bench_lessons_options lessons;
   bool json = false;
 };
 
@@ -110,6 +112,11 @@ void add_bench(CLI::App& program, command& chosen) {
     return bench_http(options->http);
   });
   add_bench_http(http, options->http);
+  CLI::App& lessons = add("lessons", "The course of serving optimizations, each measured on this machine", [options] {
+    options->lessons.json = options->json;
+    return bench_lessons(options->lessons);
+  });
+  add_bench_lessons(lessons, options->lessons);
   add("scheduler", "What deciding about a step costs, without a model", [options] {
     bench::run_scheduler(bench::report(options->json));
     return 0;

@@ -1,0 +1,68 @@
+#include "bench/lessons/lesson_load.hpp"
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "bench/random_adapter.hpp"
+
+namespace troupe::bench {
+namespace {
+
+constexpr std::int64_t adapter_rank = 16;
+
+/// The longest request, as static batches make it: the longest prompt with the longest answer.
+std::int64_t context_for(const std::vector<request_lengths>& requests) {
+  std::int64_t prompt = 0, answer = 0;
+  for (const request_lengths& each : requests) {
+    prompt = std::max(prompt, each.prompt);
+    answer = std::max(answer, each.answer);
+  }
+  return prompt + answer + 1;
+}
+
+engine_options options_for(const loaded_model& model, const std::vector<request_lengths>& requests, int sequences) {
+  const std::int64_t context = context_for(requests);
+  if (context > model.config.context)
+    refuse("the lesson takes {} positions, the model has {}: use a model with a longer context", context,
+           model.config.context);
+  return engine_options_for(model, context, sequences, (context + 2 * positions_per_block) * sequences);
+}
+
+}  // namespace
+
+lesson_load::lesson_load(const lesson_place& place, std::shared_ptr<const loaded_model> model,
+                         std::vector<request_lengths> requests, int sequences, int adapters)
+    : requests_(std::move(requests)),
+      adapters_(adapters),
+      work_(work_of(*model)),
+      place_{model, place.with, work_, limits_},
+      engine_(model, options_for(*model, requests_, sequences), place.with) {
+  for (std::uint32_t i = 1; i <= static_cast<std::uint32_t>(adapters); ++i)
+    engine_.add_adapter(adapter_version(i), random_adapter(model->config, adapter_rank, i));
+}
+
+std::vector<timed_request> lesson_load::next() {
+  std::vector<timed_request> load;
+  for (const request_lengths& each : requests_) {
+    const auto number = static_cast<std::uint32_t>(load.size());
+    const auto adapter =
+        adapters_ > 0 ? adapter_version(number % static_cast<std::uint32_t>(adapters_) + 1) : no_adapter;
+    load.push_back({0, random_tokens(each.prompt, place_.model->config.vocab_size, ++seed_), each.answer, adapter});
+  }
+  return load;
+}
+
+std::vector<request_lengths> equal_requests(int count, request_lengths each) {
+  return std::vector<request_lengths>(static_cast<std::size_t>(count), each);
+}
+
+std::string shape_of(const loaded_model& model, const compute& with) {
+  return fmt::format("{}, {} layers, {} wide, {} threads", model.config.family, model.config.layers,
+                     model.config.hidden, with.pool.threads());
+}
+
+std::string setting_of(const loaded_model& model, const compute& with) {
+  return fmt::format("{}, {} weights", shape_of(model, with), model.quantization);
+}
+
+}  // namespace troupe::bench
