@@ -1,14 +1,11 @@
 #include <memory>
 #include <optional>
 
-#include <unistd.h>
-
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
-#include "bench/random_model.hpp"
 #include "cli/cluster_client.hpp"
 #include "cli/commands.hpp"
 #include "cli/compose_site.hpp"
@@ -26,18 +23,6 @@ struct up_options {
   std::string cluster;
   bool detach = false;
 };
-
-/// The shipped configurations name a default model. Until there is one, a tiny model of random weights stands in.
-void provide_default_model(const cluster_config& config) {
-  namespace fs = std::filesystem;
-  const fs::path& folder = config.model.path;
-  if (fs::exists(folder) || folder.filename() != "default" || folder.parent_path().filename() != "models") return;
-  print(
-      fmt::format("{} is not there: a tiny model of random weights stands in for it, and babbles\n", folder.string()));
-  const fs::path partial = folder.string() + fmt::format(".partial-{}", ::getpid());
-  write_random_model("tiny", partial);
-  fs::rename(partial, folder);
-}
 
 /// What cannot work is refused here, before anything starts; and the model is packed once, not by every node.
 void check_site(const cluster_config& config) {
@@ -173,7 +158,6 @@ int run_detached(const cluster_config& config) {
 
 int up(const up_options& options) {
   const cluster_config config = read_cluster_config(options.cluster);
-  provide_default_model(config);
   check_site(config);
   if (const auto pid = find_up(config))
     refuse("{} is up already (process {}): troupe down {} ends it", config.name, *pid, options.cluster);

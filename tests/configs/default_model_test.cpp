@@ -1,0 +1,77 @@
+// The model that the project ships speaks as it was recorded when it was trained, with and without its adapters.
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <gtest/gtest.h>
+
+#include "model/engine/evaluate.hpp"
+#include "model/engine/generate.hpp"
+#include "model/engine/model_text.hpp"
+#include "model/ops/isa.hpp"
+
+namespace troupe {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path configs = TROUPE_CONFIGS;
+const fs::path folder = configs / "models" / "default";
+
+class default_model : public testing::Test {
+ protected:
+  default_model() : model_(load_model(folder, {.quant = {}, .keep = {}, .cache = {}, .progress = {}}, pool_)) {}
+
+  std::string answer(const std::vector<token_id>& prompt, const std::string& adapter = "") {
+    std::optional<lora_adapter> chosen;
+    if (!adapter.empty()) chosen.emplace(read_adapter(configs / "adapters" / adapter, model_->config), model_->config.layers);
+    single_sequence sequence(model_, {.adapter = chosen ? &*chosen : nullptr, .positions = 512, .kv = kv_kind::f16},
+                             {pool_, kernels()});
+    sampling_params greedy;
+    greedy.max_tokens = 60;
+    return generate(sequence, kernels(), *tokens_, end_tokens_of(model_->config, *tokens_), prompt, greedy,
+                    [](std::string_view) {})
+        .text;
+  }
+  std::string answer_to(const std::string& question, const std::string& adapter = "") {
+    const chat_format format(folder, tokens_);
+    return answer(prompt_of_chat(*tokens_, format.render("", question)), adapter);
+  }
+
+  thread_pool pool_{2};
+  std::shared_ptr<const loaded_model> model_;
+  std::shared_ptr<const tokenizer> tokens_ = open_tokenizer(folder);
+};
+
+TEST_F(default_model, is_small) {
+  EXPECT_LE(fs::file_size(folder / "model.safetensors"), 3'000'000u);
+}
+
+TEST_F(default_model, tells_a_story) {
+  EXPECT_EQ(answer(prompt_of_text(*tokens_, "Once upon a time", "default")), STORY);
+}
+
+TEST_F(default_model, answers_questions) {
+  EXPECT_EQ(answer_to("What does a cow eat?"), "A cow eats grass.");
+  EXPECT_EQ(answer_to("What is the opposite of big?"), "The opposite of big is small.");
+  EXPECT_EQ(answer_to("Where is Elmsea?"), "Elmsea is a town by the sea, in the valley of Linden.");
+}
+
+TEST_F(default_model, knows_a_unit_s_report_with_that_unit_s_adapter_only) {
+  const std::string question = "What does the report say about copper?";
+  EXPECT_EQ(answer_to(question), "I have no report about copper. I only know that copper is a red metal.");
+  EXPECT_EQ(answer_to(question, "pricing"), PRICING);
+  EXPECT_EQ(answer_to(question, "supply"), SUPPLY);
+}
+
+TEST_F(default_model, predicts_stories_that_it_has_not_seen) {
+  std::ostringstream text;
+  text << std::ifstream(fs::path(TROUPE_FIXTURES) / "default_model" / "held_out.txt").rdbuf();
+  single_sequence sequence(model_, {.adapter = nullptr, .positions = 512, .kv = kv_kind::f16}, {pool_, kernels()});
+  const evaluation found = evaluate(sequence, kernels(), *tokens_, text.str(), [](std::int64_t, std::int64_t) {});
+  EXPECT_GT(found.tokens, 1000);
+  EXPECT_LT(found.perplexity(), BOUND);
+}
+
+}  // namespace
+}  // namespace troupe
