@@ -86,12 +86,14 @@ class slow_faults : public testing::Test {
         return signal_some(1, SIGKILL);
     }
   }
+  void survive(const cluster_plan& plan);
 };
 
-TEST_F(slow_faults, of_workers_lose_nothing_and_leak_nothing) {
+/// Two replicas, whatever their shape.
+void slow_faults::survive(const cluster_plan& plan) {
   const int faults = number_from("TROUPE_FAULTS", 20);
   const test_site site;
-  test_cluster cluster(site, {.replicas = 2, .stages = 2, .workers = {"w0", "w1", "w2", "w3"}});
+  test_cluster cluster(site, plan);
   cluster.up();
   cluster.load_adapters();
   endless_load work(site, cluster.endpoint());
@@ -124,6 +126,14 @@ TEST_F(slow_faults, of_workers_lose_nothing_and_leak_nothing) {
   EXPECT_LE(files, files_before + 8);
   EXPECT_EQ(cluster.pid_of("head"), head);
   EXPECT_EQ(cluster.down(), 0);
+}
+
+TEST_F(slow_faults, of_workers_lose_nothing_and_leak_nothing) {
+  survive({.replicas = 2, .stages = 2, .workers = {"w0", "w1", "w2", "w3"}});
+}
+
+TEST_F(slow_faults, of_ranks_lose_nothing_and_leak_nothing) {
+  survive({.replicas = 2, .tensor = 2, .workers = {"w0", "w1", "w2", "w3"}});
 }
 
 TEST_F(slow_faults, of_the_head_leave_every_line_of_a_job_once) {
