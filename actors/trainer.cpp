@@ -25,6 +25,7 @@ trainer_state::handle::behavior_type trainer_state::make_behavior() {
       [this](forget_life) { drop(); },
       [](const link_lost&) {},
       [this](stop_now) {
+        end_task();
         drop();
         self_->quit();
       },
@@ -83,6 +84,14 @@ void trainer_state::stop(const stop_training& what) {
   drop();
   std::error_code ignored;
   if (what.forget) std::filesystem::remove_all(gone, ignored);
+}
+
+/// On a machine that is busy a thread with idle priority might not get far for minutes: then the last checkpoint counts.
+void trainer_state::end_task() {
+  constexpr duration patience = std::chrono::seconds(2);
+  if (!task_) return;
+  task_->stop();
+  if (!task_->ends_within(patience) && site_.leave) site_.leave();
 }
 
 /// A task writes its checkpoint while it is waited for.

@@ -27,6 +27,7 @@ class trainer_state {
   void fail(const std::string& error);
   void stop(const stop_training& what);
   void drop();
+  void end_task();
   std::filesystem::path folder() const { return site_.folder / order_->job; }
 
   handle::pointer self_;

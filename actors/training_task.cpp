@@ -235,6 +235,14 @@ void training_task::run() {
     end.error = error.what();
   }
   say_(std::move(end));
+  const std::lock_guard lock(mutex_);
+  has_ended_ = true;
+  changed_.notify_all();
+}
+
+bool training_task::ends_within(duration longest) {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(lock, longest, [this] { return has_ended_; });
 }
 
 }  // namespace troupe

@@ -22,6 +22,8 @@ struct training_site {
   std::filesystem::path folder;  ///< FOLDER/<job>/ holds a job's files
   int threads = 1;
   bool idle_priority = true;
+  /// The process is told to end and the thread that computes cannot be stopped in time: ends the process, may not return.
+  std::function<void()> leave = {};
   duration checkpoint_after = std::chrono::seconds(60);
   duration report_after = std::chrono::milliseconds(200);
 };
@@ -55,6 +57,8 @@ class training_task {
   training_task& operator=(const training_task&) = delete;
 
   void stop() { brake_.stop(); }
+  /// After stop(): whether the thread has ended. One with idle priority may not be let run for long.
+  bool ends_within(duration longest);
   void set_share(double share) { brake_.set_share(share); }
   std::filesystem::path folder() const { return site_.folder / order_.job; }
 
@@ -69,6 +73,9 @@ class training_task {
   train_job order_;
   std::function<void(news)> say_;
   training_brake brake_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool has_ended_ = false;
   std::thread thread_;  ///< last: it uses all the others
 };
 

@@ -1,5 +1,7 @@
 #include "cli/compose_worker.hpp"
 
+#include <cstdlib>
+
 #include "actors/adapter_fetcher.hpp"
 #include "actors/trainer.hpp"
 #include "cluster/config_address.hpp"
@@ -82,6 +84,10 @@ void member_node::add_trainer(caf::actor_system& system, wire& links, const node
   const cluster_config& config = site.config;
   training_site own{config.model.path, load_options_of(config), config.state_dir / "training", site.threads};
   own.idle_priority = config.training.idle_priority;
+  own.leave = [] {
+    say("training cannot be stopped in time: the last checkpoint counts");
+    std::_Exit(0);
+  };
   own.checkpoint_after = std::chrono::seconds(config.training.checkpoint_seconds);
   const trainer_actor trainer = spawn_trainer(system, own, spawn_remote_coach(system, links, head_link_));
   members_.emplace_back(trainer);
