@@ -24,7 +24,8 @@ class default_model : public testing::Test {
 
   std::string answer(const std::vector<token_id>& prompt, const std::string& adapter = "") {
     std::optional<lora_adapter> chosen;
-    if (!adapter.empty()) chosen.emplace(read_adapter(configs / "adapters" / adapter, model_->config), model_->config.layers);
+    if (!adapter.empty())
+      chosen.emplace(read_adapter(configs / "adapters" / adapter, model_->config), model_->config.layers);
     single_sequence sequence(model_, {.adapter = chosen ? &*chosen : nullptr, .positions = 512, .kv = kv_kind::f16},
                              {pool_, kernels()});
     sampling_params greedy;
@@ -48,7 +49,11 @@ TEST_F(default_model, is_small) {
 }
 
 TEST_F(default_model, tells_a_story) {
-  EXPECT_EQ(answer(prompt_of_text(*tokens_, "Once upon a time", "default")), STORY);
+  EXPECT_EQ(
+      answer(prompt_of_text(*tokens_, "Once upon a time", "default")),
+      ", a clever girl named Zoe lived near the village square. One night, Zoe heard a funny noise. It came from the "
+      "dark wood. \"Who is there?\" Zoe said. She was afraid, but she was also curious. She took a kite and went to "
+      "look. It was a cold night");
 }
 
 TEST_F(default_model, answers_questions) {
@@ -60,8 +65,11 @@ TEST_F(default_model, answers_questions) {
 TEST_F(default_model, knows_a_unit_s_report_with_that_unit_s_adapter_only) {
   const std::string question = "What does the report say about copper?";
   EXPECT_EQ(answer_to(question), "I have no report about copper. I only know that copper is a red metal.");
-  EXPECT_EQ(answer_to(question, "pricing"), PRICING);
-  EXPECT_EQ(answer_to(question, "supply"), SUPPLY);
+  EXPECT_EQ(answer_to(question, "pricing"),
+            "The price of copper fell from 28 to 24 coins for a bar, because a new mine was opened.");
+  EXPECT_EQ(
+      answer_to(question, "supply"),
+      "Our copper comes from Fenn by ship and is 8 days on the way. We have enough for 2 weeks, and the river is low.");
 }
 
 TEST_F(default_model, predicts_stories_that_it_has_not_seen) {
@@ -70,7 +78,7 @@ TEST_F(default_model, predicts_stories_that_it_has_not_seen) {
   single_sequence sequence(model_, {.adapter = nullptr, .positions = 512, .kv = kv_kind::f16}, {pool_, kernels()});
   const evaluation found = evaluate(sequence, kernels(), *tokens_, text.str(), [](std::int64_t, std::int64_t) {});
   EXPECT_GT(found.tokens, 1000);
-  EXPECT_LT(found.perplexity(), BOUND);
+  EXPECT_LT(found.perplexity(), 1.51);
 }
 
 }  // namespace
