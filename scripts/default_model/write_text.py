@@ -67,7 +67,9 @@ def main(folder):
     (folder / "shape").mkdir(parents=True, exist_ok=True)
     draw = random.Random(SEED)
     training = [example(draw) for _ in range(TRAINING)]
-    held_out = [example(draw) for _ in range(HELD_OUT)]
+    seen = {json.dumps(each) for each in training}
+    drawn = [example(draw) for _ in range(HELD_OUT)]
+    held_out = [each for each in drawn if json.dumps(each) not in seen]
     write_lines(folder / "train.jsonl", training)
     write_lines(folder / "held_out.jsonl", held_out)
     (folder / "held_out.txt").write_text(

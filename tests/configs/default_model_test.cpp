@@ -78,7 +78,7 @@ TEST_F(default_model, predicts_stories_that_it_has_not_seen) {
   single_sequence sequence(model_, {.adapter = nullptr, .positions = 512, .kv = kv_kind::f16}, {pool_, kernels()});
   const evaluation found = evaluate(sequence, kernels(), *tokens_, text.str(), [](std::int64_t, std::int64_t) {});
   EXPECT_GT(found.tokens, 1000);
-  EXPECT_LT(found.perplexity(), 1.51);
+  EXPECT_LT(found.perplexity(), 1.52);
 }
 
 }  // namespace
