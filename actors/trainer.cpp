@@ -86,7 +86,8 @@ void trainer_state::stop(const stop_training& what) {
   if (what.forget) std::filesystem::remove_all(gone, ignored);
 }
 
-/// On a machine that is busy a thread with idle priority might not get far for minutes: then the last checkpoint counts.
+/// On a machine that is busy a thread with idle priority might not get far for minutes: then the last checkpoint
+/// counts.
 void trainer_state::end_task() {
   constexpr duration patience = std::chrono::seconds(2);
   if (!task_) return;

@@ -86,7 +86,8 @@ class spec_writer {
 
 template <class Spec, class Visit>
 void visit_numbers(Spec& spec, Visit& visit) {
-  auto &lora = spec.lora, &run = spec.run;
+  auto& lora = spec.lora;
+  auto& run = spec.run;
   visit("rank", lora.rank, 1, 4096);
   visit("alpha", lora.alpha, 1e-6, 1e6);
   visit("rslora", lora.rank_stabilized);

@@ -22,7 +22,8 @@ struct training_site {
   std::filesystem::path folder;  ///< FOLDER/<job>/ holds a job's files
   int threads = 1;
   bool idle_priority = true;
-  /// The process is told to end and the thread that computes cannot be stopped in time: ends the process, may not return.
+  /// The process is told to end and the thread that computes cannot be stopped in time: ends the process, may not
+  /// return.
   std::function<void()> leave = {};
   duration checkpoint_after = std::chrono::seconds(60);
   duration report_after = std::chrono::milliseconds(200);
