@@ -12,7 +12,8 @@ namespace {
 constexpr double width = 860, margin = 24, gap = 40;
 constexpr double title_height = 44, legend_height = 26, line_height = 260, axis_height = 46;
 constexpr double bar_height = 18, bar_step = 22, group_gap = 12;
-constexpr double letter = 6.8;  // of width, at the size below, a little generous
+constexpr double value_width = 58;  // for the number behind a bar
+constexpr double letter = 6.8;      // of width, at the size below, a little generous
 constexpr std::size_t colours = 5;
 
 constexpr std::string_view opening =
@@ -153,21 +154,27 @@ double height_of(const bar_panel& panel) {
   return groups * (static_cast<double>(panel.series.size()) * bar_step + group_gap);
 }
 
-std::string bars_of(const bar_panel& panel, const area& all) {
+/// The names of groups before a panel's bars; none where its neighbour to the left has the same.
+double names_width(const plot& shown, std::size_t panel) {
+  if (panel > 0 && shown.bars[panel].groups == shown.bars[panel - 1].groups) return 0;
   std::size_t longest = 0;
+  for (const std::string& group : shown.bars[panel].groups) longest = std::max(longest, group.size());
+  return letter * static_cast<double>(longest) + 10;
+}
+
+/// Bars in `place`; the names of their groups before it.
+std::string bars_of(const bar_panel& panel, const area& place, bool named) {
   double most = 0;
-  for (const std::string& group : panel.groups) longest = std::max(longest, group.size());
   for (const auto& values : panel.values)
     for (const double value : values) most = std::max(most, number(value));
-  const double left = all.left + letter * static_cast<double>(longest) + 10;
-  const double room = std::max(all.left + all.width - left - 62, 20.0);  // 62: for the value behind a bar
+  const double left = place.left, room = std::max(place.width - value_width, 20.0);
   const bool plain = panel.series.size() < 2;
-  std::string svg = text_at(plain ? all.left : left, all.top + 14, panel.label, soft);
-  if (!plain) svg += legend(left, all.top + 14 + legend_height, panel.series);
-  double top = all.top + legend_height + (plain ? 4 : legend_height);
+  std::string svg = text_at(left, place.top + 14, panel.label, soft);
+  if (!plain) svg += legend(left, place.top + 14 + legend_height, panel.series);
+  double top = place.top + legend_height + (plain ? 4 : legend_height);
   const double axis_top = top, bar_count = static_cast<double>(panel.series.size());
   for (std::size_t g = 0; g < panel.groups.size(); ++g) {
-    svg += text_at(left - 8, top + bar_count * bar_step / 2 + 3, panel.groups[g], {"end", ""});
+    if (named) svg += text_at(left - 8, top + bar_count * bar_step / 2 + 3, panel.groups[g], {"end", ""});
     for (std::size_t s = 0; s < panel.values[g].size(); ++s) {
       const double value = number(panel.values[g][s]), length = most > 0 ? room * value / most : 0;
       const double y = top + static_cast<double>(s) * bar_step;
@@ -191,16 +198,19 @@ double height_of(const plot& shown) {
 
 std::string to_svg(const plot& shown) {
   const auto panels = static_cast<double>(shown.lines.size() + shown.bars.size());
-  area place{margin, title_height, (width - 2 * margin - gap * (panels - 1)) / std::max(panels, 1.0), 0};
-  const double height = height_of(shown);
-  std::string svg = fmt::format(opening, width, height);
+  double room = width - 2 * margin - gap * (panels - 1);
+  for (std::size_t i = 0; i < shown.bars.size(); ++i) room -= names_width(shown, i);
+  area place{margin, title_height, room / std::max(panels, 1.0), 0};
+  std::string svg = fmt::format(opening, width, height_of(shown));
   svg += text_at(margin, 28, shown.title, {"start", R"(font-size="16" font-weight="600")"});
   for (const line_panel& panel : shown.lines) {
     svg += line_drawing(panel, place).svg();
     place.left += place.width + gap;
   }
-  for (const bar_panel& panel : shown.bars) {
-    svg += bars_of(panel, place);
+  for (std::size_t i = 0; i < shown.bars.size(); ++i) {
+    const double names = names_width(shown, i);
+    place.left += names;
+    svg += bars_of(shown.bars[i], place, names > 0);
     place.left += place.width + gap;
   }
   return svg + "</svg>\n";

@@ -56,6 +56,12 @@ void write_file(const fs::path& path, const std::string& text) {
   if (!file.flush()) refuse("{}: cannot be written: check space and permissions", path.string());
 }
 
+void make_folder(const fs::path& path) {
+  std::error_code problem;
+  fs::create_directories(path, problem);
+  if (problem) refuse("--out: {}: cannot be made: {}", path.string(), problem.message());
+}
+
 /// "1-kv-cache"
 std::string file_name(const bench::lesson& which) {
   return fmt::format("{}-{}", which.number, which.name);
@@ -129,7 +135,8 @@ std::string text_of(const bench_lessons_options& options) {
 }  // namespace
 
 int bench_lessons(const bench_lessons_options& options) {
-  if (!options.out.empty()) fs::create_directories(options.out);
+  if (!options.out.empty()) make_folder(options.out);
+  const std::string text = text_of(options);
   thread_pool pool(thread_count(options.model));
   const interrupt_guard guard;
   std::optional<practice_model> practice;
@@ -141,10 +148,11 @@ int bench_lessons(const bench_lessons_options& options) {
   bench::lesson_place place{model_opener(model, practice ? practice->cache() : fs::path(), pool),
                             compute{pool, kernels()}};
   if (!options.model.quant.empty()) place.scheme = options.model.quant;
-  if (!options.model.keep.empty()) place.keep = options.model.keep;
+  place.keep = options.model.keep;
   place.model = model;
-  place.text = text_of(options);
+  place.text = text;
   place.check = check_interrupt;
+  (void)place.open(place.scheme, {});  // what cannot be opened is refused before anything is printed
   if (!options.json) print(fmt::format("{}\n", bench::lesson_definitions));
   give_lessons(options, place);
   return 0;
@@ -162,7 +170,7 @@ void add_bench_lessons(CLI::App& command, bench_lessons_options& options) {
   command.add_option("--out", options.out, "write a table and a plot of each lesson there")->type_name("DIR");
   command.add_option("--text", options.text, "lesson 4 measures perplexity on this text")->type_name("FILE");
   command.add_option("--quant", options.model.quant, "weights of all lessons but 4 [u8]")->type_name("SCHEME");
-  command.add_option("--keep", options.model.keep, "layers that a row of lesson 4 leaves unquantized [lm_head]")
+  command.add_option("--keep", options.model.keep, "layers that a row of lesson 4 leaves unquantized [the head]")
       ->type_name("NAME");
   add_threads(command, options.model);
 }

@@ -11,8 +11,8 @@ lesson_result run_adapters(const lesson_place& place) {
   const auto model = place.open(place.scheme, {});
   lesson_result result;
   result.setting =
-      fmt::format("{}; {} requests of {} tokens of prompt and {} of answer; adapters of rank 16 on all linear layers",
-                  setting_of(*model, place.with), batch, each.prompt, each.answer);
+      fmt::format("{}; {} requests of {} tokens of prompt and {} of answer; adapters of rank {} on all linear layers",
+                  setting_of(*model, place.with), batch, each.prompt, each.answer, lesson_adapter_rank);
   result.columns = {"weights",           "loop: latency ms", "loop: tokens/s",
                     "batch: latency ms", "batch: tokens/s",  "times the tokens/s"};
   bar_panel bars{"tokens a second", {}, {"one after another", "in one batch"}, {}};

@@ -28,13 +28,13 @@ struct lesson_place {
   /// The model with its weights in a scheme; layers whose names hold one of `keep` stay as they are in the file.
   std::function<std::shared_ptr<const loaded_model>(const std::string& scheme, const std::vector<std::string>& keep)>
       open;
-  const compute& with;
-  std::string scheme = "u8";                 ///< of all lessons but the one about schemes
-  std::vector<std::string> keep{"lm_head"};  ///< what that one leaves unquantized
-  std::filesystem::path model = {};          ///< whose tokenizer reads the text
-  std::string text = {};                     ///< to predict; empty: quality is measured on the logits alone
-  double patience = 0.4;                     ///< seconds that a measurement may be repeated for
-  std::function<void()> check = [] {};       ///< called between measurements; throws where the user wants an end
+  compute with;
+  std::string scheme = "u8";            ///< of all lessons but the one about schemes
+  std::vector<std::string> keep = {};   ///< what that one leaves unquantized; empty: the head
+  std::filesystem::path model = {};     ///< whose tokenizer reads the text
+  std::string text = {};                ///< to predict; empty: quality is measured on the logits alone
+  double patience = 0.4;                ///< seconds that a measurement may be repeated for
+  std::function<void()> check = [] {};  ///< called between measurements; throws where the user wants an end
 };
 
 /// A line of a lesson's table: a name, and a number for each further column.

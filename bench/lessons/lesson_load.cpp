@@ -8,8 +8,6 @@
 namespace troupe::bench {
 namespace {
 
-constexpr std::int64_t adapter_rank = 16;
-
 /// The longest request, as static batches make it: the longest prompt with the longest answer.
 std::int64_t context_for(const std::vector<request_lengths>& requests) {
   std::int64_t prompt = 0, answer = 0;
@@ -38,7 +36,7 @@ lesson_load::lesson_load(const lesson_place& place, std::shared_ptr<const loaded
       place_{model, place.with, work_, limits_},
       engine_(model, options_for(*model, requests_, sequences), place.with) {
   for (std::uint32_t i = 1; i <= static_cast<std::uint32_t>(adapters); ++i)
-    engine_.add_adapter(adapter_version(i), random_adapter(model->config, adapter_rank, i));
+    engine_.add_adapter(adapter_version(i), random_adapter(model->config, lesson_adapter_rank, i));
 }
 
 std::vector<timed_request> lesson_load::next() {

@@ -9,6 +9,9 @@
 
 namespace troupe::bench {
 
+/// What PEFT makes unless told otherwise.
+inline constexpr std::int64_t lesson_adapter_rank = 8;
+
 /// How long a prompt and an answer are.
 struct request_lengths {
   std::int64_t prompt = 0, answer = 0;

@@ -70,12 +70,10 @@ struct variant {
   std::string name() const { return keep.empty() ? scheme : fmt::format("{}, {} kept", scheme, fmt::join(keep, ", ")); }
 };
 
-std::vector<variant> variants_of(const lesson_place& place) {
-  std::vector<variant> all{{"f32", {}}, {"bf16", {}}, {"u8", {}}};
-  if (!place.keep.empty()) all.push_back({"u8", place.keep});
-  all.push_back({"q8", {}});
-  all.push_back({"q4", {}});
-  return all;
+/// The head is the layer that models are most often left with; where it is tied, the embeddings are the head.
+std::vector<std::string> kept_layers(const lesson_place& place, const model_config& config) {
+  if (!place.keep.empty()) return place.keep;
+  return {config.tied_embeddings ? "embed_tokens" : "lm_head"};
 }
 
 std::vector<std::string> columns_of(bool has_text) {
@@ -116,25 +114,26 @@ std::string finding_of(const lesson_row& u8, bool has_text) {
 
 lesson_result run_quantization(const lesson_place& place) {
   const bool has_text = !place.text.empty();
-  quality_probe probe;
+  const auto exact_model = place.open("f32", {});
+  const model_config& config = exact_model->config;
+  if (config.context < probe_tokens)
+    refuse("the model's context is {}: the lesson takes {} or more", config.context, probe_tokens);
+  quality_probe probe{random_tokens(probe_tokens, config.vocab_size, 1), nullptr};
   if (has_text) probe.reader = open_tokenizer(place.model);
   lesson_result result;
+  result.setting = fmt::format("{}; all weights in memory; one sequence of {} tokens",
+                               shape_of(*exact_model, place.with), probe_tokens);
   result.columns = columns_of(has_text);
   std::optional<measured> exact;
-  for (const variant& which : variants_of(place)) {
+  const auto add = [&](const variant& which) {
     place.check();
-    if (!exact) {
-      const auto model = place.open(which.scheme, which.keep);
-      if (model->config.context < probe_tokens)
-        refuse("the model's context is {}: the lesson takes {} or more", model->config.context, probe_tokens);
-      result.setting = fmt::format("{}; all weights in memory; one sequence of {} tokens", shape_of(*model, place.with),
-                                   probe_tokens);
-      probe.tokens = random_tokens(probe_tokens, model->config.vocab_size, 1);
-    }
-    measured one = measure(place, probe, which.scheme, which.keep);
+    const measured one = measure(place, probe, which.scheme, which.keep);
     if (!exact) exact = one;
     result.rows.push_back(row_of_variant(which, one, *exact, has_text));
-  }
+  };
+  for (const char* scheme : {"f32", "bf16", "u8"}) add({scheme, {}});
+  add({"u8", kept_layers(place, config)});
+  for (const char* scheme : {"q8", "q4"}) add({scheme, {}});
   result.finding = finding_of(result.rows[2], has_text);
   result.picture = picture_of(result, has_text);
   return result;
