@@ -30,7 +30,7 @@ class default_model : public testing::Test {
                              {pool_, kernels()});
     sampling_params greedy;
     greedy.max_tokens = 60;
-    return generate(sequence, kernels(), *tokens_, end_tokens_of(model_->config, *tokens_), prompt, greedy,
+    return generate(sequence, kernels(), tokens_, end_tokens_of(model_->config, *tokens_), prompt, greedy,
                     [](std::string_view) {})
         .text;
   }
