@@ -147,7 +147,7 @@ node_hello hello_of(const node_site& site, const std::string& endpoint) {
   hello.model = site.fingerprint;
   hello.cores = static_cast<std::uint32_t>(site.threads);
   hello.memory_bytes = site.node.memory.value_or(free_memory());
-  hello.speed = worker_speed(site.model, site.fingerprint, site.threads);
+  if (site.node.is_worker()) hello.speed = worker_speed(site.model, site.fingerprint, site.threads);
   return hello;
 }
 

@@ -29,6 +29,7 @@ class default_model : public testing::Test {
     single_sequence sequence(model_, {.adapter = chosen ? &*chosen : nullptr, .positions = 512, .kv = kv_kind::f16},
                              {pool_, kernels()});
     sampling_params greedy;
+    greedy.temperature = 0;
     greedy.max_tokens = 60;
     return generate(sequence, kernels(), tokens_, end_tokens_of(model_->config, *tokens_), prompt, greedy,
                     [](std::string_view) {})
