@@ -110,7 +110,7 @@ struct answer_tokens {
   std::vector<token_id> tokens;
   std::vector<sampled_token> details;  ///< parallel to tokens where logprobs were asked for, else empty
   std::optional<end_reason> end;
-  std::vector<float> hidden = {};  ///< where they were asked for: comes with the end
+  std::vector<float> hidden = {};            ///< where they were asked for: comes with the end
   std::optional<answer_timing> timing = {};  ///< with the first, where it is known
 };
 

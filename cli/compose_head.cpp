@@ -4,6 +4,7 @@
 #include "actors/router.hpp"
 #include "base/error.hpp"
 #include "cluster/config_address.hpp"
+#include "model/formats/sampling_advice.hpp"
 
 namespace troupe {
 namespace {
@@ -93,6 +94,7 @@ void head_node::serve_http(const cluster_config& config, const std::shared_ptr<c
   parts.adapters = adapters_;
   parts.board = board_;
   parts.model = config.model.path.filename().string();
+  parts.advice = read_sampling_advice(config.model.path);
   parts.state_dir = config.state_dir;
   parts.log = say;
   parts.log_bodies = config.log_prompts;

@@ -30,8 +30,8 @@ worker_parts start_worker(caf::actor_system& system, const node_site& site, wire
   worker_parts parts;
   const auto worker = std::make_shared<worker_actor>();
   parts.fetcher = spawn_adapter_fetcher(system, {site.model, site.config.state_dir / "adapters"}, head, worker);
-  const worker_options options{site.model,   site.kv, site.threads, rank_settings_of(site),
-                               parts.alarm, tokens_of_model(site)};
+  const worker_options options{site.model,           site.kv, site.threads, rank_settings_of(site), parts.alarm,
+                               tokens_of_model(site)};
   parts.worker = spawn_worker(system, options, &links, head, parts.fetcher, parts.meter);
   *worker = parts.worker;
   return parts;

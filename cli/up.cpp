@@ -1,3 +1,4 @@
+#include <fstream>
 #include <memory>
 #include <optional>
 
@@ -85,6 +86,17 @@ std::string where_text(const cluster_config& config) {
   return text;
 }
 
+/// A node that gives up says why in the last line of its log.
+std::string why_not(const cluster_config& config, const std::string& node) {
+  const std::filesystem::path log = config.logs() / (node + ".log");
+  std::ifstream file(log);
+  std::string line, last;
+  while (std::getline(file, line))
+    if (!line.empty()) last = line;
+  if (last.starts_with("troupe: ")) last.erase(0, 8);
+  return fmt::format("{} does not start: {}: see {}", node, last, log.string());
+}
+
 /// Watches the nodes until a signal comes. The first time the cluster can serve, `on_ready` is told.
 int run_nodes(const cluster_config& config, launcher& nodes, const std::function<void()>& on_ready) {
   constexpr auto look_interval = std::chrono::milliseconds(300), poll_interval = std::chrono::milliseconds(50);
@@ -92,9 +104,7 @@ int run_nodes(const cluster_config& config, launcher& nodes, const std::function
   bool ready = false;
   for (auto next_look = steady::now(); !is_interrupted();) {
     nodes.poll(poll_interval);
-    if (!ready && !nodes.given_up().empty())
-      throw std::runtime_error(fmt::format("{} does not start: see {}/{}.log", nodes.given_up().front(),
-                                           config.logs().string(), nodes.given_up().front()));
+    if (!ready && !nodes.given_up().empty()) throw std::runtime_error(why_not(config, nodes.given_up().front()));
     if (steady::now() < next_look) continue;
     if (const auto status = ask_status(config)) {
       follow_head(*status, nodes);

@@ -79,6 +79,14 @@ output_constraint constraint_of(const api_fields& from) {
   }
 }
 
+void take_advice(const sampling_advice& advice, sampling_params& to) {
+  set_if(to.temperature, advice.temperature);
+  set_if(to.top_k, advice.top_k);
+  set_if(to.top_p, advice.top_p);
+  set_if(to.min_p, advice.min_p);
+  set_if(to.repetition_penalty, advice.repetition_penalty);
+}
+
 void read_sampling(const api_fields& from, sampling_params& to) {
   set_if(to.temperature, from.number("temperature"));
   if (const auto k = from.small("top_k", -1)) to.top_k = *k < 0 ? 0 : *k;
@@ -175,6 +183,7 @@ answer_order read_order(const api_fields& from, const api_context& context, cons
   if (from.integer("priority", INT64_MIN, INT64_MAX).value_or(0) > 0) order.priority = request_priority::batch;
   order.owner = owner;
   order.tenant = tenant_id(owner.empty() ? 0 : std::hash<std::string>()(owner));
+  take_advice(context.parts.advice, order.sampling);
   read_sampling(from, order.sampling);
   read_stream(from, order);
   return order;

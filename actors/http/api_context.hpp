@@ -10,6 +10,7 @@
 #include "actors/http/http_metrics.hpp"
 #include "actors/interfaces.hpp"
 #include "actors/status_board.hpp"
+#include "model/formats/sampling_advice.hpp"
 #include "transport/http/http_exchange.hpp"
 
 namespace troupe {
@@ -25,6 +26,7 @@ struct http_parts {
   std::shared_ptr<const adapter_directory> adapters;
   std::shared_ptr<status_board> board;
   std::string model;                              ///< what the base is called
+  sampling_advice advice;                         ///< where a request says nothing
   std::filesystem::path state_dir;                ///< of the cluster: keys and files are there
   std::function<void(const std::string&)> log{};  ///< a line for each request
   bool log_bodies = false;                        ///< in these lines; else never a prompt's text

@@ -15,9 +15,7 @@ namespace {
 constexpr std::size_t most_lines = 100'000;
 
 /// Names that a job's line has too.
-constexpr const char* same_names[] = {
-    "temperature",       "top_p",      "min_p",     "repetition_penalty", "presence_penalty",
-    "frequency_penalty", "logit_bias", "ignore_eos"};
+constexpr const char* same_names[] = {"presence_penalty", "frequency_penalty", "logit_bias", "ignore_eos"};
 
 void copy_sampling(const api_fields& from, const answer_order& order, json& line) {
   for (const std::string_view name : constraint_keys)
@@ -28,7 +26,10 @@ void copy_sampling(const api_fields& from, const answer_order& order, json& line
   if (from.has("seed")) line["seed"] = order.sampling.seed;
   if (!order.sampling.stop.empty()) line["stop"] = order.sampling.stop;
   if (!order.sampling.stop_tokens.empty()) line["stop_tokens"] = order.sampling.stop_tokens;
-  if (!from.has("temperature")) line["temperature"] = 1.0;
+  line["temperature"] = order.sampling.temperature;
+  line["top_p"] = order.sampling.top_p;
+  line["min_p"] = order.sampling.min_p;
+  line["repetition_penalty"] = order.sampling.repetition_penalty;
   if (!order.adapter.empty()) line["adapter"] = order.adapter;
 }
 

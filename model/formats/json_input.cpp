@@ -48,7 +48,8 @@ Json parse_json_as(std::string_view text, const std::string& where, json_limits 
       return guard(depth, event, static_cast<const Json&>(parsed));
     });
   } catch (const nlohmann::json::exception& error) {
-    refuse("{}: is no valid JSON: {}", where, std::string(error.what()).substr(0, 300));
+    const std::string said = error.what();  // "[its own number] what is wrong"
+    refuse("{}: is no valid JSON: {}", where, said.substr(said.find("] ") == said.npos ? 0 : said.find("] ") + 2, 300));
   }
 }
 

@@ -83,6 +83,8 @@ def main(folder):
         write_lines(folder / f"{name}.jsonl", examples)
     sample = [*training[:20_000], *units["pricing"], *units["supply"]]
     size = tokenizer.write(folder / "shape", texts_of(sample), VOCABULARY)
+    advice = {"do_sample": True, "temperature": 0.5, "top_p": 0.9}
+    (folder / "shape" / "generation_config.json").write_text(json.dumps(advice, indent=2) + "\n")
     (folder / "shape" / "config.json").write_text(json.dumps({**SHAPE, "vocab_size": size}, indent=2) + "\n")
 
 

@@ -31,6 +31,19 @@ TEST_F(completions, answers_every_prompt_n_times) {
   EXPECT_EQ(body["usage"], json({{"prompt_tokens", 3}, {"completion_tokens", 5}, {"total_tokens", 8}}));
 }
 
+TEST_F(completions, are_drawn_as_the_model_s_makers_advise_unless_told_otherwise) {
+  advice_.temperature = 0.6;
+  advice_.top_k = 40;
+  start();
+  auto answer = post("/v1/completions", {{"prompt", "AB"}, {"top_k", 7}});
+  const auto begun = gateway_.take<begin_request>();
+  give(begun, "c", "stop");
+  EXPECT_EQ(answer.get().status, 200);
+  EXPECT_EQ(begun.what.engine.sampling.temperature, 0.6);
+  EXPECT_EQ(begun.what.engine.sampling.top_k, 7);
+  EXPECT_EQ(begun.what.engine.sampling.top_p, 1.0);
+}
+
 TEST_F(completions, stream_frame_by_frame) {
   auto answer =
       post("/v1/completions", {{"prompt", "AB"}, {"stream", true}, {"stream_options", {{"include_usage", true}}}});

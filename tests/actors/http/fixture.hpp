@@ -36,6 +36,7 @@ class api_test : public testing::Test {
     parts.model = "letters";
     parts.state_dir = folder_.path() / "state";
     parts.log_bodies = log_bodies_;
+    parts.advice = advice_;
     parts.log = [this](const std::string& line) {
       const std::lock_guard lock(mutex_);
       log_ += line + "\n";
@@ -90,6 +91,7 @@ class api_test : public testing::Test {
   std::mutex mutex_;
   std::string log_;
   bool log_bodies_ = false;
+  sampling_advice advice_;
   std::shared_ptr<adapter_directory> adapters_ = std::make_shared<adapter_directory>();
   std::shared_ptr<status_board> board_ = std::make_shared<status_board>();
   std::shared_ptr<request_numbers> numbers_ = std::make_shared<request_numbers>();

@@ -1,4 +1,5 @@
 #include "model/formats/model_config.hpp"
+#include "model/formats/sampling_advice.hpp"
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
@@ -137,6 +138,19 @@ TEST(hf_config, end_tokens_come_from_both_files_once) {
   folder.write("generation_config.json", R"({"eos_token_id":"x"})");
   EXPECT_THAT(refusal([&] { read_hf_config(folder.path()); }),
               AllOf(HasSubstr("generation_config.json"), HasSubstr("eos_token_id")));
+}
+
+TEST(sampling_advice, is_what_the_makers_say_on_drawing_tokens) {
+  const test::temp_folder folder;
+  EXPECT_EQ(read_sampling_advice(folder.path()).temperature, std::nullopt);
+  folder.write("generation_config.json", R"({"do_sample":true,"temperature":0.6,"top_p":0.9,"top_k":-1})");
+  const sampling_advice advice = read_sampling_advice(folder.path());
+  EXPECT_EQ(advice.temperature, 0.6);
+  EXPECT_EQ(advice.top_p, 0.9);
+  EXPECT_EQ(advice.top_k, 0);
+  EXPECT_EQ(advice.repetition_penalty, std::nullopt);
+  folder.write("generation_config.json", R"({"top_p":1.5})");
+  EXPECT_THAT(refusal([&] { read_sampling_advice(folder.path()); }), AllOf(HasSubstr("top_p"), HasSubstr("1.5")));
 }
 
 struct bad_field {
