@@ -176,8 +176,7 @@ TEST_F(scheduler, reads_nothing_beyond_the_lists_of_an_outcome_and_gives_up_the_
   wrong([](step_outcome& o) { o.step = step_id(99); });
   tell(actor_, outcome_of(order, 'C'));
   EXPECT_EQ(next_tokens(), letters("C"));
-  EXPECT_EQ(supervisor_.count<life_rejected>(), 11u);
-  EXPECT_EQ(supervisor_.take<life_rejected>().life, life(1));
+  for (int each = 0; each < 11; ++each) EXPECT_EQ(supervisor_.take<life_rejected>().life, life(1));
 }
 
 TEST_F(scheduler, says_that_a_request_ended_when_it_is_cancelled) {
