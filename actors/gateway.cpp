@@ -144,13 +144,15 @@ void gateway_state::take_tokens(answer_tokens& brought) {
       running_.erase(found);
     }
   }
-  if (part.end || !part.tokens.empty() || !part.text.empty()) listener->on_part(std::move(part));
+  if (part.end || !part.tokens.empty() || !part.text.empty() || !part.scored.empty())
+    listener->on_part(std::move(part));
 }
 
 answer_part gateway_state::read_tokens(running& request, answer_text& answer, answer_tokens& brought) {
   answer_part part;
   part.index = brought.index;
   part.timing = brought.timing;
+  part.scored = std::move(brought.scored);
   for (std::size_t i = 0; i < brought.tokens.size() && !answer.stops.stopped(); ++i) {
     const std::string text = answer.stops.push(answer.decoder.push(brought.tokens[i]));
     ++answer_tokens_;

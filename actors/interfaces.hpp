@@ -111,6 +111,7 @@ struct answer_tokens {
   std::vector<sampled_token> details;  ///< parallel to tokens where logprobs were asked for, else empty
   std::optional<end_reason> end;
   std::vector<float> hidden = {};            ///< where they were asked for: comes with the end
+  std::vector<sampled_token> scored = {};    ///< the prompt's tokens, where asked for: come first
   std::optional<answer_timing> timing = {};  ///< with the first, where it is known
 };
 
@@ -229,6 +230,7 @@ struct answer_part {
   std::vector<sampled_token> details;        ///< parallel to tokens where logprobs were asked for
   std::optional<answer_end> end;             ///< with the last part
   std::vector<float> hidden = {};            ///< with the end, where hidden states were asked for
+  std::vector<sampled_token> scored = {};    ///< the prompt's tokens with the first, where asked for
   std::optional<answer_timing> timing = {};  ///< with the first, where it is known
 };
 

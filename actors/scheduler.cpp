@@ -280,6 +280,8 @@ bool scheduler_state::is_expected(const step_outcome& outcome) const {
   return (outcome.details.empty() || outcome.details.size() == outcome.tokens.size()) &&
          std::all_of(outcome.tokens.begin(), outcome.tokens.end(), is_token) &&
          std::all_of(outcome.proposals.begin(), outcome.proposals.end(), is_token) &&
+         std::all_of(outcome.scored.begin(), outcome.scored.end(),
+                     [&](const sampled_token& each) { return is_token(each.token); }) &&
          std::equal(outcome.answers.begin(), outcome.answers.end(), awaited.begin(), awaited.end(), is_right);
 }
 
@@ -289,7 +291,7 @@ void scheduler_state::finish_step(const step_done& done) {
   requests_->commit(
       done.outcome, [this](const engine_token& token) { note_token(token); },
       [this](const ended_sequence& ended) { note_end(ended); },
-      [this](const engine_hidden& hidden) { note_hidden(hidden); });
+      [this](const engine_reading& reading) { note_reading(reading); });
   tell_sinks();
   report_soon();
 }
@@ -314,9 +316,12 @@ void scheduler_state::note_token(const engine_token& token) {
   ++tokens_;
 }
 
-void scheduler_state::note_hidden(const engine_hidden& hidden) {
-  const auto of = parts_.find(hidden.sequence);
-  if (of != parts_.end()) entry_of(of->second).hidden.assign(hidden.values.begin(), hidden.values.end());
+void scheduler_state::note_reading(const engine_reading& reading) {
+  const auto of = parts_.find(reading.sequence);
+  if (of == parts_.end()) return;
+  answer_tokens& entry = entry_of(of->second);
+  entry.hidden.assign(reading.hidden.begin(), reading.hidden.end());
+  entry.scored.assign(reading.scored.begin(), reading.scored.end());
 }
 
 void scheduler_state::note_timing(sequence_id id, part& of, answer_tokens& entry) const {

@@ -75,7 +75,7 @@ class scheduler_state {
   bool is_expected(const step_outcome& outcome) const;
   void finish_step(const step_done& done);
   void note_token(const engine_token& token);
-  void note_hidden(const engine_hidden& hidden);
+  void note_reading(const engine_reading& reading);
   void note_timing(sequence_id id, part& of, answer_tokens& entry) const;
   void note_flights(std::size_t now);
   void note_end(const ended_sequence& ended);

@@ -141,6 +141,7 @@ void answer_call::on_part(std::size_t prompt, answer_part part) {
   } else {
     choice.text += part.text;
     if (part.end) choice.hidden = std::move(part.hidden);
+    if (!part.scored.empty()) choice.scored = std::move(part.scored);
     choice.tokens.insert(choice.tokens.end(), part.tokens.begin(), part.tokens.end());
     std::move(part.details.begin(), part.details.end(), std::back_inserter(choice.details));
   }

@@ -19,30 +19,52 @@ std::int64_t characters_of(std::string_view text) {
   return std::count_if(text.begin(), text.end(), [](unsigned char c) { return (c & 0xc0) != 0x80; });
 }
 
-/// {"tokens","token_logprobs","top_logprobs","text_offset"}; `offset` moves on.
-std::string logprobs_json(const tokenizer& tokens, const std::vector<token_id>& ids,
-                          const std::vector<sampled_token>& details, std::int64_t& offset) {
-  json made{{"tokens", json::array()},
-            {"token_logprobs", json::array()},
-            {"top_logprobs", json::array()},
-            {"text_offset", json::array()}};
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    const std::string text = token_text(tokens, ids[i]);
-    made["tokens"].push_back(text);
-    made["text_offset"].push_back(offset);
-    offset += characters_of(text);
-    const bool known = i < details.size() && details[i].logprob;
-    made["token_logprobs"].push_back(known ? json(finite(*details[i].logprob)) : json(nullptr));
-    json top = json::object();
-    if (known) {
-      for (const token_logprob& each : details[i].alternatives)
-        top[token_text(tokens, each.token)] = finite(each.logprob);
-      top[text] = finite(*details[i].logprob);
-    }
-    made["top_logprobs"].push_back(std::move(top));
+/// {"tokens","token_logprobs","top_logprobs","text_offset"}
+class logprob_lists {
+ public:
+  explicit logprob_lists(const tokenizer& tokens) : tokens_(tokens) {}
+
+  void add(token_id token, const sampled_token* details, std::int64_t offset) {
+    const std::string text = token_text(tokens_, token);
+    const bool known = details && details->logprob;
+    made_["tokens"].push_back(text);
+    made_["text_offset"].push_back(offset);
+    made_["token_logprobs"].push_back(known ? json(finite(*details->logprob)) : json(nullptr));
+    made_["top_logprobs"].push_back(known ? most_likely(*details, text) : json(nullptr));
   }
-  return dump(made);
-}
+  void add_answer(const std::vector<token_id>& ids, const std::vector<sampled_token>& details, std::int64_t& offset) {
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      add(ids[i], i < details.size() ? &details[i] : nullptr, offset);
+      offset += characters_of(token_text(tokens_, ids[i]));
+    }
+  }
+  /// `text`: as it is echoed, so without a token that the tokenizer put before it.
+  void add_prompt(const std::vector<sampled_token>& scored, std::string_view text) {
+    stream_decoder decoder(tokens_, false);
+    std::int64_t offset = 0;
+    for (const sampled_token& each : scored) {
+      add(each.token, &each, offset);
+      const bool was_added = &each == &scored.front() && tokens_.is_special(each.token) &&
+                             !text.starts_with(token_text(tokens_, each.token));
+      if (!was_added) offset += characters_of(decoder.push(each.token));
+    }
+  }
+  std::string text() const { return dump(made_); }
+
+ private:
+  json most_likely(const sampled_token& details, const std::string& text) const {
+    json top = json::object();
+    for (const token_logprob& each : details.alternatives) top[token_text(tokens_, each.token)] = finite(each.logprob);
+    top[text] = finite(*details.logprob);
+    return top;
+  }
+
+  const tokenizer& tokens_;
+  json made_{{"tokens", json::array()},
+             {"token_logprobs", json::array()},
+             {"top_logprobs", json::array()},
+             {"text_offset", json::array()}};
+};
 
 class completion_format final : public answer_format {
  public:
@@ -63,12 +85,16 @@ class completion_format final : public answer_format {
   }
 
   void begin(std::string& to, std::size_t index) override {
-    if (!echoed_.empty() && !echoed_[index / n_].empty()) frame(to, index, echoed_[index / n_], "null", "null");
+    const bool follows = has_logprobs_;  // with its probabilities
+    if (!echoed_.empty() && !echoed_[index / n_].empty() && !follows)
+      frame(to, index, echoed_[index / n_], "null", "null");
   }
   void part(std::string& to, std::size_t index, const answer_part& part) override {
-    const std::string logprobs =
-        has_logprobs_ ? logprobs_json(prompts_->tokens(), part.tokens, part.details, offsets_[index]) : "null";
-    frame(to, index, part.text, logprobs, part.end ? json_text(part.end->finish) : "null");
+    if (!part.scored.empty() && has_logprobs_) echo(to, index / n_, part.scored);
+    logprob_lists lists(prompts_->tokens());
+    if (has_logprobs_) lists.add_answer(part.tokens, part.details, offsets_[index]);
+    frame(to, index, part.text, has_logprobs_ ? lists.text() : "null",
+          part.end ? json_text(part.end->finish) : "null");
   }
   void usage(std::string& to, const answer_usage& usage) override {
     to += "data: " + head_ + R"(],"usage":)" + usage_json(usage) + "}\n\n";
@@ -77,15 +103,26 @@ class completion_format final : public answer_format {
     std::string text = head_;
     for (std::size_t i = 0; i < choices.size(); ++i) {
       const answer_choice& each = choices[i];
-      const std::string logprobs =
-          has_logprobs_ ? logprobs_json(prompts_->tokens(), each.tokens, each.details, offsets_[i]) : "null";
+      const std::string echoed = echoed_.empty() ? "" : echoed_[i / n_];
+      logprob_lists lists(prompts_->tokens());
+      if (has_logprobs_) {
+        lists.add_prompt(choices[i / n_ * n_].scored, echoed);
+        lists.add_answer(each.tokens, each.details, offsets_[i]);
+      }
       if (i > 0) text += ',';
-      choice(text, i, echoed_.empty() ? each.text : echoed_[i / n_] + each.text, logprobs, json_text(each.finish));
+      choice(text, i, echoed + each.text, has_logprobs_ ? lists.text() : "null", json_text(each.finish));
     }
     return text + R"(],"usage":)" + usage_json(usage) + "}";
   }
 
  private:
+  /// The prompt's scores come with the first of its answers, and before all others.
+  void echo(std::string& to, std::size_t prompt, const std::vector<sampled_token>& scored) const {
+    logprob_lists lists(prompts_->tokens());
+    lists.add_prompt(scored, echoed_[prompt]);
+    for (std::size_t i = prompt * n_; i < (prompt + 1) * n_; ++i)
+      frame(to, i, echoed_[prompt], lists.text(), "null");
+  }
   static void choice(std::string& to, std::size_t index, std::string_view text, std::string_view logprobs,
                      std::string_view finish) {
     fmt::format_to(std::back_inserter(to), R"({{"index":{},"text":)", index);
@@ -126,11 +163,11 @@ void serve_completion(const std::shared_ptr<api_context>& context, const http_re
   const api_fields from(body);
   answer_order order = read_order(from, *context, owner);
   order.prompts = read_prompts(from, "prompt");
-  order.sampling.max_tokens = from.integer("max_tokens", 1, INT32_MAX).value_or(16);
-  order.sampling.logprobs = from.small("logprobs", 0, 100);
   const bool echo = from.boolean("echo").value_or(false);
-  if (echo && order.sampling.logprobs)
-    refuse_field("echo", "echo with logprobs is not served here: ask for one of them", "unsupported_value");
+  order.sampling.max_tokens = from.integer("max_tokens", echo ? 0 : 1, INT32_MAX).value_or(16);
+  order.sampling.logprobs = from.small("logprobs", 0, 100);
+  if (echo && (order.sampling.logprobs || order.sampling.max_tokens == 0))
+    order.sampling.prompt_logprobs = order.sampling.logprobs.value_or(0);
   auto echoed = echo ? echoed_texts(*context->parts.prompts, order) : std::vector<std::string>();
   auto format = std::make_unique<completion_format>(context->parts.prompts, order, std::move(echoed));
   start_answer(context, std::move(order), std::move(format), exchange);

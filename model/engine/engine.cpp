@@ -47,9 +47,9 @@ void engine::remove_adapter(adapter_version version) {
   for (const auto& part : stages_) part->remove_adapter(version);
 }
 
-bool engine::step(instant now, const token_sink& on_token, const end_sink& on_end, const hidden_sink& on_hidden) {
+bool engine::step(instant now, const token_sink& on_token, const end_sink& on_end, const reading_sink& on_reading) {
   if (!scheduler_.plan_step(now, order_)) return false;
-  scheduler_.commit(run_stages(), on_token, on_end, on_hidden);
+  scheduler_.commit(run_stages(), on_token, on_end, on_reading);
   return true;
 }
 

@@ -36,9 +36,9 @@ class engine {
 
   using token_sink = replica_scheduler::token_sink;
   using end_sink = replica_scheduler::end_sink;
-  using hidden_sink = replica_scheduler::hidden_sink;
+  using reading_sink = replica_scheduler::reading_sink;
   /// Plans, computes and commits one step. False where there was nothing to do.
-  bool step(instant now, const token_sink& on_token, const end_sink& on_end, const hidden_sink& on_hidden = {});
+  bool step(instant now, const token_sink& on_token, const end_sink& on_end, const reading_sink& on_reading = {});
 
   const batch_scheduler& scheduler() const { return scheduler_.decisions(); }
 

@@ -34,6 +34,7 @@ engine_request resumed_request(const engine_request& request, std::int32_t index
   rest.what.max_tokens -= static_cast<std::int64_t>(added);
   rest.resumed += added;
   rest.sampling = sampling_of(request, index);
+  if (added > 0) rest.sampling.prompt_logprobs.reset();  // they came with the first token
   return rest;
 }
 
@@ -53,6 +54,7 @@ result<accepted_request, refused_request> replica_scheduler::submit(engine_reque
     request.what.max_tokens = 0;
     request.what.every_prompt_row = request.sampling.pooling == hidden_pooling::mean;
   }
+  if (request.sampling.prompt_logprobs) request.what.every_prompt_row = true;
   const auto kept = std::make_shared<const engine_request>(std::move(request));
   auto accepted = decisions_.submit(kept->what);
   if (!accepted) return accepted;
@@ -103,15 +105,15 @@ void replica_scheduler::open_answer(sequence_id id, sequence_id text_of, step_or
 }
 
 void replica_scheduler::commit(const step_outcome& outcome, const token_sink& on_token, const end_sink& on_end,
-                               const hidden_sink& on_hidden) {
+                               const reading_sink& on_reading) {
   outcomes_.clear();
   for (const chosen_answer& chosen : outcome.answers)
     outcomes_.push_back({chosen.sequence, outcome.tokens_of(chosen), chosen.finished, outcome.proposals_of(chosen)});
-  if (on_token) tell_tokens(outcome, on_token);
-  if (on_hidden)
+  if (on_reading)
     for (const chosen_answer& chosen : outcome.answers)
-      if (chosen.hidden > 0 && answers_.contains(chosen.sequence))
-        on_hidden({chosen.sequence, outcome.hidden_of(chosen)});
+      if ((chosen.hidden > 0 || chosen.scored > 0) && answers_.contains(chosen.sequence))
+        on_reading({chosen.sequence, outcome.hidden_of(chosen), outcome.scored_of(chosen)});
+  if (on_token) tell_tokens(outcome, on_token);
   for (const ended_sequence& ended : decisions_.commit(outcome.step, outcomes_)) {
     close(ended.sequence);
     if (on_end) on_end(ended);

@@ -19,10 +19,11 @@ struct engine_request {
   std::size_t resumed = 0;  ///< the last so many tokens of the prompt are of the answer already
 };
 
-/// What was read from a prompt's hidden states; it comes before the end.
-struct engine_hidden {
+/// What was read from a prompt, of what was asked for; it comes before the first token.
+struct engine_reading {
   sequence_id sequence;
-  std::span<const float> values;
+  std::span<const float> hidden;          ///< pooled
+  std::span<const sampled_token> scored;  ///< its tokens; nothing is known of the first one's probability
 };
 
 /// One token of an answer, in order.
@@ -47,9 +48,9 @@ class replica_scheduler {
 
   using token_sink = std::function<void(const engine_token&)>;
   using end_sink = std::function<void(const ended_sequence&)>;
-  using hidden_sink = std::function<void(const engine_hidden&)>;
+  using reading_sink = std::function<void(const engine_reading&)>;
   void commit(const step_outcome& outcome, const token_sink& on_token, const end_sink& on_end,
-              const hidden_sink& on_hidden = {});
+              const reading_sink& on_reading = {});
 
   /// The stages lost what they stored: all goes on from the tokens.
   void forget_stored();

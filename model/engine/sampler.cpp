@@ -64,6 +64,12 @@ sampled_token sampler::sample(std::span<const float> logits, const sampling_para
   return chosen;
 }
 
+sampled_token sampler::score(std::span<const float> logits, token_id token, std::int32_t alternatives) {
+  sampled_token given{token, {}, {}};
+  describe(logits, alternatives, given);
+  return given;
+}
+
 std::span<const float> sampler::changed(std::span<const float> logits, const sampling_params& params,
                                         const sampling_history& history, std::span<const std::uint64_t> allowed) {
   if (!changes_logits(params) && allowed.empty()) return logits;

@@ -47,6 +47,9 @@ class sampler {
   sampled_token sample(std::span<const float> logits, const sampling_params& params, const sampling_history& history,
                        std::uint64_t position, std::span<const std::uint64_t> allowed = {});
 
+  /// How likely `token` was, which was not chosen here but given, and what was most likely.
+  sampled_token score(std::span<const float> logits, token_id token, std::int32_t alternatives);
+
  private:
   std::span<const float> changed(std::span<const float> logits, const sampling_params& params,
                                  const sampling_history& history, std::span<const std::uint64_t> allowed);

@@ -48,7 +48,8 @@ void check_ends(const sampling_params& params, std::int64_t vocab_size) {
     if (text.size() > most_stop_bytes)
       refuse("stop has a text of {} bytes: use at most {}", text.size(), most_stop_bytes);
   }
-  if (params.max_tokens < 1) refuse("max_tokens is {}: use 1 or more", params.max_tokens);
+  const int least_tokens = params.prompt_logprobs ? 0 : 1;
+  if (params.max_tokens < least_tokens) refuse("max_tokens is {}: use {} or more", params.max_tokens, least_tokens);
   if (params.constraint.text.size() > most_constraint_bytes)
     refuse("{}: has {} bytes: use at most {}", name_of(params.constraint.kind), params.constraint.text.size(),
            most_constraint_bytes);
@@ -77,6 +78,7 @@ void check(const sampling_params& params, std::int64_t vocab_size) {
   check_range("presence_penalty", params.presence_penalty, -2.0, 2.0);
   check_range("frequency_penalty", params.frequency_penalty, -2.0, 2.0);
   if (params.logprobs) check_range("logprobs", *params.logprobs, 0, most_logprobs);
+  if (params.prompt_logprobs) check_range("prompt_logprobs", *params.prompt_logprobs, 0, most_logprobs);
   check_bias(params.logit_bias, vocab_size);
   check_ends(params, vocab_size);
 }

@@ -42,11 +42,12 @@ struct sampling_params {
   std::vector<token_bias> logit_bias;
   std::uint64_t seed = 0;
   std::optional<std::int32_t> logprobs;  ///< alternatives to report; 0: the chosen token's alone; none: nothing
+  std::optional<std::int32_t> prompt_logprobs;  ///< likewise for each token of the prompt
 
   std::vector<token_id> stop_tokens;  ///< beside the model's own end tokens
   bool ignore_eos = false;            ///< the model's own end tokens do not end the sequence
   std::vector<std::string> stop;      ///< texts that end the sequence
-  std::int64_t max_tokens = 16;       ///< of the answer
+  std::int64_t max_tokens = 16;       ///< of the answer; 0 only where the prompt's own probabilities are asked for
   output_constraint constraint;       ///< of the answer's form; then it ends only where the form is complete
   hidden_pooling pooling = hidden_pooling::none;  ///< else there is no answer: the prompt is computed alone
 
@@ -58,7 +59,7 @@ struct sampling_params {
                  field("logit_bias", self.logit_bias), field("seed", self.seed), field("logprobs", self.logprobs),
                  field("stop_tokens", self.stop_tokens), field("ignore_eos", self.ignore_eos), field("stop", self.stop),
                  field("max_tokens", self.max_tokens), field("constraint", self.constraint),
-                 field("pooling", self.pooling));
+                 field("pooling", self.pooling), field("prompt_logprobs", self.prompt_logprobs));
   }
 };
 

@@ -1,8 +1,15 @@
 #include "model/engine/stage.hpp"
 
+#include <algorithm>
+
 #include "base/error.hpp"
 
 namespace troupe {
+namespace {
+
+constexpr std::size_t scored_at_once = 64;  // rows: all logits of a prompt would take much memory
+
+}  // namespace
 
 stage::stage(std::shared_ptr<const loaded_model> model, const decoder::options& layers, int lookup_tokens,
              const compute& with, token_tree_source tokens)
@@ -13,7 +20,8 @@ stage::stage(std::shared_ptr<const loaded_model> model, const decoder::options& 
       limits_{layers.max_rows, layers.blocks, layers.context, model_->config.vocab_size},
       shard_(model_, layers, with.pool.threads()),
       chooser_(with.kernels, model_->config.vocab_size, lookup_tokens, std::move(tokens)),
-      pooler_(model_->config.hidden) {}
+      pooler_(model_->config.hidden),
+      scorer_(with.kernels, model_->config.vocab_size) {}
 
 void stage::add_adapter(adapter_version version, std::shared_ptr<const lora_adapter> adapter) {
   adapters_[version] = std::move(adapter);
@@ -36,6 +44,10 @@ int stage::begin(const step_order& order) {
       chooser_.open(opening);
       pooler_.open(opening);
     }
+  }
+  if (last_) {  // all of its ranks: they make the same products
+    for (const sequence_id gone : order.closed) scorer_.close(gone);
+    for (const answer_opening& opening : order.opened) scorer_.open(opening);
   }
   for (const block_copy& copy : plan_->copies) shard_.kv().copy_block(copy.from.value, copy.to.value);
   take_tables(*plan_);
@@ -74,15 +86,28 @@ void stage::run(float* hidden) {
 }
 
 const step_outcome& stage::finish(const float* hidden) {
-  if (!logit_rows_.empty()) {
-    const auto needed = logit_rows_.size() * static_cast<std::size_t>(shard_.logit_stride());
-    if (logits_.size() < needed) logits_ = aligned_buffer<float>(needed);
-    shard_.logits(with_, hidden, logit_rows_, logits_.data());
-  }
-  if (!chooses()) return outcome_;
-  chooser_.choose(*plan_, logits_.data(), shard_.logit_stride(), outcome_);
-  pool(hidden);
+  const float* logits = read_logits(hidden, logit_rows_);
+  if (chooses()) chooser_.choose(*plan_, logits, shard_.logit_stride(), outcome_);
+  score(hidden);
+  if (chooses()) pool(hidden);
   return outcome_;
+}
+
+const float* stage::read_logits(const float* hidden, std::span<const int> rows) {
+  const auto needed = rows.size() * static_cast<std::size_t>(shard_.logit_stride());
+  if (logits_.size() < needed) logits_ = aligned_buffer<float>(needed);
+  if (!rows.empty()) shard_.logits(with_, hidden, rows, logits_.data());
+  return logits_.data();
+}
+
+void stage::score(const float* hidden) {
+  scorer_.list_rows(*plan_, scored_rows_);
+  for (std::size_t first = 0; first < scored_rows_.size(); first += scored_at_once) {
+    const auto rows = std::span(scored_rows_).subspan(first, std::min(scored_at_once, scored_rows_.size() - first));
+    const float* logits = read_logits(hidden, rows);
+    if (chooses()) scorer_.take(static_cast<int>(rows.size()), logits, shard_.logit_stride());
+  }
+  if (chooses()) scorer_.finish(*plan_, outcome_);
 }
 
 void stage::pool(const float* hidden) {
@@ -98,6 +123,7 @@ void stage::forget() {
   tables_.clear();
   chooser_.close_all();
   pooler_.close_all();
+  scorer_.close_all();
 }
 
 }  // namespace troupe

@@ -10,6 +10,7 @@
 
 #include "model/arch/decoder.hpp"
 #include "model/engine/hidden_pooler.hpp"
+#include "model/engine/prompt_scorer.hpp"
 #include "model/engine/step_order.hpp"
 #include "model/engine/token_chooser.hpp"
 
@@ -46,6 +47,8 @@ class stage {
 
  private:
   void take_tables(const step_plan& plan);
+  const float* read_logits(const float* hidden, std::span<const int> rows);
+  void score(const float* hidden);
   void pool(const float* hidden);
   const lora_adapter* adapter_of(const planned_row& row) const;
 
@@ -57,12 +60,13 @@ class stage {
   decoder shard_;
   token_chooser chooser_;
   hidden_pooler pooler_;
+  prompt_scorer scorer_;
   std::unordered_map<adapter_version, std::shared_ptr<const lora_adapter>> adapters_;
   std::unordered_map<sequence_id, std::vector<std::int32_t>> tables_;
 
   const step_plan* plan_ = nullptr;
   std::vector<pass_sequence> rows_;
-  std::vector<int> logit_rows_, pooled_rows_;
+  std::vector<int> logit_rows_, scored_rows_, pooled_rows_;
   aligned_buffer<float> logits_, normed_;
   step_outcome outcome_;
 };

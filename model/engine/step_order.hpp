@@ -52,6 +52,7 @@ struct chosen_answer {
   std::int32_t first_token = 0, tokens = 0;
   std::int32_t first_proposal = 0, proposals = 0;  ///< guesses at what follows
   std::int32_t first_hidden = 0, hidden = 0;       ///< the pooled hidden state, where one was asked for
+  std::int32_t first_scored = 0, scored = 0;       ///< the prompt's tokens, where their probabilities were asked for
   bool finished = false;                           ///< an end token came, which is not among the tokens
 
   template <class Self, class Visit>
@@ -59,6 +60,7 @@ struct chosen_answer {
     return visit(field("sequence", self.sequence), field("first_token", self.first_token), field("tokens", self.tokens),
                  field("first_proposal", self.first_proposal), field("proposals", self.proposals),
                  field("first_hidden", self.first_hidden), field("hidden", self.hidden),
+                 field("first_scored", self.first_scored), field("scored", self.scored),
                  field("finished", self.finished));
   }
 };
@@ -70,9 +72,11 @@ struct step_outcome {
   std::vector<token_id> tokens, proposals;
   std::vector<sampled_token> details;  ///< parallel to tokens where some answer wants logprobs, else empty
   std::vector<float> hidden;
+  std::vector<sampled_token> scored;
 
   void clear() {
     hidden.clear();
+    scored.clear();
     answers.clear();
     tokens.clear();
     proposals.clear();
@@ -86,17 +90,25 @@ struct step_outcome {
                                         static_cast<std::size_t>(a.proposals));
   }
 
-  /// Empty where what another process said reaches beyond the list.
-  std::span<const float> hidden_of(const chosen_answer& a) const {
-    const auto first = static_cast<std::size_t>(a.first_hidden), count = static_cast<std::size_t>(a.hidden);
-    if (a.first_hidden < 0 || a.hidden < 0 || first + count > hidden.size()) return {};
-    return std::span(hidden).subspan(first, count);
+  // Empty where what another process said reaches beyond the list.
+  std::span<const float> hidden_of(const chosen_answer& a) const { return part_of(hidden, a.first_hidden, a.hidden); }
+  std::span<const sampled_token> scored_of(const chosen_answer& a) const {
+    return part_of(scored, a.first_scored, a.scored);
   }
 
   template <class Self, class Visit>
   static auto visit_fields(Self& self, Visit visit) {
     return visit(field("step", self.step), field("answers", self.answers), field("tokens", self.tokens),
-                 field("proposals", self.proposals), field("details", self.details), field("hidden", self.hidden));
+                 field("proposals", self.proposals), field("details", self.details), field("hidden", self.hidden),
+                 field("scored", self.scored));
+  }
+
+ private:
+  template <class T>
+  static std::span<const T> part_of(const std::vector<T>& list, std::int32_t first, std::int32_t count) {
+    if (first < 0 || count < 0 || static_cast<std::size_t>(first) + static_cast<std::size_t>(count) > list.size())
+      return {};
+    return std::span(list).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
   }
 };
 

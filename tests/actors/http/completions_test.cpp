@@ -92,6 +92,48 @@ TEST_F(completions, describe_logprobs) {
   EXPECT_EQ(told["top_logprobs"][1], json({{"o", -0.25}, {"i", -1.5}}));
 }
 
+TEST_F(completions, say_how_likely_the_prompt_was_where_it_is_echoed) {
+  auto answer =
+      post("/v1/completions", {{"prompt", "AB"}, {"echo", true}, {"logprobs", 0}, {"max_tokens", 0}, {"n", 2}});
+  const auto begun = gateway_.take<begin_request>();
+  EXPECT_EQ(begun.what.engine.sampling.prompt_logprobs, 0);
+  EXPECT_EQ(begun.what.engine.what.max_tokens, 0);
+  answer_part part;
+  part.scored = {{letters("A")[0], {}, {}}, {letters("B")[0], -0.5f, {}}};
+  part.end = answer_end{"length", 2, {}};
+  begun.listener->on_part(part);
+  give(begun, "c", "length", 1);
+  const json choices = answer.get().parsed()["choices"];
+  ASSERT_EQ(choices.size(), 2u);
+  EXPECT_EQ(choices[0]["text"], "AB");
+  const json told = choices[0]["logprobs"];
+  EXPECT_EQ(told["tokens"], json({"A", "B"}));
+  EXPECT_EQ(told["token_logprobs"], json({nullptr, -0.5}));
+  EXPECT_EQ(told["top_logprobs"], json({nullptr, {{"B", -0.5}}}));
+  EXPECT_EQ(told["text_offset"], json({0, 1}));
+  EXPECT_EQ(choices[1]["text"], "ABc");
+  EXPECT_EQ(choices[1]["logprobs"]["text_offset"][1], 1);
+}
+
+TEST_F(completions, stream_the_echo_with_its_probabilities_once) {
+  auto answer = post("/v1/completions", {{"prompt", "AB"}, {"echo", true}, {"logprobs", 0}, {"stream", true}});
+  const auto begun = gateway_.take<begin_request>();
+  answer_part part;
+  part.scored = {{letters("A")[0], {}, {}}, {letters("B")[0], -0.5f, {}}};
+  part.text = "c";
+  part.tokens = letters("c");
+  part.details = {{letters("c")[0], -1.0f, {}}};
+  begun.listener->on_part(part);
+  give(begun, "", "stop");
+  const answered got = answer.get();
+  const auto frames = frames_of(got.body);
+  ASSERT_EQ(frames.size(), 4u) << got.body;
+  EXPECT_EQ(chunk_of(frames[0])["choices"][0]["text"], "AB");
+  EXPECT_EQ(chunk_of(frames[0])["choices"][0]["logprobs"]["token_logprobs"], json({nullptr, -0.5}));
+  EXPECT_EQ(chunk_of(frames[1])["choices"][0]["text"], "c");
+  EXPECT_EQ(chunk_of(frames[1])["choices"][0]["logprobs"]["text_offset"], json({2}));
+}
+
 TEST_F(completions, read_the_names_that_vllm_uses) {
   auto answer = post("/v1/completions", {{"prompt", "A"},
                                          {"min_p", 0.1},

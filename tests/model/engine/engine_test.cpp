@@ -117,21 +117,52 @@ class whole_engine : public testing::TestWithParam<scheme> {
     return texts;
   }
 
-  /// Pooled hidden states of requests, which come all at once.
-  std::vector<std::vector<float>> pool(const std::vector<engine_request>& requests, engine_options options) {
+  /// What is read from the prompts of requests, which come all at once.
+  void read_prompts(const std::vector<engine_request>& requests, engine_options options,
+                    const std::function<void(std::size_t request, const engine_reading&)>& on_reading) {
     engine serving(model_, std::move(options), {pool_, kernels()});
     serving.add_adapter(adapter_version(7), adapter_);
     std::map<sequence_id, std::size_t> who;
-    std::vector<std::vector<float>> pooled(requests.size());
     for (std::size_t i = 0; i < requests.size(); ++i) who[serving.submit(requests[i])->first] = i;
     std::size_t left = requests.size();
     while (serving.step(
         {}, nullptr, [&](const ended_sequence&) { --left; },
-        [&](const engine_hidden& h) { pooled[who.at(h.sequence)].assign(h.values.begin(), h.values.end()); })) {
+        [&](const engine_reading& r) { on_reading(who.at(r.sequence), r); })) {
     }
     EXPECT_EQ(left, 0u);
     EXPECT_EQ(serving.scheduler().pool().held(), 0);
+  }
+
+  std::vector<std::vector<float>> pool(const std::vector<engine_request>& requests, engine_options options) {
+    std::vector<std::vector<float>> pooled(requests.size());
+    read_prompts(requests, std::move(options), [&](std::size_t request, const engine_reading& reading) {
+      pooled[request].assign(reading.hidden.begin(), reading.hidden.end());
+    });
     return pooled;
+  }
+
+  using scored_tokens = std::vector<std::pair<token_id, std::optional<float>>>;
+  std::vector<scored_tokens> score(const std::vector<engine_request>& requests, engine_options options) {
+    std::vector<scored_tokens> scored(requests.size());
+    read_prompts(requests, std::move(options), [&](std::size_t request, const engine_reading& reading) {
+      EXPECT_TRUE(scored[request].empty()) << "told twice";
+      for (const sampled_token& each : reading.scored) scored[request].push_back({each.token, each.logprob});
+    });
+    return scored;
+  }
+
+  /// A prompt's tokens, each with its probability by the logits before it.
+  scored_tokens score_plainly(const engine_request& request) {
+    const auto& prompt = request.what.prompt;
+    scored_tokens scored{{prompt.front(), {}}};
+    single_sequence plain(
+        model_, {.adapter = request.what.adapter == no_adapter ? nullptr : adapter_.get(), .kv = kv_kind::f16},
+        {pool_, kernels()});
+    sampler describe(kernels());
+    plain.feed(prompt, [&](std::size_t i, std::span<const float> logits) {
+      if (i + 1 < prompt.size()) scored.push_back({prompt[i + 1], describe.score(logits, prompt[i + 1], 0).logprob});
+    });
+    return scored;
   }
 
   /// Hidden states of a whole prompt in one pass, behind the last norm: [tokens, hidden].
@@ -252,6 +283,22 @@ TEST_P(whole_engine, pools_the_hidden_states_of_a_prompt_whatever_is_around_it) 
   auto split = small_engine(400, 64);
   split.stage_layers = {1, model_->config.layers - 1};
   EXPECT_EQ(pool(all, split), expected) << "by two stages";
+}
+
+TEST_P(whole_engine, says_how_likely_a_prompt_was_however_it_is_computed) {
+  auto all = requests(16);
+  std::vector<scored_tokens> expected;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (i % 3 == 0) all[i].what.max_tokens = all[i].sampling.max_tokens = 0;
+    all[i].sampling.prompt_logprobs = 0;
+    expected.push_back(score_plainly(all[i]));
+  }
+  EXPECT_EQ(score(all, small_engine(400, 256)), expected) << "in one batch";
+  EXPECT_EQ(score(all, small_engine(400, 18)), expected) << "in small steps";
+  EXPECT_EQ(score(all, small_engine(12, 64)), expected) << "with few blocks";
+  auto split = small_engine(400, 64);
+  split.stage_layers = {1, model_->config.layers - 1};
+  EXPECT_EQ(score(all, split), expected) << "by two stages";
 }
 
 TEST_P(whole_engine, answers_a_prompt_several_times_with_a_seed_each) {
