@@ -67,6 +67,9 @@ std::string job_line_of(std::string_view text, const std::string& endpoint, cons
   const answer_order order = read_order(from, context, {});
   if (order.n != 1) refuse_field("n", "n is 1 in batches");
   if (order.stream) refuse_field("stream", "stream is not served in batches");
+  for (const char* name : {"logprobs", "echo"})
+    if (const json* value = from.find(name); value && *value != false && !value->is_null())
+      refuse_field(name, fmt::format("{} is not served in batches: leave it out", name));
   json line = endpoint == "/v1/chat/completions" ? line_of_chat(from) : line_of_completion(from);
   line["custom_id"] = custom_id;
   copy_sampling(from, order, line);
