@@ -1,5 +1,7 @@
 #include "model/engine/stage.hpp"
 
+#include <algorithm>
+
 #include "base/error.hpp"
 
 namespace troupe {
@@ -7,20 +9,26 @@ namespace troupe {
 stage::stage(std::shared_ptr<const loaded_model> model, const decoder::options& layers, int lookup_tokens,
              const compute& with, token_tree_source tokens)
     : model_(std::move(model)),
-      with_(with),
       first_layer_(layers.first_layer),
       last_(layers.layers < 0 || layers.first_layer + layers.layers == model_->config.layers),
       limits_{layers.max_rows, layers.blocks, layers.context, model_->config.vocab_size},
-      shard_(model_, layers, with.pool.threads()),
+      shard_(make_decoder(model_, layers, with)),
       chooser_(with.kernels, model_->config.vocab_size, lookup_tokens, std::move(tokens)),
       pooler_(model_->config.hidden) {}
 
 void stage::add_adapter(adapter_version version, std::shared_ptr<const lora_adapter> adapter) {
+  remove_adapter(version);
+  shard_->add_adapter(*adapter);
   adapters_[version] = std::move(adapter);
 }
 
 void stage::remove_adapter(adapter_version version) {
-  adapters_.erase(version);
+  const auto removed = adapters_.extract(version);
+  if (removed.empty()) return;
+  // Versions that were made of the same files may be one adapter.
+  const bool needed = std::any_of(adapters_.begin(), adapters_.end(),
+                                  [&](const auto& other) { return other.second == removed.mapped(); });
+  if (!needed) shard_->remove_adapter(*removed.mapped());
 }
 
 int stage::begin(const step_order& order) {
@@ -37,7 +45,7 @@ int stage::begin(const step_order& order) {
       pooler_.open(opening);
     }
   }
-  for (const block_copy& copy : plan_->copies) shard_.kv().copy_block(copy.from.value, copy.to.value);
+  for (const block_copy& copy : plan_->copies) shard_->copy_block(copy.from.value, copy.to.value);
   take_tables(*plan_);
   return static_cast<int>(plan_->tokens.size());
 }
@@ -65,22 +73,22 @@ const lora_adapter* stage::adapter_of(const planned_row& row) const {
   return found->second.get();
 }
 
-void stage::embed(float* hidden) const {
-  shard_.embed(with_, {rows_, static_cast<int>(plan_->tokens.size())}, plan_->tokens, hidden);
+void stage::embed(float* hidden) {
+  shard_->embed({rows_, static_cast<int>(plan_->tokens.size())}, plan_->tokens, hidden);
 }
 
 void stage::run(float* hidden) {
-  shard_.run(with_, {rows_, static_cast<int>(plan_->tokens.size())}, hidden);
+  shard_->run({rows_, static_cast<int>(plan_->tokens.size())}, hidden);
 }
 
 const step_outcome& stage::finish(const float* hidden) {
   if (!logit_rows_.empty()) {
-    const auto needed = logit_rows_.size() * static_cast<std::size_t>(shard_.logit_stride());
+    const auto needed = logit_rows_.size() * static_cast<std::size_t>(shard_->logit_stride());
     if (logits_.size() < needed) logits_ = aligned_buffer<float>(needed);
-    shard_.logits(with_, hidden, logit_rows_, logits_.data());
+    shard_->logits(hidden, logit_rows_, logits_.data());
   }
   if (!chooses()) return outcome_;
-  chooser_.choose(*plan_, logits_.data(), shard_.logit_stride(), outcome_);
+  chooser_.choose(*plan_, logits_.data(), shard_->logit_stride(), outcome_);
   pool(hidden);
   return outcome_;
 }
@@ -90,7 +98,7 @@ void stage::pool(const float* hidden) {
   if (pooled_rows_.empty()) return;
   const auto needed = pooled_rows_.size() * static_cast<std::size_t>(hidden_stride());
   if (normed_.size() < needed) normed_ = aligned_buffer<float>(needed);
-  shard_.normalized(with_, hidden, pooled_rows_, normed_.data());
+  shard_->normalized(hidden, pooled_rows_, normed_.data());
   pooler_.take(*plan_, normed_.data(), hidden_stride(), outcome_);
 }
 

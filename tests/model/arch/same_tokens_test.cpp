@@ -5,7 +5,7 @@
 #include <numeric>
 #include <random>
 
-#include "model/arch/decoder.hpp"
+#include "model/arch/cpu_decoder.hpp"
 #include "tests/model/arch/models.hpp"
 
 namespace troupe {
@@ -68,9 +68,9 @@ TEST_P(same_tokens, whoever_else_is_in_the_pass) {
   const lora_adapter adapter(read_adapter(golden / GetParam().model / "adapter", model_->config),
                              model_->config.layers);
   constexpr int sequences = 9, length = 60, blocks_each = length / 16 + 1;
-  decoder shard(model_, {.max_rows = 256, .kv = GetParam().kv, .blocks = sequences * blocks_each}, 2);
   thread_pool pool(2);
-  const compute with{pool, kernels()};
+  cpu_decoder shard(model_, {.max_rows = 256, .kv = GetParam().kv, .blocks = sequences * blocks_each},
+                    {pool, kernels()});
 
   std::vector<std::vector<std::int32_t>> tokens, tables;
   std::vector<std::vector<float>> got(sequences);
@@ -102,11 +102,11 @@ TEST_P(same_tokens, whoever_else_is_in_the_pass) {
     aligned_buffer<float> hidden(static_cast<std::size_t>((total + 1) * shard.hidden_stride()));
     aligned_buffer<float> logits(static_cast<std::size_t>((total + 1) * shard.logit_stride()));
     const pass batch{rows, total};
-    shard.embed(with, batch, inputs, hidden.data());
-    shard.run(with, batch, hidden.data());
+    shard.embed(batch, inputs, hidden.data());
+    shard.run(batch, hidden.data());
     std::vector<int> all(static_cast<std::size_t>(total));
     std::iota(all.begin(), all.end(), 0);
-    shard.logits(with, hidden.data(), all, logits.data());
+    shard.logits(hidden.data(), all, logits.data());
     for (std::size_t i = 0; i < rows.size(); ++i)
       for (int row = rows[i].first_row; row < rows[i].first_row + rows[i].rows; ++row) {
         const float* values = logits.data() + row * shard.logit_stride();
@@ -128,9 +128,9 @@ TEST_P(same_tokens, however_the_layers_are_split) {
   thread_pool pool(2);
   const compute with{pool, kernels()};
   const std::int64_t layers = model_->config.layers, blocks = 7;
-  decoder first(model_, {.layers = 1, .max_rows = 128, .kv = GetParam().kv, .blocks = blocks}, 2);
-  decoder second(model_,
-                 {.first_layer = 1, .layers = layers - 1, .max_rows = 128, .kv = GetParam().kv, .blocks = blocks}, 2);
+  cpu_decoder first(model_, {.layers = 1, .max_rows = 128, .kv = GetParam().kv, .blocks = blocks}, with);
+  cpu_decoder second(
+      model_, {.first_layer = 1, .layers = layers - 1, .max_rows = 128, .kv = GetParam().kv, .blocks = blocks}, with);
   std::vector<std::int32_t> table(static_cast<std::size_t>(blocks));
   std::iota(table.begin(), table.end(), 0);
   const int count = static_cast<int>(tokens_.size());
@@ -138,11 +138,11 @@ TEST_P(same_tokens, however_the_layers_are_split) {
   const pass batch{std::span(&sequence, 1), count};
   aligned_buffer<float> hidden(static_cast<std::size_t>(count * first.hidden_stride()));
   aligned_buffer<float> logits(static_cast<std::size_t>(first.logit_stride()));
-  first.embed(with, batch, tokens_, hidden.data());
-  first.run(with, batch, hidden.data());
-  second.run(with, batch, hidden.data());
+  first.embed(batch, tokens_, hidden.data());
+  first.run(batch, hidden.data());
+  second.run(batch, hidden.data());
   const int last = count - 1;
-  second.logits(with, hidden.data(), std::span(&last, 1), logits.data());
+  second.logits(hidden.data(), std::span(&last, 1), logits.data());
   const auto vocab = static_cast<std::size_t>(model_->config.vocab_size);
   EXPECT_EQ(
       std::memcmp(logits.data(), expected_.data() + static_cast<std::size_t>(last) * vocab, vocab * sizeof(float)), 0);
