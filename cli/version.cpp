@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "model/arch/cuda/gpu.hpp"
+#include "model/arch/gpu.hpp"
 #include "model/ops/isa.hpp"
 #include "model/ops/kernels.hpp"
 

@@ -1,7 +1,7 @@
 #include "model/arch/decoder.hpp"
 
 #include "model/arch/cpu_decoder.hpp"
-#include "model/arch/cuda/gpu.hpp"
+#include "model/arch/gpu.hpp"
 
 namespace troupe {
 namespace {

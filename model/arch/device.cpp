@@ -3,7 +3,7 @@
 #include <fstream>
 
 #include "base/error.hpp"
-#include "model/arch/cuda/gpu.hpp"
+#include "model/arch/gpu.hpp"
 
 namespace troupe {
 

@@ -1,11 +1,11 @@
 // Of a build without CUDA.
 #include "base/error.hpp"
-#include "model/arch/cuda/gpu.hpp"
+#include "model/arch/gpu.hpp"
 
 namespace troupe {
 
 std::string gpu_fault(int) {
-  return "this build has no CUDA: use the device cpu, or build with scripts/build --cuda";
+  return "this build has no CUDA: use the device cpu, or build it with scripts/build --cuda";
 }
 
 std::string gpu_support() {
