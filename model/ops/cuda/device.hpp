@@ -59,6 +59,7 @@ class event {
   owned<cudaEvent_t, cudaEventDestroy> handle_;
 };
 
+/// Throws std::bad_alloc where the device has not so much left.
 void* take_device_memory(std::size_t bytes);
 void* take_pinned_memory(std::size_t bytes);
 

@@ -116,8 +116,9 @@ struct lora_factors {
   const std::byte* b = nullptr;
   float scale = 0;
   std::int32_t rank = 0;
-  std::int32_t half = 0;   ///< f16, else f32
   std::int32_t a_ins = 0;  ///< of A as it is stored
+  bool a_half = false;     ///< f16, else f32
+  bool b_half = false;
 };
 
 constexpr int lora_tile_rows = 8;
@@ -153,6 +154,7 @@ void lora(const stream& on, const lora_args& args);
 // ---- keys and values ----
 
 constexpr std::int64_t kv_positions = 16;  ///< of a block
+constexpr int most_head_dim = 256;         ///< that the kernels know
 
 /// One kv head's part of a block on the device: keys [16][padded dim], then values [padded dim][16]; for i8 the scales
 /// of the keys [16] and of the values [16] behind them, in f32. A multiple of 64.
@@ -194,10 +196,6 @@ struct place_args {
   const float* sines = nullptr;
 };
 void place_heads(const stream& on, const place_args& args);
-
-/// `pairs`: [count] of (from, to), in every layer; no block is both.
-void copy_blocks(const stream& on, std::byte* layers, std::int64_t layer_bytes, int layer_count,
-                 std::int64_t block_bytes, const int2* pairs, int count);
 
 // ---- attention ----
 
