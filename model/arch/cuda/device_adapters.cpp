@@ -34,9 +34,9 @@ void device_adapters::add(const lora_adapter& adapter, const cuda::stream& on) {
              move(lora.b),
              lora.scale,
              static_cast<std::int32_t>(lora.b.ins),
+             static_cast<std::int32_t>(lora.a.ins),
              lora.a.half,
-             lora.b.half,
-             static_cast<std::int32_t>(lora.a.ins)};
+             lora.b.half};
   });
   if (made.row == rows_) grow_table(on);
   cuda::copy(table_.data() + made.row * table_stride(), entries.data(), entries.size(), on);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "model/arch/cuda/cuda_decoder.hpp"
+#include "model/ops/cuda/limits.hpp"
 
 namespace troupe {
 
@@ -26,6 +27,12 @@ std::int64_t free_gpu_memory(int gpu) {
   std::size_t free = 0, total = 0;
   cuda::check(cudaMemGetInfo(&free, &total), "asking for free memory");
   return static_cast<std::int64_t>(free);
+}
+
+gpu_limits measure_gpu(int gpu) {
+  cuda::use_device(gpu);
+  const cuda::stream on;
+  return {cuda::copy_rate(on), cuda::int8_rate(on), cuda::bf16_rate(on)};
 }
 
 std::unique_ptr<decoder> make_cuda_decoder(std::shared_ptr<const loaded_model> model, const decoder::options& chosen) {

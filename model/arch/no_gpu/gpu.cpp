@@ -1,6 +1,6 @@
 // Of a build without CUDA.
-#include "base/error.hpp"
 #include "model/arch/gpu.hpp"
+#include "base/error.hpp"
 
 namespace troupe {
 
@@ -14,6 +14,10 @@ std::string gpu_support() {
 
 std::int64_t free_gpu_memory(int) {
   return 0;
+}
+
+gpu_limits measure_gpu(int) {
+  return {};
 }
 
 std::unique_ptr<decoder> make_cuda_decoder(std::shared_ptr<const loaded_model>, const decoder::options& chosen) {

@@ -76,6 +76,8 @@ inline int __float2int_rn(float x) {
 
 // ---- the runtime ----
 
+constexpr int CUDART_VERSION = 13000;
+
 enum cudaError_t { cudaSuccess, cudaErrorInvalidValue, cudaErrorMemoryAllocation, cudaErrorLaunchFailure };
 enum cudaMemcpyKind { cudaMemcpyDefault };
 enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal };

@@ -110,7 +110,8 @@ TEST_F(engine_on_gpu, adapters_come_and_go_between_requests) {
                                                        model_->config.layers));
     engine_request request = all[2];
     request.what.adapter = adapter_version(version);
-    if (version % 10 == 9) EXPECT_EQ(answer(request), expected) << "version " << version;
+    if (version % 10 != 9) continue;
+    EXPECT_EQ(answer(request), expected) << "version " << version;
   }
   serving.remove_adapter(adapter_version(7));
   serving.add_adapter(adapter_version(8), adapter_);
