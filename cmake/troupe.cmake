@@ -59,9 +59,10 @@ function(troupe_library name)
   target_link_libraries(${name} PUBLIC ${arg_DEPENDS} PRIVATE ${arg_PRIVATE})
 endfunction()
 
-# troupe_test(NAME DEPENDS libs...): one GoogleTest program of every .cpp in the calling folder.
+# troupe_test(NAME [PREFIX text] DEPENDS libs...): one GoogleTest program of every .cpp in the calling folder. The prefix
+# tells tests apart that are built twice.
 function(troupe_test name)
-  cmake_parse_arguments(arg "" "" "DEPENDS" ${ARGN})
+  cmake_parse_arguments(arg "" "PREFIX" "DEPENDS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS *.cpp)
   add_executable(${name} ${sources})
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
@@ -70,5 +71,5 @@ function(troupe_test name)
   target_compile_definitions(${name} PRIVATE
     TROUPE_FIXTURES="${CMAKE_SOURCE_DIR}/tests/fixtures"
     TROUPE_SHARED_DATA="${CMAKE_SOURCE_DIR}/../shared/data")
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 NO_PRETTY_VALUES)
+  gtest_discover_tests(${name} TEST_PREFIX "${arg_PREFIX}" DISCOVERY_TIMEOUT 60 NO_PRETTY_VALUES)
 endfunction()

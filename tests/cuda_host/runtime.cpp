@@ -6,7 +6,9 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 namespace cuda_host {
@@ -48,41 +50,48 @@ void put(stream_state* stream, std::function<void()> work) {
 
 namespace {
 
+constexpr std::size_t memory_of_device = std::size_t{4} << 30;
 thread_local std::string last_fault;
 
-std::map<const std::byte*, std::size_t>& pinned() {
-  static std::map<const std::byte*, std::size_t> all;
-  return all;
-}
-std::map<const std::byte*, std::size_t>& on_device() {
-  static std::map<const std::byte*, std::size_t> all;
-  return all;
-}
+/// Device memory and pinned memory; the rest of the host's is pageable.
+class taken_memory {
+ public:
+  cudaError_t take(void** memory, std::size_t bytes) {
+    if (bytes > memory_of_device) return cudaErrorMemoryAllocation;
+    *memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+    if (!*memory) return cudaErrorMemoryAllocation;
+    std::memset(*memory, 0xff, bytes);
+    const std::lock_guard lock(mutex_);
+    areas_[static_cast<const std::byte*>(*memory)] = bytes;
+    return cudaSuccess;
+  }
+  cudaError_t give_back(void* memory) {
+    const std::lock_guard lock(mutex_);
+    areas_.erase(static_cast<const std::byte*>(memory));
+    std::free(memory);
+    return cudaSuccess;
+  }
+  bool has(const void* memory) const {
+    const std::lock_guard lock(mutex_);
+    const auto* at = static_cast<const std::byte*>(memory);
+    auto area = areas_.upper_bound(at);
+    if (area == areas_.begin()) return false;
+    --area;
+    return at < area->first + area->second;
+  }
 
-bool lies_in(const std::map<const std::byte*, std::size_t>& areas, const void* memory) {
-  const auto* at = static_cast<const std::byte*>(memory);
-  auto area = areas.upper_bound(at);
-  if (area == areas.begin()) return false;
-  --area;
-  return at < area->first + area->second;
+ private:
+  mutable std::mutex mutex_;
+  std::map<const std::byte*, std::size_t> areas_;
+};
+
+taken_memory& taken() {
+  static taken_memory all;
+  return all;
 }
 
 bool is_pageable(const void* memory) {
-  return !lies_in(pinned(), memory) && !lies_in(on_device(), memory);
-}
-
-cudaError_t take(std::map<const std::byte*, std::size_t>& areas, void** memory, std::size_t bytes) {
-  *memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
-  if (!*memory) return cudaErrorMemoryAllocation;
-  std::memset(*memory, 0xff, bytes);
-  areas[static_cast<const std::byte*>(*memory)] = bytes;
-  return cudaSuccess;
-}
-
-cudaError_t give_back(std::map<const std::byte*, std::size_t>& areas, void* memory) {
-  areas.erase(static_cast<const std::byte*>(memory));
-  std::free(memory);
-  return cudaSuccess;
+  return !taken().has(memory);
 }
 
 cudaError_t wait(stream_state* stream, std::size_t ticket) {
@@ -105,7 +114,7 @@ cudaError_t cudaSetDevice(int index) {
   return index == 0 ? cudaSuccess : cudaErrorInvalidValue;
 }
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
-  *free = *total = std::size_t{4} << 30;
+  *free = *total = memory_of_device;
   return cudaSuccess;
 }
 const char* cudaGetErrorString(cudaError_t error) {
@@ -123,16 +132,16 @@ const char* cudaGetErrorString(cudaError_t error) {
 }
 
 cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
-  return take(on_device(), memory, bytes);
+  return taken().take(memory, bytes);
 }
 cudaError_t cudaFree(void* memory) {
-  return give_back(on_device(), memory);
+  return taken().give_back(memory);
 }
 cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned) {
-  return take(pinned(), memory, bytes);
+  return taken().take(memory, bytes);
 }
 cudaError_t cudaFreeHost(void* memory) {
-  return give_back(pinned(), memory);
+  return taken().give_back(memory);
 }
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind, cudaStream_t stream) {

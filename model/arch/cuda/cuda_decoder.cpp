@@ -244,7 +244,6 @@ void cuda_decoder::add_adapters(const pass_shape& shape, std::int64_t layer, cud
                        .most_rank = adapters_.most_rank(),
                        .x = x,
                        .ins = ins,
-                       .targets = {},
                        .target_count = static_cast<int>(products.size()),
                        .between = between_.data()};
   for (std::size_t i = 0; i < products.size(); ++i)

@@ -197,10 +197,12 @@ __global__ void __launch_bounds__(many_threads) many_rows(product_jobs jobs, cod
     __syncthreads();
   }
   const int block = first_block + threadIdx.x / 32 * warp_blocks;
-  for (int i = 0; i < warp_blocks && block + i < job.blocks; ++i)
+#pragma unroll
+  for (int i = 0; i < warp_blocks; ++i)
     for (int r = 0; r < row_tiles; ++r)
-      finish<Kind>(job, in, Kind == scheme::u8 ? sums[i][r] : totals[i][r], block + i, first_row + r * 8,
-                   threadIdx.x % 32);
+      if (block + i < job.blocks)
+        finish<Kind>(job, in, Kind == scheme::u8 ? sums[i][r] : totals[i][r], block + i, first_row + r * 8,
+                     threadIdx.x % 32);
 }
 
 // ---- f32 weights, for models that are small or being checked ----

@@ -54,26 +54,26 @@ void encode(const stream& on, float_rows x, int rows, std::int64_t n, const row_
 
 /// hidden = the table's rows of these tokens (+ the learned vectors of their positions). A token below 0 gives zeros.
 struct embed_args {
-  matrix_view table;
+  matrix_view table = {};
   int rows = 0;
   const std::int32_t* tokens = nullptr;  ///< [rows]
   const float* learned = nullptr;        ///< [positions, learned_stride]; null: none
   std::int64_t learned_stride = 0;
   const std::int32_t* positions = nullptr;  ///< [rows], for learned
-  float_rows out;
+  float_rows out = {};
 };
 void embed(const stream& on, const embed_args& args);
 
 struct norm_args {
   int rows = 0;
   std::int64_t n = 0;
-  float_rows x;
+  float_rows x = {};
   const std::int32_t* gather = nullptr;  ///< [rows]: out's row i is made of x's row gather[i]; null: of row i
   const float* weight = nullptr;         ///< [n]
   const float* bias = nullptr;           ///< [n], of layer_norm
   float eps = 0;
-  float_rows out;
-  row_codes codes;
+  float_rows out = {};
+  row_codes codes = {};
 };
 void rms_norm(const stream& on, const norm_args& args);
 void layer_norm(const stream& on, const norm_args& args);
@@ -81,10 +81,10 @@ void layer_norm(const stream& on, const norm_args& args);
 struct activation_args {
   int rows = 0;
   std::int64_t n = 0;
-  float_rows gate;  ///< of swiglu
-  float_rows x;
-  float_rows out;  ///< may be x
-  row_codes codes;
+  float_rows gate = {};  ///< of swiglu
+  float_rows x = {};
+  float_rows out = {};  ///< may be x
+  row_codes codes = {};
 };
 void swiglu(const stream& on, const activation_args& args);     ///< silu(gate) * x
 void gelu_tanh(const stream& on, const activation_args& args);  ///< gelu(x)
@@ -94,16 +94,16 @@ void gelu_tanh(const stream& on, const activation_args& args);  ///< gelu(x)
 /// y = x W^T (+ bias) (+ y), padded outputs included. W lies as on the host; bf16 weights multiply inputs rounded to
 /// bf16.
 struct product {
-  matrix_view w;
-  float_rows y;
+  matrix_view w = {};
+  float_rows y = {};
   const float* bias = nullptr;  ///< [padded outs]
   bool accumulate = false;
 };
 /// What some products share.
 struct product_inputs {
   int rows = 0;
-  float_rows x;     ///< for f32 weights
-  row_codes codes;  ///< for the others
+  float_rows x = {};     ///< for f32 weights
+  row_codes codes = {};  ///< for the others
 };
 constexpr std::size_t most_products = 3;  ///< that share inputs
 void matmul(const stream& on, std::span<const product> products, const product_inputs& inputs);
@@ -136,14 +136,14 @@ struct lora_args {
   const lora_factors* table = nullptr;  ///< [adapters, table_stride]
   std::int64_t table_stride = 0;        ///< linear layers of the shard
   int most_rank = 0;                    ///< of all adapters in the table
-  float_rows x;
+  float_rows x = {};
   std::int64_t ins = 0;
   struct target {
     std::int64_t linear = 0;  ///< its place in a row of the table
     std::int64_t outs = 0;
-    float_rows y;
+    float_rows y = {};
   };
-  std::array<target, most_products> targets;
+  std::array<target, most_products> targets = {};
   int target_count = 0;
   float* between = nullptr;  ///< lora_between_floats(rows, most_rank)
 };
@@ -185,10 +185,10 @@ struct row_places {
 /// place; keys and values are stored.
 struct place_args {
   int rows = 0;
-  row_places places;
-  kv_layer cache;
+  row_places places = {};
+  kv_layer cache = {};
   int heads = 0;  ///< of queries
-  float_rows q, k, v;
+  float_rows q = {}, k = {}, v = {};
   const float* q_norm = nullptr;  ///< [head_dim], null: none; likewise k_norm
   const float* k_norm = nullptr;
   float norm_eps = 0;
@@ -214,15 +214,15 @@ constexpr int attention_tiles(int rows, int group) {
 }
 
 struct attention_args {
-  kv_layer cache;
-  row_places places;
+  kv_layer cache = {};
+  row_places places = {};
   int heads = 0;                          ///< of queries, a multiple of the cache's heads
   const attention_tile* tiles = nullptr;  ///< [tile_count]
   int tile_count = 0;
-  std::int64_t window = 0;   ///< 0: all; else only that many positions up to its own
-  int positions = 0;         ///< no row's position is so high: the host's bound, which decides how work is shared
-  float_rows q, out;         ///< [rows, heads * head_dim]
-  float* scratch = nullptr;  ///< null: sections are never shared out
+  std::int64_t window = 0;      ///< 0: all; else only that many positions up to its own
+  int positions = 0;            ///< no row's position is so high: the host's bound, which decides how work is shared
+  float_rows q = {}, out = {};  ///< [rows, heads * head_dim]
+  float* scratch = nullptr;     ///< null: sections are never shared out
   std::int64_t scratch_floats = 0;
 };
 /// Working memory that lets few tiles be shared out over sections; with less the op takes the sections one by one.

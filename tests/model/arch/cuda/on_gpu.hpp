@@ -5,7 +5,7 @@
 
 #include "base/device_id.hpp"
 #include "model/arch/gpu.hpp"
-#ifdef TROUPE_CUDA_HOST
+#if __has_include(<cuda_host/fibers.hpp>)
 #include <cuda_host/fibers.hpp>
 #endif
 
@@ -19,7 +19,7 @@ inline void skip_without_gpu() {
 
 /// The order in which a played device takes its threads; a real one has its own.
 inline void set_thread_order([[maybe_unused]] unsigned order) {
-#ifdef TROUPE_CUDA_HOST
+#if __has_include(<cuda_host/fibers.hpp>)
   cuda_host::set_order(order);
 #endif
 }
