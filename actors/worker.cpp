@@ -92,7 +92,8 @@ void worker_state::make_stage(const start_stage& what, const std::stop_token& st
                               .kv = options_.kv,
                               .blocks = what.blocks,
                               .context = what.context,
-                              .split = ranks_ ? ranks_->split() : tensor_split{}};
+                              .split = ranks_ ? ranks_->split() : tensor_split{},
+                              .device = options_.device};
   stage_ =
       std::make_unique<stage>(options_.model, part, what.lookup_tokens, compute{*pool_, kernels()}, options_.tokens);
   if (!what.next.empty()) next_ = links_->connect(what.next);

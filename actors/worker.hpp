@@ -29,6 +29,7 @@ struct worker_options {
   std::shared_ptr<const loaded_model> model;
   kv_kind kv = kv_kind::f16;
   int threads = 1;
+  device_id device = {};
   rank_settings ranks = {};
   std::shared_ptr<rank_alarm> alarm = std::make_shared<rank_alarm>();
   token_tree_source tokens = {};  ///< for answers under a constraint

@@ -12,6 +12,7 @@
 #include "bench/replay.hpp"
 #include "bench/timing.hpp"
 #include "bench/trace_loads.hpp"
+#include "model/arch/gpu.hpp"
 #include "model/arch/single_sequence.hpp"
 
 namespace troupe::bench {
@@ -54,7 +55,8 @@ class decode_steps {
 void run_batch(const load_place& place, const engine_bench& options, int sequences, int adapters, const report& out) {
   const std::int64_t context = options.decode_context + options.decode + 1;
   engine serving(place.model,
-                 engine_options_for(*place.model, context, sequences, (context + 2 * positions_per_block) * sequences),
+                 engine_options_for(*place.model, context, sequences, (context + 2 * positions_per_block) * sequences,
+                                    place.device),
                  place.with);
   for (int i = 1; i <= adapters; ++i)
     serving.add_adapter(adapter_version(static_cast<std::uint32_t>(i)),
@@ -119,15 +121,30 @@ void run_one(const load_place& place, const engine_bench& options, single_sequen
            {{"tokens/s", rate}, {"GB/s", rate * bytes / 1e9}, {"of bound", rate * bytes / place.limits.read}}});
 }
 
+machine_limits limits_of(const load_place& place, bool integer) {
+  if (place.device.is_cpu())
+    return {read_limit(place.with, place.model->file.bytes()),
+            integer ? int8_limit(place.with) : fp32_limit(place.with)};
+  const gpu_limits gpu = measure_gpu(place.device.gpu);
+  return {gpu.bytes, integer ? gpu.int8 : gpu.bf16};
+}
+
+std::string place_text(const load_place& place) {
+  if (!place.device.is_cpu()) return name_of(place.device);
+  return fmt::format("{} threads, {}", place.with.pool.threads(), place.with.kernels.isa);
+}
+
 machine_limits measure_limits(const load_place& place, const report& out) {
   const bool integer = is_integer(place.model->layers.front().q.w.kind);
-  const machine_limits limits{read_limit(place.with, place.model->file.bytes()),
-                              integer ? int8_limit(place.with) : fp32_limit(place.with)};
+  const machine_limits limits = limits_of(place, integer);
   const double bytes = static_cast<double>(place.work.bytes);
-  out.title(fmt::format("{} weights, {:.0f} MB, {}; {} threads, {}", place.model->quantization, bytes / 1e6,
-                        place.model->config.family, place.with.pool.threads(), place.with.kernels.isa));
+  out.title(fmt::format("{} weights, {:.0f} MB, {}; {}", place.model->quantization, bytes / 1e6,
+                        place.model->config.family, place_text(place)));
   out.add({"reading the weights", {{"GB/s", limits.read / 1e9}, {"passes/s", limits.read / bytes}}});
-  out.add({integer ? "int8 products" : "f32 products", {{"GOP/s", limits.products / 1e9}}});
+  out.add({integer                 ? "int8 products"
+           : place.device.is_cpu() ? "f32 products"
+                                   : "bf16 products",
+           {{"GOP/s", limits.products / 1e9}}});
   return limits;
 }
 
@@ -137,7 +154,7 @@ void run_engine(const std::shared_ptr<const loaded_model>& model, const engine_b
                 const report& out) {
   const model_work work = work_of(*model);
   machine_limits limits;
-  const load_place place{model, with, work, limits};
+  const load_place place{model, with, work, limits, options.device};
   limits = measure_limits(place, out);
   if (!options.trace.empty()) run_trace(place, options, out);
   if (options.adapters_on_disk > 0) run_many_adapters(place, options, out);
@@ -145,7 +162,7 @@ void run_engine(const std::shared_ptr<const loaded_model>& model, const engine_b
   if (!options.trace.empty() || options.adapters_on_disk > 0 || options.constrained) return;
   {
     const std::int64_t room = std::max(options.prompt, options.decode_context + options.decode) + 16;
-    single_sequence sequence(model, {.positions = room, .kv = default_kv(*model)}, with);
+    single_sequence sequence(model, {.positions = room, .kv = default_kv(*model), .device = options.device}, with);
     run_prefill(place, options, sequence, out);
     run_one(place, options, sequence, out);
   }

@@ -7,6 +7,7 @@
 
 #include "base/aligned_buffer.hpp"
 #include "bench/timing.hpp"
+#include "model/arch/gpu.hpp"
 
 namespace troupe::bench {
 namespace {
@@ -64,6 +65,14 @@ void run_limits(const compute& with, const report& out) {
   std::memset(memory.data(), 1, memory.size());
   for (const std::size_t size : {2 * mebi, 64 * mebi, 116 * mebi, 600 * mebi, 1024 * mebi})
     out.add({fmt::format("read {} MiB", size / mebi), {{"GB/s", read_limit(with, {memory.data(), size}) / 1e9}}});
+}
+
+void run_gpu_limits(int gpu, const report& out) {
+  const gpu_limits limits = measure_gpu(gpu);
+  out.title(fmt::format("limits of {}", name_of(device_id{gpu})));
+  out.add({"copying memory, bytes read and written", {{"GB/s", limits.bytes / 1e9}}});
+  out.add({"int8 products", {{"GOP/s", limits.int8 / 1e9}}});
+  out.add({"bf16 products", {{"GFLOP/s", limits.bf16 / 1e9}}});
 }
 
 }  // namespace troupe::bench

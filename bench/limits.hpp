@@ -14,5 +14,6 @@ double read_limit(const compute& with, std::span<const std::byte> data);
 
 /// `troupe bench limits`
 void run_limits(const compute& with, const report& out);
+void run_gpu_limits(int gpu, const report& out);
 
 }  // namespace troupe::bench

@@ -95,8 +95,9 @@ std::vector<token_id> padded(const std::vector<token_id>& prompt, std::size_t le
 }  // namespace
 
 engine_options engine_options_for(const loaded_model& model, std::int64_t context, int sequences,
-                                  std::int64_t kv_tokens) {
+                                  std::int64_t kv_tokens, device_id device) {
   engine_options chosen;
+  chosen.device = device;
   chosen.kv = default_kv(model);
   chosen.scheduler.context = context;
   chosen.scheduler.blocks = static_cast<std::int32_t>(kv_tokens / positions_per_block);

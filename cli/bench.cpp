@@ -35,8 +35,16 @@ int machine_bench(const bench_options& options, Run run) {
   return 0;
 }
 
-int engine_bench(const bench_options& options) {
+int limits_bench(const bench_options& options) {
+  const device_id device = device_of(options.model);
+  if (device.is_cpu()) return machine_bench(options, bench::run_limits);
+  bench::run_gpu_limits(device.gpu, bench::report(options.json));
+  return 0;
+}
+
+int engine_bench(bench_options options) {
   runtime run(options.model);
+  options.engine.device = run.device();
   bench::run_engine(run.shared_model(), options.engine, run.with(), bench::report(options.json));
   return 0;
 }
@@ -78,8 +86,9 @@ void add_bench(CLI::App& program, command& chosen) {
     return own;
   };
   CLI::App& limits = add("limits", "What the machine allows: reading at several sizes, int8 and f32 products",
-                         [options] { return machine_bench(*options, bench::run_limits); });
+                         [options] { return limits_bench(*options); });
   add_threads(limits, options->model);
+  add_device(limits, options->model);
   CLI::App& ops = add("ops", "Each kernel beside its reference and as a share of the limit that binds it",
                       [options] { return machine_bench(*options, bench::run_ops); });
   add_threads(ops, options->model);
@@ -89,6 +98,7 @@ void add_bench(CLI::App& program, command& chosen) {
   add_quant(engine, options->model);
   add_keep(engine, options->model);
   add_threads(engine, options->model);
+  add_device(engine, options->model);
   engine.add_option("--prompt-tokens", options->engine.prompt, "tokens of the prefill [512]")
       ->check(CLI::Range(1, 1 << 20));
   engine.add_option("--decode-tokens", options->engine.decode, "tokens decoded one by one [64]")

@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
-#include <fstream>
 #include <thread>
 
 #include "base/error.hpp"
 #include "cli/model_options.hpp"
 #include "cli/worker_speed.hpp"
+#include "model/arch/device.hpp"
 #include "model/arch/fingerprint.hpp"
 #include "model/arch/packed_file.hpp"
 #include "model/ops/isa.hpp"
@@ -62,14 +62,6 @@ std::shared_ptr<const loaded_model> load(const cluster_config& config, int threa
   return load_with_progress(config.model.path.string(), load_options_of(config), pool);
 }
 
-std::uint64_t free_memory() {
-  std::ifstream file("/proc/meminfo");
-  std::string key;
-  for (std::uint64_t kilobytes = 0; file >> key >> kilobytes; file.ignore(64, '\n'))
-    if (key == "MemAvailable:") return kilobytes * 1024;
-  return std::uint64_t{1} << 30;
-}
-
 std::uint64_t bytes_of(const matrix_view& w) {
   return w.weights ? packed_bytes(w.kind, w.outs, w.ins).total() : 0;
 }
@@ -93,8 +85,12 @@ model_shape shape_of(const node_site& site) {
 }  // namespace
 
 void check_device(const cluster_config& config, const node_config& node) {
-  if (node.device != "cpu")
-    refuse("{}: this build has no CUDA: use device = \"cpu\"", place_of(config, "node." + node.name + ".device"));
+  check_device(node.device, place_of(config, "node." + node.name + ".device"));
+}
+
+std::uint64_t memory_of(const node_config& node) {
+  constexpr std::int64_t unknown = std::int64_t{1} << 30;
+  return node.memory.value_or(static_cast<std::uint64_t>(free_memory(node.device).value_or(unknown)));
 }
 
 node_site make_site(const cluster_config& config, const std::string& name) {
@@ -146,8 +142,8 @@ node_hello hello_of(const node_site& site, const std::string& endpoint) {
   hello.build = build_id();
   hello.model = site.fingerprint;
   hello.cores = static_cast<std::uint32_t>(site.threads);
-  hello.memory_bytes = site.node.memory.value_or(free_memory());
-  if (site.node.is_worker()) hello.speed = worker_speed(site.model, site.fingerprint, site.threads);
+  hello.memory_bytes = memory_of(site.node);
+  if (site.node.is_worker()) hello.speed = worker_speed(site.model, site.fingerprint, site.threads, site.node.device);
   return hello;
 }
 

@@ -1,5 +1,6 @@
 #include "cli/compose_worker.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "actors/adapter_fetcher.hpp"
@@ -14,6 +15,7 @@ rank_settings rank_settings_of(const node_site& site) {
   rank_settings settings;
   settings.place = site.meeting;
   settings.backend = site.config.collective;
+  settings.device = std::max(site.node.device.gpu, 0);
   // The head has given a rank up that hangs for so long: those that wait for it are to hear of their next life.
   settings.patience = std::chrono::milliseconds(2 * site.config.lost_after_ms);
   return settings;
@@ -30,8 +32,8 @@ worker_parts start_worker(caf::actor_system& system, const node_site& site, wire
   worker_parts parts;
   const auto worker = std::make_shared<worker_actor>();
   parts.fetcher = spawn_adapter_fetcher(system, {site.model, site.config.state_dir / "adapters"}, head, worker);
-  const worker_options options{site.model,           site.kv, site.threads, rank_settings_of(site), parts.alarm,
-                               tokens_of_model(site)};
+  const worker_options options{
+      site.model, site.kv, site.threads, site.node.device, rank_settings_of(site), parts.alarm, tokens_of_model(site)};
   parts.worker = spawn_worker(system, options, &links, head, parts.fetcher, parts.meter);
   *worker = parts.worker;
   return parts;

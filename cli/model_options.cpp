@@ -1,9 +1,7 @@
 #include "cli/model_options.hpp"
 
 #include <algorithm>
-#include <fstream>
 #include <new>
-#include <optional>
 
 #include <CLI/CLI.hpp>
 
@@ -11,6 +9,7 @@
 #include "cli/interrupt.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
+#include "model/arch/device.hpp"
 #include "model/ops/isa.hpp"
 
 namespace troupe {
@@ -18,14 +17,6 @@ namespace {
 
 constexpr int most_threads = 1024;
 constexpr std::int64_t longest_chunk = 512;
-
-std::optional<std::int64_t> free_memory() {
-  std::ifstream file("/proc/meminfo");
-  std::string key;
-  for (std::int64_t kilobytes = 0; file >> key >> kilobytes; file.ignore(64, '\n'))
-    if (key == "MemAvailable:") return kilobytes * 1024;
-  return std::nullopt;
-}
 
 kv_kind kv_of(const model_options& options, const loaded_model& model) {
   if (options.kv.empty()) return default_kv(model);
@@ -71,6 +62,10 @@ void add_threads(CLI::App& command, model_options& options) {
   command.add_option("--threads", options.threads, "threads that compute [all processors]")->type_name("N");
 }
 
+void add_device(CLI::App& command, model_options& options) {
+  command.add_option("--device", options.device, "what computes: cpu, or a GPU as cuda:0 [cpu]")->type_name("DEVICE");
+}
+
 void add_quant(CLI::App& command, model_options& options) {
   command.add_option("--quant", options.quant, "f32, bf16, u8, u8g64, q8 or q4 [as the file has it]")
       ->type_name("SCHEME");
@@ -87,6 +82,14 @@ void add_model_options(CLI::App& command, model_options& options) {
       ->type_name("KIND");
   command.add_option("--context", options.context, "positions that a sequence may have [the model's]")->type_name("N");
   add_threads(command, options);
+  add_device(command, options);
+}
+
+device_id device_of(const model_options& options) {
+  const auto device = device_from_name(options.device);
+  if (!device) refuse("--device: unknown device '{}': use cpu, cuda:0, cuda:1 …", options.device);
+  check_device(*device, "--device " + options.device);
+  return *device;
 }
 
 int thread_count(const model_options& options) {
@@ -106,7 +109,8 @@ std::shared_ptr<const loaded_model> load_with_progress(const std::string& path, 
 }
 
 runtime::runtime(const model_options& options)
-    : pool_(thread_count(options)),
+    : device_(device_of(options)),
+      pool_(thread_count(options)),
       with_{pool_, troupe::kernels()},
       model_(load_with_progress(options.model, load_options_of(options), pool_)),
       adapter_(open_adapter(options, model_->config)),
@@ -116,11 +120,11 @@ runtime::runtime(const model_options& options)
 single_sequence runtime::sequence(std::int64_t positions, std::int64_t longest) {
   const std::int64_t wanted = memory_for(positions);
   const auto what = [&] { return fmt::format("{} positions take {} of memory", positions, size_text(wanted)); };
-  if (const auto free = free_memory(); free && wanted > *free)
+  if (const auto free = free_memory(device_); free && wanted > *free)
     throw std::runtime_error(fmt::format("{}, {} are free: use a smaller --context", what(), size_text(*free)));
   try {
     const auto chunk = static_cast<int>(std::clamp<std::int64_t>(longest, 1, longest_chunk));
-    return single_sequence(model_, {adapter_.get(), chunk, positions, kv_}, with_);
+    return single_sequence(model_, {adapter_.get(), chunk, positions, kv_, device_}, with_);
   } catch (const std::bad_alloc&) {
     throw std::runtime_error(what() + ", which are not to be had: use a smaller --context");
   }

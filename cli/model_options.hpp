@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/device_id.hpp"
 #include "base/thread_pool.hpp"
 #include "model/arch/loaded_model.hpp"
 #include "model/arch/single_sequence.hpp"
@@ -23,6 +24,7 @@ struct model_options {
   std::vector<std::string> keep;
   std::string adapter;
   std::string kv;  ///< empty: as the model wants it
+  std::string device = "cpu";
   int threads = 0;
   std::int64_t context = 0;  ///< 0: the model's
 };
@@ -31,11 +33,14 @@ void add_model(CLI::App& command, model_options& options);
 void add_quant(CLI::App& command, model_options& options);
 void add_keep(CLI::App& command, model_options& options);
 void add_threads(CLI::App& command, model_options& options);
+void add_device(CLI::App& command, model_options& options);
 /// All of them.
 void add_model_options(CLI::App& command, model_options& options);
 
 /// 0 means all processors.
 int thread_count(const model_options& options);
+/// Refuses one that is not there.
+device_id device_of(const model_options& options);
 
 /// A model and an adapter that are ready to run, with the threads to run them. Owns all of it.
 class runtime {
@@ -48,6 +53,7 @@ class runtime {
   const compute& with() const { return with_; }
   const kernel_table& kernels() const { return with_.kernels; }
   thread_pool& pool() { return pool_; }
+  device_id device() const { return device_; }
   /// The most positions that a sequence may have.
   std::int64_t context() const { return context_; }
   /// Room for `positions`; the longest piece that is fed at once is `longest`.
@@ -56,6 +62,7 @@ class runtime {
  private:
   std::int64_t memory_for(std::int64_t positions) const;
 
+  device_id device_;
   thread_pool pool_;
   compute with_;
   std::shared_ptr<const loaded_model> model_;

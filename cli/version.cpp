@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "model/arch/gpu.hpp"
 #include "model/ops/isa.hpp"
 #include "model/ops/kernels.hpp"
 
@@ -42,10 +43,10 @@ std::string version_text() {
       "compiler         {}\n"
       "build type       {}\n"
       "instruction set  {} (this processor has {})\n"
-      "CUDA             not in this build; the driver (libcuda) was {}\n"
+      "CUDA             {}; the driver (libcuda) was {}\n"
       "NCCL             not in this build; libnccl was {}",
       TROUPE_VERSION, compiler, build.empty() ? "none" : build, kernels().isa, fmt::join(available_isas(), ", "),
-      found("libcuda.so.1"), found("libnccl.so.2"));
+      gpu_support(), found("libcuda.so.1"), found("libnccl.so.2"));
 }
 
 }  // namespace troupe

@@ -25,11 +25,12 @@ constexpr int rows = 4;
 /// Sequences of one token each, as in a step that decodes.
 class measured_pass {
  public:
-  measured_pass(std::shared_ptr<const loaded_model> model, int threads)
+  measured_pass(std::shared_ptr<const loaded_model> model, int threads, device_id device)
       : layers_(std::min<std::int64_t>(model->config.layers, 4)),
         pool_(threads),
-        shard_(std::move(model), {.layers = layers_, .max_rows = rows, .blocks = rows}, threads),
-        hidden_(static_cast<std::size_t>(rows * shard_.hidden_stride())) {
+        shard_(make_decoder(std::move(model), {.layers = layers_, .max_rows = rows, .blocks = rows, .device = device},
+                            {pool_, kernels()})),
+        hidden_(static_cast<std::size_t>(rows * shard_->hidden_stride())) {
     std::iota(blocks_.begin(), blocks_.end(), 0);
     for (int row = 0; row < rows; ++row)
       sequences_.push_back({row, 1, 0, &blocks_[static_cast<std::size_t>(row)], nullptr});
@@ -52,11 +53,11 @@ class measured_pass {
   }
 
  private:
-  void run() { shard_.run({pool_, kernels()}, {sequences_, rows}, hidden_.data()); }
+  void run() { shard_->run({sequences_, rows}, hidden_.data()); }
 
   std::int64_t layers_;
   thread_pool pool_;
-  decoder shard_;
+  std::unique_ptr<decoder> shard_;
   aligned_buffer<float> hidden_;
   std::array<std::int32_t, rows> blocks_{};
   std::vector<pass_sequence> sequences_;
@@ -84,19 +85,21 @@ void keep(const fs::path& file, double speed) {
   fs::remove(own, ignored);
 }
 
-fs::path file_for(model_id fingerprint, int threads) {
+fs::path file_for(model_id fingerprint, int threads, device_id device) {
   const fs::path folder = cache_folder();
   char host[256] = "";
   if (folder.empty() || ::gethostname(host, sizeof host - 1) != 0) return {};
-  return folder / fmt::format("speed-{}-{}-{}-{:016x}", host, kernels().isa, threads, fingerprint.value);
+  const std::string computes = device.is_cpu() ? kernels().isa : name_of(device);
+  return folder / fmt::format("speed-{}-{}-{}-{:016x}", host, computes, threads, fingerprint.value);
 }
 
 }  // namespace
 
-double worker_speed(const std::shared_ptr<const loaded_model>& model, model_id fingerprint, int threads) {
-  const fs::path file = file_for(fingerprint, threads);
+double worker_speed(const std::shared_ptr<const loaded_model>& model, model_id fingerprint, int threads,
+                    device_id device) {
+  const fs::path file = file_for(fingerprint, threads, device);
   if (const auto known = file.empty() ? std::nullopt : read(file)) return *known;
-  const double speed = rounded(measured_pass(model, threads).speed());
+  const double speed = rounded(measured_pass(model, threads, device).speed());
   if (file.empty()) return speed;
   keep(file, speed);
   return read(file).value_or(speed);

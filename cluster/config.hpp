@@ -12,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/device_id.hpp"
+
 namespace troupe {
 
 /// Consecutive layers, both ends included.
@@ -28,9 +30,9 @@ struct node_config {
   std::string name;
   std::string host = "127.0.0.1";  ///< an address or a name
   std::set<node_role> roles;
-  std::optional<layer_range> layers;    ///< by hand; without it placement decides
-  std::optional<int> replica;           ///< by hand; a worker with layers and no replica is of replica 0
-  std::string device = "cpu";           ///< "cpu" or "cuda:N"
+  std::optional<layer_range> layers;  ///< by hand; without it placement decides
+  std::optional<int> replica;         ///< by hand; a worker with layers and no replica is of replica 0
+  device_id device = {};
   int threads = 0;                      ///< 0: as many as there are processors
   std::optional<std::uint64_t> memory;  ///< bytes for weights and KV; without it the machine's own
   std::string listen;                   ///< where other nodes connect to this one; never empty, port 0 is any free one

@@ -109,7 +109,7 @@ class checker {
   void check_tensor() const {
     if (config_.tensor == 1) return;
     for (const auto* worker : workers()) {
-      if (config_.collective == "nccl" && worker->device == "cpu")
+      if (config_.collective == "nccl" && worker->device.is_cpu())
         refuse_at("cluster.collective", "nccl gathers between GPUs, and {} has none: use gloo", worker->name);
       if (!config_.insecure && worker->host != workers().front()->host)
         refuse_at("cluster.tensor",

@@ -222,13 +222,11 @@ layer_range config_value::layers() const {
   return *range;
 }
 
-std::string config_value::device() const {
+device_id config_value::device() const {
   const std::string chosen = text();
-  const std::string_view cuda = "cuda:";
-  const auto number = chosen.starts_with(cuda) ? parse<int>(std::string_view(chosen).substr(cuda.size())) : -1;
-  if (chosen != "cpu" && !(number && *number >= 0 && *number < 64))
-    refuse(fmt::format("is {}: write \"cpu\" or \"cuda:0\", \"cuda:1\" …", in_quotes(chosen)));
-  return chosen;
+  const auto device = device_from_name(chosen);
+  if (!device) refuse(fmt::format("is {}: write \"cpu\" or \"cuda:0\", \"cuda:1\" …", in_quotes(chosen)));
+  return *device;
 }
 
 std::set<node_role> config_value::roles() const {

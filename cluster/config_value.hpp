@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/device_id.hpp"
 #include "cluster/config_setting.hpp"
 
 namespace troupe::detail {
@@ -35,7 +36,7 @@ class config_value {
   std::string host() const;
   std::string ssh_target() const;  ///< host or user@host
   layer_range layers() const;
-  std::string device() const;
+  device_id device() const;
   std::set<node_role> roles() const;
   std::string endpoint() const;    ///< tcp://host:port or ipc:///path
   std::string http_place() const;  ///< host:port, or empty

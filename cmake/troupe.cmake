@@ -8,9 +8,13 @@ macro(troupe_global_settings)
   set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
   set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
   # Promise 1 needs every float operation to be the one that is written: no silent fused multiply-add.
-  add_compile_options(-Wall -Wextra -Werror -ffp-contract=off)
+  add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Werror;-ffp-contract=off>")
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-    add_compile_options(-Wno-restrict)  # GCC 12 sees overlaps in std::string that cannot be
+    # GCC 12 sees overlaps in std::string that cannot be
+    add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
+  endif()
+  if(TROUPE_CUDA)
+    troupe_cuda_settings()
   endif()
   find_package(Threads REQUIRED)
   find_package(fmt REQUIRED)
@@ -35,6 +39,16 @@ macro(troupe_global_settings)
   endif()
 endmacro()
 
+# Kernels, too: every product and sum is rounded where it is written, and warnings are errors.
+macro(troupe_cuda_settings)
+  set(CMAKE_CUDA_ARCHITECTURES "80-real;86-real;89-real;90a-real" CACHE STRING "GPUs to build for")
+  enable_language(CUDA)
+  find_package(CUDAToolkit REQUIRED)
+  set(CMAKE_CUDA_STANDARD 20)
+  set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+  add_compile_options("$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;-fmad=false;-Werror=all-warnings;-Xcompiler=-Wall,-Wextra,-Werror>")
+endmacro()
+
 # troupe_library(NAME [DEPENDS public...] [PRIVATE private...]): a static library of every .cpp beside the
 # CMakeLists.txt that calls it. Includes are written from the repository's root: "model/ops/matmul.hpp".
 function(troupe_library name)
@@ -45,9 +59,10 @@ function(troupe_library name)
   target_link_libraries(${name} PUBLIC ${arg_DEPENDS} PRIVATE ${arg_PRIVATE})
 endfunction()
 
-# troupe_test(NAME DEPENDS libs...): one GoogleTest program of every .cpp in the calling folder.
+# troupe_test(NAME [PREFIX text] DEPENDS libs...): one GoogleTest program of every .cpp in the calling folder. The prefix
+# tells tests apart that are built twice.
 function(troupe_test name)
-  cmake_parse_arguments(arg "" "" "DEPENDS" ${ARGN})
+  cmake_parse_arguments(arg "" "PREFIX" "DEPENDS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS *.cpp)
   add_executable(${name} ${sources})
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
@@ -56,5 +71,5 @@ function(troupe_test name)
   target_compile_definitions(${name} PRIVATE
     TROUPE_FIXTURES="${CMAKE_SOURCE_DIR}/tests/fixtures"
     TROUPE_SHARED_DATA="${CMAKE_SOURCE_DIR}/../shared/data")
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 NO_PRETTY_VALUES)
+  gtest_discover_tests(${name} TEST_PREFIX "${arg_PREFIX}" DISCOVERY_TIMEOUT 60 NO_PRETTY_VALUES)
 endfunction()

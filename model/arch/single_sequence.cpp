@@ -19,16 +19,17 @@ single_sequence::options completed(single_sequence::options options, const loade
 
 single_sequence::single_sequence(std::shared_ptr<const loaded_model> model, const options& chosen, const compute& with)
     : options_(completed(chosen, *model)),
-      with_(with),
-      decoder_(model,
-               {.max_rows = chosen.chunk,
-                .kv = chosen.kv,
-                .blocks = rounded_up(options_.positions, positions_per_block) / positions_per_block},
-               with.pool.threads()),
-      blocks_(static_cast<std::size_t>(decoder_.kv().blocks())),
-      hidden_(static_cast<std::size_t>(chosen.chunk * decoder_.hidden_stride())),
-      logits_(static_cast<std::size_t>(std::min(logit_rows, chosen.chunk) * decoder_.logit_stride())) {
+      blocks_(static_cast<std::size_t>(rounded_up(options_.positions, positions_per_block) / positions_per_block)),
+      decoder_(make_decoder(std::move(model),
+                            {.max_rows = chosen.chunk,
+                             .kv = chosen.kv,
+                             .blocks = static_cast<std::int64_t>(blocks_.size()),
+                             .device = chosen.device},
+                            with)),
+      hidden_(static_cast<std::size_t>(chosen.chunk * decoder_->hidden_stride())),
+      logits_(static_cast<std::size_t>(std::min(logit_rows, chosen.chunk) * decoder_->logit_stride())) {
   std::iota(blocks_.begin(), blocks_.end(), 0);
+  if (options_.adapter) decoder_->add_adapter(*options_.adapter);
 }
 
 std::span<const float> single_sequence::feed(std::span<const std::int32_t> tokens) {
@@ -37,12 +38,12 @@ std::span<const float> single_sequence::feed(std::span<const std::int32_t> token
     rows = static_cast<int>(std::min(tokens.size() - at, static_cast<std::size_t>(options_.chunk)));
     pass_over(tokens.subspan(at, static_cast<std::size_t>(rows)));
   }
-  return logits_of(rows - 1, 1).first(static_cast<std::size_t>(decoder_.model().config.vocab_size));
+  return logits_of(rows - 1, 1).first(static_cast<std::size_t>(decoder_->model().config.vocab_size));
 }
 
 void single_sequence::feed(std::span<const std::int32_t> tokens, const row_visitor& visit) {
-  const auto vocab = static_cast<std::size_t>(decoder_.model().config.vocab_size);
-  const auto stride = static_cast<std::size_t>(decoder_.logit_stride());
+  const auto vocab = static_cast<std::size_t>(decoder_->model().config.vocab_size);
+  const auto stride = static_cast<std::size_t>(decoder_->logit_stride());
   for (std::size_t at = 0; at < tokens.size();) {
     const std::size_t rows = std::min(tokens.size() - at, static_cast<std::size_t>(options_.chunk));
     pass_over(tokens.subspan(at, rows));
@@ -60,16 +61,16 @@ void single_sequence::pass_over(std::span<const std::int32_t> tokens) {
   if (count > room()) refuse("{} tokens do not fit: {} of the context are left", count, room());
   const pass_sequence sequence{0, static_cast<int>(count), position_, blocks_.data(), options_.adapter};
   const pass batch{std::span(&sequence, 1), static_cast<int>(count)};
-  decoder_.embed(with_, batch, tokens, hidden_.data());
-  decoder_.run(with_, batch, hidden_.data());
+  decoder_->embed(batch, tokens, hidden_.data());
+  decoder_->run(batch, hidden_.data());
   position_ += count;
 }
 
 std::span<const float> single_sequence::logits_of(int first_row, int count) {
   std::vector<int> rows(static_cast<std::size_t>(count));
   std::iota(rows.begin(), rows.end(), first_row);
-  decoder_.logits(with_, hidden_.data(), rows, logits_.data());
-  return {logits_.data(), static_cast<std::size_t>(count * decoder_.logit_stride())};
+  decoder_->logits(hidden_.data(), rows, logits_.data());
+  return {logits_.data(), static_cast<std::size_t>(count * decoder_->logit_stride())};
 }
 
 kv_kind default_kv(const loaded_model& model) {

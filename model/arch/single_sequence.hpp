@@ -17,6 +17,7 @@ class single_sequence {
     int chunk = 512;             ///< tokens of one pass at most
     std::int64_t positions = 0;  ///< room in the cache; 0: the model's context
     kv_kind kv = kv_kind::f16;
+    device_id device = {};
   };
   single_sequence(std::shared_ptr<const loaded_model> model, const options& chosen, const compute& with);
 
@@ -27,7 +28,7 @@ class single_sequence {
   void feed(std::span<const std::int32_t> tokens, const row_visitor& visit);
 
   void restart() { position_ = 0; }
-  std::int64_t vocab_size() const { return decoder_.model().config.vocab_size; }
+  std::int64_t vocab_size() const { return decoder_->model().config.vocab_size; }
   std::int64_t position() const { return position_; }
   std::int64_t room() const { return options_.positions - position_; }
 
@@ -36,9 +37,8 @@ class single_sequence {
   std::span<const float> logits_of(int first_row, int count);
 
   options options_;
-  compute with_;
-  decoder decoder_;
   std::vector<std::int32_t> blocks_;
+  std::unique_ptr<decoder> decoder_;
   std::int64_t position_ = 0;
   aligned_buffer<float> hidden_;
   aligned_buffer<float> logits_;

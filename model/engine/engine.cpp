@@ -18,7 +18,8 @@ std::vector<std::unique_ptr<stage>> make_stages(const std::shared_ptr<const load
                                 .max_rows = options.scheduler.max_batch_tokens,
                                 .kv = options.kv,
                                 .blocks = options.scheduler.blocks,
-                                .context = options.scheduler.context};
+                                .context = options.scheduler.context,
+                                .device = options.device};
     stages.push_back(std::make_unique<stage>(model, part, options.lookup_tokens, with, options.tokens));
     first += layers;
   }

@@ -15,6 +15,7 @@ namespace troupe {
 struct engine_options {
   batch_scheduler::options scheduler;
   kv_kind kv = kv_kind::f16;
+  device_id device = {};
   std::vector<std::int64_t> stage_layers;  ///< how many layers each stage holds; empty: one stage with all
   int lookup_tokens = 0;                   ///< guesses by prompt lookup for every greedy or sampled step; 0: none
   token_tree_source tokens;                ///< for answers under a constraint

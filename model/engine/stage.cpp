@@ -14,21 +14,27 @@ constexpr std::size_t scored_at_once = 64;  // rows: all logits of a prompt woul
 stage::stage(std::shared_ptr<const loaded_model> model, const decoder::options& layers, int lookup_tokens,
              const compute& with, token_tree_source tokens)
     : model_(std::move(model)),
-      with_(with),
       first_layer_(layers.first_layer),
       last_(layers.layers < 0 || layers.first_layer + layers.layers == model_->config.layers),
       limits_{layers.max_rows, layers.blocks, layers.context, model_->config.vocab_size},
-      shard_(model_, layers, with.pool.threads()),
+      shard_(make_decoder(model_, layers, with)),
       chooser_(with.kernels, model_->config.vocab_size, lookup_tokens, std::move(tokens)),
       pooler_(model_->config.hidden),
       scorer_(with.kernels, model_->config.vocab_size) {}
 
 void stage::add_adapter(adapter_version version, std::shared_ptr<const lora_adapter> adapter) {
+  remove_adapter(version);
+  shard_->add_adapter(*adapter);
   adapters_[version] = std::move(adapter);
 }
 
 void stage::remove_adapter(adapter_version version) {
-  adapters_.erase(version);
+  const auto removed = adapters_.extract(version);
+  if (removed.empty()) return;
+  // Versions that were made of the same files may be one adapter.
+  const bool needed = std::any_of(adapters_.begin(), adapters_.end(),
+                                  [&](const auto& other) { return other.second == removed.mapped(); });
+  if (!needed) shard_->remove_adapter(*removed.mapped());
 }
 
 int stage::begin(const step_order& order) {
@@ -49,7 +55,7 @@ int stage::begin(const step_order& order) {
     for (const sequence_id gone : order.closed) scorer_.close(gone);
     for (const answer_opening& opening : order.opened) scorer_.open(opening);
   }
-  for (const block_copy& copy : plan_->copies) shard_.kv().copy_block(copy.from.value, copy.to.value);
+  for (const block_copy& copy : plan_->copies) shard_->copy_block(copy.from.value, copy.to.value);
   take_tables(*plan_);
   return static_cast<int>(plan_->tokens.size());
 }
@@ -77,26 +83,26 @@ const lora_adapter* stage::adapter_of(const planned_row& row) const {
   return found->second.get();
 }
 
-void stage::embed(float* hidden) const {
-  shard_.embed(with_, {rows_, static_cast<int>(plan_->tokens.size())}, plan_->tokens, hidden);
+void stage::embed(float* hidden) {
+  shard_->embed({rows_, static_cast<int>(plan_->tokens.size())}, plan_->tokens, hidden);
 }
 
 void stage::run(float* hidden) {
-  shard_.run(with_, {rows_, static_cast<int>(plan_->tokens.size())}, hidden);
+  shard_->run({rows_, static_cast<int>(plan_->tokens.size())}, hidden);
 }
 
 const step_outcome& stage::finish(const float* hidden) {
   const float* logits = read_logits(hidden, logit_rows_);
-  if (chooses()) chooser_.choose(*plan_, logits, shard_.logit_stride(), outcome_);
+  if (chooses()) chooser_.choose(*plan_, logits, shard_->logit_stride(), outcome_);
   score(hidden);
   if (chooses()) pool(hidden);
   return outcome_;
 }
 
 const float* stage::read_logits(const float* hidden, std::span<const int> rows) {
-  const auto needed = rows.size() * static_cast<std::size_t>(shard_.logit_stride());
+  const auto needed = rows.size() * static_cast<std::size_t>(shard_->logit_stride());
   if (logits_.size() < needed) logits_ = aligned_buffer<float>(needed);
-  if (!rows.empty()) shard_.logits(with_, hidden, rows, logits_.data());
+  if (!rows.empty()) shard_->logits(hidden, rows, logits_.data());
   return logits_.data();
 }
 
@@ -105,7 +111,7 @@ void stage::score(const float* hidden) {
   for (std::size_t first = 0; first < scored_rows_.size(); first += scored_at_once) {
     const auto rows = std::span(scored_rows_).subspan(first, std::min(scored_at_once, scored_rows_.size() - first));
     const float* logits = read_logits(hidden, rows);
-    if (chooses()) scorer_.take(static_cast<int>(rows.size()), logits, shard_.logit_stride());
+    if (chooses()) scorer_.take(static_cast<int>(rows.size()), logits, shard_->logit_stride());
   }
   if (chooses()) scorer_.finish(*plan_, outcome_);
 }
@@ -115,7 +121,7 @@ void stage::pool(const float* hidden) {
   if (pooled_rows_.empty()) return;
   const auto needed = pooled_rows_.size() * static_cast<std::size_t>(hidden_stride());
   if (normed_.size() < needed) normed_ = aligned_buffer<float>(needed);
-  shard_.normalized(with_, hidden, pooled_rows_, normed_.data());
+  shard_->normalized(hidden, pooled_rows_, normed_.data());
   pooler_.take(*plan_, normed_.data(), hidden_stride(), outcome_);
 }
 

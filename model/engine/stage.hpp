@@ -26,8 +26,8 @@ class stage {
   bool is_first() const { return first_layer_ == 0; }
   bool is_last() const { return last_; }
   /// It says what was chosen: the first rank of the last stage.
-  bool chooses() const { return last_ && shard_.is_first_rank(); }
-  std::int64_t hidden_stride() const { return shard_.hidden_stride(); }
+  bool chooses() const { return last_ && shard_->is_first_rank(); }
+  std::int64_t hidden_stride() const { return shard_->hidden_stride(); }
 
   void add_adapter(adapter_version version, std::shared_ptr<const lora_adapter> adapter);
   void remove_adapter(adapter_version version);
@@ -38,7 +38,7 @@ class stage {
   /// Returns the rows of the step. Throws input_error where the order is none for this stage: it reaches beyond it, or
   /// names an adapter that is not there.
   int begin(const step_order& order);
-  void embed(float* hidden) const;  ///< [rows, hidden_stride()]
+  void embed(float* hidden);  ///< [rows, hidden_stride()]
   void run(float* hidden);
   const step_outcome& finish(const float* hidden);
 
@@ -53,11 +53,10 @@ class stage {
   const lora_adapter* adapter_of(const planned_row& row) const;
 
   std::shared_ptr<const loaded_model> model_;
-  compute with_;
   std::int64_t first_layer_;
   bool last_;
   order_limits limits_;
-  decoder shard_;
+  std::unique_ptr<decoder> shard_;
   token_chooser chooser_;
   hidden_pooler pooler_;
   prompt_scorer scorer_;

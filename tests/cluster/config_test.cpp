@@ -156,7 +156,7 @@ autostart = false
   EXPECT_EQ(config.adapters.memory, 256ULL << 20);
   const node_config& w0 = *config.find("w0");
   EXPECT_EQ(w0.layers, (layer_range{0, 10}));
-  EXPECT_EQ(w0.device, "cuda:1");
+  EXPECT_EQ(w0.device, device_id{1});
   EXPECT_EQ(w0.memory, 123456789u);
   EXPECT_EQ(w0.ssh_options.size(), 2u);
   EXPECT_EQ(w0.config, "/etc/all.toml");

@@ -261,7 +261,7 @@ TEST(bad_input, a_cluster_that_cannot_work_is_refused_before_anything_starts) {
       {"a name twice", "\"w1\"", "\"w0\"", "w0"},
       {"no head", "\"router\", ", "", "router"},
       {"layers that nobody has", "name = \"w0\"\n", "name = \"w0\"\nlayers = \"7-9\"\n", "7-9"},
-      {"no graphics card", "name = \"w0\"\n", "name = \"w0\"\ndevice = \"cuda:0\"\n", "CUDA"},
+      {"no graphics card", "name = \"w0\"\n", "name = \"w0\"\ndevice = \"cuda:63\"\n", "use the device cpu"},
       {"impossible times", "stages = 2", "stages = 2\nlost_after_ms = 100", "lost_after_ms"},
       {"no keys where they should be", "stages = 2", "stages = 2\nkeys = \"nowhere\"", "nowhere"},
       {"a listening address that is none", "tcp://127.0.0.1", "udp://127.0.0.1", "listen"},

@@ -3,35 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
 
-#include "model/formats/safetensors.hpp"
+#include "tests/model/arch/golden.hpp"
 #include "tests/model/arch/models.hpp"
 
 namespace troupe {
 namespace {
-
-const std::filesystem::path golden = std::filesystem::path(TROUPE_FIXTURES) / "golden";
-
-template <class T>
-std::vector<T> values(const tensor_set& tensors, const std::string& name) {
-  const tensor_view* tensor = tensors.find(name);
-  EXPECT_NE(tensor, nullptr) << name;
-  std::vector<T> out(tensor ? tensor->data.size() / sizeof(T) : 0);
-  if (tensor) std::memcpy(out.data(), tensor->data.data(), tensor->data.size());
-  return out;
-}
-
-/// The largest difference in units of the largest expected value.
-double relative_error(const std::vector<float>& got, const std::vector<float>& expected) {
-  double most = 0, difference = 0;
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    most = std::max(most, std::fabs(double(expected[i])));
-    difference = std::max(difference, std::fabs(double(got[i]) - expected[i]));
-  }
-  return difference / most;
-}
 
 class golden_model : public testing::TestWithParam<std::string> {
  protected:

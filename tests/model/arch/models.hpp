@@ -34,13 +34,15 @@ struct run_options {
   int threads = 2;
   const kernel_table* table = &kernels();
   kv_kind kv = kv_kind::f32;
+  device_id device = {};
 };
 
 /// Logits after every token, [tokens, vocab].
 inline std::vector<float> logits_of(std::shared_ptr<const loaded_model> model, const std::vector<std::int32_t>& tokens,
                                     const run_options& options = {}) {
   thread_pool pool(options.threads);
-  single_sequence sequence(model, {options.adapter, options.chunk, 0, options.kv}, {pool, *options.table});
+  single_sequence sequence(model, {options.adapter, options.chunk, 0, options.kv, options.device},
+                           {pool, *options.table});
   std::vector<float> all;
   sequence.feed(
       tokens, [&](std::size_t, std::span<const float> logits) { all.insert(all.end(), logits.begin(), logits.end()); });
@@ -51,7 +53,8 @@ inline std::vector<std::int32_t> greedy_tokens(std::shared_ptr<const loaded_mode
                                                const std::vector<std::int32_t>& prompt, int steps,
                                                const run_options& options = {}) {
   thread_pool pool(options.threads);
-  single_sequence sequence(model, {options.adapter, options.chunk, 0, options.kv}, {pool, *options.table});
+  single_sequence sequence(model, {options.adapter, options.chunk, 0, options.kv, options.device},
+                           {pool, *options.table});
   std::span<const float> logits = sequence.feed(prompt);
   std::vector<std::int32_t> tokens;
   while (true) {

@@ -9,7 +9,7 @@
 
 #include "base/error.hpp"
 #include "bench/random_adapter.hpp"
-#include "model/arch/decoder.hpp"
+#include "model/arch/cpu_decoder.hpp"
 #include "model/formats/weight_names.hpp"
 #include "tests/model/arch/models.hpp"
 #include "transport/collective/threads.hpp"
@@ -112,18 +112,18 @@ struct results {
 
 results run(const std::shared_ptr<const loaded_model>& model, const traffic& all, kv_kind kv, tensor_split split) {
   thread_pool pool(1);
-  const compute with{pool, kernels()};
-  decoder shard(
+  cpu_decoder shard(
       model,
-      {.max_rows = 128, .kv = kv, .blocks = traffic::sequences * traffic::blocks_each, .split = std::move(split)}, 1);
+      {.max_rows = 128, .kv = kv, .blocks = traffic::sequences * traffic::blocks_each, .split = std::move(split)},
+      {pool, kernels()});
   results made;
   for (const traffic::one_pass& each : all.passes) {
     const pass batch{each.rows, static_cast<int>(each.tokens.size())};
     aligned_buffer<float> hidden((each.tokens.size() + 1) * static_cast<std::size_t>(shard.hidden_stride()));
     aligned_buffer<float> logits((each.logit_rows.size() + 1) * static_cast<std::size_t>(shard.logit_stride()));
-    shard.embed(with, batch, each.tokens, hidden.data());
-    shard.run(with, batch, hidden.data());
-    shard.logits(with, hidden.data(), each.logit_rows, logits.data());
+    shard.embed(batch, each.tokens, hidden.data());
+    shard.run(batch, hidden.data());
+    shard.logits(hidden.data(), each.logit_rows, logits.data());
     made.hidden.insert(made.hidden.end(), hidden.data(), hidden.data() + hidden.size());
     made.logits.insert(made.logits.end(), logits.data(), logits.data() + logits.size());
   }

@@ -9,6 +9,7 @@
 #include <random>
 
 #include "base/error.hpp"
+#include "model/arch/cpu_decoder.hpp"
 #include "tests/model/arch/models.hpp"
 #include "tests/model/tokenizer/letters.hpp"
 
@@ -168,18 +169,17 @@ class whole_engine : public testing::TestWithParam<scheme> {
   /// Hidden states of a whole prompt in one pass, behind the last norm: [tokens, hidden].
   std::vector<std::vector<float>> hidden_states(const engine_request& request) {
     const auto rows = static_cast<int>(request.what.prompt.size());
-    decoder whole(model_, {.max_rows = rows, .kv = kv_kind::f16, .blocks = 10}, pool_.threads());
+    cpu_decoder whole(model_, {.max_rows = rows, .kv = kv_kind::f16, .blocks = 10}, {pool_, kernels()});
     const std::vector<std::int32_t> blocks{0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
     const lora_adapter* adapter = request.what.adapter == no_adapter ? nullptr : adapter_.get();
     const pass_sequence sequence{0, rows, 0, blocks.data(), adapter};
     const auto stride = static_cast<std::size_t>(whole.hidden_stride());
     aligned_buffer<float> hidden(static_cast<std::size_t>(rows) * stride), normed(hidden.size());
-    const compute with{pool_, kernels()};
-    whole.embed(with, {std::span(&sequence, 1), rows}, request.what.prompt, hidden.data());
-    whole.run(with, {std::span(&sequence, 1), rows}, hidden.data());
+    whole.embed({std::span(&sequence, 1), rows}, request.what.prompt, hidden.data());
+    whole.run({std::span(&sequence, 1), rows}, hidden.data());
     std::vector<int> all(static_cast<std::size_t>(rows));
     std::iota(all.begin(), all.end(), 0);
-    whole.normalized(with, hidden.data(), all, normed.data());
+    whole.normalized(hidden.data(), all, normed.data());
     std::vector<std::vector<float>> made;
     for (std::size_t i = 0; i < all.size(); ++i) {
       const float* row = normed.data() + i * stride;

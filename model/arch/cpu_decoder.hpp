@@ -1,0 +1,82 @@
+#pragma once
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/aligned_buffer.hpp"
+#include "model/arch/decoder.hpp"
+#include "model/ops/matmul.hpp"
+#include "model/ops/rope.hpp"
+
+namespace troupe {
+
+/// A decoder on the processor: the pool of `with` helps the thread that calls it.
+class cpu_decoder final : public decoder {
+ public:
+  cpu_decoder(std::shared_ptr<const loaded_model> model, const options& chosen, const compute& with);
+
+  void add_adapter(const lora_adapter&) override {}  // its kernels read adapters where they are
+  void remove_adapter(const lora_adapter&) override {}
+  void copy_block(std::int64_t from, std::int64_t to) override { kv_.copy_block(from, to); }
+  void embed(const pass& batch, std::span<const std::int32_t> tokens, float* hidden) override;
+  void run(const pass& batch, float* hidden) override;
+  void logits(const float* hidden, std::span<const int> rows, float* out) override;
+  void normalized(const float* hidden, std::span<const int> rows, float* out) override;
+
+ private:
+  static constexpr std::size_t most_products = 3;  ///< that share an input
+
+  /// One linear layer of a group that shares its input.
+  struct product {
+    const linear_weights& weights;
+    linear_kind kind;
+    float* out;
+    std::int64_t stride;
+    bool accumulate;
+    const column_cut& made;  ///< by this rank
+  };
+  /// Some rows of a sequence, and the query heads that share some kv heads.
+  struct attention_task {
+    const pass_sequence* sequence;
+    std::int64_t first_head, heads;  // kv heads
+    int first_row, rows;
+  };
+
+  void prepare(const pass& batch);
+  void attend(const pass& batch, std::int64_t layer, float* hidden);
+  void feed_forward(const pass& batch, std::int64_t layer, float* hidden);
+  /// Makes the rows that some products share as input, as floats in `x` and, where a weight asks for it, as integers.
+  template <class MakeRow>
+  void prepare_input(int rows, const float* x, std::int64_t stride, std::span<const product> products,
+                     MakeRow make_row);
+  /// The same where the ranks make some columns of these rows each: makes them, gets the others, goes on.
+  template <class MakeRow>
+  void prepare_gathered(int rows, float* x, std::int64_t stride, const column_cut& cut,
+                        std::span<const product> products, MakeRow make_row);
+  std::array<matmul_args, most_products> jobs_of(int rows, const float* x, std::int64_t stride,
+                                                 std::span<const product> products) const;
+  void apply(const pass& batch, std::int64_t layer, const float* x, std::int64_t stride,
+             std::span<const product> products);
+  void find_adapters(const pass& batch, std::int64_t layer, std::span<const matmul_args> jobs,
+                     std::span<const product> products);
+  void normalize(const norm_weights& norm, const float* from, float* to) const;
+  void store_keys(const attention_task& task, std::int64_t head, std::int64_t layer, float* scratch) const;
+  void attend_rows(const attention_task& task, std::int64_t head, std::int64_t layer, float* scratch) const;
+  void place_heads(std::int64_t row, float* heads, std::int64_t count, const norm_weights& norm, float* scratch) const;
+
+  compute with_;
+  column_gather gather_;
+  column_cut heads_, q_cut_, kv_cut_, hidden_cut_, ffn_cut_, vocab_cut_;  ///< heads_: of keys and values, one a column
+  rope_angles angles_;
+  kv_storage kv_;
+  std::int64_t hidden_stride_, q_stride_, kv_stride_, ffn_stride_;
+  quantized_rows quantized_;
+  aligned_buffer<float> normed_, q_, k_, v_, mixed_, gate_, up_, lora_, cosines_, sines_, scratch_;
+  std::int64_t scratch_stride_ = 0;
+  std::vector<attention_task> attention_tasks_;
+  std::vector<adapted_job> adapters_;  ///< of the products being made
+  bool many_rows_ = false;             ///< of one sequence: then all keys are stored before any query is answered
+};
+
+}  // namespace troupe

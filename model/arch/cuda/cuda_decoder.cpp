@@ -1,0 +1,310 @@
+#include "model/arch/cuda/cuda_decoder.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "model/arch/device.hpp"
+#include "model/ops/rope.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr int most_picked_rows = 64;   // logits of more are made part by part: a vocabulary is wide
+constexpr int most_shared_tiles = 64;  // more attention tiles than that keep the device busy by themselves
+
+std::int64_t group_of_heads(const model_config& config) {
+  return config.heads / config.kv_heads;
+}
+
+/// Throws input_error where the GPU's ops do not do what is asked for.
+const decoder::options& checked(const decoder::options& options, const model_config& config) {
+  const std::string where = name_of(options.device);
+  check_device(options.device, where);
+  if (!options.split.is_whole()) refuse("{}: GPUs share no stage yet: use tensor = 1, and more stages", where);
+  if (config.head_dim > cuda::most_head_dim)
+    refuse("{}: the model's heads have {} values, {} at most run on GPUs: use the device cpu", where, config.head_dim,
+           cuda::most_head_dim);
+  cuda::use_device(options.device.gpu);
+  return options;
+}
+
+}  // namespace
+
+cuda_decoder::cuda_decoder(std::shared_ptr<const loaded_model> model, const options& chosen)
+    : decoder(model, checked(chosen, model->config)),
+      weights_(*model_, options_.first_layer, options_.layers, stream_),
+      adapters_(options_.first_layer, options_.layers),
+      tables_(options_.max_rows, options_.context, static_cast<int>(group_of_heads(model_->config))),
+      heads_width_(model_->config.heads * model_->config.head_dim),
+      kv_width_(model_->config.kv_heads * model_->config.head_dim),
+      picked_rows_(std::min(options_.max_rows, most_picked_rows)),
+      codes_(options_.max_rows, std::max({model_->config.hidden, heads_width_, model_->config.ffn})),
+      picked_(static_cast<std::size_t>(picked_rows_)),
+      picked_there_(static_cast<std::size_t>(picked_rows_)) {
+  const model_config& config = model_->config;
+  const auto take = [&](std::int64_t columns) {
+    const auto size = static_cast<std::size_t>(options_.max_rows * padded_row(columns));
+    cuda::device_buffer<float> made(size);
+    cuda::clear(made.data(), size * sizeof(float), stream_);  // what lies behind a row's columns goes to the host too
+    return made;
+  };
+  hidden_ = take(config.hidden);
+  normed_ = take(config.hidden);
+  q_ = take(heads_width_);
+  mixed_ = take(heads_width_);
+  k_ = take(kv_width_);
+  v_ = take(kv_width_);
+  up_ = take(config.ffn);
+  if (config.gated_mlp) gate_ = take(config.ffn);
+  between_ = cuda::device_buffer<float>(
+      static_cast<std::size_t>(cuda::lora_between_floats(options_.max_rows, most_adapter_rank)));
+  if (is_last()) logits_ = cuda::device_buffer<float>(static_cast<std::size_t>(picked_rows_ * logit_stride()));
+  kv_ = cuda::device_buffer<std::byte>(
+      static_cast<std::size_t>(cache_of(0).block_bytes() * options_.blocks * options_.layers));
+  scratch_ = cuda::device_buffer<float>(static_cast<std::size_t>(
+      cuda::attention_scratch_floats(cache_of(0), most_shared_tiles, static_cast<int>(options_.context))));
+  if (config.position == position_kind::rotary) make_angles();
+  stream_.wait();
+}
+
+cuda_decoder::~cuda_decoder() {
+  use();
+}
+
+/// Of all positions: the host computes them as it does for its own rows.
+void cuda_decoder::make_angles() {
+  const std::int64_t half = model_->config.head_dim / 2;
+  const auto size = static_cast<std::size_t>(options_.context * half);
+  const rope_angles angles(model_->config);
+  std::vector<float> cosines(size), sines(size);
+  for (std::int64_t position = 0; position < options_.context; ++position)
+    angles.at(position, cosines.data() + position * half, sines.data() + position * half);
+  cosines_ = cuda::device_buffer<float>(size);
+  sines_ = cuda::device_buffer<float>(size);
+  cuda::copy(cosines_.data(), cosines.data(), size, stream_);
+  cuda::copy(sines_.data(), sines.data(), size, stream_);
+}
+
+void cuda_decoder::add_adapter(const lora_adapter& adapter) {
+  use();
+  const auto* table = adapters_.table();
+  const int rank = adapters_.most_rank();
+  adapters_.add(adapter, stream_);
+  if (table != adapters_.table() || rank != adapters_.most_rank()) recorded_.clear();  // they name what was
+}
+
+void cuda_decoder::remove_adapter(const lora_adapter& adapter) {
+  use();
+  adapters_.remove(adapter, stream_);
+}
+
+void cuda_decoder::copy_block(std::int64_t from, std::int64_t to) {
+  use();
+  for (std::int64_t layer = 0; layer < options_.layers; ++layer) {
+    const cuda::kv_layer cache = cache_of(layer);
+    cuda::copy(cache.data + to * cache.block_bytes(), cache.data + from * cache.block_bytes(),
+               static_cast<std::size_t>(cache.block_bytes()), stream_);
+  }
+}
+
+// --- a pass
+// -----------------------------------------------------------------------------------------------------------
+
+void cuda_decoder::embed(const pass&, std::span<const std::int32_t> tokens, float*) {
+  tokens_.assign(tokens.begin(), tokens.end());
+}
+
+void cuda_decoder::run(const pass& batch, float* hidden) {
+  if (batch.rows == 0) return;
+  use();
+  const pass_shape shape = tables_.fill(batch, tokens_, adapters_);
+  tokens_.clear();
+  tables_.upload(shape, stream_);
+  const auto floats = static_cast<std::size_t>(batch.rows * hidden_stride());
+  if (!is_first()) cuda::copy(hidden_.data(), hidden, floats, stream_);
+  if (is_decode(batch)) {
+    cuda::graph& whole = recorded_[shape];
+    if (!whole) whole = cuda::graph::capture(stream_, [&] { run_pass(shape); });
+    whole.launch(stream_);
+  } else {
+    run_pass(shape);
+  }
+  if (is_last()) return;
+  cuda::copy(hidden, hidden_.data(), floats, stream_);
+  stream_.wait();
+}
+
+void cuda_decoder::run_pass(const pass_shape& shape) {
+  if (is_first())
+    cuda::embed(stream_, {.table = weights_.embeddings,
+                          .rows = shape.rows,
+                          .tokens = tables_.tokens(),
+                          .learned = weights_.positions,
+                          .learned_stride = hidden_stride(),
+                          .positions = tables_.places(shape).positions,
+                          .out = rows_of(hidden_, model_->config.hidden)});
+  for (std::int64_t layer = 0; layer < options_.layers; ++layer) {
+    attend(shape, layer);
+    feed_forward(shape, layer);
+  }
+}
+
+void cuda_decoder::attend(const pass_shape& shape, std::int64_t layer) {
+  const layer_weights& weights = weights_.layers[static_cast<std::size_t>(layer)];
+  const std::int64_t hidden = model_->config.hidden;
+  const linear qkv[] = {{linear_kind::q, weights.q, rows_of(q_, heads_width_)},
+                        {linear_kind::k, weights.k, rows_of(k_, kv_width_)},
+                        {linear_kind::v, weights.v, rows_of(v_, kv_width_)}};
+  normalize(shape.rows, weights.attention_norm, nullptr, codes_for(qkv));
+  multiply(shape, layer, rows_of(normed_, hidden), hidden, qkv);
+  place_heads(shape, layer);
+  attend_heads(shape, layer);
+  const linear o[] = {{linear_kind::o, weights.o, rows_of(hidden_, hidden), true}};
+  const cuda::float_rows mixed = rows_of(mixed_, heads_width_);
+  cuda::encode(stream_, mixed, shape.rows, heads_width_, codes_for(o));
+  multiply(shape, layer, mixed, heads_width_, o);
+}
+
+void cuda_decoder::feed_forward(const pass_shape& shape, std::int64_t layer) {
+  const layer_weights& weights = weights_.layers[static_cast<std::size_t>(layer)];
+  const model_config& config = model_->config;
+  const cuda::float_rows up = rows_of(up_, config.ffn), gate = rows_of(gate_, config.ffn);
+  const linear both[] = {{linear_kind::up, weights.up, up}, {linear_kind::gate, weights.gate, gate}};
+  const std::span<const linear> inner(both, config.gated_mlp ? 2 : 1);
+  normalize(shape.rows, weights.mlp_norm, nullptr, codes_for(inner));
+  multiply(shape, layer, rows_of(normed_, config.hidden), config.hidden, inner);
+  const linear down[] = {{linear_kind::down, weights.down, rows_of(hidden_, config.hidden), true}};
+  const cuda::activation_args activation{shape.rows, config.ffn, gate, up, up, codes_for(down)};
+  if (config.gated_mlp)
+    cuda::swiglu(stream_, activation);
+  else
+    cuda::gelu_tanh(stream_, activation);
+  multiply(shape, layer, up, config.ffn, down);
+}
+
+void cuda_decoder::place_heads(const pass_shape& shape, std::int64_t layer) {
+  const layer_weights& weights = weights_.layers[static_cast<std::size_t>(layer)];
+  const model_config& config = model_->config;
+  cuda::place_heads(stream_, {.rows = shape.rows,
+                              .places = tables_.places(shape),
+                              .cache = cache_of(layer),
+                              .heads = static_cast<int>(config.heads),
+                              .q = rows_of(q_, heads_width_),
+                              .k = rows_of(k_, kv_width_),
+                              .v = rows_of(v_, kv_width_),
+                              .q_norm = weights.q_norm.weight,
+                              .k_norm = weights.k_norm.weight,
+                              .norm_eps = config.norm_eps,
+                              .cosines = cosines_.data(),
+                              .sines = sines_.data()});
+}
+
+void cuda_decoder::attend_heads(const pass_shape& shape, std::int64_t layer) {
+  const model_config& config = model_->config;
+  const auto whole_layer = static_cast<std::size_t>(options_.first_layer + layer);
+  cuda::attend(stream_, {.cache = cache_of(layer),
+                         .places = tables_.places(shape),
+                         .heads = static_cast<int>(config.heads),
+                         .tiles = tables_.attention_tiles(shape),
+                         .tile_count = shape.attention_tiles,
+                         .window = config.windows.empty() ? 0 : config.windows[whole_layer],
+                         .positions = shape.blocks * static_cast<int>(positions_per_block),
+                         .q = rows_of(q_, heads_width_),
+                         .out = rows_of(mixed_, heads_width_),
+                         .scratch = scratch_.data(),
+                         .scratch_floats = static_cast<std::int64_t>(scratch_.size())});
+}
+
+void cuda_decoder::normalize(int rows, const norm_weights& norm, const std::int32_t* gather,
+                             const cuda::row_codes& codes) {
+  const model_config& config = model_->config;
+  const cuda::norm_args args{rows,      config.hidden,   rows_of(hidden_, config.hidden), gather, norm.weight,
+                             norm.bias, config.norm_eps, rows_of(normed_, config.hidden), codes};
+  if (config.norm == norm_kind::rms)
+    cuda::rms_norm(stream_, args);
+  else
+    cuda::layer_norm(stream_, args);
+}
+
+void cuda_decoder::multiply(const pass_shape& shape, std::int64_t layer, cuda::float_rows x, std::int64_t ins,
+                            std::span<const linear> products) {
+  std::array<cuda::product, cuda::most_products> made;
+  for (std::size_t i = 0; i < products.size(); ++i)
+    made[i] = {products[i].weights.w, products[i].to, products[i].weights.bias, products[i].accumulate};
+  cuda::matmul(stream_, std::span(made.data(), products.size()), {shape.rows, x, codes_for(products)});
+  if (shape.lora_tiles > 0) add_adapters(shape, layer, x, ins, products);
+}
+
+void cuda_decoder::add_adapters(const pass_shape& shape, std::int64_t layer, cuda::float_rows x, std::int64_t ins,
+                                std::span<const linear> products) {
+  cuda::lora_args args{.tiles = tables_.lora_tiles(shape),
+                       .tile_count = shape.lora_tiles,
+                       .table = adapters_.table(),
+                       .table_stride = adapters_.table_stride(),
+                       .most_rank = adapters_.most_rank(),
+                       .x = x,
+                       .ins = ins,
+                       .target_count = static_cast<int>(products.size()),
+                       .between = between_.data()};
+  for (std::size_t i = 0; i < products.size(); ++i)
+    args.targets[i] = {device_adapters::linear(layer, products[i].kind), products[i].weights.w.outs, products[i].to};
+  cuda::lora(stream_, args);
+}
+
+// --- what comes out
+// -----------------------------------------------------------------------------------------------------------
+
+template <class Take>
+void cuda_decoder::finish(std::span<const int> rows, const cuda::row_codes& codes, Take take) {
+  use();
+  for (std::size_t first = 0; first < rows.size(); first += static_cast<std::size_t>(picked_rows_)) {
+    const auto part = rows.subspan(first, std::min(rows.size() - first, static_cast<std::size_t>(picked_rows_)));
+    std::copy(part.begin(), part.end(), picked_.data());
+    cuda::copy(picked_there_.data(), picked_.data(), part.size(), stream_);
+    normalize(static_cast<int>(part.size()), weights_.final_norm, picked_there_.data(), codes);
+    take(static_cast<int>(part.size()), first);
+    stream_.wait();
+  }
+}
+
+void cuda_decoder::logits(const float*, std::span<const int> rows, float* out) {
+  const linear_weights head{weights_.head, nullptr};
+  const cuda::product product{weights_.head, {logits_.data(), logit_stride()}};
+  const linear only[] = {{linear_kind::q, head, product.y}};
+  const cuda::row_codes codes = codes_for(only);
+  finish(rows, codes, [&](int count, std::size_t first) {
+    cuda::matmul(stream_, std::span(&product, 1), {count, rows_of(normed_, model_->config.hidden), codes});
+    const auto stride = static_cast<std::size_t>(logit_stride());
+    cuda::copy(out + first * stride, logits_.data(), static_cast<std::size_t>(count) * stride, stream_);
+  });
+}
+
+void cuda_decoder::normalized(const float*, std::span<const int> rows, float* out) {
+  finish(rows, {}, [&](int count, std::size_t first) {
+    const auto stride = static_cast<std::size_t>(hidden_stride());
+    cuda::copy(out + first * stride, normed_.data(), static_cast<std::size_t>(count) * stride, stream_);
+  });
+}
+
+// --- memory
+// -----------------------------------------------------------------------------------------------------------
+
+cuda::float_rows cuda_decoder::rows_of(const cuda::device_buffer<float>& buffer, std::int64_t columns) const {
+  return {buffer.data(), padded_row(columns)};
+}
+
+cuda::row_codes cuda_decoder::codes_for(std::span<const linear> products) const {
+  const auto any = [&](auto is) {
+    return std::any_of(products.begin(), products.end(), [&](const linear& each) { return is(each.weights.w.kind); });
+  };
+  return codes_.view(any(is_integer), any([](scheme kind) { return kind == scheme::bf16; }));
+}
+
+cuda::kv_layer cuda_decoder::cache_of(std::int64_t layer) const {
+  const model_config& config = model_->config;
+  cuda::kv_layer cache{options_.kv, nullptr, static_cast<int>(config.kv_heads), static_cast<int>(config.head_dim)};
+  cache.data = kv_.data() + layer * options_.blocks * cache.block_bytes();
+  return cache;
+}
+
+}  // namespace troupe

@@ -1,0 +1,77 @@
+#pragma once
+#include <map>
+#include <vector>
+
+#include "model/arch/cuda/device_adapters.hpp"
+#include "model/arch/cuda/device_weights.hpp"
+#include "model/arch/cuda/pass_tables.hpp"
+#include "model/arch/decoder.hpp"
+
+namespace troupe {
+
+/// A decoder on a GPU. All memory is taken when it is made, adapters' when they are added. A pass is put on one stream,
+/// in order; the host waits only where it gets rows or logits. Passes of one token a sequence are recorded once for
+/// each shape and started as a whole from then on.
+class cuda_decoder final : public decoder {
+ public:
+  cuda_decoder(std::shared_ptr<const loaded_model> model, const options& chosen);
+  ~cuda_decoder() override;
+
+  void add_adapter(const lora_adapter& adapter) override;
+  void remove_adapter(const lora_adapter& adapter) override;
+  void copy_block(std::int64_t from, std::int64_t to) override;
+  /// The tokens wait for run, where they go to the device with all else.
+  void embed(const pass& batch, std::span<const std::int32_t> tokens, float* hidden) override;
+  void run(const pass& batch, float* hidden) override;
+  void logits(const float* hidden, std::span<const int> rows, float* out) override;
+  void normalized(const float* hidden, std::span<const int> rows, float* out) override;
+
+ private:
+  /// One linear layer of a group that shares its input.
+  struct linear {
+    linear_kind kind;
+    const linear_weights& weights;
+    cuda::float_rows to;
+    bool accumulate = false;
+  };
+
+  bool is_first() const { return options_.first_layer == 0; }
+  bool is_last() const { return options_.first_layer + options_.layers == model_->config.layers; }
+  void use() const { cuda::use_device(options_.device.gpu); }
+  cuda::float_rows rows_of(const cuda::device_buffer<float>& buffer, std::int64_t columns) const;
+  cuda::row_codes codes_for(std::span<const linear> products) const;
+  cuda::kv_layer cache_of(std::int64_t layer) const;
+
+  void make_angles();
+  void run_pass(const pass_shape& shape);
+  void attend(const pass_shape& shape, std::int64_t layer);
+  void feed_forward(const pass_shape& shape, std::int64_t layer);
+  void place_heads(const pass_shape& shape, std::int64_t layer);
+  void attend_heads(const pass_shape& shape, std::int64_t layer);
+  /// normed = the norm of rows of hidden, of those that `gather` names where it is not null.
+  void normalize(int rows, const norm_weights& norm, const std::int32_t* gather, const cuda::row_codes& codes);
+  void multiply(const pass_shape& shape, std::int64_t layer, cuda::float_rows x, std::int64_t ins,
+                std::span<const linear> products);
+  void add_adapters(const pass_shape& shape, std::int64_t layer, cuda::float_rows x, std::int64_t ins,
+                    std::span<const linear> products);
+  /// The last norm of these rows, a part of them at a time: `take` gets how many, and where they belong in `out`.
+  template <class Take>
+  void finish(std::span<const int> rows, const cuda::row_codes& codes, Take take);
+
+  cuda::stream stream_;
+  device_weights weights_;
+  device_adapters adapters_;
+  pass_tables tables_;
+  std::int64_t heads_width_, kv_width_;  ///< columns of all heads' queries, and keys
+  int picked_rows_;                      ///< at a time, whose logits are made
+  cuda::device_buffer<float> hidden_, normed_, q_, k_, v_, mixed_, gate_, up_, between_, scratch_, logits_;
+  cuda::device_buffer<float> cosines_, sines_;  ///< [context, head_dim / 2]
+  cuda::device_buffer<std::byte> kv_;           ///< [layers, blocks, heads]
+  cuda::coded_rows codes_;
+  cuda::pinned_buffer<std::int32_t> picked_;
+  cuda::device_buffer<std::int32_t> picked_there_;
+  std::vector<std::int32_t> tokens_;
+  std::map<pass_shape, cuda::graph> recorded_;
+};
+
+}  // namespace troupe

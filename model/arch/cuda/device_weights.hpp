@@ -1,0 +1,28 @@
+#pragma once
+#include <vector>
+
+#include "model/arch/loaded_model.hpp"
+#include "model/ops/cuda/device.hpp"
+
+namespace troupe {
+
+/// The weights of some layers in a device's memory, packed as they are in the host's: the members of loaded_model, with
+/// the device's addresses. What only the first or the last layer's holder needs is null for the others.
+class device_weights {
+ public:
+  device_weights(const loaded_model& model, std::int64_t first_layer, std::int64_t count, const cuda::stream& on);
+
+  matrix_view embeddings;
+  const float* positions = nullptr;
+  std::vector<layer_weights> layers;
+  norm_weights final_norm;
+  matrix_view head;
+
+ private:
+  class mover;
+  void move_from(const loaded_model& model, std::int64_t first_layer, std::int64_t count, mover& by);
+
+  cuda::device_buffer<std::byte> memory_;
+};
+
+}  // namespace troupe

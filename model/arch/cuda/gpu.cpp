@@ -1,0 +1,42 @@
+// Of a build with CUDA.
+#include "model/arch/gpu.hpp"
+
+#include <fmt/format.h>
+
+#include "model/arch/cuda/cuda_decoder.hpp"
+#include "model/ops/cuda/limits.hpp"
+
+namespace troupe {
+
+std::string gpu_fault(int gpu) {
+  int there = 0;
+  if (const cudaError_t error = cudaGetDeviceCount(&there); error != cudaSuccess)
+    return fmt::format("no GPU can be used here, CUDA says \"{}\": use the device cpu", cudaGetErrorString(error));
+  if (gpu < there) return {};
+  return fmt::format("this machine's GPUs are {}, counted from cuda:0: use the device cpu, or one of them", there);
+}
+
+std::string gpu_support() {
+  const int there = cuda::device_count();
+  return fmt::format("{}.{}, {} device{} to use", CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10, there,
+                     there == 1 ? "" : "s");
+}
+
+std::int64_t free_gpu_memory(int gpu) {
+  cuda::use_device(gpu);
+  std::size_t free = 0, total = 0;
+  cuda::check(cudaMemGetInfo(&free, &total), "asking for free memory");
+  return static_cast<std::int64_t>(free);
+}
+
+gpu_limits measure_gpu(int gpu) {
+  cuda::use_device(gpu);
+  const cuda::stream on;
+  return {cuda::copy_rate(on), cuda::int8_rate(on), cuda::bf16_rate(on)};
+}
+
+std::unique_ptr<decoder> make_cuda_decoder(std::shared_ptr<const loaded_model> model, const decoder::options& chosen) {
+  return std::make_unique<cuda_decoder>(std::move(model), chosen);
+}
+
+}  // namespace troupe

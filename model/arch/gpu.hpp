@@ -1,0 +1,24 @@
+// All that the rest of the program knows of GPUs. A build without CUDA has these functions too: there they refuse.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "model/arch/decoder.hpp"
+
+namespace troupe {
+
+/// What stands in the way of this GPU, and the remedy; empty: nothing.
+std::string gpu_fault(int gpu);
+/// What `troupe --version` says of CUDA.
+std::string gpu_support();
+std::int64_t free_gpu_memory(int gpu);
+/// What a GPU allows, measured: bytes that are read or written a second, products and sums a second.
+struct gpu_limits {
+  double bytes = 0, int8 = 0, bf16 = 0;
+};
+gpu_limits measure_gpu(int gpu);
+/// Throws input_error where `chosen` asks for what no GPU does.
+std::unique_ptr<decoder> make_cuda_decoder(std::shared_ptr<const loaded_model> model, const decoder::options& chosen);
+
+}  // namespace troupe

@@ -1,0 +1,27 @@
+// Of a build without CUDA.
+#include "model/arch/gpu.hpp"
+#include "base/error.hpp"
+
+namespace troupe {
+
+std::string gpu_fault(int) {
+  return "this build has no CUDA: use the device cpu, or build it with scripts/build --cuda";
+}
+
+std::string gpu_support() {
+  return "not in this build";
+}
+
+std::int64_t free_gpu_memory(int) {
+  return 0;
+}
+
+gpu_limits measure_gpu(int) {
+  return {};
+}
+
+std::unique_ptr<decoder> make_cuda_decoder(std::shared_ptr<const loaded_model>, const decoder::options& chosen) {
+  refuse("{}: {}", name_of(chosen.device), gpu_fault(chosen.device.gpu));
+}
+
+}  // namespace troupe

@@ -1,0 +1,409 @@
+// Attention over paged keys and values. A warp has a tile of 16 queries, which share what it reads, and goes through
+// the positions in chunks of 64 that begin at multiples of 64: scores and values come from tensor cores, the softmax is
+// mended chunk by chunk. After a section of positions it starts anew; sections are joined in order. So a query's
+// arithmetic is decided by its own position: a chunk that it does not see multiplies by one and adds zeros.
+#include "model/ops/cuda/attention.hpp"
+
+namespace troupe::cuda {
+namespace {
+
+constexpr int chunk_blocks = 4;
+constexpr int chunk_positions = chunk_blocks * static_cast<int>(kv_positions);
+static_assert(section_positions % chunk_positions == 0);
+
+/// Warps of a block of threads; the queries of larger heads take more of the shared memory.
+template <int Steps>
+constexpr int attention_warps = Steps > 8 ? 2 : 4;
+
+__device__ std::uint32_t pack_f16(float low, float high) {
+  return f16_bits(low) | static_cast<std::uint32_t>(f16_bits(high)) << 16;
+}
+
+/// How a lane reads four neighbours of a block as two registers of f16.
+template <kv_kind Kind>
+struct cache_reader;
+template <>
+struct cache_reader<kv_kind::f16> {
+  using element = std::uint16_t;
+  static __device__ uint2 numbers(const element* p) { return *reinterpret_cast<const uint2*>(p); }
+};
+template <>
+struct cache_reader<kv_kind::i8> {
+  using element = std::int8_t;
+  static __device__ uint2 numbers(const element* p) { return make_uint2(pack_f16(p[0], p[1]), pack_f16(p[2], p[3])); }
+};
+
+/// A tile's queries as the warp's lanes multiply them: in two f16 parts, which together are as good as f32. Each lane
+/// reads what it has written itself.
+template <int Steps>
+struct query_fragments {
+  uint4 parts[Steps][2][32];
+
+  /// Four neighbouring dimensions of the lane's two queries.
+  static __device__ void load(const attention_plan& p, const query& q, int dim, float (&four)[4]) {
+    for (int i = 0; i < 4; ++i)
+      four[i] = q.exists() && dim + i < p.args.cache.head_dim ? q.at(p, p.args.q)[dim + i] : 0.0f;
+  }
+  static __device__ uint4 pack(const float (&a)[4], const float (&b)[4]) {
+    return make_uint4(pack_f16(a[0], a[1]), pack_f16(b[0], b[1]), pack_f16(a[2], a[3]), pack_f16(b[2], b[3]));
+  }
+  static __device__ void take_f16(float (&four)[4]) {
+    for (float& x : four) x -= f16_value(f16_bits(x));
+  }
+
+  __device__ void set(const attention_plan& p, const query (&queries)[2], int steps, int lane) {
+    for (int step = 0; step < steps; ++step) {
+      float four[2][4];
+      for (int half = 0; half < 2; ++half) load(p, queries[half], step * 16 + lane % 4 * 4, four[half]);
+      parts[step][0][lane] = pack(four[0], four[1]);
+      for (auto& rest : four) take_f16(rest);
+      parts[step][1][lane] = pack(four[0], four[1]);
+    }
+  }
+  __device__ void get(int step, int part, int lane, std::uint32_t (&a)[4]) const {
+    const uint4 words = parts[step][part][lane];
+    a[0] = words.x, a[1] = words.y, a[2] = words.z, a[3] = words.w;
+  }
+};
+
+/// A lane's part of a chunk: of each block the positions 4t … 4t + 3, first two of them, then the others; [i] is query
+/// i / 2 of the lane's two and position i % 2.
+using chunk_scores = float[chunk_blocks][2][4];
+
+__device__ int slot_of(int pair, int i, int lane) {
+  return lane % 4 * 4 + pair * 2 + i % 2;
+}
+
+template <kv_kind Kind>
+struct chunk_reader {
+  using element = typename cache_reader<Kind>::element;
+  head_block<element> blocks[chunk_blocks];
+  int first_position;
+
+  /// Blocks that the tile does not see are not read: another one is in their place, and counts for nothing.
+  __device__ static head_block<element> block_of(const attention_plan& p, const tile_span& span, int kv_head,
+                                                 int block) {
+    const int first = span.from / static_cast<int>(kv_positions), last = (span.to - 1) / static_cast<int>(kv_positions);
+    return {p.args.cache, span.table[min(max(block, first), last)], kv_head};
+  }
+  __device__ chunk_reader(const attention_plan& p, const tile_span& span, int kv_head, int chunk)
+      : blocks{block_of(p, span, kv_head, chunk * chunk_blocks), block_of(p, span, kv_head, chunk * chunk_blocks + 1),
+               block_of(p, span, kv_head, chunk * chunk_blocks + 2),
+               block_of(p, span, kv_head, chunk * chunk_blocks + 3)},
+        first_position(chunk * chunk_positions) {}
+
+  template <int Steps>
+  __device__ void score(const query_fragments<Steps>& queries, int steps, int lane, chunk_scores& scores) const {
+    const int slot = lane / 8 * 4 + lane / 4 % 2;  // of the first pair: column g of a product is position slot
+    for (int step = 0; step < steps; ++step) {
+      std::uint32_t high[4], low[4];
+      queries.get(step, 0, lane, high);
+      queries.get(step, 1, lane, low);
+#pragma unroll
+      for (int b = 0; b < chunk_blocks; ++b)
+        for (int pair = 0; pair < 2; ++pair) {
+          const uint2 keys = cache_reader<Kind>::numbers(&blocks[b].key(slot + pair * 2, step * 16 + lane % 4 * 4));
+          const std::uint32_t k[2] = {keys.x, keys.y};
+          mma_f16(scores[b][pair], high, k);
+          mma_f16(scores[b][pair], low, k);
+        }
+    }
+  }
+
+  __device__ float key_scale(int block, int slot) const {
+    if constexpr (Kind == kv_kind::i8) return blocks[block].key_scales[slot];
+    return 1.0f;
+  }
+
+  /// The values of one dimension at the lane's four positions, zeros where the tile does not look.
+  __device__ void values(int block, int dim, const tile_span& span, int lane, std::uint32_t (&b)[2]) const {
+    const int slot = lane % 4 * 4, position = first_position + block * static_cast<int>(kv_positions) + slot;
+    const element* four = &blocks[block].value(slot, dim);
+    if constexpr (Kind == kv_kind::f16) {
+      const uint2 words = cache_reader<Kind>::numbers(four);
+      b[0] = words.x & mask(span, position);
+      b[1] = words.y & mask(span, position + 2);
+    } else {
+      float scaled[4];
+      for (int i = 0; i < 4; ++i)
+        scaled[i] = span.sees(position + i) ? static_cast<float>(four[i]) * blocks[block].value_scales[slot + i] : 0.0f;
+      b[0] = pack_f16(scaled[0], scaled[1]);
+      b[1] = pack_f16(scaled[2], scaled[3]);
+    }
+  }
+
+ private:
+  static __device__ std::uint32_t mask(const tile_span& span, int position) {
+    return (span.sees(position) ? 0xffffu : 0u) | (span.sees(position + 1) ? 0xffff0000u : 0u);
+  }
+};
+
+/// The sums of a section: values [of 8 dimensions] as the tensor cores have them, softmax of the lane's two queries.
+template <int Steps>
+struct section_sums {
+  float values[2 * Steps][4] = {};
+  softmax_part parts[2];
+
+  template <kv_kind Kind>
+  __device__ void add_chunk(const attention_plan& p, const tile_span& span, const query (&queries)[2],
+                            const query_fragments<Steps>& fragments, const chunk_reader<Kind>& chunk, int steps) {
+    const int lane = threadIdx.x % 32;
+    chunk_scores scores = {};
+    chunk.score(fragments, steps, lane, scores);
+    scale(p, queries, chunk, lane, scores);
+    soften(scores);
+    add_values(span, chunk, steps, lane, scores);
+  }
+
+  /// Lanes have their own positions' sums until now.
+  __device__ void end() {
+    for (auto& part : parts)
+      for (unsigned step = 1; step < 4; step *= 2) part.sum += __shfl_xor_sync(whole_warp, part.sum, step);
+  }
+
+ private:
+  template <kv_kind Kind>
+  static __device__ void scale(const attention_plan& p, const query (&queries)[2], const chunk_reader<Kind>& chunk,
+                               int lane, chunk_scores& scores) {
+    const float factor = score_factor(p.args.cache.head_dim);
+#pragma unroll
+    for (int b = 0; b < chunk_blocks; ++b)
+      for (int pair = 0; pair < 2; ++pair)
+        for (int i = 0; i < 4; ++i) {
+          const int slot = slot_of(pair, i, lane);
+          const int position = chunk.first_position + b * static_cast<int>(kv_positions) + slot;
+          float& s = scores[b][pair][i];
+          s = queries[i / 2].sees(position) ? s * (factor * chunk.key_scale(b, slot)) : minus_infinity;
+        }
+  }
+
+  /// Scores become weights; what was summed so far is weighted anew.
+  __device__ void soften(chunk_scores& scores) {
+    float before[2];
+    for (int half = 0; half < 2; ++half) {
+      float largest = parts[half].largest;
+      for (const auto& block : scores)
+        for (const auto& pair : block) largest = fmaxf(largest, fmaxf(pair[half * 2], pair[half * 2 + 1]));
+      for (unsigned step = 1; step < 4; step *= 2) largest = fmaxf(largest, __shfl_xor_sync(whole_warp, largest, step));
+      const float base = largest == minus_infinity ? 0.0f : largest;
+      before[half] = exp2f(parts[half].largest - base);
+      float sum = 0;
+      for (auto& block : scores)
+        for (auto& pair : block)
+          for (int i = half * 2; i < half * 2 + 2; ++i) {
+            pair[i] = exp2f(pair[i] - base);
+            sum += pair[i];
+          }
+      parts[half] = {largest, parts[half].sum * before[half] + sum};
+    }
+    for (auto& eight : values)
+      for (int i = 0; i < 4; ++i) eight[i] *= before[i / 2];
+  }
+
+  template <kv_kind Kind>
+  __device__ void add_values(const tile_span& span, const chunk_reader<Kind>& chunk, int steps, int lane,
+                             const chunk_scores& weights) {
+#pragma unroll
+    for (int b = 0; b < chunk_blocks; ++b) {
+      const auto& w = weights[b];
+      const std::uint32_t a[4] = {pack_f16(w[0][0], w[0][1]), pack_f16(w[0][2], w[0][3]), pack_f16(w[1][0], w[1][1]),
+                                  pack_f16(w[1][2], w[1][3])};
+#pragma unroll
+      for (int j = 0; j < 2 * Steps; ++j) {
+        if (j >= 2 * steps) break;
+        std::uint32_t v[2];
+        chunk.values(b, j * 8 + lane / 4, span, lane, v);
+        mma_f16(values[j], a, v);
+      }
+    }
+  }
+};
+
+/// f(dimension, the lane's value of it) for one of the lane's two queries.
+template <int Steps, class F>
+__device__ void for_values(const section_sums<Steps>& sums, int half, int head_dim, int lane, F f) {
+#pragma unroll
+  for (int j = 0; j < 2 * Steps; ++j)
+    for (int i = 0; i < 2; ++i) {
+      const int dim = j * 8 + lane % 4 * 2 + i;
+      if (dim < head_dim) f(dim, sums.values[j][half * 2 + i]);
+    }
+}
+
+/// The warp goes on alone: what it has summed so far lies in the output.
+template <int Steps>
+__device__ void join_output(const attention_plan& p, const query (&queries)[2], const section_sums<Steps>& sums,
+                            bool is_first, bool is_last, softmax_part (&totals)[2]) {
+  for (int half = 0; half < 2; ++half) {
+    if (!queries[half].exists()) continue;
+    const part_weights weights(totals[half], sums.parts[half]);
+    totals[half] = weights.both;
+    float* out = queries[half].at(p, p.args.out);
+    const float inverse = is_last ? 1.0f / weights.both.sum : 1.0f;
+    for_values(sums, half, p.args.cache.head_dim, threadIdx.x % 32,
+               [&](int dim, float value) { out[dim] = weights.join(is_first ? 0.0f : out[dim], value) * inverse; });
+  }
+}
+
+template <int Steps>
+__device__ void put_section(const attention_plan& p, const query (&queries)[2], const section_sums<Steps>& sums,
+                            int tile, int kv_head, int section) {
+  const section_store store(p.args.scratch, p.sections, p.args.cache.head_dim);
+  const int lane = threadIdx.x % 32;
+  for (int half = 0; half < 2; ++half) {
+    if (!queries[half].exists()) continue;
+    float* row = store.row(tile, p.args.cache.heads, kv_head, section, lane / 4 + half * 8);
+    for_values(sums, half, p.args.cache.head_dim, lane, [&](int dim, float value) { row[dim] = value; });
+    if (lane % 4 == 0) store.put_part(row, sums.parts[half]);
+  }
+}
+
+template <kv_kind Kind, int Steps>
+__global__ void __launch_bounds__(attention_warps<Steps> * 32) attend_tiles(attention_plan p) {
+  __shared__ query_fragments<Steps> fragments[attention_warps<Steps>];
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, kv_head = blockIdx.y;
+  const int item = blockIdx.x * attention_warps<Steps> + warp, index = p.sections ? item / p.sections : item;
+  if (index >= p.args.tile_count) return;
+  const attention_tile tile = p.args.tiles[index];
+  const tile_span span(p, tile, kv_head);
+  int first = span.first_section(), last = span.last_section();
+  if (p.sections) first = max(first, item % p.sections), last = min(last, item % p.sections + 1);
+  if (first >= last) return;
+  const query queries[2] = {{p, tile, kv_head, lane / 4}, {p, tile, kv_head, lane / 4 + 8}};
+  const int steps = (p.args.cache.head_dim + 15) / 16;
+  fragments[warp].set(p, queries, steps, lane);
+  softmax_part totals[2];
+  constexpr int section_chunks = section_positions / chunk_positions;
+  for (int section = first; section < last; ++section) {
+    section_sums<Steps> sums;
+    for (int chunk = section * section_chunks; chunk < (section + 1) * section_chunks; ++chunk)
+      if (chunk * chunk_positions < span.to && (chunk + 1) * chunk_positions > span.from)
+        sums.add_chunk(p, span, queries, fragments[warp], chunk_reader<Kind>(p, span, kv_head, chunk), steps);
+    sums.end();
+    if (p.sections)
+      put_section(p, queries, sums, index, kv_head, section);
+    else
+      join_output(p, queries, sums, section == first, section + 1 == last, totals);
+  }
+}
+
+// ---- sections that were shared out ----
+
+constexpr int join_warps = 4;
+
+/// A warp for a query.
+__global__ void join_sections(attention_plan p) {
+  const int item = blockIdx.x * join_warps + threadIdx.x / 32, kv_head = blockIdx.y;
+  const int index = item / tile_queries, place = item % tile_queries;
+  if (index >= p.args.tile_count) return;
+  const attention_tile tile = p.args.tiles[index];
+  const tile_span span(p, tile, kv_head);
+  const query q(p, tile, kv_head, place);
+  if (span.to == 0 || !q.exists()) return;
+  const section_store store(p.args.scratch, p.sections, p.args.cache.head_dim);
+  for (int dim = threadIdx.x % 32; dim < p.args.cache.head_dim; dim += 32) {
+    softmax_part total;
+    float value = 0;
+    for (int section = span.first_section(); section < span.last_section(); ++section) {
+      const float* row = store.row(index, p.args.cache.heads, kv_head, section, place);
+      const part_weights weights(total, store.part(row));
+      total = weights.both;
+      value = weights.join(value, row[dim]);
+    }
+    q.at(p, p.args.out)[dim] = value * (1.0f / total.sum);
+  }
+}
+
+// ---- f32 keys and values, for models that are being checked: a warp for a query ----
+
+constexpr int lane_dims = most_head_dim / 32;
+
+/// Weighs the values of 32 positions, one a lane's weight.
+__device__ void add_floats(const attention_plan& p, const query& q, const tile_span& span, int kv_head, int first,
+                           float weight, float (&values)[lane_dims]) {
+  for (int i = 0; i < 32; ++i) {
+    const float w = __shfl_sync(whole_warp, weight, i);
+    if (!q.sees(first + i)) continue;
+    const head_block<float> block(p.args.cache, span.table[(first + i) / kv_positions], kv_head);
+    for (int j = 0; j < lane_dims; ++j) {
+      const int dim = threadIdx.x % 32 + 32 * j;
+      if (dim < p.args.cache.head_dim) values[j] = fmaf(w, block.value((first + i) % kv_positions, dim), values[j]);
+    }
+  }
+}
+
+__device__ float float_score(const attention_plan& p, const query& q, const tile_span& span, int kv_head,
+                             int position) {
+  if (!q.sees(position)) return minus_infinity;
+  const head_block<float> block(p.args.cache, span.table[position / kv_positions], kv_head);
+  const float* x = q.at(p, p.args.q);
+  float score = 0;
+  for (int d = 0; d < p.args.cache.head_dim; ++d) score = fmaf(x[d], block.key(position % kv_positions, d), score);
+  return score * score_factor(p.args.cache.head_dim);
+}
+
+__global__ void attend_floats(attention_plan p) {
+  const int item = blockIdx.x * join_warps + threadIdx.x / 32, kv_head = blockIdx.y;
+  if (item / tile_queries >= p.args.tile_count) return;
+  const attention_tile tile = p.args.tiles[item / tile_queries];
+  const tile_span span(p, tile, kv_head);
+  const query q(p, tile, kv_head, item % tile_queries);
+  if (span.to == 0 || !q.exists()) return;
+  softmax_part total;
+  float values[lane_dims] = {};
+  for (int first = q.from / 32 * 32; first < q.to; first += 32) {
+    const float score = float_score(p, q, span, kv_head, first + threadIdx.x % 32);
+    const float largest = fmaxf(total.largest, warp_max(score)), before = exp2f(total.largest - largest);
+    const float weight = exp2f(score - largest);
+    total = {largest, total.sum * before + warp_sum(weight)};
+    for (float& value : values) value *= before;
+    add_floats(p, q, span, kv_head, first, weight, values);
+  }
+  for (int j = 0; j < lane_dims; ++j) {
+    const int dim = threadIdx.x % 32 + 32 * j;
+    if (dim < p.args.cache.head_dim) q.at(p, p.args.out)[dim] = values[j] * (1.0f / total.sum);
+  }
+}
+
+// ---- which kernel ----
+
+constexpr std::int64_t enough_warps = 1024;  // to keep a device busy without sharing out sections
+
+int sections_of(const kv_layer& cache, int tile_count, int positions) {
+  const bool few = static_cast<std::int64_t>(tile_count) * cache.heads < enough_warps;
+  return few && positions > section_positions && cache.kind != kv_kind::f32 ? ceil_div(positions, section_positions)
+                                                                            : 0;
+}
+
+template <kv_kind Kind, int Steps>
+void attend(const stream& on, const attention_plan& plan) {
+  const std::int64_t items = static_cast<std::int64_t>(plan.args.tile_count) * (plan.sections ? plan.sections : 1);
+  launch("attention", attend_tiles<Kind, Steps>, dim3(ceil_div(items, attention_warps<Steps>), plan.args.cache.heads),
+         attention_warps<Steps> * 32, on, plan);
+}
+
+template <kv_kind Kind>
+void attend(const stream& on, const attention_plan& plan) {
+  const int dim = plan.args.cache.head_dim;
+  (dim <= 64 ? attend<Kind, 4> : dim <= 128 ? attend<Kind, 8> : attend<Kind, 16>)(on, plan);
+}
+
+}  // namespace
+
+std::int64_t attention_scratch_floats(const kv_layer& cache, int tile_count, int positions) {
+  const int sections = sections_of(cache, tile_count, positions);
+  return section_store(nullptr, sections, cache.head_dim).floats(tile_count, cache.heads);
+}
+
+void attend(const stream& on, const attention_args& args) {
+  attention_plan plan{args, args.heads / args.cache.heads, 0};
+  const dim3 grid_of_queries(ceil_div(std::int64_t{args.tile_count} * tile_queries, join_warps), args.cache.heads);
+  if (args.cache.kind == kv_kind::f32)
+    return launch("attention", attend_floats, grid_of_queries, join_warps * 32, on, plan);
+  if (attention_scratch_floats(args.cache, args.tile_count, args.positions) <= args.scratch_floats)
+    plan.sections = sections_of(args.cache, args.tile_count, args.positions);
+  (args.cache.kind == kv_kind::f16 ? attend<kv_kind::f16> : attend<kv_kind::i8>)(on, plan);
+  if (plan.sections) launch("attention", join_sections, grid_of_queries, join_warps * 32, on, plan);
+}
+
+}  // namespace troupe::cuda

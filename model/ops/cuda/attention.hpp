@@ -1,0 +1,109 @@
+// For kernel sources alone: which queries a warp has, and how sections of positions become one softmax.
+#pragma once
+#include "model/ops/cuda/cache.hpp"
+#include "model/ops/cuda/kernel.hpp"
+
+namespace troupe::cuda {
+
+/// What a launch has decided: one warp for all sections of a tile, or one for each.
+struct attention_plan {
+  attention_args args;
+  int group;     ///< query heads that share a kv head
+  int sections;  ///< that warps are started for; 0: each warp takes all
+};
+
+/// One of a tile's queries.
+struct query {
+  int row = -1;          ///< -1: the tile has no more
+  int head = 0;          ///< of all query heads
+  int from = 0, to = 0;  ///< the positions that it sees
+
+  __device__ query(const attention_plan& p, const attention_tile& tile, int kv_head, int index) {
+    const int at = tile.first_query + index;
+    if (at >= tile.rows * p.group) return;
+    const int candidate = tile.first_row + at / p.group, position = p.args.places.positions[candidate];
+    if (position < 0) return;
+    row = candidate;
+    head = kv_head * p.group + at % p.group;
+    to = position + 1;
+    from = p.args.window > 0 && to > p.args.window ? to - static_cast<int>(p.args.window) : 0;
+  }
+  __device__ bool exists() const { return row >= 0; }
+  __device__ bool sees(int position) const { return position >= from && position < to; }
+  __device__ float* at(const attention_plan& p, float_rows rows) const {
+    return rows.data + row * rows.stride + head * p.args.cache.head_dim;
+  }
+};
+
+/// The positions that any query of a tile sees: those of its first row on, up to its last row's.
+struct tile_span {
+  int from = 0, to = 0;
+  const std::int32_t* table = nullptr;
+
+  __device__ tile_span(const attention_plan& p, const attention_tile& tile, int kv_head) {
+    const int queries = min(tile_queries, tile.rows * p.group - tile.first_query);
+    if (queries <= 0) return;
+    const query first(p, tile, kv_head, 0), last(p, tile, kv_head, queries - 1);
+    if (!first.exists() || !last.exists()) return;
+    from = first.from;
+    to = last.to;
+    table = p.args.places.tables + p.args.places.sequences[first.row] * p.args.places.table_stride;
+  }
+  __device__ bool sees(int position) const { return position >= from && position < to; }
+  __device__ int first_section() const { return from / section_positions; }
+  __device__ int last_section() const { return (to + section_positions - 1) / section_positions; }
+};
+
+// Scores are powers of two: e^(s / sqrt(dim)) = 2^(s * score_factor).
+inline __device__ float score_factor(int head_dim) {
+  return 1.4426950408889634f / sqrtf(static_cast<float>(head_dim));
+}
+
+/// The softmax of some positions: the largest score and the sum of 2^(score - largest).
+struct softmax_part {
+  float largest = minus_infinity, sum = 0;
+};
+/// How two parts are weighted in what they are together. A part that saw nothing changes nothing.
+struct part_weights {
+  float before, after;
+  softmax_part both;
+
+  __device__ part_weights(softmax_part a, softmax_part b) {
+    both.largest = fmaxf(a.largest, b.largest);
+    const float base = both.largest == minus_infinity ? 0.0f : both.largest;
+    before = exp2f(a.largest - base);
+    after = exp2f(b.largest - base);
+    both.sum = a.sum * before + b.sum * after;
+  }
+  __device__ float join(float a, float b) const { return a * before + b * after; }
+};
+
+/// Where sections that different warps make meet: [tile][kv head][section][query][row_floats].
+class section_store {
+ public:
+  __host__ __device__ section_store(float* scratch, int sections_, int head_dim)
+      : data(scratch), sections(sections_), row_floats(static_cast<int>(rounded_up(head_dim, 16)) + numbers_behind) {}
+  __host__ __device__ std::int64_t floats(std::int64_t tiles, int kv_heads) const {
+    return tiles * kv_heads * sections * tile_queries * row_floats;
+  }
+  /// A query's values, and behind them the two numbers of its softmax.
+  __device__ float* row(int tile, int kv_heads, int kv_head, int section, int index) const {
+    const std::int64_t place = (static_cast<std::int64_t>(tile) * kv_heads + kv_head) * sections + section;
+    return data + (place * tile_queries + index) * row_floats;
+  }
+  __device__ softmax_part part(const float* row) const {
+    return {row[row_floats - numbers_behind], row[row_floats - numbers_behind + 1]};
+  }
+  __device__ void put_part(float* row, softmax_part part) const {
+    row[row_floats - numbers_behind] = part.largest;
+    row[row_floats - numbers_behind + 1] = part.sum;
+  }
+
+ private:
+  static constexpr int numbers_behind = 16;  // two would do, but rows begin at whole lines
+
+  float* data;
+  int sections, row_floats;
+};
+
+}  // namespace troupe::cuda

@@ -1,0 +1,108 @@
+#include "model/ops/cuda/device.hpp"
+
+#include <fmt/format.h>
+
+#include <new>
+#include <stdexcept>
+
+namespace troupe::cuda {
+namespace {
+
+template <class Handle, class Make>
+Handle made(Make make, const char* operation) {
+  Handle handle = nullptr;
+  check(make(&handle), operation);
+  return handle;
+}
+
+}  // namespace
+
+void check(cudaError_t error, const char* operation) {
+  if (error != cudaSuccess) throw std::runtime_error(fmt::format("cuda: {}: {}", operation, cudaGetErrorString(error)));
+}
+
+int device_count() {
+  int count = 0;
+  return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
+}
+
+void use_device(int index) {
+  check(cudaSetDevice(index), "choosing the device");
+}
+
+stream::stream()
+    : handle_(made<cudaStream_t>([](auto* to) { return cudaStreamCreateWithFlags(to, cudaStreamNonBlocking); },
+                                 "making a stream")) {}
+
+void stream::wait() const {
+  check(cudaStreamSynchronize(handle_.get()), "waiting for a stream");
+}
+
+event::event() : handle_(made<cudaEvent_t>([](auto* to) { return cudaEventCreate(to); }, "making an event")) {}
+
+void event::record(const stream& on) const {
+  check(cudaEventRecord(handle_.get(), on.get()), "recording an event");
+}
+
+void event::wait() const {
+  check(cudaEventSynchronize(handle_.get()), "waiting for an event");
+}
+
+void event::hold(const stream& on) const {
+  check(cudaStreamWaitEvent(on.get(), handle_.get()), "holding a stream");
+}
+
+float event::milliseconds_since(const event& start) const {
+  float milliseconds = 0;
+  check(cudaEventElapsedTime(&milliseconds, start.handle_.get(), handle_.get()), "measuring time");
+  return milliseconds;
+}
+
+void* take_device_memory(std::size_t bytes) {
+  if (bytes == 0) return nullptr;
+  return made<void*>(
+      [&](void** to) {
+        const cudaError_t error = cudaMalloc(to, bytes);
+        if (error == cudaErrorMemoryAllocation) throw std::bad_alloc();
+        return error;
+      },
+      "taking device memory");
+}
+
+void* take_pinned_memory(std::size_t bytes) {
+  if (bytes == 0) return nullptr;
+  return made<void*>([&](void** to) { return cudaHostAlloc(to, bytes, cudaHostAllocDefault); }, "taking pinned memory");
+}
+
+void copy(void* to, const void* from, std::size_t bytes, const stream& on) {
+  if (bytes > 0) check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, on.get()), "copying");
+}
+
+void clear(void* device, std::size_t bytes, const stream& on) {
+  if (bytes > 0) check(cudaMemsetAsync(device, 0, bytes, on.get()), "clearing memory");
+}
+
+graph::recording::recording(const stream& on) : on_(on.get()) {
+  check(cudaStreamBeginCapture(on_, cudaStreamCaptureModeThreadLocal), "recording a graph");
+}
+
+graph::recording::~recording() {
+  cudaGraph_t unfinished = nullptr;
+  if (open_ && cudaStreamEndCapture(on_, &unfinished) == cudaSuccess && unfinished) cudaGraphDestroy(unfinished);
+}
+
+graph graph::recording::finish() const {
+  open_ = false;
+  const owned<cudaGraph_t, cudaGraphDestroy> recorded(
+      made<cudaGraph_t>([&](auto* to) { return cudaStreamEndCapture(on_, to); }, "recording a graph"));
+  graph ready;
+  ready.handle_ = owned<cudaGraphExec_t, cudaGraphExecDestroy>(made<cudaGraphExec_t>(
+      [&](auto* to) { return cudaGraphInstantiate(to, recorded.get(), 0); }, "making a graph ready"));
+  return ready;
+}
+
+void graph::launch(const stream& on) const {
+  check(cudaGraphLaunch(handle_.get(), on.get()), "starting a graph");
+}
+
+}  // namespace troupe::cuda

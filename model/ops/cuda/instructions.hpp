@@ -1,0 +1,64 @@
+// What kernels need and C++ has no word for: tensor cores, copies into shared memory, 16-bit floats. Where the sources
+// are compiled for the host, tests/cuda_host gives the same functions.
+#pragma once
+
+#if defined(__CUDACC__)
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <cstdint>
+
+namespace troupe::cuda {
+
+inline __device__ float f16_value(std::uint16_t bits) {
+  return __half2float(__ushort_as_half(bits));
+}
+inline __device__ std::uint16_t f16_bits(float value) {
+  return __half_as_ushort(__float2half_rn(value));
+}
+inline __device__ std::uint16_t bf16_bits(float value) {
+  return __bfloat16_as_ushort(__float2bfloat16_rn(value));
+}
+
+/// 16 bytes, which land when they are waited for.
+inline __device__ void copy_async(void* shared, const void* global) {
+  const auto to = static_cast<unsigned>(__cvta_generic_to_shared(shared));
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(global));
+}
+/// The copies since the last call are a group.
+inline __device__ void close_copies() {
+  asm volatile("cp.async.commit_group;");
+}
+/// Until so many of this thread's groups are left.
+template <int Left>
+__device__ void wait_for_copies() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(Left) : "memory");
+}
+
+/// c += a b for a warp: a [16, 32], b [32, 8], c [16, 8]; lanes hold fragments as PTX's mma.m16n8k32 says.
+inline __device__ void mma_s8(int (&c)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+/// The same with a [16, 16], b [16, 8].
+inline __device__ void mma_f16(float (&c)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
+      "%3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+inline __device__ void mma_bf16(float (&c)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
+      "%3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+}  // namespace troupe::cuda
+#else
+#include <cuda_host/instructions.hpp>
+#endif

@@ -1,0 +1,74 @@
+// For kernel sources alone: how a kernel is started, and what the threads of a block and a warp do together.
+#pragma once
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "model/ops/cuda/device.hpp"
+#include "model/ops/cuda/instructions.hpp"
+
+namespace troupe::cuda {
+
+/// In the place of <<<>>>, which is no C++: these sources are compiled for the host as well.
+template <class... P, class... A>
+void launch(const char* operation, void (*kernel)(P...), dim3 grid, dim3 block, const stream& on,
+            const A&... arguments) {
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid;
+  config.blockDim = block;
+  config.stream = on.get();
+  check(cudaLaunchKernelEx(&config, kernel, P(arguments)...), operation);
+}
+
+inline unsigned ceil_div(std::int64_t n, std::int64_t by) {
+  return static_cast<unsigned>((n + by - 1) / by);
+}
+
+constexpr unsigned whole_warp = 0xffffffffu;
+constexpr float minus_infinity = -__builtin_huge_valf();
+
+// Sums over lanes pair them up in one order, whatever the device does first.
+
+template <class T>
+__device__ T warp_sum(T value) {
+  for (unsigned step = 16; step > 0; step /= 2) value += __shfl_xor_sync(whole_warp, value, step);
+  return value;
+}
+inline __device__ float warp_max(float value) {
+  for (unsigned step = 16; step > 0; step /= 2) value = fmaxf(value, __shfl_xor_sync(whole_warp, value, step));
+  return value;
+}
+
+/// Row kernels: a block for a row.
+constexpr int row_threads = 256;
+constexpr int row_warps = row_threads / 32;
+
+/// Every thread of a row's block gets every warp's value.
+template <class T>
+struct row_values {
+  T of_warp[row_warps];
+};
+template <class T>
+__device__ row_values<T> share_warps(T value) {
+  __shared__ row_values<T> shared;
+  __syncthreads();  // the last use of it has ended
+  if (threadIdx.x % 32 == 0) shared.of_warp[threadIdx.x / 32] = value;
+  __syncthreads();
+  return shared;
+}
+template <class T>
+__device__ T row_sum(T value) {
+  const row_values<T> values = share_warps(warp_sum(value));
+  T sum = values.of_warp[0];
+  for (int w = 1; w < row_warps; ++w) sum += values.of_warp[w];
+  return sum;
+}
+inline __device__ float row_max(float value) {
+  const row_values<float> values = share_warps(warp_max(value));
+  float most = values.of_warp[0];
+  for (int w = 1; w < row_warps; ++w) most = fmaxf(most, values.of_warp[w]);
+  return most;
+}
+
+}  // namespace troupe::cuda

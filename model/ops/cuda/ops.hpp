@@ -1,0 +1,238 @@
+// The ops of one pass on a device. All pointers are the device's. An op puts its kernels on a stream and returns: it
+// takes no memory, waits for nothing and decides nothing by what lies on the device, so a pass can be captured as a
+// graph.
+//
+// Promise 1: what an op makes of a row depends on that row and on the shapes of the weights alone. How many rows there
+// are only decides which kernel runs, and all of them add in the same order.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "model/ops/cuda/device.hpp"
+#include "model/ops/kernels.hpp"
+
+namespace troupe::cuda {
+
+// ---- rows as weights want them ----
+
+/// Rows of inputs as matmul reads them, each padded to padded_row(n) with zeros: as integers for integer weights (see
+/// quantized_view, but [rows, padded]), as bf16 for bf16 weights. A part that is null is not made.
+struct row_codes {
+  std::int8_t* q = nullptr;            ///< [rows, padded]
+  float* scales = nullptr;             ///< [rows]
+  std::int32_t* sums = nullptr;        ///< [rows]
+  std::int32_t* group_sums = nullptr;  ///< [rows, padded / 32]
+  std::uint16_t* bf16 = nullptr;       ///< [rows, padded]
+};
+
+/// Memory for the codes of a pass, taken once.
+class coded_rows {
+ public:
+  coded_rows() = default;
+  coded_rows(std::int64_t most_rows, std::int64_t most_ins);
+  /// The parts that weights of these schemes read.
+  row_codes view(bool integers, bool bf16) const;
+
+ private:
+  device_buffer<std::int8_t> q_;
+  device_buffer<float> scales_;
+  device_buffer<std::int32_t> sums_, group_sums_;
+  device_buffer<std::uint16_t> bf16_;
+};
+
+/// Rows of floats. What lies behind a row's n floats is never read.
+struct float_rows {
+  float* data = nullptr;    ///< [rows, stride]
+  std::int64_t stride = 0;  ///< a multiple of 16
+};
+
+/// codes = x
+void encode(const stream& on, float_rows x, int rows, std::int64_t n, const row_codes& codes);
+
+// ---- ops on rows; each makes codes of what it writes, too ----
+
+/// hidden = the table's rows of these tokens (+ the learned vectors of their positions). A token below 0 gives zeros.
+struct embed_args {
+  matrix_view table = {};
+  int rows = 0;
+  const std::int32_t* tokens = nullptr;  ///< [rows]
+  const float* learned = nullptr;        ///< [positions, learned_stride]; null: none
+  std::int64_t learned_stride = 0;
+  const std::int32_t* positions = nullptr;  ///< [rows], for learned
+  float_rows out = {};
+};
+void embed(const stream& on, const embed_args& args);
+
+struct norm_args {
+  int rows = 0;
+  std::int64_t n = 0;
+  float_rows x = {};
+  const std::int32_t* gather = nullptr;  ///< [rows]: out's row i is made of x's row gather[i]; null: of row i
+  const float* weight = nullptr;         ///< [n]
+  const float* bias = nullptr;           ///< [n], of layer_norm
+  float eps = 0;
+  float_rows out = {};
+  row_codes codes = {};
+};
+void rms_norm(const stream& on, const norm_args& args);
+void layer_norm(const stream& on, const norm_args& args);
+
+struct activation_args {
+  int rows = 0;
+  std::int64_t n = 0;
+  float_rows gate = {};  ///< of swiglu
+  float_rows x = {};
+  float_rows out = {};  ///< may be x
+  row_codes codes = {};
+};
+void swiglu(const stream& on, const activation_args& args);     ///< silu(gate) * x
+void gelu_tanh(const stream& on, const activation_args& args);  ///< gelu(x)
+
+// ---- products ----
+
+/// y = x W^T (+ bias) (+ y), padded outputs included. W lies as on the host; bf16 weights multiply inputs rounded to
+/// bf16.
+struct product {
+  matrix_view w = {};
+  float_rows y = {};
+  const float* bias = nullptr;  ///< [padded outs]
+  bool accumulate = false;
+};
+/// What some products share.
+struct product_inputs {
+  int rows = 0;
+  float_rows x = {};     ///< for f32 weights
+  row_codes codes = {};  ///< for the others
+};
+constexpr std::size_t most_products = 3;  ///< that share inputs
+void matmul(const stream& on, std::span<const product> products, const product_inputs& inputs);
+
+// ---- adapters ----
+
+/// One linear layer's factors, as factor_view lays them out. a == nullptr: the adapter has none here.
+struct lora_factors {
+  const std::byte* a = nullptr;
+  const std::byte* b = nullptr;
+  float scale = 0;
+  std::int32_t rank = 0;
+  std::int32_t a_ins = 0;  ///< of A as it is stored
+  bool a_half = false;     ///< f16, else f32
+  bool b_half = false;
+};
+
+constexpr int lora_tile_rows = 8;
+/// Neighbouring rows with one adapter, lora_tile_rows at most. Cut runs of rows anywhere: it changes nothing.
+struct lora_tile {
+  std::int32_t first_row = 0;
+  std::int32_t rows = 0;     ///< 0: nothing to do
+  std::int32_t adapter = 0;  ///< its place in the table
+};
+
+/// y += B (scale * A x) for the products that share x.
+struct lora_args {
+  const lora_tile* tiles = nullptr;  ///< [tile_count]
+  int tile_count = 0;
+  const lora_factors* table = nullptr;  ///< [adapters, table_stride]
+  std::int64_t table_stride = 0;        ///< linear layers of the shard
+  int most_rank = 0;                    ///< of all adapters in the table
+  float_rows x = {};
+  std::int64_t ins = 0;
+  struct target {
+    std::int64_t linear = 0;  ///< its place in a row of the table
+    std::int64_t outs = 0;
+    float_rows y = {};
+  };
+  std::array<target, most_products> targets = {};
+  int target_count = 0;
+  float* between = nullptr;  ///< lora_between_floats(rows, most_rank)
+};
+/// Floats of working memory for a pass of so many rows.
+std::int64_t lora_between_floats(int rows, int most_rank);
+void lora(const stream& on, const lora_args& args);
+
+// ---- keys and values ----
+
+constexpr std::int64_t kv_positions = 16;  ///< of a block
+constexpr int most_head_dim = 256;         ///< that the kernels know
+
+/// One kv head's part of a block on the device: keys [16][padded dim], then values [padded dim][16]; for i8 the scales
+/// of the keys [16] and of the values [16] behind them, in f32. A multiple of 64.
+constexpr std::int64_t device_kv_head_bytes(kv_kind kind, std::int64_t head_dim) {
+  const std::int64_t elements = rounded_up(head_dim, 16) * kv_positions * 2;
+  return kind == kv_kind::i8 ? elements + 2 * kv_positions * 4 : elements * (kind == kv_kind::f16 ? 2 : 4);
+}
+
+/// One layer's blocks: [blocks][kv heads][device_kv_head_bytes]. What was never stored is never used.
+struct kv_layer {
+  kv_kind kind = kv_kind::f16;
+  std::byte* data = nullptr;
+  int heads = 0;  ///< of keys and values
+  int head_dim = 0;
+
+  std::int64_t block_bytes() const { return device_kv_head_bytes(kind, head_dim) * heads; }
+};
+
+/// Where the rows of a pass belong, uploaded once a pass.
+struct row_places {
+  const std::int32_t* sequences = nullptr;  ///< [rows]: which block table
+  const std::int32_t* positions = nullptr;  ///< [rows]; below 0: the row only fills the pass up, nothing is stored
+  const std::int32_t* tables = nullptr;     ///< [sequences, table_stride]: block ids
+  std::int64_t table_stride = 0;
+};
+
+/// Query and key heads are normalized (where there are weights) and turned (where there are angles), the queries in
+/// place; keys and values are stored.
+struct place_args {
+  int rows = 0;
+  row_places places = {};
+  kv_layer cache = {};
+  int heads = 0;  ///< of queries
+  float_rows q = {}, k = {}, v = {};
+  const float* q_norm = nullptr;  ///< [head_dim], null: none; likewise k_norm
+  const float* k_norm = nullptr;
+  float norm_eps = 0;
+  const float* cosines = nullptr;  ///< [positions, head_dim / 2], null: none; likewise sines
+  const float* sines = nullptr;
+};
+void place_heads(const stream& on, const place_args& args);
+
+// ---- attention ----
+
+constexpr int tile_queries = 16;        ///< a query is a row and one of the heads that share a kv head
+constexpr int section_positions = 512;  ///< summed on their own and then merged in order
+
+/// Some queries of one sequence: of its rows times heads, counted row by row, those from first_query on.
+struct attention_tile {
+  std::int32_t first_row = 0;  ///< of the sequence in the pass
+  std::int32_t rows = 0;       ///< of the sequence in the pass; 0: nothing to do
+  std::int32_t first_query = 0;
+};
+/// Tiles that a sequence's rows make: first_query 0, 16, 32 …
+constexpr int attention_tiles(int rows, int group) {
+  return (rows * group + tile_queries - 1) / tile_queries;
+}
+
+struct attention_args {
+  kv_layer cache = {};
+  row_places places = {};
+  int heads = 0;                          ///< of queries, a multiple of the cache's heads
+  const attention_tile* tiles = nullptr;  ///< [tile_count]
+  int tile_count = 0;
+  std::int64_t window = 0;      ///< 0: all; else only that many positions up to its own
+  int positions = 0;            ///< no row's position is so high: the host's bound, which decides how work is shared
+  float_rows q = {}, out = {};  ///< [rows, heads * head_dim]
+  float* scratch = nullptr;     ///< null: sections are never shared out
+  std::int64_t scratch_floats = 0;
+};
+/// Working memory that lets few tiles be shared out over sections; with less the op takes the sections one by one.
+std::int64_t attention_scratch_floats(const kv_layer& cache, int tile_count, int positions);
+void attend(const stream& on, const attention_args& args);
+
+// ---- what comes out ----
+
+/// tokens[row] = the first of the largest logits.
+void argmax(const stream& on, const float* logits, std::int64_t stride, int rows, std::int64_t vocabulary,
+            std::int32_t* tokens);
+
+}  // namespace troupe::cuda

@@ -1,0 +1,211 @@
+// For kernel sources alone: how a warp multiplies packed weights with coded rows, whichever kernel brings them.
+//
+// A step is what one mma instruction takes: 32 inputs of integer weights or 16 of bf16, which are 32 bytes of a row.
+// Lane (g, t) = (lane / 4, lane % 4) holds the weights of outputs 2g and 2g + 1 and the sums of rows 2t and 2t + 1; its
+// inputs are the words 2t and 2t + 1 of a step, so that it reads two neighbouring words of weights and rows alike.
+//
+// The order of a sum, which the matrix alone decides: a stage is four steps, a slice a number of stages so that there
+// are at most eight slices. Steps are added in order within their slice, slices in order.
+#pragma once
+#include "model/ops/cuda/kernel.hpp"
+#include "model/ops/cuda/ops.hpp"
+
+namespace troupe::cuda {
+
+constexpr int stage_steps = 4;
+constexpr int most_slices = 8;
+constexpr int step_row_bytes = 32;
+constexpr int stage_row_bytes = stage_steps * step_row_bytes;
+
+template <scheme Kind>
+constexpr int step_weight_bytes = Kind == scheme::q4 ? 256 : 512;  // of 16 outputs
+template <scheme Kind>
+constexpr int stage_weight_bytes = stage_steps* step_weight_bytes<Kind>;
+
+/// A product as kernels see it. Several share a grid: it has the blocks from first_block on.
+struct product_job {
+  const std::byte *weights, *scales;
+  const float *mids, *bias;
+  float* y;
+  std::int64_t y_stride, block_bytes;
+  int first_block, blocks, groups;
+  bool accumulate;
+};
+struct product_jobs {
+  product_job jobs[most_products];
+  int count;
+  int stages, slice_stages, stored_ins;
+
+  __device__ const product_job& of_block(int block) const {
+    int j = 0;
+    while (j + 1 < count && block >= jobs[j + 1].first_block) ++j;
+    return jobs[j];
+  }
+  __host__ __device__ int slices() const { return (stages + slice_stages - 1) / slice_stages; }
+};
+
+struct coded_inputs {
+  int rows;
+  std::int64_t padded;  ///< inputs of a row
+  row_codes codes;
+};
+template <scheme Kind>
+__device__ const std::byte* coded_row(const coded_inputs& in, int row) {
+  if constexpr (Kind == scheme::bf16)
+    return reinterpret_cast<const std::byte*>(in.codes.bf16 + row * in.padded);
+  else
+    return reinterpret_cast<const std::byte*>(in.codes.q + row * in.padded);
+}
+template <scheme Kind>
+__host__ __device__ std::int64_t row_bytes(const coded_inputs& in) {
+  return Kind == scheme::bf16 ? in.padded * 2 : in.padded;
+}
+
+/// Sums of u8 are exact until the end; the others are floats after every group, or always.
+template <scheme Kind>
+struct sum_type {
+  using type = float;
+};
+template <>
+struct sum_type<scheme::u8> {
+  using type = int;
+};
+template <scheme Kind>
+using sum_of = typename sum_type<Kind>::type;
+
+/// A lane's weights of one step, from its two words (of q4: one) of 16 outputs, as signed bytes or bf16 pairs.
+/// q4's come as sixteen times their value: that spares a shift.
+template <scheme Kind>
+__device__ void make_fragment(uint2 first, uint2 second, std::uint32_t (&a)[4]) {
+  constexpr std::uint32_t flip = 0x80808080u, high = 0xf0f0f0f0u;
+  if constexpr (Kind == scheme::q4) {
+    a[0] = ((first.x << 4) & high) ^ flip;
+    a[1] = ((first.y << 4) & high) ^ flip;
+    a[2] = (first.x & high) ^ flip;
+    a[3] = (first.y & high) ^ flip;
+  } else {
+    constexpr std::uint32_t change = Kind == scheme::bf16 ? 0 : flip;
+    a[0] = first.x ^ change;
+    a[1] = first.y ^ change;
+    a[2] = second.x ^ change;
+    a[3] = second.y ^ change;
+  }
+}
+
+/// A lane's part of the scales of a pair of steps, which is a group of u8g64 or two of q8 and q4.
+template <scheme Kind>
+struct pair_scales {};
+template <>
+struct pair_scales<scheme::u8g64> {
+  float2 scale, mid;
+};
+template <>
+struct pair_scales<scheme::q8> {
+  float2 scale[2];
+};
+template <>
+struct pair_scales<scheme::q4> : pair_scales<scheme::q8> {};
+
+inline __device__ float2 two_floats(const float* p) {
+  return *reinterpret_cast<const float2*>(p);
+}
+inline __device__ float2 two_halves(const std::byte* p, std::int64_t index) {
+  const auto both = *reinterpret_cast<const std::uint32_t*>(p + index * 2);
+  return make_float2(f16_value(static_cast<std::uint16_t>(both)), f16_value(static_cast<std::uint16_t>(both >> 16)));
+}
+
+template <scheme Kind>
+__device__ pair_scales<Kind> load_scales(const product_job& job, int block, int pair, int lane) {
+  pair_scales<Kind> s;
+  const auto index = [&](int group) {
+    return (static_cast<std::int64_t>(block) * job.groups + group) * outs_per_block + lane / 4 * 2;
+  };
+  if constexpr (Kind == scheme::u8g64) {
+    s.scale = two_floats(reinterpret_cast<const float*>(job.scales) + index(pair));
+    s.mid = two_floats(job.mids + index(pair));
+  } else if constexpr (group_of(Kind) == 32) {
+    s.scale[0] = two_halves(job.scales, index(2 * pair));
+    s.scale[1] = two_halves(job.scales, index(2 * pair + 1));
+  }
+  return s;
+}
+
+/// Sums of the inputs of a lane's two rows in a group of 64.
+struct pair_totals {
+  float of_row[2];
+};
+template <scheme Kind>
+__device__ pair_totals load_totals(const coded_inputs& in, int first_row, int pair, int lane) {
+  pair_totals t{};
+  if constexpr (Kind == scheme::u8g64)
+    for (int r = 0; r < 2; ++r) {
+      const int row = min(first_row + lane % 4 * 2 + r, in.rows - 1);
+      const std::int32_t* sums = in.codes.group_sums + row * (in.padded / 32) + 2 * pair;
+      t.of_row[r] = static_cast<float>(sums[0] + sums[1]);
+    }
+  return t;
+}
+
+/// sum[i] += products[i] * scale: i counts outputs 2g (rows 2t, 2t + 1), then 2g + 1.
+inline __device__ void add_scaled(float (&sum)[4], const int (&products)[4], float2 scale) {
+  for (int i = 0; i < 4; ++i) sum[i] = fmaf(static_cast<float>(products[i]), i < 2 ? scale.x : scale.y, sum[i]);
+}
+
+/// sum += a pair of steps.
+template <scheme Kind>
+__device__ void multiply_pair(sum_of<Kind> (&sum)[4], const std::uint32_t (&a)[2][4], const std::uint32_t (&b)[2][2],
+                              const pair_scales<Kind>& scales, const pair_totals& totals) {
+  if constexpr (Kind == scheme::bf16) {
+    mma_bf16(sum, a[0], b[0]);
+    mma_bf16(sum, a[1], b[1]);
+  } else if constexpr (Kind == scheme::u8) {
+    mma_s8(sum, a[0], b[0]);
+    mma_s8(sum, a[1], b[1]);
+  } else if constexpr (Kind == scheme::u8g64) {
+    int s[4] = {};
+    mma_s8(s, a[0], b[0]);
+    mma_s8(s, a[1], b[1]);
+    add_scaled(sum, s, scales.scale);
+    for (int i = 0; i < 4; ++i) sum[i] = fmaf(i < 2 ? scales.mid.x : scales.mid.y, totals.of_row[i % 2], sum[i]);
+  } else {
+    for (int step = 0; step < 2; ++step) {
+      int s[4] = {};
+      mma_s8(s, a[step], b[step]);
+      if constexpr (Kind == scheme::q4)
+        for (int& product : s) product >>= 4;
+      add_scaled(sum, s, scales.scale[step]);
+    }
+  }
+}
+
+/// The whole sum of one output and row becomes y.
+template <scheme Kind>
+__device__ float product_of(const product_job& job, const coded_inputs& in, sum_of<Kind> sum, int out, int row) {
+  if constexpr (Kind == scheme::bf16) {
+    return sum;
+  } else if constexpr (Kind == scheme::u8) {
+    const float scale = reinterpret_cast<const float*>(job.scales)[out];
+    const float value = fmaf(job.mids[out], static_cast<float>(in.codes.sums[row]), static_cast<float>(sum) * scale);
+    return value * in.codes.scales[row];
+  } else {
+    return sum * in.codes.scales[row];
+  }
+}
+
+inline __device__ void write_output(const product_job& job, int out, int row, float product) {
+  float& y = job.y[row * job.y_stride + out];
+  if (job.bias) product = product + job.bias[out];
+  y = job.accumulate ? y + product : product;
+}
+
+/// A lane's four sums of a block of 16 outputs and a tile of 8 rows.
+template <scheme Kind>
+__device__ void finish(const product_job& job, const coded_inputs& in, const sum_of<Kind> (&sum)[4], int block,
+                       int first_row, int lane) {
+  for (int i = 0; i < 4; ++i) {
+    const int row = first_row + lane % 4 * 2 + i % 2, out = block * 16 + lane / 4 * 2 + i / 2;
+    if (row < in.rows) write_output(job, out, row, product_of<Kind>(job, in, sum[i], out, row));
+  }
+}
+
+}  // namespace troupe::cuda

@@ -1,0 +1,87 @@
+// The two ends of a model: a token's vector, and the token with the largest logit.
+#include "model/ops/cuda/kernel.hpp"
+#include "model/ops/cuda/ops.hpp"
+
+namespace troupe::cuda {
+namespace {
+
+/// Element (out, in) of a packed matrix: model/ops/matrix.hpp says where it lies.
+struct table_reader {
+  scheme kind;
+  std::int64_t stored_ins, group, groups;
+  const std::byte *weights, *scales;
+  const float* mids;
+
+  __device__ float scale(std::int64_t index) const {
+    if (kind == scheme::u8 || kind == scheme::u8g64) return reinterpret_cast<const float*>(scales)[index];
+    return f16_value(reinterpret_cast<const std::uint16_t*>(scales)[index]);
+  }
+
+  __device__ float integer(std::int64_t block, std::int64_t lane, std::int64_t in) const {
+    const auto* bytes = reinterpret_cast<const std::uint8_t*>(weights);
+    const std::int64_t index = (block * groups + in / group) * outs_per_block + lane;
+    if (kind == scheme::q4) {
+      const int both = bytes[(block * stored_ins / 8 + in / 8) * 64 + lane * 4 + in % 4];
+      return static_cast<float>((in % 8 >= 4 ? both >> 4 : both & 15) - 8) * scale(index);
+    }
+    const int z = bytes[(block * stored_ins / 4 + in / 4) * 64 + lane * 4 + in % 4];
+    const float product = static_cast<float>(z - 128) * scale(index);
+    return kind == scheme::q8 ? product : mids[index] + product;
+  }
+
+  __device__ float at(std::int64_t out, std::int64_t in) const {
+    const std::int64_t block = out / outs_per_block, lane = out % outs_per_block;
+    if (kind == scheme::f32)
+      return reinterpret_cast<const float*>(weights)[(block * stored_ins + in) * outs_per_block + lane];
+    if (kind != scheme::bf16) return integer(block, lane, in);
+    const std::int64_t index = (block * stored_ins / 2 + in / 2) * 2 * outs_per_block + lane * 2 + in % 2;
+    return __int_as_float(reinterpret_cast<const std::uint16_t*>(weights)[index] << 16);
+  }
+};
+
+__global__ void embed_rows(embed_args a, table_reader table) {
+  const std::int32_t token = a.tokens[blockIdx.x];
+  const float* learned = a.learned ? a.learned + a.positions[blockIdx.x] * a.learned_stride : nullptr;
+  float* out = a.out.data + blockIdx.x * a.out.stride;
+  for (std::int64_t i = threadIdx.x; i < a.table.ins; i += row_threads) {
+    const float value = token < 0 ? 0.0f : table.at(token, i);
+    out[i] = learned && token >= 0 ? value + learned[i] : value;
+  }
+}
+
+/// A logit and its place; of equal ones the first wins.
+struct candidate {
+  float logit;
+  std::int32_t token;
+};
+__device__ candidate better(candidate a, candidate b) {
+  return b.logit > a.logit || (b.logit == a.logit && b.token < a.token) ? b : a;
+}
+
+__global__ void argmax_rows(const float* logits, std::int64_t stride, std::int64_t vocabulary, std::int32_t* tokens) {
+  const float* row = logits + blockIdx.x * stride;
+  candidate best{minus_infinity, 0};
+  for (std::int64_t i = threadIdx.x; i < vocabulary; i += row_threads)
+    best = better(best, {row[i], static_cast<std::int32_t>(i)});
+  for (unsigned step = 16; step > 0; step /= 2)
+    best = better(best, {__shfl_xor_sync(whole_warp, best.logit, step), __shfl_xor_sync(whole_warp, best.token, step)});
+  const row_values<candidate> all = share_warps(best);
+  for (int w = 0; w < row_warps; ++w) best = better(best, all.of_warp[w]);
+  if (threadIdx.x == 0) tokens[blockIdx.x] = best.token;
+}
+
+}  // namespace
+
+void embed(const stream& on, const embed_args& args) {
+  const matrix_view& t = args.table;
+  const std::int64_t group = group_of(t.kind) ? group_of(t.kind) : t.stored_ins();
+  launch("embed", embed_rows, args.rows, row_threads, on, args,
+         table_reader{t.kind, t.stored_ins(), group, t.groups(), t.weights, t.scales, t.mids});
+}
+
+void argmax(const stream& on, const float* logits, std::int64_t stride, int rows, std::int64_t vocabulary,
+            std::int32_t* tokens) {
+  launch("argmax", argmax_rows, rows, row_threads, on, logits, stride, vocabulary, tokens);
+}
+
+}  // namespace troupe::cuda

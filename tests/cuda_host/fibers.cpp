@@ -1,0 +1,210 @@
+#include <cuda_host/fibers.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <ucontext.h>
+
+namespace cuda_host {
+namespace {
+
+constexpr std::size_t stack_bytes = 256 << 10;
+
+struct copy_order {
+  void* to;
+  const void* from;
+  std::size_t bytes;
+};
+
+struct warp {
+  const char* what = nullptr;  // all lanes do the same thing
+  int arrived = 0, lanes = 0;
+  std::uint64_t round = 0;
+  // Of two rounds: who is late still reads one while others fill the next.
+  std::byte shown[2][warp_lanes * lane_bytes];
+};
+
+struct fiber {
+  ucontext_t context;
+  std::unique_ptr<std::byte[]> stack{new std::byte[stack_bytes]};
+  index3 index;
+  warp* of = nullptr;
+  int lane = 0;
+  bool ended = false;
+  const std::uint64_t* waits_for = nullptr;  // runs on when this counter has passed…
+  std::uint64_t passed = 0;                  // …this
+  std::deque<std::vector<copy_order>> copies{{}};
+
+  bool can_run() const { return !ended && (!waits_for || *waits_for > passed); }
+};
+
+class block_runner {
+ public:
+  void set_order(unsigned order) {
+    order_ = order;
+    random_.seed(order);
+  }
+
+  void run(extent3 grid, extent3 block, const std::function<void()>& kernel) {
+    kernel_ = &kernel;
+    for (const std::size_t number : ordered(grid.count())) {
+      blockIdx = {static_cast<unsigned>(number % grid.x), static_cast<unsigned>(number / grid.x % grid.y),
+                  static_cast<unsigned>(number / grid.x / grid.y)};
+      run_block(block);
+    }
+  }
+
+  void barrier() {
+    ++arrived_;
+    wait_for(barrier_round_);
+  }
+
+  const std::byte* exchange(const char* what, const void* mine, std::size_t bytes) {
+    warp& w = *current_->of;
+    if (w.arrived == 0) w.what = what;
+    if (std::strcmp(w.what, what) != 0) fault_ = std::string("lanes of a warp part ways: ") + w.what + " and " + what;
+    std::byte* shown = w.shown[w.round % 2];
+    std::memcpy(shown + static_cast<std::size_t>(current_->lane) * lane_bytes, mine, bytes);
+    if (++w.arrived < w.lanes) {
+      wait_for(w.round);
+    } else {
+      w.arrived = 0;
+      ++w.round;
+    }
+    return shown;
+  }
+
+  void copy(const copy_order& order) {
+    if (order_ % 2 == 1)
+      std::memcpy(order.to, order.from, order.bytes);
+    else
+      current_->copies.back().push_back(order);
+  }
+
+  fiber& current() { return *current_; }
+
+ private:
+  std::vector<std::size_t> ordered(std::size_t count) {
+    std::vector<std::size_t> numbers(count);
+    for (std::size_t i = 0; i < count; ++i) numbers[i] = order_ == 1 ? count - 1 - i : i;
+    if (order_ > 1) std::shuffle(numbers.begin(), numbers.end(), random_);
+    return numbers;
+  }
+
+  void prepare(extent3 block) {
+    const std::size_t count = block.count();
+    while (fibers_.size() < count) fibers_.push_back(std::make_unique<fiber>());
+    warps_ = std::vector<warp>((count + warp_lanes - 1) / warp_lanes);
+    for (std::size_t i = 0; i < count; ++i) {
+      fiber& f = *fibers_[i];
+      f.index = {static_cast<unsigned>(i % block.x), static_cast<unsigned>(i / block.x % block.y),
+                 static_cast<unsigned>(i / block.x / block.y)};
+      f.of = &warps_[i / warp_lanes];
+      f.lane = f.of->lanes++;
+      f.ended = false;
+      f.waits_for = nullptr;
+      f.copies.assign(1, {});
+      ::getcontext(&f.context);
+      f.context.uc_stack = {f.stack.get(), 0, stack_bytes};
+      f.context.uc_link = &scheduler_;
+      ::makecontext(&f.context, &block_runner::enter, 0);
+    }
+    alive_ = count;
+    arrived_ = 0;
+  }
+
+  void run_block(extent3 block) {
+    prepare(block);
+    while (alive_ > 0) {
+      bool moved = false;
+      for (const std::size_t i : ordered(block.count())) {
+        if (!fibers_[i]->can_run()) continue;
+        moved = true;
+        resume(*fibers_[i]);
+        if (!fault_.empty()) throw std::logic_error(std::exchange(fault_, {}));
+      }
+      if (arrived_ > 0 && arrived_ == alive_) {
+        arrived_ = 0;
+        ++barrier_round_;
+      } else if (!moved) {
+        throw std::logic_error("the threads of a block wait for each other");
+      }
+    }
+  }
+
+  void resume(fiber& f) {
+    current_ = &f;
+    threadIdx = f.index;
+    f.waits_for = nullptr;
+    ::swapcontext(&scheduler_, &f.context);
+  }
+
+  void wait_for(const std::uint64_t& counter) {
+    fiber& f = *current_;
+    f.passed = counter;
+    f.waits_for = &counter;
+    ::swapcontext(&f.context, &scheduler_);
+  }
+
+  static void enter();
+
+  unsigned order_ = 0;
+  std::mt19937 random_;
+  std::vector<std::unique_ptr<fiber>> fibers_;
+  std::vector<warp> warps_;
+  const std::function<void()>* kernel_ = nullptr;
+  ucontext_t scheduler_;
+  fiber* current_ = nullptr;
+  std::size_t alive_ = 0, arrived_ = 0;
+  std::uint64_t barrier_round_ = 0;
+  std::string fault_;
+};
+
+thread_local block_runner runner;
+
+void block_runner::enter() {
+  (*runner.kernel_)();
+  runner.current_->ended = true;
+  --runner.alive_;
+}
+
+}  // namespace
+
+void set_order(unsigned order) {
+  runner.set_order(order);
+}
+
+void run_grid(extent3 grid, extent3 block, const std::function<void()>& kernel) {
+  runner.run(grid, block, kernel);
+}
+
+void block_barrier() {
+  runner.barrier();
+}
+
+const std::byte* warp_exchange(const char* what, const void* mine, std::size_t bytes) {
+  return runner.exchange(what, mine, bytes);
+}
+
+void start_copy(void* to, const void* from, std::size_t bytes) {
+  runner.copy({to, from, bytes});
+}
+
+void close_copy_group() {
+  runner.current().copies.emplace_back();
+}
+
+void wait_for_copies(std::size_t groups_left) {
+  auto& groups = runner.current().copies;
+  for (; groups.size() > groups_left + 1; groups.pop_front())
+    for (const copy_order& copy : groups.front()) std::memcpy(copy.to, copy.from, copy.bytes);
+}
+
+}  // namespace cuda_host

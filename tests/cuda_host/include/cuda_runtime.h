@@ -1,0 +1,132 @@
+// Stands in for CUDA's header where kernels are compiled for the host: the language's words, the built-in variables and
+// functions that kernels use, and the part of the runtime that model/ops/cuda/device.hpp and launch() rest on.
+#pragma once
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+
+#include <cuda_host/fibers.hpp>
+
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline
+#define __shared__ static thread_local
+#define __launch_bounds__(...)
+
+using dim3 = cuda_host::extent3;
+struct alignas(8) uint2 {
+  unsigned x, y;
+};
+struct alignas(16) uint4 {
+  unsigned x, y, z, w;
+};
+struct alignas(8) float2 {
+  float x, y;
+};
+struct alignas(16) float4 {
+  float x, y, z, w;
+};
+constexpr uint2 make_uint2(unsigned x, unsigned y) {
+  return {x, y};
+}
+constexpr uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) {
+  return {x, y, z, w};
+}
+constexpr float2 make_float2(float x, float y) {
+  return {x, y};
+}
+
+using cuda_host::blockIdx;
+using cuda_host::threadIdx;
+
+inline void __syncthreads() {
+  cuda_host::block_barrier();
+}
+inline void __syncwarp(unsigned = 0xffffffffu) {
+  cuda_host::warp_exchange("__syncwarp", "", 1);
+}
+template <class T>
+T lane_value(const char* what, T mine, unsigned from) {
+  T value;
+  std::memcpy(&value, cuda_host::warp_exchange(what, &mine, sizeof(T)) + from * cuda_host::lane_bytes, sizeof(T));
+  return value;
+}
+template <class T>
+T __shfl_sync(unsigned, T mine, unsigned from) {
+  return lane_value("__shfl_sync", mine, from % 32);
+}
+template <class T>
+T __shfl_xor_sync(unsigned, T mine, unsigned mask) {
+  return lane_value("__shfl_xor_sync", mine, (threadIdx.x % 32) ^ mask);
+}
+
+using std::max;
+using std::min;
+inline float __int_as_float(int bits) {
+  return std::bit_cast<float>(bits);
+}
+inline int __float2int_rn(float x) {
+  return static_cast<int>(std::nearbyint(x));
+}
+
+// ---- the runtime ----
+
+constexpr int CUDART_VERSION = 13000;
+
+enum cudaError_t { cudaSuccess, cudaErrorInvalidValue, cudaErrorMemoryAllocation, cudaErrorLaunchFailure };
+enum cudaMemcpyKind { cudaMemcpyDefault };
+enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal };
+constexpr unsigned cudaStreamNonBlocking = 1, cudaHostAllocDefault = 0;
+
+namespace cuda_host {
+struct stream_state;
+struct event_state;
+struct graph_state;
+void put(stream_state* stream, std::function<void()> work);
+}  // namespace cuda_host
+using cudaStream_t = cuda_host::stream_state*;
+using cudaEvent_t = cuda_host::event_state*;
+using cudaGraph_t = cuda_host::graph_state*;
+using cudaGraphExec_t = cuda_host::graph_state*;
+
+cudaError_t cudaGetDeviceCount(int* count);
+cudaError_t cudaSetDevice(int index);
+cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total);
+const char* cudaGetErrorString(cudaError_t error);
+cudaError_t cudaMalloc(void** memory, std::size_t bytes);
+cudaError_t cudaFree(void* memory);
+cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned flags);
+cudaError_t cudaFreeHost(void* memory);
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream);
+cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, cudaStream_t stream);
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags);
+cudaError_t cudaStreamDestroy(cudaStream_t stream);
+cudaError_t cudaStreamSynchronize(cudaStream_t stream);
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags = 0);
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph);
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long flags);
+cudaError_t cudaGraphDestroy(cudaGraph_t graph);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream);
+cudaError_t cudaEventCreate(cudaEvent_t* event);
+cudaError_t cudaEventDestroy(cudaEvent_t event);
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
+cudaError_t cudaEventSynchronize(cudaEvent_t event);
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end);
+
+struct cudaLaunchConfig_t {
+  dim3 gridDim, blockDim;
+  cudaStream_t stream = nullptr;
+};
+template <class... P, class... A>
+cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(P...), A... arguments) {
+  cuda_host::put(config->stream,
+                 [=, c = *config] { cuda_host::run_grid(c.gridDim, c.blockDim, [&] { kernel(arguments...); }); });
+  return cudaSuccess;
+}

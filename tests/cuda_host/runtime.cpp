@@ -1,0 +1,223 @@
+// Streams that are as late as they may be: what is put on one runs only when somebody waits for it. Device memory is
+// plain memory, full of NaN until it is written; sanitizers watch its ends.
+#include <cuda_runtime.h>
+
+#include <cstdlib>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace cuda_host {
+
+struct graph_state {
+  std::vector<std::function<void()>> work;
+};
+
+struct stream_state {
+  std::deque<std::function<void()>> waiting;
+  std::size_t issued = 0, done = 0;
+  std::unique_ptr<graph_state> recording;
+  std::string fault;
+
+  void run_until(std::size_t ticket) {
+    while (done < ticket) {
+      auto work = std::move(waiting.front());
+      waiting.pop_front();
+      ++done;
+      try {
+        if (fault.empty()) work();
+      } catch (const std::logic_error& error) {
+        fault = error.what();
+      }
+    }
+  }
+};
+
+struct event_state {
+  stream_state* on = nullptr;
+  std::size_t ticket = 0;
+};
+
+void put(stream_state* stream, std::function<void()> work) {
+  if (stream->recording) return stream->recording->work.push_back(std::move(work));
+  stream->waiting.push_back(std::move(work));
+  ++stream->issued;
+}
+
+namespace {
+
+constexpr std::size_t memory_of_device = std::size_t{4} << 30;
+thread_local std::string last_fault;
+
+/// Device memory and pinned memory; the rest of the host's is pageable.
+class taken_memory {
+ public:
+  cudaError_t take(void** memory, std::size_t bytes) {
+    if (bytes > memory_of_device) return cudaErrorMemoryAllocation;
+    *memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+    if (!*memory) return cudaErrorMemoryAllocation;
+    std::memset(*memory, 0xff, bytes);
+    const std::lock_guard lock(mutex_);
+    areas_[static_cast<const std::byte*>(*memory)] = bytes;
+    return cudaSuccess;
+  }
+  cudaError_t give_back(void* memory) {
+    const std::lock_guard lock(mutex_);
+    areas_.erase(static_cast<const std::byte*>(memory));
+    std::free(memory);
+    return cudaSuccess;
+  }
+  bool has(const void* memory) const {
+    const std::lock_guard lock(mutex_);
+    const auto* at = static_cast<const std::byte*>(memory);
+    auto area = areas_.upper_bound(at);
+    if (area == areas_.begin()) return false;
+    --area;
+    return at < area->first + area->second;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<const std::byte*, std::size_t> areas_;
+};
+
+taken_memory& taken() {
+  static taken_memory all;
+  return all;
+}
+
+bool is_pageable(const void* memory) {
+  return !taken().has(memory);
+}
+
+cudaError_t wait(stream_state* stream, std::size_t ticket) {
+  stream->run_until(ticket);
+  if (stream->fault.empty()) return cudaSuccess;
+  last_fault = stream->fault;
+  return cudaErrorLaunchFailure;
+}
+
+}  // namespace
+}  // namespace cuda_host
+
+using namespace cuda_host;
+
+cudaError_t cudaGetDeviceCount(int* count) {
+  *count = 1;
+  return cudaSuccess;
+}
+cudaError_t cudaSetDevice(int index) {
+  return index == 0 ? cudaSuccess : cudaErrorInvalidValue;
+}
+cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
+  *free = *total = memory_of_device;
+  return cudaSuccess;
+}
+const char* cudaGetErrorString(cudaError_t error) {
+  switch (error) {
+    case cudaSuccess:
+      return "no error";
+    case cudaErrorInvalidValue:
+      return "invalid argument";
+    case cudaErrorMemoryAllocation:
+      return "out of memory";
+    case cudaErrorLaunchFailure:
+      break;
+  }
+  return last_fault.c_str();
+}
+
+cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
+  return taken().take(memory, bytes);
+}
+cudaError_t cudaFree(void* memory) {
+  return taken().give_back(memory);
+}
+cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned) {
+  return taken().take(memory, bytes);
+}
+cudaError_t cudaFreeHost(void* memory) {
+  return taken().give_back(memory);
+}
+
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind, cudaStream_t stream) {
+  if (bytes == 0) return cudaSuccess;
+  if (is_pageable(from)) {  // taken over at once, as CUDA does
+    const auto* first = static_cast<const std::byte*>(from);
+    put(stream,
+        [to, taken = std::vector<std::byte>(first, first + bytes)] { std::memcpy(to, taken.data(), taken.size()); });
+  } else {
+    put(stream, [=] { std::memcpy(to, from, bytes); });
+  }
+  return is_pageable(to) && !stream->recording ? cudaStreamSynchronize(stream) : cudaSuccess;
+}
+cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, cudaStream_t stream) {
+  put(stream, [=] { std::memset(memory, value, bytes); });
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
+  *stream = new stream_state;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  stream->run_until(stream->issued);
+  delete stream;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  if (stream->recording) return cudaErrorInvalidValue;
+  return wait(stream, stream->issued);
+}
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  put(stream, [on = event->on, ticket = event->ticket] { on->run_until(ticket); });
+  return cudaSuccess;
+}
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
+  stream->recording = std::make_unique<graph_state>();
+  return cudaSuccess;
+}
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+  *graph = stream->recording.release();
+  return cudaSuccess;
+}
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long) {
+  *exec = new graph_state(*graph);
+  return cudaSuccess;
+}
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  delete graph;
+  return cudaSuccess;
+}
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
+  delete exec;
+  return cudaSuccess;
+}
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
+  for (const auto& work : exec->work) put(stream, work);
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventCreate(cudaEvent_t* event) {
+  *event = new event_state;
+  return cudaSuccess;
+}
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  delete event;
+  return cudaSuccess;
+}
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  *event = {stream, stream->issued};
+  return cudaSuccess;
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  return event->on ? wait(event->on, event->ticket) : cudaSuccess;
+}
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t, cudaEvent_t) {
+  *milliseconds = 0;
+  return cudaSuccess;
+}

@@ -1,0 +1,27 @@
+// Tests of what GPUs compute: on the first one in a build with CUDA, else on one that plain C++ plays
+// (tests/cuda_host).
+#pragma once
+#include <gtest/gtest.h>
+
+#include "base/device_id.hpp"
+#include "model/arch/gpu.hpp"
+#if __has_include(<cuda_host/fibers.hpp>)
+#include <cuda_host/fibers.hpp>
+#endif
+
+namespace troupe {
+
+constexpr device_id first_gpu{0};
+
+inline void skip_without_gpu() {
+  if (const std::string fault = gpu_fault(first_gpu.gpu); !fault.empty()) GTEST_SKIP() << fault;
+}
+
+/// The order in which a played device takes its threads; a real one has its own.
+inline void set_thread_order([[maybe_unused]] unsigned order) {
+#if __has_include(<cuda_host/fibers.hpp>)
+  cuda_host::set_order(order);
+#endif
+}
+
+}  // namespace troupe

@@ -1,0 +1,49 @@
+// The reference implementation's tiny models and what it computes for them, and comparisons.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "model/formats/safetensors.hpp"
+
+namespace troupe {
+
+inline const std::filesystem::path golden = std::filesystem::path(TROUPE_FIXTURES) / "golden";
+
+template <class T>
+std::vector<T> values(const tensor_set& tensors, const std::string& name) {
+  const tensor_view* tensor = tensors.find(name);
+  EXPECT_NE(tensor, nullptr) << name;
+  std::vector<T> out(tensor ? tensor->data.size() / sizeof(T) : 0);
+  if (tensor) std::memcpy(out.data(), tensor->data.data(), tensor->data.size());
+  return out;
+}
+
+/// The largest difference in units of the largest expected value.
+inline double relative_error(const std::vector<float>& got, const std::vector<float>& expected) {
+  double most = 0, difference = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    most = std::max(most, std::fabs(double(expected[i])));
+    difference = std::max(difference, std::fabs(double(got[i]) - expected[i]));
+  }
+  return difference / most;
+}
+
+inline bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+inline std::vector<std::int32_t> random_tokens(int count, std::int64_t vocab, unsigned seed) {
+  std::mt19937 random(seed);
+  std::vector<std::int32_t> tokens(static_cast<std::size_t>(count));
+  for (auto& token : tokens) token = static_cast<std::int32_t>(random() % static_cast<unsigned>(vocab));
+  return tokens;
+}
+
+}  // namespace troupe

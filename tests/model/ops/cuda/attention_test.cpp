@@ -1,0 +1,169 @@
+// Attention against plain sums in double, and promise 1: whatever the chunks of rows, the tiles and the sharing out.
+#include "tests/model/ops/cuda/keys_values.hpp"
+
+namespace troupe::cuda {
+namespace {
+
+using cuda_attention = device_test;
+
+/// The answer of one row and query head, from keys and values as the cache rounded them.
+std::vector<double> expected_head(const sequences_data& data, int row, int head, int window) {
+  const cache_shape& s = data.shape;
+  const int position = data.row_positions[std::size_t(row)], first_row = row - position;
+  const int from = window && position + 1 > window ? position + 1 - window : 0;
+  const int kv_head = head / (s.heads / s.kv_heads);
+  const float* q = data.q.data() + row * s.q_stride() + head * s.dim;
+  const auto head_of = [&](const std::vector<float>& all, int p) {
+    const float* at = all.data() + (first_row + p) * s.kv_stride() + kv_head * s.dim;
+    std::vector<float> x(at, at + s.dim);
+    round_head(s.kind, x.data(), s.dim);
+    return x;
+  };
+  std::vector<double> scores, out(static_cast<std::size_t>(s.dim));
+  for (int p = from; p <= position; ++p) {
+    const auto k = head_of(data.k, p);
+    scores.push_back(std::inner_product(k.begin(), k.end(), q, 0.0) / std::sqrt(double(s.dim)));
+  }
+  const double most = *std::max_element(scores.begin(), scores.end());
+  double sum = 0;
+  for (double& score : scores) sum += score = std::exp(score - most);
+  for (int p = from; p <= position; ++p) {
+    const auto v = head_of(data.v, p);
+    for (std::size_t d = 0; d < out.size(); ++d) out[d] += scores[std::size_t(p - from)] / sum * v[d];
+  }
+  return out;
+}
+
+/// Some rows of some sequences, as one launch.
+struct row_range {
+  int sequence, first, rows;
+};
+std::vector<float> attend_ranges(const sequences_data& data, const std::vector<row_range>& ranges, int window,
+                                 bool with_scratch) {
+  const int group = data.shape.heads / data.shape.kv_heads;
+  std::vector<attention_tile> tiles;
+  std::vector<std::int32_t> sequences, positions;
+  std::vector<float> q;
+  int highest = 0;
+  for (const row_range& range : ranges) {
+    for (int t = 0; t < attention_tiles(range.rows, group); ++t)
+      tiles.push_back({static_cast<int>(sequences.size()), range.rows, t * tile_queries});
+    for (int i = 0; i < range.rows; ++i) {
+      const auto row = data.first_rows[std::size_t(range.sequence)] + range.first + i;
+      sequences.push_back(range.sequence);
+      positions.push_back(range.first + i);
+      highest = std::max(highest, range.first + i + 1);
+      q.insert(q.end(), data.q.begin() + row * data.shape.q_stride(),
+               data.q.begin() + (row + 1) * data.shape.q_stride());
+    }
+    tiles.push_back({});  // what fills a graph's tiles up
+  }
+  const device_array<attention_tile> tiles_(tiles);
+  const device_array<std::int32_t> sequences_(sequences), positions_(positions);
+  const device_array<float> q_(q), out(q);
+  attention_args a;
+  a.cache = data.layer();
+  a.places = {sequences_.data(), positions_.data(), data.tables_.data(), data.table_stride};
+  a.heads = data.shape.heads;
+  a.tiles = tiles_.data();
+  a.tile_count = static_cast<int>(tiles.size());
+  a.window = window;
+  a.positions = highest;
+  a.q = {q_.data(), data.shape.q_stride()};
+  a.out = {out.data(), data.shape.q_stride()};
+  const std::int64_t floats = attention_scratch_floats(a.cache, a.tile_count, a.positions);
+  const device_array<float> scratch(static_cast<std::size_t>(floats));
+  if (with_scratch) a.scratch = scratch.data(), a.scratch_floats = floats;
+  const stream on;
+  attend(on, a);
+  on.wait();
+  return out.read();
+}
+
+std::vector<row_range> all_rows(const sequences_data& data) {
+  std::vector<row_range> ranges;
+  for (std::size_t s = 0; s < data.lengths.size(); ++s) ranges.push_back({static_cast<int>(s), 0, data.lengths[s]});
+  return ranges;
+}
+
+void expect_correct(const sequences_data& data, const std::vector<float>& got, int window, int every) {
+  for (int row = 0; row < data.rows; row += every)
+    for (int head = 0; head < data.shape.heads; ++head) {
+      SCOPED_TRACE(testing::Message() << "row " << row << " head " << head);
+      expect_near(got.data() + row * data.shape.q_stride() + head * data.shape.dim,
+                  expected_head(data, row, head, window), std::size_t(data.shape.dim));
+    }
+}
+
+TEST_F(cuda_attention, equals_plain_sums_for_every_kind_of_cache_and_head) {
+  random_data random(31);
+  const std::array<int, 3> shapes[] = {{4, 2, 16}, {6, 1, 8}, {2, 2, 40}, {3, 1, 128}, {20, 1, 64}, {1, 1, 200}};
+  for (const kv_kind kind : {kv_kind::f32, kv_kind::f16, kv_kind::i8})
+    for (const auto& [heads, kv_heads, dim] : shapes)
+      for (const int window : {0, 21}) {
+        SCOPED_TRACE(testing::Message() << "kind " << int(kind) << " heads " << heads << " dim " << dim << " window "
+                                        << window);
+        const sequences_data data(random, {kind, heads, kv_heads, dim}, {1, 37, 70});
+        data.store(50);
+        expect_correct(data, attend_ranges(data, all_rows(data), window, true), window, 3);
+      }
+}
+
+TEST_F(cuda_attention, equals_plain_sums_over_sections) {
+  random_data random(32);
+  for (const kv_kind kind : {kv_kind::f16, kv_kind::i8})
+    for (const int window : {0, 530}) {
+      const sequences_data data(random, {kind, 2, 1, 16}, {1100});
+      data.store(1100);
+      const auto got = attend_ranges(data, {{0, 1000, 100}}, window, true);
+      for (int row = 0; row < 100; row += 9)
+        for (int head = 0; head < 2; ++head)
+          expect_near(got.data() + row * data.shape.q_stride() + head * 16,
+                      expected_head(data, 1000 + row, head, window), 16);
+    }
+}
+
+TEST_F(cuda_attention, a_row_is_the_same_to_the_bit_in_any_chunk_and_company_shared_out_or_not) {
+  random_data random(33);
+  for (const kv_kind kind : {kv_kind::f32, kv_kind::f16, kv_kind::i8})
+    for (const int window : {0, 70, 600}) {
+      const sequences_data data(random, {kind, 3, 1, 24}, {7, 1060, 130});
+      data.store(1197);
+      const auto stride = data.shape.q_stride();
+      const std::vector<row_range> company{{0, 0, 7}, {1, 1015, 45}, {2, 100, 30}};
+      const auto together = attend_ranges(data, company, window, true);
+      EXPECT_TRUE(same_bits(together, attend_ranges(data, company, window, false))) << "one warp takes all sections";
+      for (int i = 0; i < 45; i += 11) {  // a row at a time, as it would be in decode
+        const auto alone = attend_ranges(data, {{1, 1015 + i, 1}}, window, i % 2 == 0);
+        ASSERT_EQ(std::memcmp(alone.data(), together.data() + (7 + i) * stride, 3 * 24 * sizeof(float)), 0)
+            << "kind " << int(kind) << " window " << window << " row " << i;
+      }
+      const auto halves = attend_ranges(data, {{1, 1038, 22}, {1, 1015, 23}}, window, true);
+      ASSERT_EQ(std::memcmp(halves.data() + 22 * stride, together.data() + 7 * stride, 3 * 24 * sizeof(float)), 0);
+    }
+}
+
+TEST_F(cuda_attention, the_order_of_threads_changes_nothing) {
+  random_data random(34);
+  for (const kv_kind kind : {kv_kind::f32, kv_kind::f16, kv_kind::i8}) {
+    const sequences_data data(random, {kind, 4, 2, 16}, {5, 600});
+    data.store(605);
+    in_every_order([&] { return attend_ranges(data, {{0, 0, 5}, {1, 590, 10}}, 0, true); });
+  }
+}
+
+/// Also where blocks that nobody stored to hold NaN, and another sequence's numbers are infinite.
+TEST_F(cuda_attention, what_a_row_does_not_see_does_not_touch_it) {
+  random_data random(35);
+  for (const kv_kind kind : {kv_kind::f32, kv_kind::f16, kv_kind::i8}) {
+    const sequences_data data(random, {kind, 2, 1, 16}, {21, 40});
+    data.store(61);
+    const auto some = attend_ranges(data, {{1, 20, 1}}, 0, true);
+    for (int d = 0; d < 32; ++d) ASSERT_FALSE(std::isnan(some[std::size_t(d)]));
+    const sequences_data& later = data;  // positions 21 … 39 of the same sequence are stored already
+    ASSERT_EQ(std::memcmp(attend_ranges(later, {{1, 20, 20}}, 0, true).data(), some.data(), 32 * sizeof(float)), 0);
+  }
+}
+
+}  // namespace
+}  // namespace troupe::cuda

@@ -1,0 +1,102 @@
+// Heads are normalized, turned and stored as on the host.
+#include "tests/model/ops/cuda/keys_values.hpp"
+
+namespace troupe::cuda {
+namespace {
+
+using cuda_keys_values = device_test;
+
+/// What lies in the cache for one row and head: [0] the key, [1] the value.
+std::array<std::vector<float>, 2> stored_head(const sequences_data& data, const std::vector<std::byte>& memory, int row,
+                                              int head) {
+  const kv_layer layer = data.layer();
+  const int position = data.row_positions[std::size_t(row)], slot = position % 16, dim = layer.head_dim;
+  const auto padded = static_cast<int>(rounded_up(dim, 16));
+  const auto table = data.row_sequences[std::size_t(row)] * data.table_stride;
+  const std::byte* block = memory.data() + data.tables[std::size_t(table + position / 16)] * layer.block_bytes() +
+                           head * device_kv_head_bytes(layer.kind, dim);
+  const auto number = [&](std::int64_t at) {
+    if (layer.kind == kv_kind::f32) return reinterpret_cast<const float*>(block)[at];
+    if (layer.kind == kv_kind::f16) return f16_to_f32(reinterpret_cast<const std::uint16_t*>(block)[at]);
+    const auto* scales = reinterpret_cast<const float*>(block + padded * 32);
+    return static_cast<float>(reinterpret_cast<const std::int8_t*>(block)[at]) *
+           scales[at < padded * 16 ? slot : 16 + slot];
+  };
+  std::array<std::vector<float>, 2> both;
+  for (int d = 0; d < dim; ++d) {
+    both[0].push_back(number(slot * padded + d));
+    both[1].push_back(number(padded * 16 + d * 16 + slot));
+  }
+  return both;
+}
+
+void normalize(float* head, const std::vector<float>& weight, int dim) {
+  double squares = 0;
+  for (int d = 0; d < dim; ++d) squares += double(head[d]) * head[d];
+  for (int d = 0; d < dim; ++d) head[d] = float(head[d] / std::sqrt(squares / dim + 1e-5)) * weight[std::size_t(d)];
+}
+
+TEST_F(cuda_keys_values, heads_are_normalized_and_turned_and_stored) {
+  random_data random(21);
+  for (const kv_kind kind : {kv_kind::f32, kv_kind::f16, kv_kind::i8})
+    for (const int dim : {8, 24, 64, 130}) {
+      const sequences_data data(random, {kind, 4, 2, dim}, {19, 1, 5});
+      const auto norm = random_rows(random, 1, dim, dim), angles = random_rows(random, 2 * 20, dim / 2, dim / 2);
+      const device_array<float> norm_(norm), angles_(angles);
+      const device_array<std::int32_t> sequences(data.row_sequences), positions(data.row_positions);
+      place_args a{.rows = data.rows};
+      a.places = {sequences.data(), positions.data(), data.tables_.data(), data.table_stride};
+      a.cache = data.layer();
+      a.heads = 4;
+      a.k = {data.k_.data(), data.shape.kv_stride()};
+      a.v = {data.v_.data(), data.shape.kv_stride()};
+      a.q_norm = a.k_norm = norm_.data();
+      a.norm_eps = 1e-5f;
+      a.cosines = angles_.data();
+      a.sines = angles_.data() + 20 * (dim / 2);
+      const auto q = in_every_order([&] {
+        const device_array<float> fresh(data.q);
+        a.q = {fresh.data(), data.shape.q_stride()};
+        const stream on;
+        place_heads(on, a);
+        on.wait();
+        return fresh.read();
+      });
+      const auto memory = data.memory.read();
+      for (int row = 0; row < data.rows; ++row) {
+        const auto at = data.row_positions[std::size_t(row)] * (dim / 2);
+        const auto placed = [&](const std::vector<float>& from, std::int64_t stride, int head) {
+          std::vector<float> x(from.begin() + row * stride + head * dim,
+                               from.begin() + row * stride + (head + 1) * dim);
+          normalize(x.data(), norm, dim);
+          kernels().rotate(x.data(), 1, dim, angles.data() + at, angles.data() + 20 * (dim / 2) + at);
+          return x;
+        };
+        for (int head = 0; head < 4; ++head)
+          expect_near(q.data() + row * data.shape.q_stride() + head * dim, placed(data.q, data.shape.q_stride(), head),
+                      std::size_t(dim), 1e-5);
+        for (int head = 0; head < 2; ++head) {
+          const auto stored = stored_head(data, memory, row, head);
+          const double share = kind == kv_kind::f32 ? 1e-5 : kind == kv_kind::f16 ? 6e-4 : 5e-3;
+          expect_near(stored[0], placed(data.k, data.shape.kv_stride(), head), std::size_t(dim), share);
+          std::vector<float> value(data.v.begin() + row * data.shape.kv_stride() + head * dim,
+                                   data.v.begin() + row * data.shape.kv_stride() + (head + 1) * dim);
+          round_head(kind, value.data(), dim);
+          for (int d = 0; d < dim; ++d) ASSERT_EQ(stored[1][std::size_t(d)], value[std::size_t(d)]);
+        }
+      }
+    }
+}
+
+TEST_F(cuda_keys_values, rows_that_only_fill_a_pass_up_store_nothing) {
+  random_data random(22);
+  sequences_data data(random, {kv_kind::f16, 2, 1, 16}, {3});
+  const auto before = data.memory.read();
+  for (auto& position : data.row_positions) position = -1;
+  data.store(3);
+  EXPECT_TRUE(same_bits(data.memory.read(), before));
+  EXPECT_TRUE(same_bits(data.q_.read(), data.q));
+}
+
+}  // namespace
+}  // namespace troupe::cuda

@@ -1,0 +1,130 @@
+// Adapters of different ranks over ragged rows against plain sums, and promise 1.
+#include "base/half.hpp"
+#include "tests/model/ops/cuda/on_device.hpp"
+
+namespace troupe::cuda {
+namespace {
+
+using cuda_lora = device_test;
+
+/// A factor packed by the rule that factor_view states, and its values as they were rounded.
+struct factor {
+  bool half;
+  std::int64_t outs, ins;
+  std::vector<float> values;  // [outs, ins]
+  device_array<std::byte> memory;
+
+  factor(random_data& random, bool h, std::int64_t o, std::int64_t i, std::int64_t stored_ins)
+      : half(h), outs(o), ins(i), memory(packed(random, stored_ins)) {}
+
+ private:
+  std::vector<std::byte> packed(random_data& random, std::int64_t stored_ins) {
+    std::vector<std::byte> bytes(static_cast<std::size_t>(padded_outs(outs) * stored_ins * (half ? 2 : 4)));
+    for (std::int64_t out = 0; out < outs; ++out)
+      for (std::int64_t in = 0; in < ins; ++in) {
+        const std::uint16_t rounded = f32_to_f16(random.value());
+        const auto at = static_cast<std::size_t>((out / 16 * stored_ins + in) * 16 + out % 16);
+        values.push_back(f16_to_f32(rounded));
+        if (half)
+          std::memcpy(bytes.data() + at * 2, &rounded, 2);
+        else
+          std::memcpy(bytes.data() + at * 4, &values.back(), 4);
+      }
+    return bytes;
+  }
+};
+
+/// Three adapters for two layers that share an input; the last has no factors for the second layer.
+struct adapters_data {
+  static constexpr int linears = 2;
+  static constexpr float scale = 0.5f;
+  std::int64_t ins = 77, outs[linears] = {33, 150};
+  int ranks[3] = {5, 16, 40}, rows = 22;
+  std::vector<factor> a, b;  // [adapter, linear]
+  std::vector<float> x;
+  device_array<float> x_;
+  std::vector<lora_factors> table;
+
+  explicit adapters_data(random_data& random) : x(random_rows(random, rows, ins, padded_row(ins))), x_(x) {
+    for (int adapter = 0; adapter < 3; ++adapter)
+      for (int l = 0; l < linears; ++l) {
+        const int rank = ranks[adapter];
+        a.emplace_back(random, adapter != 1, rank, ins, rounded_up(ins, 4));
+        b.emplace_back(random, l == 1, outs[l], rank, rank);
+        lora_factors f{a.back().memory.data(),  b.back().memory.data(), scale,        rank,
+                       int(rounded_up(ins, 4)), a.back().half,          b.back().half};
+        if (adapter == 2 && l == 1) f = {};
+        table.push_back(f);
+      }
+  }
+  bool has(int adapter, int l) const { return adapter != 2 || l != 1; }
+
+  double expected(int row, int adapter, int l, int out) const {
+    const factor &down = a[std::size_t(adapter * linears + l)], &up = b[std::size_t(adapter * linears + l)];
+    double sum = 0;
+    for (std::int64_t r = 0; r < down.outs && has(adapter, l); ++r) {
+      double between = 0;
+      for (std::int64_t i = 0; i < ins; ++i)
+        between += double(down.values[std::size_t(r * ins + i)]) * x[std::size_t(row * padded_row(ins) + i)];
+      sum += scale * between * up.values[std::size_t(out * up.ins + r)];
+    }
+    return sum;
+  }
+
+  /// y of both layers, which was 1 everywhere.
+  std::vector<float> run(const std::vector<lora_tile>& tiles) const {
+    std::vector<device_array<float>> y;
+    for (const std::int64_t n : outs) y.emplace_back(std::vector<float>(std::size_t(rows * padded_row(n)), 1.0f));
+    const device_array<lora_tile> tiles_(tiles);
+    const device_array<lora_factors> table_(table);
+    const device_array<float> between(std::size_t(lora_between_floats(rows, 40)));
+    lora_args args{.tiles = tiles_.data(),
+                   .tile_count = static_cast<int>(tiles.size()),
+                   .table = table_.data(),
+                   .table_stride = linears,
+                   .most_rank = 40,
+                   .x = {x_.data(), padded_row(ins)},
+                   .ins = ins,
+                   .target_count = linears};
+    for (std::size_t l = 0; l < linears; ++l)
+      args.targets[l] = {static_cast<std::int64_t>(l), outs[l], {y[l].data(), padded_row(outs[l])}};
+    args.between = between.data();
+    const stream on;
+    lora(on, args);
+    on.wait();
+    auto all = y[0].read();
+    const auto second = y[1].read();
+    all.insert(all.end(), second.begin(), second.end());
+    return all;
+  }
+};
+
+TEST_F(cuda_lora, adds_each_rows_own_adapter_and_leaves_other_rows_alone) {
+  random_data random(41);
+  const adapters_data data(random);
+  // rows 11 and 12 have no adapter
+  const auto y = in_every_order([&] {
+    return data.run({{0, 8, 0}, {8, 3, 0}, {13, 1, 1}, {14, 6, 2}, {20, 2, 1}, {}});
+  });
+  const auto adapter_of = [](int row) { return row < 11 ? 0 : row < 13 ? -1 : row == 13 || row >= 20 ? 1 : 2; };
+  std::size_t first = 0;
+  for (int l = 0; l < 2; ++l) {
+    for (int row = 0; row < data.rows; ++row)
+      for (int out = 0; out < data.outs[l]; ++out) {
+        const double added = adapter_of(row) < 0 ? 0 : data.expected(row, adapter_of(row), l, out);
+        const float got = y[first + std::size_t(row * padded_row(data.outs[l]) + out)];
+        ASSERT_NEAR(got, 1 + added, added == 0 ? 0 : 1e-3) << "layer " << l << " row " << row << " out " << out;
+      }
+    first += std::size_t(data.rows * padded_row(data.outs[l]));
+  }
+}
+
+TEST_F(cuda_lora, tiles_may_be_cut_anywhere) {
+  random_data random(42);
+  const adapters_data data(random);
+  const auto whole = data.run({{0, 8, 2}, {8, 8, 2}, {16, 6, 1}});
+  EXPECT_TRUE(same_bits(whole, data.run({{16, 1, 1}, {17, 5, 1}, {0, 3, 2}, {3, 7, 2}, {10, 6, 2}})));
+}
+
+}  // namespace
+}  // namespace troupe::cuda

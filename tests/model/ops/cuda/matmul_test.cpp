@@ -1,0 +1,167 @@
+// Products against the host's, and promise 1: what a row gets does not depend on the rows beside it.
+#include "base/half.hpp"
+#include "tests/model/ops/cuda/on_device.hpp"
+
+namespace troupe::cuda {
+namespace {
+
+using cuda_matmul = device_test;
+
+struct product_data {
+  scheme kind;
+  int rows;
+  std::int64_t outs, ins, stride;
+  random_matrix weights;
+  device_matrix matrix;
+  std::vector<float> x, before, bias;
+  device_array<float> x_, bias_;
+
+  product_data(random_data& random, scheme k, int r, std::int64_t o, std::int64_t i)
+      : kind(k),
+        rows(r),
+        outs(o),
+        ins(i),
+        stride(padded_row(o)),
+        weights(random, k, o, i),
+        matrix(weights),
+        x(random_rows(random, r, i, padded_row(i))),
+        before(random_rows(random, r, o, stride)),
+        bias(random_rows(random, 1, o, stride)),
+        x_(x),
+        bias_(bias) {}
+
+  /// Rows [first, first + count) as a product of their own.
+  std::vector<float> on_device(int first, int count, bool with_bias, bool accumulate) const {
+    const std::int64_t x_stride = padded_row(ins);
+    const device_array<float> y(before.data() + first * stride, static_cast<std::size_t>(count * stride));
+    const coded_rows codes(count, ins);
+    const product_inputs inputs{
+        count, {x_.data() + first * x_stride, x_stride}, codes.view(is_integer(kind), kind == scheme::bf16)};
+    const stream on;
+    encode(on, inputs.x, count, ins, inputs.codes);
+    const product p{matrix.view, {y.data(), stride}, with_bias ? bias_.data() : nullptr, accumulate};
+    matmul(on, std::span(&p, 1), inputs);
+    on.wait();
+    return y.read();
+  }
+
+  /// The host's kernels; of bf16 weights the inputs are rounded first, as the device does.
+  std::vector<float> on_host(bool with_bias, bool accumulate) const {
+    thread_pool pool(1);
+    const compute with{pool, kernels()};
+    std::vector<float> y = before, inputs = x;
+    for (float& v : inputs) v = std::isnan(v) ? 0 : kind == scheme::bf16 ? bf16_to_f32(f32_to_bf16(v)) : v;
+    quantized_rows quantized(rows, ins);
+    quantized.assign(with, inputs.data(), padded_row(ins), rows, ins);
+    matmul_args a;
+    a.w = weights.view;
+    a.rows = rows;
+    a.q = quantized.view();
+    a.x = inputs.data();
+    a.x_stride = padded_row(ins);
+    a.y = y.data();
+    a.y_stride = stride;
+    a.bias = with_bias ? bias.data() : nullptr;
+    a.accumulate = accumulate;
+    matmul(with, std::span(&a, 1));
+    return y;
+  }
+};
+
+void expect_equal(const product_data& data, const std::vector<float>& got, const std::vector<float>& expected) {
+  for (int row = 0; row < data.rows; ++row) {
+    const auto at = row * data.stride;
+    expect_near(got.data() + at, expected.data() + at, std::size_t(data.outs), 1e-4);
+    // exact sums, and the same roundings behind them
+    const bool same = std::memcmp(got.data() + at, expected.data() + at, std::size_t(data.outs) * 4) == 0;
+    ASSERT_TRUE(same || data.kind != scheme::u8);
+  }
+}
+
+TEST_F(cuda_matmul, equals_the_host_on_random_ragged_shapes_for_every_scheme) {
+  random_data random(11);
+  for (const scheme kind : all_schemes)
+    for (int round = 0; round < 6; ++round) {
+      const int most[] = {1, 8, 20, 40, 70, 130};
+      const product_data data(random, kind, random.between(std::max(1, most[round] - 9), most[round]),
+                              random.between(1, 160), random.between(1, 400));
+      const bool bias = random.between(0, 1) == 1, accumulate = random.between(0, 1) == 1;
+      SCOPED_TRACE(testing::Message() << name_of(kind) << " rows " << data.rows << " outs " << data.outs << " ins "
+                                      << data.ins);
+      expect_equal(data, data.on_device(0, data.rows, bias, accumulate), data.on_host(bias, accumulate));
+    }
+}
+
+TEST_F(cuda_matmul, sums_of_many_slices_equal_the_host) {
+  random_data random(12);
+  for (const scheme kind : all_schemes) {
+    const product_data data(random, kind, 2, 17, 2500);
+    SCOPED_TRACE(name_of(kind));
+    expect_equal(data, data.on_device(0, 2, true, false), data.on_host(true, false));
+  }
+}
+
+TEST_F(cuda_matmul, a_row_is_the_same_to_the_bit_alone_and_among_any_number_of_others) {
+  random_data random(13);
+  for (const scheme kind : all_schemes) {
+    const product_data data(random, kind, 66, 40, 1100);
+    const auto all = data.on_device(0, data.rows, true, true);
+    for (const int count : {1, 7, 9, 33, 50, 65}) {
+      const int first = data.rows - count;
+      const std::vector<float> rest(all.begin() + first * data.stride, all.end());
+      const auto some = data.on_device(first, count, true, true);
+      for (int row = 0; row < count; ++row)
+        ASSERT_EQ(
+            std::memcmp(some.data() + row * data.stride, rest.data() + row * data.stride, std::size_t(data.outs) * 4),
+            0)
+            << name_of(kind) << ", " << count << " rows, row " << row;
+    }
+  }
+}
+
+TEST_F(cuda_matmul, the_order_of_threads_changes_nothing) {
+  random_data random(14);
+  for (const scheme kind : all_schemes)
+    for (const int rows : {3, 70}) {
+      const product_data data(random, kind, rows, 35, 300);
+      in_every_order([&] {
+        auto y = data.on_device(0, rows, false, true);
+        for (float& v : y) v = std::isnan(v) ? 0 : v;  // what is behind the outputs
+        return y;
+      });
+    }
+}
+
+TEST_F(cuda_matmul, products_of_several_schemes_share_their_inputs) {
+  random_data random(15);
+  const int rows = 5;
+  const std::int64_t ins = 150;
+  const product_data first(random, scheme::q8, rows, 33, ins), second(random, scheme::bf16, rows, 16, ins),
+      third(random, scheme::q8, rows, 100, ins);
+  const coded_rows codes(rows, ins);
+  const product_inputs inputs{rows, {first.x_.data(), padded_row(ins)}, codes.view(true, true)};
+  const stream on;
+  encode(on, inputs.x, rows, ins, inputs.codes);
+  const auto multiply = [&](bool together) {
+    std::vector<device_array<float>> y;
+    std::vector<product> products;
+    for (const auto* data : {&first, &second, &third}) {
+      y.emplace_back(std::vector<float>(data->before.size()));
+      products.push_back({data->matrix.view, {y.back().data(), data->stride}});
+    }
+    if (together) matmul(on, products, inputs);
+    for (const product& p : products)
+      if (!together) matmul(on, std::span(&p, 1), inputs);
+    on.wait();
+    std::vector<float> all;
+    for (const auto& part : y)
+      for (const float v : part.read()) all.push_back(v);
+    return all;
+  };
+  const auto apart = multiply(false);
+  EXPECT_GT(std::count_if(apart.begin(), apart.end(), [](float v) { return v != 0; }), rows * 140);
+  EXPECT_TRUE(same_bits(multiply(true), apart));
+}
+
+}  // namespace
+}  // namespace troupe::cuda

@@ -1,0 +1,197 @@
+// Ops on rows against the host's kernels.
+#include "base/half.hpp"
+#include "tests/model/ops/cuda/on_device.hpp"
+
+namespace troupe::cuda {
+namespace {
+
+using cuda_rows = device_test;
+const std::int64_t lengths[] = {1, 31, 64, 65, 172, 768, 1000};
+
+template <class T>
+std::vector<T> first(const std::vector<T>& all, std::int64_t count) {
+  return {all.begin(), all.begin() + count};
+}
+
+/// What the device made of some rows, all parts one after another.
+struct codes_on_device {
+  int rows;
+  std::int64_t padded;
+  device_array<std::int8_t> q;
+  device_array<float> scales;
+  device_array<std::int32_t> sums, group_sums;
+  device_array<std::uint16_t> bf16;
+
+  codes_on_device(int rows_, std::int64_t n)
+      : rows(rows_),
+        padded(padded_row(n)),
+        q(std::size_t(rows * padded)),
+        scales(std::size_t(rows)),
+        sums(std::size_t(rows)),
+        group_sums(std::size_t(rows * padded / 32)),
+        bf16(std::size_t(rows * padded)) {}
+  row_codes view() const { return {q.data(), scales.data(), sums.data(), group_sums.data(), bf16.data()}; }
+
+  /// A row's integers are the host's, and its bf16 the host's roundings.
+  void expect_codes_of(const std::vector<float>& x, std::int64_t n, std::int64_t stride) const {
+    const auto q_ = q.read();
+    const auto scales_ = scales.read();
+    const auto sums_ = sums.read(), groups_ = group_sums.read();
+    const auto bf16_ = bf16.read();
+    for (int row = 0; row < rows; ++row) {
+      aligned_buffer<float> one(static_cast<std::size_t>(padded));
+      std::copy_n(x.begin() + row * stride, n, one.data());
+      std::vector<std::int8_t> expected(static_cast<std::size_t>(padded));
+      std::vector<std::int32_t> groups(static_cast<std::size_t>(padded / 32));
+      float scale = 0;
+      std::int32_t sum = 0;
+      kernels().quantize(one.data(), padded, 1, 0, expected.data(), &scale, &sum, groups.data());
+      ASSERT_TRUE(std::equal(expected.begin(), expected.end(), q_.begin() + row * padded)) << n;
+      ASSERT_TRUE(std::equal(groups.begin(), groups.end(), groups_.begin() + row * padded / 32)) << n;
+      ASSERT_EQ(scale, scales_[std::size_t(row)]);
+      ASSERT_EQ(sum, sums_[std::size_t(row)]);
+      for (std::int64_t i = 0; i < padded; ++i)
+        ASSERT_EQ(bf16_[std::size_t(row * padded + i)], f32_to_bf16(one[std::size_t(i)]));
+    }
+  }
+};
+
+TEST_F(cuda_rows, are_encoded_as_on_the_host_to_the_bit) {
+  random_data random(1);
+  for (const std::int64_t n : lengths) {
+    const std::int64_t stride = padded_row(n) + 16;
+    auto x = random_rows(random, 3, n, stride);
+    std::fill_n(x.begin() + stride, n, 0.0f);  // a row of zeros has no scale
+    const device_array<float> on_device(x);
+    const codes_on_device codes(3, n);
+    in_every_order([&] {
+      const stream on;
+      encode(on, {on_device.data(), stride}, 3, n, codes.view());
+      on.wait();
+      return codes.q.read();
+    });
+    codes.expect_codes_of(x, n, stride);
+  }
+}
+
+/// Runs an op of rows in every order, checks the codes that it made on the way, and returns its rows.
+template <class Op>
+std::vector<float> rows_of(int rows, std::int64_t n, Op op) {
+  const std::int64_t stride = padded_row(n);
+  const device_array<float> out(static_cast<std::size_t>(rows * stride));
+  const codes_on_device codes(rows, n);
+  const auto made = in_every_order([&] {
+    const stream on;
+    op(on, float_rows{out.data(), stride}, codes.view());
+    on.wait();
+    return out.read();
+  });
+  codes.expect_codes_of(made, n, stride);
+  return made;
+}
+
+TEST_F(cuda_rows, norms_equal_the_hosts) {
+  random_data random(2);
+  for (const std::int64_t n : lengths) {
+    const std::int64_t stride = padded_row(n);
+    const auto x = random.rows(4, n, stride), weight = random.rows(1, n, stride), bias = random.rows(1, n, stride);
+    const device_array<float> x_(x.data(), std::size_t(4 * stride)), w_(weight), b_(bias);
+    const device_array<std::int32_t> gather(std::vector<std::int32_t>{3, 0, 3});
+    for (const bool rms : {true, false})
+      for (const bool gathered : {true, false}) {
+        norm_args a{.rows = 3, .n = n, .x = {x_.data(), stride}, .weight = w_.data(), .bias = b_.data(), .eps = 1e-5f};
+        if (gathered) a.gather = gather.data();
+        const auto got = rows_of(3, n, [&](const stream& on, float_rows out, const row_codes& codes) {
+          a.out = out;
+          a.codes = codes;
+          (rms ? rms_norm : layer_norm)(on, a);
+        });
+        for (int row = 0; row < 3; ++row) {
+          const float* from = x.data() + (gathered && row != 1 ? 3 : gathered ? 0 : row) * stride;
+          aligned_buffer<float> expected(static_cast<std::size_t>(stride));
+          if (rms)
+            kernels().rms_norm(from, weight.data(), n, 1e-5f, expected.data());
+          else
+            kernels().layer_norm(from, weight.data(), bias.data(), n, 1e-5f, expected.data());
+          expect_near(got.data() + row * stride, expected, std::size_t(n), 1e-5);
+        }
+      }
+  }
+}
+
+TEST_F(cuda_rows, activations_equal_the_hosts_over_the_whole_range) {
+  constexpr std::int64_t n = 1000, stride = 1024;
+  aligned_buffer<float> gate(stride), up(stride), swiglu_(stride), gelu_(stride);
+  for (std::size_t i = 0; i < n; ++i) gate[i] = 0.237f * (float(i) - 500), up[i] = 1.5f - 0.003f * float(i);
+  kernels().swiglu(gate.data(), up.data(), n, swiglu_.data());
+  kernels().gelu_tanh(gate.data(), n, gelu_.data());
+  const device_array<float> g(gate), u(up);
+  const auto silu = rows_of(1, n, [&](const stream& on, float_rows out, const row_codes& codes) {
+    swiglu(on, {1, n, {g.data(), stride}, {u.data(), stride}, out, codes});
+  });
+  const auto gelu = rows_of(1, n, [&](const stream& on, float_rows out, const row_codes& codes) {
+    gelu_tanh(on, {1, n, {}, {g.data(), stride}, out, codes});
+  });
+  for (std::size_t i = 0; i < n; ++i) {
+    EXPECT_NEAR(silu[i], swiglu_[i], 1e-6 + 1e-6 * std::fabs(swiglu_[i]));
+    EXPECT_NEAR(gelu[i], gelu_[i], 1e-6 + 1e-6 * std::fabs(gelu_[i]));
+  }
+}
+
+TEST_F(cuda_rows, an_embedding_is_the_matrix_row_to_the_bit_for_every_scheme) {
+  random_data random(3);
+  for (const scheme kind : all_schemes) {
+    constexpr std::int64_t n = 100, stride = padded_row(n), outs = 37;
+    const random_matrix table(random, kind, outs, n);
+    const device_matrix matrix(table);
+    const auto learned = random.rows(5, n, stride);
+    const device_array<float> learned_(learned), out(std::size_t(4 * stride));
+    const std::vector<std::int32_t> tokens{36, 0, -1, 17}, positions{4, 1, 0, 0};
+    const device_array<std::int32_t> tokens_(tokens), positions_(positions);
+    for (const bool with_learned : {false, true}) {
+      embed_args a{.table = matrix.view, .rows = 4, .tokens = tokens_.data()};
+      if (with_learned) a.learned = learned_.data(), a.learned_stride = stride, a.positions = positions_.data();
+      a.out = {out.data(), stride};
+      const auto got = in_every_order([&] {
+        const stream on;
+        embed(on, a);
+        on.wait();
+        return out.read();
+      });
+      for (std::size_t row = 0; row < 4; ++row) {
+        std::vector<float> expected(n);
+        if (tokens[row] >= 0) unpack_row(table.view, tokens[row], expected.data());
+        for (std::size_t i = 0; i < n && with_learned && tokens[row] >= 0; ++i)
+          expected[i] += learned[std::size_t(positions[row]) * stride + i];
+        ASSERT_EQ(std::memcmp(expected.data(), got.data() + row * stride, n * 4), 0) << name_of(kind) << " row " << row;
+      }
+    }
+  }
+}
+
+TEST_F(cuda_rows, argmax_finds_the_first_of_the_largest) {
+  random_data random(4);
+  for (const std::int64_t n : {1, 100, 777}) {
+    constexpr int rows = 3;
+    auto logits = random_rows(random, rows, n, n + 5);
+    std::vector<std::int32_t> expected;
+    for (int row = 0; row < rows; ++row) {
+      const auto begin = logits.begin() + row * (n + 5);
+      const auto best = std::max_element(begin, begin + n);
+      *(begin + n - 1) = *best;  // an equal one that comes later
+      expected.push_back(static_cast<std::int32_t>(std::max_element(begin, begin + n) - begin));
+    }
+    const device_array<float> on_device(logits);
+    const device_array<std::int32_t> tokens(rows);
+    EXPECT_EQ(in_every_order([&] {
+                const stream on;
+                argmax(on, on_device.data(), n + 5, rows, n, tokens.data());
+                on.wait();
+                return tokens.read();
+              }),
+              expected);
+  }
+}
+
+}  // namespace
+}  // namespace troupe::cuda
