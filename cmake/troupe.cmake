@@ -26,13 +26,6 @@ macro(troupe_global_settings)
   if(CCACHE)
     set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
   endif()
-  if(TROUPE_FUZZ)
-    if(NOT CMAKE_CXX_COMPILER_ID MATCHES Clang)
-      message(FATAL_ERROR "TROUPE_FUZZ needs clang: use the preset fuzz")
-    endif()
-    set(TROUPE_SANITIZE address,undefined)
-    add_compile_options(-fsanitize=fuzzer-no-link)
-  endif()
   if(TROUPE_SANITIZE)
     add_compile_options(-fsanitize=${TROUPE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
     add_link_options(-fsanitize=${TROUPE_SANITIZE})
@@ -48,6 +41,12 @@ macro(troupe_cuda_settings)
   set(CMAKE_CUDA_STANDARD_REQUIRED ON)
   add_compile_options("$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;-fmad=false;-Werror=all-warnings;-Xcompiler=-Wall,-Wextra,-Werror>")
 endmacro()
+
+# Sanitizer builds compile the files of a folder together, many at once (CMAKE_UNITY_BUILD). troupe_apart names those of
+# the calling folder that cannot be, since a name of their own is another one in a file beside them.
+function(troupe_apart)
+  set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+endfunction()
 
 # troupe_library(NAME [DEPENDS public...] [PRIVATE private...]): a static library of every .cpp beside the
 # CMakeLists.txt that calls it. Includes are written from the repository's root: "model/ops/matmul.hpp".
@@ -67,7 +66,8 @@ function(troupe_test name)
   add_executable(${name} ${sources})
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS} GTest::gtest GTest::gmock GTest::gtest_main)
-  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)  # what is tested is fast, the tests need not be
+  # What is tested is fast, the tests need not be.
+  target_compile_options(${name} PRIVATE $<IF:$<CONFIG:Release>,-O1,-O0>)
   target_compile_definitions(${name} PRIVATE
     TROUPE_FIXTURES="${CMAKE_SOURCE_DIR}/tests/fixtures"
     TROUPE_SHARED_DATA="${CMAKE_SOURCE_DIR}/../shared/data")

@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "base/error.hpp"
-#include "tests/cluster/temp_folder.hpp"
+#include "tests/base/temp_folder.hpp"
 
 namespace troupe {
 namespace {
@@ -305,7 +305,7 @@ TEST(config, keeps_the_state_in_the_users_folder) {
 }
 
 TEST(config, says_what_is_wrong_with_the_file_itself) {
-  const test::scratch_folder folder;
+  const test::temp_folder folder;
   const auto said = [](const std::filesystem::path& file) {
     try {
       read_cluster_config(file);

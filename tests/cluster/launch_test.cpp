@@ -10,7 +10,7 @@
 #include <functional>
 
 #include "base/error.hpp"
-#include "tests/cluster/temp_folder.hpp"
+#include "tests/base/temp_folder.hpp"
 
 namespace troupe {
 namespace {
@@ -69,7 +69,7 @@ class launch : public testing::Test {
     return std::getline(stat, line) && line.find(") Z ") == std::string::npos;
   }
 
-  test::scratch_folder folder_;
+  test::temp_folder folder_;
   std::vector<std::string> said_;
 };
 

@@ -2,44 +2,18 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include <unistd.h>
-
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
 #include "model/formats/safetensors.hpp"
+#include "tests/base/temp_folder.hpp"
 
 namespace troupe::test {
-
-/// A folder of its own for one test, gone with it.
-class temp_folder {
- public:
-  temp_folder() {
-    auto pattern = (std::filesystem::temp_directory_path() / "troupe_test_XXXXXX").string();
-    path_ = ::mkdtemp(pattern.data());
-  }
-  ~temp_folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  temp_folder(const temp_folder&) = delete;
-  temp_folder& operator=(const temp_folder&) = delete;
-
-  const std::filesystem::path& path() const { return path_; }
-  std::filesystem::path write(const std::string& name, std::string_view text) const {
-    std::ofstream(path_ / name, std::ios::binary) << text;
-    return path_ / name;
-  }
-
- private:
-  std::filesystem::path path_;
-};
 
 /// The text of the input_error that `action` throws; empty where it throws none.
 template <class Action>

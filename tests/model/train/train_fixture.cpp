@@ -3,8 +3,6 @@
 #include <cmath>
 #include <random>
 
-#include <gtest/gtest.h>
-#include <unistd.h>
 
 #include "model/formats/model_files.hpp"
 
@@ -16,8 +14,8 @@ std::filesystem::path golden(const std::string& model) {
 
 std::shared_ptr<const loaded_model> load_golden(const std::string& model, thread_pool& pool,
                                                 std::optional<scheme> quant) {
-  const scratch_folder cache;
-  return load_model(golden(model), {.quant = quant, .keep = {}, .cache = cache.path, .progress = {}}, pool);
+  const test::temp_folder cache;
+  return load_model(golden(model), {.quant = quant, .keep = {}, .cache = cache.path(), .progress = {}}, pool);
 }
 
 training_rows some_rows(const model_config& config, const std::vector<std::int64_t>& lengths, unsigned seed) {
@@ -78,18 +76,6 @@ std::vector<std::vector<double>*> factors_of(reference_model& reference, const m
       found.push_back(is_a ? &factors.a : &factors.b);
     }
   return found;
-}
-
-scratch_folder::scratch_folder() {
-  static int count = 0;
-  path = std::filesystem::path(testing::TempDir()) /
-         ("troupe-train-" + std::to_string(::getpid()) + "-" + std::to_string(count++));
-  std::filesystem::create_directories(path);
-}
-
-scratch_folder::~scratch_folder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path, ignored);
 }
 
 }  // namespace troupe

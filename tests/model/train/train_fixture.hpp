@@ -9,6 +9,7 @@
 #include "model/arch/loaded_model.hpp"
 #include "model/ops/compute.hpp"
 #include "model/train/lora_parameters.hpp"
+#include "tests/base/temp_folder.hpp"
 #include "tests/model/train/reference_model.hpp"
 
 namespace troupe {
@@ -35,13 +36,5 @@ void put_adapter(reference_model& reference, const adapter_file& file);
 /// The reference's values of a LoRA parameter: one of each of our modules that it is for.
 std::vector<std::vector<double>*> factors_of(reference_model& reference, const model_config& config,
                                              const parameter& p);
-
-/// A folder of the running test, removed when the object dies.
-class scratch_folder {
- public:
-  scratch_folder();
-  ~scratch_folder();
-  std::filesystem::path path;
-};
 
 }  // namespace troupe

@@ -54,9 +54,8 @@ data_format format_with(std::string_view chat) {
 }
 
 training_data read(const std::string& text, const data_format& format, const char* name = "d.jsonl") {
-  const scratch_folder folder;
-  std::ofstream(folder.path / name, std::ios::binary) << text;
-  return read_training_data(folder.path / name, format);
+  const test::temp_folder folder;
+  return read_training_data(folder.write(name, text), format);
 }
 
 std::string refusal(const std::string& text, const data_format& format) {

@@ -101,13 +101,13 @@ TEST(training_run, resumed_anywhere_ends_with_the_same_bits) {
     losses.push_back(whole.run.step().loss);
     whole.run.validate();
   }
-  const scratch_folder folder;
+  const test::temp_folder folder;
   for (const std::int64_t stop : {std::int64_t{0}, std::int64_t{1}, whole.run.steps() / 2}) {
     fixture first("mistral", 1, quick_options(), data);
     for (std::int64_t i = 0; i < stop; ++i) first.run.step(), first.run.validate();
-    first.run.save(folder.path / "checkpoint.safetensors");
+    first.run.save(folder.path() / "checkpoint.safetensors");
     fixture second("mistral", 2, quick_options(), data);
-    second.run.load(folder.path / "checkpoint.safetensors");
+    second.run.load(folder.path() / "checkpoint.safetensors");
     for (std::int64_t i = stop; i < whole.run.steps(); ++i) {
       EXPECT_EQ(second.run.step().loss, losses[static_cast<std::size_t>(i)]) << i;
       second.run.validate();
@@ -154,39 +154,39 @@ TEST(training_run, trainers_that_share_a_job_add_up_to_one) {
 
 TEST(training_run, a_checkpoint_of_another_run_is_refused) {
   const training_data data = counting_data(90, 30);
-  const scratch_folder folder;
+  const test::temp_folder folder;
   fixture first("llama", 1, quick_options(), data);
   first.run.step();
-  first.run.save(folder.path / "c.safetensors");
+  first.run.save(folder.path() / "c.safetensors");
   training_options other = quick_options();
   other.rate = 2e-2;
   fixture second("llama", 1, other, data);
-  EXPECT_THROW(second.run.load(folder.path / "c.safetensors"), input_error);
-  std::ofstream(folder.path / "broken.safetensors") << "{}";
-  EXPECT_THROW(first.run.load(folder.path / "broken.safetensors"), input_error);
+  EXPECT_THROW(second.run.load(folder.path() / "c.safetensors"), input_error);
+  std::ofstream(folder.path() / "broken.safetensors") << "{}";
+  EXPECT_THROW(first.run.load(folder.path() / "broken.safetensors"), input_error);
   EXPECT_EQ(first.run.done(), 1);
 }
 
 TEST(training_run, a_full_disk_leaves_the_last_checkpoint_whole) {
   const training_data data = counting_data(90, 30);
-  const scratch_folder folder;
+  const test::temp_folder folder;
   fixture f("llama", 1, quick_options(), data);
-  f.run.save(folder.path / "c.safetensors");
-  const auto size = std::filesystem::file_size(folder.path / "c.safetensors");
+  f.run.save(folder.path() / "c.safetensors");
+  const auto size = std::filesystem::file_size(folder.path() / "c.safetensors");
   f.run.step();
   std::signal(SIGXFSZ, SIG_IGN);
   rlimit before{};
   ::getrlimit(RLIMIT_FSIZE, &before);
   const rlimit tight{size / 40, before.rlim_max};  // the disk ends in the middle of the file
   ::setrlimit(RLIMIT_FSIZE, &tight);
-  EXPECT_THROW(f.run.save(folder.path / "c.safetensors"), std::runtime_error);
-  EXPECT_THROW(f.lora.save(folder.path / "adapter", "base"), std::runtime_error);
+  EXPECT_THROW(f.run.save(folder.path() / "c.safetensors"), std::runtime_error);
+  EXPECT_THROW(f.lora.save(folder.path() / "adapter", "base"), std::runtime_error);
   ::setrlimit(RLIMIT_FSIZE, &before);
   // a folder where the file should be: renaming fails at the very end
-  std::filesystem::create_directories(folder.path / "d.safetensors" / "inside");
-  EXPECT_THROW(f.run.save(folder.path / "d.safetensors"), std::runtime_error);
-  EXPECT_EQ(std::filesystem::file_size(folder.path / "c.safetensors"), size);
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder.path))
+  std::filesystem::create_directories(folder.path() / "d.safetensors" / "inside");
+  EXPECT_THROW(f.run.save(folder.path() / "d.safetensors"), std::runtime_error);
+  EXPECT_EQ(std::filesystem::file_size(folder.path() / "c.safetensors"), size);
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder.path()))
     EXPECT_EQ(entry.path().string().find("partial"), std::string::npos);
 }
 
@@ -213,9 +213,9 @@ TEST(training_run, a_written_adapter_serves_what_was_trained) {
     training_options options = quick_options();
     fixture f(model, 2, options, data, std::nullopt);
     for (int i = 0; i < 6; ++i) f.run.step();
-    const scratch_folder folder;
-    f.lora.save(folder.path, model);
-    const adapter_file file = read_adapter(folder.path, f.base->config);
+    const test::temp_folder folder;
+    f.lora.save(folder.path(), model);
+    const adapter_file file = read_adapter(folder.path(), f.base->config);
     const lora_adapter adapter(file, f.base->config.layers);
     single_sequence sequence(f.base, {&adapter, 64, 64, kv_kind::f32}, {f.pool, kernels()});
     training_rows rows = some_rows(f.base->config, {24});
@@ -229,8 +229,8 @@ TEST(training_run, a_written_adapter_serves_what_was_trained) {
     train_pass pass(f.trained, {f.pool, kernels()}, {.most_rows = 64, .most_positions = 64});
     EXPECT_NEAR(pass.measure(rows).loss, expected, 1e-3 * expected) << model;
     trained_model again = frozen(f.base);
-    lora_parameters loaded(again, read_lora_options(folder.path, f.base->config), 99);
-    loaded.load(folder.path, f.base->config);
+    lora_parameters loaded(again, read_lora_options(folder.path(), f.base->config), 99);
+    loaded.load(folder.path(), f.base->config);
     EXPECT_EQ(loaded.parameters().count(), f.lora.parameters().count());
     train_pass second(again, {f.pool, kernels()}, {.most_rows = 64, .most_positions = 64});
     EXPECT_EQ(second.measure(rows).loss, pass.measure(rows).loss) << model;

@@ -3,27 +3,28 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <string_view>
 
 #include <stdlib.h>
 
 namespace troupe::test {
 
-/// A folder of one test's own, gone at its end.
-class scratch_folder {
+/// A folder of its own for one test, gone with it.
+class temp_folder {
  public:
-  scratch_folder() {
+  temp_folder() {
     std::string name = (std::filesystem::temp_directory_path() / "troupe-XXXXXX").string();
     path_ = ::mkdtemp(name.data());
   }
-  ~scratch_folder() {
+  ~temp_folder() {
     std::error_code ignored;
     std::filesystem::remove_all(path_, ignored);
   }
-  scratch_folder(const scratch_folder&) = delete;
-  scratch_folder& operator=(const scratch_folder&) = delete;
+  temp_folder(const temp_folder&) = delete;
+  temp_folder& operator=(const temp_folder&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
-  std::filesystem::path write(const std::string& name, const std::string& text) const {
+  std::filesystem::path write(const std::string& name, std::string_view text) const {
     std::ofstream(path_ / name, std::ios::binary) << text;
     return path_ / name;
   }
