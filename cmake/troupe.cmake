@@ -37,9 +37,12 @@ macro(troupe_cuda_settings)
   set(CMAKE_CUDA_ARCHITECTURES "80-real;86-real;89-real;90a-real" CACHE STRING "GPUs to build for")
   enable_language(CUDA)
   find_package(CUDAToolkit REQUIRED)
+  if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
+    set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)  # CMake 3.25 does not know that nvcc has it
+  endif()
   set(CMAKE_CUDA_STANDARD 20)
-  set(CMAKE_CUDA_STANDARD_REQUIRED ON)
-  add_compile_options("$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;-fmad=false;-Werror=all-warnings;-Xcompiler=-Wall,-Wextra,-Werror>")
+  set(kernel_options --expt-relaxed-constexpr -fmad=false -Werror=all-warnings -Xcompiler=-Wall,-Wextra,-Werror)
+  add_compile_options("$<$<COMPILE_LANGUAGE:CUDA>:${kernel_options}>")
 endmacro()
 
 # Sanitizer builds compile the files of a folder together, many at once (CMAKE_UNITY_BUILD). troupe_apart names those of
