@@ -44,9 +44,7 @@ macro(troupe_cuda_settings)
   set(CMAKE_CUDA_ARCHITECTURES "80-real;86-real;89-real;90a-real" CACHE STRING "GPUs to build for")
   enable_language(CUDA)
   find_package(CUDAToolkit REQUIRED)
-  set(CMAKE_CUDA_STANDARD 20)
-  set(CMAKE_CUDA_STANDARD_REQUIRED ON)
-  add_compile_options("$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;-fmad=false;-Werror=all-warnings;-Xcompiler=-Wall,-Wextra,-Werror>")
+  add_compile_options("$<$<COMPILE_LANGUAGE:CUDA>:-std=c++20;--expt-relaxed-constexpr;-fmad=false;-Werror=all-warnings;-Xcompiler=-Wall,-Wextra,-Werror>")
 endmacro()
 
 # troupe_library(NAME [DEPENDS public...] [PRIVATE private...]): a static library of every .cpp beside the
