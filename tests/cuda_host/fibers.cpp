@@ -1,6 +1,7 @@
 #include <cuda_host/fibers.hpp>
 
 #include <algorithm>
+#include <csetjmp>
 #include <cstring>
 #include <deque>
 #include <memory>
@@ -31,8 +32,34 @@ struct warp {
   std::byte shown[2][warp_lanes * lane_bytes];
 };
 
+/// A place to go on from. swapcontext asks the kernel each time; where no sanitizer watches the jumps, they do without.
+struct context {
+  ucontext_t first;
+  std::jmp_buf later;
+  bool started = true;
+
+  void start_at(void (*function)(), std::byte* stack) {
+    ::getcontext(&first);
+    first.uc_stack = {stack, 0, stack_bytes};
+    first.uc_link = nullptr;
+    ::makecontext(&first, function, 0);
+    started = false;
+  }
+};
+
+void go_on(context& from, context& to) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  ::swapcontext(&from.first, &to.first);
+#else
+  if (::_setjmp(from.later) != 0) return;
+  if (to.started) ::_longjmp(to.later, 1);
+  to.started = true;
+  ::setcontext(&to.first);
+#endif
+}
+
 struct fiber {
-  ucontext_t context;
+  context at;
   std::unique_ptr<std::byte[]> stack{new std::byte[stack_bytes]};
   index3 index;
   warp* of = nullptr;
@@ -111,10 +138,7 @@ class block_runner {
       f.ended = false;
       f.waits_for = nullptr;
       f.copies.assign(1, {});
-      ::getcontext(&f.context);
-      f.context.uc_stack = {f.stack.get(), 0, stack_bytes};
-      f.context.uc_link = &scheduler_;
-      ::makecontext(&f.context, &block_runner::enter, 0);
+      f.at.start_at(&block_runner::enter, f.stack.get());
     }
     alive_ = count;
     arrived_ = 0;
@@ -143,14 +167,14 @@ class block_runner {
     current_ = &f;
     threadIdx = f.index;
     f.waits_for = nullptr;
-    ::swapcontext(&scheduler_, &f.context);
+    go_on(scheduler_, f.at);
   }
 
   void wait_for(const std::uint64_t& counter) {
     fiber& f = *current_;
     f.passed = counter;
     f.waits_for = &counter;
-    ::swapcontext(&f.context, &scheduler_);
+    go_on(f.at, scheduler_);
   }
 
   static void enter();
@@ -160,7 +184,7 @@ class block_runner {
   std::vector<std::unique_ptr<fiber>> fibers_;
   std::vector<warp> warps_;
   const std::function<void()>* kernel_ = nullptr;
-  ucontext_t scheduler_;
+  context scheduler_;
   fiber* current_ = nullptr;
   std::size_t alive_ = 0, arrived_ = 0;
   std::uint64_t barrier_round_ = 0;
@@ -173,6 +197,7 @@ void block_runner::enter() {
   (*runner.kernel_)();
   runner.current_->ended = true;
   --runner.alive_;
+  go_on(runner.current_->at, runner.scheduler_);
 }
 
 }  // namespace

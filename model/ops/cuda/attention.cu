@@ -376,16 +376,17 @@ int sections_of(const kv_layer& cache, int tile_count, int positions) {
 }
 
 template <kv_kind Kind, int Steps>
-void attend(const stream& on, const attention_plan& plan) {
+void start_warps(const stream& on, const attention_plan& plan) {
   const std::int64_t items = static_cast<std::int64_t>(plan.args.tile_count) * (plan.sections ? plan.sections : 1);
-  launch("attention", attend_tiles<Kind, Steps>, dim3(ceil_div(items, attention_warps<Steps>), plan.args.cache.heads),
-         attention_warps<Steps> * 32, on, plan);
+  const dim3 grid(ceil_div(items, attention_warps<Steps>), plan.args.cache.heads);
+  launch("attention", attend_tiles<Kind, Steps>, grid, attention_warps<Steps> * 32, on, plan);
 }
 
 template <kv_kind Kind>
-void attend(const stream& on, const attention_plan& plan) {
+void start(const stream& on, const attention_plan& plan) {
   const int dim = plan.args.cache.head_dim;
-  (dim <= 64 ? attend<Kind, 4> : dim <= 128 ? attend<Kind, 8> : attend<Kind, 16>)(on, plan);
+  const auto start_for = dim <= 64 ? start_warps<Kind, 4> : dim <= 128 ? start_warps<Kind, 8> : start_warps<Kind, 16>;
+  start_for(on, plan);
 }
 
 }  // namespace
@@ -402,7 +403,7 @@ void attend(const stream& on, const attention_args& args) {
     return launch("attention", attend_floats, grid_of_queries, join_warps * 32, on, plan);
   if (attention_scratch_floats(args.cache, args.tile_count, args.positions) <= args.scratch_floats)
     plan.sections = sections_of(args.cache, args.tile_count, args.positions);
-  (args.cache.kind == kv_kind::f16 ? attend<kv_kind::f16> : attend<kv_kind::i8>)(on, plan);
+  (args.cache.kind == kv_kind::f16 ? start<kv_kind::f16> : start<kv_kind::i8>)(on, plan);
   if (plan.sections) launch("attention", join_sections, grid_of_queries, join_warps * 32, on, plan);
 }
 

@@ -104,9 +104,9 @@ TEST_F(cuda_matmul, sums_of_many_slices_equal_the_host) {
 TEST_F(cuda_matmul, a_row_is_the_same_to_the_bit_alone_and_among_any_number_of_others) {
   random_data random(13);
   for (const scheme kind : all_schemes) {
-    const product_data data(random, kind, 66, 40, 1100);
+    const product_data data(random, kind, 66, 20, 700);
     const auto all = data.on_device(0, data.rows, true, true);
-    for (const int count : {1, 7, 9, 33, 50, 65}) {
+    for (const int count : {1, 9, 33, 65}) {
       const int first = data.rows - count;
       const std::vector<float> rest(all.begin() + first * data.stride, all.end());
       const auto some = data.on_device(first, count, true, true);

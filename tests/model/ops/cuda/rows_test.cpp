@@ -92,7 +92,7 @@ std::vector<float> rows_of(int rows, std::int64_t n, Op op) {
 
 TEST_F(cuda_rows, norms_equal_the_hosts) {
   random_data random(2);
-  for (const std::int64_t n : lengths) {
+  for (const std::int64_t n : {1, 65, 768}) {
     const std::int64_t stride = padded_row(n);
     const auto x = random.rows(4, n, stride), weight = random.rows(1, n, stride), bias = random.rows(1, n, stride);
     const device_array<float> x_(x.data(), std::size_t(4 * stride)), w_(weight), b_(bias);
