@@ -41,10 +41,17 @@ endmacro()
 
 # Kernels, too: every product and sum is rounded where it is written, and warnings are errors.
 macro(troupe_cuda_settings)
-  set(CMAKE_CUDA_ARCHITECTURES "80-real;86-real;89-real;90a-real" CACHE STRING "GPUs to build for")
+  if(NOT DEFINED ENV{CUDAARCHS})
+    set(CMAKE_CUDA_ARCHITECTURES "80-real;86-real;89-real;90a-real" CACHE STRING "GPUs to build for")
+  endif()
   enable_language(CUDA)
   find_package(CUDAToolkit REQUIRED)
-  add_compile_options("$<$<COMPILE_LANGUAGE:CUDA>:-std=c++20;--expt-relaxed-constexpr;-fmad=false;-Werror=all-warnings;-Xcompiler=-Wall,-Wextra,-Werror>")
+  if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
+    set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)  # CMake 3.25 does not know that nvcc has it
+  endif()
+  set(CMAKE_CUDA_STANDARD 20)
+  set(kernel_options --expt-relaxed-constexpr -fmad=false -Werror=all-warnings -Xcompiler=-Wall,-Wextra,-Werror)
+  add_compile_options("$<$<COMPILE_LANGUAGE:CUDA>:${kernel_options}>")
 endmacro()
 
 # troupe_library(NAME [DEPENDS public...] [PRIVATE private...]): a static library of every .cpp beside the
