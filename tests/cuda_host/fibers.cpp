@@ -148,12 +148,8 @@ class block_runner {
     prepare(block);
     while (alive_ > 0) {
       bool moved = false;
-      for (const std::size_t i : ordered(block.count())) {
-        if (!fibers_[i]->can_run()) continue;
-        moved = true;
-        resume(*fibers_[i]);
-        if (!fault_.empty()) throw std::logic_error(std::exchange(fault_, {}));
-      }
+      for (const std::size_t w : ordered(warps_.size()))
+        while (run_warp(w)) moved = true;
       if (arrived_ > 0 && arrived_ == alive_) {
         arrived_ = 0;
         ++barrier_round_;
@@ -161,6 +157,19 @@ class block_runner {
         throw std::logic_error("the threads of a block wait for each other");
       }
     }
+  }
+
+  /// Every lane that can, once; false: none can. A warp runs as far ahead of the others as barriers let it.
+  bool run_warp(std::size_t w) {
+    bool moved = false;
+    for (const std::size_t lane : ordered(static_cast<std::size_t>(warps_[w].lanes))) {
+      fiber& f = *fibers_[w * warp_lanes + lane];
+      if (!f.can_run()) continue;
+      moved = true;
+      resume(f);
+      if (!fault_.empty()) throw std::logic_error(std::exchange(fault_, {}));
+    }
+    return moved;
   }
 
   void resume(fiber& f) {

@@ -41,11 +41,10 @@ struct table_reader {
 
 __global__ void embed_rows(embed_args a, table_reader table) {
   const std::int32_t token = a.tokens[blockIdx.x];
-  const float* learned = a.learned ? a.learned + a.positions[blockIdx.x] * a.learned_stride : nullptr;
   float* out = a.out.data + blockIdx.x * a.out.stride;
   for (std::int64_t i = threadIdx.x; i < a.table.ins; i += row_threads) {
-    const float value = token < 0 ? 0.0f : table.at(token, i);
-    out[i] = learned && token >= 0 ? value + learned[i] : value;
+    out[i] = token < 0 ? 0.0f : table.at(token, i);
+    if (a.learned && token >= 0) out[i] += a.learned[a.positions[blockIdx.x] * a.learned_stride + i];
   }
 }
 
