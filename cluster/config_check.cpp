@@ -111,6 +111,9 @@ class checker {
     for (const auto* worker : workers()) {
       if (config_.collective == "nccl" && worker->device.is_cpu())
         refuse_at("cluster.collective", "nccl gathers between GPUs, and {} has none: use gloo", worker->name);
+      if (!worker->device.is_cpu())
+        refuse_at("cluster.tensor", "GPUs share no stage yet, and {} computes on one: use tensor = 1, and more stages",
+                  worker->name);
       if (!config_.insecure && worker->host != workers().front()->host)
         refuse_at("cluster.tensor",
                   "the workers of a stage gather without encryption, and {} and {} are on two hosts: keep all workers "

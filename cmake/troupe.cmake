@@ -34,7 +34,9 @@ endmacro()
 
 # Kernels, too: every product and sum is rounded where it is written, and warnings are errors.
 macro(troupe_cuda_settings)
-  set(CMAKE_CUDA_ARCHITECTURES "80-real;86-real;89-real;90a-real" CACHE STRING "GPUs to build for")
+  if(NOT DEFINED ENV{CUDAARCHS})
+    set(CMAKE_CUDA_ARCHITECTURES "80-real;86-real;89-real;90a-real" CACHE STRING "GPUs to build for")
+  endif()
   enable_language(CUDA)
   find_package(CUDAToolkit REQUIRED)
   if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)

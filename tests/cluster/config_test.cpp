@@ -203,6 +203,8 @@ TEST(config, refuses_with_file_line_and_column) {
       {with("tensor = 4\n"), "4:10", "need 4 workers"},
       {with("tensor = 2\ncollective = \"nccl\"\n"), "5:14", "w0 has none: use gloo"},
       {with("collective = \"mpi\"\n"), "4:14", "choose one of gloo, nccl"},
+      {changed(with("tensor = 2\n"), "name = \"w1\"", "device = \"cuda:0\"\nname = \"w1\""), "4:10",
+       "GPUs share no stage yet, and w1"},
       {changed(with("tensor = 2\n"), "name = \"w1\"",
                "host = \"10.0.0.9\"\nlisten = \"tcp://127.0.0.1:0\"\nname = \"w1\""),
        "4:10", "w0 and w1 are on two hosts"},

@@ -33,9 +33,9 @@ class engine_on_gpu : public testing::Test {
     for (int i = 0; i < count; ++i) {
       engine_request request;
       if (i % 2) request.what.prompt = random_tokens(36, model_->config.vocab_size, 1);
-      const auto own = random_tokens(3 + 5 * i, model_->config.vocab_size, 10 + static_cast<unsigned>(i));
+      const auto own = random_tokens(3 + 3 * i, model_->config.vocab_size, 10 + static_cast<unsigned>(i));
       request.what.prompt.insert(request.what.prompt.end(), own.begin(), own.end());
-      request.what.max_tokens = request.sampling.max_tokens = 6 + i;
+      request.what.max_tokens = request.sampling.max_tokens = 18;
       request.what.adapter = i % 3 == 2 ? adapter_version(7) : no_adapter;
       request.sampling.temperature = i % 2 ? 0.0 : 0.9;
       request.sampling.seed = static_cast<std::uint64_t>(i);
@@ -74,12 +74,12 @@ class engine_on_gpu : public testing::Test {
 };
 
 TEST_F(engine_on_gpu, gives_the_same_alone_and_in_any_company) {
-  const auto all = requests(7);
+  const auto all = requests(4);
   const answers alone = run_alone(all);
   batch_scheduler::statistics statistics;
   EXPECT_EQ(run(all, small_engine(60, 64), &statistics), alone) << "in one batch";
-  EXPECT_EQ(run(all, small_engine(60, 8)), alone) << "in small steps";
-  EXPECT_EQ(run(all, small_engine(9, 32), &statistics), alone) << "with few blocks";
+  EXPECT_EQ(run(all, small_engine(60, 16)), alone) << "in small steps";
+  EXPECT_EQ(run(all, small_engine(5, 32), &statistics), alone) << "with few blocks";
   EXPECT_GT(statistics.preemptions, 0u) << "there should have been too few blocks";
 }
 

@@ -5,7 +5,7 @@
 namespace troupe {
 namespace {
 
-constexpr int length = 40;
+constexpr int length = 30;
 
 TEST_P(same_tokens, whatever_the_chunking) {
   expect_the_same_in_chunks_of({1, 7});
@@ -20,7 +20,7 @@ TEST_P(same_tokens, however_the_layers_are_split) {
 }
 
 TEST_P(same_tokens, whichever_threads_come_first) {
-  for (const unsigned order : {1u, 2u, 3u}) {
+  for (const unsigned order : {1u, 2u}) {
     set_thread_order(order);
     EXPECT_TRUE(same_bits(logits_of(model_, tokens_, plain_), expected_)) << "order " << order;
   }
@@ -31,9 +31,7 @@ INSTANTIATE_TEST_SUITE_P(on_a_gpu, same_tokens,
                          testing::Values(same_tokens_case{"llama", scheme::f32, kv_kind::f32, first_gpu, length},
                                          same_tokens_case{"llama", scheme::bf16, kv_kind::f16, first_gpu, length},
                                          same_tokens_case{"gpt2", scheme::u8g64, kv_kind::f16, first_gpu, length},
-                                         same_tokens_case{"qwen3", scheme::q8, kv_kind::f16, first_gpu, length},
                                          same_tokens_case{"llama", scheme::q4, kv_kind::f16, first_gpu, length},
-                                         same_tokens_case{"mistral", scheme::u8, kv_kind::f32, first_gpu, length},
                                          same_tokens_case{"qwen2", scheme::u8, kv_kind::i8, first_gpu, length}),
                          [](const auto& info) { return name_of(info); });
 
