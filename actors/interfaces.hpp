@@ -307,6 +307,8 @@ using adapter_store_actor =
 struct trainer_joined : local_message {
   std::string name;
   trainer_actor trainer;
+  std::string meeting;  ///< where it waits for others to share a job
+  std::string reach;    ///< trainers of the same can meet
 };
 struct trainer_lost : local_message {
   std::string name;

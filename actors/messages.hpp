@@ -341,11 +341,16 @@ struct train_job {
   model_id model;    ///< the base must be this one
   double share = 1;  ///< of the time that may be used
   std::vector<training_file> files;
+  std::uint32_t rank = 0, ranks = 1;  ///< of the trainers that share it
+  training_lease first;               ///< rank 0's
+  std::string meeting;                ///< where they find each other
 
   template <class Self, class Visit>
   static auto visit_fields(Self& self, Visit visit) {
     return visit(field("lease", self.lease), field("job", self.job), field("spec", self.spec),
-                 field("model", self.model), field("share", self.share), field("files", self.files));
+                 field("model", self.model), field("share", self.share), field("files", self.files),
+                 field("rank", self.rank), field("ranks", self.ranks), field("first", self.first),
+                 field("meeting", self.meeting));
   }
 };
 
@@ -407,15 +412,18 @@ struct training_progress {
 };
 
 /// Trainer to head: it has left the job. With files: they are the adapter, and wait to be fetched until stop_training.
+/// Of trainers that share a job only rank 0 says that it is done.
 struct training_ended {
   static constexpr std::uint16_t kind = 44;
   training_lease lease;
   std::string error;  ///< the job cannot be done; empty with no files: it was told to stop
   std::vector<training_file> files;
+  bool is_alone = false;  ///< it has lost the others: the job can be done, but not by this group
 
   template <class Self, class Visit>
   static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("lease", self.lease), field("error", self.error), field("files", self.files));
+    return visit(field("lease", self.lease), field("error", self.error), field("files", self.files),
+                 field("is_alone", self.is_alone));
   }
 };
 

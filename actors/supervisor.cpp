@@ -106,7 +106,10 @@ void supervisor_state::admit(const node_hello& hello, link_id link) {
 
 void supervisor_state::admit_trainer(const node_hello& hello, link_id link) {
   trainers_[hello.name] = {hello.incarnation, link};
-  tell(*training_, trainer_joined{{}, hello.name, spawn_remote_trainer(self_->system(), *links_, link)});
+  // What they say to each other is not encrypted: it leaves a machine only where the file says so.
+  const std::string reach = options_.config.insecure ? "" : hello.host;
+  tell(*training_,
+       trainer_joined{{}, hello.name, spawn_remote_trainer(self_->system(), *links_, link), hello.meeting, reach});
 }
 
 worker_offer supervisor_state::offer_of(const node_hello& hello) const {

@@ -25,6 +25,12 @@ training_pace::load load_of(const status_board& board) {
   return all;
 }
 
+std::string trainers_of(const training_queue::group& leases) {
+  std::string names;
+  for (const auto& each : leases) names += (names.empty() ? "" : ", ") + each.trainer;
+  return names;
+}
+
 }  // namespace
 
 training_state::training_state(handle::pointer self, training_parts parts)
@@ -38,8 +44,8 @@ training_state::handle::behavior_type training_state::make_behavior() {
       [this](const begin_training& begun) { begin(begun); },
       [this](const job_changed& changed) { take_change(changed); },
       [this](const trainer_joined& joined) {
-        trainers_[joined.name] = joined.trainer;
-        queue_.trainer_joined(joined.name);
+        trainers_[joined.name] = {joined.trainer, joined.meeting};
+        queue_.trainer_joined(joined.name, joined.reach);
         assign();
       },
       [this](const trainer_lost& lost) { lose_trainer(lost.name); },
@@ -58,7 +64,7 @@ training_state::handle::behavior_type training_state::make_behavior() {
         look_again();
       },
       [this](stop_now) {
-        for (const auto& [name, trainer] : trainers_) tell(trainer, stop_now{});
+        for (const auto& [name, trainer] : trainers_) tell(trainer.actor, stop_now{});
         trainers_.clear();
         parts_.jobs = nullptr;
         parts_.store = nullptr;
@@ -83,13 +89,12 @@ void training_state::begin(const begin_training& begun) {
   intake_.remove_all_but(known);
   for (const job_info& job : begun.unfinished) {
     record& made = jobs_[job.spec.id];
-    queue_.add(job.spec.id, job.state == job_state::paused);
     try {
       made.spec_text = job.spec.options;
       made.spec = read_training_spec(job.spec.options, "job " + job.spec.id);
       made.files = intake_.files_of(job.spec.id, made.spec);
+      queue_.add(job.spec.id, job.state == job_state::paused, static_cast<int>(made.spec.trainers));
     } catch (const input_error& error) {
-      queue_.pause(job.spec.id);
       fail(job.spec.id, error.what());
     }
   }
@@ -99,7 +104,7 @@ void training_state::begin(const begin_training& begun) {
 /// The journal has it already.
 void training_state::take_change(const job_changed& changed) {
   if (changed.state == job_state::paused) {
-    stop_lease(queue_.pause(changed.job), false);
+    stop_leases(queue_.pause(changed.job), false);
     if (record* job = find(changed.job)) job->result.reset();
   } else if (changed.state == job_state::queued) {
     queue_.resume(changed.job);
@@ -109,31 +114,52 @@ void training_state::take_change(const job_changed& changed) {
   assign();
 }
 
+/// A job that could have more trainers stops with a checkpoint and goes on with them.
 void training_state::assign() {
-  while (const auto lease = queue_.assign()) {
-    record* job = find(lease->job);
-    if (!job) {
-      queue_.remove(lease->job);
-      continue;
-    }
-    job->result.reset();
-    parts_.say(fmt::format("{}: {} works on it", lease->job, lease->trainer));
-    ask_journal([id = lease->job](journal& book) { return book.start(id); }, [](const auto&) {});
-    tell_trainer(*lease, train_job{{}, lease->job, job->spec_text, parts_.model, share_, job->files});
+  while (true) {
+    if (const auto leases = queue_.assign(); !leases.empty())
+      give(leases);
+    else if (const auto ended = queue_.widen(); !ended.empty())
+      stop_leases(ended, false);
+    else
+      break;
   }
   look_again();
   post();
 }
 
-void training_state::stop_lease(const std::optional<training_queue::lease>& ended, bool forget) {
-  if (ended) tell_trainer(*ended, stop_training{{}, forget});
+void training_state::give(const training_queue::group& leases) {
+  const std::string id = leases.front().job;
+  record* job = find(id);
+  if (!job) {
+    queue_.remove(id);
+    return;
+  }
+  job->result.reset();
+  parts_.say(fmt::format("{}: {} work{} on it", id, trainers_of(leases), leases.size() == 1 ? "s" : ""));
+  ask_journal([id](journal& book) { return book.start(id); }, [](const auto&) {});
+  train_job order;
+  order.job = id, order.spec = job->spec_text, order.files = job->files;
+  order.model = parts_.model, order.share = share_;
+  order.ranks = static_cast<std::uint32_t>(leases.size());
+  order.first = training_lease(leases.front().number);
+  order.meeting = trainers_.at(leases.front().trainer).meeting;
+  for (const auto& lease : leases) {
+    tell_trainer(lease, order);
+    ++order.rank;
+  }
+}
+
+void training_state::stop_leases(const training_queue::group& ended, bool forget) {
+  for (const auto& lease : ended) tell_trainer(lease, stop_training{{}, forget});
 }
 
 void training_state::lose_trainer(const std::string& name) {
-  if (const auto found = trainers_.extract(name)) tell(found.mapped(), stop_now{});
-  const auto hopeless = queue_.trainer_lost(name);
-  if (hopeless)
-    fail(*hopeless,
+  if (const auto found = trainers_.extract(name)) tell(found.mapped().actor, stop_now{});
+  const auto lost = queue_.trainer_lost(name);
+  stop_leases(lost.ended, false);
+  if (!lost.given_up.empty())
+    fail(lost.given_up,
          fmt::format("its trainer died {} times at the same place: see the log of {}", parts_.queue.most_deaths, name));
   assign();
 }
@@ -143,14 +169,14 @@ void training_state::pace_trainers() {
   if (share == share_ || (share != 0 && share != 1 && std::abs(share - share_) < least_change)) return;
   share_ = share;
   for (const auto& [id, job] : jobs_)
-    if (const auto lease = queue_.lease_of(id)) tell_trainer(*lease, set_training_share{{}, share});
+    for (const auto& lease : queue_.leases_of(id)) tell_trainer(lease, set_training_share{{}, share});
 }
 
 /// While anybody trains.
 void training_state::look_again() {
   if (is_looking_) return;
   for (const auto& [id, job] : jobs_) {
-    if (!queue_.lease_of(id)) continue;
+    if (queue_.leases_of(id).empty()) continue;
     is_looking_ = true;
     return tell_after(self_, look_interval, handle(self_), wake{});
   }
@@ -166,7 +192,8 @@ void training_state::post() const {
                             {"tokens", job.progress.tokens},
                             {"tokens_per_second", job.progress.tokens_per_second},
                             {"checkpoint", job.progress.checkpoint}};
-    if (const auto lease = queue_.lease_of(id)) made["trainer"] = lease->trainer, made["share"] = share_;
+    if (const auto leases = queue_.leases_of(id); !leases.empty())
+      made["trainer"] = trainers_of(leases), made["share"] = share_;
     if (job.last_step) made["loss"] = job.last_step->loss, made["accuracy"] = job.last_step->accuracy;
     if (job.last_validation) made["validation_loss"] = job.last_validation->loss;
     if (job.is_publishing) made["publishing"] = true;

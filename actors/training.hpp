@@ -45,15 +45,19 @@ class training_state {
     training_progress progress;  ///< the newest
     std::optional<training_point> last_step, last_validation;
     std::optional<training_download> result;  ///< on its way here
-    std::vector<training_file> result_files;
     bool is_publishing = false;
+  };
+  struct trainer {
+    trainer_actor actor;
+    std::string meeting;
   };
 
   // training.cpp: leases
   void begin(const begin_training& begun);
   void take_change(const job_changed& changed);
   void assign();
-  void stop_lease(const std::optional<training_queue::lease>& ended, bool forget);
+  void give(const training_queue::group& leases);
+  void stop_leases(const training_queue::group& ended, bool forget);
   void lose_trainer(const std::string& name);
   void pace_trainers();
   void look_again();
@@ -73,6 +77,8 @@ class training_state {
   // training_results.cpp: what trainers say, and what becomes of it
   void take_progress(const training_progress& progress);
   void take_end(const training_ended& ended);
+  void part(const training_queue::lease& from, const std::string& why);
+  void take_result(const training_queue::lease& from, const std::vector<training_file>& files);
   void take_piece(const training_piece& piece);
   void fetch_result(const std::string& job);
   void publish(const std::string& job);
@@ -90,7 +96,7 @@ class training_state {
   double share_ = 1;
   bool is_looking_ = false;
   monotonic_clock clock_;
-  std::map<std::string, trainer_actor> trainers_;
+  std::map<std::string, trainer> trainers_;
   std::map<std::string, record> jobs_;
 };
 
@@ -106,7 +112,8 @@ void training_state::ask_journal(Use use, std::function<void(decltype(use(std::d
 template <class Message>
 void training_state::tell_trainer(const training_queue::lease& lease, Message what) {
   what.lease = training_lease(lease.number);
-  if (const auto found = trainers_.find(lease.trainer); found != trainers_.end()) tell(found->second, std::move(what));
+  if (const auto found = trainers_.find(lease.trainer); found != trainers_.end())
+    tell(found->second.actor, std::move(what));
 }
 
 training_actor spawn_training(caf::actor_system& system, const training_parts& parts);

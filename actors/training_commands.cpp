@@ -95,7 +95,7 @@ void training_state::accept(const std::string& job, training_spec spec, const st
         }
         record& made = jobs_[job];
         made.spec = spec, made.spec_text = text, made.files = found.files;
-        queue_.add(job, false);
+        queue_.add(job, false, static_cast<int>(spec.trainers));
         answer({json{{"id", job},
                      {"state", name_of(sealed->state)},
                      {"examples", found.examples},

@@ -23,8 +23,9 @@ bool is_known_name(std::string_view name) {
   return in(data_names) || in(adapter_file_names);
 }
 
+/// Trainers of one host share a job's folder: each has a part of its own.
 fs::path part_of(const fs::path& file) {
-  return file.string() + ".part";
+  return file.string() + fmt::format(".{}.part", ::getpid());
 }
 
 }  // namespace

@@ -57,20 +57,35 @@ void training_state::take_progress(const training_progress& progress) {
 
 void training_state::take_end(const training_ended& ended) {
   const auto lease = lease_of(ended.lease);
-  record* job = lease ? find(lease->job) : nullptr;
-  if (!job) return;
+  if (!lease || !find(lease->job)) return;
+  if (ended.is_alone) return part(*lease, ended.error);
   if (!ended.error.empty()) return fail(lease->job, ended.error);
-  if (ended.files.empty()) {  // it was told to stop by somebody else than this head
-    queue_.give_back(lease->number);
-    return assign();
-  }
+  if (!ended.files.empty()) return take_result(*lease, ended.files);
+  stop_leases(queue_.give_back(lease->number), false);  // it was told to stop by somebody else than this head
+  assign();
+}
+
+/// Its trainers have lost each other.
+void training_state::part(const training_queue::lease& from, const std::string& why) {
+  write_down(from.job, "message", dump({{"level", "warn"}, {"text", from.trainer + " is alone: " + why}}));
+  const auto lost = queue_.fell_apart(from.number);
+  stop_leases(lost.ended, false);
+  if (!lost.given_up.empty())
+    fail(lost.given_up,
+         fmt::format("its trainers lost each other {} times at the same place: {}", parts_.queue.most_deaths, why));
+  assign();
+}
+
+void training_state::take_result(const training_queue::lease& from, const std::vector<training_file>& files) {
+  stop_leases(queue_.finish(from.number), false);
+  record& job = jobs_.at(from.job);
   try {
-    job->result_files = ended.files;
-    job->result.emplace(intake_.folder_of(lease->job) / training_task::result_folder, ended.files, ended.lease);
-    fetch_result(lease->job);
+    job.result.emplace(intake_.folder_of(from.job) / training_task::result_folder, files, training_lease(from.number));
+    fetch_result(from.job);
   } catch (const std::exception& error) {
-    fail(lease->job, error.what());
+    return fail(from.job, error.what());
   }
+  assign();
 }
 
 void training_state::take_piece(const training_piece& piece) {
@@ -87,7 +102,7 @@ void training_state::take_piece(const training_piece& piece) {
 void training_state::fetch_result(const std::string& id) {
   record& job = jobs_.at(id);
   if (const auto wanted = job.result->next()) {
-    if (const auto lease = queue_.lease_of(id)) tell_trainer(*lease, *wanted);
+    for (const auto& lease : queue_.leases_of(id)) tell_trainer(lease, *wanted);
     return;
   }
   job.result.reset();
@@ -143,7 +158,7 @@ void training_state::fail(const std::string& id, const std::string& error) {
 
 /// The journal has its end; nothing of it is needed any more, here and there.
 void training_state::end(const std::string& id) {
-  stop_lease(queue_.remove(id), true);
+  stop_leases(queue_.remove(id), true);
   jobs_.erase(id);
   intake_.remove(id);
   post();

@@ -108,6 +108,7 @@ void visit_numbers(Spec& spec, Visit& visit) {
   visit("validate_every", spec.validate_every, 0);
   visit("checkpoint_every", spec.checkpoint_every, 0);
   visit("best", spec.publish_best);
+  visit("trainers", spec.trainers, 1, 64);
 }
 
 constexpr std::pair<precision, const char*> precisions[] = {
@@ -155,6 +156,9 @@ training_spec read_training_spec(const std::string& text, const std::string& whe
   if (!is_adapter_name(spec.adapter))
     refuse("{}: \"adapter\": take 1 to 64 letters, digits, '.', '_' or '-', beginning with a letter or digit", where);
   if (spec.data_name.empty()) refuse("{}: \"data\" is missing", where);
+  if (spec.trainers > spec.run.accumulation)
+    refuse("{}: {} trainers share the passes of a step, and it has {}: accumulate {}", where, spec.trainers,
+           spec.run.accumulation, spec.trainers);
   return spec;
 }
 

@@ -15,6 +15,7 @@ struct training_spec {
   bool publish_best = false;          ///< the weights that did best with what was held out, instead of the last ones
   std::int64_t validate_every = 0;    ///< steps; 0: an epoch
   std::int64_t checkpoint_every = 0;  ///< steps; 0: by time alone
+  std::int64_t trainers = 1;          ///< that share its passes, at most; changes nothing in what comes out
   lora_options lora;
   training_options run;
 

@@ -7,6 +7,7 @@
 
 #include "actors/adapter_digest.hpp"
 #include "actors/training_files.hpp"
+#include "actors/training_ranks.hpp"
 #include "base/error.hpp"
 #include "model/arch/fingerprint.hpp"
 #include "model/ops/isa.hpp"
@@ -47,7 +48,7 @@ void training_brake::set_share(double share) {
 
 void training_brake::stop() {
   const std::lock_guard lock(mutex_);
-  stopped_.store(true, std::memory_order_relaxed);
+  stopped_.request_stop();
   changed_.notify_all();
 }
 
@@ -78,8 +79,13 @@ bool training_brake::pass() {
 /// All that a job takes, from its data to its result.
 class training_task::session {
  public:
-  session(training_task& owner, training_spec spec)
-      : owner_(owner), site_(owner.site_), spec_(std::move(spec)), pool_(site_.threads), folder_(owner.folder()) {
+  session(training_task& owner, training_spec spec, training_ranks* ranks)
+      : owner_(owner),
+        site_(owner.site_),
+        spec_(std::move(spec)),
+        ranks_(ranks),
+        pool_(site_.threads),
+        folder_(owner.folder()) {
     base_ = load_model(site_.model, site_.load, pool_);
     if (model_id(fingerprint_of(*base_)) != owner.order_.model)
       refuse("{}: is another model than the cluster's: give the trainer the same files and quant",
@@ -88,6 +94,7 @@ class training_task::session {
     const model_config& config = base_->config;
     spec_.run.row_length = std::min(spec_.run.row_length, config.context);
     spec_.run.between = [this] { look(); };
+    if (ranks_) spec_.run.group = ranks_->group();
     const data_format format = data_format_of(site_.model, config.vocab_size, config.eos_tokens, spec_.run.row_length);
     data_ = read_training_data(folder_ / spec_.data_file(), format);
     if (spec_.has_validation()) validation_ = read_training_data(folder_ / spec_.validation_file(), format);
@@ -106,6 +113,9 @@ class training_task::session {
         step();
       }
     } catch (const stopped&) {
+      save_checkpoint();
+      throw;
+    } catch (const collective_failure&) {  // whoever is left has all that was done together
       save_checkpoint();
       throw;
     }
@@ -130,24 +140,29 @@ class training_task::session {
  private:
   void look() {
     if (!owner_.brake_.pass()) throw stopped();
+    if (ranks_) ranks_->check();
   }
+  bool is_first() const { return owner_.order_.rank == 0; }
   fs::path checkpoint() const { return folder_ / checkpoint_name; }
 
   void resume() {
     report_at_ = checkpoint_at_ = monotonic_clock().now();
+    const std::string how = is_first() ? load_checkpoint() : std::string();
+    run_->follow_first();
+    report(fmt::format("{} with {} examples, {} steps{}", how, data_.examples.size(), run_->steps(),
+                       ranks_ ? fmt::format(", {} trainers", owner_.order_.ranks) : std::string()));
+  }
+  std::string load_checkpoint() {
     std::error_code ignored;
-    if (!fs::exists(checkpoint(), ignored)) return begin_reports("begins");
+    if (!fs::exists(checkpoint(), ignored)) return "begins";
     try {
       run_->load(checkpoint());
       checkpoint_ = run_->done();
-      begin_reports(fmt::format("goes on from step {}", run_->done()).c_str());
+      return fmt::format("goes on from step {}", run_->done());
     } catch (const input_error& error) {  // torn by a machine that died, or of another build
       fs::remove(checkpoint(), ignored);
-      begin_reports(fmt::format("begins anew: {}", error.what()).c_str());
+      return fmt::format("begins anew: {}", error.what());
     }
-  }
-  void begin_reports(const char* how) {
-    report(fmt::format("{} with {} examples, {} steps", how, data_.examples.size(), run_->steps()));
   }
 
   void step() {
@@ -157,7 +172,7 @@ class training_task::session {
     if (is_due()) validate();
     const instant now = monotonic_clock().now();
     const bool by_steps = spec_.checkpoint_every > 0 && done.step % spec_.checkpoint_every == 0;
-    if ((by_steps || now - checkpoint_at_ >= site_.checkpoint_after) && !run_->finished()) {
+    if (is_first() && (by_steps || now - checkpoint_at_ >= site_.checkpoint_after) && !run_->finished()) {
       save_checkpoint();
       report({});
     } else if (now - report_at_ >= site_.report_after) {
@@ -185,7 +200,7 @@ class training_task::session {
     training_progress made{owner_.order_.lease, run_->done(),       run_->steps(),     tokens_, 0,
                            checkpoint_,         std::move(message), std::move(points_)};
     if (seconds > 0) made.tokens_per_second = static_cast<double>(tokens_ - tokens_before_) / seconds;
-    owner_.say_(std::move(made));
+    if (is_first()) owner_.say_(std::move(made));
     points_.clear();
     tokens_before_ = tokens_;
     report_at_ = now;
@@ -194,6 +209,7 @@ class training_task::session {
   training_task& owner_;
   const training_site& site_;
   training_spec spec_;
+  training_ranks* ranks_;  ///< nullptr: it trains alone
   thread_pool pool_;
   fs::path folder_;
   std::shared_ptr<const loaded_model> base_;
@@ -222,22 +238,33 @@ training_task::~training_task() {
 }
 
 void training_task::run() {
-  if (site_.idle_priority) take_idle_priority();
   training_ended end{order_.lease, {}, {}};
+  bool speaks = true;
   try {
-    session whole(*this, read_training_spec(order_.spec, "job " + order_.job));
-    whole.all_steps();
-    end.files = whole.publish();
+    end.files = train();
+    speaks = order_.rank == 0;
   } catch (const stopped&) {
+  } catch (const collective_failure& failure) {
+    if (!brake_.is_stopped()) end.error = failure.what(), end.is_alone = true;
   } catch (const std::bad_alloc&) {
     end.error = "there is not enough memory: use shorter rows, fewer of them, or low_memory";
   } catch (const std::exception& error) {
     end.error = error.what();
   }
-  say_(std::move(end));
+  if (speaks) say_(std::move(end));
   const std::lock_guard lock(mutex_);
   has_ended_ = true;
   changed_.notify_all();
+}
+
+/// Who speaks for this trainer to the others has no idle priority: they hear it whatever else runs here.
+std::vector<training_file> training_task::train() {
+  std::optional<training_ranks> ranks;
+  if (order_.ranks > 1) ranks.emplace(order_, site_.meeting.get(), site_.ranks_patience, brake_.token());
+  if (site_.idle_priority) take_idle_priority();
+  session whole(*this, read_training_spec(order_.spec, "job " + order_.job), ranks ? &*ranks : nullptr);
+  whole.all_steps();
+  return order_.rank == 0 ? whole.publish() : std::vector<training_file>();
 }
 
 bool training_task::ends_within(duration longest) {

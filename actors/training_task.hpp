@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <mutex>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <variant>
@@ -12,6 +13,7 @@
 #include "actors/messages.hpp"
 #include "actors/training_spec.hpp"
 #include "model/arch/loaded_model.hpp"
+#include "transport/collective/meeting.hpp"
 
 namespace troupe {
 
@@ -27,6 +29,8 @@ struct training_site {
   std::function<void()> leave = {};
   duration checkpoint_after = std::chrono::seconds(60);
   duration report_after = std::chrono::milliseconds(200);
+  std::shared_ptr<meeting_place> meeting = {};       ///< for trainers that share a job; none: it shares none
+  std::chrono::milliseconds ranks_patience{10'000};  ///< with one of them that says nothing
 };
 
 /// How much of the time may be used: asked between ops, on the thread that computes. Sleeps for what it owes.
@@ -34,7 +38,8 @@ class training_brake {
  public:
   void set_share(double share);
   void stop();
-  bool is_stopped() const { return stopped_.load(std::memory_order_relaxed); }
+  bool is_stopped() const { return stopped_.stop_requested(); }
+  std::stop_token token() const { return stopped_.get_token(); }
   /// Returns false when the work is to stop.
   bool pass();
 
@@ -42,7 +47,7 @@ class training_brake {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::atomic<double> share_{1};
-  std::atomic<bool> stopped_{false};
+  std::stop_source stopped_;
   instant passed_;
   double owed_ = 0;  ///< seconds
 };
@@ -69,6 +74,7 @@ class training_task {
  private:
   class session;
   void run();
+  std::vector<training_file> train();
 
   training_site site_;
   train_job order_;

@@ -15,7 +15,8 @@ namespace {
 constexpr double milliseconds = 1000;
 
 std::string line_of(const char* name, const spread& s) {
-  return fmt::format("  {:<6} mean {:9.2f} ms   median {:9.2f} ms   p99 {:9.2f} ms\n", name, s.mean, s.median, s.p99);
+  return fmt::format("  {:<6} mean {:9.2f} ms   median {:9.2f} ms   p99 {:9.2f} ms   most {:9.2f} ms\n", name, s.mean,
+                     s.median, s.p99, s.most);
 }
 
 plot_series curve_of(const char* name, const std::vector<serve_figures>& loads, double spread::*which) {
@@ -33,7 +34,8 @@ plot_series curve_of(const char* name, const std::vector<serve_figures>& loads, 
 spread spread_of(const std::vector<double>& values) {
   if (values.empty()) return {};
   const double sum = std::accumulate(values.begin(), values.end(), 0.0);
-  return {sum / static_cast<double>(values.size()), percentile(values, 0.5), percentile(values, 0.99)};
+  return {sum / static_cast<double>(values.size()), percentile(values, 0.5), percentile(values, 0.99),
+          *std::max_element(values.begin(), values.end())};
 }
 
 serve_figures figures_of(std::string name, const std::vector<served_request>& requests, double duration,
@@ -98,6 +100,7 @@ std::string to_json(const serve_figures& f) {
     made[fmt::format("mean_{}_ms", name)] = s.mean;
     made[fmt::format("median_{}_ms", name)] = s.median;
     made[fmt::format("p99_{}_ms", name)] = s.p99;
+    made[fmt::format("max_{}_ms", name)] = s.most;
   };
   add("ttft", f.ttft);
   add("tpot", f.tpot);

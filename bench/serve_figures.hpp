@@ -20,7 +20,7 @@ struct service_goal {
 };
 
 struct spread {
-  double mean = 0, median = 0, p99 = 0;
+  double mean = 0, median = 0, p99 = 0, most = 0;
 };
 spread spread_of(const std::vector<double>& values);
 

@@ -99,15 +99,15 @@ node_site make_site(const cluster_config& config, const std::string& name) {
   site.node = node_of(config, name);
   check_device(config, site.node);
   site.threads = threads_of(config, site.node);
+  // What ranks say to each other is not encrypted: it leaves the machine only where the file says so.
+  if ((config.tensor > 1 && site.node.is_worker()) || site.node.is_trainer())
+    site.meeting = std::make_shared<meeting_place>(config.insecure ? site.node.host : "127.0.0.1");
   if (!site.node.is_head() && !site.node.is_worker()) return site;  // a trainer has the model while it has a job
   site.model = load(config, available_processors());
   site.fingerprint = model_id(fingerprint_of(*site.model));
   site.kv = kv_of(config);
   site.context = context_of(config, site.model->config);
   check_tensor(config, site.model->config);
-  // What ranks say to each other is not encrypted: it leaves the machine only where the file says so.
-  if (config.tensor > 1 && site.node.is_worker())
-    site.meeting = std::make_shared<meeting_place>(config.insecure ? site.node.host : "127.0.0.1");
   return site;
 }
 

@@ -21,7 +21,7 @@ struct node_site {
   kv_kind kv = kv_kind::f16;
   std::int64_t context = 0;
   int threads = 1;
-  std::shared_ptr<meeting_place> meeting;  ///< where ranks of a stage meet; nullptr where each stage has one
+  std::shared_ptr<meeting_place> meeting;  ///< where ranks of a stage or of a job meet; nullptr: there are none
 };
 
 /// Loads the model. Throws input_error where the cluster's file asks for what cannot be.

@@ -11,13 +11,17 @@
 namespace troupe {
 namespace {
 
+/// The head has given a rank up that hangs for so long: those that wait for it are to hear what comes next.
+std::chrono::milliseconds patience_with_ranks(const cluster_config& config) {
+  return std::chrono::milliseconds(2 * config.lost_after_ms);
+}
+
 rank_settings rank_settings_of(const node_site& site) {
   rank_settings settings;
   settings.place = site.meeting;
   settings.backend = site.config.collective;
   settings.device = std::max(site.node.device.gpu, 0);
-  // The head has given a rank up that hangs for so long: those that wait for it are to hear of their next life.
-  settings.patience = std::chrono::milliseconds(2 * site.config.lost_after_ms);
+  settings.patience = patience_with_ranks(site.config);
   return settings;
 }
 
@@ -91,6 +95,8 @@ void member_node::add_trainer(caf::actor_system& system, wire& links, const node
     std::_Exit(0);
   };
   own.checkpoint_after = std::chrono::seconds(config.training.checkpoint_seconds);
+  own.meeting = site.meeting;
+  own.ranks_patience = patience_with_ranks(config);
   const trainer_actor trainer = spawn_trainer(system, own, spawn_remote_coach(system, links, head_link_));
   members_.emplace_back(trainer);
   deliver_from_head<train_job>(links, trainer);

@@ -85,6 +85,7 @@ int guarded(int count, char** words) {
 
 int main(int count, char** words) {
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is like a full disk: whoever writes it says so
   troupe::open_standard_files();
   troupe::handle_interrupts();
   return troupe::guarded(count, words);

@@ -69,7 +69,7 @@ void add_run_options(CLI::App& own, local_training& options) {
 
 constexpr std::array local_flags{"--init",  "--full", "--fresh", "--out",  "--resume", "--keep-checkpoint",
                                  "--force", "--log",  "--quant", "--keep", "--threads"};
-constexpr std::array cluster_flags{"--follow", "--connect", "--key", "--best"};
+constexpr std::array cluster_flags{"--follow", "--connect", "--key", "--best", "--trainers"};
 
 /// Flags that mean nothing where the training is done.
 template <class Flags>
@@ -79,7 +79,7 @@ void refuse_flags(const CLI::App& own, const Flags& flags, const char* why) {
 }
 
 /// As the cluster reads it.
-nlohmann::ordered_json spec_of(const local_training& o, bool best, bool checkpoint_said) {
+nlohmann::ordered_json spec_of(const local_training& o, bool best, std::int64_t trainers, bool checkpoint_said) {
   const training_options& run = o.run;
   nlohmann::ordered_json spec{{"adapter", o.out},
                               {"rank", o.lora.rank},
@@ -100,6 +100,7 @@ nlohmann::ordered_json spec_of(const local_training& o, bool best, bool checkpoi
                               {"validate_every", o.validate_every},
                               {"checkpoint_every", checkpoint_said ? o.checkpoint_every : 0},
                               {"best", best},
+                              {"trainers", trainers},
                               {"schedule", o.schedule},
                               {"precision", o.precision},
                               {"low_memory", o.low_memory},
@@ -114,6 +115,7 @@ struct train_options {
   local_training local;
   cluster_training cluster;
   bool best = false;
+  std::int64_t trainers = 1;
 };
 
 int train(const CLI::App& own, train_options options) {
@@ -126,7 +128,8 @@ int train(const CLI::App& own, train_options options) {
   if (local.out.empty()) refuse("the adapter has no name: --adapter NAME");
   cluster_training& cluster = options.cluster;
   cluster.data = local.data, cluster.validation = local.validation, cluster.json = local.json;
-  cluster.spec = spec_of(local, options.best, own.get_option("--checkpoint-every")->count() > 0).dump();
+  cluster.spec =
+      spec_of(local, options.best, options.trainers, own.get_option("--checkpoint-every")->count() > 0).dump();
   return train_in_cluster(cluster);
 }
 
@@ -140,6 +143,8 @@ void add_train(CLI::App& program, command& chosen) {
   add_connect(own, all->cluster.cluster);
   own.add_flag("--follow", all->cluster.follow, "show how it goes until it is over");
   own.add_flag("--best", all->best, "publish the weights that did best with what was held out, not the last ones");
+  own.add_option("--trainers", all->trainers, "trainers that share the passes of a step, if there are so many [1]")
+      ->type_name("N");
   add_quant(own, options->model);
   add_keep(own, options->model);
   add_threads(own, options->model);

@@ -34,7 +34,7 @@ struct node_hello {
   std::int64_t pid = 0;
   std::string host;
   std::string endpoint;  ///< where others reach it
-  std::string meeting;   ///< where it hears the other ranks of a stage; empty: it shares none
+  std::string meeting;   ///< where it hears others that share a stage or a job with it; empty: it shares none
   std::vector<std::string> roles;
   std::string build;
   model_id model;

@@ -11,7 +11,7 @@ namespace troupe {
 namespace {
 
 constexpr double usual_rate = 1e-4;
-constexpr std::int64_t usual_epochs = 3, usual_batch = 4;
+constexpr std::int64_t usual_epochs = 3, usual_batch = 4, most_trainers = 64;
 constexpr std::size_t most_listed = 100;
 
 void reply_json(const std::shared_ptr<http_exchange>& exchange, const json& body) {
@@ -74,12 +74,23 @@ std::string adapter_of(const api_fields& body, const std::string& id) {
   return suffix;
 }
 
+/// A step's rows in as many passes as there are trainers to share them.
+std::int64_t trainers_of(const api_fields& body, std::int64_t batch) {
+  const std::int64_t trainers = body.integer("trainers", 1, most_trainers).value_or(1);
+  if (batch % trainers != 0)
+    refuse_field("trainers", fmt::format("{} trainers cannot share a batch_size of {} evenly", trainers, batch));
+  return trainers;
+}
+
 json options_of(const api_fields& body, const file_store& files, const std::string& id) {
   const hyperparameters chosen = hyperparameters_of(body);
+  const std::int64_t batch = chosen.batch.value_or(usual_batch), trainers = trainers_of(body, batch);
   json made{{"adapter", adapter_of(body, id)},
             {"data", file_name(files, body.required_text("training_file"), "training_file")},
             {"epochs", chosen.epochs.value_or(usual_epochs)},
-            {"batch", chosen.batch.value_or(usual_batch)},
+            {"batch", batch / trainers},
+            {"accumulate", trainers},
+            {"trainers", trainers},
             {"lr", usual_rate * chosen.multiplier.value_or(1)},
             {"seed", body.integer("seed", 0, INT32_MAX).value_or(0)}};
   if (const auto file = body.text("validation_file"))
@@ -109,7 +120,7 @@ json job_json(const api_context& context, const file_store& files, const json& j
   if (!about.is_object()) about = json::object();
   const json options = job.contains("options") && job["options"].is_object() ? job["options"] : json::object();
   const json given{{"n_epochs", options.value("epochs", std::int64_t{1})},
-                   {"batch_size", options.value("batch", usual_batch)},
+                   {"batch_size", options.value("batch", usual_batch) * options.value("accumulate", std::int64_t{1})},
                    {"learning_rate_multiplier", options.value("lr", usual_rate) / usual_rate}};
   const auto or_null = [](const json& object, const char* key) {
     return object.contains(key) ? object[key] : json(nullptr);

@@ -13,8 +13,7 @@ pass_result train_pass::loss(const training_rows& batch, const float* hidden, fl
   pass_result total;
   for (std::size_t at = 0; at < rows.size(); at += static_cast<std::size_t>(loss_rows_)) {
     const auto chunk = std::span(rows).subspan(at, std::min(rows.size() - at, static_cast<std::size_t>(loss_rows_)));
-    const pass_result part = loss_chunk(batch, chunk, hidden, factor, backward);
-    total.loss += part.loss, total.correct += part.correct, total.targets += part.targets;
+    total.add(loss_chunk(batch, chunk, hidden, factor, backward));
   }
   return total;
 }

@@ -15,6 +15,8 @@ struct pass_result {
   double loss = 0;  ///< summed over the targets, in nats
   std::int64_t targets = 0;
   std::int64_t correct = 0;  ///< targets that the model would have chosen
+
+  void add(const pass_result& part) { loss += part.loss, targets += part.targets, correct += part.correct; }
 };
 
 /// Forward and backward through a model over the rows of one micro-batch. Gradients are added to those of the model's

@@ -48,6 +48,12 @@ std::vector<std::size_t> all_but(std::size_t examples, const std::vector<std::si
   return rest;
 }
 
+pass_result total_of(std::span<const pass_result> parts) {
+  pass_result total;
+  for (const pass_result& part : parts) total.add(part);
+  return total;
+}
+
 }  // namespace
 
 training_run::training_run(const trained_model& model, const parameter_set& parameters, const compute& with,
@@ -76,28 +82,59 @@ rate_schedule training_run::schedule() const {
   return {options_.schedule, options_.rate, options_.least_rate, options_.warmup, steps_};
 }
 
+/// Members make a pass each, round after round: make(first of the round, own). Every result stands at its pass's place,
+/// whoever made it.
+template <class Pass>
+std::vector<pass_result> training_run::in_turns(std::size_t passes, Pass make) {
+  const training_group& group = options_.group;
+  const auto members = static_cast<std::size_t>(group.count), index = static_cast<std::size_t>(group.index);
+  std::vector<pass_result> results((passes + members - 1) / members * members);
+  for (std::size_t first = 0; first < passes; first += members) {
+    results[first + index] = make(first, first + index);
+    if (members > 1) group.gather(std::as_writable_bytes(std::span(results).subspan(first, members)));
+  }
+  results.resize(passes);
+  return results;
+}
+
+/// Each pass's gradients are made by themselves and added to those of the passes before: one sum in the order of
+/// passes, the same however many make them.
+std::vector<pass_result> training_run::add_gradients(std::span<const training_rows> passes, float factor) {
+  const training_group& group = options_.group;
+  const auto all = parameters_.gradients();
+  const std::size_t a_round = static_cast<std::size_t>(group.count);
+  const bool adds = group.index == 0 && passes.size() > a_round;
+  if (adds && gradients_so_far_.size() == 0) gradients_so_far_ = aligned_buffer<float>(all.size());
+  return in_turns(passes.size(), [&](std::size_t first, std::size_t own) {
+    if (adds && first > 0) std::copy(all.begin(), all.end(), gradients_so_far_.data());
+    parameters_.clear_gradients();
+    pass_result result;
+    if (own < passes.size()) {
+      const auto number = static_cast<std::uint32_t>(done_ * options_.accumulation) + static_cast<std::uint32_t>(own);
+      result = pass_.train(passes[own], factor, {static_cast<float>(options_.dropout), options_.seed, number, 0});
+    } else {
+      std::fill(all.begin(), all.end(), -0.0f);  // what changes no sum, not even the sign of a zero
+    }
+    if (adds && first > 0)
+      with_.kernels.add(gradients_so_far_.data(), static_cast<std::int64_t>(all.size()), all.data());
+    if (group.count > 1) group.add_up(all);
+    return result;
+  });
+}
+
 step_report training_run::step() {
   const auto batches = plan_.step(done_);
   std::int64_t targets = 0;
   for (const auto& batch : batches) targets += batch.target_count();
   const float factor = targets > 0 ? static_cast<float>(1.0 / static_cast<double>(targets)) : 0.0f;
-  parameters_.clear_gradients();
-  double sums[3] = {};  // loss, correct, tokens
-  for (std::size_t i = 0; i < batches.size(); ++i) {
-    if (static_cast<int>(i) % options_.count != options_.index) continue;
-    const auto number = static_cast<std::uint32_t>(done_ * options_.accumulation) + static_cast<std::uint32_t>(i);
-    const pass_result result =
-        pass_.train(batches[i], factor, {static_cast<float>(options_.dropout), options_.seed, number, 0});
-    sums[0] += result.loss, sums[1] += static_cast<double>(result.correct);
-    sums[2] += static_cast<double>(batches[i].rows());
-  }
-  if (options_.reduce) options_.reduce(parameters_.gradients(), sums);
+  const pass_result all = total_of(add_gradients(batches, factor));
   step_report report;
   report.rate = schedule().at(done_);
   report.gradient_norm = adam_.step(with_, report.rate);
   report.step = ++done_;
-  report.loss = sums[0] * static_cast<double>(factor), report.accuracy = sums[1] * static_cast<double>(factor);
-  report.tokens = static_cast<std::int64_t>(sums[2]);
+  report.loss = all.loss * static_cast<double>(factor);
+  report.accuracy = static_cast<double>(all.correct) * static_cast<double>(factor);
+  for (const auto& batch : batches) report.tokens += batch.rows();
   if (!std::isfinite(report.loss) || !std::isfinite(report.gradient_norm))
     throw std::runtime_error(
         fmt::format("the loss is no number any more at step {}: use a lower learning rate", done_));
@@ -107,11 +144,10 @@ step_report training_run::step() {
 validation_report training_run::validate() {
   validation_report report;
   if (!validation_) return report;
-  pass_result total;
-  for (const auto& batch : validation_->all()) {
-    const pass_result part = pass_.measure(batch);
-    total.loss += part.loss, total.correct += part.correct, total.targets += part.targets;
-  }
+  const auto batches = validation_->all();
+  const pass_result total = total_of(in_turns(batches.size(), [&](std::size_t, std::size_t own) {
+    return own < batches.size() ? pass_.measure(batches[own]) : pass_result{};
+  }));
   const auto count = static_cast<double>(std::max<std::int64_t>(1, total.targets));
   report = {total.loss / count, static_cast<double>(total.correct) / count, total.targets};
   if (best_.step < 0 || report.loss < best_.loss) {
@@ -163,6 +199,22 @@ void training_run::load(const std::filesystem::path& file) {
   done_ = state.step;
   adam_.resume(done_);
   best_ = {state.best_step, state.best_loss};
+}
+
+void training_run::follow_first() {
+  const training_group& group = options_.group;
+  if (group.count == 1) return;
+  struct {
+    std::int64_t done;
+    best_values best;
+  } place{done_, best_};
+  group.broadcast(std::as_writable_bytes(std::span(&place, 1)));
+  done_ = place.done, best_ = place.best;
+  adam_.resume(done_);
+  best_parameters_.resize(best_.step < 0 ? 0 : parameters_.values().size());
+  for (const std::span<float> values :
+       {parameters_.values(), adam_.first(), adam_.second(), std::span<float>(best_parameters_)})
+    group.broadcast(std::as_writable_bytes(values));
 }
 
 }  // namespace troupe

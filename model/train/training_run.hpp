@@ -9,6 +9,7 @@
 #include "model/train/batch_plan.hpp"
 #include "model/train/optimizer.hpp"
 #include "model/train/train_pass.hpp"
+#include "model/train/training_group.hpp"
 
 namespace troupe {
 
@@ -28,10 +29,7 @@ struct training_options {
   precision how = precision::fine;
   bool keep_activations = true;
 
-  /// Several trainers of one job: each takes every `count`-th pass, and `reduce` adds up the gradients of all, and the
-  /// sums that are reported.
-  int index = 0, count = 1;
-  std::function<void(std::span<float> gradients, std::span<double> sums)> reduce = {};
+  training_group group = {};           ///< who shares the passes: never changes what comes out
   std::function<void()> between = {};  ///< called between products: a place to yield to others, or to stop
 };
 
@@ -51,7 +49,8 @@ struct validation_report {
 };
 
 /// A training run, one step at a time. What comes out depends on model, data, options and seed alone: never on threads,
-/// nor on where the run was stopped and taken up again. One thread calls it; model, parameters and data outlive it.
+/// on how many share it, nor on where it was stopped and taken up again. One thread calls it; model, parameters and
+/// data outlive it.
 class training_run {
  public:
   /// `validation`: examples of their own instead of a share of the others; may be nullptr.
@@ -81,10 +80,15 @@ class training_run {
   void save(const std::filesystem::path& file) const;
   /// Goes on from there. Throws input_error where the file belongs to another run.
   void load(const std::filesystem::path& file);
+  /// The whole group goes on from where its first member is.
+  void follow_first();
 
  private:
   std::string identity() const;
   rate_schedule schedule() const;
+  std::vector<pass_result> add_gradients(std::span<const training_rows> passes, float factor);
+  template <class Pass>
+  std::vector<pass_result> in_turns(std::size_t passes, Pass make);
 
   const parameter_set& parameters_;
   compute with_;
@@ -96,6 +100,7 @@ class training_run {
   std::int64_t steps_ = 0, done_ = 0;
   train_pass pass_;
   adam_optimizer adam_;
+  aligned_buffer<float> gradients_so_far_;  ///< of the rounds before, where a step has several
   best_values best_;
   std::vector<float> best_parameters_;
 };

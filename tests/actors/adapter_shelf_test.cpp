@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "tests/actors/support.hpp"
+#include "tests/base/full_disk.hpp"
 
 namespace troupe::test {
 namespace {
@@ -108,6 +109,17 @@ TEST_F(shelf, refuses_folders_that_cannot_run_with_the_model) {
     EXPECT_NE(refusal([&] { made.publish(name, source("fine")); }), "") << name;
   for (const auto& each : fs::directory_iterator(folder_.path() / "store"))
     EXPECT_FALSE(each.path().filename().string().starts_with(".")) << "nothing half done stays: " << each.path();
+}
+
+TEST_F(shelf, a_full_disk_leaves_nothing_half_published) {
+  adapter_shelf made(options(), {});
+  const auto folder = source("pricing");
+  {
+    const full_disk in_the_middle_of_the_weights(fs::file_size(folder / "adapter_model.safetensors") / 2);
+    EXPECT_NE(refusal([&] { made.publish("pricing", folder); }).find("cannot be"), std::string::npos);
+  }
+  EXPECT_TRUE(fs::is_empty(folder_.path() / "store"));
+  EXPECT_EQ(made.publish("pricing", folder).full_name(), "pricing@1");
 }
 
 TEST_F(shelf, hands_out_pieces_of_known_files_alone) {

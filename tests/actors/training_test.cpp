@@ -35,11 +35,12 @@ class training_desk : public testing::Test {
     return answers;
   }
   /// Data sent, job made: what the client hears.
-  command_answer submit(const std::string& text, const std::string& id = "job-1") {
+  command_answer submit(const std::string& text, const std::string& id = "job-1", const json& more = json::object()) {
+    json options{{"adapter", "pricing"}, {"data", "d.jsonl"}};
+    options.update(more);
     send("train.data", {{"id", id}, {"file", "data"}, {"offset", 0}, {"text", text}})->take<command_answer>();
-    const auto answers = send("train.create", {{"id", id},
-                                               {"data_sha256", sha256().add(text).finish()},
-                                               {"options", {{"adapter", "pricing"}, {"data", "d.jsonl"}}}});
+    const auto answers =
+        send("train.create", {{"id", id}, {"data_sha256", sha256().add(text).finish()}, {"options", options}});
     use_journal_once();  // is it known?
     for (int waited = 0; waited < 1000; ++waited) {
       if (answers->count<command_answer>() > 0) break;
@@ -48,7 +49,10 @@ class training_desk : public testing::Test {
     }
     return answers->take<command_answer>();
   }
-  void join(const std::string& name) { tell(actor_, trainer_joined{{}, name, trainer_.handle()}); }
+  void join(const std::string& name) { join(name, trainer_); }
+  void join(const std::string& name, const mock<trainer_actor>& trainer) {
+    tell(actor_, trainer_joined{{}, name, trainer.handle(), name + ":1", {}});
+  }
   train_job given() {
     const auto order = trainer_.take<train_job>();
     use_journal_once();  // it runs
@@ -154,6 +158,63 @@ TEST_F(training_desk, a_lost_trainer_s_job_goes_to_the_next_and_old_leases_are_n
   tell(actor_, trainer_lost{{}, "coach"});  // the second death at the same place
   use_journal_once();
   EXPECT_EQ(state(), job_state::failed);
+}
+
+const json shared_by_two{{"trainers", 2}, {"accumulate", 2}};
+
+TEST_F(training_desk, two_trainers_share_a_job_and_the_first_speaks_for_both) {
+  mock<trainer_actor> other(system_);
+  join("coach"), join("helper", other);
+  submit(good_data, "job-1", shared_by_two);
+  const train_job first = trainer_.take<train_job>(), second = other.take<train_job>();
+  EXPECT_EQ(first.rank, 0u);
+  EXPECT_EQ(second.rank, 1u);
+  EXPECT_EQ(second.ranks, 2u);
+  EXPECT_NE(first.lease, second.lease);
+  EXPECT_EQ(second.first, first.lease);
+  EXPECT_EQ(second.meeting, "coach:1");
+  tell(actor_, want_training_piece{second.lease, "data.jsonl", 0});
+  EXPECT_EQ(other.take<training_piece>().attachment.size(), good_data.size());
+  tell(actor_, training_ended{first.lease, {}, {{"adapter_config.json", 2, sha256().add("{}").finish()}}});
+  EXPECT_EQ(other.take<stop_training>().lease, second.lease) << "it is free for other jobs";
+  EXPECT_EQ(trainer_.take<want_training_piece>().lease, first.lease);
+}
+
+TEST_F(training_desk, who_is_left_of_a_group_goes_on_alone_and_takes_in_who_comes) {
+  mock<trainer_actor> other(system_);
+  join("coach"), join("helper", other);
+  submit(good_data, "job-1", shared_by_two);
+  const train_job first = trainer_.take<train_job>();
+  other.take<train_job>();
+  tell(actor_, trainer_lost{{}, "coach"});
+  other.take<stop_training>();
+  EXPECT_EQ(other.take<train_job>().ranks, 1u);
+  tell(actor_, training_ended{first.lease, "too late", {}, true});
+  join("coach");
+  other.take<stop_training>();
+  const train_job again = other.take<train_job>();
+  EXPECT_EQ(again.rank, 0u) << "it has got further";
+  EXPECT_EQ(trainer_.take<train_job>().first, again.lease);
+}
+
+TEST_F(training_desk, trainers_that_never_find_each_other_fail_the_job_with_the_reason) {
+  mock<trainer_actor> other(system_);
+  join("coach"), join("helper", other);
+  submit(good_data, "job-1", shared_by_two);
+  for (int tries = 0; tries < 2; ++tries) {
+    tell(actor_, training_ended{trainer_.take<train_job>().lease, "rank 1 did not come", {}, true});
+    trainer_.take<stop_training>(), other.take<stop_training>();
+  }
+  for (int waited = 0; waited < 1000 && state() != job_state::failed; ++waited) {
+    if (jobs_.count<use_journal>() > 0) use_journal_once();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_NE(journal_.find("job-1")->error.find("rank 1 did not come"), std::string::npos);
+}
+
+TEST_F(training_desk, refuses_more_trainers_than_a_step_has_passes) {
+  const auto answer = submit(good_data, "job-1", {{"trainers", 2}});
+  EXPECT_NE(answer.error.find("accumulate 2"), std::string::npos) << answer.error;
 }
 
 TEST_F(training_desk, publishes_what_came_out_and_ends_the_job) {

@@ -25,6 +25,7 @@ TEST(serve_figures, are_of_what_was_answered_to_the_end) {
   EXPECT_NEAR(f.ttft.mean, 200, 1e-9);
   EXPECT_NEAR(f.itl.median, 100, 1e-9);
   EXPECT_NEAR(f.itl.p99, 600, 1e-9);
+  EXPECT_NEAR(f.itl.most, 600, 1e-9);
   EXPECT_NEAR(f.tpot.p99, 600, 1e-9);
   EXPECT_NEAR(f.e2el.median, 300, 1e-9);
 }

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/base/full_disk.hpp"
 #include "tests/integration/cluster.hpp"
 
 namespace troupe::test {
@@ -30,34 +31,36 @@ class training : public testing::Test {
   test_cluster& cluster() { return *cluster_; }
   test_site& site() { return site_; }
 
-  words train_words(const std::string& adapter, int steps) const {
-    return {"train",
-            "--data",
-            site_.path("data.jsonl").string(),
-            "--adapter",
-            adapter,
-            "--steps",
-            std::to_string(steps),
-            "--lr",
-            "0.01",
-            "--length",
-            "64",
-            "--batch",
-            "2",
-            "--rank",
-            "4",
-            "--seed",
-            "7",
-            "--dropout",
-            "0.1",
-            "--checkpoint-every",
-            "3",
-            "--validate-every",
-            "10",
-            "--json"};
+  words train_words(const std::string& adapter, int steps, const words& more = {}) const {
+    words made{"train",
+               "--data",
+               site_.path("data.jsonl").string(),
+               "--adapter",
+               adapter,
+               "--steps",
+               std::to_string(steps),
+               "--lr",
+               "0.01",
+               "--length",
+               "64",
+               "--batch",
+               "2",
+               "--rank",
+               "4",
+               "--seed",
+               "7",
+               "--dropout",
+               "0.1",
+               "--checkpoint-every",
+               "3",
+               "--validate-every",
+               "10",
+               "--json"};
+    made.insert(made.end(), more.begin(), more.end());
+    return made;
   }
-  std::string submit(const std::string& adapter, int steps) {
-    return json::parse(cluster_->run(train_words(adapter, steps))).at("id");
+  std::string submit(const std::string& adapter, int steps, const words& more = {}) {
+    return json::parse(cluster_->run(train_words(adapter, steps, more))).at("id");
   }
   json job(const std::string& id) const {
     process asked = cluster_->start({"jobs", "--json"});
@@ -85,16 +88,22 @@ class training : public testing::Test {
     return read_text(folder / "adapter_model.safetensors");
   }
   /// By one process, without a cluster.
-  std::string weights_alone(int steps) {
-    words command = train_words(site_.path("alone").string(), steps);
+  std::string weights_alone(int steps, const words& more = {}) {
+    words command = train_words(site_.path("alone").string(), steps, more);
     command.insert(command.end(), {"--local", site_.model().string(), "--quant", "u8"});
     cluster_->run(command);
     return read_text(site_.path("alone") / "adapter_model.safetensors");
   }
-  void kill(const std::string& node) {
+  void kill(const std::string& node, int signal = SIGKILL) {
     pid_t pid = 0;
     ASSERT_TRUE(wait_until([&] { return (pid = cluster_->pid_of(node)) > 1; })) << node;
-    ::kill(pid, SIGKILL);
+    ::kill(pid, signal);
+  }
+  bool is_shared(const std::string& id) {
+    return wait_until([&] {
+      const json now = job(id);
+      return !now.is_null() && now.value("trainer", "").find(", ") != std::string::npos;
+    });
   }
 
  private:
@@ -133,6 +142,32 @@ TEST_F(training, goes_on_where_its_trainer_was_killed) {
   ASSERT_TRUE(ends(id, "succeeded")) << job(id) << cluster().log("head") << cluster().log("coach");
   EXPECT_NE(cluster().run({"jobs", "events", id}).find("goes on from step"), std::string::npos);
   EXPECT_EQ(weights_of("taught@1"), weights_alone(200));
+}
+
+const words two_passes{"--accumulate", "2"}, two_trainers{"--accumulate", "2", "--trainers", "2"};
+
+TEST_F(training, shared_by_two_trainers_goes_on_whoever_is_killed) {
+  start({.trainers = {"coach", "helper"}});
+  const std::string id = submit("taught", 300, two_trainers);
+  for (const char* victim : {"helper", "coach"}) {
+    const std::int64_t before = job(id).value("step", std::int64_t{0});
+    ASSERT_TRUE(is_shared(id)) << job(id) << cluster().log("head");
+    ASSERT_TRUE(reaches(id, before + 20)) << job(id);
+    kill(victim);
+  }
+  ASSERT_TRUE(ends(id, "succeeded")) << job(id) << cluster().log("head") << cluster().log("coach");
+  EXPECT_NE(cluster().run({"jobs", "events", id}).find(", 2 trainers"), std::string::npos);
+  EXPECT_EQ(weights_of("taught@1"), weights_alone(300, two_passes));
+}
+
+TEST_F(training, shared_by_two_trainers_goes_on_where_one_hangs) {
+  start({.trainers = {"coach", "helper"}, .in_cluster = "lost_after_ms = 1000\nheartbeat_ms = 100"});
+  const std::string id = submit("taught", 200, two_trainers);
+  ASSERT_TRUE(is_shared(id)) << job(id) << cluster().log("head");
+  ASSERT_TRUE(reaches(id, 10)) << job(id);
+  kill("helper", SIGSTOP);
+  ASSERT_TRUE(ends(id, "succeeded")) << job(id) << cluster().log("head") << cluster().log("coach");
+  EXPECT_EQ(weights_of("taught@1"), weights_alone(200, two_passes));
 }
 
 TEST_F(training, goes_on_after_the_head_was_killed) {
@@ -194,6 +229,28 @@ TEST_F(training, says_why_a_job_failed_and_publishes_nothing) {
   EXPECT_EQ(failed.wait(), 1);
   EXPECT_NE(failed.error().find("no_such_layer"), std::string::npos) << failed.error();
   EXPECT_EQ(json::parse(cluster().run({"adapters", "list", "--json"})).size(), 0u);
+}
+
+TEST_F(training, a_full_disk_ends_a_job_with_its_reason_and_nothing_else) {
+  start();
+  cluster().load_adapters();
+  load traffic(site(), cluster().endpoint(), 16, 300);
+  const std::string id = submit("taught", 100000);
+  ASSERT_TRUE(reaches(id, 5)) << job(id);
+  {
+    const full_disk of_the_trainer(1 << 10, cluster().pid_of("coach"));
+    ASSERT_TRUE(ends(id, "failed")) << job(id);
+  }
+  EXPECT_NE(job(id).at("error").get<std::string>().find("cannot be written"), std::string::npos) << job(id);
+  {
+    const full_disk of_the_head(1 << 10, cluster().pid_of("head"));
+    process refused = cluster().start(train_words("taught", 5));
+    EXPECT_NE(refused.wait(), 0);
+    EXPECT_NE(refused.error().find("is the disk full?"), std::string::npos) << refused.error();
+  }
+  EXPECT_EQ(traffic.wrong_answers(), 0);
+  EXPECT_EQ(json::parse(cluster().run({"adapters", "list", "--json"})).size(), 2u);
+  ASSERT_TRUE(ends(submit("taught", 5), "succeeded")) << "there is room again";
 }
 
 /// Versions come and go while requests run: each answer is of one version from its first token to its last, and says

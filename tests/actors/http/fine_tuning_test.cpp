@@ -61,6 +61,21 @@ TEST_F(fine_tuning, a_job_is_made_of_a_file) {
   EXPECT_TRUE(got["fine_tuned_model"].is_null());
 }
 
+TEST_F(fine_tuning, trainers_share_the_rows_of_a_step) {
+  const std::string file = upload("{\"text\":\"abc\"}\n");
+  auto made =
+      post("/v1/fine_tuning/jobs",
+           {{"model", "letters"}, {"training_file", file}, {"trainers", 2}, {"hyperparameters", {{"batch_size", 6}}}});
+  auto call = training_.take<command_call>();
+  const json order = json::parse(call.what.arguments);
+  EXPECT_EQ(order["options"]["trainers"], 2);
+  EXPECT_EQ(order["options"]["accumulate"], 2);
+  EXPECT_EQ(order["options"]["batch"], 3);
+  call.answer({"{}", {}, false});
+  jobs_.take<command_call>().answer({job(order["id"], "queued", {{"options", order["options"]}}), {}, false});
+  EXPECT_EQ(made.get().parsed()["hyperparameters"]["batch_size"], 6);
+}
+
 TEST_F(fine_tuning, what_cannot_be_trained_is_refused_by_field) {
   const std::string file = upload("{\"text\":\"abc\"}\n");
   const auto refused = [&](const char* key, const json& value, int status) {
@@ -73,6 +88,7 @@ TEST_F(fine_tuning, what_cannot_be_trained_is_refused_by_field) {
   EXPECT_EQ(refused("suffix", "no good name", 400), "suffix");
   EXPECT_EQ(refused("method", {{"type", "dpo"}}, 400), "method");
   EXPECT_EQ(refused("hyperparameters", {{"n_epochs", 0}}, 400), "n_epochs");
+  EXPECT_EQ(refused("trainers", 3, 400), "trainers") << "of four rows";
   EXPECT_EQ(refused("integrations", json::array({{{"type", "wandb"}}}), 400), "integrations");
 }
 

@@ -4,17 +4,18 @@
 #include <cmath>
 #include <fstream>
 #include <numeric>
+#include <thread>
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
-#include <csignal>
 
 #include "base/error.hpp"
 #include "model/arch/single_sequence.hpp"
 #include "model/lora/adapter.hpp"
 #include "model/ops/isa.hpp"
 #include "model/train/lora_parameters.hpp"
+#include "tests/base/full_disk.hpp"
 #include "tests/model/train/train_fixture.hpp"
+#include "transport/collective/threads.hpp"
 
 namespace troupe {
 namespace {
@@ -131,25 +132,66 @@ TEST(training_run, keeping_activations_or_not_gives_the_same_bits) {
   EXPECT_EQ(results[0], results[1]);
 }
 
-TEST(training_run, trainers_that_share_a_job_add_up_to_one) {
+/// A member's hooks, over ranks that are threads.
+training_group group_of(collective& ranks) {
+  const auto ends_of = [&ranks](std::size_t bytes) {
+    std::vector<std::size_t> ends;
+    for (int rank = 1; rank <= ranks.size(); ++rank)
+      ends.push_back(bytes * static_cast<std::size_t>(rank) / static_cast<std::size_t>(ranks.size()));
+    return ends;
+  };
+  return {ranks.rank(), ranks.size(), [&ranks](std::span<float> values) { ranks.all_reduce_sum(values); },
+          [&ranks, ends_of](std::span<std::byte> parts) { ranks.all_gather(parts, ends_of(parts.size())); },
+          [&ranks](std::span<std::byte> bytes) { ranks.broadcast(bytes, 0); }};
+}
+
+struct outcome {
+  std::vector<float> values;
+  std::vector<double> losses;
+  bool operator==(const outcome&) const = default;
+};
+
+/// All steps of a run that members share from where `begin` puts its first one; what each of them has in the end. The
+/// last round of a step is not full, nor is the last step of an epoch.
+std::vector<outcome> train_together(int members, const std::function<void(training_run&)>& begin = {}) {
   const training_data data = counting_data(90, 40);
-  training_options options = quick_options();
-  fixture alone("llama", 1, options, data);
-  const double loss = alone.run.step().loss;
-  const std::vector<float> expected(alone.lora.parameters().gradients().begin(),
-                                    alone.lora.parameters().gradients().end());
-  std::vector<float> total(expected.size());
-  double sums = 0;
-  for (options.index = 0, options.count = 2; options.index < 2; ++options.index) {
-    options.reduce = [&](std::span<float> gradients, std::span<double> counted) {
-      for (std::size_t i = 0; i < total.size(); ++i) total[i] += gradients[i];
-      sums += counted[0];
-    };
-    fixture part("llama", 1, options, data);
-    part.run.step();
+  const auto ranks = make_thread_ranks(members, std::chrono::seconds(30));
+  std::vector<std::unique_ptr<fixture>> fixtures;
+  for (const auto& rank : ranks) {
+    training_options options = quick_options();
+    options.accumulation = 5, options.batch_rows = 1;
+    options.group = group_of(*rank);
+    fixtures.push_back(std::make_unique<fixture>("qwen3", 1, options, data));
   }
-  for (std::size_t i = 0; i < total.size(); ++i) EXPECT_NEAR(total[i], expected[i], 1e-5);
-  EXPECT_GT(sums, loss);
+  if (begin) begin(fixtures.front()->run);
+  std::vector<outcome> outcomes(ranks.size());
+  const auto finish = [](fixture& f, outcome& own) {
+    f.run.follow_first();
+    for (own.losses = {f.run.best().loss}; !f.run.finished(); own.losses.push_back(f.run.validate().loss))
+      own.losses.push_back(f.run.step().loss);
+    own.values = f.values();
+  };
+  std::vector<std::jthread> threads;
+  for (std::size_t i = 0; i < ranks.size(); ++i) threads.emplace_back([&, i] { finish(*fixtures[i], outcomes[i]); });
+  threads.clear();
+  return outcomes;
+}
+
+TEST(training_run, any_number_of_members_gives_the_same_bits) {
+  const outcome alone = train_together(1).front();
+  for (const int members : {2, 3, 5})
+    for (const outcome& each : train_together(members)) EXPECT_EQ(each, alone) << members;
+}
+
+TEST(training_run, a_group_goes_on_where_its_first_member_is) {
+  const scratch_folder folder;
+  const auto some_steps = [&](training_run& run) {
+    for (int i = 0; i < 3; ++i) run.step(), run.validate();
+    run.save(folder.path() / "checkpoint.safetensors");
+  };
+  const outcome alone = train_together(1, some_steps).front();
+  const auto resume = [&](training_run& run) { run.load(folder.path() / "checkpoint.safetensors"); };
+  for (const outcome& each : train_together(3, resume)) EXPECT_EQ(each, alone);
 }
 
 TEST(training_run, a_checkpoint_of_another_run_is_refused) {
@@ -174,14 +216,11 @@ TEST(training_run, a_full_disk_leaves_the_last_checkpoint_whole) {
   f.run.save(folder.path() / "c.safetensors");
   const auto size = std::filesystem::file_size(folder.path() / "c.safetensors");
   f.run.step();
-  std::signal(SIGXFSZ, SIG_IGN);
-  rlimit before{};
-  ::getrlimit(RLIMIT_FSIZE, &before);
-  const rlimit tight{size / 40, before.rlim_max};  // the disk ends in the middle of the file
-  ::setrlimit(RLIMIT_FSIZE, &tight);
-  EXPECT_THROW(f.run.save(folder.path() / "c.safetensors"), std::runtime_error);
-  EXPECT_THROW(f.lora.save(folder.path() / "adapter", "base"), std::runtime_error);
-  ::setrlimit(RLIMIT_FSIZE, &before);
+  {
+    const test::full_disk in_the_middle_of_the_file(size / 40);
+    EXPECT_THROW(f.run.save(folder.path() / "c.safetensors"), std::runtime_error);
+    EXPECT_THROW(f.lora.save(folder.path() / "adapter", "base"), std::runtime_error);
+  }
   // a folder where the file should be: renaming fails at the very end
   std::filesystem::create_directories(folder.path() / "d.safetensors" / "inside");
   EXPECT_THROW(f.run.save(folder.path() / "d.safetensors"), std::runtime_error);

@@ -1,0 +1,20 @@
+#pragma once
+#include <cstddef>
+#include <functional>
+#include <span>
+
+namespace troupe {
+
+/// Those who train one thing together, as one of them sees it. All make the same calls in the same order; each returns
+/// once all have made it.
+struct training_group {
+  int index = 0, count = 1;
+  /// Everyone has ((first's + second's) + …) afterwards.
+  std::function<void(std::span<float>)> add_up = {};
+  /// In `count` equal parts, in the order of members: each brings its own, everyone has all of them afterwards.
+  std::function<void(std::span<std::byte>)> gather = {};
+  /// Everyone has the first one's afterwards.
+  std::function<void(std::span<std::byte>)> broadcast = {};
+};
+
+}  // namespace troupe
