@@ -184,7 +184,7 @@ TEST(training_run, any_number_of_members_gives_the_same_bits) {
 }
 
 TEST(training_run, a_group_goes_on_where_its_first_member_is) {
-  const scratch_folder folder;
+  const test::temp_folder folder;
   const auto some_steps = [&](training_run& run) {
     for (int i = 0; i < 3; ++i) run.step(), run.validate();
     run.save(folder.path() / "checkpoint.safetensors");
