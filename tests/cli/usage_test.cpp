@@ -54,6 +54,8 @@ TEST_F(usage, refuses_flags_that_do_not_fit) {
   refused({"generate", llama_, "--tokens", "1", "--max-tokens", "0"}, "max_tokens is 0");
   refused({"generate", llama_, "--tokens", "1", "--threads", "-2"}, "--threads");
   refused({"generate", llama_, "--tokens", "1", "--context", "257"}, "--context is 257");
+  refused({"generate", llama_, "--tokens", "1", "--device", "gpu"}, "--device: unknown device 'gpu'");
+  refused({"generate", llama_, "--tokens", "1", "--device", "cuda:63"}, "use the device cpu");
   refused({"generate", llama_, "--tokens", "1", "--stop-token", "96"}, "token 96");
   refused({"quantize", llama_, "--scheme", "u9", "--out", path("out").string()}, "--scheme: unknown quantization");
 }
