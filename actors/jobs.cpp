@@ -239,7 +239,7 @@ void jobs_state::record() {
   for (const output& each : outputs_)
     if (active_job* job = find_active(each.job)) --job->open;
   outputs_.clear();
-  if (end_complete_jobs() || clock_.now() - posted_ >= options_.post_interval) post();
+  end_complete_jobs() ? post() : post_soon();
 }
 
 bool jobs_state::end_complete_jobs() {

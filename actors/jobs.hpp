@@ -91,6 +91,7 @@ class jobs_state {
   void note_failure(const journal_failure& failure);
   void wake_in(duration after);
   void post();
+  void post_soon();
 
   handle::pointer self_;
   jobs_options options_;
@@ -107,7 +108,7 @@ class jobs_state {
   std::deque<line> again_;  ///< refused, to be tried again
   std::vector<output> outputs_;
   std::vector<use_journal> unused_;  ///< that the disk did not take, in their order
-  bool record_due_ = false;
+  bool record_due_ = false, post_due_ = false;
   instant paused_until_, posted_;
 };
 

@@ -197,7 +197,14 @@ std::string jobs_state::list(std::size_t limit, const std::string& kind, bool wi
 
 void jobs_state::post() {
   posted_ = clock_.now();
+  post_due_ = false;
   board_->post("jobs", list(shown_jobs));
+}
+
+/// What changes within the interval is on the board at its end.
+void jobs_state::post_soon() {
+  if (clock_.now() - posted_ >= options_.post_interval) return post();
+  if (!std::exchange(post_due_, true)) wake_in(options_.post_interval);
 }
 
 /// What the disk did not take is tried again after a while, in its place: nobody may overtake it.
@@ -209,7 +216,7 @@ void jobs_state::use(const use_journal& what) {
     unused_.push_back(what);
     return note_failure(failure);
   }
-  if (clock_.now() - posted_ >= options_.post_interval) post();
+  post_soon();
 }
 
 void jobs_state::use_again() {

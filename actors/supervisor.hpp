@@ -73,6 +73,7 @@ class supervisor_state {
     std::set<std::pair<std::uint32_t, std::uint32_t>> missing;  ///< stages and ranks that are not ready yet
     instant since;                                              ///< of the phase
     int failures = 0;                                           ///< one after the other
+    std::string problem;                                        ///< the last of them; empty while it runs
   };
 
   // supervisor.cpp: who is there

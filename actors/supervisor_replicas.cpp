@@ -130,6 +130,7 @@ void supervisor_state::fail_replica(std::size_t index, const std::string& why) {
   options_.say(fmt::format("replica {}: {}", index, why));
   stop_replica(index);
   ++replicas_[index].failures;
+  replicas_[index].problem = why;
   replicas_[index].now = phase::waiting;
 }
 
@@ -156,6 +157,7 @@ void supervisor_state::announce(std::size_t index) {
   replica_record& replica = replicas_[index];
   replica.now = phase::running;
   replica.since = clock_.now();
+  replica.problem.clear();
   replica_started started{{}, replica.life, {}, placement_->replicas[index].kv_tokens / positions_per_block};
   for (const stage_placement& stage : placement_->replicas[index].stages) {
     auto& ranks = started.stages.emplace_back();

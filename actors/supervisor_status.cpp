@@ -78,6 +78,8 @@ void supervisor_state::post_status() const {
   for (std::size_t i = 0; placement_ && i < replicas_.size(); ++i) {
     json entry = {{"replica", i}, {"state", name_of_phase(static_cast<int>(replicas_[i].now))}};
     entry.update(replica_json(placement_->replicas[i], board_->read(fmt::format("replica.{:04}", i))));
+    if (!replicas_[i].problem.empty())
+      entry.update(json{{"failures", replicas_[i].failures}, {"problem", replicas_[i].problem}});
     replicas.push_back(std::move(entry));
   }
   board_->post("replicas", replicas.dump());

@@ -85,6 +85,8 @@ void run_batches(const load_place& place, const engine_bench& options, const rep
       fmt::format("continuous batches, {} tokens of prompt each, {} generated; adapters of rank {} on all linear "
                   "layers",
                   options.decode_context, options.decode, adapter_rank));
+  for (const int sequences : options.batches) run_batch(place, options, sequences, 0, out);
+  if (!options.batches.empty()) return;
   for (const int sequences : {1, 4, 8, 16, 32, 64}) run_batch(place, options, sequences, 0, out);
   for (const int adapters : {1, 8}) run_batch(place, options, 16, adapters, out);
   for (const int adapters : {1, 8, 32}) run_batch(place, options, 32, adapters, out);

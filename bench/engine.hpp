@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "bench/report.hpp"
 #include "model/arch/loaded_model.hpp"
@@ -14,6 +15,7 @@ struct engine_bench {
   int prompt = 512;          ///< tokens of the prefill
   int decode = 64;           ///< tokens generated after it, one at a time
   int decode_context = 128;  ///< tokens before them
+  std::vector<int> batches;  ///< sequences of each batch, without adapters; empty: the usual ones, with and without
 
   std::string trace;           ///< a file; then that load alone is run
   double rate = 0;             ///< of the trace's time; 0: all requests come at once

@@ -105,6 +105,10 @@ void add_bench(CLI::App& program, command& chosen) {
       ->check(CLI::Range(1, 1 << 20));
   engine.add_option("--decode-context", options->engine.decode_context, "tokens before them [128]")
       ->check(CLI::Range(1, 1 << 20));
+  engine.add_option("--batches", options->engine.batches, "so many sequences at a time, without adapters [the usual ones]")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 512))
+      ->type_name("N,…");
   add_load(engine, options->engine);
   engine.add_flag("--schema", options->engine.constrained, "what answers under a JSON schema cost");
   CLI::App& serve = add("serve", "A server of OpenAI's API under load: throughput and latency", [options] {

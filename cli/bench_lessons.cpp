@@ -141,7 +141,7 @@ int bench_lessons(const bench_lessons_options& options) {
   const interrupt_guard guard;
   std::optional<practice_model> practice;
   if (options.model.model.empty()) {
-    if (!options.json) print("making a random model of 110 million parameters to practise on\n");
+    if (!options.json) print("making a random model of 134 million parameters to practise on\n");
     practice.emplace();
   }
   const fs::path model = practice ? practice->model() : fs::path(options.model.model);

@@ -22,10 +22,12 @@ namespace troupe {
 namespace {
 
 using bench::served_request;
+using nlohmann::json;
 
 struct order {
   double at = 0;
   std::string model;
+  json fields;
   std::vector<token_id> prompt;
   std::int64_t answer = 0;
 };
@@ -52,10 +54,22 @@ std::string first_model(const bench_serve_options& options) {
               {{}, [&](std::string_view piece) { body += piece; }, [&](const std::string& error) { problem = error; }});
   client.run();
   if (!problem.empty()) refuse("{}: does not answer: {}", options.url, problem);
-  const auto parsed = nlohmann::json::parse(body, nullptr, false);
+  const auto parsed = json::parse(body, nullptr, false);
   if (parsed.is_object() && parsed.contains("data") && parsed["data"].is_array() && !parsed["data"].empty())
     return parsed["data"][0].value("id", "");
   refuse("{}: names no models at /v1/models: {}: say --model", options.url, body.substr(0, 200));
+}
+
+std::string body_of(const order& what) {
+  json body{{"model", what.model},
+            {"prompt", what.prompt},
+            {"max_tokens", what.answer},
+            {"temperature", 0},
+            {"ignore_eos", true},
+            {"stream", true},
+            {"stream_options", {{"include_usage", true}}}};
+  body.update(what.fields);
+  return body.dump();
 }
 
 /// One load on its way: who is sent when, and what comes back.
@@ -91,11 +105,7 @@ class load_run {
     const auto state = std::make_shared<reading>();
     results_[i].prompt_tokens = static_cast<std::int64_t>(what.prompt.size());
     results_[i].sent = seconds();
-    const std::string body =
-        fmt::format(R"({{"model":{},"prompt":[{}],"max_tokens":{},"temperature":0,"ignore_eos":true,"stream":true,)"
-                    R"("stream_options":{{"include_usage":true}}}})",
-                    nlohmann::json(what.model).dump(), fmt::join(what.prompt, ","), what.answer);
-    client_.send("POST", "/v1/completions", headers_, body,
+    client_.send("POST", "/v1/completions", headers_, body_of(what),
                  {[state](int status, const http_headers&) { state->status = status; },
                   [this, i, state](std::string_view piece) { take(results_[i], *state, piece); },
                   [this, i, state](const std::string& error) { end(results_[i], *state, error); }});
@@ -155,7 +165,7 @@ std::vector<order> random_orders(const bench_serve_options& options, double rate
   double at = 0;
   for (int i = 0; i < options.requests; ++i) {
     const auto seed = (std::uint64_t{options.seed} << 32) + static_cast<std::uint64_t>(i);
-    orders.push_back({at, {}, bench::random_tokens(prompt(random), options.vocabulary, seed), answer(random)});
+    orders.push_back({at, {}, json::object(), bench::random_tokens(prompt(random), options.vocabulary, seed), answer(random)});
     if (rate > 0) at += pause(random);
   }
   return orders;
@@ -168,15 +178,30 @@ std::vector<order> traced_orders(const bench_serve_options& options, double rate
   shape.rate = rate;
   std::vector<order> orders;
   for (auto& each : bench::load_of(bench::read_trace(options.trace, static_cast<std::size_t>(options.requests)), shape))
-    orders.push_back({each.at, {}, std::move(each.prompt), each.answer});
+    orders.push_back({each.at, {}, json::object(), std::move(each.prompt), each.answer});
   return orders;
+}
+
+std::vector<json> fields_of(const bench_serve_options& options) {
+  if (options.fields.empty()) return {json::object()};
+  std::vector<json> all;
+  for (const std::string& text : options.fields) {
+    all.push_back(json::parse(text, nullptr, false));
+    if (!all.back().is_object()) refuse("--fields: '{}' is no JSON object: write one like {{\"top_k\": 5}}", text);
+  }
+  return all;
 }
 
 bench::serve_figures measure(const bench_serve_options& options, const std::vector<std::string>& models,
                              const std::string& name, double rate, int clients) {
   auto orders = options.trace.empty() ? random_orders(options, rate) : traced_orders(options, rate);
+  const auto fields = fields_of(options);
   std::mt19937 random(options.seed);
-  for (order& each : orders) each.model = models[random() % models.size()];
+  for (order& each : orders) {
+    const auto drawn = random();
+    each.model = models[drawn % models.size()];
+    each.fields = fields[drawn % fields.size()];
+  }
   load_run run(options, std::move(orders), static_cast<std::size_t>(clients));
   const auto results = run.run();
   const double seconds = run.seconds();
@@ -221,6 +246,8 @@ void add_bench_serve(CLI::App& command, bench_serve_options& options) {
   command.add_option("--model", options.models, "one of these for each request [the server's first]")
       ->delimiter(',')
       ->type_name("NAME,…");
+  command.add_option("--fields", options.fields, "a JSON object of further fields; several: one for each request")
+      ->type_name("JSON");
   command.add_option("--concurrency", options.concurrency, "so many requests at a time; several: a load each [16]")
       ->delimiter(',')
       ->check(CLI::Range(1, 10000))

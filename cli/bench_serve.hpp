@@ -15,6 +15,7 @@ struct bench_serve_options {
   std::string url = "http://127.0.0.1:8000";
   std::string key;
   std::vector<std::string> models;  ///< each request takes one of them at random; empty: the server's first
+  std::vector<std::string> fields;  ///< each request has one of these JSON objects' fields besides
   std::vector<int> concurrency;     ///< a load for each
   std::vector<double> rates;        ///< likewise, requests a second; or, with a trace, times its pace
   std::string trace;

@@ -65,6 +65,15 @@ std::string finished(rows all) {
   return all.size() > 1 ? table(all) : "";
 }
 
+/// Why replicas do not run, where that is known.
+std::string problems_of(const json& status) {
+  std::string text;
+  for (const auto& replica : list_of(status, "replicas"))
+    if (replica.contains("problem"))
+      text += fmt::format("replica {}: {}\n", text_of(replica, "replica"), text_of(replica, "problem"));
+  return text;
+}
+
 }  // namespace
 
 json parse_status(const std::string& text) {
@@ -92,7 +101,7 @@ std::string replicas_table(const json& status) {
          share(blocks - number_of(replica, "free_blocks"), blocks),
          fmt::format("{:.0f}", number_of(replica, "tokens_per_second")), text_of(replica, "resident_adapters")});
   }
-  return finished(std::move(all));
+  return finished(std::move(all)) + problems_of(status);
 }
 
 std::string adapters_table(const json& adapters) {

@@ -64,6 +64,16 @@ bool can_serve(const json& status) {
   return false;
 }
 
+/// What keeps a replica from its first start: an early failure may pass, the third in a row will not.
+std::optional<std::string> lasting_problem(const json& status) {
+  constexpr int too_often = 3;
+  if (can_serve(status)) return std::nullopt;
+  for (const json& replica : status.at("replicas"))
+    if (replica.value("failures", 0) >= too_often)
+      return fmt::format("replica {}: {}", replica.at("replica").dump(), replica.value("problem", ""));
+  return std::nullopt;
+}
+
 /// A node that the head has given up although its process is there hangs: it is ended, and started again.
 void follow_head(const json& status, launcher& nodes) {
   for (const json& node : status.at("nodes")) {
@@ -107,6 +117,7 @@ int run_nodes(const cluster_config& config, launcher& nodes, const std::function
     if (steady::now() < next_look) continue;
     if (const auto status = ask_status(config)) {
       follow_head(*status, nodes);
+      if (const auto problem = lasting_problem(*status); !ready && problem) throw std::runtime_error(*problem);
       if (!std::exchange(ready, ready || can_serve(*status)) && ready) on_ready();
     }
     next_look = steady::now() + look_interval;

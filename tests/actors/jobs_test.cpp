@@ -42,6 +42,7 @@ class head {
     get("job.lines", {{"id", id}, {"first", 0}, {"lines", lines}});
     EXPECT_NE(get("job.seal", {{"id", id}})["state"], "receiving");
   }
+  void use(std::function<void(journal&)> what) { tell(jobs_, use_journal{{}, std::move(what)}); }
   begin_request next() { return gateway_.take<begin_request>(); }
   std::size_t waiting() { return gateway_.count<begin_request>(); }
   end_request next_end() { return gateway_.take<end_request>(); }
@@ -114,6 +115,16 @@ TEST_F(jobs, answers_every_line_with_the_options_of_job_and_line) {
             R"("adapter":"a"})");
   EXPECT_EQ(outputs[1]["custom_id"], nullptr);
   EXPECT_NE(now.board->read("jobs").find("job-1"), std::string::npos);
+}
+
+TEST_F(jobs, shows_a_change_that_comes_right_after_another) {
+  head now(folder_, prompts_);
+  now.submit("job-1", lines(1));
+  now.use([](journal& book) { EXPECT_TRUE(book.cancel("job-1")); });
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  const auto is_shown = [&] { return now.board->read("jobs").find("cancelled") != std::string::npos; };
+  while (!is_shown() && std::chrono::steady_clock::now() < deadline) now.get("job.get", {{"id", "job-1"}});
+  EXPECT_TRUE(is_shown());
 }
 
 TEST_F(jobs, makes_errors_of_bad_lines_and_goes_on) {

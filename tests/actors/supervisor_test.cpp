@@ -71,6 +71,15 @@ class supervisor : public testing::Test {
           state.replica == replica_id(replica) && state.ready == ready)
         return;
   }
+  /// Whether the board's replicas come to say it, or not to say it any more.
+  bool comes_to_say(const std::string& text, bool says) const {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (std::chrono::steady_clock::now() < deadline) {
+      if ((board_->read("replicas").find(text) != std::string::npos) == says) return true;
+      std::this_thread::yield();
+    }
+    return false;
+  }
   /// The newest life that anybody began: they are counted.
   replica_life life(std::uint32_t replica, std::uint64_t number) const {
     return {replica_id(replica), epoch_id((std::uint64_t{1} << 32) + number)};
@@ -110,6 +119,14 @@ TEST_F(supervisor, begins_every_life_under_a_number_of_its_own) {
   tell(actor_, stage_failed{first.life, 0, "late"});
   started(second.life);
   wait_until_ready(0, true);
+}
+
+TEST_F(supervisor, says_why_a_replica_does_not_start_until_it_does) {
+  const auto first = worker_.take<start_stage>();
+  tell(actor_, stage_started{first.life, 0, 0, "no memory"});
+  EXPECT_TRUE(comes_to_say("stage 0 cannot start: no memory", true));
+  started(worker_.take<start_stage>().life);
+  EXPECT_TRUE(comes_to_say("no memory", false));
 }
 
 /// Else the replica would wait for ever for an outcome that nobody accepts.

@@ -37,21 +37,33 @@ class client_connection : public std::enable_shared_from_this<client_connection>
     parser_->eager(true);
     parser_->body_limit(boost::none);
     told_head_ = false;
-    if (socket_.is_open()) return write();
-    asio::async_connect(socket_, to, [self = shared_from_this()](const auto& fault, const auto&) {
+    to_ = to;
+    was_idle_ = socket_.is_open();
+    was_idle_ ? write() : connect();
+  }
+
+ private:
+  void connect() {
+    asio::async_connect(socket_, to_, [self = shared_from_this()](const auto& fault, const auto&) {
       if (fault) return self->end(fault.message());
       boost::system::error_code ignored;
       self->socket_.set_option(tcp::no_delay(true), ignored);
       self->write();
     });
   }
-
- private:
   void write() {
     asio::async_write(socket_, asio::buffer(request_), [self = shared_from_this()](const auto& fault, std::size_t) {
-      if (fault) return self->end(fault.message());
+      if (fault) return self->go_unanswered(fault.message());
       self->read();
     });
+  }
+  /// A server may close an idle connection at any time: what it did not see is sent again, on a new one.
+  void go_unanswered(const std::string& error) {
+    if (!std::exchange(was_idle_, false)) return end(error);
+    boost::system::error_code ignored;
+    socket_.close(ignored);
+    buffer_.clear();
+    connect();
   }
   void read() {
     socket_.async_read_some(buffer_.prepare(16 << 10), [self = shared_from_this()](const auto& fault, std::size_t n) {
@@ -60,6 +72,7 @@ class client_connection : public std::enable_shared_from_this<client_connection>
     });
   }
   void take(const boost::system::error_code& fault) {
+    if (fault && buffer_.size() == 0 && !parser_->got_some()) return go_unanswered(fault.message());
     boost::system::error_code problem;
     while (buffer_.size() > 0 && !parser_->is_done() && !problem)
       buffer_.consume(parser_->put(buffer_.data(), problem));
@@ -90,12 +103,14 @@ class client_connection : public std::enable_shared_from_this<client_connection>
   }
 
   tcp::socket socket_;
+  tcp::resolver::results_type to_;
   idle_connections& idle_;
   boost::beast::flat_buffer buffer_;
   std::optional<http::response_parser<http::string_body>> parser_;
   std::string request_;
   http_client::listener heard_;
   bool told_head_ = false;
+  bool was_idle_ = false;  ///< nothing has come yet on a connection that served another request before
 };
 
 }  // namespace

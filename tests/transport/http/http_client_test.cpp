@@ -1,0 +1,75 @@
+#include "transport/http/http_client.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <thread>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/read_until.hpp>
+#include <boost/asio/streambuf.hpp>
+#include <boost/asio/write.hpp>
+
+namespace troupe::test {
+namespace {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+
+/// Answers each connection's first request, or none, and closes it without a word of that.
+class closing_server {
+ public:
+  closing_server(int connections, std::string answer)
+      : answer_(std::move(answer)), thread_([this, connections] { serve(connections); }) {}
+  ~closing_server() { thread_.join(); }
+  std::string url() const { return "http://127.0.0.1:" + std::to_string(acceptor_.local_endpoint().port()); }
+
+ private:
+  void serve(int connections) {
+    for (int i = 0; i < connections; ++i) {
+      tcp::socket socket(context_);
+      acceptor_.accept(socket);
+      asio::streambuf request;
+      asio::read_until(socket, request, "\r\n\r\n");
+      asio::write(socket, asio::buffer(answer_));
+    }
+  }
+
+  asio::io_context context_;
+  tcp::acceptor acceptor_{context_, {asio::ip::address_v4::loopback(), 0}};
+  std::string answer_;
+  std::thread thread_;
+};
+
+TEST(http_client, sends_again_what_an_idle_connection_did_not_answer) {
+  constexpr int requests = 3;
+  const closing_server server(requests, "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok");
+  http_client client(parse_http_url(server.url()));
+  std::string bodies, problems;
+  int sent = 0;
+  std::function<void()> send = [&] {
+    ++sent;
+    client.send("GET", "/", {}, {}, {{}, [&](std::string_view piece) { bodies += piece; },
+                                     [&](const std::string& error) {
+                                       problems += error;
+                                       if (sent < requests) send();
+                                     }});
+  };
+  send();
+  client.run();
+  EXPECT_EQ(problems, "");
+  EXPECT_EQ(bodies, "okokok");
+}
+
+TEST(http_client, tells_that_a_new_connection_was_closed_without_an_answer) {
+  const closing_server server(1, "");
+  http_client client(parse_http_url(server.url()));
+  std::string problem;
+  client.send("GET", "/", {}, {}, {{}, {}, [&](const std::string& error) { problem = error; }});
+  client.run();
+  EXPECT_NE(problem, "");
+}
+
+}  // namespace
+}  // namespace troupe::test
