@@ -289,11 +289,9 @@ __global__ void __launch_bounds__(attention_warps<Steps> * 32) attend_tiles(atte
 
 // ---- sections that were shared out ----
 
-constexpr int join_warps = 4;
-
 /// A warp for a query.
 __global__ void join_sections(attention_plan p) {
-  const int item = blockIdx.x * join_warps + threadIdx.x / 32, kv_head = blockIdx.y;
+  const int item = blockIdx.x * query_warps + threadIdx.x / 32, kv_head = blockIdx.y;
   const int index = item / tile_queries, place = item % tile_queries;
   if (index >= p.args.tile_count) return;
   const attention_tile tile = p.args.tiles[index];
@@ -311,57 +309,6 @@ __global__ void join_sections(attention_plan p) {
       value = weights.join(value, row[dim]);
     }
     q.at(p, p.args.out)[dim] = value * (1.0f / total.sum);
-  }
-}
-
-// ---- f32 keys and values, for models that are being checked: a warp for a query ----
-
-constexpr int lane_dims = most_head_dim / 32;
-
-/// Weighs the values of 32 positions, one a lane's weight.
-__device__ void add_floats(const attention_plan& p, const query& q, const tile_span& span, int kv_head, int first,
-                           float weight, float (&values)[lane_dims]) {
-  for (int i = 0; i < 32; ++i) {
-    const float w = __shfl_sync(whole_warp, weight, i);
-    if (!q.sees(first + i)) continue;
-    const head_block<float> block(p.args.cache, span.table[(first + i) / kv_positions], kv_head);
-    for (int j = 0; j < lane_dims; ++j) {
-      const int dim = threadIdx.x % 32 + 32 * j;
-      if (dim < p.args.cache.head_dim) values[j] = fmaf(w, block.value((first + i) % kv_positions, dim), values[j]);
-    }
-  }
-}
-
-__device__ float float_score(const attention_plan& p, const query& q, const tile_span& span, int kv_head,
-                             int position) {
-  if (!q.sees(position)) return minus_infinity;
-  const head_block<float> block(p.args.cache, span.table[position / kv_positions], kv_head);
-  const float* x = q.at(p, p.args.q);
-  float score = 0;
-  for (int d = 0; d < p.args.cache.head_dim; ++d) score = fmaf(x[d], block.key(position % kv_positions, d), score);
-  return score * score_factor(p.args.cache.head_dim);
-}
-
-__global__ void attend_floats(attention_plan p) {
-  const int item = blockIdx.x * join_warps + threadIdx.x / 32, kv_head = blockIdx.y;
-  if (item / tile_queries >= p.args.tile_count) return;
-  const attention_tile tile = p.args.tiles[item / tile_queries];
-  const tile_span span(p, tile, kv_head);
-  const query q(p, tile, kv_head, item % tile_queries);
-  if (span.to == 0 || !q.exists()) return;
-  softmax_part total;
-  float values[lane_dims] = {};
-  for (int first = q.from / 32 * 32; first < q.to; first += 32) {
-    const float score = float_score(p, q, span, kv_head, first + threadIdx.x % 32);
-    const float largest = fmaxf(total.largest, warp_max(score)), before = exp2f(total.largest - largest);
-    const float weight = exp2f(score - largest);
-    total = {largest, total.sum * before + warp_sum(weight)};
-    for (float& value : values) value *= before;
-    add_floats(p, q, span, kv_head, first, weight, values);
-  }
-  for (int j = 0; j < lane_dims; ++j) {
-    const int dim = threadIdx.x % 32 + 32 * j;
-    if (dim < p.args.cache.head_dim) q.at(p, p.args.out)[dim] = values[j] * (1.0f / total.sum);
   }
 }
 
@@ -398,13 +345,12 @@ std::int64_t attention_scratch_floats(const kv_layer& cache, int tile_count, int
 
 void attend(const stream& on, const attention_args& args) {
   attention_plan plan{args, args.heads / args.cache.heads, 0};
-  const dim3 grid_of_queries(ceil_div(std::int64_t{args.tile_count} * tile_queries, join_warps), args.cache.heads);
-  if (args.cache.kind == kv_kind::f32)
-    return launch("attention", attend_floats, grid_of_queries, join_warps * 32, on, plan);
+  const dim3 grid_of_queries(ceil_div(std::int64_t{args.tile_count} * tile_queries, query_warps), args.cache.heads);
+  if (args.cache.kind == kv_kind::f32) return attend_floats(on, plan, grid_of_queries);
   if (attention_scratch_floats(args.cache, args.tile_count, args.positions) <= args.scratch_floats)
     plan.sections = sections_of(args.cache, args.tile_count, args.positions);
   (args.cache.kind == kv_kind::f16 ? start<kv_kind::f16> : start<kv_kind::i8>)(on, plan);
-  if (plan.sections) launch("attention", join_sections, grid_of_queries, join_warps * 32, on, plan);
+  if (plan.sections) launch("attention", join_sections, grid_of_queries, query_threads, on, plan);
 }
 
 }  // namespace troupe::cuda

@@ -12,6 +12,10 @@ struct attention_plan {
   int sections;  ///< that warps are started for; 0: each warp takes all
 };
 
+/// Of kernels that give a query to a warp.
+constexpr int query_warps = 4, query_threads = query_warps * 32;
+void attend_floats(const stream& on, const attention_plan& plan, dim3 grid_of_queries);
+
 /// One of a tile's queries.
 struct query {
   int row = -1;          ///< -1: the tile has no more
