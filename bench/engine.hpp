@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 
+#include "base/device_id.hpp"
 #include "bench/report.hpp"
 #include "model/arch/loaded_model.hpp"
 #include "model/ops/compute.hpp"
