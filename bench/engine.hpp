@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/device_id.hpp"
 #include "bench/report.hpp"
 #include "model/arch/loaded_model.hpp"
 #include "model/ops/compute.hpp"
