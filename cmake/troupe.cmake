@@ -28,7 +28,7 @@ macro(troupe_global_settings)
   endif()
 endmacro()
 
-# Sanitizer builds compile the files of a folder together, many at once (CMAKE_UNITY_BUILD). troupe_apart names those of
+# The build with the address sanitizer compiles the files of a folder together, many at once (CMAKE_UNITY_BUILD). troupe_apart names those of
 # the calling folder that cannot be, since a name of their own is another one in a file beside them.
 function(troupe_apart)
   set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
