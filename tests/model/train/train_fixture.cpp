@@ -3,7 +3,6 @@
 #include <cmath>
 #include <random>
 
-
 #include "model/formats/model_files.hpp"
 
 namespace troupe {
