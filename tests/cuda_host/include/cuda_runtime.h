@@ -71,7 +71,8 @@ inline float __int_as_float(int bits) {
   return std::bit_cast<float>(bits);
 }
 inline int __float2int_rn(float x) {
-  return static_cast<int>(std::nearbyint(x));
+  if (std::isnan(x)) return 0;
+  return static_cast<int>(std::clamp(std::nearbyint(double{x}), -0x1p31, 0x1p31 - 1));
 }
 
 // ---- the runtime ----
