@@ -105,7 +105,9 @@ void add_bench(CLI::App& program, command& chosen) {
       ->check(CLI::Range(1, 1 << 20));
   engine.add_option("--decode-context", options->engine.decode_context, "tokens before them [128]")
       ->check(CLI::Range(1, 1 << 20));
-  engine.add_option("--batches", options->engine.batches, "so many sequences at a time, without adapters [the usual ones]")
+  engine
+      .add_option("--batches", options->engine.batches,
+                  "so many sequences at a time, without adapters [the usual ones]")
       ->delimiter(',')
       ->check(CLI::Range(1, 512))
       ->type_name("N,…");

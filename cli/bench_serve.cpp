@@ -165,7 +165,8 @@ std::vector<order> random_orders(const bench_serve_options& options, double rate
   double at = 0;
   for (int i = 0; i < options.requests; ++i) {
     const auto seed = (std::uint64_t{options.seed} << 32) + static_cast<std::uint64_t>(i);
-    orders.push_back({at, {}, json::object(), bench::random_tokens(prompt(random), options.vocabulary, seed), answer(random)});
+    orders.push_back(
+        {at, {}, json::object(), bench::random_tokens(prompt(random), options.vocabulary, seed), answer(random)});
     if (rate > 0) at += pause(random);
   }
   return orders;
