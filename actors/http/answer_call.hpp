@@ -27,7 +27,7 @@ struct answer_choice {
   std::vector<token_id> tokens;
   std::vector<sampled_token> details;
   std::string finish;
-  std::vector<float> hidden;  ///< where hidden states were asked for
+  std::vector<float> hidden;               ///< where hidden states were asked for
   std::vector<sampled_token> scored = {};  ///< the prompt's tokens, where asked for: with its first choice
 };
 

@@ -93,8 +93,7 @@ class completion_format final : public answer_format {
     if (!part.scored.empty() && has_logprobs_) echo(to, index / n_, part.scored);
     logprob_lists lists(prompts_->tokens());
     if (has_logprobs_) lists.add_answer(part.tokens, part.details, offsets_[index]);
-    frame(to, index, part.text, has_logprobs_ ? lists.text() : "null",
-          part.end ? json_text(part.end->finish) : "null");
+    frame(to, index, part.text, has_logprobs_ ? lists.text() : "null", part.end ? json_text(part.end->finish) : "null");
   }
   void usage(std::string& to, const answer_usage& usage) override {
     to += "data: " + head_ + R"(],"usage":)" + usage_json(usage) + "}\n\n";
@@ -120,8 +119,7 @@ class completion_format final : public answer_format {
   void echo(std::string& to, std::size_t prompt, const std::vector<sampled_token>& scored) const {
     logprob_lists lists(prompts_->tokens());
     lists.add_prompt(scored, echoed_[prompt]);
-    for (std::size_t i = prompt * n_; i < (prompt + 1) * n_; ++i)
-      frame(to, i, echoed_[prompt], lists.text(), "null");
+    for (std::size_t i = prompt * n_; i < (prompt + 1) * n_; ++i) frame(to, i, echoed_[prompt], lists.text(), "null");
   }
   static void choice(std::string& to, std::size_t index, std::string_view text, std::string_view logprobs,
                      std::string_view finish) {

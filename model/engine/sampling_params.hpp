@@ -41,7 +41,7 @@ struct sampling_params {
   double frequency_penalty = 0.0;   ///< subtracted for each time a token is in the answer
   std::vector<token_bias> logit_bias;
   std::uint64_t seed = 0;
-  std::optional<std::int32_t> logprobs;  ///< alternatives to report; 0: the chosen token's alone; none: nothing
+  std::optional<std::int32_t> logprobs;         ///< alternatives to report; 0: the chosen token's alone; none: nothing
   std::optional<std::int32_t> prompt_logprobs;  ///< likewise for each token of the prompt
 
   std::vector<token_id> stop_tokens;  ///< beside the model's own end tokens

@@ -50,11 +50,13 @@ TEST(http_client, sends_again_what_an_idle_connection_did_not_answer) {
   int sent = 0;
   std::function<void()> send = [&] {
     ++sent;
-    client.send("GET", "/", {}, {}, {{}, [&](std::string_view piece) { bodies += piece; },
-                                     [&](const std::string& error) {
-                                       problems += error;
-                                       if (sent < requests) send();
-                                     }});
+    client.send("GET", "/", {}, {},
+                {{},
+                 [&](std::string_view piece) { bodies += piece; },
+                 [&](const std::string& error) {
+                   problems += error;
+                   if (sent < requests) send();
+                 }});
   };
   send();
   client.run();
