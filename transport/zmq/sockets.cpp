@@ -125,10 +125,12 @@ zmq::socket_t listening_socket(zmq::context_t& context, const bus::options& opti
   zmq::socket_t socket(context, zmq::socket_type::router);
   set_common(socket, options, options.listen);
   socket.set(zmq::sockopt::router_mandatory, true);
+  // Also without keys: with a domain libzmq turns away peers of its oldest protocols, and some of those that break off
+  // while they greet would end the process there.
+  socket.set(zmq::sockopt::zap_domain, "troupe");
   if (options.keys) {
     socket.set(zmq::sockopt::curve_server, true);
     socket.set(zmq::sockopt::curve_secretkey, options.keys->own.secret_key);
-    socket.set(zmq::sockopt::zap_domain, "troupe");
   }
   if (options.listen.starts_with("ipc://") && someone_listens(options.listen))
     refuse("{}: another process listens there: choose another path, or end that process", options.listen);
