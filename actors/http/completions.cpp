@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <ctime>
+#include <deque>
+#include <utility>
 
 #include "actors/http/answer_request.hpp"
 #include "actors/http/api_fields_impl.hpp"
@@ -75,7 +77,8 @@ class completion_format final : public answer_format {
         echoed_(std::move(echoed)),
         has_logprobs_(order.sampling.logprobs.has_value()),
         usage_null_(order.include_usage ? R"(,"usage":null})" : "}"),
-        offsets_(order.prompts.size() * n_) {
+        offsets_(order.prompts.size() * n_),
+        told_(order.prompts.size()) {
     head_ = fmt::format(R"({{"id":"cmpl-{}","object":"text_completion","created":{},"model":)", random_hex(24),
                         std::time(nullptr));
     append_quoted(head_, order.model);
@@ -115,8 +118,9 @@ class completion_format final : public answer_format {
   }
 
  private:
-  /// The prompt's scores come with the first of its answers, and before all others.
-  void echo(std::string& to, std::size_t prompt, const std::vector<sampled_token>& scored) const {
+  /// The prompt's scores come with the first of its answers, before all others; again where it is computed anew.
+  void echo(std::string& to, std::size_t prompt, const std::vector<sampled_token>& scored) {
+    if (std::exchange(told_[prompt], true)) return;
     logprob_lists lists(prompts_->tokens());
     lists.add_prompt(scored, echoed_[prompt]);
     for (std::size_t i = prompt * n_; i < (prompt + 1) * n_; ++i) frame(to, i, echoed_[prompt], lists.text(), "null");
@@ -143,6 +147,7 @@ class completion_format final : public answer_format {
   bool has_logprobs_;
   std::string usage_null_;
   std::vector<std::int64_t> offsets_;
+  std::deque<bool> told_;  ///< of each prompt: its echo with probabilities
   std::string head_;
 };
 

@@ -113,7 +113,7 @@ void stage::score(const float* hidden) {
     const float* logits = read_logits(hidden, rows);
     if (chooses()) scorer_.take(static_cast<int>(rows.size()), logits, shard_->logit_stride());
   }
-  if (chooses()) scorer_.finish(*plan_, outcome_);
+  scorer_.finish(*plan_, outcome_);  // on all ranks: what is over is not read again
 }
 
 void stage::pool(const float* hidden) {
