@@ -9,6 +9,8 @@
 
 namespace troupe {
 
+constexpr std::uint64_t largest_adapter_file = std::uint64_t{16} << 30;
+
 /// An adapter's files, in the order in which their digest takes them in: for each this head, then its contents.
 constexpr std::array<std::string_view, 2> adapter_file_names{"adapter_config.json", "adapter_model.safetensors"};
 

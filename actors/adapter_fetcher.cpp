@@ -13,12 +13,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t largest_file = std::uint64_t{16} << 30;
-
 void check_files(const load_adapter& what) {
   if (!is_digest(what.sha256)) refuse("adapter {}: '{}' is no digest", what.full_name, what.sha256);
   const auto is_known = [](const adapter_file_info& file) {
-    return file.bytes <= largest_file &&
+    return file.bytes <= largest_adapter_file &&
            std::find(adapter_file_names.begin(), adapter_file_names.end(), file.name) != adapter_file_names.end();
   };
   if (what.files.empty() || !std::all_of(what.files.begin(), what.files.end(), is_known))

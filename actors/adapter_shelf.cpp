@@ -20,7 +20,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view incoming_prefix = ".incoming-";
-constexpr off_t largest_file = off_t{16} << 30;
 
 template <class T>
 T value_of(const result<T, catalogue_error>& from) {
@@ -76,7 +75,8 @@ void sync_folder(const fs::path& folder) {
 void copy_file(const fs::path& from, const fs::path& to, sha256& digest) {
   const open_file source(from, O_RDONLY), target(to, O_WRONLY | O_CREAT | O_EXCL);
   const off_t size = source.size();
-  if (size > largest_file) refuse("{}: has {} bytes: no adapter is that large", from.string(), size);
+  if (size > static_cast<off_t>(largest_adapter_file))
+    refuse("{}: has {} bytes: no adapter is that large", from.string(), size);
   begin_adapter_file(digest, to.filename().string(), static_cast<std::uint64_t>(size));
   std::vector<std::byte> buffer(1 << 20);
   for (off_t at = 0; at < size;) {

@@ -4,21 +4,14 @@
 
 #include <nlohmann/json.hpp>
 
+#include "actors/command_fields_impl.hpp"
 #include "actors/commands.hpp"
 #include "model/formats/json_input.hpp"
 
 namespace troupe {
 namespace {
 
-using fields = detail::json_fields<nlohmann::json>;
-
-std::string text_of(const fields& arguments, std::string_view key) {
-  const auto text = arguments.text(key);
-  if (!text || text->empty()) refuse("{}: \"{}\" is missing", arguments.where(), key);
-  return *text;
-}
-
-std::optional<std::uint32_t> ordinal_of(const fields& arguments) {
+std::optional<std::uint32_t> ordinal_of(const command_fields& arguments) {
   const auto number = arguments.integer("version");
   if (number && (*number < 1 || *number > UINT32_MAX))
     refuse("{}: version {} is none: versions count from 1", arguments.where(), *number);
@@ -91,8 +84,8 @@ bool adapter_store_state::publish(command_call& call) {
   adapter_shelf::taken taken;
   bool has_folder = false;
   command_answer answer = answer_of([&] {
-    const nlohmann::json parsed = detail::parse_json(call.what.arguments, call.what.name);
-    const fields arguments(parsed, call.what.name);
+    const auto parsed = detail::parse_json_as<json>(call.what.arguments, call.what.name);
+    const command_fields arguments(parsed, call.what.name);
     const std::string adapter = text_of(arguments, "name");
     const auto path = arguments.text("path");
     const auto folder = path ? std::optional<std::filesystem::path>(*path) : shelf_->source_of(adapter);
@@ -140,8 +133,8 @@ void adapter_store_state::end_overdue() {
 }
 
 std::string adapter_store_state::carry_out(const client_command& command) {
-  const nlohmann::json parsed = detail::parse_json(command.arguments, command.name);
-  const fields arguments(parsed, command.name);
+  const auto parsed = detail::parse_json_as<json>(command.arguments, command.name);
+  const command_fields arguments(parsed, command.name);
   if (command.name == "adapters.list") return shelf_->list_json();
   const std::string adapter = text_of(arguments, "name");
   if (command.name == "adapters.load") return to_json(shelf_->load(adapter));

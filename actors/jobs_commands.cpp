@@ -3,15 +3,13 @@
 
 #include <nlohmann/json.hpp>
 
+#include "actors/command_fields_impl.hpp"
 #include "actors/jobs.hpp"
 #include "base/error.hpp"
 #include "model/formats/json_input.hpp"
 
 namespace troupe {
 namespace {
-
-using json = nlohmann::ordered_json;
-using fields = detail::json_fields<json>;
 
 constexpr std::size_t shown_jobs = 100, most_listed = 10'000;
 constexpr std::size_t page_bytes = 5 << 20, page_lines = 10'000;
@@ -53,13 +51,8 @@ std::string dump(const json& value) {
   return value.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-std::string text_of(const fields& arguments, std::string_view key) {
-  const auto text = arguments.text(key);
-  if (!text || text->empty()) refuse("{}: \"{}\" is missing", arguments.where(), key);
-  return *text;
-}
-
-std::uint64_t count_of(const fields& arguments, std::string_view key, std::optional<std::int64_t> otherwise = {}) {
+std::uint64_t count_of(const command_fields& arguments, std::string_view key,
+                       std::optional<std::int64_t> otherwise = {}) {
   const auto number = arguments.has(key) ? arguments.integer(key) : otherwise;
   if (!number) refuse("{}: \"{}\" is missing", arguments.where(), key);
   if (*number < 0) refuse("{}: \"{}\" is {}: use 0 or more", arguments.where(), key, *number);
@@ -76,7 +69,7 @@ job_info known_job(const journal& book, const std::string& id) {
 
 std::string jobs_state::carry_out(const client_command& command) {
   const json parsed = detail::parse_json_as<json>(command.arguments, command.name);
-  const fields arguments(parsed, command.name);
+  const command_fields arguments(parsed, command.name);
   if (command.name == "job.list")
     return list(std::min<std::size_t>(count_of(arguments, "limit", 1000), most_listed),
                 arguments.text("kind").value_or(""), arguments.boolean("options").value_or(false));
@@ -101,7 +94,7 @@ std::string jobs_state::carry_out(const client_command& command) {
 
 std::string jobs_state::create(const std::string& arguments) {
   const json parsed = detail::parse_json_as<json>(arguments, "job.create");
-  const fields from(parsed, "job.create");
+  const command_fields from(parsed, "job.create");
   const json* options = from.find("options");
   if (options && !options->is_object()) refuse("job.create: \"options\" is no JSON object");
   job_spec spec{text_of(from, "id"), "batch", from.text("tenant").value_or(""), options ? options->dump() : "{}",
@@ -112,7 +105,7 @@ std::string jobs_state::create(const std::string& arguments) {
 
 std::string jobs_state::add_lines(const std::string& arguments) {
   const json parsed = detail::parse_json_as<json>(arguments, "job.lines");
-  const fields from(parsed, "job.lines");
+  const command_fields from(parsed, "job.lines");
   const auto lines = from.texts("lines");
   if (!lines) refuse("job.lines: \"lines\" is missing");
   return dump({{"received", value_of(journal_->add_lines(text_of(from, "id"), count_of(from, "first"), *lines))}});
@@ -148,7 +141,7 @@ void jobs_state::tell_training(const job_info& job) const {
 
 std::string jobs_state::events(const std::string& arguments) const {
   const json parsed = detail::parse_json_as<json>(arguments, "job.events");
-  const fields from(parsed, "job.events");
+  const command_fields from(parsed, "job.events");
   const job_info job = known_job(*journal_, text_of(from, "id"));
   const auto limit = std::min<std::size_t>(count_of(from, "limit", 1000), page_lines);
   std::uint64_t after = count_of(from, "after", 0);
@@ -171,7 +164,7 @@ std::string jobs_state::events(const std::string& arguments) const {
 /// Outputs in order, as texts, so that whoever writes them into a file writes what was recorded.
 std::string jobs_state::outputs(const std::string& arguments) {
   const json parsed = detail::parse_json_as<json>(arguments, "job.outputs");
-  const fields from(parsed, "job.outputs");
+  const command_fields from(parsed, "job.outputs");
   const job_info job = known_job(*journal_, text_of(from, "id"));
   const auto limit = std::min<std::size_t>(count_of(from, "limit", page_lines), page_lines);
   auto list = json::array();

@@ -5,7 +5,7 @@
 namespace troupe {
 namespace {
 
-constexpr duration look_interval = std::chrono::milliseconds(250);
+constexpr duration retry_interval = std::chrono::milliseconds(250);
 
 }  // namespace
 
@@ -60,10 +60,10 @@ bool router_state::route(routed_request& request) {
 /// Waits where waiting can help: a replica is coming back, or the request has begun already.
 void router_state::park(routed_request& request, bool begun) {
   const bool hopeless = policy_.ready() > 0 || replicas_.empty() || parked_.size() >= options_.most_parked;
-  if (!begun && hopeless) return refuse_request(request, look_interval * 4);
+  if (!begun && hopeless) return refuse_request(request, retry_interval * 4);
   const auto until = begun ? std::nullopt : std::optional(clock_.now() + options_.patience);
   parked_.push_back({std::move(request), until});
-  if (!std::exchange(wake_due_, true)) tell_after(self_, look_interval, router_actor(self_), wake{});
+  if (!std::exchange(wake_due_, true)) tell_after(self_, retry_interval, router_actor(self_), wake{});
 }
 
 void router_state::refuse_request(const routed_request& request, duration retry_after) {
@@ -81,11 +81,11 @@ void router_state::refuse_overdue() {
   const instant now = clock_.now();
   std::erase_if(parked_, [&](const parked& waiting) {
     const bool overdue = waiting.until && *waiting.until < now;
-    if (overdue) refuse_request(waiting.request, look_interval * 4);
+    if (overdue) refuse_request(waiting.request, retry_interval * 4);
     return overdue;
   });
   if (!parked_.empty() && !std::exchange(wake_due_, true))
-    tell_after(self_, look_interval, router_actor(self_), wake{});
+    tell_after(self_, retry_interval, router_actor(self_), wake{});
 }
 
 void router_state::cancel(const cancel_request& cancelled) {

@@ -1,24 +1,14 @@
 // What people ask for: data, and jobs of it. Whatever concerns a job that is accepted goes to jobs.
 #include <nlohmann/json.hpp>
 
+#include "actors/command_fields_impl.hpp"
 #include "actors/commands.hpp"
 #include "actors/training.hpp"
 #include "base/error.hpp"
 #include "model/formats/json_input.hpp"
 
 namespace troupe {
-namespace {
-
-using json = nlohmann::ordered_json;
-using fields = detail::json_fields<json>;
-
-std::string text_of(const fields& arguments, std::string_view key) {
-  const auto text = arguments.text(key);
-  if (!text || text->empty()) refuse("{}: \"{}\" is missing", arguments.where(), key);
-  return *text;
-}
-
-}  // namespace
+namespace {}  // namespace
 
 void training_state::run(command_call& call) {
   if (call.what.name == "train.data") return call.answer(answer_of([&] { return take_data(call.what.arguments); }));
@@ -28,7 +18,7 @@ void training_state::run(command_call& call) {
 
 std::string training_state::take_data(const std::string& arguments) {
   const json parsed = detail::parse_json_as<json>(arguments, "train.data");
-  const fields from(parsed, "train.data");
+  const command_fields from(parsed, "train.data");
   const std::string job = text_of(from, "id");
   const auto offset = from.integer("offset").value_or(0);
   if (offset < 0) refuse("train.data: \"offset\" is {}", offset);
@@ -43,7 +33,7 @@ void training_state::create(const command_call& call) {
   std::string job, options, arguments = call.what.arguments;
   const auto checked = answer_of([&] {
     const json parsed = detail::parse_json_as<json>(arguments, "train.create");
-    const fields from(parsed, "train.create");
+    const command_fields from(parsed, "train.create");
     job = text_of(from, "id");
     const json* spec = from.find("options");
     if (!spec || !spec->is_object()) refuse("train.create: \"options\" is missing");
@@ -69,7 +59,7 @@ void training_state::create(const command_call& call) {
 void training_state::accept(const std::string& job, training_spec spec, const std::string& arguments,
                             const std::function<void(command_answer)>& answer) {
   const json parsed = detail::parse_json_as<json>(arguments, "train.create");
-  const fields from(parsed, "train.create");
+  const command_fields from(parsed, "train.create");
   if (const auto file = from.text("data_file")) intake_.take_file(job, "data", *file);
   if (const auto file = from.text("validation_file")) intake_.take_file(job, "validation", *file);
   const auto found =

@@ -15,7 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t largest_file = std::uint64_t{16} << 30;
 constexpr std::array<std::string_view, 4> data_names{"data.jsonl", "data.txt", "validation.jsonl", "validation.txt"};
 
 bool is_known_name(std::string_view name) {
@@ -86,7 +85,7 @@ training_piece read_training_piece(const fs::path& folder, const std::vector<tra
 training_download::training_download(fs::path folder, std::vector<training_file> files, training_lease lease)
     : folder_(std::move(folder)), files_(std::move(files)), lease_(lease) {
   for (const training_file& file : files_)
-    if (!is_known_name(file.name) || file.bytes > largest_file || file.bytes == 0 || !is_digest(file.sha256))
+    if (!is_known_name(file.name) || file.bytes > largest_adapter_file || file.bytes == 0 || !is_digest(file.sha256))
       refuse("a job's file '{}' of {} bytes: is none of training", file.name.substr(0, 64), file.bytes);
   std::error_code fault;
   fs::create_directories(folder_, fault);

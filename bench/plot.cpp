@@ -27,7 +27,7 @@ constexpr std::string_view opening =
     R"(.grid{{stroke:#262c36}}.axis{{stroke:#656c76}}}})"
     R"(</style><rect class="page" width="{0:.0f}" height="{1:.0f}"/>)";
 
-std::string escaped(std::string_view text) {
+std::string svg_text(std::string_view text) {
   std::string made;
   for (const char c : text) {
     if (c == '&')
@@ -54,7 +54,7 @@ struct words {
 };
 std::string text_at(double x, double y, std::string_view text, words how = {}) {
   return fmt::format(R"(<text x="{:.1f}" y="{:.1f}" text-anchor="{}" {}>{}</text>)", x, y, how.anchor, how.style,
-                     escaped(text));
+                     svg_text(text));
 }
 
 std::string stroke(double x1, double y1, double x2, double y2, const char* kind) {
@@ -139,7 +139,7 @@ class line_drawing {
       points += fmt::format("{:.1f},{:.1f} ", x(px), y(py));
       const std::string label = i < each.labels.size() ? each.labels[i] : figure_text(px) + ": " + figure_text(py);
       dots += fmt::format(R"(<circle cx="{:.1f}" cy="{:.1f}" r="3.6" class="f{}"><title>{}</title></circle>)", x(px),
-                          y(py), colour, escaped(label));
+                          y(py), colour, svg_text(label));
     }
     return fmt::format(R"(<polyline points="{}" class="line s{}"/>)", points, colour) + dots;
   }

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t figures_in_a_line = 4;
 
-std::string escaped(std::string_view text) {
+std::string json_text(std::string_view text) {
   std::string safe;
   for (const char c : text) {
     if (c == '"' || c == '\\') safe += '\\';
@@ -28,7 +28,7 @@ void report::title(std::string_view text) const {
 
 void report::add(const row& line) const {
   if (json_) {
-    std::string text = fmt::format("{{\"name\":\"{}\"", escaped(line.name));
+    std::string text = fmt::format("{{\"name\":\"{}\"", json_text(line.name));
     for (const auto& [unit, value] : line.figures) text += fmt::format(",\"{}\":{:.6g}", unit, value);
     fmt::print("{}}}\n", text);
   } else {

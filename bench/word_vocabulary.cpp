@@ -7,9 +7,9 @@
 namespace troupe::bench {
 namespace {
 
-class words final : public tokenizer {
+class numbered_words final : public tokenizer {
  public:
-  explicit words(std::int64_t size) {
+  explicit numbered_words(std::int64_t size) {
     for (int byte = 0; byte < 256; ++byte) add(std::string(1, static_cast<char>(byte)));
     for (const char* mark :
          {"{\"", "\":", "\": ", "\": \"", "\",", "\", \"", "\"}", "},", "[]", "{}", "\"]", " \"", "\\n", "é", "漢"})
@@ -50,7 +50,7 @@ class words final : public tokenizer {
 }  // namespace
 
 std::shared_ptr<const tokenizer> word_vocabulary(std::int64_t size) {
-  return std::make_shared<words>(size);
+  return std::make_shared<numbered_words>(size);
 }
 
 }  // namespace troupe::bench

@@ -22,7 +22,7 @@ namespace troupe {
 namespace {
 
 using bench::served_request;
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 
 struct order {
   double at = 0;

@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "actors/messages.hpp"
 
 namespace CLI {  // NOLINT(readability-identifier-naming): the library's own name
@@ -19,6 +21,9 @@ struct connect_options {
   std::string key;      ///< empty: TROUPE_KEY, else no encryption
 };
 void add_connect(CLI::App& command, connect_options& options);
+
+/// What a command returned. Throws a runtime_error where that is no object.
+nlohmann::ordered_json read_answer(const std::string& text);
 
 /// A cluster, from outside. Belongs to one thread. A head that is started anew is asked again, so that its clients see
 /// a pause; whoever does not answer for a minute is given up with a runtime_error.

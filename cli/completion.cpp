@@ -7,7 +7,7 @@ namespace troupe {
 namespace {
 
 /// In single quotes, as every one of the shells reads them; a quote becomes a typographic one.
-std::string quoted(const std::string& text) {
+std::string shell_word(const std::string& text) {
   std::string made = "'";
   for (const char c : text) {
     if (c == '\'')
@@ -22,7 +22,7 @@ std::string quoted(const std::string& text) {
 std::string known_paths(const std::vector<command_words>& commands) {
   std::string text;
   for (const command_words& each : commands)
-    if (!each.path.empty()) text += (text.empty() ? "" : "|") + quoted(each.path);
+    if (!each.path.empty()) text += (text.empty() ? "" : "|") + shell_word(each.path);
   return text;
 }
 
@@ -41,7 +41,7 @@ std::string bash_script(const std::vector<command_words>& commands) {
     for (const std::size_t place : command.commands) words += last_word(commands[place].path) + " ";
     for (const option_words& each : command.options)
       for (const std::string& name : each.names) words += name + " ";
-    text += fmt::format("    {}) words={} ;;\n", quoted(command.path), quoted(words));
+    text += fmt::format("    {}) words={} ;;\n", shell_word(command.path), shell_word(words));
   }
   return text +
          "  esac\n"
@@ -63,11 +63,11 @@ std::string zsh_script(const std::vector<command_words>& commands) {
   text += fmt::format("      {}) at=$next ;;\n", known_paths(commands));
   text += "    esac\n  done\n  case \"$at\" in\n";
   for (const command_words& command : commands) {
-    text += fmt::format("    {}) entries=(", quoted(command.path));
+    text += fmt::format("    {}) entries=(", shell_word(command.path));
     for (const std::size_t place : command.commands)
-      text += "\n      " + quoted(last_word(commands[place].path) + ":" + commands[place].what);
+      text += "\n      " + shell_word(last_word(commands[place].path) + ":" + commands[place].what);
     for (const option_words& each : command.options)
-      for (const std::string& name : each.names) text += "\n      " + quoted(name + ":" + each.what);
+      for (const std::string& name : each.names) text += "\n      " + shell_word(name + ":" + each.what);
     text += ") ;;\n";
   }
   return text +
@@ -87,18 +87,19 @@ std::string fish_script(const std::vector<command_words>& commands) {
       "    switch $next\n";
   std::string paths;
   for (const command_words& each : commands)
-    if (!each.path.empty()) paths += " " + quoted(each.path);
+    if (!each.path.empty()) paths += " " + shell_word(each.path);
   text += fmt::format("      case{}\n        set at $next\n", paths);
   text += "    end\n  end\n  test \"$at\" = \"$argv\"\nend\n";
   for (const command_words& command : commands) {
-    const std::string here = fmt::format("complete -c troupe -n \"__troupe_at {}\"", quoted(command.path));
+    const std::string here = fmt::format("complete -c troupe -n \"__troupe_at {}\"", shell_word(command.path));
     for (const std::size_t place : command.commands)
-      text += fmt::format("{} -f -a {} -d {}\n", here, last_word(commands[place].path), quoted(commands[place].what));
+      text +=
+          fmt::format("{} -f -a {} -d {}\n", here, last_word(commands[place].path), shell_word(commands[place].what));
     for (const option_words& each : command.options)
       for (const std::string& name : each.names)
-        text +=
-            fmt::format("{} {} {}{} -d {}\n", here, name.starts_with("--") ? "-l" : "-s",
-                        name.substr(name.starts_with("--") ? 2 : 1), each.takes_value ? " -r" : "", quoted(each.what));
+        text += fmt::format("{} {} {}{} -d {}\n", here, name.starts_with("--") ? "-l" : "-s",
+                            name.substr(name.starts_with("--") ? 2 : 1), each.takes_value ? " -r" : "",
+                            shell_word(each.what));
   }
   return text;
 }

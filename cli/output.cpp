@@ -35,6 +35,10 @@ void print_json(const nlohmann::ordered_json& value) {
   print(value.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
 }
 
+void write_error(std::string_view text) {
+  [[maybe_unused]] const auto ignored = ::write(STDERR_FILENO, text.data(), text.size());
+}
+
 std::string one_line(std::string_view text) {
   std::string line(text);
   for (char& c : line)

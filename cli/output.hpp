@@ -18,6 +18,10 @@ void print(std::string_view text);
 /// One line of JSON; what is no valid UTF-8 in it becomes U+FFFD.
 void print_json(const nlohmann::ordered_json& value);
 
+/// Writes to standard error, where nobody may be reading: the work goes on all the same.
+void write_error(std::string_view text);
+constexpr std::string_view clear_line = "\r\x1b[K";  ///< on a terminal
+
 /// Text in one line: control characters become spaces.
 std::string one_line(std::string_view text);
 /// "1.5 GiB"

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cli/interrupt.hpp"
+#include "cli/output.hpp"
 
 namespace troupe {
 namespace {
@@ -14,12 +15,6 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr int bar_width = 30;
-constexpr std::string_view clear_line = "\r\x1b[K";
-
-/// Nobody may be reading; the work goes on all the same.
-void write_error(std::string_view text) {
-  [[maybe_unused]] const auto ignored = ::write(STDERR_FILENO, text.data(), text.size());
-}
 
 }  // namespace
 

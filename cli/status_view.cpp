@@ -13,7 +13,7 @@ namespace troupe {
 namespace {
 
 using json = nlohmann::ordered_json;
-using rows = std::vector<std::vector<std::string>>;
+using table_rows = std::vector<std::vector<std::string>>;
 
 // What is absent or of another type is shown as nothing: a cluster may be newer than this program.
 std::string text_of(const json& object, const char* key) {
@@ -61,7 +61,7 @@ std::string workers_of(const json& replica) {
   return all.empty() ? "-" : all;
 }
 
-std::string finished(rows all) {
+std::string finished(table_rows all) {
   return all.size() > 1 ? table(all) : "";
 }
 
@@ -83,7 +83,7 @@ json parse_status(const std::string& text) {
 }
 
 std::string nodes_table(const json& status) {
-  rows all{{"NODE", "STATE", "ROLES", "LAYERS", "REPLICA", "HOST", "PID", "ROWS/S"}};
+  table_rows all{{"NODE", "STATE", "ROLES", "LAYERS", "REPLICA", "HOST", "PID", "ROWS/S"}};
   for (const auto& node : list_of(status, "nodes"))
     all.push_back({text_of(node, "name"), text_of(node, "state"), texts_of(node, "roles"), layers_of(node),
                    text_of(node, "replica"), text_of(node, "host"), text_of(node, "pid"),
@@ -92,7 +92,7 @@ std::string nodes_table(const json& status) {
 }
 
 std::string replicas_table(const json& status) {
-  rows all{{"REPLICA", "STATE", "STAGES", "RUNNING", "WAITING", "FILL", "KV USE", "TOKENS/S", "ADAPTERS"}};
+  table_rows all{{"REPLICA", "STATE", "STAGES", "RUNNING", "WAITING", "FILL", "KV USE", "TOKENS/S", "ADAPTERS"}};
   for (const auto& replica : list_of(status, "replicas")) {
     const double blocks = number_of(replica, "blocks"), running = number_of(replica, "running");
     all.push_back(
@@ -105,7 +105,7 @@ std::string replicas_table(const json& status) {
 }
 
 std::string adapters_table(const json& adapters) {
-  rows all{{"ADAPTER", "STATE", "ANSWERS", "RANK", "MEMORY", "SHA256"}};
+  table_rows all{{"ADAPTER", "STATE", "ANSWERS", "RANK", "MEMORY", "SHA256"}};
   for (const auto& each : adapters) {
     const auto current = each.is_object() ? each.find("current") : each.end();
     all.push_back({text_of(each, "version"), text_of(each, "state"),
@@ -117,7 +117,7 @@ std::string adapters_table(const json& adapters) {
 }
 
 std::string jobs_table(const json& jobs, std::size_t limit) {
-  rows all{{"JOB", "KIND", "STATE", "DONE", "LINES", "FAILED", "LOSS", "RESULT"}};
+  table_rows all{{"JOB", "KIND", "STATE", "DONE", "LINES", "FAILED", "LOSS", "RESULT"}};
   for (const auto& job : jobs) {
     if (all.size() > limit) break;
     const bool is_tune = text_of(job, "kind") != "batch";

@@ -30,12 +30,6 @@ std::string dump(const json& value) {
   return value.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-json parse_answer(const std::string& text) {
-  json answer = json::parse(text, nullptr, false);
-  if (!answer.is_object()) throw std::runtime_error("the cluster's answer cannot be read: is it of another version?");
-  return answer;
-}
-
 struct input_summary {
   std::uint64_t lines = 0;
   std::string id;
@@ -78,7 +72,7 @@ void send_lines(cluster_client& cluster, const file_submission& what, const inpu
 }
 
 json page_of(cluster_client& cluster, const std::string& id, std::uint64_t from, std::uint64_t limit) {
-  return parse_answer(cluster.command("job.outputs", dump({{"id", id}, {"from", from}, {"limit", limit}})));
+  return read_answer(cluster.command("job.outputs", dump({{"id", id}, {"from", from}, {"limit", limit}})));
 }
 
 /// What is in the file must be what the job says of these lines.
@@ -192,7 +186,7 @@ json submit_file(cluster_client& cluster, const file_submission& what) {
   const input_summary sum = summarize(what);
   const interrupt_guard guard;
   const json spec{{"id", sum.id}, {"lines", sum.lines}, {"options", json::parse(what.options)}};
-  const json job = parse_answer(cluster.command("job.create", dump(spec)));
+  const json job = read_answer(cluster.command("job.create", dump(spec)));
   if (job.value("state", "") == "cancelled") refuse("{}: was cancelled before: add --new to begin anew", sum.id);
   if (job.value("state", "") == "receiving") {
     send_lines(cluster, what, sum, job.value("received", std::uint64_t{0}));

@@ -10,7 +10,7 @@ namespace troupe {
 namespace {
 
 /// Of UTF-8: characters, not bytes.
-std::size_t width(std::string_view text) {
+std::size_t width_of(std::string_view text) {
   return static_cast<std::size_t>(
       std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
 }
@@ -26,14 +26,14 @@ std::string table(const std::vector<std::vector<std::string>>& rows) {
   for (const auto& row : rows)
     for (std::size_t i = 0; i < row.size(); ++i) {
       widths.resize(std::max(widths.size(), i + 1));
-      widths[i] = std::max(widths[i], width(one_line(row[i])));
+      widths[i] = std::max(widths[i], width_of(one_line(row[i])));
     }
   std::string text;
   for (const auto& row : rows) {
     std::string line;
     for (std::size_t i = 0; i < row.size(); ++i) {
       const std::string cell = one_line(row[i]);
-      const std::string padding(widths[i] - width(cell), ' ');
+      const std::string padding(widths[i] - width_of(cell), ' ');
       line += (i > 0 ? "  " : "") + (is_number(cell) ? padding + cell : cell + padding);
     }
     line.erase(line.find_last_not_of(' ') + 1);

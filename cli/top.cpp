@@ -66,7 +66,7 @@ std::string headline(const nlohmann::ordered_json& status) {
   return fmt::format("{:.0f} tokens/s, {:.0f} sequences running, {:.0f} waiting\n\n", tokens, running, waiting);
 }
 
-int top(const top_options& options) {
+int show_top(const top_options& options) {
   using namespace std::chrono_literals;
   constexpr auto interval = 1000ms, look = 100ms;
   const interrupt_guard guard;
@@ -95,7 +95,7 @@ void add_top(CLI::App& program, command& chosen) {
   CLI::App& own = *program.add_subcommand("top", "The same as status, again every second; q ends");
   add_connect(own, options->cluster);
   own.add_option("--blocks", options->blocks, "end after so many; 0: never [0]")->check(CLI::Range(0, 1 << 30));
-  own.callback([options, &chosen] { chosen = [options] { return top(*options); }; });
+  own.callback([options, &chosen] { chosen = [options] { return show_top(*options); }; });
 }
 
 }  // namespace troupe

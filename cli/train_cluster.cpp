@@ -26,13 +26,7 @@ namespace {
 using json = nlohmann::ordered_json;
 
 constexpr std::size_t piece_bytes = 1 << 20;
-constexpr auto poll_interval = std::chrono::milliseconds(200);
-
-json parse_answer(const std::string& text) {
-  json answer = json::parse(text, nullptr, false);
-  if (!answer.is_object()) throw std::runtime_error("the cluster's answer cannot be read: is it of another version?");
-  return answer;
-}
+constexpr auto look_interval = std::chrono::milliseconds(200);
 
 std::string new_id() {
   std::random_device random;
@@ -75,7 +69,7 @@ std::string send_file(cluster_client& cluster, const std::string& id, const std:
     } catch (const json::type_error&) {
       refuse("{}: is no UTF-8 at byte {} or behind: convert it", path, at);
     }
-    at = parse_answer(cluster.command("train.data", arguments)).at("received").get<std::int64_t>();
+    at = read_answer(cluster.command("train.data", arguments)).at("received").get<std::int64_t>();
     bar.update(at, size);
   }
   in.clear();
@@ -98,7 +92,7 @@ class follower {
 
   /// The job as it is now.
   json look() {
-    const json page = parse_answer(cluster_.command("job.events", json{{"id", id_}, {"after", last_}}.dump()));
+    const json page = read_answer(cluster_.command("job.events", json{{"id", id_}, {"after", last_}}.dump()));
     const json& job = page.at("job");
     const auto steps = job.value("steps", std::int64_t{0}), step = job.value("step", std::int64_t{0});
     if (!display_ && steps > 0) display_.emplace(steps, step);
@@ -154,7 +148,7 @@ int follow_training(cluster_client& cluster, const std::string& id, bool as_json
         return 0;
       }
       check_interrupt();
-      std::this_thread::sleep_for(poll_interval);
+      std::this_thread::sleep_for(look_interval);
       now = job.look();
     }
     return report(now, as_json);
@@ -179,7 +173,7 @@ int train_in_cluster(const cluster_training& options) {
       arguments["options"]["validation"] = base_name(options.validation);
       arguments["validation_sha256"] = send_file(cluster, id, "validation", options.validation);
     }
-    made = parse_answer(cluster.command("train.create", arguments.dump()));
+    made = read_answer(cluster.command("train.create", arguments.dump()));
   }
   if (made.value("trainers", 1) == 0)
     std::fputs("troupe: no trainer is there yet: the job waits for a node with the role \"trainer\"\n", stderr);

@@ -6,17 +6,14 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "cli/output.hpp"
+
 namespace troupe {
 namespace {
 
 using namespace std::chrono_literals;
 
-constexpr int bar_width = 24;
-constexpr std::string_view clear_line = "\r\x1b[K";
-
-void write_error(std::string_view text) {
-  [[maybe_unused]] const auto ignored = ::write(STDERR_FILENO, text.data(), text.size());
-}
+constexpr int loss_bar_width = 24;
 
 std::string time_text(double seconds) {
   const auto whole = static_cast<std::int64_t>(seconds);
@@ -69,9 +66,9 @@ void training_display::draw(std::int64_t step, double loss, double tokens_per_se
   const std::string facts = fmt::format("step {}/{}  loss {:.4f}  {:.0f} tokens/s  {} left", step, steps_, loss,
                                         tokens_per_second, time_text(left));
   if (!terminal_) return write_error("training: " + facts + "\n");
-  const auto filled = static_cast<std::size_t>(share * bar_width);
+  const auto filled = static_cast<std::size_t>(share * loss_bar_width);
   write_error(fmt::format("{}training [{}{}] {:.0f}%  {}", clear_line, std::string(filled, '#'),
-                          std::string(bar_width - filled, '.'), share * 100, facts));
+                          std::string(loss_bar_width - filled, '.'), share * 100, facts));
 }
 
 void training_display::show(std::int64_t step, const validation_report& report) {

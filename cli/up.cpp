@@ -18,7 +18,7 @@ namespace troupe {
 namespace {
 
 using steady = std::chrono::steady_clock;
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 
 struct up_options {
   std::string cluster;

@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int rows = 4;
+constexpr int row_count = 4;
 
 /// Sequences of one token each, as in a step that decodes.
 class measured_pass {
@@ -28,11 +28,12 @@ class measured_pass {
   measured_pass(std::shared_ptr<const loaded_model> model, int threads, device_id device)
       : layers_(std::min<std::int64_t>(model->config.layers, 4)),
         pool_(threads),
-        shard_(make_decoder(std::move(model), {.layers = layers_, .max_rows = rows, .blocks = rows, .device = device},
+        shard_(make_decoder(std::move(model),
+                            {.layers = layers_, .max_rows = row_count, .blocks = row_count, .device = device},
                             {pool_, kernels()})),
-        hidden_(static_cast<std::size_t>(rows * shard_->hidden_stride())) {
+        hidden_(static_cast<std::size_t>(row_count * shard_->hidden_stride())) {
     std::iota(blocks_.begin(), blocks_.end(), 0);
-    for (int row = 0; row < rows; ++row)
+    for (int row = 0; row < row_count; ++row)
       sequences_.push_back({row, 1, 0, &blocks_[static_cast<std::size_t>(row)], nullptr});
   }
 
@@ -53,13 +54,13 @@ class measured_pass {
   }
 
  private:
-  void run() { shard_->run({sequences_, rows}, hidden_.data()); }
+  void run() { shard_->run({sequences_, row_count}, hidden_.data()); }
 
   std::int64_t layers_;
   thread_pool pool_;
   std::unique_ptr<decoder> shard_;
   aligned_buffer<float> hidden_;
-  std::array<std::int32_t, rows> blocks_{};
+  std::array<std::int32_t, row_count> blocks_{};
   std::vector<pass_sequence> sequences_;
 };
 

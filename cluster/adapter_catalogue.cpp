@@ -4,22 +4,19 @@
 #include <array>
 #include <charconv>
 
+#include "base/ascii.hpp"
 #include "base/error.hpp"
 
 namespace troupe {
 namespace {
 
-using reason = catalogue_error::reason;
+using fault = catalogue_error::reason;
 
 constexpr std::size_t max_error_bytes = 1024;
 
 template <class... Args>
-catalogue_error error(reason why, fmt::format_string<Args...> format, Args&&... args) {
+catalogue_error error(fault why, fmt::format_string<Args...> format, Args&&... args) {
   return {why, fmt::format(format, std::forward<Args>(args)...)};
-}
-
-bool is_letter_or_digit(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
 bool is_sha256(std::string_view text) {
@@ -96,24 +93,24 @@ result<adapter_entry, catalogue_error> adapter_catalogue::publish(adapter_spec s
 
 std::optional<catalogue_error> adapter_catalogue::check(const adapter_spec& spec) const {
   if (!is_adapter_name(spec.name) || is_base(spec.name)) {
-    return error(reason::bad_name,
+    return error(fault::bad_name,
                  "adapter name '{}': take 1 to 64 letters, digits, '.', '_' or '-', beginning with a letter or digit, "
                  "and not the base's name",
                  shown(spec.name));
   }
-  if (!is_sha256(spec.sha256)) return error(reason::bad_spec, "adapter {}: its sha256 has not 64 digits", spec.name);
+  if (!is_sha256(spec.sha256)) return error(fault::bad_spec, "adapter {}: its sha256 has not 64 digits", spec.name);
   if (spec.folder.empty() || spec.folder.size() > 4096 || spec.folder.find('\0') != std::string::npos) {
-    return error(reason::bad_spec, "adapter {}: its folder is no path", spec.name);
+    return error(fault::bad_spec, "adapter {}: its folder is no path", spec.name);
   }
   if (spec.rank == 0 || spec.rank > 4096) {
-    return error(reason::bad_spec, "adapter {}: rank {} is not within 1 and 4096", spec.name, spec.rank);
+    return error(fault::bad_spec, "adapter {}: rank {} is not within 1 and 4096", spec.name, spec.rank);
   }
   if (options_.base != model_id{} && spec.base != options_.base) {
-    return error(reason::other_base, "adapter {}: made for base {:016x}, the cluster runs {:016x}", spec.name,
+    return error(fault::other_base, "adapter {}: made for base {:016x}, the cluster runs {:016x}", spec.name,
                  spec.base.value, options_.base.value);
   }
   if (entries_.size() >= options_.max_versions) {
-    return error(reason::full, "adapter {}: there are {} versions, as many as may be", spec.name, entries_.size());
+    return error(fault::full, "adapter {}: there are {} versions, as many as may be", spec.name, entries_.size());
   }
   return {};
 }
@@ -147,10 +144,10 @@ result<adapter_catalogue::reference, catalogue_error> adapter_catalogue::parse(s
     text.remove_prefix(colon + 1);
   }
   reference what{text.substr(0, text.find('@')), {}};
-  if (!is_adapter_name(what.name)) return error(reason::bad_name, "'{}' names no adapter", shown(whole));
+  if (!is_adapter_name(what.name)) return error(fault::bad_name, "'{}' names no adapter", shown(whole));
   if (what.name.size() == text.size()) return what;
   what.ordinal = ordinal_of(text.substr(what.name.size() + 1));
-  if (!what.ordinal) return error(reason::bad_name, "'{}': behind '@' comes a version, such as 3", shown(whole));
+  if (!what.ordinal) return error(fault::bad_name, "'{}': behind '@' comes a version, such as 3", shown(whole));
   return what;
 }
 
@@ -160,11 +157,11 @@ result<adapter_version, catalogue_error> adapter_catalogue::resolve(std::string_
   if (!what) return what.error();
   const adapter_entry* entry = what->ordinal ? find(*what) : current(what->name);
   if (entry != nullptr && entry->state == adapter_state::ready) return entry->version;
-  if (entry != nullptr) return error(reason::not_ready, "adapter {}: is {}", entry->full_name(), name_of(entry->state));
+  if (entry != nullptr) return error(fault::not_ready, "adapter {}: is {}", entry->full_name(), name_of(entry->state));
   if (!what->ordinal && names_.contains(what->name)) {
-    return error(reason::not_ready, "adapter {}: no version of it is ready", what->name);
+    return error(fault::not_ready, "adapter {}: no version of it is ready", what->name);
   }
-  return error(reason::unknown, "adapter {}: there is none: see `troupe adapters list`", shown(text));
+  return error(fault::unknown, "adapter {}: there is none: see `troupe adapters list`", shown(text));
 }
 
 const adapter_entry* adapter_catalogue::find(const reference& what) const {
@@ -193,7 +190,7 @@ const adapter_entry* adapter_catalogue::current(std::string_view name) const {
 result<adapter_entry, catalogue_error> adapter_catalogue::rollback(std::string_view name,
                                                                    std::optional<std::uint32_t> ordinal) {
   const auto found = names_.find(name);
-  if (found == names_.end()) return error(reason::unknown, "adapter {}: there is none", shown(name));
+  if (found == names_.end()) return error(fault::unknown, "adapter {}: there is none", shown(name));
   named& all = found->second;
   const adapter_entry* target = ordinal ? find(reference{name, ordinal}) : nullptr;
   for (auto each = all.versions.rbegin(); !ordinal && !target && each != all.versions.rend(); ++each) {
@@ -201,10 +198,10 @@ result<adapter_entry, catalogue_error> adapter_catalogue::rollback(std::string_v
       target = find(each->second);
     }
   }
-  if (target == nullptr && ordinal) return error(reason::unknown, "adapter {}@{}: there is none", name, *ordinal);
-  if (target == nullptr) return error(reason::not_ready, "adapter {}: no earlier version of it is ready", name);
+  if (target == nullptr && ordinal) return error(fault::unknown, "adapter {}@{}: there is none", name, *ordinal);
+  if (target == nullptr) return error(fault::not_ready, "adapter {}: no earlier version of it is ready", name);
   if (target->state != adapter_state::ready) {
-    return error(reason::not_ready, "adapter {}: is {}", target->full_name(), name_of(target->state));
+    return error(fault::not_ready, "adapter {}: is {}", target->full_name(), name_of(target->state));
   }
   point(all, target->ordinal);
   return *target;
@@ -214,9 +211,9 @@ result<std::vector<adapter_version>, catalogue_error> adapter_catalogue::unload(
   const auto what = parse(text);
   if (!what) return what.error();
   const adapter_entry* entry = find(*what);
-  if (entry == nullptr) return error(reason::unknown, "adapter {}: there is none", shown(text));
+  if (entry == nullptr) return error(fault::unknown, "adapter {}: there is none", shown(text));
   if (what->ordinal && is_current(*entry)) {
-    return error(reason::is_current, "adapter {}: answers as {}: roll back first, or unload {}", entry->full_name(),
+    return error(fault::is_current, "adapter {}: answers as {}: roll back first, or unload {}", entry->full_name(),
                  what->name, what->name);
   }
   named& name = names_.find(what->name)->second;
@@ -234,7 +231,7 @@ result<adapter_entry, catalogue_error> adapter_catalogue::load(std::string_view 
   const auto what = parse(text);
   if (!what) return what.error();
   const adapter_entry* known = find(*what);
-  if (known == nullptr) return error(reason::unknown, "adapter {}: there is none", shown(text));
+  if (known == nullptr) return error(fault::unknown, "adapter {}: there is none", shown(text));
   if (is_of_use(*known)) return *known;
   adapter_entry& entry = change(known->version);
   entry.state = adapter_state::loading;

@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "base/ascii.hpp"
+
 namespace troupe {
 namespace {
 
@@ -17,10 +19,6 @@ std::optional<int> port_number(std::string_view text) {
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), port);
   if (problem != std::errc() || end != text.data() + text.size() || port < 0 || port > 65535) return {};
   return port;
-}
-
-bool is_letter_or_digit(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
 }  // namespace

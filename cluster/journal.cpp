@@ -20,7 +20,7 @@ using reason = journal_error::reason;
 
 namespace {
 
-void make_folder(const std::filesystem::path& file) {
+void make_folder_of(const std::filesystem::path& file) {
   if (file.empty()) refuse("journal: no file is named");
   std::error_code fault;
   if (file.has_parent_path()) std::filesystem::create_directories(file.parent_path(), fault);
@@ -28,7 +28,7 @@ void make_folder(const std::filesystem::path& file) {
 }
 
 std::unique_ptr<detail::database> open(const std::filesystem::path& file) {
-  make_folder(file);
+  make_folder_of(file);
   try {
     auto db = std::make_unique<detail::database>(file);
     detail::prepare_schema(*db);

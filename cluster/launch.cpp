@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "cluster/launch_process.hpp"
+#include "cluster/state_folder_impl.hpp"
 
 namespace troupe {
 namespace {
@@ -25,12 +26,6 @@ restart_policy::ending ending_of(int wait_status) {
     default:
       return restart_policy::ending::failed;
   }
-}
-
-void make_folder(const std::filesystem::path& folder) {
-  std::error_code problem;
-  std::filesystem::create_directories(folder, problem);
-  if (problem) refuse("{}: cannot be made: {}: choose another state_dir", folder.string(), problem.message());
 }
 
 /// Too long a log becomes the older one. A running node's log is copied and emptied: it is appended to.
@@ -71,7 +66,7 @@ class launcher::impl {
   ~impl() { stop(); }
 
   void start() {
-    make_folder(config_.logs());
+    detail::make_state_folder(config_.logs());
     for (auto& node : nodes_) start(node, true);
   }
 

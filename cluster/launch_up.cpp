@@ -14,18 +14,13 @@
 
 #include "base/error.hpp"
 #include "cluster/launch.hpp"
+#include "cluster/state_folder_impl.hpp"
 
 namespace troupe {
 namespace {
 
 std::filesystem::path pid_file(const cluster_config& config) {
   return config.state_dir / "up.pid";
-}
-
-void make_folder(const std::filesystem::path& folder) {
-  std::error_code problem;
-  std::filesystem::create_directories(folder, problem);
-  if (problem) refuse("{}: cannot be made: {}: choose another state_dir", folder.string(), problem.message());
 }
 
 /// The whole file, for a lock that lasts as long as the open file does.
@@ -96,7 +91,7 @@ std::string read_all(int descriptor) {
 }  // namespace
 
 up_lock::up_lock(const cluster_config& config) : file_(pid_file(config)) {
-  make_folder(config.state_dir);
+  detail::make_state_folder(config.state_dir);
   descriptor_ = ::open(file_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (descriptor_ < 0)
     refuse("{}: cannot be written: {}: choose another state_dir", file_.string(), std::strerror(errno));
@@ -146,7 +141,7 @@ bool end_up(const cluster_config& config, duration patience) {
 }
 
 detachment::detachment(const std::filesystem::path& log) : log_(log) {
-  make_folder(log.parent_path());
+  detail::make_state_folder(log.parent_path());
   const int log_file = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
   if (log_file < 0) refuse("{}: cannot be written: {}: choose another state_dir", log.string(), std::strerror(errno));
   int ends[2];

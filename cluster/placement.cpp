@@ -11,6 +11,7 @@ namespace troupe {
 namespace {
 
 using detail::block_tokens;
+using detail::least_tokens;
 using detail::placement_unit;
 using detail::unit_order;
 using detail::whole_blocks;
@@ -26,10 +27,6 @@ std::string amount(std::uint64_t bytes) {
 
 std::string layers_key(const worker_offer& worker) {
   return fmt::format("node.{}.layers", worker.name);
-}
-
-std::int64_t least_tokens(const placement_request& request) {
-  return whole_blocks(std::max<std::int64_t>(request.min_context, 1) + block_tokens - 1);
 }
 
 /// What kv_memory is worth in tokens, but never less than one sequence needs.

@@ -7,15 +7,11 @@ namespace {
 
 using detail::stage_costs;
 
-std::int64_t least_tokens(const placement_request& request) {
-  return detail::whole_blocks(std::max<std::int64_t>(request.min_context, 1) + detail::block_tokens - 1);
-}
-
 /// Whether a worker could take over a rank of a stage.
 bool can_hold(const worker_offer& worker, const stage_placement& stage, const stage_costs& costs,
               const placement_request& request) {
   if (worker.layers && *worker.layers != stage.layers) return false;
-  return costs.kv_tokens(stage.layers, worker.memory) >= least_tokens(request);
+  return costs.kv_tokens(stage.layers, worker.memory) >= detail::least_tokens(request);
 }
 
 void put(replica_placement& replica, stage_placement& stage, std::string& seat, const worker_offer& worker,

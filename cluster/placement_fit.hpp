@@ -1,5 +1,7 @@
 // One run of layers over workers in a given order: the arithmetic below placement.
 #pragma once
+#include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -54,6 +56,11 @@ std::optional<cut> cut_for_most_tokens(const stage_costs& costs, layer_range run
 constexpr std::int64_t block_tokens = 16;
 constexpr std::int64_t whole_blocks(std::int64_t tokens) {
   return tokens / block_tokens * block_tokens;
+}
+
+/// What one sequence of the shortest context takes.
+inline std::int64_t least_tokens(const placement_request& request) {
+  return whole_blocks(std::max<std::int64_t>(request.min_context, 1) + block_tokens - 1);
 }
 
 }  // namespace troupe::detail

@@ -7,8 +7,13 @@ macro(troupe_global_settings)
   set(CMAKE_CXX_EXTENSIONS OFF)
   set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
   set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
+  set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")  # kernels, which need more, say so
   # Promise 1 needs every float operation to be the one that is written: no silent fused multiply-add.
   add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Werror;-ffp-contract=off>")
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # GCC takes files that are compiled together for headers, and warns of what they keep to themselves.
+    add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)
+  endif()
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
     # GCC 12 sees overlaps in std::string that cannot be
     add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
@@ -47,9 +52,9 @@ macro(troupe_cuda_settings)
   add_compile_options("$<$<COMPILE_LANGUAGE:CUDA>:${kernel_options}>")
 endmacro()
 
-# The build with the address sanitizer compiles the files of a folder together, many at once (CMAKE_UNITY_BUILD).
-# troupe_apart names those of the calling folder that cannot be, since a name of their own is another one in a file beside
-# them.
+# All builds but debug compile the files of a folder together, many at once (CMAKE_UNITY_BUILD): what costs most is to read
+# the libraries' headers. troupe_apart names those of the calling folder that cannot be, since a name of their own is
+# another one in a file beside them.
 function(troupe_apart)
   set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()

@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 using json = nlohmann::ordered_json;
 
-constexpr std::size_t largest_file = 64 << 20;
+constexpr std::size_t largest_upload = 64 << 20;
 constexpr std::size_t most_parts = 16;
 
 bool is_id(std::string_view text) {
@@ -138,7 +138,7 @@ std::optional<std::string> file_store::read(const std::string& name) const {
   std::error_code ignored;
   if (!fs::exists(folder_ / name, ignored)) return std::nullopt;
   try {
-    return detail::read_text(folder_ / name, largest_file);
+    return detail::read_text(folder_ / name, largest_upload);
   } catch (const input_error&) {
     return std::nullopt;
   }

@@ -81,7 +81,7 @@ bool can_index(const sequence& list) {
 }
 
 // Where a Python index points; `size` or more if outside.
-std::size_t position(integer index, std::size_t size) {
+std::size_t position_of(integer index, std::size_t size) {
   const auto count = static_cast<integer>(size);
   if (index < 0) index += count;
   return index >= 0 && index < count ? static_cast<std::size_t>(index) : size;
@@ -89,11 +89,11 @@ std::size_t position(integer index, std::size_t size) {
 
 std::optional<value> element(const value& object, integer index) {
   if (const sequence_ptr* list = object.as<sequence_ptr>(); list && can_index(**list)) {
-    const std::size_t at = position(index, (*list)->items.size());
+    const std::size_t at = position_of(index, (*list)->items.size());
     if (at < (*list)->items.size()) return (*list)->items[at];
   } else if (const std::string* text = text_of(object)) {
     const std::size_t size = code_points(*text);
-    const std::size_t number = position(index, size);
+    const std::size_t number = position_of(index, size);
     if (number == size) return std::nullopt;
     const std::size_t at = size == text->size() ? number : byte_offset(*text, number);
     return make_text(text->substr(at, decode(*text, at).length));

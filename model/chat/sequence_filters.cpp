@@ -9,7 +9,7 @@
 namespace troupe::detail::jinja {
 namespace {
 
-value count(runtime&, const value& subject, arguments&& given) {
+value count_filter(runtime&, const value& subject, arguments&& given) {
   const parameters nothing("length", std::move(given), {});
   return make_integer(static_cast<integer>(length(subject)));
 }
@@ -32,7 +32,7 @@ value to_list(runtime& run, const value& subject, arguments&& given) {
   return make_sequence(sequence_kind::list, iterate(run.cost, subject)->items);
 }
 
-value items(runtime& run, const value& subject, arguments&& given) {
+value items_filter(runtime& run, const value& subject, arguments&& given) {
   const parameters nothing("items", std::move(given), {});
   if (subject.is<undefined>()) return make_sequence(sequence_kind::generator, {});
   const mapping_ptr* dict = subject.as<mapping_ptr>();
@@ -40,7 +40,7 @@ value items(runtime& run, const value& subject, arguments&& given) {
   return items_view(run.cost, **dict, sequence_kind::generator);
 }
 
-value join(runtime& run, const value& subject, arguments&& given) {
+value join_filter(runtime& run, const value& subject, arguments&& given) {
   const parameters p("join", std::move(given), {"d", "attribute"});
   const std::string separator = p.find(0) ? printed(run.cost, p.at(0)) : "";
   text_builder out(run.cost);
@@ -182,10 +182,10 @@ value attr(runtime& run, const value& subject, arguments&& given) {
 
 filter find_sequence_filter(std::string_view name) {
   static constexpr filter_entry table[] = {
-      {"length", count},  {"count", count},  {"first", first},     {"last", last}, {"list", to_list},
-      {"items", items},   {"join", join},    {"reverse", reverse}, {"sort", sort}, {"dictsort", dictsort},
-      {"unique", unique}, {"min", smallest}, {"max", largest},     {"sum", sum},   {"default", otherwise},
-      {"d", otherwise},   {"attr", attr},
+      {"length", count_filter}, {"count", count_filter}, {"first", first},     {"last", last}, {"list", to_list},
+      {"items", items_filter},  {"join", join_filter},   {"reverse", reverse}, {"sort", sort}, {"dictsort", dictsort},
+      {"unique", unique},       {"min", smallest},       {"max", largest},     {"sum", sum},   {"default", otherwise},
+      {"d", otherwise},         {"attr", attr},
   };
   return find_in(table, name);
 }

@@ -55,7 +55,7 @@ value to_title(runtime& run, const value& subject, arguments&& given) {
   return make_text(std::move(out));
 }
 
-value replace(runtime& run, const value& subject, arguments&& given) {
+value replace_filter(runtime& run, const value& subject, arguments&& given) {
   const parameters p("replace", std::move(given), {"old", "new", "count"}, 2);
   const integer count = p.find(2) && !p.at(2).is<none>() ? p.number(2, -1) : -1;
   const std::string old = printed(run.cost, p.at(0));
@@ -147,9 +147,9 @@ value tojson(runtime& run, const value& subject, arguments&& given) {
 
 filter find_text_filter(std::string_view name) {
   static constexpr filter_entry table[] = {
-      {"trim", trim},      {"upper", to_upper_case}, {"lower", to_lower_case}, {"capitalize", to_capitalized},
-      {"title", to_title}, {"replace", replace},     {"indent", indent},       {"escape", escape},
-      {"e", escape},       {"forceescape", escape},  {"safe", to_text},        {"string", to_text},
+      {"trim", trim},      {"upper", to_upper_case},    {"lower", to_lower_case}, {"capitalize", to_capitalized},
+      {"title", to_title}, {"replace", replace_filter}, {"indent", indent},       {"escape", escape},
+      {"e", escape},       {"forceescape", escape},     {"safe", to_text},        {"string", to_text},
       {"format", format},  {"tojson", tojson},
   };
   return find_in(table, name);

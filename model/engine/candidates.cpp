@@ -10,7 +10,6 @@
 namespace troupe::detail {
 namespace {
 
-constexpr float minus_infinity = -std::numeric_limits<float>::infinity();
 constexpr std::size_t block = block_maxima::block;
 constexpr float ranges_per_unit = 32.0f;
 constexpr float last_range = 1023.0f;

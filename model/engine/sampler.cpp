@@ -11,7 +11,7 @@
 namespace troupe {
 namespace {
 
-constexpr float minus_infinity = -std::numeric_limits<float>::infinity();
+using detail::minus_infinity;
 
 detail::scaling scaling_of(const sampling_params& params, float most) {
   const float least = params.min_p > 0.0 ? static_cast<float>(logarithm(params.min_p)) : minus_infinity;

@@ -9,8 +9,7 @@
 namespace troupe::detail {
 namespace {
 
-constexpr float minus_infinity = -std::numeric_limits<float>::infinity();
-constexpr std::size_t block = block_maxima::block;
+constexpr std::size_t block_size = block_maxima::block;
 
 float most_of(const float* values, std::size_t n) {
   float most = minus_infinity;
@@ -22,7 +21,7 @@ float most_of(const float* values, std::size_t n) {
 /// maxps gives its second operand where the first is not a number, so such logits are passed over.
 float most_of_block(const float* values) {
   __m128 a = _mm_set1_ps(minus_infinity), b = a, c = a, d = a;
-  for (const float* end = values + block; values != end; values += 16) {
+  for (const float* end = values + block_size; values != end; values += 16) {
     a = _mm_max_ps(_mm_loadu_ps(values), a);
     b = _mm_max_ps(_mm_loadu_ps(values + 4), b);
     c = _mm_max_ps(_mm_loadu_ps(values + 8), c);
@@ -43,7 +42,7 @@ float bound_for(const block_maxima& maxima, std::size_t count) {
 }
 
 void append_from(std::span<const float> logits, std::size_t from, float bound, std::vector<ranked_token>& out) {
-  const std::size_t to = std::min(from + block, logits.size());
+  const std::size_t to = std::min(from + block_size, logits.size());
   for (std::size_t i = from; i < to; ++i)
     if (logits[i] >= bound) out.push_back(ranked(logits[i], static_cast<token_id>(i)));
 }
@@ -51,16 +50,16 @@ void append_from(std::span<const float> logits, std::size_t from, float bound, s
 }  // namespace
 
 void block_maxima::find(std::span<const float> logits) {
-  of.resize((logits.size() + block - 1) / block);
-  const std::size_t whole = logits.size() / block;
-  for (std::size_t i = 0; i < whole; ++i) of[i] = most_of_block(logits.data() + i * block);
-  if (whole < of.size()) of[whole] = most_of(logits.data() + whole * block, logits.size() - whole * block);
+  of.resize((logits.size() + block_size - 1) / block_size);
+  const std::size_t whole = logits.size() / block_size;
+  for (std::size_t i = 0; i < whole; ++i) of[i] = most_of_block(logits.data() + i * block_size);
+  if (whole < of.size()) of[whole] = most_of(logits.data() + whole * block_size, logits.size() - whole * block_size);
   most = most_of(of.data(), of.size());
 }
 
 token_id block_maxima::first(std::span<const float> logits) const {
   const auto here = std::find(of.begin(), of.end(), most);
-  const auto from = static_cast<std::size_t>(here - of.begin()) * block;
+  const auto from = static_cast<std::size_t>(here - of.begin()) * block_size;
   for (std::size_t i = from; i < logits.size(); ++i)
     if (logits[i] == most) return static_cast<token_id>(i);
   return 0;
@@ -79,7 +78,7 @@ void first_tokens(std::span<const float> logits, const block_maxima& maxima, std
   if (count == 0) return;
   const float bound = bound_for(maxima, count);
   for (std::size_t i = 0; i < maxima.of.size(); ++i)
-    if (maxima.of[i] >= bound) append_from(logits, i * block, bound, out);
+    if (maxima.of[i] >= bound) append_from(logits, i * block_size, bound, out);
   if (out.size() > count) {
     std::nth_element(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(count), out.end());
     out.resize(count);

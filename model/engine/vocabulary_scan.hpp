@@ -2,12 +2,15 @@
 // tokens is the same everywhere: larger logits first, equal ones by id; a logit that is not a number is no candidate.
 #pragma once
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
 #include "model/tokenizer/tokenizer.hpp"
 
 namespace troupe::detail {
+
+constexpr float minus_infinity = -std::numeric_limits<float>::infinity();
 
 /// The largest logit of every 64, so that later passes look only where something large is.
 struct block_maxima {

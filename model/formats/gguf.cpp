@@ -16,7 +16,7 @@ constexpr std::uint64_t most_keys = 1 << 16;
 constexpr std::uint64_t most_tensors = 1 << 20;
 constexpr std::uint64_t most_elements = 1 << 24;
 constexpr std::uint64_t most_key_bytes = 1 << 16;
-constexpr std::uint64_t most_dimensions = 4;
+constexpr std::uint64_t most_gguf_dimensions = 4;
 constexpr std::uint64_t most_alignment = 1 << 16;
 
 enum class value_type : std::uint32_t { u8, i8, u16, i16, u32, i32, f32, boolean, text, array, u64, i64, f64 };
@@ -222,8 +222,8 @@ placed_tensor read_tensor_info(gguf_cursor& from, const std::string& where) {
   tensor.name = from.text(most_key_bytes, "a tensor's name");
   const auto name = fmt::format("{}: tensor {}", where, label(tensor.name));
   const auto dimensions = from.number<std::uint32_t>(name);
-  if (dimensions < 1 || dimensions > most_dimensions)
-    refuse("{}: has {} dimensions, but 1 to {} are possible", name, dimensions, most_dimensions);
+  if (dimensions < 1 || dimensions > most_gguf_dimensions)
+    refuse("{}: has {} dimensions, but 1 to {} are possible", name, dimensions, most_gguf_dimensions);
   for (std::uint32_t i = 0; i < dimensions; ++i) tensor.view.shape.push_back(from.number<std::int64_t>(name));
   std::reverse(tensor.view.shape.begin(), tensor.view.shape.end());
   tensor.view.type = tensor_type(from.number<std::uint32_t>(name), name);

@@ -11,6 +11,10 @@
 
 namespace troupe {
 
+/// What texts from outside may ask of a grammar: groups within groups, and repetitions.
+constexpr int most_nesting = 64;
+constexpr std::int32_t most_repetitions = 10'000;
+
 using byte_set = std::bitset<256>;
 
 struct grammar_edge {

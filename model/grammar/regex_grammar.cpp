@@ -12,8 +12,6 @@ namespace {
 using piece = grammar_builder::piece;
 
 constexpr std::size_t most_bytes = 16'384;
-constexpr int most_depth = 64;
-constexpr std::int32_t most_times = 10'000;
 
 class regex_reader {
  public:
@@ -47,7 +45,7 @@ class regex_reader {
   piece anything() { return to_.repeat(write_(to_, code_point_set().inverted()), 0, grammar_builder::any_number); }
 
   piece alternatives(int depth) {
-    if (depth > most_depth) fail("groups are nested too deeply");
+    if (depth > most_nesting) fail("groups are nested too deeply");
     std::vector<piece> parts{branch(depth)};
     while (take('|')) parts.push_back(branch(depth));
     return to_.any_of(parts);
@@ -110,7 +108,7 @@ class regex_reader {
     std::optional<std::int32_t> value;
     for (; peek() >= '0' && peek() <= '9'; ++at_) {
       value = value.value_or(0) * 10 + (peek() - '0');
-      if (*value > most_times) refuse("{}: repeats more than {} times", what_, most_times);
+      if (*value > most_repetitions) refuse("{}: repeats more than {} times", what_, most_repetitions);
     }
     return value;
   }

@@ -14,8 +14,6 @@ namespace {
 
 using piece = grammar_builder::piece;
 
-constexpr int most_depth = 64;
-constexpr std::int32_t most_times = 10'000;
 constexpr const char* what = "guided_grammar";
 
 bool is_name_letter(char c) {
@@ -93,7 +91,7 @@ class rule_reader {
   }
 
   piece alternatives(int depth) {
-    if (depth > most_depth) fail("groups are nested too deeply");
+    if (depth > most_nesting) fail("groups are nested too deeply");
     std::vector<piece> parts;
     do {
       skip_space(true);
@@ -152,7 +150,7 @@ class rule_reader {
     if (peek() < '0' || peek() > '9') return otherwise;
     std::int32_t value = 0;
     for (; peek() >= '0' && peek() <= '9'; ++at_)
-      if ((value = value * 10 + (peek() - '0')) > most_times) fail("a repetition of more than 10000 times");
+      if ((value = value * 10 + (peek() - '0')) > most_repetitions) fail("a repetition of more than 10000 times");
     return value;
   }
 

@@ -45,11 +45,6 @@ constexpr std::array<std::pair<const char*, const char*>, 9> formats{{
     {"date-time", ""},  // made of the first two
 }};
 
-const json* member(const json& object, std::string_view key) {
-  const auto found = object.find(key);
-  return found == object.end() ? nullptr : &*found;
-}
-
 std::int32_t count_of(const json& schema, const char* key, std::int32_t otherwise) {
   const json* value = member(schema, key);
   return value ? static_cast<std::int32_t>(value->get<double>()) : otherwise;

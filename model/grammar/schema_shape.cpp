@@ -54,11 +54,6 @@ bool says_nothing(std::string_view key, const json& value) {
          (key == "multipleOf" && value == 1) || (key == "minProperties" && value == 0);
 }
 
-const json* member(const json& object, std::string_view key) {
-  const auto found = object.find(key);
-  return found == object.end() ? nullptr : &*found;
-}
-
 bool are_texts(const json& list) {
   return list.is_array() && std::all_of(list.begin(), list.end(), [](const json& each) { return each.is_string(); });
 }

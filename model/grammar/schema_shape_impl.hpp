@@ -10,6 +10,12 @@ namespace troupe::detail {
 
 using schema_json = nlohmann::ordered_json;
 
+/// Null where `object` has none of that name.
+inline const schema_json* member(const schema_json& object, std::string_view key) {
+  const auto found = object.find(key);
+  return found == object.end() ? nullptr : &*found;
+}
+
 /// Throws input_error where `schema` (called `where`) is no schema, or uses a keyword that constrains and is not
 /// supported.
 void check_schema_keywords(const schema_json& schema, const std::string& where);

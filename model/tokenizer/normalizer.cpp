@@ -20,7 +20,7 @@ void replace_matches(const replace_pattern_step& step, std::string_view valid, s
 }
 
 /// Whether a step changed the text; the changed text is in `out`.
-struct stepper {
+struct text_stepper {
   std::string_view text;
   std::string& out;
 
@@ -71,7 +71,7 @@ std::string_view normalizer::apply(std::string_view text, std::string& storage) 
   const auto limit = most_grown(text.size());
   for (const auto& each : steps_) {
     std::string changed;
-    if (!std::visit(stepper{text, changed}, each)) continue;
+    if (!std::visit(text_stepper{text, changed}, each)) continue;
     if (changed.size() > limit) refuse("tokenizer: its normalizer makes {} bytes grow beyond {}", text.size(), limit);
     storage = std::move(changed);
     text = storage;

@@ -92,7 +92,7 @@ void cut_before_each(std::string_view mark, const std::string& text, std::size_t
   }
 }
 
-struct stepper {
+struct word_stepper {
   word_list& list;
 
   void operator()(const split_step& step) const {
@@ -151,7 +151,7 @@ struct stepper {
 }  // namespace
 
 void pre_tokenizer::apply(word_list& list) const {
-  for (const auto& each : steps_) std::visit(stepper{list}, each);
+  for (const auto& each : steps_) std::visit(word_stepper{list}, each);
 }
 
 }  // namespace troupe::detail

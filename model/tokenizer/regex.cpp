@@ -12,7 +12,7 @@ namespace troupe::detail {
 namespace {
 
 // What one match may cost. Published patterns take a few steps per character; this stops the ones made to hang.
-constexpr std::uint32_t most_steps = 20'000'000;
+constexpr std::uint32_t most_match_steps = 20'000'000;
 constexpr std::size_t longest_pattern = 16384;
 
 struct release {
@@ -66,7 +66,7 @@ regex::regex(const std::string& pattern, std::string where) : where_(std::move(w
   // Where there is no JIT for this machine the interpreter does the same work, slower.
   pcre2_jit_compile(fresh->code.get(), PCRE2_JIT_COMPLETE);
   fresh->limits = own(pcre2_match_context_create(nullptr));
-  pcre2_set_match_limit(fresh->limits.get(), most_steps);
+  pcre2_set_match_limit(fresh->limits.get(), most_match_steps);
   compiled_ = std::move(fresh);
 }
 

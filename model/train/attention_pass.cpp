@@ -4,15 +4,9 @@
 #include <cmath>
 #include <utility>
 
+#include "model/train/size_impl.hpp"
+
 namespace troupe {
-namespace {
-
-std::size_t size(std::int64_t n) {
-  return static_cast<std::size_t>(n);
-}
-
-}  // namespace
-
 attention_pass::attention_pass(const model_config& config, std::int64_t most_positions, int threads)
     : config_(config),
       most_positions_(rounded_up(most_positions, 16)),
@@ -20,7 +14,7 @@ attention_pass::attention_pass(const model_config& config, std::int64_t most_pos
       dim_stride_(rounded_up(config.head_dim, 16)),
       turned_stride_(most_positions_ + 16),
       factor_(1.0f / std::sqrt(static_cast<float>(config.head_dim))),
-      cosines_(size(most_positions_ * (dim_ / 2) + 16)),
+      cosines_(to_size(most_positions_ * (dim_ / 2) + 16)),
       sines_(cosines_.size()),
       negative_sines_(cosines_.size()) {
   const rope_angles angles(config);
@@ -29,7 +23,7 @@ attention_pass::attention_pass(const model_config& config, std::int64_t most_pos
   std::transform(sines_.data(), sines_.data() + sines_.size(), negative_sines_.data(), [](float s) { return -s; });
   scratch_stride_ = 7 * most_positions_ * dim_stride_ + 2 * dim_stride_ * turned_stride_ +
                     2 * queries_at_once * turned_stride_ + 2 * dim_stride_;
-  scratch_ = aligned_buffer<float>(size(threads * scratch_stride_));
+  scratch_ = aligned_buffer<float>(to_size(threads * scratch_stride_));
 }
 
 attention_pass::scratch attention_pass::scratch_of(int thread) const {
@@ -168,7 +162,7 @@ void attention_pass::forward(const compute& with, const training_rows& batch, co
   const auto& kernels = train_kernels_like(with.kernels);
   const std::int64_t group = config_.heads / config_.kv_heads;
   with.pool.run(static_cast<int>(batch.segments.size()) * static_cast<int>(config_.kv_heads), [&](int i, int thread) {
-    const auto& segment = batch.segments[size(i / config_.kv_heads)];
+    const auto& segment = batch.segments[to_size(i / config_.kv_heads)];
     const task t{
         with,    kernels, layer, in, window, segment.first, segment.rows, i % config_.kv_heads, scratch_of(thread),
         nullptr, nullptr};
@@ -184,9 +178,9 @@ void attention_pass::backward(const compute& with, const training_rows& batch, c
   const std::int64_t group = config_.heads / config_.kv_heads;
   const std::int64_t tasks = static_cast<std::int64_t>(batch.segments.size()) * config_.kv_heads;
   const bool norms = config_.qk_norm && layer.q_norm.weight_gradient;
-  if (norms) norm_gradients_ = aligned_buffer<float>(size(tasks * 2 * dim_stride_));
+  if (norms) norm_gradients_ = aligned_buffer<float>(to_size(tasks * 2 * dim_stride_));
   with.pool.run(static_cast<int>(tasks), [&](int i, int thread) {
-    const auto& segment = batch.segments[size(i / config_.kv_heads)];
+    const auto& segment = batch.segments[to_size(i / config_.kv_heads)];
     float* own = norms ? norm_gradients_.data() + i * 2 * dim_stride_ : nullptr;
     const task t{with,
                  kernels,

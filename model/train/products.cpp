@@ -2,16 +2,14 @@
 
 #include <algorithm>
 
+#include "model/train/size_impl.hpp"
+
 namespace troupe {
 namespace {
 
 constexpr std::int64_t rows_at_once = 16;      // where rows are handed out one by one
 constexpr std::int64_t most_summed = 1 << 15;  // bytes times int8 that an int32 holds for certain
 constexpr std::int64_t turned_columns = 64;
-
-std::size_t size(std::int64_t n) {
-  return static_cast<std::size_t>(n);
-}
 
 bool is_u8(const trained_matrix& w) {
   return !w.values && w.packed.kind == scheme::u8;
@@ -34,12 +32,12 @@ products::products(const compute& with, precision how, std::int64_t most_rows, s
       kernels_(train_kernels_like(with.kernels)),
       how_(how),
       row_width_(padded_row(most_width) + 64),
-      panels_(size(with.pool.threads() * depth_at_once * columns_at_once)),
+      panels_(to_size(with.pool.threads() * depth_at_once * columns_at_once)),
       high_(how == precision::exact ? 1 : most_rows, how == precision::exact ? 64 : most_width),
       low_(how == precision::exact ? 1 : most_rows, how == precision::exact ? 64 : most_width),
-      rows_scratch_(size(with.pool.threads() * 2 * row_width_)),
-      turned_(size(how == precision::exact ? 0 : with.pool.threads() * turned_columns * (most_summed + 64))),
-      constants_(size(most_rows)),
+      rows_scratch_(to_size(with.pool.threads() * 2 * row_width_)),
+      turned_(to_size(how == precision::exact ? 0 : with.pool.threads() * turned_columns * (most_summed + 64))),
+      constants_(to_size(most_rows)),
       ones_(turned_columns),
       zeros_(turned_columns) {
   std::fill_n(ones_.data(), ones_.size(), 1.0f);
@@ -165,7 +163,7 @@ void products::quantize_scaled(const float* dy, std::int64_t stride, std::int64_
       const float* row = dy + r * stride + first;
       kernels_.scale(row, scales, whole, scaled);
       std::fill(scaled + outs, scaled + padded, 0.0f);
-      constants_[size(r)] = static_cast<float>(kernels_.dot(row, w.mids + first, outs));
+      constants_[to_size(r)] = static_cast<float>(kernels_.dot(row, w.mids + first, outs));
       high_.put(with_.kernels, static_cast<int>(r), scaled);
       kernels_.residual(scaled, padded, rest);
       low_.put(with_.kernels, static_cast<int>(r), rest);
@@ -192,7 +190,7 @@ void products::turned_product(const matrix_view& w, std::int64_t first_out, std:
   const std::int64_t valid = std::min(columns, w.ins - first_in);
   for (std::int64_t r = 0; r < rows; ++r) {
     float* row = dx + r * dx_stride + first_in;
-    for (std::int64_t i = 0; i < valid; ++i) row[i] += constants_[size(r)];
+    for (std::int64_t i = 0; i < valid; ++i) row[i] += constants_[to_size(r)];
     std::fill(row + valid, row + columns, 0.0f);
   }
 }

@@ -4,15 +4,12 @@
 
 #include "base/error.hpp"
 #include "model/ops/pack.hpp"
+#include "model/train/size_impl.hpp"
 
 namespace troupe {
 namespace {
 
 constexpr std::size_t slots = 7;  // linear layers of a layer
-
-std::size_t size(std::int64_t n) {
-  return static_cast<std::size_t>(n);
-}
 
 std::int64_t largest_rank(const trained_model& model) {
   std::int64_t rank = 0;
@@ -54,7 +51,7 @@ train_pass::train_pass(const trained_model& model, const compute& with, options 
             std::max(model.config.hidden, std::min<std::int64_t>(model.config.vocab_size, 1 << 15))),
       attention_(model.config, options_.most_positions, with.pool.threads()) {
   const std::int64_t rows = options_.most_rows;
-  const auto matrix = [&](std::int64_t stride) { return aligned_buffer<float>(size(rows * stride)); };
+  const auto matrix = [&](std::int64_t stride) { return aligned_buffer<float>(to_size(rows * stride)); };
   for (std::size_t i = 0; i <= model.layers.size(); ++i) inputs_.push_back(matrix(hidden_));
   for (std::size_t i = 0; i < (options_.keep_activations ? model.layers.size() : 1); ++i)
     activations_.push_back(make_activations());
@@ -63,14 +60,14 @@ train_pass::train_pass(const trained_model& model, const compute& with, options 
   dq_ = matrix(q_stride_), dk_ = matrix(kv_stride_), dv_ = matrix(kv_stride_);
   if (drops(model)) dropped_ = matrix(train_stride(widest(model.config)));
   if (lora_stride_) lora_gradient_ = matrix(lora_stride_);
-  final_ = aligned_buffer<float>(size(loss_rows_ * hidden_));
-  final_gradient_ = aligned_buffer<float>(size(loss_rows_ * hidden_));
-  logits_ = aligned_buffer<float>(size(loss_rows_ * logit_stride_));
-  norm_gradients_ = aligned_buffer<float>(size((rows + rows_per_task - 1) / rows_per_task * 2 * hidden_));
+  final_ = aligned_buffer<float>(to_size(loss_rows_ * hidden_));
+  final_gradient_ = aligned_buffer<float>(to_size(loss_rows_ * hidden_));
+  logits_ = aligned_buffer<float>(to_size(loss_rows_ * logit_stride_));
+  norm_gradients_ = aligned_buffer<float>(to_size((rows + rows_per_task - 1) / rows_per_task * 2 * hidden_));
 }
 
 train_pass::activations train_pass::make_activations() const {
-  const auto matrix = [&](std::int64_t stride) { return aligned_buffer<float>(size(options_.most_rows * stride)); };
+  const auto matrix = [&](std::int64_t stride) { return aligned_buffer<float>(to_size(options_.most_rows * stride)); };
   activations a;
   a.q = matrix(q_stride_), a.k = matrix(kv_stride_), a.v = matrix(kv_stride_), a.mixed = matrix(q_stride_);
   a.middle = matrix(hidden_), a.up = matrix(ffn_stride_);
@@ -128,7 +125,7 @@ void train_pass::embed(const training_rows& batch, float* hidden) {
   for (const auto& segment : batch.segments)
     for_rows(segment.rows, [&](std::int64_t i, int) {
       float* row = hidden + (segment.first + i) * hidden_;
-      const std::int64_t token = batch.tokens[size(segment.first + i)];
+      const std::int64_t token = batch.tokens[to_size(segment.first + i)];
       std::fill_n(row, hidden_, 0.0f);
       if (model_.embeddings.values)
         std::copy_n(model_.embeddings.values + token * model_.embeddings.stride, model_.config.hidden, row);
@@ -148,7 +145,7 @@ void train_pass::embed_back(const training_rows& batch) {
     for (const auto& segment : batch.segments)
       for (std::int64_t i = 0; i < segment.rows; ++i) {
         const float* from = gradient_.data() + (segment.first + i) * hidden_ + first;
-        const std::int64_t token = batch.tokens[size(segment.first + i)];
+        const std::int64_t token = batch.tokens[to_size(segment.first + i)];
         with_.kernels.add(from, count, model_.embeddings.gradient + token * model_.embeddings.stride + first);
         if (model_.positions_gradient)
           with_.kernels.add(from, count, model_.positions_gradient + i * model_.position_stride + first);

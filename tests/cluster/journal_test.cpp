@@ -14,7 +14,7 @@
 namespace troupe {
 namespace {
 
-using reason = journal_error::reason;
+using journal_fault = journal_error::reason;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -29,7 +29,7 @@ std::vector<std::uint64_t> indexes_of(const auto& lines) {
 TEST_F(the_journal, accepts_a_job_when_all_its_lines_are_there) {
   open();
   ASSERT_TRUE(book->create_job(spec_of("j1", 3)).ok());
-  EXPECT_EQ(book->seal("j1").error().why, reason::wrong_state);
+  EXPECT_EQ(book->seal("j1").error().why, journal_fault::wrong_state);
   const auto lines = lines_of(3);
   EXPECT_EQ(*book->add_lines("j1", 0, std::span(lines).first(2)), 2u);
   EXPECT_EQ(*book->add_lines("j1", 2, std::span(lines).subspan(2)), 3u);
@@ -50,7 +50,7 @@ TEST_F(the_journal, answers_what_is_repeated_with_what_there_is) {
   EXPECT_EQ(book->create_job(spec_of("j1", 4))->state, job_state::queued);
   EXPECT_EQ(*book->add_lines("j1", 0, lines_of(4)), 4u);
   EXPECT_EQ(book->seal("j1")->state, job_state::queued);
-  EXPECT_EQ(book->create_job(spec_of("j1", 5)).error().why, reason::conflict);
+  EXPECT_EQ(book->create_job(spec_of("j1", 5)).error().why, journal_fault::conflict);
   EXPECT_EQ(book->list().size(), 1u);
 }
 
@@ -61,7 +61,7 @@ TEST_F(the_journal, takes_lines_again_that_overlap_and_notices_other_content) {
   ASSERT_TRUE(book->add_lines("j1", 0, std::span(lines).first(2)).ok());
   EXPECT_EQ(*book->add_lines("j1", 1, std::span(lines).subspan(1)), 4u);
   lines[0] = "other";
-  EXPECT_EQ(book->add_lines("j1", 0, lines).error().why, reason::conflict);
+  EXPECT_EQ(book->add_lines("j1", 0, lines).error().why, journal_fault::conflict);
   EXPECT_EQ(book->unfinished_lines("j1", 0, 9)[0].text, "{\"line\":0}");
 }
 
@@ -73,27 +73,27 @@ TEST_F(the_journal, refuses_gaps_surplus_and_sizes) {
   options.max_output_bytes = 100;
   open();
   ASSERT_TRUE(book->create_job(spec_of("j1", 2)).ok());
-  EXPECT_EQ(book->add_lines("j1", 1, lines_of(1)).error().why, reason::invalid);
-  EXPECT_EQ(book->add_lines("j1", 0, lines_of(3)).error().why, reason::invalid);
-  EXPECT_EQ(book->add_lines("j1", ~0ull, lines_of(1)).error().why, reason::invalid);
-  EXPECT_EQ(book->add_lines("j1", 0, std::vector{std::string(101, 'x')}).error().why, reason::too_large);
-  EXPECT_EQ(book->add_lines("no", 0, lines_of(1)).error().why, reason::unknown);
-  EXPECT_EQ(book->create_job(spec_of("j2", 11)).error().why, reason::too_large);
+  EXPECT_EQ(book->add_lines("j1", 1, lines_of(1)).error().why, journal_fault::invalid);
+  EXPECT_EQ(book->add_lines("j1", 0, lines_of(3)).error().why, journal_fault::invalid);
+  EXPECT_EQ(book->add_lines("j1", ~0ull, lines_of(1)).error().why, journal_fault::invalid);
+  EXPECT_EQ(book->add_lines("j1", 0, std::vector{std::string(101, 'x')}).error().why, journal_fault::too_large);
+  EXPECT_EQ(book->add_lines("no", 0, lines_of(1)).error().why, journal_fault::unknown);
+  EXPECT_EQ(book->create_job(spec_of("j2", 11)).error().why, journal_fault::too_large);
   for (const char* id : {"", "a b", "../x", "a\n", "j;--"}) {
-    EXPECT_EQ(book->create_job(spec_of(id, 1)).error().why, reason::invalid) << id;
+    EXPECT_EQ(book->create_job(spec_of(id, 1)).error().why, journal_fault::invalid) << id;
   }
-  EXPECT_EQ(book->create_job({"j2", "batch", "t", std::string(101, 'x'), 1}).error().why, reason::too_large);
-  EXPECT_EQ(book->create_job(spec_of("j2", 1, "two words")).error().why, reason::invalid);
-  EXPECT_EQ(book->record("j1", 0, std::string(101, 'x'), true).error().why, reason::too_large);
+  EXPECT_EQ(book->create_job({"j2", "batch", "t", std::string(101, 'x'), 1}).error().why, journal_fault::too_large);
+  EXPECT_EQ(book->create_job(spec_of("j2", 1, "two words")).error().why, journal_fault::invalid);
+  EXPECT_EQ(book->record("j1", 0, std::string(101, 'x'), true).error().why, journal_fault::too_large);
   ASSERT_TRUE(book->create_job(spec_of("j2", 1)).ok());
-  EXPECT_EQ(book->create_job(spec_of("j3", 1)).error().why, reason::full);
+  EXPECT_EQ(book->create_job(spec_of("j3", 1)).error().why, journal_fault::full);
   EXPECT_EQ(book->unfinished_lines("j1", 0, 10).size(), 0u);
 }
 
 TEST_F(the_journal, takes_no_more_lines_after_the_seal) {
   open();
   accepted("j1", 2);
-  EXPECT_EQ(book->add_lines("j1", 2, lines_of(1)).error().why, reason::invalid);
+  EXPECT_EQ(book->add_lines("j1", 2, lines_of(1)).error().why, journal_fault::invalid);
   EXPECT_EQ(*book->add_lines("j1", 2, {}), 2u);
 }
 
@@ -150,7 +150,7 @@ TEST_F(the_journal, succeeds_with_the_last_output) {
   EXPECT_EQ(book->find("j1")->state, job_state::succeeded);
   EXPECT_EQ(book->find("j1")->finished, seconds);
   EXPECT_TRUE(book->unfinished().empty());
-  EXPECT_EQ(book->start("j1").error().why, reason::wrong_state);
+  EXPECT_EQ(book->start("j1").error().why, journal_fault::wrong_state);
   EXPECT_EQ(book->cancel("j1")->state, job_state::succeeded);
 }
 
@@ -159,7 +159,7 @@ TEST_F(the_journal, records_nothing_after_a_cancel) {
   accepted("j1", 2);
   EXPECT_EQ(book->cancel("j1")->state, job_state::cancelled);
   EXPECT_FALSE(*book->record("j1", 0, "late", true));
-  EXPECT_EQ(book->cancel("no").error().why, reason::unknown);
+  EXPECT_EQ(book->cancel("no").error().why, journal_fault::unknown);
 }
 
 TEST_F(the_journal, takes_a_batch_without_lines_for_done) {
@@ -167,7 +167,7 @@ TEST_F(the_journal, takes_a_batch_without_lines_for_done) {
   EXPECT_EQ(accepted("j1", 0).state, job_state::succeeded);
   ASSERT_TRUE(book->create_job(spec_of("j2", 0, "fine-tune")).ok());
   EXPECT_EQ(book->seal("j2")->state, job_state::queued);
-  EXPECT_EQ(book->finish("j2", job_state::running).error().why, reason::invalid);
+  EXPECT_EQ(book->finish("j2", job_state::running).error().why, journal_fault::invalid);
   const auto job = book->finish("j2", job_state::failed, "no data");
   EXPECT_EQ(job->state, job_state::failed);
   EXPECT_EQ(job->error, "no data");
@@ -213,7 +213,7 @@ TEST_F(the_journal, removes_and_forgets_what_is_over) {
   accepted("b", 1);
   (void)book->record("a", 0, "x", true);
   (void)book->append_event("a", "message", "{}");
-  EXPECT_EQ(book->remove("b").error().why, reason::wrong_state);
+  EXPECT_EQ(book->remove("b").error().why, journal_fault::wrong_state);
   EXPECT_EQ(book->delete_old(seconds), 0u);
   EXPECT_EQ(book->delete_old(seconds + 1), 1u);
   EXPECT_FALSE(book->find("a"));
@@ -241,7 +241,7 @@ TEST_F(the_journal, keeps_events_in_order_and_the_newest_of_them) {
   EXPECT_EQ(book->events("ft", 12, 2).size(), 2u);
   EXPECT_EQ(book->last_event("ft", "checkpoint")->text, "15");
   EXPECT_FALSE(book->last_event("ft", "message"));
-  EXPECT_EQ(book->append_event("no", "message", "{}").error().why, reason::unknown);
+  EXPECT_EQ(book->append_event("no", "message", "{}").error().why, journal_fault::unknown);
 }
 
 TEST_F(the_journal, takes_several_events_at_once) {

@@ -15,7 +15,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::HasSubstr;
-using reason = join_refusal_reason;
+using join_fault = join_refusal_reason;
 
 constexpr model_id right_model{0xabc};
 
@@ -44,10 +44,10 @@ class the_membership : public testing::Test {
  protected:
   void SetUp() override { nodes.tick(now); }
 
-  reason refusal_of(const node_hello& hello, bool replaces = false) {
+  join_fault refusal_of(const node_hello& hello, bool replaces = false) {
     const auto answer = nodes.join(hello, now, replaces);
     EXPECT_FALSE(answer.ok());
-    if (answer.ok()) return reason::full;
+    if (answer.ok()) return join_fault::full;
     text = answer.error().text;
     EXPECT_EQ(text.find('\n'), std::string::npos);
     return answer.error().reason;
@@ -90,12 +90,12 @@ TEST_F(the_membership, answers_a_repeated_hello_without_a_new_epoch) {
 TEST_F(the_membership, refuses_another_build_and_another_model_with_both_named) {
   auto hello = hello_of("w0", 1);
   hello.build = "0.9";
-  EXPECT_EQ(refusal_of(hello), reason::other_build);
+  EXPECT_EQ(refusal_of(hello), join_fault::other_build);
   EXPECT_THAT(text, HasSubstr("0.9"));
   EXPECT_THAT(text, HasSubstr("1.0"));
   hello = hello_of("w0", 1);
   hello.model = model_id{0xdef};
-  EXPECT_EQ(refusal_of(hello), reason::other_model);
+  EXPECT_EQ(refusal_of(hello), join_fault::other_model);
   EXPECT_THAT(text, HasSubstr("0000000000000def"));
 }
 
@@ -110,7 +110,7 @@ TEST_F(the_membership, refuses_a_hello_that_makes_no_sense) {
   const auto is_invalid = [&](auto&& change) {
     node_hello hello = hello_of("w0", 1);
     change(hello);
-    return refusal_of(hello) == reason::invalid;
+    return refusal_of(hello) == join_fault::invalid;
   };
   EXPECT_TRUE(is_invalid([](node_hello& hello) { hello.name = ""; }));
   EXPECT_TRUE(is_invalid([](node_hello& hello) { hello.name = "../w0"; }));
@@ -126,13 +126,13 @@ TEST_F(the_membership, refuses_a_hello_that_makes_no_sense) {
 
 TEST_F(the_membership, refuses_one_incarnation_under_two_names) {
   (void)nodes.join(hello_of("w0", 1), now);
-  EXPECT_EQ(refusal_of(hello_of("w1", 1)), reason::invalid);
+  EXPECT_EQ(refusal_of(hello_of("w1", 1)), join_fault::invalid);
 }
 
 TEST_F(the_membership, keeps_a_name_for_who_is_alive) {
   (void)nodes.join(hello_of("w0", 1), now);
   pass(seconds(3), {1});
-  EXPECT_EQ(refusal_of(hello_of("w0", 2)), reason::name_taken);
+  EXPECT_EQ(refusal_of(hello_of("w0", 2)), join_fault::name_taken);
   EXPECT_THAT(text, HasSubstr("pid 1001"));
   EXPECT_TRUE(nodes.is_member(incarnation_id{1}));
 }
@@ -152,7 +152,7 @@ TEST_F(the_membership, believes_no_other_host_about_who_is_gone) {
   (void)nodes.join(hello_of("w0", 1), now);
   node_hello hello = hello_of("w0", 2);
   hello.host = "south";
-  EXPECT_EQ(refusal_of(hello, true), reason::name_taken);
+  EXPECT_EQ(refusal_of(hello, true), join_fault::name_taken);
 }
 
 TEST_F(the_membership, gives_the_name_of_a_suspect_away) {
@@ -173,7 +173,7 @@ TEST_F(the_membership, loses_and_fences_a_silent_node) {
   EXPECT_EQ(nodes.epoch(), epoch_id{103});
   EXPECT_EQ(state_of("w0"), node_state::lost);
   EXPECT_EQ(nodes.heard(incarnation_id{1}, now), heard_as::fenced) << "it wakes up, too late";
-  EXPECT_EQ(refusal_of(hello_of("w0", 1)), reason::fenced);
+  EXPECT_EQ(refusal_of(hello_of("w0", 1)), join_fault::fenced);
   EXPECT_TRUE(nodes.join(hello_of("w0", 3), now).ok());
 }
 
@@ -249,7 +249,7 @@ TEST(a_full_membership, makes_room_of_who_is_gone_and_else_refuses) {
   EXPECT_TRUE(nodes.join(hello_of("b", 2), now).ok());
   const auto refused = nodes.join(hello_of("c", 3), now);
   ASSERT_FALSE(refused.ok());
-  EXPECT_EQ(refused.error().reason, reason::full);
+  EXPECT_EQ(refused.error().reason, join_fault::full);
   nodes.leave(incarnation_id{1}, now);
   EXPECT_TRUE(nodes.join(hello_of("c", 3), now).ok());
   EXPECT_EQ(nodes.find("a"), nullptr);

@@ -23,7 +23,7 @@ placement_request ask(int replicas = 0, int stages = 0, int tensor = 1) {
 worker_offer offer(const std::string& name, std::uint64_t memory, double speed = 1, const std::string& host = "a") {
   return {name, host, memory * unit, speed, {}, {}, 1, 1};
 }
-worker_offer by_hand(const std::string& name, layer_range layers, std::uint64_t memory = 1000) {
+worker_offer worker_by_hand(const std::string& name, layer_range layers, std::uint64_t memory = 1000) {
   worker_offer made = offer(name, memory);
   made.layers = layers;
   return made;
@@ -111,16 +111,19 @@ TEST(placement, keeps_a_replica_on_one_host_where_it_can) {
 }
 
 TEST(placement, honours_layers_by_hand_and_fills_the_gaps) {
-  EXPECT_EQ(text_of(placed({by_hand("w0", {0, 1}), by_hand("w1", {2, 11})}, ask())), "w0:0-1 w1:2-11");
-  EXPECT_EQ(text_of(placed({by_hand("w1", {4, 11}), offer("w0", 1000)}, ask())), "w0:0-3 w1:4-11");
-  EXPECT_EQ(text_of(placed({by_hand("w0", {0, 3}), by_hand("w2", {6, 9}), offer("x", 1000), offer("y", 1000)}, ask())),
-            "w0:0-3 x:4-5 w2:6-9 y:10-11");
-  auto second = by_hand("w1", {0, 11});
+  EXPECT_EQ(text_of(placed({worker_by_hand("w0", {0, 1}), worker_by_hand("w1", {2, 11})}, ask())), "w0:0-1 w1:2-11");
+  EXPECT_EQ(text_of(placed({worker_by_hand("w1", {4, 11}), offer("w0", 1000)}, ask())), "w0:0-3 w1:4-11");
+  EXPECT_EQ(
+      text_of(placed({worker_by_hand("w0", {0, 3}), worker_by_hand("w2", {6, 9}), offer("x", 1000), offer("y", 1000)},
+                     ask())),
+      "w0:0-3 x:4-5 w2:6-9 y:10-11");
+  auto second = worker_by_hand("w1", {0, 11});
   second.replica = 1;
-  EXPECT_EQ(text_of(placed({second, by_hand("w0", {0, 11})}, ask())), "w0:0-11 | w1:0-11");
+  EXPECT_EQ(text_of(placed({second, worker_by_hand("w0", {0, 11})}, ask())), "w0:0-11 | w1:0-11");
   worker_offer reserved = offer("r", 1000);
   reserved.replica = 1;
-  EXPECT_EQ(text_of(placed({reserved, offer("w0", 1000), by_hand("h", {0, 11})}, ask())), "h:0-11 | r:0-11 | w0:0-11");
+  EXPECT_EQ(text_of(placed({reserved, offer("w0", 1000), worker_by_hand("h", {0, 11})}, ask())),
+            "h:0-11 | r:0-11 | w0:0-11");
 }
 
 TEST(placement, says_why_it_cannot_be) {
@@ -128,12 +131,16 @@ TEST(placement, says_why_it_cannot_be) {
     const auto made = place(workers, twelve_layers(), request);
     return made ? "" : made.error().key + ": " + made.error().text;
   };
-  EXPECT_EQ(why({by_hand("w0", {0, 5}), by_hand("w1", {6, 12})}, ask()),
+  EXPECT_EQ(why({worker_by_hand("w0", {0, 5}), worker_by_hand("w1", {6, 12})}, ask()),
             "node.w1.layers: layers 6-12 of w1 go beyond the model, which has 12: the last is 11");
-  EXPECT_TRUE(why({by_hand("w0", {0, 5}), by_hand("w1", {5, 11})}, ask()).starts_with("node.w1.layers: layers 5-11"));
-  EXPECT_TRUE(why({by_hand("w0", {0, 5})}, ask()).starts_with("node: layers 6-11 of replica 0 are on no worker"));
-  EXPECT_TRUE(why({by_hand("w0", {0, 11}, 150)}, ask()).starts_with("node.w0.layers: w0 has 150.0 MiB of memory, but"));
-  EXPECT_TRUE(why({by_hand("w0", {0, 11}), by_hand("w1", {0, 11})}, ask()).starts_with("node.w0.layers: "));
+  EXPECT_TRUE(why({worker_by_hand("w0", {0, 5}), worker_by_hand("w1", {5, 11})}, ask())
+                  .starts_with("node.w1.layers: layers 5-11"));
+  EXPECT_TRUE(
+      why({worker_by_hand("w0", {0, 5})}, ask()).starts_with("node: layers 6-11 of replica 0 are on no worker"));
+  EXPECT_TRUE(
+      why({worker_by_hand("w0", {0, 11}, 150)}, ask()).starts_with("node.w0.layers: w0 has 150.0 MiB of memory, but"));
+  EXPECT_TRUE(
+      why({worker_by_hand("w0", {0, 11}), worker_by_hand("w1", {0, 11})}, ask()).starts_with("node.w0.layers: "));
   EXPECT_TRUE(why({offer("w0", 1000)}, ask(2)).starts_with("cluster.replicas: replicas = 2, but only 1 fits"));
   EXPECT_TRUE(
       why({offer("w0", 100)}, ask()).starts_with("model.path: the model fits on no workers: 12 layers need 180"));
@@ -146,7 +153,8 @@ TEST(placement, joins_workers_of_one_host_to_share_a_stage) {
       placed({offer("a0", 200, 1, "a"), offer("b0", 200, 1, "b"), offer("a1", 200, 1, "a"), offer("b1", 200, 1, "b")},
              ask(0, 0, 2));
   EXPECT_EQ(text_of(where), "a0+a1:0-11 | b0+b1:0-11");
-  EXPECT_EQ(text_of(placed({by_hand("x", {0, 5}), by_hand("y", {0, 5}), by_hand("z", {6, 11}), by_hand("u", {6, 11})},
+  EXPECT_EQ(text_of(placed({worker_by_hand("x", {0, 5}), worker_by_hand("y", {0, 5}), worker_by_hand("z", {6, 11}),
+                            worker_by_hand("u", {6, 11})},
                            ask(1, 0, 2))),
             "x+y:0-5 z+u:6-11");
 }

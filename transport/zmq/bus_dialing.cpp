@@ -12,7 +12,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr int frames_at_once = 256;
 constexpr int mechanism_mismatch = ZMQ_PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH;
 constexpr std::uint32_t not_allowed = 400;
 

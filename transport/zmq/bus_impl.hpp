@@ -22,6 +22,9 @@
 
 namespace troupe {
 
+/// So many a socket hands over before another has its turn.
+constexpr int frames_at_once = 256;
+
 /// Everything below is under `mutex_`; sockets too, which libzmq allows. Only the bus' thread calls the owner back, and
 /// does so without the lock.
 class bus::impl {

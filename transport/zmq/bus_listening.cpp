@@ -9,7 +9,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr int frames_at_once = 256;
 constexpr std::size_t most_refused = 4096;
 constexpr int reports_per_second = 20;
 constexpr auto silence = 2s;

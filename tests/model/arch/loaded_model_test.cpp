@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "model/arch/quantize.hpp"
+#include "tests/model/arch/golden.hpp"
 #include "tests/model/arch/models.hpp"
 
 namespace troupe {
@@ -13,8 +14,6 @@ namespace fs = std::filesystem;
 using test::refusal;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-
-const fs::path golden = fs::path(TROUPE_FIXTURES) / "golden";
 
 std::string bytes_in(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);

@@ -8,7 +8,7 @@
 namespace troupe {
 namespace {
 
-using testing::engine_simulation;
+using test::engine_simulation;
 
 struct random_load {
   const char* name;

@@ -11,7 +11,7 @@
 namespace troupe {
 namespace {
 
-using testing::engine_simulation;
+using test::engine_simulation;
 
 batch_scheduler::options small_options() {
   batch_scheduler::options made;

@@ -9,7 +9,7 @@
 
 #include "model/engine/batch_scheduler.hpp"
 
-namespace troupe::testing {
+namespace troupe::test {
 
 /// A replica without arithmetic: for each position it stores the hash of everything up to there instead of keys and
 /// values. Reading a block that holds anything but the sequence's own past is seen at once.
@@ -324,4 +324,4 @@ class engine_simulation {
   std::unordered_map<sequence_id, std::vector<block_id>> tables_;
 };
 
-}  // namespace troupe::testing
+}  // namespace troupe::test

@@ -1,0 +1,22 @@
+// What the commands of clients are read with.
+#pragma once
+#include <string>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "model/formats/json_input.hpp"
+
+namespace troupe {
+
+using json = nlohmann::ordered_json;
+using command_fields = detail::json_fields<json>;
+
+inline std::string text_of(const command_fields& arguments, std::string_view key) {
+  const auto text = arguments.text(key);
+  if (!text || text->empty()) refuse("{}: \"{}\" is missing", arguments.where(), key);
+  return *text;
+}
+
+}  // namespace troupe
