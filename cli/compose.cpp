@@ -18,8 +18,10 @@ caf::actor_system_config system_config() {
   return config;
 }
 
-/// The thread of a worker ends once no actor knows the worker; while the system ends, none would forget it.
-void await_workers(caf::actor_system& system, std::size_t threads_of_caf) {
+/// The thread of an actor ends once nobody knows the actor; while the system ends, none would forget it. Nor would the
+/// clock, as long as it has something to remind it of.
+void await_threads(caf::actor_system& system, std::size_t threads_of_caf) {
+  system.clock().cancel_all();
   constexpr std::chrono::milliseconds look_interval(5), patience(5000);
   for (auto waited = 0 * look_interval; system.detached_actors() > threads_of_caf && waited < patience;
        waited += look_interval)
@@ -70,7 +72,7 @@ cluster_node::cluster_node(const cluster_config& config, const std::string& name
                          [&own](int code, const std::string& why) { own.end(code, why); });
   } catch (...) {
     own.links.stop();
-    await_workers(own.system, own.threads_of_caf);
+    await_threads(own.system, own.threads_of_caf);
     throw;
   }
   say(own.links.endpoint() + ": listening");
@@ -82,7 +84,7 @@ cluster_node::~cluster_node() {
   parts_->links.stop();
   parts_->head.reset();
   parts_->member.reset();
-  await_workers(parts_->system, parts_->threads_of_caf);
+  await_threads(parts_->system, parts_->threads_of_caf);
 }
 
 int cluster_node::wait() {
