@@ -117,7 +117,7 @@ batch_scheduler::sequence_state& batch_scheduler::add(const sequence_request& re
     sequence.phase = sequence_phase::following;
     queue_of(sequence).join(sequence, *leader);
   } else {
-    queue_of(sequence).push(sequence, request.tenant);
+    queue_of(sequence).push(sequence, request.tenant, request.weight);
     sequence.use = &adapters_.wait(sequence.adapter, step_);
   }
   return sequence;
@@ -234,10 +234,6 @@ std::optional<instant> batch_scheduler::first_start(sequence_id id) const {
   const sequence_state* sequence = find(id);
   if (sequence && sequence->leader) sequence = sequence->leader;
   return sequence ? sequence->first_start : std::nullopt;
-}
-
-void batch_scheduler::set_weight(tenant_id tenant, std::uint64_t weight) {
-  for (detail::fair_queue& queue : queues_) queue.set_weight(tenant, weight);
 }
 
 std::uint64_t batch_scheduler::served(tenant_id tenant, request_priority priority) const {

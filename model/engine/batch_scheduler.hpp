@@ -96,7 +96,6 @@ class batch_scheduler {
   /// Prompt and answer so far, valid until the next call; empty for one that is not known, or whose prompt is still
   /// being computed for another answer.
   std::span<const token_id> text_of(sequence_id id) const;
-  void set_weight(tenant_id tenant, std::uint64_t weight);
   std::uint64_t served(tenant_id tenant, request_priority priority) const;  ///< virtual tokens
   /// When it first began to run; none before that, and for one that is not known.
   std::optional<instant> first_start(sequence_id id) const;

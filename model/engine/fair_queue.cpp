@@ -16,14 +16,13 @@ bool arrived_before(const sequence_state* a, const sequence_state* b) {
 
 }  // namespace
 
-void fair_queue::push(sequence_state& sequence, tenant_id tenant) {
+void fair_queue::push(sequence_state& sequence, tenant_id tenant, std::uint64_t weight) {
+  assert(weight > 0);
   if (tenants_.size() >= many_tenants_) forget_absent();
   tenant_share& share = tenants_[tenant];
-  if (share.members++ == 0) {
-    share.tenant = tenant;
-    const auto weight = weights_.find(tenant);
-    if (weight != weights_.end()) share.weight = weight->second;
-  }
+  share.tenant = tenant;
+  share.weight = weight;
+  ++share.members;
   if (share.waiting.empty()) {
     const tenant_share* least = least_served_after(nullptr);
     share.served = std::max(share.served, least != nullptr ? least->served : last_served_);
@@ -64,13 +63,6 @@ void fair_queue::leave(sequence_state& sequence) {
   assert(sequence.share->members > 0);
   --sequence.share->members;
   sequence.share = nullptr;
-}
-
-void fair_queue::set_weight(tenant_id tenant, std::uint64_t weight) {
-  assert(weight > 0);
-  weights_[tenant] = weight;
-  const auto found = tenants_.find(tenant);
-  if (found != tenants_.end()) found->second.weight = weight;
 }
 
 std::uint64_t fair_queue::served(tenant_id tenant) const {

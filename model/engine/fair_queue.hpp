@@ -26,8 +26,8 @@ struct tenant_share {
 
 class fair_queue {
  public:
-  /// A sequence comes to wait for the first time, on the account of `tenant`.
-  void push(sequence_state& sequence, tenant_id tenant);
+  /// A sequence comes to wait for the first time, on the account of `tenant`, whose weight is `weight` from now on.
+  void push(sequence_state& sequence, tenant_id tenant, std::uint64_t weight = 1);
   /// A further answer: it does not wait itself, but is served on the tenant's account.
   void join(sequence_state& sequence, const sequence_state& leader);
   /// A sequence that had run waits again, before all that have not.
@@ -40,7 +40,6 @@ class fair_queue {
   void charge(sequence_state& sequence, std::uint64_t cost) {
     sequence.share->served += cost * unit / sequence.share->weight;
   }
-  void set_weight(tenant_id tenant, std::uint64_t weight);
   std::uint64_t served(tenant_id tenant) const;  ///< 0 where it is not known
 
   /// Whose turn it is among those that `admissible` lets pass; nullptr where there is none. Looks at no more than the
@@ -74,14 +73,13 @@ class fair_queue {
   std::size_t size() const { return size_; }
 
  private:
-  static constexpr std::uint64_t unit = 1 << 10;  ///< of the counters, so that weights divide with little loss
+  static constexpr std::uint64_t unit = 1 << 20;  ///< of the counters, so that weights divide with little loss
   static constexpr std::size_t window = 256;
 
   const tenant_share* least_served_after(const tenant_share* last) const;
   void forget_absent();
 
   std::unordered_map<tenant_id, tenant_share> tenants_;
-  std::unordered_map<tenant_id, std::uint64_t> weights_;
   std::vector<tenant_share*> waiting_;      ///< tenants with someone waiting
   std::vector<sequence_state*> preempted_;  ///< by arrival
   std::uint64_t last_served_ = 0;           ///< of the last tenant whose queue ran empty

@@ -9,6 +9,8 @@
 
 namespace troupe {
 
+constexpr std::int64_t most_weight = 1000;  ///< of a tenant
+
 /// What the batch scheduler must know of a request. How tokens are chosen is no part of it.
 struct sequence_request {
   std::vector<token_id> prompt;
@@ -16,6 +18,7 @@ struct sequence_request {
   std::int32_t answers = 1;      ///< of the one prompt, which is computed once
   request_priority priority = request_priority::interactive;
   tenant_id tenant;
+  std::uint64_t weight = 1;  ///< of the tenant: who has twice the weight is served twice as much
   adapter_version adapter = no_adapter;
   /// Something is read from every row of the prompt (a mean of hidden states, logprobs of the prompt): no row of it is
   /// taken from the prefix cache. After a preemption within the prompt the rows come again from position 0.

@@ -382,6 +382,24 @@ TEST(batch_scheduler, serves_tenants_alike) {
               static_cast<double>(engine.scheduler.served(tenant_id{2}, interactive)), 61);
 }
 
+TEST(batch_scheduler, serves_tenants_by_their_weight) {
+  auto options = small_options();
+  options.max_sequences = 4;
+  engine_simulation engine(options);
+  for (int i = 0; i < 300; ++i) {
+    auto request = request_of(10, 10, i);
+    request.tenant = tenant_id{i % 2 == 0 ? 1u : 2u};
+    request.weight = i % 2 == 0 ? 1 : 3;
+    engine.submit(request);
+  }
+  for (int i = 0; i < 400; ++i) ASSERT_TRUE(engine.step());
+  double served[2] = {};
+  for (const auto& [id, answer] : engine.answers)
+    if (answer.ended) served[(id + 1) % 2] += static_cast<double>(answer.tokens.size());
+  EXPECT_GT(served[0], 500);
+  EXPECT_NEAR(served[1] / served[0], 3.0, 0.2) << served[0] << " and " << served[1] << " tokens, both still waiting";
+}
+
 TEST(batch_scheduler, goes_on_from_its_tokens_when_the_stages_lose_what_they_stored) {
   engine_simulation engine(small_options());
   engine.submit(request_of(30, 20));

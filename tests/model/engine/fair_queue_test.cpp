@@ -9,11 +9,11 @@ namespace {
 
 class fair_queue_test : public ::testing::Test {
  protected:
-  sequence_state& push(std::uint64_t tenant) {
+  sequence_state& push(std::uint64_t tenant, std::uint64_t weight = 1) {
     sequence_state& made = *made_.emplace_back(std::make_unique<sequence_state>());
     made.order = made_.size();
     made.id = sequence_id{made.order};
-    queue.push(made, tenant_id{tenant});
+    queue.push(made, tenant_id{tenant}, weight);
     return made;
   }
   sequence_state* next() {
@@ -49,8 +49,7 @@ TEST_F(fair_queue_test, serves_tenants_alike_however_much_they_ask_for) {
 }
 
 TEST_F(fair_queue_test, serves_by_weight) {
-  queue.set_weight(tenant_id{1}, 3);
-  for (int i = 0; i < 20; ++i) push(1), push(2);
+  for (int i = 0; i < 20; ++i) push(1, 3), push(2);
   const auto served = serve(16, 100);
   EXPECT_EQ(std::count(served.begin(), served.end(), 1u), 12);
 }
