@@ -67,6 +67,9 @@ sampled_token sampler::sample(std::span<const float> logits, const sampling_para
 sampled_token sampler::score(std::span<const float> logits, token_id token, std::int32_t alternatives) {
   sampled_token given{token, {}, {}};
   describe(logits, alternatives, given);
+  const float own = logits[static_cast<std::size_t>(token)];
+  given.rank = static_cast<std::int32_t>(
+      std::count_if(logits.begin(), logits.end(), [&](float each) { return each >= own; }));  // equal ones: the last
   return given;
 }
 

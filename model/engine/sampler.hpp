@@ -26,10 +26,12 @@ struct sampled_token {
   token_id token = 0;
   std::optional<float> logprob;             ///< where params.logprobs asks
   std::vector<token_logprob> alternatives;  ///< the params.logprobs most likely, the chosen one among them or not
+  std::int32_t rank = 0;                    ///< of a token that was given, not chosen: 1 for the most likely
 
   template <class Self, class Visit>
   static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("token", self.token), field("logprob", self.logprob), field("alternatives", self.alternatives));
+    return visit(field("token", self.token), field("logprob", self.logprob), field("alternatives", self.alternatives),
+                 field("rank", self.rank));
   }
 };
 

@@ -254,6 +254,17 @@ TEST(logprobs, come_only_where_they_are_asked_for) {
   EXPECT_TRUE(chosen.alternatives.empty());
 }
 
+TEST(logprobs, of_a_given_token_have_its_rank) {
+  sampler chooser(kernels());
+  const auto logits = logs_of({0.125, 0.5, 0.25, 0.125});
+  const auto given = chooser.score(logits, 2, 1);
+  EXPECT_NEAR(*given.logprob, std::log(0.25), 1e-6);
+  EXPECT_EQ(given.rank, 2);
+  ASSERT_EQ(given.alternatives.size(), 1u);
+  EXPECT_EQ(given.alternatives[0].token, 1);
+  EXPECT_EQ(chooser.score(logits, 0, 0).rank, 4) << "of equal ones the last";
+}
+
 TEST(logprobs, list_a_small_vocabulary_whole_and_equal_tokens_by_id) {
   sampling_params params = greedy();
   params.logprobs = 20;
