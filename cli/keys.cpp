@@ -16,13 +16,14 @@ namespace {
 struct keys_options {
   std::string cluster, name;
   rate_limits limits;
+  std::int64_t weight = 1;
 };
 
 std::filesystem::path file_of(const keys_options& options) {
   return api_keys_file(read_cluster_config(options.cluster).state_dir);
 }
 
-std::string text_of(const rate_limits& limits) {
+std::string text_of(const rate_limits& limits, std::int64_t weight) {
   std::string text;
   const auto add = [&](std::int64_t limit, const char* what) {
     if (limit > 0) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", limit, what);
@@ -30,18 +31,19 @@ std::string text_of(const rate_limits& limits) {
   add(limits.requests_per_minute, "requests/min");
   add(limits.tokens_per_minute, "tokens/min");
   add(limits.concurrent, "at a time");
-  return text.empty() ? "no limits" : text;
+  if (text.empty()) text = "no limits";
+  return weight == 1 ? text : text + fmt::format(", weight {}", weight);
 }
 
 int add_key(const keys_options& options) {
-  const std::string key = add_api_key(file_of(options), options.name, options.limits);
+  const std::string key = add_api_key(file_of(options), options.name, options.limits, options.weight);
   print(key + "\n");
   return 0;
 }
 
 int limit_key(const keys_options& options) {
-  limit_api_key(file_of(options), options.name, options.limits);
-  print(fmt::format("{}: {}\n", options.name, text_of(options.limits)));
+  limit_api_key(file_of(options), options.name, options.limits, options.weight);
+  print(fmt::format("{}: {}\n", options.name, text_of(options.limits, options.weight)));
   return 0;
 }
 
@@ -50,7 +52,7 @@ int list_keys(const keys_options& options) {
   if (!keys) return print("there are no keys: whoever reaches the server may use it\n"), 0;
   for (const api_key& each : *keys)
     print(fmt::format("{:<24} {}…  {:%Y-%m-%d %H:%M}  {}\n", each.name, each.shown,
-                      fmt::gmtime(static_cast<std::time_t>(each.created)), text_of(each.limits)));
+                      fmt::gmtime(static_cast<std::time_t>(each.created)), text_of(each.limits, each.weight)));
   return 0;
 }
 
@@ -80,6 +82,8 @@ void add_keys(CLI::App& program, command& chosen) {
     limit("--requests-per-minute", options->limits.requests_per_minute, "answers asked for; 0: any number");
     limit("--tokens-per-minute", options->limits.tokens_per_minute, "of prompts and answers; 0: any number");
     limit("--concurrent", options->limits.concurrent, "requests in progress; 0: any number");
+    own.add_option("--weight", options->weight, "of its share where keys wait for each other [1]")
+        ->check(CLI::Range(std::int64_t{1}, most_weight));
   };
   CLI::App& adding = add("add", "Make a key; it is shown once. With the first one, nobody gets in without", add_key);
   add_name(adding);

@@ -47,6 +47,7 @@ void write_keys_file(const fs::path& file, const std::vector<api_key>& keys) {
         {"name", each.name}, {"sha256", each.sha256}, {"shown", each.shown}, {"created", each.created}};
     for (const auto& [name, limit] : limit_fields)
       if (each.limits.*limit > 0) entry[name] = each.limits.*limit;
+    if (each.weight != 1) entry["weight"] = each.weight;
     list.push_back(std::move(entry));
   }
   const std::string text = nlohmann::ordered_json{{"keys", list}}.dump(2) + "\n";
@@ -90,26 +91,31 @@ std::optional<std::vector<api_key>> read_api_keys(const fs::path& file) {
       keys.back().limits.*limit = fields.integer(name).value_or(0);
       if (keys.back().limits.*limit < 0) refuse("{}: {} is negative: 0 is without a limit", file.string(), name);
     }
+    keys.back().weight = fields.integer("weight").value_or(1);
+    if (keys.back().weight < 1 || keys.back().weight > most_weight)
+      refuse("{}: weight is {}: use 1 to {}", file.string(), keys.back().weight, most_weight);
   }
   return keys;
 }
 
-std::string add_api_key(const fs::path& file, const std::string& name, const rate_limits& limits) {
+std::string add_api_key(const fs::path& file, const std::string& name, const rate_limits& limits, std::int64_t weight) {
   if (!is_good_name(name)) refuse("key {}: a name has letters, digits and -_.@, 64 at most", name.substr(0, 64));
   auto keys = read_api_keys(file).value_or(std::vector<api_key>());
   for (const api_key& each : keys)
     if (each.name == name) refuse("key {}: there is one of that name: revoke it or choose another", name);
   const std::string key = random_key();
-  keys.push_back({name, digest_of(key), key.substr(0, 14), static_cast<std::int64_t>(std::time(nullptr)), limits});
+  const auto now = static_cast<std::int64_t>(std::time(nullptr));
+  keys.push_back({name, digest_of(key), key.substr(0, 14), now, limits, weight});
   write_keys_file(file, keys);
   return key;
 }
 
-void limit_api_key(const fs::path& file, const std::string& name, const rate_limits& limits) {
+void limit_api_key(const fs::path& file, const std::string& name, const rate_limits& limits, std::int64_t weight) {
   auto keys = read_api_keys(file).value_or(std::vector<api_key>());
   const auto found = std::find_if(keys.begin(), keys.end(), [&](const api_key& each) { return each.name == name; });
   if (found == keys.end()) refuse("key {}: there is none: see `troupe keys list`", name.substr(0, 64));
   found->limits = limits;
+  found->weight = weight;
   write_keys_file(file, keys);
 }
 

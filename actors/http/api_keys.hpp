@@ -10,6 +10,7 @@
 
 #include "actors/http/key_limits.hpp"
 #include "base/clock.hpp"
+#include "model/engine/sequence_request.hpp"
 
 namespace troupe {
 
@@ -19,6 +20,7 @@ struct api_key {
   std::string shown;         ///< its beginning, to tell it from others
   std::int64_t created = 0;  ///< seconds since 1970
   rate_limits limits = {};
+  std::int64_t weight = 1;  ///< of its share, where keys wait for each other
 };
 
 /// Where a cluster has its keys.
@@ -26,9 +28,11 @@ std::filesystem::path api_keys_file(const std::filesystem::path& state_dir);
 /// Nothing where there is no file. Throws input_error where it cannot be read.
 std::optional<std::vector<api_key>> read_api_keys(const std::filesystem::path& file);
 /// Makes a key and returns its text. Throws input_error where the name is taken.
-std::string add_api_key(const std::filesystem::path& file, const std::string& name, const rate_limits& limits = {});
+std::string add_api_key(const std::filesystem::path& file, const std::string& name, const rate_limits& limits = {},
+                        std::int64_t weight = 1);
 /// Instead of what it had. Throws input_error where there is no such key.
-void limit_api_key(const std::filesystem::path& file, const std::string& name, const rate_limits& limits);
+void limit_api_key(const std::filesystem::path& file, const std::string& name, const rate_limits& limits,
+                   std::int64_t weight = 1);
 void revoke_api_key(const std::filesystem::path& file, const std::string& name);
 
 /// The keys as a server knows them: looks at the file again once a second. Thread-safe.

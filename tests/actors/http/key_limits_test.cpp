@@ -132,8 +132,9 @@ TEST_F(limited_api, keys_keep_their_limits_until_others_are_set) {
   const auto file = api_keys_file(folder_.path() / "state");
   key_with({.tokens_per_minute = 7});
   EXPECT_EQ(read_api_keys(file)->at(0).limits, (rate_limits{.tokens_per_minute = 7}));
-  limit_api_key(file, "ann", {.concurrent = 3});
+  limit_api_key(file, "ann", {.concurrent = 3}, 4);
   EXPECT_EQ(read_api_keys(file)->at(0).limits, (rate_limits{.concurrent = 3}));
+  EXPECT_EQ(read_api_keys(file)->at(0).weight, 4);
   EXPECT_THROW(limit_api_key(file, "bob", {}), input_error);
 }
 
