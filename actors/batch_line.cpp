@@ -2,159 +2,117 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-
-#include <nlohmann/json.hpp>
 
 #include "actors/constraint_fields.hpp"
-#include "base/error.hpp"
-#include "model/formats/json_input.hpp"
+#include "actors/request_fields_impl.hpp"
+#include "actors/sampling_fields.hpp"
 
 namespace troupe {
 namespace {
-
-using json = nlohmann::ordered_json;
-using fields = detail::json_fields<json>;
 
 constexpr std::array<std::string_view, 15> option_keys{
     "adapter",          "max_tokens",        "temperature", "top_k", "top_p",    "min_p", "repetition_penalty",
     "presence_penalty", "frequency_penalty", "logit_bias",  "seed",  "logprobs", "stop",  "stop_tokens",
     "ignore_eos"};
 constexpr std::array<std::string_view, 4> prompt_keys{"prompt", "messages", "tokens", "custom_id"};
+constexpr std::array<std::string_view, 2> term_keys{"endpoint", "weight"};
 
 template <class Keys>
 bool is_in(const Keys& keys, std::string_view key) {
   return std::find(keys.begin(), keys.end(), key) != keys.end();
 }
 
-json parse_object(std::string_view text, const std::string& where) {
-  json parsed = detail::parse_json_as<json>(text, where);
-  if (!parsed.is_object()) refuse("{}: a JSON object is expected", where);
-  return parsed;
-}
-
-void check_keys(const json& object, const std::string& where, bool with_prompt) {
+void check_keys(const json& object, bool is_line) {
   for (const auto& [key, value] : object.items())
-    if (!is_in(option_keys, key) && !is_in(constraint_keys, key) && !(with_prompt && is_in(prompt_keys, key)))
-      refuse("{}: unknown key \"{}\": {}, {}{} are known", where, key.substr(0, 64), fmt::join(option_keys, ", "),
-             fmt::join(constraint_keys, ", "), with_prompt ? ", prompt, messages, tokens, custom_id" : "");
+    if (!is_in(option_keys, key) && !is_in(constraint_keys, key) &&
+        !(is_line ? is_in(prompt_keys, key) : is_in(term_keys, key)))
+      refuse("unknown key \"{}\": {}, {}{} are known", key.substr(0, 64), fmt::join(option_keys, ", "),
+             fmt::join(constraint_keys, ", "), is_line ? ", prompt, messages, tokens, custom_id" : "");
 }
 
-template <class T>
-void set_if(T& to, const std::optional<T>& value) {
-  if (value) to = *value;
-}
-
-std::int32_t to_int32(std::int64_t value, std::string_view key, const std::string& where) {
-  if (value < INT32_MIN || value > INT32_MAX) refuse("{}: \"{}\" is {}: too large", where, key, value);
-  return static_cast<std::int32_t>(value);
-}
-
-void set_if(std::int32_t& to, const fields& from, std::string_view key) {
-  if (const auto value = from.integer(key)) to = to_int32(*value, key, from.where());
-}
-
-std::uint64_t seed_of(const json& value, const std::string& where) {
-  if (value.is_number_unsigned()) return value.get<std::uint64_t>();
-  refuse("{}: \"seed\" is no whole number from 0 to 2^64-1", where);
-}
-
-std::vector<token_id> tokens_of(const json& value, std::string_view key, const std::string& where) {
-  if (!value.is_array()) refuse("{}: \"{}\" is no list of tokens", where, key);
-  std::vector<token_id> tokens;
-  for (const json& each : value) {
-    const auto token = detail::to_integer(each);
-    if (!token) refuse("{}: \"{}\" is no list of tokens", where, key);
-    tokens.push_back(to_int32(*token, key, where));
+/// What is wrong is said with its place.
+template <class Read>
+auto read_at(const char* place, const Read& read) {
+  try {
+    return read();
+  } catch (const input_error& error) {
+    refuse("{}: {}", place, error.what());
   }
-  return tokens;
 }
 
-std::vector<std::string> stops_of(const fields& from) {
-  if (from.find("stop")->is_string()) return {*from.text("stop")};
-  return *from.texts("stop");
-}
-
-/// {"42": -5}
-std::vector<token_bias> biases_of(const json& value, const std::string& where) {
-  if (!value.is_object()) refuse("{}: \"logit_bias\" is no object like {{\"42\": -5}}", where);
-  std::vector<token_bias> biases;
-  for (const auto& [key, bias] : value.items()) {
-    token_id token = 0;
-    const auto [end, fault] = std::from_chars(key.data(), key.data() + key.size(), token);
-    if (fault != std::errc{} || end != key.data() + key.size() || !bias.is_number())
-      refuse("{}: \"logit_bias\" is no object like {{\"42\": -5}}", where);
-    biases.push_back({token, bias.get<double>()});
-  }
-  return biases;
-}
-
-void read_sampling(const fields& from, sampling_params& to) {
-  set_if(to.max_tokens, from.integer("max_tokens"));
-  set_if(to.temperature, from.number("temperature"));
-  set_if(to.top_k, from, "top_k");
-  set_if(to.top_p, from.number("top_p"));
-  set_if(to.min_p, from.number("min_p"));
-  set_if(to.repetition_penalty, from.number("repetition_penalty"));
-  set_if(to.presence_penalty, from.number("presence_penalty"));
-  set_if(to.frequency_penalty, from.number("frequency_penalty"));
-  set_if(to.ignore_eos, from.boolean("ignore_eos"));
-  if (from.has("logprobs")) set_if(to.logprobs.emplace(), from, "logprobs");
-  if (from.has("seed")) to.seed = seed_of(*from.find("seed"), from.where());
-  if (from.has("stop")) to.stop = stops_of(from);
-  if (from.has("stop_tokens")) to.stop_tokens = tokens_of(*from.find("stop_tokens"), "stop_tokens", from.where());
-  if (from.has("logit_bias")) to.logit_bias = biases_of(*from.find("logit_bias"), from.where());
-}
-
-void read_options(const json& object, const std::string& where, batch_line& to) {
-  const fields from(object, where);
-  set_if(to.adapter, from.text("adapter"));
+void read_options(const request_fields& from, answer_order& to) {
+  if (auto adapter = from.text("adapter")) to.adapter = std::move(*adapter);
+  if (const auto most = from.integer("max_tokens", INT64_MIN, INT64_MAX)) to.sampling.max_tokens = *most;
+  if (const auto told = from.small("logprobs")) to.sampling.logprobs = told;
   read_sampling(from, to.sampling);
-  if (output_constraint form = read_constraint(object)) to.sampling.constraint = std::move(form);
 }
 
-batch_line with_options(std::string_view options) {
-  batch_line line;
-  line.sampling.temperature = 0;
-  line.sampling.max_tokens = 128;
-  if (options.empty()) return line;
-  const json object = parse_object(options, "options");
-  check_keys(object, "options", false);
-  read_options(object, "options", line);
-  return line;
+answer_order order_with(const json& options) {
+  answer_order order;
+  order.sampling.temperature = 0;
+  order.sampling.max_tokens = 128;
+  check_keys(options, false);
+  read_options(request_fields(options), order);
+  return order;
 }
 
-json id_as_json(const std::string& custom_id) {
-  return custom_id.empty() ? json(nullptr) : json::parse(custom_id, nullptr, false);
-}
-
-std::string dump(const json& value) {
-  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+json parse_options(std::string_view options) {
+  return options.empty() ? json::object() : parse_object(options, "options");
 }
 
 std::string id_text(const json& custom_id) {
-  if (!custom_id.is_string() && !custom_id.is_number()) refuse("line: \"custom_id\" is neither a text nor a number");
+  if (!custom_id.is_string() && !custom_id.is_number())
+    refuse_field("custom_id", "custom_id is neither a text nor a number");
   return dump(custom_id);
 }
 
-}  // namespace
-
-batch_line read_batch_line(std::string_view text, std::string_view options) {
-  batch_line line = with_options(options);
-  const json object = parse_object(text, "line");
-  check_keys(object, "line", true);
-  read_options(object, "line", line);
-  const fields from(object, "line");
-  line.prompt.text = from.text("prompt");
-  if (from.has("tokens")) line.prompt.tokens = tokens_of(*from.find("tokens"), "tokens", "line");
-  if (from.has("messages")) line.prompt.messages = from.find("messages")->dump();
-  if (from.has("custom_id")) line.custom_id = id_text(*from.find("custom_id"));
-  return line;
+prompt_input read_prompt(const request_fields& from) {
+  prompt_input prompt;
+  prompt.text = from.text("prompt");
+  prompt.tokens = from.tokens("tokens").value_or(std::vector<token_id>());
+  if (const json* messages = from.find("messages")) prompt.messages = messages->dump();
+  return prompt;
 }
 
-void check_batch_options(std::string_view options) {
-  const batch_line line = with_options(options);
-  check(line.sampling, INT32_MAX);
+class own_line_format final : public answer_format {
+ public:
+  std::string whole(const std::vector<answer_choice>& choices, const answer_usage& usage) override {
+    const answer_choice& answer = choices.front();
+    json made{{"text", answer.text},
+              {"tokens", answer.tokens},
+              {"finish_reason", answer.finish},
+              {"prompt_tokens", usage.prompt_tokens},
+              {"adapter", answer.adapter.empty() ? json(nullptr) : json(answer.adapter)}};
+    for (const sampled_token& each : answer.details) made["logprobs"].push_back(each.logprob.value_or(0.0f));
+    return dump(made);
+  }
+};
+
+}  // namespace
+
+batch_terms read_batch_terms(std::string_view options) {
+  const json parsed = parse_options(options);
+  const request_fields from(parsed);
+  return read_at("options", [&] {
+    check(order_with(parsed).sampling, INT32_MAX);
+    const auto weight = from.integer("weight", 1, most_weight).value_or(1);
+    return batch_terms{from.text("endpoint").value_or(""), static_cast<std::uint64_t>(weight)};
+  });
+}
+
+batch_line read_batch_line(std::string_view text, std::string_view options) {
+  batch_line line;
+  line.asked.format = std::make_unique<own_line_format>();
+  const json common = parse_options(options), object = parse_object(text, "line");
+  line.asked.order = read_at("options", [&] { return order_with(common); });
+  const request_fields from(object);
+  read_at("line", [&] {
+    check_keys(object, true);
+    read_options(from, line.asked.order);
+    line.asked.order.prompts.push_back(read_prompt(from));
+    if (const json* custom_id = from.find("custom_id")) line.custom_id = id_text(*custom_id);
+  });
+  return line;
 }
 
 std::string custom_id_of(std::string_view line) {
@@ -166,20 +124,13 @@ std::string custom_id_of(std::string_view line) {
   }
 }
 
-std::string answer_line(std::uint64_t index, const std::string& custom_id, const answer_part& answer) {
-  json line{{"index", index}, {"custom_id", id_as_json(custom_id)}, {"text", answer.text}, {"tokens", answer.tokens}};
-  line["finish_reason"] = answer.end ? answer.end->finish : "";
-  if (answer.end) line["prompt_tokens"] = answer.end->prompt_tokens;
-  line["adapter"] = answer.end && !answer.end->adapter.empty() ? json(answer.end->adapter) : json(nullptr);
-  if (!answer.details.empty()) {
-    auto& logprobs = line["logprobs"] = json::array();
-    for (const sampled_token& each : answer.details) logprobs.push_back(each.logprob.value_or(0.0f));
-  }
-  return dump(line);
+std::string answer_line(std::uint64_t index, const std::string& custom_id, std::string_view whole) {
+  return fmt::format(R"({{"index":{},"custom_id":{},{})", index, custom_id.empty() ? "null" : custom_id,
+                     whole.substr(1));
 }
 
 std::string error_line(std::uint64_t index, const std::string& custom_id, std::string_view error) {
-  return dump(json{{"index", index}, {"custom_id", id_as_json(custom_id)}, {"error", error}});
+  return answer_line(index, custom_id, dump({{"error", error}}));
 }
 
 }  // namespace troupe

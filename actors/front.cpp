@@ -65,7 +65,8 @@ front_handles start_front(caf::actor_system& system, wire& links, const front_pa
   const auto shelf = make_shelf(parts);
   front_handles made;
   made.numbers = std::make_shared<request_numbers>();
-  made.jobs = spawn_jobs(system, options_of(*parts.config), parts.book, parts.prompts, made.numbers, parts.board);
+  made.jobs = spawn_jobs(system, options_of(*parts.config), parts.book, parts.prompts, made.numbers, parts.board,
+                         parts.read_for_endpoint);
   const auto send_piece = [&links](link_id to, adapter_piece piece, std::uint64_t correlation) {
     links.send(to, std::move(piece), correlation);
   };

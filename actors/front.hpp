@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "actors/adapter_directory.hpp"
+#include "actors/batch_line.hpp"
 #include "actors/interfaces.hpp"
 #include "actors/replica_directory.hpp"
 #include "actors/status_board.hpp"
@@ -25,6 +26,7 @@ struct front_parts {
   supervisor_actor supervisor;
   std::shared_ptr<const replica_directory> directory;
   std::uint32_t reign = 1;
+  endpoint_line_reader read_for_endpoint;  ///< for jobs whose lines are requests of the API
   std::function<void(const std::string& line)> say;
 };
 

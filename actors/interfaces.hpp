@@ -22,6 +22,8 @@
 
 namespace troupe {
 
+class answer_sheet;  // answer_order.hpp
+
 // --- small ones
 // -------------------------------------------------------------------------------------------------------
 
@@ -347,11 +349,11 @@ struct save_catalogue : local_message {
 
 /// A job's listener to jobs: a line has its output, or found no room and is to be tried again.
 struct line_answered : local_message {
-  request_id request;
-  answer_part whole;  ///< all parts of the answer in one
+  request_id request;  ///< the line's first
+  std::shared_ptr<const answer_sheet> sheet;
 };
 struct line_refused : local_message {
-  request_refused why;
+  request_refused why;  ///< the line's first request, whichever it was
 };
 
 /// The wiring to jobs: there is a gateway now, and somebody who knows trainers; unfinished jobs go on.

@@ -15,42 +15,49 @@ constexpr std::size_t lines_read_at_once = 256;
 constexpr std::size_t largest_output = 4 << 20;  // fits into a frame, escaped once more
 constexpr std::size_t most_unrecorded = 1 << 14;
 
-/// Puts the parts of one line's answer together.
+/// Hears of all requests of one line.
+struct line_in_progress {
+  request_id first;
+  jobs_actor jobs;
+  std::shared_ptr<answer_sheet> sheet;
+  bool is_over = false;
+};
+
 class line_listener final : public answer_listener {
  public:
-  line_listener(request_id request, jobs_actor jobs) : request_(request), jobs_(std::move(jobs)) {}
+  line_listener(std::shared_ptr<line_in_progress> of, std::size_t prompt) : of_(std::move(of)), prompt_(prompt) {}
 
   void on_part(answer_part part) override {
-    whole_.text += part.text;
-    whole_.tokens.insert(whole_.tokens.end(), part.tokens.begin(), part.tokens.end());
-    std::move(part.details.begin(), part.details.end(), std::back_inserter(whole_.details));
-    if (!part.end) return;
-    whole_.end = std::move(part.end);
-    tell(jobs_, line_answered{{}, request_, std::move(whole_)});
+    if (of_->is_over) return;
+    of_->sheet->count(prompt_, part);
+    of_->sheet->keep(prompt_, std::move(part));
+    of_->is_over = of_->sheet->is_complete();
+    if (of_->is_over) tell(of_->jobs, line_answered{{}, of_->first, std::move(of_->sheet)});
   }
   void on_refused(const request_refused& refused) override {
+    if (std::exchange(of_->is_over, true)) return;
     request_refused why = refused;
-    why.request = request_;
-    tell(jobs_, line_refused{{}, std::move(why)});
+    why.request = of_->first;
+    tell(of_->jobs, line_refused{{}, std::move(why)});
   }
 
  private:
-  request_id request_;
-  jobs_actor jobs_;
-  answer_part whole_;
+  std::shared_ptr<line_in_progress> of_;
+  std::size_t prompt_;
 };
 
 }  // namespace
 
 jobs_state::jobs_state(handle::pointer self, jobs_options options, std::shared_ptr<journal> book,
                        std::shared_ptr<const prompting> prompts, std::shared_ptr<request_numbers> numbers,
-                       std::shared_ptr<status_board> board)
+                       std::shared_ptr<status_board> board, endpoint_line_reader read_for_endpoint)
     : self_(self),
       options_(options),
       journal_(std::move(book)),
       prompts_(std::move(prompts)),
       numbers_(std::move(numbers)),
-      board_(std::move(board)) {
+      board_(std::move(board)),
+      read_for_endpoint_(std::move(read_for_endpoint)) {
   post();
 }
 
@@ -100,7 +107,8 @@ jobs_state::handle::behavior_type jobs_state::make_behavior() {
 
 void jobs_state::activate(const job_info& job) {
   if (job.spec.kind != "batch" || find_active(job.spec.id)) return;
-  active_.push_back({job.spec.id, job.spec.options, 0, {}, false, 0});
+  active_.push_back(
+      {job.spec.id, job.spec.tenant, job.spec.options, read_batch_terms(job.spec.options), 0, {}, false, 0});
 }
 
 jobs_state::active_job* jobs_state::find_active(const std::string& id) {
@@ -144,7 +152,7 @@ std::optional<jobs_state::line> jobs_state::read_next(active_job& job) {
     job.read.assign(lines.begin(), lines.end());
   }
   if (job.read.empty()) return {};
-  line one{job.id, job.read.front().index, std::move(job.read.front().text), {}, 0};
+  line one{job.id, job.read.front().index, std::move(job.read.front().text)};
   job.read.pop_front();
   ++job.open;
   return one;
@@ -154,32 +162,61 @@ void jobs_state::begin(line one) {
   const active_job* job = find_active(one.job);
   if (!job) return;
   try {
-    batch_line parsed = read_batch_line(one.text, job->options);
-    one.custom_id = parsed.custom_id;
-    begin_request request;
-    request.id = numbers_->next();
-    request.what = prompts_->prepare(parsed.prompt, parsed.sampling, 1, request_priority::batch);
-    request.adapter = parsed.adapter;
-    request.listener = std::make_shared<line_listener>(request.id, handle(self_));
-    in_flight_.emplace(request.id, std::move(one));
-    tell(gateway_, std::move(request));
+    batch_line parsed = read(one.text, *job);
+    const answer_order& order = parsed.asked.order;
+    auto requests = requests_of(order, *prompts_, *numbers_);
+    one.custom_id = std::move(parsed.custom_id);
+    one.format = std::move(parsed.asked.format);
+    send(std::move(one), order, std::move(requests));
   } catch (const input_error& error) {
     one.custom_id = custom_id_of(one.text);
     put_out(one, error_line(one.index, one.custom_id, error.what()), false);
   }
 }
 
+batch_line jobs_state::read(const std::string& text, const active_job& job) const {
+  const std::string& endpoint = job.terms.endpoint;
+  if (!endpoint.empty() && !read_for_endpoint_) refuse("lines of {} are not read here", endpoint.substr(0, 64));
+  batch_line parsed = endpoint.empty() ? read_batch_line(text, job.options) : read_for_endpoint_(text, endpoint);
+  answer_order& order = parsed.asked.order;
+  order.priority = request_priority::batch;
+  order.owner = job.tenant;
+  order.weight = job.terms.weight;
+  return parsed;
+}
+
+void jobs_state::send(line one, const answer_order& order, std::vector<begin_request> requests) {
+  const auto progress = std::make_shared<line_in_progress>();
+  progress->first = requests.front().id;
+  progress->jobs = handle(self_);
+  progress->sheet = std::make_shared<answer_sheet>(order);
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    one.requests.push_back(requests[i].id);
+    requests[i].listener = std::make_shared<line_listener>(progress, i);
+  }
+  in_flight_.emplace(progress->first, std::move(one));
+  for (begin_request& each : requests) tell(gateway_, std::move(each));
+}
+
 void jobs_state::take_answer(const line_answered& answered) {
   const auto found = in_flight_.extract(answered.request);
   if (!found) return;
   const line& of = found.mapped();
-  put_out(of, answer_line(of.index, of.custom_id, answered.whole), true);
+  const std::string whole = of.format->whole(answered.sheet->choices(), answered.sheet->usage());
+  put_out(of, answer_line(of.index, of.custom_id, whole), true);
+}
+
+/// Those of its requests that ended already are nothing to the gateway.
+void jobs_state::end_requests(const line& of) {
+  for (const request_id request : of.requests) tell(gateway_, end_request{{}, request});
 }
 
 void jobs_state::take_refusal(const request_refused& why) {
   auto found = in_flight_.extract(why.request);
   if (!found) return;
   line& of = found.mapped();
+  if (of.requests.size() > 1) end_requests(of);
+  of.requests.clear();
   if (!why.bad_input && why.retry_after > duration{}) return try_again(std::move(of), why.retry_after);
   if (!why.bad_input && ++of.refusals < options_.most_tries)
     return try_again(std::move(of), options_.shortest_retry * (1 << of.refusals));
@@ -204,13 +241,11 @@ void jobs_state::put_out(const line& of, std::string text, bool ok) {
 }
 
 void jobs_state::drop_lines_of(const std::string& id) {
-  std::vector<request_id> gone;
-  for (const auto& [request, each] : in_flight_)
-    if (each.job == id) gone.push_back(request);
-  for (const request_id request : gone) {
-    in_flight_.erase(request);
-    tell(gateway_, end_request{{}, request});
-  }
+  std::erase_if(in_flight_, [&](const auto& item) {
+    const bool is_its = item.second.job == id;
+    if (is_its) end_requests(item.second);
+    return is_its;
+  });
   std::erase_if(again_, [&](const line& each) { return each.job == id; });
   std::erase_if(active_, [&](const active_job& job) { return job.id == id; });
 }
@@ -263,8 +298,8 @@ void jobs_state::wake_in(duration after) {
 
 jobs_actor spawn_jobs(caf::actor_system& system, const jobs_options& options, const std::shared_ptr<journal>& book,
                       const std::shared_ptr<const prompting>& prompts, const std::shared_ptr<request_numbers>& numbers,
-                      const std::shared_ptr<status_board>& board) {
-  return spawn_state<jobs_state, actor_thread::own>(system, options, book, prompts, numbers, board);
+                      const std::shared_ptr<status_board>& board, const endpoint_line_reader& read_for_endpoint) {
+  return spawn_state<jobs_state, actor_thread::own>(system, options, book, prompts, numbers, board, read_for_endpoint);
 }
 
 }  // namespace troupe

@@ -31,18 +31,22 @@ class jobs_state {
 
   jobs_state(handle::pointer self, jobs_options options, std::shared_ptr<journal> book,
              std::shared_ptr<const prompting> prompts, std::shared_ptr<request_numbers> numbers,
-             std::shared_ptr<status_board> board);
+             std::shared_ptr<status_board> board, endpoint_line_reader read_for_endpoint);
   handle::behavior_type make_behavior();
 
  private:
   struct line {
     std::string job;
     std::uint64_t index = 0;
-    std::string text, custom_id;
+    std::string text;
     int refusals = 0;
+    std::string custom_id = {};  ///< once it was read, and so
+    std::unique_ptr<answer_format> format = {};
+    std::vector<request_id> requests = {};  ///< in progress, named by the first
   };
   struct active_job {
-    std::string id, options;
+    std::string id, tenant, options;
+    batch_terms terms;
     std::uint64_t next = 0;  ///< lines from here on were not read yet
     std::deque<job_line> read;
     bool is_all_read = false;
@@ -78,6 +82,9 @@ class jobs_state {
   std::optional<line> next_line();
   std::optional<line> read_next(active_job& job);
   void begin(line one);
+  batch_line read(const std::string& text, const active_job& job) const;
+  void send(line one, const answer_order& order, std::vector<begin_request> requests);
+  void end_requests(const line& of);
   void take_answer(const line_answered& answered);
   void take_refusal(const request_refused& why);
   void try_again(line one, duration after);
@@ -99,13 +106,14 @@ class jobs_state {
   std::shared_ptr<const prompting> prompts_;
   std::shared_ptr<request_numbers> numbers_;
   std::shared_ptr<status_board> board_;
+  endpoint_line_reader read_for_endpoint_;
   gateway_actor gateway_;
   training_actor training_;
   monotonic_clock clock_;
 
-  std::deque<active_job> active_;  ///< oldest first
-  std::unordered_map<request_id, line> in_flight_;
-  std::deque<line> again_;  ///< refused, to be tried again
+  std::deque<active_job> active_;                   ///< oldest first
+  std::unordered_map<request_id, line> in_flight_;  ///< by the first of its requests
+  std::deque<line> again_;                          ///< refused, to be tried again
   std::vector<output> outputs_;
   std::vector<use_journal> unused_;  ///< that the disk did not take, in their order
   bool record_due_ = false, post_due_ = false;
@@ -114,6 +122,6 @@ class jobs_state {
 
 jobs_actor spawn_jobs(caf::actor_system& system, const jobs_options& options, const std::shared_ptr<journal>& book,
                       const std::shared_ptr<const prompting>& prompts, const std::shared_ptr<request_numbers>& numbers,
-                      const std::shared_ptr<status_board>& board);
+                      const std::shared_ptr<status_board>& board, const endpoint_line_reader& read_for_endpoint = {});
 
 }  // namespace troupe

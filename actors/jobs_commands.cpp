@@ -1,10 +1,9 @@
 // What people ask of jobs, and what the adapter store has written down.
 #include <algorithm>
 
-#include <nlohmann/json.hpp>
-
 #include "actors/command_fields_impl.hpp"
 #include "actors/jobs.hpp"
+#include "actors/json_dump_impl.hpp"
 #include "base/error.hpp"
 #include "model/formats/json_input.hpp"
 
@@ -45,10 +44,6 @@ json to_json(const job_event& event) {
   json data = json::parse(event.text, nullptr, false);
   if (data.is_discarded()) data = event.text;
   return {{"number", event.number}, {"at", event.at}, {"kind", event.kind}, {"data", std::move(data)}};
-}
-
-std::string dump(const json& value) {
-  return value.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 std::uint64_t count_of(const command_fields& arguments, std::string_view key,
@@ -99,7 +94,7 @@ std::string jobs_state::create(const std::string& arguments) {
   if (options && !options->is_object()) refuse("job.create: \"options\" is no JSON object");
   job_spec spec{text_of(from, "id"), "batch", from.text("tenant").value_or(""), options ? options->dump() : "{}",
                 count_of(from, "lines")};
-  check_batch_options(spec.options);
+  (void)read_batch_terms(spec.options);
   return dump(to_json(value_of(journal_->create_job(spec))));
 }
 

@@ -1,18 +1,11 @@
 // What trainers say, and how a result becomes a version that answers.
-#include <nlohmann/json.hpp>
-
+#include "actors/json_dump_impl.hpp"
 #include "actors/training.hpp"
 #include "actors/training_task.hpp"
 #include "base/error.hpp"
 
 namespace troupe {
 namespace {
-
-using json = nlohmann::ordered_json;
-
-std::string dump(const json& value) {
-  return value.dump(-1, ' ', false, json::error_handler_t::replace);
-}
 
 std::string text_of(const training_point& point) {
   if (point.is_validation)

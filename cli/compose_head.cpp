@@ -1,5 +1,6 @@
 #include "cli/compose_head.hpp"
 
+#include "actors/http/batch_lines.hpp"
 #include "actors/local_head.hpp"
 #include "actors/router.hpp"
 #include "base/error.hpp"
@@ -51,6 +52,9 @@ void head_node::start(caf::actor_system& system, wire& links, const node_site& s
   front_parts parts;
   parts.config = &site.config;
   parts.prompts = std::make_shared<const prompting>(site.config.model.path, site.model->config, site.context);
+  const auto& path = site.config.model.path;
+  const served_model served{path.filename().string(), read_sampling_advice(path), parts.prompts, adapters_};
+  parts.read_for_endpoint = batch_line_reader(served);
   parts.book = book;
   parts.board = board_;
   parts.adapters = adapters_;
@@ -68,7 +72,7 @@ void head_node::start(caf::actor_system& system, wire& links, const node_site& s
     tell(supervisor, link_lost{{}, link});
     tell(desk, link_lost{{}, link});
   });
-  serve_http(site.config, parts.prompts);
+  serve_http(site.config, served);
   links.start();
 }
 
@@ -77,27 +81,15 @@ void check_http(const cluster_config& config) {
     check_http_address({.host = place->host, .port = static_cast<std::uint16_t>(place->port)});
 }
 
-void head_node::serve_http(const cluster_config& config, const std::shared_ptr<const prompting>& prompts) {
+void head_node::serve_http(const cluster_config& config, const served_model& served) {
   const auto place = split_host_port(config.http);
   if (!place) return;
   http_options options;
   options.host = place->host;
   options.port = static_cast<std::uint16_t>(place->port);
   options.threads = 2;
-  http_parts parts;
-  parts.gateway = front_.gateway;
-  parts.store = front_.store;
-  parts.jobs = front_.jobs;
-  parts.training = front_.training;
-  parts.prompts = prompts;
-  parts.numbers = front_.numbers;
-  parts.adapters = adapters_;
-  parts.board = board_;
-  parts.model = config.model.path.filename().string();
-  parts.advice = read_sampling_advice(config.model.path);
-  parts.state_dir = config.state_dir;
-  parts.log = say;
-  parts.log_bodies = config.log_prompts;
+  http_parts parts{served,         front_.gateway, front_.store,     front_.jobs, front_.training,
+                   front_.numbers, board_,         config.state_dir, say,         config.log_prompts};
   http_ = std::make_unique<http_front>(std::move(options), std::move(parts));
   say(fmt::format("http://{}:{}: listening", place->host, http_->port()));
 }

@@ -24,7 +24,7 @@ class head_node {
  private:
   void start(caf::actor_system& system, wire& links, const node_site& site);
   void listen_to_members(wire& links);
-  void serve_http(const cluster_config& config, const std::shared_ptr<const prompting>& prompts);
+  void serve_http(const cluster_config& config, const served_model& served);
 
   std::shared_ptr<replica_directory> directory_ = std::make_shared<replica_directory>();
   std::shared_ptr<adapter_directory> adapters_ = std::make_shared<adapter_directory>();

@@ -2,8 +2,6 @@
 
 #include <atomic>
 
-#include <fmt/format.h>
-
 #include "actors/http/api_error.hpp"
 #include "base/error.hpp"
 
@@ -15,7 +13,7 @@ namespace {
   const std::string text = error.what();
   for (const char* name :
        {"temperature", "top_k", "top_p", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty",
-        "logprobs", "logit_bias", "stop_tokens", "stop", "max_tokens", "messages", "tools"})
+        "logprobs", "prompt_logprobs", "logit_bias", "stop_tokens", "stop", "max_tokens", "messages", "tools"})
     if (text.starts_with(name))
       throw api_error(400, text, std::string_view(name) == "stop_tokens" ? "stop_token_ids" : name);
   for (const char* name : {"guided_regex", "guided_choice", "guided_grammar"})
@@ -51,16 +49,15 @@ class answer_call : public std::enable_shared_from_this<answer_call> {
         format_(std::move(format)),
         exchange_(std::move(exchange)),
         begun_at_(clock_.now()),
-        choices_(order_.prompts.size() * static_cast<std::size_t>(order_.n)),
-        times_(choices_.size()),
-        left_(choices_.size()),
-        counted_(order_.prompts.size()) {}
+        sheet_(order_),
+        times_(sheet_.choices().size()) {}
 
   void start();
   void on_part(std::size_t prompt, answer_part part);
   void on_refused(const request_refused& refused);
 
  private:
+  std::vector<begin_request> requests() const;
   void stream_part(std::size_t index, const answer_part& part);
   void measure(std::size_t index, const answer_part& part);
   void measure_end(std::size_t index, const answer_end& end);
@@ -75,16 +72,13 @@ class answer_call : public std::enable_shared_from_this<answer_call> {
   instant begun_at_;
   std::vector<request_id> ids_;
   std::atomic<bool> over_{false};
-  std::vector<answer_choice> choices_;
+  answer_sheet sheet_;
   struct choice_times {
     instant first, last;  ///< when tokens came
     std::size_t tokens = 0;
     std::optional<answer_timing> timing;
   };
   std::vector<choice_times> times_;  ///< of each choice
-  std::size_t left_;
-  std::vector<bool> counted_;  ///< the prompt's tokens are in usage_
-  answer_usage usage_;
   bool streaming_ = false;
   std::shared_ptr<request_series> series_;
 };
@@ -101,51 +95,37 @@ class prompt_listener final : public answer_listener {
 };
 
 void answer_call::start() {
-  std::vector<begin_request> begun(order_.prompts.size());
-  for (std::size_t i = 0; i < begun.size(); ++i) {
-    begin_request& request = begun[i];
-    request.id = context_->parts.numbers->next();
-    ids_.push_back(request.id);
-    sampling_params sampling = order_.sampling;
-    sampling.seed += i * 0x9e3779b97f4a7c15u;
-    try {
-      request.what = context_->parts.prompts->prepare(order_.prompts[i], sampling, order_.n, order_.priority);
-    } catch (const input_error& error) {
-      refuse_parameter(error);
-    }
-    request.what.engine.what.tenant = order_.tenant;
-    context_->limits.use_tokens(order_.owner, static_cast<std::int64_t>(request.what.engine.what.prompt.size()));
-    request.adapter = order_.adapter;
-    request.listener = std::make_shared<prompt_listener>(shared_from_this(), i);
-  }
+  std::vector<begin_request> begun = requests();
   order_.prompts.clear();
+  for (std::size_t i = 0; i < begun.size(); ++i) {
+    ids_.push_back(begun[i].id);
+    context_->limits.use_tokens(order_.owner, static_cast<std::int64_t>(begun[i].what.engine.what.prompt.size()));
+    begun[i].listener = std::make_shared<prompt_listener>(shared_from_this(), i);
+  }
   for (begin_request& each : begun) tell(context_->parts.gateway, std::move(each));
   exchange_->on_gone([weak = weak_from_this()] {
     if (const auto self = weak.lock()) self->end_all();
   });
 }
 
+std::vector<begin_request> answer_call::requests() const {
+  try {
+    return requests_of(order_, *context_->parts.prompts, *context_->parts.numbers);
+  } catch (const input_error& error) {
+    refuse_parameter(error);
+  }
+}
+
 void answer_call::on_part(std::size_t prompt, answer_part part) {
   if (over_) return;
-  const std::size_t index = prompt * static_cast<std::size_t>(order_.n) + static_cast<std::size_t>(part.index);
+  const std::size_t index = sheet_.index_of(prompt, part);
   measure(index, part);
-  answer_choice& choice = choices_[index];
-  if (part.end) {
-    choice.finish = part.end->finish;
-    if (!counted_[prompt]) usage_.prompt_tokens += part.end->prompt_tokens;
-    counted_[prompt] = true;
-    --left_;
-  }
-  if (order_.stream) {
+  sheet_.count(prompt, part);
+  if (order_.stream)
     stream_part(index, part);
-  } else {
-    choice.text += part.text;
-    if (part.end) choice.hidden = std::move(part.hidden);
-    if (!part.scored.empty()) choice.scored = std::move(part.scored);
-    choice.tokens.insert(choice.tokens.end(), part.tokens.begin(), part.tokens.end());
-    std::move(part.details.begin(), part.details.end(), std::back_inserter(choice.details));
-  }
-  if (left_ == 0) finish();
+  else
+    sheet_.keep(prompt, std::move(part));
+  if (sheet_.is_complete()) finish();
 }
 
 void answer_call::stream_part(std::size_t index, const answer_part& part) {
@@ -153,7 +133,7 @@ void answer_call::stream_part(std::size_t index, const answer_part& part) {
   if (!streaming_) {
     streaming_ = true;
     exchange_->begin_stream({200, "text/event-stream; charset=utf-8", {}, {{"cache-control", "no-cache"}}});
-    for (std::size_t i = 0; i < choices_.size(); ++i) format_->begin(frames, i);
+    for (std::size_t i = 0; i < times_.size(); ++i) format_->begin(frames, i);
   }
   format_->part(frames, index, part);
   if (!frames.empty() && !exchange_->send(frames)) end_all();
@@ -162,12 +142,11 @@ void answer_call::stream_part(std::size_t index, const answer_part& part) {
 void answer_call::measure(std::size_t index, const answer_part& part) {
   const instant now = clock_.now();
   if (!series_) {
-    series_ = context_->metrics.series(context_->full_name(order_.adapter));
+    series_ = context_->metrics.series(context_->parts.full_name(order_.adapter));
     series_->add(request_figure::wanted_answers, order_.n);
     series_->add(request_figure::wanted_tokens, static_cast<double>(order_.sampling.max_tokens));
   }
   choice_times& times = times_[index];
-  usage_.completion_tokens += static_cast<std::int64_t>(part.tokens.size());
   if (!order_.owner.empty()) context_->limits.use_tokens(order_.owner, static_cast<std::int64_t>(part.tokens.size()));
   if (times.first == instant{}) {
     times.first = now;
@@ -202,9 +181,10 @@ void answer_call::measure_end(std::size_t index, const answer_end& end) {
 
 void answer_call::finish() {
   if (over_.exchange(true)) return;
-  if (!order_.stream) return exchange_->reply({200, "application/json", format_->whole(choices_, usage_), {}});
+  if (!order_.stream)
+    return exchange_->reply({200, "application/json", format_->whole(sheet_.choices(), sheet_.usage()), {}});
   std::string frames;
-  if (order_.include_usage) format_->usage(frames, usage_);
+  if (order_.include_usage) format_->usage(frames, sheet_.usage());
   frames += "data: [DONE]\n\n";
   exchange_->send(frames);
   exchange_->end_stream();
@@ -228,14 +208,9 @@ void answer_call::end_all() {
 
 }  // namespace
 
-std::string usage_json(const answer_usage& usage) {
-  return fmt::format(R"({{"prompt_tokens":{},"completion_tokens":{},"total_tokens":{}}})", usage.prompt_tokens,
-                     usage.completion_tokens, usage.prompt_tokens + usage.completion_tokens);
-}
-
-void start_answer(const std::shared_ptr<api_context>& context, answer_order order,
-                  std::unique_ptr<answer_format> format, const std::shared_ptr<http_exchange>& exchange) {
-  std::make_shared<answer_call>(context, std::move(order), std::move(format), exchange)->start();
+void start_answer(const std::shared_ptr<api_context>& context, asked_answer asked,
+                  const std::shared_ptr<http_exchange>& exchange) {
+  std::make_shared<answer_call>(context, std::move(asked.order), std::move(asked.format), exchange)->start();
 }
 
 }  // namespace troupe

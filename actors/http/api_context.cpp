@@ -7,7 +7,6 @@
 
 #include "actors/http/api_error.hpp"
 #include "base/error.hpp"
-#include "cluster/adapter_catalogue.hpp"
 
 namespace troupe {
 namespace {
@@ -38,19 +37,6 @@ bool api_context::is_ready() const {
   return false;
 }
 
-void api_context::check_model(const std::string& name) const {
-  if (name.empty() || name == parts.model || parts.adapters->resolve(name) || is_adapter_name(name)) return;
-  throw api_error(404, fmt::format("the model {} does not exist: see /v1/models", name.substr(0, 128)), "model",
-                  "model_not_found");
-}
-
-std::string api_context::full_name(const std::string& name) const {
-  if (name == parts.model) return parts.model;
-  const auto version = parts.adapters->resolve(name);
-  const auto details = version ? parts.adapters->find(*version) : std::nullopt;
-  return details ? details->full_name : parts.model;
-}
-
 void run_command(const jobs_actor& whom, client_command what, const std::shared_ptr<http_exchange>& exchange,
                  std::function<void(const std::string& result)> then) {
   tell(whom, command_call{{}, std::move(what), answerer(exchange, std::move(then))});
@@ -72,7 +58,7 @@ void guarded(const std::shared_ptr<http_exchange>& exchange, const std::function
   } catch (const api_error& error) {
     exchange->reply(error_response(error));
   } catch (const input_error& error) {
-    exchange->reply(error_response(api_error(400, error.what())));
+    exchange->reply(error_response(api_error_of(error)));
   } catch (const std::exception& error) {
     exchange->reply(error_response(api_error(500, error.what())));
   }

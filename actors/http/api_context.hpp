@@ -5,28 +5,23 @@
 #include <memory>
 #include <string>
 
-#include "actors/adapter_directory.hpp"
 #include "actors/http/api_keys.hpp"
 #include "actors/http/http_metrics.hpp"
+#include "actors/http/served_model.hpp"
 #include "actors/interfaces.hpp"
 #include "actors/status_board.hpp"
-#include "model/formats/sampling_advice.hpp"
 #include "transport/http/http_exchange.hpp"
 
 namespace troupe {
 
 /// What the HTTP interface is made of; all of it outlives the server.
-struct http_parts {
+struct http_parts : served_model {
   gateway_actor gateway;
   adapter_store_actor store;
   jobs_actor jobs;
   training_actor training;
-  std::shared_ptr<const prompting> prompts;
   std::shared_ptr<request_numbers> numbers;
-  std::shared_ptr<const adapter_directory> adapters;
   std::shared_ptr<status_board> board;
-  std::string model;                              ///< what the base is called
-  sampling_advice advice;                         ///< where a request says nothing
   std::filesystem::path state_dir;                ///< of the cluster: keys and files are there
   std::function<void(const std::string&)> log{};  ///< a line for each request
   bool log_bodies = false;                        ///< in these lines; else never a prompt's text
@@ -45,10 +40,6 @@ struct api_context {
 
   /// Some replica runs.
   bool is_ready() const;
-  /// Throws api_error 404 where neither the base nor an adapter can have that name. Empty: the base.
-  void check_model(const std::string& name) const;
-  /// "pricing@2", or the base's name.
-  std::string full_name(const std::string& name) const;
 };
 
 /// `answer` is called on some thread, with what the command returned, or throws api_error's errors through `exchange`.

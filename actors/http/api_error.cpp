@@ -54,8 +54,10 @@ http_response error_response(const api_error& error) {
   return response;
 }
 
-void refuse_field(std::string_view field, const std::string& message, std::string code) {
-  throw api_error(400, message, std::string(field), std::move(code));
+api_error api_error_of(const input_error& error) {
+  const auto* of_field = dynamic_cast<const field_error*>(&error);
+  if (!of_field) return api_error(400, error.what());
+  return api_error(400, error.what(), of_field->field(), of_field->code());
 }
 
 }  // namespace troupe

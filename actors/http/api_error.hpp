@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "actors/field_error.hpp"
 #include "base/clock.hpp"
 #include "transport/http/http_message.hpp"
 
@@ -30,11 +31,11 @@ class api_error : public std::runtime_error {
   duration retry_after_{};
 };
 
+/// 400, and the field where one is known.
+api_error api_error_of(const input_error& error);
+
 /// {"error":{"message","type","param","code"}}
 std::string error_json(const api_error& error);
 http_response error_response(const api_error& error);
-
-/// 400 that names the field.
-[[noreturn]] void refuse_field(std::string_view field, const std::string& message, std::string code = {});
 
 }  // namespace troupe

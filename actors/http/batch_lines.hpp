@@ -3,16 +3,22 @@
 #include <string_view>
 #include <vector>
 
-#include "actors/http/api_context.hpp"
+#include "actors/batch_line.hpp"
+#include "actors/http/served_model.hpp"
 
 namespace troupe {
 
-/// A batch's file, line by line {custom_id, method, url, body}, as lines of a job. Throws api_error that names the
+/// Whether lines may ask for it: a path of the API.
+bool is_batch_endpoint(const std::string& endpoint);
+std::string batch_endpoint_names();
+
+/// A batch's file, line by line {custom_id, method, url, body}, as lines of a job. Throws field_error that names the
 /// line.
-std::vector<std::string> job_lines_of(std::string_view file, const std::string& endpoint, const api_context& context);
+std::vector<std::string> job_lines_of(std::string_view file, const std::string& endpoint, const served_model& of);
+/// For the job that has them: a line is read and answered as its body would be over HTTP.
+endpoint_line_reader batch_line_reader(const served_model& of);
 
 /// A job's output as a line of the batch's output: {id, custom_id, response, error}.
-std::string batch_output_line(const std::string& output, const std::string& batch, const std::string& endpoint,
-                              const std::string& model);
+std::string batch_output_line(const std::string& output, const std::string& batch);
 
 }  // namespace troupe

@@ -1,7 +1,7 @@
 #include <ctime>
 
-#include "actors/http/api_fields_impl.hpp"
 #include "actors/http/batch_lines.hpp"
+#include "actors/http/json_body_impl.hpp"
 #include "actors/http/list_page_impl.hpp"
 #include "actors/http/routes.hpp"
 
@@ -10,10 +10,6 @@ namespace {
 
 constexpr std::size_t lines_bytes = 4 << 20, lines_count = 5'000;
 constexpr std::string_view output_prefix = "file-output-", error_prefix = "file-errors-";
-
-void reply_json(const std::shared_ptr<http_exchange>& exchange, const json& body) {
-  exchange->reply({200, "application/json", dump(body), {}});
-}
 
 std::string status_name(const std::string& state) {
   if (state == "succeeded") return "completed";
@@ -71,23 +67,24 @@ void send_lines(const api_context& context, const std::string& id, const std::ve
   }
 }
 
-void create(const std::shared_ptr<api_context>& context, const std::shared_ptr<file_store>& files,
-            const http_request& request, const std::string& owner, const std::shared_ptr<http_exchange>& exchange) {
+void create_batch(const std::shared_ptr<api_context>& context, const std::shared_ptr<file_store>& files,
+                  const http_request& request, const api_key& key, const std::shared_ptr<http_exchange>& exchange) {
   const json body = parse_body(request.body);
-  const api_fields from(body);
+  const request_fields from(body);
   const std::string input = from.required_text("input_file_id"), endpoint = from.required_text("endpoint");
-  if (endpoint != "/v1/chat/completions" && endpoint != "/v1/completions")
-    refuse_field("endpoint", "endpoint should be /v1/chat/completions or /v1/completions", "unsupported_value");
+  if (!is_batch_endpoint(endpoint))
+    refuse_field("endpoint", "endpoint should be one of " + batch_endpoint_names(), "unsupported_value");
   const auto file = files->content(input);
   if (!file) throw api_error(404, fmt::format("there is no file {}", input.substr(0, 80)), "input_file_id");
-  const auto lines = job_lines_of(*file, endpoint, *context);
+  const auto lines = job_lines_of(*file, endpoint, context->parts);
   const std::string id = "batch_" + random_hex(24);
   json about{{"endpoint", endpoint},
              {"input_file_id", input},
              {"completion_window", from.text("completion_window").value_or("24h")}};
   if (const json* metadata = from.object("metadata")) about["metadata"] = *metadata;
   files->keep_batch(id, dump(about));
-  const json spec{{"id", id}, {"tenant", owner}, {"lines", lines.size()}};
+  const json options{{"endpoint", endpoint}, {"weight", key.weight}};
+  const json spec{{"id", id}, {"tenant", key.name}, {"lines", lines.size()}, {"options", options}};
   run_command(context->parts.jobs, client_command{"job.create", dump(spec)}, exchange, [](const std::string&) {});
   send_lines(*context, id, lines, exchange);
   run_command(context->parts.jobs, client_command{"job.seal", dump({{"id", id}})}, exchange,
@@ -96,8 +93,8 @@ void create(const std::shared_ptr<api_context>& context, const std::shared_ptr<f
               });
 }
 
-void show(const std::shared_ptr<api_context>& context, const std::shared_ptr<file_store>& files,
-          const std::string& command, const std::string& id, const std::shared_ptr<http_exchange>& exchange) {
+void show_batch(const std::shared_ptr<api_context>& context, const std::shared_ptr<file_store>& files,
+                const std::string& command, const std::string& id, const std::shared_ptr<http_exchange>& exchange) {
   const json about = about_batch(*files, id);
   run_command(context->parts.jobs, client_command{command, dump({{"id", id}})}, exchange,
               [exchange, id, about](const std::string& result) {
@@ -105,8 +102,8 @@ void show(const std::shared_ptr<api_context>& context, const std::shared_ptr<fil
               });
 }
 
-void list(const std::shared_ptr<api_context>& context, const std::shared_ptr<file_store>& files,
-          const http_request& request, const std::shared_ptr<http_exchange>& exchange) {
+void list_batches(const std::shared_ptr<api_context>& context, const std::shared_ptr<file_store>& files,
+                  const http_request& request, const std::shared_ptr<http_exchange>& exchange) {
   run_command(context->parts.jobs, client_command{"job.list", R"({"limit":10000})"}, exchange,
               [exchange, files, page = list_page(request, 20, 100)](const std::string& result) mutable {
                 for (const json& job : json::parse(result)) {
@@ -124,7 +121,7 @@ struct output_reader : std::enable_shared_from_this<output_reader> {
   std::shared_ptr<api_context> context;
   std::shared_ptr<http_exchange> exchange;
   batch_file which;
-  std::string endpoint, text;
+  std::string text;
 
   void read(std::uint64_t from) {
     run_command(context->parts.jobs, client_command{"job.outputs", dump({{"id", which.batch}, {"from", from}})},
@@ -135,7 +132,7 @@ struct output_reader : std::enable_shared_from_this<output_reader> {
     for (const json& each : page["outputs"]) {
       next = each.value("index", std::uint64_t{0}) + 1;
       if (each.value("ok", false) == which.errors) continue;
-      text += batch_output_line(each.value("text", ""), which.batch, endpoint, context->parts.model) + "\n";
+      text += batch_output_line(each.value("text", ""), which.batch) + "\n";
     }
     if (next > 0) return read(next);
     exchange->reply({200, "application/octet-stream", std::move(text), {}});
@@ -154,28 +151,27 @@ std::optional<batch_file> batch_file_of(const std::string& id) {
 
 void send_batch_file(const std::shared_ptr<api_context>& context, const file_store& files, const batch_file& which,
                      const std::shared_ptr<http_exchange>& exchange) {
-  const json about = about_batch(files, which.batch);
+  (void)about_batch(files, which.batch);  // or there is none
   const auto reader = std::make_shared<output_reader>();
   reader->context = context;
   reader->exchange = exchange;
   reader->which = which;
-  reader->endpoint = about.value("endpoint", "");
   reader->read(0);
 }
 
 void add_batch_routes(api_routes& to, const std::shared_ptr<file_store>& files) {
   const auto context = to.context();
-  to.add("POST", "/v1/batches", [context, files](const auto& request, const auto& owner, const auto& exchange) {
-    create(context, files, request, owner, exchange);
+  to.add("POST", "/v1/batches", [context, files](const auto& request, const auto& key, const auto& exchange) {
+    create_batch(context, files, request, key, exchange);
   });
   to.add("GET", "/v1/batches", [context, files](const auto& request, const auto&, const auto& exchange) {
-    list(context, files, request, exchange);
+    list_batches(context, files, request, exchange);
   });
   to.add("GET", "/v1/batches/{id}", [context, files](const auto& request, const auto&, const auto& exchange) {
-    show(context, files, "job.get", request.places[0], exchange);
+    show_batch(context, files, "job.get", request.places[0], exchange);
   });
   to.add("POST", "/v1/batches/{id}/cancel", [context, files](const auto& request, const auto&, const auto& exchange) {
-    show(context, files, "job.cancel", request.places[0], exchange);
+    show_batch(context, files, "job.cancel", request.places[0], exchange);
   });
 }
 

@@ -2,11 +2,13 @@
 #include <ctime>
 
 #include "actors/http/answer_request.hpp"
-#include "actors/http/api_fields_impl.hpp"
+#include "actors/http/answer_text.hpp"
+#include "actors/http/api_context.hpp"
 #include "actors/http/chat_messages.hpp"
 #include "actors/http/completions.hpp"
 #include "actors/http/json_text.hpp"
 #include "actors/http/tool_choice.hpp"
+#include "actors/request_fields_impl.hpp"
 
 namespace troupe {
 namespace {
@@ -15,14 +17,14 @@ json described(const tokenizer& tokens, token_id token, float logprob) {
   const std::string text = token_text(tokens, token);
   auto bytes = json::array();
   for (const unsigned char byte : text) bytes.push_back(byte);
-  return {{"token", text}, {"logprob", std::isfinite(logprob) ? logprob : -9999.0f}, {"bytes", std::move(bytes)}};
+  return {{"token", text}, {"logprob", finite_logprob(logprob)}, {"bytes", std::move(bytes)}};
 }
 
 /// {"content": [{token, logprob, bytes, top_logprobs}], "refusal": null}
 std::string logprobs_json(const tokenizer& tokens, const std::vector<sampled_token>& details) {
   auto content = json::array();
   for (const sampled_token& each : details) {
-    json entry = described(tokens, each.token, each.logprob.value_or(-9999.0f));
+    json entry = described(tokens, each.token, each.logprob.value_or(-INFINITY));
     entry["top_logprobs"] = json::array();
     for (const token_logprob& other : each.alternatives)
       entry["top_logprobs"].push_back(described(tokens, other.token, other.logprob));
@@ -46,6 +48,7 @@ class chat_format_of_answers final : public answer_format {
                          const tool_call_reader& reader)
       : prompts_(std::move(prompts)),
         has_logprobs_(order.sampling.logprobs.has_value()),
+        prompt_logprobs_(order.prompt_logprobs),
         usage_null_(order.include_usage ? R"(,"usage":null})" : "}"),
         readers_(static_cast<std::size_t>(order.n), reader),
         calls_(readers_.size()) {
@@ -91,7 +94,11 @@ class chat_format_of_answers final : public answer_format {
                           has_logprobs_ ? logprobs_json(prompts_->tokens(), choices[i].details) : "null",
                           json_text(finish_of(i, choices[i].finish)));
     }
-    return text + R"(],"usage":)" + usage_json(usage) + "}";
+    text += R"(],"usage":)" + usage_json(usage);
+    if (prompt_logprobs_)
+      text += R"(,"prompt_logprobs":)" +
+              prompt_logprobs_json(prompts_->tokens(), choices.front().scored, *prompt_logprobs_);
+    return text + "}";
   }
 
  private:
@@ -126,17 +133,18 @@ class chat_format_of_answers final : public answer_format {
 
   std::shared_ptr<const prompting> prompts_;
   bool has_logprobs_;
+  std::optional<std::int32_t> prompt_logprobs_;  ///< that are told
   std::string usage_null_, chunk_head_, whole_head_;
   std::vector<tool_call_reader> readers_;
   std::vector<std::size_t> calls_;  ///< that were sent
 };
 
-std::int64_t max_tokens_of(const api_fields& from) {
+std::int64_t max_tokens_of(const request_fields& from) {
   if (const auto most = from.integer("max_completion_tokens", 1, INT32_MAX)) return *most;
   return from.integer("max_tokens", 1, INT32_MAX).value_or(INT32_MAX);
 }
 
-std::optional<std::int32_t> logprobs_of(const api_fields& from) {
+std::optional<std::int32_t> logprobs_of(const request_fields& from) {
   const auto top = from.small("top_logprobs", 0, 20);
   if (!from.boolean("logprobs").value_or(false)) {
     if (top && *top > 0) refuse_field("top_logprobs", "top_logprobs needs logprobs = true");
@@ -147,22 +155,19 @@ std::optional<std::int32_t> logprobs_of(const api_fields& from) {
 
 }  // namespace
 
-void serve_chat(const std::shared_ptr<api_context>& context, const http_request& request, const std::string& owner,
-                const std::shared_ptr<http_exchange>& exchange) {
-  const json body = parse_body(request.body);
-  const api_fields from(body);
-  answer_order order = read_order(from, *context, owner);
+asked_answer read_chat_completion(const request_fields& from, const served_model& of) {
+  answer_order order = read_order(from, of);
   order.sampling.max_tokens = max_tokens_of(from);
   order.sampling.logprobs = logprobs_of(from);
-  const tool_style style = tool_style_of(context->parts.prompts->chat_template());
+  const tool_style style = tool_style_of(of.prompts->chat_template());
   tool_wishes tools = read_tools(from, style);
   if (tools.form && order.sampling.constraint)
     refuse_field("tool_choice", "tool_choice beside another form of the answer: leave one out");
   if (tools.form) order.sampling.constraint = std::move(tools.form);
   const tool_call_reader reader(style, std::move(tools.names));
   order.prompts.push_back(read_chat(from));
-  auto format = std::make_unique<chat_format_of_answers>(context->parts.prompts, order, reader);
-  start_answer(context, std::move(order), std::move(format), exchange);
+  auto format = std::make_unique<chat_format_of_answers>(of.prompts, order, reader);
+  return {std::move(order), std::move(format)};
 }
 
 }  // namespace troupe

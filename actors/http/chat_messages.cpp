@@ -1,6 +1,6 @@
 #include "actors/http/chat_messages.hpp"
 
-#include "actors/http/api_fields_impl.hpp"
+#include "actors/request_fields_impl.hpp"
 
 namespace troupe {
 namespace {
@@ -68,7 +68,7 @@ json read_message(const json& given, std::size_t index) {
 
 }  // namespace
 
-prompt_input read_chat(const api_fields& from) {
+prompt_input read_chat(const request_fields& from) {
   const json* list = from.list("messages");
   if (!list || list->empty()) refuse_field("messages", "messages is missing or empty", "missing_required_parameter");
   if (list->size() > most_messages)

@@ -3,10 +3,10 @@
 
 namespace troupe {
 
-class api_fields;
+class request_fields;
 
 /// The messages of a chat, as its template reads them: parts of text put together, arguments of calls as objects.
-/// Throws api_error.
-prompt_input read_chat(const api_fields& from);
+/// Throws field_error.
+prompt_input read_chat(const request_fields& from);
 
 }  // namespace troupe

@@ -1,21 +1,19 @@
 #include "actors/http/completions.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <ctime>
 #include <deque>
+#include <span>
 #include <utility>
 
 #include "actors/http/answer_request.hpp"
-#include "actors/http/api_fields_impl.hpp"
+#include "actors/http/answer_text.hpp"
+#include "actors/http/api_context.hpp"
 #include "actors/http/json_text.hpp"
+#include "actors/request_fields_impl.hpp"
 
 namespace troupe {
 namespace {
-
-double finite(float logprob) {
-  return std::isfinite(logprob) ? static_cast<double>(logprob) : -9999.0;
-}
 
 std::int64_t characters_of(std::string_view text) {
   return std::count_if(text.begin(), text.end(), [](unsigned char c) { return (c & 0xc0) != 0x80; });
@@ -24,14 +22,15 @@ std::int64_t characters_of(std::string_view text) {
 /// {"tokens","token_logprobs","top_logprobs","text_offset"}
 class logprob_lists {
  public:
-  explicit logprob_lists(const tokenizer& tokens) : tokens_(tokens) {}
+  /// `most`: likeliest tokens that are told of each place.
+  logprob_lists(const tokenizer& tokens, std::int32_t most) : tokens_(tokens), most_(static_cast<std::size_t>(most)) {}
 
   void add(token_id token, const sampled_token* details, std::int64_t offset) {
     const std::string text = token_text(tokens_, token);
     const bool known = details && details->logprob;
     made_["tokens"].push_back(text);
     made_["text_offset"].push_back(offset);
-    made_["token_logprobs"].push_back(known ? json(finite(*details->logprob)) : json(nullptr));
+    made_["token_logprobs"].push_back(known ? json(finite_logprob(*details->logprob)) : json(nullptr));
     made_["top_logprobs"].push_back(known ? most_likely(*details, text) : json(nullptr));
   }
   void add_answer(const std::vector<token_id>& ids, const std::vector<sampled_token>& details, std::int64_t& offset) {
@@ -56,12 +55,15 @@ class logprob_lists {
  private:
   json most_likely(const sampled_token& details, const std::string& text) const {
     json top = json::object();
-    for (const token_logprob& each : details.alternatives) top[token_text(tokens_, each.token)] = finite(each.logprob);
-    top[text] = finite(*details.logprob);
+    for (const token_logprob& each :
+         std::span(details.alternatives).first(std::min(most_, details.alternatives.size())))
+      top[token_text(tokens_, each.token)] = finite_logprob(each.logprob);
+    top[text] = finite_logprob(*details.logprob);
     return top;
   }
 
   const tokenizer& tokens_;
+  std::size_t most_;
   json made_{{"tokens", json::array()},
              {"token_logprobs", json::array()},
              {"top_logprobs", json::array()},
@@ -75,7 +77,8 @@ class completion_format final : public answer_format {
       : prompts_(std::move(prompts)),
         n_(static_cast<std::size_t>(order.n)),
         echoed_(std::move(echoed)),
-        has_logprobs_(order.sampling.logprobs.has_value()),
+        logprobs_(order.sampling.logprobs),
+        prompt_logprobs_(order.prompt_logprobs),
         usage_null_(order.include_usage ? R"(,"usage":null})" : "}"),
         offsets_(order.prompts.size() * n_),
         told_(order.prompts.size()) {
@@ -88,15 +91,19 @@ class completion_format final : public answer_format {
   }
 
   void begin(std::string& to, std::size_t index) override {
-    const bool follows = has_logprobs_;  // with its probabilities
+    const bool follows = logprobs_.has_value();  // with its probabilities
     if (!echoed_.empty() && !echoed_[index / n_].empty() && !follows)
       frame(to, index, echoed_[index / n_], "null", "null");
   }
   void part(std::string& to, std::size_t index, const answer_part& part) override {
-    if (!part.scored.empty() && has_logprobs_) echo(to, index / n_, part.scored);
-    logprob_lists lists(prompts_->tokens());
-    if (has_logprobs_) lists.add_answer(part.tokens, part.details, offsets_[index]);
-    frame(to, index, part.text, has_logprobs_ ? lists.text() : "null", part.end ? json_text(part.end->finish) : "null");
+    if (!part.scored.empty() && logprobs_) echo(to, index / n_, part.scored);
+    std::string told = "null";
+    if (logprobs_) {
+      logprob_lists lists(prompts_->tokens(), *logprobs_);
+      lists.add_answer(part.tokens, part.details, offsets_[index]);
+      told = lists.text();
+    }
+    frame(to, index, part.text, told, part.end ? json_text(part.end->finish) : "null");
   }
   void usage(std::string& to, const answer_usage& usage) override {
     to += "data: " + head_ + R"(],"usage":)" + usage_json(usage) + "}\n\n";
@@ -106,22 +113,29 @@ class completion_format final : public answer_format {
     for (std::size_t i = 0; i < choices.size(); ++i) {
       const answer_choice& each = choices[i];
       const std::string echoed = echoed_.empty() ? "" : echoed_[i / n_];
-      logprob_lists lists(prompts_->tokens());
-      if (has_logprobs_) {
-        lists.add_prompt(choices[i / n_ * n_].scored, echoed);
-        lists.add_answer(each.tokens, each.details, offsets_[i]);
-      }
+      const auto& scored = choices[i / n_ * n_].scored;
       if (i > 0) text += ',';
-      choice(text, i, echoed + each.text, has_logprobs_ ? lists.text() : "null", json_text(each.finish));
+      choice(text, i, echoed + each.text, logprobs_ ? logprobs_of(i, each, scored, echoed) : "null",
+             json_text(each.finish));
+      if (!prompt_logprobs_) continue;
+      text.pop_back();
+      text += R"(,"prompt_logprobs":)" + prompt_logprobs_json(prompts_->tokens(), scored, *prompt_logprobs_) + "}";
     }
     return text + R"(],"usage":)" + usage_json(usage) + "}";
   }
 
  private:
+  std::string logprobs_of(std::size_t index, const answer_choice& choice, const std::vector<sampled_token>& scored,
+                          const std::string& echoed) {
+    logprob_lists lists(prompts_->tokens(), *logprobs_);
+    if (!echoed_.empty()) lists.add_prompt(scored, echoed);
+    lists.add_answer(choice.tokens, choice.details, offsets_[index]);
+    return lists.text();
+  }
   /// The prompt's scores come with the first of its answers, before all others; again where it is computed anew.
   void echo(std::string& to, std::size_t prompt, const std::vector<sampled_token>& scored) {
     if (std::exchange(told_[prompt], true)) return;
-    logprob_lists lists(prompts_->tokens());
+    logprob_lists lists(prompts_->tokens(), *logprobs_);
     lists.add_prompt(scored, echoed_[prompt]);
     for (std::size_t i = prompt * n_; i < (prompt + 1) * n_; ++i) frame(to, i, echoed_[prompt], lists.text(), "null");
   }
@@ -143,8 +157,8 @@ class completion_format final : public answer_format {
 
   std::shared_ptr<const prompting> prompts_;
   std::size_t n_;
-  std::vector<std::string> echoed_;  ///< a text for each prompt; empty: no echo
-  bool has_logprobs_;
+  std::vector<std::string> echoed_;                         ///< a text for each prompt; empty: no echo
+  std::optional<std::int32_t> logprobs_, prompt_logprobs_;  ///< that are told
   std::string usage_null_;
   std::vector<std::int64_t> offsets_;
   std::deque<bool> told_;  ///< of each prompt: its echo with probabilities
@@ -160,20 +174,17 @@ std::vector<std::string> echoed_texts(const prompting& prompts, const answer_ord
 
 }  // namespace
 
-void serve_completion(const std::shared_ptr<api_context>& context, const http_request& request,
-                      const std::string& owner, const std::shared_ptr<http_exchange>& exchange) {
-  const json body = parse_body(request.body);
-  const api_fields from(body);
-  answer_order order = read_order(from, *context, owner);
+asked_answer read_completion(const request_fields& from, const served_model& of) {
+  answer_order order = read_order(from, of);
   order.prompts = read_prompts(from, "prompt");
   const bool echo = from.boolean("echo").value_or(false);
   order.sampling.max_tokens = from.integer("max_tokens", echo ? 0 : 1, INT32_MAX).value_or(16);
   order.sampling.logprobs = from.small("logprobs", 0, 100);
   if (echo && (order.sampling.logprobs || order.sampling.max_tokens == 0))
-    order.sampling.prompt_logprobs = order.sampling.logprobs.value_or(0);
-  auto echoed = echo ? echoed_texts(*context->parts.prompts, order) : std::vector<std::string>();
-  auto format = std::make_unique<completion_format>(context->parts.prompts, order, std::move(echoed));
-  start_answer(context, std::move(order), std::move(format), exchange);
+    order.sampling.prompt_logprobs = std::max(order.sampling.logprobs.value_or(0), order.prompt_logprobs.value_or(0));
+  auto echoed = echo ? echoed_texts(*of.prompts, order) : std::vector<std::string>();
+  auto format = std::make_unique<completion_format>(of.prompts, order, std::move(echoed));
+  return {std::move(order), std::move(format)};
 }
 
 }  // namespace troupe

@@ -1,17 +1,23 @@
 #pragma once
-#include "actors/http/api_context.hpp"
+#include "actors/answer_order.hpp"
+#include "actors/http/served_model.hpp"
 
 namespace troupe {
 
-/// POST /v1/completions. `owner`: whose key it came with.
-void serve_completion(const std::shared_ptr<api_context>& context, const http_request& request,
-                      const std::string& owner, const std::shared_ptr<http_exchange>& exchange);
-/// POST /v1/chat/completions
-void serve_chat(const std::shared_ptr<api_context>& context, const http_request& request, const std::string& owner,
-                const std::shared_ptr<http_exchange>& exchange);
+class request_fields;
 
-/// POST /v1/embeddings
-void serve_embeddings(const std::shared_ptr<api_context>& context, const http_request& request,
-                      const std::string& owner, const std::shared_ptr<http_exchange>& exchange);
+// What a request asks, and how its answer is written. Throw what read_order throws.
+asked_answer read_completion(const request_fields& from, const served_model& of);
+asked_answer read_chat_completion(const request_fields& from, const served_model& of);
+asked_answer read_embeddings(const request_fields& from, const served_model& of);
+
+/// Where they are asked for, by POST and in batches.
+struct answering_path {
+  const char* path;
+  asked_answer (*read)(const request_fields& from, const served_model& of);
+};
+inline constexpr answering_path answering_paths[] = {{"/v1/completions", read_completion},
+                                                     {"/v1/chat/completions", read_chat_completion},
+                                                     {"/v1/embeddings", read_embeddings}};
 
 }  // namespace troupe

@@ -2,9 +2,9 @@
 #include <cmath>
 
 #include "actors/http/answer_request.hpp"
-#include "actors/http/api_fields_impl.hpp"
 #include "actors/http/completions.hpp"
 #include "actors/http/json_text.hpp"
+#include "actors/request_fields_impl.hpp"
 
 namespace troupe {
 namespace {
@@ -49,9 +49,6 @@ class embedding_format final : public answer_format {
     append_quoted(model_, model);
   }
 
-  void begin(std::string&, std::size_t) override {}
-  void part(std::string&, std::size_t, const answer_part&) override {}
-  void usage(std::string&, const answer_usage&) override {}
   std::string whole(const std::vector<answer_choice>& choices, const answer_usage& usage) override {
     std::string text = R"({"object":"list","data":[)";
     for (std::size_t i = 0; i < choices.size(); ++i) {
@@ -71,13 +68,13 @@ class embedding_format final : public answer_format {
   bool base64_, normalize_;
 };
 
-hidden_pooling pooling_of(const api_fields& from) {
+hidden_pooling pooling_of(const request_fields& from) {
   const std::string named = from.text("pooling").value_or("last");
   if (named != "last" && named != "mean") refuse_field("pooling", "pooling should be last or mean");
   return named == "mean" ? hidden_pooling::mean : hidden_pooling::last;
 }
 
-bool wants_base64(const api_fields& from) {
+bool wants_base64(const request_fields& from) {
   const std::string named = from.text("encoding_format").value_or("float");
   if (named != "float" && named != "base64")
     refuse_field("encoding_format", "encoding_format should be float or base64", "unsupported_value");
@@ -85,7 +82,7 @@ bool wants_base64(const api_fields& from) {
 }
 
 /// No model here is trained to have its embeddings cut.
-void check_dimensions(const api_fields& from, std::int64_t hidden) {
+void check_dimensions(const request_fields& from, std::int64_t hidden) {
   const auto wanted = from.integer("dimensions", 1, INT32_MAX);
   if (wanted && *wanted != hidden)
     refuse_field("dimensions", fmt::format("dimensions is {}: embeddings of this model have {}", *wanted, hidden),
@@ -94,20 +91,18 @@ void check_dimensions(const api_fields& from, std::int64_t hidden) {
 
 }  // namespace
 
-void serve_embeddings(const std::shared_ptr<api_context>& context, const http_request& request,
-                      const std::string& owner, const std::shared_ptr<http_exchange>& exchange) {
-  const json body = parse_body(request.body);
-  const api_fields from(body);
-  answer_order order = read_order(from, *context, owner);
+asked_answer read_embeddings(const request_fields& from, const served_model& of) {
+  answer_order order = read_order(from, of);
   if (order.n != 1 || order.stream)
     refuse_field(order.stream ? "stream" : "n", "embeddings have neither n nor a stream");
   if (order.sampling.constraint) refuse_field("response_format", "embeddings are no answers: leave out their form");
-  check_dimensions(from, context->parts.prompts->config().hidden);
+  if (order.prompt_logprobs) refuse_field("prompt_logprobs", "embeddings have no prompt_logprobs: leave it out");
+  check_dimensions(from, of.prompts->config().hidden);
   order.prompts = read_prompts(from, "input");
   order.sampling.pooling = pooling_of(from);
   auto format =
       std::make_unique<embedding_format>(order.model, wants_base64(from), from.boolean("normalize").value_or(true));
-  start_answer(context, std::move(order), std::move(format), exchange);
+  return {std::move(order), std::move(format)};
 }
 
 }  // namespace troupe

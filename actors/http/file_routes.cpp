@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "actors/http/api_fields_impl.hpp"
+#include "actors/http/json_body_impl.hpp"
 #include "actors/http/list_page_impl.hpp"
 #include "actors/http/routes.hpp"
 
@@ -15,10 +15,6 @@ json to_json(const stored_file& file) {
           {"filename", file.filename},
           {"purpose", file.purpose},
           {"status", "processed"}};
-}
-
-void reply_json(const std::shared_ptr<http_exchange>& exchange, const json& body) {
-  exchange->reply({200, "application/json", dump(body), {}});
 }
 
 [[noreturn]] void refuse_unknown(const std::string& id) {

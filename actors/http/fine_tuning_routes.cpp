@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "actors/http/api_fields_impl.hpp"
+#include "actors/http/json_body_impl.hpp"
 #include "actors/http/routes.hpp"
 #include "cluster/adapter_catalogue.hpp"
 
@@ -13,10 +13,6 @@ namespace {
 constexpr double usual_rate = 1e-4;
 constexpr std::int64_t usual_epochs = 3, usual_batch = 4, most_trainers = 64;
 constexpr std::size_t most_listed = 100;
-
-void reply_json(const std::shared_ptr<http_exchange>& exchange, const json& body) {
-  exchange->reply({200, "application/json", dump(body), {}});
-}
 
 json parsed(const std::string& text) {
   return json::parse(text, nullptr, false);
@@ -30,7 +26,7 @@ struct hyperparameters {
   std::optional<double> multiplier;
 };
 
-bool is_auto(const api_fields& from, const char* key) {
+bool is_auto(const request_fields& from, const char* key) {
   const json* value = from.find(key);
   return !value || *value == "auto";
 }
@@ -38,7 +34,7 @@ bool is_auto(const api_fields& from, const char* key) {
 hyperparameters read_hyperparameters(const json* object) {
   hyperparameters made;
   if (!object) return made;
-  const api_fields from(*object);
+  const request_fields from(*object);
   if (!is_auto(from, "n_epochs")) made.epochs = from.integer("n_epochs", 1, 1'000'000);
   if (!is_auto(from, "batch_size")) made.batch = from.integer("batch_size", 1, 4096);
   if (!is_auto(from, "learning_rate_multiplier")) made.multiplier = from.number("learning_rate_multiplier");
@@ -48,14 +44,14 @@ hyperparameters read_hyperparameters(const json* object) {
 }
 
 /// Of the method, or where older clients say them.
-hyperparameters hyperparameters_of(const api_fields& body) {
+hyperparameters hyperparameters_of(const request_fields& body) {
   const json* method = body.object("method");
   if (!method) return read_hyperparameters(body.object("hyperparameters"));
-  const api_fields from(*method);
+  const request_fields from(*method);
   if (from.text("type").value_or("supervised") != "supervised")
     refuse_field("method", "method.type should be supervised: nothing else is offered", "unsupported_value");
   const json* supervised = from.object("supervised");
-  return read_hyperparameters(supervised ? api_fields(*supervised).object("hyperparameters") : nullptr);
+  return read_hyperparameters(supervised ? request_fields(*supervised).object("hyperparameters") : nullptr);
 }
 
 std::string file_name(const file_store& files, const std::string& id, const char* field) {
@@ -65,7 +61,7 @@ std::string file_name(const file_store& files, const std::string& id, const char
   return file->filename.empty() ? "data.jsonl" : file->filename.substr(file->filename.rfind('/') + 1);
 }
 
-std::string adapter_of(const api_fields& body, const std::string& id) {
+std::string adapter_of(const request_fields& body, const std::string& id) {
   const std::string suffix = body.text("suffix").value_or("");
   if (suffix.empty()) return "ft-" + id.substr(id.size() - 8);
   if (!is_adapter_name(suffix))
@@ -75,14 +71,14 @@ std::string adapter_of(const api_fields& body, const std::string& id) {
 }
 
 /// A step's rows in as many passes as there are trainers to share them.
-std::int64_t trainers_of(const api_fields& body, std::int64_t batch) {
+std::int64_t trainers_of(const request_fields& body, std::int64_t batch) {
   const std::int64_t trainers = body.integer("trainers", 1, most_trainers).value_or(1);
   if (batch % trainers != 0)
     refuse_field("trainers", fmt::format("{} trainers cannot share a batch_size of {} evenly", trainers, batch));
   return trainers;
 }
 
-json options_of(const api_fields& body, const file_store& files, const std::string& id) {
+json options_of(const request_fields& body, const file_store& files, const std::string& id) {
   const hyperparameters chosen = hyperparameters_of(body);
   const std::int64_t batch = chosen.batch.value_or(usual_batch), trainers = trainers_of(body, batch);
   json made{{"adapter", adapter_of(body, id)},
@@ -227,16 +223,16 @@ void reply_job(const context_ptr& context, const files_ptr& files, const std::st
   });
 }
 
-void create(const context_ptr& context, const files_ptr& files, const http_request& request, const std::string& owner,
+void create(const context_ptr& context, const files_ptr& files, const http_request& request, const api_key& key,
             const std::shared_ptr<http_exchange>& exchange) {
   const json body = parse_body(request.body);
-  const api_fields from(body);
+  const request_fields from(body);
   check_model(*context, from.required_text("model"));
   if (const json* wanted = from.list("integrations"); wanted && !wanted->empty())
     refuse_field("integrations", "integrations are not offered", "unsupported_value");
   const std::string id = "ftjob-" + random_hex(24);
   json about{{"training_file", from.required_text("training_file")}};
-  json order{{"id", id}, {"tenant", owner}, {"options", options_of(from, *files, id)}};
+  json order{{"id", id}, {"tenant", key.name}, {"options", options_of(from, *files, id)}};
   order["data_file"] = about["training_file"];
   if (const auto file = from.text("validation_file")) order["validation_file"] = about["validation_file"] = *file;
   if (const json* metadata = from.object("metadata")) about["metadata"] = *metadata;
@@ -280,8 +276,8 @@ void list(const context_ptr& context, const files_ptr& files, const http_request
 void add_fine_tuning_routes(api_routes& to, const std::shared_ptr<file_store>& files) {
   const auto context = to.context();
   const std::string jobs = "/v1/fine_tuning/jobs";
-  to.add("POST", jobs, [context, files](const auto& request, const auto& owner, const auto& exchange) {
-    create(context, files, request, owner, exchange);
+  to.add("POST", jobs, [context, files](const auto& request, const auto& key, const auto& exchange) {
+    create(context, files, request, key, exchange);
   });
   to.add("GET", jobs, [context, files](const auto& request, const auto&, const auto& exchange) {
     list(context, files, request, exchange);

@@ -100,7 +100,7 @@ void api_routes::add(std::string_view method, std::string_view path, api_handler
                                                              const std::shared_ptr<http_exchange>& exchange) {
             guarded(exchange, [&] {
               check_origin(request);
-              handler(request, check_key(*context, request).name, exchange);
+              handler(request, check_key(*context, request), exchange);
             });
           });
 }
@@ -112,9 +112,9 @@ void api_routes::add_limited(std::string_view method, std::string_view path, api
             guarded(exchange, [&] {
               check_origin(request);
               const api_key key = check_key(*context, request);
-              if (!key.limits.any()) return handler(request, key.name, exchange);
+              if (!key.limits.any()) return handler(request, key, exchange);
               const auto limited = limit_exchange(exchange, context, key);
-              if (limited) guarded(limited, [&] { handler(request, key.name, limited); });
+              if (limited) guarded(limited, [&] { handler(request, key, limited); });
             });
           });
 }

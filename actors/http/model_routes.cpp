@@ -1,6 +1,6 @@
 #include <set>
 
-#include "actors/http/api_fields_impl.hpp"
+#include "actors/http/json_body_impl.hpp"
 #include "actors/http/routes.hpp"
 
 namespace troupe {
@@ -38,10 +38,6 @@ json models_json(const api_context& context) {
   return {{"object", "list"}, {"data", std::move(list)}};
 }
 
-void reply_json(const std::shared_ptr<http_exchange>& exchange, const json& body) {
-  exchange->reply({200, "application/json", dump(body), {}});
-}
-
 void show_model(const api_context& context, const std::string& name, const std::shared_ptr<http_exchange>& exchange) {
   if (name == context.parts.model) return reply_json(exchange, base_json(context));
   const auto version = context.parts.adapters->resolve(name);
@@ -54,7 +50,7 @@ void show_model(const api_context& context, const std::string& name, const std::
 void load_adapter_folder(const api_context& context, const http_request& request,
                          const std::shared_ptr<http_exchange>& exchange) {
   const json body = parse_body(request.body);
-  const api_fields from(body);
+  const request_fields from(body);
   const std::string name = from.required_text("lora_name");
   json arguments{{"name", name}};
   if (const auto path = from.text("lora_path")) arguments["path"] = *path;
@@ -62,20 +58,17 @@ void load_adapter_folder(const api_context& context, const http_request& request
               [exchange, name](const std::string& result) {
                 const auto made = json::parse(result, nullptr, false);
                 const std::string version = made.is_object() ? made.value("adapter", name) : name;
-                exchange->reply({200,
-                                 "application/json",
-                                 dump({{"message", "adapter " + version + " is loaded"}, {"adapter", version}}),
-                                 {}});
+                reply_json(exchange, {{"message", "adapter " + version + " is loaded"}, {"adapter", version}});
               });
 }
 
 void unload_adapter(const api_context& context, const http_request& request,
                     const std::shared_ptr<http_exchange>& exchange) {
   const json body = parse_body(request.body);
-  const std::string name = api_fields(body).required_text("lora_name");
+  const std::string name = request_fields(body).required_text("lora_name");
   run_command(context.parts.store, client_command{"adapters.unload", json{{"name", name}}.dump()}, exchange,
               [exchange, name](const std::string&) {
-                exchange->reply({200, "application/json", dump({{"message", "adapter " + name + " is unloaded"}}), {}});
+                reply_json(exchange, {{"message", "adapter " + name + " is unloaded"}});
               });
 }
 

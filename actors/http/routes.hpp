@@ -10,10 +10,11 @@
 
 namespace troupe {
 
-/// Adds routes whose handlers may throw api_error and are told whose key a request came with.
+/// Adds routes whose handlers may throw api_error and input_error, and are told which key a request came with: one
+/// without a name where there are no keys.
 class api_routes {
  public:
-  using api_handler = std::function<void(const http_request& request, const std::string& owner,
+  using api_handler = std::function<void(const http_request& request, const api_key& key,
                                          const std::shared_ptr<http_exchange>& exchange)>;
 
   api_routes(http_router& to, std::shared_ptr<api_context> context) : to_(to), context_(std::move(context)) {}

@@ -1,6 +1,7 @@
-#include "actors/http/api_fields_impl.hpp"
+#include "actors/http/answer_call.hpp"
 #include "actors/http/chat_messages.hpp"
 #include "actors/http/completions.hpp"
+#include "actors/http/json_body_impl.hpp"
 #include "actors/http/routes.hpp"
 
 namespace troupe {
@@ -8,14 +9,10 @@ namespace {
 
 constexpr std::size_t most_detokenized = 1 << 20;
 
-void reply_json(const std::shared_ptr<http_exchange>& exchange, const json& body) {
-  exchange->reply({200, "application/json", dump(body), {}});
-}
-
 /// vLLM's: {"prompt", "add_special_tokens", "return_token_strs"}, or messages of a chat.
 void tokenize(const api_context& context, const http_request& request, const std::shared_ptr<http_exchange>& exchange) {
   const json body = parse_body(request.body);
-  const api_fields from(body);
+  const request_fields from(body);
   const prompting& prompts = *context.parts.prompts;
   if (!prompts.has_tokenizer()) throw api_error(501, "the model has no tokenizer");
   std::vector<token_id> tokens;
@@ -40,32 +37,29 @@ void tokenize(const api_context& context, const http_request& request, const std
 void detokenize(const api_context& context, const http_request& request,
                 const std::shared_ptr<http_exchange>& exchange) {
   const json body = parse_body(request.body);
-  const api_fields from(body);
+  const request_fields from(body);
   const prompting& prompts = *context.parts.prompts;
-  const json* list = from.list("tokens");
-  if (!list) refuse_field("tokens", "tokens is missing", "missing_required_parameter");
-  if (list->size() > most_detokenized) refuse_field("tokens", "tokens has too many entries");
-  std::vector<token_id> tokens;
-  for (const json& each : *list) {
-    const auto token = detail::to_integer(each);
-    if (!token || *token < 0 || *token >= prompts.config().vocab_size)
-      refuse_field("tokens", "tokens should be a list of the model's tokens");
-    tokens.push_back(static_cast<token_id>(*token));
-  }
-  reply_json(exchange, {{"prompt", prompts.tokens().decode(tokens, false)}});
+  const auto tokens = from.tokens("tokens");
+  if (!tokens) refuse_field("tokens", "tokens is missing", "missing_required_parameter");
+  if (tokens->size() > most_detokenized) refuse_field("tokens", "tokens has too many entries");
+  for (const token_id token : *tokens)
+    if (token >= prompts.config().vocab_size) refuse_field("tokens", "tokens should be a list of the model's tokens");
+  reply_json(exchange, {{"prompt", prompts.tokens().decode(*tokens, false)}});
 }
 
 }  // namespace
 
 void add_text_routes(api_routes& to) {
   const auto context = to.context();
-  to.add_limited("POST", "/v1/completions", [context](const auto& request, const auto& owner, const auto& exchange) {
-    serve_completion(context, request, owner, exchange);
-  });
-  to.add_limited("POST", "/v1/chat/completions",
-                 [context](const auto& request, const auto& owner, const auto& exchange) {
-                   serve_chat(context, request, owner, exchange);
-                 });
+  for (const answering_path& each : answering_paths)
+    to.add_limited("POST", each.path,
+                   [context, read = each.read](const auto& request, const auto& key, const auto& exchange) {
+                     const json body = parse_body(request.body);
+                     asked_answer asked = read(request_fields(body), context->parts);
+                     asked.order.owner = key.name;
+                     asked.order.weight = static_cast<std::uint64_t>(key.weight);
+                     start_answer(context, std::move(asked), exchange);
+                   });
   for (const char* path : {"/tokenize", "/v1/tokenize"})
     to.add("POST", path, [context](const auto& request, const auto&, const auto& exchange) {
       tokenize(*context, request, exchange);
@@ -74,9 +68,6 @@ void add_text_routes(api_routes& to) {
     to.add("POST", path, [context](const auto& request, const auto&, const auto& exchange) {
       detokenize(*context, request, exchange);
     });
-  to.add_limited("POST", "/v1/embeddings", [context](const auto& request, const auto& owner, const auto& exchange) {
-    serve_embeddings(context, request, owner, exchange);
-  });
 }
 
 }  // namespace troupe

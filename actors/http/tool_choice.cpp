@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "actors/http/api_fields_impl.hpp"
+#include "actors/request_fields_impl.hpp"
 
 namespace troupe {
 namespace {
@@ -12,7 +12,7 @@ struct offered_tool {
   json parameters;
 };
 
-std::vector<offered_tool> read_offers(const api_fields& from) {
+std::vector<offered_tool> read_offers(const request_fields& from) {
   std::vector<offered_tool> offers;
   const json* tools = from.list("tools");
   if (!tools) return offers;
@@ -62,7 +62,7 @@ output_constraint call_of(const std::vector<offered_tool>& tools, tool_style sty
 
 }  // namespace
 
-tool_wishes read_tools(const api_fields& from, tool_style style) {
+tool_wishes read_tools(const request_fields& from, tool_style style) {
   const auto offers = read_offers(from);
   const json* choice = from.find("tool_choice");
   tool_wishes wishes;

@@ -7,14 +7,14 @@
 
 namespace troupe {
 
-class api_fields;
+class request_fields;
 
 /// What a request says of tools.
 struct tool_wishes {
   std::vector<std::string> names;  ///< whose calls are read back
   output_constraint form;          ///< of an answer that must be a call
 };
-/// `style`: how the model writes calls. Throws api_error.
-tool_wishes read_tools(const api_fields& from, tool_style style);
+/// `style`: how the model writes calls. Throws field_error.
+tool_wishes read_tools(const request_fields& from, tool_style style);
 
 }  // namespace troupe

@@ -1,6 +1,6 @@
 // The whole HTTP interface with nothing behind it but a gateway that answers at once. An input is either the body of
-// one of the routes (its first byte says which), or all that a client sends: whatever it is, the server must close the
-// connection or answer, in time, and live on.
+// one of the routes (its first byte says which), a batch's file, or all that a client sends: whatever it is, the server
+// must close the connection or answer, in time, and live on.
 #include <arpa/inet.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -14,6 +14,7 @@
 
 #include <fmt/format.h>
 
+#include "actors/http/batch_lines.hpp"
 #include "actors/http/http_front.hpp"
 #include "bench/random_model.hpp"
 
@@ -51,6 +52,8 @@ class instant_gateway {
       part.tokens = {65};
       part.text = "A";
       if (request.what.engine.sampling.logprobs) part.details = {{65, -0.5f, {}}};
+      if (i == 0 && request.what.engine.sampling.prompt_logprobs)
+        for (const token_id token : request.what.engine.what.prompt) part.scored.push_back({token, -0.5f, {}, 1});
       part.end = answer_end{"stop", static_cast<std::int64_t>(request.what.engine.what.prompt.size()), {}};
       request.listener->on_part(std::move(part));
     }
@@ -68,16 +71,24 @@ class served {
     system_ = std::make_unique<caf::actor_system>(config_);
     http_parts parts;
     parts.gateway = spawn_state<instant_gateway>(*system_);
-    parts.prompts = std::make_shared<const prompting>(folder_ / "model", read_hf_config(folder_ / "model"), 0);
+    served_.prompts = std::make_shared<const prompting>(folder_ / "model", read_hf_config(folder_ / "model"), 0);
+    served_.adapters = std::make_shared<adapter_directory>();
+    served_.model = "tiny";
+    static_cast<served_model&>(parts) = served_;
     parts.numbers = std::make_shared<request_numbers>();
-    parts.adapters = std::make_shared<adapter_directory>();
     parts.board = std::make_shared<status_board>();
-    parts.model = "tiny";
     parts.state_dir = folder_ / "state";
     front_ =
         std::make_unique<http_front>(http_options{.header_time = std::chrono::milliseconds(1000)}, std::move(parts));
   }
   std::uint16_t port() const { return front_->port(); }
+  /// A batch's, which would take two requests.
+  void read_lines(std::string_view file) const {
+    try {
+      job_lines_of(file, "/v1/chat/completions", served_);
+    } catch (const input_error&) {
+    }
+  }
   /// What was uploaded would fill the disk.
   void forget_files() const {
     std::error_code ignored;
@@ -88,6 +99,7 @@ class served {
   fs::path folder_ = fs::temp_directory_path() / fmt::format("troupe-fuzz-http-{}", ::getpid());
   caf::actor_system_config config_;
   std::unique_ptr<caf::actor_system> system_;
+  served_model served_;
   std::unique_ptr<http_front> front_;
 };
 
@@ -140,6 +152,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static int runs = 0;
   if (++runs % 256 == 0) server->forget_files();
   const std::string_view input(reinterpret_cast<const char*>(data), size);
+  if (input.starts_with(static_cast<char>(troupe::routes.size()))) return server->read_lines(input.substr(1)), 0;
   const std::string answer = troupe::exchange(server->port(), troupe::request_of(input));
   if (!answer.empty() && !answer.starts_with("HTTP/1.1 ") && !answer.starts_with("HTTP/1.0 "))
     troupe::fail("an answer that is no HTTP");

@@ -68,6 +68,21 @@ TEST_F(chat, describes_logprobs) {
   EXPECT_EQ(told["top_logprobs"][0]["logprob"], -9999.0);
 }
 
+TEST_F(chat, says_how_likely_the_prompt_was_beside_its_answers) {
+  start(simple);
+  auto answer = post("/v1/chat/completions", {{"messages", user("Hi")}, {"prompt_logprobs", 0}});
+  const auto begun = gateway_.take<begin_request>();
+  EXPECT_EQ(begun.what.engine.sampling.prompt_logprobs, 0);
+  answer_part part;
+  part.scored = {{letters("u")[0], {}, {}}, {letters(":")[0], -0.5f, {}, 3}};
+  part.end = answer_end{"stop", 7, {}};
+  begun.listener->on_part(part);
+  const json body = answer.get().parsed();
+  EXPECT_EQ(body["prompt_logprobs"],
+            json({nullptr, {{"26", {{"logprob", -0.5}, {"rank", 3}, {"decoded_token", ":"}}}}}));
+  EXPECT_FALSE(body["choices"][0].contains("prompt_logprobs"));
+}
+
 TEST_F(chat, gives_tools_to_the_template_and_reads_their_calls_back) {
   start(hermes);
   auto answer = post("/v1/chat/completions", {{"messages", user("Hi")}, {"tools", {tool("look"), tool("go")}}});

@@ -135,6 +135,44 @@ TEST_F(completions, stream_the_echo_with_its_probabilities_once) {
   EXPECT_EQ(chunk_of(frames[1])["choices"][0]["logprobs"]["text_offset"], json({2}));
 }
 
+TEST_F(completions, say_how_likely_the_prompt_was_in_vllms_way) {
+  auto answer = post("/v1/completions", {{"prompt", "AB"}, {"prompt_logprobs", 1}, {"max_tokens", 1}, {"n", 2}});
+  const auto begun = gateway_.take<begin_request>();
+  EXPECT_EQ(begun.what.engine.sampling.prompt_logprobs, 1);
+  answer_part part;
+  part.text = "c";
+  part.tokens = letters("c");
+  part.scored = {{letters("A")[0], {}, {}},
+                 {letters("B")[0], -INFINITY, {{letters("Z")[0], -0.5f}, {letters("B")[0], -INFINITY}}, 7}};
+  part.end = answer_end{"length", 2, {}};
+  begun.listener->on_part(part);
+  give(begun, "d", "length", 1);
+  const json choices = answer.get().parsed()["choices"];
+  ASSERT_EQ(choices.size(), 2u);
+  EXPECT_EQ(choices[0]["text"], "c") << "not echoed";
+  EXPECT_EQ(choices[0]["logprobs"], nullptr);
+  const json told = choices[0]["prompt_logprobs"];
+  ASSERT_EQ(told.size(), 2u);
+  EXPECT_EQ(told[0], nullptr);
+  EXPECT_EQ(told[1], json({{"34", {{"logprob", -9999.0}, {"rank", 7}, {"decoded_token", "B"}}},
+                           {"58", {{"logprob", -0.5}, {"rank", 1}, {"decoded_token", "Z"}}}}));
+  EXPECT_EQ(choices[1]["prompt_logprobs"], told) << "each answer tells it";
+}
+
+TEST_F(completions, tell_as_many_of_the_prompts_probabilities_as_each_field_asks_for) {
+  auto answer = post("/v1/completions", {{"prompt", "AB"}, {"echo", true}, {"logprobs", 0}, {"prompt_logprobs", 2}});
+  const auto begun = gateway_.take<begin_request>();
+  EXPECT_EQ(begun.what.engine.sampling.prompt_logprobs, 2);
+  answer_part part;
+  part.scored = {{letters("A")[0], {}, {}},
+                 {letters("B")[0], -0.5f, {{letters("B")[0], -0.5f}, {letters("Z")[0], -1.0f}}, 1}};
+  part.end = answer_end{"length", 2, {}};
+  begun.listener->on_part(part);
+  const json choice = answer.get().parsed()["choices"][0];
+  EXPECT_EQ(choice["logprobs"]["top_logprobs"][1], json({{"B", -0.5}}));
+  EXPECT_EQ(choice["prompt_logprobs"][1].size(), 2u);
+}
+
 TEST_F(completions, read_the_names_that_vllm_uses) {
   auto answer = post("/v1/completions", {{"prompt", "A"},
                                          {"min_p", 0.1},
@@ -182,6 +220,8 @@ TEST_F(completions, name_adapters_in_every_way) {
 TEST_F(completions, refuse_with_the_fields_name) {
   const std::vector<std::pair<json, std::string>> wrong{
       {{{"prompt", "A"}, {"suffix", "b"}}, "suffix"},
+      {{{"prompt", "A"}, {"prompt_logprobs", -1}}, "prompt_logprobs"},
+      {{{"prompt", "A"}, {"prompt_logprobs", 1}, {"stream", true}}, "prompt_logprobs"},
       {{{"prompt", "A"}, {"temperature", "hot"}}, "temperature"},
       {{{"prompt", "A"}, {"temperature", -1}}, "temperature"},
       {{{"prompt", "A"}, {"max_tokens", 0}}, "max_tokens"},

@@ -1,6 +1,6 @@
 // What a client says of an answer's form, and embeddings.
-#include "actors/http/api_fields_impl.hpp"
 #include "actors/http/tool_choice.hpp"
+#include "actors/request_fields_impl.hpp"
 #include "tests/actors/http/fixture.hpp"
 
 namespace troupe::test {
@@ -56,21 +56,21 @@ bool can_be_kept(const output_constraint& form) {
 
 TEST(tool_choices, make_the_answer_a_call_of_the_familys_form) {
   const json named{{"tools", offers()}, {"tool_choice", {{"type", "function"}, {"function", {{"name", "look"}}}}}};
-  const tool_wishes one = read_tools(api_fields(named), tool_style::tagged);
+  const tool_wishes one = read_tools(request_fields(named), tool_style::tagged);
   EXPECT_EQ(one.form.before, "<tool_call>\n");
   EXPECT_EQ(one.form.after, "\n</tool_call>");
   EXPECT_NE(one.form.text.find("look"), std::string::npos);
   EXPECT_EQ(one.form.text.find("\"go\""), std::string::npos);
   EXPECT_TRUE(can_be_kept(one.form));
   const json required{{"tools", offers()}, {"tool_choice", "required"}};
-  const tool_wishes any = read_tools(api_fields(required), tool_style::bare);
+  const tool_wishes any = read_tools(request_fields(required), tool_style::bare);
   EXPECT_EQ(any.form.before, "");
   EXPECT_NE(any.form.text.find("\"parameters\""), std::string::npos);
   EXPECT_EQ(any.names, (std::vector<std::string>{"go", "look"}));
-  EXPECT_FALSE(read_tools(api_fields(json{{"tools", offers()}, {"tool_choice", "auto"}}), tool_style::none).form);
+  EXPECT_FALSE(read_tools(request_fields(json{{"tools", offers()}, {"tool_choice", "auto"}}), tool_style::none).form);
   EXPECT_TRUE(
-      read_tools(api_fields(json{{"tools", offers()}, {"tool_choice", "none"}}), tool_style::bare).names.empty());
-  EXPECT_THROW(read_tools(api_fields(required), tool_style::none), api_error);
+      read_tools(request_fields(json{{"tools", offers()}, {"tool_choice", "none"}}), tool_style::bare).names.empty());
+  EXPECT_THROW(read_tools(request_fields(required), tool_style::none), field_error);
 }
 
 class embeddings : public api_test {

@@ -1,3 +1,4 @@
+// A request's fields, by name and type: what comes over HTTP and the lines of jobs. For .cpp files only.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -7,36 +8,24 @@
 #include <string_view>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
-#include "actors/http/api_error.hpp"
-#include "base/error.hpp"
+#include "actors/field_error.hpp"
+#include "actors/json_dump_impl.hpp"
 #include "model/formats/json_input.hpp"
+#include "model/tokenizer/tokenizer.hpp"
 
 namespace troupe {
 
-using json = nlohmann::ordered_json;
-
-/// The object that a request's body is. Throws api_error.
-inline json parse_body(std::string_view body) {
-  constexpr detail::json_limits limits{.depth = 64};
-  try {
-    json parsed = detail::parse_json_as<json>(body, "the body", limits);
-    if (!parsed.is_object()) throw api_error(400, "the body is no JSON object");
-    return parsed;
-  } catch (const input_error& error) {
-    throw api_error(400, error.what());
-  }
-}
-
-inline std::string dump(const json& value) {
-  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+/// The object that a request is. Throws input_error that begins with `where`.
+inline json parse_object(std::string_view text, const std::string& where) {
+  json parsed = detail::parse_json_as<json>(text, where, {.depth = 64});
+  if (!parsed.is_object()) refuse("{} is no JSON object", where);
+  return parsed;
 }
 
 /// Fields of a request by name and type; null counts as absent. What is of another type is refused by its name.
-class api_fields {
+class request_fields {
  public:
-  explicit api_fields(const json& object) : object_(object) {}
+  explicit request_fields(const json& object) : object_(object) {}
 
   const json* find(std::string_view key) const {
     const auto found = object_.find(key);
@@ -91,6 +80,17 @@ class api_fields {
     const json* value = find(key);
     if (value && !value->is_array()) refuse_type(key, "a list");
     return value;
+  }
+  std::optional<std::vector<token_id>> tokens(std::string_view key) const {
+    const json* each_of = list(key);
+    if (!each_of) return {};
+    std::vector<token_id> tokens;
+    for (const json& each : *each_of) {
+      const auto token = detail::to_integer(each);
+      if (!token || *token < 0 || *token > INT32_MAX) refuse_type(key, "a list of tokens");
+      tokens.push_back(static_cast<token_id>(*token));
+    }
+    return tokens;
   }
   [[noreturn]] static void refuse_type(std::string_view key, std::string_view wanted) {
     refuse_field(key, fmt::format("{} should be {}", key, wanted), "invalid_type");

@@ -1,0 +1,49 @@
+#include "actors/http/answer_text.hpp"
+
+#include <cmath>
+
+#include "actors/json_dump_impl.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr double impossible = -9999.0;
+
+json described_place(const tokenizer& tokens, const sampled_token& given, std::int32_t most) {
+  if (!given.logprob) return nullptr;  // the first token: nothing was before it
+  json place = json::object();
+  const auto add = [&](token_id token, float logprob, std::int32_t rank) {
+    place[fmt::format("{}", token)] = {
+        {"logprob", finite_logprob(logprob)}, {"rank", rank}, {"decoded_token", token_text(tokens, token)}};
+  };
+  add(given.token, *given.logprob, given.rank);
+  std::int32_t rank = 0;
+  for (const token_logprob& each : given.alternatives) {
+    if (++rank > most) break;
+    if (each.token != given.token) add(each.token, each.logprob, rank);
+  }
+  return place;
+}
+
+}  // namespace
+
+std::string usage_json(const answer_usage& usage) {
+  return fmt::format(R"({{"prompt_tokens":{},"completion_tokens":{},"total_tokens":{}}})", usage.prompt_tokens,
+                     usage.completion_tokens, usage.prompt_tokens + usage.completion_tokens);
+}
+
+std::string token_text(const tokenizer& tokens, token_id token) {
+  return std::string(tokens.bytes_of(token));
+}
+
+double finite_logprob(float logprob) {
+  return std::isfinite(logprob) ? static_cast<double>(logprob) : impossible;
+}
+
+std::string prompt_logprobs_json(const tokenizer& tokens, const std::vector<sampled_token>& scored, std::int32_t most) {
+  auto places = json::array();
+  for (const sampled_token& each : scored) places.push_back(described_place(tokens, each, most));
+  return dump(places);
+}
+
+}  // namespace troupe
