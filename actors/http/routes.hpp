@@ -5,6 +5,7 @@
 #include <string>
 
 #include "actors/http/api_context.hpp"
+#include "actors/http/api_error.hpp"
 #include "actors/http/file_store.hpp"
 #include "transport/http/http_router.hpp"
 

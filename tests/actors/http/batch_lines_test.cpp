@@ -1,6 +1,7 @@
 // A batch's line is answered as its body would be over HTTP, whatever it asks for.
 #include "actors/http/batch_lines.hpp"
 
+#include "actors/field_error.hpp"
 #include "actors/jobs.hpp"
 #include "tests/actors/http/fixture.hpp"
 
@@ -50,7 +51,8 @@ class jobs_life {
     while (run("job.get", {{"id", "b"}})["ok"] != count) {
     }
     std::vector<json> all;
-    for (const json& each : run("job.outputs", {{"id", "b"}, {"from", 0}})["outputs"])
+    const json page = run("job.outputs", {{"id", "b"}, {"from", 0}});
+    for (const json& each : page["outputs"])
       all.push_back(json::parse(batch_output_line(each["text"].get<std::string>(), "b")));
     return all;
   }
