@@ -3,14 +3,12 @@
 #include <string>
 #include <string_view>
 
-#include <nlohmann/json.hpp>
-
+#include "actors/json_dump_impl.hpp"
 #include "base/error.hpp"
 #include "model/formats/json_input.hpp"
 
 namespace troupe {
 
-using json = nlohmann::ordered_json;
 using command_fields = detail::json_fields<json>;
 
 inline std::string text_of(const command_fields& arguments, std::string_view key) {

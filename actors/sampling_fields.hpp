@@ -1,4 +1,5 @@
-// How tokens are chosen in the fields of a request, in OpenAI's names and vLLM's: from HTTP and from a job's line alike.
+// How tokens are chosen in the fields of a request, in OpenAI's names and vLLM's: from HTTP and from a job's line
+// alike.
 #pragma once
 #include "model/engine/sampling_params.hpp"
 

@@ -64,7 +64,7 @@ int run(int count, char** words) {
   return parse(program, count, words)();
 }
 
-int guarded(int count, char** words) {
+int run_guarded(int count, char** words) {
   try {
     return run(count, words);
   } catch (const input_error& error) {
@@ -88,5 +88,5 @@ int main(int count, char** words) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is like a full disk: whoever writes it says so
   troupe::open_standard_files();
   troupe::handle_interrupts();
-  return troupe::guarded(count, words);
+  return troupe::run_guarded(count, words);
 }

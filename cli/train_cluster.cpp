@@ -26,7 +26,7 @@ namespace {
 using json = nlohmann::ordered_json;
 
 constexpr std::size_t piece_bytes = 1 << 20;
-constexpr auto look_interval = std::chrono::milliseconds(200);
+constexpr auto follow_interval = std::chrono::milliseconds(200);
 
 std::string new_id() {
   std::random_device random;
@@ -148,7 +148,7 @@ int follow_training(cluster_client& cluster, const std::string& id, bool as_json
         return 0;
       }
       check_interrupt();
-      std::this_thread::sleep_for(look_interval);
+      std::this_thread::sleep_for(follow_interval);
       now = job.look();
     }
     return report(now, as_json);

@@ -13,8 +13,8 @@ std::string usage_json(const answer_usage& usage);
 std::string token_text(const tokenizer& tokens, token_id token);
 /// JSON has no infinity: what is impossible has -9999.
 double finite_logprob(float logprob);
-/// vLLM's: [null, {"42": {"logprob", "rank", "decoded_token"}, …}, …], each token of the prompt and the `most` likeliest
-/// in its place.
+/// vLLM's: [null, {"42": {"logprob", "rank", "decoded_token"}, …}, …], each token of the prompt and the `most`
+/// likeliest in its place.
 std::string prompt_logprobs_json(const tokenizer& tokens, const std::vector<sampled_token>& scored, std::int32_t most);
 
 }  // namespace troupe

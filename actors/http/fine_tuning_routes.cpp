@@ -223,8 +223,8 @@ void reply_job(const context_ptr& context, const files_ptr& files, const std::st
   });
 }
 
-void create(const context_ptr& context, const files_ptr& files, const http_request& request, const api_key& key,
-            const std::shared_ptr<http_exchange>& exchange) {
+void create_job(const context_ptr& context, const files_ptr& files, const http_request& request, const api_key& key,
+                const std::shared_ptr<http_exchange>& exchange) {
   const json body = parse_body(request.body);
   const request_fields from(body);
   check_model(*context, from.required_text("model"));
@@ -260,8 +260,8 @@ void events(const context_ptr& context, const http_request& request, const char*
               });
 }
 
-void list(const context_ptr& context, const files_ptr& files, const http_request& request,
-          const std::shared_ptr<http_exchange>& exchange) {
+void list_jobs(const context_ptr& context, const files_ptr& files, const http_request& request,
+               const std::shared_ptr<http_exchange>& exchange) {
   run_command(context->parts.jobs,
               client_command{"job.list", dump({{"limit", 1000}, {"kind", "fine-tune"}, {"options", true}})}, exchange,
               [context, files, request, exchange](const std::string& result) {
@@ -277,10 +277,10 @@ void add_fine_tuning_routes(api_routes& to, const std::shared_ptr<file_store>& f
   const auto context = to.context();
   const std::string jobs = "/v1/fine_tuning/jobs";
   to.add("POST", jobs, [context, files](const auto& request, const auto& key, const auto& exchange) {
-    create(context, files, request, key, exchange);
+    create_job(context, files, request, key, exchange);
   });
   to.add("GET", jobs, [context, files](const auto& request, const auto&, const auto& exchange) {
-    list(context, files, request, exchange);
+    list_jobs(context, files, request, exchange);
   });
   to.add("GET", jobs + "/{id}", [context, files](const auto& request, const auto&, const auto& exchange) {
     reply_job(context, files, request.places[0], exchange);

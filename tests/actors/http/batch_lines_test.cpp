@@ -38,9 +38,11 @@ class jobs_life {
   void submit(const std::string& endpoint, const std::vector<json>& bodies) {
     std::vector<std::string> lines;
     for (const json& body : bodies)
-      lines.push_back(
-          json{{"custom_id", std::to_string(lines.size())}, {"method", "POST"}, {"url", endpoint}, {"body", body}}
-              .dump());
+      lines.push_back(json{
+          {"custom_id", std::to_string(lines.size())},
+          {"method", "POST"},
+          {"url", endpoint},
+          {"body", body}}.dump());
     const json options{{"endpoint", endpoint}, {"weight", 3}};
     run("job.create", {{"id", "b"}, {"tenant", "ann"}, {"lines", lines.size()}, {"options", options}});
     run("job.lines", {{"id", "b"}, {"first", 0}, {"lines", lines}});
@@ -181,8 +183,7 @@ TEST_F(batch_lines, run_on_the_share_of_their_key) {
 
 TEST_F(batch_lines, come_once_each_though_the_head_dies) {
   auto life = begin_life();
-  life->submit("/v1/completions",
-               {json{{"prompt", "A"}, {"logprobs", 1}}, json{{"prompt", "B"}, {"logprobs", 1}}});
+  life->submit("/v1/completions", {json{{"prompt", "A"}, {"logprobs", 1}}, json{{"prompt", "B"}, {"logprobs", 1}}});
   auto begun = take(2);
   begun[0].listener->on_part(part_of(begun[0], "x"));
   const json first = life->outputs(1).at(0);
