@@ -73,9 +73,10 @@ jobs_state::handle::behavior_type jobs_state::make_behavior() {
         gateway_ = begun.gateway;
         training_ = begun.training;
         begin_training theirs;
-        for (const job_info& job : journal_->unfinished()) {
+        for (const job_info& listed : journal_->unfinished()) {
+          const job_info job = *journal_->find(listed.spec.id);  // with its options
           activate(job);
-          if (job.spec.kind != "batch") theirs.unfinished.push_back(*journal_->find(job.spec.id));
+          if (job.spec.kind != "batch") theirs.unfinished.push_back(job);
         }
         tell(training_, std::move(theirs));
         pump();

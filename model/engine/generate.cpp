@@ -111,7 +111,8 @@ generation generate(single_sequence& sequence, const kernel_table& kernels,
     answer.tokens.push_back(last);
     history.add(last);
     if (params.logprobs) answer.details.push_back(std::move(chosen));
-    if (text.push(last) | (form && form->add(answer.tokens))) {
+    const bool has_stop = text.push(last), has_form = form && form->add(answer.tokens);
+    if (has_stop || has_form) {
       answer.reason = finish::stop;
       break;
     }

@@ -188,16 +188,16 @@ TEST_F(survival, of_the_head_during_a_job_of_a_thousand_lines) {
   std::string text;
   for (int i = 0; i < lines; ++i)
     text += json{{"tokens", {i % 250, i / 250, 7}},
-                 {"max_tokens", 40},
                  {"ignore_eos", true},
                  {"seed", i},
-                 {"temperature", 0.9},
                  {"custom_id", std::to_string(i)}}
                 .dump() +
             "\n";
   site().write("in.jsonl", text);
   const auto out = site().path("out.jsonl");
-  process client = cluster().start({"submit", "--file", site().path("in.jsonl").string(), "--out", out.string()});
+  // What holds for all lines is the job's, and outlives the head like the lines.
+  process client = cluster().start({"submit", "--file", site().path("in.jsonl").string(), "--out", out.string(),
+                                    "--max-tokens", "40", "--temperature", "0.9"});
   const auto lines_there = [&] {
     const std::string now = read_text(out);
     return std::count(now.begin(), now.end(), '\n');
