@@ -187,10 +187,7 @@ TEST_F(survival, of_the_head_during_a_job_of_a_thousand_lines) {
   constexpr int lines = 1000;
   std::string text;
   for (int i = 0; i < lines; ++i)
-    text += json{{"tokens", {i % 250, i / 250, 7}},
-                 {"ignore_eos", true},
-                 {"seed", i},
-                 {"custom_id", std::to_string(i)}}
+    text += json{{"tokens", {i % 250, i / 250, 7}}, {"ignore_eos", true}, {"seed", i}, {"custom_id", std::to_string(i)}}
                 .dump() +
             "\n";
   site().write("in.jsonl", text);
