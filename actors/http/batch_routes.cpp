@@ -9,7 +9,7 @@ namespace troupe {
 namespace {
 
 constexpr std::size_t lines_bytes = 4 << 20, lines_count = 5'000;
-constexpr std::string_view output_prefix = "file-output-", error_prefix = "file-errors-";
+constexpr std::string_view batch_prefix = "batch_", output_prefix = "file-output-", error_prefix = "file-errors-";
 
 std::string status_name(const std::string& state) {
   if (state == "succeeded") return "completed";
@@ -40,8 +40,9 @@ json batch_json(const std::string& id, const json& about, const json& job) {
   return made;
 }
 
+/// Fine-tunes are jobs, too.
 json about_batch(const file_store& files, const std::string& id) {
-  const auto text = files.batch(id);
+  const auto text = id.starts_with(batch_prefix) ? files.batch(id) : std::nullopt;
   json about = text ? json::parse(*text, nullptr, false) : json();
   if (!about.is_object()) throw api_error(404, fmt::format("there is no batch {}", id.substr(0, 80)), "id");
   return about;
@@ -77,7 +78,7 @@ void create_batch(const std::shared_ptr<api_context>& context, const std::shared
   const auto file = files->content(input);
   if (!file) throw api_error(404, fmt::format("there is no file {}", input.substr(0, 80)), "input_file_id");
   const auto lines = job_lines_of(*file, endpoint, context->parts);
-  const std::string id = "batch_" + random_hex(24);
+  const std::string id = std::string(batch_prefix) + random_hex(24);
   json about{{"endpoint", endpoint},
              {"input_file_id", input},
              {"completion_window", from.text("completion_window").value_or("24h")}};
@@ -104,7 +105,7 @@ void show_batch(const std::shared_ptr<api_context>& context, const std::shared_p
 
 void list_batches(const std::shared_ptr<api_context>& context, const std::shared_ptr<file_store>& files,
                   const http_request& request, const std::shared_ptr<http_exchange>& exchange) {
-  run_command(context->parts.jobs, client_command{"job.list", R"({"limit":10000})"}, exchange,
+  run_command(context->parts.jobs, client_command{"job.list", R"({"limit":10000,"kind":"batch"})"}, exchange,
               [exchange, files, page = list_page(request, 20, 100)](const std::string& result) mutable {
                 for (const json& job : json::parse(result)) {
                   const std::string id = job.value("id", "");

@@ -59,6 +59,7 @@ TEST_F(fine_tuning, a_job_is_made_of_a_file) {
   EXPECT_EQ(got["hyperparameters"]["n_epochs"], 2);
   EXPECT_EQ(got["hyperparameters"]["learning_rate_multiplier"], 2);
   EXPECT_TRUE(got["fine_tuned_model"].is_null());
+  EXPECT_EQ(ask("GET", "/v1/batches/" + got["id"].get<std::string>()).get().status, 404) << "it is no batch";
 }
 
 TEST_F(fine_tuning, trainers_share_the_rows_of_a_step) {
