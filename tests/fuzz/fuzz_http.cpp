@@ -16,6 +16,7 @@
 
 #include "actors/http/batch_lines.hpp"
 #include "actors/http/http_front.hpp"
+#include "base/error.hpp"
 #include "bench/random_model.hpp"
 
 namespace troupe {
