@@ -34,11 +34,11 @@ class instant_gateway {
   using handle = gateway_actor;
   static constexpr const char* name = "instant_gateway";
 
-  explicit instant_gateway(handle::pointer) {}
+  instant_gateway(handle::pointer, std::string says) : says_(std::move(says)) {}
   handle::behavior_type make_behavior() {
     return {[](token_batch&) {},
             [](const request_refused&) {},
-            [](begin_request& request) { answer(request); },
+            [this](begin_request& request) { answer(request); },
             [](const end_request&) {},
             [](const adapter_found&) {},
             [](wake) {},
@@ -46,12 +46,12 @@ class instant_gateway {
   }
 
  private:
-  static void answer(const begin_request& request) {
+  void answer(const begin_request& request) const {
     for (std::int32_t i = 0; i < request.what.engine.what.answers; ++i) {
       answer_part part;
       part.index = i;
       part.tokens = {65};
-      part.text = "A";
+      part.text = says_;
       if (request.what.engine.sampling.logprobs) part.details = {{65, -0.5f, {}}};
       if (i == 0 && request.what.engine.sampling.prompt_logprobs)
         for (const token_id token : request.what.engine.what.prompt) part.scored.push_back({token, -0.5f, {}, 1});
@@ -59,6 +59,8 @@ class instant_gateway {
       request.listener->on_part(std::move(part));
     }
   }
+
+  std::string says_;
 };
 
 /// Made once, for all inputs.
@@ -71,7 +73,7 @@ class served {
     share_threads(config_, 1);
     system_ = std::make_unique<caf::actor_system>(config_);
     http_parts parts;
-    parts.gateway = spawn_state<instant_gateway>(*system_);
+    parts.gateway = spawn_state<instant_gateway>(*system_, std::string("A"));
     served_.prompts = std::make_shared<const prompting>(folder_ / "model", read_hf_config(folder_ / "model"), 0);
     served_.adapters = std::make_shared<adapter_directory>();
     served_.model = "tiny";
