@@ -232,13 +232,15 @@ void train_pass::normalize_back(const trained_norm& norm, const float* x, const 
 void train_pass::activate(const activations& a, bool forward) {
   const std::int64_t ffn = rounded_up(model_.config.ffn, 16);
   for_rows(rows_, [&](std::int64_t r, int) {
-    float *gate = a.gate.data() + r * ffn_stride_, *up = a.up.data() + r * ffn_stride_;
-    float* active = active_.data() + r * ffn_stride_;
-    const float* gradient = active_gradient_.data() + r * ffn_stride_;
-    if (model_.config.gated_mlp)
+    const std::int64_t at = r * ffn_stride_;
+    float *up = a.up.data() + at, *active = active_.data() + at;
+    const float* gradient = active_gradient_.data() + at;
+    if (model_.config.gated_mlp) {
+      float* gate = a.gate.data() + at;
       forward ? with_.kernels.swiglu(gate, up, ffn, active) : kernels_.swiglu_back(gradient, ffn, gate, up);
-    else
+    } else {
       forward ? with_.kernels.gelu_tanh(up, ffn, active) : kernels_.gelu_back(gradient, ffn, up);
+    }
   });
 }
 
