@@ -52,9 +52,9 @@ macro(troupe_cuda_settings)
   add_compile_options("$<$<COMPILE_LANGUAGE:CUDA>:${kernel_options}>")
 endmacro()
 
-# All builds but debug compile the files of a folder together, many at once (CMAKE_UNITY_BUILD): what costs most is to read
-# the libraries' headers. troupe_apart names those of the calling folder that cannot be, since a name of their own is
-# another one in a file beside them.
+# All builds but debug compile the files of a folder together, many at once (CMAKE_UNITY_BUILD): the libraries' headers are
+# then read once for all of them. troupe_apart names those of the calling folder that cannot be, since a name of their own
+# is another one in a file beside them.
 function(troupe_apart)
   set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()
