@@ -12,7 +12,4 @@ struct dropout_key {
   std::uint32_t stream = 0;  ///< of the adapted module
 };
 
-/// out = x where it is kept, over 1 - probability; 0 elsewhere. One row, n elements.
-void apply_dropout(const dropout_key& key, std::int64_t row, const float* x, std::int64_t n, float* out);
-
 }  // namespace troupe

@@ -5,6 +5,7 @@
 
 #include "model/ops/kernels.hpp"
 #include "model/ops/matrix.hpp"
+#include "model/train/dropout.hpp"
 
 namespace troupe {
 
@@ -76,6 +77,8 @@ struct train_kernel_table {
   void (*scale)(const float* x, const float* by, std::int64_t n, float* out);  ///< element by element
   /// What is left of a row when it was quantized to int8, as kernel_table::quantize does it.
   void (*residual)(const float* x, std::int64_t padded, float* out);
+  /// out = x where it is kept, over 1 - probability; 0 elsewhere. May be the same.
+  void (*drop)(const dropout_key& key, std::int64_t row, const float* x, std::int64_t n, float* out);
 };
 
 /// Those of the same instruction set.

@@ -250,7 +250,7 @@ const float* train_pass::dropped(const lora_factors& lora, const float* x, std::
   key.stream = lora.stream;
   for_rows(rows_, [&](std::int64_t r, int) {
     float* row = dropped_.data() + r * stride;
-    apply_dropout(key, r, x + r * stride, width, row);
+    kernels_.drop(key, r, x + r * stride, width, row);
     std::fill(row + width, row + rounded_up(width, 16), 0.0f);
   });
   return dropped_.data();
@@ -384,7 +384,7 @@ void train_pass::lora_back(const trained_linear& linear, const activations& a, s
   key.stream = lora.stream;
   for_rows(rows_, [&](std::int64_t r, int) {
     float* row = dropped_.data() + r * x_stride;
-    apply_dropout(key, r, row, ins, row);
+    kernels_.drop(key, r, row, ins, row);
     with_.kernels.add(row, ins, dx + r * x_stride);
   });
 }

@@ -1,10 +1,10 @@
 #include <cuda_host/fibers.hpp>
 
 #include <algorithm>
-#include <csetjmp>
 #include <cstring>
 #include <deque>
 #include <memory>
+#include <numeric>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -35,7 +35,7 @@ struct warp {
 /// A place to go on from. swapcontext asks the kernel each time; where no sanitizer watches the jumps, they do without.
 struct context {
   ucontext_t first;
-  std::jmp_buf later;
+  void* later[5];  // what __builtin_setjmp asks for
   bool started = true;
 
   void start_at(void (*function)(), std::byte* stack) {
@@ -47,12 +47,16 @@ struct context {
   }
 };
 
-void go_on(context& from, context& to) {
+[[gnu::noinline]] void leave_for(context& to) {
+  __builtin_longjmp(to.later, 1);
+}
+
+[[gnu::noinline]] void go_on(context& from, context& to) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   ::swapcontext(&from.first, &to.first);
 #else
-  if (::_setjmp(from.later) != 0) return;
-  if (to.started) ::_longjmp(to.later, 1);
+  if (__builtin_setjmp(from.later) != 0) return;
+  if (to.started) leave_for(to);
   to.started = true;
   ::setcontext(&to.first);
 #endif
@@ -81,11 +85,11 @@ class block_runner {
 
   void run(extent3 grid, extent3 block, const std::function<void()>& kernel) {
     kernel_ = &kernel;
-    for (const std::size_t number : ordered(grid.count())) {
+    in_order(grid.count(), [&](std::size_t number) {
       blockIdx = {static_cast<unsigned>(number % grid.x), static_cast<unsigned>(number / grid.x % grid.y),
                   static_cast<unsigned>(number / grid.x / grid.y)};
       run_block(block);
-    }
+    });
   }
 
   void barrier() {
@@ -96,7 +100,8 @@ class block_runner {
   const std::byte* exchange(const char* what, const void* mine, std::size_t bytes) {
     warp& w = *current_->of;
     if (w.arrived == 0) w.what = what;
-    if (std::strcmp(w.what, what) != 0) fault_ = std::string("lanes of a warp part ways: ") + w.what + " and " + what;
+    if (w.what != what && std::strcmp(w.what, what) != 0)
+      fault_ = std::string("lanes of a warp part ways: ") + w.what + " and " + what;
     std::byte* shown = w.shown[w.round % 2];
     std::memcpy(shown + static_cast<std::size_t>(current_->lane) * lane_bytes, mine, bytes);
     if (++w.arrived < w.lanes) {
@@ -118,11 +123,16 @@ class block_runner {
   fiber& current() { return *current_; }
 
  private:
-  std::vector<std::size_t> ordered(std::size_t count) {
+  template <class Visit>
+  void in_order(std::size_t count, Visit visit) {
+    if (order_ <= 1) {
+      for (std::size_t i = 0; i < count; ++i) visit(order_ == 1 ? count - 1 - i : i);
+      return;
+    }
     std::vector<std::size_t> numbers(count);
-    for (std::size_t i = 0; i < count; ++i) numbers[i] = order_ == 1 ? count - 1 - i : i;
-    if (order_ > 1) std::shuffle(numbers.begin(), numbers.end(), random_);
-    return numbers;
+    std::iota(numbers.begin(), numbers.end(), std::size_t{0});
+    std::shuffle(numbers.begin(), numbers.end(), random_);
+    for (const std::size_t number : numbers) visit(number);
   }
 
   void prepare(extent3 block) {
@@ -135,10 +145,12 @@ class block_runner {
                  static_cast<unsigned>(i / block.x / block.y)};
       f.of = &warps_[i / warp_lanes];
       f.lane = f.of->lanes++;
-      f.ended = false;
       f.waits_for = nullptr;
-      f.copies.assign(1, {});
-      f.at.start_at(&block_runner::enter, f.stack.get());
+      f.copies.resize(1);
+      f.copies.front().clear();
+      // One that ended waits in `enter` for its next kernel; another is new, or was left where its block failed.
+      if (!f.ended) f.at.start_at(&block_runner::enter, f.stack.get());
+      f.ended = false;
     }
     alive_ = count;
     arrived_ = 0;
@@ -148,8 +160,9 @@ class block_runner {
     prepare(block);
     while (alive_ > 0) {
       bool moved = false;
-      for (const std::size_t w : ordered(warps_.size()))
+      in_order(warps_.size(), [&](std::size_t w) {
         while (run_warp(w)) moved = true;
+      });
       if (arrived_ > 0 && arrived_ == alive_) {
         arrived_ = 0;
         ++barrier_round_;
@@ -162,13 +175,13 @@ class block_runner {
   /// Every lane that can, once; false: none can. A warp runs as far ahead of the others as barriers let it.
   bool run_warp(std::size_t w) {
     bool moved = false;
-    for (const std::size_t lane : ordered(static_cast<std::size_t>(warps_[w].lanes))) {
+    in_order(static_cast<std::size_t>(warps_[w].lanes), [&](std::size_t lane) {
       fiber& f = *fibers_[w * warp_lanes + lane];
-      if (!f.can_run()) continue;
+      if (!f.can_run()) return;
       moved = true;
       resume(f);
       if (!fault_.empty()) throw std::logic_error(std::exchange(fault_, {}));
-    }
+    });
     return moved;
   }
 
@@ -203,10 +216,12 @@ class block_runner {
 thread_local block_runner runner;
 
 void block_runner::enter() {
-  (*runner.kernel_)();
-  runner.current_->ended = true;
-  --runner.alive_;
-  go_on(runner.current_->at, runner.scheduler_);
+  for (;;) {
+    (*runner.kernel_)();
+    runner.current_->ended = true;
+    --runner.alive_;
+    go_on(runner.current_->at, runner.scheduler_);
+  }
 }
 
 }  // namespace

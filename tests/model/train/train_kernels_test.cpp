@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "base/aligned_buffer.hpp"
+#include "model/engine/random.hpp"
 #include "model/ops/isa.hpp"
 #include "model/ops/pack.hpp"
 #include "model/train/optimizer.hpp"
@@ -144,6 +145,23 @@ TEST_P(train_kernels, adam_follows_the_formula) {
     adam.step({pool, *serving_}, 0.01);
   }
   for (std::size_t i = 0; i < 15; ++i) EXPECT_NEAR(set.values()[i / 5 * 16 + i % 5], value[i], 1e-5);
+}
+
+TEST_P(train_kernels, elements_are_dropped_where_the_counter_says) {
+  const dropout_key key{0.3f, 0x123456789abcdefULL, 5, 9};
+  for (const std::int64_t n : {1, 8, 127, 128, 300})
+    for (const std::int64_t row : {0, 7}) {
+      const auto x = drawn(1, n, n, 6);
+      auto out = x;
+      table().drop(key, row, out.data(), n, out.data());
+      for (std::int64_t i = 0; i < n; ++i) {
+        const auto block = philox({static_cast<std::uint32_t>(i / 8), static_cast<std::uint32_t>(row), 5, 10},
+                                  {0x89abcdef, 0x01234567});
+        const std::uint32_t bits = block[static_cast<std::size_t>(i % 8 / 2)] >> (i % 2 * 16) & 0xffff;
+        const auto at = static_cast<std::size_t>(i);
+        ASSERT_EQ(out[at], bits < 19660 ? 0.0f : x[at] * (1.0f / 0.7f)) << i << " of " << n;
+      }
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(instruction_sets, train_kernels, testing::Values("generic", "avx2", "avx512"),
