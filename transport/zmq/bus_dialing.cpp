@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cerrno>
 
 #include <sys/epoll.h>
 
@@ -6,6 +7,7 @@
 #include "transport/zmq/bus_impl.hpp"
 #include "transport/zmq/codec.hpp"
 #include "transport/zmq/endpoint.hpp"
+#include "transport/zmq/mechanism.hpp"
 
 namespace troupe {
 namespace {
@@ -38,9 +40,9 @@ link_id bus::impl::connect(const std::string& endpoint, const std::string& serve
 // The greeting waits in the socket until the connection stands, and is the first that the other side gets.
 void bus::impl::dial(link& to) {
   to.dealer = detail::dialing_socket(context_, options_, to.endpoint, to.server_key);
-  to.monitor =
-      detail::watch(context_, to.dealer,
-                    ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL);
+  to.monitor = detail::watch(context_, to.dealer,
+                             ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH |
+                                 ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL);
   const int dealer_signal = detail::signal_of(to.dealer), monitor_signal = detail::signal_of(to.monitor);
   watch_signal(dealer_signal, {source_kind::dealer, to.id});
   to.dealer_signal = dealer_signal;
@@ -107,9 +109,17 @@ void bus::impl::read_dealer_monitor(link_id id) {
     }
     if (event->what == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH && event->value == not_allowed)
       return shut(*from, fmt::format("{} refuses this process' key", from->endpoint), false);
-    if (event->what == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL && event->value == mechanism_mismatch)
+    // Whichever side sees the other's greeting first ends the connection, and libzmq then leaves its own unsaid.
+    const bool differ = event->what == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL &&
+                        (event->value == EPIPE || event->value == ECONNRESET) && has_other_mechanism(from->endpoint);
+    if (differ || (event->what == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL && event->value == mechanism_mismatch))
       return shut(*from, fmt::format("{}: one side uses keys and the other does not", from->endpoint), false);
   }
+}
+
+bool bus::impl::has_other_mechanism(const std::string& endpoint) const {
+  const std::string theirs = detail::mechanism_at(endpoint);
+  return !theirs.empty() && theirs != (options_.keys ? "CURVE" : "NULL");
 }
 
 void bus::impl::on_welcome(link& from, const detail::welcome& said) {

@@ -104,6 +104,7 @@ class bus::impl {
   void redial_due();
   void read_dealer(link_id id);
   void read_dealer_monitor(link_id id);
+  bool has_other_mechanism(const std::string& endpoint) const;
   void on_welcome(link& from, const detail::welcome& said);
 
   // bus_listening.cpp: links that others open

@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include <arpa/inet.h>
+#include <netdb.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -75,14 +76,31 @@ std::string bindable(const std::string& endpoint) {
 }
 
 bool someone_listens(const std::string& ipc_endpoint) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::memcpy(address.sun_path, ipc_endpoint.data() + ipc.size(), ipc_endpoint.size() - ipc.size());
-  const int probe = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (probe < 0) return false;
-  const bool answered = ::connect(probe, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
-  ::close(probe);
-  return answered;
+  return with_address_of(ipc_endpoint, [](int family, const sockaddr* address, socklen_t length) {
+    const int probe = ::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (probe < 0) return false;
+    const bool answered = ::connect(probe, address, length) == 0;
+    ::close(probe);
+    return answered;
+  });
+}
+
+bool with_address_of(const std::string& endpoint,
+                     const std::function<bool(int family, const sockaddr* address, socklen_t length)>& will_do) {
+  if (endpoint.starts_with(ipc)) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::memcpy(address.sun_path, endpoint.data() + ipc.size(), endpoint.size() - ipc.size());
+    return will_do(AF_UNIX, reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  }
+  addrinfo wanted{}, *found = nullptr;
+  wanted.ai_socktype = SOCK_STREAM;
+  const std::string host(host_of(endpoint)), port = endpoint.substr(endpoint.rfind(':') + 1);
+  if (::getaddrinfo(host.c_str(), port.c_str(), &wanted, &found) != 0) return false;
+  const addrinfo* each = found;
+  while (each != nullptr && !will_do(each->ai_family, each->ai_addr, each->ai_addrlen)) each = each->ai_next;
+  ::freeaddrinfo(found);
+  return each != nullptr;
 }
 
 }  // namespace detail

@@ -1,5 +1,8 @@
 #pragma once
+#include <functional>
 #include <string>
+
+#include <sys/socket.h>
 
 namespace troupe::detail {
 
@@ -9,5 +12,8 @@ void check_endpoint(const std::string& endpoint);
 std::string bindable(const std::string& endpoint);
 /// Whether a process listens at an ipc:// path: libzmq would take its place without a word.
 bool someone_listens(const std::string& ipc_endpoint);
+/// Tries the addresses that an endpoint stands for, until one will do. False: none did.
+bool with_address_of(const std::string& endpoint,
+                     const std::function<bool(int family, const sockaddr* address, socklen_t length)>& will_do);
 
 }  // namespace troupe::detail

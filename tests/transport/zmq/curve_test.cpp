@@ -9,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "tests/transport/zmq/peer.hpp"
+#include "transport/zmq/mechanism.hpp"
 
 namespace troupe {
 namespace {
@@ -167,6 +168,16 @@ TEST_F(curve, a_bus_with_keys_does_not_speak_to_one_without) {
   peer open(peer::listening()), client(with(read_client_key(folder_ / "client.key")));
   client->connect(open->endpoint());
   EXPECT_TRUE(client.was_told("one side uses keys"));
+}
+
+TEST_F(curve, a_listener_says_whether_it_has_keys) {
+  peer open(peer::listening()), closed(listening());
+  peer local(peer::listening("ipc://" + (folder_ / "socket").string()));
+  EXPECT_EQ(detail::mechanism_at(open->endpoint()), "NULL");
+  EXPECT_EQ(detail::mechanism_at(closed->endpoint()), "CURVE");
+  EXPECT_EQ(detail::mechanism_at(local->endpoint()), "NULL");
+  EXPECT_EQ(detail::mechanism_at("tcp://127.0.0.1:1"), "");
+  EXPECT_EQ(detail::mechanism_at("tcp://no.such.host.invalid:7700"), "");
 }
 
 TEST_F(curve, with_keys_a_bus_listens_beyond_loopback_but_not_to_nobody) {
