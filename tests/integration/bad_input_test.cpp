@@ -112,7 +112,7 @@ TEST(bad_input, garbage_on_the_ports_of_head_and_workers_disturbs_no_stream) {
   cluster.up();
   cluster.load_adapters();
   const std::string worker = cluster.node("w1").at("endpoint");
-  load traffic(site, cluster.endpoint(), 32, 1000);
+  load traffic(site, cluster.endpoint(), 32, 600);
   ASSERT_TRUE(wait_until([&] { return traffic.traffic().tokens() > 500; }));
   std::mt19937 random(7);
   for (int i = 0; i < 30; ++i)

@@ -77,7 +77,7 @@ int free_port();
 /// 32 requests of every kind, begun; and whether each got exactly what one process gives it.
 class load {
  public:
-  load(const test_site& site, const std::string& endpoint, int requests = 32, std::int64_t tokens = 600);
+  load(const test_site& site, const std::string& endpoint, int requests = 32, std::int64_t tokens = 400);
 
   streams& traffic() { return streams_; }
   /// How many answers are not what they should be; says which.

@@ -80,20 +80,20 @@ class cut_links : public testing::Test {
 
 TEST_F(cut_links, between_replicas_and_head) {
   start(2, 1);
-  load traffic(site_, cluster_->endpoint(), 32, 1000);
+  load traffic(site_, cluster_->endpoint(), 32, 600);
   ASSERT_TRUE(wait_until([&] { return traffic.traffic().tokens() > 1000; }));
   hosts_.cut();
   EXPECT_TRUE(wait_until([&] { return cluster_->node("w1").at("state") == "lost"; }, seconds(2)));
   EXPECT_EQ(traffic.wrong_answers(), 0);
   hosts_.mend();
   EXPECT_TRUE(wait_until([&] { return cluster_->running_replicas() == 2; })) << nodes_[2].out();
-  load again(site_, cluster_->endpoint(), 32, 300);
+  load again(site_, cluster_->endpoint(), 32, 150);
   EXPECT_EQ(again.wrong_answers(), 0);
 }
 
 TEST_F(cut_links, between_two_stages_for_three_seconds) {
   start(1, 2);
-  load traffic(site_, cluster_->endpoint(), 32, 1000);
+  load traffic(site_, cluster_->endpoint(), 32, 600);
   ASSERT_TRUE(wait_until([&] { return traffic.traffic().tokens() > 1000; }));
   hosts_.cut();
   EXPECT_FALSE(wait_until([] { return false; }, seconds(3)));

@@ -16,7 +16,7 @@ TEST(joining, a_newcomer_takes_work_within_seconds_and_drains_without_a_loss) {
   cluster.up();
   cluster.load_adapters();
   ASSERT_TRUE(wait_until([&] { return cluster.running_replicas() == 2; }));
-  load before(site, cluster.endpoint(), 32, 1000);
+  load before(site, cluster.endpoint(), 32, 600);
   process newcomer = cluster.start_node("w3");
   const auto works = [&] {
     const json now = cluster.status();
@@ -25,7 +25,7 @@ TEST(joining, a_newcomer_takes_work_within_seconds_and_drains_without_a_loss) {
       if (each.at("stages").at(0).at("workers").at(0) == "w3") return each.value("tokens", 0) > 0;
     return false;
   };
-  load after(site, cluster.endpoint(), 32, 1000);
+  load after(site, cluster.endpoint(), 32, 600);
   std::vector<std::unique_ptr<load>> more;
   EXPECT_TRUE(wait_until(
       [&] {
@@ -48,7 +48,7 @@ TEST(joining, a_spare_takes_the_place_of_a_drained_stage) {
   cluster.load_adapters();
   process spare = cluster.start_node("w3");
   ASSERT_TRUE(wait_until([&] { return !cluster.node("w3").is_null(); }));
-  load traffic(site, cluster.endpoint(), 32, 600);
+  load traffic(site, cluster.endpoint());
   ASSERT_TRUE(wait_until([&] { return traffic.traffic().tokens() > 1000; }));
   cluster.run({"drain", "w0"});
   EXPECT_EQ(traffic.wrong_answers(), 0);

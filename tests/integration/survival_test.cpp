@@ -63,7 +63,7 @@ TEST_F(survival, of_the_only_worker) {
 
 TEST_F(survival, of_each_stage) {
   start({.stages = 2, .workers = {"w0", "w1"}});
-  load traffic(site(), cluster().endpoint(), 32, 1000);
+  load traffic(site(), cluster().endpoint(), 32, 600);
   for (const char* name : {"w0", "w1"}) {
     ASSERT_TRUE(runs(traffic));
     kill(name);
@@ -84,7 +84,7 @@ TEST_F(survival, of_each_rank) {
 
 TEST_F(survival, of_a_rank_that_hangs) {
   start({.stages = 2, .tensor = 2, .workers = {"w0", "w1", "w2", "w3"}});
-  load traffic(site(), cluster().endpoint(), 32, 400);
+  load traffic(site(), cluster().endpoint(), 32, 300);
   ASSERT_TRUE(runs(traffic));
   kill("w1", SIGSTOP);
   expect_nothing_lost(traffic);
