@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/device_lost.hpp"
 #include "base/error.hpp"
 #include "model/ops/isa.hpp"
 
@@ -41,9 +42,7 @@ worker_state::handle::behavior_type worker_state::make_behavior() {
       [this](const load_adapter& what) {
         if (role_ && role_->life == what.life) tell(fetcher_, what);
       },
-      [this](const drop_adapter& what) {
-        if (role_ && role_->life == what.life) stage_->remove_adapter(what.version);
-      },
+      [this](const drop_adapter& what) { drop(what); },
       [this](const prepare_adapter& what) { tell(fetcher_, what); },
       [this](const adapter_ready& ready) { take_adapter(ready); },
       [this](forget_life) { forget(); },
@@ -64,14 +63,10 @@ void worker_state::start(const start_stage& what) {
   const std::stop_token stop = options_.alarm->begin();
   forget();
   stage_started answer{what.life, what.stage, what.tensor_rank, {}};
-  try {
-    make_stage(what, stop);
-  } catch (const std::bad_alloc&) {
-    answer.error = fmt::format("no memory for layers {} to {} and {} blocks of 16 positions: lower scheduler.kv_memory",
-                               what.first_layer, what.first_layer + what.layers - 1, what.blocks);
-  } catch (const std::exception& error) {
-    answer.error = error.what();
-  }
+  answer.error =
+      fault_of([&] { make_stage(what, stop); },
+               fmt::format("no memory for layers {} to {} and {} blocks of 16 positions: lower scheduler.kv_memory",
+                           what.first_layer, what.first_layer + what.layers - 1, what.blocks));
   if (answer.error.empty())
     role_ = what;
   else
@@ -116,6 +111,21 @@ void worker_state::fail(const std::string& error) {
   forget();
 }
 
+template <class Work>
+std::string worker_state::fault_of(Work work, const std::string& no_memory) {
+  try {
+    work();
+    return {};
+  } catch (const device_lost& error) {
+    options_.on_device_lost(error.what());
+    return error.what();
+  } catch (const std::bad_alloc&) {
+    return no_memory;
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+}
+
 // --- steps
 // ------------------------------------------------------------------------------------------------------------
 
@@ -145,11 +155,7 @@ void worker_state::run_front() {
   const run_step order = std::move(orders_.front());
   orders_.pop_front();
   meter_->busy_since.store(monotonic_now(), std::memory_order_relaxed);
-  try {
-    run_order(order);
-  } catch (const std::exception& error) {
-    fail(error.what());
-  }
+  if (const auto fault = fault_of([&] { run_order(order); }, "no memory for a step"); !fault.empty()) fail(fault);
   meter_->busy_ns.fetch_add(monotonic_now() - meter_->busy_since.load(std::memory_order_relaxed),
                             std::memory_order_relaxed);
   meter_->busy_since.store(0, std::memory_order_relaxed);
@@ -202,8 +208,16 @@ worker_state::hidden_buffer worker_state::free_buffer() {
 
 void worker_state::take_adapter(const adapter_ready& ready) {
   if (!role_ || ready.what.life != role_->life) return;
-  if (ready.adapter) stage_->add_adapter(ready.what.version, ready.adapter);
-  tell(head_, adapter_loaded{role_->life, role_->stage, role_->tensor_rank, ready.what.version, ready.error});
+  std::string error = ready.error;
+  if (ready.adapter)
+    error = fault_of([&] { stage_->add_adapter(ready.what.version, ready.adapter); },
+                     "no memory for the adapter: lower adapters.memory");
+  tell(head_, adapter_loaded{role_->life, role_->stage, role_->tensor_rank, ready.what.version, error});
+}
+
+void worker_state::drop(const drop_adapter& what) {
+  if (!role_ || role_->life != what.life) return;
+  if (const auto fault = fault_of([&] { stage_->remove_adapter(what.version); }, {}); !fault.empty()) fail(fault);
 }
 
 worker_actor spawn_worker(caf::actor_system& system, const worker_options& options, wire* links, const head_actor& head,

@@ -2,9 +2,11 @@
 #pragma once
 #include <atomic>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "actors/interfaces.hpp"
@@ -33,6 +35,7 @@ struct worker_options {
   rank_settings ranks = {};
   std::shared_ptr<rank_alarm> alarm = std::make_shared<rank_alarm>();
   token_tree_source tokens = {};  ///< for answers under a constraint
+  std::function<void(const std::string& why)> on_device_lost = [](const std::string&) {};
 };
 
 /// Runs on a thread of its own. Takes orders of one life at a time; what belongs to another life is dropped, so that
@@ -62,7 +65,11 @@ class worker_state {
   float* hidden_for(const run_step& order, std::size_t size);
   void pass_on(step_id step, std::size_t size);
   void fail(const std::string& error);
+  /// What went wrong; empty: nothing did.
+  template <class Work>
+  std::string fault_of(Work work, const std::string& no_memory);
   void take_adapter(const adapter_ready& ready);
+  void drop(const drop_adapter& what);
   hidden_buffer free_buffer();
 
   handle::pointer self_;

@@ -36,8 +36,17 @@ worker_parts start_worker(caf::actor_system& system, const node_site& site, wire
   worker_parts parts;
   const auto worker = std::make_shared<worker_actor>();
   parts.fetcher = spawn_adapter_fetcher(system, {site.model, site.config.state_dir / "adapters"}, head, worker);
-  const worker_options options{
-      site.model, site.kv, site.threads, site.node.device, rank_settings_of(site), parts.alarm, tokens_of_model(site)};
+  const worker_options options{site.model,
+                               site.kv,
+                               site.threads,
+                               site.node.device,
+                               rank_settings_of(site),
+                               parts.alarm,
+                               tokens_of_model(site),
+                               [name = site.node.name](const std::string& why) {
+                                 say(fmt::format("{}: {}: this process ends, a new one can use the device", name, why));
+                                 std::_Exit(1);  // destructors would wait for the device
+                               }};
   parts.worker = spawn_worker(system, options, &links, head, parts.fetcher, parts.meter);
   *worker = parts.worker;
   return parts;

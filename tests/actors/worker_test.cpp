@@ -1,5 +1,8 @@
 #include "actors/worker.hpp"
 
+#include <future>
+
+#include "base/device_lost.hpp"
 #include "model/arch/loaded_model.hpp"
 #include "model/engine/replica_scheduler.hpp"
 #include "tests/actors/support.hpp"
@@ -114,6 +117,26 @@ TEST_F(worker, says_why_it_cannot_hold_a_stage) {
   huge.max_rows = -1;
   EXPECT_NE(start(huge), "");
   EXPECT_EQ(start(stage_of(3)), "");
+}
+
+TEST_F(worker, says_when_its_device_is_lost_and_gives_its_life_up) {
+  std::promise<std::string> lost;
+  const auto fails = []() -> std::shared_ptr<const token_tree> { throw device_lost("cuda: a step: it is gone"); };
+  actor_ = spawn_worker(system_,
+                        {.model = model_,
+                         .kv = kv_kind::f32,
+                         .threads = 1,
+                         .tokens = fails,
+                         .on_device_lost = [&](const std::string& why) { lost.set_value(why); }},
+                        &links_, head_.handle(), fetcher_.handle(), meter_);
+  EXPECT_EQ(start(stage_of(2)), "");
+  engine_request request;
+  request.what.prompt = {4, 5};
+  request.sampling.constraint.kind = constraint_kind::json_object;  // what needs the tokens
+  EXPECT_TRUE(requests_->submit(std::move(request)));
+  tell(actor_, next_order(2));
+  EXPECT_EQ(head_.take<stage_failed>().error, "cuda: a step: it is gone");
+  EXPECT_EQ(lost.get_future().get(), "cuda: a step: it is gone");
 }
 
 /// A second worker, which shares the stage with the first.

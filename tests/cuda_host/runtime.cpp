@@ -125,7 +125,7 @@ const char* cudaGetErrorString(cudaError_t error) {
       return "invalid argument";
     case cudaErrorMemoryAllocation:
       return "out of memory";
-    case cudaErrorLaunchFailure:
+    default:
       break;
   }
   return last_fault.c_str();

@@ -4,6 +4,9 @@
 
 #include <new>
 #include <stdexcept>
+#include <string>
+
+#include "base/device_lost.hpp"
 
 namespace troupe::cuda {
 namespace {
@@ -15,10 +18,32 @@ Handle made(Make make, const char* operation) {
   return handle;
 }
 
+/// Errors after which every call of the process fails, as CUDA's manual says.
+bool is_final(cudaError_t error) {
+  switch (error) {
+    case cudaErrorECCUncorrectable:
+    case cudaErrorIllegalAddress:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorAssert:
+    case cudaErrorHardwareStackError:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorLaunchFailure:
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 void check(cudaError_t error, const char* operation) {
-  if (error != cudaSuccess) throw std::runtime_error(fmt::format("cuda: {}: {}", operation, cudaGetErrorString(error)));
+  if (error == cudaSuccess) return;
+  const std::string what = fmt::format("cuda: {}: {}", operation, cudaGetErrorString(error));
+  if (is_final(error)) throw device_lost(what);
+  throw std::runtime_error(what);
 }
 
 int device_count() {

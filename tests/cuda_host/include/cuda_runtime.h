@@ -79,7 +79,22 @@ inline int __float2int_rn(float x) {
 
 constexpr int CUDART_VERSION = 13000;
 
-enum cudaError_t { cudaSuccess, cudaErrorInvalidValue, cudaErrorMemoryAllocation, cudaErrorLaunchFailure };
+enum cudaError_t {
+  cudaSuccess,
+  cudaErrorInvalidValue,
+  cudaErrorMemoryAllocation,
+  cudaErrorLaunchFailure,
+  // What no test makes happen.
+  cudaErrorECCUncorrectable,
+  cudaErrorIllegalAddress,
+  cudaErrorLaunchTimeout,
+  cudaErrorAssert,
+  cudaErrorHardwareStackError,
+  cudaErrorIllegalInstruction,
+  cudaErrorMisalignedAddress,
+  cudaErrorInvalidAddressSpace,
+  cudaErrorInvalidPc,
+};
 enum cudaMemcpyKind { cudaMemcpyDefault };
 enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal };
 constexpr unsigned cudaStreamNonBlocking = 1, cudaHostAllocDefault = 0;

@@ -2,6 +2,7 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "base/device_lost.hpp"
 #include "tests/model/ops/cuda/on_device.hpp"
 
 namespace troupe::cuda {
@@ -61,6 +62,18 @@ TEST_F(cuda_device, an_error_names_the_operation) {
     FAIL();
   } catch (const std::runtime_error& error) {
     EXPECT_STREQ(error.what(), "cuda: matmul: invalid argument");
+  }
+}
+
+TEST_F(cuda_device, what_no_call_of_the_process_survives_is_told_from_the_rest) {
+  EXPECT_THROW(check(cudaErrorLaunchFailure, "matmul"), device_lost);
+  EXPECT_THROW(check(cudaErrorIllegalAddress, "matmul"), device_lost);
+  try {
+    check(cudaErrorMemoryAllocation, "matmul");
+    FAIL();
+  } catch (const device_lost&) {
+    FAIL() << "less memory may do";
+  } catch (const std::runtime_error&) {
   }
 }
 
