@@ -1,9 +1,9 @@
 #pragma once
-#include <algorithm>
+#include <cstdint>
 #include <functional>
-#include <vector>
+#include <memory>
 
-#include "model/train/attention_pass.hpp"
+#include "base/device_id.hpp"
 #include "model/train/dropout.hpp"
 #include "model/train/products.hpp"
 #include "model/train/trained_model.hpp"
@@ -20,8 +20,7 @@ struct pass_result {
 };
 
 /// Forward and backward through a model over the rows of one micro-batch. Gradients are added to those of the model's
-/// parameters. Holds the working memory of one pass; one thread calls it, the pool of `compute` helps. Every sum has a
-/// fixed order, so the number of threads changes no bit.
+/// parameters. Holds the working memory of one pass; one thread calls it. Every sum has a fixed order.
 class train_pass {
  public:
   struct options {
@@ -31,71 +30,22 @@ class train_pass {
     /// Keeps what every layer computed; otherwise only its input, and backward computes the rest again.
     bool keep_activations = true;
     std::function<void()> between = {};  ///< called between products: a place to yield to others; may be empty
+    device_id device = {};
   };
-  train_pass(const trained_model& model, const compute& with, options chosen);
+  virtual ~train_pass() = default;
 
   /// Loss and gradients: those of factor * the summed loss.
-  pass_result train(const training_rows& batch, float factor, const dropout_key& dropout);
+  virtual pass_result train(const training_rows& batch, float factor, const dropout_key& dropout) = 0;
   /// Loss alone, nothing dropped.
-  pass_result measure(const training_rows& batch);
-
- private:
-  static constexpr std::int64_t rows_per_task = 16;
-  struct activations {
-    aligned_buffer<float> q, k, v, mixed, middle, gate, up, lora;
-  };
-  using linear_list = std::initializer_list<std::pair<const trained_linear*, float*>>;
-
-  activations make_activations() const;
-  void check(const training_rows& batch) const;
-  void embed(const training_rows& batch, float* hidden);
-  void embed_back(const training_rows& batch);
-  void forward(const training_rows& batch, bool keep);
-  void forward_layer(const training_rows& batch, std::size_t layer, const float* in, activations& a, float* out);
-  void backward_layer(const training_rows& batch, std::size_t layer, const float* in, activations& a);
-  void normalize(const trained_norm& norm, const float* x, std::int64_t rows, float* out);
-  /// gradient_ += what dy means for the input of the norm.
-  void normalize_back(const trained_norm& norm, const float* x, const float* dy);
-  void activate(const activations& a, bool forward);
-  /// y (+)= x W^T + bias + adapters; linears share x. `slot` numbers the first one's place in a.lora,
-  /// which is all that is made where y is nullptr.
-  void apply(const float* x, std::int64_t stride, activations& a, std::size_t slot, bool add, linear_list linears);
-  /// dx = or += dy W + what the adapter gives, and the gradients of what is trained. dx may be nullptr.
-  void apply_back(const trained_linear& linear, const activations& a, std::size_t slot, const float* x,
-                  std::int64_t x_stride, const float* dy, std::int64_t dy_stride, float* dx, bool add);
-  void lora_back(const trained_linear& linear, const activations& a, std::size_t slot, const float* x,
-                 std::int64_t x_stride, const float* dy, std::int64_t dy_stride, float* dx);
-  void weights_back(const trained_linear& linear, const float* x, std::int64_t x_stride, const float* dy,
-                    std::int64_t dy_stride);
-  const float* dropped(const lora_factors& lora, const float* x, std::int64_t stride, std::int64_t width);
-  pass_result loss(const training_rows& batch, const float* hidden, float factor, bool backward);
-  pass_result loss_chunk(const training_rows& batch, std::span<const std::int64_t> rows, const float* hidden,
-                         float factor, bool backward);
-  void head_back(std::span<const std::int64_t> rows, const float* hidden);
-  void give_way() const {
-    if (options_.between) options_.between();
-  }
-  template <class Work>
-  void for_rows(std::int64_t rows, Work work) {
-    with_.pool.run(static_cast<int>((rows + rows_per_task - 1) / rows_per_task), [&](int task, int) {
-      const std::int64_t first = task * rows_per_task;
-      for (std::int64_t r = first; r < std::min(rows, first + rows_per_task); ++r) work(r, task);
-    });
-  }
-
-  const trained_model& model_;
-  compute with_;
-  const train_kernel_table& kernels_;
-  options options_;
-  std::int64_t hidden_, q_stride_, kv_stride_, ffn_stride_, lora_stride_, loss_rows_, logit_stride_;
-  products body_, head_;
-  attention_pass attention_;
-  std::vector<aligned_buffer<float>> inputs_;  // of each layer, and the last one's output
-  std::vector<activations> activations_;
-  aligned_buffer<float> normed_, active_, active_gradient_, gradient_, inner_, dq_, dk_, dv_, dropped_, lora_gradient_;
-  aligned_buffer<float> final_, final_gradient_, logits_, norm_gradients_;
-  std::int64_t rows_ = 0;
-  dropout_key dropout_;
+  virtual pass_result measure(const training_rows& batch) = 0;
 };
+
+/// On the processor or a GPU, as the options' `device` says. `parameters` are what is trained of `model`; both outlive
+/// it. Throws input_error where a GPU is asked for what none does, or what it has no memory for.
+std::unique_ptr<train_pass> make_train_pass(const trained_model& model, const parameter_set& parameters,
+                                            const compute& with, train_pass::options chosen);
+
+/// Throws input_error where a batch is larger than the options say, or of another vocabulary.
+void check_rows(const training_rows& batch, const train_pass::options& options, const model_config& config);
 
 }  // namespace troupe

@@ -65,9 +65,9 @@ training_run::training_run(const trained_model& model, const parameter_set& para
       held_out_(draw_held_out(data.examples.size(), options_, validation)),
       trained_on_(all_but(data.examples.size(), held_out_)),
       plan_(data, trained_on_, {options_.row_length, options_.batch_rows, options_.accumulation, options_.seed}),
-      pass_(model, with,
-            {options_.batch_rows * options_.row_length, options_.row_length, options_.how, options_.keep_activations,
-             options_.between}),
+      pass_(make_train_pass(model, parameters, with,
+                            {options_.batch_rows * options_.row_length, options_.row_length, options_.how,
+                             options_.keep_activations, options_.between, options_.device})),
       adam_(parameters, options_.adam) {
   if (validation) {
     held_out_.resize(validation->examples.size());
@@ -111,7 +111,7 @@ std::vector<pass_result> training_run::add_gradients(std::span<const training_ro
     pass_result result;
     if (own < passes.size()) {
       const auto number = static_cast<std::uint32_t>(done_ * options_.accumulation) + static_cast<std::uint32_t>(own);
-      result = pass_.train(passes[own], factor, {static_cast<float>(options_.dropout), options_.seed, number, 0});
+      result = pass_->train(passes[own], factor, {static_cast<float>(options_.dropout), options_.seed, number, 0});
     } else {
       std::fill(all.begin(), all.end(), -0.0f);  // what changes no sum, not even the sign of a zero
     }
@@ -146,7 +146,7 @@ validation_report training_run::validate() {
   if (!validation_) return report;
   const auto batches = validation_->all();
   const pass_result total = total_of(in_turns(batches.size(), [&](std::size_t, std::size_t own) {
-    return own < batches.size() ? pass_.measure(batches[own]) : pass_result{};
+    return own < batches.size() ? pass_->measure(batches[own]) : pass_result{};
   }));
   const auto count = static_cast<double>(std::max<std::int64_t>(1, total.targets));
   report = {total.loss / count, static_cast<double>(total.correct) / count, total.targets};
@@ -170,10 +170,10 @@ std::string training_run::identity() const {
   const training_options& o = options_;
   return fmt::format(
       "data {:016x} rows {}x{}x{} epochs {} steps {} schedule {} {} {} {} adam {} {} {} {} {} dropout {} held {} "
-      "seed {} precision {}",
+      "seed {} precision {}{}",
       data_fingerprint_, o.row_length, o.batch_rows, o.accumulation, o.epochs, steps_, name_of(o.schedule), o.rate,
       o.least_rate, o.warmup, o.adam.beta1, o.adam.beta2, o.adam.epsilon, o.adam.weight_decay, o.adam.clip, o.dropout,
-      held_out_.size(), o.seed, static_cast<int>(o.how));
+      held_out_.size(), o.seed, static_cast<int>(o.how), o.device.is_cpu() ? "" : " on a GPU");
 }
 
 void training_run::save(const std::filesystem::path& file) const {

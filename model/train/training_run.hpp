@@ -28,6 +28,7 @@ struct training_options {
   std::uint64_t seed = 0;
   precision how = precision::fine;
   bool keep_activations = true;
+  device_id device = {};  ///< what computes the passes
 
   training_group group = {};           ///< who shares the passes: never changes what comes out
   std::function<void()> between = {};  ///< called between products: a place to yield to others, or to stop
@@ -98,7 +99,7 @@ class training_run {
   batch_plan plan_;
   std::optional<batch_plan> validation_;
   std::int64_t steps_ = 0, done_ = 0;
-  train_pass pass_;
+  std::unique_ptr<train_pass> pass_;
   adam_optimizer adam_;
   aligned_buffer<float> gradients_so_far_;  ///< of the rounds before, where a step has several
   best_values best_;

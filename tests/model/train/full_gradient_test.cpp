@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "model/ops/isa.hpp"
+#include "model/train/cpu_train_pass.hpp"
 #include "model/train/master_weights.hpp"
-#include "model/train/train_pass.hpp"
 #include "tests/model/train/train_fixture.hpp"
 
 namespace troupe {
@@ -19,7 +19,7 @@ TEST_P(full_gradients, follow_central_differences_for_every_weight) {
   const auto base = load_golden(GetParam(), pool, scheme::f32);
   master_weights weights(golden(GetParam()));
   const training_rows batch = some_rows(base->config, {17, 1, 9});
-  train_pass pass(weights.model(), with, {.most_rows = 64, .most_positions = 32, .keep_activations = false});
+  cpu_train_pass pass(weights.model(), with, {.most_rows = 64, .most_positions = 32, .keep_activations = false});
   const pass_result result = pass.train(batch, 1.0f, {});
   reference_model reference(*base);
   const double expected = reference.loss(batch);

@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "model/ops/isa.hpp"
+#include "model/train/cpu_train_pass.hpp"
 #include "model/train/lora_parameters.hpp"
-#include "model/train/train_pass.hpp"
 #include "tests/model/train/reference_model.hpp"
 #include "tests/model/train/train_fixture.hpp"
 
@@ -62,7 +62,7 @@ TEST_P(lora_gradients, follow_central_differences) {
   lora_parameters lora(model, read_lora_options(folder, base->config), 1);
   lora.load(folder, base->config);
   const training_rows batch = some_rows(base->config, {19, 1, 12});
-  train_pass pass(model, with, {.most_rows = 64, .most_positions = 32, .how = c.how});
+  cpu_train_pass pass(model, with, {.most_rows = 64, .most_positions = 32, .how = c.how});
   reference_model reference(*base);
   put_adapter(reference, read_adapter(folder, base->config));
   const pass_result result = pass.train(batch, 1.0f, {});

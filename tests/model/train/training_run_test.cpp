@@ -12,6 +12,7 @@
 #include "model/arch/single_sequence.hpp"
 #include "model/lora/adapter.hpp"
 #include "model/ops/isa.hpp"
+#include "model/train/cpu_train_pass.hpp"
 #include "model/train/lora_parameters.hpp"
 #include "tests/base/full_disk.hpp"
 #include "tests/model/train/train_fixture.hpp"
@@ -234,7 +235,7 @@ TEST(training_run, examples_in_one_row_do_not_see_each_other) {
   for (const char* model : {"qwen3", "mistral", "gpt2"}) {
     const auto base = load_golden(model, pool);
     const trained_model trained = frozen(base);
-    train_pass pass(trained, {pool, kernels()}, {.most_rows = 64, .most_positions = 32});
+    cpu_train_pass pass(trained, {pool, kernels()}, {.most_rows = 64, .most_positions = 32});
     const training_rows both = some_rows(base->config, {20, 13});
     training_rows first = both, second = both;
     first.tokens.resize(20), first.targets.resize(20), first.segments.resize(1);
@@ -265,13 +266,13 @@ TEST(training_run, a_written_adapter_serves_what_was_trained) {
       for (const float logit : logits) total += std::exp(static_cast<double>(logit));
       expected += std::log(total) - static_cast<double>(logits[static_cast<std::size_t>(rows.targets[i])]);
     });
-    train_pass pass(f.trained, {f.pool, kernels()}, {.most_rows = 64, .most_positions = 64});
+    cpu_train_pass pass(f.trained, {f.pool, kernels()}, {.most_rows = 64, .most_positions = 64});
     EXPECT_NEAR(pass.measure(rows).loss, expected, 1e-3 * expected) << model;
     trained_model again = frozen(f.base);
     lora_parameters loaded(again, read_lora_options(folder.path(), f.base->config), 99);
     loaded.load(folder.path(), f.base->config);
     EXPECT_EQ(loaded.parameters().count(), f.lora.parameters().count());
-    train_pass second(again, {f.pool, kernels()}, {.most_rows = 64, .most_positions = 64});
+    cpu_train_pass second(again, {f.pool, kernels()}, {.most_rows = 64, .most_positions = 64});
     EXPECT_EQ(second.measure(rows).loss, pass.measure(rows).loss) << model;
   }
 }

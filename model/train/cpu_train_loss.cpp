@@ -2,11 +2,11 @@
 #include <algorithm>
 
 #include "model/engine/logarithm.hpp"
-#include "model/train/train_pass.hpp"
+#include "model/train/cpu_train_pass.hpp"
 
 namespace troupe {
 
-pass_result train_pass::loss(const training_rows& batch, const float* hidden, float factor, bool backward) {
+pass_result cpu_train_pass::loss(const training_rows& batch, const float* hidden, float factor, bool backward) {
   std::vector<std::int64_t> rows;
   for (std::int64_t r = 0; r < rows_; ++r)
     if (batch.targets[static_cast<std::size_t>(r)] >= 0) rows.push_back(r);
@@ -18,8 +18,8 @@ pass_result train_pass::loss(const training_rows& batch, const float* hidden, fl
   return total;
 }
 
-pass_result train_pass::loss_chunk(const training_rows& batch, std::span<const std::int64_t> rows, const float* hidden,
-                                   float factor, bool backward) {
+pass_result cpu_train_pass::loss_chunk(const training_rows& batch, std::span<const std::int64_t> rows,
+                                       const float* hidden, float factor, bool backward) {
   give_way();
   const auto count = static_cast<std::int64_t>(rows.size());
   const model_config& config = model_.config;
@@ -46,7 +46,7 @@ pass_result train_pass::loss_chunk(const training_rows& batch, std::span<const s
 }
 
 /// From the gradients of the chunk's logits to gradient_, the gradient of the last layer's output.
-void train_pass::head_back(std::span<const std::int64_t> rows, const float* hidden) {
+void cpu_train_pass::head_back(std::span<const std::int64_t> rows, const float* hidden) {
   const auto count = static_cast<std::int64_t>(rows.size());
   const model_config& config = model_.config;
   head_.backward(logits_.data(), logit_stride_, count, model_.head, final_gradient_.data(), hidden_, false);

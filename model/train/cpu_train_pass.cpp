@@ -1,0 +1,382 @@
+#include "model/train/cpu_train_pass.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "model/ops/pack.hpp"
+#include "model/train/size_impl.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::size_t slots = 7;  // linear layers of a layer
+
+std::int64_t largest_rank(const trained_model& model) {
+  std::int64_t rank = 0;
+  for (const trained_layer& layer : model.layers)
+    for (const auto* linear : {&layer.q, &layer.k, &layer.v, &layer.o, &layer.gate, &layer.up, &layer.down})
+      rank = std::max(rank, linear->lora.rank);
+  return rank;
+}
+
+bool drops(const trained_model& model) {
+  return largest_rank(model) > 0;
+}
+
+std::int64_t loss_rows_of(const trained_model& model, std::int64_t most_rows) {
+  constexpr std::int64_t most_logits = 8 << 20;
+  return std::min(most_rows, std::clamp<std::int64_t>(most_logits / model.config.vocab_size / 16 * 16, 16, 1024));
+}
+
+std::int64_t widest(const model_config& config) {
+  return std::max({config.hidden, config.heads * config.head_dim, config.ffn});
+}
+
+}  // namespace
+
+cpu_train_pass::cpu_train_pass(const trained_model& model, const compute& with, options chosen)
+    : model_(model),
+      with_(with),
+      kernels_(train_kernels_like(with.kernels)),
+      options_(std::move(chosen)),
+      hidden_(train_stride(model.config.hidden)),
+      q_stride_(train_stride(model.config.heads * model.config.head_dim)),
+      kv_stride_(train_stride(model.config.kv_heads * model.config.head_dim)),
+      ffn_stride_(train_stride(model.config.ffn)),
+      lora_stride_(rounded_up(largest_rank(model), 16)),
+      loss_rows_(loss_rows_of(model, options_.most_rows)),
+      logit_stride_(train_stride(model.config.vocab_size)),
+      body_(with, options_.how, options_.most_rows, widest(model.config)),
+      head_(with, options_.how, loss_rows_,
+            std::max(model.config.hidden, std::min<std::int64_t>(model.config.vocab_size, 1 << 15))),
+      attention_(model.config, options_.most_positions, with.pool.threads()) {
+  const std::int64_t rows = options_.most_rows;
+  const auto matrix = [&](std::int64_t stride) { return aligned_buffer<float>(to_size(rows * stride)); };
+  for (std::size_t i = 0; i <= model.layers.size(); ++i) inputs_.push_back(matrix(hidden_));
+  for (std::size_t i = 0; i < (options_.keep_activations ? model.layers.size() : 1); ++i)
+    activations_.push_back(make_activations());
+  normed_ = matrix(hidden_), gradient_ = matrix(hidden_), inner_ = matrix(std::max(hidden_, q_stride_));
+  active_ = matrix(ffn_stride_), active_gradient_ = matrix(ffn_stride_);
+  dq_ = matrix(q_stride_), dk_ = matrix(kv_stride_), dv_ = matrix(kv_stride_);
+  if (drops(model)) dropped_ = matrix(train_stride(widest(model.config)));
+  if (lora_stride_) lora_gradient_ = matrix(lora_stride_);
+  final_ = aligned_buffer<float>(to_size(loss_rows_ * hidden_));
+  final_gradient_ = aligned_buffer<float>(to_size(loss_rows_ * hidden_));
+  logits_ = aligned_buffer<float>(to_size(loss_rows_ * logit_stride_));
+  norm_gradients_ = aligned_buffer<float>(to_size((rows + rows_per_task - 1) / rows_per_task * 2 * hidden_));
+}
+
+cpu_train_pass::activations cpu_train_pass::make_activations() const {
+  const auto matrix = [&](std::int64_t stride) { return aligned_buffer<float>(to_size(options_.most_rows * stride)); };
+  activations a;
+  a.q = matrix(q_stride_), a.k = matrix(kv_stride_), a.v = matrix(kv_stride_), a.mixed = matrix(q_stride_);
+  a.middle = matrix(hidden_), a.up = matrix(ffn_stride_);
+  if (model_.config.gated_mlp) a.gate = matrix(ffn_stride_);
+  a.lora = matrix(lora_stride_ * static_cast<std::int64_t>(slots));
+  return a;
+}
+
+pass_result cpu_train_pass::train(const training_rows& batch, float factor, const dropout_key& dropout) {
+  check_rows(batch, options_, model_.config);
+  rows_ = batch.rows();
+  dropout_ = dropout;
+  forward(batch, true);
+  std::fill_n(gradient_.data(), rows_ * hidden_, 0.0f);
+  const pass_result result = loss(batch, inputs_.back().data(), factor, true);
+  for (std::size_t layer = model_.layers.size(); layer-- > 0;) {
+    activations& a = activations_[options_.keep_activations ? layer : 0];
+    if (!options_.keep_activations) forward_layer(batch, layer, inputs_[layer].data(), a, nullptr);
+    backward_layer(batch, layer, inputs_[layer].data(), a);
+    if (options_.between) options_.between();
+  }
+  embed_back(batch);
+  return result;
+}
+
+pass_result cpu_train_pass::measure(const training_rows& batch) {
+  check_rows(batch, options_, model_.config);
+  rows_ = batch.rows();
+  dropout_ = {};
+  forward(batch, false);
+  return loss(batch, inputs_.back().data(), 0.0f, false);
+}
+
+void cpu_train_pass::forward(const training_rows& batch, bool keep) {
+  embed(batch, inputs_[0].data());
+  for (std::size_t layer = 0; layer < model_.layers.size(); ++layer) {
+    activations& a = activations_[keep && options_.keep_activations ? layer : 0];
+    forward_layer(batch, layer, inputs_[layer].data(), a, inputs_[layer + 1].data());
+    if (options_.between) options_.between();
+  }
+}
+
+void cpu_train_pass::embed(const training_rows& batch, float* hidden) {
+  for (const auto& segment : batch.segments)
+    for_rows(segment.rows, [&](std::int64_t i, int) {
+      float* row = hidden + (segment.first + i) * hidden_;
+      const std::int64_t token = batch.tokens[to_size(segment.first + i)];
+      std::fill_n(row, hidden_, 0.0f);
+      if (model_.embeddings.values)
+        std::copy_n(model_.embeddings.values + token * model_.embeddings.stride, model_.config.hidden, row);
+      else
+        unpack_row(model_.embeddings.packed, token, row);
+      if (model_.positions) with_.kernels.add(model_.positions + i * model_.position_stride, model_.config.hidden, row);
+    });
+}
+
+/// Threads share the columns, so each element adds its rows in order.
+void cpu_train_pass::embed_back(const training_rows& batch) {
+  if (!model_.embeddings.gradient) return;
+  constexpr std::int64_t columns = 64;
+  const std::int64_t width = rounded_up(model_.config.hidden, 16);
+  with_.pool.run(static_cast<int>((width + columns - 1) / columns), [&](int task, int) {
+    const std::int64_t first = task * columns, count = std::min(columns, width - first);
+    for (const auto& segment : batch.segments)
+      for (std::int64_t i = 0; i < segment.rows; ++i) {
+        const float* from = gradient_.data() + (segment.first + i) * hidden_ + first;
+        const std::int64_t token = batch.tokens[to_size(segment.first + i)];
+        with_.kernels.add(from, count, model_.embeddings.gradient + token * model_.embeddings.stride + first);
+        if (model_.positions_gradient)
+          with_.kernels.add(from, count, model_.positions_gradient + i * model_.position_stride + first);
+      }
+  });
+}
+
+/// `out` may be nullptr where only what backward reads is wanted.
+void cpu_train_pass::forward_layer(const training_rows& batch, std::size_t layer, const float* in, activations& a,
+                                   float* out) {
+  const trained_layer& weights = model_.layers[layer];
+  const std::int64_t window = model_.config.windows.empty() ? 0 : model_.config.windows[layer];
+  normalize(weights.attention_norm, in, rows_, normed_.data());
+  apply(normed_.data(), hidden_, a, 0, false,
+        {{&weights.q, a.q.data()}, {&weights.k, a.k.data()}, {&weights.v, a.v.data()}});
+  attention_.forward(with_, batch, weights, window, {a.q.data(), a.k.data(), a.v.data(), q_stride_, kv_stride_},
+                     a.mixed.data());
+  std::copy_n(in, rows_ * hidden_, a.middle.data());
+  apply(a.mixed.data(), q_stride_, a, 3, true, {{&weights.o, a.middle.data()}});
+  normalize(weights.mlp_norm, a.middle.data(), rows_, normed_.data());
+  apply(normed_.data(), hidden_, a, 4, false, {{&weights.gate, a.gate.data()}, {&weights.up, a.up.data()}});
+  activate(a, true);
+  if (out) std::copy_n(a.middle.data(), rows_ * hidden_, out);
+  apply(active_.data(), ffn_stride_, a, 6, true, {{&weights.down, out}});
+}
+
+void cpu_train_pass::backward_layer(const training_rows& batch, std::size_t layer, const float* in, activations& a) {
+  const trained_layer& weights = model_.layers[layer];
+  const std::int64_t window = model_.config.windows.empty() ? 0 : model_.config.windows[layer];
+  const bool frozen_below = layer == 0 && !model_.embeddings.gradient;
+  float* inner = inner_.data();
+  activate(a, true);
+  normalize(weights.mlp_norm, a.middle.data(), rows_, normed_.data());
+  apply_back(weights.down, a, 6, active_.data(), ffn_stride_, gradient_.data(), hidden_, active_gradient_.data(),
+             false);
+  activate(a, false);
+  if (model_.config.gated_mlp)
+    apply_back(weights.gate, a, 4, normed_.data(), hidden_, a.gate.data(), ffn_stride_, inner, false);
+  apply_back(weights.up, a, 5, normed_.data(), hidden_, a.up.data(), ffn_stride_, inner, model_.config.gated_mlp);
+  normalize_back(weights.mlp_norm, a.middle.data(), inner);
+  apply_back(weights.o, a, 3, a.mixed.data(), q_stride_, gradient_.data(), hidden_, inner, false);
+  attention_.backward(with_, batch, weights, window, {a.q.data(), a.k.data(), a.v.data(), q_stride_, kv_stride_}, inner,
+                      dq_.data(), dk_.data(), dv_.data());
+  normalize(weights.attention_norm, in, rows_, normed_.data());
+  float* dx = frozen_below ? nullptr : inner;
+  apply_back(weights.q, a, 0, normed_.data(), hidden_, dq_.data(), q_stride_, dx, false);
+  apply_back(weights.k, a, 1, normed_.data(), hidden_, dk_.data(), kv_stride_, dx, true);
+  apply_back(weights.v, a, 2, normed_.data(), hidden_, dv_.data(), kv_stride_, dx, true);
+  if (dx) normalize_back(weights.attention_norm, in, dx);
+}
+
+void cpu_train_pass::normalize(const trained_norm& norm, const float* x, std::int64_t rows, float* out) {
+  const model_config& config = model_.config;
+  for_rows(rows, [&](std::int64_t r, int) {
+    if (config.norm == norm_kind::rms)
+      with_.kernels.rms_norm(x + r * hidden_, norm.weight, config.hidden, config.norm_eps, out + r * hidden_);
+    else
+      with_.kernels.layer_norm(x + r * hidden_, norm.weight, norm.bias, config.hidden, config.norm_eps,
+                               out + r * hidden_);
+  });
+}
+
+void cpu_train_pass::normalize_back(const trained_norm& norm, const float* x, const float* dy) {
+  const std::int64_t tasks = (rows_ + rows_per_task - 1) / rows_per_task;
+  float* partial = norm.weight_gradient ? norm_gradients_.data() : nullptr;  // of each task, added up in order
+  if (partial) std::fill_n(partial, tasks * 2 * hidden_, 0.0f);
+  const model_config& config = model_.config;
+  for_rows(rows_, [&](std::int64_t r, int task) {
+    float* own = partial ? partial + task * 2 * hidden_ : nullptr;
+    if (config.norm == norm_kind::rms)
+      kernels_.rms_norm_back(x + r * hidden_, norm.weight, dy + r * hidden_, config.hidden, config.norm_eps,
+                             gradient_.data() + r * hidden_, own);
+    else
+      kernels_.layer_norm_back(x + r * hidden_, norm.weight, dy + r * hidden_, config.hidden, config.norm_eps,
+                               gradient_.data() + r * hidden_, own, own ? own + hidden_ : nullptr);
+  });
+  for (std::int64_t task = 0; partial && task < tasks; ++task) {
+    with_.kernels.add(partial + task * 2 * hidden_, config.hidden, norm.weight_gradient);
+    if (norm.bias_gradient) with_.kernels.add(partial + (task * 2 + 1) * hidden_, config.hidden, norm.bias_gradient);
+  }
+}
+
+/// Forward: active_ from gate and up. Backward: gate and up become their own gradients.
+void cpu_train_pass::activate(const activations& a, bool forward) {
+  const std::int64_t ffn = rounded_up(model_.config.ffn, 16);
+  for_rows(rows_, [&](std::int64_t r, int) {
+    const std::int64_t at = r * ffn_stride_;
+    float *up = a.up.data() + at, *active = active_.data() + at;
+    const float* gradient = active_gradient_.data() + at;
+    if (model_.config.gated_mlp) {
+      float* gate = a.gate.data() + at;
+      forward ? with_.kernels.swiglu(gate, up, ffn, active) : kernels_.swiglu_back(gradient, ffn, gate, up);
+    } else {
+      forward ? with_.kernels.gelu_tanh(up, ffn, active) : kernels_.gelu_back(gradient, ffn, up);
+    }
+  });
+}
+
+const float* cpu_train_pass::dropped(const lora_factors& lora, const float* x, std::int64_t stride,
+                                     std::int64_t width) {
+  if (dropout_.probability <= 0) return x;
+  dropout_key key = dropout_;
+  key.stream = lora.stream;
+  for_rows(rows_, [&](std::int64_t r, int) {
+    float* row = dropped_.data() + r * stride;
+    kernels_.drop(key, r, x + r * stride, width, row);
+    std::fill(row + width, row + rounded_up(width, 16), 0.0f);
+  });
+  return dropped_.data();
+}
+
+void cpu_train_pass::apply(const float* x, std::int64_t stride, activations& a, std::size_t slot, bool add,
+                           linear_list linears) {
+  give_way();
+  std::vector<products::output> outputs;
+  const auto stride_of = [&](const trained_linear& l) { return train_stride(l.w.outs); };
+  for (const auto& [linear, y] : linears)
+    if (linear->w.outs > 0 && y) outputs.push_back({&linear->w, linear->bias, y, stride_of(*linear), add});
+  if (!outputs.empty()) body_.forward(x, stride, rows_, outputs);
+  for (const auto& [linear, y] : linears) {
+    const lora_factors& lora = linear->lora;
+    float* between = a.lora.data() + static_cast<std::int64_t>(slot++) * options_.most_rows * lora_stride_;
+    if (lora.rank == 0) continue;
+    const float* input = dropped(lora, x, stride, linear->w.ins);
+    body_.multiply({rows_,
+                    lora.rank,
+                    linear->w.ins,
+                    input,
+                    stride,
+                    false,
+                    {operand::kind::columns, lora.a, lora.a_stride, {}},
+                    between,
+                    lora_stride_,
+                    1.0f,
+                    false});
+    if (!y) continue;
+    body_.multiply({rows_,
+                    linear->w.outs,
+                    lora.rank,
+                    between,
+                    lora_stride_,
+                    false,
+                    {operand::kind::columns, lora.b, lora.stride, {}},
+                    y,
+                    stride_of(*linear),
+                    lora.scale,
+                    true});
+  }
+}
+
+void cpu_train_pass::apply_back(const trained_linear& linear, const activations& a, std::size_t slot, const float* x,
+                                std::int64_t x_stride, const float* dy, std::int64_t dy_stride, float* dx, bool add) {
+  give_way();
+  if (dx) body_.backward(dy, dy_stride, rows_, linear.w, dx, x_stride, add);
+  if (linear.w.gradient) weights_back(linear, x, x_stride, dy, dy_stride);
+  if (linear.lora.rank > 0) lora_back(linear, a, slot, x, x_stride, dy, dy_stride, dx);
+}
+
+void cpu_train_pass::weights_back(const trained_linear& linear, const float* x, std::int64_t x_stride, const float* dy,
+                                  std::int64_t dy_stride) {
+  const trained_matrix& w = linear.w;
+  body_.multiply({w.outs,
+                  w.ins,
+                  rows_,
+                  dy,
+                  dy_stride,
+                  true,
+                  {operand::kind::rows, x, x_stride, {}},
+                  w.gradient,
+                  w.stride,
+                  1.0f,
+                  true});
+  if (!linear.bias_gradient) return;
+  constexpr std::int64_t columns = 64;
+  const std::int64_t width = rounded_up(w.outs, 16);
+  with_.pool.run(static_cast<int>((width + columns - 1) / columns), [&](int task, int) {
+    const std::int64_t first = task * columns;
+    for (std::int64_t r = 0; r < rows_; ++r)
+      with_.kernels.add(dy + r * dy_stride + first, std::min(columns, width - first), linear.bias_gradient + first);
+  });
+}
+
+void cpu_train_pass::lora_back(const trained_linear& linear, const activations& a, std::size_t slot, const float* x,
+                               std::int64_t x_stride, const float* dy, std::int64_t dy_stride, float* dx) {
+  const lora_factors& lora = linear.lora;
+  const std::int64_t outs = linear.w.outs, ins = linear.w.ins;
+  const float* between = a.lora.data() + static_cast<std::int64_t>(slot) * options_.most_rows * lora_stride_;
+  float* gradient = lora_gradient_.data();
+  body_.multiply({outs,
+                  lora.rank,
+                  rows_,
+                  dy,
+                  dy_stride,
+                  true,
+                  {operand::kind::rows, between, lora_stride_, {}},
+                  lora.b_gradient,
+                  lora.stride,
+                  lora.scale,
+                  true});
+  body_.multiply({rows_,
+                  lora.rank,
+                  outs,
+                  dy,
+                  dy_stride,
+                  false,
+                  {operand::kind::rows, lora.b, lora.stride, {}},
+                  gradient,
+                  lora_stride_,
+                  lora.scale,
+                  false});
+  body_.multiply({lora.rank,
+                  ins,
+                  rows_,
+                  gradient,
+                  lora_stride_,
+                  true,
+                  {operand::kind::rows, dropped(lora, x, x_stride, ins), x_stride, {}},
+                  lora.a_gradient,
+                  lora.a_stride,
+                  1.0f,
+                  true});
+  if (!dx) return;
+  const bool masked = dropout_.probability > 0;
+  body_.multiply({rows_,
+                  ins,
+                  lora.rank,
+                  gradient,
+                  lora_stride_,
+                  false,
+                  {operand::kind::rows, lora.a, lora.a_stride, {}},
+                  masked ? dropped_.data() : dx,
+                  x_stride,
+                  1.0f,
+                  !masked});
+  if (!masked) return;
+  dropout_key key = dropout_;
+  key.stream = lora.stream;
+  for_rows(rows_, [&](std::int64_t r, int) {
+    float* row = dropped_.data() + r * x_stride;
+    kernels_.drop(key, r, row, ins, row);
+    with_.kernels.add(row, ins, dx + r * x_stride);
+  });
+}
+
+}  // namespace troupe

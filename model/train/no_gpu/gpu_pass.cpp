@@ -1,0 +1,14 @@
+// Of a build without CUDA.
+#include "model/train/gpu_pass.hpp"
+
+#include "base/error.hpp"
+#include "model/arch/gpu.hpp"
+
+namespace troupe {
+
+std::unique_ptr<train_pass> make_cuda_train_pass(const trained_model&, const parameter_set&, const compute&,
+                                                 train_pass::options chosen) {
+  refuse("{}: {}", name_of(chosen.device), gpu_fault(chosen.device.gpu));
+}
+
+}  // namespace troupe
