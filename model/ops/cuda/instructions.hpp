@@ -19,6 +19,9 @@ inline __device__ std::uint16_t f16_bits(float value) {
 inline __device__ std::uint16_t bf16_bits(float value) {
   return __bfloat16_as_ushort(__float2bfloat16_rn(value));
 }
+inline __device__ float bf16_value(std::uint16_t bits) {
+  return __bfloat162float(__ushort_as_bfloat16(bits));
+}
 
 /// 16 bytes, which land when they are waited for.
 inline __device__ void copy_async(void* shared, const void* global) {

@@ -71,4 +71,10 @@ inline __device__ float row_max(float value) {
   return most;
 }
 
+/// 1 / (1 + e^-x), without overflow for either sign.
+inline __device__ float sigmoid(float x) {
+  const float e = expf(-fabsf(x)), share = 1.0f / (1.0f + e);
+  return x > 0 ? share : e * share;
+}
+
 }  // namespace troupe::cuda

@@ -1,63 +1,9 @@
 // From the heads of a row to what attention reads: a warp for a head.
 #include "model/ops/cuda/cache.hpp"
-#include "model/ops/cuda/kernel.hpp"
+#include "model/ops/cuda/heads.hpp"
 
 namespace troupe::cuda {
 namespace {
-
-constexpr int place_warps = 4;
-constexpr int lane_pairs = most_head_dim / 2 / 32;
-
-/// A head in the registers of a warp: lane l has elements l + 32 j of both halves, which are what a rotation turns.
-struct head_values {
-  float low[lane_pairs], high[lane_pairs];
-  int dim, half;
-
-  __device__ static int place(int j) { return threadIdx.x % 32 + 32 * j; }
-  __device__ bool has_low(int j) const { return place(j) < half; }
-  __device__ bool has_high(int j) const { return half + place(j) < dim; }
-
-  __device__ head_values(const float* from, int head_dim) : dim(head_dim), half((head_dim + 1) / 2) {
-    for (int j = 0; j < lane_pairs; ++j) {
-      low[j] = has_low(j) ? from[place(j)] : 0.0f;
-      high[j] = has_high(j) ? from[half + place(j)] : 0.0f;
-    }
-  }
-
-  /// f(element, value) for this lane's elements.
-  template <class F>
-  __device__ void each(F f) const {
-    for (int j = 0; j < lane_pairs; ++j) {
-      if (has_low(j)) f(place(j), low[j]);
-      if (has_high(j)) f(half + place(j), high[j]);
-    }
-  }
-
-  __device__ void normalize(const float* weight, float eps) {
-    float squares = 0;
-    each([&](int, float v) { squares = fmaf(v, v, squares); });
-    const float factor = 1.0f / sqrtf(warp_sum(squares) / static_cast<float>(dim) + eps);
-    for (int j = 0; j < lane_pairs; ++j) {
-      if (has_low(j)) low[j] = (low[j] * factor) * weight[place(j)];
-      if (has_high(j)) high[j] = (high[j] * factor) * weight[half + place(j)];
-    }
-  }
-
-  __device__ void rotate(const float* cosines, const float* sines) {
-    for (int j = 0; j < lane_pairs; ++j) {
-      if (!has_low(j)) continue;
-      const float a = low[j], b = high[j], c = cosines[place(j)], s = sines[place(j)];
-      low[j] = a * c - b * s;
-      high[j] = b * c + a * s;
-    }
-  }
-
-  __device__ float largest() const {
-    float most = 0;
-    each([&](int, float v) { most = fmaxf(most, fabsf(v)); });
-    return warp_max(most);
-  }
-};
 
 __device__ void store(float& to, float value) {
   to = value;
@@ -85,7 +31,7 @@ __device__ void store_head(const head_values& v, head_block<Element> block, int 
 template <class Element>
 __global__ void place_rows(place_args a) {
   const int row = blockIdx.x, dim = a.cache.head_dim, position = a.places.positions[row];
-  int head = blockIdx.y * place_warps + threadIdx.x / 32;
+  int head = blockIdx.y * head_warps + threadIdx.x / 32;
   if (position < 0 || head >= a.heads + 2 * a.cache.heads) return;
   const bool is_query = head < a.heads, is_key = !is_query && head < a.heads + a.cache.heads;
   if (!is_query) head -= is_key ? a.heads : a.heads + a.cache.heads;
@@ -105,11 +51,11 @@ __global__ void place_rows(place_args a) {
 }  // namespace
 
 void place_heads(const stream& on, const place_args& args) {
-  const dim3 grid(args.rows, ceil_div(args.heads + 2 * args.cache.heads, place_warps));
+  const dim3 grid(args.rows, ceil_div(args.heads + 2 * args.cache.heads, head_warps));
   const auto place = args.cache.kind == kv_kind::f32   ? place_rows<float>
                      : args.cache.kind == kv_kind::f16 ? place_rows<std::uint16_t>
                                                        : place_rows<std::int8_t>;
-  launch("place_heads", place, grid, place_warps * 32, on, args);
+  launch("place_heads", place, grid, head_warps * 32, on, args);
 }
 
 }  // namespace troupe::cuda

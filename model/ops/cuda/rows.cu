@@ -35,12 +35,6 @@ __global__ void layer_norm_rows(norm_args a) {
   make_codes(out, a.n, blockIdx.x, a.codes);
 }
 
-/// 1 / (1 + e^-x), without overflow for either sign.
-__device__ float sigmoid(float x) {
-  const float e = expf(-fabsf(x)), share = 1.0f / (1.0f + e);
-  return x > 0 ? share : e * share;
-}
-
 __global__ void swiglu_rows(activation_args a) {
   const float *gate = a.gate.data + blockIdx.x * a.gate.stride, *x = a.x.data + blockIdx.x * a.x.stride;
   float* out = a.out.data + blockIdx.x * a.out.stride;

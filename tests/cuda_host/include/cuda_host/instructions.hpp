@@ -15,6 +15,9 @@ inline std::uint16_t f16_bits(float value) {
 inline std::uint16_t bf16_bits(float value) {
   return f32_to_bf16(value);
 }
+inline float bf16_value(std::uint16_t bits) {
+  return bf16_to_f32(bits);
+}
 
 inline void copy_async(void* shared, const void* global) {
   cuda_host::start_copy(shared, global, 16);

@@ -1,0 +1,119 @@
+// What comes back through norms and activations, and the loss that it begins with: a block for a row.
+#include "model/ops/cuda/kernel.hpp"
+#include "model/ops/cuda/train_ops.hpp"
+
+namespace troupe::cuda {
+namespace {
+
+/// A row of floats that is read or changed.
+__device__ float* row_of(const float_rows& rows, std::int64_t row) {
+  return rows.data + row * rows.stride;
+}
+
+struct norm_row {
+  const float *x, *dy;
+  float* dx;
+
+  __device__ explicit norm_row(const norm_back_args& a) : dy(row_of(a.dy, blockIdx.x)) {
+    const std::int64_t row = a.gather ? a.gather[blockIdx.x] : blockIdx.x;
+    x = row_of(a.x, row);
+    dx = row_of(a.dx, row);
+  }
+};
+
+__global__ void rms_norm_back_rows(norm_back_args a) {
+  const norm_row row(a);
+  float squares = 0, products = 0;
+  for (std::int64_t i = threadIdx.x; i < a.n; i += row_threads) {
+    squares = fmaf(row.x[i], row.x[i], squares);
+    products = fmaf(row.dy[i] * a.weight[i], row.x[i], products);
+  }
+  const auto n = static_cast<float>(a.n);
+  const float factor = 1.0f / sqrtf(row_sum(squares) / n + a.eps);
+  const float share = (factor * factor) * (row_sum(products) / n);
+  for (std::int64_t i = threadIdx.x; i < a.n; i += row_threads)
+    row.dx[i] += (row.dy[i] * a.weight[i] - row.x[i] * share) * factor;
+}
+
+__global__ void layer_norm_back_rows(norm_back_args a) {
+  const norm_row row(a);
+  const auto n = static_cast<float>(a.n);
+  float total = 0, squares = 0, sums = 0, products = 0;
+  for (std::int64_t i = threadIdx.x; i < a.n; i += row_threads) total += row.x[i];
+  const float mean = row_sum(total) / n;
+  for (std::int64_t i = threadIdx.x; i < a.n; i += row_threads) {
+    const float d = row.x[i] - mean, g = row.dy[i] * a.weight[i];
+    squares = fmaf(d, d, squares);
+    products = fmaf(g, d, products);
+    sums += g;
+  }
+  const float factor = 1.0f / sqrtf(row_sum(squares) / n + a.eps), middle = row_sum(sums) / n;
+  const float share = (factor * factor) * (row_sum(products) / n);
+  for (std::int64_t i = threadIdx.x; i < a.n; i += row_threads)
+    row.dx[i] += (row.dy[i] * a.weight[i] - middle - (row.x[i] - mean) * share) * factor;
+}
+
+__global__ void swiglu_back_rows(activation_back_args a) {
+  const float* dy = row_of(a.dy, blockIdx.x);
+  float *gate = row_of(a.gate, blockIdx.x), *up = row_of(a.x, blockIdx.x);
+  for (std::int64_t i = threadIdx.x; i < a.n; i += row_threads) {
+    const float s = sigmoid(gate[i]), silu = gate[i] * s, u = up[i];
+    up[i] = dy[i] * silu;
+    gate[i] = (dy[i] * u) * fmaf(silu, 1.0f - s, s);
+  }
+}
+
+/// y = x s(u) with u = a (x + b x^3): y' = s + x s (1 - s) a (1 + 3 b x^2)
+__global__ void gelu_back_rows(activation_back_args a) {
+  constexpr float slope = 1.5957691216057308f, cubic = 0.044715f;
+  const float* dy = row_of(a.dy, blockIdx.x);
+  float* x = row_of(a.x, blockIdx.x);
+  for (std::int64_t i = threadIdx.x; i < a.n; i += row_threads) {
+    const float v = x[i], square = v * v, s = sigmoid(fmaf(square * v, cubic, v) * slope);
+    x[i] = dy[i] * fmaf((v * s) * (1.0f - s), fmaf(square, 3 * cubic, 1.0f) * slope, s);
+  }
+}
+
+__global__ void cross_entropy_rows(cross_entropy_args a) {
+  float* x = row_of(a.logits, blockIdx.x);
+  const std::int32_t target = a.targets[blockIdx.x];
+  cross_entropy_result result;
+  result.target = x[target];
+  float largest = minus_infinity;
+  for (std::int64_t i = threadIdx.x; i < a.n; i += row_threads) largest = fmaxf(largest, x[i]);
+  result.most = row_max(largest);
+  result.leads = result.target >= result.most;
+  float total = 0;
+  for (std::int64_t i = threadIdx.x; i < a.n; i += row_threads) {
+    x[i] = expf(x[i] - result.most);
+    total += x[i];
+  }
+  result.sum = row_sum(total);
+  const float share = a.factor / result.sum;
+  for (std::int64_t i = threadIdx.x; i < a.n; i += row_threads) x[i] = x[i] * share - (i == target ? a.factor : 0.0f);
+  if (threadIdx.x == 0) a.results[blockIdx.x] = result;
+}
+
+}  // namespace
+
+void rms_norm_back(const stream& on, const norm_back_args& args) {
+  launch("rms_norm_back", rms_norm_back_rows, args.rows, row_threads, on, args);
+}
+
+void layer_norm_back(const stream& on, const norm_back_args& args) {
+  launch("layer_norm_back", layer_norm_back_rows, args.rows, row_threads, on, args);
+}
+
+void swiglu_back(const stream& on, const activation_back_args& args) {
+  launch("swiglu_back", swiglu_back_rows, args.rows, row_threads, on, args);
+}
+
+void gelu_back(const stream& on, const activation_back_args& args) {
+  launch("gelu_back", gelu_back_rows, args.rows, row_threads, on, args);
+}
+
+void cross_entropy(const stream& on, const cross_entropy_args& args) {
+  launch("cross_entropy", cross_entropy_rows, args.rows, row_threads, on, args);
+}
+
+}  // namespace troupe::cuda

@@ -1,0 +1,159 @@
+// What training computes on a device beside the ops of a pass (ops.hpp), by the same rules: all pointers are the
+// device's, an op puts its kernels on a stream and returns. Every sum has an order that the shapes decide; nothing is
+// added by whoever comes first.
+#pragma once
+#include <cstdint>
+
+#include "model/ops/cuda/ops.hpp"
+
+namespace troupe::cuda {
+
+// ---- products ----
+
+/// y = x W^T (+ bias), or turned: dx = dy W; added to what is there where `add` says so.
+struct weight_product {
+  matrix_view w = {};
+  bool turned = false;
+  int rows = 0;
+  float_rows x = {}, y = {};
+  const float* bias = nullptr;  ///< [padded outs]
+  bool add = false;
+};
+/// With the weights that the scheme stands for, in f32.
+void multiply_exact(const stream& on, const weight_product& args);
+/// On tensor cores, with sums in f32: rows and weights are rounded to bf16, or to a sum of two bf16 where `terms` is 2.
+/// Weights in f32 are multiplied as they are.
+void multiply_rounded(const stream& on, const weight_product& args, int terms);
+
+/// A matrix that lies as it is said, or turned over: its columns as rows.
+struct float_factor {
+  const float* data = nullptr;
+  std::int64_t stride = 0;
+  bool turned = false;
+};
+/// c = factor * a b, or c += that: a [rows, depth], b [depth, columns].
+struct float_product {
+  std::int64_t rows = 0, columns = 0, depth = 0;
+  float_factor a = {}, b = {};
+  float_rows c = {};
+  float factor = 1;
+  bool add = false;
+};
+constexpr std::int64_t product_scratch_floats = 128 * 64 * 64;
+/// Few tiles and a great depth: slices of it are summed by themselves, in `scratch`, and added in order.
+void multiply(const stream& on, const float_product& args, float* scratch);
+
+// ---- attention within examples ----
+
+/// The rows of an example: [first, first + rows) of the pass.
+struct segment {
+  std::int32_t first = 0, rows = 0;
+};
+
+/// Heads of all rows: head h has what lies from data + h / share * step on, rows `stride` apart.
+struct head_rows {
+  float* data = nullptr;
+  std::int64_t stride = 0, step = 0;
+  int share = 1;
+};
+
+enum class head_shape : std::uint8_t {
+  scores,  ///< c [queries, keys] = a [queries, dim] b [keys, dim]^T; later keys than a tile's queries are not written
+  mixed,   ///< c [queries, dim] = a [queries, keys] b [keys, dim]
+  given    ///< c [keys, dim] = a [queries, keys]^T b [queries, dim]
+};
+/// A product of each example's rows and each head. What a query does not see has zeros in `a`, up to the end of the 64
+/// keys that its own position is in; what lies behind those is never read.
+struct head_product {
+  head_shape shape = head_shape::scores;
+  const segment* segments = nullptr;
+  int segment_count = 0;
+  int longest = 0;  ///< rows of a segment
+  int heads = 0, dim = 0;
+  head_rows a = {}, b = {}, c = {};
+  bool add = false;
+};
+void multiply_heads(const stream& on, const head_product& args);
+
+struct softmax_args {
+  int rows = 0, heads = 0;
+  const std::int32_t* positions = nullptr;  ///< [rows], within the example
+  std::int64_t window = 0;                  ///< 0: all; else only that many keys up to its own
+  float factor = 1;                         ///< of the scores
+  head_rows scores = {};                    ///< become probabilities
+  head_rows gradients = {};                 ///< of softmax_back: of the probabilities; become those of the scores
+};
+void softmax(const stream& on, const softmax_args& args);
+void softmax_back(const stream& on, const softmax_args& args);
+
+/// Heads are normalized (where there are weights) and turned (where there are angles).
+struct turn_args {
+  int rows = 0, heads = 0, dim = 0;
+  const std::int32_t* positions = nullptr;
+  float_rows x = {};
+  const float* norm = nullptr;  ///< [dim]
+  float eps = 0;
+  const float* cosines = nullptr;  ///< [positions, dim / 2]; likewise sines
+  const float* sines = nullptr;
+  float_rows out = {};  ///< of turn_heads_back: the gradient of what came out, becomes that of x
+};
+void turn_heads(const stream& on, const turn_args& args);
+void turn_heads_back(const stream& on, const turn_args& args);
+
+// ---- rows ----
+
+/// dx += what dy means for the norm's input.
+struct norm_back_args {
+  int rows = 0;
+  std::int64_t n = 0;
+  float_rows x = {};
+  const std::int32_t* gather = nullptr;  ///< as norm_args has it, for x and dx; no row twice
+  const float* weight = nullptr;
+  float eps = 0;
+  float_rows dy = {}, dx = {};
+};
+void rms_norm_back(const stream& on, const norm_back_args& args);
+void layer_norm_back(const stream& on, const norm_back_args& args);
+
+/// `dy` is the gradient of what the activation made; gate and x become their own gradients.
+struct activation_back_args {
+  int rows = 0;
+  std::int64_t n = 0;
+  float_rows dy = {};
+  float_rows gate = {};  ///< of swiglu
+  float_rows x = {};
+};
+void swiglu_back(const stream& on, const activation_back_args& args);
+void gelu_back(const stream& on, const activation_back_args& args);
+
+/// Which elements of a LoRA's input are dropped: drawn as on the processor (model/train/dropout_kernels.cpp).
+struct dropout_mask {
+  float probability = 0;
+  std::uint64_t seed = 0;
+  std::uint32_t pass = 0, stream = 0;
+};
+struct dropout_args {
+  dropout_mask mask = {};
+  int rows = 0;
+  std::int64_t n = 0;
+  float_rows x = {}, out = {};  ///< may be the same
+  bool add = false;
+};
+void drop(const stream& on, const dropout_args& args);
+
+/// Logits of a row become factor * (softmax - one at the target).
+struct cross_entropy_result {
+  float sum = 0, most = 0, target = 0;  ///< of e^(x - most); the largest logit; the target's
+  std::int32_t leads = 0;               ///< whether the target's is the largest
+};
+struct cross_entropy_args {
+  int rows = 0;
+  std::int64_t n = 0;
+  float_rows logits = {};
+  const std::int32_t* targets = nullptr;  ///< [rows]
+  float factor = 1;
+  cross_entropy_result* results = nullptr;  ///< [rows]
+};
+void cross_entropy(const stream& on, const cross_entropy_args& args);
+
+}  // namespace troupe::cuda

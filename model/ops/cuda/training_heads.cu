@@ -1,0 +1,107 @@
+// Heads in training, forward and back: a warp for a head of a row.
+#include "model/ops/cuda/heads.hpp"
+#include "model/ops/cuda/train_ops.hpp"
+
+namespace troupe::cuda {
+namespace {
+
+/// Whose head a warp has.
+struct own_head {
+  int row, head;
+
+  __device__ own_head() : row(blockIdx.x), head(blockIdx.y * head_warps + threadIdx.x / 32) {}
+  __device__ float* at(const float_rows& rows, int dim) const { return rows.data + row * rows.stride + head * dim; }
+};
+
+__device__ void rotate(head_values& v, const turn_args& a, int row, float direction) {
+  const std::int64_t angles = static_cast<std::int64_t>(a.positions[row]) * (a.dim / 2);
+  if (a.cosines) v.rotate(a.cosines + angles, a.sines + angles, direction);
+}
+
+__global__ void turn_rows(turn_args a) {
+  const own_head own;
+  if (own.head >= a.heads) return;
+  head_values v(own.at(a.x, a.dim), a.dim);
+  if (a.norm) v.normalize(a.norm, a.eps);
+  rotate(v, a, own.row, 1);
+  float* out = own.at(a.out, a.dim);
+  v.each([&](int d, float value) { out[d] = value; });
+}
+
+__global__ void turn_rows_back(turn_args a) {
+  const own_head own;
+  if (own.head >= a.heads) return;
+  float* out = own.at(a.out, a.dim);
+  head_values gradient(out, a.dim);
+  rotate(gradient, a, own.row, -1);
+  if (a.norm) gradient.normalize_back(head_values(own.at(a.x, a.dim), a.dim), a.norm, a.eps);
+  gradient.each([&](int d, float value) { out[d] = value; });
+}
+
+// ---- scores ----
+
+constexpr int softmax_warps = 8, softmax_threads = softmax_warps * 32;
+
+/// A query's keys: it sees [from, to) of those before `end`.
+struct query_keys {
+  int row = blockIdx.x, head = blockIdx.y * softmax_warps + threadIdx.x / 32, lane = threadIdx.x % 32;
+  int from = 0, to = 0, end = 0;
+
+  __device__ explicit query_keys(const softmax_args& a) {
+    to = a.positions[row] + 1;
+    from = a.window > 0 && to > a.window ? to - static_cast<int>(a.window) : 0;
+    end = (to + 63) / 64 * 64;
+  }
+  __device__ float* at(const head_rows& rows) const { return rows.data + row * rows.stride + head * rows.step; }
+  __device__ bool sees(int key) const { return key >= from && key < to; }
+};
+
+__global__ void softmax_rows(softmax_args a) {
+  const query_keys own(a);
+  if (own.head >= a.heads) return;
+  float* scores = own.at(a.scores);
+  float largest = minus_infinity, total = 0;
+  for (int key = own.from + own.lane; key < own.to; key += 32) largest = fmaxf(largest, scores[key] * a.factor);
+  largest = warp_max(largest);
+  for (int key = own.from + own.lane; key < own.to; key += 32) {
+    scores[key] = expf(scores[key] * a.factor - largest);
+    total += scores[key];
+  }
+  const float share = 1.0f / warp_sum(total);
+  __syncwarp();
+  for (int key = own.lane; key < own.end; key += 32) scores[key] = own.sees(key) ? scores[key] * share : 0.0f;
+}
+
+__global__ void softmax_back_rows(softmax_args a) {
+  const query_keys own(a);
+  if (own.head >= a.heads) return;
+  const float* shares = own.at(a.scores);
+  float* gradients = own.at(a.gradients);
+  float total = 0;
+  for (int key = own.from + own.lane; key < own.to; key += 32) total = fmaf(shares[key], gradients[key], total);
+  const float mean = warp_sum(total);
+  for (int key = own.lane; key < own.end; key += 32)
+    gradients[key] = own.sees(key) ? (shares[key] * (gradients[key] - mean)) * a.factor : 0.0f;
+}
+
+}  // namespace
+
+void turn_heads(const stream& on, const turn_args& args) {
+  launch("turn_heads", turn_rows, dim3(args.rows, ceil_div(args.heads, head_warps)), head_warps * 32, on, args);
+}
+
+void turn_heads_back(const stream& on, const turn_args& args) {
+  launch("turn_heads_back", turn_rows_back, dim3(args.rows, ceil_div(args.heads, head_warps)), head_warps * 32, on,
+         args);
+}
+
+void softmax(const stream& on, const softmax_args& args) {
+  launch("softmax", softmax_rows, dim3(args.rows, ceil_div(args.heads, softmax_warps)), softmax_threads, on, args);
+}
+
+void softmax_back(const stream& on, const softmax_args& args) {
+  launch("softmax_back", softmax_back_rows, dim3(args.rows, ceil_div(args.heads, softmax_warps)), softmax_threads, on,
+         args);
+}
+
+}  // namespace troupe::cuda

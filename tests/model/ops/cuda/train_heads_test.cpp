@@ -1,0 +1,210 @@
+// Heads in training against plain sums: examples of several lengths side by side, heads that share keys, windows.
+#include "model/ops/cuda/train_ops.hpp"
+#include "tests/model/ops/cuda/on_device.hpp"
+
+namespace troupe::cuda {
+namespace {
+
+using cuda_train_heads = device_test;
+
+constexpr float nothing = std::numeric_limits<float>::quiet_NaN();
+
+/// Rows of two query heads that share a head of keys, in three examples.
+struct heads_case {
+  static constexpr int heads = 2, dim = 5, rows = 72;
+  const std::vector<segment> segments{{0, 3}, {3, 68}, {71, 1}};
+  std::vector<std::int32_t> positions;
+  std::int64_t stride = padded_row(heads * dim), score_stride = 128, score_step = rows * score_stride;
+  device_array<segment> segments_there{segments};
+  device_array<std::int32_t> positions_there;
+
+  heads_case() : positions(positions_of(segments)), positions_there(positions) {}
+
+  static std::vector<std::int32_t> positions_of(const std::vector<segment>& segments) {
+    std::vector<std::int32_t> all;
+    for (const segment& s : segments)
+      for (std::int32_t i = 0; i < s.rows; ++i) all.push_back(i);
+    return all;
+  }
+  head_product product(head_shape shape, head_rows a, head_rows b, head_rows c) const {
+    return {shape, segments_there.data(), 3, 68, heads, dim, a, b, c, false};
+  }
+  head_rows queries(const device_array<float>& of) const { return {of.data(), stride, dim}; }
+  head_rows keys(const device_array<float>& of) const { return {of.data(), stride, dim, heads}; }
+  head_rows scores(const device_array<float>& of) const { return {of.data(), score_stride, score_step}; }
+  std::size_t score(int head, int query, int key) const {
+    return std::size_t(head * score_step + query * score_stride + key);
+  }
+  /// f(head, segment, query, key) for all that see each other, rows counted within the segment.
+  template <class F>
+  void each(std::int64_t window, F f) const {
+    for (int head = 0; head < heads; ++head)
+      for (const segment& s : segments)
+        for (int query = 0; query < s.rows; ++query)
+          for (int key = window > 0 ? std::max(0, query + 1 - int(window)) : 0; key <= query; ++key)
+            f(head, s, query, key);
+  }
+  /// Numbers where queries see keys, zeros in the rest of what a query's 64 keys are, nothing behind.
+  std::vector<float> some_scores(random_data& random, std::int64_t window) const {
+    std::vector<float> all(std::size_t(heads * score_step), nothing);
+    for (int head = 0; head < heads; ++head)
+      for (int row = 0; row < rows; ++row)
+        std::fill_n(all.begin() + std::ptrdiff_t(score(head, row, 0)), (positions[std::size_t(row)] + 64) / 64 * 64,
+                    0.0f);
+    each(window, [&](int h, const segment& s, int q, int k) { all[score(h, s.first + q, k)] = random.value(); });
+    return all;
+  }
+};
+
+TEST_F(cuda_train_heads, multiply_within_their_examples) {
+  random_data random(61);
+  const heads_case c;
+  const auto q = random_rows(random, c.rows, c.heads * c.dim, c.stride),
+             k = random_rows(random, c.rows, c.dim, c.stride);
+  const auto shares = c.some_scores(random, 0);
+  const device_array<float> q_there(q), k_there(k), shares_there(shares);
+  const auto run = [&](head_shape shape, head_rows a, head_rows b, auto place, std::size_t size) {
+    return in_every_order([&] {
+      const device_array<float> out(std::vector<float>(size, nothing));
+      const stream on;
+      multiply_heads(on, c.product(shape, a, b, place(out)));
+      on.wait();
+      return out.read();
+    });
+  };
+  const auto in_rows = [&](const device_array<float>& of) { return c.queries(of); };
+  const auto in_scores = [&](const device_array<float>& of) { return c.scores(of); };
+  const auto scores = run(head_shape::scores, c.queries(q_there), c.keys(k_there), in_scores, shares.size());
+  const auto mixed = run(head_shape::mixed, c.scores(shares_there), c.keys(k_there), in_rows, q.size());
+  const auto given = run(head_shape::given, c.scores(shares_there), c.queries(q_there), in_rows, q.size());
+  std::vector<double> mixed_sums(q.size()), given_sums(q.size());
+  c.each(0, [&](int h, const segment& s, int query, int key) {
+    const auto row = std::size_t((s.first + query) * c.stride), other = std::size_t((s.first + key) * c.stride);
+    double sum = 0;
+    for (int d = 0; d < c.dim; ++d) {
+      const auto at = std::size_t(h * c.dim + d);
+      const double share = shares[c.score(h, s.first + query, key)];
+      sum += double(q[row + at]) * k[other + std::size_t(d)];
+      mixed_sums[row + at] += share * k[other + std::size_t(d)];
+      given_sums[other + at] += share * q[row + at];
+    }
+    ASSERT_NEAR(scores[c.score(h, s.first + query, key)], sum, 1e-5);
+  });
+  for (int row = 0; row < c.rows; ++row)
+    for (int i = 0; i < c.heads * c.dim; ++i) {
+      const auto at = std::size_t(row * c.stride + i);
+      ASSERT_NEAR(mixed[at], mixed_sums[at], 1e-4);
+      ASSERT_NEAR(given[at], given_sums[at], 1e-4);
+    }
+}
+
+TEST_F(cuda_train_heads, softmax_and_its_gradient_see_what_the_window_shows) {
+  random_data random(62);
+  const heads_case c;
+  for (const std::int64_t window : {0, 20}) {
+    const auto scores = c.some_scores(random, window), gradients = c.some_scores(random, window);
+    const auto run = [&] {
+      const device_array<float> shares(scores), back(gradients);
+      const stream on;
+      const softmax_args args{c.rows,           c.heads,       c.positions_there.data(), window, 0.5f,
+                              c.scores(shares), c.scores(back)};
+      softmax(on, args);
+      softmax_back(on, args);
+      on.wait();
+      auto all = shares.read();
+      const auto second = back.read();
+      all.insert(all.end(), second.begin(), second.end());
+      return all;
+    };
+    const auto got = in_every_order(run);
+    std::vector<double> sums(std::size_t(c.heads * c.rows)), means(sums.size());
+    const auto row_of = [&](int h, const segment& s, int q) { return std::size_t(h * c.rows + s.first + q); };
+    const auto power = [&](std::size_t at) { return std::exp(0.5 * double(scores[at])); };
+    c.each(window, [&](int h, const segment& s, int q, int k) {
+      sums[row_of(h, s, q)] += power(c.score(h, s.first + q, k));
+      means[row_of(h, s, q)] += power(c.score(h, s.first + q, k)) * gradients[c.score(h, s.first + q, k)];
+    });
+    std::vector<double> shares(scores.size()), back(scores.size());
+    c.each(window, [&](int h, const segment& s, int q, int k) {
+      const std::size_t at = c.score(h, s.first + q, k), row = row_of(h, s, q);
+      shares[at] = power(at) / sums[row];
+      back[at] = 0.5 * shares[at] * (gradients[at] - means[row] / sums[row]);
+    });
+    for (std::size_t at = 0; at < scores.size(); ++at) {
+      if (std::isnan(scores[at])) continue;
+      ASSERT_NEAR(got[at], shares[at], 1e-6);
+      ASSERT_NEAR(got[scores.size() + at], back[at], 1e-6);
+    }
+  }
+}
+
+/// A head of 10 is normalized and turned; the gradient that comes back is the slope in some direction.
+TEST_F(cuda_train_heads, are_turned_there_and_back) {
+  constexpr int rows = 6, heads = 3, dim = 10, half = dim / 2;
+  random_data random(63);
+  const std::int64_t stride = padded_row(heads * dim);
+  const auto x = random_rows(random, rows, heads * dim, stride), dy = random_rows(random, rows, heads * dim, stride);
+  std::vector<float> norm, cosines, sines;
+  for (int i = 0; i < dim; ++i) norm.push_back(1 + 0.1f * random.value());
+  for (int i = 0; i < 4 * half; ++i) cosines.push_back(std::cos(float(i))), sines.push_back(std::sin(float(i)));
+  const device_array<float> norm_there(norm), cosines_there(cosines), sines_there(sines), x_there(x);
+  const device_array<std::int32_t> positions(std::vector<std::int32_t>{0, 1, 2, 0, 1, 3});
+  const std::vector<std::int32_t> position_of{0, 1, 2, 0, 1, 3};
+  for (const bool normed : {false, true}) {
+    turn_args args{rows,
+                   heads,
+                   dim,
+                   positions.data(),
+                   {x_there.data(), stride},
+                   normed ? norm_there.data() : nullptr,
+                   1e-5f,
+                   cosines_there.data(),
+                   sines_there.data(),
+                   {}};
+    const auto run = [&](const std::vector<float>& out, auto op) {
+      return in_every_order([&] {
+        const device_array<float> there(out);
+        const stream on;
+        args.out = {there.data(), stride};
+        op(on, args);
+        on.wait();
+        return there.read();
+      });
+    };
+    const auto got = run(x, turn_heads), back = run(dy, turn_heads_back);
+    /// What the op makes of a head, in doubles.
+    const auto turned = [&](std::vector<double> v, int row) {
+      double squares = 0;
+      for (const double e : v) squares += e * e;
+      for (int i = 0; i < dim && normed; ++i)
+        v[std::size_t(i)] *= norm[std::size_t(i)] / std::sqrt(squares / dim + 1e-5);
+      std::vector<double> out(v);
+      for (int i = 0; i < half; ++i) {
+        const auto angle = std::size_t(position_of[std::size_t(row)] * half + i), low = std::size_t(i),
+                   high = low + half;
+        out[low] = v[low] * cosines[angle] - v[high] * sines[angle];
+        out[high] = v[high] * cosines[angle] + v[low] * sines[angle];
+      }
+      return out;
+    };
+    for (int row = 0; row < rows; ++row)
+      for (int head = 0; head < heads; ++head) {
+        const auto at = std::size_t(row * stride + head * dim);
+        std::vector<double> v(x.begin() + std::ptrdiff_t(at), x.begin() + std::ptrdiff_t(at) + dim);
+        const auto expected = turned(v, row);
+        for (std::size_t i = 0; i < dim; ++i) {
+          ASSERT_NEAR(got[at + i], expected[i], 1e-5);
+          constexpr double step = 1e-4;
+          std::vector<double> more(v), less(v);
+          more[i] += step, less[i] -= step;
+          const auto above = turned(more, row), below = turned(less, row);
+          double slope = 0;
+          for (std::size_t j = 0; j < dim; ++j) slope += (above[j] - below[j]) / (2 * step) * dy[at + j];
+          ASSERT_NEAR(back[at + i], slope, 1e-4);
+        }
+      }
+  }
+}
+
+}  // namespace
+}  // namespace troupe::cuda
