@@ -1,0 +1,289 @@
+#include "model/train/cuda/cuda_train_pass.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <new>
+
+#include "base/error.hpp"
+#include "model/arch/device.hpp"
+#include "model/engine/logarithm.hpp"
+#include "model/train/gpu_pass.hpp"
+#include "model/train/size_impl.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr linear_weights layer_weights::*weights_of_kind[linear_kinds] = {
+    &layer_weights::q,    &layer_weights::k,  &layer_weights::v,   &layer_weights::o,
+    &layer_weights::gate, &layer_weights::up, &layer_weights::down};
+constexpr trained_linear trained_layer::*trained_of_kind[linear_kinds] = {
+    &trained_layer::q,    &trained_layer::k,  &trained_layer::v,   &trained_layer::o,
+    &trained_layer::gate, &trained_layer::up, &trained_layer::down};
+
+/// Throws input_error where the GPU's ops do not do what is asked for.
+const train_pass::options& checked(const train_pass::options& options, const trained_model& model) {
+  const std::string where = name_of(options.device);
+  check_device(options.device, where);
+  if (!model.base) refuse("{}: adapters alone are trained on GPUs: train all weights on the device cpu", where);
+  if (model.config.head_dim > cuda::most_head_dim)
+    refuse("{}: the model's heads have {} values, {} at most run on GPUs: use the device cpu", where,
+           model.config.head_dim, cuda::most_head_dim);
+  cuda::use_device(options.device.gpu);
+  return options;
+}
+
+std::int64_t largest_rank_of(const trained_model& model) {
+  std::int64_t rank = 0;
+  for (const trained_layer& layer : model.layers)
+    for (const auto linear : trained_of_kind) rank = std::max(rank, (layer.*linear).lora.rank);
+  return rank;
+}
+
+std::int64_t rows_of_logits(const trained_model& model, std::int64_t most_rows) {
+  constexpr std::int64_t most_logits = 64 << 20;
+  return std::min(most_rows, std::clamp<std::int64_t>(most_logits / model.config.vocab_size / 128 * 128, 128, 1024));
+}
+
+}  // namespace
+
+std::unique_ptr<train_pass> make_cuda_train_pass(const trained_model& model, const parameter_set& parameters,
+                                                 const compute& with, train_pass::options chosen) {
+  const std::int64_t rows = chosen.most_rows, positions = chosen.most_positions;
+  const std::string where = name_of(chosen.device);
+  try {
+    return std::make_unique<cuda_train_pass>(model, parameters, with, std::move(chosen));
+  } catch (const std::bad_alloc&) {
+    refuse(
+        "{}: the model and a pass of {} rows of {} tokens do not fit into its memory: lower --length or --batch, or "
+        "use --low-memory",
+        where, rows / positions, positions);
+  }
+}
+
+cuda_train_pass::cuda_train_pass(const trained_model& model, const parameter_set& parameters, const compute& with,
+                                 options chosen)
+    : model_(model),
+      with_(with),
+      options_(checked(chosen, model)),
+      weights_(*model.base, 0, model.config.layers, stream_),
+      parameters_(parameters),
+      rows_(options_.most_rows),
+      attention_(model.config, options_.most_rows, options_.most_positions, stream_),
+      heads_width_(model.config.heads * model.config.head_dim),
+      kv_width_(model.config.kv_heads * model.config.head_dim),
+      lora_width_(largest_rank_of(model)),
+      loss_rows_(rows_of_logits(model, options_.most_rows)),
+      losses_(to_size(options_.most_rows)),
+      losses_here_(to_size(options_.most_rows)) {
+  const model_config& config = model.config;
+  for (std::size_t i = 0; i <= model.layers.size(); ++i) inputs_.push_back(take(config.hidden));
+  make_activations();
+  normed_ = take(config.hidden), gradient_ = take(config.hidden);
+  inner_ = take(std::max(config.hidden, heads_width_));
+  active_ = take(config.ffn), active_gradient_ = take(config.ffn);
+  dq_ = take(heads_width_), dk_ = take(kv_width_), dv_ = take(kv_width_);
+  if (lora_width_ > 0) {
+    dropped_ = take(std::max({config.hidden, heads_width_, config.ffn}));
+    lora_gradient_ = take(lora_width_);
+  }
+  final_ = buffer(to_size(loss_rows_ * padded_row(config.hidden)));
+  final_gradient_ = buffer(final_.size());
+  logits_ = buffer(to_size(loss_rows_ * padded_row(config.vocab_size)));
+  slices_ = buffer(to_size(cuda::product_scratch_floats));
+  stream_.wait();
+}
+
+/// What is still running reads memory that goes now.
+cuda_train_pass::~cuda_train_pass() {
+  try {
+    stream_.wait();
+  } catch (const std::exception&) {  // of a pass that nobody waits for any more
+  }
+}
+
+cuda_train_pass::buffer cuda_train_pass::take(std::int64_t columns) const {
+  return buffer(to_size(options_.most_rows * padded_row(columns)));
+}
+
+void cuda_train_pass::make_activations() {
+  const model_config& config = model_.config;
+  activations_.resize(options_.keep_activations ? model_.layers.size() : 1);
+  for (activations& a : activations_) {
+    a.q = take(heads_width_), a.k = take(kv_width_), a.v = take(kv_width_), a.mixed = take(heads_width_);
+    a.middle = take(config.hidden), a.up = take(config.ffn);
+    if (config.gated_mlp) a.gate = take(config.ffn);
+    for (buffer& between : a.lora) between = take(lora_width_);
+  }
+}
+
+cuda_train_pass::linear cuda_train_pass::linear_of(std::size_t layer, linear_kind kind) const {
+  const auto index = static_cast<std::size_t>(kind);
+  return {weights_.layers[layer].*weights_of_kind[index], (model_.layers[layer].*trained_of_kind[index]).lora, kind};
+}
+
+device_attention::layer cuda_train_pass::attention_of(std::size_t layer, const activations& a) const {
+  const layer_weights& weights = weights_.layers[layer];
+  const std::int64_t window = model_.config.windows.empty() ? 0 : model_.config.windows[layer];
+  return {rows_,
+          window,
+          weights.q_norm.weight,
+          weights.k_norm.weight,
+          rows_of(a.q, heads_width_),
+          rows_of(a.k, kv_width_),
+          rows_of(a.v, kv_width_)};
+}
+
+// --- a pass
+// -----------------------------------------------------------------------------------------------------------
+
+pass_result cuda_train_pass::train(const training_rows& batch, float factor, const dropout_key& dropout) {
+  begin(batch, dropout);
+  parameters_.clear_gradients(stream_);
+  cuda::clear(gradient_.data(), gradient_.size() * sizeof(float), stream_);
+  forward();
+  loss(factor, true);
+  for (std::size_t layer = model_.layers.size(); layer-- > 0;) {
+    activations& a = activations_of(layer);
+    if (!options_.keep_activations) forward_layer(layer, a, nullptr);
+    backward_layer(layer, a);
+    pace();
+  }
+  parameters_.fetch_gradients(stream_);
+  const pass_result made = result();
+  parameters_.add_gradients_to_host(with_);
+  return made;
+}
+
+pass_result cuda_train_pass::measure(const training_rows& batch) {
+  begin(batch, {});
+  forward();
+  loss(0, false);
+  return result();
+}
+
+/// A pass that was given up may still run.
+void cuda_train_pass::begin(const training_rows& batch, const dropout_key& dropout) {
+  check_rows(batch, options_, model_.config);
+  cuda::use_device(options_.device.gpu);
+  stream_.wait();
+  rows_.fill(batch, stream_);
+  parameters_.send_values(stream_);
+  dropout_ = dropout;
+}
+
+/// Waits for all of the pass.
+pass_result cuda_train_pass::result() {
+  const auto count = to_size(rows_.target_count());
+  cuda::copy(losses_here_.data(), losses_.data(), count, stream_);
+  stream_.wait();
+  pass_result total;
+  for (std::size_t i = 0; i < count; ++i) {
+    const cuda::cross_entropy_result& r = losses_here_[i];
+    total.loss += logarithm(r.sum) + static_cast<double>(r.most) - static_cast<double>(r.target);
+    total.correct += r.leads;
+    ++total.targets;
+  }
+  return total;
+}
+
+/// The host stays so near that what `between` does holds up the device soon, and never so near that it has nothing to
+/// do.
+void cuda_train_pass::pace() {
+  if (!options_.between) return;
+  const cuda::event& before_last = paced_[next_paced_];
+  next_paced_ = 1 - next_paced_;
+  before_last.wait();
+  before_last.record(stream_);
+  options_.between();
+}
+
+void cuda_train_pass::forward() {
+  cuda::embed(stream_, {.table = weights_.embeddings,
+                        .rows = rows_.count(),
+                        .tokens = rows_.tokens(),
+                        .learned = weights_.positions,
+                        .learned_stride = model_.position_stride,
+                        .positions = rows_.positions(),
+                        .out = hidden_rows(inputs_[0])});
+  for (std::size_t layer = 0; layer < model_.layers.size(); ++layer) {
+    forward_layer(layer, activations_of(layer), &inputs_[layer + 1]);
+    pace();
+  }
+}
+
+void cuda_train_pass::forward_layer(std::size_t layer, activations& a, const buffer* out) {
+  const layer_weights& weights = weights_.layers[layer];
+  const model_config& config = model_.config;
+  const auto of = [&](linear_kind kind) { return linear_of(layer, kind); };
+  const buffer& in = inputs_[layer];
+  const cuda::float_rows normed = hidden_rows(normed_), middle = hidden_rows(a.middle);
+  const auto hidden_floats = to_size(rows_.count() * middle.stride);
+  normalize(weights.attention_norm, in, normed_);
+  apply(of(linear_kind::q), normed, a, rows_of(a.q, heads_width_), false);
+  apply(of(linear_kind::k), normed, a, rows_of(a.k, kv_width_), false);
+  apply(of(linear_kind::v), normed, a, rows_of(a.v, kv_width_), false);
+  attention_.forward(stream_, attention_of(layer, a), rows_of(a.mixed, heads_width_));
+  cuda::copy(a.middle.data(), in.data(), hidden_floats, stream_);
+  apply(of(linear_kind::o), rows_of(a.mixed, heads_width_), a, middle, true);
+  normalize(weights.mlp_norm, a.middle, normed_);
+  if (config.gated_mlp) apply(of(linear_kind::gate), normed, a, rows_of(a.gate, config.ffn), false);
+  apply(of(linear_kind::up), normed, a, rows_of(a.up, config.ffn), false);
+  activate(a);
+  if (out) cuda::copy(out->data(), a.middle.data(), hidden_floats, stream_);
+  apply(of(linear_kind::down), rows_of(active_, config.ffn), a, out ? hidden_rows(*out) : cuda::float_rows{}, true);
+}
+
+void cuda_train_pass::backward_layer(std::size_t layer, activations& a) {
+  const layer_weights& weights = weights_.layers[layer];
+  const model_config& config = model_.config;
+  const auto of = [&](linear_kind kind) { return linear_of(layer, kind); };
+  const cuda::float_rows normed = hidden_rows(normed_), gradient = hidden_rows(gradient_), inner = hidden_rows(inner_);
+  const cuda::float_rows mixed_gradient = rows_of(inner_, heads_width_);
+  const cuda::float_rows dq = rows_of(dq_, heads_width_), dk = rows_of(dk_, kv_width_), dv = rows_of(dv_, kv_width_);
+  activate(a);
+  normalize(weights.mlp_norm, a.middle, normed_);
+  apply_back(of(linear_kind::down), a, rows_of(active_, config.ffn), gradient, rows_of(active_gradient_, config.ffn),
+             false);
+  activate_back(a);
+  if (config.gated_mlp) apply_back(of(linear_kind::gate), a, normed, rows_of(a.gate, config.ffn), inner, false);
+  apply_back(of(linear_kind::up), a, normed, rows_of(a.up, config.ffn), inner, config.gated_mlp);
+  normalize_back(weights.mlp_norm, a.middle, inner_);
+  apply_back(of(linear_kind::o), a, rows_of(a.mixed, heads_width_), gradient, mixed_gradient, false);
+  attention_.backward(stream_, attention_of(layer, a), mixed_gradient, dq, dk, dv);
+  normalize(weights.attention_norm, inputs_[layer], normed_);
+  const cuda::float_rows dx = layer > 0 ? inner : cuda::float_rows{};  // nothing is trained below the first layer
+  apply_back(of(linear_kind::q), a, normed, dq, dx, false);
+  apply_back(of(linear_kind::k), a, normed, dk, dx, true);
+  apply_back(of(linear_kind::v), a, normed, dv, dx, true);
+  if (dx.data) normalize_back(weights.attention_norm, inputs_[layer], inner_);
+}
+
+void cuda_train_pass::normalize(const norm_weights& norm, const buffer& x, const buffer& out) {
+  const model_config& config = model_.config;
+  const cuda::norm_args args{rows_.count(), config.hidden,   hidden_rows(x),   nullptr, norm.weight,
+                             norm.bias,     config.norm_eps, hidden_rows(out), {}};
+  config.norm == norm_kind::rms ? cuda::rms_norm(stream_, args) : cuda::layer_norm(stream_, args);
+}
+
+void cuda_train_pass::normalize_back(const norm_weights& norm, const buffer& x, const buffer& dy) {
+  const model_config& config = model_.config;
+  const cuda::norm_back_args args{rows_.count(), config.hidden,   hidden_rows(x),  nullptr,
+                                  norm.weight,   config.norm_eps, hidden_rows(dy), hidden_rows(gradient_)};
+  config.norm == norm_kind::rms ? cuda::rms_norm_back(stream_, args) : cuda::layer_norm_back(stream_, args);
+}
+
+void cuda_train_pass::activate(const activations& a) {
+  const std::int64_t ffn = model_.config.ffn;
+  const cuda::activation_args args{rows_.count(),         ffn, rows_of(a.gate, ffn), rows_of(a.up, ffn),
+                                   rows_of(active_, ffn), {}};
+  model_.config.gated_mlp ? cuda::swiglu(stream_, args) : cuda::gelu_tanh(stream_, args);
+}
+
+void cuda_train_pass::activate_back(const activations& a) {
+  const std::int64_t ffn = model_.config.ffn;
+  const cuda::activation_back_args args{rows_.count(), ffn, rows_of(active_gradient_, ffn), rows_of(a.gate, ffn),
+                                        rows_of(a.up, ffn)};
+  model_.config.gated_mlp ? cuda::swiglu_back(stream_, args) : cuda::gelu_back(stream_, args);
+}
+
+}  // namespace troupe

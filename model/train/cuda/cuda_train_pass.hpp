@@ -1,0 +1,94 @@
+#pragma once
+#include <array>
+#include <vector>
+
+#include "model/arch/cuda/device_weights.hpp"
+#include "model/lora/adapter.hpp"
+#include "model/train/cuda/device_attention.hpp"
+#include "model/train/cuda/device_parameters.hpp"
+#include "model/train/cuda/device_rows.hpp"
+#include "model/train/train_pass.hpp"
+
+namespace troupe {
+
+/// Passes of an adapter's training on a GPU. The base lies there as its packed file has it and stays as it is; what is
+/// trained stays the host's: its values go there before a pass if they have changed, and the pass's gradients come
+/// back after it. All memory is taken when it is made. A pass is put on one stream, in order; the host waits for what
+/// comes back, and before that only so as not to run far ahead. The same bits every time on GPUs of one kind.
+class cuda_train_pass final : public train_pass {
+ public:
+  cuda_train_pass(const trained_model& model, const parameter_set& parameters, const compute& with, options chosen);
+  ~cuda_train_pass() override;
+
+  pass_result train(const training_rows& batch, float factor, const dropout_key& dropout) override;
+  pass_result measure(const training_rows& batch) override;
+
+ private:
+  using buffer = cuda::device_buffer<float>;
+  /// Of a layer, what backward reads.
+  struct activations {
+    buffer q, k, v, mixed, middle, gate, up;
+    std::array<buffer, linear_kinds> lora;  // A x of each linear layer that is adapted
+  };
+  struct linear {
+    const linear_weights& weights;
+    const lora_factors& lora;
+    linear_kind kind;
+  };
+
+  buffer take(std::int64_t columns) const;
+  void make_activations();
+  cuda::float_rows rows_of(const buffer& of, std::int64_t columns) const { return {of.data(), padded_row(columns)}; }
+  cuda::float_rows hidden_rows(const buffer& of) const { return rows_of(of, model_.config.hidden); }
+  linear linear_of(std::size_t layer, linear_kind kind) const;
+  device_attention::layer attention_of(std::size_t layer, const activations& a) const;
+  activations& activations_of(std::size_t layer) { return activations_[options_.keep_activations ? layer : 0]; }
+
+  void begin(const training_rows& batch, const dropout_key& dropout);
+  pass_result result();
+  void pace();
+  void forward();
+  /// Without `out` only what backward reads is made.
+  void forward_layer(std::size_t layer, activations& a, const buffer* out);
+  void backward_layer(std::size_t layer, activations& a);
+  void normalize(const norm_weights& norm, const buffer& x, const buffer& out);
+  /// gradient_ += what dy means for the input of the norm.
+  void normalize_back(const norm_weights& norm, const buffer& x, const buffer& dy);
+  void activate(const activations& a);
+  void activate_back(const activations& a);
+
+  /// y (+)= x W^T + bias + the adapter's part. y may be null: then only the adapter's A x is made.
+  void apply(const linear& l, cuda::float_rows x, const activations& a, cuda::float_rows y, bool add);
+  /// dx = or += dy W + what the adapter gives, and the gradients of its factors. dx may be null.
+  void apply_back(const linear& l, const activations& a, cuda::float_rows x, cuda::float_rows dy, cuda::float_rows dx,
+                  bool add);
+  void lora_back(const linear& l, const activations& a, cuda::float_rows x, cuda::float_rows dy, cuda::float_rows dx);
+  void multiply(const cuda::weight_product& product);
+  void multiply(const cuda::float_product& product);
+  cuda::dropout_mask mask_of(const lora_factors& lora) const;
+  cuda::float_rows dropped(const linear& l, cuda::float_rows x);
+
+  void loss(float factor, bool backward);
+  void head_back(int first, int count);
+
+  const trained_model& model_;
+  compute with_;
+  options options_;
+  cuda::stream stream_;
+  device_weights weights_;
+  device_parameters parameters_;
+  device_rows rows_;
+  device_attention attention_;
+  std::int64_t heads_width_, kv_width_, lora_width_, loss_rows_;
+  std::vector<buffer> inputs_;  // of each layer, and the last one's output
+  std::vector<activations> activations_;
+  buffer normed_, active_, active_gradient_, gradient_, inner_, dq_, dk_, dv_, dropped_, lora_gradient_;
+  buffer final_, final_gradient_, logits_, slices_;
+  cuda::device_buffer<cuda::cross_entropy_result> losses_;
+  cuda::pinned_buffer<cuda::cross_entropy_result> losses_here_;
+  std::array<cuda::event, 2> paced_;
+  std::size_t next_paced_ = 0;
+  dropout_key dropout_;
+};
+
+}  // namespace troupe

@@ -1,0 +1,147 @@
+// A pass's products: linear layers with their adapters, there and back, and the logits that the loss is made of.
+#include <algorithm>
+
+#include "model/train/cuda/cuda_train_pass.hpp"
+
+namespace troupe {
+
+void cuda_train_pass::multiply(const cuda::weight_product& product) {
+  if (options_.how == precision::exact)
+    cuda::multiply_exact(stream_, product);
+  else
+    cuda::multiply_rounded(stream_, product, options_.how == precision::fine ? 2 : 1);
+}
+
+void cuda_train_pass::multiply(const cuda::float_product& product) {
+  cuda::multiply(stream_, product, slices_.data());
+}
+
+void cuda_train_pass::apply(const linear& l, cuda::float_rows x, const activations& a, cuda::float_rows y, bool add) {
+  const int rows = rows_.count();
+  const std::int64_t ins = l.weights.w.ins, outs = l.weights.w.outs;
+  if (y.data) multiply({.w = l.weights.w, .rows = rows, .x = x, .y = y, .bias = l.weights.bias, .add = add});
+  const lora_factors& lora = l.lora;
+  if (lora.rank == 0) return;
+  const cuda::float_rows input = dropped(l, x),
+                         between = rows_of(a.lora[static_cast<std::size_t>(l.kind)], lora_width_);
+  multiply({.rows = rows,
+            .columns = lora.rank,
+            .depth = ins,
+            .a = {input.data, input.stride},
+            .b = {parameters_.value(lora.a), lora.a_stride, true},
+            .c = between});
+  if (!y.data) return;
+  multiply({.rows = rows,
+            .columns = outs,
+            .depth = lora.rank,
+            .a = {between.data, between.stride},
+            .b = {parameters_.value(lora.b), lora.stride, true},
+            .c = y,
+            .factor = lora.scale,
+            .add = true});
+}
+
+void cuda_train_pass::apply_back(const linear& l, const activations& a, cuda::float_rows x, cuda::float_rows dy,
+                                 cuda::float_rows dx, bool add) {
+  if (dx.data) multiply({.w = l.weights.w, .turned = true, .rows = rows_.count(), .x = dy, .y = dx, .add = add});
+  if (l.lora.rank > 0) lora_back(l, a, x, dy, dx);
+}
+
+void cuda_train_pass::lora_back(const linear& l, const activations& a, cuda::float_rows x, cuda::float_rows dy,
+                                cuda::float_rows dx) {
+  const lora_factors& lora = l.lora;
+  const std::int64_t rows = rows_.count(), ins = l.weights.w.ins, outs = l.weights.w.outs;
+  const cuda::float_rows between = rows_of(a.lora[static_cast<std::size_t>(l.kind)], lora_width_);
+  const cuda::float_rows inner = rows_of(lora_gradient_, lora_width_), input = dropped(l, x);
+  multiply({.rows = outs,
+            .columns = lora.rank,
+            .depth = rows,
+            .a = {dy.data, dy.stride, true},
+            .b = {between.data, between.stride},
+            .c = {parameters_.gradient(lora.b_gradient), lora.stride},
+            .factor = lora.scale,
+            .add = true});
+  multiply({.rows = rows,
+            .columns = lora.rank,
+            .depth = outs,
+            .a = {dy.data, dy.stride},
+            .b = {parameters_.value(lora.b), lora.stride},
+            .c = inner,
+            .factor = lora.scale});
+  multiply({.rows = lora.rank,
+            .columns = ins,
+            .depth = rows,
+            .a = {inner.data, inner.stride, true},
+            .b = {input.data, input.stride},
+            .c = {parameters_.gradient(lora.a_gradient), lora.a_stride},
+            .add = true});
+  if (!dx.data) return;
+  const bool masked = dropout_.probability > 0;
+  const cuda::float_rows to = masked ? cuda::float_rows{dropped_.data(), dx.stride} : dx;
+  multiply({.rows = rows,
+            .columns = ins,
+            .depth = lora.rank,
+            .a = {inner.data, inner.stride},
+            .b = {parameters_.value(lora.a), lora.a_stride},
+            .c = to,
+            .add = !masked});
+  if (masked)
+    cuda::drop(stream_, {.mask = mask_of(lora), .rows = rows_.count(), .n = ins, .x = to, .out = dx, .add = true});
+}
+
+cuda::dropout_mask cuda_train_pass::mask_of(const lora_factors& lora) const {
+  return {dropout_.probability, dropout_.seed, dropout_.pass, lora.stream};
+}
+
+cuda::float_rows cuda_train_pass::dropped(const linear& l, cuda::float_rows x) {
+  if (dropout_.probability <= 0) return x;
+  const cuda::float_rows out{dropped_.data(), x.stride};
+  cuda::drop(stream_, {.mask = mask_of(l.lora), .rows = rows_.count(), .n = l.weights.w.ins, .x = x, .out = out});
+  return out;
+}
+
+// --- the loss
+// ---------------------------------------------------------------------------------------------------------
+
+/// Of the rows that have a target, some at a time, so that their logits never exist whole.
+void cuda_train_pass::loss(float factor, bool backward) {
+  const model_config& config = model_.config;
+  const cuda::float_rows final = hidden_rows(final_), logits = rows_of(logits_, config.vocab_size);
+  for (int first = 0; first < rows_.target_count(); first += static_cast<int>(loss_rows_)) {
+    const int count = std::min(rows_.target_count() - first, static_cast<int>(loss_rows_));
+    const norm_weights& norm = weights_.final_norm;
+    const cuda::norm_args normed{count,
+                                 config.hidden,
+                                 hidden_rows(inputs_.back()),
+                                 rows_.picked() + first,
+                                 norm.weight,
+                                 norm.bias,
+                                 config.norm_eps,
+                                 final,
+                                 {}};
+    config.norm == norm_kind::rms ? cuda::rms_norm(stream_, normed) : cuda::layer_norm(stream_, normed);
+    multiply({.w = weights_.head, .rows = count, .x = final, .y = logits});
+    cuda::cross_entropy(stream_,
+                        {count, config.vocab_size, logits, rows_.targets() + first, factor, losses_.data() + first});
+    if (backward) head_back(first, count);
+    pace();
+  }
+}
+
+/// From the gradients of some rows' logits to gradient_, the gradient of the last layer's output.
+void cuda_train_pass::head_back(int first, int count) {
+  const model_config& config = model_.config;
+  const cuda::float_rows dy = hidden_rows(final_gradient_);
+  multiply({.w = weights_.head, .turned = true, .rows = count, .x = rows_of(logits_, config.vocab_size), .y = dy});
+  const cuda::norm_back_args args{count,
+                                  config.hidden,
+                                  hidden_rows(inputs_.back()),
+                                  rows_.picked() + first,
+                                  weights_.final_norm.weight,
+                                  config.norm_eps,
+                                  dy,
+                                  hidden_rows(gradient_)};
+  config.norm == norm_kind::rms ? cuda::rms_norm_back(stream_, args) : cuda::layer_norm_back(stream_, args);
+}
+
+}  // namespace troupe

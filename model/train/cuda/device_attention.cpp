@@ -1,0 +1,151 @@
+#include "model/train/cuda/device_attention.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "model/ops/rope.hpp"
+#include "model/train/size_impl.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::int64_t most_scores = 64 << 20;  // that are there at once, unless one head has more
+
+}  // namespace
+
+device_attention::device_attention(const model_config& config, std::int64_t most_rows, std::int64_t most_positions,
+                                   const cuda::stream& on)
+    : config_(config),
+      dim_(config.head_dim),
+      kv_heads_(config.kv_heads),
+      group_(config.heads / config.kv_heads),
+      score_stride_(rounded_up(most_positions, 64)),
+      score_step_(most_rows * score_stride_),
+      heads_at_once_(std::clamp<std::int64_t>(most_scores / (score_step_ * group_), 1, kv_heads_)),
+      q_(to_size(most_rows * padded_row(config.heads * dim_))),
+      k_(to_size(most_rows * padded_row(kv_heads_ * dim_))),
+      scores_(to_size(heads_at_once_ * group_ * score_step_)),
+      score_gradients_(scores_.size()) {
+  if (config.position != position_kind::rotary) return;
+  const std::int64_t half = dim_ / 2;
+  const rope_angles angles(config);
+  std::vector<float> cosines(to_size(most_positions * half)), sines(cosines.size());
+  for (std::int64_t i = 0; i < most_positions; ++i) angles.at(i, cosines.data() + i * half, sines.data() + i * half);
+  cosines_ = cuda::device_buffer<float>(cosines.size());
+  sines_ = cuda::device_buffer<float>(sines.size());
+  cuda::copy(cosines_.data(), cosines.data(), cosines.size(), on);
+  cuda::copy(sines_.data(), sines.data(), sines.size(), on);
+  on.wait();
+}
+
+void device_attention::forward(const cuda::stream& on, const layer& of, cuda::float_rows out) const {
+  turn(on, of);
+  for_heads([&](some_heads some) {
+    probabilities(on, of, some);
+    multiply(on, of, some, cuda::head_shape::mixed, scores_in(scores_), keys(of.v, some), queries(out, some));
+  });
+}
+
+void device_attention::backward(const cuda::stream& on, const layer& of, cuda::float_rows dout, cuda::float_rows dq,
+                                cuda::float_rows dk, cuda::float_rows dv) const {
+  turn(on, of);
+  for_heads([&](some_heads some) {
+    probabilities(on, of, some);
+    multiply(on, of, some, cuda::head_shape::scores, queries(dout, some), keys(of.v, some),
+             scores_in(score_gradients_));
+    cuda::softmax_back(on, softmax_of(of, some));
+    multiply(on, of, some, cuda::head_shape::mixed, scores_in(score_gradients_), keys(turned_k(), some),
+             queries(dq, some));
+    gather(on, of, some, score_gradients_.data(), turned_q(), dk);
+    gather(on, of, some, scores_.data(), dout, dv);
+  });
+  for (const bool are_keys : {false, true}) {
+    cuda::turn_args args = turned(of, are_keys);
+    args.out = are_keys ? dk : dq;
+    cuda::turn_heads_back(on, args);
+  }
+}
+
+cuda::turn_args device_attention::turned(const layer& of, bool are_keys) const {
+  return {.rows = of.rows.count(),
+          .heads = static_cast<int>(are_keys ? kv_heads_ : config_.heads),
+          .dim = static_cast<int>(dim_),
+          .positions = of.rows.positions(),
+          .x = are_keys ? of.k : of.q,
+          .norm = are_keys ? of.k_norm : of.q_norm,
+          .eps = config_.norm_eps,
+          .cosines = cosines_.data(),
+          .sines = sines_.data(),
+          .out = are_keys ? turned_k() : turned_q()};
+}
+
+void device_attention::turn(const cuda::stream& on, const layer& of) const {
+  for (const bool are_keys : {false, true}) cuda::turn_heads(on, turned(of, are_keys));
+}
+
+void device_attention::probabilities(const cuda::stream& on, const layer& of, some_heads some) const {
+  multiply(on, of, some, cuda::head_shape::scores, queries(turned_q(), some), keys(turned_k(), some),
+           scores_in(scores_));
+  cuda::softmax(on, softmax_of(of, some));
+}
+
+void device_attention::multiply(const cuda::stream& on, const layer& of, some_heads some, cuda::head_shape shape,
+                                cuda::head_rows a, cuda::head_rows b, cuda::head_rows c) const {
+  cuda::multiply_heads(on, {.shape = shape,
+                            .segments = of.rows.segments(),
+                            .segment_count = of.rows.segment_count(),
+                            .longest = of.rows.longest(),
+                            .heads = static_cast<int>(some.count * group_),
+                            .dim = static_cast<int>(dim_),
+                            .a = a,
+                            .b = b,
+                            .c = c});
+}
+
+void device_attention::gather(const cuda::stream& on, const layer& of, some_heads some, float* scores,
+                              cuda::float_rows from, cuda::float_rows to) const {
+  for (std::int64_t member = 0; member < group_; ++member)
+    cuda::multiply_heads(on, {.shape = cuda::head_shape::given,
+                              .segments = of.rows.segments(),
+                              .segment_count = of.rows.segment_count(),
+                              .longest = of.rows.longest(),
+                              .heads = static_cast<int>(some.count),
+                              .dim = static_cast<int>(dim_),
+                              .a = {scores + member * score_step_, score_stride_, score_step_ * group_},
+                              .b = {from.data + (some.first * group_ + member) * dim_, from.stride, dim_ * group_},
+                              .c = {to.data + some.first * dim_, to.stride, dim_},
+                              .add = member > 0});
+}
+
+cuda::softmax_args device_attention::softmax_of(const layer& of, some_heads some) const {
+  return {.rows = of.rows.count(),
+          .heads = static_cast<int>(some.count * group_),
+          .positions = of.rows.positions(),
+          .window = of.window,
+          .factor = 1.0f / std::sqrt(static_cast<float>(dim_)),
+          .scores = scores_in(scores_),
+          .gradients = scores_in(score_gradients_)};
+}
+
+cuda::head_rows device_attention::queries(cuda::float_rows rows, some_heads some) const {
+  return {rows.data + some.first * group_ * dim_, rows.stride, dim_};
+}
+
+cuda::head_rows device_attention::keys(cuda::float_rows rows, some_heads some) const {
+  return {rows.data + some.first * dim_, rows.stride, dim_, static_cast<int>(group_)};
+}
+
+cuda::head_rows device_attention::scores_in(const cuda::device_buffer<float>& buffer) const {
+  return {buffer.data(), score_stride_, score_step_};
+}
+
+cuda::float_rows device_attention::turned_q() const {
+  return {q_.data(), padded_row(config_.heads * dim_)};
+}
+
+cuda::float_rows device_attention::turned_k() const {
+  return {k_.data(), padded_row(kv_heads_ * dim_)};
+}
+
+}  // namespace troupe

@@ -1,0 +1,63 @@
+#pragma once
+#include <algorithm>
+
+#include "model/formats/model_config.hpp"
+#include "model/train/cuda/device_rows.hpp"
+
+namespace troupe {
+
+/// Attention within each segment on a device, as attention_pass has it on the processor: norms and rotation of the
+/// heads belong to it, and backward makes the probabilities again. Scores are there for some heads at a time.
+class device_attention {
+ public:
+  device_attention(const model_config& config, std::int64_t most_rows, std::int64_t most_positions,
+                   const cuda::stream& on);
+
+  /// One layer's. Queries, keys and values as the linear layers made them.
+  struct layer {
+    const device_rows& rows;
+    std::int64_t window = 0;
+    const float *q_norm = nullptr, *k_norm = nullptr;  ///< of each head; null: none
+    cuda::float_rows q, k, v;
+  };
+  void forward(const cuda::stream& on, const layer& of, cuda::float_rows out) const;
+  /// dq, dk and dv are overwritten.
+  void backward(const cuda::stream& on, const layer& of, cuda::float_rows dout, cuda::float_rows dq,
+                cuda::float_rows dk, cuda::float_rows dv) const;
+
+ private:
+  /// Heads of keys and values, [first, first + count), and the heads of queries that share them.
+  struct some_heads {
+    std::int64_t first, count;
+  };
+
+  cuda::turn_args turned(const layer& of, bool are_keys) const;
+  void turn(const cuda::stream& on, const layer& of) const;
+  template <class Work>
+  void for_heads(Work work) const {
+    for (std::int64_t first = 0; first < kv_heads_; first += heads_at_once_)
+      work(some_heads{first, std::min(heads_at_once_, kv_heads_ - first)});
+  }
+  void probabilities(const cuda::stream& on, const layer& of, some_heads some) const;
+  void multiply(const cuda::stream& on, const layer& of, some_heads some, cuda::head_shape shape, cuda::head_rows a,
+                cuda::head_rows b, cuda::head_rows c) const;
+  /// For each head of keys or values, over the query heads that share it in order.
+  void gather(const cuda::stream& on, const layer& of, some_heads some, float* scores, cuda::float_rows from,
+              cuda::float_rows to) const;
+  cuda::softmax_args softmax_of(const layer& of, some_heads some) const;
+  cuda::head_rows queries(cuda::float_rows rows, some_heads some) const;
+  cuda::head_rows keys(cuda::float_rows rows, some_heads some) const;
+  cuda::head_rows scores_in(const cuda::device_buffer<float>& buffer) const;
+  cuda::float_rows turned_q() const;
+  cuda::float_rows turned_k() const;
+
+  model_config config_;
+  std::int64_t dim_, kv_heads_, group_;
+  std::int64_t score_stride_, score_step_;  ///< from query to query, from head to head
+  std::int64_t heads_at_once_;              ///< of keys and values
+  cuda::device_buffer<float> q_, k_;        ///< turned
+  cuda::device_buffer<float> scores_, score_gradients_;
+  cuda::device_buffer<float> cosines_, sines_;  ///< [positions, head_dim / 2]
+};
+
+}  // namespace troupe
