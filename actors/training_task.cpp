@@ -94,6 +94,7 @@ class training_task::session {
     const model_config& config = base_->config;
     spec_.run.row_length = std::min(spec_.run.row_length, config.context);
     spec_.run.between = [this] { look(); };
+    spec_.run.device = site_.device;
     if (ranks_) spec_.run.group = ranks_->group();
     const data_format format = data_format_of(site_.model, config.vocab_size, config.eos_tokens, spec_.run.row_length);
     data_ = read_training_data(folder_ / spec_.data_file(), format);

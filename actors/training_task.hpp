@@ -23,6 +23,7 @@ struct training_site {
   load_options load;             ///< as the workers load it: then the packed file is the same
   std::filesystem::path folder;  ///< FOLDER/<job>/ holds a job's files
   int threads = 1;
+  device_id device = {};  ///< what computes the passes
   bool idle_priority = true;
   /// The process is told to end and the thread that computes cannot be stopped in time: ends the process, may not
   /// return.

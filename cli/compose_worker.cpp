@@ -98,6 +98,7 @@ void member_node::add_worker(caf::actor_system& system, wire& links, const node_
 void member_node::add_trainer(caf::actor_system& system, wire& links, const node_site& site) {
   const cluster_config& config = site.config;
   training_site own{config.model.path, load_options_of(config), config.state_dir / "training", site.threads};
+  own.device = site.node.device;
   own.idle_priority = config.training.idle_priority;
   own.leave = [] {
     say("training cannot be stopped in time: the last checkpoint counts");

@@ -56,7 +56,7 @@ void add_run_options(CLI::App& own, local_training& options) {
   own.add_option("--clip", run.adam.clip, "the gradients' norm is cut to this; 0: never [1]");
   own.add_option("--seed", run.seed, "what everything random is drawn from [0]");
   own.add_option("--precision", options.precision,
-                 "of products with quantized weights: served (int8), fine (15 bits) or exact (f32) [fine]");
+                 "of products with quantized weights: served (8 bits), fine (15 bits) or exact (f32) [fine]");
   own.add_flag("--low-memory", options.low_memory, "compute activations again instead of keeping them");
   own.add_option("--validate-every", options.validate_every, "steps [an epoch]")->type_name("N");
   own.add_option("--checkpoint-every", options.checkpoint_every, "steps [100; of a cluster: a minute]")->type_name("N");
@@ -67,8 +67,8 @@ void add_run_options(CLI::App& own, local_training& options) {
   own.add_flag("--json", options.json, "print the outcome as JSON");
 }
 
-constexpr std::array local_flags{"--init",  "--full", "--fresh", "--out",  "--resume", "--keep-checkpoint",
-                                 "--force", "--log",  "--quant", "--keep", "--threads"};
+constexpr std::array local_flags{"--init",  "--full", "--fresh", "--out",  "--resume",  "--keep-checkpoint",
+                                 "--force", "--log",  "--quant", "--keep", "--threads", "--device"};
 constexpr std::array cluster_flags{"--follow", "--connect", "--key", "--best", "--trainers"};
 
 /// Flags that mean nothing where the training is done.
@@ -148,6 +148,7 @@ void add_train(CLI::App& program, command& chosen) {
   add_quant(own, options->model);
   add_keep(own, options->model);
   add_threads(own, options->model);
+  add_device(own, options->model);
   add_data_options(own, *options);
   add_adapter_options(own, *options);
   own.add_flag("--full", options->full, "train all weights; MODEL is a folder with a configuration and a tokenizer");

@@ -39,6 +39,9 @@ void check(local_training& o) {
   if (o.out.empty()) refuse("no folder to write to: name one with {}", o.full ? "--out" : "--adapter");
   if (o.checkpoint_every < 1) refuse("--checkpoint-every is {}: use 1 or more", o.checkpoint_every);
   if (o.validate_every < 0) refuse("--validate-every is {}: use 1 or more", o.validate_every);
+  if (o.full && o.model.device != "cpu")
+    refuse("--full: adapters alone are trained on GPUs: leave out --device {}", o.model.device);
+  o.run.device = device_of(o.model);
   o.run.schedule = schedule_from_name(o.schedule);
   o.run.how = precision_from_name(o.precision);
   o.run.keep_activations = !o.low_memory;

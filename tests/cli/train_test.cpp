@@ -74,6 +74,20 @@ TEST_F(train, starts_from_an_adapter_of_its_own) {
   EXPECT_EQ(config["r"], 2);
 }
 
+TEST_F(train, refuses_devices_that_are_not_there_or_do_not_train_that) {
+  const auto model = readable_model().string();
+  const result unknown = run(arguments(model, "out", {"--device", "tpu"}));
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_NE(unknown.error.find("use cpu, cuda:0"), std::string::npos) << unknown.error;
+  const result missing = run(arguments(model, "out", {"--device", "cuda:99"}));
+  EXPECT_EQ(missing.code, 2);
+  EXPECT_NE(missing.error.find("use the device cpu"), std::string::npos) << missing.error;
+  const result whole = run(arguments(model, "out", {"--full", "--out", path("out").string(), "--device", "cuda:0"}));
+  EXPECT_EQ(whole.code, 2);
+  EXPECT_NE(whole.error.find("leave out --device"), std::string::npos) << whole.error;
+  EXPECT_FALSE(fs::exists(path("out")));
+}
+
 TEST_F(train, refuses_what_it_cannot_read_whole) {
   const auto model = readable_model().string();
   const auto bad = folder().write("bad.jsonl", "{\"text\":\"AB\"}\n{\"text\":\"A").string();
