@@ -79,7 +79,7 @@ TEST_F(train, refuses_devices_that_are_not_there_or_do_not_train_that) {
   const result unknown = run(arguments(model, "out", {"--device", "tpu"}));
   EXPECT_EQ(unknown.code, 2);
   EXPECT_NE(unknown.error.find("use cpu, cuda:0"), std::string::npos) << unknown.error;
-  const result missing = run(arguments(model, "out", {"--device", "cuda:99"}));
+  const result missing = run(arguments(model, "out", {"--device", "cuda:15"}));
   EXPECT_EQ(missing.code, 2);
   EXPECT_NE(missing.error.find("use the device cpu"), std::string::npos) << missing.error;
   const result whole = run(arguments(model, "out", {"--full", "--out", path("out").string(), "--device", "cuda:0"}));
