@@ -8,6 +8,7 @@
 #include "actors/adapter_digest.hpp"
 #include "actors/training_files.hpp"
 #include "actors/training_ranks.hpp"
+#include "base/device_lost.hpp"
 #include "base/error.hpp"
 #include "model/arch/fingerprint.hpp"
 #include "model/ops/isa.hpp"
@@ -117,6 +118,9 @@ class training_task::session {
       save_checkpoint();
       throw;
     } catch (const collective_failure&) {  // whoever is left has all that was done together
+      save_checkpoint();
+      throw;
+    } catch (const device_lost&) {  // what is trained is the host's
       save_checkpoint();
       throw;
     }
@@ -247,6 +251,9 @@ void training_task::run() {
   } catch (const stopped&) {
   } catch (const collective_failure& failure) {
     if (!brake_.is_stopped()) end.error = failure.what(), end.is_alone = true;
+  } catch (const device_lost& error) {
+    if (site_.on_device_lost) site_.on_device_lost(error.what());
+    end.error = error.what();
   } catch (const std::bad_alloc&) {
     end.error = "there is not enough memory: use shorter rows, fewer of them, or low_memory";
   } catch (const std::exception& error) {

@@ -28,6 +28,7 @@ struct training_site {
   /// The process is told to end and the thread that computes cannot be stopped in time: ends the process, may not
   /// return.
   std::function<void()> leave = {};
+  std::function<void(const std::string& why)> on_device_lost = {};  ///< likewise, once there is a checkpoint
   duration checkpoint_after = std::chrono::seconds(60);
   duration report_after = std::chrono::milliseconds(200);
   std::shared_ptr<meeting_place> meeting = {};       ///< for trainers that share a job; none: it shares none

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include <fmt/format.h>
+
 #include "actors/adapter_fetcher.hpp"
 #include "actors/trainer.hpp"
 #include "cluster/config_address.hpp"
@@ -25,6 +27,14 @@ rank_settings rank_settings_of(const node_site& site) {
   return settings;
 }
 
+/// No other work of this process can use the device either.
+std::function<void(const std::string& why)> end_without_device(const node_site& site) {
+  return [name = site.node.name](const std::string& why) {
+    say(fmt::format("{}: {}: this process ends, a new one can use the device", name, why));
+    std::_Exit(1);  // destructors would wait for the device
+  };
+}
+
 /// A tokenizer that cannot be opened here ends answers that need it.
 token_tree_source tokens_of_model(const node_site& site) {
   return tokens_of([path = site.config.model.path] { return open_tokenizer(path); }, site.model->config.vocab_size);
@@ -43,10 +53,7 @@ worker_parts start_worker(caf::actor_system& system, const node_site& site, wire
                                rank_settings_of(site),
                                parts.alarm,
                                tokens_of_model(site),
-                               [name = site.node.name](const std::string& why) {
-                                 say(fmt::format("{}: {}: this process ends, a new one can use the device", name, why));
-                                 std::_Exit(1);  // destructors would wait for the device
-                               }};
+                               end_without_device(site)};
   parts.worker = spawn_worker(system, options, &links, head, parts.fetcher, parts.meter);
   *worker = parts.worker;
   return parts;
@@ -99,6 +106,7 @@ void member_node::add_trainer(caf::actor_system& system, wire& links, const node
   const cluster_config& config = site.config;
   training_site own{config.model.path, load_options_of(config), config.state_dir / "training", site.threads};
   own.device = site.node.device;
+  own.on_device_lost = end_without_device(site);
   own.idle_priority = config.training.idle_priority;
   own.leave = [] {
     say("training cannot be stopped in time: the last checkpoint counts");
