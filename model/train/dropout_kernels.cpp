@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "model/engine/random.hpp"
+#include "base/philox.hpp"
 #include "model/ops/vec.hpp"
 #include "model/train/train_kernels_isa.hpp"
 

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "base/aligned_buffer.hpp"
-#include "model/engine/random.hpp"
+#include "base/philox.hpp"
 #include "model/ops/isa.hpp"
 #include "model/ops/pack.hpp"
 #include "model/train/optimizer.hpp"
