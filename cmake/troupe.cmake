@@ -69,16 +69,16 @@ function(troupe_library name)
   target_link_libraries(${name} PUBLIC ${arg_DEPENDS} PRIVATE ${arg_PRIVATE})
 endfunction()
 
-# troupe_test(NAME [PREFIX text] DEPENDS libs...): one GoogleTest program of every .cpp in the calling folder. The prefix
-# tells tests apart that are built twice.
+# troupe_test(NAME [COMPUTES] [PREFIX text] DEPENDS libs...): one GoogleTest program of every .cpp in the calling folder.
+# The prefix tells tests apart that are built twice. What is tested is fast; tests need it only where they COMPUTE much
+# themselves.
 function(troupe_test name)
-  cmake_parse_arguments(arg "" "PREFIX" "DEPENDS" ${ARGN})
+  cmake_parse_arguments(arg "COMPUTES" "PREFIX" "DEPENDS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS *.cpp)
   add_executable(${name} ${sources})
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS} GTest::gtest GTest::gmock GTest::gtest_main)
-  # What is tested is fast, the tests need not be.
-  target_compile_options(${name} PRIVATE $<IF:$<CONFIG:Release>,-O1,-O0>)
+  target_compile_options(${name} PRIVATE $<IF:$<AND:$<BOOL:${arg_COMPUTES}>,$<CONFIG:Release>>,-O1,-O0>)
   target_compile_definitions(${name} PRIVATE
     TROUPE_FIXTURES="${CMAKE_SOURCE_DIR}/tests/fixtures"
     TROUPE_SHARED_DATA="${CMAKE_SOURCE_DIR}/../shared/data")
