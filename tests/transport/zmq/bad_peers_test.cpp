@@ -166,7 +166,7 @@ TEST_F(bad_peers, who_comes_back_on_a_new_connection_goes_on_where_it_was) {
   second.greet({{4, 4}, 1});
   second.send(raw_dealer::header_of(1, 2));
   ASSERT_TRUE(listener_.wait_frames(3));
-  EXPECT_EQ(listener_.frames[1].first, listener_.frames[2].first);
+  EXPECT_EQ(listener_.frames()[1].first, listener_.frames()[2].first);
   // Both echoes: the first was never confirmed.
   EXPECT_EQ(second.hear(), 1);
   EXPECT_EQ(second.hear(), 1);
@@ -242,7 +242,7 @@ TEST(silent_peer, a_process_that_went_without_a_word_is_forgotten) {
   }
   // Its end is noticed when something is sent to it.
   EXPECT_TRUE(listener.was_told("could not be reached"));
-  EXPECT_EQ(listener->send(listener.frames[0].first, {}), send_status::gone);
+  EXPECT_EQ(listener->send(listener.frames()[0].first, {}), send_status::gone);
 }
 
 }  // namespace

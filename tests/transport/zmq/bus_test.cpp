@@ -25,9 +25,10 @@ bool same(const frame& a, const frame& b) {
 }
 
 void expect_numbers(const peer& where, std::uint64_t from, std::uint64_t to) {
-  ASSERT_EQ(where.frames.size(), to - from);
+  const auto frames = where.frames();
+  ASSERT_EQ(frames.size(), to - from);
   for (std::uint64_t i = from; i < to; ++i)
-    ASSERT_TRUE(same(where.frames[i - from].second, numbered_frame(i, i % 7 == 0 ? i * 11 + 1 : 0))) << i;
+    ASSERT_TRUE(same(frames[i - from].second, numbered_frame(i, i % 7 == 0 ? i * 11 + 1 : 0))) << i;
 }
 
 void send_numbers(bus& from, link_id to, std::uint64_t begin, std::uint64_t end) {
@@ -58,7 +59,7 @@ TEST(bus, many_links_and_threads_do_not_mix) {
   for (auto& thread : threads) thread.join();
   ASSERT_TRUE(dialer.wait_frames(count * links.size()));
   std::map<link_id, std::uint64_t> seen;
-  for (const auto& [from, what] : dialer.frames) EXPECT_EQ(what.correlation, seen[from]++);
+  for (const auto& [from, what] : dialer.frames()) EXPECT_EQ(what.correlation, seen[from]++);
   EXPECT_EQ(seen.size(), links.size());
 }
 
@@ -77,8 +78,8 @@ TEST(bus, a_large_attachment_is_what_was_sent_and_its_owner_is_let_go) {
   const std::weak_ptr<const void> owner = big.attachment.owner();
   ASSERT_EQ(dialer->send(link, std::move(big)), send_status::queued);
   ASSERT_TRUE(listener.wait_frames(1));
-  EXPECT_TRUE(same(listener.frames[0].second, numbered_frame(9, 20 << 20)));
-  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(listener.frames[0].second.attachment.bytes().data()) % 8, 0u);
+  EXPECT_TRUE(same(listener.frames()[0].second, numbered_frame(9, 20 << 20)));
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(listener.frames()[0].second.attachment.bytes().data()) % 8, 0u);
   // The confirmation of a later frame comes after that of the first.
   peer last(peer::listening(), true);
   const link_id other = dialer->connect(last->endpoint());
@@ -116,7 +117,7 @@ TEST(bus, a_listener_that_starts_anew_gets_what_waited_and_is_not_taken_for_a_re
     listener = std::make_unique<peer>(peer::listening(where), true);
   }
   EXPECT_TRUE(dialer.told().empty());
-  for (const auto& [from, what] : dialer.frames) EXPECT_EQ(from, link);
+  for (const auto& [from, what] : dialer.frames()) EXPECT_EQ(from, link);
 }
 
 TEST(bus, frames_sent_while_the_listener_is_away_go_to_the_next_one) {
@@ -130,7 +131,8 @@ TEST(bus, frames_sent_while_the_listener_is_away_go_to_the_next_one) {
   send_numbers(*dialer, link, 10, 200);
   listener = std::make_unique<peer>(peer::listening(where), true);
   ASSERT_TRUE(dialer.wait_frames(200));
-  for (std::uint64_t i = 0; i < 200; ++i) EXPECT_EQ(dialer.frames[i].second.correlation, i);
+  const auto frames = dialer.frames();
+  for (std::uint64_t i = 0; i < 200; ++i) EXPECT_EQ(frames[i].second.correlation, i);
 }
 
 TEST(bus, whoever_dialed_and_ends_is_told_as_gone_and_its_link_is_gone) {
@@ -141,7 +143,7 @@ TEST(bus, whoever_dialed_and_ends_is_told_as_gone_and_its_link_is_gone) {
   }
   ASSERT_TRUE(listener.wait_closed());
   expect_numbers(listener, 0, 50);
-  EXPECT_EQ(listener->send(listener.frames[0].first, {}), send_status::gone);
+  EXPECT_EQ(listener->send(listener.frames()[0].first, {}), send_status::gone);
 }
 
 TEST(bus, closing_a_link_tells_the_other_side_alone) {
@@ -149,7 +151,7 @@ TEST(bus, closing_a_link_tells_the_other_side_alone) {
   const link_id link = dialer->connect(listener->endpoint()), second = dialer->connect(listener->endpoint());
   send_numbers(*dialer, link, 0, 1);
   ASSERT_TRUE(listener.wait_frames(1));
-  listener->close(listener.frames[0].first);
+  listener->close(listener.frames()[0].first);
   ASSERT_TRUE(dialer.wait_closed());
   EXPECT_EQ(dialer.told()[0].first, link);
   EXPECT_EQ(dialer->send(link, {}), send_status::gone);

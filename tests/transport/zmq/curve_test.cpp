@@ -146,21 +146,21 @@ TEST_F(curve, the_right_key_is_let_in_and_no_other) {
     ASSERT_TRUE(client.wait_frames(i));
   }
   EXPECT_TRUE(client.told().empty());
-  EXPECT_TRUE(listener.wait([](const peer& p) { return p.frames.size() == 100; }));
+  EXPECT_TRUE(listener.wait_frames(100));
 }
 
 TEST_F(curve, clients_are_told_from_nodes_by_their_keys) {
   peer listener(listening(), true), open(peer::listening());
   peer client(with(read_client_key(folder_ / "client.key"))), node(with(read_cluster_keys(folder_))), keyless;
   client->send(client->connect(listener->endpoint()), numbered_frame(1));
-  ASSERT_TRUE(listener.wait([](const peer& p) { return p.frames.size() == 1; }));
+  ASSERT_TRUE(listener.wait_frames(1));
   node->send(node->connect(listener->endpoint()), numbered_frame(2));
-  ASSERT_TRUE(listener.wait([](const peer& p) { return p.frames.size() == 2; }));
-  EXPECT_TRUE(listener->is_client(listener.frames[0].first));
-  EXPECT_FALSE(listener->is_client(listener.frames[1].first));
+  ASSERT_TRUE(listener.wait_frames(2));
+  EXPECT_TRUE(listener->is_client(listener.frames()[0].first));
+  EXPECT_FALSE(listener->is_client(listener.frames()[1].first));
   keyless->send(keyless->connect(open->endpoint()), numbered_frame(1));
-  ASSERT_TRUE(open.wait([](const peer& p) { return p.frames.size() == 1; }));
-  EXPECT_FALSE(open->is_client(open.frames[0].first));
+  ASSERT_TRUE(open.wait_frames(1));
+  EXPECT_FALSE(open->is_client(open.frames()[0].first));
   EXPECT_FALSE(open->is_client(no_link));
 }
 

@@ -7,11 +7,12 @@ namespace troupe {
 namespace {
 
 void expect_each_once_in_order(const peer& where, std::uint64_t count) {
-  ASSERT_EQ(where.frames.size(), count);
+  const auto frames = where.frames();
+  ASSERT_EQ(frames.size(), count);
   for (std::uint64_t i = 0; i < count; ++i) {
-    ASSERT_EQ(where.frames[i].second.correlation, i);
-    ASSERT_EQ(where.frames[i].second.body, numbered_frame(i).body);
-    ASSERT_EQ(where.frames[i].first, where.frames[0].first);
+    ASSERT_EQ(frames[i].second.correlation, i);
+    ASSERT_EQ(frames[i].second.body, numbered_frame(i).body);
+    ASSERT_EQ(frames[i].first, frames[0].first);
   }
 }
 
@@ -41,10 +42,10 @@ TEST(cut_connections, a_listener_behind_a_cut_sends_on_when_the_other_side_is_ba
   const link_id link = dialer->connect(proxy.endpoint());
   dialer->send(link, numbered_frame(0));
   ASSERT_TRUE(listener.wait_frames(1));
+  const link_id back = listener.frames()[0].first;
   proxy.cut_after(0);
   dialer->send(link, numbered_frame(1));
-  for (std::uint64_t i = 0; i < 100; ++i)
-    ASSERT_EQ(listener->send(listener.frames[0].first, numbered_frame(i)), send_status::queued);
+  for (std::uint64_t i = 0; i < 100; ++i) ASSERT_EQ(listener->send(back, numbered_frame(i)), send_status::queued);
   proxy.cut_after(1'000'000);
   ASSERT_TRUE(dialer.wait_frames(100));
   ASSERT_TRUE(listener.wait_frames(2));

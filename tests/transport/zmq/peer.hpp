@@ -49,34 +49,37 @@ class peer {
   bus& operator*() { return *bus_; }
   bus* operator->() { return bus_.get(); }
 
-  /// False: not within a minute, which a machine full of compilers may need for what is done in milliseconds elsewhere.
-  template <class Done>
-  bool wait(Done done) {
-    std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, std::chrono::minutes(1), [&] { return done(*this); });
-  }
   bool wait_frames(std::size_t count) {
-    return wait([&](const peer& p) { return p.frames.size() >= count; });
+    return wait([&] { return frames_.size() >= count; });
   }
   bool wait_closed(std::size_t count = 1) {
-    return wait([&](const peer& p) { return p.closed.size() >= count; });
+    return wait([&] { return told_.size() >= count; });
   }
   bool was_told(const std::string& words) {
-    return wait([&](const peer& p) {
-      for (const auto& [id, why] : p.closed)
+    return wait([&] {
+      for (const auto& [id, why] : told_)
         if (why.find(words) != std::string::npos) return true;
       return false;
     });
   }
-  std::vector<std::pair<link_id, std::string>> told() {
+
+  /// What has come until now: more may come at any time, so these are copies.
+  std::vector<std::pair<link_id, frame>> frames() const {
     const std::lock_guard lock(mutex_);
-    return closed;
+    return frames_;
+  }
+  std::vector<std::pair<link_id, std::string>> told() const {
+    const std::lock_guard lock(mutex_);
+    return told_;
   }
 
-  std::vector<std::pair<link_id, frame>> frames;
-  std::vector<std::pair<link_id, std::string>> closed;
-
  private:
+  /// False: not within a minute, which a machine full of compilers may need for what is done in milliseconds elsewhere.
+  template <class Done>
+  bool wait(Done done) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::minutes(1), done);
+  }
   void on_frame(link_id from, frame what) {
     if (echoes_) {
       std::unique_lock lock(mutex_);
@@ -85,19 +88,21 @@ class peer {
       ready_->send(from, what);
     }
     const std::lock_guard lock(mutex_);
-    frames.emplace_back(from, std::move(what));
+    frames_.emplace_back(from, std::move(what));
     changed_.notify_all();
   }
   void on_closed(link_id from, const std::string& why) {
     const std::lock_guard lock(mutex_);
-    closed.emplace_back(from, why);
+    told_.emplace_back(from, why);
     changed_.notify_all();
   }
 
   const bool echoes_;
   bus* ready_ = nullptr;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
+  std::vector<std::pair<link_id, frame>> frames_;
+  std::vector<std::pair<link_id, std::string>> told_;
   std::unique_ptr<bus> bus_;
 };
 
