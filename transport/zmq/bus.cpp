@@ -259,7 +259,7 @@ void bus::impl::close_sockets() {
     remove(one, false);
   }
   if (router_) router_.set(zmq::sockopt::linger, linger);
-  router_monitor_.close();
+  detail::stop_watching(router_, router_monitor_);
   router_.close();
   zap_.reset();
 }

@@ -53,7 +53,7 @@ void bus::impl::dial(link& to) {
   wake();
   to.dealer.connect(to.endpoint);
   say(to, detail::control_kind::greeting,
-      detail::greeting{instance_, to.id.value, to.other, to.session, to.in.last(), to.out.first_kept()});
+      detail::greeting{instance_, to.id.value, ++to.attempt, to.other, to.session, to.in.last(), to.out.first_kept()});
 }
 
 void bus::impl::hang_up(link& from) {
@@ -61,7 +61,7 @@ void bus::impl::hang_up(link& from) {
     if (*signal >= 0) ::epoll_ctl(epoll_, EPOLL_CTL_DEL, std::exchange(*signal, -1), nullptr);
   from.up = false;
   from.input_noted = false;
-  from.monitor.close();
+  detail::stop_watching(from.dealer, from.monitor);
   from.dealer.close();
 }
 

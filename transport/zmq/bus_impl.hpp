@@ -50,6 +50,7 @@ class bus::impl {
     bool up = false;  // greeted, so that frames may go
     bool confirmation_due = false;
     detail::instance_id other{};  // whom we talk with
+    std::uint64_t attempt = 0;    // the dialing side's count of connections
 
     // If we dial:
     std::string endpoint, server_key;

@@ -53,6 +53,8 @@ void bus::impl::on_stranger(const std::string& routing, parts said, bool too_man
 
 void bus::impl::on_greeting(const std::string& routing, const zmq::message_t& header, const detail::greeting& said) {
   const auto known = by_other_.find({said.from, said.link});
+  // libzmq reads connections in turn: what an earlier one still held may come after the greeting of the next.
+  if (known != by_other_.end() && said.attempt <= known->second->attempt) return;
   link* from = known != by_other_.end() ? known->second : add_link(said);
   if (known != by_other_.end() && !resume(*from, said)) from = nullptr;
   const std::string address = detail::peer_address(header);
@@ -64,6 +66,7 @@ void bus::impl::on_greeting(const std::string& routing, const zmq::message_t& he
   }
   by_routing_.erase(from->routing);
   from->routing = routing;
+  from->attempt = said.attempt;
   from->address = address;
   from->has_client_key = detail::peer_user(header) == detail::client_user;
   from->heard = now_;

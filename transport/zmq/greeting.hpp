@@ -27,6 +27,7 @@ using instance_id = std::array<std::uint64_t, 2>;
 struct greeting {
   instance_id from{};
   std::uint64_t link = 0;      ///< the dialing side's number
+  std::uint64_t attempt = 1;   ///< how often it has dialed for this link
   instance_id to{};            ///< whom the dialing side welcomed last; zeros: nobody yet
   std::uint64_t session = 0;   ///< what that one called the link; 0: nobody yet
   std::uint64_t received = 0;  ///< the last frame that came from it
@@ -34,8 +35,9 @@ struct greeting {
 
   template <class Self, class Visit>
   static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("from", self.from), field("link", self.link), field("to", self.to),
-                 field("session", self.session), field("received", self.received), field("first", self.first));
+    return visit(field("from", self.from), field("link", self.link), field("attempt", self.attempt),
+                 field("to", self.to), field("session", self.session), field("received", self.received),
+                 field("first", self.first));
   }
 };
 

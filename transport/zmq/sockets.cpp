@@ -165,8 +165,14 @@ zmq::socket_t watch(zmq::context_t& context, zmq::socket_t& socket, int events) 
   if (zmq_socket_monitor(socket.handle(), name.c_str(), events) != 0) throw zmq::error_t();
   zmq::socket_t monitor(context, zmq::socket_type::pair);
   monitor.set(zmq::sockopt::linger, 0);
+  monitor.set(zmq::sockopt::rcvhwm, 0);  // libzmq's thread would wait for room, too
   monitor.connect(name);
   return monitor;
+}
+
+void stop_watching(zmq::socket_t& socket, zmq::socket_t& monitor) {
+  zmq_socket_monitor(socket.handle(), nullptr, 0);
+  monitor.close();
 }
 
 std::optional<socket_event> next_event(zmq::socket_t& monitor) {

@@ -52,5 +52,7 @@ struct socket_event {
 };
 zmq::socket_t watch(zmq::context_t& context, zmq::socket_t& socket, int events);
 std::optional<socket_event> next_event(zmq::socket_t& monitor);
+/// To be called before either is closed: libzmq's thread would wait for ever to tell a monitor that is gone.
+void stop_watching(zmq::socket_t& socket, zmq::socket_t& monitor);
 
 }  // namespace troupe::detail

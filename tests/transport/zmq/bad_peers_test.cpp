@@ -152,7 +152,7 @@ TEST_F(bad_peers, a_past_that_was_not_is_refused) {
   first.greet({{3, 3}, 1});
   raw_dealer second(listener_->endpoint());
   second.send(raw_dealer::header_of(static_cast<std::uint16_t>(control_kind::greeting), 0),
-              encode(detail::greeting{{3, 3}, 1, {}, 0, 0, 50}));
+              encode(detail::greeting{{3, 3}, 1, 2, {}, 0, 0, 50}));
   EXPECT_EQ(second.hear(), static_cast<std::uint16_t>(control_kind::goodbye));
   EXPECT_TRUE(listener_.was_told("another past"));
 }
@@ -163,12 +163,23 @@ TEST_F(bad_peers, who_comes_back_on_a_new_connection_goes_on_where_it_was) {
   first.send(raw_dealer::header_of(1, 1));
   ASSERT_TRUE(listener_.wait_frames(2));
   raw_dealer second(listener_->endpoint());
-  second.greet({{4, 4}, 1});
+  second.greet({{4, 4}, 1, 2});
   second.send(raw_dealer::header_of(1, 2));
   ASSERT_TRUE(listener_.wait_frames(3));
   EXPECT_EQ(listener_.frames()[1].first, listener_.frames()[2].first);
   // Both echoes: the first was never confirmed.
   EXPECT_EQ(second.hear(), 1);
+  EXPECT_EQ(second.hear(), 1);
+}
+
+TEST_F(bad_peers, a_greeting_that_was_overtaken_by_its_successor_is_ignored) {
+  raw_dealer first(listener_->endpoint()), second(listener_->endpoint());
+  first.greet({{5, 5}, 1, 1});
+  second.greet({{5, 5}, 1, 2});
+  first.send(raw_dealer::header_of(static_cast<std::uint16_t>(control_kind::greeting), 0),
+             encode(detail::greeting{{5, 5}, 1, 1}));
+  expect_good_link_works();  // by then the first one's words were read, too
+  second.send(raw_dealer::header_of(1, 1));
   EXPECT_EQ(second.hear(), 1);
 }
 
