@@ -153,6 +153,7 @@ struct replica_started : local_message {
   replica_life life;
   std::vector<std::vector<worker_actor>> stages;  ///< [stage][tensor rank]
   std::int64_t blocks = 0;                        ///< of storage on each
+  int steps_in_flight = 1;                        ///< as many as stages can compute at the same time
 };
 
 /// Supervisor to scheduler: a stage is lost. Requests wait for the next life, or go back to the router.

@@ -162,7 +162,7 @@ void scheduler_state::refuse_all_with(adapter_version version, const std::string
 batch_scheduler::options scheduler_state::options_for_life() const {
   batch_scheduler::options options = options_.batches;
   options.blocks = static_cast<std::int32_t>(blocks_);
-  options.stages = static_cast<std::int32_t>(stage_count_);
+  options.steps_in_flight = static_cast<std::int32_t>(steps_in_flight_);
   options.is_ready = [this](adapter_version version) { return residency_->is_ready(version); };
   return options;
 }
@@ -171,9 +171,10 @@ batch_scheduler::options scheduler_state::options_for_life() const {
 /// as new ones with the text they have.
 void scheduler_state::begin_life(const replica_started& started) {
   life_ = started.life;
-  const bool same_shape = requests_ && blocks_ == started.blocks && stage_count_ == started.stages.size();
+  const bool same_shape =
+      requests_ && blocks_ == started.blocks && steps_in_flight_ == static_cast<std::size_t>(started.steps_in_flight);
   stages_ = started.stages;
-  stage_count_ = stages_.size();
+  steps_in_flight_ = static_cast<std::size_t>(started.steps_in_flight);
   blocks_ = started.blocks;
   workers_ = 0;
   for (const auto& ranks : stages_) workers_ += ranks.size();
@@ -229,7 +230,7 @@ void scheduler_state::return_requests() {
 void scheduler_state::pump() {
   if (running_) {
     move_adapters();
-    while (in_flight_.size() < stages_.size() && requests_->plan_step(clock_.now(), order_)) send_order();
+    while (in_flight_.size() < steps_in_flight_ && requests_->plan_step(clock_.now(), order_)) send_order();
   }
   if (!ended_.empty()) tell(router_, requests_ended{{}, options_.replica, std::exchange(ended_, {})});
 }
@@ -245,13 +246,14 @@ void scheduler_state::send_order() {
   note_flights(in_flight_.size());
 }
 
-/// From now on so many steps are in flight; a stage that has none of them is idle.
+/// From now on so many steps are in flight, of so many that could be.
 void scheduler_state::note_flights(std::size_t now) {
   const instant at = clock_.now();
   if (flights_ > 0) {
     const duration passed = at - flights_since_;
     active_ += passed;
-    bubble_ += passed * static_cast<std::int64_t>(stage_count_ - std::min(flights_, stage_count_));
+    bubble_ += passed * static_cast<std::int64_t>(steps_in_flight_ - std::min(flights_, steps_in_flight_)) /
+               static_cast<std::int64_t>(steps_in_flight_);
   }
   flights_ = now;
   flights_since_ = at;

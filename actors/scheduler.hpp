@@ -106,7 +106,7 @@ class scheduler_state {
 
   replica_life life_;
   std::vector<std::vector<worker_actor>> stages_;
-  std::size_t stage_count_ = 0, workers_ = 0;
+  std::size_t steps_in_flight_ = 1, workers_ = 0;
   std::int64_t blocks_ = 0;
   bool running_ = false;
   std::deque<flight> in_flight_;  ///< outcomes come in the order of their orders
@@ -121,7 +121,7 @@ class scheduler_state {
   std::vector<request_id> ended_;
 
   std::uint64_t received_ = 0, tokens_ = 0, tokens_reported_ = 0, lives_ = 0, resumed_ = 0;
-  duration active_{}, bubble_{};  ///< with steps in flight; of that, stage times without one
+  duration active_{}, bubble_{};  ///< with steps in flight; of that, what more steps could have used
   std::size_t flights_ = 0;       ///< since flights_since_
   instant flights_since_;
   double tokens_per_second_ = 0;

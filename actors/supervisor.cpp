@@ -118,11 +118,11 @@ worker_offer supervisor_state::offer_of(const node_hello& hello) const {
   offer.host = hello.host;
   offer.memory = hello.memory_bytes;
   offer.speed = hello.speed;
-  offer.cores = static_cast<int>(hello.cores);
+  offer.threads = static_cast<int>(hello.threads);
+  offer.processors = static_cast<int>(hello.processors);
   if (const node_config* said = options_.config.find(hello.name)) {
     offer.layers = said->layers;
     offer.replica = said->replica;
-    offer.threads = said->threads;
   }
   return offer;
 }

@@ -158,16 +158,22 @@ void supervisor_state::announce(std::size_t index) {
   replica.now = phase::running;
   replica.since = clock_.now();
   replica.problem.clear();
-  replica_started started{{}, replica.life, {}, placement_->replicas[index].kv_tokens / positions_per_block};
-  for (const stage_placement& stage : placement_->replicas[index].stages) {
+  const replica_placement& where = placement_->replicas[index];
+  replica_started started{{}, replica.life, {}, where.kv_tokens / positions_per_block};
+  std::vector<worker_offer> offers;
+  for (const stage_placement& stage : where.stages) {
     auto& ranks = started.stages.emplace_back();
-    for (const std::string& name : stage.workers) ranks.push_back(workers_.at(name).worker);
+    for (const std::string& name : stage.workers) {
+      ranks.push_back(workers_.at(name).worker);
+      offers.push_back(workers_.at(name).offer);
+    }
   }
+  started.steps_in_flight = stages_at_once(where, offers);
   tell(replica.scheduler, std::move(started));
   for (const replica_record& other : replicas_)  // what waits there for another life need not wait any more
     if (other.now != phase::running) tell(other.scheduler, replica_stopped{{}, true});
-  options_.say(fmt::format("replica {} serves with {} stage{}", index, placement_->replicas[index].stages.size(),
-                           placement_->replicas[index].stages.size() == 1 ? "" : "s"));
+  options_.say(fmt::format("replica {} serves with {} stage{}", index, where.stages.size(),
+                           where.stages.size() == 1 ? "" : "s"));
 }
 
 void supervisor_state::retry_replicas(instant now) {

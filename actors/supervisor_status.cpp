@@ -19,7 +19,8 @@ json node_json(const node_entry& node, instant now) {
   out["roles"] = node.hello.roles;
   out["host"] = node.hello.host;
   out["endpoint"] = node.hello.endpoint;
-  out["cores"] = node.hello.cores;
+  out["threads"] = node.hello.threads;
+  out["processors"] = node.hello.processors;
   out["memory"] = node.hello.memory_bytes;
   out["speed"] = node.hello.speed;
   out["silent_ms"] = std::chrono::duration_cast<std::chrono::milliseconds>(now - node.heard_at).count();

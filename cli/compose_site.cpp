@@ -141,7 +141,9 @@ node_hello hello_of(const node_site& site, const std::string& endpoint) {
   for (const node_role role : site.node.roles) hello.roles.emplace_back(to_text(role));
   hello.build = build_id();
   hello.model = site.fingerprint;
-  hello.cores = static_cast<std::uint32_t>(site.threads);
+  // A device computes beside whatever the processors do.
+  hello.threads = static_cast<std::uint32_t>(site.node.device.is_cpu() ? site.threads : 1);
+  hello.processors = static_cast<std::uint32_t>(available_processors());
   hello.memory_bytes = memory_of(site.node);
   if (site.node.is_worker()) hello.speed = worker_speed(site.model, site.fingerprint, site.threads, site.node.device);
   return hello;

@@ -38,7 +38,8 @@ struct node_hello {
   std::vector<std::string> roles;
   std::string build;
   model_id model;
-  std::uint32_t cores = 0;
+  std::uint32_t threads = 0;     ///< of its own that compute
+  std::uint32_t processors = 0;  ///< of its machine, which all who are there share
   std::uint64_t memory_bytes = 0;
   double speed = 0;  ///< measured; only compared between nodes
 
@@ -47,7 +48,8 @@ struct node_hello {
     return visit(field("name", self.name), field("incarnation", self.incarnation), field("pid", self.pid),
                  field("host", self.host), field("endpoint", self.endpoint), field("meeting", self.meeting),
                  field("roles", self.roles), field("build", self.build), field("model", self.model),
-                 field("cores", self.cores), field("memory_bytes", self.memory_bytes), field("speed", self.speed));
+                 field("threads", self.threads), field("processors", self.processors),
+                 field("memory_bytes", self.memory_bytes), field("speed", self.speed));
   }
 };
 

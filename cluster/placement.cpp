@@ -254,6 +254,24 @@ bool replica_placement::is_complete() const {
   });
 }
 
+int stages_at_once(const replica_placement& of, const std::vector<worker_offer>& offers) {
+  std::map<std::string, int> busy;  // threads, by host
+  int count = 0;
+  for (const stage_placement& stage : of.stages) {
+    auto with_this = busy;
+    bool fits = true;
+    for (const worker_offer& worker : offers) {
+      if (std::find(stage.workers.begin(), stage.workers.end(), worker.name) == stage.workers.end()) continue;
+      with_this[worker.host] += worker.threads;
+      fits = fits && (!busy.contains(worker.host) || with_this[worker.host] <= worker.processors);
+    }
+    if (!fits) continue;
+    busy = std::move(with_this);
+    ++count;
+  }
+  return count;
+}
+
 std::optional<worker_position> find_worker(const placement& where, const std::string& name) {
   for (std::size_t r = 0; r < where.replicas.size(); ++r) {
     const auto& stages = where.replicas[r].stages;

@@ -24,7 +24,7 @@ struct worker_offer {
   double speed = 1;          ///< relative to others, measured; more is faster
   std::optional<layer_range> layers;
   std::optional<int> replica;
-  int threads = 0, cores = 0;
+  int threads = 1, processors = 1;  ///< that compute; that its machine has for all who are on it
 };
 
 struct model_shape {
@@ -72,6 +72,10 @@ struct placement_error {
 
 result<placement, placement_error> place(const std::vector<worker_offer>& workers, const model_shape& model,
                                          const placement_request& request);
+
+/// How many stages can compute at the same time: those that find threads free on their machines. `offers` have all
+/// workers of the replica.
+int stages_at_once(const replica_placement& of, const std::vector<worker_offer>& offers);
 
 /// Where one worker is.
 struct worker_position {

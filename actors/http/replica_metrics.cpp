@@ -34,7 +34,7 @@ constexpr described_value replica_values[] = {
      "Sequences that lost what was stored of them and went on from their tokens."},
     {"troupe:active_seconds_total", "counter", "active_seconds", "Time with a step in flight."},
     {"troupe:pipeline_bubble_seconds_total", "counter", "bubble_seconds",
-     "Of the active time, what stages were without a step: of each stage its own."},
+     "Of the active time, the share that stages were without a step and could have had one."},
 };
 
 /// Lines of one name, a line for each replica.

@@ -42,7 +42,7 @@ batch_scheduler::options checked(batch_scheduler::options chosen) {
     refuse("max_mixed_prompt_tokens is {}: at least 1", chosen.max_mixed_prompt_tokens);
   if (chosen.max_adapters < 1) refuse("max_adapters is {}: at least 1", chosen.max_adapters);
   if (chosen.max_proposals < 0) refuse("max_proposals is {}: at least 0", chosen.max_proposals);
-  if (chosen.stages < 1) refuse("stages is {}: at least 1", chosen.stages);
+  if (chosen.steps_in_flight < 1) refuse("steps_in_flight is {}: at least 1", chosen.steps_in_flight);
   if (chosen.batch_share < 1) refuse("batch_share is {}: at least 1", chosen.batch_share);
   if (chosen.urgent_tokens < 1) refuse("urgent_tokens is {}: at least 1", chosen.urgent_tokens);
   return chosen;

@@ -52,7 +52,7 @@ class batch_scheduler {
     std::int32_t max_sequences = 256;  ///< that run at a time
     std::int32_t max_adapters = 32;    ///< that run at a time
     std::int32_t max_proposals = 8;    ///< guesses per sequence and step
-    std::int32_t stages = 1;           ///< steps that the caller wants in flight
+    std::int32_t steps_in_flight = 1;  ///< that the caller wants
     std::size_t max_waiting = 4096;    ///< sequences in the queue
 
     std::int32_t batch_share = 8;  ///< one token in so many is kept for batch

@@ -31,8 +31,8 @@ void batch_scheduler::choose_rows() {
   chosen_.clear();
   for (sequence_state* sequence : running_)
     if (sequence->landed() && !sequence->stalled) chosen_.push_back(sequence);
-  const auto stages = static_cast<std::size_t>(options_.stages);
-  const std::size_t share = (running_.size() + stages - 1) / stages;
+  const auto steps = static_cast<std::size_t>(options_.steps_in_flight);
+  const std::size_t share = (running_.size() + steps - 1) / steps;
   if (chosen_.size() <= share) return;
   const auto waited_longer = [](const sequence_state* a, const sequence_state* b) {
     return a->last_step != b->last_step ? a->last_step < b->last_step : ranks_before(*a, *b);

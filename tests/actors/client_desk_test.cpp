@@ -54,7 +54,7 @@ class desk : public testing::Test {
   M hear() {
     ++heard_;
     EXPECT_TRUE(client_->wait_frames(heard_));
-    const frame got = client_->frames.at(heard_ - 1).second;
+    const frame got = client_->frames().at(heard_ - 1).second;
     last_correlation_ = got.correlation;
     auto what = from_frame<M>(frame(got));
     EXPECT_TRUE(what);

@@ -14,8 +14,8 @@ class scheduler : public testing::Test {
   ~scheduler() override { caf::anon_send_exit(actor_, caf::exit_reason::user_shutdown); }
 
   static replica_life life(std::uint64_t epoch) { return {replica_id(3), epoch_id(epoch)}; }
-  void begin_life(std::uint64_t epoch, std::int64_t blocks = 64) {
-    tell(actor_, replica_started{{}, life(epoch), {{first_.handle()}, {last_.handle()}}, blocks});
+  void begin_life(std::uint64_t epoch, std::int64_t blocks = 64, int steps_in_flight = 2) {
+    tell(actor_, replica_started{{}, life(epoch), {{first_.handle()}, {last_.handle()}}, blocks, steps_in_flight});
   }
   void ask(std::uint64_t id, std::string_view prompt, std::int64_t tokens = 10, adapter_version adapter = no_adapter) {
     routed_request request;
@@ -71,6 +71,20 @@ TEST_F(scheduler, orders_every_stage_and_tells_tokens_once) {
   const auto next = last_.take<run_step>();
   EXPECT_EQ(next.order.plan.tokens, letters("C"));
   EXPECT_EQ(sink_.count<token_batch>(), 0u);
+}
+
+TEST_F(scheduler, has_as_many_steps_in_flight_as_stages_can_compute_at_once) {
+  begin_life(1, 64, 2);
+  ask(1, "AB");
+  ask(2, "CD");
+  EXPECT_EQ(last_.take<run_step>().order.plan.tokens, letters("AB"));
+  EXPECT_EQ(last_.take<run_step>().order.plan.tokens, letters("CD"));
+  begin_life(2, 64, 1);  // the stages share processors now
+  const auto both = last_.take<run_step>();
+  EXPECT_EQ(both.order.plan.tokens, letters("ABCD"));
+  tell(actor_, outcome_of(both, 'X'));
+  EXPECT_EQ(last_.take<run_step>().order.plan.tokens, letters("XX"));
+  EXPECT_EQ(last_.count<run_step>(), 0u);
 }
 
 TEST_F(scheduler, hears_nothing_of_an_earlier_life) {

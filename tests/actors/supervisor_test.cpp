@@ -48,7 +48,8 @@ class supervisor : public testing::Test {
     made.endpoint = "tcp://127.0.0.1:1";
     made.roles = {"worker"};
     made.build = "b";
-    made.cores = 1;
+    made.threads = 1;
+    made.processors = 1;
     made.memory_bytes = 1 << 30;
     made.speed = 1;
     return made;

@@ -274,6 +274,37 @@ std::vector<worker_offer> spares_of(const placement& where, const random_case& o
   return offers;
 }
 
+int at_once(const std::vector<std::vector<worker_offer>>& stages) {
+  replica_placement where;
+  std::vector<worker_offer> all;
+  for (const auto& ranks : stages) {
+    auto& stage = where.stages.emplace_back();
+    for (const worker_offer& rank : ranks) {
+      stage.workers.push_back("w" + std::to_string(all.size()));
+      all.push_back(rank);
+      all.back().name = stage.workers.back();
+    }
+  }
+  return stages_at_once(where, all);
+}
+
+TEST(placement, knows_how_many_stages_find_processors_at_the_same_time) {
+  const auto with = [](const std::string& host, int threads, int processors) {
+    worker_offer made = offer("", 1000, 1, host);
+    made.threads = threads;
+    made.processors = processors;
+    return made;
+  };
+  EXPECT_EQ(at_once({{with("a", 2, 2)}}), 1);
+  EXPECT_EQ(at_once({{with("a", 1, 2)}, {with("a", 1, 2)}}), 2);
+  EXPECT_EQ(at_once({{with("a", 2, 2)}, {with("a", 2, 2)}}), 1);
+  EXPECT_EQ(at_once({{with("a", 9, 2)}, {with("b", 9, 2)}}), 2) << "a machine has room for one in any case";
+  EXPECT_EQ(at_once({{with("a", 8, 8)}, {with("a", 8, 8)}, {with("b", 8, 8)}, {with("b", 8, 8)}}), 2);
+  EXPECT_EQ(at_once({{with("a", 4, 8)}, {with("a", 2, 8)}, {with("a", 2, 8)}, {with("a", 1, 8)}}), 3);
+  EXPECT_EQ(at_once({{with("a", 4, 8), with("a", 4, 8)}, {with("a", 4, 8), with("a", 4, 8)}}), 1) << "ranks";
+  EXPECT_EQ(at_once({{with("a", 4, 8), with("b", 4, 8)}, {with("a", 4, 8), with("b", 4, 8)}}), 2);
+}
+
 TEST(placement, stays_sound_while_workers_come_and_go) {
   std::mt19937 random(11);
   for (int i = 0; i < 500; ++i) {

@@ -33,7 +33,7 @@ batch_scheduler::options options_of(std::int32_t blocks, std::int64_t context, s
   made.max_mixed_prompt_tokens = 1 + batch_tokens / 3;
   made.max_sequences = sequences;
   made.max_adapters = adapters;
-  made.stages = stages;
+  made.steps_in_flight = stages;
   made.adapter_patience = made.batch_patience = patience;
   made.head_patience = 8 * patience;
   made.urgent_tokens = 4;
@@ -126,7 +126,8 @@ class random_calls {
     if (chance(load_.cancels) && !engine_.answers.empty()) cancel_some();
     if (chance(load_.losses)) lose();
     const auto flying = engine_.flights.size();
-    if (flying < static_cast<std::size_t>(load_.options.stages) && (flying == 0 || chance(0.7))) engine_.plan();
+    if (flying < static_cast<std::size_t>(load_.options.steps_in_flight) && (flying == 0 || chance(0.7)))
+      engine_.plan();
     if (chance(0.7)) engine_.run();
     if (!engine_.flights.empty() && chance(0.7)) {
       const auto index = static_cast<std::size_t>(below(static_cast<std::int64_t>(engine_.flights.size())));

@@ -156,7 +156,7 @@ TEST(batch_scheduler, mixes_answers_and_chunks_of_prompts) {
 
 TEST(batch_scheduler, leaves_sequences_in_flight_alone) {
   auto options = small_options();
-  options.stages = 2;
+  options.steps_in_flight = 2;
   engine_simulation engine(options);
   engine.submit(request_of(4, 20));
   engine.submit(request_of(5, 20, 1));
