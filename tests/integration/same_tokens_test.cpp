@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/integration/cluster.hpp"
+#include "transport/http/http_client.hpp"
 
 namespace troupe::test {
 namespace {
@@ -42,6 +43,34 @@ INSTANTIATE_TEST_SUITE_P(
         shape_case{"two_stages_of_two_ranks", {.stages = 2, .tensor = 2, .workers = {"w0", "w1", "w2", "w3"}}},
         shape_case{"two_replicas", {.replicas = 2, .workers = {"w0", "w1"}}}),
     [](const auto& each) { return each.param.name; });
+
+/// What a cluster of this plan says of a prompt, by HTTP.
+json scores_of_a_prompt(const test_site& site, cluster_plan plan) {
+  plan.http = true;
+  test_cluster cluster(site, plan);
+  cluster.up();
+  const json question = {{"prompt", {1, 7, 42, 9, 77, 30, 5, 61, 2, 18, 33, 8, 90, 4, 12, 6, 50, 3, 71}},
+                         {"echo", true},
+                         {"logprobs", 3},
+                         {"max_tokens", 5},
+                         {"seed", 7}};
+  std::string answer;
+  http_client client(parse_http_url(cluster.url()));
+  client.send("POST", "/v1/completions", {{"content-type", "application/json"}}, question.dump(),
+              {.on_head = [](int status, const http_headers&) { EXPECT_EQ(status, 200); },
+               .on_data = [&](std::string_view piece) { answer += piece; },
+               .on_end = [](const std::string& error) { EXPECT_EQ(error, ""); }});
+  client.run();
+  return json::parse(answer).at("choices");
+}
+
+TEST(same_scores_over_processes, as_in_one) {
+  const test_site site;
+  const json alone = scores_of_a_prompt(site, {});
+  EXPECT_EQ(alone[0]["logprobs"]["token_logprobs"].size(), 19u + 5u);
+  EXPECT_EQ(alone, scores_of_a_prompt(site, {.stages = 2, .workers = {"w0", "w1"}}));
+  EXPECT_EQ(alone, scores_of_a_prompt(site, {.tensor = 2, .workers = {"w0", "w1"}}));
+}
 
 TEST(same_tokens_of_commands, generate_and_submit_say_the_same) {
   const test_site site;
