@@ -168,7 +168,8 @@ void supervisor_state::announce(std::size_t index) {
       offers.push_back(workers_.at(name).offer);
     }
   }
-  started.steps_in_flight = stages_at_once(where, offers);
+  const int said = options_.config.scheduler.steps_in_flight;
+  started.steps_in_flight = said > 0 ? said : stages_at_once(where, offers);
   tell(replica.scheduler, std::move(started));
   for (const replica_record& other : replicas_)  // what waits there for another life need not wait any more
     if (other.now != phase::running) tell(other.scheduler, replica_stopped{{}, true});

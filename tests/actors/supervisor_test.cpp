@@ -20,9 +20,9 @@ roles = ["router", "scheduler", "worker"]
 /// A head with a worker of its own, which is a mock, and further nodes of which only the word is here.
 class supervisor : public testing::Test {
  protected:
-  supervisor() {
+  explicit supervisor(const std::string& more_of_the_file = {}) {
     supervisor_options options;
-    options.config = parse_cluster_config(cluster_file, "test.toml");
+    options.config = parse_cluster_config(cluster_file + more_of_the_file, "test.toml");
     options.members.build = "b";
     options.members.detector.lost_after = options.members.detector.suspect_after = std::chrono::minutes(1);
     options.shape = {.layers = 2, .layer_bytes = 1000, .embedding_bytes = 10, .head_bytes = 10, .kv_bytes = 4};
@@ -85,9 +85,9 @@ class supervisor : public testing::Test {
   replica_life life(std::uint32_t replica, std::uint64_t number) const {
     return {replica_id(replica), epoch_id((std::uint64_t{1} << 32) + number)};
   }
-  void ask(const scheduler_actor& scheduler) {
+  void ask(const scheduler_actor& scheduler, std::uint64_t id = 7) {
     routed_request request;
-    request.id = request_id(7);
+    request.id = request_id(id);
     request.sink = sink_.handle();
     request.what.what.prompt = letters("AB");
     tell(scheduler, std::move(request));
@@ -120,6 +120,21 @@ TEST_F(supervisor, begins_every_life_under_a_number_of_its_own) {
   tell(actor_, stage_failed{first.life, 0, "late"});
   started(second.life);
   wait_until_ready(0, true);
+}
+
+class supervisor_told_of_steps : public supervisor {
+ protected:
+  supervisor_told_of_steps() : supervisor("[scheduler]\nsteps_in_flight = 2\n") {}
+};
+
+TEST_F(supervisor_told_of_steps, has_so_many_in_flight_whatever_the_stages) {
+  started(worker_.take<start_stage>().life);
+  const scheduler_actor scheduler = next_replica();
+  wait_until_ready(0, true);
+  ask(scheduler, 7);
+  ask(scheduler, 8);
+  const auto first = worker_.take<run_step>(), second = worker_.take<run_step>();  // neither was answered
+  EXPECT_LT(first.order.plan.id, second.order.plan.id);
 }
 
 TEST_F(supervisor, says_why_a_replica_does_not_start_until_it_does) {

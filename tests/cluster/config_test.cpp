@@ -105,6 +105,7 @@ max_batch_tokens = 512
 max_sequences = 32
 kv_memory = "1.5GiB"
 max_waiting = 10
+steps_in_flight = 3
 [adapters]
 dir = "lora"
 preload = ["pricing"]
@@ -152,6 +153,7 @@ autostart = false
   EXPECT_EQ(config.model.kv, "int8");
   EXPECT_EQ(config.model.lookup_tokens, 4);
   EXPECT_EQ(config.scheduler.kv_memory, 3ULL << 29);
+  EXPECT_EQ(config.scheduler.steps_in_flight, 3);
   EXPECT_EQ(config.adapters.dir, "/etc/lora");
   EXPECT_EQ(config.adapters.memory, 256ULL << 20);
   const node_config& w0 = *config.find("w0");
@@ -164,8 +166,8 @@ autostart = false
   EXPECT_EQ(config.find("w1")->listen, "tcp://10.0.0.3:0");
   EXPECT_EQ(config.find("w2")->listen, "tcp://*:0") << "a name is no address to bind to";
   EXPECT_FALSE(config.find("w2")->autostart);
-  EXPECT_EQ(place_of(config, "node.w0.layers"), "/etc/rooms.toml:43:10");
-  EXPECT_EQ(place_of(config, "node.w1.memory"), "/etc/rooms.toml:53:1") << "the node, where the key is not there";
+  EXPECT_EQ(place_of(config, "node.w0.layers"), "/etc/rooms.toml:44:10");
+  EXPECT_EQ(place_of(config, "node.w1.memory"), "/etc/rooms.toml:54:1") << "the node, where the key is not there";
   EXPECT_EQ(place_of(config, "nothing.at.all"), "/etc/rooms.toml:1:1");
 }
 
