@@ -47,6 +47,7 @@ training_parts training_of(const front_parts& parts, const front_handles& made) 
   training.model = parts.model;
   training.queue.leases_from = std::uint64_t{parts.reign} << 32;
   training.pace.may_delay = config.training.may_delay;
+  training.idle_priority = config.training.idle_priority;
   training.jobs = made.jobs;
   training.store = made.store;
   training.board = parts.board;

@@ -3,8 +3,7 @@
 
 #include <cmath>
 
-#include <nlohmann/json.hpp>
-
+#include "actors/json_dump_impl.hpp"
 #include "base/error.hpp"
 
 namespace troupe {
@@ -61,6 +60,7 @@ training_state::handle::behavior_type training_state::make_behavior() {
       [this](wake) {
         is_looking_ = false;
         pace_trainers();
+        say_who_waits();
         look_again();
       },
       [this](stop_now) {
@@ -136,6 +136,7 @@ void training_state::give(const training_queue::group& leases) {
     return;
   }
   job->result.reset();
+  job->moved = clock_.now(), job->is_said_to_wait = false;
   parts_.say(fmt::format("{}: {} work{} on it", id, trainers_of(leases), leases.size() == 1 ? "s" : ""));
   ask_journal([id](journal& book) { return book.start(id); }, [](const auto&) {});
   train_job order;
@@ -170,6 +171,23 @@ void training_state::pace_trainers() {
   share_ = share;
   for (const auto& [id, job] : jobs_)
     for (const auto& lease : queue_.leases_of(id)) tell_trainer(lease, set_training_share{{}, share});
+}
+
+/// Else whoever waits for a job would not know why nothing happens.
+void training_state::say_who_waits() {
+  if (!parts_.idle_priority) return;
+  for (auto& [id, job] : jobs_) {
+    const auto leases = queue_.leases_of(id);
+    if (leases.empty() || job.is_said_to_wait || clock_.now() - job.moved < parts_.patience) continue;
+    job.is_said_to_wait = true;
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(parts_.patience).count();
+    write_down(
+        id, "message",
+        dump({{"level", "warn"},
+              {"text", fmt::format("{} made no step for {} s: training runs when nothing else keeps the processors "
+                                   "busy, unless the cluster's file says training.idle_priority = false",
+                                   trainers_of(leases), seconds)}}));
+  }
 }
 
 /// While anybody trains.

@@ -20,6 +20,8 @@ struct training_parts {
   model_id model;
   training_queue::options queue;
   training_pace::options pace;
+  bool idle_priority = true;                     ///< trainers' threads run when nobody else wants the processor
+  duration patience = std::chrono::seconds(30);  ///< without a step, before the job's events say why that may be
   jobs_actor jobs;
   adapter_store_actor store;
   std::shared_ptr<status_board> board;
@@ -46,6 +48,8 @@ class training_state {
     std::optional<training_point> last_step, last_validation;
     std::optional<training_download> result;  ///< on its way here
     bool is_publishing = false;
+    instant moved;  ///< the last step, or the beginning
+    bool is_said_to_wait = false;
   };
   struct trainer {
     trainer_actor actor;
@@ -60,6 +64,7 @@ class training_state {
   void stop_leases(const training_queue::group& ended, bool forget);
   void lose_trainer(const std::string& name);
   void pace_trainers();
+  void say_who_waits();
   void look_again();
   void post() const;
   template <class Message>

@@ -108,7 +108,7 @@ class follower {
  private:
   void show(const std::string& kind, const json& data) {
     if (kind == "message" && data.is_object()) {
-      if (display_) display_->note(data.value("text", ""));
+      training_display::note(data.value("text", ""));
     } else if (kind == "metrics" && data.contains("validation_loss") && display_) {
       display_->show(data.value("step", std::int64_t{0}),
                      {data.value("validation_loss", 0.0), data.value("validation_accuracy", 0.0), 0});

@@ -51,8 +51,8 @@ void training_display::show(std::int64_t step, double loss, double tokens_per_se
   draw(step, loss, tokens_per_second);
 }
 
-void training_display::note(const std::string& line) const {
-  clear();
+void training_display::note(const std::string& line) {
+  if (::isatty(STDERR_FILENO) == 1) write_error(clear_line);
   write_error("training: " + line + "\n");
 }
 

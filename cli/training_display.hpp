@@ -21,7 +21,7 @@ class training_display {
   /// As somebody else says it is.
   void show(std::int64_t step, double loss, double tokens_per_second);
   /// A line that stays.
-  void note(const std::string& line) const;
+  static void note(const std::string& line);
   std::int64_t tokens() const { return tokens_; }
   double seconds() const;
 

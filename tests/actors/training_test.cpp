@@ -12,8 +12,9 @@ class training_desk : public testing::Test {
   training_desk() { start(); }
   ~training_desk() override { tell(actor_, stop_now{}); }
 
-  void start() {
+  void start(duration patience = std::chrono::minutes(10)) {
     training_parts parts;
+    parts.patience = patience;
     parts.intake.folder = folder_.path() / "training";
     parts.intake.uploads = folder_.path() / "files";
     parts.intake.prompts = letters_prompting(folder_, 64);
@@ -128,6 +129,27 @@ TEST_F(training_desk, gives_a_job_to_a_trainer_and_its_pieces_to_nobody_else) {
   tell(actor_, want_training_piece{order.lease, "data.jsonl", 0});
   EXPECT_NE(trainer_.take<training_piece>().error, "");
   EXPECT_EQ(trainer_.take<training_piece>().attachment.size(), good_data.size());
+}
+
+TEST_F(training_desk, says_once_that_there_was_no_step_until_there_is_one) {
+  tell(actor_, stop_now{});
+  start(std::chrono::milliseconds(1));
+  submit(good_data);
+  join("coach");
+  const train_job order = given();
+  const auto warnings = [&] {
+    std::size_t count = 0;
+    for (const auto& event : journal_.events("job-1", 0, 100))
+      count += event.text.find("idle_priority") != event.text.npos;
+    return count;
+  };
+  use_journal_once();
+  EXPECT_EQ(warnings(), 1u);
+  tell(actor_, training_progress{order.lease, 1, 10, 100, 50.0, 0, "", {{1, 3.5, 0.1, 1e-4, false}}});
+  use_journal_once();  // the step, without another warning before
+  EXPECT_EQ(warnings(), 1u);
+  use_journal_once();
+  EXPECT_EQ(warnings(), 2u);
 }
 
 TEST_F(training_desk, what_a_trainer_says_is_written_down) {
