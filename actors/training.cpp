@@ -173,7 +173,7 @@ void training_state::pace_trainers() {
     for (const auto& lease : queue_.leases_of(id)) tell_trainer(lease, set_training_share{{}, share});
 }
 
-/// Else whoever waits for a job would not know why nothing happens.
+/// Else whoever waits for a job would not know why nothing happens. Once a lease: a step may just take so long.
 void training_state::say_who_waits() {
   if (!parts_.idle_priority) return;
   for (auto& [id, job] : jobs_) {
@@ -181,12 +181,11 @@ void training_state::say_who_waits() {
     if (leases.empty() || job.is_said_to_wait || clock_.now() - job.moved < parts_.patience) continue;
     job.is_said_to_wait = true;
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(parts_.patience).count();
-    write_down(
-        id, "message",
-        dump({{"level", "warn"},
-              {"text", fmt::format("{} made no step for {} s: training runs when nothing else keeps the processors "
-                                   "busy, unless the cluster's file says training.idle_priority = false",
-                                   trainers_of(leases), seconds)}}));
+    const std::string text = fmt::format(
+        "{} made no step for {} s: it runs when nothing else wants its machine's processors; "
+        "training.idle_priority and training.may_delay in the cluster's file can give it more",
+        trainers_of(leases), seconds);
+    write_down(id, "message", dump({{"level", "warn"}, {"text", text}}));
   }
 }
 

@@ -48,7 +48,7 @@ class training_state {
     std::optional<training_point> last_step, last_validation;
     std::optional<training_download> result;  ///< on its way here
     bool is_publishing = false;
-    instant moved;  ///< the last step, or the beginning
+    instant moved;  ///< the last step, or the lease's beginning
     bool is_said_to_wait = false;
   };
   struct trainer {

@@ -25,10 +25,8 @@ void training_state::take_progress(const training_progress& progress) {
   const auto lease = lease_of(progress.lease);
   record* job = lease ? find(lease->job) : nullptr;
   if (!job) return;
-  if (progress.step > job->progress.step) {
-    queue_.note_progress(lease->number);
-    job->moved = clock_.now(), job->is_said_to_wait = false;
-  }
+  if (progress.step > job->progress.step) queue_.note_progress(lease->number);
+  if (progress.step != job->progress.step) job->moved = clock_.now();  // also where steps are made again
   std::vector<std::pair<std::string, std::string>> events;
   if (!progress.message.empty())
     events.emplace_back("message", dump({{"level", "info"}, {"text", lease->trainer + " " + progress.message}}));

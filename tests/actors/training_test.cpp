@@ -131,7 +131,7 @@ TEST_F(training_desk, gives_a_job_to_a_trainer_and_its_pieces_to_nobody_else) {
   EXPECT_EQ(trainer_.take<training_piece>().attachment.size(), good_data.size());
 }
 
-TEST_F(training_desk, says_once_that_there_was_no_step_until_there_is_one) {
+TEST_F(training_desk, says_once_a_lease_that_there_was_no_step) {
   tell(actor_, stop_now{});
   start(std::chrono::milliseconds(1));
   submit(good_data);
@@ -147,6 +147,10 @@ TEST_F(training_desk, says_once_that_there_was_no_step_until_there_is_one) {
   EXPECT_EQ(warnings(), 1u);
   tell(actor_, training_progress{order.lease, 1, 10, 100, 50.0, 0, "", {{1, 3.5, 0.1, 1e-4, false}}});
   use_journal_once();  // the step, without another warning before
+  EXPECT_EQ(warnings(), 1u);
+  tell(actor_, trainer_lost{{}, "coach"});
+  join("coach");
+  (void)given();  // nor after it
   EXPECT_EQ(warnings(), 1u);
   use_journal_once();
   EXPECT_EQ(warnings(), 2u);

@@ -147,6 +147,7 @@ TEST_F(curve, the_right_key_is_let_in_and_no_other) {
   }
   EXPECT_TRUE(client.told().empty());
   EXPECT_TRUE(listener.wait_frames(100));
+  EXPECT_EQ(listener.frames().size(), 100u);
 }
 
 TEST_F(curve, clients_are_told_from_nodes_by_their_keys) {
@@ -154,12 +155,15 @@ TEST_F(curve, clients_are_told_from_nodes_by_their_keys) {
   peer client(with(read_client_key(folder_ / "client.key"))), node(with(read_cluster_keys(folder_))), keyless;
   client->send(client->connect(listener->endpoint()), numbered_frame(1));
   ASSERT_TRUE(listener.wait_frames(1));
+  ASSERT_EQ(listener.frames().size(), 1u);
   node->send(node->connect(listener->endpoint()), numbered_frame(2));
   ASSERT_TRUE(listener.wait_frames(2));
+  ASSERT_EQ(listener.frames().size(), 2u);
   EXPECT_TRUE(listener->is_client(listener.frames()[0].first));
   EXPECT_FALSE(listener->is_client(listener.frames()[1].first));
   keyless->send(keyless->connect(open->endpoint()), numbered_frame(1));
   ASSERT_TRUE(open.wait_frames(1));
+  ASSERT_EQ(open.frames().size(), 1u);
   EXPECT_FALSE(open->is_client(open.frames()[0].first));
   EXPECT_FALSE(open->is_client(no_link));
 }
