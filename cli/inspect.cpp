@@ -166,9 +166,9 @@ std::string to_text(const ordered_json& all) {
       all["format"].get<std::string>(), number("layers"), number("hidden"), number("ffn"), number("heads"),
       number("head_dim"), number("kv_heads"), number("vocab"),
       all["tied_embeddings"].get<bool>() ? ", embeddings are the head too" : "", number("context"),
-      all["quantization"].is_null() ? "none" : all["quantization"].get<std::string>(), tensors_text(all["tensors"]),
-      tokenizer_text(all["tokenizer"]), all["chat_template"].get<bool>() ? "yes" : "no", sizes_text(all["memory"]),
-      sizes_text(all["kv_bytes_per_token"]));
+      all["quantization"].is_null() ? "the tensors' own" : all["quantization"].get<std::string>(),
+      tensors_text(all["tensors"]), tokenizer_text(all["tokenizer"]), all["chat_template"].get<bool>() ? "yes" : "no",
+      sizes_text(all["memory"]), sizes_text(all["kv_bytes_per_token"]));
 }
 
 }  // namespace

@@ -25,7 +25,8 @@ struct planned_matrix {
   std::int64_t outs, ins;
 };
 
-/// What the file's own type becomes when no scheme was asked for.
+/// What the file's own type becomes when no scheme was asked for. GGUF's blocks that are none of ours become u8g64,
+/// which loses next to nothing of what 2 to 6 bits hold.
 scheme native_scheme(dtype type) {
   switch (type) {
     case dtype::q8_0:
@@ -35,8 +36,13 @@ scheme native_scheme(dtype type) {
     case dtype::bf16:
       return scheme::bf16;
     default:
-      return scheme::f32;
+      return block_of(type).elements > 1 ? scheme::u8g64 : scheme::f32;
   }
+}
+
+/// Whether the file's blocks are the scheme's own.
+bool keeps_bits(dtype type, scheme kind) {
+  return (type == dtype::q8_0 && kind == scheme::q8) || (type == dtype::q4_0 && kind == scheme::q4);
 }
 
 bool is_kept(const load_options& options, const std::string& name, const weight_source& source) {
@@ -95,7 +101,7 @@ class output_mapping {
 /// Packs 16 rows at a time, each block by one thread.
 void pack_matrix(const weight_source& source, const planned_matrix& plan, thread_pool& pool, std::byte* to) {
   matrix_packer packer(plan.kind, plan.outs, plan.ins, to);
-  const bool as_is = native_scheme(source.tensor.type) == plan.kind && is_integer(plan.kind);
+  const bool as_is = keeps_bits(source.tensor.type, plan.kind);
   pool.run(static_cast<int>(padded_outs(plan.outs) / outs_per_block), [&](int block, int) {
     const std::int64_t first = block * outs_per_block, count = std::min(outs_per_block, plan.outs - first);
     std::vector<float> rows(static_cast<std::size_t>(count * plan.ins));
@@ -205,7 +211,7 @@ scheme stored_scheme(scheme asked, std::string_view name) {
 
 scheme stored_scheme(const load_options& options, const std::string& name, const weight_source& source) {
   const scheme native = native_scheme(source.tensor.type);
-  if (!options.quant || *options.quant == native) return native;
+  if (!options.quant || keeps_bits(source.tensor.type, *options.quant)) return native;
   if (is_kept(options, name, source)) return is_integer(native) ? scheme::f32 : native;
   return stored_scheme(*options.quant, name);
 }

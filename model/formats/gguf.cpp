@@ -186,28 +186,14 @@ void read_metadata(gguf_cursor& from, std::uint64_t count, const std::string& wh
 }
 
 dtype tensor_type(std::uint32_t number, const std::string& name) {
-  switch (number) {
-    case 0:
-      return dtype::f32;
-    case 1:
-      return dtype::f16;
-    case 2:
-      return dtype::q4_0;
-    case 8:
-      return dtype::q8_0;
-    case 24:
-      return dtype::i8;
-    case 26:
-      return dtype::i32;
-    case 30:
-      return dtype::bf16;
-    default:
-      break;
-  }
+  if (number < tensor_type_names.size())
+    if (const auto type = dtype_from_name(tensor_type_names[number])) return *type;
   const auto type = number < tensor_type_names.size() ? std::string(tensor_type_names[number])
                                                       : fmt::format("with the number {}", number);
-  refuse("{}: has the type {}, but F32, F16, BF16, Q8_0 and Q4_0 are supported: convert the model to one of these",
-         name, type);
+  refuse(
+      "{}: has the type {}, but F32, F16, BF16, Q4_0 to Q8_0, Q2_K to Q6_K, IQ4_NL and IQ4_XS are supported: convert "
+      "the model to one of these",
+      name, type);
 }
 
 struct placed_tensor {

@@ -42,7 +42,7 @@ const tensor_view& find_tensor(const tensor_set& set, const weight_place& place,
 void check_type(const tensor_set& set, const tensor_view& tensor, const wanted_weight& weight,
                 const weight_place& place) {
   const bool floats = tensor.type == dtype::f32 || tensor.type == dtype::f16 || tensor.type == dtype::bf16;
-  const bool blocks = tensor.type == dtype::q8_0 || tensor.type == dtype::q4_0;
+  const bool blocks = block_of(tensor.type).elements > 1;
   if (!floats && !(blocks && !weight.vector && !place.transposed))
     refuse("{}: tensor \"{}\" has the type {}, which is not supported for it", set.file_of(tensor), place.name,
            name_of(tensor.type));

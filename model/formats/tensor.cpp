@@ -1,5 +1,6 @@
 #include "model/formats/tensor.hpp"
 
+#include <array>
 #include <functional>
 #include <limits>
 
@@ -10,52 +11,45 @@
 namespace troupe {
 namespace {
 
-struct block_shape {
-  std::int64_t elements;
-  std::int64_t bytes;
+struct type_facts {
+  std::string_view name;
+  block_shape block;
 };
 
-block_shape block_of(dtype type) {
-  switch (type) {
-    case dtype::f32:
-    case dtype::i32:
-      return {1, 4};
-    case dtype::f16:
-    case dtype::bf16:
-      return {1, 2};
-    case dtype::i8:
-    case dtype::u8:
-      return {1, 1};
-    case dtype::q8_0:
-      return {32, 34};
-    case dtype::q4_0:
-      return {32, 18};
-  }
-  refuse("a tensor type with the number {} is unknown", static_cast<int>(type));
-}
+/// In the order of dtype.
+constexpr std::array<type_facts, 18> facts = {{{"F32", {1, 4}},
+                                               {"F16", {1, 2}},
+                                               {"BF16", {1, 2}},
+                                               {"I8", {1, 1}},
+                                               {"U8", {1, 1}},
+                                               {"I32", {1, 4}},
+                                               {"Q8_0", {32, 34}},
+                                               {"Q4_0", {32, 18}},
+                                               {"Q4_1", {32, 20}},
+                                               {"Q5_0", {32, 22}},
+                                               {"Q5_1", {32, 24}},
+                                               {"Q2_K", {256, 84}},
+                                               {"Q3_K", {256, 110}},
+                                               {"Q4_K", {256, 144}},
+                                               {"Q5_K", {256, 176}},
+                                               {"Q6_K", {256, 210}},
+                                               {"IQ4_NL", {32, 18}},
+                                               {"IQ4_XS", {256, 136}}}};
 
 }  // namespace
 
 std::string_view name_of(dtype type) {
-  switch (type) {
-    case dtype::f32:
-      return "F32";
-    case dtype::f16:
-      return "F16";
-    case dtype::bf16:
-      return "BF16";
-    case dtype::i8:
-      return "I8";
-    case dtype::u8:
-      return "U8";
-    case dtype::i32:
-      return "I32";
-    case dtype::q8_0:
-      return "Q8_0";
-    case dtype::q4_0:
-      return "Q4_0";
-  }
-  return "unknown";
+  return facts.at(static_cast<std::size_t>(type)).name;
+}
+
+std::optional<dtype> dtype_from_name(std::string_view name) {
+  for (std::size_t i = 0; i < facts.size(); ++i)
+    if (facts[i].name == name) return static_cast<dtype>(i);
+  return std::nullopt;
+}
+
+block_shape block_of(dtype type) {
+  return facts.at(static_cast<std::size_t>(type)).block;
 }
 
 std::int64_t tensor_view::elements() const {

@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,12 +12,39 @@
 
 namespace troupe {
 
-/// How a tensor's elements lie in a file. q8_0 and q4_0 are GGUF's blocks of 32 along the last dimension:
-/// f16 scale + 32 int8, and f16 scale + 16 bytes (byte i: low nibble = element i, high nibble = element i + 16; value
-/// nibble - 8).
-enum class dtype : std::uint8_t { f32, f16, bf16, i8, u8, i32, q8_0, q4_0 };
+/// How a tensor's elements lie in a file. From q8_0 on: GGUF's blocks of 32 or 256 along the last dimension
+/// (gguf_blocks.cpp reads them).
+enum class dtype : std::uint8_t {
+  f32,
+  f16,
+  bf16,
+  i8,
+  u8,
+  i32,
+  q8_0,
+  q4_0,
+  q4_1,
+  q5_0,
+  q5_1,
+  q2_k,
+  q3_k,
+  q4_k,
+  q5_k,
+  q6_k,
+  iq4_nl,
+  iq4_xs
+};
 
 std::string_view name_of(dtype type);
+/// The type that files name so; none if it is not read here.
+std::optional<dtype> dtype_from_name(std::string_view name);
+
+/// What belongs together in a file: one element, or a block of GGUF's.
+struct block_shape {
+  std::int64_t elements;
+  std::int64_t bytes;
+};
+block_shape block_of(dtype type);
 
 /// A tensor inside a mapped file: row-major, the last dimension contiguous.
 struct tensor_view {
@@ -27,14 +55,14 @@ struct tensor_view {
   std::int64_t elements() const;
 };
 
-/// Bytes that a tensor of this type and shape takes; throws input_error on overflow, or where a row of q8_0/q4_0 is
-/// no multiple of 32. `where` names file and tensor for the message.
+/// Bytes that a tensor of this type and shape takes; throws input_error on overflow, or where a row is no whole
+/// number of blocks. `where` names file and tensor for the message.
 std::size_t byte_size(dtype type, std::span<const std::int64_t> shape, std::string_view where);
 
 /// "[2, 3]", for messages.
 std::string text_of(std::span<const std::int64_t> shape);
 
-/// `count` elements that start at `from` as floats; of q8_0 and q4_0 whole blocks. Integers are not read.
+/// `count` elements that start at `from` as floats; of blocks whole ones. Integers are not read.
 void to_floats(dtype type, const std::byte* from, std::int64_t count, float* to);
 
 /// Named tensors, and the mapped files that they point into.

@@ -2,12 +2,11 @@
 
 #include "base/error.hpp"
 #include "base/half.hpp"
+#include "model/formats/gguf_blocks.hpp"
 #include "model/formats/tensor.hpp"
 
 namespace troupe {
 namespace {
-
-constexpr std::int64_t block = 32;
 
 // Files promise no alignment, so values are copied out; compilers turn these into plain loads.
 std::uint16_t load_u16(const std::byte* from) {
@@ -24,25 +23,6 @@ void from_bf16(const std::byte* __restrict from, std::int64_t count, float* __re
   for (std::int64_t i = 0; i < count; ++i) to[i] = bf16_to_f32(load_u16(from + 2 * i));
 }
 
-void from_q8_0(const std::byte* __restrict from, std::int64_t count, float* __restrict to) {
-  for (std::int64_t first = 0; first < count; first += block, from += 2 + block) {
-    const float scale = f16_to_f32(load_u16(from));
-    for (std::int64_t i = 0; i < block; ++i)
-      to[first + i] = scale * static_cast<float>(static_cast<std::int8_t>(from[2 + i]));
-  }
-}
-
-void from_q4_0(const std::byte* __restrict from, std::int64_t count, float* __restrict to) {
-  for (std::int64_t first = 0; first < count; first += block, from += 2 + block / 2) {
-    const float scale = f16_to_f32(load_u16(from));
-    for (std::int64_t i = 0; i < block / 2; ++i) {
-      const int pair = static_cast<int>(from[2 + i]);
-      to[first + i] = scale * static_cast<float>((pair & 15) - 8);
-      to[first + block / 2 + i] = scale * static_cast<float>((pair >> 4) - 8);
-    }
-  }
-}
-
 }  // namespace
 
 void to_floats(dtype type, const std::byte* from, std::int64_t count, float* to) {
@@ -55,16 +35,13 @@ void to_floats(dtype type, const std::byte* from, std::int64_t count, float* to)
       return from_f16(from, count, to);
     case dtype::bf16:
       return from_bf16(from, count, to);
-    case dtype::q8_0:
-      return from_q8_0(from, count, to);
-    case dtype::q4_0:
-      return from_q4_0(from, count, to);
     case dtype::i8:
     case dtype::u8:
     case dtype::i32:
-      break;
+      refuse("a tensor of the type {} cannot be read as floats", name_of(type));
+    default:
+      return detail::blocks_to_floats(type, from, count, to);
   }
-  refuse("a tensor of the type {} cannot be read as floats", name_of(type));
 }
 
 }  // namespace troupe

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include "model/arch/packed_file.hpp"
 #include "model/arch/quantize.hpp"
 #include "tests/model/arch/golden.hpp"
 #include "tests/model/arch/models.hpp"
@@ -45,6 +46,23 @@ class packed_models : public testing::Test {
   thread_pool pool_{2};
   const std::vector<std::int32_t> tokens_{1, 5, 9, 2};
 };
+
+TEST(stored_scheme, of_blocks_without_a_scheme_of_their_own_is_u8g64) {
+  const auto stored = [](dtype type, std::optional<scheme> quant, std::vector<std::string> keep = {}) {
+    weight_source source;
+    source.tensor.type = type;
+    return stored_scheme({quant, std::move(keep), {}, {}}, "model.layers.0.mlp.up_proj.weight", source);
+  };
+  for (const auto type : {dtype::q4_1, dtype::q2_k, dtype::q4_k, dtype::q6_k, dtype::iq4_xs}) {
+    EXPECT_EQ(stored(type, {}), scheme::u8g64);
+    EXPECT_EQ(stored(type, scheme::q4), scheme::q4);
+    EXPECT_EQ(stored(type, scheme::u8), scheme::u8);
+    EXPECT_EQ(stored(type, scheme::u8g64, {"up_proj"}), scheme::f32);
+  }
+  EXPECT_EQ(stored(dtype::q8_0, {}), scheme::q8);
+  EXPECT_EQ(stored(dtype::q8_0, scheme::q8, {"up_proj"}), scheme::q8);
+  EXPECT_EQ(stored(dtype::q4_0, {}), scheme::q4);
+}
 
 TEST_F(packed_models, are_packed_once) {
   const auto first = logits_of(load(scheme::u8), tokens_);

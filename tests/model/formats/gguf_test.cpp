@@ -1,8 +1,10 @@
 #include "model/formats/gguf.hpp"
 
+#include <cmath>
+#include <filesystem>
+
 #include <gmock/gmock.h>
 
-#include "base/half.hpp"
 #include "model/formats/model_config.hpp"
 #include "tests/model/formats/gguf_builder.hpp"
 
@@ -90,21 +92,28 @@ TEST(gguf, turns_shapes_round_and_places_tensors) {
   EXPECT_EQ(values[0], 20.0f);
 }
 
-TEST(gguf, blocks_become_floats) {
-  std::string q8 = raw(f32_to_f16(0.5f)), q4 = raw(f32_to_f16(-2.0f));
-  for (int i = 0; i < 32; ++i) q8 += raw(static_cast<std::int8_t>(i - 16));
-  for (int i = 0; i < 16; ++i) q4 += static_cast<char>(i | (15 - i) << 4);
-  const auto bytes = gguf_builder().tensor("q8", {32}, 8, q8).tensor("q4", {32, 1}, 2, q4).build();
-  const auto file = parse(bytes);
-  float values[32];
-  to_floats(dtype::q8_0, file.tensors.find("q8")->data.data(), 32, values);
-  for (int i = 0; i < 32; ++i) EXPECT_EQ(values[i], 0.5f * static_cast<float>(i - 16));
-  to_floats(dtype::q4_0, file.tensors.find("q4")->data.data(), 32, values);
-  for (int i = 0; i < 16; ++i) {
-    EXPECT_EQ(values[i], -2.0f * static_cast<float>(i - 8));
-    EXPECT_EQ(values[16 + i], -2.0f * static_cast<float>(7 - i));
-  }
+class gguf_blocks : public ::testing::TestWithParam<std::string> {};
+
+// scripts/make_gguf_blocks.py made the file: random blocks, and what the reference reads from them.
+TEST_P(gguf_blocks, become_the_floats_of_the_reference) {
+  const auto file = open_gguf(std::filesystem::path(TROUPE_FIXTURES) / "gguf_blocks.gguf");
+  const auto* blocks = file.tensors.find(GetParam());
+  const auto* expected = file.tensors.find(GetParam() + ".floats");
+  ASSERT_TRUE(blocks && expected);
+  EXPECT_EQ(name_of(blocks->type), GetParam());
+  const auto count = static_cast<std::size_t>(blocks->elements());
+  ASSERT_EQ(count, 512);
+  std::vector<float> values(count), wanted(count);
+  to_floats(blocks->type, blocks->data.data(), blocks->elements(), values.data());
+  to_floats(expected->type, expected->data.data(), expected->elements(), wanted.data());
+  // The reference rounds a block's scale times a sub-block's to floats at other places.
+  for (std::size_t i = 0; i < count; ++i) ASSERT_NEAR(values[i], wanted[i], 1e-6f * (1 + std::abs(wanted[i]))) << i;
 }
+
+INSTANTIATE_TEST_SUITE_P(gguf, gguf_blocks,
+                         ::testing::Values("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q3_K", "Q4_K", "Q5_K",
+                                           "Q6_K", "IQ4_NL", "IQ4_XS"),
+                         [](const auto& info) { return info.param; });
 
 TEST(gguf, metadata_alone_says_the_same) {
   const auto bytes = with_all_types().floats("token_embd.weight", {4, 7}).build();
@@ -173,8 +182,12 @@ INSTANTIATE_TEST_SUITE_P(
                    b.tensor("t", {1, 1, 1, 1, 1}, 0, page);
                  }),
                  "5 dimensions"},
-        bad_case{"type_q4_k", changed([](auto& b) { b.tensor("t", {256}, 12, page); }), "\"t\": has the type Q4_K"},
-        bad_case{"type_q6_k", changed([](auto& b) { b.tensor("t", {256}, 14, page); }), "Q6_K"},
+        bad_case{"type_iq2_xs", changed([](auto& b) { b.tensor("t", {256}, 17, page); }), "\"t\": has the type IQ2_XS"},
+        bad_case{"cut_q4_k", changed([](auto& b) {
+                   b.tensor("t", {256, 40}, 12, page);
+                 }),
+                 "5760 bytes"},
+        bad_case{"block_tail_k", changed([](auto& b) { b.tensor("t", {128}, 12, page); }), "blocks of 256"},
         bad_case{"type_mxfp4", changed([](auto& b) { b.tensor("t", {256}, 39, page); }), "MXFP4"},
         bad_case{"type_unknown", changed([](auto& b) { b.tensor("t", {256}, 999, page); }), "999"},
         bad_case{"block_tail", changed([](auto& b) { b.tensor("t", {33}, 8, page); }), "blocks of 32"},
