@@ -36,6 +36,7 @@ answer_sheet::answer_sheet(const answer_order& order)
 
 void answer_sheet::count(std::size_t prompt, const answer_part& part) {
   usage_.completion_tokens += static_cast<std::int64_t>(part.tokens.size());
+  if (part.timing && part.index == 0) usage_.cached_tokens += part.timing->cached_tokens;
   if (!part.end) return;
   if (!counted_[prompt]) usage_.prompt_tokens += part.end->prompt_tokens;
   counted_[prompt] = true;

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "actors/interfaces.hpp"
@@ -40,6 +41,7 @@ struct answer_choice {
 
 struct answer_usage {
   std::int64_t prompt_tokens = 0, completion_tokens = 0;
+  std::int64_t cached_tokens = 0;  ///< of the prompts'
 };
 
 /// An order's answers, put together as their parts come.
@@ -75,6 +77,7 @@ class answer_format {
   virtual void begin(std::string& /*to*/, std::size_t /*index*/) {}
   virtual void part(std::string& /*to*/, std::size_t /*index*/, const answer_part& /*part*/) {}
   virtual void usage(std::string& /*to*/, const answer_usage& /*usage*/) {}
+  virtual std::string_view last_frame() const { return "data: [DONE]\n\n"; }
   /// The response in one: a JSON object.
   virtual std::string whole(const std::vector<answer_choice>& choices, const answer_usage& usage) = 0;
 };

@@ -101,9 +101,11 @@ using node_agent_actor = actor_of<begin_membership, join_answer, heartbeat_answe
 /// Of a head's life, never used again.
 using request_id = strong_id<struct request_tag, std::uint64_t>;
 
-/// How long an answer waited until it ran, and then for its first token.
+/// How long an answer waited until it ran, and then for its first token; how many of the prompt's tokens needed no
+/// computing, as the prefix cache had them.
 struct answer_timing {
   duration queued{}, prefill{};
+  std::int64_t cached_tokens = 0;
 };
 
 struct answer_tokens {

@@ -328,8 +328,9 @@ void scheduler_state::note_reading(const engine_reading& reading) {
 
 void scheduler_state::note_timing(sequence_id id, part& of, answer_tokens& entry) const {
   of.timed = true;
-  if (const auto started = requests_->decisions().first_start(id))
-    entry.timing = answer_timing{*started - of.accepted, clock_.now() - *started};
+  if (const auto started = requests_->decisions().start_of(id))
+    entry.timing = answer_timing{started->at - of.accepted, clock_.now() - started->at,
+                                 static_cast<std::int64_t>(started->reused)};
 }
 
 void scheduler_state::note_end(const ended_sequence& ended) {

@@ -185,7 +185,7 @@ void answer_call::finish() {
     return exchange_->reply({200, "application/json", format_->whole(sheet_.choices(), sheet_.usage()), {}});
   std::string frames;
   if (order_.include_usage) format_->usage(frames, sheet_.usage());
-  frames += "data: [DONE]\n\n";
+  frames += format_->last_frame();
   exchange_->send(frames);
   exchange_->end_stream();
 }

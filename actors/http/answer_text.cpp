@@ -25,11 +25,19 @@ json described_place(const tokenizer& tokens, const sampled_token& given, std::i
   return place;
 }
 
+json described_token(const tokenizer& tokens, token_id token, float logprob) {
+  const std::string text = token_text(tokens, token);
+  auto bytes = json::array();
+  for (const unsigned char byte : text) bytes.push_back(byte);
+  return {{"token", text}, {"logprob", finite_logprob(logprob)}, {"bytes", std::move(bytes)}};
+}
+
 }  // namespace
 
 std::string usage_json(const answer_usage& usage) {
-  return fmt::format(R"({{"prompt_tokens":{},"completion_tokens":{},"total_tokens":{}}})", usage.prompt_tokens,
-                     usage.completion_tokens, usage.prompt_tokens + usage.completion_tokens);
+  return fmt::format(
+      R"({{"prompt_tokens":{},"completion_tokens":{},"total_tokens":{},"prompt_tokens_details":{{"cached_tokens":{}}}}})",
+      usage.prompt_tokens, usage.completion_tokens, usage.prompt_tokens + usage.completion_tokens, usage.cached_tokens);
 }
 
 std::string token_text(const tokenizer& tokens, token_id token) {
@@ -38,6 +46,18 @@ std::string token_text(const tokenizer& tokens, token_id token) {
 
 double finite_logprob(float logprob) {
   return std::isfinite(logprob) ? static_cast<double>(logprob) : impossible;
+}
+
+std::string token_logprobs_json(const tokenizer& tokens, const std::vector<sampled_token>& details) {
+  auto content = json::array();
+  for (const sampled_token& each : details) {
+    json entry = described_token(tokens, each.token, each.logprob.value_or(-INFINITY));
+    entry["top_logprobs"] = json::array();
+    for (const token_logprob& other : each.alternatives)
+      entry["top_logprobs"].push_back(described_token(tokens, other.token, other.logprob));
+    content.push_back(std::move(entry));
+  }
+  return dump(content);
 }
 
 std::string prompt_logprobs_json(const tokenizer& tokens, const std::vector<sampled_token>& scored, std::int32_t most) {

@@ -7,12 +7,14 @@
 
 namespace troupe {
 
-/// {"prompt_tokens","completion_tokens","total_tokens"}
+/// {"prompt_tokens","completion_tokens","total_tokens","prompt_tokens_details":{"cached_tokens"}}
 std::string usage_json(const answer_usage& usage);
 /// A token's text for logprobs.
 std::string token_text(const tokenizer& tokens, token_id token);
 /// JSON has no infinity: what is impossible has -9999.
 double finite_logprob(float logprob);
+/// A chat's: [{"token", "logprob", "bytes", "top_logprobs": [{"token", "logprob", "bytes"}]}]
+std::string token_logprobs_json(const tokenizer& tokens, const std::vector<sampled_token>& details);
 /// vLLM's: [null, {"42": {"logprob", "rank", "decoded_token"}, …}, …], each token of the prompt and the `most`
 /// likeliest in its place.
 std::string prompt_logprobs_json(const tokenizer& tokens, const std::vector<sampled_token>& scored, std::int32_t most);

@@ -5,6 +5,7 @@
 #include "actors/http/answer_text.hpp"
 #include "actors/http/api_context.hpp"
 #include "actors/http/chat_messages.hpp"
+#include "actors/http/chat_order.hpp"
 #include "actors/http/completions.hpp"
 #include "actors/http/json_text.hpp"
 #include "actors/http/tool_choice.hpp"
@@ -13,24 +14,8 @@
 namespace troupe {
 namespace {
 
-json described(const tokenizer& tokens, token_id token, float logprob) {
-  const std::string text = token_text(tokens, token);
-  auto bytes = json::array();
-  for (const unsigned char byte : text) bytes.push_back(byte);
-  return {{"token", text}, {"logprob", finite_logprob(logprob)}, {"bytes", std::move(bytes)}};
-}
-
-/// {"content": [{token, logprob, bytes, top_logprobs}], "refusal": null}
 std::string logprobs_json(const tokenizer& tokens, const std::vector<sampled_token>& details) {
-  auto content = json::array();
-  for (const sampled_token& each : details) {
-    json entry = described(tokens, each.token, each.logprob.value_or(-INFINITY));
-    entry["top_logprobs"] = json::array();
-    for (const token_logprob& other : each.alternatives)
-      entry["top_logprobs"].push_back(described(tokens, other.token, other.logprob));
-    content.push_back(std::move(entry));
-  }
-  return dump(json{{"content", std::move(content)}, {"refusal", nullptr}});
+  return R"({"content":)" + token_logprobs_json(tokens, details) + R"(,"refusal":null})";
 }
 
 std::string call_json(const tool_call& call, std::optional<std::size_t> index) {
@@ -155,7 +140,7 @@ std::optional<std::int32_t> logprobs_of(const request_fields& from) {
 
 }  // namespace
 
-asked_answer read_chat_completion(const request_fields& from, const served_model& of) {
+chat_order read_chat_order(const request_fields& from, const served_model& of) {
   answer_order order = read_order(from, of);
   order.sampling.max_tokens = max_tokens_of(from);
   order.sampling.logprobs = logprobs_of(from);
@@ -164,10 +149,14 @@ asked_answer read_chat_completion(const request_fields& from, const served_model
   if (tools.form && order.sampling.constraint)
     refuse_field("tool_choice", "tool_choice beside another form of the answer: leave one out");
   if (tools.form) order.sampling.constraint = std::move(tools.form);
-  const tool_call_reader reader(style, std::move(tools.names));
   order.prompts.push_back(read_chat(from));
-  auto format = std::make_unique<chat_format_of_answers>(of.prompts, order, reader);
-  return {std::move(order), std::move(format)};
+  return {std::move(order), tool_call_reader(style, std::move(tools.names))};
+}
+
+asked_answer read_chat_completion(const request_fields& from, const served_model& of) {
+  chat_order asked = read_chat_order(from, of);
+  auto format = std::make_unique<chat_format_of_answers>(of.prompts, asked.order, asked.calls);
+  return {std::move(asked.order), std::move(format)};
 }
 
 }  // namespace troupe

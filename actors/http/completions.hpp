@@ -9,6 +9,7 @@ class request_fields;
 // What a request asks, and how its answer is written. Throw what read_order throws.
 asked_answer read_completion(const request_fields& from, const served_model& of);
 asked_answer read_chat_completion(const request_fields& from, const served_model& of);
+asked_answer read_response(const request_fields& from, const served_model& of);
 asked_answer read_embeddings(const request_fields& from, const served_model& of);
 
 /// Where they are asked for, by POST and in batches.
@@ -18,6 +19,7 @@ struct answering_path {
 };
 inline constexpr answering_path answering_paths[] = {{"/v1/completions", read_completion},
                                                      {"/v1/chat/completions", read_chat_completion},
+                                                     {"/v1/responses", read_response},
                                                      {"/v1/embeddings", read_embeddings}};
 
 }  // namespace troupe

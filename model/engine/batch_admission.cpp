@@ -107,7 +107,7 @@ void batch_scheduler::seat(sequence_state& sequence, const planning& step) {
   sequence.stalled = false;
   const std::size_t before = sequence.computed;
   if (sequence.pending() > block_tokens) blocks_.reuse_cached(sequence);
-  counts_.reused_tokens += sequence.computed - before;
+  note_reused(sequence, sequence.computed - before);
   // Counted anew each time: a block needs no copy any more once those that shared it are gone.
   const auto missing = [&] { return blocks_.missing(sequence, sequence.tokens.size()); };
   const auto enough = [&] { return missing() <= static_cast<std::size_t>(cache_.available()); };
@@ -204,6 +204,11 @@ detail::adapter_use* batch_scheduler::adapter_to_push_out(const sequence_state& 
   return fewest == behind.end() ? nullptr : fewest->first;
 }
 
+void batch_scheduler::note_reused(sequence_state& sequence, std::size_t tokens) {
+  counts_.reused_tokens += tokens;
+  if (sequence.tokens.size() == sequence.prompt) sequence.reused += tokens;
+}
+
 bool batch_scheduler::make_blocks(sequence_state& sequence, const planning& step) {
   blocks_.begin(sequence);
   blocks_.reuse_cached(sequence);
@@ -217,7 +222,8 @@ bool batch_scheduler::make_blocks(sequence_state& sequence, const planning& step
     blocks_.clear(sequence);
     return false;
   }
-  counts_.reused_tokens += reused;
+  if (sequence.tokens.size() == sequence.prompt) sequence.reused = 0;  // it begins anew
+  note_reused(sequence, reused);
   [[maybe_unused]] const bool provided = blocks_.provide(sequence, sequence.tokens.size(), step.plan.copies);
   assert(provided);
   return true;

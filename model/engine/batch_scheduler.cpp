@@ -230,10 +230,11 @@ std::span<const token_id> batch_scheduler::text_of(sequence_id id) const {
   return sequence ? std::span<const token_id>(sequence->tokens) : std::span<const token_id>();
 }
 
-std::optional<instant> batch_scheduler::first_start(sequence_id id) const {
+std::optional<batch_scheduler::sequence_start> batch_scheduler::start_of(sequence_id id) const {
   const sequence_state* sequence = find(id);
   if (sequence && sequence->leader) sequence = sequence->leader;
-  return sequence ? sequence->first_start : std::nullopt;
+  if (!sequence || !sequence->first_start) return std::nullopt;
+  return sequence_start{*sequence->first_start, sequence->reused};
 }
 
 std::uint64_t batch_scheduler::served(tenant_id tenant, request_priority priority) const {

@@ -97,8 +97,12 @@ class batch_scheduler {
   /// being computed for another answer.
   std::span<const token_id> text_of(sequence_id id) const;
   std::uint64_t served(tenant_id tenant, request_priority priority) const;  ///< virtual tokens
-  /// When it first began to run; none before that, and for one that is not known.
-  std::optional<instant> first_start(sequence_id id) const;
+  struct sequence_start {
+    instant at;
+    std::size_t reused = 0;  ///< tokens of its prompt that were in the prefix cache
+  };
+  /// When it first began to run, and with what; none before that, and for one that is not known.
+  std::optional<sequence_start> start_of(sequence_id id) const;
   const detail::adapter_slots& adapters() const { return adapters_; }
   /// A sequence with this adapter runs: it must stay loaded.
   bool is_running(adapter_version adapter) const { return adapters_.is_running(adapter); }
@@ -161,6 +165,7 @@ class batch_scheduler {
   bool make_adapter_slot(const sequence_state& sequence);
   detail::adapter_use* adapter_to_push_out(const sequence_state& sequence) const;
   bool make_blocks(sequence_state& sequence, const planning& step);
+  void note_reused(sequence_state& sequence, std::size_t tokens);
   static bool may_push_out(const sequence_state& sequence, const sequence_state& other);
   std::size_t reserve_beside(const sequence_state& sequence) const;
   template <class Allowed>

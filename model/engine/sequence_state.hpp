@@ -46,6 +46,7 @@ struct sequence_state {
   bool publishing = true;        ///< false after a block that the cache could not take
 
   std::optional<instant> first_start;
+  std::size_t reused = 0;  ///< tokens of the prompt that the prefix cache had, before there was an answer
   sequence_phase phase = sequence_phase::waiting;
   bool cancelled = false;  ///< only its blocks are still needed: by a step in flight, or by the other answers
   bool stalled = false;    ///< there is no block for its next token

@@ -28,7 +28,10 @@ TEST_F(completions, answers_every_prompt_n_times) {
   EXPECT_EQ(body["choices"][0]["finish_reason"], "length");
   EXPECT_EQ(body["choices"][3]["text"], "y");
   EXPECT_EQ(body["choices"][3]["index"], 3);
-  EXPECT_EQ(body["usage"], json({{"prompt_tokens", 3}, {"completion_tokens", 5}, {"total_tokens", 8}}));
+  EXPECT_EQ(body["usage"], json({{"prompt_tokens", 3},
+                                 {"completion_tokens", 5},
+                                 {"total_tokens", 8},
+                                 {"prompt_tokens_details", {{"cached_tokens", 0}}}}));
 }
 
 TEST_F(completions, are_drawn_as_the_model_s_makers_advise_unless_told_otherwise) {

@@ -235,12 +235,14 @@ TEST(batch_scheduler, reuses_the_blocks_of_a_prompt_that_was_computed) {
   ASSERT_TRUE(engine.plan());
   EXPECT_EQ(row_of(engine, 2)->position, 48);
   EXPECT_EQ(engine.scheduler.stats().reused_tokens, 48u);
+  EXPECT_EQ(engine.scheduler.start_of(sequence_id(2))->reused, 48u);
   land(engine);
   auto whole = request_of(60, 4);
   whole.every_prompt_row = true;
   engine.submit(whole);
   ASSERT_TRUE(engine.plan());
   EXPECT_EQ(row_of(engine, 3)->position, 0);
+  EXPECT_EQ(engine.scheduler.start_of(sequence_id(3))->reused, 0u);
 }
 
 TEST(batch_scheduler, picks_up_blocks_that_another_finished_meanwhile) {

@@ -1,0 +1,18 @@
+#pragma once
+#include "actors/answer_order.hpp"
+#include "actors/http/served_model.hpp"
+#include "actors/http/tool_calls.hpp"
+
+namespace troupe {
+
+class request_fields;
+
+/// What a chat asks, and how calls of its tools are found in the answers.
+struct chat_order {
+  answer_order order;
+  tool_call_reader calls;
+};
+/// Throws what read_order throws.
+chat_order read_chat_order(const request_fields& from, const served_model& of);
+
+}  // namespace troupe
