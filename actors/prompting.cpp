@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "model/engine/generate.hpp"
+#include "model/engine/model_text.hpp"
 #include "model/grammar/token_tree.hpp"
 
 namespace troupe {
@@ -83,9 +84,9 @@ std::vector<token_id> prompting::encode_chat(const prompt_input& prompt) const {
   return encoded;
 }
 
-const std::string& prompting::chat_template() const {
+const std::string& prompting::tool_template() const {
   static const std::string none;
-  return chat_ ? chat_->source() : none;
+  return chat_ ? chat_->tool_source() : none;
 }
 
 void prompting::check_tokens(const std::vector<token_id>& prompt) const {

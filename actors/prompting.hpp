@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "model/engine/model_text.hpp"
+#include "model/engine/chat_format.hpp"
 #include "model/engine/replica_scheduler.hpp"
 #include "model/formats/model_config.hpp"
 
@@ -47,7 +47,8 @@ class prompting {
   const tokenizer& tokens() const { return *tokens_; }
   bool has_tokenizer() const { return readable_; }
   /// The source of the model's chat template; empty where it has none.
-  const std::string& chat_template() const;
+  /// By which requests with tools are written; empty: the model has none.
+  const std::string& tool_template() const;
   const model_config& config() const { return config_; }
   std::int64_t context() const { return context_; }
 

@@ -10,6 +10,7 @@
 #include "cli/model_options.hpp"
 #include "cli/output.hpp"
 #include "cli/sampling_options.hpp"
+#include "model/engine/chat_format.hpp"
 #include "model/engine/generate.hpp"
 #include "model/engine/model_text.hpp"
 

@@ -13,6 +13,7 @@
 #include "model/arch/packed_file.hpp"
 #include "model/arch/quantize.hpp"
 #include "model/arch/weight_list.hpp"
+#include "model/engine/chat_sources.hpp"
 #include "model/engine/model_text.hpp"
 
 namespace troupe {
@@ -111,7 +112,7 @@ ordered_json describe(const std::string& path) {
       is_packed(set) && quantization != set.metadata.end() ? ordered_json(quantization->second) : nullptr;
   out["tensors"] = tensors_json(set);
   out["tokenizer"] = tokenizer_json(path);
-  out["chat_template"] = find_chat_template(path).has_value();
+  out["chat_template"] = find_chat_sources(path).has_value();
   for (const scheme kind : all_schemes) out["memory"][std::string(name_of(kind))] = packed_size(files.config, kind);
   out["kv_bytes_per_token"] = kv_json(files.config);
   return out;

@@ -13,6 +13,7 @@
 #include "cli/interrupt.hpp"
 #include "cli/output.hpp"
 #include "cli/training_display.hpp"
+#include "model/arch/fingerprint.hpp"
 #include "model/formats/json_input.hpp"
 #include "model/ops/isa.hpp"
 #include "model/train/master_weights.hpp"
@@ -63,6 +64,8 @@ struct subject {
   virtual ~subject() = default;
   virtual const trained_model& model() const = 0;
   virtual const parameter_set& parameters() const = 0;
+  /// What a checkpoint's parameters do not say of it.
+  virtual std::string identity() const = 0;
   virtual void save(const fs::path& folder) const = 0;
 };
 
@@ -72,13 +75,22 @@ class adapter_subject final : public subject {
     load_options load;
     if (!o.model.quant.empty()) load.quant = scheme_from_name(o.model.quant, "--quant");
     load.keep = o.model.keep;
-    model_ = frozen(load_with_progress(o.model.model, load, pool));
+    const auto base = load_with_progress(o.model.model, load, pool);
+    base_fingerprint_ = fingerprint_of(*base);
+    model_ = frozen(base);
     const model_config& config = model_.config;
     lora_.emplace(model_, o.init.empty() ? o.lora : with_dropout(read_lora_options(o.init, config), o), o.run.seed);
     if (!o.init.empty()) lora_->load(o.init, config);
   }
   const trained_model& model() const override { return model_; }
   const parameter_set& parameters() const override { return lora_->parameters(); }
+  std::string identity() const override {
+    const lora_options& form = lora_->options();
+    std::string text = fmt::format(" base {:016x} alpha {}{}", base_fingerprint_, form.alpha,
+                                   form.rank_stabilized ? " rank-stabilized" : "");
+    for (const auto& [pattern, alpha] : form.alpha_pattern) text += fmt::format(" {}={}", pattern, alpha);
+    return text;
+  }
   void save(const fs::path& folder) const override { lora_->save(folder, base_name_); }
 
  private:
@@ -88,6 +100,7 @@ class adapter_subject final : public subject {
   }
 
   std::string base_name_;
+  std::uint64_t base_fingerprint_ = 0;
   trained_model model_;
   std::optional<lora_parameters> lora_;
 };
@@ -106,6 +119,7 @@ class model_subject final : public subject {
   }
   const trained_model& model() const override { return weights_->model(); }
   const parameter_set& parameters() const override { return weights_->parameters(); }
+  std::string identity() const override { return {}; }
   void save(const fs::path& folder) const override {
     weights_->save(folder, config_text_);
     for (const auto name : companions) {
@@ -252,6 +266,7 @@ int train_locally(local_training options) {
   const auto what = make_subject(options, pool);
   const model_config& config = what->model().config;
   options.run.row_length = std::min(options.run.row_length, config.context);
+  options.run.subject = what->identity();
   options.run.dropout = options.full ? 0 : options.lora.dropout;
   options.run.between = [] { check_interrupt(); };
   const data_format format =

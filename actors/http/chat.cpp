@@ -144,7 +144,7 @@ chat_order read_chat_order(const request_fields& from, const served_model& of) {
   answer_order order = read_order(from, of);
   order.sampling.max_tokens = max_tokens_of(from);
   order.sampling.logprobs = logprobs_of(from);
-  const tool_style style = tool_style_of(of.prompts->chat_template());
+  const tool_style style = tool_style_of(of.prompts->tool_template());
   tool_wishes tools = read_tools(from, style);
   if (tools.form && order.sampling.constraint)
     refuse_field("tool_choice", "tool_choice beside another form of the answer: leave one out");

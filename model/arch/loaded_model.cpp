@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/error.hpp"
+#include "base/fnv_hash.hpp"
 #include "model/arch/packed_file.hpp"
 #include "model/formats/model_files.hpp"
 
@@ -18,22 +19,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// FNV-1a: a name for a cache file, not a defence against anyone.
-class fingerprint {
- public:
-  void add(std::string_view text) {
-    for (const char c : text) state_ = (state_ ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
-    state_ = (state_ ^ 0xff) * 0x100000001b3ull;
-  }
-  std::string text() const { return fmt::format("{:016x}", state_); }
-
- private:
-  std::uint64_t state_ = 0xcbf29ce484222325ull;
-};
-
 /// Changes whenever a source file does, or what this program makes of it.
 std::string cache_name(const model_files& source, const load_options& options) {
-  fingerprint print;
+  fnv_hash print;
   print.add(packed_header(source, options));
   const auto& files = source.gguf ? source.gguf->tensors.files : source.tensors.files;
   for (const auto& file : files) {
@@ -44,7 +32,7 @@ std::string cache_name(const model_files& source, const load_options& options) {
   }
   const std::string stem = fs::absolute(source.path).lexically_normal().stem().string();
   return fmt::format("{}-{}-{}.safetensors", stem.empty() ? "model" : stem,
-                     options.quant ? name_of(*options.quant) : "native", print.text());
+                     options.quant ? name_of(*options.quant) : "native", fmt::format("{:016x}", print.value()));
 }
 
 /// Closes what it holds.

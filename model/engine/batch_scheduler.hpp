@@ -15,9 +15,10 @@
 // - New sequences: preempted ones first, then the tenant that was served least (fair_queue). They get the blocks for
 //   all their tokens at once. An interactive one may push out batch sequences, never its equals. Who does not fit stays
 //   first in line and nobody slips past; only one whose adapter has to wait is passed over.
-// - A step gives a token to everyone that runs. The rest of the budget goes by the order, but a share of it
-//   (batch_share) to batch; then to guesses, which never push anybody out. While an interactive answer is in the step,
-//   prompts get no more than max_mixed_prompt_tokens of it: nobody who reads along waits for a stranger's long prompt.
+// - A step gives a token to everyone that runs. The rest of the budget goes by the order, but a share of what
+//   prompts may have (batch_share) to batch; then to guesses, which never push anybody out. While an interactive answer
+//   is in the step, prompts get no more than max_mixed_prompt_tokens of it: nobody who reads along waits for a
+//   stranger's long prompt.
 // - Urgent is what must not wait any longer: an adapter of which nothing ran for `adapter_patience` steps, the batch
 //   class after `batch_patience` steps without a row, until there are `urgent_tokens` new tokens; and the oldest of a
 //   class of which nobody could start for `head_patience` steps, until its end. The urgent go before all others, among

@@ -52,8 +52,9 @@ std::int64_t batch_scheduler::give_tokens() {
     sequence->planned_tokens = 1;
     if (sequence->tier() == 2) batch_wants += static_cast<std::int64_t>(sequence->pending()) - 1;
   }
-  std::int64_t prompts = std::min(left, prompt_budget());
-  const std::int64_t kept = std::min({batch_wants, kept_for_batch(), prompts});
+  const std::int64_t budget = prompt_budget();
+  std::int64_t prompts = std::min(left, budget);
+  const std::int64_t kept = std::min({batch_wants, budget / options_.batch_share, prompts});
   for (sequence_state* sequence : chosen_) {
     const std::int64_t most = sequence->tier() == 2 ? prompts : std::max<std::int64_t>(prompts - kept, 0);
     const std::int64_t more = std::min(static_cast<std::int64_t>(sequence->pending()) - 1, most);
@@ -69,7 +70,8 @@ std::int64_t batch_scheduler::prompt_budget() const {
   const bool somebody_reads = std::any_of(chosen_.begin(), chosen_.end(), [](const sequence_state* s) {
     return s->decoding() && s->priority == request_priority::interactive;
   });
-  return somebody_reads ? options_.max_mixed_prompt_tokens : options_.max_batch_tokens;
+  return somebody_reads ? std::min(options_.max_mixed_prompt_tokens, options_.max_batch_tokens)
+                        : options_.max_batch_tokens;
 }
 
 void batch_scheduler::give_proposals(std::int64_t left, step_plan& plan) {

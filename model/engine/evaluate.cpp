@@ -6,25 +6,11 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "model/engine/documents.hpp"
 #include "model/engine/logarithm.hpp"
 
 namespace troupe {
 namespace {
-
-constexpr std::string_view separator = "<|endoftext|>";
-
-std::vector<std::string_view> documents_of(std::string_view text) {
-  std::vector<std::string_view> documents;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(separator), text.size());
-    std::string_view document = text.substr(0, end);
-    while (!document.empty() && document.front() == '\n') document.remove_prefix(1);
-    while (!document.empty() && document.back() == '\n') document.remove_suffix(1);
-    if (!document.empty()) documents.push_back(document);
-    text.remove_prefix(std::min(end + separator.size(), text.size()));
-  }
-  return documents;
-}
 
 /// -log of the probability that `logits` give to `token`.
 class surprise {
@@ -57,8 +43,10 @@ evaluation evaluate(single_sequence& sequence, const kernel_table& kernels, cons
   if (sequence.room() < 2) refuse("the context is {}: predicting takes a context of 2 or more", sequence.room());
   std::vector<std::vector<token_id>> documents;
   std::int64_t total = 0;
-  for (const std::string_view document : documents_of(text)) {
-    documents.push_back(tokens.encode(document, {.add_special = true, .parse_special = false}));
+  for (const text_document& document : documents_of(text)) {
+    auto encoded = tokens.encode(document.text, {.add_special = true, .parse_special = false});
+    if (encoded.empty()) continue;
+    documents.push_back(std::move(encoded));
     for (const token_id token : documents.back())
       if (token >= sequence.vocab_size())
         refuse("the text has token {}, the model {} tokens: the tokenizer belongs to another model", token,

@@ -62,7 +62,6 @@ class replica_scheduler {
  private:
   struct answer;
 
-  void open(sequence_id id, std::int32_t index, const std::shared_ptr<const engine_request>& request);
   void open_answers(step_order& order);
   void open_answer(sequence_id id, sequence_id text_of, step_order& order);
   void close(sequence_id id);

@@ -310,4 +310,12 @@ gguf_file open_gguf(const std::filesystem::path& path) {
   return file;
 }
 
+std::optional<gguf_file> find_gguf_metadata(const std::filesystem::path& model) {
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(model, ignored)) return open_gguf(model);
+  const auto file = model / "metadata.gguf";
+  if (!std::filesystem::exists(file, ignored)) return std::nullopt;
+  return open_gguf(file);
+}
+
 }  // namespace troupe

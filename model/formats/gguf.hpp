@@ -32,6 +32,8 @@ struct gguf_file {
 };
 
 gguf_file open_gguf(const std::filesystem::path& path);
+/// The GGUF file that speaks for a model: itself, or the metadata in a folder that was quantized from one.
+std::optional<gguf_file> find_gguf_metadata(const std::filesystem::path& model);
 void parse_gguf(std::span<const std::byte> bytes, const std::string& where, gguf_file& into);
 
 /// The metadata of `source` as a GGUF file of its own without tensors: config and vocabulary of a quantized folder.

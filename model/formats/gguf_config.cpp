@@ -73,12 +73,12 @@ void read_rope(const arch_keys& keys, const detail::gguf_facts& facts, model_con
            keys.full("rope.dimension_count"), into.head_dim);
   into.rope.theta = keys.get<double>("rope.freq_base").value_or(10000.0);
   into.rope.frequency_divisors.assign(facts.frequency_divisors.begin(), facts.frequency_divisors.end());
-  const auto type = keys.get<std::string>("rope.scaling.type").value_or("none");
-  const auto old_factor = keys.get<double>("rope.scale_linear");
+  const auto factor = keys.get<double>("rope.scaling.factor"), old_factor = keys.get<double>("rope.scale_linear");
+  const auto type = keys.get<std::string>("rope.scaling.type").value_or(factor ? "linear" : "none");
   if (type != "none" && type != "linear")
     refuse("{}: the rope scaling \"{}\" is not supported: none and linear are", keys.where(), type.substr(0, 80));
   if (type == "none" && !old_factor) return;
-  into.rope.factor = keys.get<double>("rope.scaling.factor").value_or(old_factor.value_or(1.0));
+  into.rope.factor = factor.value_or(old_factor.value_or(1.0));
   if (into.rope.factor != 1.0) into.rope.scaling = rope_scaling::linear;
 }
 

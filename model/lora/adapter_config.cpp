@@ -113,7 +113,7 @@ template <class T>
 T first_match(const std::vector<std::pair<std::string, T>>& patterns, std::string_view module, T otherwise,
               const std::string& where) {
   for (const auto& [pattern, value] : patterns)
-    if (module_pattern(pattern, where).fits(module)) return value;
+    if (module_fits(pattern, module, where)) return value;
   return otherwise;
 }
 
@@ -140,6 +140,10 @@ std::vector<std::pair<std::string, T>> read_patterns(const fields& config, std::
 }
 
 }  // namespace
+
+bool module_fits(const std::string& pattern, std::string_view module, const std::string& where) {
+  return module_pattern(pattern, where).fits(module);
+}
 
 std::int64_t adapter_config::rank_of(std::string_view module) const {
   return first_match(rank_pattern, module, rank, where + ": rank_pattern");

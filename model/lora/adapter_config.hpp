@@ -22,6 +22,9 @@ struct adapter_config {
   float scale_of(std::string_view module) const;
 };
 
+/// Whether a pattern fits the end of a module's name from a dot on. `where` is what errors call the pattern's place.
+bool module_fits(const std::string& pattern, std::string_view module, const std::string& where);
+
 adapter_config parse_adapter_config(std::string_view json, const std::string& where);
 
 }  // namespace troupe::detail

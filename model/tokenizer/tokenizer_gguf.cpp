@@ -55,6 +55,7 @@ class ggml_keys {
     return static_cast<token_id>(*id);
   }
 
+  std::string architecture() const { return file_.get<std::string>("general.architecture").value_or(""); }
   const std::string& where() const { return where_; }
 
  private:
@@ -71,18 +72,25 @@ struct text_rules {
   bool add_bos;
 };
 
-constexpr std::array<text_rules, 6> known_rules = {{
+constexpr std::array<text_rules, 5> known_rules = {{
     {"gpt-2", gpt2_pattern, false, false, false},
-    {"default", gpt2_pattern, false, false, false},
     {"llama-bpe", llama3_pattern, false, true, true},
     {"llama3", llama3_pattern, false, true, true},
     {"llama-v3", llama3_pattern, false, true, true},
     {"qwen2", qwen2_pattern, true, false, false},
 }};
 
-const text_rules& rules_for(const ggml_keys& keys) {
+/// Older files of other models than GPT-2 do not say how their text is split: a guess would give other tokens.
+std::string rules_name(const ggml_keys& keys) {
   const auto* named = keys.find<std::string>("pre");
-  const std::string name = named ? *named : "default";
+  if (named && *named != "default") return *named;
+  if (keys.architecture() == "gpt2") return "gpt-2";
+  refuse("{}: tokenizer.ggml.pre does not say how text is split: convert the model again, with a newer converter",
+         keys.where());
+}
+
+const text_rules& rules_for(const ggml_keys& keys) {
+  const std::string name = rules_name(keys);
   const auto found =
       std::find_if(known_rules.begin(), known_rules.end(), [&](const text_rules& rules) { return rules.name == name; });
   if (found == known_rules.end())

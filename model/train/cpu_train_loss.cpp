@@ -51,17 +51,16 @@ void cpu_train_pass::head_back(std::span<const std::int64_t> rows, const float* 
   const model_config& config = model_.config;
   head_.backward(logits_.data(), logit_stride_, count, model_.head, final_gradient_.data(), hidden_, false);
   if (model_.head.gradient)
-    head_.multiply({config.vocab_size,
-                    config.hidden,
-                    count,
-                    logits_.data(),
-                    logit_stride_,
-                    true,
-                    {operand::kind::rows, final_.data(), hidden_, {}},
-                    model_.head.gradient,
-                    model_.head.stride,
-                    1.0f,
-                    true});
+    head_.multiply({.rows = config.vocab_size,
+                    .columns = config.hidden,
+                    .depth = count,
+                    .a = logits_.data(),
+                    .a_stride = logit_stride_,
+                    .a_transposed = true,
+                    .b = rows_of(final_.data(), hidden_),
+                    .c = model_.head.gradient,
+                    .c_stride = model_.head.stride,
+                    .add = true});
   const trained_norm& norm = model_.final_norm;
   const std::int64_t most = (count + 15) / 16;
   float* partial = norm.weight_gradient ? norm_gradients_.data() : nullptr;

@@ -259,29 +259,25 @@ void cpu_train_pass::apply(const float* x, std::int64_t stride, activations& a, 
     float* between = a.lora.data() + static_cast<std::int64_t>(slot++) * options_.most_rows * lora_stride_;
     if (lora.rank == 0) continue;
     const float* input = dropped(lora, x, stride, linear->w.ins);
-    body_.multiply({rows_,
-                    lora.rank,
-                    linear->w.ins,
-                    input,
-                    stride,
-                    false,
-                    {operand::kind::columns, lora.a, lora.a_stride, {}},
-                    between,
-                    lora_stride_,
-                    1.0f,
-                    false});
+    body_.multiply({.rows = rows_,
+                    .columns = lora.rank,
+                    .depth = linear->w.ins,
+                    .a = input,
+                    .a_stride = stride,
+                    .b = columns_of(lora.a, lora.a_stride),
+                    .c = between,
+                    .c_stride = lora_stride_});
     if (!y) continue;
-    body_.multiply({rows_,
-                    linear->w.outs,
-                    lora.rank,
-                    between,
-                    lora_stride_,
-                    false,
-                    {operand::kind::columns, lora.b, lora.stride, {}},
-                    y,
-                    stride_of(*linear),
-                    lora.scale,
-                    true});
+    body_.multiply({.rows = rows_,
+                    .columns = linear->w.outs,
+                    .depth = lora.rank,
+                    .a = between,
+                    .a_stride = lora_stride_,
+                    .b = columns_of(lora.b, lora.stride),
+                    .c = y,
+                    .c_stride = stride_of(*linear),
+                    .factor = lora.scale,
+                    .add = true});
   }
 }
 
@@ -296,17 +292,16 @@ void cpu_train_pass::apply_back(const trained_linear& linear, const activations&
 void cpu_train_pass::weights_back(const trained_linear& linear, const float* x, std::int64_t x_stride, const float* dy,
                                   std::int64_t dy_stride) {
   const trained_matrix& w = linear.w;
-  body_.multiply({w.outs,
-                  w.ins,
-                  rows_,
-                  dy,
-                  dy_stride,
-                  true,
-                  {operand::kind::rows, x, x_stride, {}},
-                  w.gradient,
-                  w.stride,
-                  1.0f,
-                  true});
+  body_.multiply({.rows = w.outs,
+                  .columns = w.ins,
+                  .depth = rows_,
+                  .a = dy,
+                  .a_stride = dy_stride,
+                  .a_transposed = true,
+                  .b = rows_of(x, x_stride),
+                  .c = w.gradient,
+                  .c_stride = w.stride,
+                  .add = true});
   if (!linear.bias_gradient) return;
   constexpr std::int64_t columns = 64;
   const std::int64_t width = rounded_up(w.outs, 16);
@@ -323,52 +318,47 @@ void cpu_train_pass::lora_back(const trained_linear& linear, const activations& 
   const std::int64_t outs = linear.w.outs, ins = linear.w.ins;
   const float* between = a.lora.data() + static_cast<std::int64_t>(slot) * options_.most_rows * lora_stride_;
   float* gradient = lora_gradient_.data();
-  body_.multiply({outs,
-                  lora.rank,
-                  rows_,
-                  dy,
-                  dy_stride,
-                  true,
-                  {operand::kind::rows, between, lora_stride_, {}},
-                  lora.b_gradient,
-                  lora.stride,
-                  lora.scale,
-                  true});
-  body_.multiply({rows_,
-                  lora.rank,
-                  outs,
-                  dy,
-                  dy_stride,
-                  false,
-                  {operand::kind::rows, lora.b, lora.stride, {}},
-                  gradient,
-                  lora_stride_,
-                  lora.scale,
-                  false});
-  body_.multiply({lora.rank,
-                  ins,
-                  rows_,
-                  gradient,
-                  lora_stride_,
-                  true,
-                  {operand::kind::rows, dropped(lora, x, x_stride, ins), x_stride, {}},
-                  lora.a_gradient,
-                  lora.a_stride,
-                  1.0f,
-                  true});
+  body_.multiply({.rows = outs,
+                  .columns = lora.rank,
+                  .depth = rows_,
+                  .a = dy,
+                  .a_stride = dy_stride,
+                  .a_transposed = true,
+                  .b = rows_of(between, lora_stride_),
+                  .c = lora.b_gradient,
+                  .c_stride = lora.stride,
+                  .factor = lora.scale,
+                  .add = true});
+  body_.multiply({.rows = rows_,
+                  .columns = lora.rank,
+                  .depth = outs,
+                  .a = dy,
+                  .a_stride = dy_stride,
+                  .b = rows_of(lora.b, lora.stride),
+                  .c = gradient,
+                  .c_stride = lora_stride_,
+                  .factor = lora.scale});
+  body_.multiply({.rows = lora.rank,
+                  .columns = ins,
+                  .depth = rows_,
+                  .a = gradient,
+                  .a_stride = lora_stride_,
+                  .a_transposed = true,
+                  .b = rows_of(dropped(lora, x, x_stride, ins), x_stride),
+                  .c = lora.a_gradient,
+                  .c_stride = lora.a_stride,
+                  .add = true});
   if (!dx) return;
   const bool masked = dropout_.probability > 0;
-  body_.multiply({rows_,
-                  ins,
-                  lora.rank,
-                  gradient,
-                  lora_stride_,
-                  false,
-                  {operand::kind::rows, lora.a, lora.a_stride, {}},
-                  masked ? dropped_.data() : dx,
-                  x_stride,
-                  1.0f,
-                  !masked});
+  body_.multiply({.rows = rows_,
+                  .columns = ins,
+                  .depth = lora.rank,
+                  .a = gradient,
+                  .a_stride = lora_stride_,
+                  .b = rows_of(lora.a, lora.a_stride),
+                  .c = masked ? dropped_.data() : dx,
+                  .c_stride = x_stride,
+                  .add = !masked});
   if (!masked) return;
   dropout_key key = dropout_;
   key.stream = lora.stream;

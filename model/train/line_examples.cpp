@@ -6,7 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
-#include "model/chat/chat_template.hpp"
+#include "model/engine/chat_format.hpp"
+#include "model/engine/chat_messages.hpp"
+#include "model/engine/model_text.hpp"
 #include "model/formats/json_input.hpp"
 
 namespace troupe::detail {
@@ -56,24 +58,6 @@ training_example text_example(const ordered_json& line, const data_format& forma
 
 // ---- chats ----
 
-/// Pieces of text become one text; anything else is not for this model.
-void flatten_content(ordered_json& message) {
-  auto& content = message["content"];
-  if (content.is_string()) return;
-  if (content.is_null()) {
-    if (!message.contains("tool_calls")) refuse("a message has no content");
-    return;
-  }
-  if (!content.is_array()) refuse("a message's \"content\" should be a text");
-  std::string joined;
-  for (const auto& part : content) {
-    if (!part.is_object() || part.value("type", "") != "text" || !part.contains("text") || !part["text"].is_string())
-      refuse("a message's \"content\" has a part that is no text");
-    joined += part["text"].get<std::string>();
-  }
-  content = joined;
-}
-
 /// Takes the weight out of a message: 0 or 1.
 bool take_weight(ordered_json& message) {
   const auto found = message.find("weight");
@@ -99,10 +83,10 @@ chat read_chat(const ordered_json& line) {
     if (!message.is_object() || !message.contains("role") || !message["role"].is_string())
       refuse("a message has no \"role\"");
     const bool counts = take_weight(message);
-    flatten_content(message);
     if (message["role"] == "assistant" && counts) made.learned.push_back(made.messages.size());
     made.messages.push_back(std::move(message));
   }
+  prepare_messages(made.messages);
   if (made.learned.empty()) refuse("no message of the assistant is to be learned");
   if (const auto tools = line.find("tools"); tools != line.end()) made.tools = *tools;
   return made;
@@ -114,16 +98,10 @@ class chat_renderer {
 
   /// The first `count` messages as tokens; `prompt`: up to where the assistant's answer begins.
   std::vector<token_id> operator()(std::size_t count, bool prompt) const {
-    ordered_json variables;
-    auto& messages = variables["messages"] = ordered_json::array();
+    ordered_json messages = ordered_json::array();
     for (std::size_t i = 0; i < count; ++i) messages.push_back(chat_.messages[i]);
-    variables["tools"] = chat_.tools;
-    variables["documents"] = nullptr;
-    variables["add_generation_prompt"] = prompt;
-    const tokenizer& tokens = *format_.tokens;
-    if (tokens.bos()) variables["bos_token"] = tokens.bytes_of(*tokens.bos());
-    if (tokens.eos()) variables["eos_token"] = tokens.bytes_of(*tokens.eos());
-    return tokens.encode(format_.chat->render(variables), {.add_special = false, .parse_special = true});
+    const auto text = format_.chat->render(messages, chat_.tools, prompt, ordered_json::object());
+    return prompt_of_chat(*format_.tokens, text);
   }
 
  private:

@@ -43,15 +43,6 @@ detail::adapter_config peft_config(const lora_options& options) {
   return config;
 }
 
-/// The pattern machinery of the adapter's configuration decides what fits: rank 2 where the target does.
-bool fits(const std::string& target, const std::string& module) {
-  detail::adapter_config config;
-  config.rank = 1;
-  config.rank_pattern = {{target, 2}};
-  config.where = "target modules";
-  return config.rank_of(module) == 2;
-}
-
 bool is_plain(const std::string& target) {
   return std::all_of(target.begin(), target.end(),
                      [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '.'; });
@@ -92,7 +83,7 @@ void lora_parameters::find_modules(trained_model& model) {
       const auto [outs, ins] = linear_shape(model.config, ours);
       bool wanted = options_.targets.empty();
       for (const std::string& target : options_.targets)
-        if (fits(target, name)) used.insert(target), wanted = true;
+        if (detail::module_fits(target, name, "target modules")) used.insert(target), wanted = true;
       if (!wanted) continue;
       if (modules_.empty() || modules_.back().name != name)
         modules_.push_back({name, {}, layer, config.rank_of(name), ins, 0, config.scale_of(name)});

@@ -31,6 +31,12 @@ struct operand {
   std::int64_t stride = 0;
   matrix_view w;  ///< packed: depth is its inputs, columns its outputs; packed_transposed: the other way
 };
+inline operand rows_of(const float* values, std::int64_t stride) {
+  return {operand::kind::rows, values, stride, {}};
+}
+inline operand columns_of(const float* values, std::int64_t stride) {
+  return {operand::kind::columns, values, stride, {}};
+}
 
 /// y = x W^T
 operand forward_of(const trained_matrix& w);

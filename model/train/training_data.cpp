@@ -5,8 +5,10 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/fnv_hash.hpp"
 #include "base/mapped_file.hpp"
-#include "model/chat/chat_template.hpp"
+#include "model/engine/chat_format.hpp"
+#include "model/engine/documents.hpp"
 #include "model/engine/model_text.hpp"
 #include "model/formats/json_input.hpp"
 #include "model/train/line_examples.hpp"
@@ -16,22 +18,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view separator = "<|endoftext|>";
 constexpr std::size_t most_named_lines = 8;
 
-class fingerprint {
- public:
-  void add(std::uint64_t value) {
-    for (int byte = 0; byte < 8; ++byte) state_ = (state_ ^ (value >> (8 * byte) & 255)) * 0x100000001b3ull;
-  }
-  std::uint64_t value() const { return state_; }
-
- private:
-  std::uint64_t state_ = 0xcbf29ce484222325ull;
-};
-
 std::uint64_t fingerprint_of(const std::vector<training_example>& examples) {
-  fingerprint print;
+  fnv_hash print;
   for (const auto& example : examples) {
     print.add(example.tokens.size());
     for (std::size_t i = 0; i < example.tokens.size(); ++i)
@@ -105,17 +95,11 @@ void cut(const std::vector<token_id>& document, const data_format& format, train
 }
 
 void read_text_file(std::string_view text, const data_format& format, training_data& data) {
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(separator), text.size());
-    const bool ends = end < text.size();
-    std::string_view document = text.substr(0, end);
-    text.remove_prefix(std::min(end + separator.size(), text.size()));
-    while (!document.empty() && document.front() == '\n') document.remove_prefix(1);
-    while (!document.empty() && document.back() == '\n') document.remove_suffix(1);
-    if (document.empty()) continue;
-    auto tokens = format.tokens->encode(document, {.add_special = true, .parse_special = false});
+  for (const text_document& document : documents_of(text)) {
+    auto tokens = format.tokens->encode(document.text, {.add_special = true, .parse_special = false});
+    if (tokens.empty()) continue;
     const auto last = detail::end_of_text(format);
-    if (ends && last && tokens.back() != *last) tokens.push_back(*last);
+    if (document.ends && last && tokens.back() != *last) tokens.push_back(*last);
     cut(tokens, format, data);
   }
 }
@@ -134,8 +118,9 @@ data_format data_format_of(const fs::path& model, std::int64_t vocab_size, std::
   format.tokens = open_tokenizer(model);
   format.end_tokens = std::move(end_tokens);
   format.vocab_size = vocab_size, format.row_length = row_length;
-  if (const auto source = find_chat_template(model))
-    format.chat = std::make_shared<const chat_template>(*source, model.string() + ": chat template");
+  if (auto sources = find_chat_sources(model))
+    format.chat =
+        std::make_shared<const chat_format>(std::move(*sources), model.string() + ": chat template", format.tokens);
   return format;
 }
 

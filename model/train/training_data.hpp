@@ -9,7 +9,7 @@
 
 namespace troupe {
 
-class chat_template;
+class chat_format;
 
 /// Tokens to learn from. `learned[i]` says that predicting token i counts; that of the first token is never read.
 struct training_example {
@@ -30,8 +30,8 @@ struct training_data {
 /// What turns lines into tokens.
 struct data_format {
   std::shared_ptr<const tokenizer> tokens;
-  std::shared_ptr<const chat_template> chat;  ///< or nullptr: then chat lines are refused
-  std::vector<token_id> end_tokens;           ///< the first ends a completion, if the tokenizer names none
+  std::shared_ptr<const chat_format> chat;  ///< or nullptr: then chat lines are refused
+  std::vector<token_id> end_tokens;         ///< the first ends a completion, if the tokenizer names none
   std::int64_t vocab_size = 0;
   std::int64_t row_length = 512;
 };

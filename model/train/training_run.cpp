@@ -24,6 +24,10 @@ training_options checked(training_options o, const model_config& config) {
   if (o.most_steps < 0) refuse("the number of steps is {}: use 1 or more", o.most_steps);
   if (o.warmup < 0) refuse("the warm-up is {} steps: use 0 or more", o.warmup);
   if (!(o.rate >= 0) || !std::isfinite(o.rate)) refuse("the learning rate is {}: use a small positive number", o.rate);
+  const auto not_negative = [](double value, std::string_view what) {
+    if (!(value >= 0) || !std::isfinite(value)) refuse("{} is {}: use 0 or more", what, value);
+  };
+  not_negative(o.adam.weight_decay, "the weight decay"), not_negative(o.adam.clip, "the norm to cut gradients to");
   if (!(o.validation_share >= 0 && o.validation_share < 1))
     refuse("the share held out is {}: use 0 to less than 1", o.validation_share);
   return o;
@@ -62,6 +66,7 @@ training_run::training_run(const trained_model& model, const parameter_set& para
       with_(with),
       options_(checked(std::move(options), model.config)),
       data_fingerprint_(data.fingerprint),
+      held_out_fingerprint_(validation ? validation->fingerprint : 0),
       held_out_(draw_held_out(data.examples.size(), options_, validation)),
       trained_on_(all_but(data.examples.size(), held_out_)),
       plan_(data, trained_on_, {options_.row_length, options_.batch_rows, options_.accumulation, options_.seed}),
@@ -170,10 +175,12 @@ std::string training_run::identity() const {
   const training_options& o = options_;
   return fmt::format(
       "data {:016x} rows {}x{}x{} epochs {} steps {} schedule {} {} {} {} adam {} {} {} {} {} dropout {} held {} "
-      "seed {} precision {}{}",
+      "{:016x} "
+      "seed {} precision {}{}{}",
       data_fingerprint_, o.row_length, o.batch_rows, o.accumulation, o.epochs, steps_, name_of(o.schedule), o.rate,
       o.least_rate, o.warmup, o.adam.beta1, o.adam.beta2, o.adam.epsilon, o.adam.weight_decay, o.adam.clip, o.dropout,
-      held_out_.size(), o.seed, static_cast<int>(o.how), o.device.is_cpu() ? "" : " on a GPU");
+      held_out_.size(), held_out_fingerprint_, o.seed, static_cast<int>(o.how), o.device.is_cpu() ? "" : " on a GPU",
+      o.subject);
 }
 
 void training_run::save(const std::filesystem::path& file) const {

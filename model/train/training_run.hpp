@@ -29,6 +29,7 @@ struct training_options {
   precision how = precision::fine;
   bool keep_activations = true;
   device_id device = {};  ///< what computes the passes
+  std::string subject;    ///< what is trained, where names and shapes do not say it: a checkpoint of another is refused
 
   training_group group = {};           ///< who shares the passes: never changes what comes out
   std::function<void()> between = {};  ///< called between products: a place to yield to others, or to stop
@@ -94,7 +95,7 @@ class training_run {
   const parameter_set& parameters_;
   compute with_;
   training_options options_;
-  std::uint64_t data_fingerprint_;
+  std::uint64_t data_fingerprint_, held_out_fingerprint_;
   std::vector<std::size_t> held_out_, trained_on_;
   batch_plan plan_;
   std::optional<batch_plan> validation_;

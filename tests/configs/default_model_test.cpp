@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "model/engine/chat_format.hpp"
 #include "model/engine/evaluate.hpp"
 #include "model/engine/generate.hpp"
 #include "model/engine/model_text.hpp"

@@ -109,6 +109,21 @@ TEST(batch_scheduler, lets_prompts_have_all_of_a_step_that_batch_answers_are_in)
   EXPECT_EQ(row_of(engine, 2)->tokens, 30);
 }
 
+TEST(batch_scheduler, leaves_batch_prompts_a_share_of_what_prompts_may_have) {
+  auto options = small_options();
+  options.max_mixed_prompt_tokens = 16;
+  options.batch_share = 8;
+  engine_simulation engine(options);
+  engine.submit(request_of(8, 40));
+  ASSERT_TRUE(engine.plan());
+  land(engine);
+  engine.submit(batch_request(100, 4, 1));
+  engine.submit(request_of(100, 4, 2));
+  ASSERT_TRUE(engine.plan());
+  EXPECT_EQ(row_of(engine, 2)->tokens, 1 + 2);
+  EXPECT_EQ(row_of(engine, 3)->tokens, 1 + 14) << "interactive prompts come first";
+}
+
 TEST(batch_scheduler, refuses_options_that_do_not_fit_together) {
   auto options = small_options();
   options.max_batch_tokens = 7;

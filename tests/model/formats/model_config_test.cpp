@@ -272,6 +272,14 @@ TEST(gguf_config, reads_the_usual_keys) {
   EXPECT_EQ(config.bos_token, 1);
 }
 
+TEST(gguf_config, a_rope_factor_without_a_type_is_linear) {
+  const auto config = from_gguf(gguf_of("llama").f32("llama.rope.scaling.factor", 4));
+  EXPECT_EQ(config.rope.scaling, rope_scaling::linear);
+  EXPECT_EQ(config.rope.factor, 4.0);
+  const auto none = gguf_of("llama").string("llama.rope.scaling.type", "none").f32("llama.rope.scaling.factor", 4);
+  EXPECT_EQ(from_gguf(none).rope.scaling, rope_scaling::none);
+}
+
 TEST(gguf_config, learns_the_rest_from_the_tensors_and_keeps_it_without_them) {
   auto builder = gguf_of("llama");
   builder.floats("token_embd.weight", {8, 5}).floats("output.weight", {8, 5}).floats("blk.0.attn_q.bias", {8});

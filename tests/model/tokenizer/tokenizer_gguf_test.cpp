@@ -112,6 +112,17 @@ TEST(byte_level_gguf, uses_the_named_pre_tokenizer) {
   EXPECT_NE(refused(file).find("\"tea-leaves\""), std::string::npos);
 }
 
+TEST(byte_level_gguf, guesses_no_pre_tokenizer) {
+  auto file = byte_level_file();
+  file.metadata.erase("tokenizer.ggml.pre");
+  file.metadata["general.architecture"] = std::string("llama");
+  EXPECT_NE(refused(file).find("tokenizer.ggml.pre"), std::string::npos);
+  set(file, "pre", std::string("default"));
+  EXPECT_NE(refused(file).find("tokenizer.ggml.pre"), std::string::npos);
+  file.metadata["general.architecture"] = std::string("gpt2");
+  EXPECT_EQ(tokenizer_from_gguf(file, "model.gguf")->encode(" t"), ids{256});
+}
+
 TEST(byte_level_gguf, adds_a_bos_for_llama3_alone) {
   auto file = byte_level_file();
   set(file, "bos_token_id", std::int64_t{258});

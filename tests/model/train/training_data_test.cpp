@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
-#include "model/chat/chat_template.hpp"
+#include "model/engine/chat_format.hpp"
 #include "model/train/batch_plan.hpp"
 #include "tests/model/train/train_fixture.hpp"
 
@@ -14,7 +14,7 @@ namespace troupe {
 namespace {
 
 /// A token is a byte; 256 begins and 257 ends a text.
-class byte_tokenizer final : public tokenizer {
+class byte_tokenizer : public tokenizer {
  public:
   std::vector<token_id> encode(std::string_view text, encode_options options) const override {
     std::vector<token_id> tokens;
@@ -48,7 +48,8 @@ constexpr std::string_view forgetful_template =
 data_format format_with(std::string_view chat) {
   data_format format;
   format.tokens = std::make_shared<const byte_tokenizer>();
-  if (!chat.empty()) format.chat = std::make_shared<const chat_template>(chat, "template");
+  if (!chat.empty())
+    format.chat = std::make_shared<const chat_format>(chat_sources{std::string(chat)}, "template", format.tokens);
   format.vocab_size = 258, format.row_length = 64;
   return format;
 }
@@ -80,6 +81,17 @@ TEST(training_data, assistant_turns_are_learned) {
       format_with(plain_template));
   ASSERT_EQ(data.examples.size(), 1u);
   EXPECT_EQ(learned(data.examples[0]), "yes|no|");
+}
+
+TEST(training_data, chats_are_learned_as_they_are_served) {
+  constexpr std::string_view calling =
+      "{% for m in messages %}<{{ m.role }}>{{ m.content or '' }}{% for c in m.tool_calls or [] %}"
+      "{{ c.function.arguments.x }}{% endfor %}|{% endfor %}";
+  const auto data = read(
+      R"({"messages":[{"role":"developer","content":"be"},{"role":"assistant","content":null,"tool_calls":[{"function":{"name":"f","arguments":"{\"x\":7}"}}]}]})",
+      format_with(calling));
+  const std::string text = format_with(calling).tokens->decode(data.examples.at(0).tokens, false);
+  EXPECT_EQ(text, "<system>be|<assistant>7|");
 }
 
 TEST(training_data, weight_leaves_turns_out) {
@@ -133,6 +145,22 @@ TEST(training_data, plain_text_is_cut_into_rows_and_every_token_is_a_target_once
   const auto data = read(std::string(150, 'y') + "<|endoftext|>z", format_with(""), "d.txt");
   ASSERT_EQ(data.examples.size(), 4u);
   EXPECT_EQ(data.learned_tokens(), 151 + 1);
+}
+
+TEST(training_data, documents_without_tokens_are_left_out) {
+  /// Drops what it does not know, and begins no text with anything.
+  class letter_tokenizer final : public byte_tokenizer {
+   public:
+    std::vector<token_id> encode(std::string_view text, encode_options) const override {
+      std::vector<token_id> tokens;
+      for (const char c : text)
+        if (c != ' ') tokens.push_back(static_cast<unsigned char>(c));
+      return tokens;
+    }
+  };
+  data_format format = format_with("");
+  format.tokens = std::make_shared<const letter_tokenizer>();
+  EXPECT_EQ(read("   <|endoftext|>abc<|endoftext|>", format, "d.txt").examples.size(), 1u);
 }
 
 TEST(batch_plan, every_example_lies_in_one_row_of_each_epoch) {

@@ -205,9 +205,22 @@ TEST(training_run, a_checkpoint_of_another_run_is_refused) {
   other.rate = 2e-2;
   fixture second("llama", 1, other, data);
   EXPECT_THROW(second.run.load(folder.path() / "c.safetensors"), input_error);
+  training_options of_another = quick_options();
+  of_another.subject = " alpha 64";
+  fixture third("llama", 1, of_another, data);
+  EXPECT_THROW(third.run.load(folder.path() / "c.safetensors"), input_error);
   std::ofstream(folder.path() / "broken.safetensors") << "{}";
   EXPECT_THROW(first.run.load(folder.path() / "broken.safetensors"), input_error);
   EXPECT_EQ(first.run.done(), 1);
+}
+
+TEST(training_run, options_that_make_no_sense_are_refused) {
+  const training_data data = counting_data(90, 30);
+  training_options decay = quick_options(), clip = quick_options();
+  decay.adam.weight_decay = -5;
+  clip.adam.clip = -1;
+  EXPECT_THROW(fixture("llama", 1, decay, data), input_error);
+  EXPECT_THROW(fixture("llama", 1, clip, data), input_error);
 }
 
 TEST(training_run, a_full_disk_leaves_the_last_checkpoint_whole) {

@@ -1,0 +1,10 @@
+#pragma once
+#include <nlohmann/json_fwd.hpp>
+
+namespace troupe {
+
+/// Makes messages what templates read, whoever sent them: parts of text put together, arguments of calls as objects,
+/// "developer" as "system". Throws input_error that begins with "messages".
+void prepare_messages(nlohmann::ordered_json& messages);
+
+}  // namespace troupe
