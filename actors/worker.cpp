@@ -101,6 +101,7 @@ void worker_state::forget() {
   orders_.clear();
   arrived_.clear();
   hidden_.reset();
+  buffers_.clear();  // those of the next life may be larger
   if (next_ != no_link) links_->close(std::exchange(next_, no_link));
   tell(fetcher_, forget_life{});
 }

@@ -95,6 +95,34 @@ TEST_F(worker, forgets_all_when_the_process_is_no_member_any_more) {
   EXPECT_EQ(head_.count<step_done>(), 0u);
 }
 
+TEST_F(worker, has_room_for_more_rows_in_a_life_that_has_more) {
+  auto small = stage_of(2);
+  small.max_rows = 4;
+  EXPECT_EQ(start(small), "");
+  tell(actor_, next_order(2));
+  (void)head_.take<step_done>();
+
+  batch_scheduler::options options;
+  options.blocks = 256;
+  options.context = 64;
+  options.max_batch_tokens = 4096;
+  requests_ = std::make_unique<replica_scheduler>(options, model_->config.vocab_size);
+  for (int i = 0; i < 64; ++i) {
+    engine_request request;
+    request.what.prompt.assign(60, i);
+    request.sampling.temperature = 0;
+    EXPECT_TRUE(requests_->submit(std::move(request)));
+  }
+  auto large = stage_of(3);
+  large.blocks = 256;
+  large.max_rows = 4096;
+  EXPECT_EQ(start(large), "");
+  const auto order = next_order(3);
+  EXPECT_GT(order.order.plan.tokens.size(), 3000u);
+  tell(actor_, order);
+  EXPECT_GT(head_.take<step_done>().outcome.tokens.size(), 50u);
+}
+
 TEST_F(worker, waits_for_the_hidden_states_of_an_order) {
   EXPECT_EQ(start(stage_of(2, 1, 1)), "");
   const auto order = next_order(2);
