@@ -74,6 +74,7 @@ void adapter_fetcher_state::begin(const wanted& what) {
     check_files(what);
     is_complete(options_.store / what.sha256, what) ? load(what) : fetch(what);
   } catch (const std::exception& error) {
+    drop_transfer();
     fail(what, error.what());
   }
 }
@@ -99,11 +100,12 @@ void adapter_fetcher_state::open_file() {
 
 void adapter_fetcher_state::take_piece(const adapter_piece& piece) {
   if (!transfer_ || piece.sha256 != transfer_->what.sha256) return;
+  const wanted what = transfer_->what;  // it may be over when it fails
   try {
     write_piece(piece);
   } catch (const std::exception& error) {
-    fail(transfer_->what, error.what());
     drop_transfer();
+    fail(what, error.what());
   }
   next();
 }
