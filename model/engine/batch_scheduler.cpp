@@ -84,7 +84,7 @@ std::optional<refused_request> batch_scheduler::check(const sequence_request& re
   if (!could_ever_fit(request)) return refused_request{refusal::budget_too_small};
   if (request.adapter != no_adapter && options_.is_known && !options_.is_known(request.adapter))
     return refused_request{refusal::unknown_adapter};
-  if (queues_[0].size() + queues_[1].size() >= options_.max_waiting)
+  if (!request.was_accepted && queues_[0].size() + queues_[1].size() >= options_.max_waiting)
     return refused_request{refusal::queue_full, retry_after()};
   return std::nullopt;
 }

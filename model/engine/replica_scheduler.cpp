@@ -31,6 +31,7 @@ engine_request resumed_request(const engine_request& request, std::int32_t index
   const std::size_t added = text.size() - request.what.prompt.size();
   rest.what.prompt.assign(text.begin(), text.end());
   rest.what.answers = 1;
+  rest.what.was_accepted = true;
   rest.what.max_tokens -= static_cast<std::int64_t>(added);
   rest.resumed += added;
   rest.sampling = sampling_of(request, index);

@@ -23,6 +23,7 @@ struct sequence_request {
   /// Something is read from every row of the prompt (a mean of hidden states, logprobs of the prompt): no row of it is
   /// taken from the prefix cache. After a preemption within the prompt the rows come again from position 0.
   bool every_prompt_row = false;
+  bool was_accepted = false;  ///< by a scheduler that has given it up: it is not refused for want of room
 };
 
 /// The ids of a request's answers follow each other.

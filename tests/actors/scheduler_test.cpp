@@ -136,8 +136,30 @@ TEST_F(scheduler, gives_its_requests_back_with_their_tokens_where_another_replic
   EXPECT_EQ(rest.what.prompt, letters("ABC"));
   EXPECT_EQ(rest.resumed, 1u);
   EXPECT_EQ(rest.what.max_tokens, 9);
+  EXPECT_TRUE(rest.what.was_accepted);
   ask(2, "XY");  // comes too late
   EXPECT_EQ(router_.take<requests_returned>().requests.at(0).id, request_id(2));
+}
+
+TEST_F(scheduler, refuses_nobody_whom_it_had_accepted_when_its_storage_changes) {
+  batch_scheduler::options tight;
+  tight.max_waiting = 1;
+  tight.max_sequences = 2;
+  actor_ =
+      spawn_scheduler(system_, {.replica = replica_id(3), .batches = tight, .vocab_size = 96, .adapter_bytes = 1 << 20},
+                      router_.handle(), supervisor_.handle(), adapters_, board_);
+  begin_life(1);
+  for (const auto& [id, prompt] : {std::pair{1, "AB"}, {2, "CD"}}) {
+    ask(static_cast<std::uint64_t>(id), prompt);
+    (void)last_.take<run_step>();
+  }
+  ask(3, "EF");  // waits
+  tell(actor_, replica_stopped{});
+  begin_life(2, 32, 1);
+  EXPECT_EQ(last_.take<run_step>().order.plan.tokens, letters("ABCD"));
+  ask(4, "GH");  // new
+  EXPECT_EQ(sink_.take<request_refused>().request, request_id(4));
+  EXPECT_EQ(sink_.count<request_refused>(), 0u);
 }
 
 TEST_F(scheduler, has_an_adapter_loaded_on_every_stage_before_a_request_with_it_starts) {

@@ -76,6 +76,9 @@ TEST(batch_scheduler, refuses_what_cannot_be_served) {
   const auto full = engine.scheduler.submit(request_of(4, 1));
   EXPECT_EQ(full.error().reason, refusal::queue_full);
   EXPECT_GT(full.error().retry_after, duration::zero());
+  auto from_elsewhere = request_of(4, 1);
+  from_elsewhere.was_accepted = true;
+  EXPECT_TRUE(engine.submit(from_elsewhere)) << "whom another one had accepted";
   engine.run_to_end();
   EXPECT_EQ(engine.scheduler.pool().held(), 0);
 }
