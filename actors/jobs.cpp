@@ -3,9 +3,8 @@
 
 #include <algorithm>
 
-#include <nlohmann/json.hpp>
-
 #include "actors/commands.hpp"
+#include "actors/json_dump_impl.hpp"
 #include "base/error.hpp"
 
 namespace troupe {
@@ -70,15 +69,7 @@ jobs_state::handle::behavior_type jobs_state::make_behavior() {
       [this](const save_catalogue& what) { save(what); },
       [this](const use_journal& what) { use(what); },
       [this](const begin_jobs& begun) {
-        gateway_ = begun.gateway;
-        training_ = begun.training;
-        begin_training theirs;
-        for (const job_info& listed : journal_->unfinished()) {
-          const job_info job = *journal_->find(listed.spec.id);  // with its options
-          activate(job);
-          if (job.spec.kind != "batch") theirs.unfinished.push_back(job);
-        }
-        tell(training_, std::move(theirs));
+        go_on(begun);
         pump();
       },
       [this](const line_answered& answered) {
@@ -105,6 +96,22 @@ jobs_state::handle::behavior_type jobs_state::make_behavior() {
 
 // --- from the journal to the gateway
 // ------------------------------------------------------------------------------------
+
+void jobs_state::go_on(const begin_jobs& begun) {
+  gateway_ = begun.gateway;
+  training_ = begun.training;
+  begin_training theirs;
+  for (const job_info& listed : journal_->unfinished()) {
+    const job_info job = *journal_->find(listed.spec.id);  // with its options
+    if (job.spec.kind != "batch") theirs.unfinished.push_back(job);
+    try {
+      activate(job);
+    } catch (const std::exception& error) {  // what an earlier build accepted may be none of this one's options
+      (void)journal_->finish(job.spec.id, job_state::failed, error.what());
+    }
+  }
+  tell(training_, std::move(theirs));
+}
 
 void jobs_state::activate(const job_info& job) {
   if (job.spec.kind != "batch" || find_active(job.spec.id)) return;
@@ -162,17 +169,18 @@ std::optional<jobs_state::line> jobs_state::read_next(active_job& job) {
 void jobs_state::begin(line one) {
   const active_job* job = find_active(one.job);
   if (!job) return;
+  batch_line parsed;
+  std::vector<begin_request> requests;
   try {
-    batch_line parsed = read(one.text, *job);
-    const answer_order& order = parsed.asked.order;
-    auto requests = requests_of(order, *prompts_, *numbers_);
-    one.custom_id = std::move(parsed.custom_id);
-    one.format = std::move(parsed.asked.format);
-    send(std::move(one), order, std::move(requests));
-  } catch (const input_error& error) {
+    parsed = read(one.text, *job);
+    requests = requests_of(parsed.asked.order, *prompts_, *numbers_);
+  } catch (const std::exception& error) {  // whatever it is: one that stopped this actor would do so in every life
     one.custom_id = custom_id_of(one.text);
-    put_out(one, error_line(one.index, one.custom_id, error.what()), false);
+    return put_out(one, error_line(one.index, one.custom_id, error.what()), false);
   }
+  one.custom_id = std::move(parsed.custom_id);
+  one.format = std::move(parsed.asked.format);
+  send(std::move(one), parsed.asked.order, std::move(requests));
 }
 
 batch_line jobs_state::read(const std::string& text, const active_job& job) const {
@@ -203,8 +211,16 @@ void jobs_state::take_answer(const line_answered& answered) {
   const auto found = in_flight_.extract(answered.request);
   if (!found) return;
   const line& of = found.mapped();
-  const std::string whole = of.format->whole(answered.sheet->choices(), answered.sheet->usage());
-  put_out(of, answer_line(of.index, of.custom_id, whole), true);
+  std::string text;
+  bool ok = true;
+  try {
+    const std::string whole = of.format->whole(answered.sheet->choices(), answered.sheet->usage());
+    text = answer_line(of.index, of.custom_id, whole);
+  } catch (const std::exception& error) {
+    text = error_line(of.index, of.custom_id, error.what());
+    ok = false;
+  }
+  put_out(of, std::move(text), ok);
 }
 
 /// Those of its requests that ended already are nothing to the gateway.
@@ -280,8 +296,7 @@ void jobs_state::record() {
 
 bool jobs_state::end_complete_jobs() {
   return std::erase_if(active_, [&](const active_job& job) {
-           if (!job.is_all_read && !job.read.empty()) return false;
-           if (job.open > 0) return false;
+           if (!job.read.empty() || job.open > 0) return false;
            const auto info = journal_->find(job.id);
            return !info || is_finished(info->state);
          }) > 0;
@@ -289,7 +304,7 @@ bool jobs_state::end_complete_jobs() {
 
 /// What could not be written or read is tried again.
 void jobs_state::note_failure(const journal_failure& failure) {
-  board_->post("journal", nlohmann::json(failure.what()).dump());
+  board_->post("journal", dump(failure.what()));
   wake_in(options_.journal_retry);
 }
 

@@ -76,6 +76,7 @@ class jobs_state {
   void use_again();
 
   // lines
+  void go_on(const begin_jobs& begun);
   void activate(const job_info& job);
   active_job* find_active(const std::string& id);
   void pump();

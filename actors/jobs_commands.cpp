@@ -115,9 +115,9 @@ std::string jobs_state::seal(const std::string& id) {
 
 std::string jobs_state::cancel(const std::string& id) {
   record();
+  const job_info job = value_of(journal_->cancel(id));  // where the disk fails, the job goes on
   drop_lines_of(id);
   std::erase_if(outputs_, [&](const output& each) { return each.job == id; });
-  const job_info job = value_of(journal_->cancel(id));
   tell_training(job);
   post();
   return dump(to_json(job));
@@ -175,8 +175,7 @@ std::string jobs_state::outputs(const std::string& arguments) {
 std::string jobs_state::list(std::size_t limit, const std::string& kind, bool with_options) const {
   auto list = json::array();
   const json progress = progress_on(*board_);
-  for (const job_info& job : journal_->list(limit)) {
-    if (!kind.empty() && job.spec.kind != kind) continue;
+  for (const job_info& job : journal_->list(limit, kind)) {
     list.push_back(to_json(job, progress));
     if (with_options) list.back()["options"] = json::parse(journal_->find(job.spec.id)->spec.options, nullptr, false);
   }

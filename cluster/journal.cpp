@@ -126,9 +126,9 @@ std::optional<job_info> journal::find(std::string_view id) const {
   return job_of(query);
 }
 
-std::vector<job_info> journal::list(std::size_t limit) const {
-  statement query = db_->prepare(TROUPE_JOB_COLUMNS("''") "ORDER BY number DESC LIMIT ?");
-  query << std::uint64_t{limit};
+std::vector<job_info> journal::list(std::size_t limit, std::string_view kind) const {
+  statement query = db_->prepare(TROUPE_JOB_COLUMNS("''") "WHERE ? IN ('', kind) ORDER BY number DESC LIMIT ?");
+  query << kind << std::uint64_t{limit};
   return jobs_of(query);
 }
 

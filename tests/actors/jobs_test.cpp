@@ -3,6 +3,7 @@
 #include <set>
 
 #include "tests/actors/support.hpp"
+#include "tests/base/full_disk.hpp"
 
 namespace troupe::test {
 namespace {
@@ -10,11 +11,12 @@ namespace {
 /// One life of a head: jobs with a journal on the same file, and a gateway that the test plays.
 class head {
  public:
-  head(const temp_folder& folder, const std::shared_ptr<const prompting>& prompts, jobs_options options = {})
+  head(const temp_folder& folder, const std::shared_ptr<const prompting>& prompts, jobs_options options = {},
+       const endpoint_line_reader& reader = {})
       : gateway_(system_) {
     options.shortest_retry = std::chrono::milliseconds(1);
     const auto book = std::make_shared<journal>(journal::options{.file = folder.path() / "journal.db"});
-    jobs_ = spawn_jobs(system_, options, book, prompts, std::make_shared<request_numbers>(), board);
+    jobs_ = spawn_jobs(system_, options, book, prompts, std::make_shared<request_numbers>(), board, reader);
     tell(jobs_, begin_jobs{{}, gateway_.handle(), {}});
   }
   ~head() { stop(); }
@@ -46,6 +48,7 @@ class head {
   begin_request next() { return gateway_.take<begin_request>(); }
   std::size_t waiting() { return gateway_.count<begin_request>(); }
   end_request next_end() { return gateway_.take<end_request>(); }
+  std::size_t ended() { return gateway_.count<end_request>(); }
   /// Answers with the prompt itself.
   static void answer(const begin_request& request) {
     answer_part part;
@@ -141,6 +144,45 @@ TEST_F(jobs, makes_errors_of_bad_lines_and_goes_on) {
   for (const int i : {0, 1, 2, 4, 5, 6}) EXPECT_TRUE(outputs[static_cast<std::size_t>(i)].contains("error")) << i;
 }
 
+class no_format final : public answer_format {
+ public:
+  std::string whole(const std::vector<answer_choice>&, const answer_usage&) override {
+    throw std::runtime_error("cannot be written");
+  }
+};
+
+/// A line that stopped them would do so in every life of a head.
+TEST_F(jobs, go_on_whatever_is_thrown_over_a_line) {
+  const auto reader = [](std::string_view text, const std::string&) {
+    if (text.find("bad") != text.npos) throw std::runtime_error("cannot be read");
+    batch_line line = read_batch_line(text, "");
+    line.asked.format = std::make_unique<no_format>();
+    return line;
+  };
+  head now(folder_, prompts_, {}, reader);
+  now.submit("job-1", {R"({"prompt":"A"})", R"({"prompt":"B","custom_id":"bad"})"}, {{"endpoint", "/v1/any"}});
+  head::answer(now.next());
+  EXPECT_EQ(now.wait("job-1")["failed"], 2);
+  const auto outputs = now.outputs("job-1");
+  ASSERT_EQ(outputs.size(), 2u);
+  EXPECT_EQ(outputs[0]["error"], "cannot be written");
+  EXPECT_EQ(outputs[1]["error"], "cannot be read");
+  EXPECT_EQ(outputs[1]["custom_id"], "bad");
+}
+
+TEST_F(jobs, fail_whose_options_nobody_can_read_any_more) {
+  {
+    journal book({.file = folder_.path() / "journal.db"});
+    ASSERT_TRUE(book.create_job({"job-1", "batch", "", R"({"max_token":3})", 1}).ok());
+    ASSERT_TRUE(book.add_lines("job-1", 0, lines(1)).ok());
+    ASSERT_TRUE(book.seal("job-1").ok());
+  }
+  head now(folder_, prompts_);
+  const json job = now.wait("job-1");
+  EXPECT_EQ(job["state"], "failed");
+  EXPECT_NE(job["error"].get<std::string>().find("max_token"), std::string::npos);
+}
+
 TEST_F(jobs, keeps_so_many_lines_in_flight) {
   head now(folder_, prompts_, {.in_flight = 3});
   now.submit("job-1", lines(10));
@@ -221,6 +263,29 @@ TEST_F(jobs, end_when_they_are_cancelled) {
   head::answer(second);
   EXPECT_EQ(now.get("job.get", {{"id", "job-1"}})["state"], "cancelled");
   EXPECT_LE(now.outputs("job-1").size(), 1u);
+}
+
+TEST_F(jobs, go_on_when_the_disk_does_not_take_that_they_are_cancelled) {
+  head now(folder_, prompts_);
+  now.submit("job-1", lines(2));
+  const auto first = now.next(), second = now.next();
+  {
+    const full_disk all_of_it(1);
+    EXPECT_NE(now.run("job.cancel", {{"id", "job-1"}}).error, "");
+  }
+  ASSERT_EQ(now.ended(), 0u);
+  head::answer(first);
+  head::answer(second);
+  EXPECT_EQ(now.wait("job-1")["state"], "succeeded");
+}
+
+TEST_F(jobs, are_listed_by_kind_however_many_others_are_newer) {
+  head now(folder_, prompts_);
+  now.use([](journal& book) { EXPECT_TRUE(book.create_job({"tune", "fine-tune", "", "{}", 0}).ok()); });
+  for (const char* id : {"job-1", "job-2"}) now.submit(id, {});
+  const json tunes = now.get("job.list", {{"limit", 1}, {"kind", "fine-tune"}});
+  ASSERT_EQ(tunes.size(), 1u);
+  EXPECT_EQ(tunes[0]["id"], "tune");
 }
 
 TEST_F(jobs, refuse_bad_commands_in_one_line) {

@@ -207,6 +207,17 @@ TEST_F(the_journal, lists_the_newest_first) {
   EXPECT_EQ(book->unfinished().front().spec.id, "a");
 }
 
+TEST_F(the_journal, lists_as_many_of_a_kind_whatever_is_newer) {
+  open();
+  ASSERT_TRUE(book->create_job(spec_of("tune", 0, "fine-tune")).ok());
+  for (const char* id : {"a", "b", "c"}) accepted(id, 1);
+  const auto tunes = book->list(2, "fine-tune");
+  ASSERT_EQ(tunes.size(), 1u);
+  EXPECT_EQ(tunes[0].spec.id, "tune");
+  EXPECT_EQ(book->list(2, "batch").size(), 2u);
+  EXPECT_TRUE(book->list(2, "other").empty());
+}
+
 TEST_F(the_journal, removes_and_forgets_what_is_over) {
   open();
   accepted("a", 1);
