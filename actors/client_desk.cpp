@@ -49,8 +49,8 @@ class link_listener final : public answer_listener {
   }
   void on_refused(const request_refused& refused) override {
     const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(refused.retry_after).count();
-    links_->send(link_,
-                 client_refused{id_, refused.error, refused.bad_input, static_cast<std::uint64_t>(milliseconds)});
+    links_->send(link_, client_refused{id_, refused.error, refused.cause == refusal_cause::bad_input,
+                                       static_cast<std::uint64_t>(milliseconds)});
     tell(desk_, client_done{{}, link_, id_});
   }
 

@@ -54,7 +54,8 @@ gateway_state::handle::behavior_type gateway_state::make_behavior() {
 void gateway_state::begin(begin_request& request) {
   if (const auto version = adapters_->resolve(request.adapter)) return start(request, *version);
   if (is_adapter_name(request.adapter)) return wait_for_adapter(request);
-  refuse_start(request, fmt::format("adapter {}: there is none: see `troupe adapters list`", request.adapter), true);
+  refuse_start(request, fmt::format("adapter {}: there is none: see `troupe adapters list`", request.adapter),
+               refusal_cause::bad_input);
 }
 
 void gateway_state::start(begin_request& request, adapter_version version) {
@@ -77,7 +78,7 @@ void gateway_state::start(begin_request& request, adapter_version version) {
 /// Perhaps the adapter store finds a folder of that name.
 void gateway_state::wait_for_adapter(begin_request& request) {
   if (waiting_count_ >= options_.max_waiting)
-    return refuse_start(request, "too many requests wait for adapters: try again later", false);
+    return refuse_start(request, "too many requests wait for adapters: try again later", refusal_cause::full);
   const std::string adapter = request.adapter;
   auto& queue = waiting_[adapter];
   if (queue.empty()) tell(store_, find_adapter{{}, adapter, handle(self_)});
@@ -95,7 +96,7 @@ void gateway_state::take_found(const adapter_found& found) {
     if (version)
       start(each.what, *version);
     else
-      refuse_start(each.what, found.error, true);
+      refuse_start(each.what, found.error, refusal_cause::bad_input);
   }
 }
 
@@ -103,17 +104,18 @@ void gateway_state::end_overdue() {
   const instant now = clock_.now();
   for (auto& [adapter, queue] : waiting_)
     while (!queue.empty() && queue.front().until <= now) {
-      refuse_start(queue.front().what, fmt::format("adapter {}: was not ready in time: try again", adapter), false);
+      refuse_start(queue.front().what, fmt::format("adapter {}: was not ready in time: try again", adapter),
+                   refusal_cause::unavailable);
       queue.pop_front();
       --waiting_count_;
     }
   std::erase_if(waiting_, [](const auto& each) { return each.second.empty(); });
 }
 
-void gateway_state::refuse_start(const begin_request& request, std::string error, bool bad_input) {
+void gateway_state::refuse_start(const begin_request& request, std::string error, refusal_cause cause) {
   ++refused_;
-  const duration retry_after = bad_input ? duration{} : std::chrono::seconds(1);
-  request.listener->on_refused({{}, request.id, std::move(error), bad_input, retry_after});
+  const duration retry_after = cause == refusal_cause::bad_input ? duration{} : std::chrono::seconds(1);
+  request.listener->on_refused({{}, request.id, std::move(error), cause, retry_after});
 }
 
 /// Its listener is not told: it asked for this.
@@ -139,10 +141,8 @@ void gateway_state::take_tokens(answer_tokens& brought) {
   const std::shared_ptr<answer_listener> listener = request.listener;
   if (part.end) {
     answer.ended = true;
-    if (--request.left == 0) {
-      if (stopped || request.answers.size() > 1) tell(router_, cancel_request{{}, found->first});
-      running_.erase(found);
-    }
+    if (stopped) tell(router_, cancel_request{{}, found->first, brought.index});
+    if (--request.left == 0) running_.erase(found);
   }
   if (part.end || !part.tokens.empty() || !part.text.empty() || !part.scored.empty())
     listener->on_part(std::move(part));
@@ -180,6 +180,7 @@ void gateway_state::take_refusal(const request_refused& refused) {
   const auto gone = running_.extract(refused.request);
   if (!gone) return;
   ++refused_;
+  if (gone.mapped().answers.size() > 1) tell(router_, cancel_request{{}, refused.request});  // others may be computed
   gone.mapped().listener->on_refused(refused);
 }
 
@@ -188,9 +189,10 @@ void gateway_state::take_refusal(const request_refused& refused) {
 
 void gateway_state::stop() {
   for (auto& [id, request] : running_)
-    request.listener->on_refused({{}, id, "the cluster is being stopped", false, std::chrono::seconds(1)});
+    request.listener->on_refused(
+        {{}, id, "the cluster is being stopped", refusal_cause::unavailable, std::chrono::seconds(1)});
   for (auto& [adapter, queue] : waiting_)
-    for (waiting& each : queue) refuse_start(each.what, "the cluster is being stopped", false);
+    for (waiting& each : queue) refuse_start(each.what, "the cluster is being stopped", refusal_cause::unavailable);
   running_.clear();
   waiting_.clear();
   self_->quit();

@@ -60,7 +60,7 @@ class gateway_state {
   answer_part read_tokens(running& request, answer_text& answer, answer_tokens& brought);
   void finish_text(answer_text& answer, answer_part& part);
   void take_refusal(const request_refused& refused);
-  void refuse_start(const begin_request& request, std::string error, bool bad_input);
+  void refuse_start(const begin_request& request, std::string error, refusal_cause cause);
   void stop();
   void report_soon();
   void report();

@@ -124,11 +124,17 @@ struct token_batch : local_message {
   std::vector<answer_tokens> answers;
 };
 
+enum class refusal_cause : std::uint8_t {
+  bad_input,   ///< the request itself: trying again is of no use
+  full,        ///< so many are being served that there is no room for it
+  unavailable  ///< the cluster's state
+};
+
 /// Router or scheduler to sink: there will be no (more) answer.
 struct request_refused : local_message {
   request_id request;
   std::string error;
-  bool bad_input = false;
+  refusal_cause cause = refusal_cause::unavailable;
   duration retry_after{};
 };
 
@@ -145,6 +151,7 @@ struct routed_request : local_message {
 
 struct cancel_request : local_message {
   request_id id;
+  std::optional<std::int32_t> answer = {};  ///< only this one; else all of them
 };
 
 // --- scheduler and router

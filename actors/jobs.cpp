@@ -234,8 +234,9 @@ void jobs_state::take_refusal(const request_refused& why) {
   line& of = found.mapped();
   if (of.requests.size() > 1) end_requests(of);
   of.requests.clear();
-  if (!why.bad_input && why.retry_after > duration{}) return try_again(std::move(of), why.retry_after);
-  if (!why.bad_input && ++of.refusals < options_.most_tries)
+  const bool may_pass = why.cause != refusal_cause::bad_input;
+  if (may_pass && why.retry_after > duration{}) return try_again(std::move(of), why.retry_after);
+  if (may_pass && ++of.refusals < options_.most_tries)
     return try_again(std::move(of), options_.shortest_retry * (1 << of.refusals));
   put_out(of, error_line(of.index, of.custom_id, why.error), false);
 }

@@ -7,6 +7,12 @@ namespace {
 
 constexpr duration retry_interval = std::chrono::milliseconds(250);
 
+/// Answers that have begun are requests of their own by then.
+bool is_about(const cancel_request& cancelled, const routed_request& request) {
+  if (cancelled.id != request.id) return false;
+  return !cancelled.answer || (request.what.what.answers == 1 && request.first_index == *cancelled.answer);
+}
+
 }  // namespace
 
 router_state::router_state(handle::pointer self, options chosen)
@@ -67,10 +73,12 @@ void router_state::park(routed_request& request, bool begun) {
 }
 
 void router_state::refuse_request(const routed_request& request, duration retry_after) {
-  const char* why = policy_.ready() > 0 ? "every replica's queue is full: try again later"
-                                        : "no replica can serve at the moment: try again later";
+  const bool full = policy_.ready() > 0;
+  const char* why =
+      full ? "every replica's queue is full: try again later" : "no replica can serve at the moment: try again later";
   routes_.erase(request.id);
-  tell(request.sink, request_refused{{}, request.id, why, false, retry_after});
+  tell(request.sink,
+       request_refused{{}, request.id, why, full ? refusal_cause::full : refusal_cause::unavailable, retry_after});
 }
 
 void router_state::route_parked() {
@@ -89,37 +97,42 @@ void router_state::refuse_overdue() {
 }
 
 void router_state::cancel(const cancel_request& cancelled) {
-  std::erase_if(parked_, [&](const parked& waiting) { return waiting.request.id == cancelled.id; });
+  std::erase_if(parked_, [&](const parked& waiting) { return is_about(cancelled, waiting.request); });
   const auto found = routes_.find(cancelled.id);
   if (found == routes_.end()) return;
-  found->second.is_cancelled = true;  // it may be on its way back already
+  found->second.cancelled.push_back(cancelled);
   for (const replica_id replica : found->second.replicas)
     if (const auto at = replicas_.find(replica); at != replicas_.end()) tell(at->second, cancelled);
 }
 
 void router_state::note_ended(const requests_ended& ended) {
-  for (const request_id request : ended.requests) (void)forget_route(request, ended.from);
+  for (const request_id request : ended.requests) forget_route(request, ended.from);
 }
 
 /// A replica was lost. What it had accepted is not refused for want of room elsewhere: it waits.
 void router_state::take_back(requests_returned& returned) {
   policy_.set_ready(returned.from, false);
   policy_.forget_prefixes(returned.from);
-  std::unordered_set<request_id> cancelled;
+  std::vector<routed_request> going_on;
   for (const routed_request& request : returned.requests)
-    if (forget_route(request.id, returned.from)) cancelled.insert(request.id);
-  for (routed_request& request : returned.requests)
-    if (!cancelled.contains(request.id) && !route(request)) park(request, true);
+    if (!is_cancelled(request)) going_on.push_back(request);
+  for (const routed_request& request : returned.requests) forget_route(request.id, returned.from);
+  for (routed_request& request : going_on)
+    if (!route(request)) park(request, true);
 }
 
-/// Returns whether the request was cancelled.
-bool router_state::forget_route(request_id request, replica_id replica) {
+bool router_state::is_cancelled(const routed_request& request) const {
+  const auto found = routes_.find(request.id);
+  return found != routes_.end() &&
+         std::any_of(found->second.cancelled.begin(), found->second.cancelled.end(),
+                     [&](const cancel_request& cancelled) { return is_about(cancelled, request); });
+}
+
+void router_state::forget_route(request_id request, replica_id replica) {
   const auto found = routes_.find(request);
-  if (found == routes_.end()) return false;
-  const bool is_cancelled = found->second.is_cancelled;
+  if (found == routes_.end()) return;
   found->second.replicas.erase(replica);
   if (found->second.replicas.empty()) routes_.erase(found);
-  return is_cancelled;
 }
 
 router_actor spawn_router(caf::actor_system& system, const router_state::options& options) {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <unordered_map>
 #include <unordered_set>
+#include <vector>
 
 #include "actors/interfaces.hpp"
 
@@ -32,7 +33,7 @@ class router_state {
   };
   struct request_routes {
     std::unordered_set<replica_id> replicas;  ///< where its answers are being made
-    bool is_cancelled = false;
+    std::vector<cancel_request> cancelled;    ///< it, or some of its answers: they may be on their way back
   };
   void route_new(routed_request& request);
   bool route(routed_request& request);
@@ -43,7 +44,8 @@ class router_state {
   void cancel(const cancel_request& cancelled);
   void note_ended(const requests_ended& ended);
   void take_back(requests_returned& returned);
-  bool forget_route(request_id request, replica_id replica);
+  bool is_cancelled(const routed_request& request) const;
+  void forget_route(request_id request, replica_id replica);
 
   handle::pointer self_;
   options options_;

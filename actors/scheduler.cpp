@@ -30,8 +30,8 @@ void append_names(std::string& to, std::string_view key, std::vector<adapter_ver
   to += fmt::format(",\"{}\":[{}]", key, names);
 }
 
-bool is_bad_input(refusal reason) {
-  return reason != refusal::queue_full;
+refusal_cause cause_of(refusal reason) {
+  return reason == refusal::queue_full ? refusal_cause::full : refusal_cause::bad_input;
 }
 
 }  // namespace
@@ -55,7 +55,7 @@ scheduler_state::handle::behavior_type scheduler_state::make_behavior() {
         pump();
       },
       [this](const cancel_request& cancelled) {
-        cancel(cancelled.id);
+        cancel(cancelled);
         report_soon();
         pump();
       },
@@ -91,12 +91,13 @@ void scheduler_state::accept(routed_request& request) {
   report_soon();
   if (!requests_) return tell(router_, requests_returned{{}, options_.replica, {std::move(request)}});
   if (!declare_adapter(request.what.what.adapter))
-    return refuse_request(request, "the adapter is unknown, or larger than adapters.memory", true, {});
+    return refuse_request(request, "the adapter is unknown, or larger than adapters.memory", refusal_cause::bad_input,
+                          {});
   try {
     const auto accepted = requests_->submit(request.what);
     if (!accepted) {
       const refused_request& refused = accepted.error();
-      return refuse_request(request, text_of(refused), is_bad_input(refused.reason), refused.retry_after);
+      return refuse_request(request, text_of(refused), cause_of(refused.reason), refused.retry_after);
     }
     for (std::int32_t i = 0; i < accepted->answers; ++i) {
       const sequence_id id(accepted->first.value + static_cast<std::uint64_t>(i));
@@ -105,25 +106,24 @@ void scheduler_state::accept(routed_request& request) {
       sequences_[request.id].push_back(id);
     }
   } catch (const input_error& error) {
-    refuse_request(request, error.what(), true, {});
+    refuse_request(request, error.what(), refusal_cause::bad_input, {});
   }
 }
 
-void scheduler_state::refuse_request(const routed_request& request, std::string error, bool bad_input,
+void scheduler_state::refuse_request(const routed_request& request, std::string error, refusal_cause cause,
                                      duration retry_after) {
-  tell(request.sink, request_refused{{}, request.id, std::move(error), bad_input, retry_after});
+  tell(request.sink, request_refused{{}, request.id, std::move(error), cause, retry_after});
   if (!sequences_.contains(request.id)) ended_.push_back(request.id);  // else other answers to it are here
 }
 
-void scheduler_state::cancel(request_id request) {
-  const auto found = sequences_.find(request);
+void scheduler_state::cancel(const cancel_request& cancelled) {
+  const auto found = sequences_.find(cancelled.id);
   if (found == sequences_.end()) return;
-  for (const sequence_id id : found->second) {
+  for (const std::vector<sequence_id> all = found->second; const sequence_id id : all) {
+    if (cancelled.answer && parts_.at(id).index != *cancelled.answer) continue;
     requests_->cancel(id);
-    parts_.erase(id);
+    forget(id);
   }
-  sequences_.erase(found);
-  ended_.push_back(request);
 }
 
 /// False where it is not known, or can never be loaded.
@@ -151,8 +151,8 @@ void scheduler_state::refuse_all_with(adapter_version version, const std::string
   for (const auto& [id, of] : parts_)
     if (of.adapter == version) refused.emplace(of.request, of.sink);
   for (const auto& [request, sink] : refused) {
-    cancel(request);
-    tell(sink, request_refused{{}, request, error, false, {}});
+    cancel({{}, request});
+    tell(sink, request_refused{{}, request, error, refusal_cause::unavailable, {}});
   }
 }
 

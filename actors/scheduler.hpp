@@ -57,8 +57,8 @@ class scheduler_state {
 
   // requests
   void accept(routed_request& request);
-  void refuse_request(const routed_request& request, std::string error, bool bad_input, duration retry_after);
-  void cancel(request_id request);
+  void refuse_request(const routed_request& request, std::string error, refusal_cause cause, duration retry_after);
+  void cancel(const cancel_request& cancelled);
   bool declare_adapter(adapter_version version);
   void forget(sequence_id id);
   void forget_part(const part& gone);

@@ -26,10 +26,9 @@ namespace {
 }
 
 api_error error_of(const request_refused& refused, bool is_unknown_adapter) {
-  if (refused.bad_input && is_unknown_adapter) return api_error(404, refused.error, "model", "model_not_found");
-  if (refused.bad_input) return api_error(400, refused.error);
-  const bool full =
-      refused.error.find("full") != std::string::npos || refused.error.find("too many") != std::string::npos;
+  const bool bad_input = refused.cause == refusal_cause::bad_input, full = refused.cause == refusal_cause::full;
+  if (bad_input && is_unknown_adapter) return api_error(404, refused.error, "model", "model_not_found");
+  if (bad_input) return api_error(400, refused.error);
   api_error error(full ? 429 : 503, refused.error, {}, full ? "rate_limit_exceeded" : "service_unavailable");
   error.retry_after(std::max<duration>(refused.retry_after, std::chrono::milliseconds(250)));
   return error;

@@ -120,7 +120,7 @@ TEST_F(desk, refuses_at_once_what_nobody_could_answer) {
 
 TEST_F(desk, passes_refusals_on) {
   const auto request = ask(3);
-  request.listener->on_refused({{}, request.id, "full", false, std::chrono::microseconds(1500)});
+  request.listener->on_refused({{}, request.id, "full", refusal_cause::full, std::chrono::microseconds(1500)});
   const auto refused = hear<client_refused>();
   EXPECT_EQ(refused.error, "full");
   EXPECT_EQ(refused.retry_after_ms, 2u);

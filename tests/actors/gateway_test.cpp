@@ -79,20 +79,25 @@ TEST_F(gateway, gives_what_was_held_back_when_the_answer_ends_otherwise) {
   EXPECT_EQ(listener->heard.take<answer_part>().text, "lo");
 }
 
-TEST_F(gateway, cancels_several_answers_only_when_all_have_ended) {
+TEST_F(gateway, cancels_one_of_several_answers_as_soon_as_it_stops) {
   const auto listener = begin(1, {"x"}, 2);
   EXPECT_EQ(router_.take<routed_request>().what.what.answers, 2);
-  bring(1, "ax", {}, 0);
+  bring(1, "ax", {}, 1);
   EXPECT_EQ(listener->heard.take<answer_part>().end->finish, "stop");
-  bring(1, "bb", {}, 0);
-  bring(1, "cc", {}, 1);
+  const auto cancelled = router_.take<cancel_request>();
+  EXPECT_EQ(cancelled.id, request_id(1));
+  EXPECT_EQ(cancelled.answer, 1);
+  bring(1, "bb", {}, 1);
+  bring(1, "cc", {}, 0);
   const auto other = listener->heard.take<answer_part>();
-  EXPECT_EQ(other.index, 1);
+  EXPECT_EQ(other.index, 0);
   EXPECT_EQ(other.text, "cc") << "an answer that has ended says no more";
-  EXPECT_EQ(router_.count<cancel_request>(), 0u);
-  bring(1, "", end_reason::stop, 1);
+  bring(1, "", end_reason::stop, 0);
   EXPECT_EQ(listener->heard.take<answer_part>().end->finish, "stop");
-  EXPECT_EQ(router_.take<cancel_request>().id, request_id(1));
+  tell(actor_, end_request{{}, request_id(1)});
+  begin(2);
+  (void)router_.take<routed_request>();
+  EXPECT_EQ(router_.count<cancel_request>(), 0u) << "nothing of it is left";
 }
 
 TEST_F(gateway, frees_a_request_whose_client_went_away) {
@@ -116,10 +121,18 @@ TEST_F(gateway, skips_the_tokens_that_the_client_has) {
 
 TEST_F(gateway, passes_refusals_on) {
   const auto listener = begin(1);
-  tell(actor_, request_refused{{}, request_id(1), "full", false, std::chrono::seconds(2)});
+  tell(actor_, request_refused{{}, request_id(1), "full", refusal_cause::full, std::chrono::seconds(2)});
   const auto refused = listener->heard.take<request_refused>();
   EXPECT_EQ(refused.error, "full");
+  EXPECT_EQ(refused.cause, refusal_cause::full);
   EXPECT_EQ(refused.retry_after, std::chrono::seconds(2));
+}
+
+TEST_F(gateway, cancels_the_other_answers_of_a_request_of_which_one_is_refused) {
+  const auto alone = begin(1), one_of_two = begin(2, {}, 2);
+  for (const std::uint64_t id : {1u, 2u}) tell(actor_, request_refused{{}, request_id(id), "gone", {}, {}});
+  (void)one_of_two->heard.take<request_refused>();
+  EXPECT_EQ(router_.take<cancel_request>().id, request_id(2));
 }
 
 TEST_F(gateway, asks_the_store_for_an_adapter_that_nobody_published) {
@@ -142,15 +155,15 @@ TEST_F(gateway, refuses_an_adapter_that_there_is_not) {
   tell(actor_, adapter_found{{}, "nothing", "adapter nothing: there is none"});
   const auto refused = unknown->heard.take<request_refused>();
   EXPECT_EQ(refused.error, "adapter nothing: there is none");
-  EXPECT_TRUE(refused.bad_input);
-  EXPECT_TRUE(odd->heard.take<request_refused>().bad_input);
+  EXPECT_EQ(refused.cause, refusal_cause::bad_input);
+  EXPECT_EQ(odd->heard.take<request_refused>().cause, refusal_cause::bad_input);
 }
 
 TEST_F(gateway, tells_everyone_when_it_is_stopped) {
   const auto running = begin(1), waiting = begin(2, {}, 1, "pricing");
   tell(actor_, stop_now{});
   EXPECT_GT(running->heard.take<request_refused>().retry_after, duration{});
-  EXPECT_FALSE(waiting->heard.take<request_refused>().bad_input);
+  EXPECT_EQ(waiting->heard.take<request_refused>().cause, refusal_cause::unavailable);
 }
 
 }  // namespace

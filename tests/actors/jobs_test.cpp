@@ -204,7 +204,7 @@ TEST_F(jobs, tries_lines_again_that_found_no_room) {
   now.submit("job-1", lines(3));
   for (int i = 0; i < 20; ++i) {
     const auto refused = now.next();
-    refused.listener->on_refused({{}, refused.id, "full", false, std::chrono::milliseconds(1)});
+    refused.listener->on_refused({{}, refused.id, "full", refusal_cause::full, std::chrono::milliseconds(1)});
   }
   for (int i = 0; i < 3; ++i) head::answer(now.next());
   EXPECT_EQ(now.wait("job-1")["ok"], 3);
@@ -214,13 +214,13 @@ TEST_F(jobs, gives_a_line_up_that_is_refused_for_good) {
   head now(folder_, prompts_, {.most_tries = 3});
   now.submit("job-1", lines(1));
   const auto bad = now.next();
-  bad.listener->on_refused({{}, bad.id, "no such adapter", true, {}});
+  bad.listener->on_refused({{}, bad.id, "no such adapter", refusal_cause::bad_input, {}});
   EXPECT_EQ(now.wait("job-1")["failed"], 1);
   EXPECT_EQ(now.outputs("job-1")[0]["error"], "no such adapter");
   now.submit("job-2", lines(1));
   for (int i = 0; i < 3; ++i) {
     const auto lost = now.next();
-    lost.listener->on_refused({{}, lost.id, "lost", false, {}});
+    lost.listener->on_refused({{}, lost.id, "lost", refusal_cause::unavailable, {}});
   }
   EXPECT_EQ(now.wait("job-2")["failed"], 1) << "without a time to come back only so many tries";
 }

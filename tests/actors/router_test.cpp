@@ -64,10 +64,12 @@ TEST_F(router, takes_what_a_lost_replica_gives_back_to_another) {
 
 TEST_F(router, refuses_new_requests_with_a_time_to_try_again_where_waiting_is_in_vain) {
   tell(actor_, request(1));  // waits its patience
-  EXPECT_GT(sink_.take<request_refused>().retry_after, duration::zero());
+  const auto overdue = sink_.take<request_refused>();
+  EXPECT_GT(overdue.retry_after, duration::zero());
+  EXPECT_EQ(overdue.cause, refusal_cause::unavailable);
   report(0, true, 4);  // full
   tell(actor_, request(2));
-  EXPECT_NE(sink_.take<request_refused>().error.find("full"), std::string::npos);
+  EXPECT_EQ(sink_.take<request_refused>().cause, refusal_cause::full);
 }
 
 /// Whether it has tokens already or not: it was accepted.
@@ -92,6 +94,25 @@ TEST_F(router, forgets_a_cancelled_request_that_is_on_its_way_back) {
   bring_back(0, {lost, other});
   EXPECT_EQ(second_.take<routed_request>().id, request_id(2));
   EXPECT_EQ(second_.count<routed_request>(), 0u);
+}
+
+TEST_F(router, forgets_one_answer_that_was_cancelled_and_no_other_of_its_request) {
+  report(0, true);
+  auto whole = request(1);
+  whole.what.what.answers = 3;
+  tell(actor_, whole);
+  (void)first_.take<routed_request>();
+  tell(actor_, cancel_request{{}, request_id(1), 1});
+  EXPECT_EQ(first_.take<cancel_request>().answer, 1);
+  report(0, false);
+  std::vector<routed_request> answers(3, request(1, 2));
+  for (std::int32_t i = 0; i < 3; ++i) answers[static_cast<std::size_t>(i)].first_index = i;
+  bring_back(0, answers);  // they wait
+  tell(actor_, cancel_request{{}, request_id(1), 2});
+  report(1, true);
+  tell(actor_, request(2));
+  EXPECT_EQ(second_.take<routed_request>().first_index, 0);
+  EXPECT_EQ(second_.take<routed_request>().id, request_id(2));
 }
 
 TEST_F(router, tells_every_replica_that_has_a_part_of_a_cancelled_request) {

@@ -17,10 +17,12 @@ class scheduler : public testing::Test {
   void begin_life(std::uint64_t epoch, std::int64_t blocks = 64, int steps_in_flight = 2) {
     tell(actor_, replica_started{{}, life(epoch), {{first_.handle()}, {last_.handle()}}, blocks, steps_in_flight});
   }
-  void ask(std::uint64_t id, std::string_view prompt, std::int64_t tokens = 10, adapter_version adapter = no_adapter) {
+  void ask(std::uint64_t id, std::string_view prompt, std::int64_t tokens = 10, adapter_version adapter = no_adapter,
+           std::int32_t answers = 1) {
     routed_request request;
     request.id = request_id(id);
     request.what.what.adapter = adapter;
+    request.what.what.answers = answers;
     request.sink = sink_.handle();
     request.what.what.prompt = letters(prompt);
     request.what.what.max_tokens = tokens;
@@ -31,11 +33,12 @@ class scheduler : public testing::Test {
     step_done done;
     done.life = order.life;
     done.outcome.step = order.order.plan.id;
-    for (const answer_opening& opened : order.order.opened) {
-      const auto at = static_cast<std::int32_t>(done.outcome.tokens.size());
-      done.outcome.answers.push_back({opened.sequence, at, 1, 0, 0, false});
-      done.outcome.tokens.push_back(token - ' ');
-    }
+    for (const planned_row& row : order.order.plan.rows)
+      for (const sequence_id sequence : order.order.plan.answers_of(row)) {
+        const auto at = static_cast<std::int32_t>(done.outcome.tokens.size());
+        done.outcome.answers.push_back({sequence, at, 1, 0, 0, false});
+        done.outcome.tokens.push_back(token - ' ');
+      }
     return done;
   }
   std::vector<token_id> next_tokens() { return sink_.take<token_batch>().answers.at(0).tokens; }

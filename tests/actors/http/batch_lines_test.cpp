@@ -205,7 +205,7 @@ TEST_F(batch_lines, are_asked_again_whole_when_one_of_their_requests_found_no_ro
   life->submit("/v1/completions", {json{{"prompt", {"A", "B"}}}});
   const auto first = take(2);
   give(first[0], "x", "stop");
-  first[1].listener->on_refused({{}, first[1].id, "full", false, std::chrono::milliseconds(1)});
+  first[1].listener->on_refused({{}, first[1].id, "full", refusal_cause::full, std::chrono::milliseconds(1)});
   EXPECT_EQ(gateway_.take<end_request>().id, first[0].id);
   for (const begin_request& each : take(2)) give(each, "y", "stop");
   const json choices = life->outputs(1).at(0)["response"]["body"]["choices"];

@@ -279,17 +279,17 @@ TEST_F(completions, say_why_they_cannot_be_served) {
     gateway_.take<begin_request>().listener->on_refused(why);
     return answer.get();
   };
-  answered full =
-      refused({{}, {}, "every replica's queue is full: try again later", false, std::chrono::milliseconds(1500)});
+  answered full = refused({{}, {}, "no room: try again later", refusal_cause::full, std::chrono::milliseconds(1500)});
   EXPECT_EQ(full.status, 429);
   EXPECT_EQ(full.headers["retry-after-ms"], "1500");
   EXPECT_EQ(full.headers["retry-after"], "2");
-  answered none = refused({{}, {}, "no replica can serve at the moment: try again later", false, {}});
+  answered none =
+      refused({{}, {}, "adapter fullmoon: was not ready in time: try again", refusal_cause::unavailable, {}});
   EXPECT_EQ(none.status, 503);
   EXPECT_EQ(none.headers["retry-after-ms"], "250");
-  EXPECT_EQ(refused({{}, {}, "the adapter is too large", true, {}}).status, 400);
-  const answered unknown =
-      refused({{}, {}, "adapter nope: there is none", true, {}}, {{"prompt", "A"}, {"model", "nope"}});
+  EXPECT_EQ(refused({{}, {}, "the adapter is too large", refusal_cause::bad_input, {}}).status, 400);
+  const answered unknown = refused({{}, {}, "adapter nope: there is none", refusal_cause::bad_input, {}},
+                                   {{"prompt", "A"}, {"model", "nope"}});
   EXPECT_EQ(unknown.status, 404);
   EXPECT_EQ(unknown.parsed()["error"]["code"], "model_not_found");
 }
@@ -298,7 +298,7 @@ TEST_F(completions, say_in_the_stream_what_happened_after_its_beginning) {
   auto answer = post("/v1/completions", {{"prompt", "A"}, {"stream", true}});
   const auto begun = gateway_.take<begin_request>();
   give(begun, "x");
-  begun.listener->on_refused({{}, begun.id, "the cluster is being stopped", false, {}});
+  begun.listener->on_refused({{}, begun.id, "the cluster is being stopped", refusal_cause::unavailable, {}});
   const auto frames = frames_of(answer.get().body);
   ASSERT_EQ(frames.size(), 2u);
   EXPECT_EQ(chunk_of(frames[1])["error"]["message"], "the cluster is being stopped");
@@ -307,7 +307,7 @@ TEST_F(completions, say_in_the_stream_what_happened_after_its_beginning) {
 TEST_F(completions, end_the_others_when_one_prompt_is_refused) {
   auto answer = post("/v1/completions", {{"prompt", {"A", "B"}}});
   const auto first = gateway_.take<begin_request>(), second = gateway_.take<begin_request>();
-  first.listener->on_refused({{}, first.id, "no", false, {}});
+  first.listener->on_refused({{}, first.id, "no", refusal_cause::unavailable, {}});
   EXPECT_EQ(answer.get().status, 503);
   EXPECT_EQ(gateway_.take<end_request>().id, first.id);
   EXPECT_EQ(gateway_.take<end_request>().id, second.id);
