@@ -359,23 +359,29 @@ void scheduler_state::move_adapters() {
       refuse_all_with(version, "the adapter was unloaded");
       continue;
     }
-    loading_[version] = workers_;
+    loading_[version] = {workers_, {}};
     tell_stages(load_adapter{life_, version, details->full_name, details->sha256, details->files});
   }
 }
 
+/// It is not tried again before all have answered: else a late word of one try would count for the next.
 void scheduler_state::take_adapter(const adapter_loaded& answer) {
-  const auto waiting = loading_.find(answer.version);
-  if (waiting == loading_.end()) return;
+  const auto found = loading_.find(answer.version);
+  if (found == loading_.end()) return;
+  std::string& error = found->second.error;
   if (!answer.error.empty()) {
-    loading_.erase(waiting);
-    residency_->failed(answer.version, answer.error);
-    tell_stages(drop_adapter{life_, answer.version});
-    return refuse_all_with(answer.version, answer.error);
+    error = answer.error;
+    refuse_all_with(answer.version, error);
   }
-  if (--waiting->second > 0) return;
-  loading_.erase(waiting);
-  residency_->loaded(answer.version);
+  if (--found->second.missing > 0) return;
+  if (error.empty()) {
+    residency_->loaded(answer.version);
+  } else {
+    residency_->failed(answer.version, error);
+    tell_stages(drop_adapter{life_, answer.version});
+    (void)declare_adapter(answer.version);  // again, for who came after the refusal
+  }
+  loading_.erase(found);
 }
 
 // --- word to others

@@ -50,6 +50,10 @@ class scheduler_state {
     step_id step;
     std::vector<awaited_answer> answers;
   };
+  struct loading {            // an adapter on its way to the stages
+    std::size_t missing = 0;  ///< workers that have not answered yet
+    std::string error;        ///< why one of them cannot have it
+  };
   struct sink_batch {
     sink_actor sink;
     token_batch tokens;
@@ -116,7 +120,7 @@ class scheduler_state {
   std::unordered_map<sequence_id, part> parts_;
   std::unordered_map<request_id, std::vector<sequence_id>> sequences_;
   std::unique_ptr<adapter_residency> residency_;
-  std::unordered_map<adapter_version, std::size_t> loading_;  ///< workers that have not said yet that they have it
+  std::unordered_map<adapter_version, loading> loading_;
   std::vector<sink_batch> batches_;
   std::vector<request_id> ended_;
 

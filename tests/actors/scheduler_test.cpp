@@ -193,6 +193,49 @@ TEST_F(scheduler, refuses_requests_whose_adapter_cannot_be_loaded) {
   EXPECT_EQ(router_.take<requests_ended>().requests.at(0), request_id(1));
 }
 
+/// Each stage's word of the first try has come before the second begins.
+TEST_F(scheduler, takes_no_late_word_of_one_try_to_load_an_adapter_for_another) {
+  const adapter_version pricing(5);
+  adapters_->publish({.names = {{"pricing", pricing}}, .versions = {{pricing, {pricing, "pricing@1", "", {}, 1000}}}});
+  begin_life(1);
+  ask(1, "AB", 10, pricing);
+  (void)last_.take<load_adapter>();
+  tell(actor_, adapter_loaded{life(1), 1, 0, pricing, "the disk is full"});
+  EXPECT_EQ(sink_.take<request_refused>().request, request_id(1));
+  ask(2, "CD", 10, pricing);
+  ask(3, "VW");
+  const auto without = last_.take<run_step>();
+  EXPECT_EQ(without.order.plan.tokens, letters("VW"));
+  tell(actor_, adapter_loaded{life(1), 0, 0, pricing, {}});  // late
+  EXPECT_EQ(last_.take<drop_adapter>().version, pricing);
+  (void)last_.take<load_adapter>();
+  tell(actor_, adapter_loaded{life(1), 0, 0, pricing, {}});
+  ask(4, "XY");
+  EXPECT_EQ(last_.take<run_step>().order.plan.tokens, letters("XY"));
+  tell(actor_, adapter_loaded{life(1), 1, 0, pricing, {}});
+  tell(actor_, outcome_of(without, 'Z'));
+  EXPECT_EQ(last_.take<run_step>().order.plan.rows.at(1).adapter, pricing);
+  EXPECT_EQ(sink_.count<request_refused>(), 0u);
+}
+
+TEST_F(scheduler, computes_no_answer_on_that_was_cancelled_beside_others) {
+  begin_life(1, 64, 1);
+  ask(1, "AB", 10, no_adapter, 2);
+  tell(actor_, outcome_of(last_.take<run_step>(), 'C'));
+  EXPECT_EQ(sink_.take<token_batch>().answers.size(), 2u);
+  const auto both = last_.take<run_step>();
+  EXPECT_EQ(both.order.plan.tokens, letters("CC"));
+  tell(actor_, cancel_request{{}, request_id(1), 0});
+  tell(actor_, outcome_of(both, 'D'));
+  const auto brought = sink_.take<token_batch>();
+  ASSERT_EQ(brought.answers.size(), 1u);
+  EXPECT_EQ(brought.answers[0].index, 1);
+  EXPECT_EQ(last_.take<run_step>().order.plan.tokens, letters("D"));
+  EXPECT_EQ(router_.count<requests_ended>(), 0u);
+  tell(actor_, cancel_request{{}, request_id(1), 1});
+  EXPECT_EQ(router_.take<requests_ended>().requests.at(0), request_id(1));
+}
+
 TEST_F(scheduler, reads_nothing_beyond_the_lists_of_an_outcome_and_gives_up_the_life) {
   begin_life(1);
   ask(1, "AB");
