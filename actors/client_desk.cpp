@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <random>
 
-#include <nlohmann/json.hpp>
-
 #include "actors/commands.hpp"
+#include "actors/json_dump_impl.hpp"
 #include "base/error.hpp"
 #include "model/formats/json_input.hpp"
 
@@ -102,7 +101,7 @@ void client_desk_state::begin(incoming<client_request>& request) {
     begun.listener = std::make_shared<link_listener>(links_, request.link, what.id, what.answers, handle(self_));
     open.emplace(what.id, begun.id);
     tell(parts_.gateway, std::move(begun));
-  } catch (const input_error& error) {
+  } catch (const std::exception& error) {
     refuse_request(request.link, what.id, error.what(), true);
   }
 }
@@ -179,11 +178,10 @@ std::string client_desk_state::status_json() const {
 }
 
 std::string client_desk_state::hello_json() const {
-  return nlohmann::ordered_json{{"cluster", parts_.cluster},
-                                {"instance", instance_},
-                                {"family", parts_.prompts->config().family},
-                                {"context", parts_.prompts->context()}}
-      .dump();
+  return dump({{"cluster", parts_.cluster},
+               {"instance", instance_},
+               {"family", parts_.prompts->config().family},
+               {"context", parts_.prompts->context()}});
 }
 
 client_desk_actor spawn_client_desk(caf::actor_system& system, const client_desk_parts& parts, wire* links) {

@@ -2,14 +2,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <nlohmann/json.hpp>
-
+#include "actors/json_dump_impl.hpp"
 #include "actors/supervisor.hpp"
 
 namespace troupe {
 namespace {
-
-using json = nlohmann::ordered_json;
 
 json node_json(const node_entry& node, instant now) {
   json out;
@@ -74,7 +71,7 @@ void supervisor_state::post_status() const {
     entry["layers"] = at ? to_text(placement_->replicas[at->replica].stages[at->stage].layers) : "";
     nodes.push_back(std::move(entry));
   }
-  board_->post("nodes", nodes.dump());
+  board_->post("nodes", dump(nodes));
   json replicas = json::array();
   for (std::size_t i = 0; placement_ && i < replicas_.size(); ++i) {
     json entry = {{"replica", i}, {"state", name_of_phase(static_cast<int>(replicas_[i].now))}};
@@ -83,7 +80,7 @@ void supervisor_state::post_status() const {
       entry.update(json{{"failures", replicas_[i].failures}, {"problem", replicas_[i].problem}});
     replicas.push_back(std::move(entry));
   }
-  board_->post("replicas", replicas.dump());
+  board_->post("replicas", dump(replicas));
 }
 
 }  // namespace troupe

@@ -215,7 +215,7 @@ void training_state::post() const {
     if (job.last_validation) made["validation_loss"] = job.last_validation->loss;
     if (job.is_publishing) made["publishing"] = true;
   }
-  parts_.board->post("training", all.dump());
+  parts_.board->post("training", dump(all));
   parts_.board->post("trainers", std::to_string(queue_.trainers()));
 }
 

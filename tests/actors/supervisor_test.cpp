@@ -105,6 +105,16 @@ class supervisor : public testing::Test {
   supervisor_actor actor_;
 };
 
+TEST_F(supervisor, shows_what_nodes_say_even_if_it_is_no_text) {
+  auto odd = hello("odd", 2);
+  odd.host = "h\xff";
+  tell(actor_, incoming<join_cluster>{{}, link_id(2), 0, {odd}});
+  const auto first = worker_.take<start_stage>();
+  tell(actor_, stage_failed{first.life, 0, "/models/\xff: cannot be read"});
+  EXPECT_TRUE(comes_to_say("cannot be read", true));
+  EXPECT_NE(board_->read("nodes").find("\"odd\""), std::string::npos);
+}
+
 TEST_F(supervisor, begins_every_life_under_a_number_of_its_own) {
   const auto first = worker_.take<start_stage>();
   EXPECT_EQ(first.life, life(0, 1));
