@@ -1,0 +1,13 @@
+#pragma once
+#include <string>
+
+namespace troupe {
+
+/// An error about a copy of ours, with the name that the user knows.
+inline std::string with_shown_path(std::string text, const std::string& path, const std::string& shown) {
+  for (std::size_t at = 0; (at = text.find(path, at)) != std::string::npos; at += shown.size())
+    text.replace(at, path.size(), shown);
+  return text;
+}
+
+}  // namespace troupe
