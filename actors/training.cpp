@@ -94,7 +94,7 @@ void training_state::begin(const begin_training& begun) {
       made.spec = read_training_spec(job.spec.options, "job " + job.spec.id);
       made.files = intake_.files_of(job.spec.id, made.spec);
       queue_.add(job.spec.id, job.state == job_state::paused, static_cast<int>(made.spec.trainers));
-    } catch (const input_error& error) {
+    } catch (const std::exception& error) {
       fail(job.spec.id, error.what());
     }
   }

@@ -76,8 +76,9 @@ class training_state {
   void run(command_call& call);
   std::string take_data(const std::string& arguments);
   void create(const command_call& call);
-  void accept(const std::string& job, training_spec spec, const std::string& arguments,
-              const std::function<void(command_answer)>& answer);
+  void create_unknown(const std::string& job, const std::string& options, const std::string& arguments);
+  void accept(const std::string& job, training_spec spec, const std::string& arguments);
+  void answer_create(const std::string& job, const command_answer& answer);
 
   // training_results.cpp: what trainers say, and what becomes of it
   void take_progress(const training_progress& progress);
@@ -103,6 +104,8 @@ class training_state {
   monotonic_clock clock_;
   std::map<std::string, trainer> trainers_;
   std::map<std::string, record> jobs_;
+  /// Who waits to hear of a job that is being made.
+  std::map<std::string, std::vector<std::function<void(command_answer)>>> creating_;
 };
 
 /// `jobs` on the journal's thread, then `then` on this actor's.

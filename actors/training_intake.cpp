@@ -5,6 +5,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "actors/shown_path.hpp"
 #include "base/error.hpp"
 #include "model/train/training_data.hpp"
 
@@ -17,12 +18,7 @@ void check_id(const std::string& job) {
   if (!is_training_id(job)) refuse("a job's id has 1 to 64 letters, digits, '-' or '_'");
 }
 
-/// A refusal with the name that the user knows.
-std::string with_name(std::string text, const std::string& path, const std::string& shown) {
-  for (std::size_t at = 0; (at = text.find(path, at)) != std::string::npos; at += shown.size())
-    text.replace(at, path.size(), shown);
-  return text;
-}
+constexpr std::string_view part_ending = ".part";
 
 std::uint64_t size_of(const fs::path& file) {
   std::error_code fault;
@@ -35,18 +31,39 @@ std::uint64_t size_of(const fs::path& file) {
 fs::path training_intake::part_of(const std::string& job, const std::string& which) const {
   check_id(job);
   if (which != "data" && which != "validation") refuse("\"file\" is '{}': use data or validation", which.substr(0, 32));
-  return folder_of(job) / (which + ".part");
+  return folder_of(job) / (which + std::string(part_ending));
 }
 
 void training_intake::make_room(const std::string& job) const {
   std::error_code fault;
   if (fs::exists(folder_of(job), fault)) return;
   fs::create_directories(options_.folder, fault);
+  remove_abandoned();
   std::size_t open = 0;
   for (fs::directory_iterator each(options_.folder, fault), end; !fault && each != end; each.increment(fault)) ++open;
-  if (open >= options_.most_open) refuse("{} jobs for trainers are being sent or wait: end some first", open);
+  if (open >= options_.most_open)
+    refuse("{} jobs for trainers are being sent or not over: cancel some, or come back later", open);
   fs::create_directories(folder_of(job), fault);
   if (fault) refuse("{}: cannot be made: {}", folder_of(job).string(), fault.message());
+}
+
+void training_intake::remove_abandoned() const {
+  std::error_code fault;
+  std::vector<fs::path> found;
+  for (fs::directory_iterator each(options_.folder, fault), end; !fault && each != end; each.increment(fault))
+    if (is_abandoned(each->path())) found.push_back(each->path());
+  for (const fs::path& folder : found) fs::remove_all(folder, fault);
+}
+
+/// What was accepted has files under their own names.
+bool training_intake::is_abandoned(const fs::path& folder) const {
+  std::error_code fault;
+  fs::file_time_type newest = fs::last_write_time(folder, fault);
+  for (fs::directory_iterator each(folder, fault), end; !fault && each != end; each.increment(fault)) {
+    if (each->path().extension() != part_ending) return false;
+    newest = std::max(newest, each->last_write_time(fault));
+  }
+  return !fault && fs::file_time_type::clock::now() - newest > options_.longest_pause;
 }
 
 std::uint64_t training_intake::add_piece(const std::string& job, const std::string& which, std::uint64_t offset,
@@ -118,7 +135,7 @@ void training_intake::read(const std::string& job, const std::string& file, cons
     into.learned_tokens = data.learned_tokens();
     into.shortened = data.shortened;
   } catch (const input_error& error) {
-    throw input_error(with_name(error.what(), path.string(), shown));
+    throw input_error(with_shown_path(error.what(), path.string(), shown));
   }
 }
 

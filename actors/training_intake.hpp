@@ -1,6 +1,7 @@
 // What clients send to learn from, without an actor: pieces become files, files are read whole and checked before a job
 // may be made of them. Everything throws input_error with one line for whoever asked.
 #pragma once
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -21,7 +22,8 @@ class training_intake {
     std::filesystem::path model;
     std::shared_ptr<const prompting> prompts;
     std::uint64_t largest_data = std::uint64_t{1} << 30;
-    std::size_t most_open = 64;  ///< jobs that are being sent
+    std::size_t most_open = 64;                                  ///< jobs that are being sent, or are not over
+    std::chrono::seconds longest_pause = std::chrono::hours(1);  ///< of whoever sends: then it is taken for gone
   };
   /// What was found in a job's data.
   struct summary {
@@ -50,6 +52,8 @@ class training_intake {
  private:
   std::filesystem::path part_of(const std::string& job, const std::string& which) const;
   void make_room(const std::string& job) const;
+  void remove_abandoned() const;
+  bool is_abandoned(const std::filesystem::path& folder) const;
   training_file name_file(const std::string& job, const std::string& which, const std::string& name,
                           const std::string& sha256) const;
   void read(const std::string& job, const std::string& file, const std::string& shown, const training_spec& spec,

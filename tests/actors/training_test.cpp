@@ -50,6 +50,21 @@ class training_desk : public testing::Test {
     }
     return answers->take<command_answer>();
   }
+  /// The journal is there for whoever asks until these have answered.
+  std::vector<command_answer> answers_of(const std::vector<std::shared_ptr<inbox>>& asked) {
+    const auto are_there = [&] {
+      return std::all_of(asked.begin(), asked.end(),
+                         [](const auto& each) { return each->template count<command_answer>() > 0; });
+    };
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (!are_there() && std::chrono::steady_clock::now() < deadline) {
+      if (jobs_.count<use_journal>() > 0) use_journal_once();
+      std::this_thread::yield();
+    }
+    std::vector<command_answer> all;
+    for (const auto& each : asked) all.push_back(each->take<command_answer>());
+    return all;
+  }
   void join(const std::string& name) { join(name, trainer_); }
   void join(const std::string& name, const mock<trainer_actor>& trainer) {
     tell(actor_, trainer_joined{{}, name, trainer.handle(), name + ":1", {}});
@@ -104,6 +119,39 @@ TEST_F(training_desk, a_piece_that_is_sent_twice_counts_once) {
   const json piece{{"id", "job-1"}, {"file", "data"}, {"offset", 0}, {"text", "abc"}};
   for (int i = 0; i < 2; ++i)
     EXPECT_EQ(json::parse(send("train.data", piece)->take<command_answer>().result)["received"], 3);
+}
+
+TEST_F(training_desk, a_job_that_is_asked_for_twice_before_the_first_answer_is_made_once) {
+  send("train.data", {{"id", "job-1"}, {"file", "data"}, {"offset", 0}, {"text", good_data}})->take<command_answer>();
+  const json wanted{{"id", "job-1"}, {"options", {{"adapter", "pricing"}, {"data", "d.jsonl"}}}};
+  const auto first = send("train.create", wanted), second = send("train.create", wanted);
+  for (const command_answer& answer : answers_of({first, second})) {
+    EXPECT_EQ(answer.error, "");
+    EXPECT_EQ(json::parse(answer.result)["examples"], 2);
+  }
+  EXPECT_TRUE(std::filesystem::exists(folder_.path() / "training/job-1/data.jsonl"));
+  join("coach");
+  EXPECT_EQ(given().job, "job-1");
+  EXPECT_EQ(trainer_.count<train_job>(), 0u);
+}
+
+TEST_F(training_desk, uploads_that_nobody_finishes_do_not_keep_others_out_for_long) {
+  EXPECT_EQ(submit(good_data, "accepted").error, "");
+  const auto begin = [&](const std::string& id) {
+    return send("train.data", {{"id", id}, {"file", "data"}, {"offset", 0}, {"text", "a"}})->take<command_answer>();
+  };
+  for (int i = 1; i < 64; ++i) EXPECT_EQ(begin("open-" + std::to_string(i)).error, "");
+  EXPECT_NE(begin("late").error, "");
+  const auto age = [&](const std::string& file) {
+    const auto before = std::filesystem::file_time_type::clock::now() - std::chrono::hours(2);
+    std::filesystem::last_write_time(folder_.path() / "training" / file, before);
+  };
+  for (const char* file : {"accepted/data.jsonl", "accepted", "open-1", "open-2/data.part", "open-2"}) age(file);
+  EXPECT_EQ(begin("late").error, "");
+  EXPECT_NE(begin("later").error, "") << "only one was forgotten by whoever sent it";
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "training/open-2"));
+  EXPECT_TRUE(std::filesystem::exists(folder_.path() / "training/open-1"));
+  EXPECT_TRUE(std::filesystem::exists(folder_.path() / "training/accepted/data.jsonl"));
 }
 
 TEST_F(training_desk, names_from_outside_become_no_path) {
