@@ -49,10 +49,9 @@ class placer {
   placed<placement> place() {
     offers free;
     for (const auto& worker : workers_) {
-      if (worker.layers) {
-        by_hand_[worker.replica.value_or(0)].fixed.push_back(&worker);
-      } else if (worker.replica) {
-        by_hand_[*worker.replica].reserved.push_back(&worker);
+      if (const auto number = worker.replica_by_hand()) {
+        wishes& wish = by_hand_[*number];
+        (worker.layers ? wish.fixed : wish.reserved).push_back(&worker);
       } else {
         free.push_back(&worker);
       }
@@ -86,7 +85,7 @@ class placer {
   }
 
   placed<replica_placement> make_by_hand(int number, wishes& wish) {
-    replica_placement replica{{}, most_};
+    replica_placement replica{{}, most_, number};
     std::stable_sort(wish.fixed.begin(), wish.fixed.end(), [](auto* a, auto* b) { return *a->layers < *b->layers; });
     auto reserved = detail::make_units(wish.reserved, request_.tensor);
     int next = 0;

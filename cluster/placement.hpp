@@ -25,6 +25,9 @@ struct worker_offer {
   std::optional<layer_range> layers;
   std::optional<int> replica;
   int threads = 1, processors = 1;  ///< that compute; that its machine has for all who are on it
+
+  /// The replica that it is of by hand: with layers and no replica, of replica 0.
+  std::optional<int> replica_by_hand() const { return layers && !replica ? 0 : replica; }
 };
 
 struct model_shape {
@@ -55,6 +58,7 @@ struct stage_placement {
 struct replica_placement {
   std::vector<stage_placement> stages;  ///< in the order of layers
   std::int64_t kv_tokens = 0;           ///< a multiple of 16, for all sequences together
+  std::optional<int> number = {};       ///< by hand, as its workers name it; their places are for those alone
 
   bool is_complete() const;
   friend bool operator==(const replica_placement&, const replica_placement&) = default;

@@ -1,4 +1,7 @@
 #include <algorithm>
+#include <functional>
+#include <iterator>
+#include <set>
 
 #include "cluster/placement_fit.hpp"
 
@@ -7,10 +10,11 @@ namespace {
 
 using detail::stage_costs;
 
-/// Whether a worker could take over a rank of a stage.
-bool can_hold(const worker_offer& worker, const stage_placement& stage, const stage_costs& costs,
-              const placement_request& request) {
+/// Whether a worker could take over a rank of a replica's stage.
+bool can_hold(const worker_offer& worker, const replica_placement& replica, const stage_placement& stage,
+              const stage_costs& costs, const placement_request& request) {
   if (worker.layers && *worker.layers != stage.layers) return false;
+  if (const auto number = worker.replica_by_hand(); number && number != replica.number) return false;
   return costs.kv_tokens(stage.layers, worker.memory) >= detail::least_tokens(request);
 }
 
@@ -28,7 +32,7 @@ std::optional<std::size_t> fill_vacancy(placement& where, const worker_offer& wo
       replica_placement& replica = where.replicas[r];
       for (auto& stage : replica.stages) {
         const auto seat = std::find(stage.workers.begin(), stage.workers.end(), "");
-        if (seat == stage.workers.end() || !can_hold(worker, stage, costs, request)) continue;
+        if (seat == stage.workers.end() || !can_hold(worker, replica, stage, costs, request)) continue;
         const replica_placement before = replica;
         put(replica, stage, *seat, worker, costs);
         if (!only_completing || replica.is_complete()) return r;
@@ -40,14 +44,38 @@ std::optional<std::size_t> fill_vacancy(placement& where, const worker_offer& wo
   return {};
 }
 
-/// A replica of the newcomer and those that had nothing to do, or of the newcomer alone.
-std::optional<replica_placement> make_replica(const worker_offer& joining, std::vector<worker_offer> idle,
-                                              const model_shape& model, placement_request request) {
+/// The newcomer, and those that had nothing to do and are of no replica by hand or of this one.
+std::vector<worker_offer> company(const worker_offer& joining, const std::vector<worker_offer>& idle,
+                                  std::optional<int> number) {
+  std::vector<worker_offer> together{joining};
+  std::copy_if(idle.begin(), idle.end(), std::back_inserter(together),
+               [&](const worker_offer& each) { return !each.replica_by_hand() || each.replica_by_hand() == number; });
+  return together;
+}
+
+/// A replica of the newcomer and those that had nothing to do, or of the newcomer alone. One that is named by hand is
+/// made once: `is_there` says which are.
+std::optional<replica_placement> make_replica(const worker_offer& joining, const std::vector<worker_offer>& idle,
+                                              const std::set<int>& is_there, const model_shape& model,
+                                              placement_request request) {
   request.replicas = 0;
-  idle.insert(idle.begin(), joining);
-  for (const auto& offers : {idle, std::vector<worker_offer>{joining}})
-    if (auto made = place(offers, model, request)) return std::move(made->replicas.front());
+  const auto own = joining.replica_by_hand();
+  std::set<std::optional<int>, std::greater<>> numbers{own};
+  for (const worker_offer& each : idle)
+    if (!own && each.replica_by_hand()) numbers.insert(each.replica_by_hand());
+  for (const auto number : numbers) {
+    if (number && is_there.contains(*number)) continue;
+    for (const auto& offers : {company(joining, idle, number), std::vector<worker_offer>{joining}})
+      if (auto made = place(offers, model, request)) return std::move(made->replicas.front());
+  }
   return {};
+}
+
+std::set<int> numbers_by_hand(const placement& where) {
+  std::set<int> numbers;
+  for (const replica_placement& replica : where.replicas)
+    if (replica.number) numbers.insert(*replica.number);
+  return numbers;
 }
 
 void remove_spare(placement& where, const std::string& name) {
@@ -73,7 +101,7 @@ placement_change extend(const placement& current, const worker_offer& joining, c
   std::vector<worker_offer> idle;
   for (const auto& spare : spares)
     if (spare.name != joining.name && !find_worker(current, spare.name)) idle.push_back(spare);
-  auto made = make_replica(joining, std::move(idle), model, request);
+  auto made = make_replica(joining, idle, numbers_by_hand(current), model, request);
   if (!made) return change;
   for (const auto& stage : made->stages)
     for (const auto& worker : stage.workers) remove_spare(after, worker);
@@ -100,7 +128,8 @@ placement_change repair(const placement& current, const std::string& lost, const
   const worker_offer* best = nullptr;
   for (const auto& spare : spares) {
     const bool is_free = spare.name != lost && !find_worker(current, spare.name);
-    if (is_free && can_hold(spare, stage, costs, request) && (!best || spare.speed > best->speed)) best = &spare;
+    if (is_free && can_hold(spare, replica, stage, costs, request) && (!best || spare.speed > best->speed))
+      best = &spare;
   }
   if (!best) return change;
   put(replica, stage, seat, *best, costs);

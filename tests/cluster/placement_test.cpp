@@ -234,6 +234,9 @@ void expect_sound(const placement& where, const random_case& of, bool vacant = f
         if (worker->layers) {
           EXPECT_EQ(*worker->layers, stage.layers);
         }
+        if (worker->layers || worker->replica) {
+          EXPECT_EQ(replica.number, worker->replica.value_or(0)) << name;
+        }
       }
     }
     EXPECT_EQ(next, of.model.layers);
@@ -242,6 +245,11 @@ void expect_sound(const placement& where, const random_case& of, bool vacant = f
     EXPECT_TRUE(vacant || replica.is_complete());
   }
   for (const auto& spare : where.spares) EXPECT_TRUE(seen.insert(spare).second) << spare << " is in two places";
+  std::set<int> numbers;
+  for (const auto& replica : where.replicas)
+    if (replica.number) {
+      EXPECT_TRUE(numbers.insert(*replica.number).second) << "replica " << *replica.number << " is there twice";
+    }
 }
 
 TEST(placement, random_offers_are_placed_soundly_or_refused) {
@@ -367,6 +375,51 @@ TEST(placement_change, without_a_spare_the_place_waits_for_somebody) {
   EXPECT_EQ(other.what, kind::fills_stage);
   EXPECT_LT(other.after.replicas[0].kv_tokens, where.replicas[0].kv_tokens) << "it has less memory";
   EXPECT_EQ(extend(lost.after, offer("y", 60), {}, twelve_layers(), ask()).what, kind::none) << "it has too little";
+}
+
+worker_offer of_replica(int number, worker_offer made) {
+  made.replica = number;
+  return made;
+}
+
+TEST(placement_change, a_worker_comes_back_to_the_replica_that_it_is_of_by_hand) {
+  const std::vector<worker_offer> workers = {of_replica(1, offer("a0", 130)), of_replica(1, offer("a1", 130)),
+                                             of_replica(3, offer("b0", 130)), of_replica(3, offer("b1", 130))};
+  auto now = placed(workers, ask());
+  ASSERT_EQ(text_of(now), "a0:0-6 a1:7-11 | b0:0-6 b1:7-11");
+  now = repair(now, "a1", {}, twelve_layers(), ask()).after;
+  now = repair(now, "b1", {}, twelve_layers(), ask()).after;
+  const auto first = extend(now, workers[3], {}, twelve_layers(), ask());
+  EXPECT_EQ(first.what, kind::fills_stage);
+  EXPECT_EQ(first.replica, 1u) << "the vacancy of the other replica is not its";
+  const auto second = extend(first.after, workers[1], {}, twelve_layers(), ask());
+  EXPECT_EQ(text_of(second.after), "a0:0-6 a1:7-11 | b0:0-6 b1:7-11");
+  EXPECT_EQ(text_of(extend(now, offer("x", 130), {}, twelve_layers(), ask()).after), "a0:0-6 x:7-11 | b0:0-6 :7-11")
+      << "who is of none by hand helps any";
+}
+
+TEST(placement_change, a_spare_of_another_replica_by_hand_does_not_take_over) {
+  const auto spare = of_replica(1, offer("s", 130)), second = of_replica(1, worker_by_hand("w1", {0, 11}));
+  const auto where = placed({worker_by_hand("w0", {0, 11}), second, spare}, ask());
+  ASSERT_EQ(text_of(where), "w0:0-11 | w1:0-11");
+  ASSERT_EQ(where.spares, std::vector<std::string>{"s"});
+  const auto lost = repair(where, "w0", {spare}, twelve_layers(), ask());
+  EXPECT_EQ(lost.what, kind::vacancy);
+}
+
+TEST(placement_change, a_replica_by_hand_is_made_once_of_its_own_workers) {
+  const auto where = placed({of_replica(0, offer("w0", 1000))}, ask());
+  EXPECT_EQ(extend(where, of_replica(0, offer("w1", 1000)), {}, twelve_layers(), ask()).what, kind::none)
+      << "there is a replica 0";
+  const auto half = of_replica(2, offer("x", 130)), other = of_replica(3, offer("z", 130));
+  const auto waits = extend(where, half, {}, twelve_layers(), ask());
+  EXPECT_EQ(waits.what, kind::none);
+  const auto apart = extend(waits.after, other, {half}, twelve_layers(), ask());
+  EXPECT_EQ(apart.what, kind::none) << "of another replica";
+  const auto made = extend(apart.after, offer("y", 130), {half, other}, twelve_layers(), ask());
+  EXPECT_EQ(made.what, kind::new_replica);
+  EXPECT_EQ(made.after.replicas[1].number, 3);
+  EXPECT_EQ(made.after.spares, std::vector<std::string>{"x"});
 }
 
 TEST(placement_change, a_newcomer_that_can_is_a_replica) {
