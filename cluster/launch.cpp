@@ -36,7 +36,8 @@ void bound_log(const std::filesystem::path& log, std::uint64_t most, bool is_in_
   const std::filesystem::path older = log.string() + ".1";
   if (!is_in_use) return std::filesystem::rename(log, older, problem);
   std::filesystem::copy_file(log, older, std::filesystem::copy_options::overwrite_existing, problem);
-  std::filesystem::resize_file(log, 0, problem);
+  if (!problem) return std::filesystem::resize_file(log, 0, problem);
+  std::filesystem::remove(older, problem);  // half a copy, on a disk that may be full: all of it is still in the log
 }
 
 /// One node of the cluster on its way through lives.
@@ -141,13 +142,14 @@ class launcher::impl {
     if (options_.say) options_.say(fmt::format(format, std::forward<Args>(args)...));
   }
 
-  /// What cannot be started at all is our user's mistake the first time, later one more failure.
+  /// What cannot be started at all is our user's mistake the first time; later it is one more failure, such as a
+  /// moment without file descriptors.
   void start(watched_node& node, bool is_first) {
     bound_log(node.log, options_.log_bytes, false);
     node.policy.started(options_.time->now());
     try {
       node.child = child_process::start(node.command, node.log, node.shown.is_remote);
-    } catch (const input_error& error) {
+    } catch (const std::exception& error) {
       if (is_first) throw;
       return after_end(node, restart_policy::ending::failed, error.what());
     }

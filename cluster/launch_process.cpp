@@ -56,17 +56,34 @@ struct child_setup {
   }
 };
 
-int open_log(const std::filesystem::path& log) {
-  const int descriptor = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
-  if (descriptor < 0) refuse("{}: cannot be written: {}: choose another state_dir", log.string(), std::strerror(errno));
-  return descriptor;
+/// An open file that is closed with this.
+class descriptor {
+ public:
+  explicit descriptor(int number) : number_(number) {}
+  ~descriptor() { close(); }
+  descriptor(descriptor&& other) noexcept : number_(other.release()) {}
+  descriptor& operator=(descriptor&&) = delete;
+
+  int number() const { return number_; }
+  int release() { return std::exchange(number_, -1); }
+  void close() { number_ = close_all({number_}); }
+
+ private:
+  int number_;
+};
+
+descriptor open_log(const std::filesystem::path& log) {
+  descriptor made(::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640));
+  if (made.number() < 0)
+    refuse("{}: cannot be written: {}: choose another state_dir", log.string(), std::strerror(errno));
+  return made;
 }
 
 /// The read end first.
-std::pair<int, int> open_pipe() {
+std::pair<descriptor, descriptor> open_pipe() {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error(fmt::format("no pipe: {}", std::strerror(errno)));
-  return {ends[0], ends[1]};
+  return {descriptor(ends[0]), descriptor(ends[1])};
 }
 
 }  // namespace
@@ -102,22 +119,21 @@ child_process child_process::start(const std::vector<std::string>& words, const 
   std::vector<char*> pointers;
   for (const auto& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
   pointers.push_back(nullptr);
-  const int log_file = open_log(log);
-  const auto [failed, tells] = open_pipe();
+  const descriptor log_file = open_log(log);
+  auto [failed, tells] = open_pipe();
   auto [input, keeps] = open_pipe();
-  if (!keeps_input) keeps = close_all({keeps});
-  child_setup setup{pointers.data(), ::getpid(), log_file, input, tells};
+  if (!keeps_input) keeps.close();
+  child_setup setup{pointers.data(), ::getpid(), log_file.number(), input.number(), tells.number()};
   child_process child;
   child.pid_ = ::fork();
   if (child.pid_ == 0) setup.run();
   const int no_fork = errno;
-  close_all({log_file, tells, input});
-  child.input_ = keeps;
+  tells.close();
+  child.input_ = keeps.release();
   int reason = child.pid_ < 0 ? no_fork : 0;
   // The pipe closes with exec, or brings the reason why there was none.
-  while (reason == 0 && ::read(failed, &reason, sizeof reason) < 0 && errno == EINTR) {
+  while (reason == 0 && ::read(failed.number(), &reason, sizeof reason) < 0 && errno == EINTR) {
   }
-  close_all({failed});
   if (reason != 0) refuse("{}: cannot be started: {}", words.front(), std::strerror(reason));
   child.pidfd_ = open_pidfd(child.pid_);
   return child;

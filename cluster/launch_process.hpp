@@ -19,7 +19,8 @@ class child_process {
   child_process& operator=(child_process&& other) noexcept;
 
   /// Output and errors are appended to `log`. With `keeps_input` the child's standard input stays open until this
-  /// object goes, else it is empty. Throws input_error where there is no such program or no log.
+  /// object goes, else it is empty. Throws input_error where there is no such program or no log, runtime_error
+  /// where the system has no more descriptors.
   static child_process start(const std::vector<std::string>& words, const std::filesystem::path& log, bool keeps_input);
 
   pid_t pid() const { return pid_; }

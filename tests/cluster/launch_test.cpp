@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -180,6 +181,54 @@ TEST_F(launch, keeps_logs_bounded) {
   ASSERT_TRUE(poll_until_written(launched, "state/logs/w0.log", "w0 started"));
   EXPECT_LT(folder_.read("state/logs/w0.log").size(), 100u);
   EXPECT_EQ(folder_.read("state/logs/w0.log.1").size(), 1000u);
+}
+
+TEST_F(launch, a_log_that_cannot_be_copied_stays) {
+  auto chosen = with(script(serve));
+  chosen.log_bytes = 500;
+  std::filesystem::create_directories(folder_.path() / "state/logs/w0.log.1/taken");
+  launcher launched(config(), chosen);
+  launched.start();
+  ASSERT_TRUE(poll_until_written(launched, "state/logs/w0.log", "w0 started"));
+  folder_.write("state/logs/w0.log", std::string(1000, 'x'));
+  launched.poll(5ms);
+  EXPECT_EQ(folder_.read("state/logs/w0.log").size(), 1000u);
+}
+
+/// What the next file that is opened would get.
+int next_descriptor() {
+  const int next = ::dup(STDIN_FILENO);
+  ::close(next);
+  return next;
+}
+
+void allow_descriptors(int most) {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = most > 0 ? static_cast<rlim_t>(most) : limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+TEST_F(launch, a_moment_without_descriptors_only_delays_a_restart) {
+  auto chosen = with(script(serve));
+  chosen.restart.fast_failures = 100'000;
+  launcher launched(config(), chosen);
+  launched.start();
+  ASSERT_TRUE(poll_until_written(launched, "state/logs/w0.log", "w0 started"));
+  const int next = next_descriptor();
+  const auto runs_short = [&] {
+    return std::any_of(said_.begin(), said_.end(),
+                       [](auto& line) { return line.find("Too many open files") != std::string::npos; });
+  };
+  for (const int left : {0, 1, 2, 3}) {  // for the log, and for the pipes or not
+    said_.clear();
+    allow_descriptors(next + left);
+    launched.kill_node("w0");
+    EXPECT_TRUE(poll_until(launched, runs_short));
+    allow_descriptors(0);
+    EXPECT_TRUE(poll_until(launched, [&] { return launched.find("w0")->now == process_state::running; }));
+    EXPECT_EQ(next_descriptor(), next) << "none is lost";
+  }
 }
 
 TEST_F(launch, no_child_outlives_a_launcher_that_is_killed) {
