@@ -41,7 +41,9 @@ constexpr key_of<cluster> cluster_keys[] = {
     {"tensor", [](cluster& c, const config_value& v) { c.tensor = v.number(1, 64); }},
     {"collective",
      [](cluster& c, const config_value& v) {
-       c.collective = v.one_of({"gloo", "nccl"});
+       if (v.text() == "nccl")
+         v.refuse("is \"nccl\", which gathers between GPUs, and they share no stage yet: use gloo");
+       c.collective = v.one_of({"gloo"});
      }},
     {"assemble_seconds", [](cluster& c, const config_value& v) { c.assemble_seconds = v.number(1, 86400); }},
     {"heartbeat_ms", [](cluster& c, const config_value& v) { c.heartbeat_ms = v.number(10, 60000); }},

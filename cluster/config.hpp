@@ -96,7 +96,7 @@ struct cluster_config {
   int replicas = 0;                 ///< 0: as many as fit
   int stages = 0;                   ///< of each replica; 0: as few as fit
   int tensor = 1;                   ///< workers that share each stage
-  std::string collective = "gloo";  ///< what they gather by: "gloo" or "nccl"
+  std::string collective = "gloo";  ///< what they gather by; "nccl" is refused as long as GPUs share no stage
   int assemble_seconds = 60;
   int heartbeat_ms = 200;
   int lost_after_ms = 1200;

@@ -109,8 +109,6 @@ class checker {
   void check_tensor() const {
     if (config_.tensor == 1) return;
     for (const auto* worker : workers()) {
-      if (config_.collective == "nccl" && worker->device.is_cpu())
-        refuse_at("cluster.collective", "nccl gathers between GPUs, and {} has none: use gloo", worker->name);
       if (!worker->device.is_cpu())
         refuse_at("cluster.tensor", "GPUs share no stage yet, and {} computes on one: use tensor = 1, and more stages",
                   worker->name);

@@ -87,7 +87,7 @@ insecure = true
 replicas = 1
 stages = 2
 tensor = 1
-collective = "nccl"
+collective = "gloo"
 assemble_seconds = 7
 heartbeat_ms = 100
 lost_after_ms = 900
@@ -149,7 +149,7 @@ autostart = false
   EXPECT_FALSE(config.respawn);
   EXPECT_EQ(config.ssh, (std::vector<std::string>{"ssh", "-4"}));
   EXPECT_EQ(config.model.quant, "u8g64");
-  EXPECT_EQ(config.collective, "nccl");
+  EXPECT_EQ(config.collective, "gloo");
   EXPECT_EQ(config.model.kv, "int8");
   EXPECT_EQ(config.model.lookup_tokens, 4);
   EXPECT_EQ(config.scheduler.kv_memory, 3ULL << 29);
@@ -203,8 +203,8 @@ TEST(config, refuses_with_file_line_and_column) {
       {with("replicas = 3\n"), "4:12", "need 3 workers, but 2 start"},
       {with("stages = 3\n"), "4:10", "need 3 workers"},
       {with("tensor = 4\n"), "4:10", "need 4 workers"},
-      {with("tensor = 2\ncollective = \"nccl\"\n"), "5:14", "w0 has none: use gloo"},
-      {with("collective = \"mpi\"\n"), "4:14", "choose one of gloo, nccl"},
+      {with("collective = \"nccl\"\n"), "4:14", "between GPUs, and they share no stage yet: use gloo"},
+      {with("collective = \"mpi\"\n"), "4:14", "choose one of gloo"},
       {changed(with("tensor = 2\n"), "name = \"w1\"", "device = \"cuda:0\"\nname = \"w1\""), "4:10",
        "GPUs share no stage yet, and w1"},
       {changed(with("tensor = 2\n"), "name = \"w1\"",
