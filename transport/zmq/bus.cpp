@@ -140,6 +140,7 @@ void bus::impl::close(link_id id) {
 void bus::impl::run() {
   name_thread_and_block_signals();
   std::vector<news> happened;
+  std::optional<suspicion> suspect;
   for (int timeout = 0;;) {
     wait_for_input(timeout);
     {
@@ -151,10 +152,12 @@ void bus::impl::run() {
       look_after_links();
       if (stopping_ && may_stop()) break;
       happened.swap(happened_);
+      suspect = next_suspicion();
       if (stopping_) happened.clear();
       timeout = next_timeout();
     }
     deliver(happened);
+    if (suspect) ask_mechanism(*suspect);
   }
   const std::lock_guard lock(mutex_);
   close_sockets();
@@ -214,7 +217,7 @@ void bus::impl::wake() const {
 }
 
 int bus::impl::next_timeout() const {
-  if (!ready_.empty()) return 0;
+  if (!ready_.empty() || !suspicions_.empty()) return 0;
   auto next = std::min({confirm_at_, look_after_at_, stop_at_});
   if (!redials_.empty()) next = std::min(next, redials_.begin()->first);
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - clock::now()).count();

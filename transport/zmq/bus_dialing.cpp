@@ -16,6 +16,11 @@ using namespace std::chrono_literals;
 
 constexpr int mechanism_mismatch = ZMQ_PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH;
 constexpr std::uint32_t not_allowed = 400;
+constexpr auto between_asking = 5s;
+
+std::string other_mechanism(const std::string& endpoint) {
+  return fmt::format("{}: one side uses keys and the other does not", endpoint);
+}
 
 }  // namespace
 
@@ -109,17 +114,35 @@ void bus::impl::read_dealer_monitor(link_id id) {
     }
     if (event->what == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH && event->value == not_allowed)
       return shut(*from, fmt::format("{} refuses this process' key", from->endpoint), false);
+    if (event->what == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL && event->value == mechanism_mismatch)
+      return shut(*from, other_mechanism(from->endpoint), false);
     // Whichever side sees the other's greeting first ends the connection, and libzmq then leaves its own unsaid.
-    const bool differ = event->what == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL &&
-                        (event->value == EPIPE || event->value == ECONNRESET) && has_other_mechanism(from->endpoint);
-    if (differ || (event->what == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL && event->value == mechanism_mismatch))
-      return shut(*from, fmt::format("{}: one side uses keys and the other does not", from->endpoint), false);
+    if (event->what == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL && (event->value == EPIPE || event->value == ECONNRESET) &&
+        now_ >= from->ask_mechanism_at) {
+      from->ask_mechanism_at = now_ + between_asking;
+      suspicions_.push_back({id, from->endpoint});
+    }
   }
 }
 
-bool bus::impl::has_other_mechanism(const std::string& endpoint) const {
-  const std::string theirs = detail::mechanism_at(endpoint);
-  return !theirs.empty() && theirs != (options_.keys ? "CURVE" : "NULL");
+/// One a round: asking takes a fifth of a second at worst, and others want to be read between.
+std::optional<bus::impl::suspicion> bus::impl::next_suspicion() {
+  if (stopping_) suspicions_.clear();
+  if (suspicions_.empty()) return std::nullopt;
+  suspicion next = std::move(suspicions_.front());
+  suspicions_.pop_front();
+  return next;
+}
+
+/// Without the lock, so that nobody who sends waits.
+void bus::impl::ask_mechanism(const suspicion& of) {
+  const std::string theirs = detail::mechanism_at(of.endpoint);
+  if (theirs.empty() || theirs == (options_.keys ? "CURVE" : "NULL")) return;
+  const std::lock_guard lock(mutex_);
+  link* suspect = find(of.link);
+  if (suspect == nullptr || suspect->up) return;
+  shut(*suspect, other_mechanism(of.endpoint), false);
+  wake();
 }
 
 void bus::impl::on_welcome(link& from, const detail::welcome& said) {

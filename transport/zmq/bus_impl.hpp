@@ -2,9 +2,11 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -59,6 +61,7 @@ class bus::impl {
     std::uint64_t session = 0;  // the other side's number of this link
     std::chrono::milliseconds patience{0};
     bool input_noted = false;
+    clock::time_point ask_mechanism_at{};  // not before
 
     // If the other side dials:
     std::uint64_t others_number = 0;
@@ -81,6 +84,11 @@ class bus::impl {
     link_id link;
     frame what;
     std::string why;  // empty: a frame
+  };
+  /// A link whose other side may use keys where we do not, or the other way round.
+  struct suspicion {
+    link_id link;
+    std::string endpoint;
   };
   using parts = std::span<zmq::message_t>;
 
@@ -105,7 +113,8 @@ class bus::impl {
   void redial_due();
   void read_dealer(link_id id);
   void read_dealer_monitor(link_id id);
-  bool has_other_mechanism(const std::string& endpoint) const;
+  std::optional<suspicion> next_suspicion();
+  void ask_mechanism(const suspicion& of);
   void on_welcome(link& from, const detail::welcome& said);
 
   // bus_listening.cpp: links that others open
@@ -159,6 +168,7 @@ class bus::impl {
 
   std::vector<source> ready_;
   std::vector<news> happened_;
+  std::deque<suspicion> suspicions_;
   clock::time_point now_ = clock::now();
   std::multimap<clock::time_point, link_id> redials_;
   std::vector<link_id> to_confirm_;

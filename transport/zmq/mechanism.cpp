@@ -1,6 +1,7 @@
 #include "transport/zmq/mechanism.hpp"
 
 #include <array>
+#include <chrono>
 #include <string_view>
 #include <utility>
 
@@ -16,19 +17,16 @@ namespace {
 // A greeting of ZMTP 3: ten bytes of signature, two of version, twenty of the mechanism's name, and others.
 constexpr std::size_t before_name = 12, name_bytes = 20;
 constexpr std::array<char, before_name> first_bytes{'\xff', 0, 0, 0, 0, 0, 0, 0, 1, '\x7f', 3, 0};
-constexpr timeval patience{0, 200'000};
+constexpr auto patience = std::chrono::milliseconds(200);
 
+/// To one listener, for as long as our patience lasts in all; looking its name up does not count.
 class connection {
  public:
   explicit connection(const std::string& endpoint) {
-    with_address_of(endpoint, [this](int family, const sockaddr* address, socklen_t length) {
+    is_connected_ = with_address_of(endpoint, [this](int family, const sockaddr* address, socklen_t length) {
+      if (socket_ >= 0) ::close(socket_);
       socket_ = ::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-      if (socket_ < 0) return false;
-      for (const int wait : {SO_SNDTIMEO, SO_RCVTIMEO})
-        ::setsockopt(socket_, SOL_SOCKET, wait, &patience, sizeof patience);
-      if (::connect(socket_, address, length) == 0) return true;
-      ::close(std::exchange(socket_, -1));
-      return false;
+      return allow_what_is_left(SO_SNDTIMEO) && ::connect(socket_, address, length) == 0;
     });
   }
   ~connection() {
@@ -38,13 +36,13 @@ class connection {
   connection& operator=(const connection&) = delete;
 
   bool send(std::string_view bytes) const {
-    return socket_ >= 0 && ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL) == std::ssize(bytes);
+    return is_connected_ && ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL) == std::ssize(bytes);
   }
   /// Less where the other side has no more to say in time.
-  std::string receive(std::size_t count) const {
+  std::string receive(std::size_t count) {
     std::string bytes(count, '\0');
     std::size_t there = 0;
-    while (there < count) {
+    while (there < count && allow_what_is_left(SO_RCVTIMEO)) {
       const ssize_t more = ::recv(socket_, bytes.data() + there, count - there, 0);
       if (more <= 0) break;
       there += static_cast<std::size_t>(more);
@@ -54,13 +52,25 @@ class connection {
   }
 
  private:
+  using steady = std::chrono::steady_clock;
+
+  /// False: nothing is left, or there is no socket. It counts from the first call.
+  bool allow_what_is_left(int option) {
+    if (end_ == steady::time_point()) end_ = steady::now() + patience;
+    const auto left = std::chrono::duration_cast<std::chrono::microseconds>(end_ - steady::now()).count();
+    const timeval wait{0, left};
+    return left > 0 && ::setsockopt(socket_, SOL_SOCKET, option, &wait, sizeof wait) == 0;
+  }
+
   int socket_ = -1;
+  bool is_connected_ = false;
+  steady::time_point end_{};
 };
 
 }  // namespace
 
 std::string mechanism_at(const std::string& endpoint) {
-  const connection listener(endpoint);
+  connection listener(endpoint);
   if (!listener.send({first_bytes.data(), first_bytes.size()})) return {};
   const std::string said = listener.receive(before_name + name_bytes);
   if (said.size() < before_name + name_bytes || said[0] != first_bytes[0]) return {};
