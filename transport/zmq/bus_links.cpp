@@ -100,6 +100,7 @@ bool bus::impl::transmit(link& to, const frame_header& header, zmq::message_t bo
     zmq::message_t routing(to.routing.data(), to.routing.size());
     if (!detail::send_part(socket, routing, true)) {
       lose(to);
+      note_input(nullptr);
       return false;
     }
   }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <random>
+#include <semaphore>
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
@@ -12,6 +13,7 @@
 #include "tests/transport/zmq/peer.hpp"
 #include "transport/zmq/codec.hpp"
 #include "transport/zmq/greeting.hpp"
+#include "transport/zmq/mechanism.hpp"
 
 namespace troupe {
 namespace {
@@ -83,6 +85,42 @@ class bad_peers : public testing::Test {
   link_id link_ = good_->connect(listener_->endpoint());
   std::uint64_t sent_ = 0;
 };
+
+/// Trying to send takes the signal of what has come meanwhile, also where nobody is left to send to.
+TEST_F(bad_peers, who_is_gone_delays_nobody_else) {
+  std::binary_semaphore linked(0), held(0), go_on(0), came(0);
+  link_id gone_link = no_link;
+  const auto on_frame = [&](link_id from, const frame& what) {
+    if (what.correlation == 1) gone_link = from;
+    (what.correlation == 1 ? linked : came).release();
+  };
+  const auto on_closed = [&](link_id of, const std::string&) {
+    if (of != no_link) return;
+    held.release();
+    go_on.acquire();
+  };
+  bus listening(peer::listening(), {on_frame, on_closed});
+  const std::string& where = listening.endpoint();
+  const link_id to_it = good_->connect(where);
+  for (std::uint64_t i = 1; i <= 3; ++i) {
+    auto gone = std::make_unique<raw_dealer>(where);
+    gone->greet({{9, 9}, i});
+    frame_header first = raw_dealer::header_of(3, 1);
+    first.correlation = 1;
+    gone->send(first);
+    linked.acquire();
+    EXPECT_EQ(gone->hear(), static_cast<std::uint16_t>(control_kind::confirmation));
+    raw_dealer stranger(where);
+    stranger.send(std::vector<std::vector<std::byte>>(2));
+    held.acquire();  // now the bus' thread reads nothing
+    good_->send(to_it, numbered_frame(2));
+    gone.reset();
+    EXPECT_EQ(detail::mechanism_at(where), "NULL") << "libzmq's thread has seen both by now";
+    EXPECT_EQ(listening.send(gone_link, numbered_frame(3)), send_status::queued);
+    go_on.release();
+    ASSERT_TRUE(came.try_acquire_for(std::chrono::seconds(1))) << "round " << i;
+  }
+}
 
 TEST_F(bad_peers, a_frame_that_comes_again_closes_its_link) {
   raw_dealer bad(listener_->endpoint());
