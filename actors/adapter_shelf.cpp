@@ -63,6 +63,12 @@ adapter_shelf::taken adapter_shelf::take(const std::string& name, const fs::path
 }
 
 adapter_entry adapter_shelf::publish(const taken& what) {
+  adapter_entry made = add(what);
+  if (catalogue_.is_current(made)) return made;
+  return value_of(catalogue_.rollback(what.name, made.ordinal));
+}
+
+adapter_entry adapter_shelf::add(const taken& what) {
   taken_.erase(what.sha256);
   const auto all = catalogue_.list();
   const adapter_entry* last = newest(what.name, all);
@@ -112,7 +118,7 @@ std::optional<fs::path> adapter_shelf::source_of(const std::string& name) const 
 }
 
 adapter_entry adapter_shelf::load(const std::string& text) {
-  if (const auto source = source_of(text)) return publish(text, *source);
+  if (const auto source = source_of(text)) return add(take(text, *source));
   const auto loaded = catalogue_.load(text);
   if (!loaded && loaded.error().why == catalogue_error::reason::unknown && is_adapter_name(text))
     refuse("adapter {}: there is none, and no folder {}: name one with --path", text,

@@ -39,15 +39,16 @@ class adapter_shelf {
     bool is_new = true;  ///< no version has the same contents
   };
   taken take(const std::string& name, const std::filesystem::path& folder);
-  /// A new version, ready; or the newest one where the contents are the same.
+  /// A new version, ready; or the newest one where the contents are the same. Its name answers as it from now on, also
+  /// where it had been rolled back.
   adapter_entry publish(const taken& what);
   adapter_entry publish(const std::string& name, const std::filesystem::path& folder) {
     return publish(take(name, folder));
   }
   /// Where `load` would look for a folder of that name, if there is one.
   std::optional<std::filesystem::path> source_of(const std::string& name) const;
-  /// "name": the folder of that name in `source`, published; without one a version that was unloaded. "name@2": that
-  /// one again.
+  /// "name": the folder of that name in `source`, published, but for contents that were rolled back: a start does not
+  /// bring them back. Without a folder a version that was unloaded. "name@2": that one again.
   adapter_entry load(const std::string& text);
   /// For a request that names an adapter nobody published.
   adapter_entry find_or_publish(const std::string& name);
@@ -68,6 +69,7 @@ class adapter_shelf {
  private:
   std::filesystem::path folder_of(const std::string& sha256) const { return options_.store / sha256; }
   taken take_in(const std::filesystem::path& folder);
+  adapter_entry add(const taken& what);
   adapter_entry make_ready(const adapter_entry& entry);
   void note_files(const adapter_entry& entry);
   const adapter_entry* newest(std::string_view name, const std::vector<adapter_entry>& all) const;

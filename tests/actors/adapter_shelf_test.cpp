@@ -85,6 +85,23 @@ TEST_F(shelf, rolls_back_unloads_and_loads_again) {
   EXPECT_EQ(made.load("pricing").version, second.version) << "of the same contents as its folder";
 }
 
+TEST_F(shelf, brings_back_what_was_rolled_back_when_it_is_published_again_not_when_a_head_starts) {
+  adapter_shelf made(options(), {});
+  const auto first = made.publish("pricing", source("pricing"));
+  const auto second = made.publish("pricing", source("pricing", 8));
+  (void)made.rollback("pricing", {});
+  (void)made.take_changes();
+  EXPECT_EQ(made.load("pricing").version, second.version);
+  EXPECT_EQ(made.snapshot().names.at("pricing"), first.version) << "a start loads what `preload` names";
+  EXPECT_EQ(made.publish("pricing", source("pricing", 8)).version, second.version);
+  EXPECT_EQ(made.snapshot().names.at("pricing"), second.version);
+  ASSERT_EQ(made.take_changes().pointers.size(), 1u) << "and that is written down";
+  (void)made.rollback("pricing", {});
+  (void)made.unload("pricing@2");
+  EXPECT_EQ(made.publish("pricing", source("pricing", 8)).version, second.version);
+  EXPECT_EQ(made.snapshot().names.at("pricing"), second.version);
+}
+
 TEST_F(shelf, finds_folders_of_the_name_on_demand) {
   adapter_shelf made(options(), {});
   source("later");
