@@ -12,7 +12,6 @@
 
 #include "actors/wire.hpp"
 #include "base/error.hpp"
-#include "cli/interrupt.hpp"
 
 namespace troupe {
 namespace {
@@ -51,8 +50,8 @@ void add_connect(CLI::App& command, connect_options& options) {
 
 class cluster_client::impl {
  public:
-  explicit impl(const connect_options& options)
-      : endpoint_(chosen(options.connect, "TROUPE_CONNECT", default_endpoint)) {
+  impl(const connect_options& options, std::function<void()> check)
+      : check_(std::move(check)), endpoint_(chosen(options.connect, "TROUPE_CONNECT", default_endpoint)) {
     bus::options own;
     const std::string key = chosen(options.key, "TROUPE_KEY", "");
     if (!key.empty()) own.keys = read_client_key(key);
@@ -74,6 +73,8 @@ class cluster_client::impl {
   std::uint64_t next_number() { return ++last_number_; }
   /// Changes when another head answers. What was sent before may be lost.
   std::uint64_t head() const { return head_; }
+
+  void check() const { check_(); }
 
   /// The next frame that is no hello; nothing after a while without one. Looks after the connection meanwhile.
   std::optional<frame> next() {
@@ -111,12 +112,17 @@ class cluster_client::impl {
   void meet() {
     const auto until = steady::now() + first_answer;
     say_hello();
-    while (instance_.empty()) {
-      (void)next();
-      if (!instance_.empty() || steady::now() < until) continue;
+    try {
+      while (instance_.empty()) {
+        check();
+        (void)next();
+        if (!instance_.empty() || steady::now() < until) continue;
+        throw std::runtime_error(fmt::format(
+            "no cluster answers at {}: start one with troupe up, or name another with --connect", endpoint_));
+      }
+    } catch (...) {
       bus_->close(link_);  // nobody is to get what waits
-      throw std::runtime_error(
-          fmt::format("no cluster answers at {}: start one with troupe up, or name another with --connect", endpoint_));
+      throw;
     }
   }
   void say_hello() {
@@ -143,6 +149,7 @@ class cluster_client::impl {
     if (silence > silence_before_hello && now - hello_at_ > silence_before_hello) say_hello();
   }
 
+  const std::function<void()> check_;
   std::string endpoint_;
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -156,7 +163,8 @@ class cluster_client::impl {
   bool noted_ = false;
 };
 
-cluster_client::cluster_client(const connect_options& options) : impl_(std::make_unique<impl>(options)) {}
+cluster_client::cluster_client(const connect_options& options, std::function<void()> check)
+    : impl_(std::make_unique<impl>(options, std::move(check))) {}
 
 cluster_client::~cluster_client() = default;
 
@@ -164,7 +172,7 @@ std::string cluster_client::command(const std::string& name, const std::string& 
   const std::uint64_t number = impl_->next_number();
   impl_->send(client_command{name, arguments}, number);
   for (std::uint64_t head = impl_->head();;) {
-    check_interrupt();
+    impl_->check();
     auto got = impl_->next();
     if (got && got->kind == command_answer::kind && got->correlation == number) {
       auto answer = from_frame<command_answer>(std::move(*got));
@@ -225,7 +233,7 @@ void cluster_client::fetch(const std::string& sha256, const adapter_file_info& f
     impl_->send(wanted, number);
     std::optional<adapter_piece> piece;
     for (std::uint64_t head = impl_->head(); !piece;) {
-      check_interrupt();
+      impl_->check();
       auto got = impl_->next();
       if (got && got->kind == adapter_piece::kind && got->correlation == number)
         piece = from_frame<adapter_piece>(std::move(*got));

@@ -8,6 +8,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "actors/messages.hpp"
+#include "cli/interrupt.hpp"
 
 namespace CLI {  // NOLINT(readability-identifier-naming): the library's own name
 class App;
@@ -29,8 +30,9 @@ nlohmann::ordered_json read_answer(const std::string& text);
 /// a pause; whoever does not answer for a minute is given up with a runtime_error.
 class cluster_client {
  public:
-  /// Throws a runtime_error where nobody answers within three seconds.
-  explicit cluster_client(const connect_options& options);
+  /// Throws a runtime_error where nobody answers within three seconds. `check` is called while it waits for answers,
+  /// now and later, and throws to end that.
+  explicit cluster_client(const connect_options& options, std::function<void()> check = check_interrupt);
   ~cluster_client();
 
   /// What a command does when it may have been carried out by a head that could not say so any more.

@@ -12,12 +12,12 @@
 #include "cli/compose_site.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/output.hpp"
+#include "cli/status_watch.hpp"
 #include "cluster/launch.hpp"
 
 namespace troupe {
 namespace {
 
-using steady = std::chrono::steady_clock;
 using json = nlohmann::ordered_json;
 
 struct up_options {
@@ -47,15 +47,6 @@ connect_options connect_to(const cluster_config& config) {
   to.connect = config.head_endpoint();
   if (config.keys) to.key = (*config.keys / "client.key").string();
   return to;
-}
-
-/// How many replicas run, as far as the head says; none where it does not answer.
-std::optional<json> ask_status(const cluster_config& config) {
-  try {
-    return json::parse(cluster_client(connect_to(config)).command("status", "{}"));
-  } catch (const std::exception&) {
-    return std::nullopt;
-  }
 }
 
 bool can_serve(const json& status) {
@@ -95,33 +86,46 @@ std::string where_text(const cluster_config& config) {
   return text;
 }
 
-/// A node that gives up says why in the last line of its log.
-std::string why_not(const cluster_config& config, const std::string& node) {
-  const std::filesystem::path log = config.logs() / (node + ".log");
+/// Whoever ends says why in the last line of its log.
+std::string last_words(const std::filesystem::path& log) {
   std::ifstream file(log);
   std::string line, last;
   while (std::getline(file, line))
     if (!line.empty()) last = line;
   if (last.starts_with("troupe: ")) last.erase(0, 8);
-  return fmt::format("{} does not start: {}: see {}", node, last, log.string());
+  return last;
+}
+
+/// A cluster does not begin with a node missing, and has no use without its head: then this process ends, and whoever
+/// started it may start it again.
+void check_given_up(const cluster_config& config, const launcher& nodes, bool ready) {
+  for (const std::string& name : nodes.given_up()) {
+    if (ready && name != config.head().name) continue;
+    const std::filesystem::path log = config.logs() / (name + ".log");
+    const std::string what =
+        ready ? fmt::format("is given up ({})", nodes.find(name)->last_end) : std::string("does not start");
+    throw std::runtime_error(fmt::format("{} {}: {}: see {}", name, what, last_words(log), log.string()));
+  }
 }
 
 /// Watches the nodes until a signal comes. The first time the cluster can serve, `on_ready` is told.
-int run_nodes(const cluster_config& config, launcher& nodes, const std::function<void()>& on_ready) {
-  constexpr auto look_interval = std::chrono::milliseconds(300), poll_interval = std::chrono::milliseconds(50);
-  const interrupt_guard guard;
-  bool ready = false;
-  for (auto next_look = steady::now(); !is_interrupted();) {
+void watch_nodes(const cluster_config& config, launcher& nodes, const std::function<void()>& on_ready) {
+  constexpr auto poll_interval = std::chrono::milliseconds(50);
+  status_watch head(connect_to(config));
+  for (bool ready = false; !is_interrupted();) {
     nodes.poll(poll_interval);
-    if (!ready && !nodes.given_up().empty()) throw std::runtime_error(why_not(config, nodes.given_up().front()));
-    if (steady::now() < next_look) continue;
-    if (const auto status = ask_status(config)) {
-      follow_head(*status, nodes);
-      if (const auto problem = lasting_problem(*status); !ready && problem) throw std::runtime_error(*problem);
-      if (!std::exchange(ready, ready || can_serve(*status)) && ready) on_ready();
-    }
-    next_look = steady::now() + look_interval;
+    check_given_up(config, nodes, ready);
+    const json status = json::parse(head.take().value_or(""), nullptr, false);
+    if (status.is_discarded()) continue;
+    follow_head(status, nodes);
+    if (const auto problem = lasting_problem(status); !ready && problem) throw std::runtime_error(*problem);
+    if (!std::exchange(ready, ready || can_serve(status)) && ready) on_ready();
   }
+}
+
+int run_nodes(const cluster_config& config, launcher& nodes, const std::function<void()>& on_ready) {
+  const interrupt_guard guard;
+  watch_nodes(config, nodes, on_ready);
   nodes.stop();
   return 0;
 }

@@ -142,6 +142,48 @@ TEST_F(survival, a_hanging_worker_is_started_again) {
   expect_nothing_lost(traffic);
 }
 
+/// The process that `up` started for a node, when the head cannot be asked; 0: none.
+pid_t process_of(const std::filesystem::path& cluster, const std::string& node) {
+  const std::string words = cluster.string() + '\0' + "--name" + '\0' + node + '\0';
+  for (const auto& each : std::filesystem::directory_iterator("/proc")) {
+    const std::string name = each.path().filename().string();
+    if (name.find_first_not_of("0123456789") == std::string::npos &&
+        read_text(each.path() / "cmdline").ends_with(words))
+      return std::stoi(name);
+  }
+  return 0;
+}
+
+/// Nobody answers `up` meanwhile, and it starts again what dies all the same.
+TEST_F(survival, of_a_worker_while_the_head_is_stopped) {
+  start({});
+  const pid_t head = cluster().pid_of("head");
+  ::kill(head, SIGSTOP);
+  const auto stopped = steady::now();
+  for (int i = 0; i < 3; ++i) {
+    const pid_t before = process_of(cluster().file(), "w0");
+    ASSERT_GT(before, 1);
+    ::kill(before, SIGKILL);
+    ASSERT_TRUE(wait_until([&] {
+      const pid_t now = process_of(cluster().file(), "w0");
+      return now > 1 && now != before;
+    }));
+  }
+  EXPECT_LT(steady::now() - stopped, seconds(5)) << "three restarts, after 0.2, 0.4 and 0.8 seconds";
+  ::kill(head, SIGCONT);
+  EXPECT_TRUE(wait_until([&] { return is_whole(1); }));
+}
+
+TEST_F(survival, is_none_of_a_head_that_is_given_up) {
+  test_cluster lost(site(), {.in_cluster = "respawn = false"});
+  process up = lost.start({"up", lost.file().string()});
+  ASSERT_TRUE(wait_until([&] { return up.out().find("serves at") != std::string::npos; }));
+  ::kill(lost.pid_of("head"), SIGKILL);
+  EXPECT_EQ(up.wait(), 1) << "so that whoever started it starts it again";
+  EXPECT_NE(up.error().find("head is given up (signal 9 (Killed))"), std::string::npos) << up.error();
+  EXPECT_EQ(process_of(lost.file(), "w0"), 0) << "and it takes the others with it";
+}
+
 TEST_F(survival, of_a_head_that_was_stopped_for_a_while) {
   start({.replicas = 2, .workers = {"w0", "w1"}});
   load traffic(site(), cluster().endpoint());
