@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::string_view known_commands =
     "status, hello, adapters.list, adapters.load, adapters.unload, adapters.rollback, adapters.files, job.create, "
-    "job.lines, job.seal, job.outputs, job.events, job.pause, job.resume, job.cancel, job.list, job.get, train.data, "
+    "job.lines, job.seal, job.outputs, job.events, job.pause, job.resume, job.cancel, job.forget, job.list, job.get, "
+    "train.data, "
     "train.create, drain, undrain";
 
 std::string random_instance() {

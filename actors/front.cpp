@@ -34,6 +34,7 @@ std::shared_ptr<adapter_shelf> make_shelf(const front_parts& parts) {
 jobs_options options_of(const cluster_config& config) {
   jobs_options options;
   options.in_flight = 2 * static_cast<std::size_t>(config.scheduler.max_sequences);
+  options.keep = std::chrono::days(config.keep_jobs_days);
   return options;
 }
 

@@ -70,6 +70,7 @@ jobs_state::handle::behavior_type jobs_state::make_behavior() {
       [this](const use_journal& what) { use(what); },
       [this](const begin_jobs& begun) {
         go_on(begun);
+        sweep();
         pump();
       },
       [this](const line_answered& answered) {
@@ -83,6 +84,7 @@ jobs_state::handle::behavior_type jobs_state::make_behavior() {
       [this](wake) {
         record();
         use_again();
+        sweep();
         pump();
       },
       [this](stop_now) {
@@ -301,6 +303,21 @@ bool jobs_state::end_complete_jobs() {
            const auto info = journal_->find(job.id);
            return !info || is_finished(info->state);
          }) > 0;
+}
+
+/// Jobs that are over for long enough go, piece by piece.
+void jobs_state::sweep() {
+  if (clock_.now() < sweep_at_) return;
+  duration pause = options_.sweep_interval;
+  try {
+    const bool has_old = options_.keep.count() > 0 && journal_->remove_old(options_.keep) > 0;
+    if (has_old) post_soon();
+    if (journal_->sweep() || has_old) pause = options_.sweep_pause;
+  } catch (const journal_failure& failure) {
+    note_failure(failure);
+  }
+  sweep_at_ = clock_.now() + pause;
+  wake_in(pause + std::chrono::milliseconds(1));
 }
 
 /// What could not be written or read is tried again.

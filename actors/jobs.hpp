@@ -20,7 +20,10 @@ struct jobs_options {
   duration shortest_retry = std::chrono::milliseconds(100);  ///< after a refusal
   duration post_interval = std::chrono::milliseconds(200);   ///< of word on the board
   duration journal_retry = std::chrono::seconds(1);          ///< after the disk failed
-  int most_tries = 5;                                        ///< of a line that is refused without a time to come back
+  std::chrono::seconds keep = {};                            ///< of jobs that are over; 0: for ever
+  duration sweep_interval = std::chrono::minutes(1);         ///< between looks for such
+  duration sweep_pause = std::chrono::milliseconds(50);  ///< between pieces of what is deleted: others wait meanwhile
+  int most_tries = 5;                                    ///< of a line that is refused without a time to come back
 };
 
 /// Owner of the journal, on a thread of its own; whoever else has something to write down asks it.
@@ -65,6 +68,7 @@ class jobs_state {
   std::string add_lines(const std::string& arguments);
   std::string seal(const std::string& id);
   std::string cancel(const std::string& id);
+  std::string forget(const std::string& id);
   std::string outputs(const std::string& arguments);
   /// `kind`: only jobs of it; empty: all.
   std::string list(std::size_t limit, const std::string& kind = {}, bool with_options = false) const;
@@ -97,6 +101,7 @@ class jobs_state {
   void record();
   bool end_complete_jobs();
   void note_failure(const journal_failure& failure);
+  void sweep();
   void wake_in(duration after);
   void post();
   void post_soon();
@@ -118,7 +123,7 @@ class jobs_state {
   std::vector<output> outputs_;
   std::vector<use_journal> unused_;  ///< that the disk did not take, in their order
   bool record_due_ = false, post_due_ = false;
-  instant paused_until_, posted_;
+  instant paused_until_, posted_, sweep_at_;
 };
 
 jobs_actor spawn_jobs(caf::actor_system& system, const jobs_options& options, const std::shared_ptr<journal>& book,

@@ -83,7 +83,8 @@ std::string jobs_state::carry_out(const client_command& command) {
   if (command.name == "job.resume") return hold(id, false);
   if (command.name == "job.seal") return seal(id);
   if (command.name == "job.cancel") return cancel(id);
-  refuse("{}: is no command: job.create, lines, seal, outputs, events, pause, resume, cancel, list and get are",
+  if (command.name == "job.forget") return forget(id);
+  refuse("{}: is no command: job.create, lines, seal, outputs, events, pause, resume, cancel, forget, list and get are",
          command.name);
 }
 
@@ -119,6 +120,13 @@ std::string jobs_state::cancel(const std::string& id) {
   drop_lines_of(id);
   std::erase_if(outputs_, [&](const output& each) { return each.job == id; });
   tell_training(job);
+  post();
+  return dump(to_json(job));
+}
+
+std::string jobs_state::forget(const std::string& id) {
+  const job_info job = known_job(*journal_, id);
+  (void)value_of(journal_->remove(id));
   post();
   return dump(to_json(job));
 }

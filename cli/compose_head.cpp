@@ -1,6 +1,7 @@
 #include "cli/compose_head.hpp"
 
 #include "actors/http/batch_lines.hpp"
+#include "actors/http/file_store.hpp"
 #include "actors/local_head.hpp"
 #include "actors/router.hpp"
 #include "base/error.hpp"
@@ -21,7 +22,10 @@ std::shared_ptr<journal> open_journal(const cluster_config& config) {
   std::error_code fault;
   std::filesystem::create_directories(config.state_dir, fault);
   if (fault) refuse("{}: cannot be made: {}", config.state_dir.string(), fault.message());
-  return std::make_shared<journal>(journal::options{.file = config.state_dir / "journal.db"});
+  const auto files = std::make_shared<file_store>(config.state_dir / "files");
+  return std::make_shared<journal>(
+      journal::options{.file = config.state_dir / "journal.db",
+                       .on_removed = [files](const std::string& id) { files->forget_batch(id); }});
 }
 
 }  // namespace

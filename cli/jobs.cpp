@@ -37,6 +37,12 @@ int cancel_job(const jobs_options& options) {
   return 0;
 }
 
+int forget_job(const jobs_options& options) {
+  (void)cluster_client(options.cluster).command("job.forget", json{{"id", options.id}}.dump());
+  print(fmt::format("{}: forgotten\n", options.id));
+  return 0;
+}
+
 int hold_job(const jobs_options& options, const char* how) {
   const auto job = json::parse(cluster_client(options.cluster).command(how, json{{"id", options.id}}.dump()));
   print(fmt::format("{}: {}\n", options.id, job.value("state", "")));
@@ -115,6 +121,7 @@ void add_jobs(CLI::App& program, command& chosen) {
   };
   add("pause", "Let a fine-tune stand still, with a checkpoint", pause_job);
   add("resume", "Let it go on", resume_job);
+  add("forget", "Delete a job that is over, with its outputs", forget_job);
   add("follow", "Show how a fine-tune goes until it is over", follow_job)
       .add_flag("--json", options->json, "print the job at the end as JSON");
   add("events", "What happened to a job: a line of JSON each", show_events);

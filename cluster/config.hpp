@@ -101,6 +101,7 @@ struct cluster_config {
   int heartbeat_ms = 200;
   int lost_after_ms = 1200;
   bool respawn = true;
+  int keep_jobs_days = 30;                 ///< after their end; 0: for ever
   std::vector<std::string> ssh = {"ssh"};  ///< the command that reaches remote hosts
 
   model_settings model;

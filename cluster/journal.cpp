@@ -58,6 +58,10 @@ std::optional<journal_error> check(const job_spec& spec, const journal::options&
   return {};
 }
 
+// The state of removed jobs: they have lost their id, and their rows go by and by.
+#define TROUPE_REMOVED "7"
+static_assert(number_of(job_state::paused) == 6, "no other state has that number");
+
 // Lists leave the options out: they may be long.
 #define TROUPE_JOB_COLUMNS(options)   \
   "SELECT id, kind, tenant, " options \
@@ -75,6 +79,12 @@ job_info job_of(const statement& row) {
   job.error = row.text(11);
   job.result = row.text(12);
   return job;
+}
+
+std::vector<std::string> texts_of(statement& rows) {
+  std::vector<std::string> texts;
+  while (rows.step()) texts.push_back(rows.text(0));
+  return texts;
 }
 
 std::vector<job_info> jobs_of(statement& rows) {
@@ -107,8 +117,8 @@ result<job_info, journal_error> journal::create_job(const job_spec& spec) {
     if (known->spec == spec) return *known;
     return error(reason::conflict, "job {}: exists with another content: take another id", spec.id);
   }
-  if (static_cast<std::size_t>(db_->number_of("SELECT count(*) FROM jobs")) >= options_.max_jobs) {
-    return error(reason::full, "job {}: the journal holds {} jobs, as many as it may: delete old ones", spec.id,
+  if (!make_room()) {
+    return error(reason::full, "job {}: there are {} jobs, as many as may be, and none is over: cancel some", spec.id,
                  options_.max_jobs);
   }
   transaction change(*db_, transaction::kind::quick);
@@ -120,14 +130,15 @@ result<job_info, journal_error> journal::create_job(const job_spec& spec) {
 }
 
 std::optional<job_info> journal::find(std::string_view id) const {
-  statement query = db_->prepare(TROUPE_JOB_COLUMNS("options") "WHERE id = ?");
+  statement query = db_->prepare(TROUPE_JOB_COLUMNS("options") "WHERE id = ? AND state <> " TROUPE_REMOVED);
   query << id;
   if (!query.step()) return {};
   return job_of(query);
 }
 
 std::vector<job_info> journal::list(std::size_t limit, std::string_view kind) const {
-  statement query = db_->prepare(TROUPE_JOB_COLUMNS("''") "WHERE ? IN ('', kind) ORDER BY number DESC LIMIT ?");
+  statement query = db_->prepare(TROUPE_JOB_COLUMNS("''") "WHERE ? IN ('', kind) AND state <> " TROUPE_REMOVED
+                                                          " ORDER BY number DESC LIMIT ?");
   query << kind << std::uint64_t{limit};
   return jobs_of(query);
 }
@@ -211,22 +222,53 @@ result<bool, journal_error> journal::remove(std::string_view id) {
   if (job->state != job_state::receiving && !is_finished(job->state)) {
     return error(reason::wrong_state, "job {}: is {}: cancel it first", id, name_of(job->state));
   }
-  transaction change(*db_, transaction::kind::quick);
-  (db_->prepare("DELETE FROM jobs WHERE id = ?") << id).run();
-  change.commit();
+  remove_all({job->spec.id});
   return true;
 }
 
-std::size_t journal::delete_old(std::int64_t before, std::size_t limit) {
+/// The oldest that is over goes for a new one. False: there are as many as may be, and none is over.
+bool journal::make_room() {
+  const auto count = db_->number_of("SELECT count(*) FROM jobs WHERE state <> " TROUPE_REMOVED);
+  if (static_cast<std::size_t>(count) < options_.max_jobs) return true;
+  statement query = db_->prepare("SELECT id FROM jobs WHERE finished > 0 AND state <> " TROUPE_REMOVED
+                                 " ORDER BY finished, number LIMIT 1");
+  const auto oldest = texts_of(query);
+  remove_all(oldest);
+  return !oldest.empty();
+}
+
+std::size_t journal::remove_old(std::chrono::seconds age, std::size_t limit) {
+  statement query = db_->prepare("SELECT id FROM jobs WHERE state <> " TROUPE_REMOVED
+                                 " AND ((finished > 0 AND finished <= ?) OR (state = ? AND created <= ?)) LIMIT ?");
+  const std::int64_t before = now() - age.count();
+  query << before << number_of(job_state::receiving) << before << std::uint64_t{limit};
+  const auto old = texts_of(query);
+  remove_all(old);
+  return old.size();
+}
+
+void journal::remove_all(const std::vector<std::string>& ids) {
+  if (ids.empty()) return;
   transaction change(*db_, transaction::kind::quick);
-  statement deletion = db_->prepare(
-      "DELETE FROM jobs WHERE number IN (SELECT number FROM jobs WHERE (finished > 0 AND finished < ?) OR (state = ? "
-      "AND "
-      "created < ?) ORDER BY number LIMIT ?)");
-  deletion << before << number_of(job_state::receiving) << before << std::uint64_t{limit};
-  const int gone = deletion.run();
+  for (const std::string& id : ids)
+    (db_->prepare("UPDATE jobs SET id = '~' || number, state = " TROUPE_REMOVED " WHERE id = ?") << id).run();
   change.commit();
-  return static_cast<std::size_t>(gone);
+  if (!options_.on_removed) return;
+  for (const std::string& id : ids) options_.on_removed(id);
+}
+
+bool journal::sweep(std::size_t rows) {
+  const std::int64_t job = db_->number_of("SELECT number FROM jobs WHERE state = " TROUPE_REMOVED " LIMIT 1");
+  if (job == 0) return false;
+  transaction change(*db_, transaction::kind::quick);
+  std::size_t gone = 0;
+  for (const char* deletion : {"DELETE FROM outputs WHERE rowid IN (SELECT rowid FROM outputs WHERE job = ? LIMIT ?)",
+                               "DELETE FROM lines WHERE rowid IN (SELECT rowid FROM lines WHERE job = ? LIMIT ?)",
+                               "DELETE FROM events WHERE rowid IN (SELECT rowid FROM events WHERE job = ? LIMIT ?)"})
+    gone += static_cast<std::size_t>((db_->prepare(deletion) << job << std::uint64_t{rows - gone}).run());
+  if (gone < rows) (db_->prepare("DELETE FROM jobs WHERE number = ?") << job).run();
+  change.commit();
+  return true;
 }
 
 std::uint32_t journal::begin_reign() {

@@ -12,6 +12,7 @@
 // What a caller may get wrong comes back as journal_error. Where the disk fails, a journal_failure is thrown; the call
 // has then changed nothing.
 #pragma once
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -56,7 +57,8 @@ struct job_spec {
   }
 };
 
-/// `receiving`: not sealed, thus not accepted. `paused`: goes on when somebody says so. Their numbers are in the file.
+/// `receiving`: not sealed, thus not accepted. `paused`: goes on when somebody says so. Their numbers are in the file,
+/// where one more is that of removed jobs.
 enum class job_state : std::uint8_t { receiving, queued, running, succeeded, failed, cancelled, paused };
 std::string_view name_of(job_state state);
 constexpr bool is_finished(job_state state) {
@@ -141,7 +143,9 @@ class journal {
     std::filesystem::path file;
     std::function<std::int64_t()> wall_seconds = {};  ///< since 1970; without it the system's clock
     std::uint64_t max_lines = 1'000'000;              ///< of one job
-    std::size_t max_jobs = 10'000;                    ///< kept, finished ones too: see delete_old
+    std::size_t max_jobs = 10'000;  ///< kept, finished ones too: the oldest of those goes for a new one
+    std::function<void(const std::string& id)> on_removed =
+        {};  ///< whoever has more of a job: nobody finds it any more
     std::size_t max_line_bytes = 8 << 20;
     std::size_t max_output_bytes = 32 << 20;
     std::size_t max_options_bytes = 1 << 20;
@@ -194,10 +198,14 @@ class journal {
   std::vector<job_event> events(std::string_view id, std::uint64_t after, std::size_t limit) const;
   std::optional<job_event> last_event(std::string_view id, std::string_view kind) const;
 
-  /// With lines, outputs and events. A job that is queued or running stays: cancel it first.
+  /// With lines, outputs and events: nobody finds it any more. A job that is queued or running stays: cancel it first.
   result<bool, journal_error> remove(std::string_view id);
-  /// Jobs that finished before, or that were created before and never sealed. Returns how many went, at most `limit`.
-  std::size_t delete_old(std::int64_t before, std::size_t limit = 100);
+  /// Jobs that finished so long ago, or were created so long ago and never sealed. Returns how many went, at most
+  /// `limit`.
+  std::size_t remove_old(std::chrono::seconds age, std::size_t limit = 100);
+  /// Gives the room of removed jobs back, about so many lines, outputs and events of them: a million at once would take
+  /// half a minute. Returns whether there is more.
+  bool sweep(std::size_t rows = 10'000);
 
   void save(const catalogue_records& changes);
   catalogue_records load_catalogue() const;
@@ -210,6 +218,8 @@ class journal {
   result<job_info, journal_error> change_state(std::string_view id, job_state how, std::string_view error,
                                                std::string_view outcome = {});
   result<job_info, journal_error> hold(std::string_view id, bool on);
+  bool make_room();
+  void remove_all(const std::vector<std::string>& ids);
 
   options options_;
   std::unique_ptr<detail::database> db_;

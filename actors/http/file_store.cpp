@@ -123,6 +123,12 @@ std::optional<std::string> file_store::batch(const std::string& id) const {
   return is_id(id) ? read(id + ".batch") : std::nullopt;
 }
 
+void file_store::forget_batch(const std::string& id) {
+  const std::lock_guard lock(mutex_);
+  std::error_code ignored;
+  if (is_id(id)) fs::remove(folder_ / (id + ".batch"), ignored);
+}
+
 void file_store::write(const std::string& name, std::string_view text) const {
   std::error_code fault;
   fs::create_directories(folder_, fault);

@@ -31,6 +31,8 @@ class file_store {
   /// What a batch was made of, as JSON.
   void keep_batch(const std::string& id, const std::string& text);
   std::optional<std::string> batch(const std::string& id) const;
+  /// Its job is gone. Ids of other jobs are nothing here.
+  void forget_batch(const std::string& id);
 
  private:
   void write(const std::string& name, std::string_view text) const;

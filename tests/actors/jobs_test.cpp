@@ -12,10 +12,11 @@ namespace {
 class head {
  public:
   head(const temp_folder& folder, const std::shared_ptr<const prompting>& prompts, jobs_options options = {},
-       const endpoint_line_reader& reader = {})
+       const endpoint_line_reader& reader = {}, const std::function<std::int64_t()>& wall_seconds = {})
       : gateway_(system_) {
     options.shortest_retry = std::chrono::milliseconds(1);
-    const auto book = std::make_shared<journal>(journal::options{.file = folder.path() / "journal.db"});
+    const auto book =
+        std::make_shared<journal>(journal::options{.file = folder.path() / "journal.db", .wall_seconds = wall_seconds});
     jobs_ = spawn_jobs(system_, options, book, prompts, std::make_shared<request_numbers>(), board, reader);
     tell(jobs_, begin_jobs{{}, gateway_.handle(), {}});
   }
@@ -286,6 +287,41 @@ TEST_F(jobs, are_listed_by_kind_however_many_others_are_newer) {
   const json tunes = now.get("job.list", {{"limit", 1}, {"kind", "fine-tune"}});
   ASSERT_EQ(tunes.size(), 1u);
   EXPECT_EQ(tunes[0]["id"], "tune");
+}
+
+TEST_F(jobs, are_forgotten_when_they_are_over_for_long_enough) {
+  using namespace std::chrono_literals;
+  std::int64_t created = 0;
+  {
+    head before(folder_, prompts_);
+    before.submit("old", lines(3));
+    before.submit("runs", lines(1));
+    for (int i = 0; i < 3; ++i) head::answer(before.next());
+    created = before.wait("old")["created"].get<std::int64_t>();
+    before.get("job.create", {{"id", "never-sealed"}, {"lines", 1}});
+  }
+  jobs_options options;
+  options.keep = 1h;
+  options.sweep_interval = options.sweep_pause = 1ms;
+  head now(folder_, prompts_, options, {}, [=] { return created + 7200; });
+  std::set<std::string> ids;
+  const auto until = std::chrono::steady_clock::now() + 10s;
+  do {
+    ids.clear();
+    for (const json& job : now.get("job.list", json::object())) ids.insert(job["id"].get<std::string>());
+  } while (ids.size() > 1 && std::chrono::steady_clock::now() < until);
+  EXPECT_EQ(ids, std::set<std::string>{"runs"}) << "what is not over stays";
+}
+
+TEST_F(jobs, are_forgotten_by_hand_only_when_they_are_over) {
+  head now(folder_, prompts_);
+  now.submit("job-1", lines(1));
+  EXPECT_NE(now.run("job.forget", {{"id", "job-1"}}).error.find("cancel it first"), std::string::npos);
+  head::answer(now.next());
+  now.wait("job-1");
+  EXPECT_EQ(now.get("job.forget", {{"id", "job-1"}})["id"], "job-1");
+  EXPECT_NE(now.run("job.get", {{"id", "job-1"}}).error.find("there is none"), std::string::npos);
+  EXPECT_EQ(now.board->read("jobs"), "[]");
 }
 
 TEST_F(jobs, refuse_bad_commands_in_one_line) {

@@ -88,6 +88,7 @@ replicas = 1
 stages = 2
 tensor = 1
 collective = "gloo"
+keep_jobs_days = 7
 assemble_seconds = 7
 heartbeat_ms = 100
 lost_after_ms = 900
@@ -150,6 +151,7 @@ autostart = false
   EXPECT_EQ(config.ssh, (std::vector<std::string>{"ssh", "-4"}));
   EXPECT_EQ(config.model.quant, "u8g64");
   EXPECT_EQ(config.collective, "gloo");
+  EXPECT_EQ(config.keep_jobs_days, 7);
   EXPECT_EQ(config.model.kv, "int8");
   EXPECT_EQ(config.model.lookup_tokens, 4);
   EXPECT_EQ(config.scheduler.kv_memory, 3ULL << 29);
@@ -166,8 +168,8 @@ autostart = false
   EXPECT_EQ(config.find("w1")->listen, "tcp://10.0.0.3:0");
   EXPECT_EQ(config.find("w2")->listen, "tcp://*:0") << "a name is no address to bind to";
   EXPECT_FALSE(config.find("w2")->autostart);
-  EXPECT_EQ(place_of(config, "node.w0.layers"), "/etc/rooms.toml:44:10");
-  EXPECT_EQ(place_of(config, "node.w1.memory"), "/etc/rooms.toml:54:1") << "the node, where the key is not there";
+  EXPECT_EQ(place_of(config, "node.w0.layers"), "/etc/rooms.toml:45:10");
+  EXPECT_EQ(place_of(config, "node.w1.memory"), "/etc/rooms.toml:55:1") << "the node, where the key is not there";
   EXPECT_EQ(place_of(config, "nothing.at.all"), "/etc/rooms.toml:1:1");
 }
 
@@ -205,6 +207,7 @@ TEST(config, refuses_with_file_line_and_column) {
       {with("tensor = 4\n"), "4:10", "need 4 workers"},
       {with("collective = \"nccl\"\n"), "4:14", "between GPUs, and they share no stage yet: use gloo"},
       {with("collective = \"mpi\"\n"), "4:14", "choose one of gloo"},
+      {with("keep_jobs_days = -1\n"), "4:18", "allowed are 0 to 36500"},
       {changed(with("tensor = 2\n"), "name = \"w1\"", "device = \"cuda:0\"\nname = \"w1\""), "4:10",
        "GPUs share no stage yet, and w1"},
       {changed(with("tensor = 2\n"), "name = \"w1\"",

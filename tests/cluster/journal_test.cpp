@@ -14,11 +14,27 @@
 namespace troupe {
 namespace {
 
+using namespace std::chrono_literals;
 using journal_fault = journal_error::reason;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-using the_journal = journal_fixture;
+class the_journal : public journal_fixture {
+ protected:
+  /// Of a table. Closes the journal.
+  int rows_of(const std::string& table) {
+    book.reset();
+    sqlite3* raw = nullptr;
+    EXPECT_EQ(sqlite3_open(options.file.c_str(), &raw), SQLITE_OK);
+    int count = -1;
+    const auto take = [](void* into, int, char** values, char**) {
+      return *static_cast<int*>(into) = std::stoi(values[0]), 0;
+    };
+    EXPECT_EQ(sqlite3_exec(raw, ("SELECT count(*) FROM " + table).c_str(), take, &count, nullptr), SQLITE_OK);
+    sqlite3_close(raw);
+    return count;
+  }
+};
 
 std::vector<std::uint64_t> indexes_of(const auto& lines) {
   std::vector<std::uint64_t> indexes;
@@ -219,22 +235,61 @@ TEST_F(the_journal, lists_as_many_of_a_kind_whatever_is_newer) {
 }
 
 TEST_F(the_journal, removes_and_forgets_what_is_over) {
+  std::vector<std::string> gone;
+  options.on_removed = [&](const std::string& id) { gone.push_back(id); };
   open();
   accepted("a", 1);
   accepted("b", 1);
   (void)book->record("a", 0, "x", true);
   (void)book->append_event("a", "message", "{}");
   EXPECT_EQ(book->remove("b").error().why, journal_fault::wrong_state);
-  EXPECT_EQ(book->delete_old(seconds), 0u);
-  EXPECT_EQ(book->delete_old(seconds + 1), 1u);
+  EXPECT_EQ(book->remove_old(1s), 0u);
+  EXPECT_EQ(book->remove_old(0s), 1u);
   EXPECT_FALSE(book->find("a"));
   EXPECT_TRUE(book->events("a", 0, 10).empty());
   accepted("a", 1);
   EXPECT_TRUE(book->outputs("a", 0, 10).empty()) << "a new job, without the old one's outputs";
   ASSERT_TRUE(book->create_job(spec_of("never-sealed", 5)).ok());
   seconds += 100;
-  EXPECT_EQ(book->delete_old(seconds), 1u);
+  EXPECT_EQ(book->remove_old(100s), 1u);
   EXPECT_FALSE(*book->remove("never-sealed"));
+  EXPECT_EQ(gone, (std::vector<std::string>{"a", "never-sealed"}));
+  EXPECT_EQ(book->list().size(), 2u);
+}
+
+TEST_F(the_journal, gives_the_room_of_removed_jobs_back_piece_by_piece) {
+  open();
+  accepted("a", 25);
+  for (std::uint64_t i = 0; i < 25; ++i) (void)book->record("a", i, "x", true);
+  (void)book->append_event("a", "message", "{}");
+  accepted("b", 1);
+  EXPECT_FALSE(book->sweep()) << "nothing was removed";
+  ASSERT_TRUE(*book->remove("a"));
+  for (const char* id : {"a", "~1"}) EXPECT_FALSE(book->find(id));
+  EXPECT_EQ(book->list().size(), 1u);
+  accepted("a", 1);
+  open();
+  int pieces = 0;
+  while (book->sweep(10)) ++pieces;
+  EXPECT_EQ(pieces, 6) << "51 rows";
+  EXPECT_EQ(rows_of("lines"), 2) << "of b, and of the new a";
+  EXPECT_EQ(rows_of("outputs") + rows_of("events"), 0);
+  EXPECT_EQ(rows_of("jobs"), 2);
+}
+
+TEST_F(the_journal, lets_the_oldest_that_is_over_go_for_a_new_one) {
+  options.max_jobs = 3;
+  open();
+  for (const char* id : {"a", "b", "c"}) accepted(id, 1);
+  const auto refused = book->create_job(spec_of("d", 1));
+  ASSERT_EQ(refused.error().why, journal_fault::full);
+  EXPECT_THAT(refused.error().text, HasSubstr("none is over: cancel some"));
+  ASSERT_TRUE(book->cancel("b").ok());
+  ++seconds;
+  ASSERT_TRUE(book->cancel("a").ok());
+  EXPECT_TRUE(book->create_job(spec_of("d", 1)).ok());
+  EXPECT_TRUE(book->find("a"));
+  EXPECT_FALSE(book->find("b")) << "it was over before a";
 }
 
 TEST_F(the_journal, keeps_events_in_order_and_the_newest_of_them) {
@@ -276,7 +331,7 @@ TEST_F(the_journal, pauses_and_resumes_fine_tunes_alone) {
   EXPECT_EQ(book->pause("f")->state, job_state::paused);
   EXPECT_EQ(book->pause("f")->state, job_state::paused);
   EXPECT_FALSE(book->start("f").ok());
-  EXPECT_EQ(book->delete_old(seconds + 1), 0u);
+  EXPECT_EQ(book->remove_old(0s), 0u);
   EXPECT_FALSE(book->remove("f").ok());
   open();
   ASSERT_EQ(book->unfinished().size(), 1u);

@@ -49,5 +49,20 @@ TEST(http_api, the_page_shows_the_cluster_and_answers_a_prompt_in_a_browser) {
   EXPECT_EQ(code, 0) << check.out() << check.error();
 }
 
+TEST(http_api, a_batch_that_is_forgotten_leaves_nothing) {
+  const test_site site;
+  test_cluster cluster(site, {});
+  cluster.up();
+  const auto lines = site.write("in.jsonl", R"({"prompt":"A","max_tokens":2})");
+  cluster.run({"submit", "--file", lines.string(), "--out", site.path("out.jsonl").string()});
+  const std::string id = json::parse(cluster.run({"jobs", "--json"})).at(0).at("id");
+  const auto beside = cluster.state() / "files" / (id + ".batch");
+  std::filesystem::create_directories(beside.parent_path());
+  std::ofstream(beside) << "{}";
+  EXPECT_EQ(cluster.run({"jobs", "forget", id}), id + ": forgotten\n");
+  EXPECT_FALSE(std::filesystem::exists(beside));
+  EXPECT_EQ(json::parse(cluster.run({"jobs", "--json"})).size(), 0u);
+}
+
 }  // namespace
 }  // namespace troupe::test
