@@ -60,11 +60,6 @@ std::vector<failure_detector::change> failure_detector::tick(instant now) {
   return changes;
 }
 
-verdict failure_detector::verdict_of(incarnation_id node) const {
-  const auto found = watched_.find(node);
-  return found == watched_.end() ? verdict::lost : found->second.last;
-}
-
 duration failure_detector::silence(incarnation_id node, instant now) const {
   const auto found = watched_.find(node);
   return found == watched_.end() ? duration::max() : awake_at(now) - found->second.heard;

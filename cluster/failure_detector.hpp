@@ -41,10 +41,8 @@ class failure_detector {
   /// Everyone whose verdict changed, by number. The lost are no longer watched.
   std::vector<change> tick(instant now);
 
-  verdict verdict_of(incarnation_id node) const;
   /// How long it has been silent, as far as we were awake.
   duration silence(incarnation_id node, instant now) const;
-  std::size_t watched() const { return watched_.size(); }
 
  private:
   struct record {

@@ -1,6 +1,7 @@
 #pragma once
 #include "base/error.hpp"
 #include "cluster/journal.hpp"
+#include "cluster/journal_database.hpp"
 
 namespace troupe::detail {
 
@@ -17,6 +18,15 @@ inline bool is_short_word(std::string_view text, std::size_t longest) {
 inline journal_error no_such_job(std::string_view id) {
   const std::string_view shown = is_short_word(id, 64) ? id : "(no id)";  // anything may stand in it
   return error(journal_error::reason::unknown, "job {}: there is none: see `troupe jobs`", shown);
+}
+
+/// Rows until `bytes` of text have come together.
+template <class Row>
+auto page_of(statement& rows, std::size_t bytes, Row&& row) {
+  std::vector<decltype(row(rows))> page;
+  for (std::size_t taken = 0; taken < bytes && rows.step(); taken += page.back().text.size() + 1)
+    page.push_back(row(rows));
+  return page;
 }
 
 constexpr std::int64_t number_of(job_state state) {

@@ -103,16 +103,6 @@ class recorder {
   std::map<std::string_view, tally> jobs_;
 };
 
-/// Rows until `bytes` of text have come together.
-template <class Row>
-auto page_of(statement& rows, std::size_t bytes, Row&& row) {
-  std::vector<decltype(row(rows))> page;
-  for (std::size_t taken = 0; taken < bytes && rows.step(); taken += page.back().text.size() + 1) {
-    page.push_back(row(rows));
-  }
-  return page;
-}
-
 }  // namespace
 
 result<std::uint64_t, journal_error> journal::add_lines(std::string_view id, std::uint64_t first,
@@ -137,7 +127,9 @@ std::vector<job_line> journal::unfinished_lines(std::string_view id, std::uint64
       "SELECT line, text FROM lines WHERE job = (SELECT number FROM jobs WHERE id = ?) AND line >= ? AND NOT EXISTS "
       "(SELECT 1 FROM outputs WHERE outputs.job = lines.job AND outputs.line = lines.line) ORDER BY line LIMIT ?");
   query << id << from << std::uint64_t{limit};
-  return page_of(query, options_.page_bytes, [](statement& row) { return job_line{row.count(0), row.text(1)}; });
+  return detail::page_of(query, options_.page_bytes, [](statement& row) {
+    return job_line{row.count(0), row.text(1)};
+  });
 }
 
 result<std::vector<bool>, journal_error> journal::record_all(std::span<const line_record> records) {
@@ -173,7 +165,7 @@ std::vector<line_output> journal::outputs(std::string_view id, std::uint64_t fro
       "line "
       "LIMIT ?");
   query << id << from << std::uint64_t{limit};
-  auto page = page_of(query, options_.page_bytes, [](statement& row) {
+  auto page = detail::page_of(query, options_.page_bytes, [](statement& row) {
     return line_output{row.count(0), row.text(1), row.number(2) != 0};
   });
   if (is_finished(job->state)) return page;

@@ -93,11 +93,7 @@ std::vector<job_event> journal::events(std::string_view id, std::uint64_t after,
       "ORDER "
       "BY number LIMIT ?");
   query << id << after << std::uint64_t{limit};
-  std::vector<job_event> page;
-  for (std::size_t bytes = 0; bytes < options_.page_bytes && query.step(); bytes += page.back().text.size() + 1) {
-    page.push_back(event_of(query));
-  }
-  return page;
+  return detail::page_of(query, options_.page_bytes, event_of);
 }
 
 std::optional<job_event> journal::last_event(std::string_view id, std::string_view kind) const {

@@ -52,7 +52,7 @@ void http_connection::start() {
 
 /// One read is always under way, also while an answer is being made: so it is noticed when the client goes.
 void http_connection::read() {
-  if (is_reading_ || closed_ || input_ended_) return;
+  if (is_reading_ || closed_) return;
   if (answer_ && buffer_.size() >= most_pipelined) return;
   is_reading_ = true;
   // Not into buffer_: that may be parsed, and move, while the read is under way.
@@ -64,10 +64,7 @@ void http_connection::read() {
 
 void http_connection::on_read(const boost::system::error_code& fault, std::size_t bytes) {
   if (closed_) return;
-  if (fault) {
-    input_ended_ = true;
-    return drop();
-  }
+  if (fault) return drop();
   if (lingering_) {
     lingered_ += bytes;
     if (lingered_ > most_lingered) return drop();

@@ -102,8 +102,7 @@ class http_connection : public std::enable_shared_from_this<http_connection> {
   std::shared_ptr<http_answer> answer_;  ///< of the request in progress
   std::string writing_;
   std::size_t written_ = 0;
-  bool is_reading_ = false, is_writing_ = false, head_taken_ = false, closed_ = false, lingering_ = false,
-       input_ended_ = false;
+  bool is_reading_ = false, is_writing_ = false, head_taken_ = false, closed_ = false, lingering_ = false;
   std::size_t lingered_ = 0;
 };
 
