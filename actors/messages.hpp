@@ -39,14 +39,13 @@ struct join_cluster {
 struct join_answer {
   static constexpr std::uint16_t kind = 2;
   incarnation_id incarnation;
-  epoch_id epoch;
   bool accepted = false;
   bool try_again = false;  ///< the refusal may pass by itself
   std::string reason;
 
   template <class Self, class Visit>
   static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("incarnation", self.incarnation), field("epoch", self.epoch), field("accepted", self.accepted),
+    return visit(field("incarnation", self.incarnation), field("accepted", self.accepted),
                  field("try_again", self.try_again), field("reason", self.reason));
   }
 };

@@ -70,7 +70,7 @@ void supervisor_state::take_join(const incoming<join_cluster>& in) {
   const node_hello& hello = in.what.hello;
   const bool known = members_.is_member(hello.incarnation);
   const auto outcome = members_.join(hello, clock_.now(), its_process_is_gone(hello));
-  join_answer answer{hello.incarnation, members_.epoch(), outcome.ok(), false, {}};
+  join_answer answer{hello.incarnation, outcome.ok(), false, {}};
   if (!outcome) {
     const join_refusal_reason why = outcome.error().reason;
     answer.try_again = why == join_refusal_reason::name_taken || why == join_refusal_reason::full;

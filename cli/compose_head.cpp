@@ -105,9 +105,8 @@ void head_node::listen_to_members(wire& links) {
   };
   links.on<join_cluster>([&links, to = supervisor_](incoming<join_cluster> in) {
     if (!links.is_client(in.link)) return tell(to, std::move(in));
-    links.send(
-        in.link,
-        join_answer{in.what.hello.incarnation, {}, false, false, "this key is a client's: a node needs cluster.key"});
+    links.send(in.link, join_answer{in.what.hello.incarnation, false, false,
+                                    "this key is a client's: a node needs cluster.key"});
   });
   to_supervisor.template operator()<heartbeat>();
   to_supervisor.template operator()<leave_cluster>();

@@ -9,7 +9,7 @@ namespace troupe {
 /// unknown. Never 0.
 using incarnation_id = strong_id<struct incarnation_tag, std::uint64_t>;
 
-/// Counts the changes of who is a member. Goes up only, over restarts of the head as well (journal::begin_reign).
+/// Counts the lives of all replicas: the fence. Goes up only, over restarts of the head as well (journal::begin_reign).
 using epoch_id = strong_id<struct epoch_tag, std::uint64_t>;
 
 /// All stages of one whole model.

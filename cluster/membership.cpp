@@ -54,14 +54,13 @@ std::string_view name_of(node_state state) {
   return names[static_cast<std::size_t>(state)];
 }
 
-membership::membership(options chosen)
-    : options_(std::move(chosen)), detector_(options_.detector), epoch_(options_.first_epoch) {
+membership::membership(options chosen) : options_(std::move(chosen)), detector_(options_.detector) {
   if (options_.max_nodes == 0) refuse("membership: max_nodes is 0: at least one node must be able to join");
 }
 
 result<joined, join_refusal> membership::join(node_hello hello, instant now, bool replaces) {
   if (const auto wrong = check(hello)) return *wrong;
-  if (heard(hello.incarnation, now) == heard_as::member) return joined{epoch_, {}};
+  if (heard(hello.incarnation, now) == heard_as::member) return joined{};
   if (const auto taken = check_name_is_free(hello, now, replaces)) return *taken;
   if (!make_room(hello.name)) {
     return refusal(join_refusal_reason::full,
@@ -124,10 +123,8 @@ joined membership::admit(node_hello hello, instant now) {
     answer.replaced = node.hello.incarnation;
     fence(node, node_state::lost, now);
   }
-  ++epoch_.value;
   node = {};
   node.joined_at = node.heard_at = now;
-  node.since = answer.epoch = epoch_;
   names_.emplace(hello.incarnation, hello.name);
   detector_.watch(hello.incarnation, now);
   node.hello = std::move(hello);
@@ -216,7 +213,6 @@ std::vector<node_entry> membership::list() const {
 
 void membership::fence(node_entry& node, node_state state, instant now) {
   const incarnation_id incarnation = node.hello.incarnation;
-  ++epoch_.value;
   node.state = state;
   node.is_draining = false;
   node.gone_at = now;

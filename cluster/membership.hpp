@@ -3,7 +3,6 @@
 // Goals
 // - Never two live incarnations of one name; who was fenced (lost, left, replaced) never becomes a member again with
 //   that incarnation. A node that hears that it is fenced or unknown forgets everything and joins as a new one.
-// - Every change of who is a member raises the epoch. Suspicion and draining do not.
 // - A pause of the head is not the death of the nodes (failure_detector).
 // - Bounded: `max_nodes` names; who is gone is forgotten after a while, or earlier when room is needed.
 // Non-goals: talking to nodes, deciding what they compute.
@@ -73,7 +72,6 @@ enum class node_state : std::uint8_t { alive, suspect, draining, lost, left };
 std::string_view name_of(node_state state);
 
 struct joined {
-  epoch_id epoch;
   std::optional<incarnation_id> replaced;  ///< this one is fenced now: whatever it was doing is lost
 };
 
@@ -99,12 +97,9 @@ struct node_entry {
   bool is_draining = false;  ///< also while suspect
   instant joined_at, heard_at;
   instant gone_at;  ///< of the lost and the left
-  epoch_id since;   ///< it became a member with this epoch
   node_report report;
 
   bool is_member() const { return state != node_state::lost && state != node_state::left; }
-  /// May be given new work.
-  bool takes_work() const { return state == node_state::alive; }
 };
 
 class membership {
@@ -115,7 +110,6 @@ class membership {
     failure_detector::options detector = {};
     std::size_t max_nodes = 1024;  ///< members and those remembered
     duration remember = std::chrono::minutes(10);
-    epoch_id first_epoch;
   };
   struct lost_node {
     std::string name;
@@ -139,7 +133,6 @@ class membership {
   /// It goes by itself, or is sent away. False where it is no member.
   bool leave(incarnation_id node, instant now);
 
-  epoch_id epoch() const { return epoch_; }
   heard_as status_of(incarnation_id node) const;
   bool is_member(incarnation_id node) const { return status_of(node) == heard_as::member; }
   /// The newest incarnation of a name, also when it is gone; nullptr: never heard of, or forgotten. Valid until the
@@ -166,7 +159,6 @@ class membership {
 
   options options_;
   failure_detector detector_;
-  epoch_id epoch_;
   table nodes_;
   std::unordered_map<incarnation_id, std::string> names_;  ///< of the members
   std::unordered_set<incarnation_id> fenced_;

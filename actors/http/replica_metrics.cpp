@@ -28,7 +28,7 @@ constexpr described_value replica_values[] = {
     {"troupe:steps_total", "counter", "steps", "Steps of the replica."},
     {"troupe:tokens_per_second", "gauge", "tokens_per_second", "Tokens that the replica answers now."},
     {"troupe:resident_adapters", "gauge", "resident_adapters", "Adapters that are loaded."},
-    {"troupe:epoch", "gauge", "epoch", "The membership's epoch, as the replica knows it."},
+    {"troupe:epoch", "gauge", "epoch", "The number of the replica's life, which no other life had."},
     {"troupe:epoch_changes_total", "counter", "lives", "Times that the replica began anew, the first one too."},
     {"troupe:resumed_sequences_total", "counter", "resumed",
      "Sequences that lost what was stored of them and went on from their tokens."},

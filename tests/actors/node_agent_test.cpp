@@ -38,7 +38,7 @@ class node_agent : public testing::Test {
   }
   incarnation_id next_join() { return heard_.take<incoming<join_cluster>>().what.hello.incarnation; }
   void answer(incarnation_id node, bool accepted, bool try_again = false) {
-    tell(actor_, join_answer{node, epoch_id(1), accepted, try_again, "a reason"});
+    tell(actor_, join_answer{node, accepted, try_again, "a reason"});
   }
   /// Beats of other incarnations may still be on their way.
   void expect_beats_of(incarnation_id node) {

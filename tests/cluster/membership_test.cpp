@@ -36,7 +36,6 @@ membership::options usual() {
   membership::options options;
   options.build = "1.0";
   options.model = right_model;
-  options.first_epoch = epoch_id{100};
   return options;
 }
 
@@ -70,20 +69,17 @@ class the_membership : public testing::Test {
   std::string text;
 };
 
-TEST_F(the_membership, takes_a_node_in_and_raises_the_epoch) {
-  const auto answer = nodes.join(hello_of("w0", 1), now);
-  ASSERT_TRUE(answer.ok());
-  EXPECT_EQ(answer->epoch, epoch_id{101});
-  EXPECT_EQ(nodes.epoch(), epoch_id{101});
+TEST_F(the_membership, takes_a_node_in) {
+  ASSERT_TRUE(nodes.join(hello_of("w0", 1), now).ok());
   EXPECT_TRUE(nodes.is_member(incarnation_id{1}));
   EXPECT_EQ(state_of("w0"), node_state::alive);
 }
 
-TEST_F(the_membership, answers_a_repeated_hello_without_a_new_epoch) {
+TEST_F(the_membership, answers_a_repeated_hello_without_a_change) {
   (void)nodes.join(hello_of("w0", 1), now);
   const auto again = nodes.join(hello_of("w0", 1), now);
   ASSERT_TRUE(again.ok());
-  EXPECT_EQ(again->epoch, epoch_id{101});
+  EXPECT_FALSE(again->replaced);
   EXPECT_EQ(nodes.members(), 1u);
 }
 
@@ -139,11 +135,9 @@ TEST_F(the_membership, keeps_a_name_for_who_is_alive) {
 
 TEST_F(the_membership, gives_a_name_to_who_replaces_a_process_that_is_gone) {
   (void)nodes.join(hello_of("w0", 1), now);
-  const epoch_id before = nodes.epoch();
   const auto answer = nodes.join(hello_of("w0", 2), now, true);
   ASSERT_TRUE(answer.ok());
   EXPECT_EQ(answer->replaced, incarnation_id{1});
-  EXPECT_GT(answer->epoch, before);
   EXPECT_EQ(nodes.heard(incarnation_id{1}, now), heard_as::fenced);
   EXPECT_EQ(nodes.heard(incarnation_id{2}, now), heard_as::member);
 }
@@ -170,22 +164,18 @@ TEST_F(the_membership, loses_and_fences_a_silent_node) {
   ASSERT_EQ(lost.size(), 1u);
   EXPECT_EQ(lost[0].name, "w0");
   EXPECT_EQ(lost[0].incarnation, incarnation_id{1});
-  EXPECT_EQ(nodes.epoch(), epoch_id{103});
   EXPECT_EQ(state_of("w0"), node_state::lost);
   EXPECT_EQ(nodes.heard(incarnation_id{1}, now), heard_as::fenced) << "it wakes up, too late";
   EXPECT_EQ(refusal_of(hello_of("w0", 1)), join_fault::fenced);
   EXPECT_TRUE(nodes.join(hello_of("w0", 3), now).ok());
 }
 
-TEST_F(the_membership, keeps_a_suspect_that_speaks_again_without_a_new_epoch) {
+TEST_F(the_membership, keeps_a_suspect_that_speaks_again) {
   (void)nodes.join(hello_of("w0", 1), now);
-  const epoch_id before = nodes.epoch();
   pass(seconds(1));
   EXPECT_EQ(state_of("w0"), node_state::suspect);
-  EXPECT_FALSE(nodes.find("w0")->takes_work());
   nodes.heard(incarnation_id{1}, now);
   EXPECT_EQ(state_of("w0"), node_state::alive);
-  EXPECT_EQ(nodes.epoch(), before);
 }
 
 TEST_F(the_membership, survives_a_pause_of_the_head) {
@@ -199,7 +189,6 @@ TEST_F(the_membership, drains_and_remembers_it_through_a_suspicion) {
   (void)nodes.join(hello_of("w0", 1), now);
   EXPECT_TRUE(nodes.drain("w0"));
   EXPECT_EQ(state_of("w0"), node_state::draining);
-  EXPECT_FALSE(nodes.find("w0")->takes_work());
   pass(seconds(1));
   EXPECT_EQ(state_of("w0"), node_state::suspect);
   nodes.heard(incarnation_id{1}, now);
@@ -300,12 +289,10 @@ class a_random_cluster {
   }
   void join(incarnation_id who) {
     const bool was_over = nodes_.status_of(who) == heard_as::fenced;
-    const epoch_id before = nodes_.epoch();
-    const bool was_member = nodes_.is_member(who);
     const auto answer = nodes_.join(hello_of(some_name(), who.value), now_, below(4) == 0);
     if (!answer.ok()) return;
     EXPECT_FALSE(was_over);
-    EXPECT_TRUE(was_member || answer->epoch > before);
+    EXPECT_TRUE(nodes_.is_member(who));
   }
   void all_speak() {
     for (const node_entry& each : nodes_.list()) nodes_.heard(each.hello.incarnation, now_);
@@ -326,18 +313,13 @@ class a_random_cluster {
     for (const node_entry& each : nodes_.list()) shown += each.is_member();
     EXPECT_EQ(shown, members.size()) << "two live incarnations of a name";
     for (const incarnation_id who : members) EXPECT_FALSE(fenced_.contains(who)) << "a fenced one came back";
-    EXPECT_EQ(members != members_, nodes_.epoch() > epoch_) << "the epoch goes with the members";
-    EXPECT_GE(nodes_.epoch(), epoch_);
-    members_ = std::move(members);
-    epoch_ = nodes_.epoch();
   }
 
   std::mt19937 random_;
   membership nodes_;
   instant now_{seconds(10)};
   std::uint64_t last_ = 0;
-  std::set<incarnation_id> members_, fenced_;
-  epoch_id epoch_{100};
+  std::set<incarnation_id> fenced_;
 };
 
 TEST(a_random_membership, never_has_two_of_a_name_nor_takes_the_fenced_back) {

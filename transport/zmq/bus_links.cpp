@@ -52,7 +52,7 @@ void bus::impl::on_data(link& from, const frame_header& header, parts said) {
     return shut(from, fmt::format("{} sent {}", who, name_of(*fault)), true);
   }
   const auto body = detail::bytes_of(said[1]);
-  frame what{header.kind, header.epoch, header.correlation, {body.begin(), body.end()}, {}};
+  frame what{header.kind, header.correlation, {body.begin(), body.end()}, {}};
   if (said.size() == 3) what.attachment = detail::shared_from(std::move(said[2]));
   happened_.push_back({from.id, std::move(what), {}});
   if (from.in.confirm_now())

@@ -39,7 +39,7 @@ void each_field(Header& header, Visit visit) {
   visit(0, header.magic);
   visit(4, header.version);
   visit(6, header.kind);
-  visit(8, header.epoch);
+  visit(8, header.unused);
   visit(16, header.sequence);
   visit(24, header.correlation);
   visit(32, header.body_bytes);

@@ -20,7 +20,6 @@ constexpr std::uint16_t first_reserved_kind = 0xff00;
 
 struct frame {
   std::uint16_t kind = 0;         ///< below first_reserved_kind
-  std::uint64_t epoch = 0;        ///< of the membership that the sender believes in; 0: none
   std::uint64_t correlation = 0;  ///< which request this answers or asks; 0: none
   std::vector<std::byte> body;
   shared_bytes attachment;
@@ -35,7 +34,7 @@ struct frame_header {
   std::uint32_t magic = right_magic;
   std::uint16_t version = right_version;
   std::uint16_t kind = 0;
-  std::uint64_t epoch = 0;
+  std::uint64_t unused = 0;    ///< room: sent as 0 and not looked at
   std::uint64_t sequence = 0;  ///< counts the sender's frames on this link from 1; 0: the bus' own
   std::uint64_t correlation = 0;
   std::uint64_t body_bytes = 0;

@@ -8,7 +8,6 @@ namespace troupe::detail {
 void send_window::push(frame what) {
   auto kept = std::make_shared<outgoing>();
   kept->header.kind = what.kind;
-  kept->header.epoch = what.epoch;
   kept->header.correlation = what.correlation;
   kept->header.sequence = confirmed_ + kept_.size() + 1;
   kept->header.body_bytes = what.body.size();

@@ -13,7 +13,7 @@ using header_bytes = std::array<std::byte, frame_header::size>;
 frame_header some_header() {
   frame_header header;
   header.kind = 7;
-  header.epoch = 0x0102030405060708;
+  header.unused = 0x0102030405060708;
   header.sequence = 9;
   header.correlation = 1ull << 63;
   header.body_bytes = 100;
@@ -31,7 +31,7 @@ TEST(frame, a_header_comes_back_as_it_was) {
   const auto read = read_header(written(some_header()), {});
   ASSERT_TRUE(read);
   EXPECT_EQ(written(*read), written(some_header()));
-  EXPECT_EQ(read->epoch, 0x0102030405060708u);
+  EXPECT_EQ(read->unused, 0x0102030405060708u);
   EXPECT_EQ(read->attachment_bytes, 64u << 20);
 }
 

@@ -17,7 +17,6 @@ namespace troupe {
 inline frame numbered_frame(std::uint64_t number, std::size_t attachment = 0) {
   frame made;
   made.kind = 3;
-  made.epoch = 5;
   made.correlation = number;
   made.body.assign(number % 50, static_cast<std::byte>(number));
   if (attachment > 0) {
