@@ -399,7 +399,7 @@ TEST(placement_change, a_worker_comes_back_to_the_replica_that_it_is_of_by_hand)
 }
 
 TEST(placement_change, a_spare_of_another_replica_by_hand_does_not_take_over) {
-  const auto spare = of_replica(1, offer("s", 130)), second = of_replica(1, worker_by_hand("w1", {0, 11}));
+  const auto spare = of_replica(1, offer("s", 1000)), second = of_replica(1, worker_by_hand("w1", {0, 11}));
   const auto where = placed({worker_by_hand("w0", {0, 11}), second, spare}, ask());
   ASSERT_EQ(text_of(where), "w0:0-11 | w1:0-11");
   ASSERT_EQ(where.spares, std::vector<std::string>{"s"});
