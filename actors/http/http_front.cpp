@@ -74,6 +74,7 @@ class logged_exchange final : public http_exchange {
     to_->begin_stream(std::move(head));
   }
   bool send(std::string_view piece) override { return to_->send(piece); }
+  void on_sent(std::function<void()> then) override { to_->on_sent(std::move(then)); }
   void end_stream() override { to_->end_stream(); }
   void on_gone(std::function<void()> then) override { to_->on_gone(std::move(then)); }
   const std::string& id() const override { return to_->id(); }

@@ -32,6 +32,7 @@ class limited_exchange final : public http_exchange {
   void reply(http_response response) override { to_->reply(with_standing(std::move(response))); }
   void begin_stream(http_response head) override { to_->begin_stream(with_standing(std::move(head))); }
   bool send(std::string_view piece) override { return to_->send(piece); }
+  void on_sent(std::function<void()> then) override { to_->on_sent(std::move(then)); }
   void end_stream() override { to_->end_stream(); }
   void on_gone(std::function<void()> then) override { to_->on_gone(std::move(then)); }
   const std::string& id() const override { return to_->id(); }

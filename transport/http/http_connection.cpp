@@ -189,6 +189,7 @@ void http_connection::flush_soon() {
 void http_connection::flush() {
   if (closed_ || !answer_) return;
   bool complete = false, cut = false, dropped = false;
+  std::function<void()> sent;
   {
     const std::lock_guard lock(answer_->mutex);
     dropped = answer_->dropped;
@@ -196,11 +197,12 @@ void http_connection::flush() {
     answer_->flushing = false;
     writing_.clear();
     std::swap(writing_, answer_->out);
+    if (writing_.empty()) sent = std::exchange(answer_->on_sent, nullptr);
     complete = answer_->complete;
     cut = answer_->close_after;
   }
   if (dropped || (cut && writing_.empty())) return drop();
-  if (writing_.empty()) return complete ? finish_answer() : void();
+  if (writing_.empty()) return complete ? finish_answer() : sent ? sent() : void();
   is_writing_ = true;
   written_ = 0;
   set_deadline(shared_->options.write_time);
@@ -261,13 +263,14 @@ void http_connection::drop() {
   timer_.cancel();
   const auto answer = std::exchange(answer_, nullptr);
   if (!answer) return;
-  std::function<void()> tell;
+  std::function<void()> tell, unsent;  // what they hold goes when the lock is free
   {
     const std::lock_guard lock(answer->mutex);
     answer->gone = true;
     answer->connection = nullptr;
     answer->out = {};
     tell = std::exchange(answer->on_gone, nullptr);
+    unsent = std::exchange(answer->on_sent, nullptr);
   }
   if (tell) tell();
 }

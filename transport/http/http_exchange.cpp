@@ -23,7 +23,7 @@ class exchange final : public http_exchange {
       const std::lock_guard lock(answer_->mutex);
       if (answer_->begun) return;
       answer_->begun = answer_->complete = true;
-      if (!answer_->gone) answer_->out += framed(response, *answer_);
+      if (!answer_->gone) answer_->out = framed(response, *answer_);
     }
     flush_soon();
   }
@@ -41,11 +41,20 @@ class exchange final : public http_exchange {
     {
       const std::lock_guard lock(answer_->mutex);
       if (answer_->gone || answer_->complete || answer_->dropped) return false;
-      append(piece);
       too_slow = answer_->dropped = answer_->out.size() > answer_->backlog;
+      if (!too_slow) append(piece);
     }
     flush_soon(too_slow);
     return !too_slow;
+  }
+
+  void on_sent(std::function<void()> then) override {
+    {
+      const std::lock_guard lock(answer_->mutex);
+      if (answer_->gone || answer_->complete || answer_->dropped) return;
+      answer_->on_sent = std::move(then);
+    }
+    flush_soon();
   }
 
   void end_stream() override {

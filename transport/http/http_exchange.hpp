@@ -19,8 +19,12 @@ class http_exchange {
 
   /// The head goes out with the first piece. `head.body` is the first piece, or empty.
   virtual void begin_stream(http_response head) = 0;
-  /// Never waits. False once nobody listens any more: the client has gone, or it read so slowly that it was dropped.
+  /// Never waits; a piece may have any length. False once nobody listens any more: the client has gone, or so much was
+  /// waiting for it already that it was dropped.
   virtual bool send(std::string_view piece) = 0;
+  /// Called once, when all that was sent is on its way, and never if nobody listens any more: for what is longer than
+  /// should wait in memory. From any thread.
+  virtual void on_sent(std::function<void()> then) = 0;
   virtual void end_stream() = 0;
 
   /// Called once if the client goes before the answer is complete; at once if it has gone. From any thread.

@@ -47,8 +47,8 @@ struct http_answer {
   std::mutex mutex;
   std::string out;  ///< what the connection has not taken yet, framed
   bool streamed = false, begun = false, complete = false, gone = false, flushing = false, dropped = false;
-  bool close_after = false;       ///< a stream that was cut off
-  std::function<void()> on_gone;  ///< taken by whoever calls it
+  bool close_after = false;                ///< a stream that was cut off
+  std::function<void()> on_gone, on_sent;  ///< taken by whoever calls them
   std::shared_ptr<http_connection> connection;
 
   // fixed from the beginning

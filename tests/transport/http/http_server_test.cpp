@@ -1,9 +1,11 @@
 #include "transport/http/http_server.hpp"
 
 #include <condition_variable>
+#include <future>
 #include <mutex>
 #include <optional>
 #include <random>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -185,6 +187,42 @@ TEST_F(http_server_test, drops_a_client_that_does_not_read) {
   while (sent < 10'000 && exchange->send(piece)) ++sent;
   EXPECT_LT(sent, 10'000);
   EXPECT_TRUE(is_gone_soon());
+}
+
+TEST_F(http_server_test, takes_a_piece_of_any_length_and_says_when_it_has_gone) {
+  start({.stream_backlog = 64 << 10});
+  raw_client client(server_->port());
+  client.say(get("/later", "connection: close\r\n"));
+  const auto exchange = next_kept();
+  exchange->begin_stream({200, "text/plain", {}, {}});
+  std::promise<void> sent;
+  EXPECT_TRUE(exchange->send(std::string(32 << 20, 'x')));
+  exchange->on_sent([&] { sent.set_value(); });
+  auto has_gone = sent.get_future();
+  client.hear_until("xxx");
+  EXPECT_EQ(has_gone.wait_for(0s), std::future_status::timeout) << "the client has not read it";
+  auto rest = std::async(std::launch::async, [&] { return client.hear_all(); });
+  ASSERT_EQ(has_gone.wait_for(10s), std::future_status::ready);
+  exchange->end_stream();
+  EXPECT_GT(rest.get().size(), 31u << 20);
+}
+
+TEST_F(http_server_test, lets_go_who_waits_for_a_client_that_has_gone) {
+  start();
+  std::optional<raw_client> client(std::in_place, server_->port(), 4096);
+  client->say(get("/later"));
+  auto exchange = next_kept();
+  exchange->begin_stream({200, "text/plain", {}, {}});
+  EXPECT_TRUE(exchange->send(std::string(32 << 20, 'x')));
+  std::weak_ptr<http_exchange> still_there = exchange;
+  exchange->on_sent([exchange] { ADD_FAILURE() << "it cannot have gone"; });
+  exchange->on_gone([this] { note_gone(); });
+  exchange = nullptr;
+  client.reset();
+  ASSERT_TRUE(is_gone_soon());
+  const auto until = std::chrono::steady_clock::now() + 10s;
+  while (!still_there.expired() && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+  EXPECT_TRUE(still_there.expired());
 }
 
 TEST_F(http_server_test, answers_500_where_a_handler_gives_up) {
