@@ -12,14 +12,14 @@ namespace troupe {
 namespace {
 
 std::function<void(command_answer)> answerer(const std::shared_ptr<http_exchange>& exchange,
-                                             std::function<void(const std::string&)> then) {
-  return [exchange, then = std::move(then)](const command_answer& answer) {
+                                             std::function<void(const std::string&)> then,
+                                             std::function<void()> refused) {
+  return [exchange, then = std::move(then), refused = std::move(refused)](const command_answer& answer) {
     guarded(exchange, [&] {
-      if (!answer.error.empty()) {
-        const bool unknown = answer.bad_input && answer.error.find("there is none") != std::string::npos;
-        throw api_error(unknown ? 404 : answer.bad_input ? 400 : 500, answer.error);
-      }
-      then(answer.result);
+      if (answer.error.empty()) return then(answer.result);
+      if (refused) refused();
+      const bool unknown = answer.bad_input && answer.error.find("there is none") != std::string::npos;
+      throw api_error(unknown ? 404 : answer.bad_input ? 400 : 500, answer.error);
     });
   };
 }
@@ -38,18 +38,18 @@ bool api_context::is_ready() const {
 }
 
 void run_command(const jobs_actor& whom, client_command what, const std::shared_ptr<http_exchange>& exchange,
-                 std::function<void(const std::string& result)> then) {
-  tell(whom, command_call{{}, std::move(what), answerer(exchange, std::move(then))});
+                 std::function<void(const std::string& result)> then, std::function<void()> refused) {
+  tell(whom, command_call{{}, std::move(what), answerer(exchange, std::move(then), std::move(refused))});
 }
 
 void run_command(const adapter_store_actor& whom, client_command what, const std::shared_ptr<http_exchange>& exchange,
-                 std::function<void(const std::string& result)> then) {
-  tell(whom, command_call{{}, std::move(what), answerer(exchange, std::move(then))});
+                 std::function<void(const std::string& result)> then, std::function<void()> refused) {
+  tell(whom, command_call{{}, std::move(what), answerer(exchange, std::move(then), std::move(refused))});
 }
 
 void run_command(const training_actor& whom, client_command what, const std::shared_ptr<http_exchange>& exchange,
-                 std::function<void(const std::string& result)> then) {
-  tell(whom, command_call{{}, std::move(what), answerer(exchange, std::move(then))});
+                 std::function<void(const std::string& result)> then, std::function<void()> refused) {
+  tell(whom, command_call{{}, std::move(what), answerer(exchange, std::move(then), std::move(refused))});
 }
 
 void guarded(const std::shared_ptr<http_exchange>& exchange, const std::function<void()>& handle) {
@@ -62,6 +62,11 @@ void guarded(const std::shared_ptr<http_exchange>& exchange, const std::function
   } catch (const std::exception& error) {
     exchange->reply(error_response(api_error(500, error.what())));
   }
+}
+
+void guarded_later(const api_context& context, const std::shared_ptr<http_exchange>& exchange,
+                   std::function<void()> handle) {
+  context.parts.work->run([exchange, handle = std::move(handle)] { guarded(exchange, handle); });
 }
 
 std::string random_hex(int digits) {

@@ -7,6 +7,7 @@
 
 #include "actors/http/api_keys.hpp"
 #include "actors/http/http_metrics.hpp"
+#include "actors/http/long_work.hpp"
 #include "actors/http/served_model.hpp"
 #include "actors/interfaces.hpp"
 #include "actors/status_board.hpp"
@@ -22,9 +23,10 @@ struct http_parts : served_model {
   training_actor training;
   std::shared_ptr<request_numbers> numbers;
   std::shared_ptr<status_board> board;
-  std::filesystem::path state_dir;                ///< of the cluster: keys and files are there
-  std::function<void(const std::string&)> log{};  ///< a line for each request
-  bool log_bodies = false;                        ///< in these lines; else never a prompt's text
+  std::filesystem::path state_dir;                                  ///< of the cluster: keys and files are there
+  std::function<void(const std::string&)> log{};                    ///< a line for each request
+  bool log_bodies = false;                                          ///< in these lines; else never a prompt's text
+  std::shared_ptr<long_work> work = std::make_shared<long_work>();  ///< stopped with the server
 };
 
 /// Shared by all routes. Thread-safe.
@@ -36,23 +38,27 @@ struct api_context {
   monotonic_clock time;
   key_limits limits{time};
   http_metrics metrics;
-  std::int64_t created;  ///< of the models, as far as clients are told: the start
+  std::int64_t created;           ///< of the models, as far as clients are told: the start
+  bool is_this_machines = false;  ///< nobody else's can reach the address
 
   /// Some replica runs.
   bool is_ready() const;
 };
 
-/// `answer` is called on some thread, with what the command returned, or throws api_error's errors through `exchange`.
+/// `then` is called on some thread, with what the command returned. Where it was refused, `refused` is called, and
+/// `exchange` answered with the error.
 void run_command(const jobs_actor& whom, client_command what, const std::shared_ptr<http_exchange>& exchange,
-                 std::function<void(const std::string& result)> then);
+                 std::function<void(const std::string& result)> then, std::function<void()> refused = {});
 void run_command(const adapter_store_actor& whom, client_command what, const std::shared_ptr<http_exchange>& exchange,
-                 std::function<void(const std::string& result)> then);
-
+                 std::function<void(const std::string& result)> then, std::function<void()> refused = {});
 void run_command(const training_actor& whom, client_command what, const std::shared_ptr<http_exchange>& exchange,
-                 std::function<void(const std::string& result)> then);
+                 std::function<void(const std::string& result)> then, std::function<void()> refused = {});
 
 /// Runs `handle`; what it throws becomes the response.
 void guarded(const std::shared_ptr<http_exchange>& exchange, const std::function<void()>& handle);
+/// The same, later, on the thread for long work.
+void guarded_later(const api_context& context, const std::shared_ptr<http_exchange>& exchange,
+                   std::function<void()> handle);
 
 std::string random_hex(int digits);
 

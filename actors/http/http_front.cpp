@@ -5,42 +5,13 @@
 #include <fmt/format.h>
 
 #include "actors/http/api_error.hpp"
+#include "actors/http/http_access.hpp"
 #include "actors/http/limited_exchange.hpp"
 #include "actors/http/routes.hpp"
+#include "cluster/config_address.hpp"
 
 namespace troupe {
 namespace {
-
-std::string_view bearer_of(const http_request& request) {
-  std::string_view given = request.header("authorization");
-  constexpr std::string_view scheme = "bearer ";
-  const bool bearer =
-      given.size() > scheme.size() && std::equal(scheme.begin(), scheme.end(), given.begin(),
-                                                 [](unsigned char a, unsigned char b) { return a == std::tolower(b); });
-  return bearer ? given.substr(scheme.size()) : std::string_view();
-}
-
-/// A key without a name stands for everyone, where there are no keys.
-api_key check_key(api_context& context, const http_request& request) {
-  if (context.keys.is_open()) return {};
-  const std::string_view key = bearer_of(request);
-  if (key.empty()) throw api_error(401, "an API key is needed: authorization: Bearer KEY", {}, "invalid_api_key");
-  auto found = context.keys.find(key);
-  if (!found) throw api_error(401, "the API key is not known here", {}, "invalid_api_key");
-  return *std::move(found);
-}
-
-std::string_view host_in(std::string_view origin) {
-  const std::size_t scheme = origin.find("://");
-  return scheme == origin.npos ? origin : origin.substr(scheme + 3);
-}
-
-/// A page from elsewhere in somebody's browser is nobody who may use a server on that machine.
-void check_origin(const http_request& request) {
-  const std::string_view origin = request.header("origin");
-  if (origin.empty() || host_in(origin) == request.header("host")) return;
-  throw api_error(403, "requests of web pages from elsewhere are not answered", {}, "forbidden_origin");
-}
 
 constexpr std::size_t longest_logged = 4096;
 
@@ -93,29 +64,45 @@ std::string error_body(int status, std::string_view why) {
   return error_json(api_error(status, std::string(why)));
 }
 
+constexpr std::size_t longest_at_once = 64 << 10;  // of a body; read and tokenized in some milliseconds
+
+using shared_handler = std::shared_ptr<const api_routes::api_handler>;
+
+/// A long request is handled elsewhere, so that it holds up nobody's stream.
+void handle_request(const std::shared_ptr<api_context>& context, const shared_handler& handler, http_request&& request,
+                    const api_key& key, const std::shared_ptr<http_exchange>& exchange) {
+  const std::size_t bytes = request.body.size();
+  if (bytes <= longest_at_once) return (*handler)(request, key, exchange);
+  const bool taken = context->parts.work->offer(bytes, [handler, request = std::move(request), key, exchange] {
+    guarded(exchange, [&] { (*handler)(request, key, exchange); });
+  });
+  if (!taken)
+    throw api_error(503, "too many large requests at a time: try again", {}, "service_unavailable")
+        .retry_after(std::chrono::seconds(1));
+}
+
 }  // namespace
 
 void api_routes::add(std::string_view method, std::string_view path, api_handler handler) {
   to_.add(method, path,
-          [context = context_, handler = std::move(handler)](const http_request& request,
-                                                             const std::shared_ptr<http_exchange>& exchange) {
+          [context = context_, shared = std::make_shared<const api_handler>(std::move(handler))](
+              http_request&& request, const std::shared_ptr<http_exchange>& exchange) {
             guarded(exchange, [&] {
-              check_origin(request);
-              handler(request, check_key(*context, request), exchange);
+              const api_key key = admit(*context, request);
+              handle_request(context, shared, std::move(request), key, exchange);
             });
           });
 }
 
 void api_routes::add_limited(std::string_view method, std::string_view path, api_handler handler) {
   to_.add(method, path,
-          [context = context_, handler = std::move(handler)](const http_request& request,
-                                                             const std::shared_ptr<http_exchange>& exchange) {
+          [context = context_, shared = std::make_shared<const api_handler>(std::move(handler))](
+              http_request&& request, const std::shared_ptr<http_exchange>& exchange) {
             guarded(exchange, [&] {
-              check_origin(request);
-              const api_key key = check_key(*context, request);
-              if (!key.limits.any()) return handler(request, key, exchange);
+              const api_key key = admit(*context, request);
+              if (!key.limits.any()) return handle_request(context, shared, std::move(request), key, exchange);
               const auto limited = limit_exchange(exchange, context, key);
-              if (limited) guarded(limited, [&] { handler(request, key, limited); });
+              if (limited) guarded(limited, [&] { handle_request(context, shared, std::move(request), key, limited); });
             });
           });
 }
@@ -128,8 +115,9 @@ void api_routes::add_open(std::string_view method, std::string_view path, api_ha
 }
 
 struct http_front::impl {
-  impl(http_options options, http_parts parts)
-      : context(std::make_shared<api_context>(std::move(parts))), server(with_errors(std::move(options)), handler()) {
+  impl(const http_options& options, http_parts parts)
+      : context(std::make_shared<api_context>(std::move(parts))), server(with_errors(options), handler()) {
+    context->is_this_machines = is_loopback_host(options.host);
     api_routes to(router, context);
     const auto files = std::make_shared<file_store>(context->parts.state_dir / "files");
     add_text_routes(to);
@@ -161,18 +149,25 @@ struct http_front::impl {
     };
   }
 
+  void stop() {
+    server.stop();
+    context->parts.work->stop();
+  }
+
   std::shared_ptr<api_context> context;
   http_router router;
   http_server server;
 };
 
 http_front::http_front(http_options options, http_parts parts)
-    : impl_(std::make_unique<impl>(std::move(options), std::move(parts))) {}
+    : impl_(std::make_unique<impl>(options, std::move(parts))) {}
 
-http_front::~http_front() = default;
+http_front::~http_front() {
+  stop();
+}
 
 void http_front::stop() {
-  impl_->server.stop();
+  impl_->stop();
 }
 
 std::uint16_t http_front::port() const {

@@ -2,6 +2,7 @@
 #include <future>
 #include <map>
 #include <string>
+#include <thread>
 
 #include "actors/http/http_front.hpp"
 #include "tests/actors/support.hpp"
@@ -17,6 +18,38 @@ struct answered {
   json parsed() const { return json::parse(body); }
 };
 
+/// Keeps the thread for long work busy until it is told to go on.
+class busy_thread {
+ public:
+  explicit busy_thread(long_work& work) {
+    std::promise<void> begun;
+    work.run([&begun, until = until_.get_future().share()] {
+      begun.set_value();
+      until.wait();
+    });
+    begun.get_future().wait();
+  }
+  ~busy_thread() { go_on(); }
+  void go_on() {
+    if (!std::exchange(over_, true)) until_.set_value();
+  }
+
+ private:
+  std::promise<void> until_;
+  bool over_ = false;
+};
+
+/// Whether it becomes so within ten seconds.
+template <class Condition>
+bool is_soon(const Condition& condition) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > until) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
 /// A front with mocks for everything behind it.
 class api_test : public testing::Test {
  protected:
@@ -24,6 +57,9 @@ class api_test : public testing::Test {
 
   void start(const std::string& chat_template = {}) {
     front_.reset();
+    front_ = std::make_unique<http_front>(http_options{.grace = std::chrono::milliseconds(20)}, parts(chat_template));
+  }
+  http_parts parts(const std::string& chat_template = {}) {
     http_parts parts;
     parts.gateway = gateway_.handle();
     parts.store = store_.handle();
@@ -37,11 +73,12 @@ class api_test : public testing::Test {
     parts.state_dir = folder_.path() / "state";
     parts.log_bodies = log_bodies_;
     parts.advice = advice_;
+    parts.work = work_ = std::make_shared<long_work>(work_bytes_);
     parts.log = [this](const std::string& line) {
       const std::lock_guard lock(mutex_);
       log_ += line + "\n";
     };
-    front_ = std::make_unique<http_front>(http_options{.grace = std::chrono::milliseconds(20)}, std::move(parts));
+    return parts;
   }
   std::future<answered> ask(const std::string& method, const std::string& path, const std::string& body = {},
                             http_headers headers = {}) {
@@ -82,6 +119,14 @@ class api_test : public testing::Test {
     now.versions[adapter_version(4)].full_name = "pricing@2";
     adapters_->publish(std::move(now));
   }
+  /// What the files' folder has beside uploads.
+  std::size_t kept_jobs() const {
+    std::size_t count = 0;
+    std::error_code none;
+    for (const auto& each : std::filesystem::directory_iterator(folder_.path() / "state" / "files", none))
+      count += each.path().extension() == ".batch";
+    return count;
+  }
   std::string log() {
     const std::lock_guard lock(mutex_);
     return log_;
@@ -92,6 +137,8 @@ class api_test : public testing::Test {
   std::string log_;
   bool log_bodies_ = false;
   sampling_advice advice_;
+  std::size_t work_bytes_ = std::size_t{256} << 20;
+  std::shared_ptr<long_work> work_;
   std::shared_ptr<adapter_directory> adapters_ = std::make_shared<adapter_directory>();
   std::shared_ptr<status_board> board_ = std::make_shared<status_board>();
   std::shared_ptr<request_numbers> numbers_ = std::make_shared<request_numbers>();

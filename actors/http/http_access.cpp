@@ -1,0 +1,64 @@
+#include "actors/http/http_access.hpp"
+
+#include <algorithm>
+
+#include "actors/http/api_error.hpp"
+#include "cluster/config_address.hpp"
+
+namespace troupe {
+namespace {
+
+std::string_view bearer_of(const http_request& request) {
+  std::string_view given = request.header("authorization");
+  constexpr std::string_view scheme = "bearer ";
+  const bool bearer =
+      given.size() > scheme.size() && std::equal(scheme.begin(), scheme.end(), given.begin(),
+                                                 [](unsigned char a, unsigned char b) { return a == std::tolower(b); });
+  return bearer ? given.substr(scheme.size()) : std::string_view();
+}
+
+std::string_view host_in(std::string_view origin) {
+  const std::size_t scheme = origin.find("://");
+  return scheme == origin.npos ? origin : origin.substr(scheme + 3);
+}
+
+/// "localhost:8000" → "localhost", "[::1]:8000" → "::1"
+std::string name_in(std::string_view host) {
+  if (host.starts_with('[')) return std::string(host.substr(1, host.find(']') - 1));
+  return std::string(host.substr(0, host.rfind(':')));
+}
+
+/// An address, or a name that nobody can register.
+bool is_no_strangers(const std::string& name) {
+  return name.find('.') == name.npos || is_numeric_host(name) || name.ends_with(".localhost") ||
+         name.ends_with(".internal");
+}
+
+/// A page from elsewhere in somebody's browser is nobody who may use a server on that machine: neither as what it is,
+/// nor where its own name was made to lead here, so that the browser takes this server for the page's.
+void check_page(api_context& context, const http_request& request) {
+  const std::string_view origin = request.header("origin"), host = request.header("host");
+  if (!origin.empty() && host_in(origin) != host)
+    throw api_error(403, "requests of web pages from elsewhere are not answered", {}, "forbidden_origin");
+  const std::string name = name_in(host);
+  if (context.is_this_machines && context.keys.is_open() && !is_no_strangers(name))
+    throw api_error(403,
+                    fmt::format("requests to {} are not answered here without keys: ask by an address or as localhost, "
+                                "or make a key with `troupe keys add`",
+                                name.substr(0, 128)),
+                    {}, "forbidden_host");
+}
+
+}  // namespace
+
+api_key admit(api_context& context, const http_request& request) {
+  check_page(context, request);
+  if (context.keys.is_open()) return {};
+  const std::string_view key = bearer_of(request);
+  if (key.empty()) throw api_error(401, "an API key is needed: authorization: Bearer KEY", {}, "invalid_api_key");
+  auto found = context.keys.find(key);
+  if (!found) throw api_error(401, "the API key is not known here", {}, "invalid_api_key");
+  return *std::move(found);
+}
+
+}  // namespace troupe

@@ -1,0 +1,58 @@
+#include "actors/http/long_work.hpp"
+
+#include <utility>
+
+namespace troupe {
+
+long_work::long_work(std::size_t most_bytes) : most_bytes_(most_bytes), thread_([this] { work(); }) {}
+
+long_work::~long_work() {
+  stop();
+}
+
+void long_work::run(task what) {
+  (void)offer(0, std::move(what));
+}
+
+bool long_work::offer(std::size_t bytes, task what) {
+  const std::lock_guard lock(mutex_);
+  if (stopped_) return true;
+  if (bytes > 0 && bytes_ > 0 && bytes_ + bytes > most_bytes_) return false;
+  bytes_ += bytes;
+  waiting_.push_back({bytes, std::move(what)});
+  changed_.notify_one();
+  return true;
+}
+
+void long_work::stop() {
+  std::deque<item> left;
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+    left.swap(waiting_);
+  }
+  changed_.notify_one();
+  if (thread_.joinable()) thread_.join();
+}
+
+std::size_t long_work::waiting() const {
+  const std::lock_guard lock(mutex_);
+  return waiting_.size();
+}
+
+void long_work::work() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return stopped_ || !waiting_.empty(); });
+    if (stopped_) return;
+    item next = std::move(waiting_.front());
+    waiting_.pop_front();
+    lock.unlock();
+    next.what();
+    next.what = nullptr;  // what it holds goes while the lock is free
+    lock.lock();
+    bytes_ -= next.bytes;
+  }
+}
+
+}  // namespace troupe

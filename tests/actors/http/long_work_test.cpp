@@ -1,0 +1,52 @@
+#include "actors/http/long_work.hpp"
+
+#include "tests/actors/http/fixture.hpp"
+
+namespace troupe::test {
+namespace {
+
+TEST(long_work, is_done_on_another_thread_in_its_order) {
+  long_work work;
+  std::vector<int> done;
+  std::thread::id where;
+  std::promise<void> last;
+  for (int i = 0; i < 3; ++i) work.run([&done, i] { done.push_back(i); });
+  work.run([&] {
+    where = std::this_thread::get_id();
+    last.set_value();
+  });
+  last.get_future().wait();
+  EXPECT_EQ(done, (std::vector<int>{0, 1, 2}));
+  EXPECT_NE(where, std::this_thread::get_id());
+}
+
+TEST(long_work, is_refused_where_too_many_bytes_wait) {
+  long_work work(100);
+  busy_thread busy(work);
+  EXPECT_TRUE(work.offer(1000, [] {})) << "alone, whatever it has";
+  EXPECT_FALSE(work.offer(1, [] {}));
+  work.run([] {});
+  EXPECT_EQ(work.waiting(), 2u);
+  busy.go_on();
+  EXPECT_TRUE(is_soon([&] { return work.offer(60, [] {}); }));
+}
+
+TEST(long_work, lets_go_what_has_not_begun_when_it_is_stopped) {
+  long_work work;
+  std::atomic<bool> has_run = false;
+  const auto waits = std::make_shared<int>(), comes_later = std::make_shared<int>();
+  {
+    busy_thread busy(work);
+    work.run([&has_run, waits] { has_run = true; });
+    auto stopping = std::async(std::launch::async, [&] { work.stop(); });
+    EXPECT_TRUE(is_soon([&] { return work.waiting() == 0; }));
+    busy.go_on();
+    stopping.get();
+  }
+  work.run([&has_run, comes_later] { has_run = true; });
+  EXPECT_FALSE(has_run);
+  EXPECT_EQ(waits.use_count() + comes_later.use_count(), 2);
+}
+
+}  // namespace
+}  // namespace troupe::test
