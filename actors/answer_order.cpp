@@ -4,11 +4,41 @@
 #include <functional>
 #include <iterator>
 
+#include "actors/field_error.hpp"
+
 namespace troupe {
 namespace {
 
 tenant_id tenant_of(const std::string& owner) {
   return tenant_id(owner.empty() ? 0 : std::hash<std::string>()(owner));
+}
+
+constexpr std::int64_t most_told = 500'000, most_told_in_streams = 10'000;
+constexpr std::int32_t likeliest_of_chats = 20;
+
+/// How many log-probabilities are put together in memory before they are sent. Those of one chat's answer are not
+/// counted: clients leave it to the context how long that is.
+std::int64_t told_at_once(const answer_order& order, const std::vector<begin_request>& requests) {
+  const auto &of_prompts = order.sampling.prompt_logprobs, &of_answers = order.sampling.logprobs;
+  const bool is_one = requests.size() == 1 && order.n == 1 && of_answers.value_or(0) <= likeliest_of_chats;
+  std::int64_t told = 0;
+  for (const begin_request& each : requests) {
+    const sequence_request& what = each.what.engine.what;
+    if (of_prompts) told += order.n * static_cast<std::int64_t>(what.prompt.size()) * (1 + *of_prompts);
+    if (of_answers && !is_one && !order.stream) told += order.n * what.max_tokens * (1 + *of_answers);
+  }
+  return told;
+}
+
+void check_told(const answer_order& order, const std::vector<begin_request>& requests) {
+  const std::int64_t told = told_at_once(order, requests), most = order.stream ? most_told_in_streams : most_told;
+  if (told > most)
+    refuse_field(
+        order.prompt_logprobs ? "prompt_logprobs" : "logprobs",
+        fmt::format("{} log-probabilities are asked for, prompts x answers x tokens x (1 + the likeliest): ask "
+                    "for {} at most in one response",
+                    told, most),
+        "unsupported_value");
 }
 
 }  // namespace
@@ -25,6 +55,7 @@ std::vector<begin_request> requests_of(const answer_order& order, const promptin
     request.what.engine.what.weight = order.weight;
     request.adapter = order.adapter;
   }
+  check_told(order, made);
   return made;
 }
 

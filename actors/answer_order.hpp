@@ -20,12 +20,14 @@ struct answer_order {
   std::string model;    ///< as the response says it
   bool stream = false, include_usage = false;
   std::optional<std::int32_t> prompt_logprobs;  ///< to be told of the prompt, beside what the engine is asked for
+  std::string form_field;                       ///< of the request that says the answer's form, as errors name it
   request_priority priority = request_priority::interactive;
   std::string owner;         ///< whose key it came with, a tenant; empty without keys
   std::uint64_t weight = 1;  ///< of the owner's share
 };
 
-/// The requests that an order comes to, one for each prompt; listeners are left to the caller. Throws input_error.
+/// The requests that an order comes to, one for each prompt; listeners are left to the caller. Throws input_error, also
+/// where the response would tell too much.
 std::vector<begin_request> requests_of(const answer_order& order, const prompting& prompts, request_numbers& numbers);
 
 /// One answer: prompt · n + j is its index.

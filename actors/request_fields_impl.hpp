@@ -22,6 +22,11 @@ inline json parse_object(std::string_view text, const std::string& where) {
   return parsed;
 }
 
+template <class T>
+void set_if(T& to, const std::optional<T>& value) {
+  if (value) to = *value;
+}
+
 /// Fields of a request by name and type; null counts as absent. What is of another type is refused by its name.
 class request_fields {
  public:

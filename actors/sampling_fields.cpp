@@ -9,11 +9,6 @@
 namespace troupe {
 namespace {
 
-template <class T>
-void set_if(T& to, const std::optional<T>& value) {
-  if (value) to = *value;
-}
-
 std::vector<std::string> stops_of(const json& value) {
   if (value.is_string()) return {value.get<std::string>()};
   const bool texts =

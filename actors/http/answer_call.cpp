@@ -38,7 +38,23 @@ double seconds_of(duration d) {
   return std::chrono::duration<double>(d).count();
 }
 
-/// All but `ids_` and `over_` is the gateway's thread's.
+/// Whether a whole response takes more than some milliseconds to write. `echoed`: tokens of prompts it may repeat.
+bool is_long(const std::vector<answer_choice>& choices, std::int64_t echoed, std::int32_t n) {
+  constexpr std::size_t most_figures = 4096, most_echoed = 1 << 16;
+  std::size_t figures = 0;
+  const auto add = [&](const std::vector<sampled_token>& places, std::size_t times) {
+    for (const sampled_token& each : places) figures += (1 + each.alternatives.size()) * times;
+  };
+  for (const answer_choice& each : choices) {
+    figures += 1 + each.tokens.size() + each.hidden.size();
+    add(each.details, 1);
+    add(each.scored, static_cast<std::size_t>(n));
+    if (figures > most_figures) return true;
+  }
+  return static_cast<std::size_t>(echoed) > most_echoed;
+}
+
+/// All but `ids_` and `over_` is the gateway's thread's, until it is over.
 class answer_call : public std::enable_shared_from_this<answer_call> {
  public:
   answer_call(std::shared_ptr<api_context> context, answer_order order, std::unique_ptr<answer_format> format,
@@ -57,10 +73,13 @@ class answer_call : public std::enable_shared_from_this<answer_call> {
 
  private:
   std::vector<begin_request> requests() const;
+  void check_form() const;
   void stream_part(std::size_t index, const answer_part& part);
+  void charge(std::size_t prompt, const answer_part& part);
   void measure(std::size_t index, const answer_part& part);
   void measure_end(std::size_t index, const answer_end& end);
   void finish();
+  void finish_whole();
   void end_all();
 
   std::shared_ptr<api_context> context_;
@@ -70,6 +89,7 @@ class answer_call : public std::enable_shared_from_this<answer_call> {
   monotonic_clock clock_;
   instant begun_at_;
   std::vector<request_id> ids_;
+  std::vector<std::int64_t> uncharged_;  ///< tokens of each prompt, until its answer begins
   std::atomic<bool> over_{false};
   answer_sheet sheet_;
   struct choice_times {
@@ -98,7 +118,7 @@ void answer_call::start() {
   order_.prompts.clear();
   for (std::size_t i = 0; i < begun.size(); ++i) {
     ids_.push_back(begun[i].id);
-    context_->limits.use_tokens(order_.owner, static_cast<std::int64_t>(begun[i].what.engine.what.prompt.size()));
+    uncharged_.push_back(static_cast<std::int64_t>(begun[i].what.engine.what.prompt.size()));
     begun[i].listener = std::make_shared<prompt_listener>(shared_from_this(), i);
   }
   for (begin_request& each : begun) tell(context_->parts.gateway, std::move(each));
@@ -108,15 +128,28 @@ void answer_call::start() {
 }
 
 std::vector<begin_request> answer_call::requests() const {
+  check_form();
   try {
     return requests_of(order_, *context_->parts.prompts, *context_->parts.numbers);
+  } catch (const field_error&) {
+    throw;
   } catch (const input_error& error) {
     refuse_parameter(error);
   }
 }
 
+void answer_call::check_form() const {
+  if (!order_.sampling.constraint) return;
+  try {
+    context_->parts.prompts->check_constraint(order_.sampling.constraint);
+  } catch (const input_error& error) {
+    refuse_field(order_.form_field, error.what(), "unsupported_value");
+  }
+}
+
 void answer_call::on_part(std::size_t prompt, answer_part part) {
   if (over_) return;
+  charge(prompt, part);
   const std::size_t index = sheet_.index_of(prompt, part);
   measure(index, part);
   sheet_.count(prompt, part);
@@ -138,6 +171,13 @@ void answer_call::stream_part(std::size_t index, const answer_part& part) {
   if (!frames.empty() && !exchange_->send(frames)) end_all();
 }
 
+/// A prompt was used once its answer begins: what was refused costs nothing.
+void answer_call::charge(std::size_t prompt, const answer_part& part) {
+  if (order_.owner.empty()) return;
+  const auto answered = static_cast<std::int64_t>(part.tokens.size());
+  context_->limits.use_tokens(order_.owner, std::exchange(uncharged_[prompt], 0) + answered);
+}
+
 void answer_call::measure(std::size_t index, const answer_part& part) {
   const instant now = clock_.now();
   if (!series_) {
@@ -146,7 +186,6 @@ void answer_call::measure(std::size_t index, const answer_part& part) {
     series_->add(request_figure::wanted_tokens, static_cast<double>(order_.sampling.max_tokens));
   }
   choice_times& times = times_[index];
-  if (!order_.owner.empty()) context_->limits.use_tokens(order_.owner, static_cast<std::int64_t>(part.tokens.size()));
   if (times.first == instant{}) {
     times.first = now;
     series_->add(request_figure::first_token, seconds_of(now - begun_at_));
@@ -180,13 +219,22 @@ void answer_call::measure_end(std::size_t index, const answer_end& end) {
 
 void answer_call::finish() {
   if (over_.exchange(true)) return;
-  if (!order_.stream)
-    return exchange_->reply({200, "application/json", format_->whole(sheet_.choices(), sheet_.usage()), {}});
+  if (!order_.stream) return finish_whole();
   std::string frames;
   if (order_.include_usage) format_->usage(frames, sheet_.usage());
   frames += format_->last_frame();
   exchange_->send(frames);
   exchange_->end_stream();
+}
+
+/// What is long is written elsewhere: all other answers wait for this thread.
+void answer_call::finish_whole() {
+  const auto write = [self = shared_from_this()] {
+    const answer_sheet& sheet = self->sheet_;
+    self->exchange_->reply({200, "application/json", self->format_->whole(sheet.choices(), sheet.usage()), {}});
+  };
+  const bool later = is_long(sheet_.choices(), sheet_.usage().prompt_tokens * order_.n, order_.n);
+  later ? guarded_later(*context_, exchange_, write) : guarded(exchange_, write);
 }
 
 void answer_call::on_refused(const request_refused& refused) {

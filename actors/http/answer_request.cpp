@@ -3,6 +3,7 @@
 #include <array>
 #include <random>
 
+#include "actors/constraint_fields.hpp"
 #include "actors/http/api_error.hpp"
 #include "actors/request_fields_impl.hpp"
 #include "actors/sampling_fields.hpp"
@@ -14,11 +15,6 @@ constexpr std::size_t most_prompts = 1024;
 
 constexpr std::array<std::string_view, 7> unserved{
     "suffix", "min_tokens", "audio", "functions", "function_call", "truncate_prompt_tokens", "web_search_options"};
-
-template <class T>
-void set_if(T& to, const std::optional<T>& value) {
-  if (value) to = *value;
-}
 
 std::uint64_t random_seed() {
   static thread_local std::mt19937_64 random{std::random_device()()};
@@ -50,6 +46,13 @@ std::string adapter_of(const request_fields& from, const served_model& of) {
   return *named;
 }
 
+/// The first that asks for more than a text: no second one does, or it was refused.
+std::string form_field_of(const request_fields& from) {
+  for (const std::string_view key : constraint_keys)
+    if (key != "response_format" && from.has(key)) return std::string(key);
+  return "response_format";
+}
+
 void read_prompt_logprobs(const request_fields& from, answer_order& to) {
   to.prompt_logprobs = to.sampling.prompt_logprobs = from.small("prompt_logprobs", 0, 100);
   if (to.prompt_logprobs && to.stream)
@@ -76,8 +79,8 @@ void refuse_unserved(const request_fields& from) {
   refuse_field(key, fmt::format("{} should be a text, a list of texts, or lists of tokens", key), "invalid_type");
 }
 
-prompt_input prompt_of_list(const json& list, std::string_view key) {
-  prompt_input input;
+prompt_input prompt_of_list(const json& list, const char* key) {
+  prompt_input input{.field = key};
   for (const json& each : list) {
     const auto token = detail::to_integer(each);
     if (!token || *token < 0 || *token > INT32_MAX) refuse_prompts(key);
@@ -87,17 +90,15 @@ prompt_input prompt_of_list(const json& list, std::string_view key) {
   return input;
 }
 
-prompt_input prompt_of(const json& value, std::string_view key) {
+prompt_input prompt_of(const json& value, const char* key) {
   if (value.is_array()) return prompt_of_list(value, key);
   if (!value.is_string()) refuse_prompts(key);
-  prompt_input input;
-  input.text = value.get<std::string>();
-  return input;
+  return {.text = value.get<std::string>(), .field = key};
 }
 
 }  // namespace
 
-std::vector<prompt_input> read_prompts(const request_fields& from, std::string_view key) {
+std::vector<prompt_input> read_prompts(const request_fields& from, const char* key) {
   const json* prompt = from.find(key);
   if (!prompt) refuse_field(key, fmt::format("{} is missing", key), "missing_required_parameter");
   if (!prompt->is_string() && (!prompt->is_array() || prompt->empty())) refuse_prompts(key);
@@ -121,6 +122,7 @@ answer_order read_order(const request_fields& from, const served_model& of) {
   take_advice(of.advice, order.sampling);
   order.sampling.seed = random_seed();
   read_sampling(from, order.sampling);
+  order.form_field = form_field_of(from);
   read_stream(from, order);
   read_prompt_logprobs(from, order);
   return order;

@@ -14,6 +14,6 @@ class request_fields;
 /// Throws field_error, and api_error where there is no such model.
 answer_order read_order(const request_fields& from, const served_model& of);
 /// Texts or tokens under `key`: a text, a list of texts, a list of tokens, or a list of lists of tokens.
-std::vector<prompt_input> read_prompts(const request_fields& from, std::string_view key);
+std::vector<prompt_input> read_prompts(const request_fields& from, const char* key);
 
 }  // namespace troupe

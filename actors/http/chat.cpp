@@ -148,7 +148,10 @@ chat_order read_chat_order(const request_fields& from, const served_model& of) {
   tool_wishes tools = read_tools(from, style);
   if (tools.form && order.sampling.constraint)
     refuse_field("tool_choice", "tool_choice beside another form of the answer: leave one out");
-  if (tools.form) order.sampling.constraint = std::move(tools.form);
+  if (tools.form) {
+    order.sampling.constraint = std::move(tools.form);
+    order.form_field = "tools";
+  }
   order.prompts.push_back(read_chat(from));
   return {std::move(order), tool_call_reader(style, std::move(tools.names))};
 }

@@ -14,8 +14,8 @@ std::string content_text(const json& content, std::size_t index) {
   if (!content.is_array()) refuse_field("messages", where + " should be a text or a list of parts", "invalid_type");
   std::string text;
   for (const json& part : content) {
-    const bool right =
-        part.is_object() && part.value("type", "text") == "text" && part.contains("text") && part["text"].is_string();
+    const bool right = part.is_object() && (!part.contains("type") || part["type"] == "text") &&
+                       part.contains("text") && part["text"].is_string();
     if (!right)
       refuse_field("messages", where + " has a part that is no text: only text is served", "unsupported_value");
     text += part["text"].get<std::string>();
@@ -75,7 +75,7 @@ prompt_input read_chat(const request_fields& from) {
     refuse_field("messages", fmt::format("messages has {} entries: use at most {}", list->size(), most_messages));
   json messages = json::array();
   for (std::size_t i = 0; i < list->size(); ++i) messages.push_back(read_message((*list)[i], i));
-  prompt_input input;
+  prompt_input input{.field = "messages"};
   input.messages = dump(messages);
   if (const json* tools = from.list("tools"); tools && !tools->empty()) input.tools = dump(*tools);
   if (const json* more = from.object("chat_template_kwargs")) input.template_variables = dump(*more);

@@ -165,10 +165,18 @@ class completion_format final : public answer_format {
   std::string head_;
 };
 
+constexpr std::size_t most_echoed = 64 << 20;
+
 std::vector<std::string> echoed_texts(const prompting& prompts, const answer_order& order) {
   std::vector<std::string> texts;
-  for (const prompt_input& each : order.prompts)
+  std::size_t bytes = 0;
+  for (const prompt_input& each : order.prompts) {
     texts.push_back(each.text ? *each.text : prompts.tokens().decode(each.tokens, false));
+    bytes += texts.back().size() * static_cast<std::size_t>(order.n);
+  }
+  if (bytes > most_echoed)
+    refuse_field("echo", fmt::format("echo would put {} bytes before the answers: use at most {}, or a smaller n",
+                                     bytes, most_echoed));
   return texts;
 }
 

@@ -95,7 +95,7 @@ asked_answer read_embeddings(const request_fields& from, const served_model& of)
   answer_order order = read_order(from, of);
   if (order.n != 1 || order.stream)
     refuse_field(order.stream ? "stream" : "n", "embeddings have neither n nor a stream");
-  if (order.sampling.constraint) refuse_field("response_format", "embeddings are no answers: leave out their form");
+  if (order.sampling.constraint) refuse_field(order.form_field, "embeddings are no answers: leave out their form");
   if (order.prompt_logprobs) refuse_field("prompt_logprobs", "embeddings have no prompt_logprobs: leave it out");
   check_dimensions(from, of.prompts->config().hidden);
   order.prompts = read_prompts(from, "input");

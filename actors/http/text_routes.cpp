@@ -21,6 +21,7 @@ void tokenize(const api_context& context, const http_request& request, const std
   } else {
     const auto text = from.text("prompt");
     if (!text) refuse_field("prompt", "prompt is missing", "missing_required_parameter");
+    prompts.check_size(*text, "prompt");
     encode_options options;
     options.add_special = from.boolean("add_special_tokens").value_or(true);
     tokens = prompts.tokens().encode(*text, options);

@@ -17,8 +17,8 @@ std::vector<offered_tool> read_offers(const request_fields& from) {
   const json* tools = from.list("tools");
   if (!tools) return offers;
   for (const json& each : *tools) {
-    const bool right = each.is_object() && each.value("type", "") == "function" && each.contains("function") &&
-                       each["function"].is_object() && each["function"].contains("name") &&
+    const bool right = each.is_object() && each.contains("type") && each["type"] == "function" &&
+                       each.contains("function") && each["function"].is_object() && each["function"].contains("name") &&
                        each["function"]["name"].is_string();
     if (!right)
       refuse_field("tools", "tools should be a list of {\"type\": \"function\", \"function\": {\"name\": …}}");

@@ -147,13 +147,30 @@ TEST_F(chat, refuses_what_a_template_cannot_read) {
   EXPECT_EQ(param({{"messages", json::array({{{"role", "user"}}})}}), "messages");
   const json image = json::array({{{"type", "image_url"}, {"image_url", {{"url", "x"}}}}});
   EXPECT_EQ(param({{"messages", json::array({{{"role", "user"}, {"content", image}}})}}), "messages");
+  const json odd = json::array({{{"type", 5}, {"text", "hi"}}});
+  EXPECT_EQ(param({{"messages", json::array({{{"role", "user"}, {"content", odd}}})}}), "messages");
   EXPECT_EQ(param({{"messages", user("Hi")}, {"tools", {1}}}), "tools");
+  EXPECT_EQ(param({{"messages", user("Hi")}, {"tools", {{{"type", 5}}}}}), "tools");
   EXPECT_EQ(param({{"messages", user("Hi")}, {"tool_choice", "required"}, {"tools", {tool("go")}}}), "tool_choice");
   EXPECT_EQ(param({{"messages", user("Hi")}, {"top_logprobs", 3}}), "top_logprobs");
 }
 
+TEST_F(chat, names_the_field_that_a_prompt_or_a_form_is_made_of) {
+  start(hermes);
+  const json error = error_of("/v1/chat/completions", {{"messages", user(std::string(100, 'A'))}}, 400);
+  EXPECT_EQ(error["param"], "messages");
+  EXPECT_EQ(error["code"], "context_length_exceeded");
+  json odd = tool("go");
+  odd["function"]["parameters"] = {{"not", json::object()}};
+  EXPECT_EQ(
+      error_of("/v1/chat/completions",
+               {{"messages", user("Hi")}, {"tools", json::array({odd})}, {"tool_choice", "required"}}, 400)["param"],
+      "tools");
+}
+
 TEST_F(chat, says_that_a_model_has_no_template) {
   const json error = error_of("/v1/chat/completions", {{"messages", user("Hi")}}, 400);
+  EXPECT_EQ(error["param"], "messages");
   EXPECT_NE(error["message"].get<std::string>().find("no chat template"), std::string::npos);
 }
 

@@ -238,7 +238,9 @@ TEST_F(completions, refuse_with_the_fields_name) {
       {{{"prompt", "A"}, {"guided_regex", "(a"}}, "guided_regex"},
       {{{"prompt", "A"}, {"guided_choice", "a"}}, "guided_choice"},
       {{{"prompt", "A"}, {"guided_grammar", "root ::= x"}}, "guided_grammar"},
-      {{{"prompt", "A"}, {"guided_json", {{"not", json::object()}}}}, "response_format"},
+      {{{"prompt", "A"}, {"guided_json", {{"not", json::object()}}}}, "guided_json"},
+      {{{"prompt", "A"}, {"structured_outputs", {{"regex", "(a"}}}}, "structured_outputs"},
+      {{{"prompt", "A"}, {"response_format", {{"type", "text"}}}, {"guided_regex", "(a"}}, "guided_regex"},
       {{{"prompt", "A"}, {"guided_json", {{"type", "null"}}}, {"guided_regex", "a"}}, "guided_regex"},
       {{{"prompt", "A"}, {"model", 7}}, "model"},
       {{{"prompt", {{"a", 1}}}}, "prompt"},
@@ -253,6 +255,50 @@ TEST_F(completions, refuse_with_the_fields_name) {
     EXPECT_EQ(error["type"], "invalid_request_error");
     EXPECT_TRUE(error.contains("code"));
   }
+}
+
+TEST_F(completions, refuse_to_tell_more_than_is_put_together_at_once) {
+  const auto refused = [&](json body, std::size_t prompts) {
+    body["prompt"] = std::vector<std::string>(prompts, std::string(50, 'A'));
+    return error_of("/v1/completions", body, 400)["param"];
+  };
+  EXPECT_EQ(refused({{"prompt_logprobs", 100}}, 100), "prompt_logprobs");
+  EXPECT_EQ(refused({{"prompt_logprobs", 100}, {"n", 100}}, 1), "prompt_logprobs") << "each answer tells it";
+  EXPECT_EQ(refused({{"echo", true}, {"logprobs", 100}}, 100), "logprobs");
+  EXPECT_EQ(refused({{"echo", true}, {"logprobs", 100}, {"stream", true}}, 2), "logprobs") << "one frame has them";
+  EXPECT_EQ(refused({{"logprobs", 100}, {"max_tokens", 10}, {"n", 100}}, 5), "logprobs");
+  EXPECT_EQ(
+      error_of("/v1/completions", {{"prompt", std::string(1 << 20, 'A')}, {"echo", true}, {"n", 128}}, 400)["param"],
+      "echo");
+  auto good = post("/v1/completions", {{"prompt", std::string(50, 'A')}, {"logprobs", 100}, {"max_tokens", 100}});
+  give(gateway_.take<begin_request>(), "x", "stop");
+  EXPECT_EQ(good.get().status, 200);
+}
+
+TEST_F(completions, refuse_a_text_that_cannot_fit_before_it_is_read) {
+  const json error = error_of("/v1/completions", {{"prompt", std::string(1000, 'A')}}, 400);
+  EXPECT_EQ(error["code"], "context_length_exceeded");
+  EXPECT_EQ(error["param"], "prompt");
+  EXPECT_NE(error["message"].get<std::string>().find("bytes"), std::string::npos) << error;
+  EXPECT_EQ(error_of("/v1/embeddings", {{"input", std::string(100, 'A')}}, 400)["param"], "input");
+}
+
+TEST_F(completions, are_written_elsewhere_where_they_are_long) {
+  busy_thread busy(*work_);
+  auto asked = post("/v1/completions", {{"prompt", "A"}, {"logprobs", 100}, {"max_tokens", 50}});
+  const auto begun = gateway_.take<begin_request>();
+  answer_part part;
+  part.tokens = letters(std::string(50, 'x'));
+  for (const token_id token : part.tokens)
+    part.details.push_back({token, -0.5f, std::vector<token_logprob>(100, token_logprob{token, -0.5f})});
+  part.end = answer_end{"length", 1, {}};
+  begun.listener->on_part(std::move(part));
+  EXPECT_EQ(work_->waiting(), 1u);
+  auto other = post("/v1/completions", {{"prompt", "A"}});
+  give(gateway_.take<begin_request>(), "x", "stop");
+  EXPECT_EQ(other.get().status, 200) << "what is short does not wait for it";
+  busy.go_on();
+  EXPECT_EQ(asked.get().parsed()["choices"][0]["logprobs"]["tokens"].size(), 50u);
 }
 
 TEST_F(completions, refuse_what_is_no_request) {

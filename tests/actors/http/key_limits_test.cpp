@@ -112,6 +112,15 @@ TEST_F(limited_api, says_how_a_key_stands_and_refuses_what_is_too_much) {
       << "what computes nothing is not counted";
 }
 
+TEST_F(limited_api, takes_no_tokens_of_what_was_refused) {
+  const std::string key = key_with({.tokens_per_minute = 1000});
+  auto asked = complete(key);
+  const auto begun = gateway_.take<begin_request>();
+  begun.listener->on_refused({{}, begun.id, "every replica's queue is full", false, std::chrono::seconds(1)});
+  answered refused = asked.get();
+  EXPECT_EQ(refused.headers["x-ratelimit-remaining-tokens"], "1000");
+}
+
 TEST_F(limited_api, lets_the_next_one_in_when_a_request_has_ended) {
   const std::string key = key_with({.concurrent = 1});
   auto first = complete(key);
