@@ -25,7 +25,7 @@ std::shared_ptr<journal> open_journal(const cluster_config& config) {
   const auto files = std::make_shared<file_store>(config.state_dir / "files");
   return std::make_shared<journal>(
       journal::options{.file = config.state_dir / "journal.db",
-                       .on_removed = [files](const std::string& id) { files->forget_batch(id); }});
+                       .on_removed = [files](const std::string& id) { files->forget_about(id); }});
 }
 
 }  // namespace

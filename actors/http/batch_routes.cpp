@@ -1,6 +1,8 @@
 #include <ctime>
 
+#include "actors/http/batch_about_impl.hpp"
 #include "actors/http/batch_lines.hpp"
+#include "actors/http/batch_outputs.hpp"
 #include "actors/http/json_body_impl.hpp"
 #include "actors/http/list_page_impl.hpp"
 #include "actors/http/routes.hpp"
@@ -9,7 +11,6 @@ namespace troupe {
 namespace {
 
 constexpr std::size_t lines_bytes = 4 << 20, lines_count = 5'000;
-constexpr std::string_view batch_prefix = "batch_", output_prefix = "file-output-", error_prefix = "file-errors-";
 
 std::string status_name(const std::string& state) {
   if (state == "succeeded") return "completed";
@@ -34,23 +35,21 @@ json batch_json(const std::string& id, const json& about, const json& job) {
       {"request_counts", {{"total", job.value("lines", std::int64_t{0})}, {"completed", ok}, {"failed", failed}}}};
   if (about.contains("metadata")) made["metadata"] = about["metadata"];
   if (finished == 0) return made;
-  if (ok > 0) made["output_file_id"] = std::string(output_prefix) + id;
-  if (failed > 0) made["error_file_id"] = std::string(error_prefix) + id;
+  if (ok > 0) made["output_file_id"] = id_of({id, false});
+  if (failed > 0) made["error_file_id"] = id_of({id, true});
   made[status + "_at"] = finished;  // completed, failed, cancelled
   return made;
 }
 
-/// Fine-tunes are jobs, too.
 json about_batch(const file_store& files, const std::string& id) {
-  const auto text = id.starts_with(batch_prefix) ? files.batch(id) : std::nullopt;
-  json about = text ? json::parse(*text, nullptr, false) : json();
-  if (!about.is_object()) throw api_error(404, fmt::format("there is no batch {}", id.substr(0, 80)), "id");
-  return about;
+  auto about = find_batch(files, id);
+  if (!about) throw api_error(404, fmt::format("there is no batch {}", id.substr(0, 80)), "id");
+  return *std::move(about);
 }
 
 /// Commands of one sender are carried out in their order: so all are told at once, and the last one's answer counts.
 void send_lines(const api_context& context, const std::string& id, const std::vector<std::string>& lines,
-                const std::shared_ptr<http_exchange>& exchange) {
+                const std::shared_ptr<http_exchange>& exchange, const std::function<void()>& refused) {
   std::size_t first = 0;
   while (first < lines.size()) {
     json some = json::array();
@@ -61,9 +60,10 @@ void send_lines(const api_context& context, const std::string& id, const std::ve
       bytes += lines[next].size();
       some.push_back(lines[next]);
     }
-    run_command(context.parts.jobs,
-                client_command{"job.lines", dump({{"id", id}, {"first", first}, {"lines", std::move(some)}})}, exchange,
-                [](const std::string&) {});
+    run_command(
+        context.parts.jobs,
+        client_command{"job.lines", dump({{"id", id}, {"first", first}, {"lines", std::move(some)}})}, exchange,
+        [](const std::string&) {}, refused);
     first = next;
   }
 }
@@ -83,15 +83,19 @@ void create_batch(const std::shared_ptr<api_context>& context, const std::shared
              {"input_file_id", input},
              {"completion_window", from.text("completion_window").value_or("24h")}};
   if (const json* metadata = from.object("metadata")) about["metadata"] = *metadata;
-  files->keep_batch(id, dump(about));
+  files->keep_about(id, dump(about));
+  const auto forget = [files, id] { files->forget_about(id); };
   const json options{{"endpoint", endpoint}, {"weight", key.weight}};
   const json spec{{"id", id}, {"tenant", key.name}, {"lines", lines.size()}, {"options", options}};
-  run_command(context->parts.jobs, client_command{"job.create", dump(spec)}, exchange, [](const std::string&) {});
-  send_lines(*context, id, lines, exchange);
-  run_command(context->parts.jobs, client_command{"job.seal", dump({{"id", id}})}, exchange,
-              [exchange, id, about](const std::string& result) {
-                reply_json(exchange, batch_json(id, about, json::parse(result)));
-              });
+  run_command(
+      context->parts.jobs, client_command{"job.create", dump(spec)}, exchange, [](const std::string&) {}, forget);
+  send_lines(*context, id, lines, exchange, forget);
+  run_command(
+      context->parts.jobs, client_command{"job.seal", dump({{"id", id}})}, exchange,
+      [exchange, id, about](const std::string& result) {
+        reply_json(exchange, batch_json(id, about, json::parse(result)));
+      },
+      forget);
 }
 
 void show_batch(const std::shared_ptr<api_context>& context, const std::shared_ptr<file_store>& files,
@@ -109,61 +113,20 @@ void list_batches(const std::shared_ptr<api_context>& context, const std::shared
               [exchange, files, page = list_page(request, 20, 100)](const std::string& result) mutable {
                 for (const json& job : json::parse(result)) {
                   const std::string id = job.value("id", "");
-                  const auto text = files->batch(id);
-                  if (text && !page.add(id, [&] { return batch_json(id, json::parse(*text, nullptr, false), job); }))
-                    break;
+                  const auto about = find_batch(*files, id);
+                  if (about && !page.add(id, [&] { return batch_json(id, *about, job); })) break;
                 }
                 reply_json(exchange, page.finish());
               });
 }
 
-/// Page after page of a job's outputs, as the lines of one file.
-struct output_reader : std::enable_shared_from_this<output_reader> {
-  std::shared_ptr<api_context> context;
-  std::shared_ptr<http_exchange> exchange;
-  batch_file which;
-  std::string text;
-
-  void read(std::uint64_t from) {
-    run_command(context->parts.jobs, client_command{"job.outputs", dump({{"id", which.batch}, {"from", from}})},
-                exchange, [self = shared_from_this()](const std::string& result) { self->take(json::parse(result)); });
-  }
-  void take(const json& page) {
-    std::uint64_t next = 0;
-    for (const json& each : page["outputs"]) {
-      next = each.value("index", std::uint64_t{0}) + 1;
-      if (each.value("ok", false) == which.errors) continue;
-      text += batch_output_line(each.value("text", ""), which.batch) + "\n";
-    }
-    if (next > 0) return read(next);
-    exchange->reply({200, "application/octet-stream", std::move(text), {}});
-  }
-};
-
 }  // namespace
-
-std::optional<batch_file> batch_file_of(const std::string& id) {
-  for (const bool errors : {false, true}) {
-    const std::string_view prefix = errors ? error_prefix : output_prefix;
-    if (id.starts_with(prefix)) return batch_file{id.substr(prefix.size()), errors};
-  }
-  return std::nullopt;
-}
-
-void send_batch_file(const std::shared_ptr<api_context>& context, const file_store& files, const batch_file& which,
-                     const std::shared_ptr<http_exchange>& exchange) {
-  (void)about_batch(files, which.batch);  // or there is none
-  const auto reader = std::make_shared<output_reader>();
-  reader->context = context;
-  reader->exchange = exchange;
-  reader->which = which;
-  reader->read(0);
-}
 
 void add_batch_routes(api_routes& to, const std::shared_ptr<file_store>& files) {
   const auto context = to.context();
   to.add("POST", "/v1/batches", [context, files](const auto& request, const auto& key, const auto& exchange) {
-    create_batch(context, files, request, key, exchange);
+    // Its file is read whole.
+    guarded_later(*context, exchange, [=] { create_batch(context, files, request, key, exchange); });
   });
   to.add("GET", "/v1/batches", [context, files](const auto& request, const auto&, const auto& exchange) {
     list_batches(context, files, request, exchange);

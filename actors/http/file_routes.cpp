@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "actors/http/batch_outputs.hpp"
 #include "actors/http/json_body_impl.hpp"
 #include "actors/http/list_page_impl.hpp"
 #include "actors/http/routes.hpp"
@@ -35,31 +36,49 @@ void upload(file_store& files, const http_request& request, const std::shared_pt
   reply_json(exchange, to_json(files.add(file->filename, purpose->content, file->content)));
 }
 
+/// Newest first.
+void list_files(std::vector<stored_file> files, const http_request& request,
+                const std::shared_ptr<http_exchange>& exchange) {
+  std::stable_sort(files.begin(), files.end(),
+                   [](const stored_file& a, const stored_file& b) { return a.created > b.created; });
+  list_page page(request, 10'000, 10'000);
+  for (const stored_file& each : files)
+    if (!page.add(each.id, [&] { return to_json(each); })) break;
+  reply_json(exchange, page.finish());
+}
+
+void list_all(const batch_file_call& call, const http_request& request) {
+  const std::string purpose = request.query_value("purpose");
+  std::vector<stored_file> uploaded = call.files->list();
+  std::erase_if(uploaded, [&](const stored_file& each) { return !purpose.empty() && each.purpose != purpose; });
+  if (!purpose.empty() && purpose != "batch_output") return list_files(std::move(uploaded), request, call.exchange);
+  list_batch_files(call, [exchange = call.exchange, uploaded, request](std::vector<stored_file> all) {
+    all.insert(all.end(), uploaded.begin(), uploaded.end());
+    list_files(std::move(all), request, exchange);
+  });
+}
+
 }  // namespace
 
 void add_file_routes(api_routes& to, const std::shared_ptr<file_store>& files) {
   const auto context = to.context();
   to.add("POST", "/v1/files",
          [files](const auto& request, const auto&, const auto& exchange) { upload(*files, request, exchange); });
-  to.add("GET", "/v1/files", [files](const auto& request, const auto&, const auto& exchange) {
-    list_page page(request, 10'000, 10'000);
-    const std::string purpose = request.query_value("purpose");
-    for (const stored_file& each : files->list())
-      if ((purpose.empty() || each.purpose == purpose) && !page.add(each.id, [&] { return to_json(each); })) break;
-    reply_json(exchange, page.finish());
+  to.add("GET", "/v1/files", [context, files](const auto& request, const auto&, const auto& exchange) {
+    list_all({context, files, exchange}, request);
   });
-  to.add("GET", "/v1/files/{id}", [files](const auto& request, const auto&, const auto& exchange) {
+  to.add("GET", "/v1/files/{id}", [context, files](const auto& request, const auto&, const auto& exchange) {
     const std::string& id = request.places[0];
-    const auto batch = batch_file_of(id);
-    if (batch && files->batch(batch->batch))
-      return reply_json(exchange, to_json(stored_file{id, id + ".jsonl", "batch_output", 0, 0}));
+    if (const auto batch = batch_file_of(id))
+      return find_batch_file({context, files, exchange}, *batch,
+                             [exchange](const stored_file& file) { reply_json(exchange, to_json(file)); });
     const auto file = files->find(id);
     if (!file) refuse_unknown(id);
     reply_json(exchange, to_json(*file));
   });
   to.add("GET", "/v1/files/{id}/content", [context, files](const auto& request, const auto&, const auto& exchange) {
     const std::string& id = request.places[0];
-    if (const auto batch = batch_file_of(id)) return send_batch_file(context, *files, *batch, exchange);
+    if (const auto batch = batch_file_of(id)) return send_batch_file({context, files, exchange}, *batch);
     auto text = files->content(id);
     if (!text) refuse_unknown(id);
     exchange->reply({200, "application/octet-stream", std::move(*text), {}});

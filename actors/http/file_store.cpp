@@ -113,20 +113,21 @@ bool file_store::remove(const std::string& id) {
   return fs::remove(folder_ / (id + ".json"), ignored);
 }
 
-void file_store::keep_batch(const std::string& id, const std::string& text) {
-  if (!is_id(id)) refuse("batch {}: is no id", id.substr(0, 64));
+void file_store::keep_about(const std::string& id, const std::string& text) {
+  if (!is_id(id)) refuse("job {}: is no id", id.substr(0, 64));
   const std::lock_guard lock(mutex_);
   write(id + ".batch", text);
 }
 
-std::optional<std::string> file_store::batch(const std::string& id) const {
+std::optional<std::string> file_store::about(const std::string& id) const {
   return is_id(id) ? read(id + ".batch") : std::nullopt;
 }
 
-void file_store::forget_batch(const std::string& id) {
+void file_store::forget_about(const std::string& id) {
+  if (!is_id(id)) return;
   const std::lock_guard lock(mutex_);
   std::error_code ignored;
-  if (is_id(id)) fs::remove(folder_ / (id + ".batch"), ignored);
+  fs::remove(folder_ / (id + ".batch"), ignored);
 }
 
 void file_store::write(const std::string& name, std::string_view text) const {

@@ -1,4 +1,5 @@
-// Files that clients upload, and what batches must remember beside their job. In a folder of the cluster's state.
+// Files that clients upload, and what jobs of the API must remember beside the journal. In a folder of the cluster's
+// state.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -28,11 +29,11 @@ class file_store {
   std::optional<std::string> content(const std::string& id) const;
   bool remove(const std::string& id);
 
-  /// What a batch was made of, as JSON.
-  void keep_batch(const std::string& id, const std::string& text);
-  std::optional<std::string> batch(const std::string& id) const;
-  /// Its job is gone. Ids of other jobs are nothing here.
-  void forget_batch(const std::string& id);
+  /// What a job of the API was made of, as JSON. `id`: the job's.
+  void keep_about(const std::string& id, const std::string& text);
+  std::optional<std::string> about(const std::string& id) const;
+  /// Its job is gone, or never came to be. Ids of other jobs are nothing here.
+  void forget_about(const std::string& id);
 
  private:
   void write(const std::string& name, std::string_view text) const;

@@ -40,13 +40,4 @@ void add_file_routes(api_routes& to, const std::shared_ptr<file_store>& files);
 void add_batch_routes(api_routes& to, const std::shared_ptr<file_store>& files);
 void add_fine_tuning_routes(api_routes& to, const std::shared_ptr<file_store>& files);
 
-/// What a batch's outputs are as a file: answers, or else errors. Nothing where `id` names no such file.
-struct batch_file {
-  std::string batch;
-  bool errors = false;
-};
-std::optional<batch_file> batch_file_of(const std::string& id);
-void send_batch_file(const std::shared_ptr<api_context>& context, const file_store& files, const batch_file& which,
-                     const std::shared_ptr<http_exchange>& exchange);
-
 }  // namespace troupe

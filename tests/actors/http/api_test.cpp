@@ -1,9 +1,11 @@
 #include <fstream>
 
 #include "actors/http/api_keys.hpp"
+#include "actors/http/batch_outputs.hpp"
 #include "actors/http/file_store.hpp"
 #include "base/error.hpp"
 #include "tests/actors/http/fixture.hpp"
+#include "tests/transport/http/raw_client.hpp"
 
 namespace troupe::test {
 namespace {
@@ -109,6 +111,53 @@ TEST_F(api, does_not_serve_pages_from_elsewhere) {
   EXPECT_EQ(ask("GET", "/v1/models", {}, {{"origin", own}}).get().status, 200);
 }
 
+TEST_F(api, is_not_asked_by_a_strangers_name) {
+  const auto status = [&](const std::string& host, const std::string& more = {}) {
+    raw_client client(front_->port());
+    client.say("GET /v1/models HTTP/1.1\r\nhost: " + host + "\r\n" + more + "\r\n");
+    return client.hear_response().substr(9, 3);
+  };
+  EXPECT_EQ(status("evil.example"), "403") << "whose address was made to be this machine's";
+  EXPECT_EQ(status("evil.example:8000", "origin: http://evil.example:8000\r\n"), "403");
+  for (const char* own : {"localhost:8000", "127.0.0.1", "127.8.0.1:8000", "[::1]:8000", "192.168.0.7", "box",
+                          "host.docker.internal:8000"})
+    EXPECT_EQ(status(own), "200") << own;
+  const std::string key = add_api_key(api_keys_file(folder_.path() / "state"), "ann");
+  start();
+  EXPECT_EQ(status("models.example", "authorization: Bearer " + key + "\r\n"), "200") << "as behind a proxy";
+}
+
+TEST_F(api, handles_long_requests_elsewhere) {
+  busy_thread busy(*work_);
+  const std::string padding(100'000, 'x');
+  auto asked = post("/tokenize", {{"prompt", "Hi"}, {"padding", padding}});
+  ASSERT_TRUE(is_soon([&] { return work_->waiting() == 1; }));
+  EXPECT_EQ(post("/tokenize", {{"prompt", "Hi"}}).get().status, 200) << "others do not wait for it";
+  busy.go_on();
+  EXPECT_EQ(asked.get().parsed()["count"], 2);
+}
+
+TEST_F(api, takes_only_so_many_long_requests_at_a_time) {
+  work_bytes_ = 150'000;
+  start();
+  busy_thread busy(*work_);
+  const json body{{"prompt", "Hi"}, {"padding", std::string(100'000, 'x')}};
+  auto first = post("/tokenize", body);
+  ASSERT_TRUE(is_soon([&] { return work_->waiting() == 1; }));
+  answered second = post("/tokenize", body).get();
+  EXPECT_EQ(second.status, 503);
+  EXPECT_EQ(second.headers["retry-after"], "1");
+  busy.go_on();
+  EXPECT_EQ(first.get().status, 200);
+}
+
+TEST_F(api, does_not_tokenize_what_cannot_fit) {
+  EXPECT_EQ(post("/tokenize", {{"prompt", std::string(100, 'A')}}).get().parsed()["count"], 100) << "to see its length";
+  const json error = error_of("/tokenize", {{"prompt", std::string(1000, 'A')}}, 400);
+  EXPECT_EQ(error["param"], "prompt");
+  EXPECT_EQ(error["code"], "context_length_exceeded");
+}
+
 TEST_F(api, says_what_it_does_not_have) {
   const answered nothing = ask("GET", "/v2/other").get();
   EXPECT_EQ(nothing.status, 404);
@@ -143,7 +192,9 @@ TEST_F(api, keeps_files) {
   EXPECT_EQ(file["bytes"], 4);
   const std::string id = file["id"];
   EXPECT_EQ(ask("GET", "/v1/files/" + id + "/content").get().body, "a\r\nb");
-  EXPECT_EQ(ask("GET", "/v1/files").get().parsed()["data"].size(), 1u);
+  auto listing = ask("GET", "/v1/files");
+  jobs_.take<command_call>().answer({"[]", {}, false});
+  EXPECT_EQ(listing.get().parsed()["data"].size(), 1u);
   EXPECT_EQ(ask("GET", "/v1/files?purpose=fine-tune").get().parsed()["data"].size(), 0u);
   EXPECT_EQ(ask("DELETE", "/v1/files/" + id).get().parsed()["deleted"], true);
   EXPECT_EQ(ask("GET", "/v1/files/" + id).get().status, 404);
@@ -153,38 +204,147 @@ TEST_F(api, keeps_files) {
   EXPECT_EQ(ask("POST", "/v1/files", form("else", "a"), form_type).get().parsed()["error"]["param"], "purpose");
 }
 
-TEST_F(api, runs_batches_as_jobs) {
-  const json line{{"custom_id", "one"},
-                  {"method", "POST"},
-                  {"url", "/v1/completions"},
-                  {"body", {{"prompt", "A"}, {"max_tokens", 4}, {"model", "letters"}}}};
-  const std::string file = ask("POST", "/v1/files", form("batch", line.dump()), form_type).get().parsed()["id"];
-  auto creating = post("/v1/batches", {{"input_file_id", file}, {"endpoint", "/v1/completions"}});
-  const auto create = jobs_.take<command_call>(), lines = jobs_.take<command_call>(), seal = jobs_.take<command_call>();
-  EXPECT_EQ(create.what.name, "job.create");
-  EXPECT_EQ(lines.what.name, "job.lines");
-  const json sent = json::parse(json::parse(lines.what.arguments)["lines"][0].get<std::string>());
-  EXPECT_EQ(sent, line) << "as it is in the file";
-  EXPECT_EQ(json::parse(create.what.arguments)["options"], json({{"endpoint", "/v1/completions"}, {"weight", 1}}));
-  create.answer({"{}", {}, false});
-  lines.answer({"{}", {}, false});
-  seal.answer({R"({"state":"queued","lines":1,"created":5})", {}, false});
-  const json batch = creating.get().parsed();
+class api_batches : public api_test {
+ protected:
+  std::string upload_lines() {
+    const json line{{"custom_id", "one"},
+                    {"method", "POST"},
+                    {"url", "/v1/completions"},
+                    {"body", {{"prompt", "A"}, {"max_tokens", 4}, {"model", "letters"}}}};
+    return ask("POST", "/v1/files", form("batch", line.dump()), form_type).get().parsed()["id"];
+  }
+  /// What the jobs' actor is told; each is answered with what `answer` makes of it.
+  json create(const std::function<command_answer(const client_command&)>& answer) {
+    auto creating = post("/v1/batches", {{"input_file_id", upload_lines()}, {"endpoint", "/v1/completions"}});
+    for (const char* name : {"job.create", "job.lines", "job.seal"}) {
+      const auto call = jobs_.take<command_call>();
+      EXPECT_EQ(call.what.name, name);
+      call.answer(answer(call.what));
+    }
+    return creating.get().parsed();
+  }
+  json create() {
+    return create([](const auto&) { return command_answer{R"({"state":"queued","lines":1,"created":5})", {}, false}; });
+  }
+  void answer_next(const std::string& command, const json& result) {
+    const auto call = jobs_.take<command_call>();
+    EXPECT_EQ(call.what.name, command);
+    call.answer({result.dump(), {}, false});
+  }
+  static json page(const std::vector<std::pair<bool, json>>& outputs) {
+    json list = json::array();
+    for (const auto& [ok, output] : outputs)
+      list.push_back({{"index", list.size()}, {"ok", ok}, {"text", output.dump()}});
+    return {{"outputs", list}};
+  }
+  json answered_line() const {
+    return {{"index", 0}, {"custom_id", "one"}, {"object", "text_completion"}, {"choices", json::array()}};
+  }
+  json failed_line() const { return {{"index", 1}, {"custom_id", "two"}, {"error", "too long"}}; }
+};
+
+TEST_F(api_batches, run_as_jobs) {
+  std::vector<client_command> told;
+  const json batch = create([&](const client_command& command) {
+    told.push_back(command);
+    return command_answer{R"({"state":"queued","lines":1,"created":5})", {}, false};
+  });
+  const json sent = json::parse(json::parse(told[1].arguments)["lines"][0].get<std::string>());
+  EXPECT_EQ(sent["custom_id"], "one");
+  EXPECT_EQ(sent["body"]["prompt"], "A") << "as it is in the file";
+  EXPECT_EQ(json::parse(told[0].arguments)["options"], json({{"endpoint", "/v1/completions"}, {"weight", 1}}));
   EXPECT_EQ(batch["status"], "in_progress");
   EXPECT_EQ(batch["request_counts"]["total"], 1);
-  const std::string id = batch["id"];
-  auto looking = ask("GET", "/v1/batches/" + id);
-  jobs_.take<command_call>().answer({R"({"state":"succeeded","lines":1,"ok":1,"created":5,"finished":9})", {}, false});
+  auto looking = ask("GET", "/v1/batches/" + batch["id"].get<std::string>());
+  answer_next("job.get", {{"state", "succeeded"}, {"lines", 1}, {"ok", 1}, {"created", 5}, {"finished", 9}});
   const json done = looking.get().parsed();
   EXPECT_EQ(done["status"], "completed");
   auto reading = ask("GET", "/v1/files/" + done["output_file_id"].get<std::string>() + "/content");
-  const json output{{"index", 0}, {"custom_id", "one"}, {"object", "text_completion"}, {"choices", json::array()}};
-  jobs_.take<command_call>().answer(
-      {json{{"outputs", json::array({{{"index", 0}, {"ok", true}, {"text", output.dump()}}})}}.dump(), {}, false});
-  jobs_.take<command_call>().answer({R"({"outputs":[]})", {}, false});
+  answer_next("job.outputs", page({{true, answered_line()}, {false, failed_line()}}));
+  answer_next("job.outputs", page({}));
   const json result = json::parse(reading.get().body);
   EXPECT_EQ(result["custom_id"], "one");
   EXPECT_EQ(result["response"]["body"], json({{"object", "text_completion"}, {"choices", json::array()}}));
+}
+
+TEST_F(api_batches, leave_nothing_behind_where_they_are_refused) {
+  const json refused = create([](const auto&) { return command_answer{{}, "too many jobs: end some first", true}; });
+  EXPECT_EQ(refused["error"]["message"], "too many jobs: end some first");
+  EXPECT_EQ(kept_jobs(), 0u);
+  create();
+  EXPECT_EQ(kept_jobs(), 1u);
+}
+
+/// A client that reads when it is told to, or has gone.
+class slow_exchange final : public http_exchange {
+ public:
+  explicit slow_exchange(bool is_there) : is_there_(is_there) {}
+
+  void reply(http_response) override { ADD_FAILURE() << "it is a stream"; }
+  void begin_stream(http_response head) override { EXPECT_EQ(head.status, 200); }
+  bool send(std::string_view piece) override {
+    heard.put(std::string(piece));
+    return is_there_;
+  }
+  void on_sent(std::function<void()> then) override { heard.put(std::move(then)); }
+  void end_stream() override { heard.put(true); }
+  void on_gone(std::function<void()>) override {}
+  const std::string& id() const override { return id_; }
+
+  inbox heard;
+
+ private:
+  bool is_there_;
+  std::string id_;
+};
+
+TEST_F(api_batches, have_outputs_that_come_as_the_client_reads_them) {
+  const std::string id = create()["id"];
+  const auto files = std::make_shared<file_store>(folder_.path() / "state" / "files");
+  const auto context = std::make_shared<api_context>(parts());
+  const auto reader = std::make_shared<slow_exchange>(true), gone = std::make_shared<slow_exchange>(false);
+  send_batch_file({context, files, reader}, {id, false});
+  answer_next("job.outputs", page({{true, answered_line()}}));
+  EXPECT_EQ(json::parse(reader->heard.take<std::string>())["custom_id"], "one");
+  const auto has_read = reader->heard.take<std::function<void()>>();
+  EXPECT_EQ(jobs_.count<command_call>(), 0u) << "while the client has not read the first page";
+  has_read();
+  answer_next("job.outputs", page({}));
+  EXPECT_TRUE(reader->heard.take<bool>());
+
+  send_batch_file({context, files, gone}, {id, false});
+  answer_next("job.outputs", page({{true, answered_line()}}));
+  EXPECT_TRUE(is_soon([&] { return gone.use_count() == 1; })) << "nobody reads any more for who has gone";
+  EXPECT_EQ(jobs_.count<command_call>(), 0u);
+  context->parts.work->stop();
+}
+
+TEST_F(api_batches, have_outputs_with_a_size_and_a_time) {
+  const std::string id = create()["id"], output = "file-output-" + id, errors = "file-errors-" + id;
+  const json job{{"id", id}, {"ok", 1}, {"failed", 1}, {"created", 5}, {"finished", 9}};
+  auto reading = ask("GET", "/v1/files/" + output + "/content");
+  answer_next("job.outputs", page({{true, answered_line()}, {false, failed_line()}}));
+  answer_next("job.outputs", page({}));
+  const std::size_t bytes = reading.get().body.size();
+  auto listing = ask("GET", "/v1/files");
+  answer_next("job.list", json::array({job}));
+  answer_next("job.outputs", page({{true, answered_line()}, {false, failed_line()}}));
+  answer_next("job.outputs", page({}));
+  const json list = listing.get().parsed()["data"];
+  ASSERT_EQ(list.size(), 3u) << "and the one that was uploaded";
+  const auto described = [&](const std::string& which) {
+    for (const json& each : list)
+      if (each["id"] == which) return each;
+    return json();
+  };
+  EXPECT_EQ(described(output)["bytes"], bytes);
+  EXPECT_EQ(described(output)["created_at"], 9);
+  EXPECT_EQ(described(output)["purpose"], "batch_output");
+  EXPECT_GT(described(errors)["bytes"], 0);
+  auto asked = ask("GET", "/v1/files/" + errors);
+  answer_next("job.get", job);
+  EXPECT_EQ(asked.get().parsed(), described(errors)) << "which is known by now";
+  EXPECT_EQ(ask("GET", "/v1/files/file-output-batch_none").get().status, 404);
 }
 
 TEST_F(api, refuses_batches_that_name_a_wrong_line) {

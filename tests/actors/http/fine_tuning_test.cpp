@@ -100,13 +100,15 @@ TEST_F(fine_tuning, data_that_is_refused_is_the_client_s_fault) {
   const answered got = made.get();
   EXPECT_EQ(got.status, 400);
   EXPECT_NE(got.body.find("d.jsonl:1"), std::string::npos);
+  EXPECT_EQ(kept_jobs(), 0u) << "nothing is left of it";
 }
 
 TEST_F(fine_tuning, a_job_is_paused_and_told_of) {
   auto asked = ask("POST", "/v1/fine_tuning/jobs/ftjob-1/pause");
-  auto first = jobs_.take<command_call>();
-  EXPECT_EQ(first.what.name, "job.pause");
-  first.answer({job("ftjob-1", "paused"), {}, false});
+  jobs_.take<command_call>().answer({job("ftjob-1", "running"), {}, false});
+  auto pausing = jobs_.take<command_call>();
+  EXPECT_EQ(pausing.what.name, "job.pause");
+  pausing.answer({job("ftjob-1", "paused"), {}, false});
   jobs_.take<command_call>().answer({job("ftjob-1", "paused"), {}, false});
   EXPECT_EQ(asked.get().parsed()["status"], "paused");
 }
@@ -121,8 +123,18 @@ TEST_F(fine_tuning, a_job_that_succeeded_names_its_model) {
 
 TEST_F(fine_tuning, a_batch_is_no_fine_tuning_job) {
   auto asked = ask("GET", "/v1/fine_tuning/jobs/batch_1");
-  jobs_.take<command_call>().answer({R"({"id":"batch_1","kind":"batch","state":"running"})", {}, false});
+  const std::string batch = R"({"id":"batch_1","kind":"batch","state":"running"})";
+  jobs_.take<command_call>().answer({batch, {}, false});
   EXPECT_EQ(asked.get().status, 404);
+  auto cancelling = ask("POST", "/v1/fine_tuning/jobs/batch_1/cancel");
+  const auto call = jobs_.take<command_call>();
+  EXPECT_EQ(call.what.name, "job.get") << "before anything is done to it";
+  call.answer({batch, {}, false});
+  EXPECT_EQ(cancelling.get().status, 404);
+  EXPECT_EQ(jobs_.count<command_call>(), 0u);
+  auto events = ask("GET", "/v1/fine_tuning/jobs/batch_1/events");
+  jobs_.take<command_call>().answer({R"({"job":)" + batch + R"(,"events":[]})", {}, false});
+  EXPECT_EQ(events.get().status, 404);
 }
 
 TEST_F(fine_tuning, events_come_newest_first_by_pages) {

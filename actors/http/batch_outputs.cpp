@@ -1,0 +1,204 @@
+#include "actors/http/batch_outputs.hpp"
+
+#include <utility>
+
+#include "actors/http/api_error.hpp"
+#include "actors/http/batch_about_impl.hpp"
+#include "actors/http/batch_lines.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::string_view output_prefix = "file-output-", error_prefix = "file-errors-";
+
+/// Reads a batch's outputs page by page, on the thread for long work.
+class output_reader : public std::enable_shared_from_this<output_reader> {
+ public:
+  output_reader(batch_file_call call, std::string batch) : call_(std::move(call)), batch_(std::move(batch)) {}
+  virtual ~output_reader() = default;
+
+  void read_on() {
+    run_command(call_.context->parts.jobs,
+                client_command{"job.outputs", dump({{"id", batch_}, {"from", next_}})}, call_.exchange,
+                [self = shared_from_this()](const std::string& page) {
+                  guarded_later(*self->call_.context, self->call_.exchange, [self, page] { self->take(page); });
+                });
+  }
+
+ protected:
+  virtual void take_line(bool is_error, const std::string& line) = 0;
+  virtual void end_page() = 0;  ///< read_on() brings the next one
+  virtual void end() = 0;
+
+  batch_file_call call_;
+
+ private:
+  void take(const std::string& page) {
+    const json outputs = json::parse(page)["outputs"];
+    for (const json& each : outputs) {
+      next_ = each.value("index", std::uint64_t{0}) + 1;
+      take_line(!each.value("ok", false), batch_output_line(each.value("text", ""), batch_) + "\n");
+    }
+    outputs.empty() ? end() : end_page();
+  }
+
+  std::string batch_;
+  std::uint64_t next_ = 0;
+};
+
+class output_sender final : public output_reader {
+ public:
+  output_sender(const batch_file_call& call, const batch_file& which)
+      : output_reader(call, which.batch), errors_(which.errors) {}
+
+ private:
+  void take_line(bool is_error, const std::string& line) override {
+    if (is_error == errors_) page_ += line;
+  }
+  /// The next one is read when this one is on its way: a slow client has one page in memory.
+  void end_page() override {
+    if (page_.empty()) return read_on();
+    begin();
+    if (call_.exchange->send(std::exchange(page_, {})))
+      call_.exchange->on_sent([self = shared_from_this()] { self->read_on(); });
+  }
+  void end() override {
+    begin();
+    call_.exchange->end_stream();
+  }
+  void begin() {
+    if (!std::exchange(begun_, true)) call_.exchange->begin_stream({200, "application/octet-stream", {}, {}});
+  }
+
+  bool errors_, begun_ = false;
+  std::string page_;
+};
+
+struct output_sizes {
+  std::uint64_t answers = 0, errors = 0;
+};
+
+class output_measure final : public output_reader {
+ public:
+  output_measure(const batch_file_call& call, const std::string& batch, std::function<void(output_sizes)> then)
+      : output_reader(call, batch), then_(std::move(then)) {}
+
+ private:
+  void take_line(bool is_error, const std::string& line) override {
+    (is_error ? sizes_.errors : sizes_.answers) += line.size();
+  }
+  void end_page() override { read_on(); }
+  void end() override { then_(sizes_); }
+
+  std::function<void(output_sizes)> then_;
+  output_sizes sizes_;
+};
+
+/// Of a batch that has ended and was measured before.
+std::optional<output_sizes> known_sizes(const json& about) {
+  if (!about.contains("output_bytes")) return std::nullopt;
+  return output_sizes{about.value("output_bytes", std::uint64_t{0}), about.value("error_bytes", std::uint64_t{0})};
+}
+
+bool has_ended(const json& job) {
+  return job.value("finished", std::int64_t{0}) > 0;
+}
+
+/// To know them all outputs have to be read: they are kept for the next time, once they change no more.
+void with_sizes(const batch_file_call& call, const std::string& id, const json& job,
+                std::function<void(output_sizes)> then) {
+  auto about = find_batch(*call.files, id);
+  if (!about) throw api_error(404, fmt::format("there is no batch {}", id.substr(0, 80)), "id");
+  if (const auto known = known_sizes(*about)) return then(*known);
+  const auto keep = [files = call.files, id, about = *about, ended = has_ended(job),
+                     then = std::move(then)](output_sizes found) mutable {
+    about["output_bytes"] = found.answers;
+    about["error_bytes"] = found.errors;
+    if (ended) files->keep_about(id, dump(about));
+    then(found);
+  };
+  std::make_shared<output_measure>(call, id, keep)->read_on();
+}
+
+stored_file file_of(const batch_file& which, const json& job, const output_sizes& sizes) {
+  const std::string id = id_of(which);
+  return {id, id + ".jsonl", "batch_output", which.errors ? sizes.errors : sizes.answers,
+          job.value(has_ended(job) ? "finished" : "created", std::int64_t{0})};
+}
+
+/// Batch after batch, as some have to be measured first.
+class output_lister : public std::enable_shared_from_this<output_lister> {
+ public:
+  output_lister(batch_file_call call, json jobs, std::function<void(std::vector<stored_file>)> then)
+      : call_(std::move(call)), jobs_(std::move(jobs)), then_(std::move(then)) {}
+
+  void go_on() {
+    for (; next_ < jobs_.size(); ++next_) {
+      const json& job = jobs_[next_];
+      const std::string id = job.value("id", "");
+      const auto about = find_batch(*call_.files, id);
+      if (!about || !has_ended(job)) continue;
+      const auto sizes = known_sizes(*about);
+      if (!sizes) return with_sizes(call_, id, job, [self = shared_from_this()](output_sizes) { self->go_on(); });
+      if (job.value("ok", 0) > 0) found_.push_back(file_of({id, false}, job, *sizes));
+      if (job.value("failed", 0) > 0) found_.push_back(file_of({id, true}, job, *sizes));
+    }
+    then_(std::move(found_));
+  }
+
+ private:
+  batch_file_call call_;
+  json jobs_;
+  std::function<void(std::vector<stored_file>)> then_;
+  std::size_t next_ = 0;
+  std::vector<stored_file> found_;
+};
+
+void check_there_is(const batch_file_call& call, const batch_file& which) {
+  if (!find_batch(*call.files, which.batch))
+    throw api_error(404, fmt::format("there is no file {}", id_of(which).substr(0, 80)), "id");
+}
+
+}  // namespace
+
+std::string id_of(const batch_file& file) {
+  return std::string(file.errors ? error_prefix : output_prefix) + file.batch;
+}
+
+std::optional<batch_file> batch_file_of(const std::string& id) {
+  for (const bool errors : {false, true}) {
+    const std::string_view prefix = errors ? error_prefix : output_prefix;
+    if (id.starts_with(prefix)) return batch_file{id.substr(prefix.size()), errors};
+  }
+  return std::nullopt;
+}
+
+void send_batch_file(const batch_file_call& call, const batch_file& which) {
+  check_there_is(call, which);
+  std::make_shared<output_sender>(call, which)->read_on();
+}
+
+void find_batch_file(const batch_file_call& call, const batch_file& which,
+                     std::function<void(const stored_file&)> then) {
+  check_there_is(call, which);
+  const auto describe = [call, which, then = std::move(then)](const std::string& result) {
+    const json job = json::parse(result);
+    with_sizes(call, which.batch, job,
+               [which, job, then](output_sizes sizes) { then(file_of(which, job, sizes)); });
+  };
+  run_command(call.context->parts.jobs, client_command{"job.get", dump({{"id", which.batch}})}, call.exchange,
+              [call, describe](const std::string& result) {
+                guarded_later(*call.context, call.exchange, [describe, result] { describe(result); });
+              });
+}
+
+void list_batch_files(const batch_file_call& call, std::function<void(std::vector<stored_file>)> then) {
+  run_command(call.context->parts.jobs, client_command{"job.list", R"({"limit":10000,"kind":"batch"})"}, call.exchange,
+              [call, then = std::move(then)](const std::string& jobs) {
+                guarded_later(*call.context, call.exchange, [call, then, jobs] {
+                  std::make_shared<output_lister>(call, json::parse(jobs), then)->go_on();
+                });
+              });
+}
+
+}  // namespace troupe

@@ -1,0 +1,111 @@
+#include "actors/http/fine_tuning_request.hpp"
+
+#include "actors/http/api_error.hpp"
+#include "actors/http/json_body_impl.hpp"
+#include "cluster/adapter_catalogue.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::int64_t usual_epochs = 3, most_trainers = 64;
+
+struct hyperparameters {
+  std::optional<std::int64_t> epochs, batch;
+  std::optional<double> multiplier;
+};
+
+bool is_auto(const request_fields& from, const char* key) {
+  const json* value = from.find(key);
+  return !value || *value == "auto";
+}
+
+hyperparameters read_hyperparameters(const json* object) {
+  hyperparameters made;
+  if (!object) return made;
+  const request_fields from(*object);
+  if (!is_auto(from, "n_epochs")) made.epochs = from.integer("n_epochs", 1, 1'000'000);
+  if (!is_auto(from, "batch_size")) made.batch = from.integer("batch_size", 1, 4096);
+  if (!is_auto(from, "learning_rate_multiplier")) made.multiplier = from.number("learning_rate_multiplier");
+  if (made.multiplier && !(*made.multiplier > 0 && *made.multiplier <= 10'000))
+    refuse_field("learning_rate_multiplier", "learning_rate_multiplier should be more than 0 and at most 10000");
+  return made;
+}
+
+/// Of the method, or where older clients say them.
+hyperparameters hyperparameters_of(const request_fields& body) {
+  const json* method = body.object("method");
+  if (!method) return read_hyperparameters(body.object("hyperparameters"));
+  const request_fields from(*method);
+  if (from.text("type").value_or("supervised") != "supervised")
+    refuse_field("method", "method.type should be supervised: nothing else is offered", "unsupported_value");
+  const json* supervised = from.object("supervised");
+  return read_hyperparameters(supervised ? request_fields(*supervised).object("hyperparameters") : nullptr);
+}
+
+std::string file_name(const file_store& files, const std::string& id, const char* field) {
+  const auto file = files.find(id);
+  if (!file) throw api_error(404, fmt::format("there is no file {}", id.substr(0, 80)), field);
+  if (file->purpose != "fine-tune") refuse_field(field, fmt::format("{} was not uploaded for fine-tune", id));
+  return file->filename.empty() ? "data.jsonl" : file->filename.substr(file->filename.rfind('/') + 1);
+}
+
+std::string name_of_adapter(const request_fields& body, const std::string& id) {
+  const std::string suffix = body.text("suffix").value_or("");
+  if (suffix.empty()) return "ft-" + id.substr(id.size() - 8);
+  if (!is_adapter_name(suffix))
+    refuse_field("suffix",
+                 "suffix should be 1 to 64 letters, digits, '.', '_' or '-', beginning with a letter or digit");
+  return suffix;
+}
+
+/// A step's rows in as many passes as there are trainers to share them.
+std::int64_t trainers_of(const request_fields& body, std::int64_t batch) {
+  const std::int64_t trainers = body.integer("trainers", 1, most_trainers).value_or(1);
+  if (batch % trainers != 0)
+    refuse_field("trainers", fmt::format("{} trainers cannot share a batch_size of {} evenly", trainers, batch));
+  return trainers;
+}
+
+json options_of(const request_fields& body, const file_store& files, const std::string& id) {
+  const hyperparameters chosen = hyperparameters_of(body);
+  const std::int64_t batch = chosen.batch.value_or(usual_batch_size), trainers = trainers_of(body, batch);
+  json made{{"adapter", name_of_adapter(body, id)},
+            {"data", file_name(files, body.required_text("training_file"), "training_file")},
+            {"epochs", chosen.epochs.value_or(usual_epochs)},
+            {"batch", batch / trainers},
+            {"accumulate", trainers},
+            {"trainers", trainers},
+            {"lr", usual_learning_rate * chosen.multiplier.value_or(1)},
+            {"seed", body.integer("seed", 0, INT32_MAX).value_or(0)}};
+  if (const auto file = body.text("validation_file"))
+    made["validation"] = file_name(files, *file, "validation_file");
+  else
+    made["held_out"] = 0;
+  return made;
+}
+
+void check_model(const api_context& context, const std::string& model) {
+  if (model == context.parts.model || model == "base") return;
+  throw api_error(404, fmt::format("the model {} cannot be trained: {} can", model.substr(0, 128), context.parts.model),
+                  "model", "model_not_found");
+}
+
+}  // namespace
+
+asked_fine_tune read_fine_tune(const std::string& body, const api_context& context, const file_store& files,
+                               const api_key& key) {
+  const json object = parse_body(body);
+  const request_fields from(object);
+  check_model(context, from.required_text("model"));
+  if (const json* wanted = from.list("integrations"); wanted && !wanted->empty())
+    refuse_field("integrations", "integrations are not offered", "unsupported_value");
+  const std::string id = "ftjob-" + random_hex(24);
+  json about{{"training_file", from.required_text("training_file")}};
+  json order{{"id", id}, {"tenant", key.name}, {"options", options_of(from, files, id)}};
+  order["data_file"] = about["training_file"];
+  if (const auto file = from.text("validation_file")) order["validation_file"] = about["validation_file"] = *file;
+  if (const json* metadata = from.object("metadata")) about["metadata"] = *metadata;
+  return {id, dump(order), dump(about)};
+}
+
+}  // namespace troupe
