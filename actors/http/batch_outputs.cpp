@@ -18,9 +18,8 @@ class output_reader : public std::enable_shared_from_this<output_reader> {
   virtual ~output_reader() = default;
 
   void read_on() {
-    run_command(call_.context->parts.jobs,
-                client_command{"job.outputs", dump({{"id", batch_}, {"from", next_}})}, call_.exchange,
-                [self = shared_from_this()](const std::string& page) {
+    run_command(call_.context->parts.jobs, client_command{"job.outputs", dump({{"id", batch_}, {"from", next_}})},
+                call_.exchange, [self = shared_from_this()](const std::string& page) {
                   guarded_later(*self->call_.context, self->call_.exchange, [self, page] { self->take(page); });
                 });
   }
@@ -183,8 +182,7 @@ void find_batch_file(const batch_file_call& call, const batch_file& which,
   check_there_is(call, which);
   const auto describe = [call, which, then = std::move(then)](const std::string& result) {
     const json job = json::parse(result);
-    with_sizes(call, which.batch, job,
-               [which, job, then](output_sizes sizes) { then(file_of(which, job, sizes)); });
+    with_sizes(call, which.batch, job, [which, job, then](output_sizes sizes) { then(file_of(which, job, sizes)); });
   };
   run_command(call.context->parts.jobs, client_command{"job.get", dump({{"id", which.batch}})}, call.exchange,
               [call, describe](const std::string& result) {

@@ -18,9 +18,10 @@ std::string status_of(const std::string& state) {
 json fine_tune_json(const std::string& model, const json& job, const json& about) {
   const std::string id = job.value("id", ""), state = job.value("state", "");
   const json options = job.contains("options") && job["options"].is_object() ? job["options"] : json::object();
-  const json given{{"n_epochs", options.value("epochs", std::int64_t{1})},
-                   {"batch_size", options.value("batch", usual_batch_size) * options.value("accumulate", std::int64_t{1})},
-                   {"learning_rate_multiplier", options.value("lr", usual_learning_rate) / usual_learning_rate}};
+  const json given{
+      {"n_epochs", options.value("epochs", std::int64_t{1})},
+      {"batch_size", options.value("batch", usual_batch_size) * options.value("accumulate", std::int64_t{1})},
+      {"learning_rate_multiplier", options.value("lr", usual_learning_rate) / usual_learning_rate}};
   const auto or_null = [](const json& object, const char* key) {
     return object.contains(key) ? object[key] : json(nullptr);
   };

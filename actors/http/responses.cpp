@@ -195,6 +195,8 @@ chat_order read_as_chat(const json& chat, const served_model& of) {
 asked_answer read_response(const request_fields& from, const served_model& of) {
   chat_order asked = read_as_chat(chat_of_response(from), of);
   asked.order.include_usage = asked.order.stream;  // the last event has it
+  for (prompt_input& prompt : asked.order.prompts) prompt.field = "input";
+  if (asked.order.form_field == "response_format") asked.order.form_field = "text";
   auto format = std::make_unique<response_format_of_answers>(
       of.prompts, asked.order, repeated_fields(from, asked.order), std::move(asked.calls));
   return {std::move(asked.order), std::move(format)};

@@ -8,8 +8,8 @@ namespace troupe {
 
 /// What a model's files say of its chats.
 struct chat_sources {
-  std::string usual;                            ///< the template
-  std::string with_tools = {};                  ///< another one for requests with tools; empty: the same
+  std::string usual;                              ///< the template
+  std::string with_tools = {};                    ///< another one for requests with tools; empty: the same
   std::map<std::string, std::string> texts = {};  ///< of special tokens, by name: "pad_token" …
 
   const std::string& for_tools() const { return with_tools.empty() ? usual : with_tools; }

@@ -176,6 +176,9 @@ TEST_F(responses, refuse_by_name) {
   EXPECT_EQ(refused_field({{"input", "x"}, {"max_output_tokens", 0}}), "max_output_tokens");
   EXPECT_EQ(refused_field({{"input", "x"}, {"temperature", -1}}), "temperature");
   EXPECT_EQ(refused_field({{"input", "x"}, {"text", {{"format", {{"type", "poem"}}}}}}), "text");
+  const json bad_schema{{"type", "json_schema"}, {"name", "x"}, {"schema", {{"not", json::object()}}}};
+  EXPECT_EQ(refused_field({{"input", "x"}, {"text", {{"format", bad_schema}}}}), "text");
+  EXPECT_EQ(refused_field({{"input", std::string(80, 'x')}}), "input") << "longer than the context";
 }
 
 }  // namespace
