@@ -144,8 +144,7 @@ class journal {
     std::function<std::int64_t()> wall_seconds = {};  ///< since 1970; without it the system's clock
     std::uint64_t max_lines = 1'000'000;              ///< of one job
     std::size_t max_jobs = 10'000;  ///< kept, finished ones too: the oldest of those goes for a new one
-    std::function<void(const std::string& id)> on_removed =
-        {};  ///< whoever has more of a job: nobody finds it any more
+    std::function<void(const std::string& id)> on_removed = {};  ///< tells who has more of a job: it is gone
     std::size_t max_line_bytes = 8 << 20;
     std::size_t max_output_bytes = 32 << 20;
     std::size_t max_options_bytes = 1 << 20;
