@@ -40,6 +40,22 @@ json to_json(const job_info& job, const json& progress) {
   return made;
 }
 
+/// What the last points of a fine-tune that is over said.
+json last_points(const journal& book, const job_info& job) {
+  constexpr std::uint64_t looked_at = 4;  // the last may be of a validation
+  json made = json::object();
+  const bool is_over = job.spec.kind != "batch" && is_finished(job.state);
+  const auto last = is_over ? book.last_event(job.spec.id, "metrics") : std::nullopt;
+  if (!last) return made;
+  for (const job_event& each : book.events(job.spec.id, last->number - std::min(last->number, looked_at), looked_at)) {
+    const json point = json::parse(each.text, nullptr, false);
+    if (each.kind != "metrics" || !point.is_object()) continue;
+    for (const char* key : {"step", "loss", "validation_loss"})
+      if (point.contains(key)) made[key] = point[key];
+  }
+  return made;
+}
+
 json to_json(const job_event& event) {
   json data = json::parse(event.text, nullptr, false);
   if (data.is_discarded()) data = event.text;
@@ -75,6 +91,7 @@ std::string jobs_state::carry_out(const client_command& command) {
   if (command.name == "job.get") {
     const job_info job = known_job(*journal_, id);
     json made = to_json(job, progress_on(*board_));
+    made.update(last_points(*journal_, job));
     if (job.spec.kind != "batch") made["options"] = json::parse(job.spec.options, nullptr, false);
     return dump(made);
   }
@@ -185,6 +202,7 @@ std::string jobs_state::list(std::size_t limit, const std::string& kind, bool wi
   const json progress = progress_on(*board_);
   for (const job_info& job : journal_->list(limit, kind)) {
     list.push_back(to_json(job, progress));
+    list.back().update(last_points(*journal_, job));
     if (with_options) list.back()["options"] = json::parse(journal_->find(job.spec.id)->spec.options, nullptr, false);
   }
   return dump(list);

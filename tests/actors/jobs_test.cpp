@@ -289,6 +289,23 @@ TEST_F(jobs, are_listed_by_kind_however_many_others_are_newer) {
   EXPECT_EQ(tunes[0]["id"], "tune");
 }
 
+TEST_F(jobs, of_training_that_are_over_tell_their_last_loss) {
+  head now(folder_, prompts_);
+  now.use([](journal& book) {
+    EXPECT_TRUE(book.create_job({"tune", "fine-tune", "", "{}", 0}).ok());
+    EXPECT_TRUE(book.seal("tune").ok());
+    (void)book.append_event("tune", "metrics", R"({"step": 7, "loss": 3.5})");
+    (void)book.append_event("tune", "metrics", R"({"step": 8, "loss": 2.5})");
+    (void)book.append_event("tune", "metrics", R"({"step": 8, "validation_loss": 2.75})");
+    (void)book.append_event("tune", "message", R"({"text": "tune@1 is published"})");
+    EXPECT_TRUE(book.succeed("tune", "tune@1").ok());
+  });
+  const json told = now.get("job.list", json::object())[0];
+  EXPECT_EQ(told["loss"], 2.5);
+  EXPECT_EQ(told["validation_loss"], 2.75);
+  EXPECT_EQ(now.get("job.get", {{"id", "tune"}})["step"], 8);
+}
+
 TEST_F(jobs, are_forgotten_when_they_are_over_for_long_enough) {
   using namespace std::chrono_literals;
   std::int64_t created = 0;
