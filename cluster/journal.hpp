@@ -202,8 +202,8 @@ class journal {
   /// Jobs that finished so long ago, or were created so long ago and never sealed. Returns how many went, at most
   /// `limit`.
   std::size_t remove_old(std::chrono::seconds age, std::size_t limit = 100);
-  /// Gives the room of removed jobs back, about so many lines, outputs and events of them: a million at once would take
-  /// half a minute. Returns whether there is more.
+  /// Gives back the room of about so many lines, outputs and events of removed jobs: nobody else can use the journal
+  /// meanwhile, and a job may have a million. Returns whether there is more.
   bool sweep(std::size_t rows = 10'000);
 
   void save(const catalogue_records& changes);

@@ -37,6 +37,7 @@ std::string repeated_fields(const request_fields& from, const answer_order& orde
   return text.substr(1, text.size() - 2) + ',';
 }
 
+/// Writing to the prefix cache costs clients nothing, and no thoughts are told apart from the answer.
 std::string usage_fields(const answer_usage& usage) {
   return fmt::format(R"({{"input_tokens":{},"input_tokens_details":{{"cached_tokens":{},"cache_write_tokens":0}},)"
                      R"("output_tokens":{},"output_tokens_details":{{"reasoning_tokens":0}},"total_tokens":{}}})",

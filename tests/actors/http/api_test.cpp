@@ -206,12 +206,14 @@ TEST_F(api, keeps_files) {
 
 class api_batches : public api_test {
  protected:
+  static json line() {
+    return {{"custom_id", "one"},
+            {"method", "POST"},
+            {"url", "/v1/completions"},
+            {"body", {{"prompt", "A"}, {"max_tokens", 4}, {"model", "letters"}}}};
+  }
   std::string upload_lines() {
-    const json line{{"custom_id", "one"},
-                    {"method", "POST"},
-                    {"url", "/v1/completions"},
-                    {"body", {{"prompt", "A"}, {"max_tokens", 4}, {"model", "letters"}}}};
-    return ask("POST", "/v1/files", form("batch", line.dump()), form_type).get().parsed()["id"];
+    return ask("POST", "/v1/files", form("batch", line().dump()), form_type).get().parsed()["id"];
   }
   /// What the jobs' actor is told; each is answered with what `answer` makes of it.
   json create(const std::function<command_answer(const client_command&)>& answer) {
@@ -250,8 +252,7 @@ TEST_F(api_batches, run_as_jobs) {
     return command_answer{R"({"state":"queued","lines":1,"created":5})", {}, false};
   });
   const json sent = json::parse(json::parse(told[1].arguments)["lines"][0].get<std::string>());
-  EXPECT_EQ(sent["custom_id"], "one");
-  EXPECT_EQ(sent["body"]["prompt"], "A") << "as it is in the file";
+  EXPECT_EQ(sent, line()) << "as it is in the file";
   EXPECT_EQ(json::parse(told[0].arguments)["options"], json({{"endpoint", "/v1/completions"}, {"weight", 1}}));
   EXPECT_EQ(batch["status"], "in_progress");
   EXPECT_EQ(batch["request_counts"]["total"], 1);

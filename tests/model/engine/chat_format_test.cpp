@@ -3,26 +3,16 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
-#include "base/error.hpp"
 #include "model/engine/chat_messages.hpp"
 #include "model/engine/model_text.hpp"
-#include "tests/base/temp_folder.hpp"
+#include "tests/model/formats/fixtures.hpp"
 
 namespace troupe {
 namespace {
 
 using json = nlohmann::ordered_json;
+using test::refusal;
 using ::testing::HasSubstr;
-
-template <class Action>
-std::string chat_refusal(const Action& action) {
-  try {
-    action();
-  } catch (const input_error& error) {
-    return error.what();
-  }
-  return "";
-}
 
 json prepared(const char* messages) {
   json list = json::parse(messages);
@@ -47,7 +37,7 @@ TEST(chat_messages, have_parts_put_together_and_arguments_opened) {
 }
 
 TEST(chat_messages, say_which_one_is_wrong) {
-  const auto says = [](const char* messages) { return chat_refusal([&] { prepared(messages); }); };
+  const auto says = [](const char* messages) { return refusal([&] { prepared(messages); }); };
   EXPECT_THAT(says("[]"), HasSubstr("messages should be a list"));
   EXPECT_THAT(says(R"([5])"), HasSubstr("messages[0] should be an object with a role"));
   EXPECT_THAT(says(R"([{"role": "user"}])"), HasSubstr("messages[0] has no content"));
@@ -92,7 +82,7 @@ TEST(chat_sources, without_a_default_among_several_are_refused) {
   const test::temp_folder folder;
   folder.write("tokenizer_config.json",
                R"({"chat_template": [{"name": "rag", "template": "r"}, {"name": "tool_use", "template": "t"}]})");
-  EXPECT_THAT(chat_refusal([&] { find_chat_sources(folder.path()); }), HasSubstr("\"default\""));
+  EXPECT_THAT(refusal([&] { find_chat_sources(folder.path()); }), HasSubstr("\"default\""));
 }
 
 }  // namespace
