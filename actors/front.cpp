@@ -1,10 +1,10 @@
 #include "actors/front.hpp"
 
-#include "actors/adapter_store.hpp"
-#include "actors/client_desk.hpp"
-#include "actors/gateway.hpp"
-#include "actors/jobs.hpp"
-#include "actors/training.hpp"
+#include "actors/adapters/adapter_store.hpp"
+#include "actors/jobs/jobs.hpp"
+#include "actors/requests/client_desk.hpp"
+#include "actors/requests/gateway.hpp"
+#include "actors/training/training.hpp"
 #include "base/error.hpp"
 
 namespace troupe {

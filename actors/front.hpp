@@ -4,14 +4,14 @@
 #include <memory>
 #include <optional>
 
-#include "actors/adapter_directory.hpp"
-#include "actors/batch_line.hpp"
+#include "actors/adapters/adapter_directory.hpp"
 #include "actors/interfaces.hpp"
-#include "actors/replica_directory.hpp"
+#include "actors/jobs/batch_line.hpp"
+#include "actors/replicas/replica_directory.hpp"
 #include "actors/status_board.hpp"
 #include "actors/wire.hpp"
-#include "cluster/config.hpp"
-#include "cluster/journal.hpp"
+#include "cluster/config/config.hpp"
+#include "cluster/journal/journal.hpp"
 
 namespace troupe {
 

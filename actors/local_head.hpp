@@ -2,7 +2,7 @@
 #include <memory>
 
 #include "actors/interfaces.hpp"
-#include "actors/replica_directory.hpp"
+#include "actors/replicas/replica_directory.hpp"
 
 namespace troupe {
 

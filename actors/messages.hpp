@@ -10,7 +10,7 @@
 
 #include "base/fields.hpp"
 #include "base/shared_bytes.hpp"
-#include "cluster/membership.hpp"
+#include "cluster/members/membership.hpp"
 #include "model/engine/step_order.hpp"
 
 namespace troupe {

@@ -59,22 +59,29 @@ function(troupe_apart)
   set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()
 
-# troupe_library(NAME [DEPENDS public...] [PRIVATE private...]): a static library of every .cpp beside the
-# CMakeLists.txt that calls it. Includes are written from the repository's root: "model/ops/matmul.hpp".
+# Every .cpp beside the CMakeLists.txt that calls it, and in the folders named.
+function(troupe_sources into)
+  list(TRANSFORM ARGN APPEND /*.cpp)
+  file(GLOB found CONFIGURE_DEPENDS *.cpp ${ARGN})
+  set(${into} ${found} PARENT_SCOPE)
+endfunction()
+
+# troupe_library(NAME [FOLDERS inner...] [DEPENDS public...] [PRIVATE private...]): a static library.
+# Includes are written from the repository's root: "model/ops/matmul.hpp".
 function(troupe_library name)
-  cmake_parse_arguments(arg "" "" "DEPENDS;PRIVATE" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS *.cpp)
+  cmake_parse_arguments(arg "" "" "FOLDERS;DEPENDS;PRIVATE" ${ARGN})
+  troupe_sources(sources ${arg_FOLDERS})
   add_library(${name} STATIC ${sources})
   target_include_directories(${name} PUBLIC ${CMAKE_SOURCE_DIR})
   target_link_libraries(${name} PUBLIC ${arg_DEPENDS} PRIVATE ${arg_PRIVATE})
 endfunction()
 
-# troupe_test(NAME [COMPUTES] [PREFIX text] DEPENDS libs...): one GoogleTest program of every .cpp in the calling folder.
+# troupe_test(NAME [COMPUTES] [PREFIX text] [FOLDERS inner...] DEPENDS libs...): one GoogleTest program.
 # The prefix tells tests apart that are built twice. What is tested is fast; tests need it only where they COMPUTE much
 # themselves.
 function(troupe_test name)
-  cmake_parse_arguments(arg "COMPUTES" "PREFIX" "DEPENDS" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS *.cpp)
+  cmake_parse_arguments(arg "COMPUTES" "PREFIX" "FOLDERS;DEPENDS" ${ARGN})
+  troupe_sources(sources ${arg_FOLDERS})
   add_executable(${name} ${sources})
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS} GTest::gtest GTest::gmock GTest::gtest_main)

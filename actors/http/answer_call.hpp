@@ -2,8 +2,8 @@
 #pragma once
 #include <memory>
 
-#include "actors/answer_order.hpp"
 #include "actors/http/api_context.hpp"
+#include "actors/requests/answer_order.hpp"
 
 namespace troupe {
 

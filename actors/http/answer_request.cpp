@@ -3,10 +3,10 @@
 #include <array>
 #include <random>
 
-#include "actors/constraint_fields.hpp"
 #include "actors/http/api_error.hpp"
-#include "actors/request_fields_impl.hpp"
-#include "actors/sampling_fields.hpp"
+#include "actors/requests/constraint_fields.hpp"
+#include "actors/requests/request_fields_impl.hpp"
+#include "actors/requests/sampling_fields.hpp"
 
 namespace troupe {
 namespace {

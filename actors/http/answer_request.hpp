@@ -3,8 +3,8 @@
 #include <string_view>
 #include <vector>
 
-#include "actors/answer_order.hpp"
 #include "actors/http/served_model.hpp"
+#include "actors/requests/answer_order.hpp"
 
 namespace troupe {
 

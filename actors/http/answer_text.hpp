@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "actors/answer_order.hpp"
+#include "actors/requests/answer_order.hpp"
 
 namespace troupe {
 

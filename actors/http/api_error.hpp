@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "actors/field_error.hpp"
+#include "actors/requests/field_error.hpp"
 #include "base/clock.hpp"
 #include "transport/http/http_message.hpp"
 

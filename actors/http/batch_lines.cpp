@@ -5,7 +5,7 @@
 
 #include "actors/http/api_error.hpp"
 #include "actors/http/completions.hpp"
-#include "actors/request_fields_impl.hpp"
+#include "actors/requests/request_fields_impl.hpp"
 
 namespace troupe {
 namespace {

@@ -3,8 +3,8 @@
 #include <string_view>
 #include <vector>
 
-#include "actors/batch_line.hpp"
 #include "actors/http/served_model.hpp"
+#include "actors/jobs/batch_line.hpp"
 
 namespace troupe {
 

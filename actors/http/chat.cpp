@@ -9,7 +9,7 @@
 #include "actors/http/completions.hpp"
 #include "actors/http/json_text.hpp"
 #include "actors/http/tool_choice.hpp"
-#include "actors/request_fields_impl.hpp"
+#include "actors/requests/request_fields_impl.hpp"
 
 namespace troupe {
 namespace {

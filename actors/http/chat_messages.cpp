@@ -1,6 +1,6 @@
 #include "actors/http/chat_messages.hpp"
 
-#include "actors/request_fields_impl.hpp"
+#include "actors/requests/request_fields_impl.hpp"
 #include "model/engine/chat_messages.hpp"
 
 namespace troupe {

@@ -1,5 +1,5 @@
 #pragma once
-#include "actors/prompting.hpp"
+#include "actors/requests/prompting.hpp"
 
 namespace troupe {
 

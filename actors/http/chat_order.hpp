@@ -1,7 +1,7 @@
 #pragma once
-#include "actors/answer_order.hpp"
 #include "actors/http/served_model.hpp"
 #include "actors/http/tool_calls.hpp"
+#include "actors/requests/answer_order.hpp"
 
 namespace troupe {
 

@@ -10,7 +10,7 @@
 #include "actors/http/answer_text.hpp"
 #include "actors/http/api_context.hpp"
 #include "actors/http/json_text.hpp"
-#include "actors/request_fields_impl.hpp"
+#include "actors/requests/request_fields_impl.hpp"
 
 namespace troupe {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
-#include "actors/answer_order.hpp"
 #include "actors/http/served_model.hpp"
+#include "actors/requests/answer_order.hpp"
 
 namespace troupe {
 

@@ -4,7 +4,7 @@
 #include "actors/http/answer_request.hpp"
 #include "actors/http/completions.hpp"
 #include "actors/http/json_text.hpp"
-#include "actors/request_fields_impl.hpp"
+#include "actors/requests/request_fields_impl.hpp"
 
 namespace troupe {
 namespace {

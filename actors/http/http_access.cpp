@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "actors/http/api_error.hpp"
-#include "cluster/config_address.hpp"
+#include "cluster/config/config_address.hpp"
 
 namespace troupe {
 namespace {

@@ -8,7 +8,7 @@
 #include "actors/http/http_access.hpp"
 #include "actors/http/limited_exchange.hpp"
 #include "actors/http/routes.hpp"
-#include "cluster/config_address.hpp"
+#include "cluster/config/config_address.hpp"
 
 namespace troupe {
 namespace {

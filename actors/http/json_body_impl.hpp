@@ -3,7 +3,7 @@
 #include <memory>
 #include <string_view>
 
-#include "actors/request_fields_impl.hpp"
+#include "actors/requests/request_fields_impl.hpp"
 #include "transport/http/http_exchange.hpp"
 
 namespace troupe {

@@ -1,6 +1,6 @@
 // What POST /v1/responses says, as the body of a chat that asks the same. For .cpp files only.
 #pragma once
-#include "actors/request_fields_impl.hpp"
+#include "actors/requests/request_fields_impl.hpp"
 
 namespace troupe {
 

@@ -1,7 +1,7 @@
 #include "actors/http/served_model.hpp"
 
 #include "actors/http/api_error.hpp"
-#include "cluster/adapter_catalogue.hpp"
+#include "cluster/adapters/adapter_catalogue.hpp"
 
 namespace troupe {
 

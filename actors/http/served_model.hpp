@@ -2,8 +2,8 @@
 #include <memory>
 #include <string>
 
-#include "actors/adapter_directory.hpp"
-#include "actors/prompting.hpp"
+#include "actors/adapters/adapter_directory.hpp"
+#include "actors/requests/prompting.hpp"
 #include "model/formats/sampling_advice.hpp"
 
 namespace troupe {

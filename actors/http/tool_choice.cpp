@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "actors/request_fields_impl.hpp"
+#include "actors/requests/request_fields_impl.hpp"
 
 namespace troupe {
 namespace {

@@ -17,7 +17,7 @@
 #include <nlohmann/json.hpp>
 
 #include "actors/interfaces.hpp"
-#include "actors/prompting.hpp"
+#include "actors/requests/prompting.hpp"
 #include "tests/model/formats/fixtures.hpp"
 #include "tests/model/tokenizer/letters.hpp"
 

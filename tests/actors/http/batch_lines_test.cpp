@@ -1,8 +1,8 @@
 // A batch's line is answered as its body would be over HTTP, whatever it asks for.
 #include "actors/http/batch_lines.hpp"
 
-#include "actors/field_error.hpp"
-#include "actors/jobs.hpp"
+#include "actors/jobs/jobs.hpp"
+#include "actors/requests/field_error.hpp"
 #include "tests/actors/http/fixture.hpp"
 
 namespace troupe::test {

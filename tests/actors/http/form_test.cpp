@@ -1,6 +1,6 @@
 // What a client says of an answer's form, and embeddings.
 #include "actors/http/tool_choice.hpp"
-#include "actors/request_fields_impl.hpp"
+#include "actors/requests/request_fields_impl.hpp"
 #include "tests/actors/http/fixture.hpp"
 
 namespace troupe::test {

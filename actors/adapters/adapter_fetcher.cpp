@@ -1,0 +1,176 @@
+#include "actors/adapters/adapter_fetcher.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "actors/adapters/adapter_digest.hpp"
+#include "base/error.hpp"
+#include "model/lora/adapter_file.hpp"
+
+namespace troupe {
+namespace {
+
+namespace fs = std::filesystem;
+
+void check_files(const load_adapter& what) {
+  if (!is_digest(what.sha256)) refuse("adapter {}: '{}' is no digest", what.full_name, what.sha256);
+  const auto is_known = [](const adapter_file_info& file) {
+    return file.bytes <= largest_adapter_file &&
+           std::find(adapter_file_names.begin(), adapter_file_names.end(), file.name) != adapter_file_names.end();
+  };
+  if (what.files.empty() || !std::all_of(what.files.begin(), what.files.end(), is_known))
+    refuse("adapter {}: its list of files is none of an adapter", what.full_name);
+}
+
+bool is_complete(const fs::path& folder, const load_adapter& what) {
+  return std::all_of(what.files.begin(), what.files.end(), [&](const adapter_file_info& file) {
+    std::error_code fault;
+    return fs::file_size(folder / file.name, fault) == file.bytes && !fault;
+  });
+}
+
+}  // namespace
+
+adapter_fetcher_state::adapter_fetcher_state(handle::pointer self, adapter_fetcher_options options, head_actor head,
+                                             std::shared_ptr<worker_actor> worker)
+    : self_(self), options_(std::move(options)), head_(std::move(head)), worker_(std::move(worker)) {}
+
+adapter_fetcher_state::handle::behavior_type adapter_fetcher_state::make_behavior() {
+  return {
+      [this](const load_adapter& what) {
+        waiting_.push_back({what, {}});
+        if (!transfer_) next();
+      },
+      [this](const prepare_adapter& what) {
+        waiting_.push_back({load_adapter{{}, {}, what.full_name, what.sha256, what.files}, what.ticket});
+        if (!transfer_) next();
+      },
+      [this](const adapter_piece& piece) { take_piece(piece); },
+      [this](forget_life) {
+        waiting_.clear();
+        drop_transfer();
+      },
+      [this](stop_now) {
+        drop_transfer();
+        self_->quit();
+      },
+  };
+}
+
+void adapter_fetcher_state::next() {
+  while (!transfer_ && !waiting_.empty()) {
+    const wanted what = std::move(waiting_.front());
+    waiting_.pop_front();
+    begin(what);
+  }
+}
+
+void adapter_fetcher_state::begin(const wanted& what) {
+  const auto ready =
+      std::find_if(prepared_.begin(), prepared_.end(), [&](const auto& each) { return each.first == what.sha256; });
+  if (ready != prepared_.end()) return hand_over(what, ready->second);
+  try {
+    check_files(what);
+    is_complete(options_.store / what.sha256, what) ? load(what) : fetch(what);
+  } catch (const std::exception& error) {
+    drop_transfer();
+    fail(what, error.what());
+  }
+}
+
+void adapter_fetcher_state::fetch(const wanted& what) {
+  transfer_ = std::make_unique<transfer>();
+  transfer_->what = what;
+  transfer_->folder = options_.store / fmt::format(".fetching-{}-{}", what.sha256.substr(0, 16), ::getpid());
+  std::error_code fault;
+  fs::create_directories(transfer_->folder, fault);
+  if (fault) refuse("{}: cannot be made: {}", transfer_->folder.string(), fault.message());
+  open_file();
+}
+
+void adapter_fetcher_state::open_file() {
+  const adapter_file_info& file = transfer_->what.files[transfer_->file];
+  transfer_->offset = 0;
+  transfer_->out = std::ofstream(transfer_->folder / file.name, std::ios::binary | std::ios::trunc);
+  if (!transfer_->out) refuse("{}: cannot be written", (transfer_->folder / file.name).string());
+  begin_adapter_file(transfer_->digest, file.name, file.bytes);
+  tell(head_, want_piece{transfer_->what.sha256, file.name, 0});
+}
+
+void adapter_fetcher_state::take_piece(const adapter_piece& piece) {
+  if (!transfer_ || piece.sha256 != transfer_->what.sha256) return;
+  const wanted what = transfer_->what;  // it may be over when it fails
+  try {
+    write_piece(piece);
+  } catch (const std::exception& error) {
+    drop_transfer();
+    fail(what, error.what());
+  }
+  next();
+}
+
+void adapter_fetcher_state::write_piece(const adapter_piece& piece) {
+  transfer& now = *transfer_;
+  const adapter_file_info& file = now.what.files[now.file];
+  if (piece.file != file.name || piece.offset != now.offset) return;
+  if (!piece.error.empty()) refuse("adapter {}: {}", now.what.full_name, piece.error);
+  const auto bytes = piece.attachment.bytes();
+  if (bytes.empty() || bytes.size() > file.bytes - now.offset)
+    refuse("adapter {}: {} came with another length than the head said", now.what.full_name, file.name);
+  now.out.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  if (!now.out) refuse("{}: cannot be written: is the disk full?", (now.folder / file.name).string());
+  now.digest.add(bytes);
+  now.offset += bytes.size();
+  if (now.offset < file.bytes) return tell(head_, want_piece{now.what.sha256, file.name, now.offset});
+  now.out.close();
+  if (++now.file < now.what.files.size()) return open_file();
+  finish_transfer();
+}
+
+void adapter_fetcher_state::finish_transfer() {
+  const wanted what = transfer_->what;
+  if (transfer_->digest.finish() != what.sha256)
+    refuse("adapter {}: its files do not have the digest that the head said", what.full_name);
+  std::error_code fault;
+  fs::rename(transfer_->folder, options_.store / what.sha256, fault);
+  if (fault && !is_complete(options_.store / what.sha256, what))
+    refuse("{}: cannot be made: {}", (options_.store / what.sha256).string(), fault.message());
+  drop_transfer();
+  load(what);
+}
+
+void adapter_fetcher_state::load(const wanted& what) {
+  const model_config& config = options_.model->config;
+  auto adapter =
+      std::make_shared<const lora_adapter>(read_adapter(options_.store / what.sha256, config), config.layers);
+  hand_over(what, std::move(adapter));
+}
+
+void adapter_fetcher_state::hand_over(const wanted& what, std::shared_ptr<const lora_adapter> adapter) {
+  constexpr std::size_t most_prepared = 4;
+  std::erase_if(prepared_, [&](const auto& each) { return each.first == what.sha256; });
+  if (!what.ticket) return tell(*worker_, adapter_ready{{}, what, std::move(adapter), {}});
+  prepared_.emplace_back(what.sha256, std::move(adapter));
+  if (prepared_.size() > most_prepared) prepared_.pop_front();
+  tell(head_, adapter_prepared{*what.ticket, {}});
+}
+
+void adapter_fetcher_state::fail(const wanted& what, const std::string& error) {
+  if (what.ticket) return tell(head_, adapter_prepared{*what.ticket, error});
+  tell(*worker_, adapter_ready{{}, what, nullptr, error});
+}
+
+void adapter_fetcher_state::drop_transfer() {
+  if (!transfer_) return;
+  std::error_code ignored;
+  fs::remove_all(transfer_->folder, ignored);
+  transfer_.reset();
+}
+
+adapter_fetcher_actor spawn_adapter_fetcher(caf::actor_system& system, const adapter_fetcher_options& options,
+                                            const head_actor& head, const std::shared_ptr<worker_actor>& worker) {
+  return spawn_state<adapter_fetcher_state, actor_thread::own>(system, options, head, worker);
+}
+
+}  // namespace troupe

@@ -1,0 +1,149 @@
+#include "actors/adapters/adapter_files.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <span>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "actors/adapters/adapter_digest.hpp"
+#include "base/error.hpp"
+
+namespace troupe {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view incoming_prefix = ".incoming-";
+
+class open_file {
+ public:
+  open_file(const fs::path& path, int flags) : path_(path), number_(::open(path.c_str(), flags | O_CLOEXEC, 0600)) {
+    if (number_ < 0) fail("opened");
+  }
+  ~open_file() { ::close(number_); }
+  open_file(const open_file&) = delete;
+  open_file& operator=(const open_file&) = delete;
+
+  [[noreturn]] void fail(const char* done) const {
+    refuse("{}: cannot be {}: {}", path_.string(), done, std::strerror(errno));
+  }
+  off_t size() const {
+    struct stat status {};
+    if (::fstat(number_, &status) != 0) fail("read");
+    if (!S_ISREG(status.st_mode)) refuse("{}: is no file", path_.string());
+    return status.st_size;
+  }
+  std::size_t read(std::span<std::byte> to, off_t at) const {
+    const auto got = ::pread(number_, to.data(), to.size(), at);
+    if (got < 0) fail("read");
+    return static_cast<std::size_t>(got);
+  }
+  void write(std::span<const std::byte> bytes) const {
+    while (!bytes.empty()) {
+      const auto put = ::write(number_, bytes.data(), bytes.size());
+      if (put < 0 && errno == EINTR) continue;
+      if (put < 0) fail("written");
+      bytes = bytes.subspan(static_cast<std::size_t>(put));
+    }
+  }
+  void sync() const {
+    if (::fsync(number_) != 0) fail("written");
+  }
+
+ private:
+  fs::path path_;
+  int number_;
+};
+
+void sync_folder(const fs::path& folder) {
+  open_file(folder, O_RDONLY | O_DIRECTORY).sync();
+}
+
+/// Copies until the file ends, however long it was said to be.
+void copy_file(const fs::path& from, const fs::path& to, sha256& digest) {
+  const open_file source(from, O_RDONLY), target(to, O_WRONLY | O_CREAT | O_EXCL);
+  const off_t size = source.size();
+  if (size > static_cast<off_t>(largest_adapter_file))
+    refuse("{}: has {} bytes: no adapter is that large", from.string(), size);
+  begin_adapter_file(digest, to.filename().string(), static_cast<std::uint64_t>(size));
+  std::vector<std::byte> buffer(1 << 20);
+  for (off_t at = 0; at < size;) {
+    const std::size_t got = source.read(buffer, at);
+    if (got == 0) refuse("{}: became shorter while it was read: publish it when it is complete", from.string());
+    const auto piece = std::span(buffer).first(std::min<std::size_t>(got, static_cast<std::size_t>(size - at)));
+    digest.add(piece);
+    target.write(piece);
+    at += static_cast<off_t>(piece.size());
+  }
+  target.sync();
+}
+
+}  // namespace
+
+std::vector<adapter_file_info> adapter_files_in(const fs::path& folder) {
+  std::vector<adapter_file_info> files;
+  for (const std::string_view name : adapter_file_names) {
+    std::error_code fault;
+    const auto bytes = fs::file_size(folder / name, fault);
+    if (fault) return {};
+    files.push_back({std::string(name), bytes});
+  }
+  return files;
+}
+
+shared_bytes read_adapter_bytes(const fs::path& file, std::uint64_t offset, std::size_t most) {
+  const open_file source(file, O_RDONLY);
+  const auto size = static_cast<std::uint64_t>(source.size());
+  if (offset > size) refuse("offset {} is beyond the file's {} bytes", offset, size);
+  auto bytes = std::make_shared<std::vector<std::byte>>(std::min<std::uint64_t>(most, size - offset));
+  bytes->resize(source.read(*bytes, static_cast<off_t>(offset)));
+  const std::span<const std::byte> read(*bytes);
+  return {std::move(bytes), read};
+}
+
+incoming_adapter::incoming_adapter(const fs::path& store, std::uint64_t number)
+    : path_(store / fmt::format("{}{}-{}", incoming_prefix, ::getpid(), number)) {
+  std::error_code fault;
+  fs::create_directories(path_, fault);
+  if (fault) refuse("{}: cannot be made: {}", path_.string(), fault.message());
+}
+
+incoming_adapter::~incoming_adapter() {
+  std::error_code ignored;
+  if (!path_.empty()) fs::remove_all(path_, ignored);
+}
+
+std::string incoming_adapter::copy_from(const fs::path& folder) const {
+  sha256 digest;
+  for (const std::string_view name : adapter_file_names) {
+    std::error_code fault;
+    if (!fs::exists(folder / name, fault))
+      refuse("{}: has no {}: an adapter as PEFT writes it is a folder with {} and {}", folder.string(), name,
+             adapter_file_names[0], adapter_file_names[1]);
+    copy_file(folder / name, path_ / name, digest);
+  }
+  return digest.finish();
+}
+
+void incoming_adapter::keep_as(const fs::path& name) {
+  sync_folder(path_);
+  std::error_code fault;
+  fs::rename(path_, name, fault);
+  if (fault) refuse("{}: cannot be made: {}", name.string(), fault.message());
+  path_.clear();
+  sync_folder(name.parent_path());
+}
+
+void remove_incoming_adapters(const fs::path& store) {
+  std::error_code fault;
+  std::vector<fs::path> found;
+  for (fs::directory_iterator each(store, fault), end; !fault && each != end; each.increment(fault))
+    if (each->path().filename().string().starts_with(incoming_prefix)) found.push_back(each->path());
+  for (const auto& path : found) fs::remove_all(path, fault);
+}
+
+}  // namespace troupe

@@ -1,0 +1,209 @@
+#include "actors/adapters/adapter_shelf.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include <nlohmann/json.hpp>
+
+#include "actors/adapters/adapter_digest.hpp"
+#include "actors/adapters/adapter_files.hpp"
+#include "actors/shown_path.hpp"
+#include "base/error.hpp"
+#include "model/lora/adapter_file.hpp"
+
+namespace troupe {
+namespace {
+
+namespace fs = std::filesystem;
+
+template <class T>
+T value_of(const result<T, catalogue_error>& from) {
+  if (!from) throw input_error(from.error().text);
+  return *from;
+}
+
+/// read_adapter's refusal with the path that the user knows.
+adapter_file read_as(const fs::path& shown, const fs::path& folder, const model_config& model) {
+  try {
+    return read_adapter(folder, model);
+  } catch (const input_error& error) {
+    throw input_error(with_shown_path(error.what(), folder.string(), shown.string()));
+  }
+}
+
+}  // namespace
+
+adapter_shelf::adapter_shelf(options chosen, catalogue_records saved)
+    : options_(std::move(chosen)), catalogue_({options_.base_name, options_.base, 1 << 16}, std::move(saved)) {
+  std::error_code fault;
+  fs::create_directories(options_.store, fault);
+  if (fault) refuse("{}: cannot be made: {}", options_.store.string(), fault.message());
+  remove_incoming_adapters(options_.store);
+  for (const adapter_entry& entry : catalogue_.list())
+    if (entry.spec.base == options_.base) note_files(entry);
+}
+
+void adapter_shelf::note_files(const adapter_entry& entry) {
+  auto files = adapter_files_in(folder_of(entry.spec.sha256));
+  if (files.empty()) return;
+  details_[entry.version] = {entry.version, entry.full_name(), entry.spec.sha256, std::move(files),
+                             static_cast<std::int64_t>(entry.spec.bytes)};
+}
+
+adapter_shelf::taken adapter_shelf::take(const std::string& name, const fs::path& folder) {
+  if (!is_adapter_name(name))
+    refuse("adapter name '{}': take 1 to 64 letters, digits, '.', '_' or '-', beginning with a letter or digit", name);
+  taken made = take_in(folder);
+  made.name = name;
+  made.files = adapter_files_in(folder_of(made.sha256));
+  made.is_new = std::none_of(details_.begin(), details_.end(),
+                             [&](const auto& each) { return each.second.sha256 == made.sha256; });
+  taken_[made.sha256] = made.files;
+  return made;
+}
+
+adapter_entry adapter_shelf::publish(const taken& what) {
+  adapter_entry made = add(what);
+  if (catalogue_.is_current(made)) return made;
+  return value_of(catalogue_.rollback(what.name, made.ordinal));
+}
+
+adapter_entry adapter_shelf::add(const taken& what) {
+  taken_.erase(what.sha256);
+  const auto all = catalogue_.list();
+  const adapter_entry* last = newest(what.name, all);
+  // What was unloaded comes back under its old version.
+  if (last && last->spec.sha256 == what.sha256 && last->state == adapter_state::unloaded)
+    return make_ready(value_of(catalogue_.load(last->full_name())));
+  return make_ready(value_of(catalogue_.publish(
+      {what.name, what.sha256, folder_of(what.sha256).string(), what.bytes, what.rank, options_.base})));
+}
+
+adapter_shelf::taken adapter_shelf::take_in(const fs::path& folder) {
+  incoming_adapter incoming(options_.store, ++incoming_);
+  taken made;
+  made.sha256 = incoming.copy_from(folder);
+  const adapter_file read = read_as(folder, incoming.path(), options_.model);
+  for (const adapter_part& part : read.parts) {
+    made.bytes += (part.a.size() + part.b.size()) * sizeof(float);
+    made.rank = std::max(made.rank, static_cast<std::uint32_t>(part.rank));
+  }
+  std::error_code ignored;
+  if (adapter_files_in(folder_of(made.sha256)).empty()) {
+    fs::remove_all(folder_of(made.sha256), ignored);
+    incoming.keep_as(folder_of(made.sha256));
+  }
+  return made;
+}
+
+adapter_entry adapter_shelf::make_ready(const adapter_entry& entry) {
+  note_files(entry);
+  if (!details_.contains(entry.version)) {
+    catalogue_.set_failed(entry.version, "its files are gone");
+    refuse("adapter {}: its files are gone: publish the folder again", entry.full_name());
+  }
+  catalogue_.set_ready(entry.version);
+  return *catalogue_.find(entry.version);
+}
+
+const adapter_entry* adapter_shelf::newest(std::string_view name, const std::vector<adapter_entry>& all) const {
+  const auto last = std::find_if(all.rbegin(), all.rend(), [&](const adapter_entry& e) { return e.spec.name == name; });
+  return last == all.rend() ? nullptr : &*last;
+}
+
+std::optional<fs::path> adapter_shelf::source_of(const std::string& name) const {
+  std::error_code fault;
+  if (!is_adapter_name(name) || !fs::is_directory(options_.source / name, fault)) return {};
+  return options_.source / name;
+}
+
+adapter_entry adapter_shelf::load(const std::string& text) {
+  if (const auto source = source_of(text)) return add(take(text, *source));
+  const auto loaded = catalogue_.load(text);
+  if (!loaded && loaded.error().why == catalogue_error::reason::unknown && is_adapter_name(text))
+    refuse("adapter {}: there is none, and no folder {}: name one with --path", text,
+           (options_.source / text).string());
+  return make_ready(value_of(loaded));
+}
+
+adapter_entry adapter_shelf::find_or_publish(const std::string& name) {
+  const auto version = catalogue_.resolve(name);
+  if (version && details_.contains(*version)) return *catalogue_.find(*version);
+  if (!version && version.error().why != catalogue_error::reason::unknown) throw input_error(version.error().text);
+  if (const auto source = source_of(name)) return publish(name, *source);
+  if (version) refuse("adapter {}: its files are gone: publish the folder again", name);
+  throw input_error(version.error().text);
+}
+
+adapter_entry adapter_shelf::rollback(const std::string& name, std::optional<std::uint32_t> ordinal) {
+  return value_of(catalogue_.rollback(name, ordinal));
+}
+
+std::vector<adapter_entry> adapter_shelf::unload(const std::string& text) {
+  std::vector<adapter_entry> gone;
+  for (const adapter_version version : value_of(catalogue_.unload(text))) gone.push_back(*catalogue_.find(version));
+  return gone;
+}
+
+adapter_details adapter_shelf::details_of(const std::string& text) const {
+  const adapter_version version = value_of(catalogue_.resolve(text));
+  const auto found = details_.find(version);
+  if (found == details_.end()) refuse("adapter {}: has no files", text);
+  return found->second;
+}
+
+adapter_directory::snapshot adapter_shelf::snapshot() const {
+  adapter_directory::snapshot made;
+  const std::array<std::string, 2> bases{"base", options_.base_name};
+  const auto add = [&](const std::string& name, adapter_version version) {
+    made.names[name] = version;
+    for (const auto& base : bases) made.names[base + ":" + name] = version;
+  };
+  for (const auto& base : bases)
+    if (!base.empty()) made.names[base] = no_adapter;
+  for (const auto& [version, details] : details_) {
+    const adapter_entry& entry = *catalogue_.find(version);
+    made.versions.emplace(version, details);
+    if (entry.state != adapter_state::ready) continue;
+    add(entry.full_name(), version);
+    if (catalogue_.is_current(entry)) add(entry.spec.name, version);
+  }
+  return made;
+}
+
+std::string adapter_shelf::list_json() const {
+  auto list = nlohmann::ordered_json::array();
+  for (const adapter_entry& entry : catalogue_.list()) {
+    const bool gone = entry.state == adapter_state::ready && !details_.contains(entry.version);
+    list.push_back({{"name", entry.spec.name},
+                    {"version", entry.full_name()},
+                    {"state", gone ? "missing" : name_of(entry.state)},
+                    {"current", catalogue_.is_current(entry)},
+                    {"rank", entry.spec.rank},
+                    {"bytes", entry.spec.bytes},
+                    {"sha256", entry.spec.sha256}});
+    if (!entry.error.empty()) list.back()["error"] = entry.error;
+  }
+  return list.dump();
+}
+
+/// Names from outside are compared with what is known, and never become part of a path unknown.
+adapter_piece adapter_shelf::read_piece(const want_piece& wanted) const {
+  adapter_piece piece{wanted.sha256.substr(0, 64), wanted.file.substr(0, 64), wanted.offset, {}, {}};
+  const bool known = taken_.contains(wanted.sha256) ||
+                     std::any_of(details_.begin(), details_.end(),
+                                 [&](const auto& each) { return each.second.sha256 == wanted.sha256; });
+  const auto name = std::find(adapter_file_names.begin(), adapter_file_names.end(), wanted.file);
+  if (!known || name == adapter_file_names.end()) {
+    piece.error = "the adapter store has no such file";
+    return piece;
+  }
+  try {
+    piece.attachment = read_adapter_bytes(folder_of(wanted.sha256) / *name, wanted.offset, largest_piece);
+  } catch (const input_error& error) {
+    piece.error = error.what();
+  }
+  return piece;
+}
+
+}  // namespace troupe

@@ -1,0 +1,199 @@
+#include "actors/adapters/adapter_store.hpp"
+
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "actors/command_fields_impl.hpp"
+#include "actors/commands.hpp"
+#include "model/formats/json_input.hpp"
+
+namespace troupe {
+namespace {
+
+std::optional<std::uint32_t> ordinal_of(const command_fields& arguments) {
+  const auto number = arguments.integer("version");
+  if (number && (*number < 1 || *number > UINT32_MAX))
+    refuse("{}: version {} is none: versions count from 1", arguments.where(), *number);
+  return number ? std::optional(static_cast<std::uint32_t>(*number)) : std::nullopt;
+}
+
+std::string to_json(const adapter_entry& entry) {
+  return nlohmann::ordered_json{
+      {"adapter", entry.full_name()}, {"state", name_of(entry.state)}, {"sha256", entry.spec.sha256}}
+      .dump();
+}
+
+std::string to_json(const std::vector<adapter_entry>& entries) {
+  auto names = nlohmann::ordered_json::array();
+  for (const adapter_entry& entry : entries) names.push_back(entry.full_name());
+  return nlohmann::ordered_json{{"unloaded", names}}.dump();
+}
+
+std::string to_json(const adapter_details& details) {
+  auto files = nlohmann::ordered_json::array();
+  for (const auto& file : details.files) files.push_back({{"name", file.name}, {"bytes", file.bytes}});
+  return nlohmann::ordered_json{{"adapter", details.full_name}, {"sha256", details.sha256}, {"files", files}}.dump();
+}
+
+}  // namespace
+
+adapter_store_state::adapter_store_state(handle::pointer self, std::shared_ptr<adapter_shelf> shelf, jobs_actor journal,
+                                         piece_sender send_piece, worker_list workers,
+                                         std::shared_ptr<adapter_directory> adapters,
+                                         std::shared_ptr<status_board> board)
+    : self_(self),
+      shelf_(std::move(shelf)),
+      journal_(std::move(journal)),
+      send_piece_(std::move(send_piece)),
+      workers_(std::move(workers)),
+      adapters_(std::move(adapters)),
+      board_(std::move(board)) {
+  show(shelf_->snapshot(), shelf_->list_json());
+}
+
+adapter_store_state::handle::behavior_type adapter_store_state::make_behavior() {
+  return {
+      [this](command_call& call) { run(call); },
+      [this](const incoming<want_piece>& wanted) {
+        send_piece_(wanted.link, shelf_->read_piece(wanted.what), wanted.correlation);
+      },
+      [this](const find_adapter& wanted) { find(wanted); },
+      [this](const catalogue_saved& saved) { take_saved(saved); },
+      [this](const adapter_prepared& prepared) { take_prepared(prepared); },
+      [this](wake) { end_overdue(); },
+      [this](stop_now) { self_->quit(); },
+  };
+}
+
+void adapter_store_state::run(command_call& call) {
+  if (publish(call)) return;
+  finish(call, answer_of([&] { return carry_out(call.what); }));
+}
+
+void adapter_store_state::finish(command_call& call, command_answer answer) {
+  save_then([answer = std::move(answer), tell_them = std::move(call.answer)](const std::string& error) mutable {
+    if (answer.error.empty() && !error.empty()) answer = {{}, error, false};
+    tell_them(std::move(answer));
+  });
+}
+
+/// A folder becomes a version when all workers have it. False: the command is about something else.
+bool adapter_store_state::publish(command_call& call) {
+  if (call.what.name != "adapters.load") return false;
+  adapter_shelf::taken taken;
+  bool has_folder = false;
+  command_answer answer = answer_of([&] {
+    const auto parsed = detail::parse_json_as<json>(call.what.arguments, call.what.name);
+    const command_fields arguments(parsed, call.what.name);
+    const std::string adapter = text_of(arguments, "name");
+    const auto path = arguments.text("path");
+    const auto folder = path ? std::optional<std::filesystem::path>(*path) : shelf_->source_of(adapter);
+    has_folder = folder.has_value();
+    if (folder) taken = shelf_->take(adapter, *folder);
+    return std::string();
+  });
+  if (!answer.error.empty()) return finish(call, std::move(answer)), true;
+  if (!has_folder) return false;
+  spread(taken, [this, taken, call](const std::string& error) mutable {
+    if (!error.empty()) return finish(call, {{}, error, false});
+    finish(call, answer_of([&] { return to_json(shelf_->publish(taken)); }));
+  });
+  return true;
+}
+
+/// To all workers: each fetches it from here, by its own pace. A way to send it to all at once belongs here.
+void adapter_store_state::spread(const adapter_shelf::taken& what, std::function<void(const std::string& error)> then) {
+  const auto all = what.is_new ? workers_() : std::vector<worker_actor>();
+  if (all.empty()) return then({});
+  spreading_[++ticket_] = {what.name, all.size(), clock_.now() + longest_spread, std::move(then)};
+  for (const worker_actor& worker : all) tell(worker, prepare_adapter{ticket_, what.name, what.sha256, what.files});
+  tell_after(self_, longest_spread, handle(self_), wake{});
+}
+
+void adapter_store_state::take_prepared(const adapter_prepared& prepared) {
+  const auto found = spreading_.find(prepared.ticket);
+  if (found == spreading_.end()) return;
+  if (prepared.error.empty() && --found->second.missing > 0) return;
+  const auto done = spreading_.extract(found);
+  const std::string& name = done.mapped().name;
+  done.mapped().then(prepared.error.empty() ? "" : fmt::format("adapter {}: a worker: {}", name, prepared.error));
+}
+
+/// Who has not answered was lost, or loads it when it is asked for.
+void adapter_store_state::end_overdue() {
+  const instant now = clock_.now();
+  std::vector<std::function<void(const std::string&)>> due;
+  std::erase_if(spreading_, [&](auto& each) {
+    if (each.second.until > now) return false;
+    due.push_back(std::move(each.second.then));
+    return true;
+  });
+  for (const auto& then : due) then({});
+}
+
+std::string adapter_store_state::carry_out(const client_command& command) {
+  const auto parsed = detail::parse_json_as<json>(command.arguments, command.name);
+  const command_fields arguments(parsed, command.name);
+  if (command.name == "adapters.list") return shelf_->list_json();
+  const std::string adapter = text_of(arguments, "name");
+  if (command.name == "adapters.load") return to_json(shelf_->load(adapter));
+  if (command.name == "adapters.unload") return to_json(shelf_->unload(adapter));
+  if (command.name == "adapters.rollback") return to_json(shelf_->rollback(adapter, ordinal_of(arguments)));
+  if (command.name == "adapters.files") return to_json(shelf_->details_of(adapter));
+  refuse("{}: is no command: adapters.list, load, unload, rollback and files are", command.name);
+}
+
+void adapter_store_state::find(const find_adapter& wanted) {
+  const command_answer found = answer_of([&] { return shelf_->find_or_publish(wanted.name).full_name(); });
+  save_then([found, asker = wanted.asker, wanted_name = wanted.name](const std::string& error) {
+    tell(asker, adapter_found{{}, wanted_name, found.error.empty() ? error : found.error});
+  });
+}
+
+/// At once where nothing has changed and nothing is on its way.
+void adapter_store_state::save_then(continuation then) {
+  catalogue_records records = shelf_->take_changes();
+  if (records.empty() && unsaved_.empty()) {
+    // A version may have got its files back without a change in the catalogue.
+    if (changes_.empty()) show(shelf_->snapshot(), shelf_->list_json());
+    if (changes_.empty()) return then({});
+    return changes_.rbegin()->second.then.push_back(std::move(then));
+  }
+  for (catalogue_records& older : unsaved_) {
+    older.entries.insert(older.entries.end(), records.entries.begin(), records.entries.end());
+    older.pointers.insert(older.pointers.end(), records.pointers.begin(), records.pointers.end());
+    older.next_version = records.next_version;
+    records = std::move(older);
+  }
+  unsaved_.clear();
+  changes_[++ticket_] = {records, shelf_->snapshot(), shelf_->list_json(), {std::move(then)}};
+  tell(journal_, save_catalogue{{}, ticket_, std::move(records), handle(self_)});
+}
+
+void adapter_store_state::take_saved(const catalogue_saved& saved) {
+  auto done = changes_.extract(saved.ticket);
+  if (!done) return;
+  change& what = done.mapped();
+  if (saved.error.empty())
+    show(std::move(what.snapshot), std::move(what.list));
+  else
+    unsaved_.push_back(std::move(what.records));
+  for (const continuation& then : what.then) then(saved.error);
+}
+
+void adapter_store_state::show(adapter_directory::snapshot now, std::string list) {
+  adapters_->publish(std::move(now));
+  board_->post("adapters", std::move(list));
+}
+
+adapter_store_actor spawn_adapter_store(caf::actor_system& system, const std::shared_ptr<adapter_shelf>& shelf,
+                                        const jobs_actor& journal, const adapter_store_state::piece_sender& send_piece,
+                                        const adapter_store_state::worker_list& workers,
+                                        const std::shared_ptr<adapter_directory>& adapters,
+                                        const std::shared_ptr<status_board>& board) {
+  return spawn_state<adapter_store_state, actor_thread::own>(system, shelf, journal, send_piece, workers, adapters,
+                                                             board);
+}
+
+}  // namespace troupe

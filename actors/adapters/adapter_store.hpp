@@ -1,0 +1,80 @@
+#pragma once
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "actors/adapters/adapter_shelf.hpp"
+#include "actors/interfaces.hpp"
+#include "actors/status_board.hpp"
+
+namespace troupe {
+
+/// The head's adapters: publishes, answers for their files, and tells everyone through the directory. On a thread of
+/// its own, as it reads and writes files. No change is seen by anyone before the journal has it.
+class adapter_store_state {
+ public:
+  using handle = adapter_store_actor;
+  static constexpr const char* name = "adapter_store";
+  using piece_sender = std::function<void(link_id, adapter_piece, std::uint64_t correlation)>;
+  /// Everyone who is to have a version before it is published.
+  using worker_list = std::function<std::vector<worker_actor>()>;
+  static constexpr duration longest_spread = std::chrono::seconds(5);
+
+  adapter_store_state(handle::pointer self, std::shared_ptr<adapter_shelf> shelf, jobs_actor journal,
+                      piece_sender send_piece, worker_list workers, std::shared_ptr<adapter_directory> adapters,
+                      std::shared_ptr<status_board> board);
+  handle::behavior_type make_behavior();
+
+ private:
+  /// What happens when the journal has a change; with what kept it from that, or an empty text.
+  using continuation = std::function<void(const std::string& error)>;
+  struct change {
+    catalogue_records records;
+    adapter_directory::snapshot snapshot;
+    std::string list;
+    std::vector<continuation> then;
+  };
+
+  /// A version on its way to the workers.
+  struct spreading {
+    std::string name;
+    std::size_t missing = 0;
+    instant until;
+    std::function<void(const std::string& error)> then;
+  };
+
+  void run(command_call& call);
+  bool publish(command_call& call);
+  void spread(const adapter_shelf::taken& what, std::function<void(const std::string& error)> then);
+  void take_prepared(const adapter_prepared& prepared);
+  void end_overdue();
+  void finish(command_call& call, command_answer answer);
+  std::string carry_out(const client_command& command);
+  void find(const find_adapter& wanted);
+  void save_then(continuation then);
+  void take_saved(const catalogue_saved& saved);
+  void show(adapter_directory::snapshot now, std::string list);
+
+  handle::pointer self_;
+  std::shared_ptr<adapter_shelf> shelf_;
+  jobs_actor journal_;
+  piece_sender send_piece_;
+  worker_list workers_;
+  std::shared_ptr<adapter_directory> adapters_;
+  std::shared_ptr<status_board> board_;
+  std::map<std::uint64_t, change> changes_;       ///< on their way to the journal, by ticket
+  std::vector<catalogue_records> unsaved_;        ///< that the journal could not write: with the next change
+  std::map<std::uint64_t, spreading> spreading_;  ///< by ticket
+  std::uint64_t ticket_ = 0;
+  monotonic_clock clock_;
+};
+
+adapter_store_actor spawn_adapter_store(caf::actor_system& system, const std::shared_ptr<adapter_shelf>& shelf,
+                                        const jobs_actor& journal, const adapter_store_state::piece_sender& send_piece,
+                                        const adapter_store_state::worker_list& workers,
+                                        const std::shared_ptr<adapter_directory>& adapters,
+                                        const std::shared_ptr<status_board>& board);
+
+}  // namespace troupe

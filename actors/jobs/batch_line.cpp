@@ -1,0 +1,136 @@
+#include "actors/jobs/batch_line.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "actors/requests/constraint_fields.hpp"
+#include "actors/requests/request_fields_impl.hpp"
+#include "actors/requests/sampling_fields.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::array<std::string_view, 15> option_keys{
+    "adapter",          "max_tokens",        "temperature", "top_k", "top_p",    "min_p", "repetition_penalty",
+    "presence_penalty", "frequency_penalty", "logit_bias",  "seed",  "logprobs", "stop",  "stop_tokens",
+    "ignore_eos"};
+constexpr std::array<std::string_view, 4> prompt_keys{"prompt", "messages", "tokens", "custom_id"};
+constexpr std::array<std::string_view, 2> term_keys{"endpoint", "weight"};
+
+template <class Keys>
+bool is_in(const Keys& keys, std::string_view key) {
+  return std::find(keys.begin(), keys.end(), key) != keys.end();
+}
+
+void check_keys(const json& object, bool is_line) {
+  for (const auto& [key, value] : object.items())
+    if (!is_in(option_keys, key) && !is_in(constraint_keys, key) &&
+        !(is_line ? is_in(prompt_keys, key) : is_in(term_keys, key)))
+      refuse("unknown key \"{}\": {}, {}{} are known", key.substr(0, 64), fmt::join(option_keys, ", "),
+             fmt::join(constraint_keys, ", "), is_line ? ", prompt, messages, tokens, custom_id" : "");
+}
+
+/// What is wrong is said with its place.
+template <class Read>
+auto read_at(const char* place, const Read& read) {
+  try {
+    return read();
+  } catch (const input_error& error) {
+    refuse("{}: {}", place, error.what());
+  }
+}
+
+void read_options(const request_fields& from, answer_order& to) {
+  if (auto adapter = from.text("adapter")) to.adapter = std::move(*adapter);
+  if (const auto most = from.integer("max_tokens", INT64_MIN, INT64_MAX)) to.sampling.max_tokens = *most;
+  if (const auto told = from.small("logprobs")) to.sampling.logprobs = told;
+  read_sampling(from, to.sampling);
+}
+
+answer_order order_with(const json& options) {
+  answer_order order;
+  order.sampling.temperature = 0;
+  order.sampling.max_tokens = 128;
+  check_keys(options, false);
+  read_options(request_fields(options), order);
+  return order;
+}
+
+json parse_options(std::string_view options) {
+  return options.empty() ? json::object() : parse_object(options, "options");
+}
+
+std::string id_text(const json& custom_id) {
+  if (!custom_id.is_string() && !custom_id.is_number())
+    refuse_field("custom_id", "custom_id is neither a text nor a number");
+  return dump(custom_id);
+}
+
+prompt_input read_prompt(const request_fields& from) {
+  prompt_input prompt;
+  prompt.text = from.text("prompt");
+  prompt.tokens = from.tokens("tokens").value_or(std::vector<token_id>());
+  if (const json* messages = from.find("messages")) prompt.messages = messages->dump();
+  return prompt;
+}
+
+class own_line_format final : public answer_format {
+ public:
+  std::string whole(const std::vector<answer_choice>& choices, const answer_usage& usage) override {
+    const answer_choice& answer = choices.front();
+    json made{{"text", answer.text},
+              {"tokens", answer.tokens},
+              {"finish_reason", answer.finish},
+              {"prompt_tokens", usage.prompt_tokens},
+              {"adapter", answer.adapter.empty() ? json(nullptr) : json(answer.adapter)}};
+    for (const sampled_token& each : answer.details) made["logprobs"].push_back(each.logprob.value_or(0.0f));
+    return dump(made);
+  }
+};
+
+}  // namespace
+
+batch_terms read_batch_terms(std::string_view options) {
+  const json parsed = parse_options(options);
+  const request_fields from(parsed);
+  return read_at("options", [&] {
+    check(order_with(parsed).sampling, INT32_MAX);
+    const auto weight = from.integer("weight", 1, most_weight).value_or(1);
+    return batch_terms{from.text("endpoint").value_or(""), static_cast<std::uint64_t>(weight)};
+  });
+}
+
+batch_line read_batch_line(std::string_view text, std::string_view options) {
+  batch_line line;
+  line.asked.format = std::make_unique<own_line_format>();
+  const json common = parse_options(options), object = parse_object(text, "line");
+  line.asked.order = read_at("options", [&] { return order_with(common); });
+  const request_fields from(object);
+  read_at("line", [&] {
+    check_keys(object, true);
+    read_options(from, line.asked.order);
+    line.asked.order.prompts.push_back(read_prompt(from));
+    if (const json* custom_id = from.find("custom_id")) line.custom_id = id_text(*custom_id);
+  });
+  return line;
+}
+
+std::string custom_id_of(std::string_view line) {
+  try {
+    const json object = parse_object(line, "line");
+    return object.contains("custom_id") ? id_text(object["custom_id"]) : std::string();
+  } catch (const input_error&) {
+    return {};
+  }
+}
+
+std::string answer_line(std::uint64_t index, const std::string& custom_id, std::string_view whole) {
+  return fmt::format(R"({{"index":{},"custom_id":{},{})", index, custom_id.empty() ? "null" : custom_id,
+                     whole.substr(1));
+}
+
+std::string error_line(std::uint64_t index, const std::string& custom_id, std::string_view error) {
+  return answer_line(index, custom_id, dump({{"error", error}}));
+}
+
+}  // namespace troupe

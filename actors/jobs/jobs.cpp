@@ -1,0 +1,339 @@
+// Lines and their outputs. Commands: jobs_commands.cpp.
+#include "actors/jobs/jobs.hpp"
+
+#include <algorithm>
+
+#include "actors/commands.hpp"
+#include "actors/json_dump_impl.hpp"
+#include "base/error.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::size_t lines_read_at_once = 256;
+constexpr std::size_t largest_output = 4 << 20;  // fits into a frame, escaped once more
+constexpr std::size_t most_unrecorded = 1 << 14;
+
+/// Hears of all requests of one line.
+struct line_in_progress {
+  request_id first;
+  jobs_actor jobs;
+  std::shared_ptr<answer_sheet> sheet;
+  bool is_over = false;
+};
+
+class line_listener final : public answer_listener {
+ public:
+  line_listener(std::shared_ptr<line_in_progress> of, std::size_t prompt) : of_(std::move(of)), prompt_(prompt) {}
+
+  void on_part(answer_part part) override {
+    if (of_->is_over) return;
+    of_->sheet->count(prompt_, part);
+    of_->sheet->keep(prompt_, std::move(part));
+    of_->is_over = of_->sheet->is_complete();
+    if (of_->is_over) tell(of_->jobs, line_answered{{}, of_->first, std::move(of_->sheet)});
+  }
+  void on_refused(const request_refused& refused) override {
+    if (std::exchange(of_->is_over, true)) return;
+    request_refused why = refused;
+    why.request = of_->first;
+    tell(of_->jobs, line_refused{{}, std::move(why)});
+  }
+
+ private:
+  std::shared_ptr<line_in_progress> of_;
+  std::size_t prompt_;
+};
+
+}  // namespace
+
+jobs_state::jobs_state(handle::pointer self, jobs_options options, std::shared_ptr<journal> book,
+                       std::shared_ptr<const prompting> prompts, std::shared_ptr<request_numbers> numbers,
+                       std::shared_ptr<status_board> board, endpoint_line_reader read_for_endpoint)
+    : self_(self),
+      options_(options),
+      journal_(std::move(book)),
+      prompts_(std::move(prompts)),
+      numbers_(std::move(numbers)),
+      board_(std::move(board)),
+      read_for_endpoint_(std::move(read_for_endpoint)) {
+  post();
+}
+
+jobs_state::handle::behavior_type jobs_state::make_behavior() {
+  return {
+      [this](command_call& call) {
+        call.answer(answer_of([&] { return carry_out(call.what); }));
+        pump();
+      },
+      [this](const save_catalogue& what) { save(what); },
+      [this](const use_journal& what) { use(what); },
+      [this](const begin_jobs& begun) {
+        go_on(begun);
+        sweep();
+        pump();
+      },
+      [this](const line_answered& answered) {
+        take_answer(answered);
+        pump();
+      },
+      [this](const line_refused& refused) {
+        take_refusal(refused.why);
+        pump();
+      },
+      [this](wake) {
+        record();
+        use_again();
+        sweep();
+        pump();
+      },
+      [this](stop_now) {
+        record();
+        gateway_ = nullptr;
+        training_ = nullptr;
+        self_->quit();
+      },
+  };
+}
+
+// --- from the journal to the gateway
+// ------------------------------------------------------------------------------------
+
+void jobs_state::go_on(const begin_jobs& begun) {
+  gateway_ = begun.gateway;
+  training_ = begun.training;
+  begin_training theirs;
+  for (const job_info& listed : journal_->unfinished()) {
+    const job_info job = *journal_->find(listed.spec.id);  // with its options
+    if (job.spec.kind != "batch") theirs.unfinished.push_back(job);
+    try {
+      activate(job);
+    } catch (const std::exception& error) {  // what an earlier build accepted may be none of this one's options
+      (void)journal_->finish(job.spec.id, job_state::failed, error.what());
+    }
+  }
+  tell(training_, std::move(theirs));
+}
+
+void jobs_state::activate(const job_info& job) {
+  if (job.spec.kind != "batch" || find_active(job.spec.id)) return;
+  active_.push_back(
+      {job.spec.id, job.spec.tenant, job.spec.options, read_batch_terms(job.spec.options), 0, {}, false, 0});
+}
+
+jobs_state::active_job* jobs_state::find_active(const std::string& id) {
+  const auto found = std::find_if(active_.begin(), active_.end(), [&](const active_job& job) { return job.id == id; });
+  return found == active_.end() ? nullptr : &*found;
+}
+
+void jobs_state::pump() {
+  if (!gateway_) return;
+  try {
+    while (in_flight_.size() < options_.in_flight && outputs_.size() < most_unrecorded) {
+      auto one = next_line();
+      if (!one) return;
+      begin(std::move(*one));
+      if (outputs_.size() >= options_.record_at_once) record();
+    }
+  } catch (const journal_failure& failure) {
+    note_failure(failure);
+  }
+}
+
+/// Lines that found no room go first; while there is none, others would only be refused as well.
+std::optional<jobs_state::line> jobs_state::next_line() {
+  if (clock_.now() < paused_until_) return {};
+  if (!again_.empty()) {
+    line one = std::move(again_.front());
+    again_.pop_front();
+    return one;
+  }
+  for (active_job& job : active_)
+    if (auto one = read_next(job)) return one;
+  return {};
+}
+
+std::optional<jobs_state::line> jobs_state::read_next(active_job& job) {
+  if (job.read.empty() && !job.is_all_read) {
+    if (job.next == 0) (void)journal_->start(job.id);
+    const auto lines = journal_->unfinished_lines(job.id, job.next, lines_read_at_once);
+    job.is_all_read = lines.empty();
+    if (!lines.empty()) job.next = lines.back().index + 1;
+    job.read.assign(lines.begin(), lines.end());
+  }
+  if (job.read.empty()) return {};
+  line one{job.id, job.read.front().index, std::move(job.read.front().text)};
+  job.read.pop_front();
+  ++job.open;
+  return one;
+}
+
+void jobs_state::begin(line one) {
+  const active_job* job = find_active(one.job);
+  if (!job) return;
+  batch_line parsed;
+  std::vector<begin_request> requests;
+  try {
+    parsed = read(one.text, *job);
+    requests = requests_of(parsed.asked.order, *prompts_, *numbers_);
+  } catch (const std::exception& error) {  // whatever it is: one that stopped this actor would do so in every life
+    one.custom_id = custom_id_of(one.text);
+    return put_out(one, error_line(one.index, one.custom_id, error.what()), false);
+  }
+  one.custom_id = std::move(parsed.custom_id);
+  one.format = std::move(parsed.asked.format);
+  send(std::move(one), parsed.asked.order, std::move(requests));
+}
+
+batch_line jobs_state::read(const std::string& text, const active_job& job) const {
+  const std::string& endpoint = job.terms.endpoint;
+  if (!endpoint.empty() && !read_for_endpoint_) refuse("lines of {} are not read here", endpoint.substr(0, 64));
+  batch_line parsed = endpoint.empty() ? read_batch_line(text, job.options) : read_for_endpoint_(text, endpoint);
+  answer_order& order = parsed.asked.order;
+  order.priority = request_priority::batch;
+  order.owner = job.tenant;
+  order.weight = job.terms.weight;
+  return parsed;
+}
+
+void jobs_state::send(line one, const answer_order& order, std::vector<begin_request> requests) {
+  const auto progress = std::make_shared<line_in_progress>();
+  progress->first = requests.front().id;
+  progress->jobs = handle(self_);
+  progress->sheet = std::make_shared<answer_sheet>(order);
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    one.requests.push_back(requests[i].id);
+    requests[i].listener = std::make_shared<line_listener>(progress, i);
+  }
+  in_flight_.emplace(progress->first, std::move(one));
+  for (begin_request& each : requests) tell(gateway_, std::move(each));
+}
+
+void jobs_state::take_answer(const line_answered& answered) {
+  const auto found = in_flight_.extract(answered.request);
+  if (!found) return;
+  const line& of = found.mapped();
+  std::string text;
+  bool ok = true;
+  try {
+    const std::string whole = of.format->whole(answered.sheet->choices(), answered.sheet->usage());
+    text = answer_line(of.index, of.custom_id, whole);
+  } catch (const std::exception& error) {
+    text = error_line(of.index, of.custom_id, error.what());
+    ok = false;
+  }
+  put_out(of, std::move(text), ok);
+}
+
+/// Those of its requests that ended already are nothing to the gateway.
+void jobs_state::end_requests(const line& of) {
+  for (const request_id request : of.requests) tell(gateway_, end_request{{}, request});
+}
+
+void jobs_state::take_refusal(const request_refused& why) {
+  auto found = in_flight_.extract(why.request);
+  if (!found) return;
+  line& of = found.mapped();
+  if (of.requests.size() > 1) end_requests(of);
+  of.requests.clear();
+  const bool may_pass = why.cause != refusal_cause::bad_input;
+  if (may_pass && why.retry_after > duration{}) return try_again(std::move(of), why.retry_after);
+  if (may_pass && ++of.refusals < options_.most_tries)
+    return try_again(std::move(of), options_.shortest_retry * (1 << of.refusals));
+  put_out(of, error_line(of.index, of.custom_id, why.error), false);
+}
+
+void jobs_state::try_again(line one, duration after) {
+  after = std::max(after, options_.shortest_retry);
+  again_.push_back(std::move(one));
+  paused_until_ = std::max(paused_until_, clock_.now() + after);
+  wake_in(after + std::chrono::milliseconds(1));
+}
+
+void jobs_state::put_out(const line& of, std::string text, bool ok) {
+  if (text.size() > largest_output) {
+    text = error_line(of.index, of.custom_id,
+                      fmt::format("the output has {} bytes: at most {}", text.size(), largest_output));
+    ok = false;
+  }
+  outputs_.push_back({of.job, of.index, std::move(text), ok});
+  record_soon();
+}
+
+void jobs_state::drop_lines_of(const std::string& id) {
+  std::erase_if(in_flight_, [&](const auto& item) {
+    const bool is_its = item.second.job == id;
+    if (is_its) end_requests(item.second);
+    return is_its;
+  });
+  std::erase_if(again_, [&](const line& each) { return each.job == id; });
+  std::erase_if(active_, [&](const active_job& job) { return job.id == id; });
+}
+
+// --- from the gateway to the journal
+// ------------------------------------------------------------------------------------
+
+void jobs_state::record_soon() {
+  if (outputs_.size() >= options_.record_at_once) return record();
+  if (!std::exchange(record_due_, true)) wake_in(options_.record_after);
+}
+
+void jobs_state::record() {
+  record_due_ = false;
+  if (outputs_.empty()) return;
+  std::vector<line_record> records;
+  records.reserve(outputs_.size());
+  for (const output& each : outputs_) records.push_back({each.job, each.index, each.text, each.ok});
+  try {
+    (void)journal_->record_all(records);
+  } catch (const journal_failure& failure) {
+    record_due_ = true;
+    return note_failure(failure);
+  }
+  board_->remove("journal");
+  for (const output& each : outputs_)
+    if (active_job* job = find_active(each.job)) --job->open;
+  outputs_.clear();
+  end_complete_jobs() ? post() : post_soon();
+}
+
+bool jobs_state::end_complete_jobs() {
+  return std::erase_if(active_, [&](const active_job& job) {
+           if (!job.read.empty() || job.open > 0) return false;
+           const auto info = journal_->find(job.id);
+           return !info || is_finished(info->state);
+         }) > 0;
+}
+
+/// Jobs that are over for long enough go, piece by piece.
+void jobs_state::sweep() {
+  if (clock_.now() < sweep_at_) return;
+  duration pause = options_.sweep_interval;
+  try {
+    const bool has_old = options_.keep.count() > 0 && journal_->remove_old(options_.keep) > 0;
+    if (has_old) post_soon();
+    if (journal_->sweep() || has_old) pause = options_.sweep_pause;
+  } catch (const journal_failure& failure) {
+    note_failure(failure);
+  }
+  sweep_at_ = clock_.now() + pause;
+  wake_in(pause + std::chrono::milliseconds(1));
+}
+
+/// What could not be written or read is tried again.
+void jobs_state::note_failure(const journal_failure& failure) {
+  board_->post("journal", dump(failure.what()));
+  wake_in(options_.journal_retry);
+}
+
+void jobs_state::wake_in(duration after) {
+  tell_after(self_, after, handle(self_), wake{});
+}
+
+jobs_actor spawn_jobs(caf::actor_system& system, const jobs_options& options, const std::shared_ptr<journal>& book,
+                      const std::shared_ptr<const prompting>& prompts, const std::shared_ptr<request_numbers>& numbers,
+                      const std::shared_ptr<status_board>& board, const endpoint_line_reader& read_for_endpoint) {
+  return spawn_state<jobs_state, actor_thread::own>(system, options, book, prompts, numbers, board, read_for_endpoint);
+}
+
+}  // namespace troupe

@@ -1,0 +1,133 @@
+// Batch jobs: accepted into the journal, answered line by line through the gateway, recorded exactly once.
+#pragma once
+#include <deque>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "actors/interfaces.hpp"
+#include "actors/jobs/batch_line.hpp"
+#include "actors/status_board.hpp"
+#include "cluster/journal/journal.hpp"
+
+namespace troupe {
+
+struct jobs_options {
+  std::size_t in_flight = 512;                               ///< lines: enough to fill the batches
+  std::size_t record_at_once = 256;                          ///< outputs in one transaction
+  duration record_after = std::chrono::milliseconds(20);     ///< at most so much later
+  duration shortest_retry = std::chrono::milliseconds(100);  ///< after a refusal
+  duration post_interval = std::chrono::milliseconds(200);   ///< of word on the board
+  duration journal_retry = std::chrono::seconds(1);          ///< after the disk failed
+  std::chrono::seconds keep = {};                            ///< of jobs that are over; 0: for ever
+  duration sweep_interval = std::chrono::minutes(1);         ///< between looks for such
+  duration sweep_pause = std::chrono::milliseconds(50);  ///< between pieces of what is deleted: others wait meanwhile
+  int most_tries = 5;                                    ///< of a line that is refused without a time to come back
+};
+
+/// Owner of the journal, on a thread of its own; whoever else has something to write down asks it.
+class jobs_state {
+ public:
+  using handle = jobs_actor;
+  static constexpr const char* name = "jobs";
+
+  jobs_state(handle::pointer self, jobs_options options, std::shared_ptr<journal> book,
+             std::shared_ptr<const prompting> prompts, std::shared_ptr<request_numbers> numbers,
+             std::shared_ptr<status_board> board, endpoint_line_reader read_for_endpoint);
+  handle::behavior_type make_behavior();
+
+ private:
+  struct line {
+    std::string job;
+    std::uint64_t index = 0;
+    std::string text;
+    int refusals = 0;
+    std::string custom_id = {};  ///< once it was read, and so
+    std::unique_ptr<answer_format> format = {};
+    std::vector<request_id> requests = {};  ///< in progress, named by the first
+  };
+  struct active_job {
+    std::string id, tenant, options;
+    batch_terms terms;
+    std::uint64_t next = 0;  ///< lines from here on were not read yet
+    std::deque<job_line> read;
+    bool is_all_read = false;
+    std::size_t open = 0;  ///< lines that were read and are not recorded
+  };
+  struct output {
+    std::string job;
+    std::uint64_t index = 0;
+    std::string text;
+    bool ok = true;
+  };
+
+  // commands
+  std::string carry_out(const client_command& command);
+  std::string create(const std::string& arguments);
+  std::string add_lines(const std::string& arguments);
+  std::string seal(const std::string& id);
+  std::string cancel(const std::string& id);
+  std::string forget(const std::string& id);
+  std::string outputs(const std::string& arguments);
+  /// `kind`: only jobs of it; empty: all.
+  std::string list(std::size_t limit, const std::string& kind = {}, bool with_options = false) const;
+  std::string hold(const std::string& id, bool on);
+  std::string events(const std::string& arguments) const;
+  void tell_training(const job_info& job) const;
+  void save(const save_catalogue& what);
+  void use(const use_journal& what);
+  void use_again();
+
+  // lines
+  void go_on(const begin_jobs& begun);
+  void activate(const job_info& job);
+  active_job* find_active(const std::string& id);
+  void pump();
+  std::optional<line> next_line();
+  std::optional<line> read_next(active_job& job);
+  void begin(line one);
+  batch_line read(const std::string& text, const active_job& job) const;
+  void send(line one, const answer_order& order, std::vector<begin_request> requests);
+  void end_requests(const line& of);
+  void take_answer(const line_answered& answered);
+  void take_refusal(const request_refused& why);
+  void try_again(line one, duration after);
+  void put_out(const line& of, std::string text, bool ok);
+  void drop_lines_of(const std::string& id);
+
+  // recording
+  void record_soon();
+  void record();
+  bool end_complete_jobs();
+  void note_failure(const journal_failure& failure);
+  void sweep();
+  void wake_in(duration after);
+  void post();
+  void post_soon();
+
+  handle::pointer self_;
+  jobs_options options_;
+  std::shared_ptr<journal> journal_;
+  std::shared_ptr<const prompting> prompts_;
+  std::shared_ptr<request_numbers> numbers_;
+  std::shared_ptr<status_board> board_;
+  endpoint_line_reader read_for_endpoint_;
+  gateway_actor gateway_;
+  training_actor training_;
+  monotonic_clock clock_;
+
+  std::deque<active_job> active_;                   ///< oldest first
+  std::unordered_map<request_id, line> in_flight_;  ///< by the first of its requests
+  std::deque<line> again_;                          ///< refused, to be tried again
+  std::vector<output> outputs_;
+  std::vector<use_journal> unused_;  ///< that the disk did not take, in their order
+  bool record_due_ = false, post_due_ = false;
+  instant paused_until_, posted_, sweep_at_;
+};
+
+jobs_actor spawn_jobs(caf::actor_system& system, const jobs_options& options, const std::shared_ptr<journal>& book,
+                      const std::shared_ptr<const prompting>& prompts, const std::shared_ptr<request_numbers>& numbers,
+                      const std::shared_ptr<status_board>& board, const endpoint_line_reader& read_for_endpoint = {});
+
+}  // namespace troupe

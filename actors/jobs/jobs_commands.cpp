@@ -1,0 +1,251 @@
+// What people ask of jobs, and what the adapter store has written down.
+#include <algorithm>
+
+#include "actors/command_fields_impl.hpp"
+#include "actors/jobs/jobs.hpp"
+#include "actors/json_dump_impl.hpp"
+#include "base/error.hpp"
+#include "model/formats/json_input.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::size_t shown_jobs = 100, most_listed = 10'000;
+constexpr std::size_t page_bytes = 5 << 20, page_lines = 10'000;
+
+template <class T>
+T value_of(const result<T, journal_error>& from) {
+  if (!from) throw input_error(from.error().text);
+  return *from;
+}
+
+json to_json(const job_info& job) {
+  json made{{"id", job.spec.id},         {"kind", job.spec.kind},    {"state", name_of(job.state)},
+            {"lines", job.spec.lines},   {"received", job.received}, {"ok", job.line_ok},
+            {"failed", job.line_failed}, {"created", job.created},   {"finished", job.finished}};
+  if (!job.error.empty()) made["error"] = job.error;
+  if (!job.result.empty()) made["result"] = job.result;
+  return made;
+}
+
+/// What the trainers' side has left on the board about jobs that are not over, by id.
+json progress_on(const status_board& board) {
+  json all = json::parse(board.read("training"), nullptr, false);
+  return all.is_object() ? all : json::object();
+}
+
+json to_json(const job_info& job, const json& progress) {
+  json made = to_json(job);
+  if (const auto found = progress.find(job.spec.id); found != progress.end()) made.update(*found);
+  return made;
+}
+
+/// What the last points of a fine-tune that is over said.
+json last_points(const journal& book, const job_info& job) {
+  constexpr std::uint64_t looked_at = 4;  // the last may be of a validation
+  json made = json::object();
+  const bool is_over = job.spec.kind != "batch" && is_finished(job.state);
+  const auto last = is_over ? book.last_event(job.spec.id, "metrics") : std::nullopt;
+  if (!last) return made;
+  for (const job_event& each : book.events(job.spec.id, last->number - std::min(last->number, looked_at), looked_at)) {
+    const json point = json::parse(each.text, nullptr, false);
+    if (each.kind != "metrics" || !point.is_object()) continue;
+    for (const char* key : {"step", "loss", "validation_loss"})
+      if (point.contains(key)) made[key] = point[key];
+  }
+  return made;
+}
+
+json to_json(const job_event& event) {
+  json data = json::parse(event.text, nullptr, false);
+  if (data.is_discarded()) data = event.text;
+  return {{"number", event.number}, {"at", event.at}, {"kind", event.kind}, {"data", std::move(data)}};
+}
+
+std::uint64_t count_of(const command_fields& arguments, std::string_view key,
+                       std::optional<std::int64_t> otherwise = {}) {
+  const auto number = arguments.has(key) ? arguments.integer(key) : otherwise;
+  if (!number) refuse("{}: \"{}\" is missing", arguments.where(), key);
+  if (*number < 0) refuse("{}: \"{}\" is {}: use 0 or more", arguments.where(), key, *number);
+  return static_cast<std::uint64_t>(*number);
+}
+
+job_info known_job(const journal& book, const std::string& id) {
+  auto job = book.find(id);
+  if (!job) refuse("job {}: there is none: see `troupe jobs`", id.substr(0, 64));
+  return *job;
+}
+
+}  // namespace
+
+std::string jobs_state::carry_out(const client_command& command) {
+  const json parsed = detail::parse_json_as<json>(command.arguments, command.name);
+  const command_fields arguments(parsed, command.name);
+  if (command.name == "job.list")
+    return list(std::min<std::size_t>(count_of(arguments, "limit", 1000), most_listed),
+                arguments.text("kind").value_or(""), arguments.boolean("options").value_or(false));
+  if (command.name == "job.create") return create(command.arguments);
+  if (command.name == "job.lines") return add_lines(command.arguments);
+  if (command.name == "job.outputs") return outputs(command.arguments);
+  const std::string id = text_of(arguments, "id");
+  if (command.name == "job.get") {
+    const job_info job = known_job(*journal_, id);
+    json made = to_json(job, progress_on(*board_));
+    made.update(last_points(*journal_, job));
+    if (job.spec.kind != "batch") made["options"] = json::parse(job.spec.options, nullptr, false);
+    return dump(made);
+  }
+  if (command.name == "job.events") return events(command.arguments);
+  if (command.name == "job.pause") return hold(id, true);
+  if (command.name == "job.resume") return hold(id, false);
+  if (command.name == "job.seal") return seal(id);
+  if (command.name == "job.cancel") return cancel(id);
+  if (command.name == "job.forget") return forget(id);
+  refuse("{}: is no command: job.create, lines, seal, outputs, events, pause, resume, cancel, forget, list and get are",
+         command.name);
+}
+
+std::string jobs_state::create(const std::string& arguments) {
+  const json parsed = detail::parse_json_as<json>(arguments, "job.create");
+  const command_fields from(parsed, "job.create");
+  const json* options = from.find("options");
+  if (options && !options->is_object()) refuse("job.create: \"options\" is no JSON object");
+  job_spec spec{text_of(from, "id"), "batch", from.text("tenant").value_or(""), options ? options->dump() : "{}",
+                count_of(from, "lines")};
+  (void)read_batch_terms(spec.options);
+  return dump(to_json(value_of(journal_->create_job(spec))));
+}
+
+std::string jobs_state::add_lines(const std::string& arguments) {
+  const json parsed = detail::parse_json_as<json>(arguments, "job.lines");
+  const command_fields from(parsed, "job.lines");
+  const auto lines = from.texts("lines");
+  if (!lines) refuse("job.lines: \"lines\" is missing");
+  return dump({{"received", value_of(journal_->add_lines(text_of(from, "id"), count_of(from, "first"), *lines))}});
+}
+
+std::string jobs_state::seal(const std::string& id) {
+  const job_info job = value_of(journal_->seal(id));
+  if (!is_finished(job.state)) activate(job);
+  post();
+  return dump(to_json(job));
+}
+
+std::string jobs_state::cancel(const std::string& id) {
+  record();
+  const job_info job = value_of(journal_->cancel(id));  // where the disk fails, the job goes on
+  drop_lines_of(id);
+  std::erase_if(outputs_, [&](const output& each) { return each.job == id; });
+  tell_training(job);
+  post();
+  return dump(to_json(job));
+}
+
+std::string jobs_state::forget(const std::string& id) {
+  const job_info job = known_job(*journal_, id);
+  (void)value_of(journal_->remove(id));
+  post();
+  return dump(to_json(job));
+}
+
+std::string jobs_state::hold(const std::string& id, bool on) {
+  const job_info job = value_of(on ? journal_->pause(id) : journal_->resume(id));
+  tell_training(job);
+  post();
+  return dump(to_json(job));
+}
+
+void jobs_state::tell_training(const job_info& job) const {
+  if (job.spec.kind != "batch") tell(training_, job_changed{{}, job.spec.id, job.state});
+}
+
+std::string jobs_state::events(const std::string& arguments) const {
+  const json parsed = detail::parse_json_as<json>(arguments, "job.events");
+  const command_fields from(parsed, "job.events");
+  const job_info job = known_job(*journal_, text_of(from, "id"));
+  const auto limit = std::min<std::size_t>(count_of(from, "limit", 1000), page_lines);
+  std::uint64_t after = count_of(from, "after", 0);
+  if (from.boolean("newest").value_or(false)) {
+    std::uint64_t last = 0;
+    for (const char* kind : {"message", "metrics", "checkpoint"})
+      if (const auto event = journal_->last_event(job.spec.id, kind)) last = std::max(last, event->number);
+    after = std::max(after, last - std::min<std::uint64_t>(last, limit));
+  }
+  auto list = json::array();
+  std::size_t bytes = 0;
+  for (const job_event& each : journal_->events(job.spec.id, after, limit)) {
+    bytes += each.text.size() + 64;
+    if (bytes > page_bytes && !list.empty()) break;
+    list.push_back(to_json(each));
+  }
+  return dump({{"job", to_json(job, progress_on(*board_))}, {"events", std::move(list)}});
+}
+
+/// Outputs in order, as texts, so that whoever writes them into a file writes what was recorded.
+std::string jobs_state::outputs(const std::string& arguments) {
+  const json parsed = detail::parse_json_as<json>(arguments, "job.outputs");
+  const command_fields from(parsed, "job.outputs");
+  const job_info job = known_job(*journal_, text_of(from, "id"));
+  const auto limit = std::min<std::size_t>(count_of(from, "limit", page_lines), page_lines);
+  auto list = json::array();
+  std::size_t bytes = 0;
+  for (line_output& each : journal_->outputs(job.spec.id, count_of(from, "from", 0), limit)) {
+    bytes += each.text.size();
+    if (bytes > page_bytes && !list.empty()) break;
+    list.push_back({{"index", each.index}, {"ok", each.ok}, {"text", std::move(each.text)}});
+  }
+  return dump({{"job", to_json(job)}, {"outputs", std::move(list)}});
+}
+
+std::string jobs_state::list(std::size_t limit, const std::string& kind, bool with_options) const {
+  auto list = json::array();
+  const json progress = progress_on(*board_);
+  for (const job_info& job : journal_->list(limit, kind)) {
+    list.push_back(to_json(job, progress));
+    list.back().update(last_points(*journal_, job));
+    if (with_options) list.back()["options"] = json::parse(journal_->find(job.spec.id)->spec.options, nullptr, false);
+  }
+  return dump(list);
+}
+
+void jobs_state::post() {
+  posted_ = clock_.now();
+  post_due_ = false;
+  board_->post("jobs", list(shown_jobs));
+}
+
+/// What changes within the interval is on the board at its end.
+void jobs_state::post_soon() {
+  if (clock_.now() - posted_ >= options_.post_interval) return post();
+  if (!std::exchange(post_due_, true)) wake_in(options_.post_interval);
+}
+
+/// What the disk did not take is tried again after a while, in its place: nobody may overtake it.
+void jobs_state::use(const use_journal& what) {
+  if (!unused_.empty()) return unused_.push_back(what);
+  try {
+    what.use(*journal_);
+  } catch (const journal_failure& failure) {
+    unused_.push_back(what);
+    return note_failure(failure);
+  }
+  post_soon();
+}
+
+void jobs_state::use_again() {
+  auto waiting = std::exchange(unused_, {});
+  for (const use_journal& each : waiting) use(each);
+  if (unused_.empty()) post();
+}
+
+void jobs_state::save(const save_catalogue& what) {
+  std::string error;
+  try {
+    journal_->save(what.changes);
+  } catch (const journal_failure& failure) {
+    error = failure.what();
+  }
+  tell(what.asker, catalogue_saved{{}, what.ticket, std::move(error)});
+}
+
+}  // namespace troupe

@@ -1,0 +1,142 @@
+#include "actors/replicas/router.hpp"
+
+#include <algorithm>
+
+namespace troupe {
+namespace {
+
+constexpr duration retry_interval = std::chrono::milliseconds(250);
+
+/// Answers that have begun are requests of their own by then.
+bool is_about(const cancel_request& cancelled, const routed_request& request) {
+  if (cancelled.id != request.id) return false;
+  return !cancelled.answer || (request.what.what.answers == 1 && request.first_index == *cancelled.answer);
+}
+
+}  // namespace
+
+router_state::router_state(handle::pointer self, options chosen)
+    : self_(self), options_(chosen), policy_(chosen.policy) {}
+
+router_state::handle::behavior_type router_state::make_behavior() {
+  return {
+      [this](routed_request& request) { route_new(request); },
+      [this](const cancel_request& cancelled) { cancel(cancelled); },
+      [this](const replica_added& added) {
+        replicas_[added.replica] = added.scheduler;
+        policy_.add_replica(added.replica);
+      },
+      [this](const replica_removed& removed) {
+        replicas_.erase(removed.replica);
+        policy_.remove_replica(removed.replica);
+      },
+      [this](const replica_state& state) {
+        if (!replicas_.contains(state.replica)) return;
+        policy_.update(state.replica, state.load);
+        policy_.set_ready(state.replica, state.ready);
+        route_parked();
+      },
+      [this](const requests_ended& ended) { note_ended(ended); },
+      [this](requests_returned& returned) { take_back(returned); },
+      [this](wake) {
+        wake_due_ = false;
+        refuse_overdue();
+        route_parked();
+      },
+  };
+}
+
+void router_state::route_new(routed_request& request) {
+  if (!parked_.empty() || !route(request)) park(request, false);
+}
+
+/// False where no replica can take it now.
+bool router_state::route(routed_request& request) {
+  const auto& what = request.what.what;
+  const auto prefix = prefix_hashes(what.prompt, what.adapter);
+  const request_view view{prefix, what.prompt.size(), what.adapter, what.priority == request_priority::batch};
+  const auto chosen = policy_.choose(view);
+  if (!chosen) return false;
+  policy_.sent(chosen->replica, view);
+  routes_[request.id].replicas.insert(chosen->replica);
+  tell(replicas_.at(chosen->replica), std::move(request));
+  return true;
+}
+
+/// Waits where waiting can help: a replica is coming back, or the request has begun already.
+void router_state::park(routed_request& request, bool begun) {
+  const bool hopeless = policy_.ready() > 0 || replicas_.empty() || parked_.size() >= options_.most_parked;
+  if (!begun && hopeless) return refuse_request(request, retry_interval * 4);
+  const auto until = begun ? std::nullopt : std::optional(clock_.now() + options_.patience);
+  parked_.push_back({std::move(request), until});
+  if (!std::exchange(wake_due_, true)) tell_after(self_, retry_interval, router_actor(self_), wake{});
+}
+
+void router_state::refuse_request(const routed_request& request, duration retry_after) {
+  const bool full = policy_.ready() > 0;
+  const char* why =
+      full ? "every replica's queue is full: try again later" : "no replica can serve at the moment: try again later";
+  routes_.erase(request.id);
+  tell(request.sink,
+       request_refused{{}, request.id, why, full ? refusal_cause::full : refusal_cause::unavailable, retry_after});
+}
+
+void router_state::route_parked() {
+  while (!parked_.empty() && route(parked_.front().request)) parked_.pop_front();
+}
+
+void router_state::refuse_overdue() {
+  const instant now = clock_.now();
+  std::erase_if(parked_, [&](const parked& waiting) {
+    const bool overdue = waiting.until && *waiting.until < now;
+    if (overdue) refuse_request(waiting.request, retry_interval * 4);
+    return overdue;
+  });
+  if (!parked_.empty() && !std::exchange(wake_due_, true))
+    tell_after(self_, retry_interval, router_actor(self_), wake{});
+}
+
+void router_state::cancel(const cancel_request& cancelled) {
+  std::erase_if(parked_, [&](const parked& waiting) { return is_about(cancelled, waiting.request); });
+  const auto found = routes_.find(cancelled.id);
+  if (found == routes_.end()) return;
+  found->second.cancelled.push_back(cancelled);
+  for (const replica_id replica : found->second.replicas)
+    if (const auto at = replicas_.find(replica); at != replicas_.end()) tell(at->second, cancelled);
+}
+
+void router_state::note_ended(const requests_ended& ended) {
+  for (const request_id request : ended.requests) forget_route(request, ended.from);
+}
+
+/// A replica was lost. What it had accepted is not refused for want of room elsewhere: it waits.
+void router_state::take_back(requests_returned& returned) {
+  policy_.set_ready(returned.from, false);
+  policy_.forget_prefixes(returned.from);
+  std::vector<routed_request> going_on;
+  for (const routed_request& request : returned.requests)
+    if (!is_cancelled(request)) going_on.push_back(request);
+  for (const routed_request& request : returned.requests) forget_route(request.id, returned.from);
+  for (routed_request& request : going_on)
+    if (!route(request)) park(request, true);
+}
+
+bool router_state::is_cancelled(const routed_request& request) const {
+  const auto found = routes_.find(request.id);
+  return found != routes_.end() &&
+         std::any_of(found->second.cancelled.begin(), found->second.cancelled.end(),
+                     [&](const cancel_request& cancelled) { return is_about(cancelled, request); });
+}
+
+void router_state::forget_route(request_id request, replica_id replica) {
+  const auto found = routes_.find(request);
+  if (found == routes_.end()) return;
+  found->second.replicas.erase(replica);
+  if (found->second.replicas.empty()) routes_.erase(found);
+}
+
+router_actor spawn_router(caf::actor_system& system, const router_state::options& options) {
+  return spawn_state<router_state>(system, options);
+}
+
+}  // namespace troupe

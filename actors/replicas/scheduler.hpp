@@ -1,0 +1,141 @@
+// The scheduler of one replica: requests in, orders to the stages, tokens to the requests' sinks.
+#pragma once
+#include <deque>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "actors/adapters/adapter_directory.hpp"
+#include "actors/interfaces.hpp"
+#include "actors/status_board.hpp"
+#include "model/engine/adapter_residency.hpp"
+
+namespace troupe {
+
+struct scheduler_options {
+  replica_id replica;
+  batch_scheduler::options batches;  ///< blocks and stages are said by each life
+  std::int64_t vocab_size = 0;
+  std::int64_t adapter_bytes = 0;  ///< on each stage
+};
+
+/// Thin: replica_scheduler decides about steps, adapter_residency about adapters. Here their decisions are carried to
+/// the stages and back. A replica's lives follow each other; between two of them requests wait here, or go back to the
+/// router.
+class scheduler_state {
+ public:
+  using handle = scheduler_actor;
+  static constexpr const char* name = "scheduler";
+
+  scheduler_state(handle::pointer self, scheduler_options options, router_actor router, supervisor_actor supervisor,
+                  std::shared_ptr<const adapter_directory> adapters, std::shared_ptr<status_board> board);
+  handle::behavior_type make_behavior();
+
+ private:
+  struct part {  // one answer of a request
+    request_id request;
+    std::int32_t index = 0;
+    sink_actor sink;
+    adapter_version adapter;
+    instant accepted;
+    bool timed = false;  ///< its first token was told, here or elsewhere
+  };
+  struct awaited_answer {
+    sequence_id sequence;
+    std::int32_t least = 0, most = 0;  ///< tokens
+  };
+  struct flight {
+    step_id step;
+    std::vector<awaited_answer> answers;
+  };
+  struct loading {            // an adapter on its way to the stages
+    std::size_t missing = 0;  ///< workers that have not answered yet
+    std::string error;        ///< why one of them cannot have it
+  };
+  struct sink_batch {
+    sink_actor sink;
+    token_batch tokens;
+  };
+
+  // requests
+  void accept(routed_request& request);
+  void refuse_request(const routed_request& request, std::string error, refusal_cause cause, duration retry_after);
+  void cancel(const cancel_request& cancelled);
+  bool declare_adapter(adapter_version version);
+  void forget(sequence_id id);
+  void forget_part(const part& gone);
+  void refuse_all_with(adapter_version version, const std::string& error);
+
+  // lives
+  void begin_life(const replica_started& started);
+  void end_life(bool give_up_requests);
+  void return_requests();
+
+  // steps
+  void pump();
+  void send_order();
+  bool is_expected(const step_outcome& outcome) const;
+  void finish_step(const step_done& done);
+  void note_token(const engine_token& token);
+  void note_reading(const engine_reading& reading);
+  void note_timing(sequence_id id, part& of, answer_tokens& entry) const;
+  void note_flights(std::size_t now);
+  void note_end(const ended_sequence& ended);
+  answer_tokens& entry_of(const part& of);
+  void tell_sinks();
+  template <message M>
+  void tell_stages(const M& what);
+
+  // adapters
+  void move_adapters();
+  void take_adapter(const adapter_loaded& answer);
+
+  // word to others
+  void report_soon();
+  void report();
+  void post_status() const;
+  std::string status_json() const;
+  replica_load load() const;
+  batch_scheduler::options options_for_life() const;
+
+  handle::pointer self_;
+  scheduler_options options_;
+  router_actor router_;
+  supervisor_actor supervisor_;
+  std::shared_ptr<const adapter_directory> adapters_;
+  std::shared_ptr<status_board> board_;
+  monotonic_clock clock_;
+
+  replica_life life_;
+  std::vector<std::vector<worker_actor>> stages_;
+  std::size_t steps_in_flight_ = 1, workers_ = 0;
+  std::int64_t blocks_ = 0;
+  bool running_ = false;
+  std::deque<flight> in_flight_;  ///< outcomes come in the order of their orders
+  step_order order_;
+
+  std::unique_ptr<replica_scheduler> requests_;
+  std::unordered_map<sequence_id, part> parts_;
+  std::unordered_map<request_id, std::vector<sequence_id>> sequences_;
+  std::unique_ptr<adapter_residency> residency_;
+  std::unordered_map<adapter_version, loading> loading_;
+  std::vector<sink_batch> batches_;
+  std::vector<request_id> ended_;
+
+  std::uint64_t received_ = 0, tokens_ = 0, tokens_reported_ = 0, lives_ = 0, resumed_ = 0;
+  duration active_{}, bubble_{};  ///< with steps in flight; of that, what more steps could have used
+  std::size_t flights_ = 0;       ///< since flights_since_
+  instant flights_since_;
+  double tokens_per_second_ = 0;
+  instant reported_;
+  bool report_due_ = false;
+};
+
+scheduler_actor spawn_scheduler(caf::actor_system& system, const scheduler_options& options, const router_actor& router,
+                                const supervisor_actor& supervisor,
+                                const std::shared_ptr<const adapter_directory>& adapters,
+                                const std::shared_ptr<status_board>& board);
+
+}  // namespace troupe

@@ -1,0 +1,236 @@
+// Who is in the cluster.
+#include "actors/replicas/supervisor.hpp"
+
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "cluster/launch/launch.hpp"
+
+namespace troupe {
+namespace {
+
+bool has_role(const node_hello& hello, std::string_view role) {
+  return std::find(hello.roles.begin(), hello.roles.end(), role) != hello.roles.end();
+}
+
+duration heartbeat_of(const cluster_config& config) {
+  return std::chrono::milliseconds(config.heartbeat_ms);
+}
+
+}  // namespace
+
+supervisor_state::supervisor_state(handle::pointer self, supervisor_options options, wire* links, router_actor router,
+                                   std::shared_ptr<replica_directory> directory,
+                                   std::shared_ptr<const adapter_directory> adapters,
+                                   std::shared_ptr<status_board> board, std::shared_ptr<const training_actor> training,
+                                   std::optional<local_worker> local)
+    : self_(self),
+      options_(std::move(options)),
+      links_(links),
+      router_(std::move(router)),
+      directory_(std::move(directory)),
+      adapters_(std::move(adapters)),
+      board_(std::move(board)),
+      training_(std::move(training)),
+      local_(std::move(local)),
+      started_(clock_.now()),
+      members_(options_.members),
+      lives_(std::uint64_t{options_.reign} << 32) {
+  if (local_ && members_.join(local_->hello, started_)) admit(local_->hello, no_link);
+  tell(supervisor_actor(self_), wake{});
+}
+
+supervisor_state::handle::behavior_type supervisor_state::make_behavior() {
+  return {
+      [this](const incoming<join_cluster>& in) { take_join(in); },
+      [this](const incoming<heartbeat>& in) { take_heartbeat(in); },
+      [this](const incoming<leave_cluster>& in) { take_leave(in.what.incarnation); },
+      [this](const link_lost& lost) { note_link_lost(lost.link); },
+      [this](const stage_started& started) { take_started(started); },
+      [this](const stage_failed& failed) {
+        end_life(failed.life, fmt::format("stage {} failed: {}", failed.stage, failed.error));
+      },
+      [this](const life_rejected& rejected) { end_life(rejected.life, rejected.why); },
+      [this](const drain_node& what) { drain(what); },
+      [this](wake) {
+        look_at_clock();
+        tell_after(self_, heartbeat_of(options_.config) / 2, supervisor_actor(self_), wake{});
+      },
+      [this](stop_now) {
+        end_all();
+        self_->quit();
+      },
+  };
+}
+
+void supervisor_state::take_join(const incoming<join_cluster>& in) {
+  const node_hello& hello = in.what.hello;
+  const bool known = members_.is_member(hello.incarnation);
+  const auto outcome = members_.join(hello, clock_.now(), its_process_is_gone(hello));
+  join_answer answer{hello.incarnation, outcome.ok(), false, {}};
+  if (!outcome) {
+    const join_refusal_reason why = outcome.error().reason;
+    answer.try_again = why == join_refusal_reason::name_taken || why == join_refusal_reason::full;
+    answer.reason = outcome.error().text;
+    return links_->send(in.link, std::move(answer));
+  }
+  if (outcome->replaced) lose(hello.name, "its process was replaced by a new one");
+  links_->send(in.link, std::move(answer));
+  if (!known) admit(hello, in.link);
+}
+
+/// The name's other process ran on this machine, and does not any more.
+bool supervisor_state::its_process_is_gone(const node_hello& hello) const {
+  const node_entry* before = members_.find(hello.name);
+  if (!before || before->hello.incarnation == hello.incarnation || before->hello.host != hello.host) return false;
+  if (!is_this_machine(hello.host)) return false;
+  return before->hello.pid == hello.pid || (::kill(static_cast<pid_t>(before->hello.pid), 0) != 0 && errno == ESRCH);
+}
+
+void supervisor_state::admit(const node_hello& hello, link_id link) {
+  options_.say(fmt::format("{} joined (pid {}, {})", hello.name, hello.pid, hello.host));
+  if (link != no_link) {
+    nodes_by_link_[link] = hello.incarnation;
+    directory_->admit(link);
+  }
+  if (has_role(hello, "trainer") && link != no_link) admit_trainer(hello, link);
+  if (!has_role(hello, "worker")) return;
+  const worker_actor worker = link == no_link ? local_->worker : spawn_remote_worker(self_->system(), *links_, link);
+  workers_[hello.name] = {hello.incarnation, link, worker, hello.endpoint, hello.meeting, offer_of(hello)};
+  directory_->set_worker(hello.name, worker);
+  take_in(hello.name);
+}
+
+void supervisor_state::admit_trainer(const node_hello& hello, link_id link) {
+  trainers_[hello.name] = {hello.incarnation, link};
+  // What they say to each other is not encrypted: it leaves a machine only where the file says so.
+  const std::string reach = options_.config.insecure ? "" : hello.host;
+  tell(*training_,
+       trainer_joined{{}, hello.name, spawn_remote_trainer(self_->system(), *links_, link), hello.meeting, reach});
+}
+
+worker_offer supervisor_state::offer_of(const node_hello& hello) const {
+  worker_offer offer;
+  offer.name = hello.name;
+  offer.host = hello.host;
+  offer.memory = hello.memory_bytes;
+  offer.speed = hello.speed;
+  offer.threads = static_cast<int>(hello.threads);
+  offer.processors = static_cast<int>(hello.processors);
+  if (const node_config* said = options_.config.find(hello.name)) {
+    offer.layers = said->layers;
+    offer.replica = said->replica;
+  }
+  return offer;
+}
+
+void supervisor_state::take_heartbeat(const incoming<heartbeat>& in) {
+  const auto [incarnation, report] = in.what;
+  const heard_as heard = members_.heard(incarnation, clock_.now(), report);
+  links_->send(in.link, heartbeat_answer{incarnation, heard == heard_as::member});
+  const auto longest = std::chrono::duration_cast<std::chrono::milliseconds>(options_.longest_step).count();
+  if (heard != heard_as::member || report.busy_ms < static_cast<std::uint64_t>(longest)) return;
+  const std::string name = members_.find(incarnation)->hello.name;
+  members_.leave(incarnation, clock_.now());
+  lose(name, "a step took too long");
+}
+
+void supervisor_state::take_leave(incarnation_id node) {
+  const node_entry* entry = members_.find(node);
+  if (!entry) return;
+  const std::string name = entry->hello.name;
+  members_.leave(node, clock_.now());
+  lose(name, "it left");
+}
+
+void supervisor_state::note_link_lost(link_id link) {
+  directory_->expel(link);
+  const auto found = nodes_by_link_.find(link);
+  if (found == nodes_by_link_.end()) return;
+  members_.closed(found->second, clock_.now());
+  nodes_by_link_.erase(found);
+}
+
+/// It is no member any more: what it held is lost.
+void supervisor_state::lose(const std::string& name, const std::string& why) {
+  options_.say(fmt::format("{} is lost: {}", name, why));
+  lose_trainer(name);
+  const auto found = workers_.find(name);
+  if (found == workers_.end()) return;
+  const worker_record gone = found->second;
+  workers_.erase(found);
+  directory_->drop_worker(name);
+  directory_->expel(gone.link);
+  nodes_by_link_.erase(gone.link);
+  tell(gone.worker, stop_now{});
+  give_up_worker(name);
+}
+
+void supervisor_state::lose_trainer(const std::string& name) {
+  const auto gone = trainers_.extract(name);
+  if (!gone) return;
+  directory_->expel(gone.mapped().link);
+  nodes_by_link_.erase(gone.mapped().link);
+  tell(*training_, trainer_lost{{}, name});
+}
+
+void supervisor_state::look_at_clock() {
+  const instant now = clock_.now();
+  if (local_) members_.heard(local_->hello.incarnation, now);
+  for (const auto& lost : members_.tick(now)) lose(lost.name, "no sign of life");
+  if (!placement_ && is_assembled(now)) place_all();
+  retry_replicas(now);
+  post_status();
+}
+
+void supervisor_state::drain(const drain_node& what) {
+  command_answer answer;
+  if (!members_.drain(what.name, what.on))
+    answer.error = fmt::format("no member of the cluster is called '{}': see troupe status", what.name);
+  else if (what.on)
+    answer.error = drain_now(what.name);
+  answer.bad_input = !answer.error.empty();
+  if (answer.error.empty()) answer.result = fmt::format(R"({{"name":"{}","draining":{}}})", what.name, what.on);
+  links_->send(what.link, std::move(answer), what.correlation);
+}
+
+/// Its requests go on elsewhere; then it ends. Returns why that cannot be, if it cannot.
+std::string supervisor_state::drain_now(const std::string& name) {
+  const auto found = workers_.find(name);
+  if (found == workers_.end()) return fmt::format("{} is no worker: only workers can be drained", name);
+  const worker_record going = found->second;
+  if (going.link == no_link) return fmt::format("{} is the head's own worker: it goes with the head", name);
+  if (const auto where = placement_ ? find_worker(*placement_, name) : std::nullopt) {
+    const placement_change after = repair(*placement_, name, spare_offers(), options_.shape, options_.wanted);
+    if (after.what == placement_change::kind::vacancy && !other_runs(where->replica)) {
+      members_.drain(name, false);
+      return fmt::format("nobody could take over the layers of {}: start another node first", name);
+    }
+  }
+  members_.leave(going.incarnation, clock_.now());
+  links_->send(going.link, end_node{going.incarnation, "drained"});
+  lose(name, "it was drained");
+  return {};
+}
+
+void supervisor_state::end_all() {
+  for (const auto& [name, worker] : workers_)
+    if (worker.link != no_link) links_->send(worker.link, end_node{worker.incarnation, "the cluster ends"});
+  for (const auto& [name, trainer] : trainers_)
+    links_->send(trainer.link, end_node{trainer.incarnation, "the cluster ends"});
+  for (const replica_record& replica : replicas_) tell(replica.scheduler, replica_stopped{});
+}
+
+supervisor_actor spawn_supervisor(caf::actor_system& system, const supervisor_options& options, wire& links,
+                                  const router_actor& router, const std::shared_ptr<replica_directory>& directory,
+                                  const std::shared_ptr<const adapter_directory>& adapters,
+                                  const std::shared_ptr<status_board>& board,
+                                  const std::shared_ptr<const training_actor>& training,
+                                  const std::optional<local_worker>& local) {
+  return spawn_state<supervisor_state>(system, options, &links, router, directory, adapters, board, training, local);
+}
+
+}  // namespace troupe

@@ -1,0 +1,146 @@
+// The supervisor: who is in the cluster, who holds which layers, and what happens when somebody is lost.
+#pragma once
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "actors/adapters/adapter_directory.hpp"
+#include "actors/interfaces.hpp"
+#include "actors/replicas/replica_directory.hpp"
+#include "actors/replicas/scheduler.hpp"
+#include "actors/status_board.hpp"
+#include "actors/wire.hpp"
+#include "actors/workers/stage_ranks.hpp"
+
+namespace troupe {
+
+struct supervisor_options {
+  cluster_config config;
+  membership::options members;
+  model_shape shape;
+  placement_request wanted;
+  batch_scheduler::options batches;
+  std::int64_t vocab_size = 0;
+  std::string build;
+  std::uint32_t reign = 1;                            ///< how often a head of this cluster has started
+  duration longest_step = std::chrono::minutes(5);    ///< a worker that takes longer for one is lost
+  duration longest_start = std::chrono::minutes(10);  ///< of a stage
+  std::function<void(const std::string& line)> say;
+};
+
+/// A worker in the head's own process.
+struct local_worker {
+  worker_actor worker;
+  node_hello hello;
+  std::shared_ptr<rank_alarm> alarm;
+};
+
+/// Thin as far as that goes: membership and placement decide, here their decisions are carried out.
+/// A replica has lives: each begins with start_stage to all its workers, from nothing, under a number that no earlier
+/// life had. Whatever belongs to another life is dropped wherever it arrives. That is the fence.
+class supervisor_state {
+ public:
+  using handle = supervisor_actor;
+  static constexpr const char* name = "supervisor";
+
+  supervisor_state(handle::pointer self, supervisor_options options, wire* links, router_actor router,
+                   std::shared_ptr<replica_directory> directory, std::shared_ptr<const adapter_directory> adapters,
+                   std::shared_ptr<status_board> board, std::shared_ptr<const training_actor> training,
+                   std::optional<local_worker> local);
+  handle::behavior_type make_behavior();
+
+ private:
+  struct worker_record {
+    incarnation_id incarnation;
+    link_id link = no_link;
+    worker_actor worker;
+    std::string endpoint, meeting;
+    worker_offer offer;
+  };
+  struct trainer_record {
+    incarnation_id incarnation;
+    link_id link = no_link;
+  };
+  enum class phase : std::uint8_t { vacant, starting, running, waiting };  ///< waiting: for its next try
+  struct replica_record {
+    scheduler_actor scheduler;
+    replica_life life;
+    phase now = phase::vacant;
+    std::set<std::pair<std::uint32_t, std::uint32_t>> missing;  ///< stages and ranks that are not ready yet
+    instant since;                                              ///< of the phase
+    int failures = 0;                                           ///< one after the other
+    std::string problem;                                        ///< the last of them; empty while it runs
+  };
+
+  // supervisor.cpp: who is there
+  void take_join(const incoming<join_cluster>& in);
+  void admit(const node_hello& hello, link_id link);
+  bool its_process_is_gone(const node_hello& hello) const;
+  void take_heartbeat(const incoming<heartbeat>& in);
+  void take_leave(incarnation_id node);
+  void note_link_lost(link_id link);
+  void lose(const std::string& name, const std::string& why);
+  void look_at_clock();
+  void drain(const drain_node& what);
+  std::string drain_now(const std::string& name);
+  void end_all();
+  void admit_trainer(const node_hello& hello, link_id link);
+  void lose_trainer(const std::string& name);
+  worker_offer offer_of(const node_hello& hello) const;
+
+  // supervisor_replicas.cpp: who holds what
+  void place_all();
+  bool is_assembled(instant now) const;
+  void take_in(const std::string& name);
+  void give_up_worker(const std::string& name);
+  void carry_out(const placement_change& change);
+  void add_replica();
+  void start_replica(std::size_t index);
+  void tell_stage(std::size_t index, std::size_t stage, std::size_t rank);
+  void stop_replica(std::size_t index);
+  void fail_replica(std::size_t index, const std::string& why);
+  void end_life(const replica_life& life, const std::string& why);
+  void take_started(const stage_started& started);
+  void announce(std::size_t index);
+  void retry_replicas(instant now);
+  bool other_runs(std::size_t index) const;
+  std::vector<worker_offer> spare_offers() const;
+
+  // supervisor_status.cpp
+  void post_status() const;
+
+  handle::pointer self_;
+  supervisor_options options_;
+  wire* links_;
+  router_actor router_;
+  std::shared_ptr<replica_directory> directory_;
+  std::shared_ptr<const adapter_directory> adapters_;
+  std::shared_ptr<status_board> board_;
+  std::shared_ptr<const training_actor> training_;
+  std::optional<local_worker> local_;
+  monotonic_clock clock_;
+  instant started_;
+
+  membership members_;
+  std::map<std::string, worker_record> workers_;
+  std::map<std::string, trainer_record> trainers_;
+  std::map<link_id, incarnation_id> nodes_by_link_;
+  std::optional<placement> placement_;
+  std::vector<replica_record> replicas_;
+  std::uint64_t lives_ = 0;
+  std::string last_said_;
+};
+
+/// `training` is filled in before any node joins.
+supervisor_actor spawn_supervisor(caf::actor_system& system, const supervisor_options& options, wire& links,
+                                  const router_actor& router, const std::shared_ptr<replica_directory>& directory,
+                                  const std::shared_ptr<const adapter_directory>& adapters,
+                                  const std::shared_ptr<status_board>& board,
+                                  const std::shared_ptr<const training_actor>& training,
+                                  const std::optional<local_worker>& local);
+
+}  // namespace troupe

@@ -1,0 +1,204 @@
+// Who holds which layers, and the lives of replicas.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "actors/replicas/supervisor.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr duration first_retry = std::chrono::milliseconds(200), longest_retry = std::chrono::seconds(10);
+
+duration retry_after(int failures) {
+  return std::min<duration>(first_retry * (1 << std::min(failures, 6)), longest_retry);
+}
+
+}  // namespace
+
+/// Everybody that the cluster's file starts is there, or enough time has passed.
+bool supervisor_state::is_assembled(instant now) const {
+  if (workers_.empty()) return false;
+  if (now - started_ > std::chrono::seconds(options_.config.assemble_seconds)) return true;
+  return std::all_of(options_.config.nodes.begin(), options_.config.nodes.end(), [&](const node_config& node) {
+    return !node.is_worker() || !node.autostart || workers_.contains(node.name);
+  });
+}
+
+void supervisor_state::place_all() {
+  std::vector<worker_offer> offers;
+  for (const auto& [name, worker] : workers_) offers.push_back(worker.offer);
+  auto placed = place(offers, options_.shape, options_.wanted);
+  if (!placed) {
+    const std::string text = fmt::format("{}: {}", place_of(options_.config, placed.error().key), placed.error().text);
+    if (std::exchange(last_said_, text) != text) options_.say(text);
+    return;
+  }
+  placement_ = std::move(placed.value());
+  while (replicas_.size() < placement_->replicas.size()) add_replica();
+  for (std::size_t i = 0; i < replicas_.size(); ++i) start_replica(i);
+}
+
+/// A worker came, after the first placement.
+void supervisor_state::take_in(const std::string& name) {
+  if (!placement_) return;
+  carry_out(extend(*placement_, workers_.at(name).offer, spare_offers(), options_.shape, options_.wanted));
+}
+
+void supervisor_state::give_up_worker(const std::string& name) {
+  if (!placement_) return;
+  if (!find_worker(*placement_, name)) {
+    std::erase(placement_->spares, name);
+    return;
+  }
+  carry_out(repair(*placement_, name, spare_offers(), options_.shape, options_.wanted));
+}
+
+void supervisor_state::carry_out(const placement_change& change) {
+  placement_ = change.after;
+  switch (change.what) {
+    case placement_change::kind::none:
+      return;
+    case placement_change::kind::new_replica:
+      add_replica();
+      return start_replica(change.replica);
+    case placement_change::kind::fills_stage:
+      return start_replica(change.replica);
+    case placement_change::kind::vacancy:
+      return stop_replica(change.replica);
+  }
+}
+
+void supervisor_state::add_replica() {
+  replica_record added;
+  added.life.replica = replica_id(static_cast<std::uint32_t>(replicas_.size()));
+  const scheduler_options chosen{added.life.replica, options_.batches, options_.vocab_size,
+                                 static_cast<std::int64_t>(options_.config.adapters.memory)};
+  added.scheduler = spawn_scheduler(self_->system(), chosen, router_, supervisor_actor(self_), adapters_, board_);
+  directory_->set(added.life.replica, added.scheduler);
+  tell(router_, replica_added{{}, added.life.replica, added.scheduler});
+  replicas_.push_back(std::move(added));
+}
+
+/// A new life, from nothing. Needs all workers.
+void supervisor_state::start_replica(std::size_t index) {
+  stop_replica(index);
+  const replica_placement& where = placement_->replicas[index];
+  if (!where.is_complete()) return;
+  replica_record& replica = replicas_[index];
+  replica.life.epoch = epoch_id(++lives_);
+  replica.now = phase::starting;
+  replica.since = clock_.now();
+  replica.missing.clear();
+  for (std::size_t stage = 0; stage < where.stages.size(); ++stage)
+    for (std::size_t rank = 0; rank < where.stages[stage].workers.size(); ++rank) tell_stage(index, stage, rank);
+}
+
+void supervisor_state::tell_stage(std::size_t index, std::size_t stage, std::size_t rank) {
+  const replica_placement& where = placement_->replicas[index];
+  const stage_placement& own = where.stages[stage];
+  start_stage what;
+  what.life = replicas_[index].life;
+  what.stage = static_cast<std::uint32_t>(stage);
+  what.stages = static_cast<std::uint32_t>(where.stages.size());
+  what.first_layer = own.layers.first;
+  what.layers = own.layers.count();
+  what.blocks = where.kv_tokens / positions_per_block;
+  what.context = options_.batches.context;
+  what.max_rows = options_.batches.max_batch_tokens;
+  what.lookup_tokens = options_.config.model.lookup_tokens;
+  if (stage + 1 < where.stages.size()) what.next = workers_.at(where.stages[stage + 1].workers[rank]).endpoint;
+  what.tensor_rank = static_cast<std::uint32_t>(rank);
+  what.tensor_ranks = static_cast<std::uint32_t>(own.workers.size());
+  if (what.tensor_ranks > 1) what.tensor_meeting = workers_.at(own.workers.front()).meeting;
+  replicas_[index].missing.insert({what.stage, what.tensor_rank});
+  const worker_record& to = workers_.at(own.workers[rank]);
+  if (to.link == no_link) local_->alarm->ring();
+  tell(to.worker, std::move(what));
+}
+
+/// Its requests wait for its next life, or go on with another replica where one runs.
+void supervisor_state::stop_replica(std::size_t index) {
+  replica_record& replica = replicas_[index];
+  const bool was_running = replica.now == phase::running;
+  replica.now = phase::vacant;
+  replica.since = clock_.now();
+  if (was_running) tell(replica.scheduler, replica_stopped{{}, other_runs(index)});
+}
+
+void supervisor_state::fail_replica(std::size_t index, const std::string& why) {
+  options_.say(fmt::format("replica {}: {}", index, why));
+  stop_replica(index);
+  ++replicas_[index].failures;
+  replicas_[index].problem = why;
+  replicas_[index].now = phase::waiting;
+}
+
+/// Of what several ranks and stages say about one life, the first word counts.
+void supervisor_state::end_life(const replica_life& life, const std::string& why) {
+  const std::size_t index = life.replica.value;
+  if (index >= replicas_.size() || replicas_[index].life != life) return;
+  if (replicas_[index].now == phase::running || replicas_[index].now == phase::starting) fail_replica(index, why);
+}
+
+void supervisor_state::take_started(const stage_started& started) {
+  const std::size_t index = started.life.replica.value;
+  if (index >= replicas_.size() || replicas_[index].life != started.life) return;
+  replica_record& replica = replicas_[index];
+  if (replica.now != phase::starting) return;
+  if (!started.error.empty())
+    return fail_replica(index, fmt::format("stage {} cannot start: {}", started.stage, started.error));
+  replica.missing.erase({started.stage, started.tensor_rank});
+  if (replica.missing.empty()) announce(index);
+}
+
+/// All stages are ready.
+void supervisor_state::announce(std::size_t index) {
+  replica_record& replica = replicas_[index];
+  replica.now = phase::running;
+  replica.since = clock_.now();
+  replica.problem.clear();
+  const replica_placement& where = placement_->replicas[index];
+  replica_started started{{}, replica.life, {}, where.kv_tokens / positions_per_block};
+  std::vector<worker_offer> offers;
+  for (const stage_placement& stage : where.stages) {
+    auto& ranks = started.stages.emplace_back();
+    for (const std::string& name : stage.workers) {
+      ranks.push_back(workers_.at(name).worker);
+      offers.push_back(workers_.at(name).offer);
+    }
+  }
+  const int said = options_.config.scheduler.steps_in_flight;
+  started.steps_in_flight = said > 0 ? said : stages_at_once(where, offers);
+  tell(replica.scheduler, std::move(started));
+  for (const replica_record& other : replicas_)  // what waits there for another life need not wait any more
+    if (other.now != phase::running) tell(other.scheduler, replica_stopped{{}, true});
+  options_.say(fmt::format("replica {} serves with {} stage{}", index, where.stages.size(),
+                           where.stages.size() == 1 ? "" : "s"));
+}
+
+void supervisor_state::retry_replicas(instant now) {
+  for (std::size_t i = 0; i < replicas_.size(); ++i) {
+    replica_record& replica = replicas_[i];
+    const duration age = now - replica.since;
+    if (replica.now == phase::waiting && age > retry_after(replica.failures)) start_replica(i);
+    if (replica.now == phase::starting && age > options_.longest_start)
+      fail_replica(i, "a stage took too long to start");
+    if (replica.now == phase::running && age > longest_retry * 6) replica.failures = 0;
+  }
+}
+
+bool supervisor_state::other_runs(std::size_t index) const {
+  for (std::size_t i = 0; i < replicas_.size(); ++i)
+    if (i != index && replicas_[i].now == phase::running) return true;
+  return false;
+}
+
+std::vector<worker_offer> supervisor_state::spare_offers() const {
+  std::vector<worker_offer> offers;
+  for (const std::string& name : placement_->spares)
+    if (const auto found = workers_.find(name); found != workers_.end()) offers.push_back(found->second.offer);
+  return offers;
+}
+
+}  // namespace troupe

@@ -1,0 +1,86 @@
+// What the supervisor leaves on the board.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "actors/json_dump_impl.hpp"
+#include "actors/replicas/supervisor.hpp"
+
+namespace troupe {
+namespace {
+
+json node_json(const node_entry& node, instant now) {
+  json out;
+  out["name"] = node.hello.name;
+  out["pid"] = node.hello.pid;
+  out["state"] = name_of(node.state);
+  out["roles"] = node.hello.roles;
+  out["host"] = node.hello.host;
+  out["endpoint"] = node.hello.endpoint;
+  out["threads"] = node.hello.threads;
+  out["processors"] = node.hello.processors;
+  out["memory"] = node.hello.memory_bytes;
+  out["speed"] = node.hello.speed;
+  out["silent_ms"] = std::chrono::duration_cast<std::chrono::milliseconds>(now - node.heard_at).count();
+  out["steps"] = node.report.steps;
+  out["busy_ms"] = node.report.busy_ms;
+  out["rows_per_second"] = node.report.tokens_per_second;
+  out["resident"] = node.report.memory_bytes;
+  for (const auto& [name, value] : node.report.figures)
+    if (name == "busy_seconds") out[name] = value;
+  return out;
+}
+
+json replica_json(const replica_placement& where, const std::string& load) {
+  json out;
+  json stages = json::array();
+  for (const stage_placement& stage : where.stages)
+    stages.push_back({{"layers", to_text(stage.layers)}, {"workers", stage.workers}});
+  out["stages"] = std::move(stages);
+  out["kv_tokens"] = where.kv_tokens;
+  if (!load.empty()) out.update(json::parse(load));
+  return out;
+}
+
+std::string_view name_of_phase(int phase) {
+  constexpr std::string_view names[] = {"vacant", "starting", "running", "waiting"};
+  return names[phase];
+}
+
+}  // namespace
+
+void supervisor_state::post_status() const {
+  const instant now = clock_.now();
+  json nodes = json::array();
+  const node_config& head = options_.config.head();
+  if (!local_) {
+    json roles = json::array();
+    for (const node_role role : head.roles) roles.push_back(to_text(role));
+    nodes.push_back({{"name", head.name},
+                     {"pid", ::getpid()},
+                     {"state", "alive"},
+                     {"roles", roles},
+                     {"host", head.host},
+                     {"endpoint", options_.config.head_endpoint()},
+                     {"layers", ""}});
+  }
+  for (const node_entry& node : members_.list()) {
+    json entry = node_json(node, now);
+    const auto at = placement_ ? find_worker(*placement_, node.hello.name) : std::nullopt;
+    entry["replica"] = at ? json(at->replica) : json(nullptr);
+    entry["rank"] = at && options_.wanted.tensor > 1 ? json(at->rank) : json(nullptr);
+    entry["layers"] = at ? to_text(placement_->replicas[at->replica].stages[at->stage].layers) : "";
+    nodes.push_back(std::move(entry));
+  }
+  board_->post("nodes", dump(nodes));
+  json replicas = json::array();
+  for (std::size_t i = 0; placement_ && i < replicas_.size(); ++i) {
+    json entry = {{"replica", i}, {"state", name_of_phase(static_cast<int>(replicas_[i].now))}};
+    entry.update(replica_json(placement_->replicas[i], board_->read(fmt::format("replica.{:04}", i))));
+    if (!replicas_[i].problem.empty())
+      entry.update(json{{"failures", replicas_[i].failures}, {"problem", replicas_[i].problem}});
+    replicas.push_back(std::move(entry));
+  }
+  board_->post("replicas", dump(replicas));
+}
+
+}  // namespace troupe

@@ -1,0 +1,89 @@
+#include "actors/requests/answer_order.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <iterator>
+
+#include "actors/requests/field_error.hpp"
+
+namespace troupe {
+namespace {
+
+tenant_id tenant_of(const std::string& owner) {
+  return tenant_id(owner.empty() ? 0 : std::hash<std::string>()(owner));
+}
+
+constexpr std::int64_t most_told = 500'000, most_told_in_streams = 10'000;
+constexpr std::int32_t likeliest_of_chats = 20;
+
+/// How many log-probabilities are put together in memory before they are sent. Those of one chat's answer are not
+/// counted: clients leave it to the context how long that is.
+std::int64_t told_at_once(const answer_order& order, const std::vector<begin_request>& requests) {
+  const auto &of_prompts = order.sampling.prompt_logprobs, &of_answers = order.sampling.logprobs;
+  const bool is_one = requests.size() == 1 && order.n == 1 && of_answers.value_or(0) <= likeliest_of_chats;
+  std::int64_t told = 0;
+  for (const begin_request& each : requests) {
+    const sequence_request& what = each.what.engine.what;
+    if (of_prompts) told += order.n * static_cast<std::int64_t>(what.prompt.size()) * (1 + *of_prompts);
+    if (of_answers && !is_one && !order.stream) told += order.n * what.max_tokens * (1 + *of_answers);
+  }
+  return told;
+}
+
+void check_told(const answer_order& order, const std::vector<begin_request>& requests) {
+  const std::int64_t told = told_at_once(order, requests), most = order.stream ? most_told_in_streams : most_told;
+  if (told > most)
+    refuse_field(
+        order.prompt_logprobs ? "prompt_logprobs" : "logprobs",
+        fmt::format("{} log-probabilities are asked for, prompts x answers x tokens x (1 + the likeliest): ask "
+                    "for {} at most in one response",
+                    told, most),
+        "unsupported_value");
+}
+
+}  // namespace
+
+std::vector<begin_request> requests_of(const answer_order& order, const prompting& prompts, request_numbers& numbers) {
+  std::vector<begin_request> made;
+  for (const prompt_input& prompt : order.prompts) {
+    sampling_params sampling = order.sampling;
+    sampling.seed += made.size() * 0x9e3779b97f4a7c15u;  // each prompt has a seed of its own
+    begin_request& request = made.emplace_back();
+    request.id = numbers.next();
+    request.what = prompts.prepare(prompt, sampling, order.n, order.priority);
+    request.what.engine.what.tenant = tenant_of(order.owner);
+    request.what.engine.what.weight = order.weight;
+    request.adapter = order.adapter;
+  }
+  check_told(order, made);
+  return made;
+}
+
+answer_sheet::answer_sheet(const answer_order& order)
+    : n_(static_cast<std::size_t>(order.n)),
+      choices_(order.prompts.size() * n_),
+      left_(choices_.size()),
+      counted_(order.prompts.size()) {}
+
+void answer_sheet::count(std::size_t prompt, const answer_part& part) {
+  usage_.completion_tokens += static_cast<std::int64_t>(part.tokens.size());
+  if (part.timing && part.index == 0) usage_.cached_tokens += part.timing->cached_tokens;
+  if (!part.end) return;
+  if (!counted_[prompt]) usage_.prompt_tokens += part.end->prompt_tokens;
+  counted_[prompt] = true;
+  --left_;
+}
+
+void answer_sheet::keep(std::size_t prompt, answer_part part) {
+  answer_choice& choice = choices_[index_of(prompt, part)];
+  choice.text += part.text;
+  choice.tokens.insert(choice.tokens.end(), part.tokens.begin(), part.tokens.end());
+  std::move(part.details.begin(), part.details.end(), std::back_inserter(choice.details));
+  if (!part.scored.empty()) choice.scored = std::move(part.scored);  // whole again where it is computed anew
+  if (!part.end) return;
+  choice.finish = std::move(part.end->finish);
+  choice.adapter = std::move(part.end->adapter);
+  choice.hidden = std::move(part.hidden);
+}
+
+}  // namespace troupe

@@ -1,0 +1,192 @@
+#include "actors/requests/client_desk.hpp"
+
+#include <algorithm>
+#include <random>
+
+#include "actors/commands.hpp"
+#include "actors/json_dump_impl.hpp"
+#include "base/error.hpp"
+#include "model/formats/json_input.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::string_view known_commands =
+    "status, hello, adapters.list, adapters.load, adapters.unload, adapters.rollback, adapters.files, job.create, "
+    "job.lines, job.seal, job.outputs, job.events, job.pause, job.resume, job.cancel, job.forget, job.list, job.get, "
+    "train.data, "
+    "train.create, drain, undrain";
+
+std::string random_instance() {
+  std::random_device random;
+  return fmt::format("{:08x}{:08x}", random(), random());
+}
+
+prompt_input input_of(const client_request& request) {
+  prompt_input input;
+  input.tokens = request.tokens;
+  input.messages = request.messages;
+  if (input.tokens.empty() && input.messages.empty()) input.text = request.text;
+  return input;
+}
+
+/// Sends what comes for one request over its link, from the gateway's thread.
+class link_listener final : public answer_listener {
+ public:
+  link_listener(wire* links, link_id link, std::uint64_t id, std::int32_t answers, client_desk_actor desk)
+      : links_(links), link_(link), id_(id), left_(answers), desk_(std::move(desk)) {}
+
+  void on_part(answer_part part) override {
+    client_text text{id_, part.index, std::move(part.text), std::move(part.tokens), std::move(part.details), {}, 0, {}};
+    if (part.end) {
+      text.finish = part.end->finish;
+      text.prompt_tokens = part.end->prompt_tokens;
+      text.adapter = part.end->adapter;
+      --left_;
+    }
+    links_->send(link_, std::move(text));
+    if (left_ == 0) tell(desk_, client_done{{}, link_, id_});
+  }
+  void on_refused(const request_refused& refused) override {
+    const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(refused.retry_after).count();
+    links_->send(link_, client_refused{id_, refused.error, refused.cause == refusal_cause::bad_input,
+                                       static_cast<std::uint64_t>(milliseconds)});
+    tell(desk_, client_done{{}, link_, id_});
+  }
+
+ private:
+  wire* links_;
+  link_id link_;
+  std::uint64_t id_;
+  std::int32_t left_;
+  client_desk_actor desk_;
+};
+
+}  // namespace
+
+client_desk_state::client_desk_state(handle::pointer self, client_desk_parts parts, wire* links)
+    : self_(self), parts_(std::move(parts)), links_(links), instance_(random_instance()) {}
+
+client_desk_state::handle::behavior_type client_desk_state::make_behavior() {
+  return {
+      [this](incoming<client_request>& request) { begin(request); },
+      [this](const incoming<client_cancel>& cancelled) { cancel(cancelled.link, cancelled.what.id); },
+      [this](incoming<client_command>& command) { run(command); },
+      [this](const client_done& done) {
+        const auto found = requests_.find(done.link);
+        if (found == requests_.end()) return;
+        found->second.erase(done.id);
+        if (found->second.empty()) requests_.erase(found);
+      },
+      [this](const link_lost& lost) { end_all(lost.link); },
+      [this](stop_now) { self_->quit(); },
+  };
+}
+
+// --- requests
+// ----------------------------------------------------------------------------------------------------------
+
+void client_desk_state::begin(incoming<client_request>& request) {
+  const client_request& what = request.what;
+  auto& open = requests_[request.link];
+  if (open.size() >= parts_.max_requests_each)
+    return refuse_request(request.link, what.id, "too many requests of one client at a time: wait for some", false);
+  if (open.contains(what.id)) return refuse_request(request.link, what.id, "the request's id is in use", true);
+  try {
+    begin_request begun;
+    begun.id = parts_.numbers->next();
+    begun.what = parts_.prompts->prepare(input_of(what), what.sampling, what.answers,
+                                         what.batch ? request_priority::batch : request_priority::interactive);
+    begun.adapter = what.adapter;
+    begun.skip_tokens = what.skip_tokens;
+    begun.listener = std::make_shared<link_listener>(links_, request.link, what.id, what.answers, handle(self_));
+    open.emplace(what.id, begun.id);
+    tell(parts_.gateway, std::move(begun));
+  } catch (const std::exception& error) {
+    refuse_request(request.link, what.id, error.what(), true);
+  }
+}
+
+void client_desk_state::refuse_request(link_id link, std::uint64_t id, const std::string& error, bool bad_input) {
+  links_->send(link, client_refused{id, error, bad_input, bad_input ? 0u : 1000u});
+  if (requests_[link].empty()) requests_.erase(link);
+}
+
+void client_desk_state::cancel(link_id link, std::uint64_t id) {
+  const auto found = requests_.find(link);
+  if (found == requests_.end()) return;
+  const auto request = found->second.extract(id);
+  if (request) tell(parts_.gateway, end_request{{}, request.mapped()});
+  if (found->second.empty()) requests_.erase(found);
+}
+
+void client_desk_state::end_all(link_id link) {
+  const auto gone = requests_.extract(link);
+  if (!gone) return;
+  for (const auto& [id, request] : gone.mapped()) tell(parts_.gateway, end_request{{}, request});
+}
+
+// --- commands
+// ----------------------------------------------------------------------------------------------------------
+
+void client_desk_state::run(incoming<client_command>& command) {
+  const std::string& called = command.what.name;
+  if (called == "status") return answer(command, {status_json(), {}, false});
+  if (called == "hello") return answer(command, {hello_json(), {}, false});
+  if (called == "drain" || called == "undrain") return drain(command);
+  const bool adapters = called.starts_with("adapters."), jobs = called.starts_with("job.");
+  const bool training = called.starts_with("train.");
+  if (!adapters && !jobs && !training)
+    return answer(command,
+                  {{}, fmt::format("unknown command '{}': {} are known", called.substr(0, 64), known_commands), true});
+  command_call call{{},
+                    std::move(command.what),
+                    [links = links_, link = command.link, number = command.correlation](command_answer answer) {
+                      links->send(link, std::move(answer), number);
+                    }};
+  if (adapters)
+    tell(parts_.store, std::move(call));
+  else if (training)
+    tell(parts_.training, std::move(call));
+  else
+    tell(parts_.jobs, std::move(call));
+}
+
+/// The supervisor answers.
+void client_desk_state::drain(const incoming<client_command>& command) {
+  try {
+    const auto parsed = detail::parse_json(command.what.arguments, command.what.name);
+    const auto node = detail::json_fields<nlohmann::json>(parsed, command.what.name).text("name");
+    if (!node) refuse("{}: \"name\" is missing", command.what.name);
+    tell(parts_.supervisor, drain_node{{}, command.link, command.correlation, *node, command.what.name == "drain"});
+  } catch (const input_error& error) {
+    answer(command, {{}, error.what(), true});
+  }
+}
+
+void client_desk_state::answer(const incoming<client_command>& command, command_answer answer) {
+  links_->send(command.link, std::move(answer), command.correlation);
+}
+
+/// Sections are JSON already.
+std::string client_desk_state::status_json() const {
+  std::string made = "{";
+  for (const char* section : {"nodes", "replicas", "adapters", "jobs"}) {
+    const std::string text = parts_.board->read(section);
+    made += fmt::format("{}\"{}\":{}", made.size() > 1 ? "," : "", section, text.empty() ? "[]" : text);
+  }
+  return made + "}";
+}
+
+std::string client_desk_state::hello_json() const {
+  return dump({{"cluster", parts_.cluster},
+               {"instance", instance_},
+               {"family", parts_.prompts->config().family},
+               {"context", parts_.prompts->context()}});
+}
+
+client_desk_actor spawn_client_desk(caf::actor_system& system, const client_desk_parts& parts, wire* links) {
+  return spawn_state<client_desk_state>(system, parts, links);
+}
+
+}  // namespace troupe

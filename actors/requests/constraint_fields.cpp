@@ -1,0 +1,88 @@
+#include "actors/requests/constraint_fields.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+
+namespace troupe {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+const json* field_of(const json& object, std::string_view key) {
+  const auto found = object.find(key);
+  return found == object.end() || found->is_null() ? nullptr : &*found;
+}
+
+std::string text_of(const json& value, std::string_view key) {
+  if (!value.is_string()) refuse("{} should be a text", key);
+  return value.get<std::string>();
+}
+
+output_constraint schema_constraint(const json& schema, std::string_view key) {
+  if (schema.is_string()) return {constraint_kind::json_schema, schema.get<std::string>()};
+  if (!schema.is_object() && !schema.is_boolean()) refuse("{} should be a JSON schema", key);
+  return {constraint_kind::json_schema, schema.dump()};
+}
+
+output_constraint choice_constraint(const json& list, std::string_view key) {
+  if (!list.is_array()) refuse("{} should be a list of texts", key);
+  return {constraint_kind::choice, list.dump()};
+}
+
+/// {"type": "text" | "json_object" | "json_schema", "json_schema": {"schema"}}
+output_constraint of_response_format(const json& format) {
+  if (!format.is_object()) refuse("response_format should be an object");
+  const json* type = field_of(format, "type");
+  const std::string name = type ? text_of(*type, "response_format.type") : "text";
+  if (name == "text") return {};
+  if (name == "json_object") return {constraint_kind::json_object, {}};
+  if (name != "json_schema")
+    refuse("response_format {} is not served here: use text, json_object or json_schema", name.substr(0, 40));
+  const json* named = field_of(format, "json_schema");
+  const json* schema = named && named->is_object() ? field_of(*named, "schema") : nullptr;
+  if (!schema) refuse("response_format.json_schema should be an object with a schema");
+  return schema_constraint(*schema, "response_format.json_schema.schema");
+}
+
+/// vLLM's newer way of saying the same: {"json"}, {"regex"}, {"choice"}, {"grammar"} or {"json_object": true}.
+output_constraint of_structured_outputs(const json& outputs) {
+  if (!outputs.is_object()) refuse("structured_outputs should be an object");
+  if (const json* schema = field_of(outputs, "json")) return schema_constraint(*schema, "structured_outputs.json");
+  if (const json* regex = field_of(outputs, "regex"))
+    return {constraint_kind::regex, text_of(*regex, "structured_outputs.regex")};
+  if (const json* choice = field_of(outputs, "choice")) return choice_constraint(*choice, "structured_outputs.choice");
+  if (const json* grammar = field_of(outputs, "grammar"))
+    return {constraint_kind::grammar, text_of(*grammar, "structured_outputs.grammar")};
+  if (const json* any = field_of(outputs, "json_object"); any && *any == true)
+    return {constraint_kind::json_object, {}};
+  refuse("structured_outputs should have json, regex, choice, grammar or json_object");
+}
+
+output_constraint of_field(std::string_view key, const json& value) {
+  if (key == "response_format") return of_response_format(value);
+  if (key == "guided_json") return schema_constraint(value, key);
+  if (key == "guided_regex") return {constraint_kind::regex, text_of(value, key)};
+  if (key == "guided_choice") return choice_constraint(value, key);
+  if (key == "guided_grammar") return {constraint_kind::grammar, text_of(value, key)};
+  return of_structured_outputs(value);
+}
+
+}  // namespace
+
+output_constraint read_constraint(const json& request) {
+  output_constraint found;
+  std::string_view by;
+  for (const std::string_view key : constraint_keys) {
+    const json* value = field_of(request, key);
+    if (!value) continue;
+    output_constraint one = of_field(key, *value);
+    if (!one) continue;
+    if (found) refuse("{} beside {}: an answer has one form: leave one out", key, by);
+    found = std::move(one);
+    by = key;
+  }
+  return found;
+}
+
+}  // namespace troupe

@@ -1,0 +1,222 @@
+#include "actors/requests/gateway.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+
+namespace troupe {
+namespace {
+
+std::string finish_name(end_reason reason) {
+  return reason == end_reason::stop ? "stop" : "length";
+}
+
+}  // namespace
+
+gateway_state::gateway_state(handle::pointer self, gateway_options options, router_actor router,
+                             adapter_store_actor store, std::shared_ptr<const prompting> prompts,
+                             std::shared_ptr<const adapter_directory> adapters, std::shared_ptr<status_board> board)
+    : self_(self),
+      options_(options),
+      router_(std::move(router)),
+      store_(std::move(store)),
+      prompts_(std::move(prompts)),
+      adapters_(std::move(adapters)),
+      board_(std::move(board)) {
+  report();
+}
+
+gateway_state::handle::behavior_type gateway_state::make_behavior() {
+  return {
+      [this](token_batch& batch) {
+        for (answer_tokens& each : batch.answers) take_tokens(each);
+        report_soon();
+      },
+      [this](const request_refused& refused) { take_refusal(refused); },
+      [this](begin_request& request) {
+        ++requests_;
+        begin(request);
+        report_soon();
+      },
+      [this](const end_request& ended) { end(ended.id); },
+      [this](const adapter_found& found) { take_found(found); },
+      [this](wake) {
+        end_overdue();
+        report();
+      },
+      [this](stop_now) { stop(); },
+  };
+}
+
+// --- beginning
+// ---------------------------------------------------------------------------------------------------------
+
+void gateway_state::begin(begin_request& request) {
+  if (const auto version = adapters_->resolve(request.adapter)) return start(request, *version);
+  if (is_adapter_name(request.adapter)) return wait_for_adapter(request);
+  refuse_start(request, fmt::format("adapter {}: there is none: see `troupe adapters list`", request.adapter),
+               refusal_cause::bad_input);
+}
+
+void gateway_state::start(begin_request& request, adapter_version version) {
+  running made;
+  made.listener = request.listener;
+  made.prompt_tokens = static_cast<std::int64_t>(request.what.engine.what.prompt.size());
+  made.skip_tokens = request.skip_tokens;
+  if (const auto details = adapters_->find(version)) made.adapter = details->full_name;
+  const auto answers = request.what.engine.what.answers;
+  for (std::int32_t i = 0; i < answers; ++i)
+    made.answers.push_back({stream_decoder(prompts_->tokens(), true, request.what.at_start),
+                            stop_matcher(request.what.engine.sampling.stop)});
+  made.left = made.answers.size();
+  prompt_tokens_ += static_cast<std::uint64_t>(made.prompt_tokens);
+  running_.insert_or_assign(request.id, std::move(made));
+  request.what.engine.what.adapter = version;
+  tell(router_, routed_request{{}, request.id, 0, std::move(request.what.engine), sink_actor(handle(self_))});
+}
+
+/// Perhaps the adapter store finds a folder of that name.
+void gateway_state::wait_for_adapter(begin_request& request) {
+  if (waiting_count_ >= options_.max_waiting)
+    return refuse_start(request, "too many requests wait for adapters: try again later", refusal_cause::full);
+  const std::string adapter = request.adapter;
+  auto& queue = waiting_[adapter];
+  if (queue.empty()) tell(store_, find_adapter{{}, adapter, handle(self_)});
+  queue.push_back({std::move(request), clock_.now() + options_.longest_wait});
+  ++waiting_count_;
+  tell_after(self_, options_.longest_wait, handle(self_), wake{});
+}
+
+void gateway_state::take_found(const adapter_found& found) {
+  auto queue = waiting_.extract(found.name);
+  if (!queue) return;
+  waiting_count_ -= queue.mapped().size();
+  const auto version = adapters_->resolve(found.name);
+  for (waiting& each : queue.mapped()) {
+    if (version)
+      start(each.what, *version);
+    else
+      refuse_start(each.what, found.error, refusal_cause::bad_input);
+  }
+}
+
+void gateway_state::end_overdue() {
+  const instant now = clock_.now();
+  for (auto& [adapter, queue] : waiting_)
+    while (!queue.empty() && queue.front().until <= now) {
+      refuse_start(queue.front().what, fmt::format("adapter {}: was not ready in time: try again", adapter),
+                   refusal_cause::unavailable);
+      queue.pop_front();
+      --waiting_count_;
+    }
+  std::erase_if(waiting_, [](const auto& each) { return each.second.empty(); });
+}
+
+void gateway_state::refuse_start(const begin_request& request, std::string error, refusal_cause cause) {
+  ++refused_;
+  const duration retry_after = cause == refusal_cause::bad_input ? duration{} : std::chrono::seconds(1);
+  request.listener->on_refused({{}, request.id, std::move(error), cause, retry_after});
+}
+
+/// Its listener is not told: it asked for this.
+void gateway_state::end(request_id id) {
+  ++cancelled_;
+  if (running_.erase(id) > 0) return tell(router_, cancel_request{{}, id});
+  for (auto& [adapter, queue] : waiting_)
+    waiting_count_ -= std::erase_if(queue, [&](const waiting& each) { return each.what.id == id; });
+}
+
+// --- answers
+// -----------------------------------------------------------------------------------------------------------
+
+void gateway_state::take_tokens(answer_tokens& brought) {
+  const auto found = running_.find(brought.request);
+  if (found == running_.end()) return;
+  running& request = found->second;
+  if (brought.index < 0 || static_cast<std::size_t>(brought.index) >= request.answers.size()) return;
+  answer_text& answer = request.answers[static_cast<std::size_t>(brought.index)];
+  if (answer.ended) return;
+  answer_part part = read_tokens(request, answer, brought);
+  const bool stopped = answer.stops.stopped() && !brought.end;
+  const std::shared_ptr<answer_listener> listener = request.listener;
+  if (part.end) {
+    answer.ended = true;
+    if (stopped) tell(router_, cancel_request{{}, found->first, brought.index});
+    if (--request.left == 0) running_.erase(found);
+  }
+  if (part.end || !part.tokens.empty() || !part.text.empty() || !part.scored.empty())
+    listener->on_part(std::move(part));
+}
+
+answer_part gateway_state::read_tokens(running& request, answer_text& answer, answer_tokens& brought) {
+  answer_part part;
+  part.index = brought.index;
+  part.timing = brought.timing;
+  part.scored = std::move(brought.scored);
+  for (std::size_t i = 0; i < brought.tokens.size() && !answer.stops.stopped(); ++i) {
+    const std::string text = answer.stops.push(answer.decoder.push(brought.tokens[i]));
+    ++answer_tokens_;
+    if (++answer.tokens <= request.skip_tokens) continue;
+    part.text += text;
+    part.tokens.push_back(brought.tokens[i]);
+    if (i < brought.details.size()) part.details.push_back(std::move(brought.details[i]));
+  }
+  if (answer.stops.stopped()) {
+    part.end = answer_end{"stop", request.prompt_tokens, request.adapter};
+  } else if (brought.end) {
+    finish_text(answer, part);
+    part.end = answer_end{finish_name(*brought.end), request.prompt_tokens, request.adapter};
+    part.hidden = std::move(brought.hidden);
+  }
+  return part;
+}
+
+void gateway_state::finish_text(answer_text& answer, answer_part& part) {
+  part.text += answer.stops.push(answer.decoder.finish());
+  part.text += answer.stops.finish();
+}
+
+void gateway_state::take_refusal(const request_refused& refused) {
+  const auto gone = running_.extract(refused.request);
+  if (!gone) return;
+  ++refused_;
+  if (gone.mapped().answers.size() > 1) tell(router_, cancel_request{{}, refused.request});  // others may be computed
+  gone.mapped().listener->on_refused(refused);
+}
+
+// --- the rest
+// ----------------------------------------------------------------------------------------------------------
+
+void gateway_state::stop() {
+  for (auto& [id, request] : running_)
+    request.listener->on_refused(
+        {{}, id, "the cluster is being stopped", refusal_cause::unavailable, std::chrono::seconds(1)});
+  for (auto& [adapter, queue] : waiting_)
+    for (waiting& each : queue) refuse_start(each.what, "the cluster is being stopped", refusal_cause::unavailable);
+  running_.clear();
+  waiting_.clear();
+  self_->quit();
+}
+
+void gateway_state::report_soon() {
+  if (std::exchange(report_due_, true)) return;
+  tell_after(self_, options_.report_interval, handle(self_), wake{});
+}
+
+void gateway_state::report() {
+  report_due_ = false;
+  board_->post(
+      "gateway",
+      fmt::format(R"({{"running":{},"waiting_for_adapters":{},"requests":{},"refused":{},"cancelled":{},)"
+                  R"("prompt_tokens":{},"answer_tokens":{}}})",
+                  running_.size(), waiting_count_, requests_, refused_, cancelled_, prompt_tokens_, answer_tokens_));
+}
+
+gateway_actor spawn_gateway(caf::actor_system& system, const gateway_options& options, const router_actor& router,
+                            const adapter_store_actor& store, const std::shared_ptr<const prompting>& prompts,
+                            const std::shared_ptr<const adapter_directory>& adapters,
+                            const std::shared_ptr<status_board>& board) {
+  return spawn_state<gateway_state>(system, options, router, store, prompts, adapters, board);
+}
+
+}  // namespace troupe

@@ -1,0 +1,89 @@
+// The gateway: requests in one way, answers as text out another, whoever asks: clients on the wire, HTTP, batch jobs.
+#pragma once
+#include <deque>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "actors/adapters/adapter_directory.hpp"
+#include "actors/interfaces.hpp"
+#include "actors/status_board.hpp"
+#include "model/engine/stop_matcher.hpp"
+
+namespace troupe {
+
+struct gateway_options {
+  std::size_t max_waiting = 4096;                      ///< requests whose adapter is being looked for
+  duration longest_wait = std::chrono::seconds(30);    ///< of these
+  duration report_interval = std::chrono::seconds(1);  ///< of figures on the board
+};
+
+/// Sink of all its requests: turns tokens into text, ends answers at stop strings, tells listeners. Speaks no protocol.
+class gateway_state {
+ public:
+  using handle = gateway_actor;
+  static constexpr const char* name = "gateway";
+
+  gateway_state(handle::pointer self, gateway_options options, router_actor router, adapter_store_actor store,
+                std::shared_ptr<const prompting> prompts, std::shared_ptr<const adapter_directory> adapters,
+                std::shared_ptr<status_board> board);
+  handle::behavior_type make_behavior();
+
+ private:
+  struct answer_text {
+    stream_decoder decoder;
+    stop_matcher stops;
+    std::uint64_t tokens = 0;
+    bool ended = false;
+  };
+  struct running {
+    std::shared_ptr<answer_listener> listener;
+    std::int64_t prompt_tokens = 0;
+    std::string adapter;
+    std::uint64_t skip_tokens = 0;
+    std::vector<answer_text> answers;
+    std::size_t left = 0;  ///< answers without an end
+  };
+  struct waiting {
+    begin_request what;
+    instant until;
+  };
+
+  void begin(begin_request& request);
+  void start(begin_request& request, adapter_version version);
+  void wait_for_adapter(begin_request& request);
+  void take_found(const adapter_found& found);
+  void end_overdue();
+  void end(request_id id);
+  void take_tokens(answer_tokens& brought);
+  answer_part read_tokens(running& request, answer_text& answer, answer_tokens& brought);
+  void finish_text(answer_text& answer, answer_part& part);
+  void take_refusal(const request_refused& refused);
+  void refuse_start(const begin_request& request, std::string error, refusal_cause cause);
+  void stop();
+  void report_soon();
+  void report();
+
+  handle::pointer self_;
+  gateway_options options_;
+  router_actor router_;
+  adapter_store_actor store_;
+  std::shared_ptr<const prompting> prompts_;
+  std::shared_ptr<const adapter_directory> adapters_;
+  std::shared_ptr<status_board> board_;
+  monotonic_clock clock_;
+
+  std::unordered_map<request_id, running> running_;
+  std::unordered_map<std::string, std::deque<waiting>> waiting_;  ///< by the adapter's name
+  std::size_t waiting_count_ = 0;
+  std::uint64_t requests_ = 0, prompt_tokens_ = 0, answer_tokens_ = 0, refused_ = 0, cancelled_ = 0;
+  bool report_due_ = false;
+};
+
+gateway_actor spawn_gateway(caf::actor_system& system, const gateway_options& options, const router_actor& router,
+                            const adapter_store_actor& store, const std::shared_ptr<const prompting>& prompts,
+                            const std::shared_ptr<const adapter_directory>& adapters,
+                            const std::shared_ptr<status_board>& board);
+
+}  // namespace troupe

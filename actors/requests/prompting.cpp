@@ -1,0 +1,131 @@
+#include "actors/requests/prompting.hpp"
+
+#include <algorithm>
+
+#include "actors/requests/field_error.hpp"
+#include "model/engine/generate.hpp"
+#include "model/engine/model_text.hpp"
+#include "model/grammar/token_tree.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::int32_t most_answers = 128;
+
+std::size_t longest_token(const tokenizer& tokens) {
+  std::size_t longest = 0;
+  for (token_id token = 0; token < tokens.size(); ++token) longest = std::max(longest, tokens.bytes_of(token).size());
+  return longest;
+}
+
+}  // namespace
+
+prompting::prompting(const std::filesystem::path& model, model_config config, std::int64_t context)
+    : model_(model.string()),
+      config_(std::move(config)),
+      context_(context > 0 ? std::min(context, config_.context) : config_.context),
+      readable_(!tokenizer_kind(model).empty()),
+      tokens_(readable_ ? open_tokenizer(model) : no_tokenizer()),
+      end_tokens_(end_tokens_of(config_, *tokens_)),
+      spelled_(spelled_bytes(*tokens_)),
+      longest_token_(longest_token(*tokens_)) {
+  try {
+    chat_ = std::make_unique<const chat_format>(model, tokens_);
+  } catch (const input_error& error) {
+    no_chat_ = error.what();
+  }
+}
+
+prompting::~prompting() = default;
+
+prepared_request prompting::prepare(const prompt_input& prompt, const sampling_params& sampling, std::int32_t answers,
+                                    request_priority priority) const {
+  if (answers < 1 || answers > most_answers) refuse("{} answers are asked for: use 1 to {}", answers, most_answers);
+  check(sampling, config_.vocab_size);
+  if (sampling.constraint) check_constraint(sampling.constraint);
+  prepared_request made;
+  sequence_request& what = made.engine.what;
+  what.prompt = encode(prompt);
+  const auto length = static_cast<std::int64_t>(what.prompt.size());
+  if (length >= context_)
+    refuse_field(prompt.field,
+                 fmt::format("the prompt has {} tokens, the context {}: shorten the prompt", length, context_),
+                 "context_length_exceeded");
+  made.at_start =
+      std::all_of(what.prompt.begin(), what.prompt.end(), [&](token_id t) { return tokens_->is_special(t); });
+  made.engine.sampling = sampling;
+  made.engine.sampling.max_tokens = std::min(sampling.max_tokens, context_ - length);
+  made.engine.end_tokens = end_tokens_;
+  what.max_tokens = made.engine.sampling.max_tokens;
+  what.answers = answers;
+  what.priority = priority;
+  return made;
+}
+
+void prompting::check_constraint(const output_constraint& constraint) const {
+  if (!readable_) refuse("{}: has no tokenizer: answers cannot be constrained", model_);
+  {
+    const std::lock_guard lock(checked_mutex_);
+    if (checked_ == constraint) return;
+  }
+  (void)compile(constraint, spelled_);
+  const std::lock_guard lock(checked_mutex_);
+  checked_ = constraint;
+}
+
+void prompting::check_size(std::string_view text, const char* field) const {
+  const std::size_t most = static_cast<std::size_t>(context_) * longest_token_;
+  if (text.size() > most)
+    refuse_field(field,
+                 fmt::format("the prompt has {} bytes, and the context's {} tokens stand for {} at most: shorten the "
+                             "prompt",
+                             text.size(), context_, most),
+                 "context_length_exceeded");
+}
+
+std::vector<token_id> prompting::encode(const prompt_input& prompt) const {
+  try {
+    return tokens_in(prompt);
+  } catch (const field_error&) {
+    throw;
+  } catch (const input_error& error) {
+    refuse_field(prompt.field, error.what());
+  }
+}
+
+std::vector<token_id> prompting::tokens_in(const prompt_input& prompt) const {
+  const int given = prompt.text.has_value() + !prompt.tokens.empty() + !prompt.messages.empty();
+  if (given != 1)
+    refuse("the request has {}: give one of a prompt, tokens and messages", given == 0 ? "none" : "several");
+  if (!prompt.tokens.empty()) {
+    check_tokens(prompt.tokens);
+    return prompt.tokens;
+  }
+  if (!readable_) refuse("{}: has no tokenizer: give the prompt as tokens", model_);
+  if (!prompt.text) return encode_chat(prompt);
+  check_size(*prompt.text, prompt.field);
+  return prompt_of_text(*tokens_, *prompt.text, model_);
+}
+
+std::vector<token_id> prompting::encode_chat(const prompt_input& prompt) const {
+  if (!chat_) throw input_error(no_chat_);
+  const std::string text =
+      chat_->render(chat_input{prompt.messages, prompt.tools, prompt.template_variables, prompt.add_generation_prompt});
+  check_size(text, prompt.field);
+  auto encoded = prompt_of_chat(*tokens_, text);
+  if (encoded.empty()) refuse("{}: its chat template makes an empty prompt of these messages", model_);
+  return encoded;
+}
+
+const std::string& prompting::tool_template() const {
+  static const std::string none;
+  return chat_ ? chat_->tool_source() : none;
+}
+
+void prompting::check_tokens(const std::vector<token_id>& prompt) const {
+  for (const token_id token : prompt)
+    if (token < 0 || token >= config_.vocab_size)
+      refuse("the prompt names token {}: the model has tokens 0 to {}", token, config_.vocab_size - 1);
+}
+
+}  // namespace troupe

@@ -1,0 +1,66 @@
+#include "actors/requests/sampling_fields.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+#include "actors/requests/constraint_fields.hpp"
+#include "actors/requests/request_fields_impl.hpp"
+
+namespace troupe {
+namespace {
+
+std::vector<std::string> stops_of(const json& value) {
+  if (value.is_string()) return {value.get<std::string>()};
+  const bool texts =
+      value.is_array() && std::all_of(value.begin(), value.end(), [](const json& each) { return each.is_string(); });
+  if (!texts) request_fields::refuse_type("stop", "a text or a list of texts");
+  return value.get<std::vector<std::string>>();
+}
+
+/// {"42": -5}
+std::vector<token_bias> biases_of(const json& object) {
+  std::vector<token_bias> biases;
+  for (const auto& [key, bias] : object.items()) {
+    token_id token = 0;
+    const auto [end, fault] = std::from_chars(key.data(), key.data() + key.size(), token);
+    if (fault != std::errc{} || end != key.data() + key.size() || !bias.is_number())
+      request_fields::refuse_type("logit_bias", "an object like {\"42\": -5}");
+    biases.push_back({token, bias.get<double>()});
+  }
+  return biases;
+}
+
+std::uint64_t seed_of(const json& value) {
+  if (value.is_number_unsigned()) return value.get<std::uint64_t>();
+  if (!value.is_number_integer()) request_fields::refuse_type("seed", "a whole number");
+  return static_cast<std::uint64_t>(value.get<std::int64_t>());
+}
+
+output_constraint constraint_of(const request_fields& from) {
+  try {
+    return read_constraint(from.object());
+  } catch (const input_error& error) {
+    const std::string text = error.what();
+    refuse_field(text.substr(0, text.find_first_of(". ")), text, "unsupported_value");
+  }
+}
+
+}  // namespace
+
+void read_sampling(const request_fields& from, sampling_params& to) {
+  set_if(to.temperature, from.number("temperature"));
+  if (const auto k = from.small("top_k", -1)) to.top_k = std::max(*k, 0);
+  set_if(to.top_p, from.number("top_p"));
+  set_if(to.min_p, from.number("min_p"));
+  set_if(to.repetition_penalty, from.number("repetition_penalty"));
+  set_if(to.presence_penalty, from.number("presence_penalty"));
+  set_if(to.frequency_penalty, from.number("frequency_penalty"));
+  set_if(to.ignore_eos, from.boolean("ignore_eos"));
+  if (const json* biases = from.object("logit_bias")) to.logit_bias = biases_of(*biases);
+  if (const json* seed = from.find("seed")) to.seed = seed_of(*seed);
+  if (const json* stop = from.find("stop")) to.stop = stops_of(*stop);
+  for (const char* key : {"stop_tokens", "stop_token_ids"}) set_if(to.stop_tokens, from.tokens(key));
+  if (output_constraint form = constraint_of(from)) to.constraint = std::move(form);
+}
+
+}  // namespace troupe

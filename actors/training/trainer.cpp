@@ -1,0 +1,110 @@
+#include "actors/training/trainer.hpp"
+
+#include "base/error.hpp"
+
+namespace troupe {
+
+trainer_state::trainer_state(handle::pointer self, training_site site, coach_actor head)
+    : self_(self), site_(std::move(site)), head_(std::move(head)) {}
+
+trainer_state::handle::behavior_type trainer_state::make_behavior() {
+  return {
+      [this](const train_job& order) { begin(order); },
+      [this](const stop_training& what) { stop(what); },
+      [this](const set_training_share& what) {
+        if (!order_ || order_->lease != what.lease) return;
+        order_->share = what.share;
+        if (task_) task_->set_share(what.share);
+      },
+      [this](const want_training_piece& wanted) {
+        if (order_ && order_->lease == wanted.lease)
+          tell(head_, read_training_piece(folder() / training_task::result_folder, result_, wanted));
+      },
+      [this](const training_piece& piece) { take_piece(piece); },
+      [this](const training_news& news) { take_news(news); },
+      [this](forget_life) { drop(); },
+      [](const link_lost&) {},
+      [this](stop_now) {
+        end_task();
+        drop();
+        self_->quit();
+      },
+  };
+}
+
+void trainer_state::begin(const train_job& order) {
+  drop();
+  if (!is_training_id(order.job)) return;
+  order_ = order;
+  try {
+    download_.emplace(folder(), order.files, order.lease);
+    go_on();
+  } catch (const std::exception& error) {
+    fail(error.what());
+  }
+}
+
+/// Asks for the next piece, or begins to compute.
+void trainer_state::go_on() {
+  if (const auto wanted = download_->next()) return tell(head_, *wanted);
+  download_.reset();
+  task_ = std::make_unique<training_task>(site_, *order_, [to = handle(self_)](training_task::news what) {
+    tell(to, training_news{{}, std::move(what)});
+  });
+}
+
+void trainer_state::take_piece(const training_piece& piece) {
+  if (!download_) return;
+  try {
+    if (download_->take(piece)) go_on();
+  } catch (const std::exception& error) {
+    fail(error.what());
+  }
+}
+
+void trainer_state::take_news(const training_news& news) {
+  const auto is_of_now = [&](const auto& what) { return order_ && what.lease == order_->lease; };
+  if (const auto* progress = std::get_if<training_progress>(&news.what)) {
+    if (is_of_now(*progress)) tell(head_, *progress);
+  } else if (const auto& ended = std::get<training_ended>(news.what); is_of_now(ended)) {
+    task_.reset();
+    result_ = ended.files;
+    tell(head_, ended);
+  }
+}
+
+void trainer_state::fail(const std::string& error) {
+  tell(head_, training_ended{order_->lease, error, {}});
+  drop();
+}
+
+void trainer_state::stop(const stop_training& what) {
+  if (!order_ || order_->lease != what.lease) return;
+  const auto gone = folder();
+  drop();
+  std::error_code ignored;
+  if (what.forget) std::filesystem::remove_all(gone, ignored);
+}
+
+/// On a machine that is busy a thread with idle priority might not get far for minutes: then the last checkpoint
+/// counts.
+void trainer_state::end_task() {
+  constexpr duration patience = std::chrono::seconds(2);
+  if (!task_) return;
+  task_->stop();
+  if (!task_->ends_within(patience) && site_.leave) site_.leave();
+}
+
+/// A task writes its checkpoint while it is waited for.
+void trainer_state::drop() {
+  task_.reset();
+  download_.reset();
+  result_.clear();
+  order_.reset();
+}
+
+trainer_actor spawn_trainer(caf::actor_system& system, const training_site& site, const coach_actor& head) {
+  return spawn_state<trainer_state, actor_thread::own>(system, site, head);
+}
+
+}  // namespace troupe

@@ -1,0 +1,44 @@
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "actors/interfaces.hpp"
+#include "actors/training/training_files.hpp"
+#include "actors/training/training_task.hpp"
+
+namespace troupe {
+
+/// Works on the job that the head gave it last: fetches what the job learns from, has a training_task compute, says how
+/// far it is, and has the result ready until the head has it. On a thread of its own, as it reads and writes files.
+class trainer_state {
+ public:
+  using handle = trainer_actor;
+  static constexpr const char* name = "trainer";
+
+  trainer_state(handle::pointer self, training_site site, coach_actor head);
+  handle::behavior_type make_behavior();
+
+ private:
+  void begin(const train_job& order);
+  void go_on();
+  void take_piece(const training_piece& piece);
+  void take_news(const training_news& news);
+  void fail(const std::string& error);
+  void stop(const stop_training& what);
+  void drop();
+  void end_task();
+  std::filesystem::path folder() const { return site_.folder / order_->job; }
+
+  handle::pointer self_;
+  training_site site_;
+  coach_actor head_;
+  std::optional<train_job> order_;
+  std::optional<training_download> download_;
+  std::unique_ptr<training_task> task_;
+  std::vector<training_file> result_;
+};
+
+trainer_actor spawn_trainer(caf::actor_system& system, const training_site& site, const coach_actor& head);
+
+}  // namespace troupe

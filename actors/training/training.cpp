@@ -1,0 +1,226 @@
+// Who works on what. Commands: training_commands.cpp. Results: training_results.cpp.
+#include "actors/training/training.hpp"
+
+#include <cmath>
+
+#include "actors/json_dump_impl.hpp"
+#include "base/error.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr duration look_interval = std::chrono::milliseconds(100);
+constexpr double least_change = 0.02;  // of a share that is worth a message
+
+/// What the schedulers have left on the board.
+training_pace::load load_of(const status_board& board) {
+  training_pace::load all;
+  for (const auto& [section, text] : board.read_all("replica.")) {
+    const auto replica = nlohmann::json::parse(text, nullptr, false);
+    if (!replica.is_object()) continue;
+    all.busy |= replica.value("running", 0) + replica.value("waiting", 0) > 0;
+    all.steps += replica.value("steps", std::uint64_t{0});
+  }
+  return all;
+}
+
+std::string trainers_of(const training_queue::group& leases) {
+  std::string names;
+  for (const auto& each : leases) names += (names.empty() ? "" : ", ") + each.trainer;
+  return names;
+}
+
+}  // namespace
+
+training_state::training_state(handle::pointer self, training_parts parts)
+    : self_(self), parts_(std::move(parts)), intake_(parts_.intake), queue_(parts_.queue), pace_(parts_.pace) {
+  post();
+}
+
+training_state::handle::behavior_type training_state::make_behavior() {
+  return {
+      [this](command_call& call) { run(call); },
+      [this](const begin_training& begun) { begin(begun); },
+      [this](const job_changed& changed) { take_change(changed); },
+      [this](const trainer_joined& joined) {
+        trainers_[joined.name] = {joined.trainer, joined.meeting};
+        queue_.trainer_joined(joined.name, joined.reach);
+        assign();
+      },
+      [this](const trainer_lost& lost) { lose_trainer(lost.name); },
+      [this](const training_progress& progress) { take_progress(progress); },
+      [this](const training_ended& ended) { take_end(ended); },
+      [this](const want_training_piece& wanted) {
+        const auto lease = lease_of(wanted.lease);
+        const record* job = lease ? find(lease->job) : nullptr;
+        if (job) tell_trainer(*lease, read_training_piece(intake_.folder_of(lease->job), job->files, wanted));
+      },
+      [this](const training_piece& piece) { take_piece(piece); },
+      [](const carry_on& next) { next.what(); },
+      [this](wake) {
+        is_looking_ = false;
+        pace_trainers();
+        say_who_waits();
+        look_again();
+      },
+      [this](stop_now) {
+        for (const auto& [name, trainer] : trainers_) tell(trainer.actor, stop_now{});
+        trainers_.clear();
+        parts_.jobs = nullptr;
+        parts_.store = nullptr;
+        self_->quit();
+      },
+  };
+}
+
+training_state::record* training_state::find(const std::string& job) {
+  const auto found = jobs_.find(job);
+  return found == jobs_.end() ? nullptr : &found->second;
+}
+
+std::optional<training_queue::lease> training_state::lease_of(training_lease number) const {
+  return queue_.find_lease(number.value);
+}
+
+/// Jobs of an earlier head go on.
+void training_state::begin(const begin_training& begun) {
+  std::vector<std::string> known;
+  for (const job_info& job : begun.unfinished) known.push_back(job.spec.id);
+  intake_.remove_all_but(known);
+  for (const job_info& job : begun.unfinished) {
+    record& made = jobs_[job.spec.id];
+    try {
+      made.spec_text = job.spec.options;
+      made.spec = read_training_spec(job.spec.options, "job " + job.spec.id);
+      made.files = intake_.files_of(job.spec.id, made.spec);
+      queue_.add(job.spec.id, job.state == job_state::paused, static_cast<int>(made.spec.trainers));
+    } catch (const std::exception& error) {
+      fail(job.spec.id, error.what());
+    }
+  }
+  assign();
+}
+
+/// The journal has it already.
+void training_state::take_change(const job_changed& changed) {
+  if (changed.state == job_state::paused) {
+    stop_leases(queue_.pause(changed.job), false);
+    if (record* job = find(changed.job)) job->result.reset();
+  } else if (changed.state == job_state::queued) {
+    queue_.resume(changed.job);
+  } else {
+    end(changed.job);
+  }
+  assign();
+}
+
+/// A job that could have more trainers stops with a checkpoint and goes on with them.
+void training_state::assign() {
+  while (true) {
+    if (const auto leases = queue_.assign(); !leases.empty())
+      give(leases);
+    else if (const auto ended = queue_.widen(); !ended.empty())
+      stop_leases(ended, false);
+    else
+      break;
+  }
+  look_again();
+  post();
+}
+
+void training_state::give(const training_queue::group& leases) {
+  const std::string id = leases.front().job;
+  record* job = find(id);
+  if (!job) {
+    queue_.remove(id);
+    return;
+  }
+  job->result.reset();
+  job->moved = clock_.now(), job->is_said_to_wait = false;
+  parts_.say(fmt::format("{}: {} work{} on it", id, trainers_of(leases), leases.size() == 1 ? "s" : ""));
+  ask_journal([id](journal& book) { return book.start(id); }, [](const auto&) {});
+  train_job order;
+  order.job = id, order.spec = job->spec_text, order.files = job->files;
+  order.model = parts_.model, order.share = share_;
+  order.ranks = static_cast<std::uint32_t>(leases.size());
+  order.first = training_lease(leases.front().number);
+  order.meeting = trainers_.at(leases.front().trainer).meeting;
+  for (const auto& lease : leases) {
+    tell_trainer(lease, order);
+    ++order.rank;
+  }
+}
+
+void training_state::stop_leases(const training_queue::group& ended, bool forget) {
+  for (const auto& lease : ended) tell_trainer(lease, stop_training{{}, forget});
+}
+
+void training_state::lose_trainer(const std::string& name) {
+  if (const auto found = trainers_.extract(name)) tell(found.mapped().actor, stop_now{});
+  const auto lost = queue_.trainer_lost(name);
+  stop_leases(lost.ended, false);
+  if (!lost.given_up.empty())
+    fail(lost.given_up,
+         fmt::format("its trainer died {} times at the same place: see the log of {}", parts_.queue.most_deaths, name));
+  assign();
+}
+
+void training_state::pace_trainers() {
+  const double share = pace_.share(load_of(*parts_.board), clock_.now());
+  if (share == share_ || (share != 0 && share != 1 && std::abs(share - share_) < least_change)) return;
+  share_ = share;
+  for (const auto& [id, job] : jobs_)
+    for (const auto& lease : queue_.leases_of(id)) tell_trainer(lease, set_training_share{{}, share});
+}
+
+/// Else whoever waits for a job would not know why nothing happens. Once a lease: a step may just take so long.
+void training_state::say_who_waits() {
+  if (!parts_.idle_priority) return;
+  for (auto& [id, job] : jobs_) {
+    const auto leases = queue_.leases_of(id);
+    if (leases.empty() || job.is_said_to_wait || clock_.now() - job.moved < parts_.patience) continue;
+    job.is_said_to_wait = true;
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(parts_.patience).count();
+    const std::string text = fmt::format(
+        "{} made no step for {} s: it runs when nothing else wants its machine's processors; "
+        "training.idle_priority and training.may_delay in the cluster's file can give it more",
+        trainers_of(leases), seconds);
+    write_down(id, "message", dump({{"level", "warn"}, {"text", text}}));
+  }
+}
+
+/// While anybody trains.
+void training_state::look_again() {
+  if (is_looking_) return;
+  for (const auto& [id, job] : jobs_) {
+    if (queue_.leases_of(id).empty()) continue;
+    is_looking_ = true;
+    return tell_after(self_, look_interval, handle(self_), wake{});
+  }
+}
+
+/// How far jobs are: an object of them by id, which `troupe jobs` shows beside what the journal says.
+void training_state::post() const {
+  auto all = nlohmann::ordered_json::object();
+  for (const auto& [id, job] : jobs_) {
+    auto& made = all[id] = {{"adapter", job.spec.adapter},
+                            {"step", job.progress.step},
+                            {"steps", job.progress.steps},
+                            {"tokens", job.progress.tokens},
+                            {"tokens_per_second", job.progress.tokens_per_second},
+                            {"checkpoint", job.progress.checkpoint}};
+    if (const auto leases = queue_.leases_of(id); !leases.empty())
+      made["trainer"] = trainers_of(leases), made["share"] = share_;
+    if (job.last_step) made["loss"] = job.last_step->loss, made["accuracy"] = job.last_step->accuracy;
+    if (job.last_validation) made["validation_loss"] = job.last_validation->loss;
+    if (job.is_publishing) made["publishing"] = true;
+  }
+  parts_.board->post("training", dump(all));
+  parts_.board->post("trainers", std::to_string(queue_.trainers()));
+}
+
+training_actor spawn_training(caf::actor_system& system, const training_parts& parts) {
+  return spawn_state<training_state, actor_thread::own>(system, parts);
+}
+
+}  // namespace troupe

@@ -1,0 +1,129 @@
+// Fine-tunes on the head: accepted, given to trainers, written down, published.
+#pragma once
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "actors/interfaces.hpp"
+#include "actors/status_board.hpp"
+#include "actors/training/training_intake.hpp"
+#include "cluster/training/training_pace.hpp"
+#include "cluster/training/training_queue.hpp"
+
+namespace troupe {
+
+struct training_parts {
+  training_intake::options intake;
+  model_id model;
+  training_queue::options queue;
+  training_pace::options pace;
+  bool idle_priority = true;                     ///< trainers' threads run when nobody else wants the processor
+  duration patience = std::chrono::seconds(30);  ///< without a step, before the job's events say why that may be
+  jobs_actor jobs;
+  adapter_store_actor store;
+  std::shared_ptr<status_board> board;
+  std::function<void(const std::string& line)> say;
+};
+
+/// On a thread of its own, as it reads data whole. The journal is the truth, and jobs its owner: what happens to a job
+/// is written down there first, by functions that run on its thread and tell this actor to carry on.
+class training_state {
+ public:
+  using handle = training_actor;
+  static constexpr const char* name = "training";
+
+  training_state(handle::pointer self, training_parts parts);
+  handle::behavior_type make_behavior();
+
+ private:
+  /// A job that is accepted and not over.
+  struct record {
+    training_spec spec;
+    std::string spec_text;
+    std::vector<training_file> files;
+    training_progress progress;  ///< the newest
+    std::optional<training_point> last_step, last_validation;
+    std::optional<training_download> result;  ///< on its way here
+    bool is_publishing = false;
+    instant moved;  ///< the last step, or the lease's beginning
+    bool is_said_to_wait = false;
+  };
+  struct trainer {
+    trainer_actor actor;
+    std::string meeting;
+  };
+
+  // training.cpp: leases
+  void begin(const begin_training& begun);
+  void take_change(const job_changed& changed);
+  void assign();
+  void give(const training_queue::group& leases);
+  void stop_leases(const training_queue::group& ended, bool forget);
+  void lose_trainer(const std::string& name);
+  void pace_trainers();
+  void say_who_waits();
+  void look_again();
+  void post() const;
+  template <class Message>
+  void tell_trainer(const training_queue::lease& lease, Message what);
+  std::optional<training_queue::lease> lease_of(training_lease number) const;
+  record* find(const std::string& job);
+
+  // training_commands.cpp: what clients ask
+  void run(command_call& call);
+  std::string take_data(const std::string& arguments);
+  void create(const command_call& call);
+  void create_unknown(const std::string& job, const std::string& options, const std::string& arguments);
+  void accept(const std::string& job, training_spec spec, const std::string& arguments);
+  void answer_create(const std::string& job, const command_answer& answer);
+
+  // training_results.cpp: what trainers say, and what becomes of it
+  void take_progress(const training_progress& progress);
+  void take_end(const training_ended& ended);
+  void part(const training_queue::lease& from, const std::string& why);
+  void take_result(const training_queue::lease& from, const std::vector<training_file>& files);
+  void take_piece(const training_piece& piece);
+  void fetch_result(const std::string& job);
+  void publish(const std::string& job);
+  void fail(const std::string& job, const std::string& error);
+  void end(const std::string& job);
+  void write_down(const std::string& job, std::string kind, std::string text);
+  template <class Use>
+  void ask_journal(Use use, std::function<void(decltype(use(std::declval<journal&>())))> then);
+
+  handle::pointer self_;
+  training_parts parts_;
+  training_intake intake_;
+  training_queue queue_;
+  training_pace pace_;
+  double share_ = 1;
+  bool is_looking_ = false;
+  monotonic_clock clock_;
+  std::map<std::string, trainer> trainers_;
+  std::map<std::string, record> jobs_;
+  /// Who waits to hear of a job that is being made.
+  std::map<std::string, std::vector<std::function<void(command_answer)>>> creating_;
+};
+
+/// `jobs` on the journal's thread, then `then` on this actor's.
+template <class Use>
+void training_state::ask_journal(Use use, std::function<void(decltype(use(std::declval<journal&>())))> then) {
+  tell(parts_.jobs, use_journal{{}, [use = std::move(use), then = std::move(then), own = handle(self_)](journal& book) {
+                                  auto answer = use(book);
+                                  tell(own, carry_on{{}, [then, answer = std::move(answer)] { then(answer); }});
+                                }});
+}
+
+template <class Message>
+void training_state::tell_trainer(const training_queue::lease& lease, Message what) {
+  what.lease = training_lease(lease.number);
+  if (const auto found = trainers_.find(lease.trainer); found != trainers_.end())
+    tell(found->second.actor, std::move(what));
+}
+
+training_actor spawn_training(caf::actor_system& system, const training_parts& parts);
+
+}  // namespace troupe

@@ -1,0 +1,140 @@
+#include "actors/training/training_files.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "actors/adapters/adapter_digest.hpp"
+#include "base/error.hpp"
+
+namespace troupe {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array<std::string_view, 4> data_names{"data.jsonl", "data.txt", "validation.jsonl", "validation.txt"};
+
+bool is_known_name(std::string_view name) {
+  const auto in = [&](const auto& names) { return std::find(names.begin(), names.end(), name) != names.end(); };
+  return in(data_names) || in(adapter_file_names);
+}
+
+/// Trainers of one host share a job's folder: each has a part of its own.
+fs::path part_of(const fs::path& file) {
+  return file.string() + fmt::format(".{}.part", ::getpid());
+}
+
+}  // namespace
+
+bool is_training_id(std::string_view text) {
+  constexpr std::string_view fine = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
+  return !text.empty() && text.size() <= 64 && text.find_first_not_of(fine) == std::string_view::npos;
+}
+
+training_file describe_file(const fs::path& folder, const std::string& name) {
+  std::ifstream in(folder / name, std::ios::binary);
+  if (!in) refuse("{}: cannot be read: {}", (folder / name).string(), std::strerror(errno));
+  training_file made{name, 0, {}};
+  sha256 digest;
+  std::string piece(1 << 20, '\0');
+  while (in.read(piece.data(), static_cast<std::streamsize>(piece.size())), in.gcount() > 0) {
+    const auto got = static_cast<std::size_t>(in.gcount());
+    digest.add(std::string_view(piece).substr(0, got));
+    made.bytes += got;
+  }
+  if (in.bad()) refuse("{}: cannot be read", (folder / name).string());
+  made.sha256 = digest.finish();
+  return made;
+}
+
+bool is_there(const fs::path& folder, const training_file& file) {
+  std::error_code fault;
+  if (fs::file_size(folder / file.name, fault) != file.bytes || fault) return false;
+  return describe_file(folder, file.name).sha256 == file.sha256;
+}
+
+void sync_file(const fs::path& file) {
+  const int number = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  const bool synced = number >= 0 && ::fsync(number) == 0;
+  const int why = errno;
+  if (number >= 0) ::close(number);
+  if (!synced) refuse("{}: cannot be written: {}", file.string(), std::strerror(why));
+}
+
+training_piece read_training_piece(const fs::path& folder, const std::vector<training_file>& files,
+                                   const want_training_piece& wanted) {
+  training_piece piece{wanted.lease, wanted.file.substr(0, 64), wanted.offset, {}, {}};
+  const auto known =
+      std::find_if(files.begin(), files.end(), [&](const auto& each) { return each.name == wanted.file; });
+  if (known == files.end() || wanted.offset > known->bytes) return piece.error = "there is no such piece", piece;
+  std::ifstream in(folder / known->name, std::ios::binary);
+  in.seekg(static_cast<std::streamoff>(wanted.offset));
+  auto bytes = std::make_shared<std::vector<std::byte>>(
+      std::min<std::uint64_t>(largest_training_piece, known->bytes - wanted.offset));
+  in.read(reinterpret_cast<char*>(bytes->data()), static_cast<std::streamsize>(bytes->size()));
+  if (static_cast<std::size_t>(in.gcount()) != bytes->size())
+    return piece.error = fmt::format("{}: cannot be read", known->name), piece;
+  const std::span<const std::byte> read(*bytes);
+  piece.attachment = {std::move(bytes), read};
+  return piece;
+}
+
+training_download::training_download(fs::path folder, std::vector<training_file> files, training_lease lease)
+    : folder_(std::move(folder)), files_(std::move(files)), lease_(lease) {
+  for (const training_file& file : files_)
+    if (!is_known_name(file.name) || file.bytes > largest_adapter_file || file.bytes == 0 || !is_digest(file.sha256))
+      refuse("a job's file '{}' of {} bytes: is none of training", file.name.substr(0, 64), file.bytes);
+  std::error_code fault;
+  fs::create_directories(folder_, fault);
+  if (fault) refuse("{}: cannot be made: {}", folder_.string(), fault.message());
+}
+
+std::optional<want_training_piece> training_download::next() {
+  for (; at_ < files_.size(); ++at_) {
+    const training_file& file = files_[at_];
+    if (digest_) return want_training_piece{lease_, file.name, offset_};
+    if (is_there(folder_, file)) continue;
+    open(file);
+    return want_training_piece{lease_, file.name, 0};
+  }
+  return {};
+}
+
+void training_download::open(const training_file& file) {
+  const fs::path part = part_of(folder_ / file.name);
+  out_ = std::ofstream(part, std::ios::binary | std::ios::trunc);
+  if (!out_) refuse("{}: cannot be written: {}", part.string(), std::strerror(errno));
+  digest_.emplace();
+  offset_ = 0;
+}
+
+bool training_download::take(const training_piece& piece) {
+  if (at_ >= files_.size() || !digest_ || piece.lease != lease_) return false;
+  const training_file& file = files_[at_];
+  if (piece.file != file.name || piece.offset != offset_) return false;
+  if (!piece.error.empty()) refuse("{}: {}", file.name, piece.error);
+  const auto bytes = piece.attachment.bytes();
+  if (bytes.empty() || bytes.size() > file.bytes - offset_) refuse("{}: came with another length", file.name);
+  out_.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  digest_->add(bytes);
+  offset_ += bytes.size();
+  if (offset_ == file.bytes) close(file);
+  return true;
+}
+
+void training_download::close(const training_file& file) {
+  out_.close();
+  const fs::path whole = folder_ / file.name, part = part_of(whole);
+  if (!out_) refuse("{}: cannot be written: is the disk full?", part.string());
+  if (digest_->finish() != file.sha256) refuse("{}: came damaged: its digest is another one", file.name);
+  std::error_code fault;
+  fs::rename(part, whole, fault);
+  if (fault) refuse("{}: cannot be made: {}", whole.string(), fault.message());
+  digest_.reset();
+  ++at_;
+}
+
+}  // namespace troupe

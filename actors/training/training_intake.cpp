@@ -1,0 +1,163 @@
+#include "actors/training/training_intake.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#include "actors/shown_path.hpp"
+#include "base/error.hpp"
+#include "model/train/training_data.hpp"
+
+namespace troupe {
+namespace {
+
+namespace fs = std::filesystem;
+
+void check_id(const std::string& job) {
+  if (!is_training_id(job)) refuse("a job's id has 1 to 64 letters, digits, '-' or '_'");
+}
+
+constexpr std::string_view part_ending = ".part";
+
+std::uint64_t size_of(const fs::path& file) {
+  std::error_code fault;
+  const auto size = fs::file_size(file, fault);
+  return fault ? 0 : size;
+}
+
+}  // namespace
+
+fs::path training_intake::part_of(const std::string& job, const std::string& which) const {
+  check_id(job);
+  if (which != "data" && which != "validation") refuse("\"file\" is '{}': use data or validation", which.substr(0, 32));
+  return folder_of(job) / (which + std::string(part_ending));
+}
+
+void training_intake::make_room(const std::string& job) const {
+  std::error_code fault;
+  if (fs::exists(folder_of(job), fault)) return;
+  fs::create_directories(options_.folder, fault);
+  remove_abandoned();
+  std::size_t open = 0;
+  for (fs::directory_iterator each(options_.folder, fault), end; !fault && each != end; each.increment(fault)) ++open;
+  if (open >= options_.most_open)
+    refuse("{} jobs for trainers are being sent or not over: cancel some, or come back later", open);
+  fs::create_directories(folder_of(job), fault);
+  if (fault) refuse("{}: cannot be made: {}", folder_of(job).string(), fault.message());
+}
+
+void training_intake::remove_abandoned() const {
+  std::error_code fault;
+  std::vector<fs::path> found;
+  for (fs::directory_iterator each(options_.folder, fault), end; !fault && each != end; each.increment(fault))
+    if (is_abandoned(each->path())) found.push_back(each->path());
+  for (const fs::path& folder : found) fs::remove_all(folder, fault);
+}
+
+/// What was accepted has files under their own names.
+bool training_intake::is_abandoned(const fs::path& folder) const {
+  std::error_code fault;
+  fs::file_time_type newest = fs::last_write_time(folder, fault);
+  for (fs::directory_iterator each(folder, fault), end; !fault && each != end; each.increment(fault)) {
+    if (each->path().extension() != part_ending) return false;
+    newest = std::max(newest, each->last_write_time(fault));
+  }
+  return !fault && fs::file_time_type::clock::now() - newest > options_.longest_pause;
+}
+
+std::uint64_t training_intake::add_piece(const std::string& job, const std::string& which, std::uint64_t offset,
+                                         std::string_view text) {
+  const fs::path part = part_of(job, which);
+  make_room(job);
+  const std::uint64_t there = size_of(part);
+  if (offset != there) return there;
+  if (text.size() > options_.largest_data - std::min(there, options_.largest_data))
+    refuse("the data has more than {} bytes: split it", options_.largest_data);
+  std::ofstream out(part, std::ios::binary | std::ios::app);
+  out.write(text.data(), static_cast<std::streamsize>(text.size()));
+  out.close();
+  if (out) return there + text.size();
+  std::error_code ignored;
+  fs::resize_file(part, there, ignored);
+  refuse("{}: cannot be written: is the disk full?", part.string());
+}
+
+void training_intake::take_file(const std::string& job, const std::string& which, const std::string& file) {
+  const fs::path part = part_of(job, which), from = options_.uploads / (file + ".data");
+  std::error_code fault;
+  if (!is_training_id(file) || !fs::is_regular_file(from, fault))
+    refuse("there is no file {}: upload it with the purpose fine-tune", file.substr(0, 64));
+  make_room(job);
+  fs::copy_file(from, part, fs::copy_options::overwrite_existing, fault);
+  if (fault) refuse("{}: cannot be written: {}", part.string(), fault.message());
+}
+
+training_file training_intake::name_file(const std::string& job, const std::string& which, const std::string& name,
+                                         const std::string& sha256) const {
+  const fs::path part = part_of(job, which);
+  if (size_of(part) == 0) refuse("job {}: its {} did not come, or is empty: send it again", job, which);
+  const training_file found = describe_file(folder_of(job), part.filename().string());
+  if (!sha256.empty() && found.sha256 != sha256) {
+    remove(job);
+    refuse("job {}: its {} came damaged: send it again", job, which);
+  }
+  sync_file(part);
+  std::error_code fault;
+  fs::rename(part, folder_of(job) / name, fault);
+  if (fault) refuse("{}: cannot be made: {}", (folder_of(job) / name).string(), fault.message());
+  sync_file(folder_of(job));
+  return {name, found.bytes, found.sha256};
+}
+
+training_intake::summary training_intake::accept(const std::string& job, const training_spec& spec,
+                                                 const std::string& data_sha256, const std::string& validation_sha256) {
+  check_id(job);
+  summary found;
+  found.files.push_back(name_file(job, "data", spec.data_file(), data_sha256));
+  if (spec.has_validation())
+    found.files.push_back(name_file(job, "validation", spec.validation_file(), validation_sha256));
+  read(job, spec.data_file(), spec.data_name, spec, found);
+  summary measured;
+  if (spec.has_validation()) read(job, spec.validation_file(), spec.validation_name, spec, measured);
+  return found;
+}
+
+void training_intake::read(const std::string& job, const std::string& file, const std::string& shown,
+                           const training_spec& spec, summary& into) const {
+  const fs::path path = folder_of(job) / file;
+  const model_config& config = options_.prompts->config();
+  try {
+    const auto length = std::min(spec.run.row_length, config.context);
+    const training_data data =
+        read_training_data(path, data_format_of(options_.model, config.vocab_size, config.eos_tokens, length));
+    into.examples = static_cast<std::int64_t>(data.examples.size());
+    into.learned_tokens = data.learned_tokens();
+    into.shortened = data.shortened;
+  } catch (const input_error& error) {
+    throw input_error(with_shown_path(error.what(), path.string(), shown));
+  }
+}
+
+std::vector<training_file> training_intake::files_of(const std::string& job, const training_spec& spec) const {
+  check_id(job);
+  std::vector<training_file> files{describe_file(folder_of(job), spec.data_file())};
+  if (spec.has_validation()) files.push_back(describe_file(folder_of(job), spec.validation_file()));
+  return files;
+}
+
+void training_intake::remove(const std::string& job) const {
+  std::error_code ignored;
+  if (is_training_id(job)) fs::remove_all(folder_of(job), ignored);
+}
+
+void training_intake::remove_all_but(const std::vector<std::string>& jobs) const {
+  std::error_code fault;
+  std::vector<std::string> found;
+  for (fs::directory_iterator each(options_.folder, fault), end; !fault && each != end; each.increment(fault))
+    found.push_back(each->path().filename().string());
+  for (const std::string& job : found)
+    if (std::find(jobs.begin(), jobs.end(), job) == jobs.end()) remove(job);
+}
+
+}  // namespace troupe

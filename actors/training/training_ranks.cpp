@@ -1,0 +1,114 @@
+#include "actors/training/training_ranks.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "base/error.hpp"
+#include "transport/collective/gloo_ranks.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr auto beat = std::chrono::milliseconds(100);
+constexpr auto meeting_patience = std::chrono::seconds(20);
+
+std::unique_ptr<collective> meet(const train_job& order, meeting_place* place, std::chrono::milliseconds patience,
+                                 const std::stop_token& stop) {
+  if (!place) refuse("job {}: this trainer can share no job: it has no place to meet others", order.job);
+  meeting of;
+  of.group = fmt::format("training.{}", order.first.value);
+  of.rank = static_cast<int>(order.rank);
+  of.size = static_cast<int>(order.ranks);
+  of.place = order.meeting;
+  of.patience = meeting_patience;
+  of.stop = stop;
+  return make_gloo_rank(of, *place, patience);
+}
+
+std::vector<std::size_t> equal_parts(std::size_t bytes, int parts) {
+  std::vector<std::size_t> ends;
+  for (std::size_t i = 1; i <= static_cast<std::size_t>(parts); ++i)
+    ends.push_back(bytes / static_cast<std::size_t>(parts) * i);
+  return ends;
+}
+
+}  // namespace
+
+training_ranks::training_ranks(const train_job& order, meeting_place* place, std::chrono::milliseconds patience,
+                               const std::stop_token& stop)
+    : training_ranks(meet(order, place, patience, stop), stop) {}
+
+training_ranks::training_ranks(std::unique_ptr<collective> ranks, const std::stop_token& stop)
+    : ranks_(std::move(ranks)), stop_(stop), speaker_([this] { speak(); }) {}
+
+training_ranks::~training_ranks() {
+  leave();
+}
+
+training_group training_ranks::group() {
+  return {ranks_->rank(), ranks_->size(),
+          [this](std::span<float> values) { together([=](collective& all) { all.all_reduce_sum(values); }); },
+          [this](std::span<std::byte> parts) {
+            together([=](collective& all) { all.all_gather(parts, equal_parts(parts.size(), all.size())); });
+          },
+          [this](std::span<std::byte> bytes) { together([=](collective& all) { all.broadcast(bytes, 0); }); }};
+}
+
+void training_ranks::check() const {
+  const std::lock_guard lock(mutex_);
+  if (failure_) throw *failure_;
+}
+
+/// The speaker carries it out once all wait for it.
+void training_ranks::together(const work& what) {
+  {
+    std::unique_lock lock(mutex_);
+    wanted_ = &what;
+    changed_.notify_all();
+    changed_.wait(lock, stop_, [this] { return failure_ || !wanted_; });
+    if (!wanted_) return;  // also where one has left since, as all may at the end
+    if (failure_) throw *failure_;
+  }
+  leave();  // nobody uses `what` any more
+  throw collective_failure(-1, "told to stop waiting for the other trainers");
+}
+
+void training_ranks::speak() try {
+  while (true) {
+    const work* ready = nullptr;
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait_for(lock, beat, [this] { return wanted_ || leaves_; });
+      if (leaves_) return;
+      ready = wanted_;
+    }
+    if (!all_are_ready(ready != nullptr)) continue;
+    (*ready)(*ranks_);
+    const std::lock_guard lock(mutex_);
+    wanted_ = nullptr;
+    changed_.notify_all();
+  }
+} catch (const collective_failure& failure) {
+  const std::lock_guard lock(mutex_);
+  failure_ = failure;
+  changed_.notify_all();
+}
+
+bool training_ranks::all_are_ready(bool is_ready) {
+  std::vector<std::byte> said(static_cast<std::size_t>(ranks_->size()));
+  said[static_cast<std::size_t>(ranks_->rank())] = std::byte{is_ready};
+  ranks_->all_gather(said, equal_parts(said.size(), ranks_->size()));
+  return std::all_of(said.begin(), said.end(), [](std::byte each) { return each == std::byte{1}; });
+}
+
+void training_ranks::leave() {
+  {
+    const std::lock_guard lock(mutex_);
+    leaves_ = true;
+    changed_.notify_all();
+  }
+  ranks_->interrupt();
+  if (speaker_.joinable()) speaker_.join();
+}
+
+}  // namespace troupe

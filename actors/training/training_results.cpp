@@ -1,0 +1,161 @@
+// What trainers say, and how a result becomes a version that answers.
+#include "actors/json_dump_impl.hpp"
+#include "actors/training/training.hpp"
+#include "actors/training/training_task.hpp"
+#include "base/error.hpp"
+
+namespace troupe {
+namespace {
+
+std::string text_of(const training_point& point) {
+  if (point.is_validation)
+    return dump({{"step", point.step}, {"validation_loss", point.loss}, {"validation_accuracy", point.accuracy}});
+  return dump({{"step", point.step}, {"loss", point.loss}, {"accuracy", point.accuracy}, {"rate", point.rate}});
+}
+
+}  // namespace
+
+void training_state::write_down(const std::string& job, std::string kind, std::string text) {
+  ask_journal([job, kind = std::move(kind),
+               text = std::move(text)](journal& book) { return book.append_event(job, kind, text); },
+              [](const auto&) {});
+}
+
+void training_state::take_progress(const training_progress& progress) {
+  const auto lease = lease_of(progress.lease);
+  record* job = lease ? find(lease->job) : nullptr;
+  if (!job) return;
+  if (progress.step > job->progress.step) queue_.note_progress(lease->number);
+  if (progress.step != job->progress.step) job->moved = clock_.now();  // also where steps are made again
+  std::vector<std::pair<std::string, std::string>> events;
+  if (!progress.message.empty())
+    events.emplace_back("message", dump({{"level", "info"}, {"text", lease->trainer + " " + progress.message}}));
+  for (const training_point& point : progress.points) {
+    (point.is_validation ? job->last_validation : job->last_step) = point;
+    events.emplace_back("metrics", text_of(point));
+  }
+  if (progress.checkpoint > job->progress.checkpoint)
+    events.emplace_back("checkpoint", dump({{"step", progress.checkpoint}}));
+  job->progress = progress;
+  job->progress.points.clear();
+  post();
+  if (events.empty()) return;
+  ask_journal(
+      [id = lease->job, events = std::move(events)](journal& book) {
+        std::vector<event_record> records;
+        for (const auto& [kind, text] : events) records.push_back({kind, text});
+        return book.append_events(id, records);
+      },
+      [](const auto&) {});
+}
+
+void training_state::take_end(const training_ended& ended) {
+  const auto lease = lease_of(ended.lease);
+  if (!lease || !find(lease->job)) return;
+  if (ended.is_alone) return part(*lease, ended.error);
+  if (!ended.error.empty()) return fail(lease->job, ended.error);
+  if (!ended.files.empty()) return take_result(*lease, ended.files);
+  stop_leases(queue_.give_back(lease->number), false);  // it was told to stop by somebody else than this head
+  assign();
+}
+
+/// Its trainers have lost each other.
+void training_state::part(const training_queue::lease& from, const std::string& why) {
+  write_down(from.job, "message", dump({{"level", "warn"}, {"text", from.trainer + " is alone: " + why}}));
+  const auto lost = queue_.fell_apart(from.number);
+  stop_leases(lost.ended, false);
+  if (!lost.given_up.empty())
+    fail(lost.given_up,
+         fmt::format("its trainers lost each other {} times at the same place: {}", parts_.queue.most_deaths, why));
+  assign();
+}
+
+void training_state::take_result(const training_queue::lease& from, const std::vector<training_file>& files) {
+  stop_leases(queue_.finish(from.number), false);
+  record& job = jobs_.at(from.job);
+  try {
+    job.result.emplace(intake_.folder_of(from.job) / training_task::result_folder, files, training_lease(from.number));
+    fetch_result(from.job);
+  } catch (const std::exception& error) {
+    return fail(from.job, error.what());
+  }
+  assign();
+}
+
+void training_state::take_piece(const training_piece& piece) {
+  const auto lease = lease_of(piece.lease);
+  record* job = lease ? find(lease->job) : nullptr;
+  if (!job || !job->result) return;
+  try {
+    if (job->result->take(piece)) fetch_result(lease->job);
+  } catch (const std::exception& error) {
+    fail(lease->job, error.what());
+  }
+}
+
+void training_state::fetch_result(const std::string& id) {
+  record& job = jobs_.at(id);
+  if (const auto wanted = job.result->next()) {
+    for (const auto& lease : queue_.leases_of(id)) tell_trainer(lease, *wanted);
+    return;
+  }
+  job.result.reset();
+  publish(id);
+}
+
+/// The store checks the files, has them spread to all workers, and makes a version of them: or nothing at all.
+void training_state::publish(const std::string& id) {
+  record& job = jobs_.at(id);
+  if (std::exchange(job.is_publishing, true)) return;
+  post();
+  const std::string folder = (intake_.folder_of(id) / training_task::result_folder).string();
+  const auto take_answer = [this, id](const command_answer& answer) {
+    record* known = find(id);
+    if (!known) return;  // cancelled meanwhile
+    known->is_publishing = false;
+    if (!answer.error.empty()) return fail(id, "its adapter was not published: " + answer.error);
+    const auto said = json::parse(answer.result, nullptr, false);
+    const std::string version = said.is_object() ? said.value("adapter", "") : "";
+    parts_.say(fmt::format("{}: {} is published", id, version));
+    const std::string message = dump({{"level", "info"}, {"text", version + " is published"}});
+    ask_journal(
+        [id, version, message](journal& book) {
+          (void)book.append_event(id, "message", message);
+          return book.succeed(id, version);
+        },
+        [this, id](const auto&) {
+          end(id);
+          assign();
+        });
+  };
+  tell(parts_.store,
+       command_call{{},
+                    {"adapters.load", dump({{"name", job.spec.adapter}, {"path", folder}})},
+                    [own = handle(self_), take_answer](command_answer answer) {
+                      tell(own, carry_on{{}, [take_answer, answer = std::move(answer)] { take_answer(answer); }});
+                    }});
+}
+
+void training_state::fail(const std::string& id, const std::string& error) {
+  parts_.say(fmt::format("{}: failed: {}", id, error));
+  const std::string message = dump({{"level", "error"}, {"text", error}});
+  ask_journal(
+      [id, error, message](journal& book) {
+        (void)book.append_event(id, "message", message);
+        return book.finish(id, job_state::failed, error);
+      },
+      [this, id](const auto&) {
+        end(id);
+        assign();
+      });
+}
+
+/// The journal has its end; nothing of it is needed any more, here and there.
+void training_state::end(const std::string& id) {
+  stop_leases(queue_.remove(id), true);
+  jobs_.erase(id);
+  intake_.remove(id);
+  post();
+}
+
+}  // namespace troupe

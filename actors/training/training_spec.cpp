@@ -1,0 +1,176 @@
+#include "actors/training/training_spec.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "cluster/adapters/adapter_catalogue.hpp"
+#include "model/formats/json_input.hpp"
+
+namespace troupe {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+constexpr std::int64_t most = std::int64_t{1} << 40;
+
+/// One value under one name, read and written by the same list.
+class spec_reader {
+ public:
+  spec_reader(const json& from, const std::string& where) : fields_(from, where) {
+    for (const auto& [key, value] : from.items()) left_.push_back(key);
+  }
+
+  void operator()(const char* key, std::string& into) { take(key, fields_.text(key), into); }
+  void operator()(const char* key, bool& into) { take(key, fields_.boolean(key), into); }
+  void operator()(const char* key, std::vector<std::string>& into) { take(key, fields_.texts(key), into); }
+  void operator()(const char* key, std::int64_t& into, std::int64_t least, std::int64_t largest = most) {
+    take(key, fields_.integer(key), into);
+    check(key, into, least, largest);
+  }
+  void operator()(const char* key, double& into, double least, double largest) {
+    take(key, fields_.number(key), into);
+    check(key, into, least, largest);
+  }
+  template <class T>
+  void patterns(const char* key, std::vector<std::pair<std::string, T>>& into) {
+    forget(key);
+    const json* found = fields_.find(key);
+    if (!found) return;
+    if (!found->is_object()) refuse("{}: \"{}\" should be an object of patterns and numbers", fields_.where(), key);
+    into.clear();
+    for (const auto& [pattern, value] : found->items()) {
+      if (!value.is_number()) refuse("{}: \"{}\": the value of {} is no number", fields_.where(), key, pattern);
+      into.emplace_back(pattern, value.template get<T>());
+    }
+  }
+  void refuse_unknown() const {
+    if (!left_.empty()) refuse("{}: unknown key \"{}\"", fields_.where(), left_.front().substr(0, 64));
+  }
+
+ private:
+  void forget(const char* key) { std::erase(left_, key); }
+  template <class Found, class T>
+  void take(const char* key, Found found, T& into) {
+    forget(key);
+    if (found) into = std::move(*found);
+  }
+  template <class T>
+  void check(const char* key, T value, T least, T largest) const {
+    if (!(value >= least && value <= largest))
+      refuse("{}: \"{}\" is {}: use {} to {}", fields_.where(), key, value, least, largest);
+  }
+
+  detail::json_fields<json> fields_;
+  std::vector<std::string> left_;
+};
+
+class spec_writer {
+ public:
+  explicit spec_writer(json& to) : to_(to) {}
+  template <class T, class... Range>
+  void operator()(const char* key, const T& value, Range...) {
+    to_[key] = value;
+  }
+  template <class T>
+  void patterns(const char* key, const std::vector<std::pair<std::string, T>>& from) {
+    auto& made = to_[key] = json::object();
+    for (const auto& [pattern, value] : from) made[pattern] = value;
+  }
+
+ private:
+  json& to_;
+};
+
+template <class Spec, class Visit>
+void visit_numbers(Spec& spec, Visit& visit) {
+  auto& lora = spec.lora;
+  auto& run = spec.run;
+  visit("rank", lora.rank, 1, 4096);
+  visit("alpha", lora.alpha, 1e-6, 1e6);
+  visit("rslora", lora.rank_stabilized);
+  visit("dropout", lora.dropout, 0.0, 0.95);
+  visit("targets", lora.targets);
+  visit.patterns("rank_of", lora.rank_pattern);
+  visit.patterns("alpha_of", lora.alpha_pattern);
+  visit("length", run.row_length, 2, 1 << 20);
+  visit("batch", run.batch_rows, 1, 1 << 16);
+  visit("accumulate", run.accumulation, 1, 1 << 16);
+  visit("epochs", run.epochs, 1, 1'000'000);
+  visit("steps", run.most_steps, 0);
+  visit("lr", run.rate, 0.0, 100.0);
+  visit("warmup", run.warmup, 0);
+  visit("decay", run.adam.weight_decay, 0.0, 100.0);
+  visit("clip", run.adam.clip, 0.0, 1e9);
+  visit("held_out", run.validation_share, 0.0, 0.99);
+  visit("validate_every", spec.validate_every, 0);
+  visit("checkpoint_every", spec.checkpoint_every, 0);
+  visit("best", spec.publish_best);
+  visit("trainers", spec.trainers, 1, 64);
+}
+
+constexpr std::pair<precision, const char*> precisions[] = {
+    {precision::as_served, "served"}, {precision::fine, "fine"}, {precision::exact, "exact"}};
+
+precision precision_named(const std::string& name, const std::string& where) {
+  for (const auto& [value, known] : precisions)
+    if (name == known) return value;
+  refuse("{}: \"precision\" is '{}': use served, fine or exact", where, name.substr(0, 32));
+}
+
+std::string name_of(precision how) {
+  for (const auto& [value, known] : precisions)
+    if (value == how) return known;
+  return {};
+}
+
+}  // namespace
+
+std::string training_spec::stored_name(const char* what, const std::string& name) {
+  return std::string(what) + (name.ends_with(".jsonl") ? ".jsonl" : ".txt");
+}
+
+training_spec read_training_spec(const std::string& text, const std::string& where) {
+  const json from = detail::parse_json_as<json>(text, where);
+  training_spec spec;
+  spec_reader read(from, where);
+  read("adapter", spec.adapter);
+  read("data", spec.data_name);
+  read("validation", spec.validation_name);
+  visit_numbers(spec, read);
+  std::string schedule = "cosine", how = "fine";
+  read("schedule", schedule);
+  read("precision", how);
+  bool low_memory = false;
+  std::int64_t seed = 0;
+  read("low_memory", low_memory);
+  read("seed", seed, 0, std::numeric_limits<std::int64_t>::max());
+  read.refuse_unknown();
+  spec.run.schedule = schedule_from_name(schedule);
+  spec.run.how = precision_named(how, where);
+  spec.run.keep_activations = !low_memory;
+  spec.run.seed = static_cast<std::uint64_t>(seed);
+  spec.run.dropout = spec.lora.dropout;
+  if (!is_adapter_name(spec.adapter))
+    refuse("{}: \"adapter\": take 1 to 64 letters, digits, '.', '_' or '-', beginning with a letter or digit", where);
+  if (spec.data_name.empty()) refuse("{}: \"data\" is missing", where);
+  if (spec.trainers > spec.run.accumulation)
+    refuse("{}: {} trainers share the passes of a step, and it has {}: accumulate {}", where, spec.trainers,
+           spec.run.accumulation, spec.trainers);
+  return spec;
+}
+
+std::string to_json(const training_spec& spec) {
+  json made{{"adapter", spec.adapter}, {"data", spec.data_name}, {"validation", spec.validation_name}};
+  spec_writer write(made);
+  visit_numbers(spec, write);
+  made["schedule"] = name_of(spec.run.schedule);
+  made["precision"] = name_of(spec.run.how);
+  made["low_memory"] = !spec.run.keep_activations;
+  made["seed"] = spec.run.seed;
+  return made.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+}  // namespace troupe

@@ -1,0 +1,283 @@
+#include "actors/training/training_task.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include <sched.h>
+
+#include "actors/adapters/adapter_digest.hpp"
+#include "actors/training/training_files.hpp"
+#include "actors/training/training_ranks.hpp"
+#include "base/device_lost.hpp"
+#include "base/error.hpp"
+#include "model/arch/fingerprint.hpp"
+#include "model/ops/isa.hpp"
+#include "model/train/training_data.hpp"
+
+namespace troupe {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct stopped {};
+
+/// Threads that are made from here on have it too. Where it cannot be had, training is as urgent as all else.
+void take_idle_priority() {
+  const sched_param none{};
+  (void)::sched_setscheduler(0, SCHED_IDLE, &none);
+}
+
+/// Of many points, as many as there is room for, evenly.
+void thin(std::vector<training_point>& points, std::size_t most) {
+  const std::size_t step = points.size() / most + 1;
+  std::size_t kept = 0, seen = 0;
+  for (const training_point& point : points)
+    if (point.is_validation || ++seen % step == 0 || seen == points.size()) points[kept++] = point;
+  points.resize(kept);
+}
+
+}  // namespace
+
+// --- the brake
+// ---------------------------------------------------------------------------------------------------------
+
+void training_brake::set_share(double share) {
+  const std::lock_guard lock(mutex_);
+  share_.store(std::clamp(share, 0.0, 1.0), std::memory_order_relaxed);
+  changed_.notify_all();
+}
+
+void training_brake::stop() {
+  const std::lock_guard lock(mutex_);
+  stopped_.request_stop();
+  changed_.notify_all();
+}
+
+bool training_brake::pass() {
+  constexpr double shortest_sleep = 0.001, longest_debt = 0.1;
+  if (is_stopped()) return false;
+  const double share = share_.load(std::memory_order_relaxed);
+  if (share >= 1) return owed_ = 0, passed_ = {}, true;
+  const instant now = monotonic_clock().now();
+  if (passed_ != instant{} && share > 0)
+    owed_ += std::min(std::chrono::duration<double>(now - passed_).count() * (1 - share) / share, longest_debt);
+  if (share == 0 || owed_ > shortest_sleep) {
+    std::unique_lock lock(mutex_);
+    const auto freed = [&] { return is_stopped() || share_.load(std::memory_order_relaxed) != share; };
+    if (share == 0)
+      changed_.wait(lock, freed);
+    else
+      changed_.wait_for(lock, std::chrono::duration<double>(owed_), freed);
+    owed_ = 0;
+  }
+  passed_ = monotonic_clock().now();
+  return !is_stopped();
+}
+
+// --- the session
+// -------------------------------------------------------------------------------------------------------
+
+/// All that a job takes, from its data to its result.
+class training_task::session {
+ public:
+  session(training_task& owner, training_spec spec, training_ranks* ranks)
+      : owner_(owner),
+        site_(owner.site_),
+        spec_(std::move(spec)),
+        ranks_(ranks),
+        pool_(site_.threads),
+        folder_(owner.folder()) {
+    base_ = load_model(site_.model, site_.load, pool_);
+    if (model_id(fingerprint_of(*base_)) != owner.order_.model)
+      refuse("{}: is another model than the cluster's: give the trainer the same files and quant",
+             site_.model.string());
+    trained_ = frozen(base_);
+    const model_config& config = base_->config;
+    spec_.run.row_length = std::min(spec_.run.row_length, config.context);
+    spec_.run.between = [this] { look(); };
+    spec_.run.device = site_.device;
+    if (ranks_) spec_.run.group = ranks_->group();
+    const data_format format = data_format_of(site_.model, config.vocab_size, config.eos_tokens, spec_.run.row_length);
+    data_ = read_training_data(folder_ / spec_.data_file(), format);
+    if (spec_.has_validation()) validation_ = read_training_data(folder_ / spec_.validation_file(), format);
+    look();
+    lora_.emplace(trained_, spec_.lora, spec_.run.seed);
+    run_.emplace(trained_, lora_->parameters(), compute{pool_, kernels()}, data_, validation_ ? &*validation_ : nullptr,
+                 spec_.run);
+    resume();
+  }
+
+  void all_steps() {
+    try {
+      if (is_due() && run_->best().step != run_->done()) validate();
+      while (!run_->finished()) {
+        look();
+        step();
+      }
+    } catch (const stopped&) {
+      save_checkpoint();
+      throw;
+    } catch (const collective_failure&) {  // whoever is left has all that was done together
+      save_checkpoint();
+      throw;
+    } catch (const device_lost&) {  // what is trained is the host's
+      save_checkpoint();
+      throw;
+    }
+  }
+
+  /// With a checkpoint of the end: who loses the result before it is published makes it again at once.
+  std::vector<training_file> publish() {
+    save_checkpoint();
+    report({});
+    const fs::path fresh = folder_ / "result.new", result = folder_ / result_folder;
+    std::error_code ignored;
+    fs::remove_all(fresh, ignored);
+    const auto save = [&] { lora_->save(fresh, site_.model.string()); };
+    spec_.publish_best ? run_->with_best(save) : save();
+    fs::remove_all(result, ignored);
+    fs::rename(fresh, result);
+    std::vector<training_file> files;
+    for (const std::string_view name : adapter_file_names) files.push_back(describe_file(result, std::string(name)));
+    return files;
+  }
+
+ private:
+  void look() {
+    if (!owner_.brake_.pass()) throw stopped();
+    if (ranks_) ranks_->check();
+  }
+  bool is_first() const { return owner_.order_.rank == 0; }
+  fs::path checkpoint() const { return folder_ / checkpoint_name; }
+
+  void resume() {
+    report_at_ = checkpoint_at_ = monotonic_clock().now();
+    const std::string how = is_first() ? load_checkpoint() : std::string();
+    run_->follow_first();
+    report(fmt::format("{} with {} examples, {} steps{}", how, data_.examples.size(), run_->steps(),
+                       ranks_ ? fmt::format(", {} trainers", owner_.order_.ranks) : std::string()));
+  }
+  std::string load_checkpoint() {
+    std::error_code ignored;
+    if (!fs::exists(checkpoint(), ignored)) return "begins";
+    try {
+      run_->load(checkpoint());
+      checkpoint_ = run_->done();
+      return fmt::format("goes on from step {}", run_->done());
+    } catch (const input_error& error) {  // torn by a machine that died, or of another build
+      fs::remove(checkpoint(), ignored);
+      return fmt::format("begins anew: {}", error.what());
+    }
+  }
+
+  void step() {
+    const step_report done = run_->step();
+    points_.push_back({done.step, done.loss, done.accuracy, done.rate, false});
+    tokens_ += done.tokens;
+    if (is_due()) validate();
+    const instant now = monotonic_clock().now();
+    const bool by_steps = spec_.checkpoint_every > 0 && done.step % spec_.checkpoint_every == 0;
+    if (is_first() && (by_steps || now - checkpoint_at_ >= site_.checkpoint_after) && !run_->finished()) {
+      save_checkpoint();
+      report({});
+    } else if (now - report_at_ >= site_.report_after) {
+      report({});
+    }
+  }
+  bool is_due() const {
+    const std::int64_t every = spec_.validate_every > 0 ? spec_.validate_every : run_->steps_per_epoch();
+    return run_->can_validate() && (run_->done() % every == 0 || run_->finished());
+  }
+  void validate() {
+    const validation_report seen = run_->validate();
+    points_.push_back({run_->done(), seen.loss, seen.accuracy, 0, true});
+  }
+  void save_checkpoint() {
+    run_->save(checkpoint());
+    checkpoint_ = run_->done();
+    checkpoint_at_ = monotonic_clock().now();
+  }
+  void report(std::string message) {
+    constexpr std::size_t most_points = 32;
+    const instant now = monotonic_clock().now();
+    const double seconds = std::chrono::duration<double>(now - report_at_).count();
+    thin(points_, most_points);
+    training_progress made{owner_.order_.lease, run_->done(),       run_->steps(),     tokens_, 0,
+                           checkpoint_,         std::move(message), std::move(points_)};
+    if (seconds > 0) made.tokens_per_second = static_cast<double>(tokens_ - tokens_before_) / seconds;
+    if (is_first()) owner_.say_(std::move(made));
+    points_.clear();
+    tokens_before_ = tokens_;
+    report_at_ = now;
+  }
+
+  training_task& owner_;
+  const training_site& site_;
+  training_spec spec_;
+  training_ranks* ranks_;  ///< nullptr: it trains alone
+  thread_pool pool_;
+  fs::path folder_;
+  std::shared_ptr<const loaded_model> base_;
+  trained_model trained_;
+  training_data data_;
+  std::optional<training_data> validation_;
+  std::optional<lora_parameters> lora_;
+  std::optional<training_run> run_;
+  std::vector<training_point> points_;
+  std::int64_t tokens_ = 0, tokens_before_ = 0, checkpoint_ = -1;
+  instant report_at_, checkpoint_at_;
+};
+
+// --- the thread
+// --------------------------------------------------------------------------------------------------------
+
+training_task::training_task(training_site site, train_job order, std::function<void(news)> say)
+    : site_(std::move(site)), order_(std::move(order)), say_(std::move(say)) {
+  brake_.set_share(order_.share);
+  thread_ = std::thread([this] { run(); });
+}
+
+training_task::~training_task() {
+  stop();
+  thread_.join();
+}
+
+void training_task::run() {
+  training_ended end{order_.lease, {}, {}};
+  bool speaks = true;
+  try {
+    end.files = train();
+    speaks = order_.rank == 0;
+  } catch (const stopped&) {
+  } catch (const collective_failure& failure) {
+    if (!brake_.is_stopped()) end.error = failure.what(), end.is_alone = true;
+  } catch (const device_lost& error) {
+    if (site_.on_device_lost) site_.on_device_lost(error.what());
+    end.error = error.what();
+  } catch (const std::bad_alloc&) {
+    end.error = "there is not enough memory: use shorter rows, fewer of them, or low_memory";
+  } catch (const std::exception& error) {
+    end.error = error.what();
+  }
+  if (speaks) say_(std::move(end));
+  const std::lock_guard lock(mutex_);
+  has_ended_ = true;
+  changed_.notify_all();
+}
+
+/// Who speaks for this trainer to the others has no idle priority: they hear it whatever else runs here.
+std::vector<training_file> training_task::train() {
+  std::optional<training_ranks> ranks;
+  if (order_.ranks > 1) ranks.emplace(order_, site_.meeting.get(), site_.ranks_patience, brake_.token());
+  if (site_.idle_priority) take_idle_priority();
+  session whole(*this, read_training_spec(order_.spec, "job " + order_.job), ranks ? &*ranks : nullptr);
+  whole.all_steps();
+  return order_.rank == 0 ? whole.publish() : std::vector<training_file>();
+}
+
+bool training_task::ends_within(duration longest) {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(lock, longest, [this] { return has_ended_; });
+}
+
+}  // namespace troupe

@@ -1,0 +1,129 @@
+#include "actors/workers/node_agent.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <random>
+
+namespace troupe {
+namespace {
+
+constexpr duration join_interval = std::chrono::milliseconds(250);
+
+/// Pages in memory, from /proc/self/statm.
+std::uint64_t resident_bytes() {
+  std::uint64_t size = 0, resident = 0;
+  if (std::FILE* file = std::fopen("/proc/self/statm", "r")) {
+    if (std::fscanf(file, "%lu %lu", &size, &resident) != 2) resident = 0;
+    std::fclose(file);
+  }
+  return resident * 4096;
+}
+
+}  // namespace
+
+incarnation_id random_incarnation() {
+  std::random_device device;
+  const std::uint64_t high = device(), low = device();
+  return incarnation_id((high << 32 | low) | 1);
+}
+
+node_agent_state::node_agent_state(handle::pointer self, node_agent_options options, wire* links,
+                                   std::shared_ptr<link_slot> head, std::vector<member_actor> members,
+                                   std::shared_ptr<const worker_meter> meter)
+    : self_(self),
+      options_(std::move(options)),
+      links_(links),
+      head_(std::move(head)),
+      members_(std::move(members)),
+      meter_(std::move(meter)) {
+  options_.hello.incarnation = random_incarnation();
+}
+
+node_agent_state::handle::behavior_type node_agent_state::make_behavior() {
+  return {
+      [this](const begin_membership& begin) {
+        options_.hello.endpoint = begin.endpoint;
+        head_->set(links_->connect(options_.head));
+        tell(node_agent_actor(self_), wake{});
+      },
+      [this](const join_answer& answer) { take_answer(answer); },
+      [this](const heartbeat_answer& answer) {
+        if (answer.incarnation != options_.hello.incarnation || answer.member) return;
+        begin_anew();
+        join();
+      },
+      [this](const end_node& what) {
+        if (what.incarnation == options_.hello.incarnation) end(0, what.reason);
+      },
+      [this](const link_lost& lost) {
+        if (lost.link != head_->get()) return tell_members(lost);
+        begin_anew();
+        head_->set(links_->connect(options_.head));
+      },
+      [this](wake) {
+        if (ended_) return;
+        joined_ ? beat() : join();
+        tell_after(self_, joined_ ? options_.heartbeat : join_interval, node_agent_actor(self_), wake{});
+      },
+      [this](stop_now) {
+        if (joined_) tell_head(leave_cluster{options_.hello.incarnation});
+        end(0, "told to end");
+      },
+  };
+}
+
+void node_agent_state::take_answer(const join_answer& answer) {
+  if (answer.incarnation != options_.hello.incarnation || joined_) return;
+  joined_ = answer.accepted;
+  if (joined_) return options_.say(fmt::format("joined the cluster as {}", options_.hello.name));
+  if (!answer.try_again) return end(2, answer.reason);
+  if (std::exchange(last_said_, answer.reason) != answer.reason) options_.say(answer.reason);
+}
+
+/// It was fenced, or the head is another one now: nothing of the old life counts.
+void node_agent_state::begin_anew() {
+  if (joined_) options_.say("the head no longer counts this node as a member: joining anew");
+  tell_members(forget_life{});
+  joined_ = false;
+  options_.hello.incarnation = random_incarnation();
+}
+
+void node_agent_state::join() {
+  tell_head(join_cluster{options_.hello});
+}
+
+void node_agent_state::beat() {
+  tell_head(heartbeat{options_.hello.incarnation, report()});
+}
+
+node_report node_agent_state::report() {
+  node_report report;
+  const instant now = monotonic_clock().now();
+  const std::uint64_t rows = meter_->rows.load(std::memory_order_relaxed);
+  const double seconds = std::chrono::duration<double>(now - report_before_).count();
+  report.steps = meter_->steps.load(std::memory_order_relaxed);
+  report.busy_ms = meter_->busy_ms();
+  report.tokens_per_second = static_cast<double>(rows - rows_before_) / seconds;
+  report.memory_bytes = resident_bytes();
+  report.figures.emplace_back("busy_seconds",
+                              static_cast<double>(meter_->busy_ns.load(std::memory_order_relaxed)) * 1e-9);
+  rows_before_ = rows;
+  report_before_ = now;
+  return report;
+}
+
+void node_agent_state::end(int code, const std::string& why) {
+  if (std::exchange(ended_, true)) return;
+  tell_members(stop_now{});
+  options_.on_end(code, why);
+  self_->quit();
+}
+
+node_agent_actor spawn_node_agent(caf::actor_system& system, const node_agent_options& options, wire& links,
+                                  const std::shared_ptr<link_slot>& head, const std::vector<member_actor>& members,
+                                  const std::shared_ptr<const worker_meter>& meter) {
+  return spawn_state<node_agent_state>(system, options, &links, head, members, meter);
+}
+
+}  // namespace troupe

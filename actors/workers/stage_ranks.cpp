@@ -1,0 +1,62 @@
+#include "actors/workers/stage_ranks.hpp"
+
+#include <vector>
+
+#include "base/error.hpp"
+#include "transport/collective/gloo_ranks.hpp"
+#include "transport/collective/nccl_ranks.hpp"
+
+namespace troupe {
+namespace {
+
+std::unique_ptr<collective> meet(const start_stage& what, const rank_settings& settings, const std::stop_token& stop) {
+  if (!settings.place)
+    refuse("this worker shares no stage: tensor is above 1 in the head's file, and must be in the worker's");
+  meeting of;
+  of.group = fmt::format("{}.{}.{}", what.life.replica.value, what.life.epoch.value, what.stage);
+  of.rank = static_cast<int>(what.tensor_rank);
+  of.size = static_cast<int>(what.tensor_ranks);
+  of.place = what.tensor_meeting;
+  of.patience = settings.meeting_patience;
+  of.stop = stop;
+  if (settings.backend == "nccl") return make_nccl_rank(of, *settings.place, settings.device, settings.patience);
+  return make_gloo_rank(of, *settings.place, settings.patience);
+}
+
+}  // namespace
+
+void rank_alarm::ring() {
+  const std::lock_guard lock(mutex_);
+  ++announced_;
+  now_.request_stop();
+}
+
+std::stop_token rank_alarm::begin() {
+  const std::lock_guard lock(mutex_);
+  now_ = std::stop_source();
+  if (announced_ > ++begun_) now_.request_stop();
+  return now_.get_token();
+}
+
+stage_ranks::stage_ranks(const start_stage& what, const rank_settings& settings, const std::stop_token& stop)
+    : ranks_(meet(what, settings, stop)) {
+  on_stop_.emplace(stop, [ranks = ranks_.get()] { ranks->interrupt(); });
+}
+
+stage_ranks::~stage_ranks() = default;
+
+tensor_split stage_ranks::split() const {
+  tensor_split split;
+  split.rank = ranks_->rank();
+  split.ranks = ranks_->size();
+  split.gather = [ranks = ranks_.get(), bytes = std::vector<std::size_t>()](
+                     std::span<float> data, std::span<const std::size_t> ends, int root) mutable {
+    bytes.clear();
+    for (const std::size_t end : ends) bytes.push_back(end * sizeof(float));
+    const auto parts = std::as_writable_bytes(data);
+    root == tensor_split::everyone ? ranks->all_gather(parts, bytes) : ranks->gather(parts, bytes, root);
+  };
+  return split;
+}
+
+}  // namespace troupe

@@ -1,0 +1,229 @@
+#include "actors/workers/worker.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/device_lost.hpp"
+#include "base/error.hpp"
+#include "model/ops/isa.hpp"
+
+namespace troupe {
+namespace {
+
+/// A stage has no more steps waiting than there are stages; what is far beyond that is not meant for it.
+constexpr std::size_t most_waiting = 256;
+
+std::int64_t monotonic_now() {
+  return monotonic_clock().now().since_start.count();
+}
+
+}  // namespace
+
+std::uint64_t worker_meter::busy_ms() const {
+  const std::int64_t since = busy_since.load(std::memory_order_relaxed);
+  return since == 0 ? 0 : static_cast<std::uint64_t>(std::max<std::int64_t>(monotonic_now() - since, 0) / 1'000'000);
+}
+
+worker_state::worker_state(handle::pointer self, worker_options options, wire* links, head_actor head,
+                           adapter_fetcher_actor fetcher, std::shared_ptr<worker_meter> meter)
+    : self_(self),
+      options_(std::move(options)),
+      links_(links),
+      head_(std::move(head)),
+      fetcher_(std::move(fetcher)),
+      meter_(std::move(meter)),
+      pool_(std::make_unique<thread_pool>(options_.threads)) {}
+
+worker_state::handle::behavior_type worker_state::make_behavior() {
+  return {
+      [this](const start_stage& what) { start(what); },
+      [this](run_step& order) { take_order(order); },
+      [this](activations& hidden) { take_hidden(hidden); },
+      [this](const load_adapter& what) {
+        if (role_ && role_->life == what.life) tell(fetcher_, what);
+      },
+      [this](const drop_adapter& what) { drop(what); },
+      [this](const prepare_adapter& what) { tell(fetcher_, what); },
+      [this](const adapter_ready& ready) { take_adapter(ready); },
+      [this](forget_life) { forget(); },
+      [this](const link_lost& lost) {
+        if (lost.link == next_ && next_ != no_link) fail("the link to the next stage closed");
+      },
+      [this](stop_now) {
+        forget();
+        self_->quit();
+      },
+  };
+}
+
+// --- a life
+// -----------------------------------------------------------------------------------------------------------
+
+void worker_state::start(const start_stage& what) {
+  const std::stop_token stop = options_.alarm->begin();
+  forget();
+  stage_started answer{what.life, what.stage, what.tensor_rank, {}};
+  answer.error =
+      fault_of([&] { make_stage(what, stop); },
+               fmt::format("no memory for layers {} to {} and {} blocks of 16 positions: lower scheduler.kv_memory",
+                           what.first_layer, what.first_layer + what.layers - 1, what.blocks));
+  if (answer.error.empty())
+    role_ = what;
+  else
+    forget();
+  tell(head_, std::move(answer));
+}
+
+void worker_state::make_stage(const start_stage& what, const std::stop_token& stop) {
+  const auto layers = options_.model->config.layers;
+  if (what.first_layer < 0 || what.layers < 1 || what.layers > layers || what.first_layer > layers - what.layers)
+    refuse("layers {} to {} of a model of {}", what.first_layer, what.first_layer + what.layers - 1, layers);
+  if (what.blocks < 1 || what.blocks > 1 << 30 || what.context < 1 || what.max_rows < 1 || what.max_rows > 1 << 20)
+    refuse("a stage with {} blocks, {} positions and {} rows", what.blocks, what.context, what.max_rows);
+  if (what.tensor_ranks > 1) ranks_ = std::make_unique<stage_ranks>(what, options_.ranks, stop);
+  const decoder::options part{.first_layer = what.first_layer,
+                              .layers = what.layers,
+                              .max_rows = what.max_rows,
+                              .kv = options_.kv,
+                              .blocks = what.blocks,
+                              .context = what.context,
+                              .split = ranks_ ? ranks_->split() : tensor_split{},
+                              .device = options_.device};
+  stage_ =
+      std::make_unique<stage>(options_.model, part, what.lookup_tokens, compute{*pool_, kernels()}, options_.tokens);
+  if (!what.next.empty()) next_ = links_->connect(what.next);
+}
+
+void worker_state::forget() {
+  role_.reset();
+  stage_.reset();
+  ranks_.reset();
+  orders_.clear();
+  arrived_.clear();
+  hidden_.reset();
+  buffers_.clear();  // those of the next life may be larger
+  if (next_ != no_link) links_->close(std::exchange(next_, no_link));
+  tell(fetcher_, forget_life{});
+}
+
+void worker_state::fail(const std::string& error) {
+  if (!role_) return;
+  tell(head_, stage_failed{role_->life, role_->stage, error});
+  forget();
+}
+
+template <class Work>
+std::string worker_state::fault_of(Work work, const std::string& no_memory) {
+  try {
+    work();
+    return {};
+  } catch (const device_lost& error) {
+    options_.on_device_lost(error.what());
+    return error.what();
+  } catch (const std::bad_alloc&) {
+    return no_memory;
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+}
+
+// --- steps
+// ------------------------------------------------------------------------------------------------------------
+
+void worker_state::take_order(run_step& order) {
+  if (!role_ || order.life != role_->life) return;
+  orders_.push_back(std::move(order));
+  if (orders_.size() > most_waiting) return fail("orders pile up");
+  advance();
+}
+
+void worker_state::take_hidden(activations& hidden) {
+  if (!role_ || hidden.life != role_->life || stage_->is_first()) return;
+  arrived_[hidden.step] = std::move(hidden.attachment);
+  if (arrived_.size() > most_waiting) return fail("hidden states pile up");
+  advance();
+}
+
+bool worker_state::can_run(const run_step& order) const {
+  return stage_->is_first() || arrived_.contains(order.order.plan.id);
+}
+
+void worker_state::advance() {
+  while (role_ && !orders_.empty() && can_run(orders_.front())) run_front();
+}
+
+void worker_state::run_front() {
+  const run_step order = std::move(orders_.front());
+  orders_.pop_front();
+  meter_->busy_since.store(monotonic_now(), std::memory_order_relaxed);
+  if (const auto fault = fault_of([&] { run_order(order); }, "no memory for a step"); !fault.empty()) fail(fault);
+  meter_->busy_ns.fetch_add(monotonic_now() - meter_->busy_since.load(std::memory_order_relaxed),
+                            std::memory_order_relaxed);
+  meter_->busy_since.store(0, std::memory_order_relaxed);
+  meter_->steps.fetch_add(1, std::memory_order_relaxed);
+  meter_->rows.fetch_add(order.order.plan.tokens.size(), std::memory_order_relaxed);
+}
+
+void worker_state::run_order(const run_step& order) {
+  const int rows = stage_->begin(order.order);
+  const auto size = static_cast<std::size_t>(rows) * static_cast<std::size_t>(stage_->hidden_stride());
+  float* hidden = hidden_for(order, size);
+  stage_->run(hidden);
+  if (stage_->is_last()) {
+    const step_outcome& outcome = stage_->finish(hidden);
+    if (stage_->chooses()) tell(head_, step_done{role_->life, outcome});
+  } else {
+    pass_on(order.order.plan.id, size);
+  }
+}
+
+/// The first stage makes them; the others copy them to where the kernels want them.
+float* worker_state::hidden_for(const run_step& order, std::size_t size) {
+  hidden_ = free_buffer();
+  if (stage_->is_first()) {
+    stage_->embed(hidden_->data());
+    return hidden_->data();
+  }
+  const auto arrived = arrived_.extract(order.order.plan.id);
+  const auto bytes = arrived.mapped().bytes();
+  if (bytes.size() != size * sizeof(float))
+    refuse("step {} came with {} bytes of hidden states instead of {}", order.order.plan.id.value, bytes.size(),
+           size * sizeof(float));
+  std::memcpy(hidden_->data(), bytes.data(), bytes.size());
+  return hidden_->data();
+}
+
+void worker_state::pass_on(step_id step, std::size_t size) {
+  const std::shared_ptr<const aligned_buffer<float>> sent = std::move(hidden_);
+  const std::span<const float> values(sent->data(), size);
+  links_->send(next_, activations{role_->life, step, {sent, std::as_bytes(values)}});
+}
+
+/// One that is not on its way any more.
+worker_state::hidden_buffer worker_state::free_buffer() {
+  for (const hidden_buffer& buffer : buffers_)
+    if (buffer.use_count() == 1) return buffer;
+  const auto size = static_cast<std::size_t>(role_->max_rows) * static_cast<std::size_t>(stage_->hidden_stride());
+  return buffers_.emplace_back(std::make_shared<aligned_buffer<float>>(size));
+}
+
+void worker_state::take_adapter(const adapter_ready& ready) {
+  if (!role_ || ready.what.life != role_->life) return;
+  std::string error = ready.error;
+  if (ready.adapter)
+    error = fault_of([&] { stage_->add_adapter(ready.what.version, ready.adapter); },
+                     "no memory for the adapter: lower adapters.memory");
+  tell(head_, adapter_loaded{role_->life, role_->stage, role_->tensor_rank, ready.what.version, error});
+}
+
+void worker_state::drop(const drop_adapter& what) {
+  if (!role_ || role_->life != what.life) return;
+  if (const auto fault = fault_of([&] { stage_->remove_adapter(what.version); }, {}); !fault.empty()) fail(fault);
+}
+
+worker_actor spawn_worker(caf::actor_system& system, const worker_options& options, wire* links, const head_actor& head,
+                          const adapter_fetcher_actor& fetcher, const std::shared_ptr<worker_meter>& meter) {
+  return spawn_state<worker_state, actor_thread::own>(system, options, links, head, fetcher, meter);
+}
+
+}  // namespace troupe

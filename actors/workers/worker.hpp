@@ -1,0 +1,96 @@
+// The worker: a stage of a replica and the thread that computes it.
+#pragma once
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "actors/interfaces.hpp"
+#include "actors/wire.hpp"
+#include "actors/workers/stage_ranks.hpp"
+#include "base/thread_pool.hpp"
+#include "model/engine/stage.hpp"
+
+namespace troupe {
+
+/// What a worker does, for whoever beats its heart. Written by the worker alone.
+struct worker_meter {
+  std::atomic<std::uint64_t> steps{0}, rows{0};
+  std::atomic<std::int64_t> busy_since{0};  ///< of the monotonic clock; 0: idle
+  std::atomic<std::int64_t> busy_ns{0};     ///< of all steps so far
+
+  /// Milliseconds that the step in progress has taken.
+  std::uint64_t busy_ms() const;
+};
+
+struct worker_options {
+  std::shared_ptr<const loaded_model> model;
+  kv_kind kv = kv_kind::f16;
+  int threads = 1;
+  device_id device = {};
+  rank_settings ranks = {};
+  std::shared_ptr<rank_alarm> alarm = std::make_shared<rank_alarm>();
+  token_tree_source tokens = {};  ///< for answers under a constraint
+  std::function<void(const std::string& why)> on_device_lost = [](const std::string&) {};
+};
+
+/// Runs on a thread of its own. Takes orders of one life at a time; what belongs to another life is dropped, so that
+/// nothing that was sent to or from a worker that is fenced does any harm.
+class worker_state {
+ public:
+  using handle = worker_actor;
+  static constexpr const char* name = "worker";
+
+  worker_state(handle::pointer self, worker_options options, wire* links, head_actor head,
+               adapter_fetcher_actor fetcher, std::shared_ptr<worker_meter> meter);
+  handle::behavior_type make_behavior();
+
+ private:
+  /// Hidden states that can be sent as they lie.
+  using hidden_buffer = std::shared_ptr<aligned_buffer<float>>;
+
+  void start(const start_stage& what);
+  void make_stage(const start_stage& what, const std::stop_token& stop);
+  void forget();
+  void take_order(run_step& order);
+  void take_hidden(activations& hidden);
+  void advance();
+  bool can_run(const run_step& order) const;
+  void run_front();
+  void run_order(const run_step& order);
+  float* hidden_for(const run_step& order, std::size_t size);
+  void pass_on(step_id step, std::size_t size);
+  void fail(const std::string& error);
+  /// What went wrong; empty: nothing did.
+  template <class Work>
+  std::string fault_of(Work work, const std::string& no_memory);
+  void take_adapter(const adapter_ready& ready);
+  void drop(const drop_adapter& what);
+  hidden_buffer free_buffer();
+
+  handle::pointer self_;
+  worker_options options_;
+  wire* links_;
+  head_actor head_;
+  adapter_fetcher_actor fetcher_;
+  std::shared_ptr<worker_meter> meter_;
+  std::unique_ptr<thread_pool> pool_;
+
+  std::optional<start_stage> role_;     ///< none: no stage is held
+  std::unique_ptr<stage_ranks> ranks_;  ///< of a stage that several share; the stage refers to it
+  std::unique_ptr<stage> stage_;
+  link_id next_ = no_link;
+  std::deque<run_step> orders_;
+  std::map<step_id, shared_bytes> arrived_;  ///< hidden states that wait for their order, or it for them
+  std::vector<hidden_buffer> buffers_;
+  hidden_buffer hidden_;
+};
+
+worker_actor spawn_worker(caf::actor_system& system, const worker_options& options, wire* links, const head_actor& head,
+                          const adapter_fetcher_actor& fetcher, const std::shared_ptr<worker_meter>& meter);
+
+}  // namespace troupe

@@ -1,0 +1,96 @@
+#include "cli/bench/bench_first_token.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <stdexcept>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "bench/load.hpp"
+#include "bench/percentiles.hpp"
+#include "bench/report.hpp"
+#include "model/engine/engine.hpp"
+
+namespace troupe {
+namespace {
+
+using steady = std::chrono::steady_clock;
+using milliseconds = std::chrono::duration<double, std::milli>;
+
+engine_options engine_for(const bench_first_token_options& options) {
+  engine_options made;
+  made.scheduler.context = options.prompt + 16;
+  made.scheduler.max_batch_tokens = std::max(options.prompt, 256);
+  made.scheduler.blocks = 4 * (options.prompt / static_cast<std::int32_t>(positions_per_block) + 2);
+  return made;
+}
+
+/// From submit() until the token is handed over.
+double time_of_engine(engine& own, std::vector<token_id> prompt) {
+  engine_request request;
+  request.what.prompt = std::move(prompt);
+  request.what.max_tokens = request.sampling.max_tokens = 1;
+  request.sampling.temperature = 0;
+  request.sampling.ignore_eos = true;
+  bool came = false;
+  const auto begun = steady::now();
+  if (!own.submit(std::move(request))) throw std::runtime_error("the engine takes no request of this length");
+  while (!came && own.step(
+                      instant(), [&](const engine_token&) { came = true; }, [](const ended_sequence&) {})) {
+  }
+  return milliseconds(steady::now() - begun).count();
+}
+
+/// From sending until the text is here.
+double time_of_cluster(cluster_client& cluster, std::vector<token_id> prompt) {
+  client_request request;
+  request.tokens = std::move(prompt);
+  request.sampling.max_tokens = 1;
+  request.sampling.temperature = 0;
+  request.sampling.ignore_eos = true;
+  const auto begun = steady::now();
+  cluster.ask(
+      std::move(request), [](const client_text&) {}, [] { return false; });
+  return milliseconds(steady::now() - begun).count();
+}
+
+}  // namespace
+
+void add_bench_first_token(CLI::App& command, bench_first_token_options& options) {
+  add_model(command, options.model);
+  add_quant(command, options.model);
+  add_keep(command, options.model);
+  add_threads(command, options.model);
+  add_connect(command, options.cluster);
+  command.add_option("--prompt-tokens", options.prompt, "tokens of each prompt [64]")->check(CLI::Range(1, 1 << 16));
+  command.add_option("--requests", options.requests, "one after the other [100]")->check(CLI::Range(1, 1 << 20));
+}
+
+int bench_first_token(const bench_first_token_options& options) {
+  constexpr int warm_up = 3;
+  runtime run(options.model);
+  engine own(run.shared_model(), engine_for(options), run.with());
+  cluster_client cluster(options.cluster);
+  std::vector<double> engine_times, cluster_times;
+  for (int i = -warm_up; i < options.requests; ++i) {
+    const auto seed = static_cast<std::uint64_t>(steady::now().time_since_epoch().count());
+    const auto prompt = bench::random_tokens(options.prompt, run.model().config.vocab_size, seed);
+    const double by_engine = time_of_engine(own, prompt), by_cluster = time_of_cluster(cluster, prompt);
+    if (i < 0) continue;
+    engine_times.push_back(by_engine);
+    cluster_times.push_back(by_cluster);
+  }
+  const bench::report out(options.json);
+  const auto add = [&](const char* name, const std::vector<double>& times) {
+    out.add({name, {{"ms p50", bench::percentile(times, 0.5)}, {"ms p95", bench::percentile(times, 0.95)}}});
+  };
+  out.title(fmt::format("First token of {} prompt tokens, one request at a time", options.prompt));
+  add("engine", engine_times);
+  add("cluster", cluster_times);
+  out.add({"what the cluster adds",
+           {{"ms p50", bench::percentile(cluster_times, 0.5) - bench::percentile(engine_times, 0.5)}}});
+  return 0;
+}
+
+}  // namespace troupe

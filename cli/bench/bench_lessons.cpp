@@ -1,0 +1,178 @@
+#include "cli/bench/bench_lessons.hpp"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "bench/lessons/lesson.hpp"
+#include "bench/random_model.hpp"
+#include "cli/interrupt.hpp"
+#include "cli/model/evaluate_text.hpp"
+#include "cli/output.hpp"
+#include "cli/table.hpp"
+#include "model/ops/isa.hpp"
+
+namespace troupe {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* practice_shape = "S";
+
+/// A random model and its packed forms, gone with this object.
+class practice_model {
+ public:
+  practice_model() : folder_(fs::temp_directory_path() / fmt::format("troupe-lessons-{}", ::getpid())) {
+    try {
+      write_random_model(practice_shape, model());
+    } catch (...) {
+      remove();
+      throw;
+    }
+  }
+  ~practice_model() { remove(); }
+  practice_model(const practice_model&) = delete;
+  practice_model& operator=(const practice_model&) = delete;
+
+  fs::path model() const { return folder_ / practice_shape; }
+  fs::path cache() const { return folder_ / "packed"; }
+
+ private:
+  void remove() const {
+    std::error_code ignored;
+    fs::remove_all(folder_, ignored);
+  }
+  fs::path folder_;
+};
+
+void write_file(const fs::path& path, const std::string& text) {
+  std::ofstream file(path);
+  file << text;
+  if (!file.flush()) refuse("{}: cannot be written: check space and permissions", path.string());
+}
+
+void make_folder(const fs::path& path) {
+  std::error_code problem;
+  fs::create_directories(path, problem);
+  if (problem) refuse("--out: {}: cannot be made: {}", path.string(), problem.message());
+}
+
+/// "1-kv-cache"
+std::string file_name(const bench::lesson& which) {
+  return fmt::format("{}-{}", which.number, which.name);
+}
+
+void write_result(const fs::path& folder, const bench::lesson& which, const bench::lesson_result& result) {
+  const std::string plot = file_name(which) + ".svg";
+  write_file(folder / plot, bench::to_svg(result.picture));
+  write_file(folder / (file_name(which) + ".md"), bench::to_markdown(which, result, plot));
+}
+
+nlohmann::ordered_json to_json(const bench::lesson& which, const bench::lesson_result& result) {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const bench::lesson_row& row : result.rows) {
+    nlohmann::ordered_json one{{result.columns.front(), row.name}};
+    for (std::size_t i = 0; i < row.figures.size(); ++i) one[result.columns[i + 1]] = row.figures[i];
+    rows.push_back(std::move(one));
+  }
+  return {{"lesson", which.number},
+          {"title", which.title},
+          {"setting", result.setting},
+          {"rows", std::move(rows)},
+          {"finding", result.finding}};
+}
+
+void show(const bench_lessons_options& options, const bench::lesson& which) {
+  if (!options.json) print(fmt::format("\nLesson {}: {}\n", which.number, which.title));
+}
+
+void show(const bench_lessons_options& options, const bench::lesson& which, const bench::lesson_result& result) {
+  if (options.json)
+    print_json(to_json(which, result));
+  else
+    print(fmt::format("{}\n\n{}\n{}\n", result.setting, table(bench::cells_of(result)), result.finding));
+}
+
+/// Opens the model in the scheme that a lesson asks for.
+class model_opener {
+ public:
+  model_opener(fs::path model, fs::path cache, thread_pool& pool)
+      : model_(std::move(model)), cache_(std::move(cache)), pool_(pool) {}
+  std::shared_ptr<const loaded_model> operator()(const std::string& scheme,
+                                                 const std::vector<std::string>& keep) const {
+    load_options chosen;
+    chosen.quant = scheme_from_name(scheme, "--quant");
+    chosen.keep = keep;
+    chosen.cache = cache_;
+    return load_with_progress(model_, chosen, pool_);
+  }
+
+ private:
+  fs::path model_, cache_;
+  thread_pool& pool_;
+};
+
+void give_lessons(const bench_lessons_options& options, const bench::lesson_place& place) {
+  for (const bench::lesson& which : bench::lessons()) {
+    if (options.only > 0 && which.number != options.only) continue;
+    place.check();
+    show(options, which);
+    const bench::lesson_result result = which.run(place);
+    show(options, which, result);
+    if (!options.out.empty()) write_result(options.out, which, result);
+  }
+}
+
+std::string text_of(const bench_lessons_options& options) {
+  return options.text.empty() ? "" : std::string(text_file(options.text).text());
+}
+
+}  // namespace
+
+int bench_lessons(const bench_lessons_options& options) {
+  if (!options.out.empty()) make_folder(options.out);
+  const std::string text = text_of(options);
+  thread_pool pool(thread_count(options.model));
+  const interrupt_guard guard;
+  std::optional<practice_model> practice;
+  if (options.model.model.empty()) {
+    if (!options.json) print("making a random model of 134 million parameters to practise on\n");
+    practice.emplace();
+  }
+  const fs::path model = practice ? practice->model() : fs::path(options.model.model);
+  bench::lesson_place place{model_opener(model, practice ? practice->cache() : fs::path(), pool),
+                            compute{pool, kernels()}};
+  if (!options.model.quant.empty()) place.scheme = options.model.quant;
+  place.keep = options.model.keep;
+  place.model = model;
+  place.text = text;
+  place.check = check_interrupt;
+  (void)place.open(place.scheme, {});  // what cannot be opened is refused before anything is printed
+  if (!options.json) print(fmt::format("{}\n", bench::lesson_definitions));
+  give_lessons(options, place);
+  return 0;
+}
+
+void add_bench_lessons(CLI::App& command, bench_lessons_options& options) {
+  command.add_option("MODEL", options.model.model,
+                     "a Hugging Face folder or a .gguf file [a random model, made for the course]");
+  command
+      .add_option("--only", options.only,
+                  "one lesson: 1 KV cache, 2 batch size, 3 continuous batching, 4 quantization, "
+                  "5 adapters, 6 streams")
+      ->type_name("N")
+      ->check(CLI::Range(1, static_cast<int>(bench::lessons().size())));
+  command.add_option("--out", options.out, "write a table and a plot of each lesson there")->type_name("DIR");
+  command.add_option("--text", options.text, "lesson 4 measures perplexity on this text")->type_name("FILE");
+  command.add_option("--quant", options.model.quant, "weights of all lessons but 4 [u8]")->type_name("SCHEME");
+  command.add_option("--keep", options.model.keep, "layers that a row of lesson 4 leaves unquantized [the head]")
+      ->type_name("NAME");
+  add_threads(command, options.model);
+}
+
+}  // namespace troupe

@@ -1,0 +1,96 @@
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "cli/cluster/cluster_client.hpp"
+#include "cli/cluster/status_view.hpp"
+#include "cli/commands.hpp"
+#include "cli/model/export_adapter.hpp"
+#include "cli/output.hpp"
+
+namespace troupe {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+struct adapters_options {
+  connect_options cluster;
+  std::string name;
+  std::string path, out;
+  std::optional<std::uint32_t> version;
+  bool json = false;
+};
+
+int list(const adapters_options& options) {
+  const auto adapters = json::parse(cluster_client(options.cluster).command("adapters.list", "{}"));
+  if (options.json) return print_json(adapters), 0;
+  const std::string text = adapters_table(adapters);
+  print(text.empty() ? "there are no adapters\n" : text);
+  return 0;
+}
+
+int load(const adapters_options& options) {
+  json arguments{{"name", options.name}};
+  if (!options.path.empty()) arguments["path"] = std::filesystem::absolute(options.path).string();
+  const auto done = json::parse(cluster_client(options.cluster).command("adapters.load", arguments.dump()));
+  print(fmt::format("{}: {}\n", done.value("adapter", ""), done.value("state", "")));
+  return 0;
+}
+
+int unload(const adapters_options& options) {
+  const auto done =
+      json::parse(cluster_client(options.cluster).command("adapters.unload", json{{"name", options.name}}.dump()));
+  for (const auto& each : done.value("unloaded", json::array())) print(each.get<std::string>() + ": unloaded\n");
+  return 0;
+}
+
+/// Done twice it goes back twice: so it is not repeated by itself.
+int rollback(const adapters_options& options) {
+  json arguments{{"name", options.name}};
+  if (options.version) arguments["version"] = *options.version;
+  const auto may = options.version ? cluster_client::repeating::yes : cluster_client::repeating::no;
+  const auto done = json::parse(cluster_client(options.cluster).command("adapters.rollback", arguments.dump(), may));
+  print(fmt::format("{}: answers as {} now\n", done.value("adapter", ""), options.name));
+  return 0;
+}
+
+int export_to(const adapters_options& options) {
+  cluster_client cluster(options.cluster);
+  print(fmt::format("{}: {}\n", options.out, export_adapter(cluster, options.name, options.out)));
+  return 0;
+}
+
+}  // namespace
+
+void add_adapters(CLI::App& program, command& chosen) {
+  auto options = std::make_shared<adapters_options>();
+  CLI::App& group = *program.add_subcommand("adapters", "The adapters that a cluster answers with");
+  group.require_subcommand(1);
+  const auto add = [&](const char* called, const char* what, int (*run)(const adapters_options&)) -> CLI::App& {
+    CLI::App& own = *group.add_subcommand(called, what);
+    add_connect(own, options->cluster);
+    own.callback([options, run, &chosen] { chosen = [options, run] { return run(*options); }; });
+    return own;
+  };
+  const auto add_name = [&](CLI::App& own, const char* what) {
+    own.add_option("NAME", options->name, what)->required();
+  };
+  add("list", "All versions", list).add_flag("--json", options->json, "print a JSON list");
+  CLI::App& loading = add("load", "Publish a folder as PEFT writes it, or take back what was unloaded", load);
+  add_name(loading, "the adapter, or one version of it: name@2");
+  loading.add_option("--path", options->path, "the folder, on the head's machine; without it NAME in adapters.dir")
+      ->type_name("DIR");
+  add_name(add("unload", "No new requests for it", unload), "the adapter, or one version of it: name@2");
+  CLI::App& back = add("rollback", "Let an earlier version answer", rollback);
+  add_name(back, "the adapter");
+  back.add_option("--to", options->version, "this version; without it the one before")->type_name("N");
+  CLI::App& out = add("export", "Copy an adapter's files out of the cluster", export_to);
+  add_name(out, "the adapter, or one version of it: name@2");
+  out.add_option("--out", options->out, "a folder for them")->type_name("DIR")->required();
+}
+
+}  // namespace troupe

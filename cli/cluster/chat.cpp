@@ -1,0 +1,118 @@
+#include <unistd.h>
+
+#include <iostream>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "cli/cluster/cluster_client.hpp"
+#include "cli/commands.hpp"
+#include "cli/interrupt.hpp"
+#include "cli/model/sampling_options.hpp"
+#include "cli/output.hpp"
+
+namespace troupe {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+struct chat_options {
+  connect_options cluster;
+  std::string adapter, system;
+  sampling_options sampling;
+};
+
+constexpr const char* help =
+    "/quit ends, /adapter NAME answers with an adapter (without a name: the bare model), /clear forgets what was "
+    "said,\n"
+    "Ctrl-C stops an answer\n";
+
+class conversation {
+ public:
+  explicit conversation(const chat_options& options)
+      : options_(options),
+        params_(checked_sampling(options.sampling)),
+        cluster_(options.cluster),
+        adapter_(options.adapter) {
+    clear();
+  }
+
+  /// False: the user wants to end.
+  bool take(const std::string& line) {
+    if (line.empty()) return true;
+    if (line.front() != '/') return answer(line), true;
+    const std::string word = line.substr(0, line.find(' '));
+    if (word == "/quit" || word == "/exit") return false;
+    if (word == "/clear")
+      clear();
+    else if (word == "/adapter")
+      adapter_ = line.size() > word.size() + 1 ? line.substr(word.size() + 1) : std::string();
+    else
+      print(help);
+    return true;
+  }
+
+ private:
+  void clear() {
+    messages_ = json::array();
+    if (!options_.system.empty()) messages_.push_back({{"role", "system"}, {"content", options_.system}});
+  }
+
+  void answer(const std::string& message) {
+    messages_.push_back({{"role", "user"}, {"content", message}});
+    client_request request;
+    request.messages = messages_.dump(-1, ' ', false, json::error_handler_t::replace);
+    request.adapter = adapter_;
+    request.sampling = params_;
+    std::string said;
+    const interrupt_guard guard;
+    try {
+      const auto show = [&](const client_text& part) {
+        said += part.text;
+        print(part.text);
+      };
+      cluster_.ask(std::move(request), show, take_interrupt);
+      print("\n");
+      messages_.push_back({{"role", "assistant"}, {"content", said}});
+    } catch (const input_error& error) {
+      // The conversation goes on without this message.
+      messages_.erase(messages_.size() - 1);
+      std::cerr << "troupe: " << one_line(error.what()) << std::endl;
+    }
+  }
+
+  const chat_options& options_;
+  sampling_params params_;
+  cluster_client cluster_;
+  std::string adapter_;
+  json messages_;
+};
+
+int chat(const chat_options& options) {
+  conversation talk(options);
+  const bool terminal = ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1;
+  if (terminal) print(help);
+  for (std::string line;;) {
+    if (terminal) print("> ");
+    if (!std::getline(std::cin, line)) break;
+    if (!talk.take(one_line(line))) return 0;
+  }
+  if (terminal) print("\n");
+  return 0;
+}
+
+}  // namespace
+
+void add_chat(CLI::App& program, command& chosen) {
+  auto options = std::make_shared<chat_options>();
+  CLI::App& own = *program.add_subcommand("chat", "Talk with a cluster's model; a line is a message");
+  add_connect(own, options->cluster);
+  own.add_option("--adapter", options->adapter, "answer with this adapter: name or name@version")->type_name("NAME");
+  own.add_option("--system", options->system, "a system message before all others")->type_name("TEXT");
+  add_sampling(own, options->sampling, {});
+  own.callback([options, &chosen] { chosen = [options] { return chat(*options); }; });
+}
+
+}  // namespace troupe

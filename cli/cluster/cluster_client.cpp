@@ -1,0 +1,257 @@
+#include "cli/cluster/cluster_client.hpp"
+
+#include <unistd.h>
+
+#include <condition_variable>
+#include <cstdlib>
+#include <deque>
+#include <mutex>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "actors/wire.hpp"
+#include "base/error.hpp"
+
+namespace troupe {
+namespace {
+
+using steady = std::chrono::steady_clock;
+using namespace std::chrono_literals;
+
+constexpr const char* default_endpoint = "tcp://127.0.0.1:7700";
+constexpr std::chrono::milliseconds first_answer = 3s, look_interval = 100ms, silence_before_hello = 1s,
+                                    silence_before_note = 5s;
+constexpr std::chrono::seconds patience = 60s;
+
+std::string chosen(const std::string& flag, const char* variable, const char* otherwise) {
+  if (!flag.empty()) return flag;
+  const char* value = std::getenv(variable);
+  return value != nullptr && *value != '\0' ? value : otherwise;
+}
+
+[[noreturn]] void fail(const std::string& text, bool bad_input) {
+  if (bad_input) throw input_error(text);
+  throw std::runtime_error(text);
+}
+
+void note(const std::string& text) {
+  const std::string line = "troupe: " + text + "\n";
+  [[maybe_unused]] const auto ignored = ::write(STDERR_FILENO, line.data(), line.size());
+}
+
+}  // namespace
+
+void add_connect(CLI::App& command, connect_options& options) {
+  command.add_option("--connect", options.connect, "the cluster's head [TROUPE_CONNECT, else tcp://127.0.0.1:7700]")
+      ->type_name("ENDPOINT");
+  command.add_option("--key", options.key, "a client's key file from troupe keygen [TROUPE_KEY]")->type_name("FILE");
+}
+
+class cluster_client::impl {
+ public:
+  impl(const connect_options& options, std::function<void()> check)
+      : check_(std::move(check)), endpoint_(chosen(options.connect, "TROUPE_CONNECT", default_endpoint)) {
+    bus::options own;
+    const std::string key = chosen(options.key, "TROUPE_KEY", "");
+    if (!key.empty()) own.keys = read_client_key(key);
+    const std::string server = own.keys ? own.keys->cluster_public_key : "";
+    bus_ = std::make_unique<bus>(own, bus::events{[this](link_id, frame from) { keep(std::move(from)); },
+                                                  [this](link_id, const std::string& why) { lose(why); }});
+    link_ = bus_->connect(endpoint_, server);
+    meet();
+  }
+
+  template <message M>
+  void send(M what, std::uint64_t correlation = 0) {
+    frame made = to_frame(std::move(what));
+    made.correlation = correlation;
+    if (bus_->send(link_, std::move(made)) == send_status::full)
+      throw std::runtime_error(endpoint_ + ": takes nothing any more: try again later");
+  }
+
+  std::uint64_t next_number() { return ++last_number_; }
+  /// Changes when another head answers. What was sent before may be lost.
+  std::uint64_t head() const { return head_; }
+
+  void check() const { check_(); }
+
+  /// The next frame that is no hello; nothing after a while without one. Looks after the connection meanwhile.
+  std::optional<frame> next() {
+    auto got = take(look_interval);
+    if (!got) return look_after(), std::nullopt;
+    heard_ = steady::now();
+    noted_ = false;
+    if (got->kind != command_answer::kind || got->correlation != hello_number_) return got;
+    hello_number_ = 0;
+    take_hello(from_frame<command_answer>(std::move(*got)));
+    return {};
+  }
+
+ private:
+  void keep(frame from) {
+    const std::lock_guard lock(mutex_);
+    frames_.push_back(std::move(from));
+    changed_.notify_all();
+  }
+  void lose(const std::string& why) {
+    const std::lock_guard lock(mutex_);
+    lost_ = why;
+    changed_.notify_all();
+  }
+  std::optional<frame> take(steady::duration longest) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, longest, [this] { return !frames_.empty() || !lost_.empty(); });
+    if (frames_.empty() && !lost_.empty()) throw std::runtime_error(endpoint_ + ": " + lost_);
+    if (frames_.empty()) return {};
+    frame first = std::move(frames_.front());
+    frames_.pop_front();
+    return first;
+  }
+
+  void meet() {
+    const auto until = steady::now() + first_answer;
+    say_hello();
+    try {
+      while (instance_.empty()) {
+        check();
+        (void)next();
+        if (!instance_.empty() || steady::now() < until) continue;
+        throw std::runtime_error(fmt::format(
+            "no cluster answers at {}: start one with troupe up, or name another with --connect", endpoint_));
+      }
+    } catch (...) {
+      bus_->close(link_);  // nobody is to get what waits
+      throw;
+    }
+  }
+  void say_hello() {
+    hello_number_ = next_number();
+    hello_at_ = steady::now();
+    send(client_command{"hello", "{}"}, hello_number_);
+  }
+  void take_hello(const std::optional<command_answer>& answer) {
+    if (!answer) return;
+    const auto said = nlohmann::json::parse(answer->result, nullptr, false);
+    if (!said.is_object() || !said.contains("instance") || !said["instance"].is_string()) return;
+    const auto instance = said["instance"].get<std::string>();
+    if (instance != instance_) ++head_;
+    instance_ = instance;
+  }
+  void look_after() {
+    if (instance_.empty()) return;
+    const auto now = steady::now();
+    const auto silence = now - heard_;
+    if (silence > patience)
+      throw std::runtime_error(
+          fmt::format("{}: has not answered for {} s: see whether it runs", endpoint_, patience.count()));
+    if (silence > silence_before_note && !std::exchange(noted_, true)) note(endpoint_ + ": does not answer, waiting");
+    if (silence > silence_before_hello && now - hello_at_ > silence_before_hello) say_hello();
+  }
+
+  const std::function<void()> check_;
+  std::string endpoint_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<frame> frames_;
+  std::string lost_;
+  std::unique_ptr<bus> bus_;
+  link_id link_ = no_link;
+  std::string instance_;
+  std::uint64_t last_number_ = 0, hello_number_ = 0, head_ = 0;
+  steady::time_point heard_ = steady::now(), hello_at_{};
+  bool noted_ = false;
+};
+
+cluster_client::cluster_client(const connect_options& options, std::function<void()> check)
+    : impl_(std::make_unique<impl>(options, std::move(check))) {}
+
+cluster_client::~cluster_client() = default;
+
+std::string cluster_client::command(const std::string& name, const std::string& arguments, repeating may) {
+  const std::uint64_t number = impl_->next_number();
+  impl_->send(client_command{name, arguments}, number);
+  for (std::uint64_t head = impl_->head();;) {
+    impl_->check();
+    auto got = impl_->next();
+    if (got && got->kind == command_answer::kind && got->correlation == number) {
+      auto answer = from_frame<command_answer>(std::move(*got));
+      if (!answer) throw std::runtime_error(name + ": the cluster's answer cannot be read");
+      if (!answer->error.empty()) fail(answer->error, answer->bad_input);
+      return std::move(answer->result);
+    }
+    if (impl_->head() == head) continue;
+    if (may == repeating::no)
+      throw std::runtime_error(name + ": the head was started anew before it answered: see what it has done");
+    head = impl_->head();
+    impl_->send(client_command{name, arguments}, number);
+  }
+}
+
+std::optional<client_text> cluster_client::ask(client_request request,
+                                               const std::function<void(const client_text&)>& on_part,
+                                               const std::function<bool()>& is_stopped) {
+  const auto begin = [&] {
+    request.id = impl_->next_number();
+    impl_->send(request);
+  };
+  begin();
+  std::uint64_t head = impl_->head();
+  constexpr auto never = steady::time_point::max();
+  auto again = never, give_up = never;
+  while (true) {
+    if (is_stopped()) return impl_->send(client_cancel{request.id}), std::nullopt;
+    auto got = impl_->next();
+    if (got && got->kind == client_text::kind) {
+      auto text = from_frame<client_text>(std::move(*got));
+      if (!text || text->id != request.id) continue;
+      request.skip_tokens += text->tokens.size();
+      give_up = never;
+      on_part(*text);
+      if (!text->finish.empty()) return text;
+    } else if (got && got->kind == client_refused::kind) {
+      const auto refused = from_frame<client_refused>(std::move(*got));
+      if (!refused || refused->id != request.id) continue;
+      give_up = std::min(give_up, steady::now() + patience);
+      if (refused->retry_after_ms == 0 || steady::now() > give_up) fail(refused->error, refused->bad_input);
+      again = steady::now() + std::chrono::milliseconds(std::min<std::uint64_t>(refused->retry_after_ms, 5000));
+    }
+    const bool is_new_head = impl_->head() != head;
+    if (is_new_head && again == never) impl_->send(client_cancel{request.id});
+    if (!is_new_head && steady::now() < again) continue;
+    head = impl_->head();
+    again = never;
+    begin();
+  }
+}
+
+void cluster_client::fetch(const std::string& sha256, const adapter_file_info& file,
+                           const std::function<void(std::span<const std::byte>)>& on_piece) {
+  want_piece wanted{sha256, file.name, 0};
+  while (wanted.offset < file.bytes) {
+    const std::uint64_t number = impl_->next_number();
+    impl_->send(wanted, number);
+    std::optional<adapter_piece> piece;
+    for (std::uint64_t head = impl_->head(); !piece;) {
+      impl_->check();
+      auto got = impl_->next();
+      if (got && got->kind == adapter_piece::kind && got->correlation == number)
+        piece = from_frame<adapter_piece>(std::move(*got));
+      else if (std::exchange(head, impl_->head()) != impl_->head())
+        impl_->send(wanted, number);
+    }
+    if (!piece->error.empty()) throw std::runtime_error(file.name + ": " + piece->error);
+    if (piece->attachment.size() == 0 || piece->attachment.size() > file.bytes - wanted.offset)
+      throw std::runtime_error(file.name + ": came with another length than the cluster said");
+    on_piece(piece->attachment.bytes());
+    wanted.offset += piece->attachment.size();
+  }
+}
+
+nlohmann::ordered_json read_answer(const std::string& text) {
+  auto answer = nlohmann::ordered_json::parse(text, nullptr, false);
+  if (!answer.is_object()) throw std::runtime_error("the cluster's answer cannot be read: is it of another version?");
+  return answer;
+}
+
+}  // namespace troupe

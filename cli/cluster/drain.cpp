@@ -1,0 +1,38 @@
+#include <memory>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "cli/cluster/cluster_client.hpp"
+#include "cli/commands.hpp"
+#include "cli/output.hpp"
+
+namespace troupe {
+namespace {
+
+struct drain_options {
+  connect_options cluster;
+  std::string node;
+  bool undo = false;
+};
+
+int drain(const drain_options& options) {
+  const std::string arguments = nlohmann::json{{"name", options.node}}.dump();
+  cluster_client(options.cluster).command(options.undo ? "undrain" : "drain", arguments);
+  print(fmt::format("{}: {}\n", options.node, options.undo ? "takes work again" : "takes no new work"));
+  return 0;
+}
+
+}  // namespace
+
+void add_drain(CLI::App& program, command& chosen) {
+  auto options = std::make_shared<drain_options>();
+  CLI::App& own = *program.add_subcommand("drain", "Give a node no new work, so that it can be taken away");
+  own.add_option("NAME", options->node, "the node, as troupe status shows it")->required();
+  add_connect(own, options->cluster);
+  own.add_flag("--undo", options->undo, "let it take work again");
+  own.callback([options, &chosen] { chosen = [options] { return drain(*options); }; });
+}
+
+}  // namespace troupe

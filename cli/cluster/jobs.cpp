@@ -1,0 +1,141 @@
+#include <fstream>
+#include <memory>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "cli/cluster/cluster_client.hpp"
+#include "cli/cluster/status_view.hpp"
+#include "cli/commands.hpp"
+#include "cli/output.hpp"
+#include "cli/train/loss_curve.hpp"
+#include "cli/train/train_cluster.hpp"
+
+namespace troupe {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+struct jobs_options {
+  connect_options cluster;
+  std::string id, out;
+  bool json = false;
+};
+
+int list_jobs(const jobs_options& options) {
+  const auto jobs = json::parse(cluster_client(options.cluster).command("job.list", R"({"limit":1000})"));
+  if (options.json) return print_json(jobs), 0;
+  const std::string text = jobs_table(jobs);
+  print(text.empty() ? "there are no jobs\n" : text);
+  return 0;
+}
+
+int cancel_job(const jobs_options& options) {
+  const auto job = json::parse(cluster_client(options.cluster).command("job.cancel", json{{"id", options.id}}.dump()));
+  print(fmt::format("{}: {}\n", options.id, job.value("state", "")));
+  return 0;
+}
+
+int forget_job(const jobs_options& options) {
+  (void)cluster_client(options.cluster).command("job.forget", json{{"id", options.id}}.dump());
+  print(fmt::format("{}: forgotten\n", options.id));
+  return 0;
+}
+
+int hold_job(const jobs_options& options, const char* how) {
+  const auto job = json::parse(cluster_client(options.cluster).command(how, json{{"id", options.id}}.dump()));
+  print(fmt::format("{}: {}\n", options.id, job.value("state", "")));
+  return 0;
+}
+
+int pause_job(const jobs_options& options) {
+  return hold_job(options, "job.pause");
+}
+
+int resume_job(const jobs_options& options) {
+  return hold_job(options, "job.resume");
+}
+
+int follow_job(const jobs_options& options) {
+  cluster_client cluster(options.cluster);
+  return follow_training(cluster, options.id, options.json);
+}
+
+/// Every event there is, page by page.
+int show_events(const jobs_options& options) {
+  cluster_client cluster(options.cluster);
+  for (std::uint64_t last = 0;;) {
+    const auto page = json::parse(cluster.command("job.events", json{{"id", options.id}, {"after", last}}.dump()));
+    if (page.at("events").empty()) return 0;
+    for (const auto& event : page.at("events")) {
+      last = event.at("number").get<std::uint64_t>();
+      print_json(event);
+    }
+  }
+}
+
+loss_points points_of(cluster_client& cluster, const std::string& id) {
+  loss_points points;
+  for (std::uint64_t last = 0;;) {
+    const auto page = json::parse(cluster.command("job.events", json{{"id", id}, {"after", last}}.dump()));
+    if (page.at("events").empty()) return points;
+    for (const auto& event : page.at("events")) {
+      last = event.at("number").get<std::uint64_t>();
+      const auto& data = event.at("data");
+      if (event.at("kind") != "metrics" || !data.is_object()) continue;
+      const double step = data.value("step", 0.0);
+      if (data.contains("loss")) points.training.emplace_back(step, data["loss"].get<double>());
+      if (data.contains("validation_loss")) points.validation.emplace_back(step, data["validation_loss"].get<double>());
+    }
+  }
+}
+
+int draw_curve(const jobs_options& options) {
+  cluster_client cluster(options.cluster);
+  const std::string picture = loss_curve(points_of(cluster, options.id), options.id);
+  if (options.out.empty() || options.out == "-") return print(picture), 0;
+  std::ofstream out(options.out, std::ios::binary);
+  out << picture;
+  if (!out.flush()) throw std::runtime_error(options.out + ": cannot be written: choose another file");
+  return 0;
+}
+
+}  // namespace
+
+void add_jobs(CLI::App& program, command& chosen) {
+  auto options = std::make_shared<jobs_options>();
+  CLI::App& own = *program.add_subcommand("jobs", "What the cluster has accepted, newest first");
+  add_connect(own, options->cluster);
+  own.add_flag("--json", options->json, "print a JSON list");
+  own.require_subcommand(0, 1);
+  own.callback([options, &own, &chosen] {
+    if (own.get_subcommands().empty()) chosen = [options] { return list_jobs(*options); };
+  });
+  const auto add = [&](const char* called, const char* what, int (*run)(const jobs_options&)) -> CLI::App& {
+    CLI::App& sub = *own.add_subcommand(called, what);
+    sub.add_option("ID", options->id, "as troupe jobs shows it")->required();
+    add_connect(sub, options->cluster);
+    sub.callback([options, run, &chosen] { chosen = [options, run] { return run(*options); }; });
+    return sub;
+  };
+  add("pause", "Let a fine-tune stand still, with a checkpoint", pause_job);
+  add("resume", "Let it go on", resume_job);
+  add("forget", "Delete a job that is over, with its outputs", forget_job);
+  add("follow", "Show how a fine-tune goes until it is over", follow_job)
+      .add_flag("--json", options->json, "print the job at the end as JSON");
+  add("events", "What happened to a job: a line of JSON each", show_events);
+  add("curve", "A fine-tune's losses as a picture", draw_curve)
+      .add_option("--out", options->out, "an SVG file [standard output]")
+      ->type_name("FILE");
+}
+
+void add_cancel(CLI::App& program, command& chosen) {
+  auto options = std::make_shared<jobs_options>();
+  CLI::App& own = *program.add_subcommand("cancel", "End a job; its outputs so far stay");
+  own.add_option("ID", options->id, "as troupe jobs shows it")->required();
+  add_connect(own, options->cluster);
+  own.callback([options, &chosen] { chosen = [options] { return cancel_job(*options); }; });
+}
+
+}  // namespace troupe

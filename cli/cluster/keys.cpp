@@ -1,0 +1,98 @@
+#include <fmt/chrono.h>
+
+#include <memory>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "actors/http/api_keys.hpp"
+#include "cli/commands.hpp"
+#include "cli/output.hpp"
+#include "cluster/config/config.hpp"
+
+namespace troupe {
+namespace {
+
+struct keys_options {
+  std::string cluster, name;
+  rate_limits limits;
+  std::int64_t weight = 1;
+};
+
+std::filesystem::path file_of(const keys_options& options) {
+  return api_keys_file(read_cluster_config(options.cluster).state_dir);
+}
+
+std::string text_of(const rate_limits& limits, std::int64_t weight) {
+  std::string text;
+  const auto add = [&](std::int64_t limit, const char* what) {
+    if (limit > 0) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", limit, what);
+  };
+  add(limits.requests_per_minute, "requests/min");
+  add(limits.tokens_per_minute, "tokens/min");
+  add(limits.concurrent, "at a time");
+  if (text.empty()) text = "no limits";
+  return weight == 1 ? text : text + fmt::format(", weight {}", weight);
+}
+
+int add_key(const keys_options& options) {
+  const std::string key = add_api_key(file_of(options), options.name, options.limits, options.weight);
+  print(key + "\n");
+  return 0;
+}
+
+int limit_key(const keys_options& options) {
+  limit_api_key(file_of(options), options.name, options.limits, options.weight);
+  print(fmt::format("{}: {}\n", options.name, text_of(options.limits, options.weight)));
+  return 0;
+}
+
+int list_keys(const keys_options& options) {
+  const auto keys = read_api_keys(file_of(options));
+  if (!keys) return print("there are no keys: whoever reaches the server may use it\n"), 0;
+  for (const api_key& each : *keys)
+    print(fmt::format("{:<24} {}…  {:%Y-%m-%d %H:%M}  {}\n", each.name, each.shown,
+                      fmt::gmtime(static_cast<std::time_t>(each.created)), text_of(each.limits, each.weight)));
+  return 0;
+}
+
+int revoke_key(const keys_options& options) {
+  revoke_api_key(file_of(options), options.name);
+  print(fmt::format("{}: revoked\n", options.name));
+  return 0;
+}
+
+}  // namespace
+
+void add_keys(CLI::App& program, command& chosen) {
+  auto options = std::make_shared<keys_options>();
+  CLI::App& group = *program.add_subcommand("keys", "Who may use a cluster's HTTP API");
+  group.require_subcommand(1);
+  const auto add = [&](const char* called, const char* what, int (*run)(const keys_options&)) -> CLI::App& {
+    CLI::App& own = *group.add_subcommand(called, what);
+    own.add_option("CLUSTER", options->cluster, "the cluster's file")->required();
+    own.callback([options, run, &chosen] { chosen = [options, run] { return run(*options); }; });
+    return own;
+  };
+  const auto add_name = [&](CLI::App& own) { own.add_option("NAME", options->name, "whose key it is")->required(); };
+  const auto add_limits = [&](CLI::App& own) {
+    const auto limit = [&](const char* flag, std::int64_t& to, const char* what) {
+      own.add_option(flag, to, what)->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));
+    };
+    limit("--requests-per-minute", options->limits.requests_per_minute, "answers asked for; 0: any number");
+    limit("--tokens-per-minute", options->limits.tokens_per_minute, "of prompts and answers; 0: any number");
+    limit("--concurrent", options->limits.concurrent, "requests in progress; 0: any number");
+    own.add_option("--weight", options->weight, "of its share where keys wait for each other [1]")
+        ->check(CLI::Range(std::int64_t{1}, most_weight));
+  };
+  CLI::App& adding = add("add", "Make a key; it is shown once. With the first one, nobody gets in without", add_key);
+  add_name(adding);
+  add_limits(adding);
+  CLI::App& limiting = add("limit", "Other limits for a key; what is not said has none", limit_key);
+  add_name(limiting);
+  add_limits(limiting);
+  add("list", "All keys, by name", list_keys);
+  add_name(add("revoke", "Let a key open nothing any more", revoke_key));
+}
+
+}  // namespace troupe

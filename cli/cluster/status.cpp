@@ -1,0 +1,36 @@
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "cli/cluster/cluster_client.hpp"
+#include "cli/cluster/status_view.hpp"
+#include "cli/commands.hpp"
+#include "cli/output.hpp"
+
+namespace troupe {
+namespace {
+
+struct status_options {
+  connect_options cluster;
+  bool json = false;
+};
+
+int status(const status_options& options) {
+  const std::string answer = cluster_client(options.cluster).command("status", "{}");
+  const auto parsed = parse_status(answer);
+  options.json ? print_json(parsed) : print(status_text(parsed));
+  return 0;
+}
+
+}  // namespace
+
+void add_status(CLI::App& program, command& chosen) {
+  auto options = std::make_shared<status_options>();
+  CLI::App& own = *program.add_subcommand("status", "Nodes, replicas, adapters and jobs of a cluster");
+  add_connect(own, options->cluster);
+  own.add_flag("--json", options->json, R"(print {"nodes","replicas","adapters","jobs"})");
+  own.callback([options, &chosen] { chosen = [options] { return status(*options); }; });
+}
+
+}  // namespace troupe

@@ -1,0 +1,147 @@
+#include "cli/cluster/status_view.hpp"
+
+#include <stdexcept>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "cli/output.hpp"
+#include "cli/table.hpp"
+
+namespace troupe {
+namespace {
+
+using json = nlohmann::ordered_json;
+using table_rows = std::vector<std::vector<std::string>>;
+
+// What is absent or of another type is shown as nothing: a cluster may be newer than this program.
+std::string text_of(const json& object, const char* key) {
+  const auto found = object.is_object() ? object.find(key) : object.end();
+  if (found == object.end() || found->is_null()) return "-";
+  return found->is_string() ? found->get<std::string>() : found->dump();
+}
+
+double number_of(const json& object, const char* key) {
+  const auto found = object.is_object() ? object.find(key) : object.end();
+  return found != object.end() && found->is_number() ? found->get<double>() : 0;
+}
+
+std::string texts_of(const json& object, const char* key) {
+  std::string all;
+  const auto found = object.is_object() ? object.find(key) : object.end();
+  if (found == object.end() || !found->is_array()) return "-";
+  for (const auto& each : *found)
+    if (each.is_string()) all += (all.empty() ? "" : ", ") + each.get<std::string>();
+  return all.empty() ? "-" : all;
+}
+
+const json& list_of(const json& status, const char* key) {
+  static const json none = json::array();
+  const auto found = status.is_object() ? status.find(key) : status.end();
+  return found != status.end() && found->is_array() ? *found : none;
+}
+
+/// "0-5", or "0-5 rank 1" where several share them.
+std::string layers_of(const json& node) {
+  const std::string rank = text_of(node, "rank");
+  return text_of(node, "layers") + (rank == "-" ? "" : " rank " + rank);
+}
+
+std::string share(double part, double whole) {
+  return whole > 0 ? fmt::format("{:.0f}%", 100 * part / whole) : "-";
+}
+
+std::string workers_of(const json& replica) {
+  std::string all;
+  for (const auto& stage : list_of(replica, "stages")) {
+    const std::string workers = texts_of(stage, "workers");
+    all += (all.empty() ? "" : " | ") + text_of(stage, "layers") + " " + workers;
+  }
+  return all.empty() ? "-" : all;
+}
+
+std::string finished(table_rows all) {
+  return all.size() > 1 ? table(all) : "";
+}
+
+/// Why replicas do not run, where that is known.
+std::string problems_of(const json& status) {
+  std::string text;
+  for (const auto& replica : list_of(status, "replicas"))
+    if (replica.contains("problem"))
+      text += fmt::format("replica {}: {}\n", text_of(replica, "replica"), text_of(replica, "problem"));
+  return text;
+}
+
+}  // namespace
+
+json parse_status(const std::string& text) {
+  json status = json::parse(text, nullptr, false);
+  if (!status.is_object()) throw std::runtime_error("the cluster's status cannot be read: is it of another version?");
+  return status;
+}
+
+std::string nodes_table(const json& status) {
+  table_rows all{{"NODE", "STATE", "ROLES", "LAYERS", "REPLICA", "HOST", "PID", "ROWS/S"}};
+  for (const auto& node : list_of(status, "nodes"))
+    all.push_back({text_of(node, "name"), text_of(node, "state"), texts_of(node, "roles"), layers_of(node),
+                   text_of(node, "replica"), text_of(node, "host"), text_of(node, "pid"),
+                   fmt::format("{:.0f}", number_of(node, "rows_per_second"))});
+  return finished(std::move(all));
+}
+
+std::string replicas_table(const json& status) {
+  table_rows all{{"REPLICA", "STATE", "STAGES", "RUNNING", "WAITING", "FILL", "KV USE", "TOKENS/S", "ADAPTERS"}};
+  for (const auto& replica : list_of(status, "replicas")) {
+    const double blocks = number_of(replica, "blocks"), running = number_of(replica, "running");
+    all.push_back(
+        {text_of(replica, "replica"), text_of(replica, "state"), workers_of(replica), text_of(replica, "running"),
+         text_of(replica, "waiting"), share(running, number_of(replica, "max_sequences")),
+         share(blocks - number_of(replica, "free_blocks"), blocks),
+         fmt::format("{:.0f}", number_of(replica, "tokens_per_second")), text_of(replica, "resident_adapters")});
+  }
+  return finished(std::move(all)) + problems_of(status);
+}
+
+std::string adapters_table(const json& adapters) {
+  table_rows all{{"ADAPTER", "STATE", "ANSWERS", "RANK", "MEMORY", "SHA256"}};
+  for (const auto& each : adapters) {
+    const auto current = each.is_object() ? each.find("current") : each.end();
+    all.push_back({text_of(each, "version"), text_of(each, "state"),
+                   current != each.end() && *current == true ? text_of(each, "name") : "-", text_of(each, "rank"),
+                   size_text(static_cast<std::int64_t>(number_of(each, "bytes"))),
+                   text_of(each, "sha256").substr(0, 12)});
+  }
+  return finished(std::move(all));
+}
+
+std::string jobs_table(const json& jobs, std::size_t limit) {
+  table_rows all{{"JOB", "KIND", "STATE", "DONE", "LINES", "FAILED", "LOSS", "RESULT"}};
+  for (const auto& job : jobs) {
+    if (all.size() > limit) break;
+    const bool is_tune = text_of(job, "kind") != "batch";
+    const bool is_done = is_tune && text_of(job, "state") == "succeeded";
+    if (is_tune) {
+      const std::string loss = number_of(job, "loss") > 0 ? fmt::format("{:.4f}", number_of(job, "loss")) : "-";
+      all.push_back({text_of(job, "id"), text_of(job, "kind"), text_of(job, "state"),
+                     is_done ? "100%" : share(number_of(job, "step"), number_of(job, "steps")), "-", "-", loss,
+                     text_of(job, is_done ? "result" : "adapter")});
+      continue;
+    }
+    all.push_back({text_of(job, "id"), text_of(job, "kind"), text_of(job, "state"),
+                   share(number_of(job, "ok") + number_of(job, "failed"), number_of(job, "lines")),
+                   text_of(job, "lines"), text_of(job, "failed"), "-", "-"});
+  }
+  return finished(std::move(all));
+}
+
+std::string status_text(const json& status) {
+  std::string text;
+  for (const auto& part : {nodes_table(status), replicas_table(status), adapters_table(list_of(status, "adapters")),
+                           jobs_table(list_of(status, "jobs"), 20)})
+    if (!part.empty()) text += (text.empty() ? "" : "\n") + part;
+  return text.empty() ? "the cluster says nothing of itself yet\n" : text;
+}
+
+}  // namespace troupe

@@ -1,0 +1,36 @@
+#pragma once
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "cli/cluster/cluster_client.hpp"
+
+namespace troupe {
+
+/// Asks a head for its status again and again, on a thread of its own: whoever has nodes to start again cannot wait for
+/// an answer that may not come.
+class status_watch {
+ public:
+  explicit status_watch(connect_options head);
+  ~status_watch();  ///< waits for no answer either
+  status_watch(const status_watch&) = delete;
+  status_watch& operator=(const status_watch&) = delete;
+
+  /// The newest that it has said since the last call, if anything: JSON.
+  std::optional<std::string> take();
+
+ private:
+  void run();
+  std::optional<std::string> ask();
+
+  const connect_options head_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool is_stopping_ = false;
+  std::optional<std::string> news_;
+  std::thread thread_;
+};
+
+}  // namespace troupe

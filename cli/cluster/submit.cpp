@@ -1,0 +1,182 @@
+#include <unistd.h>
+
+#include <iostream>
+#include <memory>
+#include <optional>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "cli/cluster/cluster_client.hpp"
+#include "cli/cluster/submit_file.hpp"
+#include "cli/commands.hpp"
+#include "cli/interrupt.hpp"
+#include "cli/model/sampling_options.hpp"
+#include "cli/output.hpp"
+
+namespace troupe {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+struct submit_options {
+  connect_options cluster;
+  std::optional<std::string> prompt;
+  std::vector<token_id> tokens;
+  bool chat = false;
+  std::string system, adapter, file, out;
+  bool is_new = false;
+  sampling_options sampling;
+};
+
+void check_options(const submit_options& options) {
+  if (options.prompt.has_value() + !options.tokens.empty() + !options.file.empty() != 1)
+    refuse("submit takes one of --prompt, --tokens and --file: give one of them");
+  if (options.file.empty() != options.out.empty()) refuse("--file and --out belong together: give both");
+  if (options.is_new && options.file.empty()) refuse("--new is about a job: give --file");
+  if ((options.chat || !options.system.empty()) && !options.prompt)
+    refuse("--chat and --system need a text: give --prompt");
+  if (!options.system.empty() && !options.chat) refuse("--system without --chat: add --chat");
+}
+
+// --- one prompt
+// ---------------------------------------------------------------------------------------------------------
+
+client_request request_of(const submit_options& options, const sampling_params& params) {
+  client_request request;
+  request.adapter = options.adapter;
+  request.sampling = params;
+  request.tokens = options.tokens;
+  if (!options.prompt) return request;
+  if (!options.chat) return request.text = *options.prompt, request;
+  auto messages = json::array();
+  if (!options.system.empty()) messages.push_back({{"role", "system"}, {"content", options.system}});
+  messages.push_back({{"role", "user"}, {"content", *options.prompt}});
+  request.messages = messages.dump(-1, ' ', false, json::error_handler_t::replace);
+  return request;
+}
+
+struct whole_answer {
+  std::string text;
+  std::vector<token_id> tokens;
+  std::vector<sampled_token> details;
+
+  void add(const client_text& part) {
+    text += part.text;
+    tokens.insert(tokens.end(), part.tokens.begin(), part.tokens.end());
+    details.insert(details.end(), part.details.begin(), part.details.end());
+  }
+};
+
+void print_answer(const whole_answer& answer, const client_text& last, bool logprobs) {
+  json out{{"prompt_tokens", last.prompt_tokens}, {"tokens", answer.tokens}, {"text", answer.text}};
+  out["finish_reason"] = last.finish;
+  out["adapter"] = last.adapter.empty() ? json(nullptr) : json(last.adapter);
+  if (logprobs) out["logprobs"] = logprobs_json(answer.details);
+  print_json(out);
+}
+
+int submit_prompt(const submit_options& options, const sampling_params& params) {
+  const interrupt_guard guard;
+  cluster_client cluster(options.cluster);
+  whole_answer answer;
+  const auto take = [&](const client_text& part) {
+    answer.add(part);
+    if (!options.sampling.json) print(part.text);
+  };
+  const auto last = cluster.ask(request_of(options, params), take, is_interrupted);
+  check_interrupt();
+  if (options.sampling.json)
+    print_answer(answer, *last, params.logprobs.has_value());
+  else  // a model without a tokenizer answers in tokens
+    print(answer.text.empty() ? fmt::format("{}\n", fmt::join(answer.tokens, ",")) : "\n");
+  return 0;
+}
+
+// --- a file
+// -------------------------------------------------------------------------------------------------------------
+
+/// What holds for lines that say nothing else.
+json job_options(const submit_options& options, const sampling_params& params) {
+  json made{{"max_tokens", params.max_tokens},
+            {"temperature", params.temperature},
+            {"top_k", params.top_k},
+            {"top_p", params.top_p},
+            {"min_p", params.min_p},
+            {"repetition_penalty", params.repetition_penalty},
+            {"presence_penalty", params.presence_penalty},
+            {"frequency_penalty", params.frequency_penalty},
+            {"seed", params.seed},
+            {"ignore_eos", params.ignore_eos},
+            {"stop", params.stop},
+            {"stop_tokens", params.stop_tokens}};
+  if (params.logprobs) made["logprobs"] = *params.logprobs;
+  if (!options.adapter.empty()) made["adapter"] = options.adapter;
+  switch (params.constraint.kind) {
+    case constraint_kind::json_schema:
+      made["guided_json"] = json::parse(params.constraint.text);
+      break;
+    case constraint_kind::regex:
+      made["guided_regex"] = params.constraint.text;
+      break;
+    case constraint_kind::grammar:
+      made["guided_grammar"] = params.constraint.text;
+      break;
+    default:
+      break;
+  }
+  auto& biases = made["logit_bias"] = json::object();
+  for (const auto& [token, bias] : params.logit_bias) biases[std::to_string(token)] = bias;
+  return made;
+}
+
+int report(const submit_options& options, const json& job) {
+  if (options.sampling.json) print_json(job);
+  const std::string state = job.value("state", "");
+  const auto failed = job.value("failed", std::int64_t{0});
+  if (state != "succeeded")
+    throw std::runtime_error(fmt::format("{}: {}: {}", job.value("id", ""), state, job.value("error", "ended early")));
+  if (failed == 0) return 0;
+  throw std::runtime_error(fmt::format("{} of {} lines have no answer: see \"error\" in {}", failed,
+                                       job.value("lines", std::int64_t{0}), options.out));
+}
+
+int submit_all(const submit_options& options, const sampling_params& params) {
+  cluster_client cluster(options.cluster);
+  try {
+    return report(options, submit_file(cluster, {options.file, options.out, job_options(options, params).dump(),
+                                                 options.is_new}));
+  } catch (const interrupted&) {
+    std::cerr << "troupe: the job goes on: the same command collects the rest, troupe cancel ends it" << std::endl;
+    throw;
+  }
+}
+
+int submit(const submit_options& options) {
+  check_options(options);
+  const sampling_params params = checked_sampling(options.sampling);
+  return options.file.empty() ? submit_prompt(options, params) : submit_all(options, params);
+}
+
+}  // namespace
+
+void add_submit(CLI::App& program, command& chosen) {
+  auto options = std::make_shared<submit_options>();
+  CLI::App& own = *program.add_subcommand("submit", "Have a prompt, or a file of them, answered by a cluster");
+  add_connect(own, options->cluster);
+  add_prompt(own, options->prompt, options->tokens);
+  own.add_flag("--chat", options->chat, "send the prompt as a user's message, in the model's chat template");
+  own.add_option("--system", options->system, "a system message before it")->type_name("TEXT");
+  own.add_option("--file", options->file, R"(a JSON object a line: {"prompt"|"messages"|"tokens", …})")
+      ->type_name("IN.jsonl");
+  own.add_option("--out", options->out, "the answers, in the same order; goes on where the file ends")
+      ->type_name("OUT.jsonl");
+  own.add_flag("--new", options->is_new, "a new job, even where the same was submitted before");
+  own.add_option("--adapter", options->adapter, "answer with this adapter: name or name@version")->type_name("NAME");
+  add_sampling(own, options->sampling,
+               R"(print {"prompt_tokens","tokens","text","finish_reason","adapter"}, or the job, at the end)");
+  own.callback([options, &chosen] { chosen = [options] { return submit(*options); }; });
+}
+
+}  // namespace troupe

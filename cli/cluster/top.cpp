@@ -1,0 +1,101 @@
+#include <poll.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <memory>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "cli/cluster/cluster_client.hpp"
+#include "cli/cluster/status_view.hpp"
+#include "cli/commands.hpp"
+#include "cli/interrupt.hpp"
+#include "cli/output.hpp"
+
+namespace troupe {
+namespace {
+
+struct top_options {
+  connect_options cluster;
+  int blocks = 0;  ///< 0: until told to end
+};
+
+/// Single keys instead of lines, without their echo, for as long as this lives.
+class key_reader {
+ public:
+  key_reader() : active_(::isatty(STDIN_FILENO) == 1 && ::tcgetattr(STDIN_FILENO, &before_) == 0) {
+    if (!active_) return;
+    termios now = before_;
+    now.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
+    ::tcsetattr(STDIN_FILENO, TCSANOW, &now);
+  }
+  ~key_reader() {
+    if (active_) ::tcsetattr(STDIN_FILENO, TCSANOW, &before_);
+  }
+  key_reader(const key_reader&) = delete;
+  key_reader& operator=(const key_reader&) = delete;
+
+  /// Waits; true once q was typed.
+  bool quits_within(std::chrono::milliseconds longest) const {
+    pollfd input{STDIN_FILENO, POLLIN, 0};
+    char key = 0;
+    const int ready = ::poll(&input, active_ ? 1 : 0, static_cast<int>(longest.count()));
+    return ready > 0 && ::read(STDIN_FILENO, &key, 1) == 1 && (key == 'q' || key == 'Q');
+  }
+
+ private:
+  termios before_{};
+  bool active_;
+};
+
+std::string headline(const nlohmann::ordered_json& status) {
+  double tokens = 0, running = 0, waiting = 0;
+  const auto add = [](double& to, const nlohmann::ordered_json& from, const char* key) {
+    if (from.is_object() && from.contains(key) && from[key].is_number()) to += from[key].get<double>();
+  };
+  const auto replicas = status.find("replicas");
+  if (replicas != status.end() && replicas->is_array())
+    for (const auto& each : *replicas) {
+      add(tokens, each, "tokens_per_second");
+      add(running, each, "running");
+      add(waiting, each, "waiting");
+    }
+  return fmt::format("{:.0f} tokens/s, {:.0f} sequences running, {:.0f} waiting\n\n", tokens, running, waiting);
+}
+
+int show_top(const top_options& options) {
+  using namespace std::chrono_literals;
+  constexpr auto interval = 1000ms, look = 100ms;
+  const interrupt_guard guard;
+  const bool terminal = ::isatty(STDOUT_FILENO) == 1;
+  cluster_client cluster(options.cluster);
+  const key_reader keys;
+  for (int block = 1;; ++block) {
+    const auto next = std::chrono::steady_clock::now() + interval;
+    const auto status = parse_status(cluster.command("status", "{}"));
+    print((terminal    ? "\x1b[H\x1b[J"
+           : block > 1 ? "\n"
+                       : "") +
+          headline(status) + status_text(status) + (terminal ? "\nq ends\n" : ""));
+    if (block == options.blocks) return 0;
+    while (std::chrono::steady_clock::now() < next) {
+      if (keys.quits_within(look)) return 0;
+      check_interrupt();
+    }
+  }
+}
+
+}  // namespace
+
+void add_top(CLI::App& program, command& chosen) {
+  auto options = std::make_shared<top_options>();
+  CLI::App& own = *program.add_subcommand("top", "The same as status, again every second; q ends");
+  add_connect(own, options->cluster);
+  own.add_option("--blocks", options->blocks, "end after so many; 0: never [0]")->check(CLI::Range(0, 1 << 30));
+  own.callback([options, &chosen] { chosen = [options] { return show_top(*options); }; });
+}
+
+}  // namespace troupe

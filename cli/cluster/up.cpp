@@ -1,0 +1,216 @@
+#include <fstream>
+#include <memory>
+#include <optional>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "cli/cluster/cluster_client.hpp"
+#include "cli/cluster/status_watch.hpp"
+#include "cli/commands.hpp"
+#include "cli/compose/compose_site.hpp"
+#include "cli/interrupt.hpp"
+#include "cli/output.hpp"
+#include "cluster/launch/launch.hpp"
+
+namespace troupe {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+struct up_options {
+  std::string cluster;
+  bool detach = false;
+};
+
+/// What cannot work is refused here, before anything starts; and the model is packed once, not by every node.
+void check_site(const cluster_config& config) {
+  const node_site site = make_site(config, config.head().name);
+  const supervisor_options options = supervisor_options_of(site, 0);
+  (void)bus_options_of(site);  // the keys
+  std::vector<worker_offer> offers;
+  for (const node_config& node : config.nodes) {
+    if (!node.is_worker() || !node.autostart) continue;
+    if (is_this_machine(node.host)) check_device(config, node);
+    const std::uint64_t plenty = std::uint64_t{1} << 50;  // of another host's memory nothing is known yet
+    const std::uint64_t memory = is_this_machine(node.host) ? memory_of(node) : node.memory.value_or(plenty);
+    offers.push_back({node.name, node.host, memory, 1.0, node.layers, node.replica, 1, 1});
+  }
+  const auto placed = place(offers, options.shape, options.wanted);
+  if (!placed) refuse("{}: {}", place_of(config, placed.error().key), placed.error().text);
+}
+
+connect_options connect_to(const cluster_config& config) {
+  connect_options to;
+  to.connect = config.head_endpoint();
+  if (config.keys) to.key = (*config.keys / "client.key").string();
+  return to;
+}
+
+bool can_serve(const json& status) {
+  for (const json& replica : status.at("replicas"))
+    if (replica.at("state") == "running") return true;
+  return false;
+}
+
+/// What keeps a replica from its first start: an early failure may pass, the third in a row will not.
+std::optional<std::string> lasting_problem(const json& status) {
+  constexpr int too_often = 3;
+  if (can_serve(status)) return std::nullopt;
+  for (const json& replica : status.at("replicas"))
+    if (replica.value("failures", 0) >= too_often)
+      return fmt::format("replica {}: {}", replica.at("replica").dump(), replica.value("problem", ""));
+  return std::nullopt;
+}
+
+/// A node that the head has given up although its process is there hangs: it is ended, and started again.
+void follow_head(const json& status, launcher& nodes) {
+  for (const json& node : status.at("nodes")) {
+    const auto* process = nodes.find(node.at("name").get<std::string>());
+    if (process == nullptr || process->pid != node.at("pid").get<pid_t>()) continue;
+    if (node.at("state") == "alive") nodes.note_works(process->name);
+    if (node.at("state") == "lost") nodes.kill_node(process->name);
+  }
+}
+
+std::string where_text(const cluster_config& config) {
+  std::string text = fmt::format("{} serves at {}\n", config.name, config.head_endpoint());
+  if (!config.http.empty()) text += fmt::format("page and OpenAI API: http://{}\n", config.http);
+  const std::string connect =
+      config.head_endpoint() == "tcp://127.0.0.1:7700" ? "" : " --connect " + config.head_endpoint();
+  text += fmt::format("try:  troupe submit{} --prompt \"Once upon a time\"\n", connect);
+  text += fmt::format("      troupe status{}\n      troupe down {}\n", connect, config.label);
+  text += fmt::format("logs: {}\n", config.logs().string());
+  return text;
+}
+
+/// Whoever ends says why in the last line of its log.
+std::string last_words(const std::filesystem::path& log) {
+  std::ifstream file(log);
+  std::string line, last;
+  while (std::getline(file, line))
+    if (!line.empty()) last = line;
+  if (last.starts_with("troupe: ")) last.erase(0, 8);
+  return last;
+}
+
+/// A cluster does not begin with a node missing, and has no use without its head: then this process ends, and whoever
+/// started it may start it again.
+void check_given_up(const cluster_config& config, const launcher& nodes, bool ready) {
+  for (const std::string& name : nodes.given_up()) {
+    if (ready && name != config.head().name) continue;
+    const std::filesystem::path log = config.logs() / (name + ".log");
+    const std::string what =
+        ready ? fmt::format("is given up ({})", nodes.find(name)->last_end) : std::string("does not start");
+    throw std::runtime_error(fmt::format("{} {}: {}: see {}", name, what, last_words(log), log.string()));
+  }
+}
+
+/// Watches the nodes until a signal comes. The first time the cluster can serve, `on_ready` is told.
+void watch_nodes(const cluster_config& config, launcher& nodes, const std::function<void()>& on_ready) {
+  constexpr auto poll_interval = std::chrono::milliseconds(50);
+  status_watch head(connect_to(config));
+  for (bool ready = false; !is_interrupted();) {
+    nodes.poll(poll_interval);
+    check_given_up(config, nodes, ready);
+    const json status = json::parse(head.take().value_or(""), nullptr, false);
+    if (status.is_discarded()) continue;
+    follow_head(status, nodes);
+    if (const auto problem = lasting_problem(status); !ready && problem) throw std::runtime_error(*problem);
+    if (!std::exchange(ready, ready || can_serve(status)) && ready) on_ready();
+  }
+}
+
+int run_nodes(const cluster_config& config, launcher& nodes, const std::function<void()>& on_ready) {
+  const interrupt_guard guard;
+  watch_nodes(config, nodes, on_ready);
+  nodes.stop();
+  return 0;
+}
+
+std::filesystem::path this_program() {
+  return std::filesystem::read_symlink("/proc/self/exe");
+}
+
+launcher::options launch_options(const cluster_config& config, std::function<void(const std::string&)> say_line) {
+  launcher::options options;
+  options.program = this_program();
+  options.restart.respawn = config.respawn;
+  options.say = std::move(say_line);
+  return options;
+}
+
+int run_attached(const cluster_config& config) {
+  const up_lock lock(config);
+  launcher nodes(config, launch_options(config, [](const std::string& line) { print(line + "\n"); }));
+  nodes.start();
+  return run_nodes(config, nodes, [&] { print(where_text(config) + "Ctrl-C ends it\n"); });
+}
+
+/// In the daemon: what goes wrong before the cluster serves is the caller's to read.
+void run_daemon(const cluster_config& config, detachment& from) {
+  bool ready = false;
+  try {
+    const up_lock lock(config);
+    launcher nodes(config, launch_options(config, say));
+    nodes.start();
+    run_nodes(config, nodes, [&] {
+      ready = true;
+      from.report(0, where_text(config));
+    });
+  } catch (const input_error& error) {
+    ready ? say(error.what()) : from.report(2, error.what());
+  } catch (const std::exception& error) {
+    ready ? say(error.what()) : from.report(1, error.what());
+  }
+}
+
+int run_detached(const cluster_config& config) {
+  detachment detached(config.logs() / "up.log");
+  if (detached.is_daemon()) {
+    run_daemon(config, detached);
+    return 0;
+  }
+  const auto outcome = detached.wait();
+  if (outcome.code == 2) throw input_error(outcome.text);
+  if (outcome.code != 0) throw std::runtime_error(outcome.text);
+  print(outcome.text);
+  return 0;
+}
+
+int up(const up_options& options) {
+  const cluster_config config = read_cluster_config(options.cluster);
+  check_site(config);
+  if (const auto pid = find_up(config))
+    refuse("{} is up already (process {}): troupe down {} ends it", config.name, *pid, options.cluster);
+  return options.detach ? run_detached(config) : run_attached(config);
+}
+
+int down(const std::string& cluster) {
+  const cluster_config config = read_cluster_config(cluster);
+  if (!find_up(config)) refuse("{} is not up on this machine", config.name);
+  if (!end_up(config, std::chrono::seconds(20)))
+    throw std::runtime_error(fmt::format("{} does not end: see {}", config.name, config.logs().string()));
+  return 0;
+}
+
+}  // namespace
+
+void add_up(CLI::App& program, command& chosen) {
+  auto options = std::make_shared<up_options>();
+  CLI::App& own = *program.add_subcommand("up", "Start a cluster's nodes and keep them running");
+  own.add_option("CLUSTER", options->cluster, "the cluster's TOML file")->required();
+  own.add_flag("--detach", options->detach, "return once the cluster can serve; troupe down ends it");
+  own.callback([options, &chosen] { chosen = [options] { return up(*options); }; });
+}
+
+void add_down(CLI::App& program, command& chosen) {
+  auto cluster = std::make_shared<std::string>();
+  CLI::App& own = *program.add_subcommand("down", "End what troupe up started on this machine");
+  own.add_option("CLUSTER", *cluster, "the cluster's TOML file")->required();
+  own.callback([cluster, &chosen] { chosen = [cluster] { return down(*cluster); }; });
+}
+
+}  // namespace troupe

@@ -1,0 +1,100 @@
+#include "cli/compose/compose.hpp"
+
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "cli/compose/compose_head.hpp"
+#include "cli/compose/compose_worker.hpp"
+#include "cli/interrupt.hpp"
+
+namespace troupe {
+namespace {
+
+caf::actor_system_config system_config() {
+  caf::actor_system_config config;
+  share_threads(config, 2);
+  return config;
+}
+
+/// The thread of an actor ends once nobody knows the actor; while the system ends, none would forget it. Nor would the
+/// clock, as long as it has something to remind it of.
+void await_threads(caf::actor_system& system, std::size_t threads_of_caf) {
+  system.clock().cancel_all();
+  constexpr std::chrono::milliseconds look_interval(5), patience(5000);
+  for (auto waited = 0 * look_interval; system.detached_actors() > threads_of_caf && waited < patience;
+       waited += look_interval)
+    std::this_thread::sleep_for(look_interval);
+}
+
+node_site checked_site(const cluster_config& config, const std::string& name) {
+  const node_config* known = config.find(name);
+  if (known && known->is_head()) check_http(config);
+  return make_site(config, name);
+}
+
+}  // namespace
+
+struct cluster_node::parts {
+  node_site site;
+  wire links;
+  caf::actor_system_config config = system_config();
+  caf::actor_system system{config};
+  std::size_t threads_of_caf = system.detached_actors();
+  std::optional<head_node> head;
+  std::optional<member_node> member;
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::optional<int> ended;
+
+  explicit parts(node_site from) : site(std::move(from)), links(bus_options_of(site)) {
+    system.await_actors_before_shutdown(false);
+  }
+
+  void end(int code, const std::string& why) {
+    say(why);
+    const std::lock_guard lock(mutex);
+    ended = code;
+    changed.notify_all();
+  }
+};
+
+cluster_node::cluster_node(const cluster_config& config, const std::string& name)
+    : parts_(std::make_unique<parts>(checked_site(config, name))) {
+  parts& own = *parts_;
+  try {
+    if (own.site.node.is_head())
+      own.head.emplace(own.system, own.links, own.site);
+    else
+      own.member.emplace(own.system, own.links, own.site,
+                         [&own](int code, const std::string& why) { own.end(code, why); });
+  } catch (...) {
+    own.links.stop();
+    await_threads(own.system, own.threads_of_caf);
+    throw;
+  }
+  say(own.links.endpoint() + ": listening");
+}
+
+cluster_node::~cluster_node() {
+  if (parts_->head) parts_->head->stop();
+  if (parts_->member) parts_->member->stop();
+  parts_->links.stop();
+  parts_->head.reset();
+  parts_->member.reset();
+  await_threads(parts_->system, parts_->threads_of_caf);
+}
+
+int cluster_node::wait() {
+  constexpr auto look_interval = std::chrono::milliseconds(100);
+  const interrupt_guard guard;
+  std::unique_lock lock(parts_->mutex);
+  while (!parts_->changed.wait_for(lock, look_interval, [this] { return parts_->ended.has_value(); })) {
+    if (is_interrupted()) return say("told to end"), 0;
+  }
+  return *parts_->ended;
+}
+
+}  // namespace troupe

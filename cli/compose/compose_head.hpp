@@ -1,0 +1,42 @@
+#pragma once
+#include <memory>
+#include <optional>
+
+#include "actors/front.hpp"
+#include "actors/http/http_front.hpp"
+#include "actors/replicas/supervisor.hpp"
+#include "cli/compose/compose_site.hpp"
+#include "cli/compose/compose_worker.hpp"
+
+namespace troupe {
+
+/// Before anything starts: refuses an address for HTTP that is in use.
+void check_http(const cluster_config& config);
+
+/// The head: router, supervisor (which makes the schedulers), adapters, jobs, clients; and a worker of its own where
+/// the cluster's file says so.
+class head_node {
+ public:
+  head_node(caf::actor_system& system, wire& links, const node_site& site);
+  /// Tells the other nodes to end.
+  void stop();
+
+ private:
+  void start(caf::actor_system& system, wire& links, const node_site& site);
+  void listen_to_members(wire& links);
+  void serve_http(const cluster_config& config, const served_model& served);
+
+  std::shared_ptr<replica_directory> directory_ = std::make_shared<replica_directory>();
+  std::shared_ptr<adapter_directory> adapters_ = std::make_shared<adapter_directory>();
+  std::shared_ptr<status_board> board_ = std::make_shared<status_board>();
+  router_actor router_;
+  std::optional<worker_parts> worker_;
+  supervisor_actor supervisor_;
+  /// Filled when the front starts: who is there before knows them by these.
+  std::shared_ptr<training_actor> training_ = std::make_shared<training_actor>();
+  std::shared_ptr<adapter_store_actor> store_ = std::make_shared<adapter_store_actor>();
+  front_handles front_;
+  std::unique_ptr<http_front> http_;
+};
+
+}  // namespace troupe

@@ -1,0 +1,190 @@
+#include "cli/compose/compose_site.hpp"
+
+#include <fmt/chrono.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+#include <thread>
+
+#include "base/error.hpp"
+#include "cli/compose/worker_speed.hpp"
+#include "cli/model/model_options.hpp"
+#include "model/arch/device.hpp"
+#include "model/arch/fingerprint.hpp"
+#include "model/arch/packed_file.hpp"
+#include "model/ops/isa.hpp"
+
+namespace troupe {
+namespace {
+
+/// A node that is not in the file is a worker that joins a running cluster.
+node_config node_of(const cluster_config& config, const std::string& name) {
+  if (const node_config* known = config.find(name)) return *known;
+  node_config joining;
+  joining.name = name;
+  joining.roles = {node_role::worker};
+  joining.listen = "tcp://127.0.0.1:0";
+  return joining;
+}
+
+/// Workers of one host share its processors.
+int threads_of(const cluster_config& config, const node_config& node) {
+  if (node.threads > 0) return node.threads;
+  const auto shares = std::count_if(config.nodes.begin(), config.nodes.end(), [&](const node_config& other) {
+    return other.is_worker() && other.autostart && other.host == node.host;
+  });
+  if (!node.is_worker()) return available_processors();
+  const int processors = available_processors();
+  return std::max(1, processors / static_cast<int>(std::max<std::ptrdiff_t>(shares, 1)));
+}
+
+kv_kind kv_of(const cluster_config& config) {
+  if (config.model.kv == "f32") return kv_kind::f32;
+  return config.model.kv == "int8" ? kv_kind::i8 : kv_kind::f16;
+}
+
+std::int64_t context_of(const cluster_config& config, const model_config& model) {
+  if (config.model.context > model.context)
+    refuse("{}: the model has {} positions: ask for no more", place_of(config, "model.context"), model.context);
+  return config.model.context ? config.model.context : model.context;
+}
+
+void check_tensor(const cluster_config& config, const model_config& model) {
+  if (config.tensor > model.kv_heads)
+    refuse("{}: the model has {} heads of keys and values, and each worker of a stage needs one: use {} at most",
+           place_of(config, "cluster.tensor"), model.kv_heads, model.kv_heads);
+}
+
+std::shared_ptr<const loaded_model> load(const cluster_config& config, int threads) {
+  thread_pool pool(threads);
+  return load_with_progress(config.model.path.string(), load_options_of(config), pool);
+}
+
+std::uint64_t bytes_of(const matrix_view& w) {
+  return w.weights ? packed_bytes(w.kind, w.outs, w.ins).total() : 0;
+}
+
+model_shape shape_of(const node_site& site) {
+  const loaded_model& model = *site.model;
+  model_shape shape;
+  shape.layers = static_cast<int>(model.config.layers);
+  const layer_weights& layer = model.layers.front();
+  for (const linear_weights* linear : {&layer.q, &layer.k, &layer.v, &layer.o, &layer.gate, &layer.up, &layer.down})
+    shape.layer_bytes += bytes_of(linear->w);
+  shape.embedding_bytes = bytes_of(model.embeddings);
+  shape.head_bytes = bytes_of(model.head);
+  shape.tied = model.head.weights == model.embeddings.weights;
+  shape.kv_heads = static_cast<int>(model.config.kv_heads);
+  shape.kv_bytes = static_cast<std::uint64_t>(kv_storage::bytes_per_block(model.config, 1, site.kv)) /
+                   static_cast<std::uint64_t>(positions_per_block);
+  return shape;
+}
+
+}  // namespace
+
+void check_device(const cluster_config& config, const node_config& node) {
+  check_device(node.device, place_of(config, "node." + node.name + ".device"));
+}
+
+std::uint64_t memory_of(const node_config& node) {
+  constexpr std::int64_t unknown = std::int64_t{1} << 30;
+  return node.memory.value_or(static_cast<std::uint64_t>(free_memory(node.device).value_or(unknown)));
+}
+
+node_site make_site(const cluster_config& config, const std::string& name) {
+  node_site site;
+  site.config = config;
+  site.node = node_of(config, name);
+  check_device(config, site.node);
+  site.threads = threads_of(config, site.node);
+  // What ranks say to each other is not encrypted: it leaves the machine only where the file says so.
+  if ((config.tensor > 1 && site.node.is_worker()) || site.node.is_trainer())
+    site.meeting = std::make_shared<meeting_place>(config.insecure ? site.node.host : "127.0.0.1");
+  if (!site.node.is_head() && !site.node.is_worker()) return site;  // a trainer has the model while it has a job
+  site.model = load(config, available_processors());
+  site.fingerprint = model_id(fingerprint_of(*site.model));
+  site.kv = kv_of(config);
+  site.context = context_of(config, site.model->config);
+  check_tensor(config, site.model->config);
+  return site;
+}
+
+load_options load_options_of(const cluster_config& config) {
+  load_options chosen;
+  if (!config.model.quant.empty()) chosen.quant = scheme_from_name(config.model.quant, place_of(config, "model.quant"));
+  chosen.keep = config.model.keep;
+  return chosen;
+}
+
+bus::options bus_options_of(const node_site& site) {
+  bus::options options;
+  options.listen = site.node.is_head() ? site.config.listen : site.node.listen;
+  options.insecure = site.config.insecure;
+  if (site.config.keys) options.keys = read_cluster_keys(*site.config.keys);
+  if (options.keys && !site.node.is_head()) options.keys->allowed = {options.keys->cluster_public_key};
+  if (!site.model) return options;
+  const auto rows = static_cast<std::uint64_t>(site.config.scheduler.max_batch_tokens);
+  const auto row_bytes = static_cast<std::uint64_t>(site.model->config.hidden + 64) * sizeof(float);
+  options.limits.attachment_bytes = std::max(options.limits.attachment_bytes, rows * row_bytes);
+  return options;
+}
+
+node_hello hello_of(const node_site& site, const std::string& endpoint) {
+  node_hello hello;
+  hello.name = site.node.name;
+  hello.pid = ::getpid();
+  hello.host = site.node.host;
+  hello.endpoint = endpoint;
+  if (site.meeting) hello.meeting = site.meeting->endpoint();
+  for (const node_role role : site.node.roles) hello.roles.emplace_back(to_text(role));
+  hello.build = build_id();
+  hello.model = site.fingerprint;
+  // A device computes beside whatever the processors do.
+  hello.threads = static_cast<std::uint32_t>(site.node.device.is_cpu() ? site.threads : 1);
+  hello.processors = static_cast<std::uint32_t>(available_processors());
+  hello.memory_bytes = memory_of(site.node);
+  if (site.node.is_worker()) hello.speed = worker_speed(site.model, site.fingerprint, site.threads, site.node.device);
+  return hello;
+}
+
+supervisor_options supervisor_options_of(const node_site& site, std::uint32_t reign) {
+  const cluster_config& config = site.config;
+  supervisor_options options;
+  options.config = config;
+  options.members.build = build_id();
+  options.members.model = site.fingerprint;
+  options.members.detector.lost_after = std::chrono::milliseconds(config.lost_after_ms);
+  options.members.detector.suspect_after = std::chrono::milliseconds(config.lost_after_ms / 2);
+  options.members.detector.lost_after_close = std::chrono::milliseconds(config.lost_after_ms / 2);
+  options.shape = shape_of(site);
+  options.wanted.replicas = config.replicas;
+  options.wanted.stages = config.stages;
+  options.wanted.tensor = config.tensor;
+  options.wanted.kv_memory = config.scheduler.kv_memory;
+  options.wanted.min_context = site.context;
+  options.batches.context = site.context;
+  options.batches.max_batch_tokens = config.scheduler.max_batch_tokens;
+  options.batches.max_mixed_prompt_tokens = config.scheduler.max_mixed_prompt_tokens;
+  options.batches.max_sequences = config.scheduler.max_sequences;
+  options.batches.max_waiting = static_cast<std::size_t>(config.scheduler.max_waiting);
+  options.batches.max_adapters = config.adapters.max_resident;
+  options.batches.model = site.fingerprint;
+  options.vocab_size = site.model->config.vocab_size;
+  options.reign = reign;
+  options.say = say;
+  return options;
+}
+
+std::string build_id() {
+  return fmt::format("troupe {} layout {}", TROUPE_VERSION, packed_layout);
+}
+
+void say(const std::string& line) {
+  const std::time_t now = std::time(nullptr);
+  std::fputs(fmt::format("{:%Y-%m-%d %H:%M:%S} {}\n", fmt::localtime(now), line).c_str(), stdout);
+  std::fflush(stdout);
+}
+
+}  // namespace troupe

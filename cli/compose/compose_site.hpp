@@ -1,0 +1,47 @@
+#pragma once
+#include <memory>
+#include <string>
+
+#include "actors/interfaces.hpp"
+#include "actors/replicas/supervisor.hpp"
+#include "actors/requests/prompting.hpp"
+#include "cluster/config/config.hpp"
+#include "model/arch/loaded_model.hpp"
+#include "transport/collective/meeting.hpp"
+#include "transport/zmq/bus.hpp"
+
+namespace troupe {
+
+/// What all roles of a node start from.
+struct node_site {
+  cluster_config config;
+  node_config node;
+  std::shared_ptr<const loaded_model> model;  ///< none on a node that only trains
+  model_id fingerprint;
+  kv_kind kv = kv_kind::f16;
+  std::int64_t context = 0;
+  int threads = 1;
+  std::shared_ptr<meeting_place> meeting;  ///< where ranks of a stage or of a job meet; nullptr: there are none
+};
+
+/// Loads the model. Throws input_error where the cluster's file asks for what cannot be.
+node_site make_site(const cluster_config& config, const std::string& name);
+
+/// How all nodes load the model, so that those of one host share the packed file.
+load_options load_options_of(const cluster_config& config);
+
+/// Refuses a node whose device this build cannot use.
+void check_device(const cluster_config& config, const node_config& node);
+/// What it may take: as the file says, else what is free on its device. For nodes of this machine.
+std::uint64_t memory_of(const node_config& node);
+
+bus::options bus_options_of(const node_site& site);
+/// All but the incarnation.
+node_hello hello_of(const node_site& site, const std::string& endpoint);
+supervisor_options supervisor_options_of(const node_site& site, std::uint32_t reign);
+/// What two nodes must have in common to understand each other.
+std::string build_id();
+/// One line of the node's log.
+void say(const std::string& line);
+
+}  // namespace troupe

@@ -1,0 +1,131 @@
+#include "cli/compose/compose_worker.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+#include "actors/adapters/adapter_fetcher.hpp"
+#include "actors/training/trainer.hpp"
+#include "cluster/config/config_address.hpp"
+#include "model/engine/model_text.hpp"
+
+namespace troupe {
+namespace {
+
+/// The head has given a rank up that hangs for so long: those that wait for it are to hear what comes next.
+std::chrono::milliseconds patience_with_ranks(const cluster_config& config) {
+  return std::chrono::milliseconds(2 * config.lost_after_ms);
+}
+
+rank_settings rank_settings_of(const node_site& site) {
+  rank_settings settings;
+  settings.place = site.meeting;
+  settings.backend = site.config.collective;
+  settings.device = std::max(site.node.device.gpu, 0);
+  settings.patience = patience_with_ranks(site.config);
+  return settings;
+}
+
+/// No other work of this process can use the device either.
+std::function<void(const std::string& why)> end_without_device(const node_site& site) {
+  return [name = site.node.name](const std::string& why) {
+    say(fmt::format("{}: {}: this process ends, a new one can use the device", name, why));
+    std::_Exit(1);  // destructors would wait for the device
+  };
+}
+
+/// A tokenizer that cannot be opened here ends answers that need it.
+token_tree_source tokens_of_model(const node_site& site) {
+  return tokens_of([path = site.config.model.path] { return open_tokenizer(path); }, site.model->config.vocab_size);
+}
+
+}  // namespace
+
+worker_parts start_worker(caf::actor_system& system, const node_site& site, wire& links, const head_actor& head) {
+  worker_parts parts;
+  const auto worker = std::make_shared<worker_actor>();
+  parts.fetcher = spawn_adapter_fetcher(system, {site.model, site.config.state_dir / "adapters"}, head, worker);
+  const worker_options options{site.model,
+                               site.kv,
+                               site.threads,
+                               site.node.device,
+                               rank_settings_of(site),
+                               parts.alarm,
+                               tokens_of_model(site),
+                               end_without_device(site)};
+  parts.worker = spawn_worker(system, options, &links, head, parts.fetcher, parts.meter);
+  *worker = parts.worker;
+  return parts;
+}
+
+/// What others say in the head's name is not heard.
+template <message M, class Handle>
+void member_node::deliver_from_head(wire& links, const Handle& to) {
+  links.on<M>([to, slot = head_link_](incoming<M> in) {
+    if (in.link == slot->get()) tell(to, std::move(in.what));
+  });
+}
+
+member_node::member_node(caf::actor_system& system, wire& links, const node_site& site, end_handler on_end) {
+  if (site.node.is_worker()) add_worker(system, links, site);
+  if (site.node.is_trainer()) add_trainer(system, links, site);
+  node_agent_options options;
+  options.hello = hello_of(site, {});
+  options.head = site.config.head_endpoint();
+  options.heartbeat = std::chrono::milliseconds(site.config.heartbeat_ms);
+  options.on_end = std::move(on_end);
+  options.say = say;
+  agent_ = spawn_node_agent(system, options, links, head_link_, members_, meter_);
+  deliver_from_head<join_answer>(links, agent_);
+  deliver_from_head<heartbeat_answer>(links, agent_);
+  deliver_from_head<end_node>(links, agent_);
+  links.on_lost([agent = agent_](link_id link, const std::string&) { tell(agent, link_lost{{}, link}); });
+  links.start();
+  tell(agent_, begin_membership{{}, reachable_endpoint(links.endpoint(), site.node.host)});
+}
+
+void member_node::add_worker(caf::actor_system& system, wire& links, const node_site& site) {
+  const worker_parts parts = start_worker(system, site, links, spawn_remote_head(system, links, head_link_));
+  members_.emplace_back(parts.worker);
+  meter_ = parts.meter;
+  links.on<start_stage>([to = parts.worker, alarm = parts.alarm, slot = head_link_](incoming<start_stage> in) {
+    if (in.link != slot->get()) return;
+    alarm->ring();
+    tell(to, std::move(in.what));
+  });
+  deliver_from_head<run_step>(links, parts.worker);
+  deliver_from_head<load_adapter>(links, parts.worker);
+  deliver_from_head<drop_adapter>(links, parts.worker);
+  deliver_from_head<prepare_adapter>(links, parts.worker);
+  deliver_from_head<adapter_piece>(links, parts.fetcher);
+  links.deliver<activations>(parts.worker);  // from the stage before: its life says whether it counts
+}
+
+void member_node::add_trainer(caf::actor_system& system, wire& links, const node_site& site) {
+  const cluster_config& config = site.config;
+  training_site own{config.model.path, load_options_of(config), config.state_dir / "training", site.threads};
+  own.device = site.node.device;
+  own.on_device_lost = end_without_device(site);
+  own.idle_priority = config.training.idle_priority;
+  own.leave = [] {
+    say("training cannot be stopped in time: the last checkpoint counts");
+    std::_Exit(0);
+  };
+  own.checkpoint_after = std::chrono::seconds(config.training.checkpoint_seconds);
+  own.meeting = site.meeting;
+  own.ranks_patience = patience_with_ranks(config);
+  const trainer_actor trainer = spawn_trainer(system, own, spawn_remote_coach(system, links, head_link_));
+  members_.emplace_back(trainer);
+  deliver_from_head<train_job>(links, trainer);
+  deliver_from_head<stop_training>(links, trainer);
+  deliver_from_head<set_training_share>(links, trainer);
+  deliver_from_head<want_training_piece>(links, trainer);
+  deliver_from_head<training_piece>(links, trainer);
+}
+
+void member_node::stop() {
+  tell(agent_, stop_now{});
+}
+
+}  // namespace troupe

@@ -1,0 +1,41 @@
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "actors/workers/node_agent.hpp"
+#include "cli/compose/compose_site.hpp"
+
+namespace troupe {
+
+/// The actors of a worker, wherever its head is.
+struct worker_parts {
+  std::shared_ptr<worker_meter> meter = std::make_shared<worker_meter>();
+  std::shared_ptr<rank_alarm> alarm = std::make_shared<rank_alarm>();
+  worker_actor worker;
+  adapter_fetcher_actor fetcher;
+};
+
+worker_parts start_worker(caf::actor_system& system, const node_site& site, wire& links, const head_actor& head);
+
+/// A process without a head, with a worker, a trainer or both: joins the head and takes its orders.
+class member_node {
+ public:
+  using end_handler = std::function<void(int code, const std::string& why)>;
+  member_node(caf::actor_system& system, wire& links, const node_site& site, end_handler on_end);
+  /// Leaves the cluster.
+  void stop();
+
+ private:
+  template <message M, class Handle>
+  void deliver_from_head(wire& links, const Handle& to);
+  void add_worker(caf::actor_system& system, wire& links, const node_site& site);
+  void add_trainer(caf::actor_system& system, wire& links, const node_site& site);
+
+  std::shared_ptr<link_slot> head_link_ = std::make_shared<link_slot>();
+  std::vector<member_actor> members_;
+  std::shared_ptr<worker_meter> meter_ = std::make_shared<worker_meter>();  ///< the worker's, where there is one
+  node_agent_actor agent_;
+};
+
+}  // namespace troupe

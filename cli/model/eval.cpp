@@ -1,0 +1,44 @@
+#include <algorithm>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "cli/commands.hpp"
+#include "cli/model/evaluate_text.hpp"
+#include "cli/output.hpp"
+
+namespace troupe {
+namespace {
+
+struct eval_options {
+  model_options model;
+  std::string text;
+  bool json = false;
+};
+
+int eval(const eval_options& options) {
+  const text_file text(options.text);
+  runtime run(options.model);
+  const evaluation result = evaluate_text(run, *open_tokenizer(options.model.model), text, "evaluating");
+  if (options.json)
+    print_json(
+        nlohmann::ordered_json{{"tokens", result.tokens}, {"nll", result.nll}, {"perplexity", result.perplexity()}});
+  else
+    print(fmt::format("{} tokens, nll {:.4f}, perplexity {:.4f}\n", result.tokens, result.nll, result.perplexity()));
+  return 0;
+}
+
+}  // namespace
+
+void add_eval(CLI::App& program, command& chosen) {
+  auto options = std::make_shared<eval_options>();
+  CLI::App& own = *program.add_subcommand("eval", "How well a model predicts a text: mean nll per token, perplexity");
+  add_model_options(own, options->model);
+  own.add_option("--text", options->text, "the text; <|endoftext|> separates documents")->type_name("FILE")->required();
+  own.add_flag("--json", options->json, R"(print {"tokens","nll","perplexity"})");
+  own.callback([options, &chosen] { chosen = [options] { return eval(*options); }; });
+}
+
+}  // namespace troupe

@@ -1,0 +1,26 @@
+#include "cli/model/evaluate_text.hpp"
+
+#include <algorithm>
+
+#include "cli/progress.hpp"
+
+namespace troupe {
+namespace {
+
+/// evaluate() reads windows as long as the cache: none beyond the context, and no more than the text can fill. A token
+/// is a byte at least; there may be some that stand for none.
+std::int64_t window_for(const runtime& run, const text_file& text) {
+  return std::min(run.context(), static_cast<std::int64_t>(text.text().size()) + positions_per_block);
+}
+
+}  // namespace
+
+evaluation evaluate_text(runtime& run, const tokenizer& tokens, const text_file& text, const std::string& what) {
+  const std::int64_t positions = window_for(run, text);
+  single_sequence sequence = run.sequence(positions, positions);
+  progress bar(what);
+  return evaluate(sequence, run.kernels(), tokens, text.text(),
+                  [&](std::int64_t done, std::int64_t total) { bar.update(done, total); });
+}
+
+}  // namespace troupe

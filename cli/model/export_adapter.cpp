@@ -1,0 +1,76 @@
+#include "cli/model/export_adapter.hpp"
+
+#include <fstream>
+
+#include <nlohmann/json.hpp>
+
+#include "actors/adapters/adapter_digest.hpp"
+#include "base/error.hpp"
+#include "cli/interrupt.hpp"
+#include "cli/progress.hpp"
+
+namespace troupe {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct exported {
+  std::string version, sha256;
+  std::vector<adapter_file_info> files;
+};
+
+/// Names that come over the wire are none but those that an adapter's files have.
+exported files_of(const std::string& text) {
+  const auto said = nlohmann::json::parse(text, nullptr, false);
+  if (!said.is_object() || !said.contains("files") || !said["files"].is_array())
+    throw std::runtime_error("the cluster's answer cannot be read: is it of another version?");
+  exported all{said.value("adapter", ""), said.value("sha256", ""), {}};
+  for (const auto& each : said["files"]) {
+    adapter_file_info file{each.value("name", ""), each.value("bytes", std::uint64_t{0})};
+    if (std::find(adapter_file_names.begin(), adapter_file_names.end(), file.name) == adapter_file_names.end())
+      throw std::runtime_error("the cluster names a file that no adapter has");
+    all.files.push_back(std::move(file));
+  }
+  return all;
+}
+
+void refuse_existing(const fs::path& folder, const exported& what) {
+  std::error_code fault;
+  for (const auto& file : what.files)
+    if (fs::exists(folder / file.name, fault))
+      refuse("{}: is there already: choose another folder", (folder / file.name).string());
+  fs::create_directories(folder, fault);
+  if (fault) refuse("{}: cannot be made: {}", folder.string(), fault.message());
+}
+
+std::string part_name(const adapter_file_info& file) {
+  return file.name + ".part";
+}
+
+}  // namespace
+
+std::string export_adapter(cluster_client& cluster, const std::string& name, const fs::path& folder) {
+  const exported what = files_of(cluster.command("adapters.files", nlohmann::json{{"name", name}}.dump()));
+  refuse_existing(folder, what);
+  const interrupt_guard guard;
+  progress bar("exporting " + what.version);
+  sha256 digest;
+  std::int64_t done = 0, total = 0;
+  for (const auto& file : what.files) total += static_cast<std::int64_t>(file.bytes);
+  for (const auto& file : what.files) {
+    std::ofstream out(folder / part_name(file), std::ios::binary | std::ios::trunc);
+    begin_adapter_file(digest, file.name, file.bytes);
+    cluster.fetch(what.sha256, file, [&](std::span<const std::byte> piece) {
+      digest.add(piece);
+      out.write(reinterpret_cast<const char*>(piece.data()), static_cast<std::streamsize>(piece.size()));
+      bar.update(done += static_cast<std::int64_t>(piece.size()), total);
+    });
+    if (!out.flush())
+      throw std::runtime_error((folder / part_name(file)).string() + ": cannot be written: free some room");
+  }
+  if (digest.finish() != what.sha256) throw std::runtime_error(what.version + ": came damaged: export it again");
+  for (const auto& file : what.files) fs::rename(folder / part_name(file), folder / file.name);
+  return what.version;
+}
+
+}  // namespace troupe

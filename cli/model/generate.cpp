@@ -1,0 +1,95 @@
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "cli/commands.hpp"
+#include "cli/model/model_options.hpp"
+#include "cli/model/sampling_options.hpp"
+#include "cli/output.hpp"
+#include "model/engine/chat_format.hpp"
+#include "model/engine/generate.hpp"
+#include "model/engine/model_text.hpp"
+
+namespace troupe {
+namespace {
+
+struct generate_options {
+  model_options model;
+  std::optional<std::string> prompt;
+  std::vector<token_id> tokens;
+  bool chat = false;
+  std::string system;
+  sampling_options sampling;
+};
+
+/// What can be said before a model is loaded.
+sampling_params checked_params(const generate_options& options) {
+  if (options.prompt.has_value() == !options.tokens.empty())
+    refuse("generate takes either --prompt or --tokens: give one of them");
+  if ((options.chat || !options.system.empty()) && !options.prompt)
+    refuse("--chat and --system need a text: give --prompt");
+  if (!options.system.empty() && !options.chat) refuse("--system without --chat: add --chat");
+  return checked_sampling(options.sampling);
+}
+
+std::vector<token_id> prompt_tokens(const generate_options& options, const std::shared_ptr<const tokenizer>& tokens) {
+  if (!options.prompt) return options.tokens;
+  if (!options.chat) return prompt_of_text(*tokens, *options.prompt, options.model.model);
+  return prompt_of_chat(*tokens, chat_format(options.model.model, tokens).render(options.system, *options.prompt));
+}
+
+void check_length(const runtime& run, std::size_t prompt) {
+  const auto length = static_cast<std::int64_t>(prompt);
+  if (length >= run.context())
+    refuse("the prompt has {} tokens, the context {}: shorten the prompt", length, run.context());
+}
+
+void print_answer(std::span<const token_id> prompt, const generation& answer, bool logprobs) {
+  nlohmann::ordered_json out;
+  out["prompt_tokens"] = prompt;
+  out["tokens"] = answer.tokens;
+  out["text"] = answer.text;
+  out["finish_reason"] = name_of(answer.reason);
+  if (logprobs) out["logprobs"] = logprobs_json(answer.details);
+  print_json(out);
+}
+
+int generate_command(const generate_options& options) {
+  sampling_params params = checked_params(options);
+  runtime run(options.model);
+  // Tokens can be continued without knowing what they mean.
+  const bool readable = options.prompt || !tokenizer_kind(options.model.model).empty();
+  const auto tokens = readable ? open_tokenizer(options.model.model) : no_tokenizer();
+  const auto prompt = prompt_tokens(options, tokens);
+  check_length(run, prompt.size());
+  const auto length = static_cast<std::int64_t>(prompt.size());
+  params.max_tokens = std::min(params.max_tokens, run.context() - length);
+  single_sequence sequence = run.sequence(length + params.max_tokens, length);
+  const auto show = [&](std::string_view piece) { options.sampling.json ? void() : print(piece); };
+  const generation answer =
+      generate(sequence, run.kernels(), tokens, end_tokens_of(run.model().config, *tokens), prompt, params, show);
+  if (options.sampling.json)
+    print_answer(prompt, answer, params.logprobs.has_value());
+  else
+    print(readable ? "\n" : fmt::format("{}\n", fmt::join(answer.tokens, ",")));
+  return 0;
+}
+
+}  // namespace
+
+void add_generate(CLI::App& program, command& chosen) {
+  auto options = std::make_shared<generate_options>();
+  CLI::App& own = *program.add_subcommand("generate", "Continue a prompt");
+  add_model_options(own, options->model);
+  add_prompt(own, options->prompt, options->tokens);
+  own.add_flag("--chat", options->chat, "write the prompt as a user's message, in the model's chat template");
+  own.add_option("--system", options->system, "a system message before it")->type_name("TEXT");
+  add_sampling(own, options->sampling, R"(print {"prompt_tokens","tokens","text","finish_reason"} at the end)");
+  own.callback([options, &chosen] { chosen = [options] { return generate_command(*options); }; });
+}
+
+}  // namespace troupe

@@ -1,0 +1,141 @@
+#include "cli/model/model_options.hpp"
+
+#include <algorithm>
+#include <new>
+
+#include <CLI/CLI.hpp>
+
+#include "base/error.hpp"
+#include "cli/interrupt.hpp"
+#include "cli/output.hpp"
+#include "cli/progress.hpp"
+#include "model/arch/device.hpp"
+#include "model/ops/isa.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr int most_threads = 1024;
+constexpr std::int64_t longest_chunk = 512;
+
+kv_kind kv_of(const model_options& options, const loaded_model& model) {
+  if (options.kv.empty()) return default_kv(model);
+  if (options.kv == "f16") return kv_kind::f16;
+  if (options.kv == "f32") return kv_kind::f32;
+  if (options.kv == "int8") return kv_kind::i8;
+  refuse("--kv: unknown kind '{}': use f16, f32 or int8", options.kv);
+}
+
+std::int64_t context_of(const model_options& options, const model_config& config) {
+  if (options.context < 0) refuse("--context is {}: use 1 or more", options.context);
+  if (options.context > config.context)
+    refuse("--context is {}: {} has {} positions: ask for no more", options.context, options.model, config.context);
+  return options.context ? options.context : config.context;
+}
+
+std::unique_ptr<const lora_adapter> open_adapter(const model_options& options, const model_config& config) {
+  if (options.adapter.empty()) return nullptr;
+  return std::make_unique<const lora_adapter>(read_adapter(options.adapter, config), config.layers);
+}
+
+load_options load_options_of(const model_options& options) {
+  load_options chosen;
+  if (!options.quant.empty()) chosen.quant = scheme_from_name(options.quant, "--quant");
+  if (!options.keep.empty() && !chosen.quant) refuse("--keep without --quant: name the scheme of the other layers");
+  chosen.keep = options.keep;
+  return chosen;
+}
+
+}  // namespace
+
+void add_model(CLI::App& command, model_options& options) {
+  command.add_option("MODEL", options.model, "a Hugging Face folder, a .gguf file, or what troupe quantize wrote")
+      ->required();
+}
+
+void add_keep(CLI::App& command, model_options& options) {
+  command.add_option("--keep", options.keep, "layers to leave unquantized, by any part of their name")
+      ->type_name("NAME");
+}
+
+void add_threads(CLI::App& command, model_options& options) {
+  command.add_option("--threads", options.threads, "threads that compute [all processors]")->type_name("N");
+}
+
+void add_device(CLI::App& command, model_options& options) {
+  command.add_option("--device", options.device, "what computes: cpu, or a GPU as cuda:0 [cpu]")->type_name("DEVICE");
+}
+
+void add_quant(CLI::App& command, model_options& options) {
+  command.add_option("--quant", options.quant, "f32, bf16, u8, u8g64, q8 or q4 [as the file has it]")
+      ->type_name("SCHEME");
+}
+
+void add_model_options(CLI::App& command, model_options& options) {
+  add_model(command, options);
+  add_quant(command, options);
+  add_keep(command, options);
+  command.add_option("--adapter", options.adapter, "a LoRA adapter: a folder as PEFT writes it")->type_name("DIR");
+  command
+      .add_option("--kv", options.kv,
+                  "what keys and values are cached in: f16, f32 or int8 [f32 for f32 models, else f16]")
+      ->type_name("KIND");
+  command.add_option("--context", options.context, "positions that a sequence may have [the model's]")->type_name("N");
+  add_threads(command, options);
+  add_device(command, options);
+}
+
+device_id device_of(const model_options& options) {
+  const auto device = device_from_name(options.device);
+  if (!device) refuse("--device: unknown device '{}': use cpu, cuda:0, cuda:1 …", options.device);
+  check_device(*device, "--device " + options.device);
+  return *device;
+}
+
+int thread_count(const model_options& options) {
+  if (options.threads < 0 || options.threads > most_threads)
+    refuse("--threads is {}: use 1 to {}", options.threads, most_threads);
+  return options.threads ? options.threads : available_processors();
+}
+
+std::shared_ptr<const loaded_model> load_with_progress(const std::string& path, load_options options,
+                                                       thread_pool& pool) {
+  const interrupt_guard guard;
+  progress bar("packing " + path);
+  options.progress = [&](std::int64_t done, std::int64_t total) { bar.update(done, total); };
+  auto model = load_model(path, options, pool);
+  check_interrupt();
+  return model;
+}
+
+runtime::runtime(const model_options& options)
+    : device_(device_of(options)),
+      pool_(thread_count(options)),
+      with_{pool_, troupe::kernels()},
+      model_(load_with_progress(options.model, load_options_of(options), pool_)),
+      adapter_(open_adapter(options, model_->config)),
+      kv_(kv_of(options, *model_)),
+      context_(context_of(options, model_->config)) {}
+
+single_sequence runtime::sequence(std::int64_t positions, std::int64_t longest) {
+  const std::int64_t wanted = memory_for(positions);
+  const auto what = [&] { return fmt::format("{} positions take {} of memory", positions, size_text(wanted)); };
+  if (const auto free = free_memory(device_); free && wanted > *free)
+    throw std::runtime_error(fmt::format("{}, {} are free: use a smaller --context", what(), size_text(*free)));
+  try {
+    const auto chunk = static_cast<int>(std::clamp<std::int64_t>(longest, 1, longest_chunk));
+    return single_sequence(model_, {adapter_.get(), chunk, positions, kv_, device_}, with_);
+  } catch (const std::bad_alloc&) {
+    throw std::runtime_error(what() + ", which are not to be had: use a smaller --context");
+  }
+}
+
+/// Of the cache, and the scores that attention keeps for each thread: all that grows with the context.
+std::int64_t runtime::memory_for(std::int64_t positions) const {
+  constexpr std::int64_t score_bytes = 8 * sizeof(float);
+  const std::int64_t blocks = rounded_up(positions, positions_per_block) / positions_per_block;
+  return blocks * kv_storage::bytes_per_block(model_->config, model_->config.layers, kv_) +
+         pool_.threads() * positions * score_bytes;
+}
+
+}  // namespace troupe

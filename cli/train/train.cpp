@@ -1,0 +1,161 @@
+#include <array>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "cli/commands.hpp"
+#include "cli/train/train_cluster.hpp"
+#include "cli/train/train_local.hpp"
+
+namespace troupe {
+namespace {
+
+void add_data_options(CLI::App& own, local_training& options) {
+  own.add_option("--data", options.data,
+                 "lines of JSON (messages; prompt and completion; text), or plain text: what is learned")
+      ->type_name("FILE")
+      ->required();
+  own.add_option("--validation", options.validation, "examples to measure with [a share of the data]")
+      ->type_name("FILE");
+  own.add_option("--held-out", options.run.validation_share, "share of the examples to measure with [0.05]");
+  own.add_option("--length", options.run.row_length, "tokens of a row that examples are packed into [512]")
+      ->type_name("N");
+}
+
+void add_adapter_options(CLI::App& own, local_training& options) {
+  own.add_option("--adapter", options.out,
+                 "the name to publish it as; with --local: a folder for it, as PEFT writes it")
+      ->type_name("NAME|DIR");
+  own.add_option("--init", options.init, "an adapter to start from; its rank, alpha and targets count")
+      ->type_name("DIR");
+  own.add_option("--rank", options.lora.rank, "rank of the adapter [8]")->type_name("N");
+  own.add_option("--alpha", options.lora.alpha, "the adapter's scale is alpha / rank [16]");
+  own.add_flag("--rslora", options.lora.rank_stabilized, "the scale is alpha / sqrt(rank)");
+  own.add_option("--dropout", options.lora.dropout, "share of the adapter's inputs that is dropped [0]");
+  own.add_option("--targets", options.lora.targets, "linear layers to adapt, by name or pattern [all]")
+      ->type_name("NAME")
+      ->delimiter(',');
+  own.add_option("--rank-of", options.rank_patterns, "another rank for the layers that fit: PATTERN=N")
+      ->type_name("PATTERN=N");
+  own.add_option("--alpha-of", options.alpha_patterns, "another alpha for the layers that fit: PATTERN=X")
+      ->type_name("PATTERN=X");
+}
+
+void add_run_options(CLI::App& own, local_training& options) {
+  training_options& run = options.run;
+  own.add_option("--epochs", run.epochs, "times that the data is seen [1]")->type_name("N");
+  own.add_option("--steps", run.most_steps, "steps instead of epochs")->type_name("N");
+  own.add_option("--lr", run.rate, "learning rate [1e-4]");
+  own.add_option("--schedule", options.schedule, "constant, linear or cosine [cosine]");
+  own.add_option("--warmup", run.warmup, "steps in which the rate rises [0]")->type_name("N");
+  own.add_option("--batch", run.batch_rows, "rows of one pass [4]")->type_name("N");
+  own.add_option("--accumulate", run.accumulation, "passes of one step [1]")->type_name("N");
+  own.add_option("--decay", run.adam.weight_decay, "weight decay [0]");
+  own.add_option("--clip", run.adam.clip, "the gradients' norm is cut to this; 0: never [1]");
+  own.add_option("--seed", run.seed, "what everything random is drawn from [0]");
+  own.add_option("--precision", options.precision,
+                 "of products with quantized weights: served (8 bits), fine (15 bits) or exact (f32) [fine]");
+  own.add_flag("--low-memory", options.low_memory, "compute activations again instead of keeping them");
+  own.add_option("--validate-every", options.validate_every, "steps [an epoch]")->type_name("N");
+  own.add_option("--checkpoint-every", options.checkpoint_every, "steps [100; of a cluster: a minute]")->type_name("N");
+  own.add_flag("--resume", options.resume, "go on where a run was stopped");
+  own.add_flag("--keep-checkpoint", options.keep_checkpoint, "leave the last checkpoint in the folder");
+  own.add_flag("--force", options.force, "replace what the folder has");
+  own.add_option("--log", options.log, "a file for a line of JSON after each step")->type_name("FILE");
+  own.add_flag("--json", options.json, "print the outcome as JSON");
+}
+
+constexpr std::array local_flags{"--init",  "--full", "--fresh", "--out",  "--resume",  "--keep-checkpoint",
+                                 "--force", "--log",  "--quant", "--keep", "--threads", "--device"};
+constexpr std::array cluster_flags{"--follow", "--connect", "--key", "--best", "--trainers"};
+
+/// Flags that mean nothing where the training is done.
+template <class Flags>
+void refuse_flags(const CLI::App& own, const Flags& flags, const char* why) {
+  for (const char* flag : flags)
+    if (own.get_option(flag)->count() > 0) refuse("{} {}", flag, why);
+}
+
+/// As the cluster reads it.
+nlohmann::ordered_json spec_of(const local_training& o, bool best, std::int64_t trainers, bool checkpoint_said) {
+  const training_options& run = o.run;
+  nlohmann::ordered_json spec{{"adapter", o.out},
+                              {"rank", o.lora.rank},
+                              {"alpha", o.lora.alpha},
+                              {"rslora", o.lora.rank_stabilized},
+                              {"dropout", o.lora.dropout},
+                              {"targets", o.lora.targets},
+                              {"length", run.row_length},
+                              {"batch", run.batch_rows},
+                              {"accumulate", run.accumulation},
+                              {"epochs", run.epochs},
+                              {"steps", run.most_steps},
+                              {"lr", run.rate},
+                              {"warmup", run.warmup},
+                              {"decay", run.adam.weight_decay},
+                              {"clip", run.adam.clip},
+                              {"held_out", run.validation_share},
+                              {"validate_every", o.validate_every},
+                              {"checkpoint_every", checkpoint_said ? o.checkpoint_every : 0},
+                              {"best", best},
+                              {"trainers", trainers},
+                              {"schedule", o.schedule},
+                              {"precision", o.precision},
+                              {"low_memory", o.low_memory},
+                              {"seed", run.seed}};
+  for (const auto& [pattern, rank] : read_patterns(o.rank_patterns, "--rank-of"))
+    spec["rank_of"][pattern] = static_cast<std::int64_t>(rank);
+  for (const auto& [pattern, alpha] : read_patterns(o.alpha_patterns, "--alpha-of")) spec["alpha_of"][pattern] = alpha;
+  return spec;
+}
+
+struct train_options {
+  local_training local;
+  cluster_training cluster;
+  bool best = false;
+  std::int64_t trainers = 1;
+};
+
+int train(const CLI::App& own, train_options options) {
+  local_training& local = options.local;
+  if (!local.model.model.empty()) {
+    refuse_flags(own, cluster_flags, "is for a cluster: leave it out, or --local");
+    return train_locally(local);
+  }
+  refuse_flags(own, local_flags, "needs --local MODEL: a cluster trains adapters of its own model");
+  if (local.out.empty()) refuse("the adapter has no name: --adapter NAME");
+  cluster_training& cluster = options.cluster;
+  cluster.data = local.data, cluster.validation = local.validation, cluster.json = local.json;
+  cluster.spec =
+      spec_of(local, options.best, options.trainers, own.get_option("--checkpoint-every")->count() > 0).dump();
+  return train_in_cluster(cluster);
+}
+
+}  // namespace
+
+void add_train(CLI::App& program, command& chosen) {
+  auto all = std::make_shared<train_options>();
+  local_training* options = &all->local;
+  CLI::App& own = *program.add_subcommand("train", "Trains an adapter in a cluster, or here; or a small model whole");
+  own.add_option("--local", options->model.model, "train here, without a cluster: the base model")->type_name("MODEL");
+  add_connect(own, all->cluster.cluster);
+  own.add_flag("--follow", all->cluster.follow, "show how it goes until it is over");
+  own.add_flag("--best", all->best, "publish the weights that did best with what was held out, not the last ones");
+  own.add_option("--trainers", all->trainers, "trainers that share the passes of a step, if there are so many [1]")
+      ->type_name("N");
+  add_quant(own, options->model);
+  add_keep(own, options->model);
+  add_threads(own, options->model);
+  add_device(own, options->model);
+  add_data_options(own, *options);
+  add_adapter_options(own, *options);
+  own.add_flag("--full", options->full, "train all weights; MODEL is a folder with a configuration and a tokenizer");
+  own.add_flag("--fresh", options->fresh, "with --full: draw the weights anew, even if MODEL has some");
+  own.add_option("--out", options->out, "with --full: folder that the model is written to")->type_name("DIR");
+  add_run_options(own, *options);
+  own.callback([all, &own, &chosen] { chosen = [all, &own] { return train(own, *all); }; });
+}
+
+}  // namespace troupe

@@ -1,0 +1,189 @@
+#include "cli/train/train_cluster.hpp"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <fstream>
+#include <optional>
+#include <random>
+#include <thread>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "base/sha256.hpp"
+#include "cli/interrupt.hpp"
+#include "cli/output.hpp"
+#include "cli/progress.hpp"
+#include "cli/train/training_display.hpp"
+
+namespace troupe {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+constexpr std::size_t piece_bytes = 1 << 20;
+constexpr auto follow_interval = std::chrono::milliseconds(200);
+
+std::string new_id() {
+  std::random_device random;
+  return fmt::format("ftjob-{:08x}{:08x}{:08x}", random(), random(), random());
+}
+
+std::string base_name(const std::string& path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+/// The end of the last whole character in the first bytes of a text.
+std::size_t whole_characters(std::string_view text) {
+  std::size_t at = text.size();
+  while (at > 0 && text.size() - at < 4 && (static_cast<unsigned char>(text[at - 1]) & 0xc0) == 0x80) --at;
+  const bool is_open = at > 0 && static_cast<unsigned char>(text[at - 1]) >= 0xc0;
+  return is_open ? at - 1 : text.size();
+}
+
+/// Piece by piece. Who was not heard, or speaks to a new head, goes on with what is there. Returns the digest.
+std::string send_file(cluster_client& cluster, const std::string& id, const std::string& which,
+                      const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) refuse("{}: cannot be read: {}", path, std::strerror(errno));
+  in.seekg(0, std::ios::end);
+  const auto size = static_cast<std::int64_t>(in.tellg());
+  if (size <= 0) refuse("{}: is empty, or no file", path);
+  progress bar("sending " + path);
+  std::string piece;
+  for (std::int64_t at = 0; at < size;) {
+    in.clear();
+    in.seekg(at);
+    piece.resize(static_cast<std::size_t>(std::min<std::int64_t>(piece_bytes, size - at)));
+    in.read(piece.data(), static_cast<std::streamsize>(piece.size()));
+    if (in.gcount() != static_cast<std::streamsize>(piece.size())) refuse("{}: became shorter", path);
+    if (const std::size_t whole = whole_characters(piece); whole > 0 && at + std::int64_t(piece.size()) < size)
+      piece.resize(whole);
+    std::string arguments;
+    try {
+      arguments = json{{"id", id}, {"file", which}, {"offset", at}, {"text", piece}}.dump();
+    } catch (const json::type_error&) {
+      refuse("{}: is no UTF-8 at byte {} or behind: convert it", path, at);
+    }
+    at = read_answer(cluster.command("train.data", arguments)).at("received").get<std::int64_t>();
+    bar.update(at, size);
+  }
+  in.clear();
+  in.seekg(0);
+  sha256 digest;
+  piece.resize(piece_bytes);
+  while (in.read(piece.data(), static_cast<std::streamsize>(piece.size())), in.gcount() > 0)
+    digest.add(std::string_view(piece).substr(0, static_cast<std::size_t>(in.gcount())));
+  return digest.finish();
+}
+
+bool is_over(const std::string& state) {
+  return state == "succeeded" || state == "failed" || state == "cancelled";
+}
+
+/// What came since, shown as the training of this process would be.
+class follower {
+ public:
+  follower(cluster_client& cluster, std::string id) : cluster_(cluster), id_(std::move(id)) {}
+
+  /// The job as it is now.
+  json look() {
+    const json page = read_answer(cluster_.command("job.events", json{{"id", id_}, {"after", last_}}.dump()));
+    const json& job = page.at("job");
+    const auto steps = job.value("steps", std::int64_t{0}), step = job.value("step", std::int64_t{0});
+    if (!display_ && steps > 0) display_.emplace(steps, step);
+    for (const json& event : page.at("events")) {
+      last_ = event.at("number").get<std::uint64_t>();
+      show(event.at("kind").get<std::string>(), event.at("data"));
+    }
+    if (display_ && steps > 0 && step > 0)
+      display_->show(step, job.value("loss", 0.0), job.value("tokens_per_second", 0.0));
+    return job;
+  }
+
+ private:
+  void show(const std::string& kind, const json& data) {
+    if (kind == "message" && data.is_object()) {
+      training_display::note(data.value("text", ""));
+    } else if (kind == "metrics" && data.contains("validation_loss") && display_) {
+      display_->show(data.value("step", std::int64_t{0}),
+                     {data.value("validation_loss", 0.0), data.value("validation_accuracy", 0.0), 0});
+    }
+  }
+
+  cluster_client& cluster_;
+  std::string id_;
+  std::uint64_t last_ = 0;
+  std::optional<training_display> display_;
+};
+
+int report(const json& job, bool as_json) {
+  if (as_json) print_json(job);
+  const std::string id = job.value("id", ""), state = job.value("state", "");
+  if (state == "failed") throw std::runtime_error(fmt::format("{}: failed: {}", id, job.value("error", "")));
+  if (state == "cancelled") throw std::runtime_error(id + ": was cancelled");
+  if (!as_json)
+    print(fmt::format("{}: {} answers now: try troupe submit --adapter {} --prompt …\n", id, job.value("result", ""),
+                      job.value("result", "").substr(0, job.value("result", "").rfind('@'))));
+  return 0;
+}
+
+}  // namespace
+
+int follow_training(cluster_client& cluster, const std::string& id, bool as_json) {
+  const interrupt_guard guard;
+  follower job(cluster, id);
+  try {
+    json now = job.look();
+    while (!is_over(now.value("state", ""))) {
+      if (now.value("state", "") == "paused") {
+        if (as_json)
+          print_json(now);
+        else
+          print(fmt::format("{}: is paused: go on with troupe jobs resume {}\n", id, id));
+        return 0;
+      }
+      check_interrupt();
+      std::this_thread::sleep_for(follow_interval);
+      now = job.look();
+    }
+    return report(now, as_json);
+  } catch (const interrupted&) {
+    const std::string text =
+        fmt::format("\ntroupe: {} goes on: troupe jobs follow {} shows it, troupe cancel {} ends it\n", id, id, id);
+    [[maybe_unused]] const auto ignored = ::write(STDERR_FILENO, text.data(), text.size());
+    throw;
+  }
+}
+
+int train_in_cluster(const cluster_training& options) {
+  json arguments{{"id", new_id()}, {"options", json::parse(options.spec)}};
+  const std::string id = arguments["id"];
+  arguments["options"]["data"] = base_name(options.data);
+  json made;
+  cluster_client cluster(options.cluster);
+  {
+    const interrupt_guard guard;
+    arguments["data_sha256"] = send_file(cluster, id, "data", options.data);
+    if (!options.validation.empty()) {
+      arguments["options"]["validation"] = base_name(options.validation);
+      arguments["validation_sha256"] = send_file(cluster, id, "validation", options.validation);
+    }
+    made = read_answer(cluster.command("train.create", arguments.dump()));
+  }
+  if (made.value("trainers", 1) == 0)
+    std::fputs("troupe: no trainer is there yet: the job waits for a node with the role \"trainer\"\n", stderr);
+  if (options.follow) {
+    if (!options.json) print(id + "\n");
+    return follow_training(cluster, id, options.json);
+  }
+  if (options.json) return print_json(made), 0;
+  print(id + "\n");
+  return 0;
+}
+
+}  // namespace troupe

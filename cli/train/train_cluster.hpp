@@ -1,0 +1,24 @@
+#pragma once
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "cli/cluster/cluster_client.hpp"
+
+namespace troupe {
+
+/// What `troupe train` asks a cluster for.
+struct cluster_training {
+  connect_options cluster;
+  std::string data, validation;  ///< files here
+  std::string spec;              ///< JSON, as the cluster reads it, without the names of these files
+  bool follow = false, json = false;
+};
+
+/// Sends the data, has a job made of it, and shows how it goes where that was asked for. Gives the exit code.
+int train_in_cluster(const cluster_training& options);
+
+/// Shows a job until it is over; Ctrl-C leaves it running and says so.
+int follow_training(cluster_client& cluster, const std::string& id, bool as_json);
+
+}  // namespace troupe

@@ -1,0 +1,283 @@
+#include "cluster/adapters/adapter_catalogue.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "base/ascii.hpp"
+#include "base/error.hpp"
+
+namespace troupe {
+namespace {
+
+using fault = catalogue_error::reason;
+
+constexpr std::size_t max_error_bytes = 1024;
+
+template <class... Args>
+catalogue_error error(fault why, fmt::format_string<Args...> format, Args&&... args) {
+  return {why, fmt::format(format, std::forward<Args>(args)...)};
+}
+
+bool is_sha256(std::string_view text) {
+  return text.size() == 64 &&
+         std::all_of(text.begin(), text.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+}
+
+/// Of a name that may be anything: short and fit to be shown.
+std::string shown(std::string_view text) {
+  std::string copy(text.substr(0, 80));
+  std::replace_if(
+      copy.begin(), copy.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
+  return copy;
+}
+
+std::optional<std::uint32_t> ordinal_of(std::string_view digits) {
+  std::uint32_t number = 0;
+  const auto [end, fault] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (fault != std::errc{} || end != digits.data() + digits.size() || number == 0) return {};
+  return number;
+}
+
+bool is_of_use(const adapter_entry& entry) {
+  return entry.state == adapter_state::loading || entry.state == adapter_state::ready;
+}
+
+}  // namespace
+
+std::string_view name_of(adapter_state state) {
+  constexpr std::array<std::string_view, 4> names{"loading", "ready", "failed", "unloaded"};
+  return names[static_cast<std::size_t>(state)];
+}
+
+std::string adapter_entry::full_name() const {
+  return fmt::format("{}@{}", spec.name, ordinal);
+}
+
+bool is_adapter_name(std::string_view name) {
+  if (name.empty() || name.size() > 64 || !is_letter_or_digit(name.front())) return false;
+  if (name.find("..") != std::string_view::npos) return false;
+  return std::all_of(name.begin(), name.end(),
+                     [](char c) { return is_letter_or_digit(c) || c == '.' || c == '_' || c == '-'; });
+}
+
+adapter_catalogue::adapter_catalogue(options chosen, catalogue_records saved)
+    : options_(std::move(chosen)), next_version_(std::max(saved.next_version, 1u)) {
+  for (adapter_pointer& pointer : saved.pointers) {
+    std::string name = pointer.name;
+    names_[std::move(name)].pointer = std::move(pointer);
+  }
+  for (adapter_entry& entry : saved.entries) {
+    named& name = names_[entry.spec.name];
+    name.pointer.name = entry.spec.name;
+    name.pointer.next = std::max(name.pointer.next, entry.ordinal + 1);
+    name.versions[entry.ordinal] = entry.version;
+    next_version_ = std::max(next_version_, entry.version.value + 1);
+    entries_.insert_or_assign(entry.version, std::move(entry));
+  }
+}
+
+result<adapter_entry, catalogue_error> adapter_catalogue::publish(adapter_spec spec) {
+  if (const auto wrong = check(spec)) return *wrong;
+  if (const auto known = names_.find(spec.name); known != names_.end()) {
+    const adapter_entry* newest = newest_of(known->second);
+    if (newest != nullptr && is_of_use(*newest) && newest->spec.sha256 == spec.sha256) return *newest;
+  }
+  named& name = change(spec.name);
+  adapter_entry entry{
+      adapter_version{next_version_++}, name.pointer.next++, std::move(spec), adapter_state::loading, {}};
+  name.versions[entry.ordinal] = entry.version;
+  changed_entries_.insert(entry.version);
+  return entries_.insert_or_assign(entry.version, std::move(entry)).first->second;
+}
+
+std::optional<catalogue_error> adapter_catalogue::check(const adapter_spec& spec) const {
+  if (!is_adapter_name(spec.name) || is_base(spec.name)) {
+    return error(fault::bad_name,
+                 "adapter name '{}': take 1 to 64 letters, digits, '.', '_' or '-', beginning with a letter or digit, "
+                 "and not the base's name",
+                 shown(spec.name));
+  }
+  if (!is_sha256(spec.sha256)) return error(fault::bad_spec, "adapter {}: its sha256 has not 64 digits", spec.name);
+  if (spec.folder.empty() || spec.folder.size() > 4096 || spec.folder.find('\0') != std::string::npos) {
+    return error(fault::bad_spec, "adapter {}: its folder is no path", spec.name);
+  }
+  if (spec.rank == 0 || spec.rank > 4096) {
+    return error(fault::bad_spec, "adapter {}: rank {} is not within 1 and 4096", spec.name, spec.rank);
+  }
+  if (options_.base != model_id{} && spec.base != options_.base) {
+    return error(fault::other_base, "adapter {}: made for base {:016x}, the cluster runs {:016x}", spec.name,
+                 spec.base.value, options_.base.value);
+  }
+  if (entries_.size() >= options_.max_versions) {
+    return error(fault::full, "adapter {}: there are {} versions, as many as may be", spec.name, entries_.size());
+  }
+  return {};
+}
+
+bool adapter_catalogue::set_ready(adapter_version version) {
+  const auto found = entries_.find(version);
+  if (found == entries_.end() || !is_of_use(found->second)) return false;
+  if (found->second.state == adapter_state::ready) return is_current(found->second);
+  adapter_entry& entry = change(version);
+  entry.state = adapter_state::ready;
+  named& name = names_.find(entry.spec.name)->second;
+  const bool is_newer = entry.ordinal > name.pointer.newest;
+  if (is_newer) name.pointer.newest = entry.ordinal;
+  // A name that answers nothing, as after an unload, takes what it can get.
+  if (is_newer || name.pointer.current == 0) point(name, entry.ordinal);
+  return is_current(entry);
+}
+
+void adapter_catalogue::set_failed(adapter_version version, std::string why) {
+  const auto found = entries_.find(version);
+  if (found == entries_.end() || found->second.state != adapter_state::loading) return;
+  adapter_entry& entry = change(version);
+  entry.state = adapter_state::failed;
+  entry.error = std::move(why);
+  if (entry.error.size() > max_error_bytes) entry.error.resize(max_error_bytes);
+}
+
+result<adapter_catalogue::reference, catalogue_error> adapter_catalogue::parse(std::string_view text) const {
+  const std::string_view whole = text;
+  if (const auto colon = text.find(':'); colon != std::string_view::npos && is_base(text.substr(0, colon))) {
+    text.remove_prefix(colon + 1);
+  }
+  reference what{text.substr(0, text.find('@')), {}};
+  if (!is_adapter_name(what.name)) return error(fault::bad_name, "'{}' names no adapter", shown(whole));
+  if (what.name.size() == text.size()) return what;
+  what.ordinal = ordinal_of(text.substr(what.name.size() + 1));
+  if (!what.ordinal) return error(fault::bad_name, "'{}': behind '@' comes a version, such as 3", shown(whole));
+  return what;
+}
+
+result<adapter_version, catalogue_error> adapter_catalogue::resolve(std::string_view text) const {
+  if (is_base(text)) return adapter_version{};
+  const auto what = parse(text);
+  if (!what) return what.error();
+  const adapter_entry* entry = what->ordinal ? find(*what) : current(what->name);
+  if (entry != nullptr && entry->state == adapter_state::ready) return entry->version;
+  if (entry != nullptr) return error(fault::not_ready, "adapter {}: is {}", entry->full_name(), name_of(entry->state));
+  if (!what->ordinal && names_.contains(what->name)) {
+    return error(fault::not_ready, "adapter {}: no version of it is ready", what->name);
+  }
+  return error(fault::unknown, "adapter {}: there is none: see `troupe adapters list`", shown(text));
+}
+
+const adapter_entry* adapter_catalogue::find(const reference& what) const {
+  const auto name = names_.find(what.name);
+  if (name == names_.end()) return nullptr;
+  if (!what.ordinal) return newest_of(name->second);
+  const auto version = name->second.versions.find(*what.ordinal);
+  return version == name->second.versions.end() ? nullptr : find(version->second);
+}
+
+const adapter_entry* adapter_catalogue::find(adapter_version version) const {
+  const auto found = entries_.find(version);
+  return found == entries_.end() ? nullptr : &found->second;
+}
+
+const adapter_entry* adapter_catalogue::newest_of(const named& name) const {
+  return name.versions.empty() ? nullptr : find(name.versions.rbegin()->second);
+}
+
+const adapter_entry* adapter_catalogue::current(std::string_view name) const {
+  const auto found = names_.find(name);
+  if (found == names_.end() || found->second.pointer.current == 0) return nullptr;
+  return find(reference{name, found->second.pointer.current});
+}
+
+result<adapter_entry, catalogue_error> adapter_catalogue::rollback(std::string_view name,
+                                                                   std::optional<std::uint32_t> ordinal) {
+  const auto found = names_.find(name);
+  if (found == names_.end()) return error(fault::unknown, "adapter {}: there is none", shown(name));
+  named& all = found->second;
+  const adapter_entry* target = ordinal ? find(reference{name, ordinal}) : nullptr;
+  for (auto each = all.versions.rbegin(); !ordinal && !target && each != all.versions.rend(); ++each) {
+    if (each->first < all.pointer.current && find(each->second)->state == adapter_state::ready) {
+      target = find(each->second);
+    }
+  }
+  if (target == nullptr && ordinal) return error(fault::unknown, "adapter {}@{}: there is none", name, *ordinal);
+  if (target == nullptr) return error(fault::not_ready, "adapter {}: no earlier version of it is ready", name);
+  if (target->state != adapter_state::ready) {
+    return error(fault::not_ready, "adapter {}: is {}", target->full_name(), name_of(target->state));
+  }
+  point(all, target->ordinal);
+  return *target;
+}
+
+result<std::vector<adapter_version>, catalogue_error> adapter_catalogue::unload(std::string_view text) {
+  const auto what = parse(text);
+  if (!what) return what.error();
+  const adapter_entry* entry = find(*what);
+  if (entry == nullptr) return error(fault::unknown, "adapter {}: there is none", shown(text));
+  if (what->ordinal && is_current(*entry)) {
+    return error(fault::is_current, "adapter {}: answers as {}: roll back first, or unload {}", entry->full_name(),
+                 what->name, what->name);
+  }
+  named& name = names_.find(what->name)->second;
+  std::vector<adapter_version> gone;
+  for (const auto& [ordinal, version] : name.versions) {
+    if ((what->ordinal && *what->ordinal != ordinal) || !is_of_use(*find(version))) continue;
+    change(version).state = adapter_state::unloaded;
+    gone.push_back(version);
+  }
+  if (!what->ordinal) point(name, 0);
+  return gone;
+}
+
+result<adapter_entry, catalogue_error> adapter_catalogue::load(std::string_view text) {
+  const auto what = parse(text);
+  if (!what) return what.error();
+  const adapter_entry* known = find(*what);
+  if (known == nullptr) return error(fault::unknown, "adapter {}: there is none", shown(text));
+  if (is_of_use(*known)) return *known;
+  adapter_entry& entry = change(known->version);
+  entry.state = adapter_state::loading;
+  entry.error.clear();
+  return entry;
+}
+
+std::vector<adapter_entry> adapter_catalogue::list() const {
+  std::vector<adapter_entry> all;
+  all.reserve(entries_.size());
+  for (const auto& [name, versions] : names_) {
+    for (const auto& [ordinal, version] : versions.versions) all.push_back(*find(version));
+  }
+  return all;
+}
+
+bool adapter_catalogue::is_current(const adapter_entry& entry) const {
+  const adapter_entry* pointed = current(entry.spec.name);
+  return pointed != nullptr && pointed->version == entry.version;
+}
+
+catalogue_records adapter_catalogue::take_changes() {
+  catalogue_records changes;
+  changes.next_version = next_version_;
+  for (const adapter_version version : changed_entries_) changes.entries.push_back(*find(version));
+  for (const std::string& name : changed_names_) changes.pointers.push_back(names_.find(name)->second.pointer);
+  changed_entries_.clear();
+  changed_names_.clear();
+  return changes;
+}
+
+adapter_entry& adapter_catalogue::change(adapter_version version) {
+  changed_entries_.insert(version);
+  return entries_.find(version)->second;
+}
+
+adapter_catalogue::named& adapter_catalogue::change(const std::string& name) {
+  changed_names_.insert(name);
+  named& found = names_[name];
+  found.pointer.name = name;
+  return found;
+}
+
+void adapter_catalogue::point(named& name, std::uint32_t ordinal) {
+  name.pointer.current = ordinal;
+  changed_names_.insert(name.pointer.name);
+}
+
+}  // namespace troupe

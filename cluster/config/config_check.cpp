@@ -1,0 +1,276 @@
+#include "cluster/config/config_check.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "cluster/config/config_address.hpp"
+
+namespace troupe::detail {
+namespace {
+
+class checker {
+ public:
+  explicit checker(const cluster_config& config) : config_(config) {}
+
+  void check() const {
+    check_model();
+    check_numbers();
+    check_roles();
+    check_counts();
+    check_by_hand();
+    check_tensor();
+    check_addresses();
+  }
+
+ private:
+  template <class... Args>
+  [[noreturn]] void refuse_at(std::string_view key, fmt::format_string<Args...> format, Args&&... args) const {
+    refuse("{}: {}", place_of(config_, key), fmt::format(format, std::forward<Args>(args)...));
+  }
+  static std::string key(const node_config& node, std::string_view name) {
+    return fmt::format("node.{}.{}", node.name, name);
+  }
+
+  void check_model() const {
+    if (config_.model.path.empty()) refuse_at("model", "there is no model: path = \"models/llama\" in [model]");
+  }
+
+  void check_numbers() const {
+    if (config_.lost_after_ms < 3 * config_.heartbeat_ms)
+      refuse_at(
+          "cluster.lost_after_ms",
+          "lost_after_ms is {} with a heartbeat_ms of {}: one late heartbeat would be taken for a death, use {} or "
+          "more",
+          config_.lost_after_ms, config_.heartbeat_ms, 3 * config_.heartbeat_ms);
+    const auto& scheduler = config_.scheduler;
+    if (scheduler.max_batch_tokens < scheduler.max_sequences)
+      refuse_at(config_.places.contains("scheduler.max_batch_tokens") ? "scheduler.max_batch_tokens"
+                                                                      : "scheduler.max_sequences",
+                "max_batch_tokens is {}, less than max_sequences, {}: a step has a token for every sequence",
+                scheduler.max_batch_tokens, scheduler.max_sequences);
+    if (config_.ssh.empty()) refuse_at("cluster.ssh", "ssh is empty: name the command, [\"ssh\"]");
+  }
+
+  /// The one node with a role that there has to be once.
+  const node_config& only(node_role role) const {
+    const node_config* found = nullptr;
+    for (const auto& node : config_.nodes) {
+      if (!node.has(role)) continue;
+      if (found)
+        refuse_at(key(node, "roles"), "{} and {} are both {}: a cluster has one", found->name, node.name,
+                  to_text(role));
+      found = &node;
+    }
+    if (!found) refuse_at("node", "no node is {}: give one the roles [\"router\", \"scheduler\"]", to_text(role));
+    return *found;
+  }
+
+  void check_roles() const {
+    for (const auto& node : config_.nodes)
+      if (node.roles.empty()) refuse_at(key(node, "roles"), "{} has no roles: roles = [\"worker\"]", node.name);
+    const node_config& router = only(node_role::router);
+    const node_config& scheduler = only(node_role::scheduler);
+    if (&router != &scheduler)
+      refuse_at(key(scheduler, "roles"), "{} is router and {} is scheduler: one node, the head, has to be both",
+                router.name, scheduler.name);
+    if (!router.autostart)
+      refuse_at(key(router, "autostart"), "{} is the head: without it there is no cluster", router.name);
+    if (router.is_trainer())
+      refuse_at(key(router, "roles"),
+                "{} is the head and trainer: give the trainer a node of its own, so that the head never waits for it",
+                router.name);
+    if (workers().empty()) refuse_at("node", "no node is worker: give one the role [\"worker\"]");
+  }
+
+  std::vector<const node_config*> workers() const {
+    std::vector<const node_config*> found;
+    for (const auto& node : config_.nodes)
+      if (node.is_worker()) found.push_back(&node);
+    return found;
+  }
+
+  void check_counts() const {
+    const int needed = std::max(config_.replicas, 1) * std::max(config_.stages, 1) * config_.tensor;
+    const auto all = workers();
+    const auto there = std::count_if(all.begin(), all.end(), [](auto* worker) { return worker->autostart; });
+    if (needed > there)
+      refuse_at(
+          config_.tensor > 1   ? "cluster.tensor"
+          : config_.stages > 1 ? "cluster.stages"
+                               : "cluster.replicas",
+          "{} replicas of {} stages with {} workers each need {} workers, but {} start{}: add nodes or ask for less",
+          std::max(config_.replicas, 1), std::max(config_.stages, 1), config_.tensor, needed, there,
+          there == 1 ? "s" : "");
+  }
+
+  /// Ranks of a stage talk over plain TCP.
+  void check_tensor() const {
+    if (config_.tensor == 1) return;
+    for (const auto* worker : workers()) {
+      if (!worker->device.is_cpu())
+        refuse_at("cluster.tensor", "GPUs share no stage yet, and {} computes on one: use tensor = 1, and more stages",
+                  worker->name);
+      if (!config_.insecure && worker->host != workers().front()->host)
+        refuse_at("cluster.tensor",
+                  "the workers of a stage gather without encryption, and {} and {} are on two hosts: keep all workers "
+                  "on one, or say insecure = true",
+                  workers().front()->name, worker->name);
+    }
+  }
+
+  void check_by_hand() const {
+    std::set<int> replicas;
+    for (const auto& node : config_.nodes) {
+      for (const auto* name : {"layers", "replica"})
+        if (!node.is_worker() && config_.places.contains(key(node, name)))
+          refuse_at(key(node, name), "{} has {} and is no worker: take it out", node.name, name);
+      if (node.replica && config_.replicas > 0 && *node.replica >= config_.replicas)
+        refuse_at(key(node, "replica"), "{} is of replica {}, but replicas = {}: the last one is {}", node.name,
+                  *node.replica, config_.replicas, config_.replicas - 1);
+      if (node.layers) replicas.insert(node.replica.value_or(0));
+    }
+    for (const int replica : replicas) check_replica(replica);
+  }
+
+  void check_replica(int replica) const {
+    std::vector<const node_config*> placed;
+    bool others_could_help = false;
+    for (const auto* worker : workers()) {
+      if (worker->layers && worker->replica.value_or(0) == replica) placed.push_back(worker);
+      if (!worker->layers && worker->replica.value_or(replica) == replica) others_could_help = true;
+    }
+    std::stable_sort(placed.begin(), placed.end(), [](auto* a, auto* b) { return *a->layers < *b->layers; });
+    if (static_cast<int>(placed.size()) < config_.tensor) others_could_help = false;
+    check_stages(placed, replica, others_could_help);
+  }
+
+  /// `placed` is in the order of layers. What lies behind the last layer is placement's to check.
+  void check_stages(const std::vector<const node_config*>& placed, int replica, bool others_could_help) const {
+    int next = 0;
+    for (std::size_t i = 0; i < placed.size();) {
+      const node_config& node = *placed[i];
+      const layer_range layers = *node.layers;
+      if (layers.first < next)
+        refuse_at(key(node, "layers"), "layers {} of {} overlap those of {} in replica {}: every layer has one stage",
+                  to_text(layers), node.name, placed[i - 1]->name, replica);
+      if (layers.first > next && !others_could_help)
+        refuse_at(key(node, "layers"), "layers {} of replica {} are on no worker: {} begins at {}",
+                  to_text({next, layers.first - 1}), replica, node.name, layers.first);
+      i += count_twins(placed, i);
+      next = layers.last + 1;
+    }
+  }
+
+  /// How many workers from `at` on hold the same layers: as many as share a stage.
+  std::size_t count_twins(const std::vector<const node_config*>& placed, std::size_t at) const {
+    const node_config& node = *placed[at];
+    std::size_t count = 0;
+    while (at + count < placed.size() && placed[at + count]->layers == node.layers) ++count;
+    if (static_cast<int>(count) > config_.tensor)
+      refuse_at(key(*placed[at + 1], "layers"), "{} and {} both have the layers {} in replica {}: {}", node.name,
+                placed[at + 1]->name, to_text(*node.layers), node.replica.value_or(0),
+                config_.tensor == 1 ? "give one another replica, or set tensor = 2"
+                                    : "there are more of them than tensor says");
+    if (static_cast<int>(count) < config_.tensor)
+      refuse_at(key(node, "layers"), "tensor = {}, but the layers {} are on {} worker{} of replica {}: name {} in all",
+                config_.tensor, to_text(*node.layers), count, count == 1 ? "" : "s", node.replica.value_or(0),
+                config_.tensor);
+    return count;
+  }
+
+  void check_addresses() const {
+    check_head_port();
+    check_open("cluster.listen", config_.listen);
+    check_http();
+    for (const auto& node : config_.nodes) check_listen(node);
+    check_reachable();
+    check_shared_ports();
+  }
+
+  void check_head_port() const {
+    const auto place = split_endpoint(config_.listen);
+    if (place && place->port == 0)
+      refuse_at("cluster.listen", "listen has the port 0: nodes and clients have to know the port, name one");
+  }
+
+  /// Only this machine, or encrypted, or told to be neither.
+  void check_open(const std::string& key, const std::string& endpoint) const {
+    const auto place = split_endpoint(endpoint);
+    if (!place || is_loopback_host(place->host) || config_.keys || config_.insecure) return;
+    refuse_at(key,
+              "{} can be reached from other machines without keys: run troupe keygen and set keys in [cluster], or set "
+              "insecure = true in a network that you trust",
+              endpoint);
+  }
+
+  void check_http() const {
+    const auto place = split_host_port(config_.http);
+    if (place && !is_loopback_host(place->host) && !config_.insecure)
+      refuse_at(
+          "cluster.http",
+          "http at {} can be reached from other machines, without encryption: use 127.0.0.1 behind a proxy, or set "
+          "insecure = true in a network that you trust",
+          config_.http);
+  }
+
+  void check_listen(const node_config& node) const {
+    if (node.is_head() && node.listen != config_.listen)
+      refuse_at(key(node, "listen"), "{} is the head, which listens where [cluster] says: take this out", node.name);
+    const std::string own = key(node, "listen");
+    check_open(config_.places.contains(own) ? own : key(node, "host"), node.listen);
+  }
+
+  /// Whether the node can be reached from another machine, by what it listens at and how others call it.
+  bool is_reachable(const node_config& node) const {
+    const auto place = split_endpoint(node.listen);
+    if (!place || is_loopback_host(place->host)) return false;
+    return !is_any_host(place->host) || !is_loopback_host(node.host);
+  }
+
+  void check_reachable() const {
+    const auto other = [&](const node_config& node) {
+      return std::find_if(config_.nodes.begin(), config_.nodes.end(), [&](const auto& each) {
+        return each.host != node.host && !(is_loopback_host(each.host) && is_loopback_host(node.host));
+      });
+    };
+    for (const auto& node : config_.nodes) {
+      const auto remote = other(node);
+      if (remote == config_.nodes.end() || is_reachable(node)) continue;
+      refuse_at(node.is_head() ? std::string("cluster.listen") : key(node, "host"),
+                "{} listens at {}, where {} on {} cannot reach it: {}", node.name, node.listen, remote->name,
+                remote->host,
+                node.is_head() ? "listen at an address that the other hosts see"
+                               : "give the host by an address that the other hosts see");
+    }
+  }
+
+  void check_shared_ports() const {
+    std::map<std::string, std::string> taken;
+    const auto take = [&](const std::string& host, const host_port& place, const std::string& who,
+                          const std::string& at) {
+      if (place.port == 0) return;
+      const auto [old, is_new] = taken.emplace(fmt::format("{}:{}", host, place.port), who);
+      if (!is_new)
+        refuse_at(at, "{} listens at port {} of {}, and so does {}: use another port", who, place.port, host,
+                  old->second);
+    };
+    const auto named = [](const node_config& node) {
+      return is_loopback_host(node.host) ? std::string("127.0.0.1") : node.host;
+    };
+    for (const auto& node : config_.nodes)
+      if (const auto place = split_endpoint(node.listen)) take(named(node), *place, node.name, key(node, "listen"));
+    if (const auto place = split_host_port(config_.http)) take(named(config_.head()), *place, "http", "cluster.http");
+  }
+
+  const cluster_config& config_;
+};
+
+}  // namespace
+
+void check_cluster(const cluster_config& config) {
+  checker(config).check();
+}
+
+}  // namespace troupe::detail

@@ -1,0 +1,262 @@
+#include "cluster/config/config_value.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <optional>
+
+#include <fmt/ranges.h>
+
+#include "base/error.hpp"
+#include "cluster/config/config_address.hpp"
+
+namespace troupe::detail {
+namespace {
+
+/// "a text", as errors call what was found instead of what was wanted.
+std::string kind_of(const setting& value) {
+  constexpr std::array names = {"a text", "a whole number", "a number", "true or false", "a list", "a table"};
+  if (const auto* other = std::get_if<setting::other>(&value.content)) return other->kind;
+  return names[value.content.index()];
+}
+
+template <class Number>
+std::optional<Number> parse(std::string_view text) {
+  Number value{};
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (problem != std::errc() || end != text.data() + text.size()) return {};
+  return value;
+}
+
+std::optional<double> unit_bytes(std::string_view unit) {
+  constexpr std::pair<std::string_view, double> units[] = {
+      {"B", 1},    {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40},
+      {"kB", 1e3}, {"KB", 1e3},     {"MB", 1e6},     {"GB", 1e9},     {"TB", 1e12},
+  };
+  for (const auto& [name, bytes] : units)
+    if (unit == name) return bytes;
+  return {};
+}
+
+std::optional<std::uint64_t> parse_bytes(std::string_view text) {
+  const auto digits_end = std::min(text.find_first_not_of("0123456789."), text.size());
+  const auto amount = parse<double>(text.substr(0, digits_end));
+  text.remove_prefix(digits_end);
+  if (text.starts_with(' ')) text.remove_prefix(1);
+  const auto unit = unit_bytes(text);
+  if (!amount || !unit || *amount * *unit > 0x1p60) return {};
+  return static_cast<std::uint64_t>(std::llround(*amount * *unit));
+}
+
+std::optional<layer_range> parse_layers(std::string_view text) {
+  const auto dash = text.find('-');
+  const auto first = parse<int>(text.substr(0, dash));
+  const auto last = dash == std::string_view::npos ? first : parse<int>(text.substr(dash + 1));
+  if (!first || !last || *first < 0 || *last < *first || *last > 9999) return {};
+  return layer_range{*first, *last};
+}
+
+std::optional<node_role> parse_role(std::string_view text) {
+  for (const auto role : {node_role::router, node_role::scheduler, node_role::worker, node_role::trainer})
+    if (text == to_text(role)) return role;
+  return {};
+}
+
+/// What a user typed, short enough for one line.
+std::string in_quotes(std::string_view text) {
+  return fmt::format("\"{}{}\"", text.substr(0, 80), text.size() > 80 ? "…" : "");
+}
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t corner = std::exchange(row[0], i);
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replaced = corner + (a[i - 1] != b[j - 1]);
+      corner = row[j];
+      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+}  // namespace
+
+void refuse_at(const cluster_config& config, config_place at, std::string_view problem) {
+  troupe::refuse("{}:{}:{}: {}", config.label, at.line, at.column, problem);
+}
+
+std::string_view nearest(std::string_view word, const std::vector<std::string_view>& known) {
+  if (word.size() > 64) return {};
+  std::string_view best;
+  std::size_t distance = 1 + std::max<std::size_t>(2, word.size() / 3);
+  for (const auto each : known) {
+    const std::size_t here = edit_distance(word, each);
+    if (here < distance && here < each.size()) {
+      best = each;
+      distance = here;
+    }
+  }
+  return best;
+}
+
+void config_value::refuse(std::string_view problem) const {
+  refuse_at(into_, content_.place, fmt::format("{} {}", what_, problem));
+}
+
+void config_value::refuse_type(std::string_view wanted) const {
+  refuse(fmt::format("should be {}, but is {}", wanted, kind_of(content_)));
+}
+
+const std::string& config_value::as_text(std::string_view wanted) const {
+  const auto* text = std::get_if<std::string>(&content_.content);
+  if (!text) refuse_type(wanted);
+  if (text->size() > 4096) refuse("is too long");
+  for (const unsigned char c : *text)
+    if (c < ' ' || c == 0x7f) refuse("holds a control character");
+  return *text;
+}
+
+std::string config_value::text() const {
+  const std::string& text = as_text("a text in quotes");
+  if (text.empty()) refuse("is empty: leave the key out or say something");
+  return text;
+}
+
+std::string config_value::text_or_empty() const {
+  return as_text("a text in quotes");
+}
+
+bool config_value::truth() const {
+  const auto* truth = std::get_if<bool>(&content_.content);
+  if (!truth) refuse_type("true or false, without quotes");
+  return *truth;
+}
+
+std::int64_t config_value::whole(std::int64_t least, std::int64_t most) const {
+  const auto* number = std::get_if<std::int64_t>(&content_.content);
+  if (!number) refuse_type("a whole number");
+  if (*number < least || *number > most) refuse(fmt::format("is {}: allowed are {} to {}", *number, least, most));
+  return *number;
+}
+
+double config_value::share(double most) const {
+  const auto* whole = std::get_if<std::int64_t>(&content_.content);
+  const auto* real = std::get_if<double>(&content_.content);
+  if (!whole && !real) refuse_type("a number");
+  const double number = whole ? static_cast<double>(*whole) : *real;
+  if (!(number >= 0 && number <= most)) refuse(fmt::format("is {}: allowed are 0 to {}", number, most));
+  return number;
+}
+
+std::uint64_t config_value::bytes() const {
+  if (const auto* number = std::get_if<std::int64_t>(&content_.content); number && *number > 0)
+    return static_cast<std::uint64_t>(*number);
+  const auto* text = std::get_if<std::string>(&content_.content);
+  const auto parsed = text ? parse_bytes(*text) : std::nullopt;
+  if (!parsed || *parsed == 0) refuse("should be an amount of memory: \"4GiB\", \"512MiB\" or a number of bytes");
+  return *parsed;
+}
+
+std::vector<std::string> config_value::texts() const {
+  const auto* list = std::get_if<setting::list>(&content_.content);
+  if (!list) refuse_type("a list of texts: [\"a\", \"b\"]");
+  if (list->size() > 1024) refuse("is too long: at most 1024 texts");
+  std::vector<std::string> texts;
+  for (const auto& each : *list) texts.push_back(config_value(each, what_, into_).text());
+  return texts;
+}
+
+std::string config_value::one_of(std::initializer_list<std::string_view> allowed) const {
+  const std::string chosen = text();
+  if (std::find(allowed.begin(), allowed.end(), chosen) == allowed.end())
+    refuse(fmt::format("is {}: choose one of {}", in_quotes(chosen), fmt::join(allowed, ", ")));
+  return chosen;
+}
+
+std::filesystem::path config_value::path() const {
+  return (into_.source.parent_path() / text()).lexically_normal();
+}
+
+std::filesystem::path config_value::absolute_path() const {
+  const std::filesystem::path chosen = text();
+  if (!chosen.is_absolute()) refuse(fmt::format("is {}: write the whole path, from /", in_quotes(chosen.string())));
+  return chosen;
+}
+
+std::string config_value::name() const {
+  constexpr std::string_view letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+  const std::string chosen = text();
+  const bool fits = chosen.size() <= 64 && letters.find(chosen[0]) != std::string_view::npos &&
+                    chosen.find_first_not_of(std::string(letters) + "._-") == std::string::npos;
+  if (!fits)
+    refuse(fmt::format("is {}: use at most 64 letters, digits, dots, dashes and underscores, a letter or digit first",
+                       in_quotes(chosen)));
+  return chosen;
+}
+
+std::string config_value::host() const {
+  const std::string chosen = text();
+  if (!is_host_text(chosen) || is_any_host(chosen))
+    refuse(fmt::format("is {}: write the address or the name of one machine", in_quotes(chosen)));
+  return chosen;
+}
+
+std::string config_value::ssh_target() const {
+  const std::string chosen = text();
+  const auto at = chosen.find('@');
+  const std::string_view user = at == std::string::npos ? "user" : std::string_view(chosen).substr(0, at);
+  const std::string_view place = at == std::string::npos ? chosen : std::string_view(chosen).substr(at + 1);
+  if (!is_host_text(user) || !is_host_text(place))
+    refuse(fmt::format("is {}: write HOST or USER@HOST", in_quotes(chosen)));
+  return chosen;
+}
+
+layer_range config_value::layers() const {
+  const auto range = parse_layers(as_text("layers as \"0-10\""));
+  if (!range) refuse(fmt::format("is {}: write \"0-10\" or \"7\", from 0, both ends included", in_quotes(text())));
+  return *range;
+}
+
+device_id config_value::device() const {
+  const std::string chosen = text();
+  const auto device = device_from_name(chosen);
+  if (!device) refuse(fmt::format("is {}: write \"cpu\" or \"cuda:0\", \"cuda:1\" …", in_quotes(chosen)));
+  return *device;
+}
+
+std::set<node_role> config_value::roles() const {
+  const auto* list = std::get_if<setting::list>(&content_.content);
+  if (!list) refuse_type("a list of roles: [\"worker\"]");
+  std::set<node_role> roles;
+  for (const auto& each : *list) {
+    const config_value word(each, what_, into_);
+    const std::string text = word.one_of({"router", "scheduler", "worker", "trainer"});
+    if (!roles.insert(*parse_role(text)).second) word.refuse(fmt::format("has \"{}\" twice", text));
+  }
+  if (roles.empty()) refuse("is empty: choose some of router, scheduler, worker, trainer");
+  return roles;
+}
+
+std::string config_value::endpoint() const {
+  const std::string chosen = text();
+  // A socket's path has to fit into sockaddr_un.
+  const bool is_socket = is_ipc(chosen) && chosen.starts_with("ipc:///") && chosen.size() <= 6 + 100;
+  if (!is_socket && !split_endpoint(chosen))
+    refuse(fmt::format("is {}: write \"tcp://HOST:PORT\", the port from 0 to 65535, or \"ipc:///FILE\"",
+                       in_quotes(chosen)));
+  return chosen;
+}
+
+std::string config_value::http_place() const {
+  const std::string chosen = text_or_empty();
+  if (!chosen.empty() && !split_host_port(chosen))
+    refuse(fmt::format("is {}: write \"HOST:PORT\", the port from 0 to 65535, or \"\" for none", in_quotes(chosen)));
+  return chosen;
+}
+
+}  // namespace troupe::detail

@@ -1,0 +1,61 @@
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <initializer_list>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/device_id.hpp"
+#include "cluster/config/config_setting.hpp"
+
+namespace troupe::detail {
+
+/// One value of the file on its way into a struct: every getter checks and refuses with the value's place.
+class config_value {
+ public:
+  /// `what`: how errors call the key. All are borrowed.
+  config_value(const setting& content, std::string_view what, const cluster_config& into)
+      : content_(content), what_(what), into_(into) {}
+
+  [[noreturn]] void refuse(std::string_view problem) const;
+
+  std::string text() const;  ///< not empty
+  std::string text_or_empty() const;
+  bool truth() const;
+  std::int64_t whole(std::int64_t least, std::int64_t most) const;
+  int number(int least, int most) const { return static_cast<int>(whole(least, most)); }
+  double share(double most) const;  ///< from 0 on; whole numbers too
+  std::uint64_t bytes() const;      ///< "4GiB", "512 MiB" or a number
+  std::vector<std::string> texts() const;
+  std::string one_of(std::initializer_list<std::string_view> allowed) const;
+  std::filesystem::path path() const;           ///< absolute; relative ones start from the file's folder
+  std::filesystem::path absolute_path() const;  ///< on another host
+  std::string name() const;                     ///< of something that becomes a file's name and a word of a command
+  std::string host() const;
+  std::string ssh_target() const;  ///< host or user@host
+  layer_range layers() const;
+  device_id device() const;
+  std::set<node_role> roles() const;
+  std::string endpoint() const;    ///< tcp://host:port or ipc:///path
+  std::string http_place() const;  ///< host:port, or empty
+
+  const setting& content() const { return content_; }
+
+ private:
+  [[noreturn]] void refuse_type(std::string_view wanted) const;
+  const std::string& as_text(std::string_view wanted) const;
+
+  const setting& content_;
+  std::string_view what_;
+  const cluster_config& into_;
+};
+
+/// `label:line:column: problem`.
+[[noreturn]] void refuse_at(const cluster_config& config, config_place at, std::string_view problem);
+
+/// The closest of the known words, if one is close enough to be meant.
+std::string_view nearest(std::string_view word, const std::vector<std::string_view>& known);
+
+}  // namespace troupe::detail

@@ -1,0 +1,281 @@
+// Opening, and jobs as a whole. Their lines: journal_lines.cpp. Events and adapters: journal_records.cpp.
+#include "cluster/journal/journal.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+
+#include "base/error.hpp"
+#include "cluster/journal/journal_database.hpp"
+#include "cluster/journal/journal_impl.hpp"
+
+namespace troupe {
+
+using detail::error;
+using detail::is_short_word;
+using detail::number_of;
+using detail::statement;
+using detail::transaction;
+using reason = journal_error::reason;
+
+namespace {
+
+void make_folder_of(const std::filesystem::path& file) {
+  if (file.empty()) refuse("journal: no file is named");
+  std::error_code fault;
+  if (file.has_parent_path()) std::filesystem::create_directories(file.parent_path(), fault);
+  if (fault) refuse("journal {}: its folder cannot be made: {}", file.string(), fault.message());
+}
+
+std::unique_ptr<detail::database> open(const std::filesystem::path& file) {
+  make_folder_of(file);
+  try {
+    auto db = std::make_unique<detail::database>(file);
+    detail::prepare_schema(*db);
+    return db;
+  } catch (const journal_failure& fault) {
+    const std::string_view text = fault.what();
+    const bool is_locked = text.ends_with("is locked");
+    refuse("{}: {}", text,
+           is_locked ? "another head uses it: stop that one, or name another file"
+                     : "name a file that can be written, or move a damaged one away");
+  }
+}
+
+std::optional<journal_error> check(const job_spec& spec, const journal::options& options) {
+  if (!is_short_word(spec.id, 64)) {
+    return error(reason::invalid, "a job's id has 1 to 64 letters, digits, '-' or '_'");
+  }
+  if (!is_short_word(spec.kind, 32)) return error(reason::invalid, "job {}: its kind is no word", spec.id);
+  if (spec.tenant.size() > 256) return error(reason::invalid, "job {}: its tenant's name is too long", spec.id);
+  if (spec.options.size() > options.max_options_bytes) {
+    return error(reason::too_large, "job {}: options of {} bytes: at most {}", spec.id, spec.options.size(),
+                 options.max_options_bytes);
+  }
+  if (spec.lines > options.max_lines) {
+    return error(reason::too_large, "job {}: {} lines: at most {}: split it", spec.id, spec.lines, options.max_lines);
+  }
+  return {};
+}
+
+// The state of removed jobs: they have lost their id, and their rows go by and by.
+#define TROUPE_REMOVED "7"
+static_assert(number_of(job_state::paused) == 6, "no other state has that number");
+
+// Lists leave the options out: they may be long.
+#define TROUPE_JOB_COLUMNS(options)   \
+  "SELECT id, kind, tenant, " options \
+  ", lines, state, received, line_ok, line_failed, created, finished, error, result FROM jobs "
+
+job_info job_of(const statement& row) {
+  job_info job;
+  job.spec = {row.text(0), row.text(1), row.text(2), row.text(3), row.count(4)};
+  job.state = static_cast<job_state>(std::clamp<std::int64_t>(row.number(5), 0, number_of(job_state::paused)));
+  job.received = row.count(6);
+  job.line_ok = row.count(7);
+  job.line_failed = row.count(8);
+  job.created = row.number(9);
+  job.finished = row.number(10);
+  job.error = row.text(11);
+  job.result = row.text(12);
+  return job;
+}
+
+std::vector<std::string> texts_of(statement& rows) {
+  std::vector<std::string> texts;
+  while (rows.step()) texts.push_back(rows.text(0));
+  return texts;
+}
+
+std::vector<job_info> jobs_of(statement& rows) {
+  std::vector<job_info> jobs;
+  while (rows.step()) jobs.push_back(job_of(rows));
+  return jobs;
+}
+
+}  // namespace
+
+std::string_view name_of(job_state state) {
+  constexpr std::array<std::string_view, 7> names{"receiving", "queued",    "running", "succeeded",
+                                                  "failed",    "cancelled", "paused"};
+  return names[static_cast<std::size_t>(state)];
+}
+
+journal::journal(options chosen) : options_(std::move(chosen)), db_(open(options_.file)) {}
+
+journal::~journal() = default;
+
+std::int64_t journal::now() const {
+  if (options_.wall_seconds) return options_.wall_seconds();
+  using namespace std::chrono;
+  return duration_cast<seconds>(system_clock::now().time_since_epoch()).count();
+}
+
+result<job_info, journal_error> journal::create_job(const job_spec& spec) {
+  if (const auto wrong = check(spec, options_)) return *wrong;
+  if (auto known = find(spec.id)) {
+    if (known->spec == spec) return *known;
+    return error(reason::conflict, "job {}: exists with another content: take another id", spec.id);
+  }
+  if (!make_room()) {
+    return error(reason::full, "job {}: there are {} jobs, as many as may be, and none is over: cancel some", spec.id,
+                 options_.max_jobs);
+  }
+  transaction change(*db_, transaction::kind::quick);
+  (db_->prepare("INSERT INTO jobs (id, kind, tenant, options, lines, state, created) VALUES (?, ?, ?, ?, ?, ?, ?)")
+   << spec.id << spec.kind << spec.tenant << spec.options << spec.lines << number_of(job_state::receiving) << now())
+      .run();
+  change.commit();
+  return *find(spec.id);
+}
+
+std::optional<job_info> journal::find(std::string_view id) const {
+  statement query = db_->prepare(TROUPE_JOB_COLUMNS("options") "WHERE id = ? AND state <> " TROUPE_REMOVED);
+  query << id;
+  if (!query.step()) return {};
+  return job_of(query);
+}
+
+std::vector<job_info> journal::list(std::size_t limit, std::string_view kind) const {
+  statement query = db_->prepare(TROUPE_JOB_COLUMNS("''") "WHERE ? IN ('', kind) AND state <> " TROUPE_REMOVED
+                                                          " ORDER BY number DESC LIMIT ?");
+  query << kind << std::uint64_t{limit};
+  return jobs_of(query);
+}
+
+std::vector<job_info> journal::unfinished() const {
+  statement query = db_->prepare(TROUPE_JOB_COLUMNS("''") "WHERE state IN (?, ?, ?) ORDER BY number");
+  query << number_of(job_state::queued) << number_of(job_state::running) << number_of(job_state::paused);
+  return jobs_of(query);
+}
+
+result<job_info, journal_error> journal::seal(std::string_view id) {
+  const auto job = find(id);
+  if (!job) return detail::no_such_job(id);
+  if (job->state != job_state::receiving) return *job;
+  if (job->received < job->spec.lines) {
+    return error(reason::wrong_state, "job {}: {} of {} lines are there: send the others first", id, job->received,
+                 job->spec.lines);
+  }
+  const bool is_done = job->spec.lines == 0 && job->spec.kind == "batch";
+  return change_state(id, is_done ? job_state::succeeded : job_state::queued, {});
+}
+
+result<job_info, journal_error> journal::start(std::string_view id) {
+  const auto job = find(id);
+  if (!job) return detail::no_such_job(id);
+  if (job->state == job_state::running) return *job;
+  if (job->state != job_state::queued) return error(reason::wrong_state, "job {}: is {}", id, name_of(job->state));
+  return change_state(id, job_state::running, {});
+}
+
+result<job_info, journal_error> journal::pause(std::string_view id) {
+  return hold(id, true);
+}
+
+result<job_info, journal_error> journal::resume(std::string_view id) {
+  return hold(id, false);
+}
+
+result<job_info, journal_error> journal::hold(std::string_view id, bool on) {
+  const auto job = find(id);
+  if (!job) return detail::no_such_job(id);
+  if (job->spec.kind == "batch") return error(reason::wrong_state, "job {}: only fine-tuning can be paused", id);
+  if (job->state == job_state::receiving || is_finished(job->state))
+    return error(reason::wrong_state, "job {}: is {}", id, name_of(job->state));
+  if (on == (job->state == job_state::paused)) return *job;
+  return change_state(id, on ? job_state::paused : job_state::queued, {});
+}
+
+result<job_info, journal_error> journal::succeed(std::string_view id, std::string_view outcome) {
+  const auto job = find(id);
+  if (!job) return detail::no_such_job(id);
+  if (is_finished(job->state)) return *job;
+  return change_state(id, job_state::succeeded, {}, outcome);
+}
+
+result<job_info, journal_error> journal::finish(std::string_view id, job_state how, std::string_view why) {
+  if (!is_finished(how)) return error(reason::invalid, "job {}: {} is no end", id, name_of(how));
+  const auto job = find(id);
+  if (!job) return detail::no_such_job(id);
+  if (is_finished(job->state)) return *job;
+  return change_state(id, how, why.substr(0, options_.max_event_bytes));
+}
+
+result<job_info, journal_error> journal::cancel(std::string_view id) {
+  return finish(id, job_state::cancelled);
+}
+
+result<job_info, journal_error> journal::change_state(std::string_view id, job_state how, std::string_view why,
+                                                      std::string_view outcome) {
+  transaction change(*db_, transaction::kind::durable);
+  (db_->prepare("UPDATE jobs SET state = ?, error = ?, result = ?, finished = ? WHERE id = ?")
+   << number_of(how) << why << outcome << (is_finished(how) ? now() : 0) << id)
+      .run();
+  change.commit();
+  return *find(id);
+}
+
+result<bool, journal_error> journal::remove(std::string_view id) {
+  const auto job = find(id);
+  if (!job) return false;
+  if (job->state != job_state::receiving && !is_finished(job->state)) {
+    return error(reason::wrong_state, "job {}: is {}: cancel it first", id, name_of(job->state));
+  }
+  remove_all({job->spec.id});
+  return true;
+}
+
+/// The oldest that is over goes for a new one. False: there are as many as may be, and none is over.
+bool journal::make_room() {
+  const auto count = db_->number_of("SELECT count(*) FROM jobs WHERE state <> " TROUPE_REMOVED);
+  if (static_cast<std::size_t>(count) < options_.max_jobs) return true;
+  statement query = db_->prepare("SELECT id FROM jobs WHERE finished > 0 AND state <> " TROUPE_REMOVED
+                                 " ORDER BY finished, number LIMIT 1");
+  const auto oldest = texts_of(query);
+  remove_all(oldest);
+  return !oldest.empty();
+}
+
+std::size_t journal::remove_old(std::chrono::seconds age, std::size_t limit) {
+  statement query = db_->prepare("SELECT id FROM jobs WHERE state <> " TROUPE_REMOVED
+                                 " AND ((finished > 0 AND finished <= ?) OR (state = ? AND created <= ?)) LIMIT ?");
+  const std::int64_t before = now() - age.count();
+  query << before << number_of(job_state::receiving) << before << std::uint64_t{limit};
+  const auto old = texts_of(query);
+  remove_all(old);
+  return old.size();
+}
+
+void journal::remove_all(const std::vector<std::string>& ids) {
+  if (ids.empty()) return;
+  transaction change(*db_, transaction::kind::quick);
+  for (const std::string& id : ids)
+    (db_->prepare("UPDATE jobs SET id = '~' || number, state = " TROUPE_REMOVED " WHERE id = ?") << id).run();
+  change.commit();
+  if (!options_.on_removed) return;
+  for (const std::string& id : ids) options_.on_removed(id);
+}
+
+bool journal::sweep(std::size_t rows) {
+  const std::int64_t job = db_->number_of("SELECT number FROM jobs WHERE state = " TROUPE_REMOVED " LIMIT 1");
+  if (job == 0) return false;
+  transaction change(*db_, transaction::kind::quick);
+  std::size_t gone = 0;
+  for (const char* deletion : {"DELETE FROM outputs WHERE rowid IN (SELECT rowid FROM outputs WHERE job = ? LIMIT ?)",
+                               "DELETE FROM lines WHERE rowid IN (SELECT rowid FROM lines WHERE job = ? LIMIT ?)",
+                               "DELETE FROM events WHERE rowid IN (SELECT rowid FROM events WHERE job = ? LIMIT ?)"})
+    gone += static_cast<std::size_t>((db_->prepare(deletion) << job << std::uint64_t{rows - gone}).run());
+  if (gone < rows) (db_->prepare("DELETE FROM jobs WHERE number = ?") << job).run();
+  change.commit();
+  return true;
+}
+
+std::uint32_t journal::begin_reign() {
+  transaction change(*db_, transaction::kind::durable);
+  db_->execute("UPDATE heads SET reigns = reigns + 1");
+  change.commit();
+  return static_cast<std::uint32_t>(db_->number_of("SELECT reigns FROM heads"));
+}
+
+}  // namespace troupe

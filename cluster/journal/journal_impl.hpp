@@ -1,0 +1,36 @@
+#pragma once
+#include "base/error.hpp"
+#include "cluster/journal/journal.hpp"
+#include "cluster/journal/journal_database.hpp"
+
+namespace troupe::detail {
+
+template <class... Args>
+journal_error error(journal_error::reason why, fmt::format_string<Args...> format, Args&&... args) {
+  return {why, fmt::format(format, std::forward<Args>(args)...)};
+}
+
+inline bool is_short_word(std::string_view text, std::size_t longest) {
+  constexpr std::string_view fine = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
+  return !text.empty() && text.size() <= longest && text.find_first_not_of(fine) == std::string_view::npos;
+}
+
+inline journal_error no_such_job(std::string_view id) {
+  const std::string_view shown = is_short_word(id, 64) ? id : "(no id)";  // anything may stand in it
+  return error(journal_error::reason::unknown, "job {}: there is none: see `troupe jobs`", shown);
+}
+
+/// Rows until `bytes` of text have come together.
+template <class Row>
+auto page_of(statement& rows, std::size_t bytes, Row&& row) {
+  std::vector<decltype(row(rows))> page;
+  for (std::size_t taken = 0; taken < bytes && rows.step(); taken += page.back().text.size() + 1)
+    page.push_back(row(rows));
+  return page;
+}
+
+constexpr std::int64_t number_of(job_state state) {
+  return static_cast<std::int64_t>(state);
+}
+
+}  // namespace troupe::detail

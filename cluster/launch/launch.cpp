@@ -1,0 +1,276 @@
+#include "cluster/launch/launch.hpp"
+
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <csignal>
+#include <system_error>
+
+#include "base/error.hpp"
+#include "cluster/launch/launch_process.hpp"
+#include "cluster/launch/state_folder_impl.hpp"
+
+namespace troupe {
+namespace {
+
+using detail::child_process;
+using process_state = node_process::state;
+
+restart_policy::ending ending_of(int wait_status) {
+  if (!WIFEXITED(wait_status)) return restart_policy::ending::failed;
+  switch (WEXITSTATUS(wait_status)) {
+    case 0:
+      return restart_policy::ending::done;
+    case 2:
+      return restart_policy::ending::bad_input;
+    default:
+      return restart_policy::ending::failed;
+  }
+}
+
+/// Too long a log becomes the older one. A running node's log is copied and emptied: it is appended to.
+void bound_log(const std::filesystem::path& log, std::uint64_t most, bool is_in_use) {
+  std::error_code problem;
+  const auto size = std::filesystem::file_size(log, problem);
+  if (problem || size <= most) return;
+  const std::filesystem::path older = log.string() + ".1";
+  if (!is_in_use) return std::filesystem::rename(log, older, problem);
+  std::filesystem::copy_file(log, older, std::filesystem::copy_options::overwrite_existing, problem);
+  if (!problem) return std::filesystem::resize_file(log, 0, problem);
+  std::filesystem::remove(older, problem);  // half a copy, on a disk that may be full: all of it is still in the log
+}
+
+/// One node of the cluster on its way through lives.
+struct watched_node {
+  const node_config* config;
+  std::vector<std::string> command;
+  std::filesystem::path log;
+  restart_policy policy;
+  node_process shown;
+  child_process child = {};
+  instant next_start = {};
+};
+
+}  // namespace
+
+class launcher::impl {
+ public:
+  impl(const cluster_config& config, options chosen) : config_(config), options_(std::move(chosen)) {
+    options_.restart.respawn = config_.respawn;
+    if (!options_.time) options_.time = &own_clock_;
+    if (!options_.sleep) options_.sleep = detail::wait_readable;
+    for (const auto& node : config_.nodes)
+      if (node.autostart) add(node);
+    std::stable_sort(nodes_.begin(), nodes_.end(),
+                     [](const auto& a, const auto& b) { return a.config->is_head() > b.config->is_head(); });
+  }
+  ~impl() { stop(); }
+
+  void start() {
+    detail::make_state_folder(config_.logs());
+    for (auto& node : nodes_) start(node, true);
+  }
+
+  void poll(duration at_most) {
+    const instant now = options_.time->now();
+    duration wait = at_most;
+    for (const auto& node : nodes_)
+      if (node.shown.now == process_state::waiting) wait = std::min(wait, node.next_start - now);
+    if (wait > duration::zero() && !collect()) options_.sleep(end_descriptors(), wait);
+    collect();
+    start_due();
+    bound_logs();
+  }
+
+  void stop() {
+    for (auto& node : nodes_)
+      if (node.shown.now == process_state::waiting) node.shown.now = process_state::ended;
+    is_stopping_ = true;
+    for (auto& node : nodes_) ask_to_end(node);
+    const instant end = options_.time->now() + options_.stop_patience;
+    for (instant now = options_.time->now(); any_runs() && now < end; now = options_.time->now()) {
+      options_.sleep(end_descriptors(), end - now);
+      collect();
+    }
+    for (auto& node : nodes_) {
+      if (!node.child.runs()) continue;
+      say("{} does not end: killed", node.shown.name);
+      node.child = child_process();
+      node.shown.now = process_state::ended;
+      node.shown.pid = 0;
+    }
+  }
+
+  void note_works(const std::string& name) {
+    for (auto& node : nodes_)
+      if (node.shown.name == name) node.policy.works();
+  }
+
+  void kill_node(const std::string& name) {
+    for (auto& node : nodes_)
+      if (node.shown.name == name) node.child.signal(SIGKILL);
+  }
+
+  std::vector<node_process> nodes() const {
+    std::vector<node_process> shown;
+    for (const auto& node : nodes_) shown.push_back(node.shown);
+    return shown;
+  }
+
+  const node_process* find(const std::string& name) const {
+    for (const auto& node : nodes_)
+      if (node.shown.name == name) return &node.shown;
+    return nullptr;
+  }
+
+ private:
+  void add(const node_config& node) {
+    watched_node made{&node,
+                      node_command(config_, node, options_.program),
+                      config_.logs() / (node.name + ".log"),
+                      restart_policy(options_.restart),
+                      {}};
+    made.shown.name = node.name;
+    made.shown.is_remote = is_remote(node);
+    if (!made.shown.is_remote)
+      made.command.insert(made.command.end(), options_.arguments.begin(), options_.arguments.end());
+    nodes_.push_back(std::move(made));
+  }
+
+  template <class... Args>
+  void say(fmt::format_string<Args...> format, Args&&... args) const {
+    if (options_.say) options_.say(fmt::format(format, std::forward<Args>(args)...));
+  }
+
+  /// What cannot be started at all is our user's mistake the first time; later it is one more failure, such as a
+  /// moment without file descriptors.
+  void start(watched_node& node, bool is_first) {
+    bound_log(node.log, options_.log_bytes, false);
+    node.policy.started(options_.time->now());
+    try {
+      node.child = child_process::start(node.command, node.log, node.shown.is_remote);
+    } catch (const std::exception& error) {
+      if (is_first) throw;
+      return after_end(node, restart_policy::ending::failed, error.what());
+    }
+    node.shown.pid = node.child.pid();
+    node.shown.now = process_state::running;
+    if (!is_first) ++node.shown.restarts;
+  }
+
+  void start_due() {
+    if (is_stopping_) return;
+    const instant now = options_.time->now();
+    for (auto& node : nodes_)
+      if (node.shown.now == process_state::waiting && node.next_start <= now) start(node, false);
+  }
+
+  /// Whether any child has ended.
+  bool collect() {
+    bool any = false;
+    for (auto& node : nodes_) {
+      const auto status = node.child.wait_status();
+      if (!status) continue;
+      any = true;
+      node.shown.pid = 0;
+      after_end(node, ending_of(*status), detail::describe_end(*status));
+    }
+    return any;
+  }
+
+  void after_end(watched_node& node, restart_policy::ending how, const std::string& why) {
+    node.shown.last_end = why;
+    node.shown.now = process_state::ended;
+    if (is_stopping_) return;
+    const auto decision = node.policy.ended(how, options_.time->now());
+    const std::string& name = node.shown.name;
+    switch (decision.what) {
+      case restart_policy::verdict::leave:
+        return say("{} has ended", name);
+      case restart_policy::verdict::restart:
+        node.shown.now = process_state::waiting;
+        node.next_start = decision.when;
+        return say("{} died ({}): it is started again", name, why);
+      case restart_policy::verdict::give_up:
+        node.shown.now = process_state::given_up;
+        return say_given_up(node, how);
+    }
+  }
+
+  void say_given_up(const watched_node& node, restart_policy::ending how) const {
+    const std::string& name = node.shown.name;
+    const std::string& why = node.shown.last_end;
+    if (how == restart_policy::ending::bad_input)
+      return say("{} refuses to start ({}): see {}", name, why, node.log.string());
+    if (!config_.respawn) return say("{} died ({}), and respawn = false: see {}", name, why, node.log.string());
+    say("{} died {} times in a row right after its start ({}) and is given up: see {}", name, node.policy.failures(),
+        why, node.log.string());
+  }
+
+  bool any_runs() const {
+    return std::any_of(nodes_.begin(), nodes_.end(), [](const auto& node) { return node.child.runs(); });
+  }
+
+  std::vector<int> end_descriptors() const {
+    std::vector<int> descriptors;
+    for (const auto& node : nodes_)
+      if (node.child.runs()) descriptors.push_back(node.child.end_descriptor());
+    return descriptors;
+  }
+
+  /// ssh has to stay until the node behind it has ended.
+  static void ask_to_end(watched_node& node) {
+    if (node.shown.is_remote) return node.child.close_input();
+    node.child.signal(SIGTERM);
+    node.child.signal(SIGCONT);  // one that is stopped could not end
+  }
+
+  void bound_logs() {
+    constexpr duration pause = std::chrono::seconds(30);
+    const instant now = options_.time->now();
+    if (now - logs_seen_ < pause) return;
+    logs_seen_ = now;
+    for (const auto& node : nodes_) bound_log(node.log, options_.log_bytes, node.child.runs());
+  }
+
+  const cluster_config config_;
+  options options_;
+  monotonic_clock own_clock_;
+  std::vector<watched_node> nodes_;
+  instant logs_seen_{};
+  bool is_stopping_ = false;
+};
+
+launcher::launcher(const cluster_config& config, options chosen)
+    : impl_(std::make_unique<impl>(config, std::move(chosen))) {}
+launcher::~launcher() = default;
+void launcher::start() {
+  impl_->start();
+}
+void launcher::poll(duration at_most) {
+  impl_->poll(at_most);
+}
+void launcher::stop() {
+  impl_->stop();
+}
+void launcher::note_works(const std::string& name) {
+  impl_->note_works(name);
+}
+void launcher::kill_node(const std::string& name) {
+  impl_->kill_node(name);
+}
+std::vector<node_process> launcher::nodes() const {
+  return impl_->nodes();
+}
+const node_process* launcher::find(const std::string& name) const {
+  return impl_->find(name);
+}
+
+std::vector<std::string> launcher::given_up() const {
+  std::vector<std::string> names;
+  for (const auto& node : impl_->nodes())
+    if (node.now == process_state::given_up) names.push_back(node.name);
+  return names;
+}
+
+}  // namespace troupe

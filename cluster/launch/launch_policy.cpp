@@ -1,0 +1,22 @@
+#include "cluster/launch/launch_policy.hpp"
+
+#include <algorithm>
+
+namespace troupe {
+
+restart_policy::decision restart_policy::ended(ending how, instant now) {
+  if (how == ending::done) return {verdict::leave};
+  if (how == ending::bad_input || !options_.respawn) return {verdict::give_up};
+  failures_ = now - started_ < options_.fast ? failures_ + 1 : 0;
+  if (failures_ >= options_.fast_failures) return {verdict::give_up};
+  return {verdict::restart, now + next_wait()};
+}
+
+/// Twice as long after every fast failure; at once, nearly, after one that came late.
+duration restart_policy::next_wait() const {
+  duration wait = options_.first_wait;
+  for (int i = 1; i < failures_ && wait < options_.longest_wait; ++i) wait *= 2;
+  return std::min(wait, options_.longest_wait);
+}
+
+}  // namespace troupe

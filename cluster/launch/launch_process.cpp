@@ -1,0 +1,184 @@
+#include "cluster/launch/launch_process.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+#include <utility>
+
+#include "base/error.hpp"
+
+namespace troupe::detail {
+namespace {
+
+int close_all(std::initializer_list<int> descriptors) {
+  for (const int each : descriptors)
+    if (each >= 0) ::close(each);
+  return -1;
+}
+
+int open_pidfd(pid_t pid) {
+#ifdef SYS_pidfd_open
+  const int descriptor = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
+  if (descriptor >= 0) ::fcntl(descriptor, F_SETFD, FD_CLOEXEC);
+  return descriptor;
+#else
+  static_cast<void>(pid);
+  return -1;
+#endif
+}
+
+/// What the child does between fork and exec: nothing that needs memory or a lock.
+struct child_setup {
+  char* const* words;
+  pid_t parent;
+  int log, input, failure;
+
+  [[noreturn]] void run() const {
+    ::setpgid(0, 0);
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != parent) ::_exit(1);  // it died before it could be watched
+    sigset_t none;
+    ::sigemptyset(&none);
+    ::sigprocmask(SIG_SETMASK, &none, nullptr);
+    for (const int number : {SIGPIPE, SIGINT, SIGTERM, SIGHUP, SIGCHLD}) ::signal(number, SIG_DFL);
+    if (::dup2(input, STDIN_FILENO) >= 0 && ::dup2(log, STDOUT_FILENO) >= 0 && ::dup2(log, STDERR_FILENO) >= 0)
+      ::execvp(words[0], words);
+    const int reason = errno;
+    [[maybe_unused]] const auto written = ::write(failure, &reason, sizeof reason);
+    ::_exit(127);
+  }
+};
+
+/// An open file that is closed with this.
+class descriptor {
+ public:
+  explicit descriptor(int number) : number_(number) {}
+  ~descriptor() { close(); }
+  descriptor(descriptor&& other) noexcept : number_(other.release()) {}
+  descriptor& operator=(descriptor&&) = delete;
+
+  int number() const { return number_; }
+  int release() { return std::exchange(number_, -1); }
+  void close() { number_ = close_all({number_}); }
+
+ private:
+  int number_;
+};
+
+descriptor open_log(const std::filesystem::path& log) {
+  descriptor made(::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640));
+  if (made.number() < 0)
+    refuse("{}: cannot be written: {}: choose another state_dir", log.string(), std::strerror(errno));
+  return made;
+}
+
+/// The read end first.
+std::pair<descriptor, descriptor> open_pipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error(fmt::format("no pipe: {}", std::strerror(errno)));
+  return {descriptor(ends[0]), descriptor(ends[1])};
+}
+
+}  // namespace
+
+child_process::~child_process() {
+  if (runs()) {
+    signal(SIGKILL);
+    while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+  forget();
+}
+
+child_process::child_process(child_process&& other) noexcept
+    : pid_(std::exchange(other.pid_, -1)),
+      pidfd_(std::exchange(other.pidfd_, -1)),
+      input_(std::exchange(other.input_, -1)) {}
+
+child_process& child_process::operator=(child_process&& other) noexcept {
+  std::swap(pid_, other.pid_);
+  std::swap(pidfd_, other.pidfd_);
+  std::swap(input_, other.input_);
+  return *this;
+}
+
+void child_process::forget() {
+  pidfd_ = input_ = close_all({pidfd_, input_});
+  pid_ = -1;
+}
+
+child_process child_process::start(const std::vector<std::string>& words, const std::filesystem::path& log,
+                                   bool keeps_input) {
+  std::vector<char*> pointers;
+  for (const auto& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
+  pointers.push_back(nullptr);
+  const descriptor log_file = open_log(log);
+  auto [failed, tells] = open_pipe();
+  auto [input, keeps] = open_pipe();
+  if (!keeps_input) keeps.close();
+  child_setup setup{pointers.data(), ::getpid(), log_file.number(), input.number(), tells.number()};
+  child_process child;
+  child.pid_ = ::fork();
+  if (child.pid_ == 0) setup.run();
+  const int no_fork = errno;
+  tells.close();
+  child.input_ = keeps.release();
+  int reason = child.pid_ < 0 ? no_fork : 0;
+  // The pipe closes with exec, or brings the reason why there was none.
+  while (reason == 0 && ::read(failed.number(), &reason, sizeof reason) < 0 && errno == EINTR) {
+  }
+  if (reason != 0) refuse("{}: cannot be started: {}", words.front(), std::strerror(reason));
+  child.pidfd_ = open_pidfd(child.pid_);
+  return child;
+}
+
+void child_process::close_input() {
+  input_ = close_all({input_});
+}
+
+void child_process::signal(int number) {
+  if (!runs()) return;
+  // The group may not be there yet, the child is.
+  if (::kill(-pid_, number) != 0) ::kill(pid_, number);
+}
+
+std::optional<int> child_process::wait_status() {
+  if (!runs()) return {};
+  int status = 0;
+  const pid_t got = ::waitpid(pid_, &status, WNOHANG);
+  if (got == 0 || (got < 0 && errno == EINTR)) return {};
+  if (got < 0) status = 1 << 8;  // somebody else took the status: it has ended, no more is known
+  ::kill(-pid_, SIGKILL);        // what it left behind
+  forget();
+  return status;
+}
+
+std::string describe_end(int wait_status) {
+  if (WIFEXITED(wait_status)) return fmt::format("exit code {}", WEXITSTATUS(wait_status));
+  const int number = WTERMSIG(wait_status);
+  return fmt::format("signal {} ({})", number, ::strsignal(number));
+}
+
+void wait_readable(const std::vector<int>& descriptors, duration at_most) {
+  constexpr duration glance = std::chrono::milliseconds(50);
+  std::vector<pollfd> polled;
+  for (const int each : descriptors) {
+    if (each >= 0) {
+      polled.push_back({each, POLLIN, 0});
+    } else {
+      at_most = std::min(at_most, glance);
+    }
+  }
+  const auto wait =
+      std::chrono::ceil<std::chrono::milliseconds>(std::clamp<duration>(at_most, {}, std::chrono::hours(1)));
+  ::poll(polled.data(), polled.size(), static_cast<int>(wait.count()));
+}
+
+}  // namespace troupe::detail

@@ -1,0 +1,242 @@
+#include "cluster/members/membership.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/error.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::size_t max_figures = 64;
+constexpr std::size_t max_fenced = 1 << 16;  // incarnations are random: later than this only a liar knows one
+
+bool is_node_name(std::string_view name) {
+  const auto is_fine = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
+           c == '-';
+  };
+  return !name.empty() && name.size() <= 64 && std::all_of(name.begin(), name.end(), is_fine);
+}
+
+/// Fit to be shown on a terminal.
+bool is_plain(std::string_view text, std::size_t longest) {
+  return text.size() <= longest &&
+         std::none_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+}
+
+bool is_plain(const std::vector<std::string>& texts) {
+  return texts.size() <= 16 && std::all_of(texts.begin(), texts.end(), [](auto& text) { return is_plain(text, 32); });
+}
+
+/// What is wrong with a hello, taken for itself; nullptr: nothing.
+const char* fault_of(const node_hello& hello) {
+  if (!is_node_name(hello.name)) return "a name has 1 to 64 letters, digits, '.', '_' or '-'";
+  if (hello.incarnation == incarnation_id{}) return "its incarnation is 0";
+  if (!is_plain(hello.host, 255)) return "its host is no host name";
+  if (!is_plain(hello.endpoint, 255)) return "its endpoint is none";
+  if (!hello.meeting.empty() && !is_plain(hello.meeting, 255)) return "its meeting place is none";
+  if (!is_plain(hello.roles)) return "its roles are none";
+  if (!is_plain(hello.build, 255)) return "its build is no plain text";
+  if (!std::isfinite(hello.speed) || hello.speed < 0) return "its speed is no number";
+  return nullptr;
+}
+
+join_refusal refusal(join_refusal_reason reason, std::string text) {
+  return {reason, std::move(text)};
+}
+
+}  // namespace
+
+std::string_view name_of(node_state state) {
+  constexpr std::array<std::string_view, 5> names{"alive", "suspect", "draining", "lost", "left"};
+  return names[static_cast<std::size_t>(state)];
+}
+
+membership::membership(options chosen) : options_(std::move(chosen)), detector_(options_.detector) {
+  if (options_.max_nodes == 0) refuse("membership: max_nodes is 0: at least one node must be able to join");
+}
+
+result<joined, join_refusal> membership::join(node_hello hello, instant now, bool replaces) {
+  if (const auto wrong = check(hello)) return *wrong;
+  if (heard(hello.incarnation, now) == heard_as::member) return joined{};
+  if (const auto taken = check_name_is_free(hello, now, replaces)) return *taken;
+  if (!make_room(hello.name)) {
+    return refusal(join_refusal_reason::full,
+                   fmt::format("node {}: the cluster has {} nodes, as many as it may", hello.name, members()));
+  }
+  return admit(std::move(hello), now);
+}
+
+std::optional<join_refusal> membership::check(const node_hello& hello) const {
+  using reason = join_refusal_reason;
+  if (const char* fault = fault_of(hello)) return refusal(reason::invalid, fmt::format("a node's hello: {}", fault));
+  if (fenced_.contains(hello.incarnation)) {
+    return refusal(reason::fenced, fmt::format("node {}: was given up: join as a new incarnation", hello.name));
+  }
+  if (const auto known = names_.find(hello.incarnation); known != names_.end() && known->second != hello.name) {
+    return refusal(reason::invalid, fmt::format("node {}: is a member as {} already", hello.name, known->second));
+  }
+  if (hello.build != options_.build) {
+    return refusal(reason::other_build, fmt::format("node {}: built from {}, the head from {}: install the same build",
+                                                    hello.name, hello.build, options_.build));
+  }
+  const bool holds_layers = std::find(hello.roles.begin(), hello.roles.end(), "worker") != hello.roles.end();
+  if (options_.model != model_id{} && hello.model != options_.model && (holds_layers || hello.model != model_id{})) {
+    return refusal(reason::other_model,
+                   fmt::format("node {}: has model {:016x}, the cluster runs {:016x}: give it the same files and quant",
+                               hello.name, hello.model.value, options_.model.value));
+  }
+  return {};
+}
+
+std::optional<join_refusal> membership::check_name_is_free(const node_hello& hello, instant now, bool replaces) const {
+  const node_entry* other = find(hello.name);
+  if (other == nullptr || !other->is_member()) return {};
+  if (replaces && other->hello.host == hello.host) return {};
+  const bool is_suspect =
+      other->state == node_state::suspect || silence(other->hello.incarnation, now) >= options_.detector.suspect_after;
+  if (is_suspect) return {};
+  return refusal(
+      join_refusal_reason::name_taken,
+      fmt::format("node {}: a node of this name is alive on {} (pid {}): stop it first, or take another name",
+                  hello.name, other->hello.host, other->hello.pid));
+}
+
+bool membership::make_room(std::string_view name) {
+  if (nodes_.size() < options_.max_nodes || nodes_.contains(name)) return true;
+  auto oldest = nodes_.end();
+  for (auto each = nodes_.begin(); each != nodes_.end(); ++each) {
+    if (each->second.is_member()) continue;
+    if (oldest == nodes_.end() || each->second.gone_at < oldest->second.gone_at) oldest = each;
+  }
+  if (oldest == nodes_.end()) return false;
+  nodes_.erase(oldest);
+  return true;
+}
+
+joined membership::admit(node_hello hello, instant now) {
+  node_entry& node = nodes_[hello.name];
+  joined answer;
+  if (node.hello.incarnation != incarnation_id{} && node.is_member()) {
+    answer.replaced = node.hello.incarnation;
+    fence(node, node_state::lost, now);
+  }
+  node = {};
+  node.joined_at = node.heard_at = now;
+  names_.emplace(hello.incarnation, hello.name);
+  detector_.watch(hello.incarnation, now);
+  node.hello = std::move(hello);
+  return answer;
+}
+
+heard_as membership::heard(incarnation_id node, instant now) {
+  node_entry* member = find_member(node);
+  if (member == nullptr) return status_of(node);
+  detector_.heard(node, now);
+  member->heard_at = now;
+  show_alive(*member);
+  return heard_as::member;
+}
+
+heard_as membership::heard(incarnation_id node, instant now, node_report report) {
+  const heard_as answer = heard(node, now);
+  if (answer != heard_as::member) return answer;
+  if (report.figures.size() > max_figures) report.figures.resize(max_figures);
+  find_member(node)->report = std::move(report);
+  return answer;
+}
+
+void membership::closed(incarnation_id node, instant now) {
+  node_entry* member = find_member(node);
+  if (member == nullptr) return;
+  detector_.closed(node, now);
+  member->state = node_state::suspect;
+}
+
+std::vector<membership::lost_node> membership::tick(instant now) {
+  std::vector<lost_node> lost;
+  for (const auto& change : detector_.tick(now)) {
+    node_entry& node = *find_member(change.node);
+    if (change.now == verdict::alive) show_alive(node);
+    if (change.now == verdict::suspect) node.state = node_state::suspect;
+    if (change.now != verdict::lost) continue;
+    lost.push_back({node.hello.name, change.node});
+    fence(node, node_state::lost, now);
+  }
+  forget_old(now);
+  return lost;
+}
+
+bool membership::drain(std::string_view name, bool on) {
+  const auto found = nodes_.find(name);
+  if (found == nodes_.end() || !found->second.is_member()) return false;
+  node_entry& node = found->second;
+  node.is_draining = on;
+  if (node.state != node_state::suspect) show_alive(node);
+  return true;
+}
+
+bool membership::leave(incarnation_id node, instant now) {
+  node_entry* member = find_member(node);
+  if (member == nullptr) return false;
+  fence(*member, node_state::left, now);
+  return true;
+}
+
+heard_as membership::status_of(incarnation_id node) const {
+  if (names_.contains(node)) return heard_as::member;
+  return fenced_.contains(node) ? heard_as::fenced : heard_as::unknown;
+}
+
+const node_entry* membership::find(std::string_view name) const {
+  const auto found = nodes_.find(name);
+  return found == nodes_.end() ? nullptr : &found->second;
+}
+
+const node_entry* membership::find(incarnation_id node) const {
+  const auto found = names_.find(node);
+  return found == names_.end() ? nullptr : find(found->second);
+}
+
+node_entry* membership::find_member(incarnation_id node) {
+  return const_cast<node_entry*>(std::as_const(*this).find(node));
+}
+
+std::vector<node_entry> membership::list() const {
+  std::vector<node_entry> all;
+  all.reserve(nodes_.size());
+  for (const auto& [name, node] : nodes_) all.push_back(node);
+  return all;
+}
+
+void membership::fence(node_entry& node, node_state state, instant now) {
+  const incarnation_id incarnation = node.hello.incarnation;
+  node.state = state;
+  node.is_draining = false;
+  node.gone_at = now;
+  names_.erase(incarnation);
+  detector_.forget(incarnation);
+  remember_fenced(incarnation);
+}
+
+void membership::remember_fenced(incarnation_id node) {
+  if (!fenced_.insert(node).second) return;
+  fenced_order_.push_back(node);
+  if (fenced_order_.size() <= max_fenced) return;
+  fenced_.erase(fenced_order_.front());
+  fenced_order_.pop_front();
+}
+
+void membership::forget_old(instant now) {
+  std::erase_if(nodes_, [&](const auto& each) {
+    return !each.second.is_member() && now - each.second.gone_at > options_.remember;
+  });
+}
+
+void membership::show_alive(node_entry& node) {
+  node.state = node.is_draining ? node_state::draining : node_state::alive;
+}
+
+}  // namespace troupe

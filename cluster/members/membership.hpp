@@ -1,0 +1,168 @@
+// Who belongs to the cluster, as the head knows it.
+//
+// Goals
+// - Never two live incarnations of one name; who was fenced (lost, left, replaced) never becomes a member again with
+//   that incarnation. A node that hears that it is fenced or unknown forgets everything and joins as a new one.
+// - A pause of the head is not the death of the nodes (failure_detector).
+// - Bounded: `max_nodes` names; who is gone is forgotten after a while, or earlier when room is needed.
+// Non-goals: talking to nodes, deciding what they compute.
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/fields.hpp"
+#include "base/result.hpp"
+#include "cluster/cluster_ids.hpp"
+#include "cluster/members/failure_detector.hpp"
+
+namespace troupe {
+
+/// What a node says of itself when it comes.
+struct node_hello {
+  std::string name;
+  incarnation_id incarnation;
+  std::int64_t pid = 0;
+  std::string host;
+  std::string endpoint;  ///< where others reach it
+  std::string meeting;   ///< where it hears others that share a stage or a job with it; empty: it shares none
+  std::vector<std::string> roles;
+  std::string build;
+  model_id model;
+  std::uint32_t threads = 0;     ///< of its own that compute
+  std::uint32_t processors = 0;  ///< of its machine, which all who are there share
+  std::uint64_t memory_bytes = 0;
+  double speed = 0;  ///< measured; only compared between nodes
+
+  template <class Self, class Visit>
+  static auto visit_fields(Self& self, Visit visit) {
+    return visit(field("name", self.name), field("incarnation", self.incarnation), field("pid", self.pid),
+                 field("host", self.host), field("endpoint", self.endpoint), field("meeting", self.meeting),
+                 field("roles", self.roles), field("build", self.build), field("model", self.model),
+                 field("threads", self.threads), field("processors", self.processors),
+                 field("memory_bytes", self.memory_bytes), field("speed", self.speed));
+  }
+};
+
+/// What a node says of itself with every heartbeat.
+struct node_report {
+  std::uint64_t steps = 0;
+  std::uint64_t busy_ms = 0;  ///< how long the step in progress has taken; 0: idle
+  double tokens_per_second = 0;
+  std::uint64_t memory_bytes = 0;
+  std::vector<std::pair<std::string, double>> figures;  ///< more, by name; at most 64 are kept
+
+  template <class Self, class Visit>
+  static auto visit_fields(Self& self, Visit visit) {
+    return visit(field("steps", self.steps), field("busy_ms", self.busy_ms),
+                 field("tokens_per_second", self.tokens_per_second), field("memory_bytes", self.memory_bytes),
+                 field("figures", self.figures));
+  }
+};
+
+enum class node_state : std::uint8_t { alive, suspect, draining, lost, left };
+std::string_view name_of(node_state state);
+
+struct joined {
+  std::optional<incarnation_id> replaced;  ///< this one is fenced now: whatever it was doing is lost
+};
+
+enum class join_refusal_reason : std::uint8_t {
+  invalid,  ///< the hello itself
+  other_build,
+  other_model,
+  name_taken,  ///< by a node that is not even suspect: come back later, or under another name
+  fenced,      ///< this incarnation is over: join as a new one
+  full,
+};
+struct join_refusal {
+  join_refusal_reason reason = join_refusal_reason::invalid;
+  std::string text;  ///< one line: cause and remedy
+};
+
+enum class heard_as : std::uint8_t { member, fenced, unknown };
+
+/// A node, the newest incarnation of its name.
+struct node_entry {
+  node_hello hello;
+  node_state state = node_state::alive;
+  bool is_draining = false;  ///< also while suspect
+  instant joined_at, heard_at;
+  instant gone_at;  ///< of the lost and the left
+  node_report report;
+
+  bool is_member() const { return state != node_state::lost && state != node_state::left; }
+};
+
+class membership {
+ public:
+  struct options {
+    std::string build;  ///< what a node must be built from
+    model_id model;     ///< what a worker must have opened; 0: any
+    failure_detector::options detector = {};
+    std::size_t max_nodes = 1024;  ///< members and those remembered
+    duration remember = std::chrono::minutes(10);
+  };
+  struct lost_node {
+    std::string name;
+    incarnation_id incarnation;
+  };
+
+  explicit membership(options chosen);
+
+  /// `replaces`: the caller knows that the process of the name's other incarnation, on the same host, is gone; then
+  /// that one is not waited for. A repeated hello of a member changes nothing.
+  result<joined, join_refusal> join(node_hello hello, instant now, bool replaces = false);
+  heard_as heard(incarnation_id node, instant now, node_report report);
+  heard_as heard(incarnation_id node, instant now);  ///< any other sign of life
+  /// Its link closed: suspect at once.
+  void closed(incarnation_id node, instant now);
+  /// Who is lost from now on. Call at least every `longest_gap` of the detector.
+  std::vector<lost_node> tick(instant now);
+
+  /// No new work for it (or again). False where no member has this name.
+  bool drain(std::string_view name, bool on = true);
+  /// It goes by itself, or is sent away. False where it is no member.
+  bool leave(incarnation_id node, instant now);
+
+  heard_as status_of(incarnation_id node) const;
+  bool is_member(incarnation_id node) const { return status_of(node) == heard_as::member; }
+  /// The newest incarnation of a name, also when it is gone; nullptr: never heard of, or forgotten. Valid until the
+  /// next call that is not const.
+  const node_entry* find(std::string_view name) const;
+  const node_entry* find(incarnation_id node) const;  ///< members only
+  /// Everyone known, by name.
+  std::vector<node_entry> list() const;
+  std::size_t members() const { return names_.size(); }
+  duration silence(incarnation_id node, instant now) const { return detector_.silence(node, now); }
+
+ private:
+  using table = std::map<std::string, node_entry, std::less<>>;
+
+  std::optional<join_refusal> check(const node_hello& hello) const;
+  std::optional<join_refusal> check_name_is_free(const node_hello& hello, instant now, bool replaces) const;
+  bool make_room(std::string_view name);
+  joined admit(node_hello hello, instant now);
+  node_entry* find_member(incarnation_id node);
+  void fence(node_entry& node, node_state state, instant now);
+  void remember_fenced(incarnation_id node);
+  void forget_old(instant now);
+  static void show_alive(node_entry& node);
+
+  options options_;
+  failure_detector detector_;
+  table nodes_;
+  std::unordered_map<incarnation_id, std::string> names_;  ///< of the members
+  std::unordered_set<incarnation_id> fenced_;
+  std::deque<incarnation_id> fenced_order_;
+};
+
+}  // namespace troupe

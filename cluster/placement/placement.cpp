@@ -1,0 +1,297 @@
+#include "cluster/placement/placement.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "cluster/placement/placement_pool.hpp"
+
+namespace troupe {
+namespace {
+
+using detail::block_tokens;
+using detail::least_tokens;
+using detail::placement_unit;
+using detail::unit_order;
+using detail::whole_blocks;
+
+template <class T>
+using placed = result<T, placement_error>;
+using offers = std::vector<const worker_offer*>;
+
+std::string amount(std::uint64_t bytes) {
+  if (bytes >= 1ULL << 30) return fmt::format("{:.1f} GiB", static_cast<double>(bytes) / 0x1p30);
+  return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / 0x1p20);
+}
+
+std::string layers_key(const worker_offer& worker) {
+  return fmt::format("node.{}.layers", worker.name);
+}
+
+/// What kv_memory is worth in tokens, but never less than one sequence needs.
+std::int64_t most_tokens(const model_shape& model, const placement_request& request) {
+  const std::uint64_t each = model.kv_bytes * static_cast<std::uint64_t>(model.layers);
+  const auto tokens = each ? std::min<std::uint64_t>(request.kv_memory / each, 1ULL << 40) : 1ULL << 20;
+  return std::max(least_tokens(request), whole_blocks(static_cast<std::int64_t>(tokens)));
+}
+
+/// Places one call's workers: by hand first, then by memory and speed.
+class placer {
+ public:
+  placer(const std::vector<worker_offer>& workers, const model_shape& model, const placement_request& request)
+      : workers_(workers),
+        request_(request),
+        costs_(model, request.tensor),
+        least_(least_tokens(request)),
+        most_(most_tokens(model, request)) {}
+
+  placed<placement> place() {
+    offers free;
+    for (const auto& worker : workers_) {
+      if (const auto number = worker.replica_by_hand()) {
+        wishes& wish = by_hand_[*number];
+        (worker.layers ? wish.fixed : wish.reserved).push_back(&worker);
+      } else {
+        free.push_back(&worker);
+      }
+    }
+    pool_ = detail::make_units(free, request_.tensor);
+    if (auto failure = place_by_hand()) return *failure;
+    if (auto failure = place_the_rest()) return *failure;
+    return placement{replicas_, find_spares()};
+  }
+
+ private:
+  using failure = std::optional<placement_error>;
+  struct wishes {
+    offers fixed, reserved;
+  };
+
+  const model_shape& model() const { return costs_.model(); }
+
+  failure place_by_hand() {
+    for (auto& [number, wish] : by_hand_) {
+      auto made = make_by_hand(number, wish);
+      if (!made) return made.error();
+      replicas_.push_back(std::move(made.value()));
+    }
+    const auto wanted = static_cast<std::size_t>(request_.replicas);
+    if (wanted != 0 && replicas_.size() > wanted)
+      return placement_error{
+          fmt::format("nodes name {} replicas, but replicas = {}: make them agree", replicas_.size(), wanted),
+          "cluster.replicas"};
+    return {};
+  }
+
+  placed<replica_placement> make_by_hand(int number, wishes& wish) {
+    replica_placement replica{{}, most_, number};
+    std::stable_sort(wish.fixed.begin(), wish.fixed.end(), [](auto* a, auto* b) { return *a->layers < *b->layers; });
+    auto reserved = detail::make_units(wish.reserved, request_.tensor);
+    int next = 0;
+    for (auto at = wish.fixed.begin(); at != wish.fixed.end();) {
+      const auto end = std::find_if(at, wish.fixed.end(), [&](auto* each) { return each->layers != (*at)->layers; });
+      if (auto wrong = check_fixed({at, end}, next, number)) return *wrong;
+      if (auto wrong = fill_gap(replica, reserved, {next, (*at)->layers->first - 1}, number)) return *wrong;
+      next = (*at)->layers->last + 1;
+      add_fixed(replica, {at, end});
+      at = end;
+    }
+    if (auto wrong = fill_gap(replica, reserved, {next, model().layers - 1}, number)) return *wrong;
+    return replica;
+  }
+
+  /// The workers of one stage that was placed by hand.
+  failure check_fixed(const offers& stage, int next, int replica) const {
+    const worker_offer& worker = *stage.front();
+    const layer_range layers = *worker.layers;
+    const auto wrong = [&](std::string text) { return placement_error{std::move(text), layers_key(worker)}; };
+    if (layers.last >= model().layers)
+      return wrong(fmt::format("layers {} of {} go beyond the model, which has {}: the last is {}", to_text(layers),
+                               worker.name, model().layers, model().layers - 1));
+    if (layers.first < next)
+      return wrong(fmt::format("layers {} of {} overlap others of replica {}: every layer has one stage",
+                               to_text(layers), worker.name, replica));
+    if (static_cast<int>(stage.size()) != request_.tensor)
+      return wrong(fmt::format("layers {} of replica {} are on {} workers, but tensor = {}: name as many",
+                               to_text(layers), replica, stage.size(), request_.tensor));
+    for (const auto* each : stage)
+      if (costs_.kv_tokens(layers, each->memory) < least_) return too_small(*each, layers);
+    return {};
+  }
+
+  placement_error too_small(const worker_offer& worker, layer_range layers) const {
+    return {fmt::format("{} has {} of memory, but layers {} need {} of weights and {} for {} tokens: give it fewer "
+                        "layers, or use a smaller quant or context",
+                        worker.name, amount(worker.memory), to_text(layers), amount(costs_.weights(layers)),
+                        amount(costs_.kv_per_token(layers) * static_cast<std::uint64_t>(least_)), least_),
+            layers_key(worker)};
+  }
+
+  void add_fixed(replica_placement& replica, const offers& stage) const {
+    stage_placement made{*stage.front()->layers, {}};
+    for (const auto* each : stage) {
+      made.workers.push_back(each->name);
+      replica.kv_tokens = std::min(replica.kv_tokens, costs_.kv_tokens(made.layers, each->memory));
+    }
+    replica.stages.push_back(std::move(made));
+  }
+
+  /// Layers that nobody has by hand: for workers of this replica, then for those of none.
+  failure fill_gap(replica_placement& replica, std::vector<placement_unit>& reserved, layer_range run, int number) {
+    if (run.count() <= 0) return {};
+    const bool is_whole = run.count() == model().layers;
+    auto chosen = take(reserved, run, is_whole ? stage_counts() : any_count(), unit_order::fastest, replica.kv_tokens);
+    if (!chosen) {
+      std::vector<placement_unit> both = reserved;
+      both.insert(both.end(), pool_.begin(), pool_.end());
+      chosen = take(both, run, is_whole ? stage_counts() : any_count(), unit_order::fastest, replica.kv_tokens);
+      if (chosen) keep_only(both, reserved);
+    }
+    if (!chosen)
+      return placement_error{
+          fmt::format("layers {} of replica {} are on no worker, and no free workers have the memory: {}", to_text(run),
+                      number, needs(run)),
+          is_whole ? "cluster.replicas" : "node"};
+    append(replica, std::move(*chosen));
+    return {};
+  }
+
+  /// Reserved workers and the pool lose what is not left of both.
+  void keep_only(const std::vector<placement_unit>& left, std::vector<placement_unit>& reserved) {
+    const auto is_taken = [&](const auto& unit) {
+      return std::none_of(left.begin(), left.end(), [&](const auto& each) { return each.workers == unit.workers; });
+    };
+    std::erase_if(pool_, is_taken);
+    std::erase_if(reserved, is_taken);
+  }
+
+  static void append(replica_placement& replica, detail::chosen_units chosen) {
+    for (std::size_t i = 0; i < chosen.units.size(); ++i)
+      replica.stages.push_back({chosen.how.stages[i], std::move(chosen.units[i].workers)});
+    replica.kv_tokens = std::min(replica.kv_tokens, chosen.how.kv_tokens);
+  }
+
+  static detail::stage_count any_count() { return {1, ~std::size_t{0}}; }
+  detail::stage_count stage_counts() const {
+    const auto wanted = static_cast<std::size_t>(request_.stages);
+    return wanted ? detail::stage_count{wanted, wanted} : any_count();
+  }
+
+  std::optional<detail::chosen_units> take(std::vector<placement_unit>& from, layer_range run,
+                                           detail::stage_count stages, unit_order order, std::int64_t most) const {
+    return detail::take_units(from, costs_, run, stages, order, least_, most);
+  }
+
+  failure place_the_rest() {
+    const auto wanted = static_cast<std::size_t>(request_.replicas);
+    const std::size_t missing = wanted ? wanted - replicas_.size() : ~std::size_t{0};
+    std::vector<replica_placement> made;
+    if (wanted) made = make_replicas(missing, unit_order::fastest);
+    if (!wanted || made.size() < missing) made = make_replicas(missing, unit_order::smallest);
+    const std::size_t there = replicas_.size() + made.size();
+    if (there == 0) return placement_error{"the model fits on no workers: " + needs(whole_model()), "model.path"};
+    if (there < wanted)
+      return placement_error{fmt::format("replicas = {}, but only {} fit{}: {}", wanted, there, there == 1 ? "s" : "",
+                                         needs(whole_model())),
+                             "cluster.replicas"};
+    replicas_.insert(replicas_.end(), made.begin(), made.end());
+    return {};
+  }
+
+  /// Up to so many out of the pool. What needs more stages comes later: the pool only shrinks.
+  std::vector<replica_placement> make_replicas(std::size_t most, unit_order order) {
+    std::vector<placement_unit> left = pool_;
+    std::vector<replica_placement> made;
+    auto stages = stage_counts();
+    while (made.size() < most) {
+      auto chosen = take(left, whole_model(), stages, order, most_);
+      if (!chosen) break;
+      stages.least = chosen->units.size();
+      made.push_back({{}, most_});
+      append(made.back(), std::move(*chosen));
+    }
+    return made;
+  }
+
+  layer_range whole_model() const { return {0, model().layers - 1}; }
+
+  std::string needs(layer_range run) const {
+    std::uint64_t memory = 0;
+    for (const auto& worker : workers_) memory += worker.memory;
+    const std::string shape = request_.stages ? fmt::format(" in {} stages", request_.stages) : "";
+    return fmt::format(
+        "{} layers{} need {} of weights and {} for {} tokens, and {} worker{} offer{} {} in all: use a smaller quant "
+        "or context, or add workers",
+        run.count(), shape, amount(costs_.weights(run) * static_cast<std::uint64_t>(request_.tensor)),
+        amount(model().kv_bytes * static_cast<std::uint64_t>(run.count() * least_)), least_, workers_.size(),
+        workers_.size() == 1 ? "" : "s", workers_.size() == 1 ? "s" : "", amount(memory));
+  }
+
+  std::vector<std::string> find_spares() const {
+    const placement all{replicas_, {}};
+    std::vector<std::string> spares;
+    for (const auto& worker : workers_)
+      if (!find_worker(all, worker.name)) spares.push_back(worker.name);
+    return spares;
+  }
+
+  const std::vector<worker_offer>& workers_;
+  const placement_request& request_;
+  detail::stage_costs costs_;
+  std::int64_t least_, most_;  // tokens of KV
+  std::map<int, wishes> by_hand_;
+  std::vector<placement_unit> pool_;
+  std::vector<replica_placement> replicas_;
+};
+
+}  // namespace
+
+bool replica_placement::is_complete() const {
+  return std::none_of(stages.begin(), stages.end(), [](const auto& stage) {
+    return std::find(stage.workers.begin(), stage.workers.end(), "") != stage.workers.end();
+  });
+}
+
+int stages_at_once(const replica_placement& of, const std::vector<worker_offer>& offers) {
+  std::map<std::string, int> busy;  // threads, by host
+  int count = 0;
+  for (const stage_placement& stage : of.stages) {
+    auto with_this = busy;
+    bool fits = true;
+    for (const worker_offer& worker : offers) {
+      if (std::find(stage.workers.begin(), stage.workers.end(), worker.name) == stage.workers.end()) continue;
+      with_this[worker.host] += worker.threads;
+      fits = fits && (!busy.contains(worker.host) || with_this[worker.host] <= worker.processors);
+    }
+    if (!fits) continue;
+    busy = std::move(with_this);
+    ++count;
+  }
+  return count;
+}
+
+std::optional<worker_position> find_worker(const placement& where, const std::string& name) {
+  for (std::size_t r = 0; r < where.replicas.size(); ++r) {
+    const auto& stages = where.replicas[r].stages;
+    for (std::size_t s = 0; s < stages.size(); ++s) {
+      const auto& workers = stages[s].workers;
+      const auto found = std::find(workers.begin(), workers.end(), name);
+      if (found != workers.end()) return worker_position{r, s, static_cast<std::size_t>(found - workers.begin())};
+    }
+  }
+  return {};
+}
+
+result<placement, placement_error> place(const std::vector<worker_offer>& workers, const model_shape& model,
+                                         const placement_request& request) {
+  if (model.layers < 1) return placement_error{"the model has no layers", "model.path"};
+  if (request.tensor < 1) return placement_error{"tensor is less than 1", "cluster.tensor"};
+  if (request.stages > model.layers)
+    return placement_error{
+        fmt::format("stages = {}, but the model has {} layers: ask for no more", request.stages, model.layers),
+        "cluster.stages"};
+  return placer(workers, model, request).place();
+}
+
+}  // namespace troupe

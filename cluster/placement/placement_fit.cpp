@@ -1,0 +1,101 @@
+#include "cluster/placement/placement_fit.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace troupe::detail {
+namespace {
+
+/// Of a pipeline: its slowest stage first, then evenness of the others.
+struct slowness {
+  double slowest = std::numeric_limits<double>::infinity(), squares = 0;
+
+  slowness with(double time) const { return {std::max(slowest, time), squares + time * time}; }
+  friend bool operator<(const slowness& a, const slowness& b) {
+    return a.slowest != b.slowest ? a.slowest < b.slowest : a.squares < b.squares;
+  }
+};
+
+std::uint64_t share(std::uint64_t bytes, std::uint64_t parts) {
+  return (bytes + parts - 1) / parts;
+}
+
+}  // namespace
+
+std::uint64_t stage_costs::head_bytes(layer_range range) const {
+  return range.last == model_.layers - 1 ? share(model_.head_bytes, tensor_) : 0;
+}
+
+std::uint64_t stage_costs::weights(layer_range range) const {
+  const bool is_first = range.first == 0, is_last = range.last == model_.layers - 1;
+  const std::uint64_t layers = share(model_.layer_bytes, tensor_) * static_cast<std::uint64_t>(range.count());
+  const std::uint64_t embedding = is_first ? model_.embedding_bytes : 0;
+  return layers + embedding + (is_first && is_last && model_.tied ? 0 : head_bytes(range));
+}
+
+std::uint64_t stage_costs::kv_per_token(layer_range range) const {
+  const auto heads = static_cast<std::uint64_t>(model_.kv_heads);
+  const std::uint64_t each = heads ? model_.kv_bytes / heads * share(heads, tensor_) : share(model_.kv_bytes, tensor_);
+  return each * static_cast<std::uint64_t>(range.count());
+}
+
+double stage_costs::time(layer_range range, double speed) const {
+  const auto layers = static_cast<double>(model_.layer_bytes) * range.count();
+  const auto head = range.last == model_.layers - 1 ? static_cast<double>(model_.head_bytes) : 0.0;
+  return (layers + head) / speed;
+}
+
+std::int64_t stage_costs::kv_tokens(layer_range range, std::uint64_t memory) const {
+  const std::uint64_t held = weights(range), each = kv_per_token(range);
+  if (held > memory) return -1;
+  if (each == 0) return std::numeric_limits<std::int32_t>::max() / block_tokens * block_tokens;
+  return whole_blocks(static_cast<std::int64_t>(std::min<std::uint64_t>((memory - held) / each, 1ULL << 40)));
+}
+
+std::optional<std::vector<layer_range>> cut_layers(const stage_costs& costs, layer_range run,
+                                                   const std::vector<placement_unit>& units, std::int64_t tokens) {
+  const int layers = run.count(), stages = static_cast<int>(units.size());
+  if (stages == 0 || stages > layers) return {};
+  // best[s][n]: the first s stages when they hold n layers; from[s][n]: how many the last of them holds.
+  std::vector<std::vector<slowness>> best(stages + 1, std::vector<slowness>(layers + 1));
+  std::vector<std::vector<int>> from(stages + 1, std::vector<int>(layers + 1, 0));
+  best[0][0] = {0, 0};
+  for (int s = 1; s <= stages; ++s) {
+    const auto& unit = units[s - 1];
+    for (int end = s; end <= layers - (stages - s); ++end) {
+      for (int begin = s - 1; begin < end; ++begin) {
+        const layer_range range{run.first + begin, run.first + end - 1};
+        const slowness here = best[s - 1][begin].with(costs.time(range, unit.speed));
+        if (!(here < best[s][end]) || costs.kv_tokens(range, unit.memory) < tokens) continue;
+        best[s][end] = here;
+        from[s][end] = end - begin;
+      }
+    }
+  }
+  if (from[stages][layers] == 0) return {};
+  std::vector<layer_range> cuts(stages);
+  for (int s = stages, end = layers; s > 0; end -= from[s][end], --s)
+    cuts[s - 1] = {run.first + end - from[s][end], run.first + end - 1};
+  return cuts;
+}
+
+std::optional<cut> cut_for_most_tokens(const stage_costs& costs, layer_range run,
+                                       const std::vector<placement_unit>& units, std::int64_t least,
+                                       std::int64_t most) {
+  if (auto all = cut_layers(costs, run, units, most)) return cut{std::move(*all), most};
+  auto good = cut_layers(costs, run, units, least);
+  if (!good) return {};
+  std::int64_t low = least / block_tokens, high = most / block_tokens;  // low fits, high does not
+  while (low + 1 < high) {
+    const std::int64_t middle = low + (high - low) / 2;
+    if (auto cuts = cut_layers(costs, run, units, middle * block_tokens)) {
+      good = std::move(cuts);
+      low = middle;
+    } else {
+      high = middle;
+    }
+  }
+  return cut{std::move(*good), low * block_tokens};
+}
+
+}  // namespace troupe::detail

@@ -1,0 +1,126 @@
+#include "cluster/placement/placement_pool.hpp"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+namespace troupe::detail {
+namespace {
+
+using indices = std::vector<std::size_t>;
+
+placement_unit join(const std::vector<const worker_offer*>& members) {
+  placement_unit unit{{}, members.front()->host, members.front()->memory, 0};
+  double slowest = members.front()->speed;
+  for (const auto* member : members) {
+    unit.workers.push_back(member->name);
+    unit.memory = std::min(unit.memory, member->memory);
+    slowest = std::min(slowest, member->speed);
+    if (member->host != unit.host) unit.host.clear();
+  }
+  unit.speed = std::max(slowest, 1e-9) * static_cast<double>(members.size());
+  return unit;
+}
+
+/// Cuts as many groups as there are off the front of `workers`; like goes with like.
+void join_alike(std::vector<const worker_offer*>& workers, std::size_t size, std::vector<placement_unit>& units) {
+  std::stable_sort(workers.begin(), workers.end(), [](auto* a, auto* b) { return a->memory > b->memory; });
+  std::size_t at = 0;
+  for (; workers.size() - at >= size; at += size)
+    units.push_back(join(
+        {workers.begin() + static_cast<std::ptrdiff_t>(at), workers.begin() + static_cast<std::ptrdiff_t>(at + size)}));
+  workers.erase(workers.begin(), workers.begin() + static_cast<std::ptrdiff_t>(at));
+}
+
+/// The units' places in `units`, in the order in which they should be tried.
+indices in_order(const std::vector<placement_unit>& units, unit_order order) {
+  indices sorted(units.size());
+  std::iota(sorted.begin(), sorted.end(), std::size_t{0});
+  std::stable_sort(sorted.begin(), sorted.end(), [&](std::size_t a, std::size_t b) {
+    return order == unit_order::fastest ? units[a].speed > units[b].speed : units[a].memory < units[b].memory;
+  });
+  return sorted;
+}
+
+/// All of them last, the hosts that have several before: a replica on one host has no network between its stages.
+std::vector<indices> candidate_groups(const std::vector<placement_unit>& units, const indices& sorted) {
+  std::map<std::string, indices> by_host;
+  for (const auto i : sorted)
+    if (!units[i].host.empty()) by_host[units[i].host].push_back(i);
+  std::vector<indices> groups;
+  for (auto& [host, members] : by_host)
+    if (members.size() > 1) groups.push_back(std::move(members));
+  groups.push_back(sorted);
+  return groups;
+}
+
+/// Whether memory could be enough at all, before the cuts are tried.
+bool could_hold(const std::vector<placement_unit>& units, const stage_costs& costs, layer_range run,
+                std::int64_t tokens) {
+  const layer_range one{run.first, run.first};
+  const auto layer = costs.model().layer_bytes / static_cast<std::uint64_t>(costs.tensor()) +
+                     costs.kv_per_token(one) * static_cast<std::uint64_t>(tokens);
+  std::uint64_t room = 0;
+  for (const auto& unit : units) room += layer ? unit.memory / layer : static_cast<std::uint64_t>(run.count());
+  return room >= static_cast<std::uint64_t>(run.count());
+}
+
+/// Stages of one host follow each other; else as the units were given.
+std::vector<placement_unit> picked(const std::vector<placement_unit>& units, indices chosen) {
+  std::sort(chosen.begin(), chosen.end());
+  std::map<std::string, std::size_t> host_order;
+  for (const auto i : chosen) host_order.emplace(units[i].host, i);
+  std::stable_sort(chosen.begin(), chosen.end(),
+                   [&](auto a, auto b) { return host_order[units[a].host] < host_order[units[b].host]; });
+  std::vector<placement_unit> result;
+  for (const auto i : chosen) result.push_back(units[i]);
+  return result;
+}
+
+void erase_all(std::vector<placement_unit>& from, indices chosen) {
+  std::sort(chosen.begin(), chosen.end(), std::greater<>());
+  for (const auto i : chosen) from.erase(from.begin() + static_cast<std::ptrdiff_t>(i));
+}
+
+}  // namespace
+
+std::vector<placement_unit> make_units(const std::vector<const worker_offer*>& workers, int tensor) {
+  std::vector<placement_unit> units;
+  if (tensor == 1) {
+    for (const auto* worker : workers) units.push_back(join({worker}));
+    return units;
+  }
+  const auto size = static_cast<std::size_t>(tensor);
+  std::map<std::string, std::vector<const worker_offer*>> by_host;
+  std::vector<const worker_offer*> left;
+  for (const auto* worker : workers) by_host[worker->host].push_back(worker);
+  for (auto& [host, members] : by_host) {
+    join_alike(members, size, units);
+    left.insert(left.end(), members.begin(), members.end());
+  }
+  join_alike(left, size, units);
+  return units;
+}
+
+std::optional<chosen_units> take_units(std::vector<placement_unit>& from, const stage_costs& costs, layer_range run,
+                                       stage_count stages, unit_order order, std::int64_t least, std::int64_t most) {
+  const auto groups = candidate_groups(from, in_order(from, order));
+  const std::size_t largest = std::min({stages.most, from.size(), static_cast<std::size_t>(run.count())});
+  for (std::size_t count = stages.least; count <= largest; ++count) {
+    for (const auto& group : groups) {
+      for (std::size_t at = 0; at + count <= group.size(); ++at) {
+        const auto begin = group.begin() + static_cast<std::ptrdiff_t>(at);
+        const indices chosen(begin, begin + static_cast<std::ptrdiff_t>(count));
+        auto units = picked(from, chosen);
+        if (!could_hold(units, costs, run, least)) continue;
+        auto how = cut_for_most_tokens(costs, run, units, least, most);
+        if (!how) continue;
+        erase_all(from, chosen);
+        return chosen_units{std::move(units), std::move(*how)};
+      }
+    }
+  }
+  return {};
+}
+
+}  // namespace troupe::detail

@@ -1,0 +1,146 @@
+#include "cluster/routing/routing.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace troupe {
+namespace {
+
+constexpr std::size_t max_unseen = 1 << 16;
+constexpr duration usual_retry = std::chrono::seconds(1);
+
+std::uint64_t tokens_to_compute(const request_view& request, std::size_t hit_blocks) {
+  return request.prompt_tokens - std::min<std::uint64_t>(request.prompt_tokens, hit_blocks * prefix_block_tokens);
+}
+
+std::size_t in_system(const replica_load& load) {
+  return std::size_t{load.running} + load.waiting;
+}
+
+}  // namespace
+
+routing_policy::routing_policy(options chosen) : options_(chosen) {}
+
+void routing_policy::add_replica(replica_id id) {
+  replica fresh;
+  fresh.prefixes.set_capacity(options_.max_prefixes);
+  replicas_.insert_or_assign(id, std::move(fresh));
+}
+
+void routing_policy::remove_replica(replica_id id) {
+  replicas_.erase(id);
+}
+
+void routing_policy::set_ready(replica_id id, bool ready) {
+  if (const auto found = replicas_.find(id); found != replicas_.end()) found->second.is_ready = ready;
+}
+
+void routing_policy::update(replica_id id, replica_load load) {
+  const auto found = replicas_.find(id);
+  if (found == replicas_.end()) return;
+  replica& where = found->second;
+  const std::uint64_t received = load.received.value_or(where.sent);
+  where.sent = std::max(where.sent, received);  // after a start of ours it has got more than we know of
+  while (where.unseen.size() > where.sent - received) drop_oldest_unseen(where);
+  if (load.blocks > 0) where.prefixes.set_capacity(std::min<std::size_t>(options_.max_prefixes, load.blocks));
+  where.load = std::move(load);
+}
+
+result<route, route_refusal> routing_policy::choose(const request_view& request) const {
+  std::optional<route> best;
+  std::uint64_t lowest = 0;
+  for (const auto& [id, where] : replicas_) {
+    if (!where.is_ready || is_full(where, request.is_batch)) continue;
+    const std::size_t hit = where.prefixes.match(request.prefix);
+    const std::uint64_t work = score(where, request, hit);
+    if (best && work >= lowest) continue;
+    best = route{id, static_cast<std::uint32_t>(hit)};
+    lowest = work;
+  }
+  if (!best) return refusal();
+  return *best;
+}
+
+void routing_policy::sent(replica_id id, const request_view& request) {
+  const auto found = replicas_.find(id);
+  if (found == replicas_.end()) return;
+  replica& where = found->second;
+  const std::uint64_t tokens = tokens_to_compute(request, where.prefixes.match(request.prefix)) + options_.running_cost;
+  where.prefixes.touch(request.prefix);
+  ++where.sent;
+  where.unseen.push_back({tokens, request.adapter});
+  where.unseen_tokens += tokens;
+  if (where.unseen.size() > max_unseen) drop_oldest_unseen(where);
+}
+
+void routing_policy::forget_prefixes(replica_id id) {
+  if (const auto found = replicas_.find(id); found != replicas_.end()) found->second.prefixes.clear();
+}
+
+std::size_t routing_policy::ready() const {
+  return static_cast<std::size_t>(
+      std::count_if(replicas_.begin(), replicas_.end(), [](const auto& each) { return each.second.is_ready; }));
+}
+
+std::uint64_t routing_policy::work(replica_id id) const {
+  const auto found = replicas_.find(id);
+  return found == replicas_.end() ? 0 : work_of(found->second);
+}
+
+bool routing_policy::is_full(const replica& where, bool is_batch) const {
+  const double share = is_batch ? options_.batch_share : 1.0;
+  const std::uint32_t bound = where.load.max_waiting > 0 ? where.load.max_waiting : options_.max_waiting;
+  const auto waiting = static_cast<std::size_t>(std::floor(bound * share));
+  return in_system(where.load) + where.unseen.size() >= where.load.max_sequences + waiting;
+}
+
+std::uint64_t routing_policy::work_of(const replica& where) const {
+  return where.load.running * options_.running_cost + where.load.waiting * options_.waiting_cost +
+         where.load.queued_tokens + where.unseen_tokens;
+}
+
+std::uint64_t routing_policy::score(const replica& where, const request_view& request, std::size_t hit) const {
+  std::uint64_t work = work_of(where) + tokens_to_compute(request, hit);
+  if (!has_adapter(where, request.adapter)) work += options_.adapter_cost;
+  // Blocks that are short must be taken from somebody, whose tokens are computed again.
+  const std::uint64_t needed = tokens_to_compute(request, hit) / prefix_block_tokens + 1;
+  if (where.load.blocks > 0 && needed > where.load.free_blocks) {
+    work += (needed - where.load.free_blocks) * prefix_block_tokens;
+  }
+  return work;
+}
+
+bool routing_policy::has_adapter(const replica& where, adapter_version adapter) {
+  if (adapter == adapter_version{}) return true;
+  const auto& resident = where.load.adapters;
+  if (std::find(resident.begin(), resident.end(), adapter) != resident.end()) return true;
+  return std::any_of(where.unseen.begin(), where.unseen.end(), [&](auto& each) { return each.adapter == adapter; });
+}
+
+void routing_policy::drop_oldest_unseen(replica& where) const {
+  where.unseen_tokens -= where.unseen.front().tokens;
+  where.unseen.pop_front();
+}
+
+route_refusal routing_policy::refusal() const {
+  route_refusal answer{route_refusal::reason::no_replica, usual_retry};
+  for (const auto& [id, where] : replicas_) {
+    if (!where.is_ready) continue;
+    const duration retry = retry_of(where);
+    const bool is_first = answer.why == route_refusal::reason::no_replica;
+    answer = {route_refusal::reason::all_full, is_first ? retry : std::min(retry, answer.retry_after)};
+  }
+  return answer;
+}
+
+duration routing_policy::retry_of(const replica& where) const {
+  if (!(where.load.tokens_per_second > 0)) return usual_retry;
+  // About when one of those in it has ended.
+  const double sequences = static_cast<double>(in_system(where.load) + where.unseen.size());
+  const double seconds = static_cast<double>(work_of(where)) / std::max(sequences, 1.0) / where.load.tokens_per_second;
+  const double longest = std::chrono::duration<double>(options_.longest_retry).count();
+  const auto retry = std::chrono::duration<double>(std::min(seconds, longest));
+  return std::max(std::chrono::duration_cast<duration>(retry), options_.shortest_retry);
+}
+
+}  // namespace troupe

@@ -1,0 +1,123 @@
+// Which replica a request goes to.
+//
+// Goals: little work and little waiting. The score of a replica is the work, in tokens, that stands before the answer:
+// the part of the prompt that is probably not cached there, what is queued and running there already, and the loading
+// of the adapter. The lowest score wins, ties by the lowest id. Depends on the calls alone.
+// What a replica has cached is guessed from what was sent there: an LRU map of prefix hashes per replica.
+// Non-goals: queueing (a full replica is not chosen; the caller refuses with the retry time), promises about hits.
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/fields.hpp"
+#include "base/result.hpp"
+#include "cluster/cluster_ids.hpp"
+#include "cluster/routing/prefix_hash.hpp"
+#include "cluster/routing/prefix_lru.hpp"
+
+namespace troupe {
+
+/// What a replica's scheduler says of itself from time to time.
+struct replica_load {
+  std::uint32_t running = 0, waiting = 0;     ///< sequences
+  std::uint32_t max_sequences = 1;            ///< that run at a time
+  std::uint32_t max_waiting = 0;              ///< in its queue; 0: unknown, then the policy's own bound holds
+  std::uint32_t free_blocks = 0, blocks = 0;  ///< free: also those that are only cached; blocks 0: unknown
+  std::uint64_t queued_tokens = 0;            ///< of prompts, not yet computed
+  double tokens_per_second = 0;               ///< of the last while; 0: unknown
+  /// Requests it has got from this router so far, in order; what was sent after these is added by the router. Without
+  /// it, a load is believed to know of everything that was sent before it came.
+  std::optional<std::uint64_t> received;
+  std::vector<adapter_version> adapters;  ///< resident
+
+  template <class Self, class Visit>
+  static auto visit_fields(Self& self, Visit visit) {
+    return visit(field("running", self.running), field("waiting", self.waiting),
+                 field("max_sequences", self.max_sequences), field("max_waiting", self.max_waiting),
+                 field("free_blocks", self.free_blocks), field("blocks", self.blocks),
+                 field("queued_tokens", self.queued_tokens), field("tokens_per_second", self.tokens_per_second),
+                 field("received", self.received), field("adapters", self.adapters));
+  }
+};
+
+struct request_view {
+  std::span<const std::uint64_t> prefix;  ///< prefix_hashes() of its prompt
+  std::uint64_t prompt_tokens = 0;
+  adapter_version adapter;
+  bool is_batch = false;  ///< batch leaves a part of each queue to interactive requests
+};
+
+struct route {
+  replica_id replica;
+  std::uint32_t hit_blocks = 0;  ///< expected
+};
+struct route_refusal {
+  enum class reason : std::uint8_t { no_replica, all_full };
+  reason why = reason::no_replica;
+  duration retry_after{};
+};
+
+class routing_policy {
+ public:
+  struct options {
+    std::uint32_t max_waiting = 4096;    ///< per replica, where it names no bound
+    double batch_share = 0.75;           ///< of a queue that batch requests may fill
+    std::size_t max_prefixes = 1 << 16;  ///< remembered blocks per replica; never more than it has
+    std::uint64_t running_cost = 24;     ///< tokens that a running sequence counts for
+    std::uint64_t waiting_cost = 256;    ///< and a waiting one
+    std::uint64_t adapter_cost = 512;    ///< for loading one that is not there
+    duration shortest_retry = std::chrono::milliseconds(250), longest_retry = std::chrono::seconds(30);
+  };
+
+  explicit routing_policy(options chosen);
+
+  /// Not ready before set_ready. A known id begins anew: nothing is cached there any more.
+  void add_replica(replica_id id);
+  void remove_replica(replica_id id);
+  /// Ready ones are chosen from; draining ones and those without all stages are not ready.
+  void set_ready(replica_id id, bool ready);
+  void update(replica_id id, replica_load load);
+
+  /// Where it should go. Changes nothing: call `sent` once it has gone there.
+  result<route, route_refusal> choose(const request_view& request) const;
+  void sent(replica_id id, const request_view& request);
+  /// It lost its cache.
+  void forget_prefixes(replica_id id);
+
+  bool has(replica_id id) const { return replicas_.contains(id); }
+  std::size_t ready() const;
+  /// Work of a replica in tokens, by its own word and what was sent since.
+  std::uint64_t work(replica_id id) const;
+
+ private:
+  struct flight {
+    std::uint64_t tokens = 0;
+    adapter_version adapter;
+  };
+  struct replica {
+    bool is_ready = false;
+    replica_load load;
+    std::uint64_t sent = 0;     ///< requests so far
+    std::deque<flight> unseen;  ///< sent, and not in `load`: the newest ones
+    std::uint64_t unseen_tokens = 0;
+    prefix_lru prefixes;
+  };
+
+  bool is_full(const replica& where, bool is_batch) const;
+  std::uint64_t work_of(const replica& where) const;
+  std::uint64_t score(const replica& where, const request_view& request, std::size_t hit) const;
+  static bool has_adapter(const replica& where, adapter_version adapter);
+  void drop_oldest_unseen(replica& where) const;
+  route_refusal refusal() const;
+  duration retry_of(const replica& where) const;
+
+  options options_;
+  std::map<replica_id, replica> replicas_;
+};
+
+}  // namespace troupe

@@ -1,0 +1,49 @@
+#include "cluster/training/training_pace.hpp"
+
+#include <algorithm>
+
+namespace troupe {
+namespace {
+
+constexpr std::uint64_t enough_steps = 8;  // to say how long one takes
+
+}  // namespace
+
+double training_pace::share(const load& serving, instant now) {
+  if (!serving.busy) {
+    begin(phase::alone, serving, now);
+    return 1;
+  }
+  const duration age = now - since_;
+  if (phase_ == phase::alone) {
+    begin(phase::still, serving, now);
+  } else if (phase_ == phase::still && age >= options_.still) {
+    if (const auto time = step_time(serving, now)) still_time_ = time;
+    begin(phase::beside, serving, now);
+  } else if (phase_ == phase::beside && age >= options_.between) {
+    if (const auto time = step_time(serving, now); time && still_time_) learn(*time);
+    begin(phase::still, serving, now);
+  }
+  return phase_ == phase::still ? 0 : options_.may_delay > 0 ? learned_ : 0;
+}
+
+void training_pace::begin(phase next, const load& serving, instant now) {
+  phase_ = next;
+  since_ = now;
+  steps_before_ = serving.steps;
+}
+
+std::optional<double> training_pace::step_time(const load& serving, instant now) const {
+  if (serving.steps < steps_before_ + enough_steps) return {};
+  return std::chrono::duration<double>(now - since_).count() / static_cast<double>(serving.steps - steps_before_);
+}
+
+void training_pace::learn(double beside) {
+  const double lost = beside / *still_time_ - 1;
+  if (lost > options_.may_delay)
+    learned_ = std::max(options_.least, learned_ * std::max(0.5, options_.may_delay / lost));
+  else
+    learned_ = std::min(1.0, learned_ * 1.15);
+}
+
+}  // namespace troupe

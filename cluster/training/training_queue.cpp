@@ -1,0 +1,148 @@
+#include "cluster/training/training_queue.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace troupe {
+
+const training_queue::entry* training_queue::find(const std::string& job) const {
+  const auto found = std::find_if(jobs_.begin(), jobs_.end(), [&](const entry& each) { return each.job == job; });
+  return found == jobs_.end() ? nullptr : &*found;
+}
+
+training_queue::entry* training_queue::find(const std::string& job) {
+  return const_cast<entry*>(std::as_const(*this).find(job));
+}
+
+training_queue::entry* training_queue::find_by_lease(std::uint64_t number) {
+  const auto lease = find_lease(number);
+  return lease ? find(lease->job) : nullptr;
+}
+
+void training_queue::add(const std::string& job, bool paused, int trainers) {
+  if (!knows(job)) jobs_.push_back({job, paused, trainers, {}, 0});
+}
+
+/// The trainers are free at once: they hear of the end before they hear of anything else.
+training_queue::group training_queue::end_leases(entry& of, std::size_t from) {
+  if (!of.is_leased()) return {};
+  const group ended(of.members.begin() + static_cast<std::ptrdiff_t>(std::min(from, of.members.size())),
+                    of.members.end());
+  for (std::size_t i = from; i < of.members.size(); ++i) {
+    const auto found = trainers_.find(of.members[i].trainer);
+    if (found != trainers_.end() && found->second.lease == of.members[i].number) found->second.lease = 0;
+    of.members[i].number = 0;
+  }
+  return ended;
+}
+
+training_queue::group training_queue::pause(const std::string& job) {
+  entry* found = find(job);
+  if (!found) return {};
+  found->paused = true;
+  return end_leases(*found);
+}
+
+void training_queue::resume(const std::string& job) {
+  if (entry* found = find(job)) found->paused = false, found->deaths = 0;
+}
+
+training_queue::group training_queue::remove(const std::string& job) {
+  entry* found = find(job);
+  if (!found) return {};
+  const auto ended = end_leases(*found);
+  std::erase_if(jobs_, [&](const entry& each) { return each.job == job; });
+  return ended;
+}
+
+void training_queue::trainer_joined(const std::string& name, const std::string& reach) {
+  trainers_[name] = {reach, 0};
+}
+
+training_queue::loss training_queue::lose(entry& of) {
+  loss lost{end_leases(of), {}};
+  if (++of.deaths >= options_.most_deaths) of.paused = true, lost.given_up = of.job;
+  return lost;
+}
+
+training_queue::loss training_queue::trainer_lost(const std::string& name) {
+  const auto gone = trainers_.extract(name);
+  entry* had = gone ? find_by_lease(gone.mapped().lease) : nullptr;
+  return had ? lose(*had) : loss{};
+}
+
+training_queue::loss training_queue::fell_apart(std::uint64_t number) {
+  entry* had = find_by_lease(number);
+  return had ? lose(*had) : loss{};
+}
+
+training_queue::group training_queue::give_back(std::uint64_t number) {
+  entry* found = find_by_lease(number);
+  return found ? end_leases(*found) : group{};
+}
+
+void training_queue::note_progress(std::uint64_t number) {
+  if (entry* found = find_by_lease(number)) found->deaths = 0;
+}
+
+training_queue::group training_queue::finish(std::uint64_t number) {
+  entry* found = find_by_lease(number);
+  if (!found) return {};
+  found->wanted = 1;
+  const group ended = end_leases(*found, 1);
+  found->members.resize(1);
+  return ended;
+}
+
+/// Free trainers, or its own, that can meet: first those that had it.
+std::vector<std::string> training_queue::candidates(const entry& of) const {
+  std::vector<std::string> found;
+  const auto take = [&](const std::string& name) {
+    const auto at = trainers_.find(name);
+    if (at == trainers_.end() || found.size() >= static_cast<std::size_t>(of.wanted)) return;
+    if (std::find(found.begin(), found.end(), name) != found.end()) return;
+    const trainer& its = at->second;
+    const bool is_own = std::any_of(of.members.begin(), of.members.end(),
+                                    [&](const lease& member) { return member.number == its.lease; });
+    if (its.lease != 0 && !is_own) return;
+    if (found.empty() || trainers_.at(found.front()).reach == its.reach) found.push_back(name);
+  };
+  for (const lease& member : of.members) take(member.trainer);
+  for (const auto& [name, trainer] : trainers_) take(name);
+  return found;
+}
+
+training_queue::group training_queue::assign() {
+  const auto job =
+      std::find_if(jobs_.begin(), jobs_.end(), [](const entry& each) { return !each.paused && !each.is_leased(); });
+  if (job == jobs_.end()) return {};
+  const auto chosen = candidates(*job);
+  if (chosen.empty()) return {};
+  job->members.clear();
+  for (const std::string& name : chosen) {
+    trainers_[name].lease = ++last_lease_;
+    job->members.push_back({last_lease_, job->job, name});
+  }
+  return job->members;
+}
+
+training_queue::group training_queue::widen() {
+  for (entry& each : jobs_)
+    if (each.is_leased() && candidates(each).size() > each.members.size()) return end_leases(each);
+  return {};
+}
+
+training_queue::group training_queue::leases_of(const std::string& job) const {
+  const entry* found = find(job);
+  return found && found->is_leased() ? found->members : group{};
+}
+
+std::optional<training_queue::lease> training_queue::find_lease(std::uint64_t number) const {
+  if (number == 0) return {};
+  for (const entry& each : jobs_)
+    for (const lease& member : each.members)
+      if (member.number == number) return member;
+  return {};
+}
+
+}  // namespace troupe

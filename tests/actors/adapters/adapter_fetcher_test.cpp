@@ -1,0 +1,102 @@
+#include "actors/adapters/adapter_fetcher.hpp"
+
+#include <fstream>
+#include <sstream>
+
+#include "actors/adapters/adapter_digest.hpp"
+#include "tests/actors/support.hpp"
+
+namespace troupe::test {
+namespace {
+
+/// A worker's fetcher; the test plays the head that has the files.
+class fetcher : public testing::Test {
+ protected:
+  fetcher() {
+    auto model = std::make_shared<loaded_model>();
+    model->config = read_hf_config(golden / "llama");
+    actor_ = spawn_adapter_fetcher(system_, {model, folder_.path() / "store"}, head_.handle(),
+                                   std::make_shared<worker_actor>(worker_.handle()));
+  }
+  ~fetcher() override { tell(actor_, stop_now{}); }
+
+  /// Files of these contents, in their order.
+  static prepare_adapter wanted(std::uint64_t ticket, const std::array<std::string, 2>& contents) {
+    prepare_adapter made{ticket, "pricing@1", {}, {}};
+    sha256 digest;
+    for (std::size_t i = 0; i < contents.size(); ++i) {
+      made.files.push_back({std::string(adapter_file_names[i]), contents[i].size()});
+      begin_adapter_file(digest, adapter_file_names[i], contents[i].size());
+      digest.add(contents[i]);
+    }
+    made.sha256 = digest.finish();
+    return made;
+  }
+  void answer_piece(const std::string& text) {
+    const auto asked = head_.take<want_piece>();
+    const auto bytes = std::make_shared<const std::string>(text);
+    tell(actor_, adapter_piece{asked.sha256, asked.file, asked.offset, {}, {bytes, std::as_bytes(std::span(*bytes))}});
+  }
+
+  static std::string golden_file(std::string_view name) {
+    std::ostringstream text;
+    text << std::ifstream(golden / "llama" / "adapter" / name, std::ios::binary).rdbuf();
+    return text.str();
+  }
+
+  const std::array<std::string, 2> golden_{golden_file(adapter_file_names[0]), golden_file(adapter_file_names[1])};
+  temp_folder folder_;
+  caf::actor_system_config config_;
+  caf::actor_system system_{config_};
+  mock<head_actor> head_{system_};
+  mock<worker_actor> worker_{system_};
+  adapter_fetcher_actor actor_;
+};
+
+TEST_F(fetcher, fetches_what_is_not_here_and_keeps_it) {
+  tell(actor_, wanted(1, golden_));
+  for (const std::string& text : golden_) answer_piece(text);
+  EXPECT_EQ(head_.take<adapter_prepared>().error, "");
+  const prepare_adapter known = wanted(2, golden_);
+  load_adapter what;
+  what.sha256 = known.sha256;
+  what.files = known.files;
+  tell(actor_, what);
+  EXPECT_TRUE(worker_.take<adapter_ready>().adapter);
+  EXPECT_EQ(head_.count<want_piece>(), 0u);
+}
+
+TEST_F(fetcher, goes_on_with_others_when_a_folder_cannot_be_made) {
+  folder_.write("store", "a file");
+  tell(actor_, wanted(1, golden_));
+  EXPECT_NE(head_.take<adapter_prepared>().error.find("cannot be made"), std::string::npos);
+  std::filesystem::remove(folder_.path() / "store");
+  tell(actor_, wanted(2, golden_));
+  for (const std::string& text : golden_) answer_piece(text);
+  const auto prepared = head_.take<adapter_prepared>();
+  EXPECT_EQ(prepared.ticket, 2u);
+  EXPECT_EQ(prepared.error, "");
+}
+
+TEST_F(fetcher, says_what_is_wrong_with_files_that_came_whole_and_goes_on_with_others) {
+  tell(actor_, wanted(1, {"{}", "no tensors"}));
+  tell(actor_, wanted(2, golden_));
+  for (const char* text : {"{}", "no tensors"}) answer_piece(text);
+  const auto failed = head_.take<adapter_prepared>();
+  EXPECT_EQ(failed.ticket, 1u);
+  EXPECT_NE(failed.error, "");
+  for (const std::string& text : golden_) answer_piece(text);
+  const auto prepared = head_.take<adapter_prepared>();
+  EXPECT_EQ(prepared.ticket, 2u);
+  EXPECT_EQ(prepared.error, "");
+}
+
+TEST_F(fetcher, believes_no_bytes_of_another_digest) {
+  tell(actor_, wanted(1, golden_));
+  answer_piece(golden_[0]);
+  answer_piece(std::string(golden_[1].size(), 'x'));
+  EXPECT_NE(head_.take<adapter_prepared>().error.find("digest"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace troupe::test

@@ -1,0 +1,188 @@
+#include "actors/adapters/adapter_shelf.hpp"
+
+#include <fstream>
+#include <sstream>
+
+#include "tests/actors/support.hpp"
+#include "tests/base/full_disk.hpp"
+
+namespace troupe::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class shelf : public testing::Test {
+ protected:
+  adapter_shelf::options options() const {
+    return {folder_.path() / "store", folder_.path() / "source", read_hf_config(golden / "llama"), model_id(7),
+            "letters"};
+  }
+  /// Of other contents than the golden one where an alpha is given.
+  fs::path source(const std::string& name, int alpha = 4) const {
+    const fs::path to = folder_.path() / "source" / name;
+    fs::create_directories(to);
+    fs::copy(golden / "llama" / "adapter", to, fs::copy_options::overwrite_existing | fs::copy_options::recursive);
+    std::ifstream in(to / "adapter_config.json");
+    json config = json::parse(in);
+    config["lora_alpha"] = alpha;
+    std::ofstream(to / "adapter_config.json") << config.dump();
+    return to;
+  }
+  static std::string read(const fs::path& file) {
+    std::ostringstream text;
+    text << std::ifstream(file, std::ios::binary).rdbuf();
+    return text.str();
+  }
+  static std::string text_of(const adapter_piece& piece) {
+    return {reinterpret_cast<const char*>(piece.attachment.bytes().data()), piece.attachment.size()};
+  }
+
+  temp_folder folder_;
+};
+
+TEST_F(shelf, publishes_a_copy_named_by_its_contents) {
+  adapter_shelf made(options(), {});
+  const auto entry = made.publish("pricing", source("pricing"));
+  EXPECT_EQ(entry.full_name(), "pricing@1");
+  EXPECT_EQ(entry.state, adapter_state::ready);
+  EXPECT_EQ(entry.spec.rank, 2u);
+  const fs::path kept = folder_.path() / "store" / entry.spec.sha256;
+  EXPECT_EQ(read(kept / "adapter_config.json"), read(folder_.path() / "source/pricing/adapter_config.json"));
+  const auto now = made.snapshot();
+  for (const char* name : {"pricing", "pricing@1", "base:pricing", "letters:pricing@1"})
+    EXPECT_EQ(now.names.at(name), entry.version) << name;
+  EXPECT_EQ(now.names.at("base"), no_adapter);
+  const adapter_details& details = now.versions.at(entry.version);
+  ASSERT_EQ(details.files.size(), 2u);
+  EXPECT_EQ(details.files[1].bytes, fs::file_size(kept / "adapter_model.safetensors"));
+  // Rank 2 on q [32,32], k and v [16,32], o [32,32], gate and up [44,32], down [32,44], of 2 layers, in f32.
+  EXPECT_EQ(details.bytes, 2 * 2 * (64 + 48 + 48 + 64 + 76 + 76 + 76) * 4);
+}
+
+TEST_F(shelf, takes_the_same_contents_for_the_same_version) {
+  adapter_shelf made(options(), {});
+  const auto first = made.publish("pricing", source("pricing"));
+  EXPECT_EQ(made.publish("pricing", source("pricing")).version, first.version);
+  const auto second = made.publish("pricing", source("pricing", 8));
+  EXPECT_EQ(second.full_name(), "pricing@2");
+  EXPECT_NE(second.spec.sha256, first.spec.sha256);
+  EXPECT_EQ(made.publish("other", source("other", 8)).spec.sha256, second.spec.sha256);
+  EXPECT_EQ(made.snapshot().names.at("pricing"), second.version);
+}
+
+TEST_F(shelf, rolls_back_unloads_and_loads_again) {
+  adapter_shelf made(options(), {});
+  const auto first = made.publish("pricing", source("pricing"));
+  const auto second = made.publish("pricing", source("pricing", 8));
+  EXPECT_EQ(made.rollback("pricing", {}).version, first.version);
+  EXPECT_EQ(made.snapshot().names.at("pricing"), first.version);
+  EXPECT_EQ(made.unload("pricing").size(), 2u);
+  const auto now = made.snapshot();
+  EXPECT_FALSE(now.names.contains("pricing"));
+  EXPECT_TRUE(now.versions.contains(first.version)) << "sequences that run may need it again";
+  EXPECT_NE(refusal([&] { made.find_or_publish("pricing"); }), "") << "what was unloaded does not come by itself";
+  EXPECT_EQ(made.load("pricing@1").version, first.version);
+  EXPECT_EQ(made.load("pricing").version, second.version) << "of the same contents as its folder";
+}
+
+TEST_F(shelf, brings_back_what_was_rolled_back_when_it_is_published_again_not_when_a_head_starts) {
+  adapter_shelf made(options(), {});
+  const auto first = made.publish("pricing", source("pricing"));
+  const auto second = made.publish("pricing", source("pricing", 8));
+  (void)made.rollback("pricing", {});
+  (void)made.take_changes();
+  EXPECT_EQ(made.load("pricing").version, second.version);
+  EXPECT_EQ(made.snapshot().names.at("pricing"), first.version) << "a start loads what `preload` names";
+  EXPECT_EQ(made.publish("pricing", source("pricing", 8)).version, second.version);
+  EXPECT_EQ(made.snapshot().names.at("pricing"), second.version);
+  ASSERT_EQ(made.take_changes().pointers.size(), 1u) << "and that is written down";
+  (void)made.rollback("pricing", {});
+  (void)made.unload("pricing@2");
+  EXPECT_EQ(made.publish("pricing", source("pricing", 8)).version, second.version);
+  EXPECT_EQ(made.snapshot().names.at("pricing"), second.version);
+}
+
+TEST_F(shelf, finds_folders_of_the_name_on_demand) {
+  adapter_shelf made(options(), {});
+  source("later");
+  EXPECT_EQ(made.find_or_publish("later").full_name(), "later@1");
+  EXPECT_EQ(made.find_or_publish("later").full_name(), "later@1");
+  EXPECT_NE(refusal([&] { made.find_or_publish("never"); }).find("there is none"), std::string::npos);
+  for (const char* name : {"../source/later", "/etc", "", "."})
+    EXPECT_NE(refusal([&] { made.find_or_publish(name); }), "") << name;
+}
+
+TEST_F(shelf, refuses_folders_that_cannot_run_with_the_model) {
+  adapter_shelf made(options(), {});
+  EXPECT_NE(refusal([&] { made.publish("x", folder_.path() / "nowhere"); }).find("has no adapter_config.json"),
+            std::string::npos);
+  const auto other = refusal([&] { made.publish("x", golden / "gpt2" / "adapter"); });
+  EXPECT_NE(other.find((golden / "gpt2" / "adapter").string()), std::string::npos) << other;
+  EXPECT_EQ(other.find("incoming"), std::string::npos) << other;
+  const auto broken = source("broken");
+  std::ofstream(broken / "adapter_config.json") << "{";
+  EXPECT_NE(refusal([&] { made.publish("x", broken); }), "");
+  for (const char* name : {"a/b", "..", "base", "letters", "a@1", ""})
+    EXPECT_NE(refusal([&] { made.publish(name, source("fine")); }), "") << name;
+  for (const auto& each : fs::directory_iterator(folder_.path() / "store"))
+    EXPECT_FALSE(each.path().filename().string().starts_with(".")) << "nothing half done stays: " << each.path();
+}
+
+TEST_F(shelf, a_full_disk_leaves_nothing_half_published) {
+  adapter_shelf made(options(), {});
+  const auto folder = source("pricing");
+  {
+    const full_disk in_the_middle_of_the_weights(fs::file_size(folder / "adapter_model.safetensors") / 2);
+    EXPECT_NE(refusal([&] { made.publish("pricing", folder); }).find("cannot be"), std::string::npos);
+  }
+  EXPECT_TRUE(fs::is_empty(folder_.path() / "store"));
+  EXPECT_EQ(made.publish("pricing", folder).full_name(), "pricing@1");
+}
+
+TEST_F(shelf, hands_out_pieces_of_known_files_alone) {
+  adapter_shelf made(options(), {});
+  const auto entry = made.publish("pricing", source("pricing"));
+  const auto whole = read(folder_.path() / "source/pricing/adapter_model.safetensors");
+  const auto piece = made.read_piece({entry.spec.sha256, "adapter_model.safetensors", 100});
+  EXPECT_EQ(piece.error, "");
+  EXPECT_EQ(text_of(piece), whole.substr(100));
+  EXPECT_EQ(made.read_piece({entry.spec.sha256, "adapter_model.safetensors", whole.size()}).attachment.size(), 0u);
+  const want_piece wrong[] = {{entry.spec.sha256, "adapter_model.safetensors", whole.size() + 1},
+                              {entry.spec.sha256, "../../source/pricing/adapter_config.json", 0},
+                              {entry.spec.sha256, "/etc/passwd", 0},
+                              {entry.spec.sha256, "", 0},
+                              {"..", "adapter_config.json", 0},
+                              {std::string(64, 'a'), "adapter_config.json", 0},
+                              {"", "adapter_config.json", 0}};
+  for (const auto& each : wrong) {
+    const auto refused = made.read_piece(each);
+    EXPECT_NE(refused.error, "") << each.sha256 << " " << each.file;
+    EXPECT_EQ(refused.attachment.size(), 0u);
+  }
+}
+
+TEST_F(shelf, knows_its_versions_after_a_restart) {
+  catalogue_records saved;
+  adapter_version version;
+  {
+    adapter_shelf before(options(), {});
+    version = before.publish("pricing", source("pricing")).version;
+    saved = before.take_changes();
+  }
+  fs::create_directories(folder_.path() / "store/.incoming-1-1");
+  adapter_shelf after(options(), saved);
+  EXPECT_FALSE(fs::exists(folder_.path() / "store/.incoming-1-1"));
+  EXPECT_EQ(after.snapshot().names.at("pricing"), version);
+  EXPECT_EQ(after.publish("pricing", source("pricing", 8)).full_name(), "pricing@2");
+  auto other = options();
+  other.base = model_id(8);
+  EXPECT_FALSE(adapter_shelf(other, saved).snapshot().names.contains("pricing")) << "made for another model";
+  fs::remove_all(folder_.path() / "store");
+  adapter_shelf without(options(), saved);
+  EXPECT_FALSE(without.snapshot().names.contains("pricing"));
+  EXPECT_NE(without.list_json().find("\"missing\""), std::string::npos);
+  EXPECT_EQ(without.load("pricing").full_name(), "pricing@2") << "the folder has other contents now";
+}
+
+}  // namespace
+}  // namespace troupe::test

@@ -1,0 +1,153 @@
+#include "actors/adapters/adapter_store.hpp"
+
+#include "tests/actors/support.hpp"
+
+namespace troupe::test {
+namespace {
+
+struct sent_piece {
+  link_id link;
+  adapter_piece piece;
+  std::uint64_t correlation = 0;
+};
+
+class store : public testing::Test {
+ protected:
+  store() {
+    const auto send = [to = pieces_](link_id link, adapter_piece piece, std::uint64_t correlation) {
+      to->put(sent_piece{link, std::move(piece), correlation});
+    };
+    const auto shelf = std::make_shared<adapter_shelf>(
+        adapter_shelf::options{folder_.path() / "store", golden / "llama", read_hf_config(golden / "llama"),
+                               model_id(7), "letters"},
+        catalogue_records{});
+    actor_ = spawn_adapter_store(
+        system_, shelf, journal_.handle(), send, [this] { return workers_; }, adapters_, board_);
+  }
+  ~store() override { tell(actor_, stop_now{}); }
+
+  void command(const std::string& name, const json& arguments) {
+    tell(actor_, command_call{{}, {name, arguments.dump()}, [to = answers_](command_answer answer) {
+                                to->put(std::move(answer));
+                              }});
+  }
+  void saved(const std::string& error = {}) {
+    const auto wanted = journal_.take<save_catalogue>();
+    tell(wanted.asker, catalogue_saved{{}, wanted.ticket, error});
+  }
+  command_answer answer() { return answers_->take<command_answer>(); }
+
+  temp_folder folder_;
+  std::shared_ptr<inbox> answers_ = std::make_shared<inbox>(), pieces_ = std::make_shared<inbox>();
+  std::shared_ptr<adapter_directory> adapters_ = std::make_shared<adapter_directory>();
+  std::shared_ptr<status_board> board_ = std::make_shared<status_board>();
+  caf::actor_system_config config_;
+  caf::actor_system system_{config_};
+  mock<jobs_actor> journal_{system_};
+  std::vector<worker_actor> workers_;
+  adapter_store_actor actor_;
+};
+
+TEST_F(store, publishes_a_version_when_every_worker_has_it) {
+  mock<worker_actor> first(system_), second(system_);
+  workers_ = {first.handle(), second.handle()};
+  command("adapters.load", {{"name", "adapter"}});
+  const auto wanted = first.take<prepare_adapter>();
+  EXPECT_EQ(wanted.files.size(), 2u);
+  EXPECT_EQ(second.take<prepare_adapter>().ticket, wanted.ticket);
+  // Its pieces can be had before anybody may ask for the version.
+  tell(actor_, incoming<want_piece>{{}, link_id(5), 9, {wanted.sha256, "adapter_config.json", 0}});
+  EXPECT_EQ(pieces_->take<sent_piece>().piece.error, "");
+  tell(actor_, adapter_prepared{wanted.ticket, {}});
+  EXPECT_EQ(journal_.count<save_catalogue>(), 0u);
+  tell(actor_, adapter_prepared{wanted.ticket, {}});
+  saved();
+  EXPECT_EQ(json::parse(answer().result)["adapter"], "adapter@1");
+}
+
+TEST_F(store, publishes_nothing_that_a_worker_cannot_take) {
+  mock<worker_actor> worker(system_);
+  workers_ = {worker.handle()};
+  command("adapters.load", {{"name", "adapter"}});
+  tell(actor_, adapter_prepared{worker.take<prepare_adapter>().ticket, "the disk is full"});
+  EXPECT_NE(answer().error.find("the disk is full"), std::string::npos);
+  EXPECT_EQ(journal_.count<save_catalogue>(), 0u);
+  EXPECT_FALSE(adapters_->resolve("adapter"));
+}
+
+TEST_F(store, a_worker_that_says_nothing_holds_nobody_up_for_long) {
+  mock<worker_actor> worker(system_);
+  workers_ = {worker.handle()};
+  command("adapters.load", {{"name", "adapter"}});
+  worker.take<prepare_adapter>();
+  saved();  // after a while
+  EXPECT_EQ(json::parse(answer().result)["adapter"], "adapter@1");
+}
+
+TEST_F(store, shows_nothing_before_the_journal_has_it) {
+  command("adapters.load", {{"name", "adapter"}});
+  const auto wanted = journal_.take<save_catalogue>();
+  ASSERT_EQ(wanted.changes.entries.size(), 1u);
+  EXPECT_EQ(adapters_->resolve("adapter"), std::nullopt);
+  EXPECT_EQ(answers_->count<command_answer>(), 0u);
+  tell(actor_, catalogue_saved{{}, wanted.ticket, {}});
+  EXPECT_EQ(json::parse(answer().result)["adapter"], "adapter@1");
+  EXPECT_TRUE(adapters_->resolve("adapter"));
+  EXPECT_NE(board_->read("adapters").find("adapter@1"), std::string::npos);
+}
+
+TEST_F(store, keeps_a_change_that_the_journal_could_not_write_for_the_next_time) {
+  command("adapters.load", {{"name", "adapter"}});
+  saved("disk full");
+  EXPECT_EQ(answer().error, "disk full");
+  EXPECT_EQ(adapters_->resolve("adapter"), std::nullopt);
+  command("adapters.list", json::object());
+  saved();
+  EXPECT_EQ(answer().error, "");
+  EXPECT_TRUE(adapters_->resolve("adapter"));
+}
+
+TEST_F(store, answers_gateways_that_look_for_a_name) {
+  mock<gateway_actor> gateway(system_);
+  tell(actor_, find_adapter{{}, "nothing", gateway.handle()});
+  EXPECT_NE(gateway.take<adapter_found>().error, "");
+  tell(actor_, find_adapter{{}, "adapter", gateway.handle()});
+  saved();
+  const auto found = gateway.take<adapter_found>();
+  EXPECT_EQ(found.error, "");
+  EXPECT_EQ(found.name, "adapter");
+}
+
+TEST_F(store, answers_for_its_files) {
+  command("adapters.load", {{"name", "adapter"}});
+  saved();
+  (void)answer();
+  command("adapters.files", {{"name", "adapter"}});
+  const json files = json::parse(answer().result);
+  const auto sha256 = files["sha256"].get<std::string>();
+  tell(actor_, incoming<want_piece>{{}, link_id(3), 9, {sha256, "adapter_config.json", 0}});
+  const auto sent = pieces_->take<sent_piece>();
+  EXPECT_EQ(sent.link, link_id(3));
+  EXPECT_EQ(sent.correlation, 9u);
+  EXPECT_EQ(sent.piece.attachment.size(), files["files"][0]["bytes"]);
+}
+
+TEST_F(store, refuses_bad_commands_in_one_line) {
+  for (const auto& [name, arguments] :
+       std::vector<std::pair<std::string, json>>{{"adapters.load", json::object()},
+                                                 {"adapters.load", {{"name", 3}}},
+                                                 {"adapters.load", {{"name", "x"}, {"path", "/nowhere"}}},
+                                                 {"adapters.rollback", {{"name", "x"}, {"version", 0}}},
+                                                 {"adapters.unload", {{"name", "x"}}},
+                                                 {"adapters.nonsense", {{"name", "x"}}},
+                                                 {"adapters.list", json::array()}}) {
+    command(name, arguments);
+    const auto refused = answer();
+    EXPECT_TRUE(refused.bad_input) << name << arguments;
+    EXPECT_NE(refused.error, "");
+    EXPECT_EQ(refused.error.find('\n'), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace troupe::test

@@ -1,0 +1,368 @@
+#include "actors/jobs/jobs.hpp"
+
+#include <set>
+
+#include "tests/actors/support.hpp"
+#include "tests/base/full_disk.hpp"
+
+namespace troupe::test {
+namespace {
+
+/// One life of a head: jobs with a journal on the same file, and a gateway that the test plays.
+class head {
+ public:
+  head(const temp_folder& folder, const std::shared_ptr<const prompting>& prompts, jobs_options options = {},
+       const endpoint_line_reader& reader = {}, const std::function<std::int64_t()>& wall_seconds = {})
+      : gateway_(system_) {
+    options.shortest_retry = std::chrono::milliseconds(1);
+    const auto book =
+        std::make_shared<journal>(journal::options{.file = folder.path() / "journal.db", .wall_seconds = wall_seconds});
+    jobs_ = spawn_jobs(system_, options, book, prompts, std::make_shared<request_numbers>(), board, reader);
+    tell(jobs_, begin_jobs{{}, gateway_.handle(), {}});
+  }
+  ~head() { stop(); }
+
+  /// Dies as a process would: what is not in the journal is lost, but for what stop_now still writes.
+  void stop() {
+    if (!jobs_) return;
+    tell(jobs_, stop_now{});
+    jobs_ = nullptr;
+  }
+
+  command_answer run(const std::string& name, const json& arguments) {
+    const auto answers = std::make_shared<inbox>();
+    tell(jobs_,
+         command_call{{}, {name, arguments.dump()}, [answers](command_answer a) { answers->put(std::move(a)); }});
+    return answers->take<command_answer>();
+  }
+  json get(const std::string& name, const json& arguments) {
+    const auto answer = run(name, arguments);
+    EXPECT_EQ(answer.error, "");
+    return json::parse(answer.result, nullptr, false);
+  }
+  void submit(const std::string& id, const std::vector<std::string>& lines, const json& options = json::object()) {
+    get("job.create", {{"id", id}, {"lines", lines.size()}, {"options", options}});
+    get("job.lines", {{"id", id}, {"first", 0}, {"lines", lines}});
+    EXPECT_NE(get("job.seal", {{"id", id}})["state"], "receiving");
+  }
+  void use(std::function<void(journal&)> what) { tell(jobs_, use_journal{{}, std::move(what)}); }
+  begin_request next() { return gateway_.take<begin_request>(); }
+  std::size_t waiting() { return gateway_.count<begin_request>(); }
+  end_request next_end() { return gateway_.take<end_request>(); }
+  std::size_t ended() { return gateway_.count<end_request>(); }
+  /// Answers with the prompt itself.
+  static void answer(const begin_request& request) {
+    answer_part part;
+    for (const token_id token : request.what.engine.what.prompt) {
+      part.text += static_cast<char>(' ' + token);
+      part.tokens.push_back(token);
+    }
+    part.end = answer_end{"length", 1, request.adapter};
+    request.listener->on_part(std::move(part));
+  }
+  /// Until the job is over.
+  json wait(const std::string& id) {
+    for (;;) {
+      json job = get("job.get", {{"id", id}});
+      if (job["state"] != "queued" && job["state"] != "running") return job;
+    }
+  }
+  std::vector<json> outputs(const std::string& id) {
+    std::vector<json> all;
+    const json page = get("job.outputs", {{"id", id}, {"from", 0}});
+    for (const auto& each : page["outputs"]) all.push_back(json::parse(each["text"].get<std::string>()));
+    return all;
+  }
+
+  std::shared_ptr<status_board> board = std::make_shared<status_board>();
+
+ private:
+  caf::actor_system_config config_;
+  caf::actor_system system_{config_};
+  mock<gateway_actor> gateway_;
+  jobs_actor jobs_;
+};
+
+class jobs : public testing::Test {
+ protected:
+  temp_folder folder_;
+  std::shared_ptr<const prompting> prompts_ = letters_prompting(folder_);
+
+  static std::vector<std::string> lines(int count) {
+    std::vector<std::string> made;
+    for (int i = 0; i < count; ++i) made.push_back(json{{"prompt", "n" + std::to_string(i)}, {"custom_id", i}}.dump());
+    return made;
+  }
+};
+
+TEST_F(jobs, answers_every_line_with_the_options_of_job_and_line) {
+  head now(folder_, prompts_);
+  now.submit("job-1", {R"({"prompt":"A","custom_id":"first","max_tokens":3})", R"({"tokens":[34],"adapter":"b@2"})"},
+             {{"adapter", "a"}, {"seed", 5}, {"stop", "x"}});
+  const auto first = now.next(), second = now.next();
+  EXPECT_EQ(first.adapter, "a");
+  EXPECT_EQ(first.what.engine.what.priority, request_priority::batch);
+  EXPECT_EQ(first.what.engine.sampling.max_tokens, 3);
+  EXPECT_EQ(first.what.engine.sampling.seed, 5u);
+  EXPECT_EQ(first.what.engine.sampling.stop, std::vector<std::string>{"x"});
+  EXPECT_EQ(first.what.engine.sampling.temperature, 0);
+  EXPECT_EQ(second.adapter, "b@2");
+  head::answer(second);
+  head::answer(first);
+  const json job = now.wait("job-1");
+  EXPECT_EQ(job["state"], "succeeded");
+  EXPECT_EQ(job["ok"], 2);
+  const auto outputs = now.outputs("job-1");
+  ASSERT_EQ(outputs.size(), 2u);
+  EXPECT_EQ(outputs[0].dump(),
+            R"({"index":0,"custom_id":"first","text":"A","tokens":[33],"finish_reason":"length","prompt_tokens":1,)"
+            R"("adapter":"a"})");
+  EXPECT_EQ(outputs[1]["custom_id"], nullptr);
+  EXPECT_NE(now.board->read("jobs").find("job-1"), std::string::npos);
+}
+
+TEST_F(jobs, shows_a_change_that_comes_right_after_another) {
+  head now(folder_, prompts_);
+  now.submit("job-1", lines(1));
+  now.use([](journal& book) { EXPECT_TRUE(book.cancel("job-1")); });
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  const auto is_shown = [&] { return now.board->read("jobs").find("cancelled") != std::string::npos; };
+  while (!is_shown() && std::chrono::steady_clock::now() < deadline) now.get("job.get", {{"id", "job-1"}});
+  EXPECT_TRUE(is_shown());
+}
+
+TEST_F(jobs, makes_errors_of_bad_lines_and_goes_on) {
+  head now(folder_, prompts_);
+  now.submit("job-1", {"{", R"({"prompt":"A","max_token":3})", R"({"custom_id":"x"})", R"({"prompt":"B"})",
+                       R"({"prompt":"A","temperature":-1})", "[]", R"({"tokens":[1000]})"});
+  head::answer(now.next());
+  EXPECT_EQ(now.wait("job-1")["failed"], 6);
+  const auto outputs = now.outputs("job-1");
+  ASSERT_EQ(outputs.size(), 7u);
+  EXPECT_EQ(outputs[2]["custom_id"], "x");
+  EXPECT_NE(outputs[1]["error"].get<std::string>().find("max_token"), std::string::npos);
+  EXPECT_EQ(outputs[3]["text"], "B");
+  for (const int i : {0, 1, 2, 4, 5, 6}) EXPECT_TRUE(outputs[static_cast<std::size_t>(i)].contains("error")) << i;
+}
+
+class no_format final : public answer_format {
+ public:
+  std::string whole(const std::vector<answer_choice>&, const answer_usage&) override {
+    throw std::runtime_error("cannot be written");
+  }
+};
+
+/// A line that stopped them would do so in every life of a head.
+TEST_F(jobs, go_on_whatever_is_thrown_over_a_line) {
+  const auto reader = [](std::string_view text, const std::string&) {
+    if (text.find("bad") != text.npos) throw std::runtime_error("cannot be read");
+    batch_line line = read_batch_line(text, "");
+    line.asked.format = std::make_unique<no_format>();
+    return line;
+  };
+  head now(folder_, prompts_, {}, reader);
+  now.submit("job-1", {R"({"prompt":"A"})", R"({"prompt":"B","custom_id":"bad"})"}, {{"endpoint", "/v1/any"}});
+  head::answer(now.next());
+  EXPECT_EQ(now.wait("job-1")["failed"], 2);
+  const auto outputs = now.outputs("job-1");
+  ASSERT_EQ(outputs.size(), 2u);
+  EXPECT_EQ(outputs[0]["error"], "cannot be written");
+  EXPECT_EQ(outputs[1]["error"], "cannot be read");
+  EXPECT_EQ(outputs[1]["custom_id"], "bad");
+}
+
+TEST_F(jobs, fail_whose_options_nobody_can_read_any_more) {
+  {
+    journal book({.file = folder_.path() / "journal.db"});
+    ASSERT_TRUE(book.create_job({"job-1", "batch", "", R"({"max_token":3})", 1}).ok());
+    ASSERT_TRUE(book.add_lines("job-1", 0, lines(1)).ok());
+    ASSERT_TRUE(book.seal("job-1").ok());
+  }
+  head now(folder_, prompts_);
+  const json job = now.wait("job-1");
+  EXPECT_EQ(job["state"], "failed");
+  EXPECT_NE(job["error"].get<std::string>().find("max_token"), std::string::npos);
+}
+
+TEST_F(jobs, keeps_so_many_lines_in_flight) {
+  head now(folder_, prompts_, {.in_flight = 3});
+  now.submit("job-1", lines(10));
+  std::set<std::uint64_t> ids;
+  std::vector<begin_request> open;
+  for (int i = 0; i < 3; ++i) open.push_back(now.next());
+  now.get("job.list", json::object());
+  EXPECT_EQ(now.waiting(), 0u);
+  for (int i = 0; i < 10; ++i) {
+    head::answer(open.front());
+    open.erase(open.begin());
+    if (i < 7) open.push_back(now.next());
+  }
+  EXPECT_EQ(now.wait("job-1")["ok"], 10);
+}
+
+TEST_F(jobs, tries_lines_again_that_found_no_room) {
+  head now(folder_, prompts_, {.in_flight = 2});
+  now.submit("job-1", lines(3));
+  for (int i = 0; i < 20; ++i) {
+    const auto refused = now.next();
+    refused.listener->on_refused({{}, refused.id, "full", refusal_cause::full, std::chrono::milliseconds(1)});
+  }
+  for (int i = 0; i < 3; ++i) head::answer(now.next());
+  EXPECT_EQ(now.wait("job-1")["ok"], 3);
+}
+
+TEST_F(jobs, gives_a_line_up_that_is_refused_for_good) {
+  head now(folder_, prompts_, {.most_tries = 3});
+  now.submit("job-1", lines(1));
+  const auto bad = now.next();
+  bad.listener->on_refused({{}, bad.id, "no such adapter", refusal_cause::bad_input, {}});
+  EXPECT_EQ(now.wait("job-1")["failed"], 1);
+  EXPECT_EQ(now.outputs("job-1")[0]["error"], "no such adapter");
+  now.submit("job-2", lines(1));
+  for (int i = 0; i < 3; ++i) {
+    const auto lost = now.next();
+    lost.listener->on_refused({{}, lost.id, "lost", refusal_cause::unavailable, {}});
+  }
+  EXPECT_EQ(now.wait("job-2")["failed"], 1) << "without a time to come back only so many tries";
+}
+
+TEST_F(jobs, go_on_after_a_restart_with_each_line_once) {
+  constexpr int count = 40, answered = 13;
+  std::set<std::string> before;
+  {
+    head first(folder_, prompts_, {.in_flight = 20});
+    first.submit("job-1", lines(count));
+    for (int i = 0; i < answered; ++i) {
+      const auto request = first.next();
+      head::answer(request);
+    }
+    while (first.get("job.get", {{"id", "job-1"}})["ok"] != answered) {
+    }
+    for (const json& each : first.outputs("job-1")) before.insert(each.dump());
+  }
+  head second(folder_, prompts_);
+  for (int i = answered; i < count; ++i) head::answer(second.next());
+  EXPECT_EQ(second.wait("job-1")["ok"], count);
+  EXPECT_EQ(second.waiting(), 0u) << "no line twice";
+  const auto outputs = second.outputs("job-1");
+  ASSERT_EQ(outputs.size(), static_cast<std::size_t>(count));
+  for (int i = 0; i < count; ++i) {
+    EXPECT_EQ(outputs[static_cast<std::size_t>(i)]["index"], i);
+    EXPECT_EQ(outputs[static_cast<std::size_t>(i)]["text"], "n" + std::to_string(i));
+    before.erase(outputs[static_cast<std::size_t>(i)].dump());
+  }
+  EXPECT_TRUE(before.empty()) << "what was said once stays";
+}
+
+TEST_F(jobs, end_when_they_are_cancelled) {
+  head now(folder_, prompts_);
+  now.submit("job-1", lines(3));
+  const auto first = now.next(), second = now.next();
+  head::answer(first);
+  EXPECT_EQ(now.get("job.cancel", {{"id", "job-1"}})["state"], "cancelled");
+  (void)now.next_end();
+  head::answer(second);
+  EXPECT_EQ(now.get("job.get", {{"id", "job-1"}})["state"], "cancelled");
+  EXPECT_LE(now.outputs("job-1").size(), 1u);
+}
+
+TEST_F(jobs, go_on_when_the_disk_does_not_take_that_they_are_cancelled) {
+  head now(folder_, prompts_);
+  now.submit("job-1", lines(2));
+  const auto first = now.next(), second = now.next();
+  {
+    const full_disk all_of_it(1);
+    EXPECT_NE(now.run("job.cancel", {{"id", "job-1"}}).error, "");
+  }
+  ASSERT_EQ(now.ended(), 0u);
+  head::answer(first);
+  head::answer(second);
+  EXPECT_EQ(now.wait("job-1")["state"], "succeeded");
+}
+
+TEST_F(jobs, are_listed_by_kind_however_many_others_are_newer) {
+  head now(folder_, prompts_);
+  now.use([](journal& book) { EXPECT_TRUE(book.create_job({"tune", "fine-tune", "", "{}", 0}).ok()); });
+  for (const char* id : {"job-1", "job-2"}) now.submit(id, {});
+  const json tunes = now.get("job.list", {{"limit", 1}, {"kind", "fine-tune"}});
+  ASSERT_EQ(tunes.size(), 1u);
+  EXPECT_EQ(tunes[0]["id"], "tune");
+}
+
+TEST_F(jobs, of_training_that_are_over_tell_their_last_loss) {
+  head now(folder_, prompts_);
+  now.use([](journal& book) {
+    EXPECT_TRUE(book.create_job({"tune", "fine-tune", "", "{}", 0}).ok());
+    EXPECT_TRUE(book.seal("tune").ok());
+    (void)book.append_event("tune", "metrics", R"({"step": 7, "loss": 3.5})");
+    (void)book.append_event("tune", "metrics", R"({"step": 8, "loss": 2.5})");
+    (void)book.append_event("tune", "metrics", R"({"step": 8, "validation_loss": 2.75})");
+    (void)book.append_event("tune", "message", R"({"text": "tune@1 is published"})");
+    EXPECT_TRUE(book.succeed("tune", "tune@1").ok());
+  });
+  const json told = now.get("job.list", json::object())[0];
+  EXPECT_EQ(told["loss"], 2.5);
+  EXPECT_EQ(told["validation_loss"], 2.75);
+  EXPECT_EQ(now.get("job.get", {{"id", "tune"}})["step"], 8);
+}
+
+TEST_F(jobs, are_forgotten_when_they_are_over_for_long_enough) {
+  using namespace std::chrono_literals;
+  std::int64_t created = 0;
+  {
+    head before(folder_, prompts_);
+    before.submit("old", lines(3));
+    before.submit("runs", lines(1));
+    for (int i = 0; i < 3; ++i) head::answer(before.next());
+    created = before.wait("old")["created"].get<std::int64_t>();
+    before.get("job.create", {{"id", "never-sealed"}, {"lines", 1}});
+  }
+  jobs_options options;
+  options.keep = 1h;
+  options.sweep_interval = options.sweep_pause = 1ms;
+  head now(folder_, prompts_, options, {}, [=] { return created + 7200; });
+  std::set<std::string> ids;
+  const auto until = std::chrono::steady_clock::now() + 10s;
+  do {
+    ids.clear();
+    for (const json& job : now.get("job.list", json::object())) ids.insert(job["id"].get<std::string>());
+  } while (ids.size() > 1 && std::chrono::steady_clock::now() < until);
+  EXPECT_EQ(ids, std::set<std::string>{"runs"}) << "what is not over stays";
+}
+
+TEST_F(jobs, are_forgotten_by_hand_only_when_they_are_over) {
+  head now(folder_, prompts_);
+  now.submit("job-1", lines(1));
+  EXPECT_NE(now.run("job.forget", {{"id", "job-1"}}).error.find("cancel it first"), std::string::npos);
+  head::answer(now.next());
+  now.wait("job-1");
+  EXPECT_EQ(now.get("job.forget", {{"id", "job-1"}})["id"], "job-1");
+  EXPECT_NE(now.run("job.get", {{"id", "job-1"}}).error.find("there is none"), std::string::npos);
+  EXPECT_EQ(now.board->read("jobs"), "[]");
+}
+
+TEST_F(jobs, refuse_bad_commands_in_one_line) {
+  head now(folder_, prompts_);
+  now.submit("job-1", lines(1));
+  for (const auto& [name, arguments] : std::vector<std::pair<std::string, json>>{
+           {"job.create", {{"id", "a b"}, {"lines", 1}}},
+           {"job.create", {{"id", "x"}}},
+           {"job.create", {{"id", "x"}, {"lines", -1}}},
+           {"job.create", {{"id", "x"}, {"lines", 1}, {"options", {{"max_tokens", "many"}}}}},
+           {"job.create", {{"id", "x"}, {"lines", 1}, {"options", {{"prompt", "x"}}}}},
+           {"job.create", {{"id", "job-1"}, {"lines", 5}}},
+           {"job.lines", {{"id", "job-1"}, {"first", 0}}},
+           {"job.lines", {{"id", "nothing"}, {"first", 0}, {"lines", json::array()}}},
+           {"job.get", {{"id", "nothing"}}},
+           {"job.get", json::object()},
+           {"job.outputs", {{"id", "nothing"}, {"from", 0}}},
+           {"job.nonsense", {{"id", "job-1"}}}}) {
+    const auto refused = now.run(name, arguments);
+    EXPECT_NE(refused.error, "") << name << arguments;
+    EXPECT_TRUE(refused.bad_input);
+    EXPECT_EQ(refused.error.find('\n'), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace troupe::test

@@ -1,0 +1,136 @@
+#include "actors/replicas/router.hpp"
+
+#include "tests/actors/support.hpp"
+
+namespace troupe::test {
+namespace {
+
+class router : public testing::Test {
+ protected:
+  router() : actor_(spawn_router(system_, {.policy = {}, .most_parked = 2, .patience = std::chrono::milliseconds(1)})) {
+    for (const std::uint32_t id : {0u, 1u}) tell(actor_, replica_added{{}, replica_id(id), replica(id).handle()});
+  }
+  ~router() override { caf::anon_send_exit(actor_, caf::exit_reason::user_shutdown); }
+
+  mock<scheduler_actor>& replica(std::uint32_t id) { return id == 0 ? first_ : second_; }
+  void report(std::uint32_t id, bool ready, std::uint32_t waiting = 0) {
+    replica_state state;
+    state.replica = replica_id(id);
+    state.ready = ready;
+    state.load.waiting = waiting;
+    state.load.running = waiting > 0 ? 8 : 0;
+    state.load.max_sequences = 8;
+    state.load.max_waiting = 4;
+    tell(actor_, std::move(state));
+  }
+  routed_request request(std::uint64_t id, std::size_t resumed = 0) {
+    routed_request made;
+    made.id = request_id(id);
+    made.sink = sink_.handle();
+    made.what.what.prompt = letters("ABC");
+    made.what.resumed = resumed;
+    return made;
+  }
+  void bring_back(std::uint32_t from, std::vector<routed_request> requests) {
+    tell(actor_, requests_returned{{}, replica_id(from), std::move(requests)});
+  }
+
+  caf::actor_system_config config_;
+  caf::actor_system system_{config_};
+  mock<scheduler_actor> first_{system_}, second_{system_};
+  mock<sink_actor> sink_{system_};
+  router_actor actor_;
+};
+
+TEST_F(router, sends_to_a_replica_that_is_ready) {
+  report(1, true);
+  tell(actor_, request(1));
+  EXPECT_EQ(second_.take<routed_request>().id, request_id(1));
+}
+
+TEST_F(router, takes_what_a_lost_replica_gives_back_to_another) {
+  report(0, true);
+  tell(actor_, request(1));
+  auto lost = first_.take<routed_request>();
+  lost.what.resumed = 2;
+  report(1, true);
+  bring_back(0, {lost});
+  const auto again = second_.take<routed_request>();
+  EXPECT_EQ(again.id, request_id(1));
+  EXPECT_EQ(again.what.resumed, 2u);
+  tell(actor_, request(2));  // the lost one is not asked again
+  EXPECT_EQ(second_.take<routed_request>().id, request_id(2));
+}
+
+TEST_F(router, refuses_new_requests_with_a_time_to_try_again_where_waiting_is_in_vain) {
+  tell(actor_, request(1));  // waits its patience
+  const auto overdue = sink_.take<request_refused>();
+  EXPECT_GT(overdue.retry_after, duration::zero());
+  EXPECT_EQ(overdue.cause, refusal_cause::unavailable);
+  report(0, true, 4);  // full
+  tell(actor_, request(2));
+  EXPECT_EQ(sink_.take<request_refused>().cause, refusal_cause::full);
+}
+
+/// Whether it has tokens already or not: it was accepted.
+TEST_F(router, keeps_what_was_accepted_once_until_a_replica_can_go_on) {
+  report(1, true, 4);  // full
+  bring_back(0, {request(1), request(2, 5), request(3)});
+  tell(actor_, request(4));
+  EXPECT_EQ(sink_.take<request_refused>().request, request_id(4));
+  report(0, true);
+  for (const std::uint64_t id : {1u, 2u, 3u}) EXPECT_EQ(first_.take<routed_request>().id, request_id(id));
+  EXPECT_EQ(sink_.count<request_refused>(), 0u);
+}
+
+TEST_F(router, forgets_a_cancelled_request_that_is_on_its_way_back) {
+  report(0, true);
+  tell(actor_, request(1));
+  auto lost = first_.take<routed_request>();
+  tell(actor_, cancel_request{{}, request_id(1)});
+  EXPECT_EQ(first_.take<cancel_request>().id, request_id(1));
+  report(1, true);
+  auto other = request(2);
+  bring_back(0, {lost, other});
+  EXPECT_EQ(second_.take<routed_request>().id, request_id(2));
+  EXPECT_EQ(second_.count<routed_request>(), 0u);
+}
+
+TEST_F(router, forgets_one_answer_that_was_cancelled_and_no_other_of_its_request) {
+  report(0, true);
+  auto whole = request(1);
+  whole.what.what.answers = 3;
+  tell(actor_, whole);
+  (void)first_.take<routed_request>();
+  tell(actor_, cancel_request{{}, request_id(1), 1});
+  EXPECT_EQ(first_.take<cancel_request>().answer, 1);
+  report(0, false);
+  std::vector<routed_request> answers(3, request(1, 2));
+  for (std::int32_t i = 0; i < 3; ++i) answers[static_cast<std::size_t>(i)].first_index = i;
+  bring_back(0, answers);  // they wait
+  tell(actor_, cancel_request{{}, request_id(1), 2});
+  report(1, true);
+  tell(actor_, request(2));
+  EXPECT_EQ(second_.take<routed_request>().first_index, 0);
+  EXPECT_EQ(second_.take<routed_request>().id, request_id(2));
+}
+
+TEST_F(router, tells_every_replica_that_has_a_part_of_a_cancelled_request) {
+  report(0, true);
+  tell(actor_, request(1));
+  auto part = first_.take<routed_request>();
+  report(0, false);
+  report(1, true);
+  bring_back(0, {part});
+  (void)second_.take<routed_request>();
+  tell(actor_, cancel_request{{}, request_id(1)});
+  EXPECT_EQ(second_.take<cancel_request>().id, request_id(1));
+  tell(actor_, requests_ended{{}, replica_id(1), {request_id(1)}});
+  tell(actor_, cancel_request{{}, request_id(1)});
+  tell(actor_, request(2));
+  EXPECT_EQ(second_.take<routed_request>().id, request_id(2));
+  EXPECT_EQ(second_.count<cancel_request>(), 0u);
+}
+
+}  // namespace
+}  // namespace troupe::test

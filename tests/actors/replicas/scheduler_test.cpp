@@ -1,0 +1,275 @@
+#include "actors/replicas/scheduler.hpp"
+
+#include "tests/actors/support.hpp"
+
+namespace troupe::test {
+namespace {
+
+class scheduler : public testing::Test {
+ protected:
+  scheduler()
+      : actor_(spawn_scheduler(system_,
+                               {.replica = replica_id(3), .batches = {}, .vocab_size = 96, .adapter_bytes = 1 << 20},
+                               router_.handle(), supervisor_.handle(), adapters_, board_)) {}
+  ~scheduler() override { caf::anon_send_exit(actor_, caf::exit_reason::user_shutdown); }
+
+  static replica_life life(std::uint64_t epoch) { return {replica_id(3), epoch_id(epoch)}; }
+  void begin_life(std::uint64_t epoch, std::int64_t blocks = 64, int steps_in_flight = 2) {
+    tell(actor_, replica_started{{}, life(epoch), {{first_.handle()}, {last_.handle()}}, blocks, steps_in_flight});
+  }
+  void ask(std::uint64_t id, std::string_view prompt, std::int64_t tokens = 10, adapter_version adapter = no_adapter,
+           std::int32_t answers = 1) {
+    routed_request request;
+    request.id = request_id(id);
+    request.what.what.adapter = adapter;
+    request.what.what.answers = answers;
+    request.sink = sink_.handle();
+    request.what.what.prompt = letters(prompt);
+    request.what.what.max_tokens = tokens;
+    tell(actor_, std::move(request));
+  }
+  /// What the last stage would say: this token for every answer.
+  static step_done outcome_of(const run_step& order, char token) {
+    step_done done;
+    done.life = order.life;
+    done.outcome.step = order.order.plan.id;
+    for (const planned_row& row : order.order.plan.rows)
+      for (const sequence_id sequence : order.order.plan.answers_of(row)) {
+        const auto at = static_cast<std::int32_t>(done.outcome.tokens.size());
+        done.outcome.answers.push_back({sequence, at, 1, 0, 0, false});
+        done.outcome.tokens.push_back(token - ' ');
+      }
+    return done;
+  }
+  std::vector<token_id> next_tokens() { return sink_.take<token_batch>().answers.at(0).tokens; }
+
+  caf::actor_system_config config_;
+  caf::actor_system system_{config_};
+  mock<router_actor> router_{system_};
+  mock<supervisor_actor> supervisor_{system_};
+  mock<worker_actor> first_{system_}, last_{system_};
+  mock<sink_actor> sink_{system_};
+  std::shared_ptr<adapter_directory> adapters_ = std::make_shared<adapter_directory>();
+  std::shared_ptr<status_board> board_ = std::make_shared<status_board>();
+  scheduler_actor actor_;
+};
+
+TEST_F(scheduler, sends_back_what_comes_before_its_first_life) {
+  ask(1, "AB");
+  const auto returned = router_.take<requests_returned>();
+  ASSERT_EQ(returned.requests.size(), 1u);
+  EXPECT_EQ(returned.requests[0].id, request_id(1));
+  EXPECT_EQ(returned.requests[0].what.resumed, 0u);
+}
+
+TEST_F(scheduler, orders_every_stage_and_tells_tokens_once) {
+  begin_life(1);
+  ask(1, "AB");
+  (void)first_.take<run_step>();
+  const auto order = last_.take<run_step>();
+  EXPECT_EQ(order.life, life(1));
+  tell(actor_, outcome_of(order, 'C'));
+  tell(actor_, outcome_of(order, 'D'));  // again
+  EXPECT_EQ(next_tokens(), letters("C"));
+  const auto next = last_.take<run_step>();
+  EXPECT_EQ(next.order.plan.tokens, letters("C"));
+  EXPECT_EQ(sink_.count<token_batch>(), 0u);
+}
+
+TEST_F(scheduler, has_as_many_steps_in_flight_as_stages_can_compute_at_once) {
+  begin_life(1, 64, 2);
+  ask(1, "AB");
+  ask(2, "CD");
+  EXPECT_EQ(last_.take<run_step>().order.plan.tokens, letters("AB"));
+  EXPECT_EQ(last_.take<run_step>().order.plan.tokens, letters("CD"));
+  begin_life(2, 64, 1);  // the stages share processors now
+  const auto both = last_.take<run_step>();
+  EXPECT_EQ(both.order.plan.tokens, letters("ABCD"));
+  tell(actor_, outcome_of(both, 'X'));
+  EXPECT_EQ(last_.take<run_step>().order.plan.tokens, letters("XX"));
+  EXPECT_EQ(last_.count<run_step>(), 0u);
+}
+
+TEST_F(scheduler, hears_nothing_of_an_earlier_life) {
+  begin_life(1);
+  ask(1, "AB");
+  const auto old = last_.take<run_step>();
+  tell(actor_, replica_stopped{});
+  begin_life(2);
+  const auto again = last_.take<run_step>();
+  EXPECT_EQ(again.life, life(2));
+  tell(actor_, outcome_of(old, 'X'));
+  auto late = outcome_of(again, 'X');
+  late.life = life(1);  // even if the step's number is right
+  tell(actor_, late);
+  tell(actor_, outcome_of(again, 'C'));
+  EXPECT_EQ(next_tokens(), letters("C"));
+}
+
+TEST_F(scheduler, goes_on_in_the_next_life_with_what_it_has) {
+  begin_life(1);
+  ask(1, "AB");
+  tell(actor_, outcome_of(last_.take<run_step>(), 'C'));
+  EXPECT_EQ(next_tokens(), letters("C"));
+  (void)last_.take<run_step>();  // never answered
+  tell(actor_, replica_stopped{});
+  for (const auto& [epoch, blocks] : {std::pair{2, 64}, {3, 32}}) {  // storage of the same size, and of another
+    begin_life(static_cast<std::uint64_t>(epoch), blocks);
+    const auto order = last_.take<run_step>();
+    EXPECT_EQ(order.order.plan.tokens, letters("ABC"));
+    ASSERT_EQ(order.order.opened.size(), 1u);
+    EXPECT_EQ(order.order.opened[0].text, letters("ABC"));
+    EXPECT_EQ(order.order.opened[0].prompt_tokens, 2);
+    tell(actor_, replica_stopped{});
+  }
+  begin_life(4, 32);
+  tell(actor_, outcome_of(last_.take<run_step>(), 'D'));
+  EXPECT_EQ(next_tokens(), letters("D"));
+}
+
+TEST_F(scheduler, gives_its_requests_back_with_their_tokens_where_another_replica_can_go_on) {
+  begin_life(1);
+  ask(1, "AB", 10);
+  tell(actor_, outcome_of(last_.take<run_step>(), 'C'));
+  (void)next_tokens();
+  tell(actor_, replica_stopped{{}, true});
+  const auto returned = router_.take<requests_returned>();
+  ASSERT_EQ(returned.requests.size(), 1u);
+  const engine_request& rest = returned.requests[0].what;
+  EXPECT_EQ(rest.what.prompt, letters("ABC"));
+  EXPECT_EQ(rest.resumed, 1u);
+  EXPECT_EQ(rest.what.max_tokens, 9);
+  EXPECT_TRUE(rest.what.was_accepted);
+  ask(2, "XY");  // comes too late
+  EXPECT_EQ(router_.take<requests_returned>().requests.at(0).id, request_id(2));
+}
+
+TEST_F(scheduler, refuses_nobody_whom_it_had_accepted_when_its_storage_changes) {
+  batch_scheduler::options tight;
+  tight.max_waiting = 1;
+  tight.max_sequences = 2;
+  actor_ =
+      spawn_scheduler(system_, {.replica = replica_id(3), .batches = tight, .vocab_size = 96, .adapter_bytes = 1 << 20},
+                      router_.handle(), supervisor_.handle(), adapters_, board_);
+  begin_life(1);
+  for (const auto& [id, prompt] : {std::pair{1, "AB"}, {2, "CD"}}) {
+    ask(static_cast<std::uint64_t>(id), prompt);
+    (void)last_.take<run_step>();
+  }
+  ask(3, "EF");  // waits
+  tell(actor_, replica_stopped{});
+  begin_life(2, 32, 1);
+  EXPECT_EQ(last_.take<run_step>().order.plan.tokens, letters("ABCD"));
+  ask(4, "GH");  // new
+  EXPECT_EQ(sink_.take<request_refused>().request, request_id(4));
+  EXPECT_EQ(sink_.count<request_refused>(), 0u);
+}
+
+TEST_F(scheduler, has_an_adapter_loaded_on_every_stage_before_a_request_with_it_starts) {
+  const adapter_version pricing(5);
+  adapters_->publish({.names = {{"pricing", pricing}}, .versions = {{pricing, {pricing, "pricing@1", "", {}, 1000}}}});
+  begin_life(1);
+  ask(1, "AB", 10, pricing);
+  EXPECT_EQ(first_.take<load_adapter>().version, pricing);
+  (void)last_.take<load_adapter>();
+  tell(actor_, adapter_loaded{life(1), 0, 0, pricing, {}});
+  ask(2, "XY");  // others do not wait for it
+  const auto without = last_.take<run_step>();
+  EXPECT_EQ(without.order.plan.tokens, letters("XY"));
+  tell(actor_, adapter_loaded{life(1), 1, 0, pricing, {}});
+  const auto with = last_.take<run_step>();
+  ASSERT_EQ(with.order.plan.rows.size(), 1u);
+  EXPECT_EQ(with.order.plan.rows[0].adapter, pricing);
+}
+
+TEST_F(scheduler, refuses_requests_whose_adapter_cannot_be_loaded) {
+  const adapter_version pricing(5);
+  adapters_->publish({.names = {{"pricing", pricing}}, .versions = {{pricing, {pricing, "pricing@1", "", {}, 1000}}}});
+  begin_life(1);
+  ask(1, "AB", 10, pricing);
+  (void)last_.take<load_adapter>();
+  tell(actor_, adapter_loaded{life(1), 1, 0, pricing, "the disk is full"});
+  EXPECT_EQ(sink_.take<request_refused>().error, "the disk is full");
+  EXPECT_EQ(router_.take<requests_ended>().requests.at(0), request_id(1));
+}
+
+/// Each stage's word of the first try has come before the second begins.
+TEST_F(scheduler, takes_no_late_word_of_one_try_to_load_an_adapter_for_another) {
+  const adapter_version pricing(5);
+  adapters_->publish({.names = {{"pricing", pricing}}, .versions = {{pricing, {pricing, "pricing@1", "", {}, 1000}}}});
+  begin_life(1);
+  ask(1, "AB", 10, pricing);
+  (void)last_.take<load_adapter>();
+  tell(actor_, adapter_loaded{life(1), 1, 0, pricing, "the disk is full"});
+  EXPECT_EQ(sink_.take<request_refused>().request, request_id(1));
+  ask(2, "CD", 10, pricing);
+  ask(3, "VW");
+  const auto without = last_.take<run_step>();
+  EXPECT_EQ(without.order.plan.tokens, letters("VW"));
+  tell(actor_, adapter_loaded{life(1), 0, 0, pricing, {}});  // late
+  EXPECT_EQ(last_.take<drop_adapter>().version, pricing);
+  (void)last_.take<load_adapter>();
+  tell(actor_, adapter_loaded{life(1), 0, 0, pricing, {}});
+  ask(4, "XY");
+  EXPECT_EQ(last_.take<run_step>().order.plan.tokens, letters("XY"));
+  tell(actor_, adapter_loaded{life(1), 1, 0, pricing, {}});
+  tell(actor_, outcome_of(without, 'Z'));
+  EXPECT_EQ(last_.take<run_step>().order.plan.rows.at(1).adapter, pricing);
+  EXPECT_EQ(sink_.count<request_refused>(), 0u);
+}
+
+TEST_F(scheduler, computes_no_answer_on_that_was_cancelled_beside_others) {
+  begin_life(1, 64, 1);
+  ask(1, "AB", 10, no_adapter, 2);
+  tell(actor_, outcome_of(last_.take<run_step>(), 'C'));
+  EXPECT_EQ(sink_.take<token_batch>().answers.size(), 2u);
+  const auto both = last_.take<run_step>();
+  EXPECT_EQ(both.order.plan.tokens, letters("CC"));
+  tell(actor_, cancel_request{{}, request_id(1), 0});
+  tell(actor_, outcome_of(both, 'D'));
+  const auto brought = sink_.take<token_batch>();
+  ASSERT_EQ(brought.answers.size(), 1u);
+  EXPECT_EQ(brought.answers[0].index, 1);
+  EXPECT_EQ(last_.take<run_step>().order.plan.tokens, letters("D"));
+  EXPECT_EQ(router_.count<requests_ended>(), 0u);
+  tell(actor_, cancel_request{{}, request_id(1), 1});
+  EXPECT_EQ(router_.take<requests_ended>().requests.at(0), request_id(1));
+}
+
+TEST_F(scheduler, reads_nothing_beyond_the_lists_of_an_outcome_and_gives_up_the_life) {
+  begin_life(1);
+  ask(1, "AB");
+  const auto order = last_.take<run_step>();
+  const auto wrong = [&](auto spoil) {
+    auto done = outcome_of(order, 'X');
+    spoil(done.outcome);
+    tell(actor_, done);
+  };
+  wrong([](step_outcome& o) { o.answers[0].first_token = 1 << 30; });
+  wrong([](step_outcome& o) { o.answers[0].first_token = -1; });
+  wrong([](step_outcome& o) { o.answers[0].tokens = INT32_MAX; });
+  wrong([](step_outcome& o) { o.answers[0].proposals = 1; });
+  wrong([](step_outcome& o) { o.tokens[0] = 96; });
+  wrong([](step_outcome& o) { o.answers.clear(); });
+  wrong([](step_outcome& o) { o.answers[0].tokens = 0; });
+  wrong([](step_outcome& o) { o.answers[0].sequence.value += 1; });
+  wrong([](step_outcome& o) { o.answers.push_back(o.answers[0]); });
+  wrong([](step_outcome& o) { o.details.resize(2); });
+  wrong([](step_outcome& o) { o.step = step_id(99); });
+  tell(actor_, outcome_of(order, 'C'));
+  EXPECT_EQ(next_tokens(), letters("C"));
+  for (int each = 0; each < 11; ++each) EXPECT_EQ(supervisor_.take<life_rejected>().life, life(1));
+}
+
+TEST_F(scheduler, says_that_a_request_ended_when_it_is_cancelled) {
+  begin_life(1);
+  ask(1, "AB");
+  (void)last_.take<run_step>();
+  tell(actor_, cancel_request{{}, request_id(1)});
+  EXPECT_EQ(router_.take<requests_ended>().requests.at(0), request_id(1));
+  tell(actor_, replica_stopped{{}, true});
+  EXPECT_TRUE(router_.take<requests_returned>().requests.empty());
+}
+
+}  // namespace
+}  // namespace troupe::test

@@ -1,0 +1,217 @@
+#include "actors/replicas/supervisor.hpp"
+
+#include "tests/actors/support.hpp"
+
+namespace troupe::test {
+namespace {
+
+constexpr const char* cluster_file = R"(
+[cluster]
+name = "test"
+assemble_seconds = 1
+lost_after_ms = 60000
+[model]
+path = "model"
+[[node]]
+name = "head"
+roles = ["router", "scheduler", "worker"]
+)";
+
+/// A head with a worker of its own, which is a mock, and further nodes of which only the word is here.
+class supervisor : public testing::Test {
+ protected:
+  explicit supervisor(const std::string& more_of_the_file = {}) {
+    supervisor_options options;
+    options.config = parse_cluster_config(cluster_file + more_of_the_file, "test.toml");
+    options.members.build = "b";
+    options.members.detector.lost_after = options.members.detector.suspect_after = std::chrono::minutes(1);
+    options.shape = {.layers = 2, .layer_bytes = 1000, .embedding_bytes = 10, .head_bytes = 10, .kv_bytes = 4};
+    options.wanted = {.replicas = 0, .stages = 1, .tensor = 1, .kv_memory = 1 << 20, .min_context = 64};
+    options.batches.context = 64;
+    options.vocab_size = 96;
+    options.say = [](const std::string&) {};
+    const local_worker local{worker_.handle(), hello("head", 1), std::make_shared<rank_alarm>()};
+    actor_ = spawn_supervisor(system_, options, links_, router_.handle(), directory_,
+                              std::make_shared<adapter_directory>(), board_, std::make_shared<training_actor>(), local);
+  }
+  ~supervisor() override {
+    tell(actor_, stop_now{});
+    for (const auto& [id, scheduler] : schedulers_) caf::anon_send_exit(scheduler, caf::exit_reason::user_shutdown);
+  }
+
+  static node_hello hello(const std::string& name, std::uint64_t incarnation) {
+    node_hello made;
+    made.name = name;
+    made.incarnation = incarnation_id(incarnation);
+    made.pid = 1;
+    made.host = "127.0.0.1";
+    made.endpoint = "tcp://127.0.0.1:1";
+    made.roles = {"worker"};
+    made.build = "b";
+    made.threads = 1;
+    made.processors = 1;
+    made.memory_bytes = 1 << 30;
+    made.speed = 1;
+    return made;
+  }
+  void join(const std::string& name, std::uint64_t incarnation) {
+    tell(actor_, incoming<join_cluster>{{}, link_id(incarnation), 0, {hello(name, incarnation)}});
+  }
+  void leave(std::uint64_t incarnation) {
+    tell(actor_, incoming<leave_cluster>{{}, link_id(incarnation), 0, {incarnation_id(incarnation)}});
+  }
+  void started(replica_life life) { tell(actor_, stage_started{life, 0, 0, {}}); }
+  /// The scheduler of the next replica that is made.
+  scheduler_actor next_replica() {
+    const auto added = router_.take<replica_added>();
+    return schedulers_[added.replica] = added.scheduler;
+  }
+  void wait_until_ready(std::uint32_t replica, bool ready) {
+    for (;;)
+      if (const auto state = router_.take<replica_state>();
+          state.replica == replica_id(replica) && state.ready == ready)
+        return;
+  }
+  /// Whether the board's replicas come to say it, or not to say it any more.
+  bool comes_to_say(const std::string& text, bool says) const {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (std::chrono::steady_clock::now() < deadline) {
+      if ((board_->read("replicas").find(text) != std::string::npos) == says) return true;
+      std::this_thread::yield();
+    }
+    return false;
+  }
+  /// The newest life that anybody began: they are counted.
+  replica_life life(std::uint32_t replica, std::uint64_t number) const {
+    return {replica_id(replica), epoch_id((std::uint64_t{1} << 32) + number)};
+  }
+  void ask(const scheduler_actor& scheduler, std::uint64_t id = 7) {
+    routed_request request;
+    request.id = request_id(id);
+    request.sink = sink_.handle();
+    request.what.what.prompt = letters("AB");
+    tell(scheduler, std::move(request));
+  }
+
+  caf::actor_system_config config_;
+  caf::actor_system system_{config_};
+  wire links_{bus::options{}};
+  mock<worker_actor> worker_{system_};
+  mock<router_actor> router_{system_};
+  mock<sink_actor> sink_{system_};
+  std::shared_ptr<replica_directory> directory_ = std::make_shared<replica_directory>();
+  std::shared_ptr<status_board> board_ = std::make_shared<status_board>();
+  std::map<replica_id, scheduler_actor> schedulers_;
+  supervisor_actor actor_;
+};
+
+TEST_F(supervisor, shows_what_nodes_say_even_if_it_is_no_text) {
+  auto odd = hello("odd", 2);
+  odd.host = "h\xff";
+  tell(actor_, incoming<join_cluster>{{}, link_id(2), 0, {odd}});
+  const auto first = worker_.take<start_stage>();
+  tell(actor_, stage_failed{first.life, 0, "/models/\xff: cannot be read"});
+  EXPECT_TRUE(comes_to_say("cannot be read", true));
+  EXPECT_NE(board_->read("nodes").find("\"odd\""), std::string::npos);
+}
+
+TEST_F(supervisor, begins_every_life_under_a_number_of_its_own) {
+  const auto first = worker_.take<start_stage>();
+  EXPECT_EQ(first.life, life(0, 1));
+  EXPECT_EQ(first.layers, 2);
+  started(first.life);
+  (void)next_replica();
+  wait_until_ready(0, true);
+  tell(actor_, stage_failed{first.life, 0, "a test"});
+  wait_until_ready(0, false);
+  const auto second = worker_.take<start_stage>();  // after a while
+  EXPECT_EQ(second.life, life(0, 2));
+  started(first.life);  // of the old life: means nothing
+  tell(actor_, stage_failed{first.life, 0, "late"});
+  started(second.life);
+  wait_until_ready(0, true);
+}
+
+class supervisor_told_of_steps : public supervisor {
+ protected:
+  supervisor_told_of_steps() : supervisor("[scheduler]\nsteps_in_flight = 2\n") {}
+};
+
+TEST_F(supervisor_told_of_steps, has_so_many_in_flight_whatever_the_stages) {
+  started(worker_.take<start_stage>().life);
+  const scheduler_actor scheduler = next_replica();
+  wait_until_ready(0, true);
+  ask(scheduler, 7);
+  ask(scheduler, 8);
+  const auto first = worker_.take<run_step>(), second = worker_.take<run_step>();  // neither was answered
+  EXPECT_LT(first.order.plan.id, second.order.plan.id);
+}
+
+TEST_F(supervisor, says_why_a_replica_does_not_start_until_it_does) {
+  const auto first = worker_.take<start_stage>();
+  tell(actor_, stage_started{first.life, 0, 0, "no memory"});
+  EXPECT_TRUE(comes_to_say("stage 0 cannot start: no memory", true));
+  started(worker_.take<start_stage>().life);
+  EXPECT_TRUE(comes_to_say("no memory", false));
+}
+
+/// Else the replica would wait for ever for an outcome that nobody accepts.
+TEST_F(supervisor, begins_a_new_life_when_the_scheduler_rejects_an_outcome) {
+  const auto first = worker_.take<start_stage>();
+  started(first.life);
+  const scheduler_actor scheduler = next_replica();
+  wait_until_ready(0, true);
+  ask(scheduler);
+  const auto order = worker_.take<run_step>();
+  tell(scheduler, step_done{first.life, {}});
+  const auto second = worker_.take<start_stage>();
+  EXPECT_EQ(second.life, life(0, 2));
+  started(second.life);
+  const auto again = worker_.take<run_step>();  // the request goes on
+  EXPECT_EQ(again.life, second.life);
+  EXPECT_EQ(again.order.plan.tokens, order.order.plan.tokens);
+}
+
+TEST_F(supervisor, lets_nobody_wait_for_a_lost_replica_once_another_runs) {
+  const auto first = worker_.take<start_stage>();
+  started(first.life);
+  (void)next_replica();
+  join("w1", 11);
+  const scheduler_actor second = next_replica();
+  started(life(1, 2));
+  wait_until_ready(1, true);
+  ask(second);
+  tell(actor_, stage_failed{first.life, 0, "a test"});
+  wait_until_ready(0, false);
+  leave(11);  // now nobody runs: the request waits
+  wait_until_ready(1, false);
+  EXPECT_EQ(worker_.take<start_stage>().life, life(0, 3));
+  for (auto returned = router_.count<requests_returned>(); returned > 0; --returned)
+    EXPECT_TRUE(router_.take<requests_returned>().requests.empty());
+  started(life(0, 3));
+  for (;;)
+    if (const auto returned = router_.take<requests_returned>(); !returned.requests.empty()) {
+      EXPECT_EQ(returned.from, replica_id(1));
+      EXPECT_EQ(returned.requests.at(0).id, request_id(7));
+      break;
+    }
+}
+
+TEST_F(supervisor, takes_a_name_of_a_dead_process_at_once_and_fences_the_old_one) {
+  started(worker_.take<start_stage>().life);
+  join("w1", 11);
+  started(life(1, 2));
+  (void)next_replica();
+  (void)next_replica();
+  wait_until_ready(1, true);
+  EXPECT_TRUE(directory_->is_member(link_id(11)));
+  join("w1", 12);  // of the same process id: it forgot its life
+  wait_until_ready(1, false);
+  started(life(1, 3));
+  wait_until_ready(1, true);
+  EXPECT_FALSE(directory_->is_member(link_id(11)));
+  EXPECT_TRUE(directory_->is_member(link_id(12)));
+}
+
+}  // namespace
+}  // namespace troupe::test

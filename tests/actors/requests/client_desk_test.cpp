@@ -1,0 +1,191 @@
+#include "actors/requests/client_desk.hpp"
+
+#include "actors/wire.hpp"
+#include "tests/actors/support.hpp"
+#include "tests/transport/zmq/peer.hpp"
+
+namespace troupe::test {
+namespace {
+
+bus::options loopback() {
+  bus::options options;
+  options.listen = "tcp://127.0.0.1:*";
+  return options;
+}
+
+/// A desk behind a real socket, and a client before it.
+class desk : public testing::Test {
+ protected:
+  desk() {
+    actor_ = spawn_client_desk(system_,
+                               {gateway_.handle(),
+                                store_.handle(),
+                                jobs_.handle(),
+                                {},
+                                supervisor_.handle(),
+                                letters_prompting(folder_),
+                                std::make_shared<request_numbers>(),
+                                board_,
+                                "test",
+                                2},
+                               &wire_);
+    const auto pass = [&]<message M>() { wire_.on<M>([to = actor_](incoming<M> in) { tell(to, std::move(in)); }); };
+    pass.template operator()<client_request>();
+    pass.template operator()<client_cancel>();
+    pass.template operator()<client_command>();
+    wire_.on_lost([to = actor_](link_id link, const std::string&) { tell(to, link_lost{{}, link}); });
+    wire_.start();
+    client_ = std::make_unique<peer>();
+    link_ = (*client_)->connect(wire_.endpoint());
+  }
+  ~desk() override {
+    tell(actor_, stop_now{});
+    client_.reset();
+    wire_.stop();
+  }
+
+  template <message M>
+  void say(M what, std::uint64_t correlation = 0) {
+    frame made = to_frame(std::move(what));
+    made.correlation = correlation;
+    (*client_)->send(link_, std::move(made));
+  }
+  template <message M>
+  M hear() {
+    ++heard_;
+    EXPECT_TRUE(client_->wait_frames(heard_));
+    const frame got = client_->frames().at(heard_ - 1).second;
+    last_correlation_ = got.correlation;
+    auto what = from_frame<M>(frame(got));
+    EXPECT_TRUE(what);
+    return what.value_or(M{});
+  }
+  begin_request ask(std::uint64_t id) {
+    client_request request;
+    request.id = id;
+    request.text = "AB";
+    say(request);
+    return gateway_.take<begin_request>();
+  }
+  command_answer command(const std::string& name, const std::string& arguments = "{}") {
+    say(client_command{name, arguments}, 77);
+    const auto answer = hear<command_answer>();
+    EXPECT_EQ(last_correlation_, 77u);
+    return answer;
+  }
+
+  temp_folder folder_;
+  std::shared_ptr<status_board> board_ = std::make_shared<status_board>();
+  caf::actor_system_config config_;
+  caf::actor_system system_{config_};
+  mock<gateway_actor> gateway_{system_};
+  mock<adapter_store_actor> store_{system_};
+  mock<jobs_actor> jobs_{system_};
+  mock<supervisor_actor> supervisor_{system_};
+  wire wire_{loopback()};
+  client_desk_actor actor_;
+  std::unique_ptr<peer> client_;
+  link_id link_;
+  std::size_t heard_ = 0;
+  std::uint64_t last_correlation_ = 0;
+};
+
+TEST_F(desk, sends_an_answer_part_by_part) {
+  const auto request = ask(5);
+  EXPECT_EQ(request.what.engine.what.prompt, letters("AB"));
+  request.listener->on_part({0, "He", letters("He"), {}, {}});
+  request.listener->on_part({0, "y", letters("y"), {}, answer_end{"stop", 2, "pricing@1"}});
+  const auto first = hear<client_text>();
+  EXPECT_EQ(first.id, 5u);
+  EXPECT_EQ(first.text, "He");
+  EXPECT_EQ(first.finish, "");
+  const auto last = hear<client_text>();
+  EXPECT_EQ(last.tokens, letters("y"));
+  EXPECT_EQ(last.finish, "stop");
+  EXPECT_EQ(last.prompt_tokens, 2);
+  EXPECT_EQ(last.adapter, "pricing@1");
+  EXPECT_NE(ask(5).id, request.id) << "the client's id is free again";
+}
+
+TEST_F(desk, refuses_at_once_what_nobody_could_answer) {
+  client_request request;
+  request.id = 1;
+  request.tokens = {1000};
+  say(request);
+  const auto refused = hear<client_refused>();
+  EXPECT_EQ(refused.id, 1u);
+  EXPECT_TRUE(refused.bad_input);
+  EXPECT_NE(refused.error.find("token 1000"), std::string::npos);
+}
+
+TEST_F(desk, passes_refusals_on) {
+  const auto request = ask(3);
+  request.listener->on_refused({{}, request.id, "full", refusal_cause::full, std::chrono::microseconds(1500)});
+  const auto refused = hear<client_refused>();
+  EXPECT_EQ(refused.error, "full");
+  EXPECT_EQ(refused.retry_after_ms, 2u);
+  EXPECT_FALSE(refused.bad_input);
+}
+
+TEST_F(desk, holds_a_client_to_its_share) {
+  (void)ask(1);
+  client_request again;
+  again.id = 1;
+  again.text = "A";
+  say(again);
+  EXPECT_TRUE(hear<client_refused>().bad_input) << "the same id";
+  (void)ask(2);
+  again.id = 3;
+  say(again);
+  EXPECT_GT(hear<client_refused>().retry_after_ms, 0u) << "too many";
+}
+
+TEST_F(desk, cancels_what_its_client_gives_up) {
+  const auto request = ask(1);
+  say(client_cancel{1});
+  EXPECT_EQ(gateway_.take<end_request>().id, request.id);
+}
+
+TEST_F(desk, cancels_everything_of_a_client_that_went_away) {
+  const auto first = ask(1), second = ask(2);
+  client_.reset();
+  std::set<request_id> ended{gateway_.take<end_request>().id, gateway_.take<end_request>().id};
+  EXPECT_EQ(ended, (std::set{first.id, second.id}));
+}
+
+TEST_F(desk, composes_the_status) {
+  EXPECT_EQ(command("status").result, R"({"nodes":[],"replicas":[],"adapters":[],"jobs":[]})");
+  board_->post("nodes", R"([{"name":"w0"}])");
+  EXPECT_EQ(command("status").result, R"({"nodes":[{"name":"w0"}],"replicas":[],"adapters":[],"jobs":[]})");
+  const json hello = json::parse(command("hello").result);
+  EXPECT_EQ(hello["cluster"], "test");
+  EXPECT_EQ(hello["instance"], json::parse(command("hello").result)["instance"]);
+}
+
+TEST_F(desk, hands_commands_to_whom_they_belong) {
+  say(client_command{"adapters.list", "{}"}, 8);
+  store_.take<command_call>().answer({"[]", {}, false});
+  EXPECT_EQ(hear<command_answer>().result, "[]");
+  EXPECT_EQ(last_correlation_, 8u);
+  say(client_command{"job.get", R"({"id":"x"})"}, 9);
+  const auto call = jobs_.take<command_call>();
+  EXPECT_EQ(call.what.arguments, R"({"id":"x"})");
+  call.answer({{}, "there is none", true});
+  EXPECT_EQ(hear<command_answer>().error, "there is none");
+  say(client_command{"drain", R"({"name":"w0"})"}, 10);
+  const auto drain = supervisor_.take<drain_node>();
+  EXPECT_EQ(drain.name, "w0");
+  EXPECT_EQ(drain.correlation, 10u);
+  EXPECT_TRUE(drain.on);
+}
+
+TEST_F(desk, refuses_commands_that_it_does_not_know) {
+  const auto unknown = command("nonsense");
+  EXPECT_TRUE(unknown.bad_input);
+  EXPECT_NE(unknown.error.find("adapters.rollback"), std::string::npos) << unknown.error;
+  EXPECT_TRUE(command("drain").bad_input);
+  EXPECT_TRUE(command("undrain", "{").bad_input);
+}
+
+}  // namespace
+}  // namespace troupe::test

@@ -1,0 +1,170 @@
+#include "actors/requests/gateway.hpp"
+
+#include "tests/actors/support.hpp"
+
+namespace troupe::test {
+namespace {
+
+class gateway : public testing::Test {
+ protected:
+  gateway() : actor_(spawn_gateway(system_, {}, router_.handle(), store_.handle(), prompts_, adapters_, board_)) {}
+  ~gateway() override { tell(actor_, stop_now{}); }
+
+  std::shared_ptr<recording_listener> begin(std::uint64_t id, std::vector<std::string> stop = {},
+                                            std::int32_t answers = 1, const std::string& adapter = {},
+                                            std::uint64_t skip = 0) {
+    auto listener = std::make_shared<recording_listener>();
+    sampling_params sampling;
+    sampling.stop = std::move(stop);
+    begin_request request;
+    request.id = request_id(id);
+    request.what = prompts_->prepare({"AB", {}, {}}, sampling, answers, request_priority::interactive);
+    request.adapter = adapter;
+    request.skip_tokens = skip;
+    request.listener = listener;
+    tell(actor_, std::move(request));
+    return listener;
+  }
+  void bring(std::uint64_t id, std::string_view text, std::optional<end_reason> end = {}, std::int32_t index = 0) {
+    tell(actor_, token_batch{{}, {{request_id(id), index, letters(text), {}, end}}});
+  }
+
+  temp_folder folder_;
+  std::shared_ptr<const prompting> prompts_ = letters_prompting(folder_);
+  std::shared_ptr<adapter_directory> adapters_ = std::make_shared<adapter_directory>();
+  std::shared_ptr<status_board> board_ = std::make_shared<status_board>();
+  caf::actor_system_config config_;
+  caf::actor_system system_{config_};
+  mock<router_actor> router_{system_};
+  mock<adapter_store_actor> store_{system_};
+  gateway_actor actor_;
+};
+
+TEST_F(gateway, streams_text_and_says_how_it_ended) {
+  const auto listener = begin(7);
+  const auto routed = router_.take<routed_request>();
+  EXPECT_EQ(routed.id, request_id(7));
+  EXPECT_EQ(routed.what.what.prompt, letters("AB"));
+  EXPECT_EQ(routed.what.what.adapter, no_adapter);
+  bring(7, "He");
+  bring(7, "y", end_reason::length);
+  const auto first = listener->heard.take<answer_part>();
+  EXPECT_EQ(first.text, "He");
+  EXPECT_EQ(first.tokens, letters("He"));
+  EXPECT_FALSE(first.end);
+  const auto last = listener->heard.take<answer_part>();
+  EXPECT_EQ(last.text, "y");
+  ASSERT_TRUE(last.end);
+  EXPECT_EQ(last.end->finish, "length");
+  EXPECT_EQ(last.end->prompt_tokens, 2);
+  EXPECT_EQ(last.end->adapter, "");
+}
+
+TEST_F(gateway, ends_at_a_stop_string_across_steps_and_cancels_the_rest) {
+  const auto listener = begin(1, {"low"});
+  bring(1, "Hello");
+  EXPECT_EQ(listener->heard.take<answer_part>().text, "Hel") << "what may begin a stop string is held back";
+  bring(1, "w!");
+  const auto last = listener->heard.take<answer_part>();
+  EXPECT_EQ(last.text, "");
+  EXPECT_EQ(last.tokens, letters("w")) << "the token that ended it is the last";
+  ASSERT_TRUE(last.end);
+  EXPECT_EQ(last.end->finish, "stop");
+  EXPECT_EQ(router_.take<cancel_request>().id, request_id(1));
+}
+
+TEST_F(gateway, gives_what_was_held_back_when_the_answer_ends_otherwise) {
+  const auto listener = begin(1, {"low"});
+  bring(1, "lo", end_reason::length);
+  EXPECT_EQ(listener->heard.take<answer_part>().text, "lo");
+}
+
+TEST_F(gateway, cancels_one_of_several_answers_as_soon_as_it_stops) {
+  const auto listener = begin(1, {"x"}, 2);
+  EXPECT_EQ(router_.take<routed_request>().what.what.answers, 2);
+  bring(1, "ax", {}, 1);
+  EXPECT_EQ(listener->heard.take<answer_part>().end->finish, "stop");
+  const auto cancelled = router_.take<cancel_request>();
+  EXPECT_EQ(cancelled.id, request_id(1));
+  EXPECT_EQ(cancelled.answer, 1);
+  bring(1, "bb", {}, 1);
+  bring(1, "cc", {}, 0);
+  const auto other = listener->heard.take<answer_part>();
+  EXPECT_EQ(other.index, 0);
+  EXPECT_EQ(other.text, "cc") << "an answer that has ended says no more";
+  bring(1, "", end_reason::stop, 0);
+  EXPECT_EQ(listener->heard.take<answer_part>().end->finish, "stop");
+  tell(actor_, end_request{{}, request_id(1)});
+  begin(2);
+  (void)router_.take<routed_request>();
+  EXPECT_EQ(router_.count<cancel_request>(), 0u) << "nothing of it is left";
+}
+
+TEST_F(gateway, frees_a_request_whose_client_went_away) {
+  const auto listener = begin(1), other = begin(2);
+  tell(actor_, end_request{{}, request_id(1)});
+  EXPECT_EQ(router_.take<cancel_request>().id, request_id(1));
+  bring(1, "Hello", end_reason::stop);
+  bring(2, "Hello", end_reason::stop);
+  EXPECT_EQ(other->heard.take<answer_part>().text, "Hello");
+  EXPECT_EQ(listener->heard.count<answer_part>(), 0u);
+}
+
+TEST_F(gateway, skips_the_tokens_that_the_client_has) {
+  const auto listener = begin(1, {}, 1, {}, 3);
+  bring(1, "He");
+  bring(1, "llo");
+  const auto part = listener->heard.take<answer_part>();
+  EXPECT_EQ(part.text, "lo");
+  EXPECT_EQ(part.tokens, letters("lo"));
+}
+
+TEST_F(gateway, passes_refusals_on) {
+  const auto listener = begin(1);
+  tell(actor_, request_refused{{}, request_id(1), "full", refusal_cause::full, std::chrono::seconds(2)});
+  const auto refused = listener->heard.take<request_refused>();
+  EXPECT_EQ(refused.error, "full");
+  EXPECT_EQ(refused.cause, refusal_cause::full);
+  EXPECT_EQ(refused.retry_after, std::chrono::seconds(2));
+}
+
+TEST_F(gateway, cancels_the_other_answers_of_a_request_of_which_one_is_refused) {
+  const auto alone = begin(1), one_of_two = begin(2, {}, 2);
+  for (const std::uint64_t id : {1u, 2u}) tell(actor_, request_refused{{}, request_id(id), "gone", {}, {}});
+  (void)one_of_two->heard.take<request_refused>();
+  EXPECT_EQ(router_.take<cancel_request>().id, request_id(2));
+}
+
+TEST_F(gateway, asks_the_store_for_an_adapter_that_nobody_published) {
+  const auto first = begin(1, {}, 1, "pricing"), second = begin(2, {}, 1, "pricing");
+  EXPECT_EQ(store_.take<find_adapter>().name, "pricing");
+  adapter_directory::snapshot now;
+  now.names["pricing"] = adapter_version(4);
+  now.versions[adapter_version(4)].full_name = "pricing@1";
+  adapters_->publish(std::move(now));
+  tell(actor_, adapter_found{{}, "pricing", {}});
+  EXPECT_EQ(router_.take<routed_request>().what.what.adapter, adapter_version(4));
+  EXPECT_EQ(router_.take<routed_request>().what.what.adapter, adapter_version(4));
+  EXPECT_EQ(store_.count<find_adapter>(), 0u) << "one question for both";
+  bring(2, "x", end_reason::stop);
+  EXPECT_EQ(second->heard.take<answer_part>().end->adapter, "pricing@1");
+}
+
+TEST_F(gateway, refuses_an_adapter_that_there_is_not) {
+  const auto unknown = begin(1, {}, 1, "nothing"), odd = begin(2, {}, 1, "../etc");
+  tell(actor_, adapter_found{{}, "nothing", "adapter nothing: there is none"});
+  const auto refused = unknown->heard.take<request_refused>();
+  EXPECT_EQ(refused.error, "adapter nothing: there is none");
+  EXPECT_EQ(refused.cause, refusal_cause::bad_input);
+  EXPECT_EQ(odd->heard.take<request_refused>().cause, refusal_cause::bad_input);
+}
+
+TEST_F(gateway, tells_everyone_when_it_is_stopped) {
+  const auto running = begin(1), waiting = begin(2, {}, 1, "pricing");
+  tell(actor_, stop_now{});
+  EXPECT_GT(running->heard.take<request_refused>().retry_after, duration{});
+  EXPECT_EQ(waiting->heard.take<request_refused>().cause, refusal_cause::unavailable);
+}
+
+}  // namespace
+}  // namespace troupe::test

@@ -1,0 +1,84 @@
+#include "actors/requests/prompting.hpp"
+
+#include "tests/actors/support.hpp"
+
+namespace troupe::test {
+namespace {
+
+sampling_params params(std::int64_t max_tokens = 16) {
+  sampling_params made;
+  made.max_tokens = max_tokens;
+  return made;
+}
+
+prompt_input text(std::string what) {
+  return {std::move(what), {}, {}};
+}
+
+prepared_request prepare(const prompting& prompts, const prompt_input& input, const sampling_params& sampling) {
+  return prompts.prepare(input, sampling, 1, request_priority::interactive);
+}
+
+TEST(prompting, turns_texts_and_tokens_into_what_a_replica_computes) {
+  const temp_folder folder;
+  const auto prompts = letters_prompting(folder);
+  const auto made = prepare(*prompts, text("AB"), params());
+  EXPECT_EQ(made.engine.what.prompt, letters("AB"));
+  EXPECT_EQ(made.engine.what.max_tokens, 16);
+  EXPECT_EQ(made.engine.end_tokens, std::vector<token_id>{95});
+  EXPECT_FALSE(made.at_start);
+  EXPECT_EQ(prepare(*prompts, {{}, letters("AB"), {}}, params()).engine.what.prompt, letters("AB"));
+}
+
+TEST(prompting, an_empty_text_is_bos_alone) {
+  const temp_folder folder;
+  const auto made = prepare(*letters_prompting(folder), text(""), params());
+  EXPECT_EQ(made.engine.what.prompt, std::vector<token_id>{0});
+  EXPECT_TRUE(made.at_start);
+}
+
+TEST(prompting, cuts_answers_to_the_context) {
+  const temp_folder folder;
+  const auto prompts = letters_prompting(folder, 10);
+  const auto made = prepare(*prompts, text("ABCD"), params(1000));
+  EXPECT_EQ(made.engine.what.max_tokens, 6);
+  EXPECT_EQ(made.engine.sampling.max_tokens, 6);
+  EXPECT_EQ(refusal([&] { prepare(*prompts, text("ABCDEFGHIJ"), params()); }),
+            "the prompt has 10 tokens, the context 10: shorten the prompt");
+}
+
+TEST(prompting, writes_chats_with_the_models_template) {
+  const temp_folder folder;
+  const auto prompts =
+      letters_prompting(folder, 0, "{% for m in messages %}{{ m.role[0] }}:{{ m.content }};{% endfor %}a:");
+  const auto made = prepare(*prompts, {{}, {}, R"([{"role":"user","content":"Hi"}])"}, params());
+  EXPECT_EQ(made.engine.what.prompt, letters("u:Hi;a:"));
+}
+
+TEST(prompting, refuses_what_no_replica_could_answer) {
+  const temp_folder folder;
+  const auto prompts = letters_prompting(folder);
+  const auto refused = [&](const prompt_input& input, const sampling_params& sampling = params()) {
+    return refusal([&] { prepare(*prompts, input, sampling); });
+  };
+  EXPECT_EQ(refused({}), "the request has none: give one of a prompt, tokens and messages");
+  EXPECT_NE(refused({"x", {1}, {}}).find("several"), std::string::npos);
+  EXPECT_EQ(refused({{}, {96}, {}}), "the prompt names token 96: the model has tokens 0 to 95");
+  EXPECT_NE(refused({{}, {-1}, {}}).find("token -1"), std::string::npos);
+  EXPECT_NE(refused({{}, {}, "[]"}).find("no chat template"), std::string::npos);
+  EXPECT_NE(refused(text("x"), params(0)).find("max_tokens is 0"), std::string::npos);
+  EXPECT_NE(refusal([&] { prompts->prepare(text("x"), params(), 0, request_priority::batch); }).find("0 answers"),
+            std::string::npos);
+  const temp_folder other;
+  const auto chats = letters_prompting(other, 0, "{{ messages[0].content }}");
+  const auto refused_chat = [&](const char* messages) {
+    return refusal([&] { prepare(*chats, {{}, {}, messages}, params()); });
+  };
+  EXPECT_NE(refused_chat("[").find("messages"), std::string::npos);
+  EXPECT_NE(refused_chat("[]").find("not empty"), std::string::npos);
+  EXPECT_NE(refused_chat(R"([{"role":"user"}])").find("messages[0]"), std::string::npos);
+  EXPECT_NE(refused_chat(R"([{"role":"user","content":""}])").find("empty prompt"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace troupe::test

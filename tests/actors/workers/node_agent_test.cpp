@@ -1,0 +1,120 @@
+#include "actors/workers/node_agent.hpp"
+
+#include "tests/actors/support.hpp"
+
+namespace troupe::test {
+namespace {
+
+/// The agent on one bus, and a head on another that remembers what it was told.
+class node_agent : public testing::Test {
+ protected:
+  node_agent() {
+    head_side_.on<join_cluster>([this](const incoming<join_cluster>& in) { heard_.put(in); });
+    head_side_.on<heartbeat>([this](const incoming<heartbeat>& in) { heard_.put(in); });
+    head_side_.on<leave_cluster>([this](const incoming<leave_cluster>& in) { heard_.put(in); });
+    head_side_.start();
+    node_side_.start();
+    node_agent_options options;
+    options.hello.name = "w0";
+    options.head = head_side_.endpoint();
+    options.heartbeat = std::chrono::milliseconds(20);
+    options.on_end = [this](int code, const std::string& why) { ends_.put(std::pair(code, why)); };
+    options.say = [](const std::string&) {};
+    actor_ =
+        spawn_node_agent(system_, options, node_side_, slot_, {worker_.handle()}, std::make_shared<worker_meter>());
+    tell(actor_, begin_membership{{}, "tcp://127.0.0.1:1"});
+  }
+  ~node_agent() override {
+    tell(actor_, stop_now{});
+    (void)ends_.take<std::pair<int, std::string>>();
+    node_side_.stop();
+    head_side_.stop();
+  }
+
+  static bus::options listening() {
+    bus::options options;
+    options.listen = "tcp://127.0.0.1:*";
+    return options;
+  }
+  incarnation_id next_join() { return heard_.take<incoming<join_cluster>>().what.hello.incarnation; }
+  void answer(incarnation_id node, bool accepted, bool try_again = false) {
+    tell(actor_, join_answer{node, accepted, try_again, "a reason"});
+  }
+  /// Beats of other incarnations may still be on their way.
+  void expect_beats_of(incarnation_id node) {
+    while (heard_.take<incoming<heartbeat>>().what.incarnation != node) {
+    }
+  }
+  incarnation_id next_join_of_another(incarnation_id node) {
+    for (;;)
+      if (const auto joining = next_join(); joining != node) return joining;
+  }
+
+  inbox heard_, ends_;
+  wire head_side_{listening()}, node_side_{bus::options{}};
+  caf::actor_system_config config_;
+  caf::actor_system system_{config_};
+  mock<worker_actor> worker_{system_};
+  std::shared_ptr<link_slot> slot_ = std::make_shared<link_slot>();
+  node_agent_actor actor_;
+};
+
+TEST_F(node_agent, joins_until_it_is_heard_and_beats_then) {
+  const auto node = next_join();
+  EXPECT_EQ(next_join(), node);
+  answer(node, true);
+  expect_beats_of(node);
+}
+
+TEST_F(node_agent, begins_anew_when_it_was_fenced) {
+  const auto node = next_join();
+  answer(node, true);
+  expect_beats_of(node);
+  tell(actor_, heartbeat_answer{node, false});
+  (void)worker_.take<forget_life>();
+  const auto next = next_join_of_another(node);
+  tell(actor_, heartbeat_answer{node, false});  // about the old one: heard already
+  answer(node, true);
+  answer(next, true);
+  expect_beats_of(next);
+  EXPECT_EQ(worker_.count<forget_life>(), 0u);
+}
+
+TEST_F(node_agent, begins_anew_when_its_link_to_the_head_is_gone) {
+  const auto node = next_join();
+  answer(node, true);
+  expect_beats_of(node);
+  tell(actor_, link_lost{{}, slot_->get()});
+  (void)worker_.take<forget_life>();
+  const auto next = next_join_of_another(node);
+  answer(next, true);
+  expect_beats_of(next);
+}
+
+TEST_F(node_agent, waits_where_the_refusal_may_pass) {
+  const auto node = next_join();
+  answer(node, false, true);
+  EXPECT_EQ(next_join(), node);
+  EXPECT_EQ((ends_.count<std::pair<int, std::string>>()), 0u);
+}
+
+TEST_F(node_agent, ends_with_the_reason_where_it_is_refused_for_good) {
+  answer(next_join(), false);
+  const auto end = ends_.take<std::pair<int, std::string>>();
+  EXPECT_EQ(end, std::pair(2, std::string("a reason")));
+  ends_.put(end);
+}
+
+TEST_F(node_agent, ends_when_it_is_sent_away_and_not_when_another_is) {
+  const auto node = next_join();
+  answer(node, true);
+  expect_beats_of(node);
+  tell(actor_, end_node{incarnation_id(node.value + 1), "no"});
+  tell(actor_, end_node{node, "drained"});
+  const auto end = ends_.take<std::pair<int, std::string>>();
+  EXPECT_EQ(end, std::pair(0, std::string("drained")));
+  ends_.put(end);
+}
+
+}  // namespace
+}  // namespace troupe::test

@@ -1,0 +1,256 @@
+#include "actors/workers/worker.hpp"
+
+#include <future>
+
+#include "base/device_lost.hpp"
+#include "model/arch/loaded_model.hpp"
+#include "model/engine/replica_scheduler.hpp"
+#include "tests/actors/support.hpp"
+
+namespace troupe::test {
+namespace {
+
+class worker : public testing::Test {
+ protected:
+  worker() {
+    thread_pool pool(1);
+    model_ = load_model(golden / "llama", {.quant = {}, .keep = {}, .cache = folder_.path(), .progress = {}}, pool);
+    actor_ = spawn_worker(system_, {.model = model_, .kv = kv_kind::f32, .threads = 1}, &links_, head_.handle(),
+                          fetcher_.handle(), meter_);
+    batch_scheduler::options options;
+    options.blocks = 16;
+    options.context = 64;
+    options.max_batch_tokens = options.max_sequences = 32;
+    requests_ = std::make_unique<replica_scheduler>(options, model_->config.vocab_size);
+    engine_request request;
+    request.what.prompt = {1, 2, 3};
+    request.sampling.temperature = 0;
+    EXPECT_TRUE(requests_->submit(std::move(request)));
+  }
+  ~worker() override { tell(actor_, stop_now{}); }
+
+  static replica_life life(std::uint64_t epoch) { return {replica_id(0), epoch_id(epoch)}; }
+  start_stage stage_of(std::uint64_t epoch, std::int64_t first = 0, std::int64_t layers = 2) const {
+    start_stage what;
+    what.life = life(epoch);
+    what.first_layer = first;
+    what.layers = layers;
+    what.blocks = 16;
+    what.context = 64;
+    what.max_rows = 32;
+    return what;
+  }
+  std::string start(const start_stage& what) {
+    tell(actor_, what);
+    const auto answer = head_.take<stage_started>();
+    EXPECT_EQ(answer.life, what.life);
+    return answer.error;
+  }
+  run_step next_order(std::uint64_t epoch) {
+    run_step made;
+    made.life = life(epoch);
+    EXPECT_TRUE(requests_->plan_step(instant(), made.order));
+    return made;
+  }
+  activations hidden_for(const run_step& order, std::size_t bytes) const {
+    auto owner = std::make_shared<std::vector<std::byte>>(bytes);
+    const std::span<const std::byte> all(*owner);
+    return {order.life, order.order.plan.id, {std::move(owner), all}};
+  }
+
+  temp_folder folder_;
+  std::shared_ptr<const loaded_model> model_;
+  caf::actor_system_config config_;
+  caf::actor_system system_{config_};
+  wire links_{bus::options{}};  // never started: nobody is reached
+  mock<head_actor> head_{system_};
+  mock<adapter_fetcher_actor> fetcher_{system_};
+  std::shared_ptr<worker_meter> meter_ = std::make_shared<worker_meter>();
+  worker_actor actor_;
+  std::unique_ptr<replica_scheduler> requests_;
+};
+
+TEST_F(worker, runs_the_orders_of_its_life_and_of_no_other) {
+  EXPECT_EQ(start(stage_of(2)), "");
+  const auto order = next_order(2);
+  auto old = order, future = order;
+  old.life = life(1);
+  future.life = life(3);
+  tell(actor_, old);
+  tell(actor_, future);
+  tell(actor_, order);
+  const auto done = head_.take<step_done>();
+  EXPECT_EQ(done.life, life(2));
+  EXPECT_EQ(done.outcome.tokens.size(), 1u);
+  EXPECT_EQ(start(stage_of(4)), "");  // heard after all of these
+  EXPECT_EQ(head_.count<step_done>(), 0u);
+  EXPECT_EQ(head_.count<stage_failed>(), 0u);
+}
+
+TEST_F(worker, forgets_all_when_the_process_is_no_member_any_more) {
+  EXPECT_EQ(start(stage_of(2)), "");
+  tell(actor_, forget_life{});
+  tell(actor_, next_order(2));
+  EXPECT_EQ(start(stage_of(3)), "");
+  EXPECT_EQ(head_.count<step_done>(), 0u);
+}
+
+TEST_F(worker, has_room_for_more_rows_in_a_life_that_has_more) {
+  auto small = stage_of(2);
+  small.max_rows = 4;
+  EXPECT_EQ(start(small), "");
+  tell(actor_, next_order(2));
+  (void)head_.take<step_done>();
+
+  batch_scheduler::options options;
+  options.blocks = 256;
+  options.context = 64;
+  options.max_batch_tokens = 4096;
+  requests_ = std::make_unique<replica_scheduler>(options, model_->config.vocab_size);
+  for (int i = 0; i < 64; ++i) {
+    engine_request request;
+    request.what.prompt.assign(60, i);
+    request.sampling.temperature = 0;
+    EXPECT_TRUE(requests_->submit(std::move(request)));
+  }
+  auto large = stage_of(3);
+  large.blocks = 256;
+  large.max_rows = 4096;
+  EXPECT_EQ(start(large), "");
+  const auto order = next_order(3);
+  EXPECT_GT(order.order.plan.tokens.size(), 3000u);
+  tell(actor_, order);
+  EXPECT_GT(head_.take<step_done>().outcome.tokens.size(), 50u);
+}
+
+TEST_F(worker, waits_for_the_hidden_states_of_an_order) {
+  EXPECT_EQ(start(stage_of(2, 1, 1)), "");
+  const auto order = next_order(2);
+  auto old = hidden_for(order, 3 * 64 * sizeof(float));
+  old.life = life(1);
+  tell(actor_, old);
+  tell(actor_, order);
+  tell(actor_, hidden_for(order, 4));  // of a size that cannot be: this life is over
+  EXPECT_NE(head_.take<stage_failed>().error.find("4 bytes"), std::string::npos);
+  EXPECT_EQ(head_.count<step_done>(), 0u);
+}
+
+TEST_F(worker, says_why_it_cannot_hold_a_stage) {
+  for (const auto& [first, layers] : {std::pair{0, 3}, {2, 1}, {-1, 1}, {0, 0}})
+    EXPECT_NE(start(stage_of(2, first, layers)).find("of a model of 2"), std::string::npos);
+  auto huge = stage_of(2);
+  huge.blocks = std::int64_t{1} << 40;
+  EXPECT_NE(start(huge), "");
+  huge.blocks = 16;
+  huge.max_rows = -1;
+  EXPECT_NE(start(huge), "");
+  EXPECT_EQ(start(stage_of(3)), "");
+}
+
+TEST_F(worker, says_when_its_device_is_lost_and_gives_its_life_up) {
+  std::promise<std::string> lost;
+  const auto fails = []() -> std::shared_ptr<const token_tree> { throw device_lost("cuda: a step: it is gone"); };
+  actor_ = spawn_worker(system_,
+                        {.model = model_,
+                         .kv = kv_kind::f32,
+                         .threads = 1,
+                         .tokens = fails,
+                         .on_device_lost = [&](const std::string& why) { lost.set_value(why); }},
+                        &links_, head_.handle(), fetcher_.handle(), meter_);
+  EXPECT_EQ(start(stage_of(2)), "");
+  engine_request request;
+  request.what.prompt = {4, 5};
+  request.sampling.constraint.kind = constraint_kind::json_object;  // what needs the tokens
+  EXPECT_TRUE(requests_->submit(std::move(request)));
+  tell(actor_, next_order(2));
+  EXPECT_EQ(head_.take<stage_failed>().error, "cuda: a step: it is gone");
+  EXPECT_EQ(lost.get_future().get(), "cuda: a step: it is gone");
+}
+
+/// A second worker, which shares the stage with the first.
+class ranks : public worker {
+ protected:
+  ranks() {
+    for (rank_worker& each : rank_) {
+      worker_options options{.model = model_, .kv = kv_kind::f32, .threads = 1};
+      options.ranks.place = each.place;
+      options.ranks.patience = std::chrono::milliseconds(500);
+      options.alarm = each.alarm;
+      each.actor = spawn_worker(system_, options, &links_, each.head.handle(), fetcher_.handle(), meter_);
+    }
+  }
+  ~ranks() override {
+    for (const rank_worker& each : rank_) tell(each.actor, stop_now{});
+  }
+
+  struct rank_worker {
+    explicit rank_worker(caf::actor_system& system) : head(system) {}
+    mock<head_actor> head;
+    std::shared_ptr<meeting_place> place = std::make_shared<meeting_place>("127.0.0.1");
+    std::shared_ptr<rank_alarm> alarm = std::make_shared<rank_alarm>();
+    worker_actor actor;
+  };
+  void begin(std::uint64_t epoch, std::uint32_t rank, std::uint32_t size = 2) {
+    start_stage what = stage_of(epoch);
+    what.tensor_rank = rank;
+    what.tensor_ranks = size;
+    what.tensor_meeting = rank_[0].place->endpoint();
+    rank_[rank].alarm->ring();
+    tell(rank_[rank].actor, what);
+  }
+  void begin_both(std::uint64_t epoch) {
+    begin(epoch, 0);
+    begin(epoch, 1);
+    for (rank_worker& each : rank_) EXPECT_EQ(each.head.take<stage_started>().error, "");
+  }
+
+  rank_worker rank_[2]{rank_worker(system_), rank_worker(system_)};
+};
+
+TEST_F(ranks, make_a_step_together_and_the_first_says_what_was_chosen) {
+  EXPECT_EQ(start(stage_of(2)), "");
+  begin_both(2);
+  const auto order = next_order(2);
+  tell(actor_, order);
+  for (const rank_worker& each : rank_) tell(each.actor, order);
+  EXPECT_EQ(rank_[0].head.take<step_done>().outcome.tokens, head_.take<step_done>().outcome.tokens);
+  begin_both(3);
+  EXPECT_EQ(rank_[1].head.count<step_done>(), 0u);
+}
+
+TEST_F(ranks, fail_when_one_is_gone) {
+  begin_both(2);
+  tell(rank_[1].actor, forget_life{});
+  tell(rank_[0].actor, next_order(2));
+  EXPECT_NE(rank_[0].head.take<stage_failed>().error.find("rank 1 of 2"), std::string::npos);
+}
+
+TEST_F(ranks, that_wait_for_others_are_woken_by_the_next_life) {
+  begin(2, 0);  // the other rank never comes
+  begin(3, 0);
+  begin(3, 1);
+  EXPECT_NE(rank_[0].head.take<stage_started>().error, "");
+  EXPECT_EQ(rank_[0].head.take<stage_started>().error, "");
+  tell(rank_[0].actor, next_order(3));  // and now it hangs in the middle of a step
+  begin(4, 0, 1);
+  EXPECT_NE(rank_[0].head.take<stage_failed>().error, "");
+  EXPECT_EQ(rank_[0].head.take<stage_started>().life, life(4));
+}
+
+TEST_F(worker, that_shares_no_stage_says_so) {
+  start_stage what = stage_of(2);
+  what.tensor_ranks = 2;
+  EXPECT_NE(start(what).find("tensor"), std::string::npos);
+}
+
+TEST_F(worker, gives_a_life_up_over_an_order_that_reaches_beyond_its_stage) {
+  EXPECT_EQ(start(stage_of(2)), "");
+  auto order = next_order(2);
+  order.order.plan.rows.at(0).tokens = 1000;
+  tell(actor_, order);
+  EXPECT_EQ(head_.take<stage_failed>().life, life(2));
+  EXPECT_EQ(start(stage_of(3)), "");
+}
+
+}  // namespace
+}  // namespace troupe::test

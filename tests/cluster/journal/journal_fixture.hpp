@@ -1,0 +1,61 @@
+#pragma once
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cluster/journal/journal.hpp"
+
+namespace troupe {
+
+/// A journal in a folder of its own, on a clock that stands still.
+class journal_fixture : public testing::Test {
+ protected:
+  journal_fixture() {
+    const auto* info = testing::UnitTest::GetInstance()->current_test_info();
+    folder = std::filesystem::temp_directory_path() /
+             ("troupe-journal-" + std::string(info->name()) + "-" + std::to_string(getpid()));
+    std::filesystem::remove_all(folder);
+    options.file = folder / "journal.db";
+    options.wall_seconds = [this] { return seconds; };
+  }
+  ~journal_fixture() override {
+    book.reset();
+    std::filesystem::remove_all(folder);
+  }
+
+  journal& open() {
+    book.reset();
+    book = std::make_unique<journal>(options);
+    return *book;
+  }
+
+  static std::vector<std::string> lines_of(std::size_t count) {
+    std::vector<std::string> lines;
+    for (std::size_t i = 0; i < count; ++i) lines.push_back("{\"line\":" + std::to_string(i) + "}");
+    return lines;
+  }
+
+  static job_spec spec_of(const std::string& id, std::uint64_t lines, const std::string& kind = "batch") {
+    return {id, kind, "tenant", R"({"max_tokens":8})", lines};
+  }
+
+  /// Accepted, with `count` lines.
+  job_info accepted(const std::string& id, std::size_t count) {
+    EXPECT_TRUE(book->create_job(spec_of(id, count)).ok());
+    EXPECT_TRUE(book->add_lines(id, 0, lines_of(count)).ok());
+    const auto job = book->seal(id);
+    EXPECT_TRUE(job.ok());
+    return *job;
+  }
+
+  std::filesystem::path folder;
+  journal::options options;
+  std::int64_t seconds = 1'000'000;
+  std::unique_ptr<journal> book;
+};
+
+}  // namespace troupe

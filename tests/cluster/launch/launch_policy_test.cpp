@@ -1,0 +1,84 @@
+#include "cluster/launch/launch_policy.hpp"
+
+#include <gtest/gtest.h>
+
+namespace troupe {
+namespace {
+
+using namespace std::chrono_literals;
+using ending = restart_policy::ending;
+using policy_verdict = restart_policy::verdict;
+
+/// Starts a node now and lets it live so long.
+restart_policy::decision live(restart_policy& policy, manual_clock& time, duration how_long,
+                              ending how = ending::failed) {
+  policy.started(time.now());
+  time.advance(how_long);
+  return policy.ended(how, time.now());
+}
+
+TEST(restart_policy, waits_twice_as_long_after_each_quick_death) {
+  manual_clock time;
+  restart_policy::options chosen;
+  chosen.fast_failures = 100;
+  restart_policy policy(chosen);
+  const duration waits[] = {200ms, 400ms, 800ms, 1600ms, 3200ms, 5s, 5s, 5s};
+  for (const auto wait : waits) {
+    const auto decision = live(policy, time, 1s);
+    EXPECT_EQ(decision.what, policy_verdict::restart);
+    EXPECT_EQ(decision.when - time.now(), wait);
+  }
+}
+
+TEST(restart_policy, gives_up_after_so_many_in_a_row) {
+  manual_clock time;
+  restart_policy policy({});
+  for (int i = 1; i < 6; ++i) EXPECT_EQ(live(policy, time, 9s).what, policy_verdict::restart) << i;
+  EXPECT_EQ(live(policy, time, 9s).what, policy_verdict::give_up);
+  EXPECT_EQ(policy.failures(), 6);
+}
+
+TEST(restart_policy, a_long_life_makes_up_for_quick_deaths) {
+  manual_clock time;
+  restart_policy policy({});
+  for (int round = 0; round < 10; ++round) {
+    for (int i = 0; i < 5; ++i) EXPECT_EQ(live(policy, time, 1s).what, policy_verdict::restart);
+    const auto decision = live(policy, time, 1h);
+    EXPECT_EQ(decision.what, policy_verdict::restart);
+    EXPECT_EQ(decision.when - time.now(), 200ms);
+  }
+}
+
+TEST(restart_policy, never_gives_up_what_works_before_it_dies) {
+  manual_clock time;
+  restart_policy policy({});
+  for (int i = 0; i < 100; ++i) {
+    policy.works();
+    const auto decision = live(policy, time, 1s);
+    EXPECT_EQ(decision.what, policy_verdict::restart);
+    EXPECT_EQ(decision.when - time.now(), 200ms);
+  }
+}
+
+TEST(restart_policy, leaves_what_ended_on_purpose) {
+  manual_clock time;
+  restart_policy policy({});
+  EXPECT_EQ(live(policy, time, 1s, ending::done).what, policy_verdict::leave);
+}
+
+TEST(restart_policy, gives_up_what_would_refuse_again) {
+  manual_clock time;
+  restart_policy policy({});
+  EXPECT_EQ(live(policy, time, 1s, ending::bad_input).what, policy_verdict::give_up);
+}
+
+TEST(restart_policy, starts_nothing_again_where_that_is_not_wanted) {
+  manual_clock time;
+  restart_policy::options chosen;
+  chosen.respawn = false;
+  restart_policy policy(chosen);
+  EXPECT_EQ(live(policy, time, 1h).what, policy_verdict::give_up);
+}
+
+}  // namespace
+}  // namespace troupe

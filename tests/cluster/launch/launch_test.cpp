@@ -1,0 +1,429 @@
+#include "cluster/launch/launch.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <functional>
+
+#include "base/error.hpp"
+#include "tests/base/temp_folder.hpp"
+
+namespace troupe {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::Contains;
+using testing::HasSubstr;
+using process_state = node_process::state;
+
+/// Nodes that are shell scripts: the script gets `node FILE --name X`.
+class launch : public testing::Test {
+ protected:
+  cluster_config config(const std::string& worker_lines = "", const std::string& cluster_lines = "") const {
+    return parse_cluster_config("[cluster]\nname = \"test\"\nstate_dir = \"state\"\n" + cluster_lines +
+                                    "[model]\npath = \"none\"\n"
+                                    "[[node]]\nname = \"head\"\nroles = [\"router\", \"scheduler\"]\n"
+                                    "[[node]]\nname = \"w0\"\nroles = [\"worker\"]\n" +
+                                    worker_lines,
+                                folder_.path() / "test.toml");
+  }
+
+  std::filesystem::path script(const std::string& text, const std::string& name = "program") const {
+    const auto file = folder_.write(name, "#!/bin/sh\ncd '" + folder_.path().string() + "'\n" + text + "\n");
+    std::filesystem::permissions(file, std::filesystem::perms::owner_all);
+    return file;
+  }
+
+  launcher::options with(const std::filesystem::path& program) {
+    launcher::options chosen;
+    chosen.program = program;
+    chosen.restart.first_wait = 1ms;
+    chosen.restart.longest_wait = 5ms;
+    chosen.stop_patience = 5s;
+    chosen.say = [this](const std::string& line) { said_.push_back(line); };
+    return chosen;
+  }
+
+  /// Lets the launcher work until something is so, at most for ten seconds.
+  static bool poll_until(launcher& launched, const std::function<bool()>& is_so) {
+    const monotonic_clock time;
+    const instant end = time.now() + 10s;
+    while (!is_so()) {
+      if (time.now() >= end) return false;
+      launched.poll(5ms);
+    }
+    return true;
+  }
+  bool poll_until_written(launcher& launched, const std::string& name, const std::string& words) {
+    return poll_until(launched, [&] { return folder_.read(name).find(words) != std::string::npos; });
+  }
+
+  /// One that nobody has collected yet is dead all the same.
+  static bool is_alive(pid_t pid) {
+    std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
+    std::string line;
+    return std::getline(stat, line) && line.find(") Z ") == std::string::npos;
+  }
+
+  test::temp_folder folder_;
+  std::vector<std::string> said_;
+};
+
+const std::string serve = "echo \"$4 started\"; exec sleep 1000";
+
+TEST_F(launch, starts_the_nodes_with_a_log_each_and_stops_them) {
+  launcher launched(config(), with(script("echo \"args: $@\"; echo trouble >&2; " + serve)));
+  launched.start();
+  ASSERT_TRUE(poll_until_written(launched, "state/logs/head.log", "head started"));
+  ASSERT_TRUE(poll_until_written(launched, "state/logs/w0.log", "w0 started"));
+  EXPECT_THAT(folder_.read("state/logs/w0.log"),
+              HasSubstr("args: node " + (folder_.path() / "test.toml").string() + " --name w0\ntrouble\n"));
+  const auto nodes = launched.nodes();
+  ASSERT_EQ(nodes.size(), 2u);
+  EXPECT_EQ(nodes[0].name, "head");
+  for (const auto& node : nodes) {
+    EXPECT_EQ(node.now, process_state::running);
+    EXPECT_TRUE(is_alive(node.pid));
+    EXPECT_EQ(::getpgid(node.pid), node.pid) << "a process group of its own";
+  }
+  launched.stop();
+  for (const auto& node : nodes) EXPECT_FALSE(is_alive(node.pid));
+  EXPECT_EQ(launched.find("w0")->last_end, "signal 15 (Terminated)");
+  EXPECT_EQ(launched.find("nobody"), nullptr);
+}
+
+TEST_F(launch, starts_again_what_was_killed) {
+  launcher launched(config(), with(script(serve)));
+  launched.start();
+  const pid_t first = launched.find("w0")->pid;
+  launched.kill_node("w0");
+  ASSERT_TRUE(poll_until(launched, [&] { return launched.find("w0")->restarts == 1; }));
+  EXPECT_NE(launched.find("w0")->pid, first);
+  EXPECT_EQ(launched.find("w0")->last_end, "signal 9 (Killed)");
+  EXPECT_EQ(launched.find("head")->restarts, 0);
+  EXPECT_THAT(said_, Contains("w0 died (signal 9 (Killed)): it is started again"));
+}
+
+TEST_F(launch, kills_one_that_is_stopped) {
+  launcher launched(config(), with(script(serve)));
+  launched.start();
+  ::kill(launched.find("w0")->pid, SIGSTOP);
+  launched.kill_node("w0");
+  EXPECT_TRUE(poll_until(launched, [&] { return launched.find("w0")->restarts == 1; }));
+  ::kill(launched.find("w0")->pid, SIGSTOP);
+  launched.stop();
+  EXPECT_EQ(launched.find("w0")->pid, 0);
+}
+
+TEST_F(launch, gives_up_what_dies_again_and_again) {
+  launcher launched(config(), with(script("[ $4 = head ] && exec sleep 1000; exit 1")));
+  launched.start();
+  ASSERT_TRUE(poll_until(launched, [&] { return !launched.given_up().empty(); }));
+  EXPECT_EQ(launched.given_up(), std::vector<std::string>{"w0"});
+  EXPECT_EQ(launched.find("w0")->restarts, 5);
+  EXPECT_THAT(said_.back(), HasSubstr("w0 died 6 times in a row right after its start (exit code 1)"));
+  EXPECT_THAT(said_.back(), HasSubstr("w0.log"));
+}
+
+TEST_F(launch, leaves_what_refuses_or_has_done_its_work) {
+  launcher launched(config(), with(script("[ $4 = head ] && exit 0; exit 2")));
+  launched.start();
+  ASSERT_TRUE(poll_until(launched, [&] { return !launched.find("head")->pid && !launched.find("w0")->pid; }));
+  EXPECT_EQ(launched.find("head")->now, process_state::ended);
+  EXPECT_EQ(launched.find("w0")->now, process_state::given_up);
+  EXPECT_THAT(said_, Contains(HasSubstr("w0 refuses to start (exit code 2)")));
+}
+
+TEST_F(launch, does_not_respawn_where_that_is_not_wanted) {
+  launcher launched(config("", "respawn = false\n"), with(script(serve)));
+  launched.start();
+  launched.kill_node("w0");
+  ASSERT_TRUE(poll_until(launched, [&] { return launched.find("w0")->now == process_state::given_up; }));
+}
+
+TEST_F(launch, leaves_alone_what_starts_by_itself) {
+  launcher launched(config("[[node]]\nname = \"late\"\nroles = [\"worker\"]\nautostart = false\n"),
+                    with(script(serve)));
+  launched.start();
+  EXPECT_EQ(launched.find("late"), nullptr);
+}
+
+TEST_F(launch, kills_who_does_not_end_with_all_that_it_started) {
+  launcher::options chosen = with(script("trap '' TERM; sleep 1000 & echo $! > \"$4.pid\"; wait"));
+  chosen.stop_patience = 20ms;
+  launcher launched(config(), chosen);
+  launched.start();
+  ASSERT_TRUE(poll_until_written(launched, "w0.pid", "\n"));
+  const pid_t own = launched.find("w0")->pid, its_child = std::stoi(folder_.read("w0.pid"));
+  launched.stop();
+  EXPECT_THAT(said_, Contains("w0 does not end: killed"));
+  EXPECT_FALSE(is_alive(own));
+  EXPECT_TRUE(poll_until(launched, [&] { return !is_alive(its_child); }));
+}
+
+TEST_F(launch, says_that_there_is_no_program) {
+  launcher launched(config(), with(folder_.path() / "nowhere"));
+  EXPECT_THROW(launched.start(), input_error);
+}
+
+TEST_F(launch, keeps_logs_bounded) {
+  std::filesystem::create_directories(folder_.path() / "state/logs");
+  folder_.write("state/logs/w0.log", std::string(1000, 'x'));
+  launcher::options chosen = with(script(serve));
+  chosen.log_bytes = 500;
+  launcher launched(config(), chosen);
+  launched.start();
+  ASSERT_TRUE(poll_until_written(launched, "state/logs/w0.log", "w0 started"));
+  EXPECT_LT(folder_.read("state/logs/w0.log").size(), 100u);
+  EXPECT_EQ(folder_.read("state/logs/w0.log.1").size(), 1000u);
+}
+
+TEST_F(launch, a_log_that_cannot_be_copied_stays) {
+  auto chosen = with(script(serve));
+  manual_clock time;
+  chosen.time = &time;
+  chosen.log_bytes = 500;
+  std::filesystem::create_directories(folder_.path() / "state/logs/w0.log.1/taken");
+  launcher launched(config(), chosen);
+  launched.start();
+  ASSERT_TRUE(poll_until_written(launched, "state/logs/w0.log", "w0 started"));
+  folder_.write("state/logs/w0.log", std::string(1000, 'x'));
+  time.advance(1min);  // logs are looked at now and then
+  launched.poll(5ms);
+  EXPECT_EQ(folder_.read("state/logs/w0.log").size(), 1000u);
+}
+
+/// What the next file that is opened would get.
+int next_descriptor() {
+  const int next = ::dup(STDIN_FILENO);
+  ::close(next);
+  return next;
+}
+
+void allow_descriptors(int most) {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = most > 0 ? static_cast<rlim_t>(most) : limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+TEST_F(launch, a_moment_without_descriptors_only_delays_a_restart) {
+  auto chosen = with(script(serve));
+  chosen.restart.fast_failures = 100'000;
+  launcher launched(config(), chosen);
+  launched.start();
+  ASSERT_TRUE(poll_until_written(launched, "state/logs/w0.log", "w0 started"));
+  const int next = next_descriptor();
+  const auto runs_short = [&] {
+    return std::any_of(said_.begin(), said_.end(),
+                       [](auto& line) { return line.find("Too many open files") != std::string::npos; });
+  };
+  for (const int left : {0, 1, 2, 3}) {  // for the log, and for the pipes or not
+    said_.clear();
+    allow_descriptors(next + left);
+    launched.kill_node("w0");
+    EXPECT_TRUE(poll_until(launched, runs_short));
+    allow_descriptors(0);
+    EXPECT_TRUE(poll_until(launched, [&] { return launched.find("w0")->now == process_state::running; }));
+    EXPECT_EQ(next_descriptor(), next) << "none is lost";
+  }
+}
+
+TEST_F(launch, no_child_outlives_a_launcher_that_is_killed) {
+  const auto program = script("echo $$ >> pids; exec sleep 1000");
+  const auto clusters = config();
+  const pid_t launching = ::fork();
+  if (launching == 0) {
+    launcher launched(clusters, with(program));
+    launched.start();
+    while (true) launched.poll(1s);
+  }
+  const monotonic_clock time;
+  const instant end = time.now() + 10s;
+  const auto pids = [&] {
+    const std::string text = folder_.read("pids");
+    return std::count(text.begin(), text.end(), '\n');
+  };
+  while (pids() < 2 && time.now() < end) ::usleep(2000);
+  ASSERT_EQ(pids(), 2);
+  ::kill(launching, SIGKILL);
+  ::waitpid(launching, nullptr, 0);
+  std::istringstream text(folder_.read("pids"));
+  for (pid_t pid = 0; text >> pid;) {
+    while (is_alive(pid) && time.now() < end) ::usleep(2000);
+    EXPECT_FALSE(is_alive(pid)) << pid;
+  }
+}
+
+// ---- other hosts
+
+TEST_F(launch, this_machine_is_loopback_and_its_own_name) {
+  EXPECT_TRUE(is_this_machine("127.0.0.1"));
+  EXPECT_TRUE(is_this_machine("localhost"));
+  EXPECT_TRUE(is_this_machine("::1"));
+  std::array<char, 256> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  EXPECT_TRUE(is_this_machine(name.data()));
+  EXPECT_FALSE(is_this_machine("192.0.2.77"));
+  EXPECT_FALSE(is_this_machine("no-such-host.example"));
+}
+
+TEST_F(launch, reaches_other_hosts_through_ssh) {
+  const auto config = parse_cluster_config(R"(
+[cluster]
+name = "far"
+listen = "tcp://192.0.2.1:7700"
+insecure = true
+ssh = ["ssh", "-q"]
+[model]
+path = "none"
+[[node]]
+name = "head"
+host = "192.0.2.1"
+roles = ["router", "scheduler"]
+[[node]]
+name = "w0"
+host = "192.0.2.2"
+roles = ["worker"]
+ssh = "me@192.0.2.2"
+ssh_options = ["-p", "99"]
+program = "/opt/it's/troupe"
+config = "/etc/far.toml"
+)",
+                                           "/far.toml");
+  const auto words = node_command(config, *config.find("w0"), "/here/troupe");
+  ASSERT_EQ(words.size(), 6u);
+  EXPECT_EQ(std::vector<std::string>(words.begin(), words.end() - 1),
+            (std::vector<std::string>{"ssh", "-q", "-p", "99", "me@192.0.2.2"}));
+  EXPECT_THAT(words.back(), HasSubstr("'/opt/it'\\''s/troupe' node '/etc/far.toml' --name w0"));
+  EXPECT_EQ(node_command(config, config.head(), "/here/troupe")[2], "192.0.2.1") << "without a target the host";
+}
+
+/// A stand-in for ssh: forgets where to, and runs the command here, as sshd does, with a shell.
+class launch_remote : public launch {
+ protected:
+  cluster_config remote(const std::string& program) const {
+    const auto ssh = script("echo \"to $1\" >> ssh-calls; exec sh -c \"$2\"", "fake-ssh");
+    return config("ssh = \"far-away\"\nprogram = \"" + program + "\"\n", "ssh = [\"" + ssh.string() + "\"]\n");
+  }
+};
+
+TEST_F(launch_remote, a_remote_node_starts_dies_and_ends_like_a_local_one) {
+  const auto program = script(
+      "echo $$ > \"$4.pid\"; trap 'echo \"$4 ends\"; exit 0' TERM; echo \"$4 started\"; while :; do sleep 0.01; done");
+  launcher launched(remote(program.string()), with(program));
+  launched.start();
+  ASSERT_TRUE(poll_until_written(launched, "state/logs/w0.log", "w0 started"));
+  EXPECT_EQ(folder_.read("ssh-calls"), "to far-away\n");
+  EXPECT_TRUE(launched.find("w0")->is_remote);
+  const pid_t node = std::stoi(folder_.read("w0.pid"));
+  EXPECT_NE(node, launched.find("w0")->pid) << "the child is ssh";
+  ::kill(node, SIGKILL);
+  ASSERT_TRUE(poll_until(launched, [&] { return launched.find("w0")->restarts == 1; }));
+  EXPECT_EQ(launched.find("w0")->last_end, "exit code 137") << "as a shell says it";
+  const auto started_again = [&] {
+    const std::string log = folder_.read("state/logs/w0.log");
+    return log.rfind("w0 started") != log.find("w0 started");
+  };
+  ASSERT_TRUE(poll_until(launched, started_again));
+  launched.stop();
+  EXPECT_THAT(folder_.read("state/logs/w0.log"), HasSubstr("w0 ends")) << "SIGTERM, through the closed connection";
+}
+
+TEST_F(launch_remote, a_remote_node_ends_with_its_connection) {
+  const auto program = script("echo $$ > \"$4.pid\"; exec sleep 1000");
+  auto clusters = remote(program.string());
+  clusters.respawn = false;
+  launcher launched(clusters, with(program));
+  launched.start();
+  ASSERT_TRUE(poll_until_written(launched, "w0.pid", "\n"));
+  const pid_t node = std::stoi(folder_.read("w0.pid"));
+  // Only ssh dies: its pipe closes when the launcher lets go of it.
+  ::kill(launched.find("w0")->pid, SIGKILL);
+  EXPECT_TRUE(poll_until(launched, [&] { return !is_alive(node); }));
+}
+
+// ---- up and down
+
+TEST_F(launch, only_one_up_at_a_time) {
+  const auto clusters = config();
+  EXPECT_FALSE(find_up(clusters));
+  {
+    const up_lock lock(clusters);
+    EXPECT_EQ(find_up(clusters), ::getpid());
+    try {
+      const up_lock second(clusters);
+      FAIL() << "two hold it up";
+    } catch (const input_error& error) {
+      EXPECT_THAT(error.what(), HasSubstr("the cluster test is up already (process " + std::to_string(::getpid())));
+    }
+  }
+  EXPECT_FALSE(find_up(clusters));
+  EXPECT_NO_THROW(up_lock{clusters});
+}
+
+TEST_F(launch, a_lock_ends_with_its_process) {
+  const auto clusters = config();
+  std::filesystem::create_directories(clusters.state_dir);
+  folder_.write("state/up.pid", "1234567\n");
+  EXPECT_FALSE(find_up(clusters)) << "a file that is left over means nothing";
+  EXPECT_NO_THROW(up_lock{clusters});
+}
+
+TEST_F(launch, down_ends_up_and_waits_for_it) {
+  const auto clusters = config();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const up_lock lock(clusters);
+    ::pause();
+    ::_exit(0);
+  }
+  const monotonic_clock time;
+  const instant end = time.now() + 10s;
+  while (!find_up(clusters) && time.now() < end) ::usleep(2000);
+  EXPECT_EQ(find_up(clusters), child);
+  EXPECT_TRUE(end_up(clusters, 10s));
+  EXPECT_FALSE(find_up(clusters));
+  EXPECT_TRUE(end_up(clusters, 0s)) << "there is nothing to end";
+  ::waitpid(child, nullptr, 0);
+}
+
+/// Detaches in a child, so that this process keeps its own threads and output. Gives what the caller would get.
+detachment::outcome detached(const std::filesystem::path& log, const std::function<void(detachment&)>& daemon) {
+  detachment split(log);
+  if (split.is_daemon()) {
+    daemon(split);
+    ::_exit(0);
+  }
+  return split.wait();
+}
+
+TEST_F(launch, a_daemon_tells_when_it_is_ready) {
+  const auto log = folder_.path() / "state/logs/up.log";
+  const auto outcome = detached(log, [&](detachment& split) {
+    [[maybe_unused]] const auto written = ::write(STDOUT_FILENO, "hello log\n", 10);
+    folder_.write("session", std::to_string(::getsid(0) != ::getppid()) + " " + std::to_string(::getpid()));
+    split.report(0, "ready at http://127.0.0.1:8000\n(two lines)");
+  });
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.text, "ready at http://127.0.0.1:8000\n(two lines)");
+  EXPECT_EQ(folder_.read("state/logs/up.log"), "hello log\n");
+}
+
+TEST_F(launch, a_daemon_tells_why_it_is_not) {
+  const auto log = folder_.path() / "up.log";
+  const auto refused = detached(log, [](detachment& split) { split.report(2, "no such model"); });
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_EQ(refused.text, "no such model");
+  const auto died = detached(log, [](detachment&) { ::raise(SIGKILL); });
+  EXPECT_EQ(died.code, 1);
+  EXPECT_THAT(died.text, HasSubstr("up.log"));
+}
+
+}  // namespace
+}  // namespace troupe

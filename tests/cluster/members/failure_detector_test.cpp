@@ -1,0 +1,115 @@
+#include "cluster/members/failure_detector.hpp"
+
+#include <gtest/gtest.h>
+
+#include "base/error.hpp"
+
+namespace troupe {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr incarnation_id ann{1}, bob{2};
+
+class a_failure_detector : public testing::Test {
+ protected:
+  /// Ticks every 100 ms for `time`; `ann` is heard each time where she speaks. Returns the changes.
+  std::vector<failure_detector::change> pass(duration time, bool ann_speaks) {
+    std::vector<failure_detector::change> all;
+    for (const instant end = now + time; now < end;) {
+      now = now + milliseconds(100);
+      if (ann_speaks) detector.heard(ann, now);
+      for (const auto& change : detector.tick(now)) all.push_back(change);
+    }
+    return all;
+  }
+
+  void SetUp() override {
+    detector.tick(now);
+    detector.watch(ann, now);
+  }
+
+  failure_detector detector{{}};
+  instant now{seconds(1000)};
+};
+
+TEST_F(a_failure_detector, says_nothing_of_who_is_heard) {
+  EXPECT_TRUE(pass(seconds(10), true).empty());
+}
+
+TEST_F(a_failure_detector, suspects_first_and_loses_within_its_bound) {
+  EXPECT_TRUE(pass(milliseconds(500), false).empty());
+  const auto suspected = pass(milliseconds(500), false);
+  ASSERT_EQ(suspected.size(), 1u);
+  EXPECT_EQ(suspected[0].now, verdict::suspect);
+  const auto lost = pass(milliseconds(600), false);
+  ASSERT_EQ(lost.size(), 1u);
+  EXPECT_EQ(lost[0].now, verdict::lost);
+  EXPECT_EQ(detector.silence(ann, now), duration::max()) << "it is not watched any more";
+}
+
+TEST_F(a_failure_detector, takes_a_suspicion_back) {
+  pass(seconds(1), false);
+  EXPECT_TRUE(detector.heard(ann, now));
+  EXPECT_FALSE(detector.heard(ann, now)) << "there is none any more";
+}
+
+TEST_F(a_failure_detector, gives_less_time_to_whose_link_closed) {
+  EXPECT_TRUE(detector.closed(ann, now));
+  EXPECT_FALSE(detector.closed(ann, now)) << "that is known";
+  EXPECT_TRUE(pass(milliseconds(600), false).empty());
+  const auto lost = pass(milliseconds(200), false);
+  ASSERT_EQ(lost.size(), 1u);
+  EXPECT_EQ(lost[0].now, verdict::lost);
+}
+
+TEST_F(a_failure_detector, forgets_a_closed_link_when_it_hears_again) {
+  detector.closed(ann, now);
+  detector.heard(ann, now);
+  EXPECT_TRUE(pass(seconds(5), true).empty());
+}
+
+TEST_F(a_failure_detector, blames_nobody_for_its_own_pause) {
+  pass(seconds(1), true);
+  now = now + seconds(60);
+  EXPECT_TRUE(detector.tick(now).empty());
+  EXPECT_TRUE(pass(seconds(1), true).empty());
+}
+
+TEST_F(a_failure_detector, still_loses_the_dead_after_a_pause) {
+  now = now + seconds(60);
+  detector.tick(now);
+  const auto changes = pass(milliseconds(1600), false);
+  ASSERT_EQ(changes.size(), 2u);
+  EXPECT_EQ(changes[1].now, verdict::lost);
+}
+
+TEST_F(a_failure_detector, still_loses_the_dead_when_it_is_always_late) {
+  detector.watch(bob, now);
+  std::vector<incarnation_id> lost;
+  for (int i = 0; i < 20; ++i) {
+    now = now + seconds(1);
+    detector.heard(bob, now);
+    for (const auto& change : detector.tick(now))
+      if (change.now == verdict::lost) lost.push_back(change.node);
+  }
+  EXPECT_EQ(lost, std::vector{ann});
+}
+
+TEST_F(a_failure_detector, reports_in_the_order_of_numbers) {
+  for (std::uint64_t i = 20; i > 2; --i) detector.watch(incarnation_id{i}, now);
+  const auto changes = pass(milliseconds(700), false);
+  ASSERT_EQ(changes.size(), 19u);
+  for (std::size_t i = 1; i < changes.size(); ++i) EXPECT_LT(changes[i - 1].node, changes[i].node);
+}
+
+TEST(failure_detector_options, are_refused_where_they_cannot_work) {
+  EXPECT_THROW(failure_detector({.suspect_after = seconds(2), .lost_after = seconds(1)}), input_error);
+  EXPECT_THROW(failure_detector({.suspect_after = seconds(0)}), input_error);
+  EXPECT_THROW(failure_detector({.longest_gap = seconds(0)}), input_error);
+  EXPECT_THROW(failure_detector({.longest_gap = seconds(5)}), input_error);
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,453 @@
+#include "cluster/placement/placement.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <set>
+
+namespace troupe {
+namespace {
+
+constexpr std::uint64_t unit = 1 << 20;
+
+/// Twelve layers of 10 MiB, embedding and head 30 MiB each, 1 KiB of KV per token and layer.
+model_shape twelve_layers() {
+  return {12, 10 * unit, 30 * unit, 30 * unit, false, 1024};
+}
+
+placement_request ask(int replicas = 0, int stages = 0, int tensor = 1) {
+  return {replicas, stages, tensor, 24 * unit, 512};
+}
+
+worker_offer offer(const std::string& name, std::uint64_t memory, double speed = 1, const std::string& host = "a") {
+  return {name, host, memory * unit, speed, {}, {}, 1, 1};
+}
+worker_offer worker_by_hand(const std::string& name, layer_range layers, std::uint64_t memory = 1000) {
+  worker_offer made = offer(name, memory);
+  made.layers = layers;
+  return made;
+}
+
+placement placed(const std::vector<worker_offer>& workers, const placement_request& request,
+                 const model_shape& model = twelve_layers()) {
+  auto made = place(workers, model, request);
+  EXPECT_TRUE(made) << made.error().text;
+  return made ? *made : placement{};
+}
+
+/// "w0:0-5 w1:6-11 | w2:0-11"
+std::string text_of(const placement& where) {
+  std::string text;
+  for (const auto& replica : where.replicas) {
+    if (!text.empty()) text += " | ";
+    for (const auto& stage : replica.stages) {
+      if (!text.empty() && !text.ends_with("| ")) text += " ";
+      for (const auto& worker : stage.workers) text += (&worker == stage.workers.data() ? "" : "+") + worker;
+      text += ":" + to_text(stage.layers);
+    }
+  }
+  return text;
+}
+
+TEST(placement, one_worker_that_holds_everything_is_one_stage) {
+  const auto where = placed({offer("w0", 1000)}, ask());
+  EXPECT_EQ(text_of(where), "w0:0-11");
+  EXPECT_EQ(where.replicas[0].kv_tokens, 2048) << "24 MiB of 12 KiB a token";
+  EXPECT_TRUE(where.spares.empty());
+}
+
+TEST(placement, makes_as_many_replicas_as_fit) {
+  EXPECT_EQ(text_of(placed({offer("w0", 1000), offer("w1", 1000), offer("w2", 50)}, ask())), "w0:0-11 | w1:0-11");
+  EXPECT_EQ(placed({offer("w0", 1000), offer("w1", 1000), offer("w2", 50)}, ask()).spares,
+            std::vector<std::string>{"w2"});
+  EXPECT_EQ(text_of(placed({offer("w0", 130), offer("w1", 130), offer("w2", 130), offer("w3", 130)}, ask())),
+            "w0:0-6 w1:7-11 | w2:0-6 w3:7-11");
+}
+
+TEST(placement, keeps_spares_when_fewer_replicas_are_asked_for) {
+  const auto where = placed({offer("slow", 1000, 1), offer("fast", 1000, 3)}, ask(1));
+  EXPECT_EQ(text_of(where), "fast:0-11");
+  EXPECT_EQ(where.spares, std::vector<std::string>{"slow"});
+}
+
+TEST(placement, cuts_into_the_stages_that_were_asked_for_the_head_counted) {
+  EXPECT_EQ(text_of(placed({offer("w0", 1000), offer("w1", 1000)}, ask(1, 2))), "w0:0-6 w1:7-11")
+      << "70 MiB and 50 of layers with 30 of head";
+  EXPECT_EQ(text_of(placed({offer("w0", 1000), offer("w1", 1000), offer("w2", 1000)}, ask(1, 3))),
+            "w0:0-4 w1:5-9 w2:10-11");
+}
+
+TEST(placement, shares_layers_out_by_speed) {
+  EXPECT_EQ(text_of(placed({offer("w0", 1000, 3), offer("w1", 1000, 2)}, ask(1, 2))), "w0:0-8 w1:9-11");
+  EXPECT_EQ(text_of(placed({offer("w0", 1000, 1), offer("w1", 1000, 4)}, ask(1, 2))), "w0:0-2 w1:3-11");
+}
+
+TEST(placement, memory_goes_before_speed) {
+  EXPECT_EQ(text_of(placed({offer("w0", 75, 9), offer("w1", 1000, 1)}, ask(1, 2))), "w0:0-2 w1:3-11");
+  EXPECT_EQ(text_of(placed({offer("w0", 300, 1), offer("w1", 75, 9)}, ask(1, 2))), "w0:0-8 w1:9-11");
+}
+
+TEST(placement, takes_less_kv_where_memory_is_short_but_never_less_than_a_context) {
+  const auto where = placed({offer("w0", 190)}, ask());
+  EXPECT_LT(where.replicas[0].kv_tokens, 2048);
+  EXPECT_GE(where.replicas[0].kv_tokens, 512);
+  EXPECT_EQ(where.replicas[0].kv_tokens % 16, 0);
+  EXPECT_FALSE(place({offer("w0", 183)}, twelve_layers(), ask()));
+  EXPECT_TRUE(place({offer("w0", 186)}, twelve_layers(), ask()));
+  model_shape tied = twelve_layers();
+  tied.tied = true;
+  EXPECT_TRUE(place({offer("w0", 160)}, tied, ask())) << "one copy of what is embedding and head";
+}
+
+TEST(placement, keeps_a_replica_on_one_host_where_it_can) {
+  const auto where = placed({offer("a0", 130, 1, "a"), offer("b0", 130, 1, "b"), offer("b1", 130, 1, "b")}, ask());
+  EXPECT_EQ(text_of(where), "b0:0-6 b1:7-11");
+  EXPECT_EQ(where.spares, std::vector<std::string>{"a0"});
+  const auto mixed = placed(
+      {offer("a0", 80, 1, "a"), offer("b0", 80, 1, "b"), offer("a1", 80, 1, "a"), offer("b1", 80, 1, "b")}, ask(1, 4));
+  EXPECT_EQ(mixed.replicas[0].stages[0].workers[0], "a0");
+  EXPECT_EQ(mixed.replicas[0].stages[1].workers[0], "a1") << "one crossing between hosts, not three";
+}
+
+TEST(placement, honours_layers_by_hand_and_fills_the_gaps) {
+  EXPECT_EQ(text_of(placed({worker_by_hand("w0", {0, 1}), worker_by_hand("w1", {2, 11})}, ask())), "w0:0-1 w1:2-11");
+  EXPECT_EQ(text_of(placed({worker_by_hand("w1", {4, 11}), offer("w0", 1000)}, ask())), "w0:0-3 w1:4-11");
+  EXPECT_EQ(
+      text_of(placed({worker_by_hand("w0", {0, 3}), worker_by_hand("w2", {6, 9}), offer("x", 1000), offer("y", 1000)},
+                     ask())),
+      "w0:0-3 x:4-5 w2:6-9 y:10-11");
+  auto second = worker_by_hand("w1", {0, 11});
+  second.replica = 1;
+  EXPECT_EQ(text_of(placed({second, worker_by_hand("w0", {0, 11})}, ask())), "w0:0-11 | w1:0-11");
+  worker_offer reserved = offer("r", 1000);
+  reserved.replica = 1;
+  EXPECT_EQ(text_of(placed({reserved, offer("w0", 1000), worker_by_hand("h", {0, 11})}, ask())),
+            "h:0-11 | r:0-11 | w0:0-11");
+}
+
+TEST(placement, says_why_it_cannot_be) {
+  const auto why = [](const std::vector<worker_offer>& workers, const placement_request& request) {
+    const auto made = place(workers, twelve_layers(), request);
+    return made ? "" : made.error().key + ": " + made.error().text;
+  };
+  EXPECT_EQ(why({worker_by_hand("w0", {0, 5}), worker_by_hand("w1", {6, 12})}, ask()),
+            "node.w1.layers: layers 6-12 of w1 go beyond the model, which has 12: the last is 11");
+  EXPECT_TRUE(why({worker_by_hand("w0", {0, 5}), worker_by_hand("w1", {5, 11})}, ask())
+                  .starts_with("node.w1.layers: layers 5-11"));
+  EXPECT_TRUE(
+      why({worker_by_hand("w0", {0, 5})}, ask()).starts_with("node: layers 6-11 of replica 0 are on no worker"));
+  EXPECT_TRUE(
+      why({worker_by_hand("w0", {0, 11}, 150)}, ask()).starts_with("node.w0.layers: w0 has 150.0 MiB of memory, but"));
+  EXPECT_TRUE(
+      why({worker_by_hand("w0", {0, 11}), worker_by_hand("w1", {0, 11})}, ask()).starts_with("node.w0.layers: "));
+  EXPECT_TRUE(why({offer("w0", 1000)}, ask(2)).starts_with("cluster.replicas: replicas = 2, but only 1 fits"));
+  EXPECT_TRUE(
+      why({offer("w0", 100)}, ask()).starts_with("model.path: the model fits on no workers: 12 layers need 180"));
+  EXPECT_TRUE(why({}, ask()).starts_with("model.path: the model fits on no workers"));
+  EXPECT_TRUE(why({offer("w0", 1000)}, ask(1, 13)).starts_with("cluster.stages: stages = 13, but the model has 12"));
+}
+
+TEST(placement, joins_workers_of_one_host_to_share_a_stage) {
+  const auto where =
+      placed({offer("a0", 200, 1, "a"), offer("b0", 200, 1, "b"), offer("a1", 200, 1, "a"), offer("b1", 200, 1, "b")},
+             ask(0, 0, 2));
+  EXPECT_EQ(text_of(where), "a0+a1:0-11 | b0+b1:0-11");
+  EXPECT_EQ(text_of(placed({worker_by_hand("x", {0, 5}), worker_by_hand("y", {0, 5}), worker_by_hand("z", {6, 11}),
+                            worker_by_hand("u", {6, 11})},
+                           ask(1, 0, 2))),
+            "x+y:0-5 z+u:6-11");
+}
+
+// ---- whatever is offered
+
+struct random_case {
+  std::vector<worker_offer> workers;
+  model_shape model;
+  placement_request request;
+};
+
+random_case draw(std::mt19937& random) {
+  const auto number = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
+  const auto bytes = [&](int least, int most) { return static_cast<std::uint64_t>(number(least, most)) * unit; };
+  random_case drawn;
+  drawn.model = {number(1, 40), bytes(1, 20),      bytes(0, 60),
+                 bytes(0, 60),  number(0, 1) == 1, static_cast<std::uint64_t>(number(0, 4096))};
+  if (number(0, 1) == 1) drawn.model.kv_bytes *= static_cast<std::uint64_t>(drawn.model.kv_heads = number(1, 5));
+  drawn.request = {number(0, 3), number(0, 3), number(1, 2), bytes(1, 200), number(1, 4096)};
+  for (int i = number(0, 9); i > 0; --i) {
+    worker_offer made = offer("w" + std::to_string(i), static_cast<std::uint64_t>(number(1, 800)), number(1, 40) / 10.0,
+                              std::string(1, static_cast<char>('a' + number(0, 2))));
+    if (number(0, 9) == 0) made.replica = number(0, 2);
+    if (number(0, 9) == 0) {
+      const int first = number(0, drawn.model.layers);
+      made.layers = layer_range{first, number(first, drawn.model.layers)};
+    }
+    drawn.workers.push_back(std::move(made));
+  }
+  return drawn;
+}
+
+std::uint64_t part(std::uint64_t bytes, int parts) {
+  const auto whole = static_cast<std::uint64_t>(parts);
+  return (bytes + whole - 1) / whole;
+}
+
+/// What a worker of a stage has to hold, counted apart from the code under test.
+std::uint64_t held(const stage_placement& stage, std::int64_t tokens, const random_case& of) {
+  const model_shape& model = of.model;
+  const int tensor = of.request.tensor;
+  const bool is_first = stage.layers.first == 0, is_last = stage.layers.last == model.layers - 1;
+  const auto heads = static_cast<std::uint64_t>(model.kv_heads);
+  const std::uint64_t kv =
+      heads ? model.kv_bytes / heads * part(heads, tensor) : part(model.kv_bytes, tensor);  // the most of a rank
+  std::uint64_t bytes = 0;
+  for (int layer = stage.layers.first; layer <= stage.layers.last; ++layer)
+    bytes += part(model.layer_bytes, tensor) + kv * static_cast<std::uint64_t>(tokens);
+  if (is_first) bytes += model.embedding_bytes;
+  if (is_last && !(is_first && model.tied)) bytes += part(model.head_bytes, tensor);
+  return bytes;
+}
+
+const worker_offer* offer_of(const random_case& of, const std::string& name) {
+  const auto found =
+      std::find_if(of.workers.begin(), of.workers.end(), [&](const auto& worker) { return worker.name == name; });
+  return found == of.workers.end() ? nullptr : &*found;
+}
+
+/// Every layer once in each replica, everybody at one place at most, memory and wishes kept. `vacant`: may have gaps.
+void expect_sound(const placement& where, const random_case& of, bool vacant = false) {
+  std::set<std::string> seen;
+  for (const auto& replica : where.replicas) {
+    int next = 0;
+    for (const auto& stage : replica.stages) {
+      EXPECT_EQ(stage.layers.first, next);
+      EXPECT_GE(stage.layers.count(), 1);
+      next = stage.layers.last + 1;
+      EXPECT_EQ(stage.workers.size(), static_cast<std::size_t>(of.request.tensor));
+      for (const auto& name : stage.workers) {
+        if (name.empty() && vacant) continue;
+        EXPECT_TRUE(seen.insert(name).second) << name << " is in two places";
+        const worker_offer* worker = offer_of(of, name);
+        ASSERT_TRUE(worker) << name;
+        EXPECT_LE(held(stage, replica.kv_tokens, of), worker->memory) << name;
+        if (worker->layers) {
+          EXPECT_EQ(*worker->layers, stage.layers);
+        }
+        if (worker->layers || worker->replica) {
+          EXPECT_EQ(replica.number, worker->replica.value_or(0)) << name;
+        }
+      }
+    }
+    EXPECT_EQ(next, of.model.layers);
+    EXPECT_GE(replica.kv_tokens, of.request.min_context);
+    EXPECT_EQ(replica.kv_tokens % 16, 0);
+    EXPECT_TRUE(vacant || replica.is_complete());
+  }
+  for (const auto& spare : where.spares) EXPECT_TRUE(seen.insert(spare).second) << spare << " is in two places";
+  std::set<int> numbers;
+  for (const auto& replica : where.replicas)
+    if (replica.number) {
+      EXPECT_TRUE(numbers.insert(*replica.number).second) << "replica " << *replica.number << " is there twice";
+    }
+}
+
+TEST(placement, random_offers_are_placed_soundly_or_refused) {
+  std::mt19937 random(7);
+  int good = 0;
+  for (int i = 0; i < 4000; ++i) {
+    const random_case drawn = draw(random);
+    const auto made = place(drawn.workers, drawn.model, drawn.request);
+    if (!made) {
+      EXPECT_FALSE(made.error().text.empty());
+      continue;
+    }
+    ++good;
+    expect_sound(*made, drawn);
+    std::size_t count = made->spares.size();
+    for (const auto& replica : made->replicas)
+      for (const auto& stage : replica.stages) count += stage.workers.size();
+    EXPECT_EQ(count, drawn.workers.size()) << "nobody is forgotten";
+    if (drawn.request.replicas > 0) {
+      EXPECT_EQ(made->replicas.size(), static_cast<std::size_t>(drawn.request.replicas));
+    }
+    EXPECT_EQ(text_of(*place(drawn.workers, drawn.model, drawn.request)), text_of(*made)) << "the same every time";
+  }
+  EXPECT_GT(good, 500);
+}
+
+std::vector<worker_offer> spares_of(const placement& where, const random_case& of) {
+  std::vector<worker_offer> offers;
+  for (const auto& name : where.spares) offers.push_back(*offer_of(of, name));
+  return offers;
+}
+
+int at_once(const std::vector<std::vector<worker_offer>>& stages) {
+  replica_placement where;
+  std::vector<worker_offer> all;
+  for (const auto& ranks : stages) {
+    auto& stage = where.stages.emplace_back();
+    for (const worker_offer& rank : ranks) {
+      stage.workers.push_back("w" + std::to_string(all.size()));
+      all.push_back(rank);
+      all.back().name = stage.workers.back();
+    }
+  }
+  return stages_at_once(where, all);
+}
+
+TEST(placement, knows_how_many_stages_find_processors_at_the_same_time) {
+  const auto with = [](const std::string& host, int threads, int processors) {
+    worker_offer made = offer("", 1000, 1, host);
+    made.threads = threads;
+    made.processors = processors;
+    return made;
+  };
+  EXPECT_EQ(at_once({{with("a", 2, 2)}}), 1);
+  EXPECT_EQ(at_once({{with("a", 1, 2)}, {with("a", 1, 2)}}), 2);
+  EXPECT_EQ(at_once({{with("a", 2, 2)}, {with("a", 2, 2)}}), 1);
+  EXPECT_EQ(at_once({{with("a", 9, 2)}, {with("b", 9, 2)}}), 2) << "a machine has room for one in any case";
+  EXPECT_EQ(at_once({{with("a", 8, 8)}, {with("a", 8, 8)}, {with("b", 8, 8)}, {with("b", 8, 8)}}), 2);
+  EXPECT_EQ(at_once({{with("a", 4, 8)}, {with("a", 2, 8)}, {with("a", 2, 8)}, {with("a", 1, 8)}}), 3);
+  EXPECT_EQ(at_once({{with("a", 4, 8), with("a", 4, 8)}, {with("a", 4, 8), with("a", 4, 8)}}), 1) << "ranks";
+  EXPECT_EQ(at_once({{with("a", 4, 8), with("b", 4, 8)}, {with("a", 4, 8), with("b", 4, 8)}}), 2);
+}
+
+TEST(placement, stays_sound_while_workers_come_and_go) {
+  std::mt19937 random(11);
+  for (int i = 0; i < 500; ++i) {
+    random_case drawn = draw(random);
+    auto made = place(drawn.workers, drawn.model, drawn.request);
+    if (!made) continue;
+    placement now = *made;
+    std::set<std::string> gone;
+    for (int turn = 0; turn < 20; ++turn) {
+      const auto& worker = drawn.workers[random() % drawn.workers.size()];
+      if (gone.erase(worker.name)) {
+        now = extend(now, worker, spares_of(now, drawn), drawn.model, drawn.request).after;
+      } else {
+        gone.insert(worker.name);
+        now = repair(now, worker.name, spares_of(now, drawn), drawn.model, drawn.request).after;
+      }
+      expect_sound(now, drawn, true);
+      for (const auto& name : gone) {
+        EXPECT_FALSE(find_worker(now, name)) << "the lost one has nothing to do";
+        EXPECT_EQ(std::count(now.spares.begin(), now.spares.end(), name), 0);
+      }
+      ASSERT_FALSE(testing::Test::HasFailure()) << "case " << i << ", turn " << turn;
+    }
+  }
+}
+
+TEST(placement, cuts_hundreds_of_workers_quickly) {
+  std::vector<worker_offer> workers;
+  for (int i = 0; i < 600; ++i) workers.push_back(offer("w" + std::to_string(i), 130));
+  const auto where = placed(workers, ask());
+  EXPECT_EQ(where.replicas.size(), 300u);
+}
+
+// ---- changes
+
+using kind = placement_change::kind;
+
+TEST(placement_change, a_spare_takes_the_place_of_the_lost) {
+  const std::vector<worker_offer> workers = {offer("w0", 130, 3), offer("w1", 130, 3), offer("s0", 130, 1),
+                                             offer("s1", 130, 2)};
+  const auto where = placed(workers, ask(1));
+  ASSERT_EQ(text_of(where), "w0:0-6 w1:7-11");
+  const auto change = repair(where, "w1", {workers[2], workers[3]}, twelve_layers(), ask(1));
+  EXPECT_EQ(change.what, kind::fills_stage);
+  EXPECT_EQ(change.replica, 0u);
+  EXPECT_EQ(text_of(change.after), "w0:0-6 s1:7-11") << "the faster one";
+  EXPECT_EQ(change.after.spares, std::vector<std::string>{"s0"});
+}
+
+TEST(placement_change, without_a_spare_the_place_waits_for_somebody) {
+  const std::vector<worker_offer> workers = {offer("w0", 130), offer("w1", 130)};
+  const auto where = placed(workers, ask());
+  const auto lost = repair(where, "w1", {}, twelve_layers(), ask());
+  EXPECT_EQ(lost.what, kind::vacancy);
+  EXPECT_FALSE(lost.after.replicas[0].is_complete());
+  const auto back = extend(lost.after, workers[1], {}, twelve_layers(), ask());
+  EXPECT_EQ(back.what, kind::fills_stage);
+  EXPECT_EQ(text_of(back.after), text_of(where));
+  const auto other = extend(lost.after, offer("x", 86), {}, twelve_layers(), ask());
+  EXPECT_EQ(other.what, kind::fills_stage);
+  EXPECT_LT(other.after.replicas[0].kv_tokens, where.replicas[0].kv_tokens) << "it has less memory";
+  EXPECT_EQ(extend(lost.after, offer("y", 60), {}, twelve_layers(), ask()).what, kind::none) << "it has too little";
+}
+
+worker_offer of_replica(int number, worker_offer made) {
+  made.replica = number;
+  return made;
+}
+
+TEST(placement_change, a_worker_comes_back_to_the_replica_that_it_is_of_by_hand) {
+  const std::vector<worker_offer> workers = {of_replica(1, offer("a0", 130)), of_replica(1, offer("a1", 130)),
+                                             of_replica(3, offer("b0", 130)), of_replica(3, offer("b1", 130))};
+  auto now = placed(workers, ask());
+  ASSERT_EQ(text_of(now), "a0:0-6 a1:7-11 | b0:0-6 b1:7-11");
+  now = repair(now, "a1", {}, twelve_layers(), ask()).after;
+  now = repair(now, "b1", {}, twelve_layers(), ask()).after;
+  const auto first = extend(now, workers[3], {}, twelve_layers(), ask());
+  EXPECT_EQ(first.what, kind::fills_stage);
+  EXPECT_EQ(first.replica, 1u) << "the vacancy of the other replica is not its";
+  const auto second = extend(first.after, workers[1], {}, twelve_layers(), ask());
+  EXPECT_EQ(text_of(second.after), "a0:0-6 a1:7-11 | b0:0-6 b1:7-11");
+  EXPECT_EQ(text_of(extend(now, offer("x", 130), {}, twelve_layers(), ask()).after), "a0:0-6 x:7-11 | b0:0-6 :7-11")
+      << "who is of none by hand helps any";
+}
+
+TEST(placement_change, a_spare_of_another_replica_by_hand_does_not_take_over) {
+  const auto spare = of_replica(1, offer("s", 1000)), second = of_replica(1, worker_by_hand("w1", {0, 11}));
+  const auto where = placed({worker_by_hand("w0", {0, 11}), second, spare}, ask());
+  ASSERT_EQ(text_of(where), "w0:0-11 | w1:0-11");
+  ASSERT_EQ(where.spares, std::vector<std::string>{"s"});
+  const auto lost = repair(where, "w0", {spare}, twelve_layers(), ask());
+  EXPECT_EQ(lost.what, kind::vacancy);
+}
+
+TEST(placement_change, a_replica_by_hand_is_made_once_of_its_own_workers) {
+  const auto where = placed({of_replica(0, offer("w0", 1000))}, ask());
+  EXPECT_EQ(extend(where, of_replica(0, offer("w1", 1000)), {}, twelve_layers(), ask()).what, kind::none)
+      << "there is a replica 0";
+  const auto half = of_replica(2, offer("x", 130)), other = of_replica(3, offer("z", 130));
+  const auto waits = extend(where, half, {}, twelve_layers(), ask());
+  EXPECT_EQ(waits.what, kind::none);
+  const auto apart = extend(waits.after, other, {half}, twelve_layers(), ask());
+  EXPECT_EQ(apart.what, kind::none) << "of another replica";
+  const auto made = extend(apart.after, offer("y", 130), {half, other}, twelve_layers(), ask());
+  EXPECT_EQ(made.what, kind::new_replica);
+  EXPECT_EQ(made.after.replicas[1].number, 3);
+  EXPECT_EQ(made.after.spares, std::vector<std::string>{"x"});
+}
+
+TEST(placement_change, a_newcomer_that_can_is_a_replica) {
+  const auto where = placed({offer("w0", 1000)}, ask());
+  const auto change = extend(where, offer("w1", 1000), {}, twelve_layers(), ask());
+  EXPECT_EQ(change.what, kind::new_replica);
+  EXPECT_EQ(change.replica, 1u);
+  EXPECT_EQ(text_of(change.after), "w0:0-11 | w1:0-11");
+  const auto spare = extend(where, offer("w1", 1000), {}, twelve_layers(), ask(1));
+  EXPECT_EQ(spare.what, kind::none) << "as many as were asked for";
+  EXPECT_EQ(spare.after.spares, std::vector<std::string>{"w1"});
+}
+
+TEST(placement_change, a_newcomer_and_a_spare_are_a_replica_together) {
+  const auto where = placed({offer("w0", 1000)}, ask());
+  const auto first = extend(where, offer("x", 130), {}, twelve_layers(), ask());
+  EXPECT_EQ(first.what, kind::none);
+  const auto second = extend(first.after, offer("y", 130), {offer("x", 130)}, twelve_layers(), ask());
+  EXPECT_EQ(second.what, kind::new_replica);
+  EXPECT_TRUE(second.after.spares.empty());
+  EXPECT_EQ(second.after.replicas[1].stages.size(), 2u);
+}
+
+TEST(placement_change, says_nothing_of_those_it_does_not_know) {
+  const auto where = placed({offer("w0", 1000)}, ask());
+  EXPECT_EQ(repair(where, "nobody", {}, twelve_layers(), ask()).what, kind::none);
+  EXPECT_EQ(extend(where, offer("w0", 1000), {}, twelve_layers(), ask()).what, kind::none) << "it has its place";
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,135 @@
+#include "cluster/training/training_queue.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace troupe {
+namespace {
+
+training_queue made() {
+  return training_queue({.most_deaths = 3, .leases_from = 100});
+}
+
+/// The names of those who have it, the one in charge first.
+std::vector<std::string> names(const training_queue::group& of) {
+  std::vector<std::string> made;
+  for (const auto& lease : of) made.push_back(lease.trainer);
+  return made;
+}
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+TEST(training_queue, gives_the_oldest_job_to_a_free_trainer) {
+  training_queue queue = made();
+  queue.add("a", false), queue.add("b", false);
+  EXPECT_THAT(queue.assign(), IsEmpty());
+  queue.trainer_joined("coach");
+  const auto first = queue.assign();
+  ASSERT_THAT(names(first), ElementsAre("coach"));
+  EXPECT_EQ(first[0].job, "a");
+  EXPECT_GT(first[0].number, 100u);
+  EXPECT_THAT(queue.assign(), IsEmpty());
+  EXPECT_EQ(queue.remove("a").size(), 1u);
+  EXPECT_EQ(queue.assign().at(0).job, "b");
+}
+
+TEST(training_queue, what_a_lost_trainer_had_goes_on_under_another_lease) {
+  training_queue queue = made();
+  queue.add("a", false);
+  queue.trainer_joined("coach");
+  const auto first = queue.assign();
+  EXPECT_EQ(queue.trainer_lost("coach").given_up, "");
+  EXPECT_FALSE(queue.find_lease(first.at(0).number));
+  queue.trainer_joined("another"), queue.trainer_joined("coach");
+  const auto second = queue.assign();
+  ASSERT_THAT(names(second), ElementsAre("coach")) << "it has the checkpoint";
+  EXPECT_NE(second[0].number, first[0].number);
+}
+
+TEST(training_queue, gives_up_what_kills_its_trainer_without_getting_further) {
+  training_queue queue = made();
+  queue.add("a", false);
+  for (int death = 1; death <= 5; ++death) {
+    queue.trainer_joined("coach");
+    const auto leases = queue.assign();
+    ASSERT_EQ(leases.size(), 1u) << death;
+    if (death == 2) queue.note_progress(leases[0].number);
+    const auto lost = queue.trainer_lost("coach");
+    EXPECT_EQ(lost.given_up, death == 4 ? "a" : "") << death;
+    if (!lost.given_up.empty()) break;
+  }
+  queue.trainer_joined("coach");
+  EXPECT_THAT(queue.assign(), IsEmpty());
+}
+
+TEST(training_queue, a_paused_job_frees_its_trainer_and_waits) {
+  training_queue queue = made();
+  queue.add("a", false), queue.add("b", true);
+  queue.trainer_joined("coach");
+  const auto leases = queue.assign();
+  EXPECT_EQ(queue.pause("a").at(0).number, leases.at(0).number);
+  EXPECT_THAT(queue.pause("a"), IsEmpty());
+  EXPECT_THAT(queue.assign(), IsEmpty());
+  queue.resume("b");
+  EXPECT_EQ(queue.assign().at(0).job, "b");
+  queue.resume("a");
+  queue.give_back(queue.leases_of("b").at(0).number);
+  EXPECT_EQ(queue.assign().at(0).job, "a");
+}
+
+TEST(training_queue, a_job_has_as_many_trainers_as_it_asks_for_and_waits_for_none) {
+  training_queue queue = made();
+  queue.add("a", false, 3), queue.add("b", false);
+  queue.trainer_joined("x"), queue.trainer_joined("y");
+  const auto leases = queue.assign();
+  EXPECT_THAT(names(leases), ElementsAre("x", "y"));
+  EXPECT_NE(leases[0].number, leases[1].number);
+  EXPECT_THAT(queue.widen(), IsEmpty());
+  queue.trainer_joined("z");
+  EXPECT_THAT(names(queue.assign()), ElementsAre("z")) << "b waits";
+  EXPECT_THAT(queue.widen(), IsEmpty());
+  queue.remove("b");
+  EXPECT_THAT(queue.assign(), IsEmpty());
+  EXPECT_THAT(names(queue.widen()), ElementsAre("x", "y"));
+  EXPECT_THAT(names(queue.assign()), ElementsAre("x", "y", "z"));
+  EXPECT_THAT(queue.widen(), IsEmpty());
+}
+
+TEST(training_queue, who_loses_one_of_a_group_loses_all_and_the_rest_goes_on) {
+  training_queue queue = made();
+  queue.add("a", false, 2);
+  queue.trainer_joined("x"), queue.trainer_joined("y");
+  queue.assign();
+  EXPECT_THAT(names(queue.trainer_lost("x").ended), ElementsAre("x", "y"));
+  EXPECT_THAT(names(queue.assign()), ElementsAre("y"));
+  queue.trainer_joined("x");
+  EXPECT_THAT(names(queue.widen()), ElementsAre("y"));
+  const auto leases = queue.assign();
+  EXPECT_THAT(names(leases), ElementsAre("y", "x")) << "y has got further";
+  EXPECT_THAT(names(queue.fell_apart(leases[1].number).ended), ElementsAre("y", "x"));
+  EXPECT_EQ(queue.fell_apart(leases[0].number).ended.size(), 0u) << "it is heard once";
+  EXPECT_EQ(queue.fell_apart(queue.assign().at(0).number).given_up, "a");
+}
+
+TEST(training_queue, a_result_needs_one_trainer_and_frees_the_others) {
+  training_queue queue = made();
+  queue.add("a", false, 2), queue.add("b", false);
+  queue.trainer_joined("x"), queue.trainer_joined("y");
+  const auto leases = queue.assign();
+  EXPECT_THAT(names(queue.finish(leases[0].number)), ElementsAre("y"));
+  EXPECT_THAT(names(queue.assign()), ElementsAre("y"));
+  EXPECT_THAT(names(queue.leases_of("a")), ElementsAre("x"));
+  queue.remove("b");
+  EXPECT_THAT(queue.widen(), IsEmpty());
+}
+
+TEST(training_queue, only_those_that_can_meet_share_a_job) {
+  training_queue queue = made();
+  queue.add("a", false, 3);
+  queue.trainer_joined("x", "left"), queue.trainer_joined("y", "right"), queue.trainer_joined("z", "left");
+  EXPECT_THAT(names(queue.assign()), ElementsAre("x", "z"));
+}
+
+}  // namespace
+}  // namespace troupe
