@@ -54,7 +54,7 @@ typename State::handle::behavior_type start_actor(
 
 }  // namespace detail
 
-/// `on_own_thread`: for an actor that computes or waits.
+/// `own`: for an actor that computes or waits.
 enum class actor_thread { shared, own };
 
 template <class State, actor_thread Thread = actor_thread::shared, class... Args>

@@ -4,7 +4,7 @@
 #include "actors/jobs/jobs.hpp"
 #include "actors/requests/client_desk.hpp"
 #include "actors/requests/gateway.hpp"
-#include "actors/training/training.hpp"
+#include "actors/training/training_desk.hpp"
 #include "base/error.hpp"
 
 namespace troupe {
@@ -38,9 +38,9 @@ jobs_options options_of(const cluster_config& config) {
   return options;
 }
 
-training_parts training_of(const front_parts& parts, const front_handles& made) {
+training_desk_parts training_of(const front_parts& parts, const front_handles& made) {
   const cluster_config& config = *parts.config;
-  training_parts training;
+  training_desk_parts training;
   training.intake.folder = config.state_dir / "training";
   training.intake.uploads = config.state_dir / "files";
   training.intake.model = config.model.path;
@@ -75,7 +75,7 @@ front_handles start_front(caf::actor_system& system, wire& links, const front_pa
   parts.adapters->publish(shelf->snapshot());
   const auto workers = [directory = parts.directory] { return directory->workers(); };
   made.store = spawn_adapter_store(system, shelf, made.jobs, send_piece, workers, parts.adapters, parts.board);
-  made.training = spawn_training(system, training_of(parts, made));
+  made.training = spawn_training_desk(system, training_of(parts, made));
   made.gateway = spawn_gateway(system, {}, parts.router, made.store, parts.prompts, parts.adapters, parts.board);
   made.desk = spawn_client_desk(system,
                                 {made.gateway, made.store, made.jobs, made.training, parts.supervisor, parts.prompts,

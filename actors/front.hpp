@@ -1,4 +1,4 @@
-// Everything between a head and people: gateway, client desk, adapter store, jobs.
+// Everything between a head and people: gateway, client desk, adapter store, jobs, training.
 #pragma once
 #include <functional>
 #include <memory>
@@ -35,7 +35,7 @@ struct front_handles {
   client_desk_actor desk;  ///< wants to hear of links that are lost
   adapter_store_actor store;
   jobs_actor jobs;
-  training_actor training;
+  training_desk_actor training;
   std::shared_ptr<request_numbers> numbers;
 };
 

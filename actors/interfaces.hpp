@@ -24,8 +24,7 @@ namespace troupe {
 
 class answer_sheet;  // answer_order.hpp
 
-// --- small ones
-// -------------------------------------------------------------------------------------------------------
+// --- small ones ---
 
 /// Time to look at the clock again.
 struct wake : local_message {};
@@ -45,8 +44,7 @@ struct link_lost : local_message {
 /// The process is told to end: finish what is short.
 struct stop_now : local_message {};
 
-// --- worker
-// -----------------------------------------------------------------------------------------------------------
+// --- worker ---
 
 /// Adapter fetcher to worker: an adapter is ready to run, or why not.
 struct adapter_ready : local_message {
@@ -66,11 +64,10 @@ using worker_actor = actor_of<start_stage, run_step, activations, load_adapter, 
 using adapter_fetcher_actor = actor_of<load_adapter, prepare_adapter, adapter_piece, forget_life, stop_now>;
 
 /// The head, as workers see it.
-using head_actor =
+using workers_head_actor =
     actor_of<stage_started, stage_failed, step_done, adapter_loaded, adapter_prepared, want_piece, stop_now>;
 
-// --- trainer
-// ----------------------------------------------------------------------------------------------------------
+// --- trainer ---
 
 /// A trainer's thread to the trainer: how far it is, or that it has ended.
 struct training_news : local_message {
@@ -82,7 +79,7 @@ using trainer_actor = actor_of<train_job, stop_training, set_training_share, wan
                                training_news, forget_life, link_lost, stop_now>;
 
 /// The head, as trainers see it.
-using coach_actor = actor_of<training_progress, training_ended, want_training_piece, training_piece, stop_now>;
+using trainers_head_actor = actor_of<training_progress, training_ended, want_training_piece, training_piece, stop_now>;
 
 /// What every actor of a node that joins a head must know.
 using member_actor = actor_of<forget_life, link_lost, stop_now>;
@@ -95,8 +92,7 @@ struct begin_membership : local_message {
 /// A worker process' side of the membership: joins, beats, is fenced.
 using node_agent_actor = actor_of<begin_membership, join_answer, heartbeat_answer, end_node, link_lost, wake, stop_now>;
 
-// --- requests
-// ---------------------------------------------------------------------------------------------------------
+// --- requests ---
 
 /// Of a head's life, never used again.
 using request_id = strong_id<struct request_tag, std::uint64_t>;
@@ -154,8 +150,7 @@ struct cancel_request : local_message {
   std::optional<std::int32_t> answer = {};  ///< only this one; else all of them
 };
 
-// --- scheduler and router
-// ---------------------------------------------------------------------------------------------
+// --- scheduler and router ---
 
 /// Supervisor to scheduler: all stages are ready for orders, from nothing.
 struct replica_started : local_message {
@@ -204,8 +199,7 @@ struct replica_removed : local_message {
 using router_actor = actor_of<routed_request, cancel_request, replica_added, replica_removed, replica_state,
                               requests_ended, requests_returned, wake>;
 
-// --- supervisor
-// -------------------------------------------------------------------------------------------------------
+// --- supervisor ---
 
 /// An operator wants a node to take no new work, and to go once it has none (or to take work again).
 struct drain_node : local_message {
@@ -224,8 +218,7 @@ struct life_rejected : local_message {
 using supervisor_actor = actor_of<incoming<join_cluster>, incoming<heartbeat>, incoming<leave_cluster>, link_lost,
                                   stage_started, stage_failed, life_rejected, drain_node, wake, stop_now>;
 
-// --- requests of clients
-// --------------------------------------------------------------------------------------------------
+// --- requests of clients ---
 
 /// How an answer ended.
 struct answer_end {
@@ -285,8 +278,7 @@ class request_numbers {
   std::atomic<std::uint64_t> last_{0};
 };
 
-// --- commands
-// -------------------------------------------------------------------------------------------------------------
+// --- commands ---
 
 /// Anyone to whom a command belongs: carry it out. `answer` may be called on any thread, once.
 struct command_call : local_message {
@@ -294,8 +286,7 @@ struct command_call : local_message {
   std::function<void(command_answer)> answer;
 };
 
-// --- adapter store
-// --------------------------------------------------------------------------------------------------------
+// --- adapter store ---
 
 /// Gateway to adapter store: a request names an adapter that nobody published: perhaps there is a folder of that name.
 struct find_adapter : local_message {
@@ -312,8 +303,7 @@ struct catalogue_saved : local_message {
 using adapter_store_actor =
     actor_of<command_call, incoming<want_piece>, find_adapter, catalogue_saved, adapter_prepared, wake, stop_now>;
 
-// --- training
-// ---------------------------------------------------------------------------------------------------------
+// --- training ---
 
 /// Supervisor to training: a node that trains is a member, or is not any more.
 struct trainer_joined : local_message {
@@ -343,12 +333,11 @@ struct begin_training : local_message {
 };
 
 /// Gives jobs to trainers, keeps their files, has what comes out published.
-using training_actor =
+using training_desk_actor =
     actor_of<command_call, begin_training, job_changed, trainer_joined, trainer_lost, training_progress, training_ended,
              want_training_piece, training_piece, carry_on, wake, stop_now>;
 
-// --- jobs
-// -----------------------------------------------------------------------------------------------------------------
+// --- jobs ---
 
 /// Adapter store to jobs, which owns the journal: write this down before it takes effect.
 struct save_catalogue : local_message {
@@ -369,7 +358,7 @@ struct line_refused : local_message {
 /// The wiring to jobs: there is a gateway now, and somebody who knows trainers; unfinished jobs go on.
 struct begin_jobs : local_message {
   gateway_actor gateway;
-  training_actor training;
+  training_desk_actor training;
 };
 
 /// Training to jobs: use the journal, on its owner's thread. May throw journal_failure; then it is tried again later.
@@ -380,8 +369,7 @@ struct use_journal : local_message {
 using jobs_actor =
     actor_of<command_call, save_catalogue, use_journal, begin_jobs, line_answered, line_refused, wake, stop_now>;
 
-// --- clients on the wire
-// --------------------------------------------------------------------------------------------------
+// --- clients on the wire ---
 
 /// Gateway's thread to client desk: a client's request is over.
 struct client_done : local_message {

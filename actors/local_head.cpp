@@ -4,7 +4,7 @@ namespace troupe {
 namespace {
 
 struct local_head_state {
-  using handle = head_actor;
+  using handle = workers_head_actor;
   static constexpr const char* name = "local_head";
 
   local_head_state(handle::pointer own, std::shared_ptr<supervisor_actor> over,
@@ -31,9 +31,9 @@ struct local_head_state {
 
 }  // namespace
 
-head_actor spawn_local_head(caf::actor_system& system, const std::shared_ptr<supervisor_actor>& supervisor,
-                            const std::shared_ptr<adapter_store_actor>& store,
-                            const std::shared_ptr<const replica_directory>& directory) {
+workers_head_actor spawn_local_head(caf::actor_system& system, const std::shared_ptr<supervisor_actor>& supervisor,
+                                    const std::shared_ptr<adapter_store_actor>& store,
+                                    const std::shared_ptr<const replica_directory>& directory) {
   return spawn_state<local_head_state>(system, supervisor, store, directory);
 }
 

@@ -21,8 +21,7 @@ concept message = described<T> && requires {
   { T::kind } -> std::convertible_to<std::uint16_t>;
 };
 
-// --- nodes and the head
-// -----------------------------------------------------------------------------------------------
+// --- nodes and the head ---
 
 /// A node comes, or repeats itself until it is answered.
 struct join_cluster {
@@ -98,8 +97,7 @@ struct end_node {
   }
 };
 
-// --- a replica and its stages
-// -----------------------------------------------------------------------------------------
+// --- a replica and its stages ---
 
 /// Which life of which replica a message belongs to. Whoever lives in another one drops it.
 struct replica_life {
@@ -201,8 +199,7 @@ struct stage_failed {
   }
 };
 
-// --- adapters
-// ---------------------------------------------------------------------------------------------------------
+// --- adapters ---
 
 /// One of an adapter's files.
 struct adapter_file_info {
@@ -313,8 +310,7 @@ struct adapter_prepared {
   }
 };
 
-// --- training
-// ---------------------------------------------------------------------------------------------------------
+// --- training ---
 
 /// A job in a trainer's hands, for once: the head counts them up. Whoever speaks of another lease is not heard.
 using training_lease = strong_id<struct training_lease_tag, std::uint64_t>;
@@ -455,8 +451,7 @@ struct training_piece {
   }
 };
 
-// --- clients
-// ----------------------------------------------------------------------------------------------------------
+// --- clients ---
 
 /// Client to head: answer this. `id` is the client's own and names the request in every answer.
 struct client_request {

@@ -20,10 +20,10 @@ void wire::stop() {
     const std::lock_guard lock(mutex_);
     last = std::move(bus_);
   }
-  // It must not end on one of its own threads, or on a sender's.
+  // Wait for senders that still hold the bus: its destructor joins its thread, so it must run on neither.
   while (last.use_count() > 1) std::this_thread::yield();
   last.reset();
-  // They keep actors alive, and an actor with a thread of its own ends with its last handle.
+  // Handlers hold actor handles, and an actor with its own thread ends only when its last handle goes.
   handlers_ = {};
   lost_ = nullptr;
 }
@@ -95,13 +95,14 @@ using remote_worker =
     remote_state<worker_actor, list<start_stage, run_step, activations, load_adapter, drop_adapter, prepare_adapter>,
                  list<adapter_ready, forget_life, link_lost>>;
 using remote_head =
-    remote_state<head_actor, list<stage_started, stage_failed, step_done, adapter_loaded, adapter_prepared, want_piece>,
-                 list<>>;
+    remote_state<workers_head_actor,
+                 list<stage_started, stage_failed, step_done, adapter_loaded, adapter_prepared, want_piece>, list<>>;
 using remote_trainer =
     remote_state<trainer_actor, list<train_job, stop_training, set_training_share, want_training_piece, training_piece>,
                  list<training_news, forget_life, link_lost>>;
-using remote_coach =
-    remote_state<coach_actor, list<training_progress, training_ended, want_training_piece, training_piece>, list<>>;
+using remote_trainers_head =
+    remote_state<trainers_head_actor, list<training_progress, training_ended, want_training_piece, training_piece>,
+                 list<>>;
 
 std::shared_ptr<const link_slot> fixed(link_id link) {
   return std::make_shared<link_slot>(link);
@@ -117,12 +118,14 @@ trainer_actor spawn_remote_trainer(caf::actor_system& system, wire& links, link_
   return spawn_state<remote_trainer>(system, &links, fixed(link));
 }
 
-head_actor spawn_remote_head(caf::actor_system& system, wire& links, const std::shared_ptr<const link_slot>& link) {
+workers_head_actor spawn_remote_head(caf::actor_system& system, wire& links,
+                                     const std::shared_ptr<const link_slot>& link) {
   return spawn_state<remote_head>(system, &links, link);
 }
 
-coach_actor spawn_remote_coach(caf::actor_system& system, wire& links, const std::shared_ptr<const link_slot>& link) {
-  return spawn_state<remote_coach>(system, &links, link);
+trainers_head_actor spawn_remote_trainers_head(caf::actor_system& system, wire& links,
+                                               const std::shared_ptr<const link_slot>& link) {
+  return spawn_state<remote_trainers_head>(system, &links, link);
 }
 
 }  // namespace troupe

@@ -93,7 +93,9 @@ class link_slot {
 /// Actors of another process, as actors of this one.
 worker_actor spawn_remote_worker(caf::actor_system& system, wire& links, link_id link);
 trainer_actor spawn_remote_trainer(caf::actor_system& system, wire& links, link_id link);
-head_actor spawn_remote_head(caf::actor_system& system, wire& links, const std::shared_ptr<const link_slot>& link);
-coach_actor spawn_remote_coach(caf::actor_system& system, wire& links, const std::shared_ptr<const link_slot>& link);
+workers_head_actor spawn_remote_head(caf::actor_system& system, wire& links,
+                                     const std::shared_ptr<const link_slot>& link);
+trainers_head_actor spawn_remote_trainers_head(caf::actor_system& system, wire& links,
+                                               const std::shared_ptr<const link_slot>& link);
 
 }  // namespace troupe

@@ -1,11 +1,11 @@
 #include "bench/random_adapter.hpp"
 
-#include <fstream>
 #include <string_view>
 #include <vector>
 
 #include "base/error.hpp"
 #include "base/half.hpp"
+#include "base/whole_file.hpp"
 #include "model/formats/model_files.hpp"
 #include "model/formats/safetensors.hpp"
 
@@ -38,10 +38,8 @@ void for_each_linear(const model_config& config, Take take) {
     }
 }
 
-void write_config(const std::filesystem::path& path, std::int64_t rank) {
-  std::ofstream file(path);
-  file << fmt::format(R"({{"peft_type":"LORA","r":{},"lora_alpha":{},"bias":"none"}})", rank, 2 * rank) << '\n';
-  if (!file.flush()) refuse("{}: cannot be written: is there room?", path.string());
+std::string config_text(std::int64_t rank) {
+  return fmt::format(R"({{"peft_type":"LORA","r":{},"lora_alpha":{},"bias":"none"}})", rank, 2 * rank) + "\n";
 }
 
 }  // namespace
@@ -77,8 +75,8 @@ void write_random_adapter(const std::filesystem::path& folder, const model_confi
   });
   std::vector<std::span<const std::byte>> data;
   for (const auto& of : values) data.push_back(std::as_bytes(std::span(of)));
-  std::filesystem::create_directories(folder);
-  write_config(folder / "adapter_config.json", rank);
+  make_folder(folder);
+  write_file(folder / "adapter_config.json", config_text(rank));
   write_safetensors(folder / "adapter_model.safetensors", tensors, data, {{"format", "pt"}});
 }
 

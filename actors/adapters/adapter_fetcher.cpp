@@ -32,8 +32,8 @@ bool is_complete(const fs::path& folder, const load_adapter& what) {
 
 }  // namespace
 
-adapter_fetcher_state::adapter_fetcher_state(handle::pointer self, adapter_fetcher_options options, head_actor head,
-                                             std::shared_ptr<worker_actor> worker)
+adapter_fetcher_state::adapter_fetcher_state(handle::pointer self, adapter_fetcher_options options,
+                                             workers_head_actor head, std::shared_ptr<worker_actor> worker)
     : self_(self), options_(std::move(options)), head_(std::move(head)), worker_(std::move(worker)) {}
 
 adapter_fetcher_state::handle::behavior_type adapter_fetcher_state::make_behavior() {
@@ -100,7 +100,7 @@ void adapter_fetcher_state::open_file() {
 
 void adapter_fetcher_state::take_piece(const adapter_piece& piece) {
   if (!transfer_ || piece.sha256 != transfer_->what.sha256) return;
-  const wanted what = transfer_->what;  // it may be over when it fails
+  const wanted what = transfer_->what;  // a copy: fail() comes after drop_transfer()
   try {
     write_piece(piece);
   } catch (const std::exception& error) {
@@ -169,7 +169,8 @@ void adapter_fetcher_state::drop_transfer() {
 }
 
 adapter_fetcher_actor spawn_adapter_fetcher(caf::actor_system& system, const adapter_fetcher_options& options,
-                                            const head_actor& head, const std::shared_ptr<worker_actor>& worker) {
+                                            const workers_head_actor& head,
+                                            const std::shared_ptr<worker_actor>& worker) {
   return spawn_state<adapter_fetcher_state, actor_thread::own>(system, options, head, worker);
 }
 

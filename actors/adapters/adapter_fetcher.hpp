@@ -23,7 +23,7 @@ class adapter_fetcher_state {
   using handle = adapter_fetcher_actor;
   static constexpr const char* name = "adapter_fetcher";
 
-  adapter_fetcher_state(handle::pointer self, adapter_fetcher_options options, head_actor head,
+  adapter_fetcher_state(handle::pointer self, adapter_fetcher_options options, workers_head_actor head,
                         std::shared_ptr<worker_actor> worker);
   handle::behavior_type make_behavior();
 
@@ -56,7 +56,7 @@ class adapter_fetcher_state {
 
   handle::pointer self_;
   adapter_fetcher_options options_;
-  head_actor head_;
+  workers_head_actor head_;
   std::shared_ptr<worker_actor> worker_;
   std::deque<wanted> waiting_;
   /// What was prepared and not asked for yet: the newest few.
@@ -66,6 +66,7 @@ class adapter_fetcher_state {
 
 /// `worker` is filled in before the first message comes.
 adapter_fetcher_actor spawn_adapter_fetcher(caf::actor_system& system, const adapter_fetcher_options& options,
-                                            const head_actor& head, const std::shared_ptr<worker_actor>& worker);
+                                            const workers_head_actor& head,
+                                            const std::shared_ptr<worker_actor>& worker);
 
 }  // namespace troupe

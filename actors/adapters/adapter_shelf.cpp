@@ -187,7 +187,7 @@ std::string adapter_shelf::list_json() const {
   return list.dump();
 }
 
-/// Names from outside are compared with what is known, and never become part of a path unknown.
+/// Names from outside are only compared with known ones; they never become part of a path.
 adapter_piece adapter_shelf::read_piece(const want_piece& wanted) const {
   adapter_piece piece{wanted.sha256.substr(0, 64), wanted.file.substr(0, 64), wanted.offset, {}, {}};
   const bool known = taken_.contains(wanted.sha256) ||

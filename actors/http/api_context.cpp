@@ -47,7 +47,7 @@ void run_command(const adapter_store_actor& whom, client_command what, const std
   tell(whom, command_call{{}, std::move(what), answerer(exchange, std::move(then), std::move(refused))});
 }
 
-void run_command(const training_actor& whom, client_command what, const std::shared_ptr<http_exchange>& exchange,
+void run_command(const training_desk_actor& whom, client_command what, const std::shared_ptr<http_exchange>& exchange,
                  std::function<void(const std::string& result)> then, std::function<void()> refused) {
   tell(whom, command_call{{}, std::move(what), answerer(exchange, std::move(then), std::move(refused))});
 }

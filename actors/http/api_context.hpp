@@ -20,7 +20,7 @@ struct http_parts : served_model {
   gateway_actor gateway;
   adapter_store_actor store;
   jobs_actor jobs;
-  training_actor training;
+  training_desk_actor training;
   std::shared_ptr<request_numbers> numbers;
   std::shared_ptr<status_board> board;
   std::filesystem::path state_dir;                                  ///< of the cluster: keys and files are there
@@ -51,7 +51,7 @@ void run_command(const jobs_actor& whom, client_command what, const std::shared_
                  std::function<void(const std::string& result)> then, std::function<void()> refused = {});
 void run_command(const adapter_store_actor& whom, client_command what, const std::shared_ptr<http_exchange>& exchange,
                  std::function<void(const std::string& result)> then, std::function<void()> refused = {});
-void run_command(const training_actor& whom, client_command what, const std::shared_ptr<http_exchange>& exchange,
+void run_command(const training_desk_actor& whom, client_command what, const std::shared_ptr<http_exchange>& exchange,
                  std::function<void(const std::string& result)> then, std::function<void()> refused = {});
 
 /// Runs `handle`; what it throws becomes the response.

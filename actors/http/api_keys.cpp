@@ -1,8 +1,5 @@
 #include "actors/http/api_keys.hpp"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <ctime>
 #include <random>
@@ -11,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/sha256.hpp"
+#include "base/whole_file.hpp"
 #include "model/formats/json_input.hpp"
 
 namespace troupe {
@@ -39,7 +37,6 @@ std::string random_key() {
   return key;
 }
 
-/// Under another name first: nobody ever sees half of it.
 void write_keys_file(const fs::path& file, const std::vector<api_key>& keys) {
   auto list = nlohmann::ordered_json::array();
   for (const api_key& each : keys) {
@@ -51,17 +48,8 @@ void write_keys_file(const fs::path& file, const std::vector<api_key>& keys) {
     list.push_back(std::move(entry));
   }
   const std::string text = nlohmann::ordered_json{{"keys", list}}.dump(2) + "\n";
-  const fs::path fresh = file.string() + ".new";
-  std::error_code fault;
-  fs::create_directories(file.parent_path(), fault);
-  const int descriptor = ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  if (descriptor < 0) refuse("{}: cannot be written: check the folder and its permissions", fresh.string());
-  const bool written = ::write(descriptor, text.data(), text.size()) == static_cast<ssize_t>(text.size());
-  const bool synced = ::fsync(descriptor) == 0;
-  ::close(descriptor);
-  if (!written || !synced) refuse("{}: cannot be written: check the space on the disk", fresh.string());
-  fs::rename(fresh, file, fault);
-  if (fault) refuse("{}: cannot be written: {}", file.string(), fault.message());
+  make_folder(file.parent_path());
+  write_file(file, text, readable_by::owner);
 }
 
 bool is_good_name(const std::string& name) {

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <ctime>
-#include <fstream>
 
 #include <nlohmann/json.hpp>
 
 #include "actors/http/api_context.hpp"
 #include "base/error.hpp"
+#include "base/whole_file.hpp"
 #include "model/formats/json_input.hpp"
 
 namespace troupe {
@@ -131,14 +131,8 @@ void file_store::forget_about(const std::string& id) {
 }
 
 void file_store::write(const std::string& name, std::string_view text) const {
-  std::error_code fault;
-  fs::create_directories(folder_, fault);
-  const fs::path fresh = folder_ / (name + ".new");
-  std::ofstream file(fresh, std::ios::binary);
-  file.write(text.data(), static_cast<std::streamsize>(text.size()));
-  file.close();
-  if (!fault && file) fs::rename(fresh, folder_ / name, fault);
-  if (!file || fault) refuse("{}: cannot be written: check the space on the disk", (folder_ / name).string());
+  make_folder(folder_);
+  write_file(folder_ / name, text);
 }
 
 std::optional<std::string> file_store::read(const std::string& name) const {

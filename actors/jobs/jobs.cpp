@@ -96,8 +96,7 @@ jobs_state::handle::behavior_type jobs_state::make_behavior() {
   };
 }
 
-// --- from the journal to the gateway
-// ------------------------------------------------------------------------------------
+// --- from the journal to the gateway ---
 
 void jobs_state::go_on(const begin_jobs& begun) {
   gateway_ = begun.gateway;
@@ -140,7 +139,7 @@ void jobs_state::pump() {
   }
 }
 
-/// Lines that found no room go first; while there is none, others would only be refused as well.
+/// Lines that were refused for want of room go first, and while one waits no new line is read: it would be refused too.
 std::optional<jobs_state::line> jobs_state::next_line() {
   if (clock_.now() < paused_until_) return {};
   if (!again_.empty()) {
@@ -270,8 +269,7 @@ void jobs_state::drop_lines_of(const std::string& id) {
   std::erase_if(active_, [&](const active_job& job) { return job.id == id; });
 }
 
-// --- from the gateway to the journal
-// ------------------------------------------------------------------------------------
+// --- from the gateway to the journal ---
 
 void jobs_state::record_soon() {
   if (outputs_.size() >= options_.record_at_once) return record();

@@ -114,7 +114,7 @@ class jobs_state {
   std::shared_ptr<status_board> board_;
   endpoint_line_reader read_for_endpoint_;
   gateway_actor gateway_;
-  training_actor training_;
+  training_desk_actor training_;
   monotonic_clock clock_;
 
   std::deque<active_job> active_;                   ///< oldest first

@@ -83,8 +83,7 @@ scheduler_state::handle::behavior_type scheduler_state::make_behavior() {
   };
 }
 
-// --- requests
-// ---------------------------------------------------------------------------------------------------------
+// --- requests ---
 
 void scheduler_state::accept(routed_request& request) {
   ++received_;
@@ -156,8 +155,7 @@ void scheduler_state::refuse_all_with(adapter_version version, const std::string
   }
 }
 
-// --- lives
-// ------------------------------------------------------------------------------------------------------------
+// --- lives ---
 
 batch_scheduler::options scheduler_state::options_for_life() const {
   batch_scheduler::options options = options_.batches;
@@ -224,8 +222,7 @@ void scheduler_state::return_requests() {
   tell(router_, std::move(returned));
 }
 
-// --- steps
-// ------------------------------------------------------------------------------------------------------------
+// --- steps ---
 
 void scheduler_state::pump() {
   if (running_) {
@@ -345,8 +342,7 @@ void scheduler_state::tell_sinks() {
   batches_.clear();
 }
 
-// --- adapters
-// ---------------------------------------------------------------------------------------------------------
+// --- adapters ---
 
 void scheduler_state::move_adapters() {
   const auto is_pinned = [this](adapter_version version) { return requests_->decisions().is_running(version); };
@@ -384,8 +380,7 @@ void scheduler_state::take_adapter(const adapter_loaded& answer) {
   loading_.erase(found);
 }
 
-// --- word to others
-// ---------------------------------------------------------------------------------------------------
+// --- word to others ---
 
 void scheduler_state::report_soon() {
   if (std::exchange(report_due_, true)) return;
@@ -401,8 +396,8 @@ void scheduler_state::report() {
   reported_ = now;
   tell(router_, replica_state{{}, options_.replica, running_, load()});
   post_status();
-  // Once more after the last token, so that the last word is that of a replica at rest; and while somebody waits, so
-  // that time goes on for whoever waits for an adapter.
+  // Once more after the last token (a replica at rest), and while somebody waits for an adapter, so that its clock goes
+  // on.
   if (busy || (requests_ && requests_->decisions().stats().waiting > 0)) report_soon();
 }
 

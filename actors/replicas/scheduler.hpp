@@ -65,7 +65,6 @@ class scheduler_state {
   void cancel(const cancel_request& cancelled);
   bool declare_adapter(adapter_version version);
   void forget(sequence_id id);
-  void forget_part(const part& gone);
   void refuse_all_with(adapter_version version, const std::string& error);
 
   // lives

@@ -25,7 +25,8 @@ duration heartbeat_of(const cluster_config& config) {
 supervisor_state::supervisor_state(handle::pointer self, supervisor_options options, wire* links, router_actor router,
                                    std::shared_ptr<replica_directory> directory,
                                    std::shared_ptr<const adapter_directory> adapters,
-                                   std::shared_ptr<status_board> board, std::shared_ptr<const training_actor> training,
+                                   std::shared_ptr<status_board> board,
+                                   std::shared_ptr<const training_desk_actor> training,
                                    std::optional<local_worker> local)
     : self_(self),
       options_(std::move(options)),
@@ -228,7 +229,7 @@ supervisor_actor spawn_supervisor(caf::actor_system& system, const supervisor_op
                                   const router_actor& router, const std::shared_ptr<replica_directory>& directory,
                                   const std::shared_ptr<const adapter_directory>& adapters,
                                   const std::shared_ptr<status_board>& board,
-                                  const std::shared_ptr<const training_actor>& training,
+                                  const std::shared_ptr<const training_desk_actor>& training,
                                   const std::optional<local_worker>& local) {
   return spawn_state<supervisor_state>(system, options, &links, router, directory, adapters, board, training, local);
 }

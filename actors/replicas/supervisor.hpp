@@ -39,7 +39,7 @@ struct local_worker {
   std::shared_ptr<rank_alarm> alarm;
 };
 
-/// Thin as far as that goes: membership and placement decide, here their decisions are carried out.
+/// Carries out what membership and placement decide.
 /// A replica has lives: each begins with start_stage to all its workers, from nothing, under a number that no earlier
 /// life had. Whatever belongs to another life is dropped wherever it arrives. That is the fence.
 class supervisor_state {
@@ -49,7 +49,7 @@ class supervisor_state {
 
   supervisor_state(handle::pointer self, supervisor_options options, wire* links, router_actor router,
                    std::shared_ptr<replica_directory> directory, std::shared_ptr<const adapter_directory> adapters,
-                   std::shared_ptr<status_board> board, std::shared_ptr<const training_actor> training,
+                   std::shared_ptr<status_board> board, std::shared_ptr<const training_desk_actor> training,
                    std::optional<local_worker> local);
   handle::behavior_type make_behavior();
 
@@ -120,7 +120,7 @@ class supervisor_state {
   std::shared_ptr<replica_directory> directory_;
   std::shared_ptr<const adapter_directory> adapters_;
   std::shared_ptr<status_board> board_;
-  std::shared_ptr<const training_actor> training_;
+  std::shared_ptr<const training_desk_actor> training_;
   std::optional<local_worker> local_;
   monotonic_clock clock_;
   instant started_;
@@ -140,7 +140,7 @@ supervisor_actor spawn_supervisor(caf::actor_system& system, const supervisor_op
                                   const router_actor& router, const std::shared_ptr<replica_directory>& directory,
                                   const std::shared_ptr<const adapter_directory>& adapters,
                                   const std::shared_ptr<status_board>& board,
-                                  const std::shared_ptr<const training_actor>& training,
+                                  const std::shared_ptr<const training_desk_actor>& training,
                                   const std::optional<local_worker>& local);
 
 }  // namespace troupe

@@ -83,8 +83,7 @@ client_desk_state::handle::behavior_type client_desk_state::make_behavior() {
   };
 }
 
-// --- requests
-// ----------------------------------------------------------------------------------------------------------
+// --- requests ---
 
 void client_desk_state::begin(incoming<client_request>& request) {
   const client_request& what = request.what;
@@ -126,8 +125,7 @@ void client_desk_state::end_all(link_id link) {
   for (const auto& [id, request] : gone.mapped()) tell(parts_.gateway, end_request{{}, request});
 }
 
-// --- commands
-// ----------------------------------------------------------------------------------------------------------
+// --- commands ---
 
 void client_desk_state::run(incoming<client_command>& command) {
   const std::string& called = command.what.name;

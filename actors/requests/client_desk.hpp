@@ -16,7 +16,7 @@ struct client_desk_parts {
   gateway_actor gateway;
   adapter_store_actor store;
   jobs_actor jobs;
-  training_actor training;
+  training_desk_actor training;
   supervisor_actor supervisor;
   std::shared_ptr<const prompting> prompts;
   std::shared_ptr<request_numbers> numbers;

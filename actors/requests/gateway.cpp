@@ -48,8 +48,7 @@ gateway_state::handle::behavior_type gateway_state::make_behavior() {
   };
 }
 
-// --- beginning
-// ---------------------------------------------------------------------------------------------------------
+// --- beginning ---
 
 void gateway_state::begin(begin_request& request) {
   if (const auto version = adapters_->resolve(request.adapter)) return start(request, *version);
@@ -126,8 +125,7 @@ void gateway_state::end(request_id id) {
     waiting_count_ -= std::erase_if(queue, [&](const waiting& each) { return each.what.id == id; });
 }
 
-// --- answers
-// -----------------------------------------------------------------------------------------------------------
+// --- answers ---
 
 void gateway_state::take_tokens(answer_tokens& brought) {
   const auto found = running_.find(brought.request);
@@ -184,8 +182,7 @@ void gateway_state::take_refusal(const request_refused& refused) {
   gone.mapped().listener->on_refused(refused);
 }
 
-// --- the rest
-// ----------------------------------------------------------------------------------------------------------
+// --- the rest ---
 
 void gateway_state::stop() {
   for (auto& [id, request] : running_)

@@ -4,7 +4,7 @@
 
 namespace troupe {
 
-trainer_state::trainer_state(handle::pointer self, training_site site, coach_actor head)
+trainer_state::trainer_state(handle::pointer self, training_site site, trainers_head_actor head)
     : self_(self), site_(std::move(site)), head_(std::move(head)) {}
 
 trainer_state::handle::behavior_type trainer_state::make_behavior() {
@@ -103,7 +103,7 @@ void trainer_state::drop() {
   order_.reset();
 }
 
-trainer_actor spawn_trainer(caf::actor_system& system, const training_site& site, const coach_actor& head) {
+trainer_actor spawn_trainer(caf::actor_system& system, const training_site& site, const trainers_head_actor& head) {
   return spawn_state<trainer_state, actor_thread::own>(system, site, head);
 }
 

@@ -16,7 +16,7 @@ class trainer_state {
   using handle = trainer_actor;
   static constexpr const char* name = "trainer";
 
-  trainer_state(handle::pointer self, training_site site, coach_actor head);
+  trainer_state(handle::pointer self, training_site site, trainers_head_actor head);
   handle::behavior_type make_behavior();
 
  private:
@@ -32,13 +32,13 @@ class trainer_state {
 
   handle::pointer self_;
   training_site site_;
-  coach_actor head_;
+  trainers_head_actor head_;
   std::optional<train_job> order_;
   std::optional<training_download> download_;
   std::unique_ptr<training_task> task_;
   std::vector<training_file> result_;
 };
 
-trainer_actor spawn_trainer(caf::actor_system& system, const training_site& site, const coach_actor& head);
+trainer_actor spawn_trainer(caf::actor_system& system, const training_site& site, const trainers_head_actor& head);
 
 }  // namespace troupe

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "actors/adapters/adapter_digest.hpp"
+#include "base/ascii.hpp"
 #include "base/error.hpp"
 
 namespace troupe {
@@ -30,8 +31,7 @@ fs::path part_of(const fs::path& file) {
 }  // namespace
 
 bool is_training_id(std::string_view text) {
-  constexpr std::string_view fine = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
-  return !text.empty() && text.size() <= 64 && text.find_first_not_of(fine) == std::string_view::npos;
+  return is_short_word(text);
 }
 
 training_file describe_file(const fs::path& folder, const std::string& name) {

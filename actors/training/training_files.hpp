@@ -21,8 +21,8 @@ bool is_there(const std::filesystem::path& folder, const training_file& file);
 /// Throws input_error where the disk does not take it.
 void sync_file(const std::filesystem::path& file);
 
-/// At most `largest_training_piece` bytes of one of `files`, or why not: names from outside are compared, and never
-/// become part of a path unknown.
+/// At most `largest_training_piece` bytes of one of `files`, or why not. Names from outside are only compared with
+/// known ones; they never become part of a path.
 training_piece read_training_piece(const std::filesystem::path& folder, const std::vector<training_file>& files,
                                    const want_training_piece& wanted);
 constexpr std::size_t largest_training_piece = 4 << 20;

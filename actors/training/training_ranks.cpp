@@ -69,7 +69,7 @@ void training_ranks::together(const work& what) {
     if (!wanted_) return;  // also where one has left since, as all may at the end
     if (failure_) throw *failure_;
   }
-  leave();  // nobody uses `what` any more
+  leave();  // after this no thread refers to `what`
   throw collective_failure(-1, "told to stop waiting for the other trainers");
 }
 

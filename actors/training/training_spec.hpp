@@ -32,7 +32,4 @@ training_spec read_training_spec(const std::string& text, const std::string& whe
 /// What read_training_spec reads, whole.
 std::string to_json(const training_spec& spec);
 
-/// A learning rate where nobody says one, for so many rows of a step.
-constexpr double usual_rate = 1e-4;
-
 }  // namespace troupe

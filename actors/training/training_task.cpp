@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 struct stopped {};
 
-/// Threads that are made from here on have it too. Where it cannot be had, training is as urgent as all else.
+/// Threads made from here on inherit it. Where the system refuses, training runs at normal priority.
 void take_idle_priority() {
   const sched_param none{};
   (void)::sched_setscheduler(0, SCHED_IDLE, &none);
@@ -38,8 +38,7 @@ void thin(std::vector<training_point>& points, std::size_t most) {
 
 }  // namespace
 
-// --- the brake
-// ---------------------------------------------------------------------------------------------------------
+// --- the brake ---
 
 void training_brake::set_share(double share) {
   const std::lock_guard lock(mutex_);
@@ -74,8 +73,7 @@ bool training_brake::pass() {
   return !is_stopped();
 }
 
-// --- the session
-// -------------------------------------------------------------------------------------------------------
+// --- the session ---
 
 /// All that a job takes, from its data to its result.
 class training_task::session {
@@ -228,8 +226,7 @@ class training_task::session {
   instant report_at_, checkpoint_at_;
 };
 
-// --- the thread
-// --------------------------------------------------------------------------------------------------------
+// --- the thread ---
 
 training_task::training_task(training_site site, train_job order, std::function<void(news)> say)
     : site_(std::move(site)), order_(std::move(order)), say_(std::move(say)) {

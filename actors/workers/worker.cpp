@@ -24,7 +24,7 @@ std::uint64_t worker_meter::busy_ms() const {
   return since == 0 ? 0 : static_cast<std::uint64_t>(std::max<std::int64_t>(monotonic_now() - since, 0) / 1'000'000);
 }
 
-worker_state::worker_state(handle::pointer self, worker_options options, wire* links, head_actor head,
+worker_state::worker_state(handle::pointer self, worker_options options, wire* links, workers_head_actor head,
                            adapter_fetcher_actor fetcher, std::shared_ptr<worker_meter> meter)
     : self_(self),
       options_(std::move(options)),
@@ -56,8 +56,7 @@ worker_state::handle::behavior_type worker_state::make_behavior() {
   };
 }
 
-// --- a life
-// -----------------------------------------------------------------------------------------------------------
+// --- a life ---
 
 void worker_state::start(const start_stage& what) {
   const std::stop_token stop = options_.alarm->begin();
@@ -127,8 +126,7 @@ std::string worker_state::fault_of(Work work, const std::string& no_memory) {
   }
 }
 
-// --- steps
-// ------------------------------------------------------------------------------------------------------------
+// --- steps ---
 
 void worker_state::take_order(run_step& order) {
   if (!role_ || order.life != role_->life) return;
@@ -221,8 +219,9 @@ void worker_state::drop(const drop_adapter& what) {
   if (const auto fault = fault_of([&] { stage_->remove_adapter(what.version); }, {}); !fault.empty()) fail(fault);
 }
 
-worker_actor spawn_worker(caf::actor_system& system, const worker_options& options, wire* links, const head_actor& head,
-                          const adapter_fetcher_actor& fetcher, const std::shared_ptr<worker_meter>& meter) {
+worker_actor spawn_worker(caf::actor_system& system, const worker_options& options, wire* links,
+                          const workers_head_actor& head, const adapter_fetcher_actor& fetcher,
+                          const std::shared_ptr<worker_meter>& meter) {
   return spawn_state<worker_state, actor_thread::own>(system, options, links, head, fetcher, meter);
 }
 

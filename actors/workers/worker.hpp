@@ -45,7 +45,7 @@ class worker_state {
   using handle = worker_actor;
   static constexpr const char* name = "worker";
 
-  worker_state(handle::pointer self, worker_options options, wire* links, head_actor head,
+  worker_state(handle::pointer self, worker_options options, wire* links, workers_head_actor head,
                adapter_fetcher_actor fetcher, std::shared_ptr<worker_meter> meter);
   handle::behavior_type make_behavior();
 
@@ -75,7 +75,7 @@ class worker_state {
   handle::pointer self_;
   worker_options options_;
   wire* links_;
-  head_actor head_;
+  workers_head_actor head_;
   adapter_fetcher_actor fetcher_;
   std::shared_ptr<worker_meter> meter_;
   std::unique_ptr<thread_pool> pool_;
@@ -90,7 +90,8 @@ class worker_state {
   hidden_buffer hidden_;
 };
 
-worker_actor spawn_worker(caf::actor_system& system, const worker_options& options, wire* links, const head_actor& head,
-                          const adapter_fetcher_actor& fetcher, const std::shared_ptr<worker_meter>& meter);
+worker_actor spawn_worker(caf::actor_system& system, const worker_options& options, wire* links,
+                          const workers_head_actor& head, const adapter_fetcher_actor& fetcher,
+                          const std::shared_ptr<worker_meter>& meter);
 
 }  // namespace troupe

@@ -66,8 +66,7 @@ class idle_gateway {
   std::shared_ptr<stream_list> to_;
 };
 
-// --- the client's process
-// ----------------------------------------------------------------------------------------------
+// --- the client's process ---
 
 /// What a client saw: how late tokens were, and by how much gaps grew.
 struct seen_stream {
@@ -152,8 +151,7 @@ struct client_process {
   }
 };
 
-// --- the server
-// --------------------------------------------------------------------------------------------------------
+// --- the server ---
 
 /// With a tokenizer, which is all of a model that the interface needs.
 class temporary_model {

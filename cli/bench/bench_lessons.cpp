@@ -3,12 +3,12 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/whole_file.hpp"
 #include "bench/lessons/lesson.hpp"
 #include "bench/random_model.hpp"
 #include "cli/interrupt.hpp"
@@ -49,18 +49,6 @@ class practice_model {
   }
   fs::path folder_;
 };
-
-void write_file(const fs::path& path, const std::string& text) {
-  std::ofstream file(path);
-  file << text;
-  if (!file.flush()) refuse("{}: cannot be written: check space and permissions", path.string());
-}
-
-void make_folder(const fs::path& path) {
-  std::error_code problem;
-  fs::create_directories(path, problem);
-  if (problem) refuse("--out: {}: cannot be made: {}", path.string(), problem.message());
-}
 
 /// "1-kv-cache"
 std::string file_name(const bench::lesson& which) {

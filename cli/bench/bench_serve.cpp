@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
 #include <memory>
 #include <random>
 
@@ -11,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/whole_file.hpp"
 #include "bench/load.hpp"
 #include "bench/timing.hpp"
 #include "bench/trace.hpp"
@@ -210,13 +210,6 @@ bench::serve_figures measure(const bench_serve_options& options, const std::vect
   return bench::figures_of(name, results, seconds, options.goal);
 }
 
-void write_file(const std::string& path, const std::string& text) {
-  if (path.empty()) return;
-  std::ofstream file(path);
-  file << text;
-  if (!file.flush()) refuse("{}: cannot be written", path);
-}
-
 }  // namespace
 
 int bench_serve(const bench_serve_options& options) {
@@ -234,8 +227,8 @@ int bench_serve(const bench_serve_options& options) {
   if (all.empty()) options.trace.empty() ? add("concurrency 16", 0, 16) : add("rate 1", 1, 0);
   std::string list;
   for (const auto& each : all) list += (list.empty() ? "" : ",\n") + bench::to_json(each);
-  write_file(options.out, "[" + list + "]\n");
-  write_file(options.plot, bench::latency_plot(all));
+  if (!options.out.empty()) write_file(options.out, "[" + list + "]\n");
+  if (!options.plot.empty()) write_file(options.plot, bench::latency_plot(all));
   const bool failed = std::any_of(all.begin(), all.end(), [](const auto& each) { return each.failed > 0; });
   return failed ? 1 : 0;
 }

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -22,6 +23,9 @@ struct connect_options {
   std::string key;      ///< empty: TROUPE_KEY, else no encryption
 };
 void add_connect(CLI::App& command, connect_options& options);
+
+/// Of a job's state, by its name.
+bool is_over(std::string_view state);
 
 /// What a command returned. Throws a runtime_error where that is no object.
 nlohmann::ordered_json read_answer(const std::string& text);

@@ -40,8 +40,7 @@ void check_options(const submit_options& options) {
   if (!options.system.empty() && !options.chat) refuse("--system without --chat: add --chat");
 }
 
-// --- one prompt
-// ---------------------------------------------------------------------------------------------------------
+// --- one prompt ---
 
 client_request request_of(const submit_options& options, const sampling_params& params) {
   client_request request;
@@ -94,8 +93,7 @@ int submit_prompt(const submit_options& options, const sampling_params& params) 
   return 0;
 }
 
-// --- a file
-// -------------------------------------------------------------------------------------------------------------
+// --- a file ---
 
 /// What holds for lines that say nothing else.
 json job_options(const submit_options& options, const sampling_params& params) {

@@ -91,11 +91,6 @@ void check_belongs(cluster_client& cluster, const file_submission& what, const i
     wrong();
 }
 
-bool is_over(const json& job) {
-  const std::string state = job.value("state", "");
-  return state == "succeeded" || state == "failed" || state == "cancelled";
-}
-
 /// Until the job is over and all its outputs are in the file.
 json collect(cluster_client& cluster, const input_summary& sum, output_file& out) {
   progress bar("answering");
@@ -111,15 +106,14 @@ json collect(cluster_client& cluster, const input_summary& sum, output_file& out
     const json& job = page.at("job");
     const auto done = job.value("ok", std::int64_t{0}) + job.value("failed", std::int64_t{0});
     bar.update(done, static_cast<std::int64_t>(sum.lines));
-    if (lines.empty() && is_over(job)) return job;
+    if (lines.empty() && is_over(job.value("state", ""))) return job;
     if (lines.empty()) std::this_thread::sleep_for(poll_interval);
   }
 }
 
 }  // namespace
 
-// --- files
-// -------------------------------------------------------------------------------------------------------------
+// --- files ---
 
 struct line_reader::state {
   std::ifstream in;

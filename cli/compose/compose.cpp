@@ -18,8 +18,8 @@ caf::actor_system_config system_config() {
   return config;
 }
 
-/// The thread of an actor ends once nobody knows the actor; while the system ends, none would forget it. Nor would the
-/// clock, as long as it has something to remind it of.
+/// An actor's thread ends when its last handle goes. CAF's clock holds handles for delayed messages: drop those, then
+/// wait.
 void await_threads(caf::actor_system& system, std::size_t threads_of_caf) {
   system.clock().cancel_all();
   constexpr std::chrono::milliseconds look_interval(5), patience(5000);

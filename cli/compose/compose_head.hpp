@@ -33,7 +33,7 @@ class head_node {
   std::optional<worker_parts> worker_;
   supervisor_actor supervisor_;
   /// Filled when the front starts: who is there before knows them by these.
-  std::shared_ptr<training_actor> training_ = std::make_shared<training_actor>();
+  std::shared_ptr<training_desk_actor> training_ = std::make_shared<training_desk_actor>();
   std::shared_ptr<adapter_store_actor> store_ = std::make_shared<adapter_store_actor>();
   front_handles front_;
   std::unique_ptr<http_front> http_;

@@ -42,7 +42,8 @@ token_tree_source tokens_of_model(const node_site& site) {
 
 }  // namespace
 
-worker_parts start_worker(caf::actor_system& system, const node_site& site, wire& links, const head_actor& head) {
+worker_parts start_worker(caf::actor_system& system, const node_site& site, wire& links,
+                          const workers_head_actor& head) {
   worker_parts parts;
   const auto worker = std::make_shared<worker_actor>();
   parts.fetcher = spawn_adapter_fetcher(system, {site.model, site.config.state_dir / "adapters"}, head, worker);
@@ -115,7 +116,7 @@ void member_node::add_trainer(caf::actor_system& system, wire& links, const node
   own.checkpoint_after = std::chrono::seconds(config.training.checkpoint_seconds);
   own.meeting = site.meeting;
   own.ranks_patience = patience_with_ranks(config);
-  const trainer_actor trainer = spawn_trainer(system, own, spawn_remote_coach(system, links, head_link_));
+  const trainer_actor trainer = spawn_trainer(system, own, spawn_remote_trainers_head(system, links, head_link_));
   members_.emplace_back(trainer);
   deliver_from_head<train_job>(links, trainer);
   deliver_from_head<stop_training>(links, trainer);

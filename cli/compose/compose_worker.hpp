@@ -16,7 +16,8 @@ struct worker_parts {
   adapter_fetcher_actor fetcher;
 };
 
-worker_parts start_worker(caf::actor_system& system, const node_site& site, wire& links, const head_actor& head);
+worker_parts start_worker(caf::actor_system& system, const node_site& site, wire& links,
+                          const workers_head_actor& head);
 
 /// A process without a head, with a worker, a trainer or both: joins the head and takes its orders.
 class member_node {

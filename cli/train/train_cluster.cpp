@@ -81,10 +81,6 @@ std::string send_file(cluster_client& cluster, const std::string& id, const std:
   return digest.finish();
 }
 
-bool is_over(const std::string& state) {
-  return state == "succeeded" || state == "failed" || state == "cancelled";
-}
-
 /// What came since, shown as the training of this process would be.
 class follower {
  public:

@@ -10,6 +10,7 @@
 
 #include <fmt/ranges.h>
 
+#include "base/ascii.hpp"
 #include "base/error.hpp"
 #include "cluster/config/config_address.hpp"
 
@@ -189,10 +190,10 @@ std::filesystem::path config_value::absolute_path() const {
 }
 
 std::string config_value::name() const {
-  constexpr std::string_view letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
   const std::string chosen = text();
-  const bool fits = chosen.size() <= 64 && letters.find(chosen[0]) != std::string_view::npos &&
-                    chosen.find_first_not_of(std::string(letters) + "._-") == std::string::npos;
+  const bool fits = chosen.size() <= 64 && is_letter_or_digit(chosen[0]) &&
+                    std::all_of(chosen.begin(), chosen.end(),
+                                [](char c) { return is_letter_or_digit(c) || c == '.' || c == '_' || c == '-'; });
   if (!fits)
     refuse(fmt::format("is {}: use at most 64 letters, digits, dots, dashes and underscores, a letter or digit first",
                        in_quotes(chosen)));

@@ -12,7 +12,6 @@
 namespace troupe {
 
 using detail::error;
-using detail::is_short_word;
 using detail::number_of;
 using detail::statement;
 using detail::transaction;
@@ -43,7 +42,7 @@ std::unique_ptr<detail::database> open(const std::filesystem::path& file) {
 }
 
 std::optional<journal_error> check(const job_spec& spec, const journal::options& options) {
-  if (!is_short_word(spec.id, 64)) {
+  if (!is_short_word(spec.id)) {
     return error(reason::invalid, "a job's id has 1 to 64 letters, digits, '-' or '_'");
   }
   if (!is_short_word(spec.kind, 32)) return error(reason::invalid, "job {}: its kind is no word", spec.id);
@@ -58,7 +57,7 @@ std::optional<journal_error> check(const job_spec& spec, const journal::options&
   return {};
 }
 
-// The state of removed jobs: they have lost their id, and their rows go by and by.
+// The state of removed jobs: nobody finds them by id, and their rows are deleted piece by piece.
 #define TROUPE_REMOVED "7"
 static_assert(number_of(job_state::paused) == 6, "no other state has that number");
 

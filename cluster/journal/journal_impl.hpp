@@ -1,4 +1,5 @@
 #pragma once
+#include "base/ascii.hpp"
 #include "base/error.hpp"
 #include "cluster/journal/journal.hpp"
 #include "cluster/journal/journal_database.hpp"
@@ -10,13 +11,8 @@ journal_error error(journal_error::reason why, fmt::format_string<Args...> forma
   return {why, fmt::format(format, std::forward<Args>(args)...)};
 }
 
-inline bool is_short_word(std::string_view text, std::size_t longest) {
-  constexpr std::string_view fine = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
-  return !text.empty() && text.size() <= longest && text.find_first_not_of(fine) == std::string_view::npos;
-}
-
 inline journal_error no_such_job(std::string_view id) {
-  const std::string_view shown = is_short_word(id, 64) ? id : "(no id)";  // anything may stand in it
+  const std::string_view shown = is_short_word(id) ? id : "(no id)";  // anything may stand in it
   return error(journal_error::reason::unknown, "job {}: there is none: see `troupe jobs`", shown);
 }
 

@@ -12,7 +12,7 @@ restart_policy::decision restart_policy::ended(ending how, instant now) {
   return {verdict::restart, now + next_wait()};
 }
 
-/// Twice as long after every fast failure; at once, nearly, after one that came late.
+/// Doubles with every early death; nearly nothing after a late one.
 duration restart_policy::next_wait() const {
   duration wait = options_.first_wait;
   for (int i = 1; i < failures_ && wait < options_.longest_wait; ++i) wait *= 2;

@@ -157,7 +157,7 @@ class placer {
     return {};
   }
 
-  /// Reserved workers and the pool lose what is not left of both.
+  /// Takes out of the reserved workers and the pool whatever is not in `left`.
   void keep_only(const std::vector<placement_unit>& left, std::vector<placement_unit>& reserved) {
     const auto is_taken = [&](const auto& unit) {
       return std::none_of(left.begin(), left.end(), [&](const auto& each) { return each.workers == unit.workers; });

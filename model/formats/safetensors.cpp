@@ -4,7 +4,6 @@
 #include <array>
 #include <bit>
 #include <cstring>
-#include <fstream>
 #include <set>
 #include <system_error>
 
@@ -12,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/whole_file.hpp"
 #include "model/formats/json_input.hpp"
 
 static_assert(std::endian::native == std::endian::little, "the file formats here are little-endian");
@@ -289,21 +289,17 @@ void write_safetensors(const std::filesystem::path& path, std::span<const tensor
   for (std::size_t i = 0; i < data.size(); ++i)
     if (data[i].size() != byte_size(tensors[i].type, tensors[i].shape, tensors[i].name))
       refuse("{}: tensor \"{}\" has {} bytes of data", path.string(), tensors[i].name, data[i].size());
-  // A reader must never see half a file: write beside it, then rename.
-  auto partial = path;
-  partial += ".partial";
-  {
-    std::ofstream out(partial, std::ios::binary | std::ios::trunc);
-    const auto header = safetensors_header(tensors, metadata);
-    out.write(header.data(), static_cast<std::streamsize>(header.size()));
-    for (const auto& part : data)
-      out.write(reinterpret_cast<const char*>(part.data()), static_cast<std::streamsize>(part.size()));
-    out.flush();
-    if (!out) refuse("{}: cannot be written: check the folder and the free space", partial.string());
-  }
-  std::error_code failed;
-  std::filesystem::rename(partial, path, failed);
-  if (failed) refuse("{}: cannot be written ({})", path.string(), failed.message());
+  const std::string header = safetensors_header(tensors, metadata);
+  std::vector<std::string_view> parts{header};
+  for (const auto& each : data) parts.emplace_back(reinterpret_cast<const char*>(each.data()), each.size());
+  write_file(path, parts);
+}
+
+void write_safetensors(const std::filesystem::path& path, std::span<const tensor_description> tensors,
+                       std::span<const std::vector<float>> data, const std::map<std::string, std::string>& metadata) {
+  std::vector<std::span<const std::byte>> bytes;
+  for (const auto& each : data) bytes.push_back(std::as_bytes(std::span(each)));
+  write_safetensors(path, tensors, bytes, metadata);
 }
 
 }  // namespace troupe

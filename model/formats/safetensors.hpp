@@ -26,9 +26,11 @@ struct tensor_description {
 std::string safetensors_header(std::span<const tensor_description> tensors,
                                const std::map<std::string, std::string>& metadata);
 
-/// Writes a whole small file (adapters, fixtures) at once; `data` lies parallel to `tensors`.
+/// The file is there whole or not at all (base/whole_file.hpp); `data` lies parallel to `tensors`.
 void write_safetensors(const std::filesystem::path& path, std::span<const tensor_description> tensors,
                        std::span<const std::span<const std::byte>> data,
                        const std::map<std::string, std::string>& metadata);
+void write_safetensors(const std::filesystem::path& path, std::span<const tensor_description> tensors,
+                       std::span<const std::vector<float>> data, const std::map<std::string, std::string>& metadata);
 
 }  // namespace troupe

@@ -1,5 +1,5 @@
-// The functions that exist once per instruction set. Everything above calls them through kernels(); the operations'
-// own headers (matmul.hpp, attention.hpp, rows.hpp) say what each computes. No standard headers with inline code here:
+// The functions that exist once per instruction set. Everything above calls them through kernels(); matmul.hpp and
+// the structs below say what each computes. No standard headers with inline code here:
 // the kernel sources are compiled for processors that others are not.
 #pragma once
 #include <cstdint>

@@ -7,7 +7,6 @@
 
 #include "base/error.hpp"
 #include "model/formats/safetensors.hpp"
-#include "model/train/atomic_file.hpp"
 
 namespace troupe {
 namespace {
@@ -54,13 +53,12 @@ void write_checkpoint(const std::filesystem::path& file, const parameter_set& pa
       tensors.push_back({run.name + "/" + p.name, dtype::f32, {p.rows, p.columns}});
       values.push_back(parameters.compact(p, run.floats));
     }
-  const std::vector<std::span<const float>> data(values.begin(), values.end());
-  write_tensors(file, tensors, data,
-                {{std::string(format_key), std::string(format_version)},
-                 {"identity", state.identity},
-                 {"step", std::to_string(state.step)},
-                 {"best_step", std::to_string(state.best_step)},
-                 {"best_loss", fmt::format("{}", state.best_loss)}});
+  write_safetensors(file, tensors, values,
+                    {{std::string(format_key), std::string(format_version)},
+                     {"identity", state.identity},
+                     {"step", std::to_string(state.step)},
+                     {"best_step", std::to_string(state.best_step)},
+                     {"best_loss", fmt::format("{}", state.best_loss)}});
 }
 
 void read_checkpoint(const std::filesystem::path& file, const parameter_set& parameters, checkpoint& state) {

@@ -8,13 +8,13 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/whole_file.hpp"
 #include "model/engine/random.hpp"
 #include "model/formats/json_input.hpp"
 #include "model/formats/model_files.hpp"
 #include "model/formats/safetensors.hpp"
 #include "model/lora/adapter.hpp"
 #include "model/lora/adapter_config.hpp"
-#include "model/train/atomic_file.hpp"
 
 namespace troupe {
 namespace {
@@ -179,8 +179,7 @@ void lora_parameters::save(const std::filesystem::path& folder, const std::strin
     tensors.push_back({p.name, dtype::f32, {p.rows, p.columns}});
     values.push_back(parameters_.compact(p, parameters_.values()));
   }
-  const std::vector<std::span<const float>> data(values.begin(), values.end());
-  write_tensors(folder / weights_name, tensors, data, {{"format", "pt"}});
+  write_safetensors(folder / weights_name, tensors, values, {{"format", "pt"}});
   write_file(folder / config_name, config_text(base_name));
 }
 

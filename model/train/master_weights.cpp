@@ -6,11 +6,11 @@
 #include <optional>
 
 #include "base/error.hpp"
+#include "base/whole_file.hpp"
 #include "model/arch/weight_list.hpp"
 #include "model/engine/random.hpp"
 #include "model/formats/model_files.hpp"
 #include "model/formats/weight_names.hpp"
-#include "model/train/atomic_file.hpp"
 
 namespace troupe {
 namespace {
@@ -152,8 +152,7 @@ void master_weights::save(const std::filesystem::path& folder, const std::string
       }
   }
   write_file(folder / "config.json", config_text);
-  const std::vector<std::span<const float>> data(values.begin(), values.end());
-  write_tensors(folder / "model.safetensors", tensors, data, {{"format", "pt"}});
+  write_safetensors(folder / "model.safetensors", tensors, values, {{"format", "pt"}});
 }
 
 }  // namespace troupe

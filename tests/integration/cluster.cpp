@@ -139,8 +139,7 @@ std::string test_cluster::log(const std::string& node) const {
   return read_text(state() / "logs" / (node + ".log"));
 }
 
-// --- load
-// -------------------------------------------------------------------------------------------------------------
+// --- load ---
 
 load::load(const test_site& site, const std::string& endpoint, int requests, std::int64_t tokens)
     : site_(site), streams_(endpoint) {

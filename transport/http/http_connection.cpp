@@ -47,8 +47,7 @@ void http_connection::start() {
   read();
 }
 
-// --- reading
-// -----------------------------------------------------------------------------------------------------------
+// --- reading ---
 
 /// One read is always under way, also while an answer is being made: so it is noticed when the client goes.
 void http_connection::read() {
@@ -179,8 +178,7 @@ void http_connection::refuse_with(int status, std::string_view why) {
   make_exchange(answer_)->reply({status, "application/json", shared_->options.error_body(status, why), {}});
 }
 
-// --- writing
-// -----------------------------------------------------------------------------------------------------------
+// --- writing ---
 
 void http_connection::flush_soon() {
   asio::dispatch(socket_.get_executor(), [self = shared_from_this()] { self->flush(); });
@@ -279,8 +277,7 @@ void http_connection::end_when_idle() {
   if (!answer_) drop();
 }
 
-// --- time
-// --------------------------------------------------------------------------------------------------------------
+// --- time ---
 
 void http_connection::set_deadline(std::chrono::milliseconds in) {
   deadline_ = steady::now() + in;

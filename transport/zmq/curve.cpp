@@ -7,6 +7,7 @@
 #include <cstring>
 #include <fstream>
 #include <map>
+#include <stdexcept>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -16,6 +17,7 @@
 #include <unistd.h>
 #include <zmq.h>
 
+#include "base/ascii.hpp"
 #include "base/error.hpp"
 
 namespace troupe {
@@ -33,7 +35,7 @@ struct descriptor {
   }
 };
 
-void make_folder(const fs::path& folder) {
+void make_private_folder(const fs::path& folder) {
   if (fs::is_directory(folder)) return;
   std::error_code fault;
   fs::create_directories(folder, fault);
@@ -48,14 +50,18 @@ void refuse_existing(const fs::path& file) {
            file.string());
 }
 
+[[noreturn]] void fail(const fs::path& file) {
+  throw std::runtime_error(fmt::format("{}: cannot be written ({}): choose another folder, or free some space",
+                                       file.string(), std::strerror(errno)));
+}
+
 /// New and its owner's alone from the first moment.
 void write_private(const fs::path& file, std::string_view text) {
   const descriptor to{::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)};
   if (to.number < 0 && errno == EEXIST) refuse_existing(file);
-  if (to.number < 0) refuse("{}: cannot be written: {}", file.string(), std::strerror(errno));
+  if (to.number < 0) fail(file);
   const auto written = ::write(to.number, text.data(), text.size());
-  if (written != static_cast<ssize_t>(text.size()) || ::fsync(to.number) != 0)
-    refuse("{}: cannot be written: {}", file.string(), std::strerror(errno));
+  if (written != static_cast<ssize_t>(text.size()) || ::fsync(to.number) != 0) fail(file);
 }
 
 std::string text_of(const curve_pair& pair, const std::string& cluster) {
@@ -119,9 +125,7 @@ curve_keys read_private(const fs::path& file) {
 }
 
 void check_name(const std::string& name) {
-  const bool right =
-      !name.empty() && name.size() <= 64 && name != "cluster" &&
-      name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") == std::string::npos;
+  const bool right = is_short_word(name) && name != "cluster";
   if (!right)
     refuse("{}: not a name for a client's key: letters, digits, - and _ make one, at most 64; `cluster` is taken",
            name);
@@ -132,7 +136,7 @@ void write_client(const fs::path& folder, const std::string& name, const std::st
   const fs::path key = folder / (name + ".key"), known = folder / "clients" / (name + ".pub");
   refuse_existing(key);
   refuse_existing(known);
-  make_folder(folder / "clients");
+  make_private_folder(folder / "clients");
   const curve_pair pair = make_curve_pair();
   write_private(key, text_of(pair, cluster));
   write_private(known, fmt::format("public {}\n", pair.public_key));
@@ -148,7 +152,7 @@ curve_pair make_curve_pair() {
 }
 
 void write_keys(const std::filesystem::path& folder) {
-  make_folder(folder);
+  make_private_folder(folder);
   refuse_existing(folder / "cluster.key");
   refuse_existing(folder / "client.key");
   refuse_existing(folder / "clients" / "client.pub");

@@ -112,8 +112,7 @@ void cuda_decoder::copy_block(std::int64_t from, std::int64_t to) {
   }
 }
 
-// --- a pass
-// -----------------------------------------------------------------------------------------------------------
+// --- a pass ---
 
 void cuda_decoder::embed(const pass&, std::span<const std::int32_t> tokens, float*) {
   tokens_.assign(tokens.begin(), tokens.end());
@@ -256,8 +255,7 @@ void cuda_decoder::add_adapters(const pass_shape& shape, std::int64_t layer, cud
   cuda::lora(stream_, args);
 }
 
-// --- what comes out
-// -----------------------------------------------------------------------------------------------------------
+// --- what comes out ---
 
 template <class Take>
 void cuda_decoder::finish(std::span<const int> rows, const cuda::row_codes& codes, Take take) {
@@ -291,8 +289,7 @@ void cuda_decoder::normalized(const float*, std::span<const int> rows, float* ou
   });
 }
 
-// --- memory
-// -----------------------------------------------------------------------------------------------------------
+// --- memory ---
 
 cuda::float_rows cuda_decoder::rows_of(const cuda::device_buffer<float>& buffer, std::int64_t columns) const {
   return {buffer.data(), padded_row(columns)};

@@ -133,8 +133,7 @@ device_attention::layer cuda_train_pass::attention_of(std::size_t layer, const a
           rows_of(a.v, kv_width_)};
 }
 
-// --- a pass
-// -----------------------------------------------------------------------------------------------------------
+// --- a pass ---
 
 pass_result cuda_train_pass::train(const training_rows& batch, float factor, const dropout_key& dropout) {
   begin(batch, dropout);

@@ -100,8 +100,7 @@ cuda::float_rows cuda_train_pass::dropped(const linear& l, cuda::float_rows x) {
   return out;
 }
 
-// --- the loss
-// ---------------------------------------------------------------------------------------------------------
+// --- the loss ---
 
 /// Of the rows that have a target, some at a time, so that their logits never exist whole.
 void cuda_train_pass::loss(float factor, bool backward) {

@@ -48,7 +48,7 @@ class fetcher : public testing::Test {
   temp_folder folder_;
   caf::actor_system_config config_;
   caf::actor_system system_{config_};
-  mock<head_actor> head_{system_};
+  mock<workers_head_actor> head_{system_};
   mock<worker_actor> worker_{system_};
   adapter_fetcher_actor actor_;
 };

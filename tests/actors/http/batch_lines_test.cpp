@@ -15,7 +15,7 @@ constexpr const char* calling_template =
 /// One life of the jobs actor, on the journal of a folder.
 class jobs_life {
  public:
-  jobs_life(const temp_folder& folder, const gateway_actor& gateway, const training_actor& training,
+  jobs_life(const temp_folder& folder, const gateway_actor& gateway, const training_desk_actor& training,
             const served_model& served) {
     const auto book = std::make_shared<journal>(journal::options{.file = folder.path() / "journal.db"});
     jobs_ = spawn_jobs(system_, {}, book, served.prompts, std::make_shared<request_numbers>(),

@@ -147,7 +147,7 @@ class api_test : public testing::Test {
   mock<gateway_actor> gateway_{system_};
   mock<adapter_store_actor> store_{system_};
   mock<jobs_actor> jobs_{system_};
-  mock<training_actor> training_{system_};
+  mock<training_desk_actor> training_{system_};
   std::unique_ptr<http_front> front_;
 };
 

@@ -31,8 +31,9 @@ class supervisor : public testing::Test {
     options.vocab_size = 96;
     options.say = [](const std::string&) {};
     const local_worker local{worker_.handle(), hello("head", 1), std::make_shared<rank_alarm>()};
-    actor_ = spawn_supervisor(system_, options, links_, router_.handle(), directory_,
-                              std::make_shared<adapter_directory>(), board_, std::make_shared<training_actor>(), local);
+    actor_ =
+        spawn_supervisor(system_, options, links_, router_.handle(), directory_, std::make_shared<adapter_directory>(),
+                         board_, std::make_shared<training_desk_actor>(), local);
   }
   ~supervisor() override {
     tell(actor_, stop_now{});

@@ -63,7 +63,7 @@ class worker : public testing::Test {
   caf::actor_system_config config_;
   caf::actor_system system_{config_};
   wire links_{bus::options{}};  // never started: nobody is reached
-  mock<head_actor> head_{system_};
+  mock<workers_head_actor> head_{system_};
   mock<adapter_fetcher_actor> fetcher_{system_};
   std::shared_ptr<worker_meter> meter_ = std::make_shared<worker_meter>();
   worker_actor actor_;
@@ -185,7 +185,7 @@ class ranks : public worker {
 
   struct rank_worker {
     explicit rank_worker(caf::actor_system& system) : head(system) {}
-    mock<head_actor> head;
+    mock<workers_head_actor> head;
     std::shared_ptr<meeting_place> place = std::make_shared<meeting_place>("127.0.0.1");
     std::shared_ptr<rank_alarm> alarm = std::make_shared<rank_alarm>();
     worker_actor actor;

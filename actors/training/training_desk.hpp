@@ -15,7 +15,7 @@
 
 namespace troupe {
 
-struct training_parts {
+struct training_desk_parts {
   training_intake::options intake;
   model_id model;
   training_queue::options queue;
@@ -30,12 +30,12 @@ struct training_parts {
 
 /// On a thread of its own, as it reads data whole. The journal is the truth, and jobs its owner: what happens to a job
 /// is written down there first, by functions that run on its thread and tell this actor to carry on.
-class training_state {
+class training_desk_state {
  public:
-  using handle = training_actor;
+  using handle = training_desk_actor;
   static constexpr const char* name = "training";
 
-  training_state(handle::pointer self, training_parts parts);
+  training_desk_state(handle::pointer self, training_desk_parts parts);
   handle::behavior_type make_behavior();
 
  private:
@@ -95,7 +95,7 @@ class training_state {
   void ask_journal(Use use, std::function<void(decltype(use(std::declval<journal&>())))> then);
 
   handle::pointer self_;
-  training_parts parts_;
+  training_desk_parts parts_;
   training_intake intake_;
   training_queue queue_;
   training_pace pace_;
@@ -110,7 +110,7 @@ class training_state {
 
 /// `jobs` on the journal's thread, then `then` on this actor's.
 template <class Use>
-void training_state::ask_journal(Use use, std::function<void(decltype(use(std::declval<journal&>())))> then) {
+void training_desk_state::ask_journal(Use use, std::function<void(decltype(use(std::declval<journal&>())))> then) {
   tell(parts_.jobs, use_journal{{}, [use = std::move(use), then = std::move(then), own = handle(self_)](journal& book) {
                                   auto answer = use(book);
                                   tell(own, carry_on{{}, [then, answer = std::move(answer)] { then(answer); }});
@@ -118,12 +118,12 @@ void training_state::ask_journal(Use use, std::function<void(decltype(use(std::d
 }
 
 template <class Message>
-void training_state::tell_trainer(const training_queue::lease& lease, Message what) {
+void training_desk_state::tell_trainer(const training_queue::lease& lease, Message what) {
   what.lease = training_lease(lease.number);
   if (const auto found = trainers_.find(lease.trainer); found != trainers_.end())
     tell(found->second.actor, std::move(what));
 }
 
-training_actor spawn_training(caf::actor_system& system, const training_parts& parts);
+training_desk_actor spawn_training_desk(caf::actor_system& system, const training_desk_parts& parts);
 
 }  // namespace troupe

@@ -1,19 +1,19 @@
 // What people ask for: data, and jobs of it. Whatever concerns a job that is accepted goes to jobs.
 #include "actors/command_fields_impl.hpp"
 #include "actors/commands.hpp"
-#include "actors/training/training.hpp"
+#include "actors/training/training_desk.hpp"
 #include "base/error.hpp"
 #include "model/formats/json_input.hpp"
 
 namespace troupe {
 
-void training_state::run(command_call& call) {
+void training_desk_state::run(command_call& call) {
   if (call.what.name == "train.data") return call.answer(answer_of([&] { return take_data(call.what.arguments); }));
   if (call.what.name == "train.create") return create(call);
   call.answer({{}, call.what.name + ": is no command: train.data and train.create are", true});
 }
 
-std::string training_state::take_data(const std::string& arguments) {
+std::string training_desk_state::take_data(const std::string& arguments) {
   const json parsed = detail::parse_json_as<json>(arguments, "train.data");
   const command_fields from(parsed, "train.data");
   const std::string job = text_of(from, "id");
@@ -26,7 +26,7 @@ std::string training_state::take_data(const std::string& arguments) {
 }
 
 /// Asked twice, it is made once, and both hear the same.
-void training_state::create(const command_call& call) {
+void training_desk_state::create(const command_call& call) {
   std::string job, options, arguments = call.what.arguments;
   const auto checked = answer_of([&] {
     const json parsed = detail::parse_json_as<json>(arguments, "train.create");
@@ -49,7 +49,8 @@ void training_state::create(const command_call& call) {
               });
 }
 
-void training_state::create_unknown(const std::string& job, const std::string& options, const std::string& arguments) {
+void training_desk_state::create_unknown(const std::string& job, const std::string& options,
+                                         const std::string& arguments) {
   const auto refused = answer_of([&] {
     accept(job, read_training_spec(options, "train.create"), arguments);
     return std::string();
@@ -59,13 +60,13 @@ void training_state::create_unknown(const std::string& job, const std::string& o
   answer_create(job, refused);
 }
 
-void training_state::answer_create(const std::string& job, const command_answer& answer) {
+void training_desk_state::answer_create(const std::string& job, const command_answer& answer) {
   const auto askers = creating_.extract(job);
   for (const auto& tell_one : askers.mapped()) tell_one(answer);
 }
 
 /// The data is read whole before anybody hears yes.
-void training_state::accept(const std::string& job, training_spec spec, const std::string& arguments) {
+void training_desk_state::accept(const std::string& job, training_spec spec, const std::string& arguments) {
   const json parsed = detail::parse_json_as<json>(arguments, "train.create");
   const command_fields from(parsed, "train.create");
   if (const auto file = from.text("data_file")) intake_.take_file(job, "data", *file);

@@ -1,5 +1,5 @@
 // Who works on what. Commands: training_commands.cpp. Results: training_results.cpp.
-#include "actors/training/training.hpp"
+#include "actors/training/training_desk.hpp"
 
 #include <cmath>
 
@@ -32,12 +32,12 @@ std::string trainers_of(const training_queue::group& leases) {
 
 }  // namespace
 
-training_state::training_state(handle::pointer self, training_parts parts)
+training_desk_state::training_desk_state(handle::pointer self, training_desk_parts parts)
     : self_(self), parts_(std::move(parts)), intake_(parts_.intake), queue_(parts_.queue), pace_(parts_.pace) {
   post();
 }
 
-training_state::handle::behavior_type training_state::make_behavior() {
+training_desk_state::handle::behavior_type training_desk_state::make_behavior() {
   return {
       [this](command_call& call) { run(call); },
       [this](const begin_training& begun) { begin(begun); },
@@ -73,17 +73,17 @@ training_state::handle::behavior_type training_state::make_behavior() {
   };
 }
 
-training_state::record* training_state::find(const std::string& job) {
+training_desk_state::record* training_desk_state::find(const std::string& job) {
   const auto found = jobs_.find(job);
   return found == jobs_.end() ? nullptr : &found->second;
 }
 
-std::optional<training_queue::lease> training_state::lease_of(training_lease number) const {
+std::optional<training_queue::lease> training_desk_state::lease_of(training_lease number) const {
   return queue_.find_lease(number.value);
 }
 
 /// Jobs of an earlier head go on.
-void training_state::begin(const begin_training& begun) {
+void training_desk_state::begin(const begin_training& begun) {
   std::vector<std::string> known;
   for (const job_info& job : begun.unfinished) known.push_back(job.spec.id);
   intake_.remove_all_but(known);
@@ -102,7 +102,7 @@ void training_state::begin(const begin_training& begun) {
 }
 
 /// The journal has it already.
-void training_state::take_change(const job_changed& changed) {
+void training_desk_state::take_change(const job_changed& changed) {
   if (changed.state == job_state::paused) {
     stop_leases(queue_.pause(changed.job), false);
     if (record* job = find(changed.job)) job->result.reset();
@@ -115,7 +115,7 @@ void training_state::take_change(const job_changed& changed) {
 }
 
 /// A job that could have more trainers stops with a checkpoint and goes on with them.
-void training_state::assign() {
+void training_desk_state::assign() {
   while (true) {
     if (const auto leases = queue_.assign(); !leases.empty())
       give(leases);
@@ -128,7 +128,7 @@ void training_state::assign() {
   post();
 }
 
-void training_state::give(const training_queue::group& leases) {
+void training_desk_state::give(const training_queue::group& leases) {
   const std::string id = leases.front().job;
   record* job = find(id);
   if (!job) {
@@ -151,11 +151,11 @@ void training_state::give(const training_queue::group& leases) {
   }
 }
 
-void training_state::stop_leases(const training_queue::group& ended, bool forget) {
+void training_desk_state::stop_leases(const training_queue::group& ended, bool forget) {
   for (const auto& lease : ended) tell_trainer(lease, stop_training{{}, forget});
 }
 
-void training_state::lose_trainer(const std::string& name) {
+void training_desk_state::lose_trainer(const std::string& name) {
   if (const auto found = trainers_.extract(name)) tell(found.mapped().actor, stop_now{});
   const auto lost = queue_.trainer_lost(name);
   stop_leases(lost.ended, false);
@@ -165,7 +165,7 @@ void training_state::lose_trainer(const std::string& name) {
   assign();
 }
 
-void training_state::pace_trainers() {
+void training_desk_state::pace_trainers() {
   const double share = pace_.share(load_of(*parts_.board), clock_.now());
   if (share == share_ || (share != 0 && share != 1 && std::abs(share - share_) < least_change)) return;
   share_ = share;
@@ -173,8 +173,8 @@ void training_state::pace_trainers() {
     for (const auto& lease : queue_.leases_of(id)) tell_trainer(lease, set_training_share{{}, share});
 }
 
-/// Else whoever waits for a job would not know why nothing happens. Once a lease: a step may just take so long.
-void training_state::say_who_waits() {
+/// Tells people why a job does not move; once a lease, since a step may simply take that long.
+void training_desk_state::say_who_waits() {
   if (!parts_.idle_priority) return;
   for (auto& [id, job] : jobs_) {
     const auto leases = queue_.leases_of(id);
@@ -190,7 +190,7 @@ void training_state::say_who_waits() {
 }
 
 /// While anybody trains.
-void training_state::look_again() {
+void training_desk_state::look_again() {
   if (is_looking_) return;
   for (const auto& [id, job] : jobs_) {
     if (queue_.leases_of(id).empty()) continue;
@@ -200,7 +200,7 @@ void training_state::look_again() {
 }
 
 /// How far jobs are: an object of them by id, which `troupe jobs` shows beside what the journal says.
-void training_state::post() const {
+void training_desk_state::post() const {
   auto all = nlohmann::ordered_json::object();
   for (const auto& [id, job] : jobs_) {
     auto& made = all[id] = {{"adapter", job.spec.adapter},
@@ -219,8 +219,8 @@ void training_state::post() const {
   parts_.board->post("trainers", std::to_string(queue_.trainers()));
 }
 
-training_actor spawn_training(caf::actor_system& system, const training_parts& parts) {
-  return spawn_state<training_state, actor_thread::own>(system, parts);
+training_desk_actor spawn_training_desk(caf::actor_system& system, const training_desk_parts& parts) {
+  return spawn_state<training_desk_state, actor_thread::own>(system, parts);
 }
 
 }  // namespace troupe

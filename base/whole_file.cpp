@@ -1,16 +1,15 @@
-#include "model/train/atomic_file.hpp"
+#include "base/whole_file.hpp"
 
 #include <cerrno>
+#include <fstream>
 #include <stdexcept>
+#include <string>
 #include <system_error>
 #include <utility>
-#include <vector>
 
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
-
-#include "base/error.hpp"
 
 namespace troupe {
 namespace {
@@ -25,8 +24,9 @@ namespace fs = std::filesystem;
 /// Open for writing; the file is removed unless it was kept.
 class partial_file {
  public:
-  explicit partial_file(fs::path path) : path_(std::move(path)) {
-    descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  partial_file(fs::path path, readable_by whom) : path_(std::move(path)) {
+    const ::mode_t mode = whom == readable_by::owner ? 0600 : 0644;
+    descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
     if (descriptor_ < 0) fail(path_, errno);
   }
   ~partial_file() {
@@ -65,29 +65,26 @@ void sync_folder(const fs::path& folder) {
   ::close(descriptor);
 }
 
-std::string_view bytes_of(std::span<const float> values) {
-  return {reinterpret_cast<const char*>(values.data()), values.size_bytes()};
+/// A device or a pipe: nothing takes its place.
+void write_into(const fs::path& path, std::span<const std::string_view> parts) {
+  std::ofstream file(path, std::ios::binary);
+  for (const std::string_view part : parts) file.write(part.data(), static_cast<std::streamsize>(part.size()));
+  if (!file.flush()) fail(path, errno);
 }
 
 }  // namespace
 
-void write_file(const fs::path& path, std::span<const std::string_view> parts) {
-  partial_file file(path.string() + fmt::format(".{}.partial", ::getpid()));
+void write_file(const fs::path& path, std::span<const std::string_view> parts, readable_by whom) {
+  std::error_code fault;
+  if (fs::exists(path, fault) && !fs::is_regular_file(path, fault)) return write_into(path, parts);
+  partial_file file(path.string() + fmt::format(".{}.partial", ::getpid()), whom);
   for (const std::string_view part : parts) file.append(part);
   file.publish(path);
   sync_folder(path.parent_path());
 }
 
-void write_file(const fs::path& path, std::string_view text) {
-  write_file(path, std::span(&text, 1));
-}
-
-void write_tensors(const fs::path& path, std::span<const tensor_description> tensors,
-                   std::span<const std::span<const float>> data, const std::map<std::string, std::string>& metadata) {
-  const std::string header = safetensors_header(tensors, metadata);
-  std::vector<std::string_view> parts{header};
-  for (const auto& values : data) parts.push_back(bytes_of(values));
-  write_file(path, parts);
+void write_file(const fs::path& path, std::string_view text, readable_by whom) {
+  write_file(path, std::span(&text, 1), whom);
 }
 
 void make_folder(const fs::path& folder) {

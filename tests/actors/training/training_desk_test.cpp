@@ -1,4 +1,4 @@
-#include "actors/training/training.hpp"
+#include "actors/training/training_desk.hpp"
 
 #include "base/sha256.hpp"
 #include "tests/actors/support.hpp"
@@ -13,7 +13,7 @@ class training_desk : public testing::Test {
   ~training_desk() override { tell(actor_, stop_now{}); }
 
   void start(duration patience = std::chrono::minutes(10)) {
-    training_parts parts;
+    training_desk_parts parts;
     parts.patience = patience;
     parts.intake.folder = folder_.path() / "training";
     parts.intake.uploads = folder_.path() / "files";
@@ -25,7 +25,7 @@ class training_desk : public testing::Test {
     parts.store = store_.handle();
     parts.board = board_;
     parts.say = [](const std::string&) {};
-    actor_ = spawn_training(system_, parts);
+    actor_ = spawn_training_desk(system_, parts);
   }
   void use_journal_once() { jobs_.take<use_journal>().use(journal_); }
   std::shared_ptr<inbox> send(const std::string& name, const json& arguments) {
@@ -43,24 +43,23 @@ class training_desk : public testing::Test {
     const auto answers =
         send("train.create", {{"id", id}, {"data_sha256", sha256().add(text).finish()}, {"options", options}});
     use_journal_once();  // is it known?
-    for (int waited = 0; waited < 1000; ++waited) {
-      if (answers->count<command_answer>() > 0) break;
-      if (jobs_.count<use_journal>() > 0) use_journal_once();
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
+    serve_journal_until([&] { return answers->count<command_answer>() > 0; });
     return answers->take<command_answer>();
   }
-  /// The journal is there for whoever asks until these have answered.
-  std::vector<command_answer> answers_of(const std::vector<std::shared_ptr<inbox>>& asked) {
-    const auto are_there = [&] {
-      return std::all_of(asked.begin(), asked.end(),
-                         [](const auto& each) { return each->template count<command_answer>() > 0; });
-    };
+  /// The journal is there for whoever asks meanwhile.
+  template <class Done>
+  void serve_journal_until(Done done) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-    while (!are_there() && std::chrono::steady_clock::now() < deadline) {
+    while (!done() && std::chrono::steady_clock::now() < deadline) {
       if (jobs_.count<use_journal>() > 0) use_journal_once();
       std::this_thread::yield();
     }
+  }
+  std::vector<command_answer> answers_of(const std::vector<std::shared_ptr<inbox>>& asked) {
+    serve_journal_until([&] {
+      return std::all_of(asked.begin(), asked.end(),
+                         [](const auto& each) { return each->template count<command_answer>() > 0; });
+    });
     std::vector<command_answer> all;
     for (const auto& each : asked) all.push_back(each->take<command_answer>());
     return all;
@@ -84,7 +83,7 @@ class training_desk : public testing::Test {
   mock<jobs_actor> jobs_{system_};
   mock<adapter_store_actor> store_{system_};
   mock<trainer_actor> trainer_{system_};
-  training_actor actor_;
+  training_desk_actor actor_;
 };
 
 const std::string good_data = "{\"prompt\":\"ab\",\"completion\":\"cd\"}\n{\"text\":\"efgh\"}\n";
@@ -279,10 +278,7 @@ TEST_F(training_desk, trainers_that_never_find_each_other_fail_the_job_with_the_
     tell(actor_, training_ended{trainer_.take<train_job>().lease, "rank 1 did not come", {}, true});
     trainer_.take<stop_training>(), other.take<stop_training>();
   }
-  for (int waited = 0; waited < 1000 && state() != job_state::failed; ++waited) {
-    if (jobs_.count<use_journal>() > 0) use_journal_once();
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
+  serve_journal_until([&] { return state() == job_state::failed; });
   EXPECT_NE(journal_.find("job-1")->error.find("rank 1 did not come"), std::string::npos);
 }
 

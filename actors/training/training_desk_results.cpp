@@ -1,6 +1,6 @@
 // What trainers say, and how a result becomes a version that answers.
 #include "actors/json_dump_impl.hpp"
-#include "actors/training/training.hpp"
+#include "actors/training/training_desk.hpp"
 #include "actors/training/training_task.hpp"
 #include "base/error.hpp"
 
@@ -15,13 +15,13 @@ std::string text_of(const training_point& point) {
 
 }  // namespace
 
-void training_state::write_down(const std::string& job, std::string kind, std::string text) {
+void training_desk_state::write_down(const std::string& job, std::string kind, std::string text) {
   ask_journal([job, kind = std::move(kind),
                text = std::move(text)](journal& book) { return book.append_event(job, kind, text); },
               [](const auto&) {});
 }
 
-void training_state::take_progress(const training_progress& progress) {
+void training_desk_state::take_progress(const training_progress& progress) {
   const auto lease = lease_of(progress.lease);
   record* job = lease ? find(lease->job) : nullptr;
   if (!job) return;
@@ -49,18 +49,18 @@ void training_state::take_progress(const training_progress& progress) {
       [](const auto&) {});
 }
 
-void training_state::take_end(const training_ended& ended) {
+void training_desk_state::take_end(const training_ended& ended) {
   const auto lease = lease_of(ended.lease);
   if (!lease || !find(lease->job)) return;
   if (ended.is_alone) return part(*lease, ended.error);
   if (!ended.error.empty()) return fail(lease->job, ended.error);
   if (!ended.files.empty()) return take_result(*lease, ended.files);
-  stop_leases(queue_.give_back(lease->number), false);  // it was told to stop by somebody else than this head
+  stop_leases(queue_.give_back(lease->number), false);  // stopped, but not by this head
   assign();
 }
 
 /// Its trainers have lost each other.
-void training_state::part(const training_queue::lease& from, const std::string& why) {
+void training_desk_state::part(const training_queue::lease& from, const std::string& why) {
   write_down(from.job, "message", dump({{"level", "warn"}, {"text", from.trainer + " is alone: " + why}}));
   const auto lost = queue_.fell_apart(from.number);
   stop_leases(lost.ended, false);
@@ -70,7 +70,7 @@ void training_state::part(const training_queue::lease& from, const std::string& 
   assign();
 }
 
-void training_state::take_result(const training_queue::lease& from, const std::vector<training_file>& files) {
+void training_desk_state::take_result(const training_queue::lease& from, const std::vector<training_file>& files) {
   stop_leases(queue_.finish(from.number), false);
   record& job = jobs_.at(from.job);
   try {
@@ -82,7 +82,7 @@ void training_state::take_result(const training_queue::lease& from, const std::v
   assign();
 }
 
-void training_state::take_piece(const training_piece& piece) {
+void training_desk_state::take_piece(const training_piece& piece) {
   const auto lease = lease_of(piece.lease);
   record* job = lease ? find(lease->job) : nullptr;
   if (!job || !job->result) return;
@@ -93,7 +93,7 @@ void training_state::take_piece(const training_piece& piece) {
   }
 }
 
-void training_state::fetch_result(const std::string& id) {
+void training_desk_state::fetch_result(const std::string& id) {
   record& job = jobs_.at(id);
   if (const auto wanted = job.result->next()) {
     for (const auto& lease : queue_.leases_of(id)) tell_trainer(lease, *wanted);
@@ -104,7 +104,7 @@ void training_state::fetch_result(const std::string& id) {
 }
 
 /// The store checks the files, has them spread to all workers, and makes a version of them: or nothing at all.
-void training_state::publish(const std::string& id) {
+void training_desk_state::publish(const std::string& id) {
   record& job = jobs_.at(id);
   if (std::exchange(job.is_publishing, true)) return;
   post();
@@ -136,7 +136,7 @@ void training_state::publish(const std::string& id) {
                     }});
 }
 
-void training_state::fail(const std::string& id, const std::string& error) {
+void training_desk_state::fail(const std::string& id, const std::string& error) {
   parts_.say(fmt::format("{}: failed: {}", id, error));
   const std::string message = dump({{"level", "error"}, {"text", error}});
   ask_journal(
@@ -151,7 +151,7 @@ void training_state::fail(const std::string& id, const std::string& error) {
 }
 
 /// The journal has its end; nothing of it is needed any more, here and there.
-void training_state::end(const std::string& id) {
+void training_desk_state::end(const std::string& id) {
   stop_leases(queue_.remove(id), true);
   jobs_.erase(id);
   intake_.remove(id);
