@@ -1,5 +1,6 @@
 #pragma once
 #include <algorithm>
+#include <string>
 #include <string_view>
 
 namespace troupe {
@@ -7,6 +8,13 @@ namespace troupe {
 /// Of ASCII, whatever the locale.
 constexpr bool is_letter_or_digit(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+inline std::string lower_case(std::string_view text) {
+  std::string made(text);
+  for (char& c : made)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return made;
 }
 
 /// What may be part of a file's name whoever chose it: letters, digits, - and _.

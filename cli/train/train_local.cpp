@@ -15,6 +15,7 @@
 #include "cli/train/training_display.hpp"
 #include "model/arch/fingerprint.hpp"
 #include "model/formats/json_input.hpp"
+#include "model/formats/model_files.hpp"
 #include "model/ops/isa.hpp"
 #include "model/train/master_weights.hpp"
 #include "model/train/training_data.hpp"
@@ -25,9 +26,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view checkpoint_name = "checkpoint.safetensors";
-constexpr std::array<std::string_view, 8> companions{
-    "tokenizer.json", "tokenizer.model", "tokenizer_config.json", "special_tokens_map.json",
-    "vocab.json",     "merges.txt",      "added_tokens.json",     "chat_template.jinja"};
 
 precision precision_from_name(const std::string& name) {
   if (name == "served") return precision::as_served;
@@ -122,13 +120,7 @@ class model_subject final : public subject {
   std::string identity() const override { return {}; }
   void save(const fs::path& folder) const override {
     weights_->save(folder, config_text_);
-    for (const auto name : companions) {
-      std::error_code error;
-      if (!fs::exists(source_ / name, error)) continue;
-      fs::copy_file(source_ / name, folder / name, fs::copy_options::overwrite_existing, error);
-      if (error)
-        throw std::runtime_error(fmt::format("{}: cannot be written ({})", (folder / name).string(), error.message()));
-    }
+    copy_companions(source_, folder);
   }
 
  private:
@@ -192,13 +184,13 @@ class local_run {
     else
       fs::remove(checkpoint(), ignored);
   }
+  /// What this process has measured: one that resumes has not seen the run begin, perhaps not even go on.
   nlohmann::ordered_json outcome() const {
-    nlohmann::ordered_json out{{"steps", run_.done()}, {"loss", last_.loss}};
-    if (run_.can_validate()) {
-      out["validation_loss"] = validation_.loss, out["validation_accuracy"] = validation_.accuracy;
-      out["base_validation_loss"] = first_validation_.loss;
-      out["best_step"] = run_.best().step, out["best_validation_loss"] = run_.best().loss;
-    }
+    nlohmann::ordered_json out{{"steps", run_.done()}};
+    if (last_) out["loss"] = last_->loss;
+    if (validation_) out["validation_loss"] = validation_->loss, out["validation_accuracy"] = validation_->accuracy;
+    if (first_validation_) out["base_validation_loss"] = first_validation_->loss;
+    if (run_.best().step >= 0) out["best_step"] = run_.best().step, out["best_validation_loss"] = run_.best().loss;
     out["tokens"] = display_.tokens();
     out["tokens_per_second"] = static_cast<double>(display_.tokens()) / display_.seconds();
     out["folder"] = options_.out;
@@ -210,16 +202,17 @@ class local_run {
   void save_checkpoint() const { run_.save(checkpoint()); }
 
   void one_step() {
-    last_ = run_.step();
-    display_.show(last_);
-    log_.write({{"step", last_.step},
-                {"loss", last_.loss},
-                {"accuracy", last_.accuracy},
-                {"rate", last_.rate},
-                {"gradient_norm", last_.gradient_norm},
-                {"tokens", last_.tokens}});
+    const step_report now = run_.step();
+    last_ = now;
+    display_.show(now);
+    log_.write({{"step", now.step},
+                {"loss", now.loss},
+                {"accuracy", now.accuracy},
+                {"rate", now.rate},
+                {"gradient_norm", now.gradient_norm},
+                {"tokens", now.tokens}});
     if (is_due()) validate();
-    if (last_.step % options_.checkpoint_every == 0 && !run_.finished()) save_checkpoint();
+    if (now.step % options_.checkpoint_every == 0 && !run_.finished()) save_checkpoint();
   }
   bool is_due() const {
     const std::int64_t every = options_.validate_every > 0 ? options_.validate_every : run_.steps_per_epoch();
@@ -227,11 +220,11 @@ class local_run {
   }
   void validate() {
     if (!run_.can_validate()) return;
-    validation_ = run_.validate();
-    if (run_.done() == 0) first_validation_ = validation_;
-    display_.show(run_.done(), validation_);
-    log_.write(
-        {{"step", run_.done()}, {"validation_loss", validation_.loss}, {"validation_accuracy", validation_.accuracy}});
+    const validation_report now = run_.validate();
+    validation_ = now;
+    if (run_.done() == 0) first_validation_ = now;
+    display_.show(run_.done(), now);
+    log_.write({{"step", run_.done()}, {"validation_loss", now.loss}, {"validation_accuracy", now.accuracy}});
   }
 
   const local_training& options_;
@@ -239,8 +232,8 @@ class local_run {
   const subject& what_;
   training_log log_;
   training_display display_;
-  step_report last_;
-  validation_report validation_, first_validation_;
+  std::optional<step_report> last_;
+  std::optional<validation_report> validation_, first_validation_;
 };
 
 }  // namespace
@@ -272,6 +265,9 @@ int train_locally(local_training options) {
   const data_format format =
       data_format_of(options.model.model, config.vocab_size, config.eos_tokens, options.run.row_length);
   const training_data data = read_training_data(options.data, format);
+  if (data.shortened > 0)
+    training_display::note(fmt::format("{} of {} examples are cut to {} tokens: a longer --length keeps more",
+                                       data.shortened, data.examples.size(), options.run.row_length));
   std::optional<training_data> validation;
   if (!options.validation.empty()) validation = read_training_data(options.validation, format);
   const interrupt_guard guard;
@@ -286,7 +282,8 @@ int train_locally(local_training options) {
   if (options.json)
     print_json(outcome);
   else
-    print(fmt::format("{} steps, loss {:.4f}, {:.0f} tokens/s: {}\n", run.done(), outcome["loss"].get<double>(),
+    print(fmt::format("{} steps{}, {:.0f} tokens/s: {}\n", run.done(),
+                      outcome.contains("loss") ? fmt::format(", loss {:.4f}", outcome["loss"].get<double>()) : "",
                       outcome["tokens_per_second"].get<double>(), options.out));
   return 0;
 }

@@ -23,11 +23,6 @@ namespace fs = std::filesystem;
 constexpr std::string_view weights_name = "model.safetensors";
 constexpr std::string_view index_name = "model.safetensors.index.json";
 constexpr std::string_view metadata_name = "metadata.gguf";
-constexpr std::array<std::string_view, 10> companions{
-    "config.json",           "generation_config.json",  "tokenizer.json", "tokenizer.model",
-    "tokenizer_config.json", "special_tokens_map.json", "vocab.json",     "merges.txt",
-    "added_tokens.json",     "chat_template.jinja"};
-
 [[noreturn]] void fail(const fs::path& path, std::string_view what, const std::error_code& error) {
   throw std::runtime_error(
       fmt::format("{}: {} ({}): check its permissions or choose another folder", path.string(), what, error.message()));
@@ -52,7 +47,7 @@ class staged_folder {
   /// The weights come last: a folder without them does not load.
   void finish() {
     remove_leftovers();
-    for (const auto name : companions) publish(name);
+    for (const auto name : model_companions) publish(name);
     publish(metadata_name);
     publish(weights_name);
     created_ = false;
@@ -68,7 +63,7 @@ class staged_folder {
   /// What an earlier model left here would be taken for a part of this one.
   void remove_leftovers() const {
     std::error_code ignored;
-    for (const auto name : companions) fs::remove(path_ / name, ignored);
+    for (const auto name : model_companions) fs::remove(path_ / name, ignored);
     for (const auto name : {weights_name, index_name, metadata_name}) fs::remove(path_ / name, ignored);
   }
   void clean_up() const {
@@ -148,12 +143,7 @@ void write_companions(const model_files& source, const fs::path& to) {
     if (!file) fail(to / metadata_name, "cannot be written", {errno, std::generic_category()});
     return;
   }
-  for (const auto name : companions) {
-    std::error_code error;
-    if (!fs::exists(source.path / name, error)) continue;
-    fs::copy_file(source.path / name, to / name, error);
-    if (error) fail(to / name, "cannot be written", error);
-  }
+  copy_companions(source.path, to);
 }
 
 }  // namespace

@@ -130,6 +130,8 @@ void read_tokens(const gguf_file& file, model_config& into) {
 }  // namespace
 
 model_config config_from_gguf(const gguf_file& file, const std::string& where) {
+  if (const auto pieces = file.get<std::int64_t>("split.count").value_or(1); pieces > 1)
+    refuse("{}: is one of {} pieces: join them first (llama-gguf-split --merge)", where, pieces);
   const arch_keys keys(file, architecture_of(file, where), where);
   const auto facts = detail::read_facts(file, where);
   model_config into;

@@ -1,6 +1,7 @@
 #include "model/formats/model_files.hpp"
 
 #include <array>
+#include <stdexcept>
 #include <system_error>
 
 #include "base/error.hpp"
@@ -97,6 +98,17 @@ model_files open_model(const std::filesystem::path& path) {
   model.config = config_from_gguf(*model.gguf, path.string());
   fill_weights(model, model.gguf->tensors, naming::gguf, "");
   return model;
+}
+
+void copy_companions(const std::filesystem::path& from, const std::filesystem::path& to) {
+  for (const auto name : model_companions) {
+    std::error_code error;
+    if (!std::filesystem::exists(from / name, error)) continue;
+    std::filesystem::copy_file(from / name, to / name, std::filesystem::copy_options::overwrite_existing, error);
+    if (error)
+      throw std::runtime_error(fmt::format("{}: cannot be written ({}): free some space, or choose another folder",
+                                           (to / name).string(), error.message()));
+  }
 }
 
 std::span<const std::string_view> linear_modules(const model_config& config) {

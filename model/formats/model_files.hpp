@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -46,6 +47,14 @@ struct model_files {
 
 /// `path`: a Hugging Face folder or a .gguf file.
 model_files open_model(const std::filesystem::path& path);
+
+/// Files of a Hugging Face folder beside the weights.
+inline constexpr std::array<std::string_view, 10> model_companions{
+    "config.json",           "generation_config.json",  "tokenizer.json", "tokenizer.model",
+    "tokenizer_config.json", "special_tokens_map.json", "vocab.json",     "merges.txt",
+    "added_tokens.json",     "chat_template.jinja"};
+/// Those that are there. Throws runtime_error where one cannot be written.
+void copy_companions(const std::filesystem::path& from, const std::filesystem::path& to);
 
 /// Names of the linear layers of one transformer layer, in the order they run, without prefix: "self_attn.q_proj", …
 std::span<const std::string_view> linear_modules(const model_config& config);

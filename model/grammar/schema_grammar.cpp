@@ -255,8 +255,10 @@ class schema_writer {
       at = next;
       if (++written >= least) to_.join(at, closing);
     };
-    for (std::size_t i = 0; i < first.size() && (most < 0 || written < most); ++i)
+    for (std::size_t i = 0; i < first.size() && (most < 0 || written < most); ++i) {
+      if (first[i] == false) return made;
       item(first[i], fmt::format("{}.prefixItems[{}]", where, i));
+    }
     if (others == false || (most >= 0 && written >= most)) return made;
     if (written == 0) item(others, where + ".items");
     const rule_id other = to_.rule(to_.sequence({text_.comma(), call(others, where + ".items")}));

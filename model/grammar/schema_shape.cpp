@@ -78,8 +78,8 @@ const char* misshapen(std::string_view key, const json& value) {
 }
 
 json both(const json& a, const json& b) {
-  if (a == b || b == true) return a;
-  if (a == true) return b;
+  if (a == b || b == true || a == false) return a;
+  if (a == true || b == false) return b;
   return json{{"allOf", json::array({a, b})}};
 }
 
@@ -118,6 +118,29 @@ json common_properties(const json& a, const json& b) {
   return made;
 }
 
+/// What an array's first items must satisfy, and all behind them.
+std::pair<json, json> items_of(const json& schema) {
+  const json* first = member(schema, "prefixItems");
+  const json* items = member(schema, "items");
+  if (items && items->is_array()) return {*items, true};  // as older drafts say prefixItems
+  return {first ? *first : json::array(), items ? *items : json(true)};
+}
+
+/// An item that only one has a schema of its own for must satisfy what the other says of all.
+void set_common_items(json& made, const json& a, const json& b) {
+  const auto [first_a, others_a] = items_of(a);
+  const auto [first_b, others_b] = items_of(b);
+  json first = json::array();
+  for (std::size_t i = 0; i < std::max(first_a.size(), first_b.size()); ++i)
+    first.push_back(both(i < first_a.size() ? first_a[i] : others_a, i < first_b.size() ? first_b[i] : others_b));
+  if (!first.empty()) made["prefixItems"] = std::move(first);
+  made["items"] = both(others_a, others_b);
+}
+
+bool says_items(const json& schema) {
+  return schema.contains("items") || schema.contains("prefixItems");
+}
+
 json united(const json& a, const json& b) {
   json made = a;
   for (const json& each : b)
@@ -137,7 +160,7 @@ json merged_keyword(const std::string& key, const json& a, const json& b, const 
   if (key == "type") return common_types(a, b);
   if (key == "required") return united(a, b);
   if (key == "enum") return intersected(a, b);
-  if (key == "items" || key == "additionalProperties") return both(a, b);
+  if (key == "additionalProperties") return both(a, b);
   if (key.starts_with("min") || key == "exclusiveMinimum") return a < b ? b : a;
   if (key.starts_with("max") || key == "exclusiveMaximum") return a < b ? a : b;
   refuse("{}: two schemas that must both hold say {}: write it once", where, key);
@@ -148,8 +171,9 @@ std::optional<json> merged(const json& a, const json& b, const std::string& wher
   json made = a;
   const bool objects = a.contains("properties") || b.contains("properties");
   if (objects) made["properties"] = common_properties(a, b);
+  if (says_items(a) && says_items(b)) set_common_items(made, a, b);
   for (const auto& [key, value] : b.items()) {
-    if (key == "properties") continue;
+    if (key == "properties" || ((key == "items" || key == "prefixItems") && says_items(a))) continue;
     const json* mine = member(a, key);
     if (mine && key == "const" && *mine != value) return std::nullopt;
     made[key] = mine ? merged_keyword(key, *mine, value, where) : value;

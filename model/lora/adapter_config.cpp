@@ -8,6 +8,7 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
+#include "base/ascii.hpp"
 #include "base/error.hpp"
 #include "model/formats/json_input.hpp"
 
@@ -48,8 +49,8 @@ void refuse_changed_base(const fields& config) {
   const auto* value = config.find("init_lora_weights");
   if (!value || !value->is_string()) return;
   const auto kind = value->get<std::string>();
-  for (const std::string_view changing : {"pissa", "olora", "corda", "loftq"})
-    if (kind.starts_with(changing))
+  for (const std::string_view changing : {"pissa", "olora", "corda", "loftq", "lora_ga"})
+    if (lower_case(kind).starts_with(changing))
       refuse(
           "{}: \"init_lora_weights\" is \"{}\", which changes the base model too: save the adapter from PEFT with "
           "path_initial_model_for_weight_conversion",

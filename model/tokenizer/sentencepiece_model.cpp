@@ -85,6 +85,11 @@ std::shared_ptr<const tokenizer> parse_tokenizer_model(std::string_view bytes, s
                                                        const std::string& where) {
   const auto pieces = load(bytes, where);
   auto config = read_tokenizer_config(config_text, where);
+  if (!config.legacy.value_or(true) || !config.add_prefix_space.value_or(true))
+    refuse(
+        "{}: tokenizer_config.json sets legacy or add_prefix_space to false, which needs a tokenizer.json: save the "
+        "tokenizer with transformers' save_pretrained",
+        where);
   tokenizer_parts parts;
   add_pieces(*pieces, config, where, parts);
   parts.model = std::make_shared<sentencepiece_model>(pieces, where);

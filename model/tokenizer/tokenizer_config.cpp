@@ -77,6 +77,8 @@ tokenizer_config read_tokenizer_config(std::string_view text, const std::string&
   config.present = true;
   config.add_bos = all.boolean("add_bos_token");
   config.add_eos = all.boolean("add_eos_token");
+  config.legacy = all.boolean("legacy");
+  config.add_prefix_space = all.boolean("add_prefix_space");
   config.bos = token_text(all, "bos_token");
   config.eos = token_text(all, "eos_token");
   config.added = read_added(all);

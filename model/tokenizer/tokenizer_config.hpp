@@ -14,6 +14,8 @@ struct tokenizer_config {
   bool present = false;
   std::optional<bool> add_bos;
   std::optional<bool> add_eos;
+  std::optional<bool> legacy;            ///< false: no space is put behind a special token
+  std::optional<bool> add_prefix_space;  ///< false: none is put before the text either
   std::optional<std::string> bos;
   std::optional<std::string> eos;
   std::vector<added_token> added;  ///< added_tokens_decoder

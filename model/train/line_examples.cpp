@@ -51,7 +51,7 @@ training_example completion_example(const ordered_json& line, const data_format&
 }
 
 training_example text_example(const ordered_json& line, const data_format& format) {
-  auto tokens = format.tokens->encode(text_field(line, "text"), {.add_special = true, .parse_special = false});
+  auto tokens = format.tokens->encode(text_field(line, "text"));
   end_text(tokens, format);
   return with_learned(std::move(tokens), 0);
 }

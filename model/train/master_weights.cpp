@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/whole_file.hpp"
+#include "model/arch/packed_file.hpp"
 #include "model/arch/weight_list.hpp"
 #include "model/engine/random.hpp"
 #include "model/formats/model_files.hpp"
@@ -37,6 +38,7 @@ master_weights::master_weights(const model_config& config, std::uint64_t seed) {
 
 master_weights::master_weights(const std::filesystem::path& path) {
   const model_files files = open_model(path);
+  if (is_packed(files.tensors)) refuse("{}: is quantized: train the original model", path.string());
   make(files.config);
   for (const parameter& p : parameters_.list()) {
     std::vector<float> rows(static_cast<std::size_t>(p.rows * p.columns));

@@ -166,6 +166,16 @@ TEST(schema_constraints, refer_to_themselves) {
   EXPECT_FALSE(schema_allows(list, R"({"next":{}})"));
 }
 
+TEST(schema_constraints, hold_all_together_of_items_that_one_names_and_another_bounds) {
+  const std::string first = R"({"allOf":[{"type":"array","prefixItems":[{"type":"string"}]},{"items":)";
+  EXPECT_FALSE(schema_allows(first + R"({"type":"integer"}}]})", R"(["a",1])"));
+  EXPECT_TRUE(schema_allows(first + R"({"type":"integer"}}]})", "[]"));
+  EXPECT_TRUE(schema_allows(first + R"({"type":["integer","string"]}}]})", R"(["a",1])"));
+  EXPECT_FALSE(schema_allows(first + R"({"type":["integer","string"]}}]})", R"([1,"a"])"));
+  EXPECT_FALSE(schema_allows(first + "false}]}", R"(["a"])"));
+  EXPECT_TRUE(schema_allows(first + "false}]}", "[]"));
+}
+
 TEST(schema_constraints, know_the_common_formats) {
   const auto is = [](const char* format, const char* text) {
     return schema_allows(std::string(R"({"type":"string","format":")") + format + "\"}",

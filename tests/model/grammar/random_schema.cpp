@@ -101,11 +101,13 @@ class schema_maker {
       schema["required"].push_back("kind");
       return schema;
     };
-    switch (below(3)) {
+    switch (below(4)) {
       case 0:
         return {{"anyOf", {make(depth - 1), make(depth - 1)}}};
       case 1:
         return {{"oneOf", {tagged("red"), tagged("blue")}}};
+      case 2:
+        return {{"allOf", {array(depth), array(depth - 1)}}};
       default:
         return {{"allOf", {object(depth), object(depth - 1)}}};
     }

@@ -161,6 +161,8 @@ INSTANTIATE_TEST_SUITE_P(
                       bad_setting{"parameters", {{"target_parameters", {"x"}}}, "target_parameters"},
                       bad_setting{"alora", {{"alora_invocation_tokens", {1}}}, "alora_invocation_tokens"},
                       bad_setting{"pissa", {{"init_lora_weights", "pissa_niter_4"}}, "pissa_niter_4"},
+                      bad_setting{"lora_ga", {{"init_lora_weights", "lora_ga"}}, "lora_ga"},
+                      bad_setting{"olora", {{"init_lora_weights", "OLoRA"}}, "OLoRA"},
                       bad_setting{"rank_0", {{"r", 0}}, "\"r\" is 0"}, bad_setting{"rank_text", {{"r", "8"}}, "\"r\""},
                       bad_setting{"rank_huge", {{"r", 1ll << 40}}, "\"r\""},
                       bad_setting{"alpha_text", {{"lora_alpha", "8"}}, "lora_alpha"},

@@ -45,6 +45,16 @@ TEST_F(load_tokenizer_from, a_folder_with_tokenizer_model) {
   EXPECT_EQ(more->size(), 513);
 }
 
+TEST_F(load_tokenizer_from, a_tokenizer_model_that_puts_spaces_otherwise_is_refused) {
+  const auto model = shared("models/stories260k/tokenizer.model");
+  TROUPE_NEEDS(model);
+  write("tokenizer.model", read(model));
+  for (const char* flag : {"legacy", "add_prefix_space"}) {
+    write("tokenizer_config.json", fmt::format(R"({{"{}":false}})", flag));
+    EXPECT_NE(refusal([&] { load_tokenizer(folder_); }).find("needs a tokenizer.json"), std::string::npos);
+  }
+}
+
 TEST_F(load_tokenizer_from, a_folder_with_a_broken_file_is_refused_by_its_name) {
   write("tokenizer.model", "\x0A\xFF\xFF\xFF\xFF\xFFnonsense");
   EXPECT_NE(refusal([&] { load_tokenizer(folder_); }).find("tokenizer.model"), std::string::npos);

@@ -13,13 +13,13 @@
 namespace troupe {
 namespace {
 
-/// A token is a byte; 256 begins and 257 ends a text.
+/// A token is a byte; 256 begins and 257 ends a text, and ^ is how 257 is written.
 class byte_tokenizer : public tokenizer {
  public:
   std::vector<token_id> encode(std::string_view text, encode_options options) const override {
     std::vector<token_id> tokens;
     if (options.add_special) tokens.push_back(256);
-    for (const char c : text) tokens.push_back(static_cast<unsigned char>(c));
+    for (const char c : text) tokens.push_back(options.parse_special && c == '^' ? 257 : static_cast<unsigned char>(c));
     return tokens;
   }
   std::string_view bytes_of(token_id) const override { return "?"; }
@@ -118,6 +118,14 @@ TEST(training_data, completions_are_learned_with_their_end) {
   EXPECT_EQ(learned(data.examples[0]), "4$");
   EXPECT_EQ(data.examples[0].tokens.front(), 256);
   EXPECT_EQ(data.learned_tokens(), 2 + 4);
+}
+
+TEST(training_data, special_tokens_are_tokens_in_lines_and_letters_in_plain_text) {
+  const auto ends = [](const training_example& of) { return std::count(of.tokens.begin(), of.tokens.end(), 257); };
+  const auto lines = read("{\"text\":\"a^b\"}\n{\"prompt\":\"a^\",\"completion\":\"b\"}", format_with(""));
+  EXPECT_EQ(ends(lines.examples.at(0)), 2);
+  EXPECT_EQ(ends(lines.examples.at(1)), 2);
+  EXPECT_EQ(ends(read("a^b", format_with(""), "d.txt").examples.at(0)), 0);
 }
 
 TEST(training_data, bad_lines_are_reported_by_number) {

@@ -69,6 +69,15 @@ struct fixture {
   training_run run;
 };
 
+TEST(training_run, nothing_comes_of_weights_that_overflowed) {
+  const training_data data = counting_data(90, 60);
+  training_options options = quick_options();
+  options.rate = 1e38;
+  fixture f("llama", 2, options, data);
+  f.run.step();
+  EXPECT_THROW(f.run.validate(), std::runtime_error);
+}
+
 TEST(training_run, loss_falls) {
   const training_data data = counting_data(90, 60);
   training_options options = quick_options();
