@@ -8,19 +8,20 @@ namespace troupe::cuda {
 /// The integers and their sums, as model/ops/row_kernels.cpp makes them: 32 neighbours, a group, are a warp's.
 inline __device__ void make_integers(const float* x, std::int64_t n, std::int64_t row, const row_codes& codes) {
   const std::int64_t padded = padded_row(n);
+  const auto read = [&](std::int64_t i) { return i < n ? x[i] : 0.0f; };
   float largest = 0;
-  for (std::int64_t i = threadIdx.x; i < n; i += row_threads) largest = fmaxf(largest, fabsf(x[i]));
+  for_elements(n, read, [&](std::int64_t, float v) { largest = fmaxf(largest, fabsf(v)); });
   const float most = row_max(largest), inverse = most > 0 ? 127.0f / most : 0.0f;
   std::int32_t total = 0;
-  for (std::int64_t i = threadIdx.x; i < padded; i += row_threads) {
-    const std::int32_t q = i < n ? __float2int_rn(x[i] * inverse) : 0;
+  for_elements(padded, read, [&](std::int64_t i, float v) {
+    const std::int32_t q = __float2int_rn(v * inverse);
     codes.q[row * padded + i] = static_cast<std::int8_t>(q);
     const std::int32_t sum = warp_sum(q);
     if (threadIdx.x % 32 == 0) {
       codes.group_sums[(row * padded + i) / 32] = sum;
       total += sum;
     }
-  }
+  });
   total = row_sum(total);
   if (threadIdx.x != 0) return;
   codes.scales[row] = most / 127.0f;
@@ -29,8 +30,9 @@ inline __device__ void make_integers(const float* x, std::int64_t n, std::int64_
 
 inline __device__ void make_bf16(const float* x, std::int64_t n, std::int64_t row, const row_codes& codes) {
   const std::int64_t padded = padded_row(n);
-  for (std::int64_t i = threadIdx.x; i < padded; i += row_threads)
-    codes.bf16[row * padded + i] = i < n ? bf16_bits(x[i]) : std::uint16_t{0};
+  for_elements(
+      padded, [&](std::int64_t i) { return i < n ? bf16_bits(x[i]) : std::uint16_t{0}; },
+      [&](std::int64_t i, std::uint16_t bits) { codes.bf16[row * padded + i] = bits; });
 }
 
 /// A row's block makes codes of the row. Element i must have been written by thread i % row_threads, which is the one

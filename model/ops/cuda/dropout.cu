@@ -6,7 +6,7 @@
 namespace troupe::cuda {
 namespace {
 
-constexpr int drawn_at_once = 8;
+constexpr int drop_threads = 256, drawn_at_once = 8;
 
 /// The mask as the kernel wants it.
 struct drop_job {
@@ -17,7 +17,7 @@ struct drop_job {
 
 __global__ void drop_rows(drop_job job) {
   const dropout_args& a = job.args;
-  const std::int64_t eight = std::int64_t{blockIdx.y} * row_threads + threadIdx.x;
+  const std::int64_t eight = std::int64_t{blockIdx.y} * drop_threads + threadIdx.x;
   if (eight * drawn_at_once >= a.n) return;
   const auto bits = philox({static_cast<std::uint32_t>(eight), blockIdx.x, a.mask.pass, a.mask.stream + 1},
                            {static_cast<std::uint32_t>(a.mask.seed), static_cast<std::uint32_t>(a.mask.seed >> 32)});
@@ -37,8 +37,8 @@ __global__ void drop_rows(drop_job job) {
 void drop(const stream& on, const dropout_args& args) {
   const drop_job job{args, static_cast<std::uint32_t>(args.mask.probability * 65536.0f),
                      1.0f / (1.0f - args.mask.probability)};
-  launch("drop", drop_rows, dim3(static_cast<unsigned>(args.rows), ceil_div(args.n, row_threads * drawn_at_once)),
-         row_threads, on, job);
+  launch("drop", drop_rows, dim3(static_cast<unsigned>(args.rows), ceil_div(args.n, drop_threads * drawn_at_once)),
+         drop_threads, on, job);
 }
 
 }  // namespace troupe::cuda

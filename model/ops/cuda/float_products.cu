@@ -35,7 +35,7 @@ __global__ void __launch_bounds__(tile_threads) multiply_slices(float_product p,
 }
 
 __global__ void add_slices(float_product p, int slices, const float* parts) {
-  const std::int64_t at = std::int64_t{blockIdx.x} * row_threads + threadIdx.x, size = p.rows * p.columns;
+  const std::int64_t at = std::int64_t{blockIdx.x} * tile_threads + threadIdx.x, size = p.rows * p.columns;
   if (at >= size) return;
   float sum = parts[at];
   for (int slice = 1; slice < slices; ++slice) sum += parts[slice * size + at];
@@ -82,7 +82,7 @@ void multiply(const stream& on, const float_product& args, float* scratch) {
   const dim3 grid(ceil_div(args.rows, tile_side), ceil_div(args.columns, tile_side), slices);
   launch("multiply", multiply_slices, grid, tile_threads, on, args, slice, slices > 1 ? scratch : nullptr);
   if (slices > 1)
-    launch("multiply", add_slices, ceil_div(args.rows * args.columns, row_threads), row_threads, on, args,
+    launch("multiply", add_slices, ceil_div(args.rows * args.columns, tile_threads), tile_threads, on, args,
            static_cast<int>(slices), scratch);
 }
 

@@ -41,7 +41,7 @@ inline __device__ float warp_max(float value) {
 }
 
 /// Row kernels: a block for a row.
-constexpr int row_threads = 256;
+constexpr int row_threads = 1024;
 constexpr int row_warps = row_threads / 32;
 
 /// Every thread of a row's block gets every warp's value.
@@ -69,6 +69,23 @@ inline __device__ float row_max(float value) {
   float most = values.of_warp[0];
   for (int w = 1; w < row_warps; ++w) most = fmaxf(most, values.of_warp[w]);
   return most;
+}
+
+constexpr int read_at_once = 8;
+
+/// use(i, read(i)) for the thread's elements of a row, in order. Some are read before any is used: what is written may
+/// be what the next ones are read from, for all that the compiler knows, and each read would wait for the memory alone.
+template <class Read, class Use>
+__device__ void for_elements(std::int64_t n, Read read, Use use) {
+  for (std::int64_t first = threadIdx.x; first < n; first += row_threads * read_at_once) {
+    decltype(read(first)) values[read_at_once] = {};
+#pragma unroll
+    for (int j = 0; j < read_at_once; ++j)
+      if (first + j * row_threads < n) values[j] = read(first + j * row_threads);
+#pragma unroll
+    for (int j = 0; j < read_at_once; ++j)
+      if (first + j * row_threads < n) use(first + j * row_threads, values[j]);
+  }
 }
 
 /// 1 / (1 + e^-x), without overflow for either sign.

@@ -21,7 +21,7 @@ struct norm_row {
   }
 };
 
-__global__ void rms_norm_back_rows(norm_back_args a) {
+__global__ void __launch_bounds__(row_threads) rms_norm_back_rows(norm_back_args a) {
   const norm_row row(a);
   float squares = 0, products = 0;
   for (std::int64_t i = threadIdx.x; i < a.n; i += row_threads) {
@@ -35,7 +35,7 @@ __global__ void rms_norm_back_rows(norm_back_args a) {
     row.dx[i] += (row.dy[i] * a.weight[i] - row.x[i] * share) * factor;
 }
 
-__global__ void layer_norm_back_rows(norm_back_args a) {
+__global__ void __launch_bounds__(row_threads) layer_norm_back_rows(norm_back_args a) {
   const norm_row row(a);
   const auto n = static_cast<float>(a.n);
   float total = 0, squares = 0, sums = 0, products = 0;
@@ -53,7 +53,7 @@ __global__ void layer_norm_back_rows(norm_back_args a) {
     row.dx[i] += (row.dy[i] * a.weight[i] - middle - (row.x[i] - mean) * share) * factor;
 }
 
-__global__ void swiglu_back_rows(activation_back_args a) {
+__global__ void __launch_bounds__(row_threads) swiglu_back_rows(activation_back_args a) {
   const float* dy = row_of(a.dy, blockIdx.x);
   float *gate = row_of(a.gate, blockIdx.x), *up = row_of(a.x, blockIdx.x);
   for (std::int64_t i = threadIdx.x; i < a.n; i += row_threads) {
@@ -64,7 +64,7 @@ __global__ void swiglu_back_rows(activation_back_args a) {
 }
 
 /// y = x s(u) with u = a (x + b x^3): y' = s + x s (1 - s) a (1 + 3 b x^2)
-__global__ void gelu_back_rows(activation_back_args a) {
+__global__ void __launch_bounds__(row_threads) gelu_back_rows(activation_back_args a) {
   constexpr float slope = 1.5957691216057308f, cubic = 0.044715f;
   const float* dy = row_of(a.dy, blockIdx.x);
   float* x = row_of(a.x, blockIdx.x);
@@ -74,7 +74,7 @@ __global__ void gelu_back_rows(activation_back_args a) {
   }
 }
 
-__global__ void cross_entropy_rows(cross_entropy_args a) {
+__global__ void __launch_bounds__(row_threads) cross_entropy_rows(cross_entropy_args a) {
   float* x = row_of(a.logits, blockIdx.x);
   const std::int32_t target = a.targets[blockIdx.x];
   cross_entropy_result result;

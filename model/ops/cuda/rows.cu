@@ -1,10 +1,10 @@
-// Norms, activations and what else makes one row out of one row: a block for a row, thread t for elements t, t + 256 …
+// Norms, activations and what else makes one row out of one row: a block for a row, thread t for elements t, t + 1024 …
 #include "model/ops/cuda/codes.hpp"
 
 namespace troupe::cuda {
 namespace {
 
-__global__ void encode_rows(float_rows x, std::int64_t n, row_codes codes) {
+__global__ void __launch_bounds__(row_threads) encode_rows(float_rows x, std::int64_t n, row_codes codes) {
   make_codes(x.data + blockIdx.x * x.stride, n, blockIdx.x, codes);
 }
 
@@ -12,44 +12,59 @@ __device__ const float* source_of(const norm_args& a) {
   return a.x.data + (a.gather ? a.gather[blockIdx.x] : blockIdx.x) * a.x.stride;
 }
 
-__global__ void rms_norm_rows(norm_args a) {
+__global__ void __launch_bounds__(row_threads) rms_norm_rows(norm_args a) {
   const float* x = source_of(a);
   float* out = a.out.data + blockIdx.x * a.out.stride;
   float squares = 0;
-  for (std::int64_t i = threadIdx.x; i < a.n; i += row_threads) squares = fmaf(x[i], x[i], squares);
+  for_elements(
+      a.n, [&](std::int64_t i) { return x[i]; }, [&](std::int64_t, float v) { squares = fmaf(v, v, squares); });
   const float factor = 1.0f / sqrtf(row_sum(squares) / static_cast<float>(a.n) + a.eps);
-  for (std::int64_t i = threadIdx.x; i < a.n; i += row_threads) out[i] = (x[i] * factor) * a.weight[i];
+  for_elements(
+      a.n, [&](std::int64_t i) { return make_float2(x[i], a.weight[i]); },
+      [&](std::int64_t i, float2 v) { out[i] = (v.x * factor) * v.y; });
   make_codes(out, a.n, blockIdx.x, a.codes);
 }
 
-__global__ void layer_norm_rows(norm_args a) {
+__global__ void __launch_bounds__(row_threads) layer_norm_rows(norm_args a) {
+  struct element {
+    float x, weight, bias;
+  };
   const float* x = source_of(a);
   float* out = a.out.data + blockIdx.x * a.out.stride;
+  const auto read = [&](std::int64_t i) { return x[i]; };
   float total = 0, squares = 0;
-  for (std::int64_t i = threadIdx.x; i < a.n; i += row_threads) total += x[i];
+  for_elements(a.n, read, [&](std::int64_t, float v) { total += v; });
   const float mean = row_sum(total) / static_cast<float>(a.n);
-  for (std::int64_t i = threadIdx.x; i < a.n; i += row_threads) squares = fmaf(x[i] - mean, x[i] - mean, squares);
+  for_elements(a.n, read, [&](std::int64_t, float v) { squares = fmaf(v - mean, v - mean, squares); });
   const float factor = 1.0f / sqrtf(row_sum(squares) / static_cast<float>(a.n) + a.eps);
-  for (std::int64_t i = threadIdx.x; i < a.n; i += row_threads)
-    out[i] = fmaf((x[i] - mean) * factor, a.weight[i], a.bias[i]);
+  for_elements(
+      a.n,
+      [&](std::int64_t i) {
+        return element{x[i], a.weight[i], a.bias[i]};
+      },
+      [&](std::int64_t i, element v) { out[i] = fmaf((v.x - mean) * factor, v.weight, v.bias); });
   make_codes(out, a.n, blockIdx.x, a.codes);
 }
 
-__global__ void swiglu_rows(activation_args a) {
+__global__ void __launch_bounds__(row_threads) swiglu_rows(activation_args a) {
   const float *gate = a.gate.data + blockIdx.x * a.gate.stride, *x = a.x.data + blockIdx.x * a.x.stride;
   float* out = a.out.data + blockIdx.x * a.out.stride;
-  for (std::int64_t i = threadIdx.x; i < a.n; i += row_threads) out[i] = (gate[i] * sigmoid(gate[i])) * x[i];
+  for_elements(
+      a.n, [&](std::int64_t i) { return make_float2(gate[i], x[i]); },
+      [&](std::int64_t i, float2 v) { out[i] = (v.x * sigmoid(v.x)) * v.y; });
   make_codes(out, a.n, blockIdx.x, a.codes);
 }
 
-__global__ void gelu_rows(activation_args a) {
+__global__ void __launch_bounds__(row_threads) gelu_rows(activation_args a) {
   const float* x = a.x.data + blockIdx.x * a.x.stride;
   float* out = a.out.data + blockIdx.x * a.out.stride;
-  for (std::int64_t i = threadIdx.x; i < a.n; i += row_threads) {
-    // 0.5 x (1 + tanh(u)) is x sigmoid(2u)
-    const float v = x[i], inner = fmaf((v * v) * v, 0.044715f, v);
-    out[i] = v * sigmoid(inner * 1.5957691216057308f);
-  }
+  for_elements(
+      a.n, [&](std::int64_t i) { return x[i]; },
+      [&](std::int64_t i, float v) {
+        // 0.5 x (1 + tanh(u)) is x sigmoid(2u)
+        const float inner = fmaf((v * v) * v, 0.044715f, v);
+        out[i] = v * sigmoid(inner * 1.5957691216057308f);
+      });
   make_codes(out, a.n, blockIdx.x, a.codes);
 }
 

@@ -39,13 +39,16 @@ struct table_reader {
   }
 };
 
-__global__ void embed_rows(embed_args a, table_reader table) {
+__global__ void __launch_bounds__(row_threads) embed_rows(embed_args a, table_reader table) {
   const std::int32_t token = a.tokens[blockIdx.x];
   float* out = a.out.data + blockIdx.x * a.out.stride;
-  for (std::int64_t i = threadIdx.x; i < a.table.ins; i += row_threads) {
-    out[i] = token < 0 ? 0.0f : table.at(token, i);
-    if (a.learned && token >= 0) out[i] += a.learned[a.positions[blockIdx.x] * a.learned_stride + i];
-  }
+  const float* learned = a.learned ? a.learned + a.positions[blockIdx.x] * a.learned_stride : nullptr;
+  const auto element = [&](std::int64_t i) {
+    if (token < 0) return 0.0f;
+    const float value = table.at(token, i);
+    return learned ? value + learned[i] : value;
+  };
+  for_elements(a.table.ins, element, [&](std::int64_t i, float value) { out[i] = value; });
 }
 
 /// A logit and its place; of equal ones the first wins.
@@ -57,11 +60,15 @@ __device__ candidate better(candidate a, candidate b) {
   return b.logit > a.logit || (b.logit == a.logit && b.token < a.token) ? b : a;
 }
 
-__global__ void argmax_rows(const float* logits, std::int64_t stride, std::int64_t vocabulary, std::int32_t* tokens) {
+__global__ void __launch_bounds__(row_threads)
+    argmax_rows(const float* logits, std::int64_t stride, std::int64_t vocabulary, std::int32_t* tokens) {
   const float* row = logits + blockIdx.x * stride;
   candidate best{minus_infinity, 0};
-  for (std::int64_t i = threadIdx.x; i < vocabulary; i += row_threads)
-    best = better(best, {row[i], static_cast<std::int32_t>(i)});
+  for_elements(
+      vocabulary, [&](std::int64_t i) { return row[i]; },
+      [&](std::int64_t i, float logit) {
+        best = better(best, {logit, static_cast<std::int32_t>(i)});
+      });
   for (unsigned step = 16; step > 0; step /= 2)
     best = better(best, {__shfl_xor_sync(whole_warp, best.logit, step), __shfl_xor_sync(whole_warp, best.token, step)});
   const row_values<candidate> all = share_warps(best);
