@@ -9,7 +9,7 @@ namespace troupe::cuda {
 namespace {
 
 constexpr int lanes = outs_per_block;
-constexpr int shrink_slices = 16;  // of the inputs, added in order
+constexpr int shrink_slices = 64;  // of the inputs, added in order
 constexpr int expand_threads = 128;
 
 __device__ float weight_at(const std::byte* factor, bool half, std::int64_t index) {
@@ -29,7 +29,7 @@ __device__ float* between_row(const lora_args& a, int row, int target) {
 }
 
 /// between = scale * A x, for 16 of the ranks.
-__global__ void shrink_tiles(lora_args a) {
+__global__ void __launch_bounds__(lanes* shrink_slices) shrink_tiles(lora_args a) {
   __shared__ float of_slice[shrink_slices][lora_tile_rows][lanes];
   const lora_tile tile = a.tiles[blockIdx.x];
   const int target = blockIdx.y, block = blockIdx.z, lane = threadIdx.x, slice = threadIdx.y;
@@ -40,6 +40,7 @@ __global__ void shrink_tiles(lora_args a) {
   const std::int64_t last = first + per_slice < a.ins ? first + per_slice : a.ins;
   const float* x = a.x.data + tile.first_row * a.x.stride;
   float sums[lora_tile_rows] = {};
+#pragma unroll 8  // reads that are under way at the same time
   for (std::int64_t k = first; k < last; ++k) {
     const float w = weight_at(f.a, f.a_half, (block * std::int64_t{f.a_ins} + k) * lanes + lane);
     for (int r = 0; r < lora_tile_rows; ++r)
@@ -69,7 +70,8 @@ __global__ void expand_tiles(lora_args a) {
       if (r < tile.rows) sums[r] = fmaf(w, between_row(a, tile.first_row + r, target)[k], sums[r]);
   }
   const float_rows y = a.targets[target].y;
-  for (int r = 0; r < tile.rows; ++r) y.data[(tile.first_row + r) * y.stride + out] += sums[r];
+  for (int r = 0; r < lora_tile_rows; ++r)
+    if (r < tile.rows) y.data[(tile.first_row + r) * y.stride + out] += sums[r];
 }
 
 }  // namespace
