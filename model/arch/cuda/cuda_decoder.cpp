@@ -10,8 +10,7 @@
 namespace troupe {
 namespace {
 
-constexpr int most_picked_rows = 64;   // logits of more are made part by part: a vocabulary is wide
-constexpr int most_shared_tiles = 64;  // more attention tiles than that keep the device busy by themselves
+constexpr int most_picked_rows = 64;  // logits of more are made part by part: a vocabulary is wide
 
 std::int64_t group_of_heads(const model_config& config) {
   return config.heads / config.kv_heads;
@@ -62,8 +61,8 @@ cuda_decoder::cuda_decoder(std::shared_ptr<const loaded_model> model, const opti
   if (is_last()) logits_ = cuda::device_buffer<float>(static_cast<std::size_t>(picked_rows_ * logit_stride()));
   kv_ = cuda::device_buffer<std::byte>(
       static_cast<std::size_t>(cache_of(0).block_bytes() * options_.blocks * options_.layers));
-  scratch_ = cuda::device_buffer<float>(static_cast<std::size_t>(
-      cuda::attention_scratch_floats(cache_of(0), most_shared_tiles, static_cast<int>(options_.context))));
+  scratch_ = cuda::device_buffer<float>(
+      static_cast<std::size_t>(cuda::attention_scratch_floats(cache_of(0), static_cast<int>(options_.context))));
   if (config.position == position_kind::rotary) make_angles();
   stream_.wait();
 }

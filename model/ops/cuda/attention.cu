@@ -2,6 +2,8 @@
 // the positions in chunks of 64 that begin at multiples of 64: scores and values come from tensor cores, the softmax is
 // mended chunk by chunk. After a section of positions it starts anew; sections are joined in order. So a query's
 // arithmetic is decided by its own position: a chunk that it does not see multiplies by one and adds zeros.
+#include <algorithm>
+
 #include "model/ops/cuda/attention.hpp"
 
 namespace troupe::cuda {
@@ -14,23 +16,31 @@ static_assert(section_positions % chunk_positions == 0);
 /// Warps of a block of threads; the queries of larger heads take more of the shared memory.
 template <int Steps>
 constexpr int attention_warps = Steps > 8 ? 2 : 4;
+/// Values that a lane reads before it multiplies any; larger heads leave fewer registers.
+template <int Steps>
+constexpr int values_at_once = Steps > 8 ? 4 : 8;
 
 __device__ std::uint32_t pack_f16(float low, float high) {
   return f16_bits(low) | static_cast<std::uint32_t>(f16_bits(high)) << 16;
 }
 
-/// How a lane reads four neighbours of a block as two registers of f16.
+/// Four neighbours of a block: how they lie, and as two registers of f16.
 template <kv_kind Kind>
 struct cache_reader;
 template <>
 struct cache_reader<kv_kind::f16> {
   using element = std::uint16_t;
-  static __device__ uint2 numbers(const element* p) { return *reinterpret_cast<const uint2*>(p); }
+  using four = uint2;
+  static __device__ uint2 numbers(four word) { return word; }
 };
 template <>
 struct cache_reader<kv_kind::i8> {
   using element = std::int8_t;
-  static __device__ uint2 numbers(const element* p) { return make_uint2(pack_f16(p[0], p[1]), pack_f16(p[2], p[3])); }
+  using four = std::uint32_t;
+  static __device__ float value(four word, int i) { return static_cast<float>(static_cast<element>(word >> (8 * i))); }
+  static __device__ uint2 numbers(four word) {
+    return make_uint2(pack_f16(value(word, 0), value(word, 1)), pack_f16(value(word, 2), value(word, 3)));
+  }
 };
 
 /// A tile's queries as the warp's lanes multiply them: in two f16 parts, which together are as good as f32. Each lane
@@ -76,7 +86,9 @@ __device__ int slot_of(int pair, int i, int lane) {
 
 template <kv_kind Kind>
 struct chunk_reader {
-  using element = typename cache_reader<Kind>::element;
+  using reader = cache_reader<Kind>;
+  using element = typename reader::element;
+  using four = typename reader::four;
   head_block<element> blocks[chunk_blocks];
   int first_position;
 
@@ -102,7 +114,7 @@ struct chunk_reader {
 #pragma unroll
       for (int b = 0; b < chunk_blocks; ++b)
         for (int pair = 0; pair < 2; ++pair) {
-          const uint2 keys = cache_reader<Kind>::numbers(&blocks[b].key(slot + pair * 2, step * 16 + lane % 4 * 4));
+          const uint2 keys = reader::numbers(read(&blocks[b].key(slot + pair * 2, step * 16 + lane % 4 * 4)));
           const std::uint32_t k[2] = {keys.x, keys.y};
           mma_f16(scores[b][pair], high, k);
           mma_f16(scores[b][pair], low, k);
@@ -115,24 +127,31 @@ struct chunk_reader {
     return 1.0f;
   }
 
-  /// The values of one dimension at the lane's four positions, zeros where the tile does not look.
-  __device__ void values(int block, int dim, const tile_span& span, int lane, std::uint32_t (&b)[2]) const {
+  /// The values of one dimension at the lane's four positions, and what is multiplied: zeros where the tile does not
+  /// look. Apart, so that none is waited for before others are asked for.
+  __device__ four read_values(int block, int dim, int lane) const {
+    return read(&blocks[block].value(lane % 4 * 4, dim));
+  }
+  __device__ void values(four words, int block, const tile_span& span, int lane, std::uint32_t (&b)[2]) const {
     const int slot = lane % 4 * 4, position = first_position + block * static_cast<int>(kv_positions) + slot;
-    const element* four = &blocks[block].value(slot, dim);
     if constexpr (Kind == kv_kind::f16) {
-      const uint2 words = cache_reader<Kind>::numbers(four);
       b[0] = words.x & mask(span, position);
       b[1] = words.y & mask(span, position + 2);
     } else {
       float scaled[4];
-      for (int i = 0; i < 4; ++i)
-        scaled[i] = span.sees(position + i) ? static_cast<float>(four[i]) * blocks[block].value_scales[slot + i] : 0.0f;
+      for (int i = 0; i < 4; ++i) {
+        const float product = reader::value(words, i) * blocks[block].value_scales[slot + i];
+        scaled[i] = span.sees(position + i) ? product : 0.0f;
+      }
       b[0] = pack_f16(scaled[0], scaled[1]);
       b[1] = pack_f16(scaled[2], scaled[3]);
     }
   }
 
  private:
+  static __device__ four read(const element* p) {
+    return *reinterpret_cast<const four*>(p);
+  }
   static __device__ std::uint32_t mask(const tile_span& span, int position) {
     return (span.sees(position) ? 0xffffu : 0u) | (span.sees(position + 1) ? 0xffff0000u : 0u);
   }
@@ -209,11 +228,18 @@ struct section_sums {
       const std::uint32_t a[4] = {pack_f16(w[0][0], w[0][1]), pack_f16(w[0][2], w[0][3]), pack_f16(w[1][0], w[1][1]),
                                   pack_f16(w[1][2], w[1][3])};
 #pragma unroll
-      for (int j = 0; j < 2 * Steps; ++j) {
-        if (j >= 2 * steps) break;
-        std::uint32_t v[2];
-        chunk.values(b, j * 8 + lane / 4, span, lane, v);
-        mma_f16(values[j], a, v);
+      for (int first = 0; first < 2 * Steps; first += values_at_once<Steps>) {
+        typename chunk_reader<Kind>::four words[values_at_once<Steps>] = {};
+#pragma unroll
+        for (int j = 0; j < values_at_once<Steps>; ++j)
+          if (first + j < 2 * steps) words[j] = chunk.read_values(b, (first + j) * 8 + lane / 4, lane);
+#pragma unroll
+        for (int j = 0; j < values_at_once<Steps>; ++j) {
+          if (first + j >= 2 * steps) continue;
+          std::uint32_t v[2];
+          chunk.values(words[j], b, span, lane, v);
+          mma_f16(values[first + j], a, v);
+        }
       }
     }
   }
@@ -299,22 +325,27 @@ __global__ void join_sections(attention_plan p) {
   const query q(p, tile, kv_head, place);
   if (span.to == 0 || !q.exists()) return;
   const section_store store(p.args.scratch, p.sections, p.args.cache.head_dim);
-  for (int dim = threadIdx.x % 32; dim < p.args.cache.head_dim; dim += 32) {
-    softmax_part total;
-    float value = 0;
-    for (int section = span.first_section(); section < span.last_section(); ++section) {
-      const float* row = store.row(index, p.args.cache.heads, kv_head, section, place);
-      const part_weights weights(total, store.part(row));
-      total = weights.both;
-      value = weights.join(value, row[dim]);
-    }
-    q.at(p, p.args.out)[dim] = value * (1.0f / total.sum);
+  const int lane = threadIdx.x % 32;
+  softmax_part total;
+  float values[lane_dims] = {};
+#pragma unroll 4  // reads that are under way at the same time
+  for (int section = span.first_section(); section < span.last_section(); ++section) {
+    const float* row = store.row(index, p.args.cache.heads, kv_head, section, place);
+    const part_weights weights(total, store.part(row));
+    total = weights.both;
+#pragma unroll
+    for (int j = 0; j < lane_dims; ++j)
+      if (lane + 32 * j < p.args.cache.head_dim) values[j] = weights.join(values[j], row[lane + 32 * j]);
   }
+#pragma unroll
+  for (int j = 0; j < lane_dims; ++j)
+    if (lane + 32 * j < p.args.cache.head_dim) q.at(p, p.args.out)[lane + 32 * j] = values[j] * (1.0f / total.sum);
 }
 
 // ---- which kernel ----
 
-constexpr std::int64_t enough_warps = 1024;  // to keep a device busy without sharing out sections
+constexpr std::int64_t enough_warps = 1024;              // to keep a device busy without sharing out sections
+constexpr std::int64_t shared_warps = 8 * enough_warps;  // at a time: what they make takes memory until it is joined
 
 int sections_of(const kv_layer& cache, int tile_count, int positions) {
   const bool few = static_cast<std::int64_t>(tile_count) * cache.heads < enough_warps;
@@ -330,27 +361,51 @@ void start_warps(const stream& on, const attention_plan& plan) {
 }
 
 template <kv_kind Kind>
-void start(const stream& on, const attention_plan& plan) {
+void start_kind(const stream& on, const attention_plan& plan) {
   const int dim = plan.args.cache.head_dim;
   const auto start_for = dim <= 64 ? start_warps<Kind, 4> : dim <= 128 ? start_warps<Kind, 8> : start_warps<Kind, 16>;
   start_for(on, plan);
 }
+void start(const stream& on, const attention_plan& plan) {
+  (plan.args.cache.kind == kv_kind::f16 ? start_kind<kv_kind::f16> : start_kind<kv_kind::i8>)(on, plan);
+}
+
+dim3 grid_of_queries(const attention_args& args) {
+  return {ceil_div(std::int64_t{args.tile_count} * tile_queries, query_warps), static_cast<unsigned>(args.cache.heads)};
+}
+
+std::int64_t floats_of(int tiles, const kv_layer& cache, int sections) {
+  return section_store(nullptr, sections, cache.head_dim).floats(tiles, cache.heads);
+}
+
+void share_out(const stream& on, attention_plan plan, int tiles_at_once) {
+  const attention_args all = plan.args;
+  for (int first = 0; first < all.tile_count; first += tiles_at_once) {
+    plan.args.tiles = all.tiles + first;
+    plan.args.tile_count = std::min(tiles_at_once, all.tile_count - first);
+    start(on, plan);
+    launch("attention", join_sections, grid_of_queries(plan.args), query_threads, on, plan);
+  }
+}
 
 }  // namespace
 
-std::int64_t attention_scratch_floats(const kv_layer& cache, int tile_count, int positions) {
-  const int sections = sections_of(cache, tile_count, positions);
-  return section_store(nullptr, sections, cache.head_dim).floats(tile_count, cache.heads);
+std::int64_t attention_scratch_floats(const kv_layer& cache, int positions) {
+  const int sections = sections_of(cache, 1, positions);
+  if (sections == 0) return 0;
+  const std::int64_t most_tiles = (enough_warps - 1) / cache.heads;
+  const auto tiles = std::clamp<std::int64_t>(shared_warps / cache.heads / sections, 1, most_tiles);
+  return floats_of(static_cast<int>(tiles), cache, sections);
 }
 
 void attend(const stream& on, const attention_args& args) {
   attention_plan plan{args, args.heads / args.cache.heads, 0};
-  const dim3 grid_of_queries(ceil_div(std::int64_t{args.tile_count} * tile_queries, query_warps), args.cache.heads);
-  if (args.cache.kind == kv_kind::f32) return attend_floats(on, plan, grid_of_queries);
-  if (attention_scratch_floats(args.cache, args.tile_count, args.positions) <= args.scratch_floats)
-    plan.sections = sections_of(args.cache, args.tile_count, args.positions);
-  (args.cache.kind == kv_kind::f16 ? start<kv_kind::f16> : start<kv_kind::i8>)(on, plan);
-  if (plan.sections) launch("attention", join_sections, grid_of_queries, query_threads, on, plan);
+  if (args.cache.kind == kv_kind::f32) return attend_floats(on, plan, grid_of_queries(args));
+  const int sections = sections_of(args.cache, args.tile_count, args.positions);
+  const std::int64_t held = sections ? args.scratch_floats / floats_of(1, args.cache, sections) : 0;
+  if (held == 0) return start(on, plan);
+  plan.sections = sections;
+  share_out(on, plan, static_cast<int>(std::min<std::int64_t>(held, args.tile_count)));
 }
 
 }  // namespace troupe::cuda

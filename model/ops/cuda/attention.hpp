@@ -14,6 +14,7 @@ struct attention_plan {
 
 /// Of kernels that give a query to a warp.
 constexpr int query_warps = 4, query_threads = query_warps * 32;
+constexpr int lane_dims = most_head_dim / 32;  ///< of a head that a lane has: l, l + 32 …
 void attend_floats(const stream& on, const attention_plan& plan, dim3 grid_of_queries);
 
 /// One of a tile's queries.

@@ -5,8 +5,6 @@
 namespace troupe::cuda {
 namespace {
 
-constexpr int lane_dims = most_head_dim / 32;
-
 /// Weighs the values of 32 positions, one a lane's weight.
 __device__ void add_floats(const attention_plan& p, const query& q, const tile_span& span, int kv_head, int first,
                            float weight, float (&values)[lane_dims]) {

@@ -200,7 +200,7 @@ void place_heads(const stream& on, const place_args& args);
 // ---- attention ----
 
 constexpr int tile_queries = 16;        ///< a query is a row and one of the heads that share a kv head
-constexpr int section_positions = 512;  ///< summed on their own and then merged in order
+constexpr int section_positions = 128;  ///< summed on their own and then merged in order
 
 /// Some queries of one sequence: of its rows times heads, counted row by row, those from first_query on.
 struct attention_tile {
@@ -225,8 +225,9 @@ struct attention_args {
   float* scratch = nullptr;     ///< null: sections are never shared out
   std::int64_t scratch_floats = 0;
 };
-/// Working memory that lets few tiles be shared out over sections; with less the op takes the sections one by one.
-std::int64_t attention_scratch_floats(const kv_layer& cache, int tile_count, int positions);
+/// Working memory that lets few tiles be shared out over sections, some tiles at a time; where it does not hold one,
+/// the op takes a tile's sections one by one.
+std::int64_t attention_scratch_floats(const kv_layer& cache, int positions);
 void attend(const stream& on, const attention_args& args);
 
 // ---- what comes out ----

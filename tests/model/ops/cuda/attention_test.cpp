@@ -1,4 +1,6 @@
 // Attention against plain sums in double, and promise 1: whatever the chunks of rows, the tiles and the sharing out.
+#include <limits>
+
 #include "tests/model/ops/cuda/keys_values.hpp"
 
 namespace troupe::cuda {
@@ -34,12 +36,14 @@ std::vector<double> expected_head(const sequences_data& data, int row, int head,
   return out;
 }
 
-/// Some rows of some sequences, as one launch.
+constexpr std::int64_t all_scratch = std::numeric_limits<std::int64_t>::max();
+
+/// Some rows of some sequences, as one op.
 struct row_range {
   int sequence, first, rows;
 };
 std::vector<float> attend_ranges(const sequences_data& data, const std::vector<row_range>& ranges, int window,
-                                 bool with_scratch) {
+                                 std::int64_t most_scratch, float* lent_scratch = nullptr) {
   const int group = data.shape.heads / data.shape.kv_heads;
   std::vector<attention_tile> tiles;
   std::vector<std::int32_t> sequences, positions;
@@ -71,9 +75,9 @@ std::vector<float> attend_ranges(const sequences_data& data, const std::vector<r
   a.positions = highest;
   a.q = {q_.data(), data.shape.q_stride()};
   a.out = {out.data(), data.shape.q_stride()};
-  const std::int64_t floats = attention_scratch_floats(a.cache, a.tile_count, a.positions);
-  const device_array<float> scratch(static_cast<std::size_t>(floats));
-  if (with_scratch) a.scratch = scratch.data(), a.scratch_floats = floats;
+  a.scratch_floats = std::min(most_scratch, attention_scratch_floats(a.cache, a.positions));
+  const device_array<float> scratch(static_cast<std::size_t>(a.scratch_floats));
+  a.scratch = lent_scratch ? lent_scratch : scratch.data();
   const stream on;
   attend(on, a);
   on.wait();
@@ -105,7 +109,7 @@ TEST_F(cuda_attention, equals_plain_sums_for_every_kind_of_cache_and_head) {
                                         << window);
         const sequences_data data(random, {kind, heads, kv_heads, dim}, {1, 41});
         data.store(50);
-        expect_correct(data, attend_ranges(data, all_rows(data), window, true), window, 5);
+        expect_correct(data, attend_ranges(data, all_rows(data), window, all_scratch), window, 5);
       }
 }
 
@@ -115,7 +119,7 @@ TEST_F(cuda_attention, equals_plain_sums_over_sections) {
     for (const int window : {0, 530}) {
       const sequences_data data(random, {kind, 2, 1, 16}, {1100});
       data.store(1100);
-      const auto got = attend_ranges(data, {{0, 1000, 100}}, window, true);
+      const auto got = attend_ranges(data, {{0, 1000, 100}}, window, all_scratch);
       for (int row = 0; row < 100; row += 9)
         for (int head = 0; head < 2; ++head)
           expect_near(got.data() + row * data.shape.q_stride() + head * 16,
@@ -131,16 +135,46 @@ TEST_F(cuda_attention, a_row_is_the_same_to_the_bit_in_any_chunk_and_company_sha
       data.store(697);
       const auto stride = data.shape.q_stride();
       const std::vector<row_range> company{{0, 0, 7}, {1, 515, 25}, {2, 120, 10}};
-      const auto together = attend_ranges(data, company, window, true);
-      EXPECT_TRUE(same_bits(together, attend_ranges(data, company, window, false))) << "one warp takes all sections";
+      const auto together = attend_ranges(data, company, window, all_scratch);
+      EXPECT_TRUE(same_bits(together, attend_ranges(data, company, window, 0))) << "one warp takes all sections";
       for (int i = 0; i < 25; i += 12) {  // a row at a time, as it would be in decode
-        const auto alone = attend_ranges(data, {{1, 515 + i, 1}}, window, i % 24 == 0);
+        const auto alone = attend_ranges(data, {{1, 515 + i, 1}}, window, i % 24 ? 0 : all_scratch);
         ASSERT_EQ(std::memcmp(alone.data(), together.data() + (7 + i) * stride, 3 * 24 * sizeof(float)), 0)
             << "kind " << int(kind) << " window " << window << " row " << i;
       }
-      const auto halves = attend_ranges(data, {{1, 530, 10}, {1, 515, 15}}, window, true);
+      const auto halves = attend_ranges(data, {{1, 530, 10}, {1, 515, 15}}, window, all_scratch);
       ASSERT_EQ(std::memcmp(halves.data() + 10 * stride, together.data() + 7 * stride, 3 * 24 * sizeof(float)), 0);
     }
+}
+
+/// Floats of working memory that one tile's sections take.
+std::int64_t scratch_of_a_tile(const sequences_data& data, int positions) {
+  return (positions + section_positions - 1) / section_positions * data.shape.kv_heads * tile_queries *
+         (rounded_up(data.shape.dim, 16) + 16);
+}
+
+TEST_F(cuda_attention, tiles_are_shared_out_some_at_a_time_where_memory_holds_no_more) {
+  random_data random(36);
+  const sequences_data data(random, {kv_kind::f16, 8, 1, 16}, {300, 290, 40});
+  data.store(630);
+  const std::vector<row_range> ranges{{0, 294, 6}, {1, 285, 5}, {2, 39, 1}};
+  const auto at_once = attend_ranges(data, ranges, 0, all_scratch);
+  for (const std::int64_t tiles : {1, 2, 3})
+    EXPECT_TRUE(same_bits(at_once, attend_ranges(data, ranges, 0, tiles * scratch_of_a_tile(data, 300)))) << tiles;
+}
+
+TEST_F(cuda_attention, many_heads_are_shared_out_as_well) {
+  random_data random(37);
+  const sequences_data data(random, {kv_kind::f16, 32, 32, 8}, {200});
+  data.store(200);
+  EXPECT_GE(attention_scratch_floats(data.layer(), 4096), scratch_of_a_tile(data, 4096));
+  const std::int64_t floats = attention_scratch_floats(data.layer(), 200);
+  EXPECT_GE(floats, scratch_of_a_tile(data, 200));
+  const std::vector<float> untouched(static_cast<std::size_t>(floats), -7.0f);
+  const device_array<float> scratch(untouched);
+  const auto shared = attend_ranges(data, {{0, 199, 1}}, 0, floats, scratch.data());
+  EXPECT_FALSE(same_bits(scratch.read(), untouched)) << "no section was put there";
+  EXPECT_TRUE(same_bits(shared, attend_ranges(data, {{0, 199, 1}}, 0, 0)));
 }
 
 TEST_F(cuda_attention, the_order_of_threads_changes_nothing) {
@@ -148,7 +182,7 @@ TEST_F(cuda_attention, the_order_of_threads_changes_nothing) {
   for (const kv_kind kind : {kv_kind::f32, kv_kind::f16, kv_kind::i8}) {
     const sequences_data data(random, {kind, 4, 2, 16}, {5, 530});
     data.store(535);
-    in_every_order([&] { return attend_ranges(data, {{0, 0, 5}, {1, 520, 10}}, 0, true); });
+    in_every_order([&] { return attend_ranges(data, {{0, 0, 5}, {1, 520, 10}}, 0, all_scratch); });
   }
 }
 
@@ -157,7 +191,7 @@ TEST_F(cuda_attention, what_a_row_does_not_see_does_not_touch_it_be_it_infinite)
   for (const kv_kind kind : {kv_kind::f32, kv_kind::f16, kv_kind::i8}) {
     const sequences_data data(random, {kind, 2, 1, 16}, {21, 40});
     data.store(61);
-    const auto before = attend_ranges(data, {{1, 20, 1}}, 0, true);
+    const auto before = attend_ranges(data, {{1, 20, 1}}, 0, all_scratch);
     EXPECT_FALSE(std::any_of(before.begin(), before.begin() + 32, [](float x) { return std::isnan(x); }));
     const auto behind = (data.first_rows[1] + 21) * data.shape.kv_stride();
     const std::vector<float> infinite(static_cast<std::size_t>(19 * data.shape.kv_stride()), INFINITY);
@@ -166,7 +200,7 @@ TEST_F(cuda_attention, what_a_row_does_not_see_does_not_touch_it_be_it_infinite)
     copy(data.v_.data() + behind, infinite.data(), infinite.size(), on);
     on.wait();
     data.store(61);
-    const auto after = attend_ranges(data, {{1, 20, 1}}, 0, true);
+    const auto after = attend_ranges(data, {{1, 20, 1}}, 0, all_scratch);
     EXPECT_EQ(std::memcmp(after.data(), before.data(), 32 * sizeof(float)), 0) << "kind " << int(kind);
   }
 }
