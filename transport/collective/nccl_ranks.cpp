@@ -55,7 +55,7 @@ class nccl_library {
   TROUPE_FUNCTION(cuda_, cudaFree);
   TROUPE_FUNCTION(cuda_, cudaGetErrorString);
   TROUPE_FUNCTION(nccl_, ncclGetUniqueId);
-  TROUPE_FUNCTION(nccl_, ncclCommInitRank);
+  TROUPE_FUNCTION(nccl_, ncclCommInitRankConfig);
   TROUPE_FUNCTION(nccl_, ncclCommAbort);
   TROUPE_FUNCTION(nccl_, ncclCommGetAsyncError);
   TROUPE_FUNCTION(nccl_, ncclGroupStart);
@@ -83,7 +83,10 @@ class nccl_rank final : public collective {
     const std::string word = place.exchange_words(of, std::string(id.internal, sizeof id.internal)).front();
     if (word.size() != sizeof id.internal) throw collective_failure(0, "rank 0 is no NCCL rank");
     std::memcpy(id.internal, word.data(), sizeof id.internal);
-    require(library_.ncclCommInitRank(&ranks_, of.size, id, of.rank));
+    ncclConfig_t returning_at_once = NCCL_CONFIG_INITIALIZER;
+    returning_at_once.blocking = 0;
+    require(library_.ncclCommInitRankConfig(&ranks_, of.size, id, of.rank, &returning_at_once));
+    wait(-1);
   }
   ~nccl_rank() override {
     if (ranks_) library_.ncclCommAbort(ranks_);
@@ -116,11 +119,13 @@ class nccl_rank final : public collective {
       at += each.bytes.size();
     }
     require(library_.ncclGroupEnd());
+    const int peer = receives.empty() ? -1 : receives.front().peer;
+    wait(peer);  // a copy into plain memory would wait by itself, and for ever
     for (const transfer& each : receives) {
       copy(each.bytes.data(), received, each.bytes.size(), cudaMemcpyDeviceToHost);
       received += each.bytes.size();
     }
-    wait(receives.empty() ? -1 : receives.front().peer);
+    wait(peer);
   }
 
   void make_room(std::size_t bytes) {
@@ -140,12 +145,13 @@ class nccl_rank final : public collective {
   void wait(int peer) {
     const auto deadline = std::chrono::steady_clock::now() + timeout_;
     while (true) {
-      const cudaError_t now = library_.cudaStreamQuery(stream_);
-      if (now == cudaSuccess) return;
       ncclResult_t state = ncclSuccess;
       library_.ncclCommGetAsyncError(ranks_, &state);
+      const cudaError_t now = library_.cudaStreamQuery(stream_);
+      if (state == ncclSuccess && now == cudaSuccess) return;
+      const bool well = is_well(state) && (now == cudaSuccess || now == cudaErrorNotReady);
       const bool late = std::chrono::steady_clock::now() > deadline;
-      if (now == cudaErrorNotReady && state == ncclSuccess && !late && !interrupted_.load()) {
+      if (well && !late && !interrupted_.load()) {
         std::this_thread::yield();
         continue;
       }
@@ -155,11 +161,14 @@ class nccl_rank final : public collective {
     }
   }
 
+  /// What it was asked for may still be under way.
+  static bool is_well(ncclResult_t code) { return code == ncclSuccess || code == ncclInProgress; }
+
   void require(cudaError_t code) const {
     if (code != cudaSuccess) throw collective_failure(-1, library_.cudaGetErrorString(code));
   }
   void require(ncclResult_t code) const {
-    if (code != ncclSuccess) throw collective_failure(-1, library_.ncclGetErrorString(code));
+    if (!is_well(code)) throw collective_failure(-1, library_.ncclGetErrorString(code));
   }
 
   nccl_library library_;
