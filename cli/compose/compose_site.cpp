@@ -90,7 +90,8 @@ void check_device(const cluster_config& config, const node_config& node) {
 
 std::uint64_t memory_of(const node_config& node) {
   constexpr std::int64_t unknown = std::int64_t{1} << 30;
-  return node.memory.value_or(static_cast<std::uint64_t>(free_memory(node.device).value_or(unknown)));
+  if (node.memory) return *node.memory;
+  return memory_to_offer(node.device, static_cast<std::uint64_t>(free_memory(node.device).value_or(unknown)));
 }
 
 node_site make_site(const cluster_config& config, const std::string& name) {

@@ -32,7 +32,8 @@ load_options load_options_of(const cluster_config& config);
 
 /// Refuses a node whose device this build cannot use.
 void check_device(const cluster_config& config, const node_config& node);
-/// What it may take: as the file says, else what is free on its device. For nodes of this machine.
+/// What it may take: as the file says, else what is free on its device, less what a GPU keeps for passes. For nodes of
+/// this machine.
 std::uint64_t memory_of(const node_config& node);
 
 bus::options bus_options_of(const node_site& site);

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/device_id.hpp"
 #include "base/result.hpp"
 #include "cluster/config/config.hpp"
 
@@ -29,6 +30,14 @@ struct worker_offer {
   /// The replica that it is of by hand: with layers and no replica, of replica 0.
   std::optional<int> replica_by_hand() const { return layers && !replica ? 0 : replica; }
 };
+
+/// Of what is free on a device, what a worker offers for weights, keys and values. On a GPU the rows of a pass, logits
+/// and adapters lie as well, and nothing there can be swapped out.
+inline std::uint64_t memory_to_offer(device_id device, std::uint64_t free) {
+  constexpr std::uint64_t gpu_reserve = std::uint64_t{2} << 30;
+  if (device.is_cpu()) return free;
+  return free > gpu_reserve ? free - gpu_reserve : 0;
+}
 
 struct model_shape {
   int layers = 0;

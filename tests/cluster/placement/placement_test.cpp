@@ -57,6 +57,22 @@ TEST(placement, one_worker_that_holds_everything_is_one_stage) {
   EXPECT_TRUE(where.spares.empty());
 }
 
+TEST(placement, leaves_a_gpu_room_for_rows_logits_and_adapters) {
+  constexpr std::uint64_t gigabyte = 1024 * unit;
+  EXPECT_EQ(memory_to_offer({}, 10 * gigabyte), 10 * gigabyte) << "a processor's is the system's to share out";
+  EXPECT_EQ(memory_to_offer({0}, 10 * gigabyte), 8 * gigabyte);
+  EXPECT_EQ(memory_to_offer({0}, gigabyte), 0u);
+  auto generous = ask();
+  generous.kv_memory = 100 * gigabyte;
+  worker_offer gpu = offer("w0", 0);
+  gpu.memory = memory_to_offer({0}, 10 * gigabyte);
+  const auto where = placed({gpu}, generous);
+  ASSERT_EQ(where.replicas.size(), 1u);
+  const auto held = 180 * unit + static_cast<std::uint64_t>(where.replicas[0].kv_tokens) * 12 * 1024;
+  EXPECT_LE(held, 8 * gigabyte);
+  EXPECT_GT(held, 7 * gigabyte);
+}
+
 TEST(placement, makes_as_many_replicas_as_fit) {
   EXPECT_EQ(text_of(placed({offer("w0", 1000), offer("w1", 1000), offer("w2", 50)}, ask())), "w0:0-11 | w1:0-11");
   EXPECT_EQ(placed({offer("w0", 1000), offer("w1", 1000), offer("w2", 50)}, ask()).spares,
