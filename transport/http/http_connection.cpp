@@ -90,23 +90,28 @@ void http_connection::parse() {
       const auto [status, why] = status_of(fault);
       return refuse_with(status, why);
     }
-    if (parser_->is_header_done() && !head_taken_ && !take_head()) return;
+    if (parser_->is_header_done() && !reserve_body()) return;
+    if (parser_->is_header_done() && !head_taken_) take_head();
     if (parser_->is_done()) return dispatch();
     if (fault == beast::http::error::need_more) return;
   }
 }
 
-/// False where the request is refused already.
-bool http_connection::take_head() {
+/// False where the request is refused already. How long a chunked body will be is not known: what has come counts.
+bool http_connection::reserve_body() {
+  const auto length = parser_->content_length();
+  const std::size_t bytes = parser_->chunked() ? parser_->get().body().size() : length.value_or(0);
+  const std::size_t more = bytes - body_reserved_;
+  body_reserved_ = bytes;
+  if ((shared_->body_bytes += more) <= shared_->options.bodies_bytes || more == 0) return true;
+  refuse_with(503, "too many large requests at a time: try again");
+  return false;
+}
+
+void http_connection::take_head() {
   head_taken_ = true;
   set_deadline(shared_->options.body_time);
-  const auto length = parser_->content_length();
-  body_reserved_ = parser_->chunked() ? shared_->options.body_bytes : static_cast<std::size_t>(length.value_or(0));
-  if ((shared_->body_bytes += body_reserved_) > shared_->options.bodies_bytes) {
-    refuse_with(503, "too many large requests at a time: try again");
-    return false;
-  }
-  if (parser_->is_done()) return true;
+  if (parser_->is_done()) return;
   const auto expect = parser_->get()[beast::http::field::expect];
   if (!expect.empty() && !is_writing_) {
     writing_ = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -118,7 +123,6 @@ bool http_connection::take_head() {
       self->flush();
     });
   }
-  return true;
 }
 
 void http_connection::give_back_body() {

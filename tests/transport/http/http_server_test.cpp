@@ -1,6 +1,7 @@
 #include "transport/http/http_server.hpp"
 
 #include <condition_variable>
+#include <deque>
 #include <future>
 #include <mutex>
 #include <optional>
@@ -121,6 +122,34 @@ TEST_F(http_server_test, reads_chunked_bodies) {
   raw_client client(server_->port());
   client.say("POST /x HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n");
   EXPECT_TRUE(client.hear_response().ends_with("POST /x abcde"));
+}
+
+TEST_F(http_server_test, counts_what_has_come_of_chunked_bodies) {
+  http_options options;
+  options.body_bytes = 1 << 20;
+  options.bodies_bytes = 1 << 20;
+  start(options);
+  const std::string head = "POST /x HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n";
+  std::deque<raw_client> unfinished;
+  for (int i = 0; i < 8; ++i) unfinished.emplace_back(server_->port()).say(head);
+  raw_client other(server_->port());
+  other.say(post("/x", "hello"));
+  EXPECT_TRUE(other.hear_response().ends_with("POST /x hello"));
+  for (raw_client& client : unfinished) {
+    client.say("2\r\nde\r\n0\r\n\r\n");
+    EXPECT_TRUE(client.hear_response().ends_with("POST /x abcde"));
+  }
+}
+
+TEST_F(http_server_test, refuses_chunked_bodies_that_are_too_many) {
+  http_options options;
+  options.bodies_bytes = 100'000;
+  start(options);
+  const std::string head = "POST /x HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n";
+  const std::string chunk = "8000\r\n" + std::string(0x8000, 'x') + "\r\n";
+  raw_client client(server_->port());
+  client.say(head + chunk + chunk + chunk + chunk);
+  EXPECT_NE(client.hear_response().find(" 503 "), std::string::npos);
 }
 
 TEST_F(http_server_test, tells_a_client_that_waits_to_go_on) {
