@@ -22,6 +22,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto last_words = 1s;
+constexpr std::string_view ipc_prefix = "ipc://";
 
 detail::instance_id random_instance() {
   detail::instance_id id{};
@@ -261,6 +262,8 @@ void bus::impl::close_sockets() {
     }
     remove(one, false);
   }
+  // While it is ours: a process that listens there next has made it anew.
+  if (options_.listen.starts_with(ipc_prefix)) ::unlink(options_.listen.c_str() + ipc_prefix.size());
   if (router_) router_.set(zmq::sockopt::linger, linger);
   detail::stop_watching(router_, router_monitor_);
   router_.close();

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/error.hpp"
+#include "tests/base/temp_folder.hpp"
 #include "tests/transport/zmq/peer.hpp"
 
 namespace troupe {
@@ -64,11 +65,17 @@ TEST(bus, many_links_and_threads_do_not_mix) {
 }
 
 TEST(bus, an_ipc_path_serves_too) {
-  const std::string where = "ipc:///tmp/troupe-bus-test-" + std::to_string(::getpid());
-  peer listener(peer::listening(where), true), dialer;
-  send_numbers(*dialer, dialer->connect(where), 0, 10);
-  ASSERT_TRUE(dialer.wait_frames(10));
-  EXPECT_THAT([&] { peer second(peer::listening(where)); }, ThrowsMessage<input_error>(HasSubstr("another process")));
+  const test::temp_folder folder;
+  const std::filesystem::path path = folder.path() / "bus";
+  const std::string where = "ipc://" + path.string();
+  {
+    peer listener(peer::listening(where), true), dialer;
+    send_numbers(*dialer, dialer->connect(where), 0, 10);
+    ASSERT_TRUE(dialer.wait_frames(10));
+    EXPECT_THAT([&] { peer second(peer::listening(where)); }, ThrowsMessage<input_error>(HasSubstr("another process")));
+    EXPECT_TRUE(std::filesystem::exists(path)) << "nor does the one that was refused take it away";
+  }
+  EXPECT_FALSE(std::filesystem::exists(path));
 }
 
 TEST(bus, a_large_attachment_is_what_was_sent_and_its_owner_is_let_go) {
