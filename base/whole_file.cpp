@@ -6,6 +6,7 @@
 #include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -15,6 +16,8 @@ namespace troupe {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::string_view partial_ending = ".partial";
 
 [[noreturn]] void fail(const fs::path& path, int error) {
   throw std::runtime_error(fmt::format("{}: cannot be written ({}): free some space, or choose another folder",
@@ -77,7 +80,7 @@ void write_into(const fs::path& path, std::span<const std::string_view> parts) {
 void write_file(const fs::path& path, std::span<const std::string_view> parts, readable_by whom) {
   std::error_code fault;
   if (fs::exists(path, fault) && !fs::is_regular_file(path, fault)) return write_into(path, parts);
-  partial_file file(path.string() + fmt::format(".{}.partial", ::getpid()), whom);
+  partial_file file(path.string() + fmt::format(".{}{}", ::getpid(), partial_ending), whom);
   for (const std::string_view part : parts) file.append(part);
   file.publish(path);
   sync_folder(path.parent_path());
@@ -85,6 +88,22 @@ void write_file(const fs::path& path, std::span<const std::string_view> parts, r
 
 void write_file(const fs::path& path, std::string_view text, readable_by whom) {
   write_file(path, std::span(&text, 1), whom);
+}
+
+void remove_partial_files(const fs::path& folder) {
+  std::vector<fs::path> found;
+  std::error_code fault;
+  for (fs::directory_iterator each(folder, fault), end; !fault && each != end; each.increment(fault))
+    if (each->path().extension() == partial_ending) found.push_back(each->path());
+  for (const fs::path& path : found) fs::remove(path, fault);
+}
+
+void sync_file(const fs::path& path) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const bool synced = descriptor >= 0 && ::fsync(descriptor) == 0;
+  const int why = errno;
+  if (descriptor >= 0) ::close(descriptor);
+  if (!synced) fail(path, why);
 }
 
 void make_folder(const fs::path& folder) {

@@ -14,6 +14,12 @@ void write_file(const std::filesystem::path& path, std::span<const std::string_v
                 readable_by whom = readable_by::everyone);
 void write_file(const std::filesystem::path& path, std::string_view text, readable_by whom = readable_by::everyone);
 
+/// What processes have left there that died while they wrote. Nobody may be writing there now.
+void remove_partial_files(const std::filesystem::path& folder);
+
+/// For a file that grew by other means, and for a folder whose names must last.
+void sync_file(const std::filesystem::path& path);
+
 void make_folder(const std::filesystem::path& folder);
 
 }  // namespace troupe

@@ -6,6 +6,7 @@
 
 #include "actors/adapters/adapter_digest.hpp"
 #include "base/error.hpp"
+#include "base/whole_file.hpp"
 #include "model/lora/adapter_file.hpp"
 
 namespace troupe {
@@ -124,6 +125,7 @@ void adapter_fetcher_state::write_piece(const adapter_piece& piece) {
   now.offset += bytes.size();
   if (now.offset < file.bytes) return tell(head_, want_piece{now.what.sha256, file.name, now.offset});
   now.out.close();
+  if (!now.out) refuse("{}: cannot be written: is the disk full?", (now.folder / file.name).string());
   if (++now.file < now.what.files.size()) return open_file();
   finish_transfer();
 }
@@ -132,12 +134,22 @@ void adapter_fetcher_state::finish_transfer() {
   const wanted what = transfer_->what;
   if (transfer_->digest.finish() != what.sha256)
     refuse("adapter {}: its files do not have the digest that the head said", what.full_name);
-  std::error_code fault;
-  fs::rename(transfer_->folder, options_.store / what.sha256, fault);
-  if (fault && !is_complete(options_.store / what.sha256, what))
-    refuse("{}: cannot be made: {}", (options_.store / what.sha256).string(), fault.message());
+  keep_files();
   drop_transfer();
   load(what);
+}
+
+/// Another process of this host may have had them meanwhile; what is there in part is what a crash has left.
+void adapter_fetcher_state::keep_files() const {
+  const wanted& what = transfer_->what;
+  const fs::path whole = options_.store / what.sha256;
+  for (const adapter_file_info& file : what.files) sync_file(transfer_->folder / file.name);
+  sync_file(transfer_->folder);
+  std::error_code fault;
+  if (!is_complete(whole, what)) fs::remove_all(whole, fault);
+  fs::rename(transfer_->folder, whole, fault);
+  if (fault && !is_complete(whole, what)) refuse("{}: cannot be made: {}", whole.string(), fault.message());
+  sync_file(options_.store);
 }
 
 void adapter_fetcher_state::load(const wanted& what) {

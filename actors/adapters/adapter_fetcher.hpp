@@ -49,6 +49,7 @@ class adapter_fetcher_state {
   void take_piece(const adapter_piece& piece);
   void write_piece(const adapter_piece& piece);
   void finish_transfer();
+  void keep_files() const;
   void load(const wanted& what);
   void fail(const wanted& what, const std::string& error);
   void hand_over(const wanted& what, std::shared_ptr<const lora_adapter> adapter);

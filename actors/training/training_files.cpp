@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include "actors/adapters/adapter_digest.hpp"
@@ -54,14 +53,6 @@ bool is_there(const fs::path& folder, const training_file& file) {
   std::error_code fault;
   if (fs::file_size(folder / file.name, fault) != file.bytes || fault) return false;
   return describe_file(folder, file.name).sha256 == file.sha256;
-}
-
-void sync_file(const fs::path& file) {
-  const int number = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
-  const bool synced = number >= 0 && ::fsync(number) == 0;
-  const int why = errno;
-  if (number >= 0) ::close(number);
-  if (!synced) refuse("{}: cannot be written: {}", file.string(), std::strerror(why));
 }
 
 training_piece read_training_piece(const fs::path& folder, const std::vector<training_file>& files,

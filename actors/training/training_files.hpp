@@ -18,8 +18,6 @@ bool is_training_id(std::string_view text);
 /// A file as it lies there. Throws input_error where it cannot be read.
 training_file describe_file(const std::filesystem::path& folder, const std::string& name);
 bool is_there(const std::filesystem::path& folder, const training_file& file);
-/// Throws input_error where the disk does not take it.
-void sync_file(const std::filesystem::path& file);
 
 /// At most `largest_training_piece` bytes of one of `files`, or why not. Names from outside are only compared with
 /// known ones; they never become part of a path.

@@ -7,6 +7,7 @@
 
 #include "actors/shown_path.hpp"
 #include "base/error.hpp"
+#include "base/whole_file.hpp"
 #include "model/train/training_data.hpp"
 
 namespace troupe {

@@ -66,6 +66,18 @@ TEST_F(fetcher, fetches_what_is_not_here_and_keeps_it) {
   EXPECT_EQ(head_.count<want_piece>(), 0u);
 }
 
+TEST_F(fetcher, fetches_again_what_lies_there_damaged) {
+  const prepare_adapter known = wanted(1, golden_);
+  const std::string there = "store/" + known.sha256 + "/";
+  std::filesystem::create_directories(folder_.path() / there);
+  for (const std::string_view name : adapter_file_names) folder_.write(there + std::string(name), "cut short");
+  tell(actor_, known);
+  for (const std::string& text : golden_) answer_piece(text);
+  EXPECT_EQ(head_.take<adapter_prepared>().error, "");
+  for (std::size_t i = 0; i < golden_.size(); ++i)
+    EXPECT_EQ(folder_.read(there + std::string(adapter_file_names[i])), golden_[i]);
+}
+
 TEST_F(fetcher, goes_on_with_others_when_a_folder_cannot_be_made) {
   folder_.write("store", "a file");
   tell(actor_, wanted(1, golden_));
