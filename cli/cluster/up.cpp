@@ -13,6 +13,7 @@
 #include "cli/compose/compose_site.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/output.hpp"
+#include "cluster/launch/hang_policy.hpp"
 #include "cluster/launch/launch.hpp"
 
 namespace troupe {
@@ -65,13 +66,17 @@ std::optional<std::string> lasting_problem(const json& status) {
   return std::nullopt;
 }
 
-/// A node that the head has given up although its process is there hangs: it is ended, and started again.
-void follow_head(const json& status, launcher& nodes) {
+/// A node that the head has given up for good although its process is there hangs: it is ended, and started again.
+void follow_head(const json& status, launcher& nodes, hang_policy& hanging) {
   for (const json& node : status.at("nodes")) {
     const auto* process = nodes.find(node.at("name").get<std::string>());
     if (process == nullptr || process->pid != node.at("pid").get<pid_t>()) continue;
+    if (node.at("state") == "lost") {
+      if (hanging.note_lost(process->name, process->pid, monotonic_clock().now())) nodes.kill_node(process->name);
+      continue;
+    }
+    hanging.note_alive(process->name);
     if (node.at("state") == "alive") nodes.note_works(process->name);
-    if (node.at("state") == "lost") nodes.kill_node(process->name);
   }
 }
 
@@ -112,12 +117,13 @@ void check_given_up(const cluster_config& config, const launcher& nodes, bool re
 void watch_nodes(const cluster_config& config, launcher& nodes, const std::function<void()>& on_ready) {
   constexpr auto poll_interval = std::chrono::milliseconds(50);
   status_watch head(connect_to(config));
+  hang_policy hanging;
   for (bool ready = false; !is_interrupted();) {
     nodes.poll(poll_interval);
     check_given_up(config, nodes, ready);
     const json status = json::parse(head.take().value_or(""), nullptr, false);
     if (status.is_discarded()) continue;
-    follow_head(status, nodes);
+    follow_head(status, nodes, hanging);
     if (const auto problem = lasting_problem(status); !ready && problem) throw std::runtime_error(*problem);
     if (!std::exchange(ready, ready || can_serve(status)) && ready) on_ready();
   }

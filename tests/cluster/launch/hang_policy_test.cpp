@@ -1,0 +1,52 @@
+#include "cluster/launch/hang_policy.hpp"
+
+#include <gtest/gtest.h>
+
+namespace troupe {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Asks every 300 ms, so often; whether it hung at last.
+bool is_lost_for(hang_policy& policy, manual_clock& time, int asked, pid_t process = 7) {
+  bool hangs = false;
+  for (int i = 0; i < asked; ++i) {
+    time.advance(300ms);
+    hangs = policy.note_lost("w1", process, time.now());
+  }
+  return hangs;
+}
+
+TEST(hang_policy, waits_for_a_process_that_may_join_anew) {
+  manual_clock time;
+  hang_policy policy(3s);
+  EXPECT_FALSE(is_lost_for(policy, time, 10));
+  EXPECT_TRUE(is_lost_for(policy, time, 1));
+}
+
+TEST(hang_policy, begins_anew_with_one_that_came_back) {
+  manual_clock time;
+  hang_policy policy(3s);
+  EXPECT_FALSE(is_lost_for(policy, time, 10));
+  policy.note_alive("w1");
+  EXPECT_FALSE(is_lost_for(policy, time, 10));
+}
+
+TEST(hang_policy, begins_anew_with_another_process) {
+  manual_clock time;
+  hang_policy policy(3s);
+  EXPECT_FALSE(is_lost_for(policy, time, 10, 7));
+  EXPECT_FALSE(is_lost_for(policy, time, 10, 8));
+}
+
+TEST(hang_policy, does_not_count_the_time_in_which_nobody_could_ask) {
+  manual_clock time;
+  hang_policy policy(3s);
+  EXPECT_FALSE(is_lost_for(policy, time, 1));
+  time.advance(1h);
+  EXPECT_FALSE(is_lost_for(policy, time, 1));
+  EXPECT_TRUE(is_lost_for(policy, time, 7));
+}
+
+}  // namespace
+}  // namespace troupe
