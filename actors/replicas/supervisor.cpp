@@ -16,6 +16,10 @@ bool has_role(const node_hello& hello, std::string_view role) {
   return std::find(hello.roles.begin(), hello.roles.end(), role) != hello.roles.end();
 }
 
+std::string no_worker_text(const std::string& name) {
+  return fmt::format("{} is no worker: only workers can be drained", name);
+}
+
 duration heartbeat_of(const cluster_config& config) {
   return std::chrono::milliseconds(config.heartbeat_ms);
 }
@@ -189,10 +193,14 @@ void supervisor_state::look_at_clock() {
 
 void supervisor_state::drain(const drain_node& what) {
   command_answer answer;
-  if (!members_.drain(what.name, what.on))
-    answer.error = fmt::format("no member of the cluster is called '{}': see troupe status", what.name);
-  else if (what.on)
+  if (!members_.drain(what.name, what.on)) {
+    answer.error = what.name == options_.config.head().name
+                       ? no_worker_text(what.name)
+                       : fmt::format("no member of the cluster is called '{}': see troupe status", what.name);
+  } else if (what.on) {
     answer.error = drain_now(what.name);
+    if (!answer.error.empty()) members_.drain(what.name, false);
+  }
   answer.bad_input = !answer.error.empty();
   if (answer.error.empty()) answer.result = fmt::format(R"({{"name":"{}","draining":{}}})", what.name, what.on);
   links_->send(what.link, std::move(answer), what.correlation);
@@ -201,15 +209,13 @@ void supervisor_state::drain(const drain_node& what) {
 /// Its requests go on elsewhere; then it ends. Returns why that cannot be, if it cannot.
 std::string supervisor_state::drain_now(const std::string& name) {
   const auto found = workers_.find(name);
-  if (found == workers_.end()) return fmt::format("{} is no worker: only workers can be drained", name);
+  if (found == workers_.end()) return no_worker_text(name);
   const worker_record going = found->second;
   if (going.link == no_link) return fmt::format("{} is the head's own worker: it goes with the head", name);
   if (const auto where = placement_ ? find_worker(*placement_, name) : std::nullopt) {
     const placement_change after = repair(*placement_, name, spare_offers(), options_.shape, options_.wanted);
-    if (after.what == placement_change::kind::vacancy && !other_runs(where->replica)) {
-      members_.drain(name, false);
+    if (after.what == placement_change::kind::vacancy && !other_runs(where->replica))
       return fmt::format("nobody could take over the layers of {}: start another node first", name);
-    }
   }
   members_.leave(going.incarnation, clock_.now());
   links_->send(going.link, end_node{going.incarnation, "drained"});

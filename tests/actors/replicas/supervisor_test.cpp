@@ -73,11 +73,11 @@ class supervisor : public testing::Test {
           state.replica == replica_id(replica) && state.ready == ready)
         return;
   }
-  /// Whether the board's replicas come to say it, or not to say it any more.
-  bool comes_to_say(const std::string& text, bool says) const {
+  /// Whether the board comes to say it, or not to say it any more.
+  bool comes_to_say(const std::string& text, bool says, const std::string& section = "replicas") const {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
     while (std::chrono::steady_clock::now() < deadline) {
-      if ((board_->read("replicas").find(text) != std::string::npos) == says) return true;
+      if ((board_->read(section).find(text) != std::string::npos) == says) return true;
       std::this_thread::yield();
     }
     return false;
@@ -114,6 +114,13 @@ TEST_F(supervisor, shows_what_nodes_say_even_if_it_is_no_text) {
   tell(actor_, stage_failed{first.life, 0, "/models/\xff: cannot be read"});
   EXPECT_TRUE(comes_to_say("cannot be read", true));
   EXPECT_NE(board_->read("nodes").find("\"odd\""), std::string::npos);
+}
+
+TEST_F(supervisor, leaves_a_node_as_it_was_that_it_cannot_drain) {
+  tell(actor_, drain_node{{}, no_link, 0, "head", true});
+  join("w1", 11);
+  EXPECT_TRUE(comes_to_say("\"w1\"", true, "nodes"));
+  EXPECT_EQ(board_->read("nodes").find("draining"), std::string::npos) << board_->read("nodes");
 }
 
 TEST_F(supervisor, begins_every_life_under_a_number_of_its_own) {
