@@ -8,7 +8,7 @@
 namespace troupe {
 namespace {
 
-constexpr duration join_interval = std::chrono::milliseconds(250);
+constexpr int joins_before_note = 20;
 
 /// Pages in memory, from /proc/self/statm.
 std::uint64_t resident_bytes() {
@@ -44,7 +44,6 @@ node_agent_state::handle::behavior_type node_agent_state::make_behavior() {
   return {
       [this](const begin_membership& begin) {
         options_.hello.endpoint = begin.endpoint;
-        head_->set(links_->connect(options_.head));
         tell(node_agent_actor(self_), wake{});
       },
       [this](const join_answer& answer) { take_answer(answer); },
@@ -59,12 +58,13 @@ node_agent_state::handle::behavior_type node_agent_state::make_behavior() {
       [this](const link_lost& lost) {
         if (lost.link != head_->get()) return tell_members(lost);
         begin_anew();
-        head_->set(links_->connect(options_.head));
+        head_->set(no_link);
       },
       [this](wake) {
         if (ended_) return;
+        if (head_->get() == no_link) head_->set(links_->connect(options_.head));
         joined_ ? beat() : join();
-        tell_after(self_, joined_ ? options_.heartbeat : join_interval, node_agent_actor(self_), wake{});
+        tell_after(self_, joined_ ? options_.heartbeat : options_.join_interval, node_agent_actor(self_), wake{});
       },
       [this](stop_now) {
         if (joined_) tell_head(leave_cluster{options_.hello.incarnation});
@@ -75,6 +75,7 @@ node_agent_state::handle::behavior_type node_agent_state::make_behavior() {
 
 void node_agent_state::take_answer(const join_answer& answer) {
   if (answer.incarnation != options_.hello.incarnation || joined_) return;
+  unanswered_joins_ = 0;
   joined_ = answer.accepted;
   if (joined_) return options_.say(fmt::format("joined the cluster as {}", options_.hello.name));
   if (!answer.try_again) return end(2, answer.reason);
@@ -91,6 +92,8 @@ void node_agent_state::begin_anew() {
 
 void node_agent_state::join() {
   tell_head(join_cluster{options_.hello});
+  if (++unanswered_joins_ == joins_before_note)
+    options_.say(fmt::format("{} does not answer: see whether the head runs there, with the same keys", options_.head));
 }
 
 void node_agent_state::beat() {

@@ -15,6 +15,7 @@ struct node_agent_options {
   node_hello hello;  ///< incarnation and endpoint are filled in
   std::string head;  ///< endpoint
   duration heartbeat = std::chrono::milliseconds(200);
+  duration join_interval = std::chrono::milliseconds(250);  ///< also between links to a head that closes them
   /// The node is to end, with this exit code and for this reason. Called once.
   std::function<void(int code, const std::string& why)> on_end;
   std::function<void(const std::string& line)> say;
@@ -54,6 +55,7 @@ class node_agent_state {
   std::vector<member_actor> members_;
   std::shared_ptr<const worker_meter> meter_;
   bool joined_ = false, ended_ = false;
+  int unanswered_joins_ = 0;
   std::string last_said_;
   std::uint64_t rows_before_ = 0;
   instant report_before_;

@@ -102,7 +102,8 @@ class cluster_client::impl {
   std::optional<frame> take(steady::duration longest) {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, longest, [this] { return !frames_.empty() || !lost_.empty(); });
-    if (frames_.empty() && !lost_.empty()) throw std::runtime_error(endpoint_ + ": " + lost_);
+    if (frames_.empty() && !lost_.empty())
+      throw std::runtime_error(lost_.starts_with(endpoint_) ? lost_ : endpoint_ + ": " + lost_);
     if (frames_.empty()) return {};
     frame first = std::move(frames_.front());
     frames_.pop_front();

@@ -5,6 +5,7 @@
 #include "actors/local_head.hpp"
 #include "actors/replicas/router.hpp"
 #include "base/error.hpp"
+#include "cli/compose/link_news.hpp"
 #include "cluster/config/config_address.hpp"
 #include "model/formats/sampling_advice.hpp"
 
@@ -72,7 +73,9 @@ void head_node::start(caf::actor_system& system, wire& links, const node_site& s
   *store_ = front_.store;
   *training_ = front_.training;
   listen_to_members(links);
-  links.on_lost([supervisor = supervisor_, desk = front_.desk](link_id link, const std::string&) {
+  const auto news = said_once(say);
+  links.on_lost([supervisor = supervisor_, desk = front_.desk, news](link_id link, const std::string& why) {
+    if (link == no_link) return news(why);  // somebody was refused; links of clients come and go
     tell(supervisor, link_lost{{}, link});
     tell(desk, link_lost{{}, link});
   });

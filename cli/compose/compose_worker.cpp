@@ -7,6 +7,7 @@
 
 #include "actors/adapters/adapter_fetcher.hpp"
 #include "actors/training/trainer.hpp"
+#include "cli/compose/link_news.hpp"
 #include "cluster/config/config_address.hpp"
 #include "model/engine/model_text.hpp"
 
@@ -81,7 +82,10 @@ member_node::member_node(caf::actor_system& system, wire& links, const node_site
   deliver_from_head<join_answer>(links, agent_);
   deliver_from_head<heartbeat_answer>(links, agent_);
   deliver_from_head<end_node>(links, agent_);
-  links.on_lost([agent = agent_](link_id link, const std::string&) { tell(agent, link_lost{{}, link}); });
+  links.on_lost([agent = agent_, news = said_once(say)](link_id link, const std::string& why) {
+    news(why);
+    if (link != no_link) tell(agent, link_lost{{}, link});
+  });
   links.start();
   tell(agent_, begin_membership{{}, reachable_endpoint(links.endpoint(), site.node.host)});
 }

@@ -18,8 +18,9 @@ class node_agent : public testing::Test {
     options.hello.name = "w0";
     options.head = head_side_.endpoint();
     options.heartbeat = std::chrono::milliseconds(20);
+    options.join_interval = std::chrono::milliseconds(20);
     options.on_end = [this](int code, const std::string& why) { ends_.put(std::pair(code, why)); };
-    options.say = [](const std::string&) {};
+    options.say = [this](const std::string& line) { said_.put(line); };
     actor_ =
         spawn_node_agent(system_, options, node_side_, slot_, {worker_.handle()}, std::make_shared<worker_meter>());
     tell(actor_, begin_membership{{}, "tcp://127.0.0.1:1"});
@@ -50,7 +51,7 @@ class node_agent : public testing::Test {
       if (const auto joining = next_join(); joining != node) return joining;
   }
 
-  inbox heard_, ends_;
+  inbox heard_, ends_, said_;
   wire head_side_{listening()}, node_side_{bus::options{}};
   caf::actor_system_config config_;
   caf::actor_system system_{config_};
@@ -89,6 +90,14 @@ TEST_F(node_agent, begins_anew_when_its_link_to_the_head_is_gone) {
   const auto next = next_join_of_another(node);
   answer(next, true);
   expect_beats_of(next);
+}
+
+TEST_F(node_agent, says_that_nobody_answers_and_goes_on) {
+  EXPECT_NE(said_.take<std::string>().find("does not answer"), std::string::npos);
+  const auto node = next_join();
+  answer(node, true);
+  expect_beats_of(node);
+  EXPECT_NE(said_.take<std::string>().find("joined"), std::string::npos);
 }
 
 TEST_F(node_agent, waits_where_the_refusal_may_pass) {

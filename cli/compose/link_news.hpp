@@ -1,0 +1,21 @@
+#pragma once
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+
+namespace troupe {
+
+/// Says why links were refused or lost, and nothing twice in a row: who is refused tries again and again. Thread-safe.
+inline std::function<void(const std::string& why)> said_once(std::function<void(const std::string& line)> say) {
+  struct memory {
+    std::mutex mutex;
+    std::string last;
+  };
+  return [say = std::move(say), known = std::make_shared<memory>()](const std::string& why) {
+    const std::lock_guard lock(known->mutex);
+    if (std::exchange(known->last, why) != why) say(why);
+  };
+}
+
+}  // namespace troupe
