@@ -412,6 +412,7 @@ replica_load scheduler_state::load() const {
   load.max_waiting = static_cast<std::uint32_t>(options_.batches.max_waiting);
   load.blocks = static_cast<std::uint32_t>(blocks_);
   load.free_blocks = static_cast<std::uint32_t>(requests_->decisions().cache().available());
+  load.queued_tokens = requests_->decisions().queued_tokens();
   load.tokens_per_second = tokens_per_second_;
   for (const auto& [version, details] : adapters_->read()->versions)
     if (residency_->is_declared(version) && residency_->is_resident(version)) load.adapters.push_back(version);

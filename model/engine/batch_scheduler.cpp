@@ -250,6 +250,13 @@ batch_scheduler::statistics batch_scheduler::stats() const {
   return all;
 }
 
+std::size_t batch_scheduler::queued_tokens() const {
+  std::size_t tokens = 0;
+  for (const auto& [id, sequence] : sequences_)
+    if (sequence->phase != sequence_phase::following && !sequence->decoding()) tokens += sequence->pending();
+  return tokens;
+}
+
 bool batch_scheduler::is_consistent() const {
   std::vector<std::int32_t> holders(static_cast<std::size_t>(pool_.total()), 0);
   std::size_t slots = 0, running = 0, waiting = 0;

@@ -110,6 +110,7 @@ class batch_scheduler {
   const block_pool& pool() const { return pool_; }
   const prefix_cache& cache() const { return cache_; }
   statistics stats() const;
+  std::size_t queued_tokens() const;  ///< known, of those that wait and run, and not yet computed
   /// Counts everything again from scratch and compares: for tests.
   bool is_consistent() const;
 

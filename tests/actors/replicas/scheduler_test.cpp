@@ -76,6 +76,23 @@ TEST_F(scheduler, orders_every_stage_and_tells_tokens_once) {
   EXPECT_EQ(sink_.count<token_batch>(), 0u);
 }
 
+TEST_F(scheduler, says_how_many_tokens_of_prompts_are_left_to_compute) {
+  const auto wait_until_left = [this](std::uint64_t tokens) {
+    while (router_.take<replica_state>().load.queued_tokens != tokens) {
+    }
+  };
+  begin_life(1, 64, 1);
+  ask(1, "ABC");
+  const auto order = last_.take<run_step>();
+  ask(2, "DEFGH");
+  wait_until_left(8);
+  tell(actor_, outcome_of(order, 'X'));
+  const auto next = last_.take<run_step>();
+  wait_until_left(5);
+  tell(actor_, outcome_of(next, 'Y'));
+  wait_until_left(0);
+}
+
 TEST_F(scheduler, has_as_many_steps_in_flight_as_stages_can_compute_at_once) {
   begin_life(1, 64, 2);
   ask(1, "AB");
