@@ -31,8 +31,10 @@ std::shared_ptr<adapter_shelf> make_shelf(const front_parts& parts) {
   return shelf;
 }
 
-jobs_options options_of(const cluster_config& config) {
+jobs_options options_of(const front_parts& parts) {
+  const cluster_config& config = *parts.config;
   jobs_options options;
+  options.say = parts.say;
   options.in_flight = 2 * static_cast<std::size_t>(config.scheduler.max_sequences);
   options.keep = std::chrono::days(config.keep_jobs_days);
   return options;
@@ -67,7 +69,7 @@ front_handles start_front(caf::actor_system& system, wire& links, const front_pa
   const auto shelf = make_shelf(parts);
   front_handles made;
   made.numbers = std::make_shared<request_numbers>();
-  made.jobs = spawn_jobs(system, options_of(*parts.config), parts.book, parts.prompts, made.numbers, parts.board,
+  made.jobs = spawn_jobs(system, options_of(parts), parts.book, parts.prompts, made.numbers, parts.board,
                          parts.read_for_endpoint);
   const auto send_piece = [&links](link_id to, adapter_piece piece, std::uint64_t correlation) {
     links.send(to, std::move(piece), correlation);

@@ -57,6 +57,7 @@ jobs_state::jobs_state(handle::pointer self, jobs_options options, std::shared_p
       numbers_(std::move(numbers)),
       board_(std::move(board)),
       read_for_endpoint_(std::move(read_for_endpoint)) {
+  if (!options_.say) options_.say = [](const std::string&) {};
   post();
 }
 
@@ -81,12 +82,7 @@ jobs_state::handle::behavior_type jobs_state::make_behavior() {
         take_refusal(refused.why);
         pump();
       },
-      [this](wake) {
-        record();
-        use_again();
-        sweep();
-        pump();
-      },
+      [this](wake) { try_all_again(); },
       [this](stop_now) {
         record();
         gateway_ = nullptr;
@@ -147,9 +143,30 @@ std::optional<jobs_state::line> jobs_state::next_line() {
     again_.pop_front();
     return one;
   }
-  for (active_job& job : active_)
-    if (auto one = read_next(job)) return one;
+  while (active_job* job = next_job())
+    if (auto one = read_next(*job)) return one;
   return {};
+}
+
+/// Of the tenant that has the fewest lines open for its weight: the oldest that is not read to its end.
+jobs_state::active_job* jobs_state::next_job() {
+  struct share {
+    std::string_view tenant;
+    std::size_t open = 0;
+    active_job* next = nullptr;
+    double used() const { return static_cast<double>(open) / static_cast<double>(next->terms.weight); }
+  };
+  std::vector<share> shares;
+  for (active_job& job : active_) {
+    auto its = std::find_if(shares.begin(), shares.end(), [&](const share& each) { return each.tenant == job.tenant; });
+    if (its == shares.end()) its = shares.insert(its, {job.tenant});
+    its->open += job.open;
+    if (!its->next && job.may_have_lines()) its->next = &job;
+  }
+  std::erase_if(shares, [](const share& each) { return !each.next; });
+  const auto least = std::min_element(shares.begin(), shares.end(),
+                                      [](const share& a, const share& b) { return a.used() < b.used(); });
+  return least == shares.end() ? nullptr : least->next;
 }
 
 std::optional<jobs_state::line> jobs_state::read_next(active_job& job) {
@@ -288,7 +305,6 @@ void jobs_state::record() {
     record_due_ = true;
     return note_failure(failure);
   }
-  board_->remove("journal");
   for (const output& each : outputs_)
     if (active_job* job = find_active(each.job)) --job->open;
   outputs_.clear();
@@ -312,7 +328,7 @@ void jobs_state::sweep() {
     if (has_old) post_soon();
     if (journal_->sweep() || has_old) pause = options_.sweep_pause;
   } catch (const journal_failure& failure) {
-    note_failure(failure);
+    return note_failure(failure);
   }
   sweep_at_ = clock_.now() + pause;
   wake_in(pause + std::chrono::milliseconds(1));
@@ -320,8 +336,23 @@ void jobs_state::sweep() {
 
 /// What could not be written or read is tried again.
 void jobs_state::note_failure(const journal_failure& failure) {
+  has_failed_ = true;
   board_->post("journal", dump(failure.what()));
-  wake_in(options_.journal_retry);
+  if (!std::exchange(is_failing_, true)) options_.say(fmt::format("jobs stand still: {}", failure.what()));
+  if (clock_.now() < retry_at_) return;  // that wake is on its way
+  retry_at_ = clock_.now() + options_.journal_retry;
+  wake_in(options_.journal_retry + std::chrono::milliseconds(1));
+}
+
+void jobs_state::try_all_again() {
+  has_failed_ = false;
+  record();
+  use_again();
+  sweep();
+  pump();
+  if (has_failed_ || !std::exchange(is_failing_, false)) return;
+  board_->remove("journal");
+  options_.say("the journal is written again: jobs go on");
 }
 
 void jobs_state::wake_in(duration after) {

@@ -1,6 +1,7 @@
 // Batch jobs: accepted into the journal, answered line by line through the gateway, recorded exactly once.
 #pragma once
 #include <deque>
+#include <functional>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -22,8 +23,9 @@ struct jobs_options {
   duration journal_retry = std::chrono::seconds(1);          ///< after the disk failed
   std::chrono::seconds keep = {};                            ///< of jobs that are over; 0: for ever
   duration sweep_interval = std::chrono::minutes(1);         ///< between looks for such
-  duration sweep_pause = std::chrono::milliseconds(50);  ///< between pieces of what is deleted: others wait meanwhile
-  int most_tries = 5;                                    ///< of a line that is refused without a time to come back
+  duration sweep_pause = std::chrono::milliseconds(50);   ///< between pieces of what is deleted: others wait meanwhile
+  int most_tries = 5;                                     ///< of a line that is refused without a time to come back
+  std::function<void(const std::string& line)> say = {};  ///< that the journal fails, and that it does no more
 };
 
 /// Owner of the journal, on a thread of its own; whoever else has something to write down asks it.
@@ -54,6 +56,8 @@ class jobs_state {
     std::deque<job_line> read;
     bool is_all_read = false;
     std::size_t open = 0;  ///< lines that were read and are not recorded
+
+    bool may_have_lines() const { return !read.empty() || !is_all_read; }
   };
   struct output {
     std::string job;
@@ -85,6 +89,7 @@ class jobs_state {
   active_job* find_active(const std::string& id);
   void pump();
   std::optional<line> next_line();
+  active_job* next_job();
   std::optional<line> read_next(active_job& job);
   void begin(line one);
   batch_line read(const std::string& text, const active_job& job) const;
@@ -101,6 +106,7 @@ class jobs_state {
   void record();
   bool end_complete_jobs();
   void note_failure(const journal_failure& failure);
+  void try_all_again();
   void sweep();
   void wake_in(duration after);
   void post();
@@ -123,7 +129,8 @@ class jobs_state {
   std::vector<output> outputs_;
   std::vector<use_journal> unused_;  ///< that the disk did not take, in their order
   bool record_due_ = false, post_due_ = false;
-  instant paused_until_, posted_, sweep_at_;
+  bool is_failing_ = false, has_failed_ = false;  ///< the journal: now, and when it was last tried
+  instant paused_until_, posted_, sweep_at_, retry_at_;
 };
 
 jobs_actor spawn_jobs(caf::actor_system& system, const jobs_options& options, const std::shared_ptr<journal>& book,

@@ -173,6 +173,7 @@ std::string client_desk_state::status_json() const {
     const std::string text = parts_.board->read(section);
     made += fmt::format("{}\"{}\":{}", made.size() > 1 ? "," : "", section, text.empty() ? "[]" : text);
   }
+  if (const std::string problem = parts_.board->read("journal"); !problem.empty()) made += ",\"journal\":" + problem;
   return made + "}";
 }
 

@@ -24,9 +24,11 @@ struct jobs_options {
 };
 
 int list_jobs(const jobs_options& options) {
-  const auto jobs = json::parse(cluster_client(options.cluster).command("job.list", R"({"limit":1000})"));
+  cluster_client cluster(options.cluster);
+  const auto jobs = json::parse(cluster.command("job.list", R"({"limit":1000})"));
   if (options.json) return print_json(jobs), 0;
   const std::string text = jobs_table(jobs);
+  print(journal_problem(parse_status(cluster.command("status", "{}"))));
   print(text.empty() ? "there are no jobs\n" : text);
   return 0;
 }

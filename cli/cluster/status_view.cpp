@@ -136,8 +136,13 @@ std::string jobs_table(const json& jobs, std::size_t limit) {
   return finished(std::move(all));
 }
 
+std::string journal_problem(const json& status) {
+  const std::string problem = text_of(status, "journal");
+  return problem == "-" ? "" : fmt::format("jobs stand still: {}\n", problem);
+}
+
 std::string status_text(const json& status) {
-  std::string text;
+  std::string text = journal_problem(status);
   for (const auto& part : {nodes_table(status), replicas_table(status), adapters_table(list_of(status, "adapters")),
                            jobs_table(list_of(status, "jobs"), 20)})
     if (!part.empty()) text += (text.empty() ? "" : "\n") + part;

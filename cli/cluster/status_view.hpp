@@ -15,6 +15,9 @@ std::string adapters_table(const nlohmann::ordered_json& adapters);
 /// At most `limit`, newest first.
 std::string jobs_table(const nlohmann::ordered_json& jobs, std::size_t limit = 1000);
 
+/// A line where the cluster cannot write down what it does.
+std::string journal_problem(const nlohmann::ordered_json& status);
+
 /// All of them, with an empty line between.
 std::string status_text(const nlohmann::ordered_json& status);
 

@@ -40,8 +40,9 @@ class head {
     EXPECT_EQ(answer.error, "");
     return json::parse(answer.result, nullptr, false);
   }
-  void submit(const std::string& id, const std::vector<std::string>& lines, const json& options = json::object()) {
-    get("job.create", {{"id", id}, {"lines", lines.size()}, {"options", options}});
+  void submit(const std::string& id, const std::vector<std::string>& lines, const json& options = json::object(),
+              const std::string& tenant = {}) {
+    get("job.create", {{"id", id}, {"lines", lines.size()}, {"options", options}, {"tenant", tenant}});
     get("job.lines", {{"id", id}, {"first", 0}, {"lines", lines}});
     EXPECT_NE(get("job.seal", {{"id", id}})["state"], "receiving");
   }
@@ -198,6 +199,46 @@ TEST_F(jobs, keeps_so_many_lines_in_flight) {
     if (i < 7) open.push_back(now.next());
   }
   EXPECT_EQ(now.wait("job-1")["ok"], 10);
+}
+
+TEST_F(jobs, of_several_tenants_share_the_lines_in_flight_by_weight) {
+  jobs_options options;
+  options.in_flight = 4;
+  options.record_at_once = 1;
+  head now(folder_, prompts_, options);
+  const auto lines_of = [](const char* prompt) { return std::vector<std::string>(8, json{{"prompt", prompt}}.dump()); };
+  const auto prompt_of = [](const begin_request& request) { return request.what.engine.what.prompt; };
+  now.submit("early", lines_of("A"), {{"weight", 1}}, "one");
+  std::vector<begin_request> first;
+  for (int i = 0; i < 4; ++i) first.push_back(now.next());
+  now.submit("late", lines_of("B"), {{"weight", 3}}, "other");
+  now.submit("last", lines_of("C"), {{"weight", 3}}, "other");
+  for (int i = 0; i < 3; ++i) {
+    head::answer(first[static_cast<std::size_t>(i)]);
+    EXPECT_EQ(prompt_of(now.next()), letters("B")) << i << ": the other tenant has none, its older job is first";
+  }
+  head::answer(first[3]);
+  EXPECT_EQ(prompt_of(now.next()), letters("A"));
+}
+
+TEST_F(jobs, say_that_the_journal_fails_and_that_it_does_no_more) {
+  inbox said;
+  jobs_options options;
+  options.journal_retry = std::chrono::milliseconds(1);
+  options.say = [&said](const std::string& line) { said.put(line); };
+  head now(folder_, prompts_, options);
+  now.submit("job-1", lines(1));
+  const auto only = now.next();
+  {
+    const full_disk all_of_it(1);
+    head::answer(only);
+    EXPECT_NE(said.take<std::string>().find("jobs stand still: "), std::string::npos);
+    EXPECT_NE(now.board->read("journal"), "");
+  }
+  EXPECT_NE(said.take<std::string>().find("jobs go on"), std::string::npos);
+  EXPECT_EQ(now.board->read("journal"), "");
+  EXPECT_EQ(now.wait("job-1")["state"], "succeeded");
+  EXPECT_EQ(said.count<std::string>(), 0u);
 }
 
 TEST_F(jobs, tries_lines_again_that_found_no_room) {

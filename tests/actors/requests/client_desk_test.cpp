@@ -157,6 +157,8 @@ TEST_F(desk, composes_the_status) {
   EXPECT_EQ(command("status").result, R"({"nodes":[],"replicas":[],"adapters":[],"jobs":[]})");
   board_->post("nodes", R"([{"name":"w0"}])");
   EXPECT_EQ(command("status").result, R"({"nodes":[{"name":"w0"}],"replicas":[],"adapters":[],"jobs":[]})");
+  board_->post("journal", R"("the disk is full")");
+  EXPECT_EQ(json::parse(command("status").result)["journal"], "the disk is full");
   const json hello = json::parse(command("hello").result);
   EXPECT_EQ(hello["cluster"], "test");
   EXPECT_EQ(hello["instance"], json::parse(command("hello").result)["instance"]);
