@@ -59,6 +59,7 @@ class adapter_shelf {
 
   catalogue_records take_changes() { return catalogue_.take_changes(); }
   adapter_directory::snapshot snapshot() const;
+  std::size_t with_files() const { return details_.size(); }  ///< versions; it only grows
   /// A JSON list, one object for each version.
   std::string list_json() const;
   /// At most `largest_piece` bytes of a file, or why not.

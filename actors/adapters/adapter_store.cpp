@@ -48,7 +48,8 @@ adapter_store_state::adapter_store_state(handle::pointer self, std::shared_ptr<a
       send_piece_(std::move(send_piece)),
       workers_(std::move(workers)),
       adapters_(std::move(adapters)),
-      board_(std::move(board)) {
+      board_(std::move(board)),
+      shown_files_(shelf_->with_files()) {
   show(shelf_->snapshot(), shelf_->list_json());
 }
 
@@ -155,8 +156,7 @@ void adapter_store_state::find(const find_adapter& wanted) {
 void adapter_store_state::save_then(continuation then) {
   catalogue_records records = shelf_->take_changes();
   if (records.empty() && unsaved_.empty()) {
-    // A version may have got its files back without a change in the catalogue.
-    if (changes_.empty()) show(shelf_->snapshot(), shelf_->list_json());
+    if (changes_.empty()) show_files_that_came_back();
     if (changes_.empty()) return then({});
     return changes_.rbegin()->second.then.push_back(std::move(then));
   }
@@ -180,6 +180,12 @@ void adapter_store_state::take_saved(const catalogue_saved& saved) {
   else
     unsaved_.push_back(std::move(what.records));
   for (const continuation& then : what.then) then(saved.error);
+}
+
+/// That is no change in the catalogue.
+void adapter_store_state::show_files_that_came_back() {
+  if (std::exchange(shown_files_, shelf_->with_files()) != shelf_->with_files())
+    show(shelf_->snapshot(), shelf_->list_json());
 }
 
 void adapter_store_state::show(adapter_directory::snapshot now, std::string list) {

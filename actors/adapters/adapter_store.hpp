@@ -55,6 +55,7 @@ class adapter_store_state {
   void find(const find_adapter& wanted);
   void save_then(continuation then);
   void take_saved(const catalogue_saved& saved);
+  void show_files_that_came_back();
   void show(adapter_directory::snapshot now, std::string list);
 
   handle::pointer self_;
@@ -64,6 +65,7 @@ class adapter_store_state {
   worker_list workers_;
   std::shared_ptr<adapter_directory> adapters_;
   std::shared_ptr<status_board> board_;
+  std::size_t shown_files_;                       ///< of so many versions
   std::map<std::uint64_t, change> changes_;       ///< on their way to the journal, by ticket
   std::vector<catalogue_records> unsaved_;        ///< that the journal could not write: with the next change
   std::map<std::uint64_t, spreading> spreading_;  ///< by ticket

@@ -118,6 +118,17 @@ TEST_F(store, answers_gateways_that_look_for_a_name) {
   EXPECT_EQ(found.name, "adapter");
 }
 
+TEST_F(store, shows_nothing_again_that_has_not_changed) {
+  mock<gateway_actor> gateway(system_);
+  const auto shown_after_a_look = [&] {
+    tell(actor_, find_adapter{{}, "nothing", gateway.handle()});
+    (void)gateway.take<adapter_found>();
+    return adapters_->read().get();
+  };
+  const auto* before = shown_after_a_look();
+  EXPECT_EQ(shown_after_a_look(), before);
+}
+
 TEST_F(store, answers_for_its_files) {
   command("adapters.load", {{"name", "adapter"}});
   saved();
