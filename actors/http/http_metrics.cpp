@@ -42,6 +42,25 @@ const std::array<described_figure, request_figures> figures{{
     {"vllm:request_params_n", answer_bounds, "Answers that a request asked for."},
 }};
 
+/// `all`: by their labels.
+void write_requests(std::string& to, const std::vector<std::pair<std::string, series_figures>>& all) {
+  const auto out = std::back_inserter(to);
+  describe(to, "vllm:prompt_tokens_total", "counter", "Tokens of answered prompts.");
+  for (const auto& [labels, each] : all)
+    fmt::format_to(out, "vllm:prompt_tokens_total{{{}}} {}\n", labels, each.prompt_tokens);
+  describe(to, "vllm:generation_tokens_total", "counter", "Tokens of answers.");
+  for (const auto& [labels, each] : all)
+    fmt::format_to(out, "vllm:generation_tokens_total{{{}}} {}\n", labels, each.tokens);
+  describe(to, "vllm:request_success_total", "counter", "Answers that ended, by why.");
+  for (const auto& [labels, each] : all)
+    for (const auto& [finish, count] : each.finished)
+      fmt::format_to(out, "vllm:request_success_total{{{},finished_reason=\"{}\"}} {}\n", labels, finish, count);
+  for (std::size_t i = 0; i < figures.size(); ++i) {
+    describe(to, figures[i].name, "histogram", figures[i].help);
+    for (const auto& [labels, each] : all) each.histograms[i].write(to, figures[i].name, labels);
+  }
+}
+
 }  // namespace
 
 void histogram::add(double value, std::uint64_t times) {
@@ -49,6 +68,12 @@ void histogram::add(double value, std::uint64_t times) {
   counts_[static_cast<std::size_t>(bucket)] += times;
   sum_ += value * static_cast<double>(times);
   total_ += times;
+}
+
+void histogram::add(const histogram& other) {
+  for (std::size_t i = 0; i < counts_.size(); ++i) counts_[i] += other.counts_[i];
+  sum_ += other.sum_;
+  total_ += other.total_;
 }
 
 void histogram::write(std::string& to, std::string_view name, std::string_view labels) const {
@@ -62,35 +87,59 @@ void histogram::write(std::string& to, std::string_view name, std::string_view l
                  total_, sum_);
 }
 
-request_series::request_series(std::string model) : model_(std::move(model)) {
-  for (const described_figure& each : figures) histograms_.emplace_back(each.bounds);
+series_figures::series_figures() {
+  for (const described_figure& each : figures) histograms.emplace_back(each.bounds);
+}
+
+series_figures& series_figures::operator+=(const series_figures& other) {
+  for (std::size_t i = 0; i < histograms.size(); ++i) histograms[i].add(other.histograms[i]);
+  for (const auto& [finish, count] : other.finished) finished[finish] += count;
+  prompt_tokens += other.prompt_tokens;
+  tokens += other.tokens;
+  return *this;
 }
 
 void request_series::add(request_figure which, double value, std::uint64_t times) {
   const std::lock_guard lock(mutex_);
-  histograms_[static_cast<std::size_t>(which)].add(value, times);
+  figures_.histograms[static_cast<std::size_t>(which)].add(value, times);
 }
 
 void request_series::answered(std::uint64_t tokens) {
   const std::lock_guard lock(mutex_);
-  tokens_ += tokens;
+  figures_.tokens += tokens;
 }
 
 void request_series::ended(std::string_view finish, std::uint64_t prompt_tokens) {
   const std::lock_guard lock(mutex_);
-  const auto found = finished_.find(finish);
-  if (found == finished_.end())
-    finished_.emplace(finish, 1);
-  else
-    ++found->second;
-  prompt_tokens_ += prompt_tokens;
+  ++figures_.finished[std::string(finish)];
+  figures_.prompt_tokens += prompt_tokens;
+}
+
+series_figures request_series::figures() const {
+  const std::lock_guard lock(mutex_);
+  return figures_;
 }
 
 std::shared_ptr<request_series> http_metrics::series(const std::string& model) {
   const std::lock_guard lock(mutex_);
-  auto& found = series_[model];
-  if (!found) found = std::make_shared<request_series>(model);
-  return found;
+  used_series& found = series_[model];
+  found.used = ++uses_;
+  if (found.counts) return found.counts;
+  auto counts = found.counts = std::make_shared<request_series>();
+  if (series_.size() > most_series) forget_oldest();
+  return counts;
+}
+
+/// None that a request still counts with.
+void http_metrics::forget_oldest() {
+  auto oldest = series_.end();
+  for (auto each = series_.begin(); each != series_.end(); ++each)
+    if (each->second.counts.use_count() == 1 && (oldest == series_.end() || each->second.used < oldest->second.used))
+      oldest = each;
+  if (oldest == series_.end()) return;
+  if (!other_) other_.emplace();
+  *other_ += oldest->second.counts->figures();
+  series_.erase(oldest);
 }
 
 void http_metrics::count_response(int status) {
@@ -98,44 +147,29 @@ void http_metrics::count_response(int status) {
   ++responses_[status];
 }
 
-std::string http_metrics::write(const std::string& model, const std::string& replicas, const std::string& nodes) const {
-  std::string text;
-  detail::write_replica_metrics(text, model, replicas, nodes);
-  const std::lock_guard lock(mutex_);
-  write_requests(text);
-  describe(text, "troupe:http_responses_total", "counter", "Responses by status.");
-  for (const auto& [status, count] : responses_)
-    fmt::format_to(std::back_inserter(text), "troupe:http_responses_total{{status=\"{}\"}} {}\n", status, count);
-  return text;
+http_metrics::named_figures http_metrics::all_figures() const {
+  named_figures all;
+  for (const auto& [name, each] : series_) all.emplace_back(name, each.counts->figures());
+  if (other_) all.emplace_back("other", *other_);
+  return all;
 }
 
-void http_metrics::write_requests(std::string& to) const {
-  const auto out = std::back_inserter(to);
-  const auto for_each = [&](auto write) {
-    for (const auto& [name, each] : series_) {
-      const std::lock_guard own(each->mutex_);
-      write(*each, fmt::format("model_name=\"{}\",engine=\"0\"", detail::label_text(name)));
-    }
-  };
-  describe(to, "vllm:prompt_tokens_total", "counter", "Tokens of answered prompts.");
-  for_each([&](const request_series& each, const std::string& labels) {
-    fmt::format_to(out, "vllm:prompt_tokens_total{{{}}} {}\n", labels, each.prompt_tokens_);
-  });
-  describe(to, "vllm:generation_tokens_total", "counter", "Tokens of answers.");
-  for_each([&](const request_series& each, const std::string& labels) {
-    fmt::format_to(out, "vllm:generation_tokens_total{{{}}} {}\n", labels, each.tokens_);
-  });
-  describe(to, "vllm:request_success_total", "counter", "Answers that ended, by why.");
-  for_each([&](const request_series& each, const std::string& labels) {
-    for (const auto& [finish, count] : each.finished_)
-      fmt::format_to(out, "vllm:request_success_total{{{},finished_reason=\"{}\"}} {}\n", labels, finish, count);
-  });
-  for (std::size_t i = 0; i < figures.size(); ++i) {
-    describe(to, figures[i].name, "histogram", figures[i].help);
-    for_each([&](const request_series& each, const std::string& labels) {
-      each.histograms_[i].write(to, figures[i].name, labels);
-    });
+std::string http_metrics::write(const std::string& model, const std::string& replicas, const std::string& nodes) const {
+  named_figures requests;
+  std::map<int, std::uint64_t> responses;
+  {
+    const std::lock_guard lock(mutex_);
+    requests = all_figures();
+    responses = responses_;
   }
+  std::string text;
+  detail::write_replica_metrics(text, model, replicas, nodes);
+  for (auto& [name, each] : requests) name = fmt::format("model_name=\"{}\",engine=\"0\"", detail::label_text(name));
+  write_requests(text, requests);
+  describe(text, "troupe:http_responses_total", "counter", "Responses by status.");
+  for (const auto& [status, count] : responses)
+    fmt::format_to(std::back_inserter(text), "troupe:http_responses_total{{status=\"{}\"}} {}\n", status, count);
+  return text;
 }
 
 }  // namespace troupe

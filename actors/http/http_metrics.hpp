@@ -5,8 +5,10 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace troupe {
@@ -17,6 +19,7 @@ class histogram {
   explicit histogram(const std::vector<double>& bounds) : bounds_(&bounds), counts_(bounds.size() + 1) {}
 
   void add(double value, std::uint64_t times = 1);
+  void add(const histogram& other);  ///< with the same bounds
   /// The lines of the text exposition; `labels` without braces.
   void write(std::string& to, std::string_view name, std::string_view labels) const;
 
@@ -44,36 +47,53 @@ enum class request_figure : std::uint8_t {
 };
 constexpr std::size_t request_figures = 12;
 
-/// Figures of one model or adapter. Thread-safe.
+/// What is counted of one model or adapter.
+struct series_figures {
+  series_figures();
+  series_figures& operator+=(const series_figures& other);
+
+  std::vector<histogram> histograms;  ///< [request_figures]
+  std::map<std::string, std::uint64_t, std::less<>> finished;
+  std::uint64_t prompt_tokens = 0, tokens = 0;
+};
+
+/// The same, counted by several threads.
 class request_series {
  public:
-  explicit request_series(std::string model);
-
   void add(request_figure which, double value, std::uint64_t times = 1);
   void answered(std::uint64_t tokens);
   void ended(std::string_view finish, std::uint64_t prompt_tokens);
+  series_figures figures() const;
 
  private:
-  friend class http_metrics;
-  std::string model_;
   mutable std::mutex mutex_;
-  std::vector<histogram> histograms_;  ///< [request_figures]
-  std::map<std::string, std::uint64_t, std::less<>> finished_;
-  std::uint64_t prompt_tokens_ = 0, tokens_ = 0;
+  series_figures figures_;
 };
 
+/// Every adapter version that ever answered would be too many: those that have not been asked for the longest are
+/// counted together, as `other`.
 class http_metrics {
  public:
+  static constexpr std::size_t most_series = 100;
+
   std::shared_ptr<request_series> series(const std::string& model);
   void count_response(int status);
   /// The whole exposition. `replicas` and `nodes`: the board's JSON of them; `model`: the base's name.
   std::string write(const std::string& model, const std::string& replicas, const std::string& nodes) const;
 
  private:
-  void write_requests(std::string& to) const;
+  using named_figures = std::vector<std::pair<std::string, series_figures>>;
+  struct used_series {
+    std::shared_ptr<request_series> counts;
+    std::uint64_t used = 0;  ///< the last time, by count
+  };
+  void forget_oldest();
+  named_figures all_figures() const;
 
   mutable std::mutex mutex_;
-  std::map<std::string, std::shared_ptr<request_series>> series_;
+  std::map<std::string, used_series> series_;
+  std::uint64_t uses_ = 0;
+  std::optional<series_figures> other_;
   std::map<int, std::uint64_t> responses_;
 };
 

@@ -76,6 +76,26 @@ TEST_F(metrics, tell_where_a_requests_time_went) {
   EXPECT_GT(value(all, "vllm:request_prompt_tokens_sum" + labels), 0);
 }
 
+TEST_F(metrics, of_versions_that_nobody_asks_for_any_more_are_counted_together) {
+  http_metrics counts;
+  const auto in_use = counts.series("in-use@1");
+  for (std::size_t i = 0; i < http_metrics::most_series + 50; ++i) {
+    counts.series("asked@1")->answered(1);
+    counts.series(fmt::format("v@{}", i))->answered(1);
+  }
+  in_use->answered(7);
+  const std::string all = counts.write("letters", "[]", "[]");
+  const auto tokens_of = [&](const std::string& name) {
+    return value(all, fmt::format("vllm:generation_tokens_total{{model_name=\"{}\",engine=\"0\"}}", name));
+  };
+  EXPECT_EQ(matches(all, "vllm:generation_tokens_total\\{(\\S+)\\}").size(), http_metrics::most_series + 1);
+  EXPECT_EQ(tokens_of("in-use@1"), 7);
+  EXPECT_EQ(tokens_of("asked@1"), http_metrics::most_series + 50);
+  EXPECT_EQ(tokens_of("v@0"), -1);
+  EXPECT_EQ(tokens_of("v@149"), 1);
+  EXPECT_EQ(tokens_of("other"), 52);
+}
+
 TEST_F(metrics, tell_what_replicas_and_workers_say) {
   board_->post("replicas", R"([{"replica":0,"state":"running","running":3,"waiting":1,"blocks":10,"free_blocks":4,
       "preemptions":2,"lives":2,"resumed":5,"active_seconds":1.5,"bubble_seconds":0.25,"max_adapters":32,
