@@ -13,8 +13,22 @@ namespace {
 
 constexpr std::size_t most_prompts = 1024;
 
-constexpr std::array<std::string_view, 7> unserved{
-    "suffix", "min_tokens", "audio", "functions", "function_call", "truncate_prompt_tokens", "web_search_options"};
+/// By name: what would change the answer.
+constexpr std::array<std::string_view, 15> unserved{"suffix",
+                                                    "min_tokens",
+                                                    "audio",
+                                                    "functions",
+                                                    "function_call",
+                                                    "truncate_prompt_tokens",
+                                                    "web_search_options",
+                                                    "use_beam_search",
+                                                    "bad_words",
+                                                    "allowed_token_ids",
+                                                    "include_stop_str_in_output",
+                                                    "chat_template",
+                                                    "continue_final_message",
+                                                    "add_special_tokens",
+                                                    "return_tokens_as_token_ids"};
 
 std::uint64_t random_seed() {
   static thread_local std::mt19937_64 random{std::random_device()()};
@@ -66,13 +80,16 @@ void read_stream(const request_fields& from, answer_order& to) {
   if (options) to.include_usage = request_fields(*options).boolean("include_usage").value_or(false);
 }
 
-/// By name: what would change the answer.
+/// A value that says what happens anyway. A chat's template has the special tokens in it already.
+bool has_no_effect(std::string_view name, const json& value, const request_fields& from) {
+  if (name == "add_special_tokens") return value == json(!from.has("messages"));
+  return value == json(0) || value == json(false) || value == json("") || value == json::array();
+}
+
 void refuse_unserved(const request_fields& from) {
   for (const std::string_view name : unserved)
-    if (from.has(name))
+    if (const json* value = from.find(name); value && !has_no_effect(name, *value, from))
       refuse_field(name, fmt::format("{} is not served here: leave it out", name), "unsupported_parameter");
-  if (from.boolean("use_beam_search").value_or(false))
-    refuse_field("use_beam_search", "use_beam_search is not served here: leave it out", "unsupported_parameter");
 }
 
 [[noreturn]] void refuse_prompts(std::string_view key) {

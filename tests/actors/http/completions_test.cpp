@@ -47,6 +47,33 @@ TEST_F(completions, are_drawn_as_the_model_s_makers_advise_unless_told_otherwise
   EXPECT_EQ(begun.what.engine.sampling.top_p, 1.0);
 }
 
+TEST_F(completions, refuse_what_would_change_the_answer_by_name_and_take_what_would_not) {
+  const std::vector<std::pair<std::string, json>> unserved{{"bad_words", {"a"}},
+                                                           {"allowed_token_ids", {1, 2}},
+                                                           {"include_stop_str_in_output", true},
+                                                           {"chat_template", "{{ x }}"},
+                                                           {"continue_final_message", true},
+                                                           {"add_special_tokens", false},
+                                                           {"return_tokens_as_token_ids", true},
+                                                           {"min_tokens", 1},
+                                                           {"suffix", "b"},
+                                                           {"use_beam_search", true}};
+  for (const auto& [name, value] : unserved)
+    EXPECT_EQ(error_of("/v1/completions", {{"prompt", "A"}, {name, value}}, 400)["param"], name);
+  const json idle{{"prompt", "A"},
+                  {"bad_words", json::array()},
+                  {"include_stop_str_in_output", false},
+                  {"chat_template", nullptr},
+                  {"add_special_tokens", true},
+                  {"min_tokens", 0},
+                  {"suffix", ""},
+                  {"functions", json::array()},
+                  {"use_beam_search", false}};
+  auto answer = post("/v1/completions", idle);
+  give(gateway_.take<begin_request>(), "c", "stop");
+  EXPECT_EQ(answer.get().status, 200);
+}
+
 TEST_F(completions, stream_frame_by_frame) {
   auto answer =
       post("/v1/completions", {{"prompt", "AB"}, {"stream", true}, {"stream_options", {{"include_usage", true}}}});
