@@ -234,7 +234,7 @@ void answer_call::finish_whole() {
     self->exchange_->reply({200, "application/json", self->format_->whole(sheet.choices(), sheet.usage()), {}});
   };
   const bool later = is_long(sheet_.choices(), sheet_.usage().prompt_tokens * order_.n, order_.n);
-  later ? guarded_later(*context_, exchange_, write) : guarded(exchange_, write);
+  later ? guarded_later(*context_->parts.work, exchange_, write) : guarded(exchange_, write);
 }
 
 void answer_call::on_refused(const request_refused& refused) {

@@ -64,9 +64,8 @@ void guarded(const std::shared_ptr<http_exchange>& exchange, const std::function
   }
 }
 
-void guarded_later(const api_context& context, const std::shared_ptr<http_exchange>& exchange,
-                   std::function<void()> handle) {
-  context.parts.work->run([exchange, handle = std::move(handle)] { guarded(exchange, handle); });
+void guarded_later(long_work& thread, const std::shared_ptr<http_exchange>& exchange, std::function<void()> handle) {
+  thread.run([exchange, handle = std::move(handle)] { guarded(exchange, handle); });
 }
 
 std::string random_hex(int digits) {

@@ -27,6 +27,8 @@ struct http_parts : served_model {
   std::function<void(const std::string&)> log{};                    ///< a line for each request
   bool log_bodies = false;                                          ///< in these lines; else never a prompt's text
   std::shared_ptr<long_work> work = std::make_shared<long_work>();  ///< stopped with the server
+  /// For files and batches, as large as they are: no answer waits behind them. Stopped with the server, too.
+  std::shared_ptr<long_work> file_work = std::make_shared<long_work>();
 };
 
 /// Shared by all routes. Thread-safe.
@@ -56,9 +58,8 @@ void run_command(const training_desk_actor& whom, client_command what, const std
 
 /// Runs `handle`; what it throws becomes the response.
 void guarded(const std::shared_ptr<http_exchange>& exchange, const std::function<void()>& handle);
-/// The same, later, on the thread for long work.
-void guarded_later(const api_context& context, const std::shared_ptr<http_exchange>& exchange,
-                   std::function<void()> handle);
+/// The same, later, on a thread for long work.
+void guarded_later(long_work& thread, const std::shared_ptr<http_exchange>& exchange, std::function<void()> handle);
 
 std::string random_hex(int digits);
 

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view output_prefix = "file-output-", error_prefix = "file-errors-";
 
-/// Reads a batch's outputs page by page, on the thread for long work.
+/// Reads a batch's outputs page by page, on the thread for files and batches.
 class output_reader : public std::enable_shared_from_this<output_reader> {
  public:
   output_reader(batch_file_call call, std::string batch) : call_(std::move(call)), batch_(std::move(batch)) {}
@@ -20,7 +20,8 @@ class output_reader : public std::enable_shared_from_this<output_reader> {
   void read_on() {
     run_command(call_.context->parts.jobs, client_command{"job.outputs", dump({{"id", batch_}, {"from", next_}})},
                 call_.exchange, [self = shared_from_this()](const std::string& page) {
-                  guarded_later(*self->call_.context, self->call_.exchange, [self, page] { self->take(page); });
+                  guarded_later(*self->call_.context->parts.file_work, self->call_.exchange,
+                                [self, page] { self->take(page); });
                 });
   }
 
@@ -186,14 +187,14 @@ void find_batch_file(const batch_file_call& call, const batch_file& which,
   };
   run_command(call.context->parts.jobs, client_command{"job.get", dump({{"id", which.batch}})}, call.exchange,
               [call, describe](const std::string& result) {
-                guarded_later(*call.context, call.exchange, [describe, result] { describe(result); });
+                guarded_later(*call.context->parts.file_work, call.exchange, [describe, result] { describe(result); });
               });
 }
 
 void list_batch_files(const batch_file_call& call, std::function<void(std::vector<stored_file>)> then) {
   run_command(call.context->parts.jobs, client_command{"job.list", R"({"limit":10000,"kind":"batch"})"}, call.exchange,
               [call, then = std::move(then)](const std::string& jobs) {
-                guarded_later(*call.context, call.exchange, [call, then, jobs] {
+                guarded_later(*call.context->parts.file_work, call.exchange, [call, then, jobs] {
                   std::make_shared<output_lister>(call, json::parse(jobs), then)->go_on();
                 });
               });

@@ -27,7 +27,8 @@ struct batch_file_call {
 };
 /// As the lines come from the journal, no faster than the client reads. Throws api_error where there is no such batch.
 void send_batch_file(const batch_file_call& call, const batch_file& which);
-/// `then` is called later, on the thread for long work; errors answer the exchange. Throws like send_batch_file.
+/// `then` is called later, on the thread for files and batches; errors answer the exchange. Throws like
+/// send_batch_file.
 void find_batch_file(const batch_file_call& call, const batch_file& which,
                      std::function<void(const stored_file&)> then);
 /// Those of all batches that have ended.

@@ -126,7 +126,7 @@ void add_batch_routes(api_routes& to, const std::shared_ptr<file_store>& files) 
   const auto context = to.context();
   to.add("POST", "/v1/batches", [context, files](const auto& request, const auto& key, const auto& exchange) {
     // Its file is read whole.
-    guarded_later(*context, exchange, [=] { create_batch(context, files, request, key, exchange); });
+    guarded_later(*context->parts.file_work, exchange, [=] { create_batch(context, files, request, key, exchange); });
   });
   to.add("GET", "/v1/batches", [context, files](const auto& request, const auto&, const auto& exchange) {
     list_batches(context, files, request, exchange);

@@ -65,7 +65,7 @@ void add_file_routes(api_routes& to, const std::shared_ptr<file_store>& files) {
   to.add("POST", "/v1/files",
          [files](const auto& request, const auto&, const auto& exchange) { upload(*files, request, exchange); });
   to.add("GET", "/v1/files", [context, files](const auto& request, const auto&, const auto& exchange) {
-    list_all({context, files, exchange}, request);
+    guarded_later(*context->parts.file_work, exchange, [=] { list_all({context, files, exchange}, request); });
   });
   to.add("GET", "/v1/files/{id}", [context, files](const auto& request, const auto&, const auto& exchange) {
     const std::string& id = request.places[0];

@@ -61,7 +61,9 @@ form_part read_part(std::string_view text) {
 
 }  // namespace
 
-file_store::file_store(fs::path folder) : folder_(std::move(folder)) {}
+file_store::file_store(fs::path folder) : folder_(std::move(folder)) {
+  remove_partial_files(folder_);
+}
 
 stored_file file_store::add(std::string_view filename, std::string_view purpose, std::string_view content) {
   stored_file made{"file-" + random_hex(24), std::string(filename), std::string(purpose), content.size(),
@@ -73,7 +75,13 @@ stored_file file_store::add(std::string_view filename, std::string_view purpose,
                    {"created", made.created}};
   const std::lock_guard lock(mutex_);
   write(made.id + ".data", content);
-  write(made.id + ".json", about.dump(-1, ' ', false, json::error_handler_t::replace));
+  try {
+    write(made.id + ".json", about.dump(-1, ' ', false, json::error_handler_t::replace));
+  } catch (...) {
+    std::error_code ignored;
+    fs::remove(folder_ / (made.id + ".data"), ignored);
+    throw;
+  }
   return made;
 }
 
@@ -86,13 +94,25 @@ std::optional<stored_file> file_store::find(const std::string& id) const {
                      about.value("created", std::int64_t{})};
 }
 
+/// What is said of a file never changes.
+std::optional<stored_file> file_store::find_known(const std::string& id) const {
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto known = known_.find(id); known != known_.end()) return known->second;
+  }
+  auto found = find(id);
+  const std::lock_guard lock(mutex_);
+  if (found) known_.emplace(id, *found);
+  return found;
+}
+
 std::vector<stored_file> file_store::list() const {
   std::vector<stored_file> files;
   std::error_code fault;
   for (fs::directory_iterator each(folder_, fault), end; !fault && each != end; each.increment(fault)) {
     const fs::path path = each->path();
     if (path.extension() != ".json") continue;
-    if (auto found = find(path.stem().string())) files.push_back(std::move(*found));
+    if (auto found = find_known(path.stem().string())) files.push_back(std::move(*found));
   }
   std::sort(files.begin(), files.end(), [](const stored_file& a, const stored_file& b) {
     return std::tie(b.created, a.id) < std::tie(a.created, b.id);
@@ -108,6 +128,7 @@ std::optional<std::string> file_store::content(const std::string& id) const {
 bool file_store::remove(const std::string& id) {
   if (!find(id)) return false;
   const std::lock_guard lock(mutex_);
+  known_.erase(id);
   std::error_code ignored;
   fs::remove(folder_ / (id + ".data"), ignored);
   return fs::remove(folder_ / (id + ".json"), ignored);

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -20,9 +21,10 @@ struct stored_file {
 /// Thread-safe. Every name that becomes a path is one this class has made, or is refused.
 class file_store {
  public:
+  /// What a process has left there that died while it wrote is removed.
   explicit file_store(std::filesystem::path folder);
 
-  /// Throws input_error where the disk will not take it.
+  /// Throws runtime_error where the disk will not take it.
   stored_file add(std::string_view filename, std::string_view purpose, std::string_view content);
   std::optional<stored_file> find(const std::string& id) const;
   std::vector<stored_file> list() const;  ///< newest first
@@ -36,11 +38,13 @@ class file_store {
   void forget_about(const std::string& id);
 
  private:
+  std::optional<stored_file> find_known(const std::string& id) const;
   void write(const std::string& name, std::string_view text) const;
   std::optional<std::string> read(const std::string& name) const;
 
   std::filesystem::path folder_;
   mutable std::mutex mutex_;
+  mutable std::map<std::string, stored_file> known_;  ///< that were read for a list; of files that are there
 };
 
 /// The fields of a multipart/form-data body: the first of each name. Throws input_error.

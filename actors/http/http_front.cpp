@@ -152,6 +152,7 @@ struct http_front::impl {
   void stop() {
     server.stop();
     context->parts.work->stop();
+    context->parts.file_work->stop();
   }
 
   std::shared_ptr<api_context> context;

@@ -5,6 +5,7 @@
 #include "actors/http/file_store.hpp"
 #include "base/error.hpp"
 #include "tests/actors/http/fixture.hpp"
+#include "tests/base/full_disk.hpp"
 #include "tests/transport/http/raw_client.hpp"
 
 namespace troupe::test {
@@ -186,6 +187,20 @@ std::string form(const std::string& purpose, const std::string& content) {
 }
 const http_headers form_type{{"content-type", "multipart/form-data; boundary=b"}};
 
+TEST_F(api, keeps_nothing_of_files_that_the_disk_does_not_take) {
+  const std::filesystem::path files = folder_.path() / "state" / "files";
+  for (const rlim_t room : {rlim_t{1}, rlim_t{64}}) {  // too little for the file, and for what is said of it
+    const full_disk small(room);
+    const answered got = ask("POST", "/v1/files", form("batch", "a\r\nb"), form_type).get();
+    EXPECT_EQ(got.status, 500);
+    EXPECT_NE(got.body.find("cannot be written"), got.body.npos) << got.body;
+    EXPECT_TRUE(std::filesystem::is_empty(files));
+  }
+  folder_.write("state/files/file-1.data.7.partial", "of a process that died");
+  start();
+  EXPECT_TRUE(std::filesystem::is_empty(files));
+}
+
 TEST_F(api, keeps_files) {
   const json file = ask("POST", "/v1/files", form("batch", "a\r\nb"), form_type).get().parsed();
   EXPECT_EQ(file["filename"], "in.jsonl");
@@ -317,7 +332,7 @@ TEST_F(api_batches, have_outputs_that_come_as_the_client_reads_them) {
   answer_next("job.outputs", page({{true, answered_line()}}));
   EXPECT_TRUE(is_soon([&] { return gone.use_count() == 1; })) << "nobody reads any more for who has gone";
   EXPECT_EQ(jobs_.count<command_call>(), 0u);
-  context->parts.work->stop();
+  context->parts.file_work->stop();
 }
 
 TEST_F(api_batches, have_outputs_with_a_size_and_a_time) {
