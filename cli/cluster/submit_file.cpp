@@ -15,6 +15,7 @@
 #include "base/error.hpp"
 #include "base/sha256.hpp"
 #include "cli/interrupt.hpp"
+#include "cli/output.hpp"
 #include "cli/progress.hpp"
 
 namespace troupe {
@@ -75,6 +76,22 @@ json page_of(cluster_client& cluster, const std::string& id, std::uint64_t from,
   return read_answer(cluster.command("job.outputs", dump({{"id", id}, {"from", from}, {"limit", limit}})));
 }
 
+bool can_be_output(std::string_view line, std::uint64_t index) {
+  return line.starts_with(fmt::format(R"({{"index":{},)", index));
+}
+
+/// Its rest may never have been written.
+bool can_be_torn_output(std::string_view line, std::uint64_t index) {
+  const std::string begin = fmt::format(R"({{"index":{},)", index);
+  return line.starts_with(begin) || std::string_view(begin).starts_with(line);
+}
+
+void check_apart(const file_submission& what) {
+  std::error_code fault;
+  if (fs::equivalent(what.in, what.out, fault))
+    refuse("{}: is what --file reads: name another file for --out", what.out.string());
+}
+
 /// What is in the file must be what the job says of these lines.
 void check_belongs(cluster_client& cluster, const file_submission& what, const input_summary& sum,
                    const output_file& out) {
@@ -123,6 +140,8 @@ line_reader::line_reader(const fs::path& file) : state_(std::make_unique<state>(
   std::error_code fault;
   if (fs::is_directory(file, fault))
     refuse("{}: is a folder: name a file with a JSON object in each line", file.string());
+  if (fs::exists(file, fault) && !fs::is_regular_file(file, fault))
+    refuse("{}: is no regular file, and is read twice: save it first", file.string());
   state_->in.open(file, std::ios::binary);
   if (!state_->in) refuse("{}: cannot be read: {}", file.string(), std::strerror(errno));
 }
@@ -138,9 +157,13 @@ bool line_reader::next(std::string& line) {
 }
 
 output_file::output_file(fs::path file) : file_(std::move(file)) {
-  number_ = ::open(file_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (number_ < 0) refuse("{}: cannot be written: {}", file_.string(), std::strerror(errno));
-  look();
+  number_ = file_ == "-" ? ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0)
+                         : ::open(file_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+  struct stat about {};
+  if (number_ < 0 || ::fstat(number_, &about) != 0)
+    refuse("{}: cannot be written: {}", file_.string(), std::strerror(errno));
+  is_regular_ = file_ != "-" && S_ISREG(about.st_mode);
+  if (is_regular_) look();
 }
 
 output_file::~output_file() {
@@ -148,14 +171,23 @@ output_file::~output_file() {
 }
 
 void output_file::look() {
+  const auto check_line = [&](bool fits) {
+    if (!fits) refuse("{}: holds something else than answers: move it away, or name another file", file_.string());
+  };
   std::ifstream in(file_, std::ios::binary);
-  off_t whole = 0;
-  for (std::string line; std::getline(in, line) && !in.eof(); ++lines_) {
-    whole += static_cast<off_t>(line.size()) + 1;
+  if (!in) refuse("{}: cannot be read: {}", file_.string(), std::strerror(errno));
+  for (std::string line; std::getline(in, line); ++lines_) {
+    if (in.eof()) return check_line(can_be_torn_output(line, lines_));
+    check_line(can_be_output(line, lines_));
+    whole_bytes_ += line.size() + 1;
     last_ = std::move(line);
   }
-  if (::ftruncate(number_, whole) != 0 || ::lseek(number_, whole, SEEK_SET) != whole)
-    refuse("{}: cannot be written: {}", file_.string(), std::strerror(errno));
+}
+
+void output_file::cut_torn_line() {
+  const auto whole = static_cast<off_t>(whole_bytes_);
+  if (is_regular_ && (::ftruncate(number_, whole) != 0 || ::lseek(number_, whole, SEEK_SET) != whole))
+    throw std::runtime_error(fmt::format("{}: cannot be written: {}", file_.string(), std::strerror(errno)));
 }
 
 void output_file::append(const std::vector<std::string>& lines) {
@@ -164,6 +196,7 @@ void output_file::append(const std::vector<std::string>& lines) {
   for (std::string_view rest = text; !rest.empty();) {
     const auto put = ::write(number_, rest.data(), rest.size());
     if (put < 0 && errno == EINTR) continue;
+    if (put < 0 && errno == EPIPE) throw output_closed();
     if (put < 0)
       throw std::runtime_error(fmt::format("{}: cannot be written: {}", file_.string(), std::strerror(errno)));
     rest.remove_prefix(static_cast<std::size_t>(put));
@@ -177,7 +210,9 @@ void output_file::sync() const {
 }
 
 json submit_file(cluster_client& cluster, const file_submission& what) {
+  check_apart(what);
   const input_summary sum = summarize(what);
+  output_file out(what.out);
   const interrupt_guard guard;
   const json spec{{"id", sum.id}, {"lines", sum.lines}, {"options", json::parse(what.options)}};
   const json job = read_answer(cluster.command("job.create", dump(spec)));
@@ -186,8 +221,8 @@ json submit_file(cluster_client& cluster, const file_submission& what) {
     send_lines(cluster, what, sum, job.value("received", std::uint64_t{0}));
     cluster.command("job.seal", dump({{"id", sum.id}}));
   }
-  output_file out(what.out);
   check_belongs(cluster, what, sum, out);
+  out.cut_torn_line();
   const json ended = collect(cluster, sum, out);
   out.sync();
   return ended;

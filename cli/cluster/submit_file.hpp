@@ -21,7 +21,7 @@ struct file_submission {
   bool is_new_job = false;  ///< even where there is one of the same content
 };
 
-/// Input lines that are not empty, one after the other.
+/// Input lines that are not empty, one after the other. Refuses what is no regular file: a file is read twice.
 class line_reader {
  public:
   explicit line_reader(const std::filesystem::path& file);
@@ -33,9 +33,11 @@ class line_reader {
   std::unique_ptr<state> state_;
 };
 
-/// Lines that are there already; a last one that was torn is cut. Its end is where more are added.
+/// Lines that are there already, and where more are added. "-" is standard output; that and whatever else is no regular
+/// file begins with nothing.
 class output_file {
  public:
+  /// Changes nothing yet. Refuses a file of which a line cannot be an answer.
   explicit output_file(std::filesystem::path file);
   ~output_file();
   output_file(const output_file&) = delete;
@@ -43,6 +45,8 @@ class output_file {
 
   std::uint64_t lines() const { return lines_; }
   const std::string& last_line() const { return last_; }
+  /// Before the first append: a last line that was torn goes.
+  void cut_torn_line();
   void append(const std::vector<std::string>& lines);
   void sync() const;
 
@@ -51,7 +55,8 @@ class output_file {
 
   std::filesystem::path file_;
   int number_ = -1;
-  std::uint64_t lines_ = 0;
+  bool is_regular_ = false;
+  std::uint64_t lines_ = 0, whole_bytes_ = 0;
   std::string last_;
 };
 

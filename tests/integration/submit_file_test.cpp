@@ -1,0 +1,92 @@
+// `submit --file`: what it reads and where it writes.
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include "tests/integration/cluster.hpp"
+
+namespace troupe::test {
+namespace {
+
+class submit_file : public testing::Test {
+ protected:
+  submit_file() : cluster_(site_, {}) { cluster_.up(); }
+
+  words command(const std::string& in, const std::string& out) const {
+    return {"submit", "--file", in, "--out", out, "--max-tokens", "2"};
+  }
+  void refused(const std::string& in, const std::string& out, const std::string& part) const {
+    process done = cluster_.start(command(in, out));
+    EXPECT_EQ(done.wait(), 2) << done.error();
+    EXPECT_NE(done.error().find(part), std::string::npos) << done.error();
+  }
+  std::size_t jobs() const { return json::parse(cluster_.run({"jobs", "--json"})).size(); }
+
+  test_site site_;
+  test_cluster cluster_;
+  std::string in_ = site_.write("in.jsonl", "{\"tokens\":[1]}\n{\"tokens\":[2]}\n{\"tokens\":[3]}\n").string();
+};
+
+TEST_F(submit_file, leaves_files_alone_that_hold_something_else) {
+  for (const std::string text : {"{\"x\":1}", "line one\nprecious line two", "{\"index\":0,\"x\":1}\nmore"}) {
+    const std::string mine = site_.write("mine", text).string();
+    refused(in_, mine, "mine: holds something else");
+    EXPECT_EQ(read_text(mine), text);
+  }
+  const std::string before = read_text(in_);
+  refused(in_, in_, "name another file");
+  EXPECT_EQ(read_text(in_), before);
+  EXPECT_EQ(jobs(), 0u);
+}
+
+TEST_F(submit_file, begins_no_job_that_it_cannot_read_or_write) {
+  refused(in_, site_.path("nowhere/out").string(), "cannot be written");
+  const std::string pipe = site_.path("pipe").string();
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  refused(pipe, site_.path("out").string(), "save it first");
+  EXPECT_EQ(jobs(), 0u);
+}
+
+TEST_F(submit_file, goes_on_behind_the_last_whole_line) {
+  const std::string out = site_.path("out").string();
+  cluster_.run(command(in_, out));
+  const std::string whole = read_text(out);
+  EXPECT_EQ(std::count(whole.begin(), whole.end(), '\n'), 3);
+  for (const std::size_t torn : {std::size_t{4}, whole.size() / 2, whole.size() - 1}) {
+    std::filesystem::resize_file(out, torn);
+    cluster_.run(command(in_, out));
+    EXPECT_EQ(read_text(out), whole);
+  }
+}
+
+TEST_F(submit_file, makes_a_job_that_is_not_shown_as_a_fine_tune) {
+  cluster_.run(command(in_, site_.path("out").string()));
+  const std::string id = json::parse(cluster_.run({"jobs", "--json"})).at(0).at("id");
+  for (const char* how : {"follow", "events", "curve"}) {
+    process shown = cluster_.start({"jobs", how, id});
+    EXPECT_EQ(shown.wait(), 2) << how;
+    EXPECT_NE(shown.error().find("is a batch: troupe submit"), std::string::npos) << shown.error();
+  }
+}
+
+TEST_F(submit_file, writes_into_what_is_no_file) {
+  const std::string out = site_.path("out").string();
+  cluster_.run(command(in_, out));
+  EXPECT_EQ(cluster_.run(command(in_, "-")), read_text(out));
+  EXPECT_FALSE(std::filesystem::exists("-"));
+  cluster_.run(command(in_, "/dev/null"));
+  process full = cluster_.start(command(in_, "/dev/full"));
+  EXPECT_EQ(full.wait(), 1);
+  EXPECT_NE(full.error().find("/dev/full: cannot be written"), std::string::npos) << full.error();
+
+  const std::string pipe = site_.path("pipe").string();
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  process piped = cluster_.start(command(in_, pipe));
+  EXPECT_EQ(read_text(pipe), read_text(out));
+  EXPECT_EQ(piped.wait(), 0) << piped.error();
+}
+
+}  // namespace
+}  // namespace troupe::test
