@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "cli/commands.hpp"
 #include "cli/interrupt.hpp"
+#include "cli/numbers.hpp"
 #include "cli/output.hpp"
 #include "cli/usage.hpp"
 #include "cli/version.hpp"
@@ -45,6 +46,7 @@ command parse(CLI::App& program, int count, char** words) {
   add_keys(program, chosen);
   add_manual(program, chosen);
   program.set_version_flag("--version", [] { return version_text(); });
+  check_numbers(program);
   try {
     check_command(program, count, words);
     program.parse(count, words);

@@ -41,28 +41,71 @@ std::string suggestion(std::string_view word, const std::vector<std::string>& ca
   return best ? fmt::format(", did you mean '{}'?", *best) : "";
 }
 
+/// The innermost command that was given.
 const CLI::App& used_command(const CLI::App& program) {
   const auto used = program.get_subcommands();
-  return used.empty() ? program : *used.front();
+  return used.empty() ? program : used_command(*used.front());
+}
+
+std::string path_of(const CLI::App& command) {
+  const CLI::App* parent = command.get_parent();
+  return parent ? path_of(*parent) + " " + command.get_name() : command.get_name();
 }
 
 std::string help_of(const CLI::App& program) {
-  const CLI::App& used = used_command(program);
-  return &used == &program ? "see troupe --help" : fmt::format("see troupe {} --help", used.get_name());
+  return fmt::format("see {} --help", path_of(used_command(program)));
+}
+
+std::vector<std::string> commands_of(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::App* each : command.get_subcommands({})) names.push_back(each->get_name());
+  return names;
 }
 
 /// A flag says more about what went wrong than the words after it.
 std::string explain_unexpected(const CLI::App& program) {
+  const CLI::App& used = used_command(program);
   const auto words = program.remaining(true);
   const auto is_flag = [](const std::string& word) { return word.starts_with('-'); };
   const auto flag = std::find_if(words.begin(), words.end(), is_flag);
+  if (const auto names = commands_of(used); flag == words.end() && !words.empty() && !names.empty())
+    return fmt::format("unknown command '{}'{}: {} has {}", words.front(), suggestion(words.front(), names),
+                       path_of(used), fmt::join(names, ", "));
   if (flag == words.end())
     return fmt::format("unexpected argument '{}': {}", words.empty() ? "" : words.front(), help_of(program));
-  std::vector<std::string> known;
-  for (const CLI::Option* option : used_command(program).get_options())
-    for (const auto& name : option->get_lnames()) known.push_back("--" + name);
   const std::string word = flag->substr(0, flag->find('='));
+  std::vector<std::string> known;
+  for (const CLI::Option* option : used.get_options())
+    for (const auto& name : option->get_lnames()) known.push_back("--" + name);
+  if (std::find(known.begin(), known.end(), word) != known.end())
+    return fmt::format("{} stands before the command: write it behind {}", word, path_of(used));
   return fmt::format("unknown option {}{}: {}", word, suggestion(word, known), help_of(program));
+}
+
+std::string explain_missing(const CLI::App& program, const CLI::RequiredError& error) {
+  const CLI::App& used = used_command(program);
+  const auto names = commands_of(used);
+  if (names.empty()) return fmt::format("{}: {}", error.what(), help_of(program));
+  if (!program.remaining(true).empty()) return explain_unexpected(program);
+  return fmt::format("{} needs a command: {}", used.get_name(), fmt::join(names, ", "));
+}
+
+std::string explain_count(const CLI::App& program, const CLI::ArgumentMismatch& error) {
+  for (const CLI::Option* option : used_command(program).get_options())
+    if (option->get_items_expected_max() == 1 && option->count() > 1)
+      return fmt::format("{} is given {}: give it once", option->get_name(),
+                         option->count() == 2 ? "twice" : fmt::format("{} times", option->count()));
+  return fmt::format("{}: {}", error.what(), help_of(program));
+}
+
+/// What is a number, but not one of this kind: see check_numbers.
+std::string explain_conversion(const CLI::App& program, const CLI::ConversionError& error) {
+  for (const CLI::Option* option : used_command(program).get_options())
+    if (option->count() == 1 && option->get_items_expected_max() > 0 &&
+        std::string_view(error.what()).starts_with(fmt::format("Could not convert: {} =", option->get_name())))
+      return fmt::format("{}: '{}' is no whole number, or too large: {}", option->get_name(), option->results().front(),
+                         help_of(program));
+  return fmt::format("{}: {}", error.what(), help_of(program));
 }
 
 }  // namespace
@@ -70,14 +113,16 @@ std::string explain_unexpected(const CLI::App& program) {
 void check_command(const CLI::App& program, int count, const char* const* words) {
   const std::string_view word = count < 2 ? "-" : words[1];
   if (word.starts_with('-')) return;
-  std::vector<std::string> names;
-  for (const CLI::App* each : program.get_subcommands({})) names.push_back(each->get_name());
+  const auto names = commands_of(program);
   if (std::find(names.begin(), names.end(), word) == names.end())
     refuse("unknown command '{}'{}: see troupe --help", word, suggestion(word, names));
 }
 
 std::string explain(const CLI::App& program, const CLI::ParseError& error) {
   if (dynamic_cast<const CLI::ExtrasError*>(&error)) return explain_unexpected(program);
+  if (const auto* missing = dynamic_cast<const CLI::RequiredError*>(&error)) return explain_missing(program, *missing);
+  if (const auto* count = dynamic_cast<const CLI::ArgumentMismatch*>(&error)) return explain_count(program, *count);
+  if (const auto* kind = dynamic_cast<const CLI::ConversionError*>(&error)) return explain_conversion(program, *kind);
   return fmt::format("{}: {}", error.what(), help_of(program));
 }
 
