@@ -4,6 +4,7 @@
 #include <array>
 
 #include "actors/requests/constraint_fields.hpp"
+#include "actors/requests/logprobs_json.hpp"
 #include "actors/requests/request_fields_impl.hpp"
 #include "actors/requests/sampling_fields.hpp"
 
@@ -83,7 +84,7 @@ class own_line_format final : public answer_format {
               {"finish_reason", answer.finish},
               {"prompt_tokens", usage.prompt_tokens},
               {"adapter", answer.adapter.empty() ? json(nullptr) : json(answer.adapter)}};
-    for (const sampled_token& each : answer.details) made["logprobs"].push_back(each.logprob.value_or(0.0f));
+    if (!answer.details.empty()) made["logprobs"] = logprobs_json(answer.details);
     return dump(made);
   }
 };

@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "actors/requests/logprobs_json.hpp"
 #include "base/error.hpp"
 #include "cli/cluster/cluster_client.hpp"
 #include "cli/cluster/submit_file.hpp"

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "actors/requests/logprobs_json.hpp"
 #include "base/error.hpp"
 #include "cli/commands.hpp"
 #include "cli/model/model_options.hpp"

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "cli/numbers.hpp"
 #include "model/formats/json_input.hpp"
 
 namespace troupe {
@@ -21,14 +22,6 @@ token_bias bias_of(const std::string& text) {
   if (equals == end || id.ec != std::errc() || id.ptr != equals || value.ec != std::errc() || value.ptr != end)
     refuse("--logit-bias '{}': write TOKEN=VALUE, like 42=-5", text);
   return bias;
-}
-
-/// CLI11 would wrap a negative number and cap a large one.
-std::string seed_problem(const std::string& text) {
-  std::uint64_t seed = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
-  const bool whole = error == std::errc() && end == text.data() + text.size();
-  return whole ? "" : fmt::format("'{}' is no whole number from 0 to 2^64-1", text);
 }
 
 void add_choice(CLI::App& own, sampling_options& options) {
@@ -48,9 +41,7 @@ void add_choice(CLI::App& own, sampling_options& options) {
   own.add_option("--logit-bias", options.biases, "added to a token's logit, -100 to 100; may be repeated")
       ->type_name("ID=VALUE")
       ->allow_extra_args(false);
-  own.add_option("--seed", params.seed, "the same seed draws the same answer [0]")
-      ->check(seed_problem, "")
-      ->type_name("S");
+  own.add_option("--seed", params.seed, "the same seed draws the same answer [0]")->type_name("S");
 }
 
 void add_ends(CLI::App& own, sampling_options& options, const std::string& json_help) {
@@ -90,10 +81,14 @@ output_constraint form_of(const sampling_options& options) {
 }
 
 /// Whatever the model's tokenizer, a constraint that nothing can satisfy is none.
-void check_form(const output_constraint& form) {
+void check_form(const output_constraint& form, const std::string& file) {
   byte_set all;
   all.set();
-  if (form) (void)compile(form, all);
+  try {
+    if (form) (void)compile(form, all);
+  } catch (const input_error& error) {
+    refuse("{}{}{}", file, file.empty() ? "" : ": ", error.what());
+  }
 }
 
 }  // namespace
@@ -101,8 +96,11 @@ void check_form(const output_constraint& form) {
 void add_prompt(CLI::App& command, std::optional<std::string>& prompt, std::vector<token_id>& tokens) {
   command.add_option("--prompt", prompt, "the text to continue; \"\" is the model's BOS token alone")
       ->type_name("TEXT");
-  command.add_option("--tokens", tokens, "the same as token ids: 1,2,3")
-      ->delimiter(',')
+  const auto take = [&tokens](const std::vector<std::string>& lists) {
+    for (const std::string& list : lists)
+      for (const token_id each : read_token_list("--tokens", list)) tokens.push_back(each);
+  };
+  command.add_option_function<std::vector<std::string>>("--tokens", take, "the same as token ids: 1,2,3")
       ->allow_extra_args(false)
       ->type_name("IDS");
 }
@@ -118,19 +116,9 @@ sampling_params checked_sampling(const sampling_options& options) {
   sampling_params params = options.params;
   for (const auto& text : options.biases) params.logit_bias.push_back(bias_of(text));
   params.constraint = form_of(options);
-  check_form(params.constraint);
+  check_form(params.constraint, options.json_schema.empty() ? options.grammar : options.json_schema);
   check(params, std::numeric_limits<token_id>::max());
   return params;
-}
-
-nlohmann::ordered_json logprobs_json(std::span<const sampled_token> details) {
-  auto all = nlohmann::ordered_json::array();
-  for (const sampled_token& each : details) {
-    auto top = nlohmann::ordered_json::array();
-    for (const auto& [token, logprob] : each.alternatives) top.push_back({{"token", token}, {"logprob", logprob}});
-    all.push_back({{"token", each.token}, {"logprob", each.logprob.value_or(0.0f)}, {"top", std::move(top)}});
-  }
-  return all;
 }
 
 }  // namespace troupe

@@ -1,12 +1,8 @@
 #pragma once
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
-#include <nlohmann/json_fwd.hpp>
-
-#include "model/engine/sampler.hpp"
 #include "model/engine/sampling_params.hpp"
 
 namespace CLI {  // NOLINT(readability-identifier-naming): the library's own name
@@ -30,8 +26,5 @@ void add_prompt(CLI::App& command, std::optional<std::string>& prompt, std::vect
 void add_sampling(CLI::App& command, sampling_options& options, const std::string& json_help);
 /// What can be said before there is a model. Throws input_error.
 sampling_params checked_sampling(const sampling_options& options);
-
-/// [{"token","logprob","top":[{"token","logprob"}…]}…]
-nlohmann::ordered_json logprobs_json(std::span<const sampled_token> details);
 
 }  // namespace troupe

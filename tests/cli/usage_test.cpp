@@ -36,7 +36,33 @@ TEST_F(usage, refuses_a_command_line_that_it_does_not_understand) {
   refused({"generate", llama_, "--tokens", "1", "--seed", "-1"}, "--seed");
   refused({"generate", llama_, "--tokens", "1", "--seed", "18446744073709551616"}, "--seed");
   refused({"eval", llama_}, "--text");
+  refused({"--json", "status"}, "--json stands before the command: write it behind troupe status");
+  refused({"adapters", "--json", "list"}, "write it behind troupe adapters list");
+  refused({"adapters", "wat"}, "unknown command 'wat': troupe adapters has list, load, unload");
+  refused({"jobs", "folow"}, "unknown command 'folow', did you mean 'follow'?");
+  refused({"generate", llama_, "--max-tokens", "1", "--max-tokens", "2"}, "--max-tokens is given twice: give it once");
   refused({"quantize", llama_, "--scheme", "u8"}, "--out");
+}
+
+TEST_F(usage, reads_numbers_as_decimals) {
+  for (const char* list : {"", ",", "1,,2", "1,2,", "1, 2", "0x10", "1.0"})
+    refused({"generate", llama_, "--tokens", list}, "is no list of token ids: write 1,2,3");
+  for (const char* number : {"", "010", "0x10", "abc", "1 ", "-"})
+    refused({"generate", llama_, "--tokens", "1", "--max-tokens", number},
+            "--max-tokens: '" + std::string(number) + "' is no decimal number");
+  refused({"generate", llama_, "--tokens", "1", "--max-tokens", "1.5"}, "'1.5' is no whole number");
+  refused({"generate", llama_, "--tokens", "1", "--max-tokens", "9223372036854775808"}, "is too large");
+  refused({"generate", llama_, "--tokens", "1", "--temperature", ""}, "--temperature: '' is no decimal number");
+  refused({"generate", llama_, "--tokens", "1", "--stop-token", ""}, "--stop-token: '' is no decimal number");
+  refused({"generate", llama_, "--tokens", "1", "--seed", "010"}, "--seed");
+  for (const char* flag : {"--lr", "--alpha", "--clip", "--dropout", "--decay", "--held-out"})
+    refused({"train", "--data", "x", "--adapter", "a", flag, "nan"},
+            std::string(flag) + ": 'nan' is no decimal number");
+  refused({"train", "--data", "x", "--adapter", "a", "--alpha-of", "q_proj=inf"}, "--alpha-of");
+  refused({"train", "--data", "x", "--adapter", "a", "--seed", "-1"}, "--seed");
+  refused({"bench", "engine", llama_, "--batches", "1,x"}, "--batches: 'x' is no decimal number");
+  const result lists = run({"generate", llama_, "--tokens", "1,2", "--tokens", "3", "--max-tokens", "2"});
+  EXPECT_EQ(lists.out, run({"generate", llama_, "--tokens", "1,2,3", "--max-tokens", "2", "--top-p", ".5"}).out);
 }
 
 TEST_F(usage, refuses_flags_that_do_not_fit) {
@@ -70,6 +96,8 @@ TEST_F(usage, refuses_prompts_that_the_model_cannot_take) {
 
 TEST_F(usage, refuses_files_that_are_missing_or_broken) {
   refused({"generate", path("nowhere").string(), "--tokens", "1"}, "there is no such model");
+  const auto schema = folder().write("schema.json", R"({"type":"wat"})").string();
+  refused({"generate", llama_, "--tokens", "1", "--json-schema", schema}, "schema.json: ");
   refused({"inspect", path("nowhere").string()}, "there is no such model");
   refused({"eval", llama_, "--text", path("nowhere").string()}, "nowhere");
   refused({"eval", readable_model().string(), "--text", folder().write("short", "x").string()}, "longer text");

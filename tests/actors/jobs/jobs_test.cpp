@@ -122,6 +122,20 @@ TEST_F(jobs, answers_every_line_with_the_options_of_job_and_line) {
   EXPECT_NE(now.board->read("jobs").find("job-1"), std::string::npos);
 }
 
+TEST_F(jobs, tell_the_probabilities_that_a_line_asks_for) {
+  head now(folder_, prompts_);
+  now.submit("job-1", {R"({"prompt":"A","logprobs":1})"});
+  const auto asked = now.next();
+  EXPECT_EQ(asked.what.engine.sampling.logprobs, 1);
+  answer_part part;
+  part.text = "B", part.tokens = {34}, part.details = {{34, -0.5f, {{35, -1.5f}}}};
+  part.end = answer_end{"length", 1, {}};
+  asked.listener->on_part(std::move(part));
+  now.wait("job-1");
+  EXPECT_EQ(now.outputs("job-1").at(0)["logprobs"].dump(),
+            R"([{"token":34,"logprob":-0.5,"top":[{"token":35,"logprob":-1.5}]}])");
+}
+
 TEST_F(jobs, shows_a_change_that_comes_right_after_another) {
   head now(folder_, prompts_);
   now.submit("job-1", lines(1));

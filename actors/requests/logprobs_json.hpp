@@ -1,0 +1,13 @@
+#pragma once
+#include <span>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "model/engine/sampler.hpp"
+
+namespace troupe {
+
+/// [{"token","logprob","top":[{"token","logprob"}…]}…]: of our own answers, on the command line and in jobs.
+nlohmann::ordered_json logprobs_json(std::span<const sampled_token> details);
+
+}  // namespace troupe
