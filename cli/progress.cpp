@@ -8,13 +8,14 @@
 
 #include "cli/interrupt.hpp"
 #include "cli/output.hpp"
+#include "cli/terminal.hpp"
 
 namespace troupe {
 namespace {
 
 using namespace std::chrono_literals;
 
-constexpr int bar_width = 30;
+constexpr std::size_t bar_width = 30, narrow_bar_width = 10;
 
 }  // namespace
 
@@ -40,9 +41,8 @@ void progress::update(std::int64_t done, std::int64_t total) {
 void progress::show(double share, double seconds) {
   const auto left = share > 0 ? fmt::format(", {:.0f} s left", seconds / share * (1 - share)) : std::string();
   if (!terminal_) return write_error(fmt::format("{}: {:.0f}%{}\n", what_, share * 100, left));
-  const auto filled = static_cast<std::size_t>(share * bar_width);
-  const std::string bar = std::string(filled, '#') + std::string(bar_width - filled, '.');
-  write_error(fmt::format("{}{} [{}] {:.0f}%{}", clear_line, what_, bar, share * 100, left));
+  show_line({fmt::format("{} {}{}", what_, share_bar(share, bar_width), left),
+             fmt::format("{} {}{}", what_, share_bar(share, narrow_bar_width), left)});
 }
 
 }  // namespace troupe

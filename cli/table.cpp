@@ -2,18 +2,11 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
-
 #include "cli/output.hpp"
+#include "cli/terminal.hpp"
 
 namespace troupe {
 namespace {
-
-/// Of UTF-8: characters, not bytes.
-std::size_t width_of(std::string_view text) {
-  return static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
-}
 
 bool is_number(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789.,%/-") == std::string_view::npos;

@@ -69,6 +69,7 @@ int show_events(const jobs_options& options) {
   cluster_client cluster(options.cluster);
   for (std::uint64_t last = 0;;) {
     const auto page = json::parse(cluster.command("job.events", json{{"id", options.id}, {"after", last}}.dump()));
+    check_is_training(page.at("job"));
     if (page.at("events").empty()) return 0;
     for (const auto& event : page.at("events")) {
       last = event.at("number").get<std::uint64_t>();
@@ -81,6 +82,7 @@ loss_points points_of(cluster_client& cluster, const std::string& id) {
   loss_points points;
   for (std::uint64_t last = 0;;) {
     const auto page = json::parse(cluster.command("job.events", json{{"id", id}, {"after", last}}.dump()));
+    check_is_training(page.at("job"));
     if (page.at("events").empty()) return points;
     for (const auto& event : page.at("events")) {
       last = event.at("number").get<std::uint64_t>();

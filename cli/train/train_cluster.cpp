@@ -2,9 +2,11 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <random>
@@ -48,6 +50,8 @@ std::size_t whole_characters(std::string_view text) {
 /// Piece by piece. Who was not heard, or speaks to a new head, goes on with what is there. Returns the digest.
 std::string send_file(cluster_client& cluster, const std::string& id, const std::string& which,
                       const std::string& path) {
+  std::error_code fault;
+  if (std::filesystem::is_directory(path, fault)) refuse("{}: is a folder: name a file", path);
   std::ifstream in(path, std::ios::binary);
   if (!in) refuse("{}: cannot be read: {}", path, std::strerror(errno));
   in.seekg(0, std::ios::end);
@@ -81,17 +85,34 @@ std::string send_file(cluster_client& cluster, const std::string& id, const std:
   return digest.finish();
 }
 
+/// What the cluster says of a key of the spec is said of the flag that it was.
+json create_job(cluster_client& cluster, const std::string& arguments) {
+  try {
+    return read_answer(cluster.command("train.create", arguments));
+  } catch (const input_error& error) {
+    const std::string problem = error.what();
+    constexpr std::string_view place = "train.create: \"";
+    const std::size_t end = problem.find('"', place.size());
+    if (!problem.starts_with(place) || end == std::string::npos) throw;
+    std::string flag = problem.substr(place.size(), end - place.size());
+    std::replace(flag.begin(), flag.end(), '_', '-');
+    refuse("--{}{}", flag, problem.substr(end + 1));
+  }
+}
+
 /// What came since, shown as the training of this process would be.
 class follower {
  public:
-  follower(cluster_client& cluster, std::string id) : cluster_(cluster), id_(std::move(id)) {}
+  follower(cluster_client& cluster, std::string id, bool as_json)
+      : cluster_(cluster), id_(std::move(id)), as_json_(as_json) {}
 
   /// The job as it is now.
   json look() {
     const json page = read_answer(cluster_.command("job.events", json{{"id", id_}, {"after", last_}}.dump()));
     const json& job = page.at("job");
+    check_is_training(job);
     const auto steps = job.value("steps", std::int64_t{0}), step = job.value("step", std::int64_t{0});
-    if (!display_ && steps > 0) display_.emplace(steps, step);
+    if (!display_ && steps > 0) display_.emplace(steps, step, as_json_);
     for (const json& event : page.at("events")) {
       last_ = event.at("number").get<std::uint64_t>();
       show(event.at("kind").get<std::string>(), event.at("data"));
@@ -113,6 +134,7 @@ class follower {
 
   cluster_client& cluster_;
   std::string id_;
+  bool as_json_;
   std::uint64_t last_ = 0;
   std::optional<training_display> display_;
 };
@@ -130,9 +152,14 @@ int report(const json& job, bool as_json) {
 
 }  // namespace
 
+void check_is_training(const json& job) {
+  if (job.value("kind", "") == "batch")
+    refuse("job {} is a batch: troupe submit with the same file collects its answers", job.value("id", ""));
+}
+
 int follow_training(cluster_client& cluster, const std::string& id, bool as_json) {
   const interrupt_guard guard;
-  follower job(cluster, id);
+  follower job(cluster, id, as_json);
   try {
     json now = job.look();
     while (!is_over(now.value("state", ""))) {
@@ -169,7 +196,7 @@ int train_in_cluster(const cluster_training& options) {
       arguments["options"]["validation"] = base_name(options.validation);
       arguments["validation_sha256"] = send_file(cluster, id, "validation", options.validation);
     }
-    made = read_answer(cluster.command("train.create", arguments.dump()));
+    made = create_job(cluster, arguments.dump());
   }
   if (made.value("trainers", 1) == 0)
     std::fputs("troupe: no trainer is there yet: the job waits for a node with the role \"trainer\"\n", stderr);

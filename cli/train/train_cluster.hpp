@@ -18,6 +18,9 @@ struct cluster_training {
 /// Sends the data, has a job made of it, and shows how it goes where that was asked for. Gives the exit code.
 int train_in_cluster(const cluster_training& options);
 
+/// Throws input_error where a job, as the cluster describes it, is no fine-tune.
+void check_is_training(const nlohmann::ordered_json& job);
+
 /// Shows a job until it is over; Ctrl-C leaves it running and says so.
 int follow_training(cluster_client& cluster, const std::string& id, bool as_json);
 

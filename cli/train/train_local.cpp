@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <memory>
@@ -160,7 +161,7 @@ class local_run {
         run_(run),
         what_(what),
         log_(options.log, options.resume),
-        display_(run.steps(), run.done()) {}
+        display_(run.steps(), run.done(), options.json) {}
 
   void all_steps() {
     try {
@@ -245,7 +246,8 @@ std::vector<std::pair<std::string, double>> read_patterns(const std::vector<std:
     const std::size_t equals = text.rfind('=');
     char* end = nullptr;
     const double value = equals == std::string::npos ? 0 : std::strtod(text.c_str() + equals + 1, &end);
-    if (equals == std::string::npos || end != text.c_str() + text.size() || equals + 1 == text.size())
+    if (equals == std::string::npos || end != text.c_str() + text.size() || equals + 1 == text.size() ||
+        !std::isfinite(value))
       refuse("{}: '{}' is not PATTERN=NUMBER", flag, text);
     patterns.emplace_back(text.substr(0, equals), value);
   }

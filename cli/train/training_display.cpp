@@ -7,13 +7,15 @@
 #include <unistd.h>
 
 #include "cli/output.hpp"
+#include "cli/terminal.hpp"
 
 namespace troupe {
 namespace {
 
 using namespace std::chrono_literals;
 
-constexpr int loss_bar_width = 24;
+constexpr std::size_t loss_bar_width = 24, narrow_loss_bar_width = 10;
+constexpr auto soon = 5000ms;
 
 std::string time_text(double seconds) {
   const auto whole = static_cast<std::int64_t>(seconds);
@@ -24,9 +26,9 @@ std::string time_text(double seconds) {
 
 }  // namespace
 
-training_display::training_display(std::int64_t steps, std::int64_t done)
-    : steps_(steps), first_(done), terminal_(::isatty(STDERR_FILENO) == 1), start_(clock::now()) {
-  next_ = start_ + (terminal_ ? 300ms : 5000ms);
+training_display::training_display(std::int64_t steps, std::int64_t done, bool is_brief)
+    : steps_(steps), first_(done), is_brief_(is_brief), terminal_(::isatty(STDERR_FILENO) == 1), start_(clock::now()) {
+  next_ = start_ + (terminal_ ? 300ms : soon);
 }
 
 training_display::~training_display() {
@@ -60,19 +62,20 @@ void training_display::draw(std::int64_t step, double loss, double tokens_per_se
   const auto now = clock::now();
   if (now < next_ || step <= first_ || step == shown_) return;
   shown_ = step;
-  next_ = now + (terminal_ ? 100ms : 5000ms);
+  next_ = now + (terminal_ ? 100ms : soon);
   const double share = static_cast<double>(step) / static_cast<double>(steps_);
   const double left = seconds() * static_cast<double>(steps_ - step) / static_cast<double>(step - first_);
-  const std::string facts = fmt::format("step {}/{}  loss {:.4f}  {:.0f} tokens/s  {} left", step, steps_, loss,
-                                        tokens_per_second, time_text(left));
-  if (!terminal_) return write_error("training: " + facts + "\n");
-  const auto filled = static_cast<std::size_t>(share * loss_bar_width);
-  write_error(fmt::format("{}training [{}{}] {:.0f}%  {}", clear_line, std::string(filled, '#'),
-                          std::string(loss_bar_width - filled, '.'), share * 100, facts));
+  const std::string facts =
+      fmt::format("step {}/{}  loss {:.4f}  {:.0f} tokens/s", step, steps_, loss, tokens_per_second);
+  const std::string with_time = fmt::format("{}  {} left", facts, time_text(left));
+  if (!terminal_) return write_error("training: " + with_time + "\n");
+  const std::string narrow = "training " + share_bar(share, narrow_loss_bar_width) + "  ";
+  show_line({fmt::format("training {}  {}", share_bar(share, loss_bar_width), with_time), narrow + with_time,
+             narrow + facts});
 }
 
 void training_display::show(std::int64_t step, const validation_report& report) {
-  if (!terminal_ && seconds() < 5) return;
+  if (!terminal_ && is_brief_ && clock::now() < start_ + soon) return;
   clear();
   write_error(
       fmt::format("validation: step {}  loss {:.4f}  accuracy {:.1f}%\n", step, report.loss, 100 * report.accuracy));

@@ -8,10 +8,11 @@
 namespace troupe {
 
 /// Shows a run on standard error: a bar with loss, speed and time left on a terminal, plain lines now and then in a
-/// pipe, and nothing for what is soon done.
+/// pipe, and none of them for what is soon done. Validations stay.
 class training_display {
  public:
-  training_display(std::int64_t steps, std::int64_t done);
+  /// `is_brief`: for whoever gets the outcome as JSON; a pipe hears nothing of what is soon done, not even validations.
+  training_display(std::int64_t steps, std::int64_t done, bool is_brief);
   ~training_display();
   training_display(const training_display&) = delete;
   training_display& operator=(const training_display&) = delete;
@@ -34,7 +35,7 @@ class training_display {
   std::int64_t tokens_ = 0;
   std::int64_t shown_ = -1;
   double loss_ = 0;  // smoothed
-  bool terminal_;
+  bool is_brief_, terminal_;
   clock::time_point start_, next_;
 };
 

@@ -1,4 +1,5 @@
 // `troupe train --local`: what it writes, how it is interrupted, what it refuses.
+#include <pty.h>
 #include <sched.h>
 
 #include "tests/cli/program.hpp"
@@ -54,6 +55,40 @@ TEST_F(train, interrupted_and_resumed_gives_the_same_bytes) {
   EXPECT_FALSE(done.contains("base_validation_loss")) << "measured by the process that was interrupted";
   const auto bytes = [&](const char* out) { return read_file(path(out) / "adapter_model.safetensors"); };
   EXPECT_EQ(bytes("parts"), bytes("whole"));
+}
+
+TEST_F(train, keeps_its_bar_in_one_row_of_a_terminal) {
+  const auto model = readable_model().string();
+  const winsize size{24, 60, 0, 0};
+  int ours = -1, theirs = -1;
+  ASSERT_EQ(::openpty(&ours, &theirs, nullptr, nullptr, &size), 0);
+  const pid_t child = start(arguments(model, "out", {"--steps", "1000000"}), theirs, theirs, cache());
+  ::close(theirs);
+  std::string seen;
+  char bytes[4096];
+  const auto last_bar = [&] { return seen.rfind("\r\x1b[Ktraining ["); };
+  // one bar and the beginning of the next
+  while (last_bar() == std::string::npos || last_bar() == seen.find("\r\x1b[Ktraining [")) {
+    const auto got = ::read(ours, bytes, sizeof bytes);
+    if (got <= 0) break;
+    seen.append(bytes, static_cast<std::size_t>(got));
+  }
+  ::kill(child, SIGINT);
+  EXPECT_EQ(wait_for(child), 130);
+  ::close(ours);
+  const std::size_t bar = seen.find("training [");
+  ASSERT_NE(bar, std::string::npos) << seen;
+  const std::string line = seen.substr(bar, seen.find('\r', bar) - bar);
+  EXPECT_LT(line.size(), 60u) << line;
+  EXPECT_NE(line.find("loss"), std::string::npos) << line;
+}
+
+TEST_F(train, shows_validations_in_a_pipe_too) {
+  const auto model = readable_model().string();
+  const result got = run(arguments(model, "out", {"--steps", "4", "--validate-every", "2", "--held-out", "0.2"}));
+  EXPECT_EQ(got.code, 0);
+  for (const char* step : {"step 0", "step 2", "step 4"})
+    EXPECT_NE(got.error.find(std::string("validation: ") + step), std::string::npos) << got.error;
 }
 
 TEST_F(train, all_weights_make_a_model_of_their_own) {

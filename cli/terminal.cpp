@@ -1,0 +1,55 @@
+#include "cli/terminal.hpp"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "cli/output.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr terminal_size usual_terminal{24, 80};
+
+bool begins_character(char c) {
+  return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+}
+
+}  // namespace
+
+std::optional<terminal_size> terminal_of(int descriptor) {
+  if (::isatty(descriptor) != 1) return std::nullopt;
+  winsize size{};
+  if (::ioctl(descriptor, TIOCGWINSZ, &size) != 0 || size.ws_row == 0 || size.ws_col == 0) return usual_terminal;
+  return terminal_size{size.ws_row, size.ws_col};
+}
+
+std::size_t width_of(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), begins_character));
+}
+
+std::string_view cut_to_width(std::string_view line, std::size_t columns) {
+  std::size_t end = 0;
+  for (; end < line.size(); ++end)
+    if (begins_character(line[end]) && columns-- == 0) break;
+  return line.substr(0, end);
+}
+
+std::string share_bar(double share, std::size_t width) {
+  const auto filled = static_cast<std::size_t>(share * static_cast<double>(width));
+  return fmt::format("[{}{}] {:.0f}%", std::string(filled, '#'), std::string(width - filled, '.'), share * 100);
+}
+
+void show_line(const std::vector<std::string>& widest_first) {
+  // A cursor behind the last column would already be in the next row.
+  const std::size_t room = terminal_of(STDERR_FILENO).value_or(usual_terminal).columns - 1;
+  const auto fits = [&](const std::string& line) { return width_of(line) <= room; };
+  auto chosen = std::find_if(widest_first.begin(), widest_first.end(), fits);
+  if (chosen == widest_first.end()) --chosen;
+  write_error(fmt::format("{}{}", clear_line, cut_to_width(*chosen, room)));
+}
+
+}  // namespace troupe
