@@ -1,11 +1,13 @@
 #include "cli/cluster/status_view.hpp"
 
+#include <algorithm>
 #include <stdexcept>
 #include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "cli/cluster/cluster_client.hpp"
 #include "cli/output.hpp"
 #include "cli/table.hpp"
 
@@ -65,6 +67,21 @@ std::string finished(table_rows all) {
   return all.size() > 1 ? table(all) : "";
 }
 
+/// Those that run, those that wait, those that are over.
+int order_of(const json& job) {
+  const std::string state = text_of(job, "state");
+  return state == "running" ? 0 : is_over(state) ? 2 : 1;
+}
+
+/// Otherwise in the order that they had.
+std::string some_jobs(const json& jobs, std::size_t most) {
+  std::vector<json> sorted(jobs.begin(), jobs.end());
+  std::ranges::stable_sort(sorted, {}, order_of);
+  const std::size_t shown = std::min(sorted.size(), most), more = sorted.size() - shown;
+  sorted.resize(shown);
+  return jobs_table(sorted) + (more > 0 ? fmt::format("… and {} more: troupe jobs\n", more) : "");
+}
+
 /// Why replicas do not run, where that is known.
 std::string problems_of(const json& status) {
   std::string text;
@@ -116,10 +133,9 @@ std::string adapters_table(const json& adapters) {
   return finished(std::move(all));
 }
 
-std::string jobs_table(const json& jobs, std::size_t limit) {
+std::string jobs_table(const json& jobs) {
   table_rows all{{"JOB", "KIND", "STATE", "DONE", "LINES", "FAILED", "LOSS", "RESULT"}};
   for (const auto& job : jobs) {
-    if (all.size() > limit) break;
     const bool is_tune = text_of(job, "kind") != "batch";
     const bool is_done = is_tune && text_of(job, "state") == "succeeded";
     if (is_tune) {
@@ -141,10 +157,10 @@ std::string journal_problem(const json& status) {
   return problem == "-" ? "" : fmt::format("jobs stand still: {}\n", problem);
 }
 
-std::string status_text(const json& status) {
+std::string status_text(const json& status, std::size_t most_jobs) {
   std::string text = journal_problem(status);
   for (const auto& part : {nodes_table(status), replicas_table(status), adapters_table(list_of(status, "adapters")),
-                           jobs_table(list_of(status, "jobs"), 20)})
+                           some_jobs(list_of(status, "jobs"), most_jobs)})
     if (!part.empty()) text += (text.empty() ? "" : "\n") + part;
   return text.empty() ? "the cluster says nothing of itself yet\n" : text;
 }

@@ -12,13 +12,12 @@ nlohmann::ordered_json parse_status(const std::string& text);
 std::string nodes_table(const nlohmann::ordered_json& status);
 std::string replicas_table(const nlohmann::ordered_json& status);
 std::string adapters_table(const nlohmann::ordered_json& adapters);
-/// At most `limit`, newest first.
-std::string jobs_table(const nlohmann::ordered_json& jobs, std::size_t limit = 1000);
+std::string jobs_table(const nlohmann::ordered_json& jobs);
 
 /// A line where the cluster cannot write down what it does.
 std::string journal_problem(const nlohmann::ordered_json& status);
 
-/// All of them, with an empty line between.
-std::string status_text(const nlohmann::ordered_json& status);
+/// All of them, with an empty line between. Of the jobs so many, those that run first.
+std::string status_text(const nlohmann::ordered_json& status, std::size_t most_jobs = 20);
 
 }  // namespace troupe

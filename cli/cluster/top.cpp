@@ -2,8 +2,11 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
+#include <sstream>
+#include <utility>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -14,6 +17,7 @@
 #include "cli/commands.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/output.hpp"
+#include "cli/terminal.hpp"
 
 namespace troupe {
 namespace {
@@ -66,20 +70,36 @@ std::string headline(const nlohmann::ordered_json& status) {
   return fmt::format("{:.0f} tokens/s, {:.0f} sequences running, {:.0f} waiting\n\n", tokens, running, waiting);
 }
 
+/// What fits of it: else one would see the end of it alone.
+std::string fitted(const nlohmann::ordered_json& status, const terminal_size& size) {
+  constexpr std::string_view end = "\nq ends\n";
+  const std::size_t rows = std::max<std::size_t>(size.rows, 4) - 3;
+  std::string text;
+  for (std::size_t jobs = size.rows; jobs > 0; --jobs) {
+    text = headline(status) + status_text(status, jobs);
+    if (std::cmp_less_equal(std::ranges::count(text, '\n'), rows)) break;
+  }
+  std::string shown;
+  std::istringstream lines(text);
+  std::string line;
+  for (std::size_t row = 0; row < rows && std::getline(lines, line); ++row)
+    shown.append(cut_to_width(line, size.columns)).append("\n");
+  return shown.append(end);
+}
+
 int show_top(const top_options& options) {
   using namespace std::chrono_literals;
   constexpr auto interval = 1000ms, look = 100ms;
   const interrupt_guard guard;
-  const bool terminal = ::isatty(STDOUT_FILENO) == 1;
   cluster_client cluster(options.cluster);
   const key_reader keys;
   for (int block = 1;; ++block) {
     const auto next = std::chrono::steady_clock::now() + interval;
     const auto status = parse_status(cluster.command("status", "{}"));
-    print((terminal    ? "\x1b[H\x1b[J"
-           : block > 1 ? "\n"
-                       : "") +
-          headline(status) + status_text(status) + (terminal ? "\nq ends\n" : ""));
+    if (const auto terminal = terminal_of(STDOUT_FILENO))
+      print("\x1b[H\x1b[J" + fitted(status, *terminal));
+    else
+      print((block > 1 ? "\n" : "") + headline(status) + status_text(status));
     if (block == options.blocks) return 0;
     while (std::chrono::steady_clock::now() < next) {
       if (keys.quits_within(look)) return 0;
