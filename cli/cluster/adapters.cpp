@@ -44,7 +44,9 @@ int load(const adapters_options& options) {
 int unload(const adapters_options& options) {
   const auto done =
       json::parse(cluster_client(options.cluster).command("adapters.unload", json{{"name", options.name}}.dump()));
-  for (const auto& each : done.value("unloaded", json::array())) print(each.get<std::string>() + ": unloaded\n");
+  const json gone = done.value("unloaded", json::array());
+  if (gone.empty()) print(options.name + ": is unloaded already\n");
+  for (const auto& each : gone) print(each.get<std::string>() + ": unloaded\n");
   return 0;
 }
 

@@ -79,9 +79,16 @@ class conversation {
     } catch (const input_error& error) {
       // The conversation goes on without this message.
       messages_.erase(messages_.size() - 1);
-      std::cerr << "troupe: " << one_line(error.what()) << std::endl;
+      const std::string problem = error.what();
+      const bool is_too_long = has_history() && problem.ends_with("shorten the prompt");
+      std::cerr << "troupe: "
+                << (is_too_long ? "the conversation is longer than the context: /clear begins a new one"
+                                : one_line(problem))
+                << std::endl;
     }
   }
+
+  bool has_history() const { return messages_.size() > (options_.system.empty() ? 0 : 1); }
 
   const chat_options& options_;
   sampling_params params_;

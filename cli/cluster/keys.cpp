@@ -1,6 +1,8 @@
 #include <fmt/chrono.h>
 
 #include <memory>
+#include <optional>
+#include <vector>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -15,9 +17,15 @@ namespace {
 
 struct keys_options {
   std::string cluster, name;
-  rate_limits limits;
-  std::int64_t weight = 1;
+  std::optional<std::int64_t> requests_per_minute, tokens_per_minute, concurrent, weight;
 };
+
+/// With what was given instead of what there was.
+rate_limits limits_of(const keys_options& options, const rate_limits& before) {
+  return {.requests_per_minute = options.requests_per_minute.value_or(before.requests_per_minute),
+          .tokens_per_minute = options.tokens_per_minute.value_or(before.tokens_per_minute),
+          .concurrent = options.concurrent.value_or(before.concurrent)};
+}
 
 std::filesystem::path file_of(const keys_options& options) {
   return api_keys_file(read_cluster_config(options.cluster).state_dir);
@@ -36,20 +44,30 @@ std::string text_of(const rate_limits& limits, std::int64_t weight) {
 }
 
 int add_key(const keys_options& options) {
-  const std::string key = add_api_key(file_of(options), options.name, options.limits, options.weight);
+  const std::string key =
+      add_api_key(file_of(options), options.name, limits_of(options, {}), options.weight.value_or(1));
   print(key + "\n");
   return 0;
 }
 
 int limit_key(const keys_options& options) {
-  limit_api_key(file_of(options), options.name, options.limits, options.weight);
-  print(fmt::format("{}: {}\n", options.name, text_of(options.limits, options.weight)));
+  api_key before;
+  for (const api_key& each : read_api_keys(file_of(options)).value_or(std::vector<api_key>()))
+    if (each.name == options.name) before = each;
+  const rate_limits limits = limits_of(options, before.limits);
+  const std::int64_t weight = options.weight.value_or(before.weight);
+  limit_api_key(file_of(options), options.name, limits, weight);
+  print(fmt::format("{}: {}\n", options.name, text_of(limits, weight)));
   return 0;
 }
 
 int list_keys(const keys_options& options) {
   const auto keys = read_api_keys(file_of(options));
-  if (!keys) return print("there are no keys: whoever reaches the server may use it\n"), 0;
+  if (!keys)
+    return print(
+               "there are no keys: whoever reaches the server may use it; one that runs and had keys lets nobody in\n"),
+           0;
+  if (keys->empty()) return print("no key is left: the server lets nobody in until one is added\n"), 0;
   for (const api_key& each : *keys)
     print(fmt::format("{:<24} {}…  {:%Y-%m-%d %H:%M}  {}\n", each.name, each.shown,
                       fmt::gmtime(static_cast<std::time_t>(each.created)), text_of(each.limits, each.weight)));
@@ -76,19 +94,19 @@ void add_keys(CLI::App& program, command& chosen) {
   };
   const auto add_name = [&](CLI::App& own) { own.add_option("NAME", options->name, "whose key it is")->required(); };
   const auto add_limits = [&](CLI::App& own) {
-    const auto limit = [&](const char* flag, std::int64_t& to, const char* what) {
+    const auto limit = [&](const char* flag, std::optional<std::int64_t>& to, const char* what) {
       own.add_option(flag, to, what)->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));
     };
-    limit("--requests-per-minute", options->limits.requests_per_minute, "answers asked for; 0: any number");
-    limit("--tokens-per-minute", options->limits.tokens_per_minute, "of prompts and answers; 0: any number");
-    limit("--concurrent", options->limits.concurrent, "requests in progress; 0: any number");
+    limit("--requests-per-minute", options->requests_per_minute, "answers asked for; 0: any number");
+    limit("--tokens-per-minute", options->tokens_per_minute, "of prompts and answers; 0: any number");
+    limit("--concurrent", options->concurrent, "requests in progress; 0: any number");
     own.add_option("--weight", options->weight, "of its share where keys wait for each other [1]")
         ->check(CLI::Range(std::int64_t{1}, most_weight));
   };
   CLI::App& adding = add("add", "Make a key; it is shown once. With the first one, nobody gets in without", add_key);
   add_name(adding);
   add_limits(adding);
-  CLI::App& limiting = add("limit", "Other limits for a key; what is not said has none", limit_key);
+  CLI::App& limiting = add("limit", "Other limits for a key; what is not given stays", limit_key);
   add_name(limiting);
   add_limits(limiting);
   add("list", "All keys, by name", list_keys);

@@ -8,6 +8,7 @@
 #include "cli/compose/compose_head.hpp"
 #include "cli/compose/compose_worker.hpp"
 #include "cli/interrupt.hpp"
+#include "cli/output.hpp"
 
 namespace troupe {
 namespace {
@@ -55,6 +56,7 @@ struct cluster_node::parts {
 
   void end(int code, const std::string& why) {
     say(why);
+    if (code != 0) write_error("troupe: " + why + "\n");
     const std::lock_guard lock(mutex);
     ended = code;
     changed.notify_all();

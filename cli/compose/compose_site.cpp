@@ -115,6 +115,9 @@ node_site make_site(const cluster_config& config, const std::string& name) {
 load_options load_options_of(const cluster_config& config) {
   load_options chosen;
   if (!config.model.quant.empty()) chosen.quant = scheme_from_name(config.model.quant, place_of(config, "model.quant"));
+  if (!config.model.keep.empty() && !chosen.quant)
+    refuse("{}: names layers to leave unquantized, but model.quant no scheme for the others: name one",
+           place_of(config, "model.keep"));
   chosen.keep = config.model.keep;
   return chosen;
 }

@@ -146,6 +146,8 @@ TEST(bad_input, a_name_that_lives_is_not_taken) {
   const pid_t before = cluster.pid_of("w0");
   process second = cluster.start_node("w0");
   EXPECT_TRUE(wait_until([&] { return second.out().find("stop it first") != std::string::npos; })) << second.out();
+  EXPECT_NE(second.wait(), 0);
+  EXPECT_NE(second.error().find("stop it first"), std::string::npos) << second.error();
   EXPECT_EQ(cluster.pid_of("w0"), before);
   EXPECT_EQ(cluster.running_replicas(), 1);
 }

@@ -14,6 +14,12 @@ class cluster_commands : public program {
     EXPECT_EQ(std::count(got.error.begin(), got.error.end(), '\n'), 1) << got.error;
     EXPECT_NE(got.error.find(part), std::string::npos) << got.error << "should say: " << part;
   }
+  std::string cluster_file(const std::string& in_model = {}) const {
+    const std::string text = "[cluster]\nname = \"one\"\nlisten = \"tcp://127.0.0.1:7700\"\nstate_dir = \"" +
+                             path("state").string() + "\"\n[model]\npath = \"model\"\n" + in_model +
+                             "\n[[node]]\nname = \"head\"\nroles = [\"router\", \"scheduler\", \"worker\"]\n";
+    return folder().write("one.toml", text).string();
+  }
   void refused(const words& arguments, const std::string& part) const { expect_one_line(run(arguments), 2, part); }
 };
 
@@ -53,6 +59,27 @@ TEST_F(cluster_commands, make_keys_and_overwrite_none) {
   refused({"keygen", "--out", path("keys").string()}, "is there already");
   EXPECT_EQ(run({"keygen", "--out", path("keys").string(), "--client", "ann"}).code, 0);
   EXPECT_TRUE(std::filesystem::exists(path("keys") / "clients" / "ann.pub"));
+}
+
+TEST_F(cluster_commands, refuse_layers_to_leave_unquantized_where_nothing_is_quantized) {
+  refused({"node", cluster_file("keep = [\"zzz\"]"), "--name", "head"}, "but model.quant no scheme for the others");
+}
+
+TEST_F(cluster_commands, say_what_keys_there_are) {
+  const std::string file = cluster_file();
+  const auto keys = [&](words more) {
+    more.insert(more.begin() + 1, file);
+    more.insert(more.begin(), "keys");
+    const result got = run(more);
+    EXPECT_EQ(got.code, 0) << got.error;
+    return got.out;
+  };
+  EXPECT_NE(keys({"list"}).find("whoever reaches the server may use it"), std::string::npos);
+  keys({"add", "ann", "--weight", "3", "--tokens-per-minute", "9"});
+  EXPECT_EQ(keys({"limit", "ann", "--concurrent", "2"}), "ann: 9 tokens/min, 2 at a time, weight 3\n");
+  EXPECT_EQ(keys({"limit", "ann", "--tokens-per-minute", "0"}), "ann: 2 at a time, weight 3\n");
+  keys({"revoke", "ann"});
+  EXPECT_EQ(keys({"list"}), "no key is left: the server lets nobody in until one is added\n");
 }
 
 }  // namespace
