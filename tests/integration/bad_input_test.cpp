@@ -136,6 +136,7 @@ TEST(bad_input, a_node_with_another_model_is_refused) {
   process refused = cluster.start({"node", file.string(), "--name", "w5"});
   EXPECT_EQ(refused.wait(), 2);
   EXPECT_NE(refused.out().find("has model"), std::string::npos) << refused.out() << refused.error();
+  EXPECT_NE(refused.error().find("has model"), std::string::npos) << refused.error();
   EXPECT_TRUE(cluster.node("w5").is_null());
 }
 
@@ -146,8 +147,6 @@ TEST(bad_input, a_name_that_lives_is_not_taken) {
   const pid_t before = cluster.pid_of("w0");
   process second = cluster.start_node("w0");
   EXPECT_TRUE(wait_until([&] { return second.out().find("stop it first") != std::string::npos; })) << second.out();
-  EXPECT_NE(second.wait(), 0);
-  EXPECT_NE(second.error().find("stop it first"), std::string::npos) << second.error();
   EXPECT_EQ(cluster.pid_of("w0"), before);
   EXPECT_EQ(cluster.running_replicas(), 1);
 }
