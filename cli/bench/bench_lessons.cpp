@@ -50,6 +50,12 @@ class practice_model {
   fs::path folder_;
 };
 
+void make_out_folder(const fs::path& path) {
+  std::error_code problem;
+  fs::create_directories(path, problem);
+  if (problem) refuse("--out: {}: cannot be made: {}", path.string(), problem.message());
+}
+
 /// "1-kv-cache"
 std::string file_name(const bench::lesson& which) {
   return fmt::format("{}-{}", which.number, which.name);
@@ -123,7 +129,7 @@ std::string text_of(const bench_lessons_options& options) {
 }  // namespace
 
 int bench_lessons(const bench_lessons_options& options) {
-  if (!options.out.empty()) make_folder(options.out);
+  if (!options.out.empty()) make_out_folder(options.out);
   const std::string text = text_of(options);
   thread_pool pool(thread_count(options.model));
   const interrupt_guard guard;
