@@ -157,6 +157,7 @@ class block_runner {
   }
 
   void run_block(extent3 block) {
+    blockDim = {block.x, block.y, block.z};
     prepare(block);
     while (alive_ > 0) {
       bool moved = false;

@@ -35,7 +35,7 @@ inline __device__ void make_bf16(const float* x, std::int64_t n, std::int64_t ro
       [&](std::int64_t i, std::uint16_t bits) { codes.bf16[row * padded + i] = bits; });
 }
 
-/// A row's block makes codes of the row. Element i must have been written by thread i % row_threads, which is the one
+/// A row's block makes codes of the row. Element i must have been written by thread i % blockDim.x, which is the one
 /// that reads it here.
 inline __device__ void make_codes(const float* x, std::int64_t n, std::int64_t row, const row_codes& codes) {
   if (codes.q) make_integers(x, n, row, codes);

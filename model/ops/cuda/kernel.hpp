@@ -40,14 +40,23 @@ inline __device__ float warp_max(float value) {
   return value;
 }
 
-/// Row kernels: a block for a row.
+/// Row kernels: a block for a row, of so many threads at most.
 constexpr int row_threads = 1024;
-constexpr int row_warps = row_threads / 32;
+
+/// At most four elements a thread, as far as there are threads. By the row's width alone: sums go by threads.
+inline int row_threads_for(std::int64_t width) {
+  int threads = 32;
+  while (threads < row_threads && 4 * threads < width) threads *= 2;
+  return threads;
+}
+inline __device__ int row_warps() {
+  return static_cast<int>(blockDim.x / 32);
+}
 
 /// Every thread of a row's block gets every warp's value.
 template <class T>
 struct row_values {
-  T of_warp[row_warps];
+  T of_warp[row_threads / 32];
 };
 template <class T>
 __device__ row_values<T> share_warps(T value) {
@@ -61,13 +70,13 @@ template <class T>
 __device__ T row_sum(T value) {
   const row_values<T> values = share_warps(warp_sum(value));
   T sum = values.of_warp[0];
-  for (int w = 1; w < row_warps; ++w) sum += values.of_warp[w];
+  for (int w = 1; w < row_warps(); ++w) sum += values.of_warp[w];
   return sum;
 }
 inline __device__ float row_max(float value) {
   const row_values<float> values = share_warps(warp_max(value));
   float most = values.of_warp[0];
-  for (int w = 1; w < row_warps; ++w) most = fmaxf(most, values.of_warp[w]);
+  for (int w = 1; w < row_warps(); ++w) most = fmaxf(most, values.of_warp[w]);
   return most;
 }
 
@@ -77,14 +86,15 @@ constexpr int read_at_once = 8;
 /// be what the next ones are read from, for all that the compiler knows, and each read would wait for the memory alone.
 template <class Read, class Use>
 __device__ void for_elements(std::int64_t n, Read read, Use use) {
-  for (std::int64_t first = threadIdx.x; first < n; first += row_threads * read_at_once) {
+  const std::int64_t step = blockDim.x;
+  for (std::int64_t first = threadIdx.x; first < n; first += step * read_at_once) {
     decltype(read(first)) values[read_at_once] = {};
 #pragma unroll
     for (int j = 0; j < read_at_once; ++j)
-      if (first + j * row_threads < n) values[j] = read(first + j * row_threads);
+      if (first + j * step < n) values[j] = read(first + j * step);
 #pragma unroll
     for (int j = 0; j < read_at_once; ++j)
-      if (first + j * row_threads < n) use(first + j * row_threads, values[j]);
+      if (first + j * step < n) use(first + j * step, values[j]);
   }
 }
 

@@ -24,14 +24,14 @@ struct norm_row {
 __global__ void __launch_bounds__(row_threads) rms_norm_back_rows(norm_back_args a) {
   const norm_row row(a);
   float squares = 0, products = 0;
-  for (std::int64_t i = threadIdx.x; i < a.n; i += row_threads) {
+  for (std::int64_t i = threadIdx.x; i < a.n; i += blockDim.x) {
     squares = fmaf(row.x[i], row.x[i], squares);
     products = fmaf(row.dy[i] * a.weight[i], row.x[i], products);
   }
   const auto n = static_cast<float>(a.n);
   const float factor = 1.0f / sqrtf(row_sum(squares) / n + a.eps);
   const float share = (factor * factor) * (row_sum(products) / n);
-  for (std::int64_t i = threadIdx.x; i < a.n; i += row_threads)
+  for (std::int64_t i = threadIdx.x; i < a.n; i += blockDim.x)
     row.dx[i] += (row.dy[i] * a.weight[i] - row.x[i] * share) * factor;
 }
 
@@ -39,9 +39,9 @@ __global__ void __launch_bounds__(row_threads) layer_norm_back_rows(norm_back_ar
   const norm_row row(a);
   const auto n = static_cast<float>(a.n);
   float total = 0, squares = 0, sums = 0, products = 0;
-  for (std::int64_t i = threadIdx.x; i < a.n; i += row_threads) total += row.x[i];
+  for (std::int64_t i = threadIdx.x; i < a.n; i += blockDim.x) total += row.x[i];
   const float mean = row_sum(total) / n;
-  for (std::int64_t i = threadIdx.x; i < a.n; i += row_threads) {
+  for (std::int64_t i = threadIdx.x; i < a.n; i += blockDim.x) {
     const float d = row.x[i] - mean, g = row.dy[i] * a.weight[i];
     squares = fmaf(d, d, squares);
     products = fmaf(g, d, products);
@@ -49,14 +49,14 @@ __global__ void __launch_bounds__(row_threads) layer_norm_back_rows(norm_back_ar
   }
   const float factor = 1.0f / sqrtf(row_sum(squares) / n + a.eps), middle = row_sum(sums) / n;
   const float share = (factor * factor) * (row_sum(products) / n);
-  for (std::int64_t i = threadIdx.x; i < a.n; i += row_threads)
+  for (std::int64_t i = threadIdx.x; i < a.n; i += blockDim.x)
     row.dx[i] += (row.dy[i] * a.weight[i] - middle - (row.x[i] - mean) * share) * factor;
 }
 
 __global__ void __launch_bounds__(row_threads) swiglu_back_rows(activation_back_args a) {
   const float* dy = row_of(a.dy, blockIdx.x);
   float *gate = row_of(a.gate, blockIdx.x), *up = row_of(a.x, blockIdx.x);
-  for (std::int64_t i = threadIdx.x; i < a.n; i += row_threads) {
+  for (std::int64_t i = threadIdx.x; i < a.n; i += blockDim.x) {
     const float s = sigmoid(gate[i]), silu = gate[i] * s, u = up[i];
     up[i] = dy[i] * silu;
     gate[i] = (dy[i] * u) * fmaf(silu, 1.0f - s, s);
@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(row_threads) gelu_back_rows(activation_back_ar
   constexpr float slope = 1.5957691216057308f, cubic = 0.044715f;
   const float* dy = row_of(a.dy, blockIdx.x);
   float* x = row_of(a.x, blockIdx.x);
-  for (std::int64_t i = threadIdx.x; i < a.n; i += row_threads) {
+  for (std::int64_t i = threadIdx.x; i < a.n; i += blockDim.x) {
     const float v = x[i], square = v * v, s = sigmoid(fmaf(square * v, cubic, v) * slope);
     x[i] = dy[i] * fmaf((v * s) * (1.0f - s), fmaf(square, 3 * cubic, 1.0f) * slope, s);
   }
@@ -80,40 +80,40 @@ __global__ void __launch_bounds__(row_threads) cross_entropy_rows(cross_entropy_
   cross_entropy_result result;
   result.target = x[target];
   float largest = minus_infinity;
-  for (std::int64_t i = threadIdx.x; i < a.n; i += row_threads) largest = fmaxf(largest, x[i]);
+  for (std::int64_t i = threadIdx.x; i < a.n; i += blockDim.x) largest = fmaxf(largest, x[i]);
   result.most = row_max(largest);
   result.leads = result.target >= result.most;
   float total = 0;
-  for (std::int64_t i = threadIdx.x; i < a.n; i += row_threads) {
+  for (std::int64_t i = threadIdx.x; i < a.n; i += blockDim.x) {
     x[i] = expf(x[i] - result.most);
     total += x[i];
   }
   result.sum = row_sum(total);
   const float share = a.factor / result.sum;
-  for (std::int64_t i = threadIdx.x; i < a.n; i += row_threads) x[i] = x[i] * share - (i == target ? a.factor : 0.0f);
+  for (std::int64_t i = threadIdx.x; i < a.n; i += blockDim.x) x[i] = x[i] * share - (i == target ? a.factor : 0.0f);
   if (threadIdx.x == 0) a.results[blockIdx.x] = result;
 }
 
 }  // namespace
 
 void rms_norm_back(const stream& on, const norm_back_args& args) {
-  launch("rms_norm_back", rms_norm_back_rows, args.rows, row_threads, on, args);
+  launch("rms_norm_back", rms_norm_back_rows, args.rows, row_threads_for(args.n), on, args);
 }
 
 void layer_norm_back(const stream& on, const norm_back_args& args) {
-  launch("layer_norm_back", layer_norm_back_rows, args.rows, row_threads, on, args);
+  launch("layer_norm_back", layer_norm_back_rows, args.rows, row_threads_for(args.n), on, args);
 }
 
 void swiglu_back(const stream& on, const activation_back_args& args) {
-  launch("swiglu_back", swiglu_back_rows, args.rows, row_threads, on, args);
+  launch("swiglu_back", swiglu_back_rows, args.rows, row_threads_for(args.n), on, args);
 }
 
 void gelu_back(const stream& on, const activation_back_args& args) {
-  launch("gelu_back", gelu_back_rows, args.rows, row_threads, on, args);
+  launch("gelu_back", gelu_back_rows, args.rows, row_threads_for(args.n), on, args);
 }
 
 void cross_entropy(const stream& on, const cross_entropy_args& args) {
-  launch("cross_entropy", cross_entropy_rows, args.rows, row_threads, on, args);
+  launch("cross_entropy", cross_entropy_rows, args.rows, row_threads_for(args.n), on, args);
 }
 
 }  // namespace troupe::cuda

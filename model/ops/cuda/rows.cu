@@ -1,4 +1,4 @@
-// Norms, activations and what else makes one row out of one row: a block for a row, thread t for elements t, t + 1024 …
+// Norms, activations and what else makes one row out of one row: a block for a row, its threads in turn for elements.
 #include "model/ops/cuda/codes.hpp"
 
 namespace troupe::cuda {
@@ -88,23 +88,23 @@ row_codes coded_rows::view(bool integers, bool bf16) const {
 }
 
 void encode(const stream& on, float_rows x, int rows, std::int64_t n, const row_codes& codes) {
-  launch("encode", encode_rows, rows, row_threads, on, x, n, codes);
+  launch("encode", encode_rows, rows, row_threads_for(n), on, x, n, codes);
 }
 
 void rms_norm(const stream& on, const norm_args& args) {
-  launch("rms_norm", rms_norm_rows, args.rows, row_threads, on, args);
+  launch("rms_norm", rms_norm_rows, args.rows, row_threads_for(args.n), on, args);
 }
 
 void layer_norm(const stream& on, const norm_args& args) {
-  launch("layer_norm", layer_norm_rows, args.rows, row_threads, on, args);
+  launch("layer_norm", layer_norm_rows, args.rows, row_threads_for(args.n), on, args);
 }
 
 void swiglu(const stream& on, const activation_args& args) {
-  launch("swiglu", swiglu_rows, args.rows, row_threads, on, args);
+  launch("swiglu", swiglu_rows, args.rows, row_threads_for(args.n), on, args);
 }
 
 void gelu_tanh(const stream& on, const activation_args& args) {
-  launch("gelu_tanh", gelu_rows, args.rows, row_threads, on, args);
+  launch("gelu_tanh", gelu_rows, args.rows, row_threads_for(args.n), on, args);
 }
 
 }  // namespace troupe::cuda

@@ -72,7 +72,7 @@ __global__ void __launch_bounds__(row_threads)
   for (unsigned step = 16; step > 0; step /= 2)
     best = better(best, {__shfl_xor_sync(whole_warp, best.logit, step), __shfl_xor_sync(whole_warp, best.token, step)});
   const row_values<candidate> all = share_warps(best);
-  for (int w = 0; w < row_warps; ++w) best = better(best, all.of_warp[w]);
+  for (int w = 0; w < row_warps(); ++w) best = better(best, all.of_warp[w]);
   if (threadIdx.x == 0) tokens[blockIdx.x] = best.token;
 }
 
@@ -81,13 +81,13 @@ __global__ void __launch_bounds__(row_threads)
 void embed(const stream& on, const embed_args& args) {
   const matrix_view& t = args.table;
   const std::int64_t group = group_of(t.kind) ? group_of(t.kind) : t.stored_ins();
-  launch("embed", embed_rows, args.rows, row_threads, on, args,
+  launch("embed", embed_rows, args.rows, row_threads_for(t.ins), on, args,
          table_reader{t.kind, t.stored_ins(), group, t.groups(), t.weights, t.scales, t.mids});
 }
 
 void argmax(const stream& on, const float* logits, std::int64_t stride, int rows, std::int64_t vocabulary,
             std::int32_t* tokens) {
-  launch("argmax", argmax_rows, rows, row_threads, on, logits, stride, vocabulary, tokens);
+  launch("argmax", argmax_rows, rows, row_threads_for(vocabulary), on, logits, stride, vocabulary, tokens);
 }
 
 }  // namespace troupe::cuda

@@ -41,6 +41,7 @@ constexpr float2 make_float2(float x, float y) {
   return {x, y};
 }
 
+using cuda_host::blockDim;
 using cuda_host::blockIdx;
 using cuda_host::threadIdx;
 

@@ -24,7 +24,7 @@ void set_order(unsigned order);
 void run_grid(extent3 grid, extent3 block, const std::function<void()>& kernel);
 
 // What the thread that runs sees.
-inline thread_local constinit index3 threadIdx, blockIdx;
+inline thread_local constinit index3 threadIdx, blockIdx, blockDim;
 
 /// Waits for all threads of the block that have not ended.
 void block_barrier();
