@@ -4,12 +4,12 @@
 // - An interface is a list of messages, one struct each, all one-way: `actor_of<run_step, drop_adapter>`.
 // - An actor is a state struct with a `handle`, a `name`, a constructor that takes the actor's own pointer first, and
 //   `make_behavior()`. `spawn_state` starts it.
-// - CAF never serializes anything: messages go to other processes as frames (wire.hpp).
+// - CAF never serializes, prints or copies a message: to other processes they go as frames (wire.hpp).
 #pragma once
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
 #include <caf/atom.hpp>
-#include <caf/send.hpp>
+#include <caf/mailbox_element.hpp>
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
@@ -52,6 +52,36 @@ typename State::handle::behavior_type start_actor(
   return self->state.state->make_behavior();
 }
 
+/// One message in a mailbox. CAF's own would come with a dozen ways to print, copy and serialize each message: a fifth
+/// of what the compiler does for the actors, and never called.
+template <class M>
+class letter final : public caf::mailbox_element, public caf::empty_type_erased_tuple {
+ public:
+  explicit letter(M what) : what_(std::move(what)) {}
+
+  caf::type_erased_tuple& content() override { return *this; }
+  const caf::type_erased_tuple& content() const override { return *this; }
+  caf::message move_content_to_message() override { return {}; }
+  caf::message copy_content_to_message() const override { return {}; }
+
+  std::size_t size() const noexcept override { return 1; }
+  std::uint32_t type_token() const noexcept override { return caf::make_type_token<M>(); }
+  caf::rtti_pair type(std::size_t) const noexcept override { return caf::make_rtti_pair<M>(); }
+  const void* get(std::size_t) const noexcept override { return &what_; }
+  void* get_mutable(std::size_t) override { return &what_; }
+
+ private:
+  M what_;
+};
+
+template <class M>
+caf::mailbox_element_ptr seal(M what) {
+  return caf::mailbox_element_ptr{new letter<M>(std::move(what))};
+}
+
+template <class Handle, class M>
+constexpr bool understands = caf::response_type_unbox<caf::signatures_of_t<Handle>, caf::detail::type_list<M>>::valid;
+
 }  // namespace detail
 
 /// `own`: for an actor that computes or waits.
@@ -65,14 +95,17 @@ typename State::handle spawn_state(caf::actor_system& system, Args... args) {
 
 /// From anywhere, in order for each sender. What is told to an actor that has ended is lost without a word.
 template <class Handle, any_message M>
+requires detail::understands<Handle, M>
 void tell(const Handle& to, M what) {
-  if (to) caf::anon_send(to, std::move(what));
+  if (to) to->enqueue(detail::seal(std::move(what)), nullptr);
 }
 
 /// To itself, later.
-template <class Self, class Handle, any_message M>
-void tell_after(Self* self, duration delay, const Handle& to, M what) {
-  self->delayed_send(to, delay, std::move(what));
+template <class Self, any_message M>
+requires detail::understands<Self, M>
+void tell_after(Self* self, duration delay, M what) {
+  caf::actor_clock& clock = self->home_system().clock();
+  clock.schedule_message(clock.now() + delay, self->ctrl(), detail::seal(std::move(what)));
 }
 
 }  // namespace troupe

@@ -109,7 +109,7 @@ void adapter_store_state::spread(const adapter_shelf::taken& what, std::function
   if (all.empty()) return then({});
   spreading_[++ticket_] = {what.name, all.size(), clock_.now() + longest_spread, std::move(then)};
   for (const worker_actor& worker : all) tell(worker, prepare_adapter{ticket_, what.name, what.sha256, what.files});
-  tell_after(self_, longest_spread, handle(self_), wake{});
+  tell_after(self_, longest_spread, wake{});
 }
 
 void adapter_store_state::take_prepared(const adapter_prepared& prepared) {

@@ -356,7 +356,7 @@ void jobs_state::try_all_again() {
 }
 
 void jobs_state::wake_in(duration after) {
-  tell_after(self_, after, handle(self_), wake{});
+  tell_after(self_, after, wake{});
 }
 
 jobs_actor spawn_jobs(caf::actor_system& system, const jobs_options& options, const std::shared_ptr<journal>& book,

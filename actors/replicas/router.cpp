@@ -69,7 +69,7 @@ void router_state::park(routed_request& request, bool begun) {
   if (!begun && hopeless) return refuse_request(request, retry_interval * 4);
   const auto until = begun ? std::nullopt : std::optional(clock_.now() + options_.patience);
   parked_.push_back({std::move(request), until});
-  if (!std::exchange(wake_due_, true)) tell_after(self_, retry_interval, router_actor(self_), wake{});
+  if (!std::exchange(wake_due_, true)) tell_after(self_, retry_interval, wake{});
 }
 
 void router_state::refuse_request(const routed_request& request, duration retry_after) {
@@ -92,8 +92,7 @@ void router_state::refuse_overdue() {
     if (overdue) refuse_request(waiting.request, retry_interval * 4);
     return overdue;
   });
-  if (!parked_.empty() && !std::exchange(wake_due_, true))
-    tell_after(self_, retry_interval, router_actor(self_), wake{});
+  if (!parked_.empty() && !std::exchange(wake_due_, true)) tell_after(self_, retry_interval, wake{});
 }
 
 void router_state::cancel(const cancel_request& cancelled) {

@@ -384,7 +384,7 @@ void scheduler_state::take_adapter(const adapter_loaded& answer) {
 
 void scheduler_state::report_soon() {
   if (std::exchange(report_due_, true)) return;
-  tell_after(self_, report_interval, scheduler_actor(self_), wake{});
+  tell_after(self_, report_interval, wake{});
 }
 
 void scheduler_state::report() {

@@ -62,7 +62,7 @@ supervisor_state::handle::behavior_type supervisor_state::make_behavior() {
       [this](const drain_node& what) { drain(what); },
       [this](wake) {
         look_at_clock();
-        tell_after(self_, heartbeat_of(options_.config) / 2, supervisor_actor(self_), wake{});
+        tell_after(self_, heartbeat_of(options_.config) / 2, wake{});
       },
       [this](stop_now) {
         end_all();

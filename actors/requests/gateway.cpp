@@ -83,7 +83,7 @@ void gateway_state::wait_for_adapter(begin_request& request) {
   if (queue.empty()) tell(store_, find_adapter{{}, adapter, handle(self_)});
   queue.push_back({std::move(request), clock_.now() + options_.longest_wait});
   ++waiting_count_;
-  tell_after(self_, options_.longest_wait, handle(self_), wake{});
+  tell_after(self_, options_.longest_wait, wake{});
 }
 
 void gateway_state::take_found(const adapter_found& found) {
@@ -197,7 +197,7 @@ void gateway_state::stop() {
 
 void gateway_state::report_soon() {
   if (std::exchange(report_due_, true)) return;
-  tell_after(self_, options_.report_interval, handle(self_), wake{});
+  tell_after(self_, options_.report_interval, wake{});
 }
 
 void gateway_state::report() {

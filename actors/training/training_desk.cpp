@@ -195,7 +195,7 @@ void training_desk_state::look_again() {
   for (const auto& [id, job] : jobs_) {
     if (queue_.leases_of(id).empty()) continue;
     is_looking_ = true;
-    return tell_after(self_, look_interval, handle(self_), wake{});
+    return tell_after(self_, look_interval, wake{});
   }
 }
 

@@ -64,7 +64,7 @@ node_agent_state::handle::behavior_type node_agent_state::make_behavior() {
         if (ended_) return;
         if (head_->get() == no_link) head_->set(links_->connect(options_.head));
         joined_ ? beat() : join();
-        tell_after(self_, joined_ ? options_.heartbeat : options_.join_interval, node_agent_actor(self_), wake{});
+        tell_after(self_, joined_ ? options_.heartbeat : options_.join_interval, wake{});
       },
       [this](stop_now) {
         if (joined_) tell_head(leave_cluster{options_.hello.incarnation});
