@@ -17,35 +17,49 @@
 namespace troupe {
 namespace {
 
-struct bench_options {
+struct machine_options {
+  model_options model;
+  bool json = false;
+};
+
+struct engine_bench_options {
   model_options model;
   bench::engine_bench engine;
-  bench_serve_options serve;
-  bench_first_token_options first_token;
-  bench_http_options http;
-  bench_lessons_options lessons;
   bool json = false;
 };
 
 /// A bench of the machine, which needs no model.
 template <class Run>
-int machine_bench(const bench_options& options, Run run) {
+int machine_bench(const machine_options& options, Run run) {
   thread_pool pool(thread_count(options.model));
   run(compute{pool, kernels()}, bench::report(options.json));
   return 0;
 }
 
-int limits_bench(const bench_options& options) {
+void add_limits(CLI::App& command, machine_options& options) {
+  add_threads(command, options.model);
+  add_device(command, options.model);
+}
+
+int bench_limits(const machine_options& options) {
   const device_id device = device_of(options.model);
   if (device.is_cpu()) return machine_bench(options, bench::run_limits);
   bench::run_gpu_limits(device.gpu, bench::report(options.json));
   return 0;
 }
 
-int engine_bench(bench_options options) {
-  runtime run(options.model);
-  options.engine.device = run.device();
-  bench::run_engine(run.shared_model(), options.engine, run.with(), bench::report(options.json));
+void add_ops(CLI::App& command, machine_options& options) {
+  add_threads(command, options.model);
+}
+
+int bench_ops(const machine_options& options) {
+  return machine_bench(options, bench::run_ops);
+}
+
+void add_no_flags(CLI::App&, machine_options&) {}
+
+int bench_scheduler(const machine_options& options) {
+  bench::run_scheduler(bench::report(options.json));
   return 0;
 }
 
@@ -73,70 +87,70 @@ void add_load(CLI::App& command, bench::engine_bench& options) {
       ->check(CLI::Range(0.0, 10.0));
 }
 
-}  // namespace
-
-void add_bench(CLI::App& program, command& chosen) {
-  auto options = std::make_shared<bench_options>();
-  CLI::App& group = *program.add_subcommand("bench", "Measures this machine, the kernels, or a model on it");
-  group.require_subcommand(1);
-  const auto add = [&](const char* name, const char* what, command run) -> CLI::App& {
-    CLI::App& own = *group.add_subcommand(name, what);
-    own.add_flag("--json", options->json, "print a JSON object for each line");
-    own.callback([run = std::move(run), &chosen] { chosen = run; });
-    return own;
-  };
-  CLI::App& limits = add("limits", "What the machine allows: reading at several sizes, int8 and f32 products",
-                         [options] { return limits_bench(*options); });
-  add_threads(limits, options->model);
-  add_device(limits, options->model);
-  CLI::App& ops = add("ops", "Each kernel beside its reference and as a share of the limit that binds it",
-                      [options] { return machine_bench(*options, bench::run_ops); });
-  add_threads(ops, options->model);
-  CLI::App& engine = add("engine", "Prefill and decode of a model, as a share of what the machine allows",
-                         [options] { return engine_bench(*options); });
-  add_model(engine, options->model);
-  add_quant(engine, options->model);
-  add_keep(engine, options->model);
-  add_threads(engine, options->model);
-  add_device(engine, options->model);
-  engine.add_option("--prompt-tokens", options->engine.prompt, "tokens of the prefill [512]")
-      ->check(CLI::Range(1, 1 << 20));
-  engine.add_option("--decode-tokens", options->engine.decode, "tokens decoded one by one [64]")
-      ->check(CLI::Range(1, 1 << 20));
-  engine.add_option("--decode-context", options->engine.decode_context, "tokens before them [128]")
-      ->check(CLI::Range(1, 1 << 20));
-  engine
-      .add_option("--batches", options->engine.batches,
-                  "so many sequences at a time, without adapters [the usual ones]")
+void add_engine(CLI::App& command, engine_bench_options& options) {
+  const auto tokens = CLI::Range(1, 1 << 20);
+  bench::engine_bench& engine = options.engine;
+  add_model(command, options.model);
+  add_quant(command, options.model);
+  add_keep(command, options.model);
+  add_threads(command, options.model);
+  add_device(command, options.model);
+  command.add_option("--prompt-tokens", engine.prompt, "tokens of the prefill [512]")->check(tokens);
+  command.add_option("--decode-tokens", engine.decode, "tokens decoded one by one [64]")->check(tokens);
+  command.add_option("--decode-context", engine.decode_context, "tokens before them [128]")->check(tokens);
+  command.add_option("--batches", engine.batches, "so many sequences at a time, without adapters [the usual ones]")
       ->delimiter(',')
       ->check(CLI::Range(1, 512))
       ->type_name("N,…");
-  add_load(engine, options->engine);
-  engine.add_flag("--schema", options->engine.constrained, "what answers under a JSON schema cost");
-  CLI::App& serve = add("serve", "A server of OpenAI's API under load: throughput and latency", [options] {
-    options->serve.json = options->json;
-    return bench_serve(options->serve);
-  });
-  add_bench_serve(serve, options->serve);
-  CLI::App& first_token = add("first-token", "What a cluster adds to the time to the first token", [options] {
-    options->first_token.json = options->json;
-    return bench_first_token(options->first_token);
-  });
-  add_bench_first_token(first_token, options->first_token);
-  CLI::App& http = add("http", "What the HTTP interface costs with many streams, without a model", [options] {
-    options->http.json = options->json;
-    return bench_http(options->http);
-  });
-  add_bench_http(http, options->http);
-  CLI::App& lessons = add("lessons", "The course of serving optimizations, each measured on this machine", [options] {
-    options->lessons.json = options->json;
-    return bench_lessons(options->lessons);
-  });
-  add_bench_lessons(lessons, options->lessons);
-  add("scheduler", "What deciding about a step costs, without a model", [options] {
-    bench::run_scheduler(bench::report(options->json));
-    return 0;
-  });
+  add_load(command, engine);
+  command.add_flag("--schema", engine.constrained, "what answers under a JSON schema cost");
+}
+
+int bench_engine(const engine_bench_options& options) {
+  runtime run(options.model);
+  bench::engine_bench engine = options.engine;
+  engine.device = run.device();
+  bench::run_engine(run.shared_model(), engine, run.with(), bench::report(options.json));
+  return 0;
+}
+
+/// The commands below `troupe bench`.
+class bench_menu {
+ public:
+  bench_menu(CLI::App& group, command& chosen) : group_(group), chosen_(chosen) {}
+
+  template <class Options>
+  void add(const char* name, const char* what, void (*add_flags)(CLI::App&, Options&),
+           int (*run)(const Options&)) const {
+    auto options = std::make_shared<Options>();
+    CLI::App& own = *group_.add_subcommand(name, what);
+    own.add_flag("--json", options->json, "print a JSON object for each line");
+    add_flags(own, *options);
+    own.callback([options, run, &chosen = chosen_] { chosen = [options, run] { return run(*options); }; });
+  }
+
+ private:
+  CLI::App& group_;
+  command& chosen_;
+};
+
+}  // namespace
+
+void add_bench(CLI::App& program, command& chosen) {
+  CLI::App& group = *program.add_subcommand("bench", "Measure this machine, the kernels, or a model on it");
+  group.require_subcommand(1);
+  const bench_menu menu(group, chosen);
+  menu.add("limits", "What the machine allows: reading at several sizes, int8 and f32 products", add_limits,
+           bench_limits);
+  menu.add("ops", "Each kernel beside its reference and as a share of the limit that binds it", add_ops, bench_ops);
+  menu.add("engine", "Prefill and decode of a model, as a share of what the machine allows", add_engine, bench_engine);
+  menu.add("serve", "A server of OpenAI's API under load: throughput and latency", add_bench_serve, bench_serve);
+  menu.add("first-token", "What a cluster adds to the time to the first token", add_bench_first_token,
+           bench_first_token);
+  menu.add("http", "What the HTTP interface costs with many streams, without a model", add_bench_http, bench_http);
+  menu.add("lessons", "The course of serving optimizations, each measured on this machine", add_bench_lessons,
+           bench_lessons);
+  menu.add("scheduler", "What deciding about a step costs, without a model", add_no_flags, bench_scheduler);
 }
 
 }  // namespace troupe
