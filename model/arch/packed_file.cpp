@@ -156,47 +156,67 @@ void copy_vectors(const weight_source& source, std::int64_t rows, std::int64_t s
   for (std::int64_t row = 0; row < rows; ++row) source.read_rows(row, 1, reinterpret_cast<float*>(to) + row * stride);
 }
 
-/// Reads the tensors of a packed file by name, each checked against what the configuration asks for.
-class packed_reader {
+/// The weights of a packed file by name, each checked against what the configuration asks for.
+class packed_weights {
  public:
-  packed_reader(const mapped_file& file, tensor_set tensors) : name_(file.name()), tensors_(std::move(tensors)) {}
+  packed_weights(const std::string& file, tensor_set tensors, const model_config& config)
+      : file_(file), tensors_(std::move(tensors)) {
+    visit_weights(config, {[this](const std::string& name, std::int64_t outs, std::int64_t ins) {
+                             matrices_[name] = read_matrix(name, outs, ins);
+                           },
+                           [this](const std::string& name, std::int64_t rows, std::int64_t size) {
+                             vectors_[name] = read_vector(name, rows, size);
+                           }});
+  }
 
-  matrix_view matrix(const std::string& name, std::int64_t outs, std::int64_t ins) const {
+  matrix_view matrix(const std::string& name) const {
+    const auto found = matrices_.find(name);
+    return found == matrices_.end() ? matrix_view() : found->second;
+  }
+  const float* vector(const std::string& name) const {
+    const auto found = vectors_.find(name);
+    return found == vectors_.end() ? nullptr : found->second;
+  }
+  norm_weights norm(const std::string& module) const { return {vector(module + ".weight"), vector(module + ".bias")}; }
+  linear_weights linear(const std::string& module) const {
+    return {matrix(module + ".weight"), vector(module + ".bias")};
+  }
+
+ private:
+  matrix_view read_matrix(const std::string& name, std::int64_t outs, std::int64_t ins) const {
     const auto described = tensors_.metadata.find(name);
-    if (described == tensors_.metadata.end()) refuse("{}: weight {} is missing: quantize the model again", name_, name);
+    if (described == tensors_.metadata.end()) refuse("{}: weight {} is missing: quantize the model again", file_, name);
     const std::string kind = described->second.substr(0, described->second.find(' '));
-    const planned_matrix expected{name, scheme_from_name(kind, name_ + ": " + name), outs, ins};
+    const planned_matrix expected{name, scheme_from_name(kind, file_ + ": " + name), outs, ins};
     if (described->second != describe(expected))
-      refuse("{}: weight {} is {} where the configuration asks for {}", name_, name, described->second,
+      refuse("{}: weight {} is {} where the configuration asks for {}", file_, name, described->second,
              describe(expected));
     return view_of(expected.kind, outs, ins,
                    find(name, dtype::u8, packed_bytes(expected.kind, outs, ins).total()).data.data());
   }
-  const float* vector(const std::string& name, std::int64_t rows, std::int64_t size) const {
+  const float* read_vector(const std::string& name, std::int64_t rows, std::int64_t size) const {
     const auto& tensor = find(name, dtype::f32, static_cast<std::size_t>(rows * padded_row(size)) * sizeof(float));
     return reinterpret_cast<const float*>(tensor.data.data());
   }
-
- private:
   const tensor_view& find(const std::string& name, dtype type, std::size_t bytes) const {
     const tensor_view* tensor = tensors_.find(name);
-    if (!tensor) refuse("{}: weight {} is missing: quantize the model again", name_, name);
+    if (!tensor) refuse("{}: weight {} is missing: quantize the model again", file_, name);
     if (tensor->type != type || tensor->data.size() != bytes ||
         reinterpret_cast<std::uintptr_t>(tensor->data.data()) % 64)
-      refuse("{}: weight {} has the wrong size or place: quantize the model again", name_, name);
+      refuse("{}: weight {} has the wrong size or place: quantize the model again", file_, name);
     return *tensor;
   }
 
-  std::string name_;
+  std::string file_;
   tensor_set tensors_;
+  std::map<std::string, matrix_view> matrices_;
+  std::map<std::string, const float*> vectors_;
 };
 
-norm_weights norm_of(const std::map<std::string, const float*>& vectors, const std::string& name) {
-  const auto get = [&](const std::string& key) {
-    const auto found = vectors.find(key);
-    return found == vectors.end() ? nullptr : found->second;
-  };
-  return {get(name + ".weight"), get(name + ".bias")};
+void check_layout(const tensor_set& tensors, const std::string& file) {
+  const auto layout = tensors.metadata.find(std::string(packed_layout_key));
+  if (layout == tensors.metadata.end() || layout->second != packed_layout)
+    refuse("{}: packed by another version of troupe: quantize the model again", file);
 }
 
 }  // namespace
@@ -246,38 +266,13 @@ void write_packed(const model_files& source, const load_options& options, thread
 loaded_model read_packed(mapped_file file, const model_config& config) {
   tensor_set tensors;
   parse_safetensors(file.bytes(), file.name(), tensors);
-  if (const auto layout = tensors.metadata.find(std::string(packed_layout_key));
-      layout == tensors.metadata.end() || layout->second != packed_layout)
-    refuse("{}: packed by another version of troupe: quantize the model again", file.name());
+  check_layout(tensors, file.name());
   loaded_model model;
   model.config = config;
   model.quantization = tensors.metadata["troupe.quantization"];
-  const packed_reader reader(file, std::move(tensors));
-  std::map<std::string, matrix_view> matrices;
-  std::map<std::string, const float*> vectors;
-  visit_weights(config, {[&](const std::string& name, std::int64_t outs, std::int64_t ins) {
-                           matrices[name] = reader.matrix(name, outs, ins);
-                         },
-                         [&](const std::string& name, std::int64_t rows, std::int64_t width) {
-                           vectors[name] = reader.vector(name, rows, width);
-                         }});
-  model.embeddings = matrices.at("model.embed_tokens.weight");
-  model.head = config.tied_embeddings ? model.embeddings : matrices.at("lm_head.weight");
-  model.final_norm = norm_of(vectors, "model.norm");
-  if (config.position == position_kind::learned) model.positions = vectors.at("model.embed_positions.weight");
-  for (std::int64_t i = 0; i < config.layers; ++i) {
-    const std::string prefix = fmt::format("model.layers.{}.", i);
-    const auto linear = [&](const std::string& module) -> linear_weights {
-      const auto found = matrices.find(prefix + module + ".weight");
-      if (found == matrices.end()) return {};
-      return {found->second, norm_of(vectors, prefix + module).bias};
-    };
-    model.layers.push_back(
-        {norm_of(vectors, prefix + "input_layernorm"), norm_of(vectors, prefix + "post_attention_layernorm"),
-         norm_of(vectors, prefix + "self_attn.q_norm"), norm_of(vectors, prefix + "self_attn.k_norm"),
-         linear("self_attn.q_proj"), linear("self_attn.k_proj"), linear("self_attn.v_proj"), linear("self_attn.o_proj"),
-         linear("mlp.gate_proj"), linear("mlp.up_proj"), linear("mlp.down_proj")});
-  }
+  const packed_weights weights(file.name(), std::move(tensors), config);
+  place_weights(model, weights);
+  model.positions = weights.vector("model.embed_positions.weight");
   model.file = std::move(file);
   return model;
 }

@@ -2,6 +2,8 @@
 #include <functional>
 #include <string>
 
+#include <fmt/format.h>
+
 #include "model/formats/model_config.hpp"
 
 namespace troupe {
@@ -12,5 +14,29 @@ struct weight_visitor {
   std::function<void(const std::string& name, std::int64_t rows, std::int64_t size)> vector;  ///< f32, each row padded
 };
 void visit_weights(const model_config& config, const weight_visitor& visitor);
+
+/// Gives the matrices and norms of `model`, a loaded_model or another with the same members, their weights. `weights`
+/// has them by name: a matrix by its own, a norm or linear layer by its module's; what the model lacks is empty.
+template <class Model, class Weights>
+void place_weights(Model& model, const Weights& weights) {
+  model.embeddings = weights.matrix("model.embed_tokens.weight");
+  model.head = model.config.tied_embeddings ? model.embeddings : weights.matrix("lm_head.weight");
+  model.final_norm = weights.norm("model.norm");
+  for (std::int64_t i = 0; i < model.config.layers; ++i) {
+    const std::string prefix = fmt::format("model.layers.{}.", i);
+    auto& layer = model.layers.emplace_back();
+    layer.attention_norm = weights.norm(prefix + "input_layernorm");
+    layer.mlp_norm = weights.norm(prefix + "post_attention_layernorm");
+    layer.q_norm = weights.norm(prefix + "self_attn.q_norm");
+    layer.k_norm = weights.norm(prefix + "self_attn.k_norm");
+    layer.q = weights.linear(prefix + "self_attn.q_proj");
+    layer.k = weights.linear(prefix + "self_attn.k_proj");
+    layer.v = weights.linear(prefix + "self_attn.v_proj");
+    layer.o = weights.linear(prefix + "self_attn.o_proj");
+    layer.gate = weights.linear(prefix + "mlp.gate_proj");
+    layer.up = weights.linear(prefix + "mlp.up_proj");
+    layer.down = weights.linear(prefix + "mlp.down_proj");
+  }
+}
 
 }  // namespace troupe

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <map>
 #include <numbers>
-#include <optional>
+#include <span>
 
 #include "base/error.hpp"
 #include "base/whole_file.hpp"
@@ -28,6 +28,75 @@ double normal(std::uint64_t seed, std::uint64_t index) {
 bool ends_residual(const std::string& name) {
   return name.find("o_proj") != std::string::npos || name.find("down_proj") != std::string::npos;
 }
+
+/// Parameters as a model sees them; what there is none of is empty.
+class named_parameters {
+ public:
+  explicit named_parameters(const parameter_set& all) : all_(all) {}
+
+  trained_matrix matrix(const std::string& name) const {
+    trained_matrix m;
+    const parameter* p = all_.find(name);
+    if (!p) return m;
+    m.values = value(name), m.gradient = gradient(name);
+    m.outs = p->rows, m.ins = p->columns, m.stride = p->stride;
+    return m;
+  }
+  trained_norm norm(const std::string& module) const {
+    const std::string weight = module + ".weight", bias = module + ".bias";
+    return {value(weight), value(bias), gradient(weight), gradient(bias)};
+  }
+  trained_linear linear(const std::string& module) const {
+    const std::string bias = module + ".bias";
+    return {matrix(module + ".weight"), value(bias), gradient(bias), {}};
+  }
+  const float* value(const std::string& name) const { return place_in(all_.values(), name); }
+  float* gradient(const std::string& name) const { return place_in(all_.gradients(), name); }
+
+ private:
+  float* place_in(std::span<float> run, const std::string& name) const {
+    const parameter* p = all_.find(name);
+    return p ? run.data() + p->offset : nullptr;
+  }
+
+  const parameter_set& all_;
+};
+
+/// The tensors of a file under the reference library's names, some of which hold several of our weights.
+class named_tensors {
+ public:
+  void put(const detail::wanted_weight& weight, const detail::weight_place& place, std::span<const float> values) {
+    const std::int64_t width = weight.vector ? 1 : weight.ins;
+    const std::int64_t count = static_cast<std::int64_t>(values.size()) / width;
+    std::vector<float>& to = tensor_of(weight, place);
+    for (std::int64_t out = 0; out < count; ++out)
+      for (std::int64_t i = 0; i < width; ++i) {
+        const std::int64_t whole = place.first_out + out;
+        to[static_cast<std::size_t>(place.transposed ? i * place.all_outs + whole : whole * width + i)] =
+            values[static_cast<std::size_t>(out * width + i)];
+      }
+  }
+  void write(const std::filesystem::path& file) const {
+    write_safetensors(file, tensors_, values_, {{"format", "pt"}});
+  }
+
+ private:
+  std::vector<float>& tensor_of(const detail::wanted_weight& weight, const detail::weight_place& place) {
+    const auto [at, is_new] = indices_.try_emplace(place.name, tensors_.size());
+    if (is_new) {
+      std::vector<std::int64_t> shape{place.all_outs};
+      if (!weight.vector) shape.push_back(weight.ins);
+      if (place.transposed) std::swap(shape[0], shape[1]);
+      tensors_.push_back({place.name, dtype::f32, shape});
+      values_.emplace_back(static_cast<std::size_t>(place.all_outs * (weight.vector ? 1 : weight.ins)));
+    }
+    return values_[at->second];
+  }
+
+  std::vector<tensor_description> tensors_;
+  std::vector<std::vector<float>> values_;
+  std::map<std::string, std::size_t> indices_;
+};
 
 }  // namespace
 
@@ -62,51 +131,11 @@ void master_weights::make(const model_config& config) {
 }
 
 void master_weights::attach() {
-  std::map<std::string, std::size_t> index;
-  for (std::size_t i = 0; i < parameters_.list().size(); ++i) index[parameters_.list()[i].name] = i;
-  const auto find = [&](const std::string& name) -> std::optional<std::size_t> {
-    const auto found = index.find(name);
-    return found == index.end() ? std::nullopt : std::optional(found->second);
-  };
-  const auto matrix = [&](const std::string& name) {
-    trained_matrix m;
-    const auto i = find(name);
-    if (!i) return m;
-    const parameter& p = parameters_.list()[*i];
-    m.values = parameters_.value(*i), m.gradient = parameters_.gradient(*i);
-    m.outs = p.rows, m.ins = p.columns, m.stride = p.stride;
-    return m;
-  };
-  const auto vector = [&](const std::string& name, const float*& value, float*& gradient) {
-    if (const auto i = find(name)) value = parameters_.value(*i), gradient = parameters_.gradient(*i);
-  };
-  const auto norm = [&](const std::string& name) {
-    trained_norm n;
-    vector(name + ".weight", n.weight, n.weight_gradient);
-    vector(name + ".bias", n.bias, n.bias_gradient);
-    return n;
-  };
-  const auto linear = [&](const std::string& name) {
-    trained_linear l;
-    l.w = matrix(name + ".weight");
-    vector(name + ".bias", l.bias, l.bias_gradient);
-    return l;
-  };
-  model_.embeddings = matrix("model.embed_tokens.weight");
-  model_.head = model_.config.tied_embeddings ? model_.embeddings : matrix("lm_head.weight");
-  vector("model.embed_positions.weight", model_.positions, model_.positions_gradient);
+  const named_parameters weights(parameters_);
+  place_weights(model_, weights);
+  model_.positions = weights.value("model.embed_positions.weight");
+  model_.positions_gradient = weights.gradient("model.embed_positions.weight");
   model_.position_stride = rounded_up(model_.config.hidden, outs_per_block);
-  model_.final_norm = norm("model.norm");
-  for (std::int64_t i = 0; i < model_.config.layers; ++i) {
-    const std::string prefix = fmt::format("model.layers.{}.", i);
-    trained_layer& l = model_.layers.emplace_back();
-    l.attention_norm = norm(prefix + "input_layernorm"), l.mlp_norm = norm(prefix + "post_attention_layernorm");
-    l.q_norm = norm(prefix + "self_attn.q_norm"), l.k_norm = norm(prefix + "self_attn.k_norm");
-    l.q = linear(prefix + "self_attn.q_proj"), l.k = linear(prefix + "self_attn.k_proj");
-    l.v = linear(prefix + "self_attn.v_proj"), l.o = linear(prefix + "self_attn.o_proj");
-    l.gate = linear(prefix + "mlp.gate_proj"), l.up = linear(prefix + "mlp.up_proj");
-    l.down = linear(prefix + "mlp.down_proj");
-  }
 }
 
 void master_weights::draw(std::uint64_t seed) {
@@ -128,33 +157,14 @@ void master_weights::save(const std::filesystem::path& folder, const std::string
   make_folder(folder);
   const model_config& config = model_.config;
   const auto names = config.family == "gpt2" ? detail::naming::gpt2 : detail::naming::hugging_face;
-  std::vector<tensor_description> tensors;
-  std::vector<std::vector<float>> values;
-  std::map<std::string, std::size_t> places;
+  named_tensors tensors;
   for (const auto& wanted : detail::wanted_weights(config)) {
-    const auto place = detail::place_of(wanted, config, names, "transformer.");
     const parameter& p = *parameters_.find(wanted.name());
-    const std::vector<float> own = parameters_.compact(p, parameters_.values());
-    const auto [at, fresh] = places.try_emplace(place.name, tensors.size());
-    if (fresh) {
-      std::vector<std::int64_t> shape{place.all_outs, wanted.ins};
-      if (wanted.vector) shape = {place.all_outs};
-      if (place.transposed) std::swap(shape[0], shape[1]);
-      tensors.push_back({place.name, dtype::f32, shape});
-      values.emplace_back(static_cast<std::size_t>(place.all_outs * (wanted.vector ? 1 : wanted.ins)));
-    }
-    std::vector<float>& to = values[at->second];
-    const std::int64_t width = wanted.vector ? 1 : wanted.ins;
-    const std::int64_t count = static_cast<std::int64_t>(own.size()) / width;
-    for (std::int64_t out = 0; out < count; ++out)
-      for (std::int64_t i = 0; i < width; ++i) {
-        const std::int64_t whole = place.first_out + out;
-        to[static_cast<std::size_t>(place.transposed ? i * place.all_outs + whole : whole * width + i)] =
-            own[static_cast<std::size_t>(out * width + i)];
-      }
+    tensors.put(wanted, detail::place_of(wanted, config, names, "transformer."),
+                parameters_.compact(p, parameters_.values()));
   }
   write_file(folder / "config.json", config_text);
-  write_safetensors(folder / "model.safetensors", tensors, values, {{"format", "pt"}});
+  tensors.write(folder / "model.safetensors");
 }
 
 }  // namespace troupe
