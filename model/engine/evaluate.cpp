@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "base/error.hpp"
@@ -31,6 +32,52 @@ class surprise {
   std::vector<float> padded_;
 };
 
+using token_documents = std::vector<std::vector<token_id>>;
+
+void check_vocabulary(std::span<const token_id> document, std::int64_t vocab_size) {
+  for (const token_id token : document)
+    if (token >= vocab_size)
+      refuse("the text has token {}, the model {} tokens: the tokenizer belongs to another model", token, vocab_size);
+}
+
+token_documents encoded(std::string_view text, const tokenizer& tokens, std::int64_t vocab_size) {
+  token_documents all;
+  for (const text_document& document : documents_of(text)) {
+    auto own = tokens.encode(document.text, {.add_special = true, .parse_special = false});
+    if (own.empty()) continue;
+    check_vocabulary(own, vocab_size);
+    all.push_back(std::move(own));
+  }
+  return all;
+}
+
+/// The first token of a document is given.
+std::int64_t tokens_to_predict(const token_documents& documents) {
+  std::int64_t count = 0;
+  for (const auto& document : documents) count += static_cast<std::int64_t>(document.size()) - 1;
+  return count;
+}
+
+/// Calls `predicted(logits, token)` for every token of a document that is predicted, and `read()` after each window.
+void read_in_windows(single_sequence& sequence, std::span<const token_id> document,
+                     const std::function<void(std::span<const float> logits, token_id token)>& predicted,
+                     const std::function<void()>& read) {
+  std::size_t counted = 1;
+  for (std::size_t start = 0; counted < document.size();) {
+    sequence.restart();
+    const auto window = static_cast<std::size_t>(sequence.room());
+    const auto part = document.subspan(start, std::min(window, document.size() - start));
+    sequence.feed(part, [&](std::size_t index, std::span<const float> logits) {
+      const std::size_t target = start + index + 1;
+      if (target < counted || index + 1 >= part.size()) return;
+      predicted(logits, document[target]);
+      counted = target + 1;
+    });
+    read();
+    start += std::max<std::size_t>(window / 2, 1);
+  }
+}
+
 }  // namespace
 
 double evaluation::perplexity() const {
@@ -41,39 +88,20 @@ evaluation evaluate(single_sequence& sequence, const kernel_table& kernels, cons
                     std::string_view text, const std::function<void(std::int64_t, std::int64_t)>& progress) {
   sequence.restart();
   if (sequence.room() < 2) refuse("the context is {}: predicting takes a context of 2 or more", sequence.room());
-  std::vector<std::vector<token_id>> documents;
-  std::int64_t total = 0;
-  for (const text_document& document : documents_of(text)) {
-    auto encoded = tokens.encode(document.text, {.add_special = true, .parse_special = false});
-    if (encoded.empty()) continue;
-    documents.push_back(std::move(encoded));
-    for (const token_id token : documents.back())
-      if (token >= sequence.vocab_size())
-        refuse("the text has token {}, the model {} tokens: the tokenizer belongs to another model", token,
-               sequence.vocab_size());
-    total += static_cast<std::int64_t>(documents.back().size()) - 1;
-  }
+  const token_documents documents = encoded(text, tokens, sequence.vocab_size());
+  const std::int64_t total = tokens_to_predict(documents);
   if (total <= 0) refuse("the text has no token to predict: give a longer text");
   evaluation result;
   surprise surprise_of(kernels);
   double sum = 0;
-  for (const auto& document : documents) {
-    std::size_t counted = 1;  // the first token is given
-    for (std::size_t start = 0; counted < document.size();) {
-      sequence.restart();
-      const std::size_t window = static_cast<std::size_t>(sequence.room());
-      const auto part = std::span(document).subspan(start, std::min(window, document.size() - start));
-      sequence.feed(part, [&](std::size_t index, std::span<const float> logits) {
-        const std::size_t target = start + index + 1;
-        if (target < counted || target >= document.size() || index + 1 >= part.size()) return;
-        sum += surprise_of(logits, document[target]);
-        ++result.tokens;
-        counted = target + 1;
-      });
-      if (progress) progress(result.tokens, total);
-      start += std::max<std::size_t>(window / 2, 1);
-    }
-  }
+  const auto add = [&](std::span<const float> logits, token_id token) {
+    sum += surprise_of(logits, token);
+    ++result.tokens;
+  };
+  const auto show = [&] {
+    if (progress) progress(result.tokens, total);
+  };
+  for (const auto& document : documents) read_in_windows(sequence, document, add, show);
   result.nll = sum / static_cast<double>(result.tokens);
   return result;
 }

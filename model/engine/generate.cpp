@@ -36,22 +36,24 @@ std::optional<answer_form> form_of(const sampling_params& params, std::shared_pt
 class text_stream {
  public:
   text_stream(const tokenizer& tokens, std::span<const token_id> prompt, const sampling_params& params,
-              const std::function<void(std::string_view)>& sink, std::string& text)
+              const std::function<void(std::string_view)>& sink)
       : decoder_(tokens, true,
                  std::all_of(prompt.begin(), prompt.end(), [&](token_id t) { return tokens.is_special(t); })),
         stops_(params.stop),
-        sink_(sink),
-        text_(text) {}
+        sink_(sink) {}
 
   /// True when a stop string was met.
   bool push(token_id token) {
     emit(stops_.push(decoder_.push(token)));
     return stops_.stopped();
   }
-  void finish() {
-    if (stops_.stopped()) return;
-    emit(stops_.push(decoder_.finish()));
-    emit(stops_.finish());
+  /// All of the text.
+  std::string finish() {
+    if (!stops_.stopped()) {
+      emit(stops_.push(decoder_.finish()));
+      emit(stops_.finish());
+    }
+    return std::move(text_);
   }
 
  private:
@@ -64,7 +66,62 @@ class text_stream {
   stream_decoder decoder_;
   stop_matcher stops_;
   const std::function<void(std::string_view)>& sink_;
-  std::string& text_;
+  std::string text_;
+};
+
+/// An answer to which tokens are added until it ends.
+class growing_answer {
+ public:
+  growing_answer(const kernel_table& kernels, const sampling_params& params, std::span<const token_id> prompt,
+                 std::span<const token_id> end_tokens, text_stream text, std::optional<answer_form> form)
+      : params_(params),
+        end_tokens_(end_tokens),
+        sampler_(kernels),
+        history_(params, prompt),
+        text_(std::move(text)),
+        form_(std::move(form)) {}
+
+  /// Draws a token for a position. False where the answer ends, with this token or without it.
+  bool grow(std::span<const float> logits, std::int64_t position) {
+    const auto allowed = form_ ? form_->allowed(answer_.tokens) : std::span<const std::uint64_t>();
+    if (form_ && allowed.empty()) return stop();
+    sampled_token chosen = sampler_.sample(logits, params_, history_, static_cast<std::uint64_t>(position), allowed);
+    if (is_end(chosen.token)) return stop();
+    return add(std::move(chosen)) || stop();
+  }
+
+  std::int64_t length() const { return static_cast<std::int64_t>(answer_.tokens.size()); }
+  std::span<const token_id> last_token() const { return std::span(answer_.tokens).last(1); }
+  generation take() {
+    answer_.text = text_.finish();
+    return std::move(answer_);
+  }
+
+ private:
+  bool stop() {
+    answer_.reason = finish::stop;
+    return false;
+  }
+  bool is_end(token_id token) const {
+    return (!params_.ignore_eos && contains(end_tokens_, token)) || contains(params_.stop_tokens, token);
+  }
+  /// False where nothing can follow.
+  bool add(sampled_token chosen) {
+    const token_id token = chosen.token;
+    answer_.tokens.push_back(token);
+    history_.add(token);
+    if (params_.logprobs) answer_.details.push_back(std::move(chosen));
+    const bool has_stop = text_.push(token), is_complete = form_ && form_->add(answer_.tokens);
+    return !has_stop && !is_complete;
+  }
+
+  const sampling_params& params_;
+  std::span<const token_id> end_tokens_;
+  sampler sampler_;
+  sampling_history history_;
+  text_stream text_;
+  std::optional<answer_form> form_;
+  generation answer_;
 };
 
 }  // namespace
@@ -85,40 +142,14 @@ generation generate(single_sequence& sequence, const kernel_table& kernels,
                     const std::function<void(std::string_view)>& on_text) {
   check_prompt(sequence, prompt, sequence.vocab_size());
   check(params, sequence.vocab_size());
-  generation answer;
-  sampler choose(kernels);
-  sampling_history history(params, prompt);
-  auto form = form_of(params, tokens, end_tokens, sequence.vocab_size());
-  text_stream text(*tokens, prompt, params, on_text, answer.text);
   const std::int64_t most = std::min(params.max_tokens, sequence.room() - static_cast<std::int64_t>(prompt.size()));
-  std::span<const token_id> next = prompt;
-  token_id last = 0;
-  while (static_cast<std::int64_t>(answer.tokens.size()) < most) {
+  growing_answer answer(kernels, params, prompt, end_tokens, text_stream(*tokens, prompt, params, on_text),
+                        form_of(params, tokens, end_tokens, sequence.vocab_size()));
+  for (std::span<const token_id> next = prompt; answer.length() < most; next = answer.last_token()) {
     const std::span<const float> logits = sequence.feed(next);
-    const auto allowed = form ? form->allowed(answer.tokens) : std::span<const std::uint64_t>();
-    if (form && allowed.empty()) {
-      answer.reason = finish::stop;
-      break;
-    }
-    sampled_token chosen =
-        choose.sample(logits, params, history, static_cast<std::uint64_t>(sequence.position()), allowed);
-    last = chosen.token;
-    next = std::span(&last, 1);
-    if ((!params.ignore_eos && contains(end_tokens, last)) || contains(params.stop_tokens, last)) {
-      answer.reason = finish::stop;
-      break;
-    }
-    answer.tokens.push_back(last);
-    history.add(last);
-    if (params.logprobs) answer.details.push_back(std::move(chosen));
-    const bool has_stop = text.push(last), has_form = form && form->add(answer.tokens);
-    if (has_stop || has_form) {
-      answer.reason = finish::stop;
-      break;
-    }
+    if (!answer.grow(logits, sequence.position())) break;
   }
-  text.finish();
-  return answer;
+  return answer.take();
 }
 
 }  // namespace troupe
