@@ -75,7 +75,7 @@ void attention_pass::scatter_back(const task& t, const trained_norm& norm, float
 
 void attention_pass::prepare_keys(const task& t, bool backward) const {
   gather(t, t.in.k, t.in.kv_stride, t.kv_head, t.s.k);
-  place(t, t.layer.k_norm, t.s.k);
+  place(t, t.in.layer.k_norm, t.s.k);
   gather(t, t.in.v, t.in.kv_stride, t.kv_head, t.s.v);
   const std::int64_t rows = rounded_up(t.rows, 16);
   t.kernels.transpose(t.s.k, dim_stride_, rows, dim_stride_, t.s.k_turned, turned_stride_);
@@ -83,7 +83,7 @@ void attention_pass::prepare_keys(const task& t, bool backward) const {
 }
 
 attention_pass::span_of_keys attention_pass::keys_of(const task& t, std::int64_t query, std::int64_t count) const {
-  const std::int64_t first = t.window > 0 ? std::max<std::int64_t>(0, query - t.window + 1) : 0;
+  const std::int64_t first = t.in.window > 0 ? std::max<std::int64_t>(0, query - t.in.window + 1) : 0;
   return {first / 16 * 16, rounded_up(query + count, 16)};
 }
 
@@ -96,7 +96,7 @@ void attention_pass::probabilities(const task& t, std::int64_t query, std::int64
   m.c = t.s.scores, m.c_stride = turned_stride_;
   t.kernels.multiply(m);
   for (std::int64_t i = 0; i < count; ++i) {
-    const std::int64_t first = t.window > 0 ? std::max<std::int64_t>(0, query + i - t.window + 1) : 0;
+    const std::int64_t first = t.in.window > 0 ? std::max<std::int64_t>(0, query + i - t.in.window + 1) : 0;
     t.kernels.softmax(t.s.scores + i * turned_stride_, 0, first - keys.from, query + i + 1 - keys.from,
                       keys.to - keys.from, factor_);
   }
@@ -104,7 +104,7 @@ void attention_pass::probabilities(const task& t, std::int64_t query, std::int64
 
 void attention_pass::forward_head(const task& t, std::int64_t head, float* out) const {
   gather(t, t.in.q, t.in.q_stride, head, t.s.q);
-  place(t, t.layer.q_norm, t.s.q);
+  place(t, t.in.layer.q_norm, t.s.q);
   for (std::int64_t query = 0; query < t.rows; query += queries_at_once) {
     const std::int64_t count = std::min(queries_at_once, t.rows - query);
     const span_of_keys keys = keys_of(t, query, count);
@@ -125,7 +125,7 @@ void attention_pass::backward_queries(const task& t, std::int64_t query, std::in
   const std::int64_t width = keys.to - keys.from, keys_at = keys.from * dim_stride_, query_at = query * dim_stride_;
   probabilities(t, query, count, keys);
   multiply_args m;
-  m.rows = count, m.columns = width, m.depth = dim_;  // the gradient of the probabilities
+  m.rows = count, m.columns = width, m.depth = dim_;  // the gradients of the probabilities
   m.a = t.s.dout + query_at, m.a_stride = dim_stride_;
   m.b = t.s.v_turned + keys.from, m.b_stride = turned_stride_;
   m.c = t.s.score_gradients, m.c_stride = turned_stride_;
@@ -133,79 +133,94 @@ void attention_pass::backward_queries(const task& t, std::int64_t query, std::in
   for (std::int64_t i = 0; i < count; ++i)
     t.kernels.softmax_back(t.s.scores + i * turned_stride_, t.s.score_gradients + i * turned_stride_, 0, width,
                            factor_);
-  m.columns = dim_stride_, m.depth = width;
+  m.columns = dim_stride_, m.depth = width;  // of the queries
   m.a = t.s.score_gradients, m.a_stride = turned_stride_;
   m.b = t.s.k + keys_at, m.b_stride = dim_stride_;
   m.c = t.s.dq + query_at, m.c_stride = dim_stride_;
   t.kernels.multiply(m);
-  m.rows = width, m.depth = count, m.a_transposed = true, m.add = true;
+  m.rows = width, m.depth = count, m.a_transposed = true, m.add = true;  // of the keys
   m.b = t.s.q + query_at;
   m.c = t.s.dk + keys_at;
   t.kernels.multiply(m);
-  m.a = t.s.scores;
+  m.a = t.s.scores;  // of the values
   m.b = t.s.dout + query_at;
   m.c = t.s.dv + keys_at;
   t.kernels.multiply(m);
 }
 
-void attention_pass::backward_head(const task& t, std::int64_t head, const float* dout, float* dq) const {
+void attention_pass::backward_head(const task& t, std::int64_t head, const gradients& of) const {
   gather(t, t.in.q, t.in.q_stride, head, t.s.q);
-  place(t, t.layer.q_norm, t.s.q);
-  gather(t, dout, t.in.q_stride, head, t.s.dout);
+  place(t, t.in.layer.q_norm, t.s.q);
+  gather(t, of.out, t.in.q_stride, head, t.s.dout);
   for (std::int64_t query = 0; query < t.rows; query += queries_at_once)
     backward_queries(t, query, std::min(queries_at_once, t.rows - query));
-  scatter_back(t, t.layer.q_norm, t.q_norm_gradient, t.s.dq, t.in.q, t.in.q_stride, head, dq);
+  scatter_back(t, t.in.layer.q_norm, norm_gradient(t.index, 0), t.s.dq, t.in.q, t.in.q_stride, head, of.q);
 }
 
-void attention_pass::forward(const compute& with, const training_rows& batch, const trained_layer& layer,
-                             std::int64_t window, const projections& in, float* out) {
+/// When all heads have added to them.
+void attention_pass::backward_keys(const task& t, const gradients& of) const {
+  scatter_back(t, t.in.layer.k_norm, norm_gradient(t.index, 1), t.s.dk, t.in.k, t.in.kv_stride, t.kv_head, of.k);
+  for (std::int64_t r = 0; r < t.rows; ++r)
+    std::copy_n(t.s.dv + r * dim_stride_, dim_, of.v + (t.first + r) * t.in.kv_stride + t.kv_head * dim_);
+}
+
+/// In the order of tasks.
+void attention_pass::add_norm_gradients(const compute& with, const input& in) const {
+  if (norm_gradients_.size() == 0) return;
+  for (std::int64_t task = 0; task < task_count(in); ++task) {
+    with.kernels.add(norm_gradient(task, 0), dim_, in.layer.q_norm.weight_gradient);
+    with.kernels.add(norm_gradient(task, 1), dim_, in.layer.k_norm.weight_gradient);
+  }
+}
+
+float* attention_pass::norm_gradient(std::int64_t task, int which) const {
+  return norm_gradients_.size() == 0 ? nullptr : norm_gradients_.data() + (task * 2 + which) * dim_stride_;
+}
+
+std::int64_t attention_pass::task_count(const input& in) const {
+  return static_cast<std::int64_t>(in.batch.segments.size()) * config_.kv_heads;
+}
+
+template <class Work>
+void attention_pass::for_tasks(const compute& with, const input& in, Work work) const {
   const auto& kernels = train_kernels_like(with.kernels);
-  const std::int64_t group = config_.heads / config_.kv_heads;
-  with.pool.run(static_cast<int>(batch.segments.size()) * static_cast<int>(config_.kv_heads), [&](int i, int thread) {
-    const auto& segment = batch.segments[to_size(i / config_.kv_heads)];
-    const task t{
-        with,    kernels, layer, in, window, segment.first, segment.rows, i % config_.kv_heads, scratch_of(thread),
-        nullptr, nullptr};
-    prepare_keys(t, false);
-    for (std::int64_t head = t.kv_head * group; head < (t.kv_head + 1) * group; ++head) forward_head(t, head, out);
+  with.pool.run(static_cast<int>(task_count(in)), [&](int i, int thread) {
+    const auto& segment = in.batch.segments[to_size(i / config_.kv_heads)];
+    work(task{.with = with,
+              .kernels = kernels,
+              .in = in,
+              .index = i,
+              .first = segment.first,
+              .rows = segment.rows,
+              .kv_head = i % config_.kv_heads,
+              .s = scratch_of(thread)});
   });
 }
 
-void attention_pass::backward(const compute& with, const training_rows& batch, const trained_layer& layer,
-                              std::int64_t window, const projections& in, const float* dout, float* dq, float* dk,
-                              float* dv) {
-  const auto& kernels = train_kernels_like(with.kernels);
+template <class Work>
+void attention_pass::for_heads(const task& t, Work work) const {
   const std::int64_t group = config_.heads / config_.kv_heads;
-  const std::int64_t tasks = static_cast<std::int64_t>(batch.segments.size()) * config_.kv_heads;
-  const bool norms = config_.qk_norm && layer.q_norm.weight_gradient;
-  if (norms) norm_gradients_ = aligned_buffer<float>(to_size(tasks * 2 * dim_stride_));
-  with.pool.run(static_cast<int>(tasks), [&](int i, int thread) {
-    const auto& segment = batch.segments[to_size(i / config_.kv_heads)];
-    float* own = norms ? norm_gradients_.data() + i * 2 * dim_stride_ : nullptr;
-    const task t{with,
-                 kernels,
-                 layer,
-                 in,
-                 window,
-                 segment.first,
-                 segment.rows,
-                 i % config_.kv_heads,
-                 scratch_of(thread),
-                 own,
-                 norms ? own + dim_stride_ : nullptr};
+  for (std::int64_t head = t.kv_head * group; head < (t.kv_head + 1) * group; ++head) work(head);
+}
+
+void attention_pass::forward(const compute& with, const input& in, float* out) const {
+  for_tasks(with, in, [&](const task& t) {
+    prepare_keys(t, false);
+    for_heads(t, [&](std::int64_t head) { forward_head(t, head, out); });
+  });
+}
+
+void attention_pass::backward(const compute& with, const input& in, const gradients& of) {
+  const bool trains_norms = config_.qk_norm && in.layer.q_norm.weight_gradient;
+  norm_gradients_ = aligned_buffer<float>(trains_norms ? to_size(task_count(in) * 2 * dim_stride_) : 0);
+  for_tasks(with, in, [&](const task& t) {
     prepare_keys(t, true);
     std::fill_n(t.s.dk, rounded_up(t.rows, 16) * dim_stride_, 0.0f);
     std::fill_n(t.s.dv, rounded_up(t.rows, 16) * dim_stride_, 0.0f);
-    for (std::int64_t head = t.kv_head * group; head < (t.kv_head + 1) * group; ++head)
-      backward_head(t, head, dout, dq);
-    scatter_back(t, layer.k_norm, t.k_norm_gradient, t.s.dk, in.k, in.kv_stride, t.kv_head, dk);
-    for (std::int64_t r = 0; r < t.rows; ++r)
-      std::copy_n(t.s.dv + r * dim_stride_, dim_, dv + (t.first + r) * in.kv_stride + t.kv_head * dim_);
+    for_heads(t, [&](std::int64_t head) { backward_head(t, head, of); });
+    backward_keys(t, of);
   });
-  for (std::int64_t i = 0; norms && i < tasks; ++i) {
-    with.kernels.add(norm_gradients_.data() + i * 2 * dim_stride_, dim_, layer.q_norm.weight_gradient);
-    with.kernels.add(norm_gradients_.data() + (i * 2 + 1) * dim_stride_, dim_, layer.k_norm.weight_gradient);
-  }
+  add_norm_gradients(with, in);
 }
 
 }  // namespace troupe

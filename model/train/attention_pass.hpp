@@ -15,15 +15,20 @@ class attention_pass {
  public:
   attention_pass(const model_config& config, std::int64_t most_positions, int threads);
 
-  struct projections {
+  struct input {
+    const training_rows& batch;
+    const trained_layer& layer;
+    std::int64_t window;
     const float *q, *k, *v;  // [rows, q_stride], [rows, kv_stride]
     std::int64_t q_stride, kv_stride;
   };
-  void forward(const compute& with, const training_rows& batch, const trained_layer& layer, std::int64_t window,
-               const projections& in, float* out);
-  /// dout is like q; dq, dk and dv are overwritten.
-  void backward(const compute& with, const training_rows& batch, const trained_layer& layer, std::int64_t window,
-                const projections& in, const float* dout, float* dq, float* dk, float* dv);
+  /// They lie as what they are gradients of; q, k and v are overwritten.
+  struct gradients {
+    const float* out;
+    float *q, *k, *v;
+  };
+  void forward(const compute& with, const input& in, float* out) const;
+  void backward(const compute& with, const input& in, const gradients& of);
 
  private:
   static constexpr std::int64_t queries_at_once = 48;
@@ -33,16 +38,21 @@ class attention_pass {
   struct task {
     const compute& with;
     const train_kernel_table& kernels;
-    const trained_layer& layer;
-    const projections& in;
-    std::int64_t window, first, rows, kv_head;
+    const input& in;
+    std::int64_t index, first, rows, kv_head;
     scratch s;
-    float *q_norm_gradient, *k_norm_gradient;  // of this task, or nullptr
   };
   struct span_of_keys {
     std::int64_t from, to;  // multiples of 16
   };
 
+  template <class Work>
+  void for_tasks(const compute& with, const input& in, Work work) const;
+  template <class Work>
+  void for_heads(const task& t, Work work) const;
+  std::int64_t task_count(const input& in) const;
+  /// Of one task, for queries (0) or keys (1); nullptr where none are wanted.
+  float* norm_gradient(std::int64_t task, int which) const;
   scratch scratch_of(int thread) const;
   void gather(const task& t, const float* from, std::int64_t stride, std::int64_t head, float* to) const;
   void place(const task& t, const trained_norm& norm, float* head) const;
@@ -53,8 +63,10 @@ class attention_pass {
   span_of_keys keys_of(const task& t, std::int64_t query, std::int64_t count) const;
   void probabilities(const task& t, std::int64_t query, std::int64_t count, span_of_keys keys) const;
   void forward_head(const task& t, std::int64_t head, float* out) const;
-  void backward_head(const task& t, std::int64_t head, const float* dout, float* dq) const;
+  void backward_head(const task& t, std::int64_t head, const gradients& of) const;
   void backward_queries(const task& t, std::int64_t query, std::int64_t count) const;
+  void backward_keys(const task& t, const gradients& of) const;
+  void add_norm_gradients(const compute& with, const input& in) const;
 
   model_config config_;
   std::int64_t most_positions_, dim_, dim_stride_, turned_stride_;
@@ -62,7 +74,7 @@ class attention_pass {
   aligned_buffer<float> cosines_, sines_, negative_sines_;  // [positions, head_dim / 2]
   aligned_buffer<float> scratch_;
   std::int64_t scratch_stride_ = 0;
-  aligned_buffer<float> norm_gradients_;  // [tasks][2][dim_stride]
+  aligned_buffer<float> norm_gradients_;  // [tasks][2][dim_stride]; empty where none are wanted
 };
 
 }  // namespace troupe

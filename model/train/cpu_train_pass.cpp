@@ -1,6 +1,7 @@
 #include "model/train/cpu_train_pass.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/error.hpp"
 #include "model/ops/pack.hpp"
@@ -63,7 +64,9 @@ cpu_train_pass::cpu_train_pass(const trained_model& model, const compute& with, 
   final_ = aligned_buffer<float>(to_size(loss_rows_ * hidden_));
   final_gradient_ = aligned_buffer<float>(to_size(loss_rows_ * hidden_));
   logits_ = aligned_buffer<float>(to_size(loss_rows_ * logit_stride_));
-  norm_gradients_ = aligned_buffer<float>(to_size((rows + rows_per_task - 1) / rows_per_task * 2 * hidden_));
+  norm_gradients_ = aligned_buffer<float>(to_size(row_tasks(rows) * 2 * hidden_));
+  row_numbers_.resize(to_size(rows));
+  std::iota(row_numbers_.begin(), row_numbers_.end(), 0);
 }
 
 cpu_train_pass::activations cpu_train_pass::make_activations() const {
@@ -142,16 +145,20 @@ void cpu_train_pass::embed_back(const training_rows& batch) {
   });
 }
 
+attention_pass::input cpu_train_pass::attention_input(const training_rows& batch, std::size_t layer,
+                                                      const activations& a) const {
+  const std::int64_t window = model_.config.windows.empty() ? 0 : model_.config.windows[layer];
+  return {batch, model_.layers[layer], window, a.q.data(), a.k.data(), a.v.data(), q_stride_, kv_stride_};
+}
+
 /// `out` may be nullptr where only what backward reads is wanted.
 void cpu_train_pass::forward_layer(const training_rows& batch, std::size_t layer, const float* in, activations& a,
                                    float* out) {
   const trained_layer& weights = model_.layers[layer];
-  const std::int64_t window = model_.config.windows.empty() ? 0 : model_.config.windows[layer];
   normalize(weights.attention_norm, in, rows_, normed_.data());
   apply(normed_.data(), hidden_, a, 0, false,
         {{&weights.q, a.q.data()}, {&weights.k, a.k.data()}, {&weights.v, a.v.data()}});
-  attention_.forward(with_, batch, weights, window, {a.q.data(), a.k.data(), a.v.data(), q_stride_, kv_stride_},
-                     a.mixed.data());
+  attention_.forward(with_, attention_input(batch, layer, a), a.mixed.data());
   std::copy_n(in, rows_ * hidden_, a.middle.data());
   apply(a.mixed.data(), q_stride_, a, 3, true, {{&weights.o, a.middle.data()}});
   normalize(weights.mlp_norm, a.middle.data(), rows_, normed_.data());
@@ -163,7 +170,6 @@ void cpu_train_pass::forward_layer(const training_rows& batch, std::size_t layer
 
 void cpu_train_pass::backward_layer(const training_rows& batch, std::size_t layer, const float* in, activations& a) {
   const trained_layer& weights = model_.layers[layer];
-  const std::int64_t window = model_.config.windows.empty() ? 0 : model_.config.windows[layer];
   const bool frozen_below = layer == 0 && !model_.embeddings.gradient;
   float* inner = inner_.data();
   activate(a, true);
@@ -174,16 +180,15 @@ void cpu_train_pass::backward_layer(const training_rows& batch, std::size_t laye
   if (model_.config.gated_mlp)
     apply_back(weights.gate, a, 4, normed_.data(), hidden_, a.gate.data(), ffn_stride_, inner, false);
   apply_back(weights.up, a, 5, normed_.data(), hidden_, a.up.data(), ffn_stride_, inner, model_.config.gated_mlp);
-  normalize_back(weights.mlp_norm, a.middle.data(), inner);
+  normalize_back(weights.mlp_norm, a.middle.data(), every_row(), inner);
   apply_back(weights.o, a, 3, a.mixed.data(), q_stride_, gradient_.data(), hidden_, inner, false);
-  attention_.backward(with_, batch, weights, window, {a.q.data(), a.k.data(), a.v.data(), q_stride_, kv_stride_}, inner,
-                      dq_.data(), dk_.data(), dv_.data());
+  attention_.backward(with_, attention_input(batch, layer, a), {inner, dq_.data(), dk_.data(), dv_.data()});
   normalize(weights.attention_norm, in, rows_, normed_.data());
   float* dx = frozen_below ? nullptr : inner;
   apply_back(weights.q, a, 0, normed_.data(), hidden_, dq_.data(), q_stride_, dx, false);
   apply_back(weights.k, a, 1, normed_.data(), hidden_, dk_.data(), kv_stride_, dx, true);
   apply_back(weights.v, a, 2, normed_.data(), hidden_, dv_.data(), kv_stride_, dx, true);
-  if (dx) normalize_back(weights.attention_norm, in, dx);
+  if (dx) normalize_back(weights.attention_norm, in, every_row(), dx);
 }
 
 void cpu_train_pass::normalize(const trained_norm& norm, const float* x, std::int64_t rows, float* out) {
@@ -197,19 +202,21 @@ void cpu_train_pass::normalize(const trained_norm& norm, const float* x, std::in
   });
 }
 
-void cpu_train_pass::normalize_back(const trained_norm& norm, const float* x, const float* dy) {
-  const std::int64_t tasks = (rows_ + rows_per_task - 1) / rows_per_task;
+void cpu_train_pass::normalize_back(const trained_norm& norm, const float* x, std::span<const std::int64_t> rows,
+                                    const float* dy) {
+  const auto count = static_cast<std::int64_t>(rows.size()), tasks = row_tasks(count);
   float* partial = norm.weight_gradient ? norm_gradients_.data() : nullptr;  // of each task, added up in order
   if (partial) std::fill_n(partial, tasks * 2 * hidden_, 0.0f);
   const model_config& config = model_.config;
-  for_rows(rows_, [&](std::int64_t r, int task) {
-    float* own = partial ? partial + task * 2 * hidden_ : nullptr;
+  for_rows(count, [&](std::int64_t i, int task) {
+    const std::int64_t at = rows[to_size(i)] * hidden_;
+    const float* own_dy = dy + i * hidden_;
+    float *own = partial ? partial + task * 2 * hidden_ : nullptr, *to = gradient_.data() + at;
     if (config.norm == norm_kind::rms)
-      kernels_.rms_norm_back(x + r * hidden_, norm.weight, dy + r * hidden_, config.hidden, config.norm_eps,
-                             gradient_.data() + r * hidden_, own);
+      kernels_.rms_norm_back(x + at, norm.weight, own_dy, config.hidden, config.norm_eps, to, own);
     else
-      kernels_.layer_norm_back(x + r * hidden_, norm.weight, dy + r * hidden_, config.hidden, config.norm_eps,
-                               gradient_.data() + r * hidden_, own, own ? own + hidden_ : nullptr);
+      kernels_.layer_norm_back(x + at, norm.weight, own_dy, config.hidden, config.norm_eps, to, own,
+                               own ? own + hidden_ : nullptr);
   });
   for (std::int64_t task = 0; partial && task < tasks; ++task) {
     with_.kernels.add(partial + task * 2 * hidden_, config.hidden, norm.weight_gradient);
@@ -230,142 +237,6 @@ void cpu_train_pass::activate(const activations& a, bool forward) {
     } else {
       forward ? with_.kernels.gelu_tanh(up, ffn, active) : kernels_.gelu_back(gradient, ffn, up);
     }
-  });
-}
-
-const float* cpu_train_pass::dropped(const lora_factors& lora, const float* x, std::int64_t stride,
-                                     std::int64_t width) {
-  if (dropout_.probability <= 0) return x;
-  dropout_key key = dropout_;
-  key.stream = lora.stream;
-  for_rows(rows_, [&](std::int64_t r, int) {
-    float* row = dropped_.data() + r * stride;
-    kernels_.drop(key, r, x + r * stride, width, row);
-    std::fill(row + width, row + rounded_up(width, 16), 0.0f);
-  });
-  return dropped_.data();
-}
-
-void cpu_train_pass::apply(const float* x, std::int64_t stride, activations& a, std::size_t slot, bool add,
-                           linear_list linears) {
-  give_way();
-  std::vector<products::output> outputs;
-  const auto stride_of = [&](const trained_linear& l) { return train_stride(l.w.outs); };
-  for (const auto& [linear, y] : linears)
-    if (linear->w.outs > 0 && y) outputs.push_back({&linear->w, linear->bias, y, stride_of(*linear), add});
-  if (!outputs.empty()) body_.forward(x, stride, rows_, outputs);
-  for (const auto& [linear, y] : linears) {
-    const lora_factors& lora = linear->lora;
-    float* between = a.lora.data() + static_cast<std::int64_t>(slot++) * options_.most_rows * lora_stride_;
-    if (lora.rank == 0) continue;
-    const float* input = dropped(lora, x, stride, linear->w.ins);
-    body_.multiply({.rows = rows_,
-                    .columns = lora.rank,
-                    .depth = linear->w.ins,
-                    .a = input,
-                    .a_stride = stride,
-                    .b = columns_of(lora.a, lora.a_stride),
-                    .c = between,
-                    .c_stride = lora_stride_});
-    if (!y) continue;
-    body_.multiply({.rows = rows_,
-                    .columns = linear->w.outs,
-                    .depth = lora.rank,
-                    .a = between,
-                    .a_stride = lora_stride_,
-                    .b = columns_of(lora.b, lora.stride),
-                    .c = y,
-                    .c_stride = stride_of(*linear),
-                    .factor = lora.scale,
-                    .add = true});
-  }
-}
-
-void cpu_train_pass::apply_back(const trained_linear& linear, const activations& a, std::size_t slot, const float* x,
-                                std::int64_t x_stride, const float* dy, std::int64_t dy_stride, float* dx, bool add) {
-  give_way();
-  if (dx) body_.backward(dy, dy_stride, rows_, linear.w, dx, x_stride, add);
-  if (linear.w.gradient) weights_back(linear, x, x_stride, dy, dy_stride);
-  if (linear.lora.rank > 0) lora_back(linear, a, slot, x, x_stride, dy, dy_stride, dx);
-}
-
-void cpu_train_pass::weights_back(const trained_linear& linear, const float* x, std::int64_t x_stride, const float* dy,
-                                  std::int64_t dy_stride) {
-  const trained_matrix& w = linear.w;
-  body_.multiply({.rows = w.outs,
-                  .columns = w.ins,
-                  .depth = rows_,
-                  .a = dy,
-                  .a_stride = dy_stride,
-                  .a_transposed = true,
-                  .b = rows_of(x, x_stride),
-                  .c = w.gradient,
-                  .c_stride = w.stride,
-                  .add = true});
-  if (!linear.bias_gradient) return;
-  constexpr std::int64_t columns = 64;
-  const std::int64_t width = rounded_up(w.outs, 16);
-  with_.pool.run(static_cast<int>((width + columns - 1) / columns), [&](int task, int) {
-    const std::int64_t first = task * columns;
-    for (std::int64_t r = 0; r < rows_; ++r)
-      with_.kernels.add(dy + r * dy_stride + first, std::min(columns, width - first), linear.bias_gradient + first);
-  });
-}
-
-void cpu_train_pass::lora_back(const trained_linear& linear, const activations& a, std::size_t slot, const float* x,
-                               std::int64_t x_stride, const float* dy, std::int64_t dy_stride, float* dx) {
-  const lora_factors& lora = linear.lora;
-  const std::int64_t outs = linear.w.outs, ins = linear.w.ins;
-  const float* between = a.lora.data() + static_cast<std::int64_t>(slot) * options_.most_rows * lora_stride_;
-  float* gradient = lora_gradient_.data();
-  body_.multiply({.rows = outs,
-                  .columns = lora.rank,
-                  .depth = rows_,
-                  .a = dy,
-                  .a_stride = dy_stride,
-                  .a_transposed = true,
-                  .b = rows_of(between, lora_stride_),
-                  .c = lora.b_gradient,
-                  .c_stride = lora.stride,
-                  .factor = lora.scale,
-                  .add = true});
-  body_.multiply({.rows = rows_,
-                  .columns = lora.rank,
-                  .depth = outs,
-                  .a = dy,
-                  .a_stride = dy_stride,
-                  .b = rows_of(lora.b, lora.stride),
-                  .c = gradient,
-                  .c_stride = lora_stride_,
-                  .factor = lora.scale});
-  body_.multiply({.rows = lora.rank,
-                  .columns = ins,
-                  .depth = rows_,
-                  .a = gradient,
-                  .a_stride = lora_stride_,
-                  .a_transposed = true,
-                  .b = rows_of(dropped(lora, x, x_stride, ins), x_stride),
-                  .c = lora.a_gradient,
-                  .c_stride = lora.a_stride,
-                  .add = true});
-  if (!dx) return;
-  const bool masked = dropout_.probability > 0;
-  body_.multiply({.rows = rows_,
-                  .columns = ins,
-                  .depth = lora.rank,
-                  .a = gradient,
-                  .a_stride = lora_stride_,
-                  .b = rows_of(lora.a, lora.a_stride),
-                  .c = masked ? dropped_.data() : dx,
-                  .c_stride = x_stride,
-                  .add = !masked});
-  if (!masked) return;
-  dropout_key key = dropout_;
-  key.stream = lora.stream;
-  for_rows(rows_, [&](std::int64_t r, int) {
-    float* row = dropped_.data() + r * x_stride;
-    kernels_.drop(key, r, row, ins, row);
-    with_.kernels.add(row, ins, dx + r * x_stride);
   });
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 #include <algorithm>
+#include <span>
 #include <vector>
 
 #include "model/train/attention_pass.hpp"
@@ -29,8 +30,8 @@ class cpu_train_pass final : public train_pass {
   void forward_layer(const training_rows& batch, std::size_t layer, const float* in, activations& a, float* out);
   void backward_layer(const training_rows& batch, std::size_t layer, const float* in, activations& a);
   void normalize(const trained_norm& norm, const float* x, std::int64_t rows, float* out);
-  /// gradient_ += what dy means for the input of the norm.
-  void normalize_back(const trained_norm& norm, const float* x, const float* dy);
+  /// gradient_ += what dy, which has a row for each of `rows` of x, means for the input of the norm.
+  void normalize_back(const trained_norm& norm, const float* x, std::span<const std::int64_t> rows, const float* dy);
   void activate(const activations& a, bool forward);
   /// y (+)= x W^T + bias + adapters; linears share x. `slot` numbers the first one's place in a.lora,
   /// which is all that is made where y is nullptr.
@@ -46,13 +47,18 @@ class cpu_train_pass final : public train_pass {
   pass_result loss(const training_rows& batch, const float* hidden, float factor, bool backward);
   pass_result loss_chunk(const training_rows& batch, std::span<const std::int64_t> rows, const float* hidden,
                          float factor, bool backward);
+  void final_logits(std::span<const std::int64_t> rows, const float* hidden);
   void head_back(std::span<const std::int64_t> rows, const float* hidden);
+  void head_weights_back(std::int64_t count);
+  attention_pass::input attention_input(const training_rows& batch, std::size_t layer, const activations& a) const;
+  std::span<const std::int64_t> every_row() const { return {row_numbers_.data(), static_cast<std::size_t>(rows_)}; }
+  static std::int64_t row_tasks(std::int64_t rows) { return (rows + rows_per_task - 1) / rows_per_task; }
   void give_way() const {
     if (options_.between) options_.between();
   }
   template <class Work>
   void for_rows(std::int64_t rows, Work work) {
-    with_.pool.run(static_cast<int>((rows + rows_per_task - 1) / rows_per_task), [&](int task, int) {
+    with_.pool.run(static_cast<int>(row_tasks(rows)), [&](int task, int) {
       const std::int64_t first = task * rows_per_task;
       for (std::int64_t r = first; r < std::min(rows, first + rows_per_task); ++r) work(r, task);
     });
@@ -69,6 +75,7 @@ class cpu_train_pass final : public train_pass {
   std::vector<activations> activations_;
   aligned_buffer<float> normed_, active_, active_gradient_, gradient_, inner_, dq_, dk_, dv_, dropped_, lora_gradient_;
   aligned_buffer<float> final_, final_gradient_, logits_, norm_gradients_;
+  std::vector<std::int64_t> row_numbers_;  // 0, 1, 2 …
   std::int64_t rows_ = 0;
   dropout_key dropout_;
 };

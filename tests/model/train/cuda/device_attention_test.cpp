@@ -43,11 +43,17 @@ results on_the_processor(const attention_case& c) {
   attention_pass pass(c.config, 130, 1);
   trained_layer layer;
   layer.q_norm.weight = c.q_norm.data(), layer.k_norm.weight = c.k_norm.data();
-  const attention_pass::projections in{c.q.data(), c.k.data(), c.v.data(), train_stride(c.q_width),
-                                       train_stride(c.kv_width)};
+  const attention_pass::input in{.batch = c.batch,
+                                 .layer = layer,
+                                 .window = c.window,
+                                 .q = c.q.data(),
+                                 .k = c.k.data(),
+                                 .v = c.v.data(),
+                                 .q_stride = train_stride(c.q_width),
+                                 .kv_stride = train_stride(c.kv_width)};
   aligned_buffer<float> out(c.q.size()), dq(c.q.size()), dk(c.k.size()), dv(c.k.size());
-  pass.forward(with, c.batch, layer, c.window, in, out.data());
-  pass.backward(with, c.batch, layer, c.window, in, c.dout.data(), dq.data(), dk.data(), dv.data());
+  pass.forward(with, in, out.data());
+  pass.backward(with, in, {c.dout.data(), dq.data(), dk.data(), dv.data()});
   results all;
   for (const auto* queries : {&out, &dq})
     add_rows(all, queries->data(), c.batch.rows(), c.q_width, train_stride(c.q_width));
