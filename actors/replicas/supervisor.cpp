@@ -26,25 +26,14 @@ duration heartbeat_of(const cluster_config& config) {
 
 }  // namespace
 
-supervisor_state::supervisor_state(handle::pointer self, supervisor_options options, wire* links, router_actor router,
-                                   std::shared_ptr<replica_directory> directory,
-                                   std::shared_ptr<const adapter_directory> adapters,
-                                   std::shared_ptr<status_board> board,
-                                   std::shared_ptr<const training_desk_actor> training,
-                                   std::optional<local_worker> local)
+supervisor_state::supervisor_state(handle::pointer self, supervisor_options options, supervisor_parts parts)
     : self_(self),
       options_(std::move(options)),
-      links_(links),
-      router_(std::move(router)),
-      directory_(std::move(directory)),
-      adapters_(std::move(adapters)),
-      board_(std::move(board)),
-      training_(std::move(training)),
-      local_(std::move(local)),
+      parts_(std::move(parts)),
       started_(clock_.now()),
       members_(options_.members),
       lives_(std::uint64_t{options_.reign} << 32) {
-  if (local_ && members_.join(local_->hello, started_)) admit(local_->hello, no_link);
+  if (parts_.local && members_.join(parts_.local->hello, started_)) admit(parts_.local->hello, no_link);
   tell(supervisor_actor(self_), wake{});
 }
 
@@ -80,10 +69,10 @@ void supervisor_state::take_join(const incoming<join_cluster>& in) {
     const join_refusal_reason why = outcome.error().reason;
     answer.try_again = why == join_refusal_reason::name_taken || why == join_refusal_reason::full;
     answer.reason = outcome.error().text;
-    return links_->send(in.link, std::move(answer));
+    return parts_.links->send(in.link, std::move(answer));
   }
   if (outcome->replaced) lose(hello.name, "its process was replaced by a new one");
-  links_->send(in.link, std::move(answer));
+  parts_.links->send(in.link, std::move(answer));
   if (!known) admit(hello, in.link);
 }
 
@@ -99,13 +88,14 @@ void supervisor_state::admit(const node_hello& hello, link_id link) {
   options_.say(fmt::format("{} joined (pid {}, {})", hello.name, hello.pid, hello.host));
   if (link != no_link) {
     nodes_by_link_[link] = hello.incarnation;
-    directory_->admit(link);
+    parts_.directory->admit(link);
   }
   if (has_role(hello, "trainer") && link != no_link) admit_trainer(hello, link);
   if (!has_role(hello, "worker")) return;
-  const worker_actor worker = link == no_link ? local_->worker : spawn_remote_worker(self_->system(), *links_, link);
+  const worker_actor worker =
+      link == no_link ? parts_.local->worker : spawn_remote_worker(self_->system(), *parts_.links, link);
   workers_[hello.name] = {hello.incarnation, link, worker, hello.endpoint, hello.meeting, offer_of(hello)};
-  directory_->set_worker(hello.name, worker);
+  parts_.directory->set_worker(hello.name, worker);
   take_in(hello.name);
 }
 
@@ -113,8 +103,9 @@ void supervisor_state::admit_trainer(const node_hello& hello, link_id link) {
   trainers_[hello.name] = {hello.incarnation, link};
   // What they say to each other is not encrypted: it leaves a machine only where the file says so.
   const std::string reach = options_.config.insecure ? "" : hello.host;
-  tell(*training_,
-       trainer_joined{{}, hello.name, spawn_remote_trainer(self_->system(), *links_, link), hello.meeting, reach});
+  tell(
+      *parts_.training,
+      trainer_joined{{}, hello.name, spawn_remote_trainer(self_->system(), *parts_.links, link), hello.meeting, reach});
 }
 
 worker_offer supervisor_state::offer_of(const node_hello& hello) const {
@@ -135,7 +126,7 @@ worker_offer supervisor_state::offer_of(const node_hello& hello) const {
 void supervisor_state::take_heartbeat(const incoming<heartbeat>& in) {
   const auto [incarnation, report] = in.what;
   const heard_as heard = members_.heard(incarnation, clock_.now(), report);
-  links_->send(in.link, heartbeat_answer{incarnation, heard == heard_as::member});
+  parts_.links->send(in.link, heartbeat_answer{incarnation, heard == heard_as::member});
   const auto longest = std::chrono::duration_cast<std::chrono::milliseconds>(options_.longest_step).count();
   if (heard != heard_as::member || report.busy_ms < static_cast<std::uint64_t>(longest)) return;
   const std::string name = members_.find(incarnation)->hello.name;
@@ -152,7 +143,7 @@ void supervisor_state::take_leave(incarnation_id node) {
 }
 
 void supervisor_state::note_link_lost(link_id link) {
-  directory_->expel(link);
+  parts_.directory->expel(link);
   const auto found = nodes_by_link_.find(link);
   if (found == nodes_by_link_.end()) return;
   members_.closed(found->second, clock_.now());
@@ -167,8 +158,8 @@ void supervisor_state::lose(const std::string& name, const std::string& why) {
   if (found == workers_.end()) return;
   const worker_record gone = found->second;
   workers_.erase(found);
-  directory_->drop_worker(name);
-  directory_->expel(gone.link);
+  parts_.directory->drop_worker(name);
+  parts_.directory->expel(gone.link);
   nodes_by_link_.erase(gone.link);
   tell(gone.worker, stop_now{});
   give_up_worker(name);
@@ -177,14 +168,14 @@ void supervisor_state::lose(const std::string& name, const std::string& why) {
 void supervisor_state::lose_trainer(const std::string& name) {
   const auto gone = trainers_.extract(name);
   if (!gone) return;
-  directory_->expel(gone.mapped().link);
+  parts_.directory->expel(gone.mapped().link);
   nodes_by_link_.erase(gone.mapped().link);
-  tell(*training_, trainer_lost{{}, name});
+  tell(*parts_.training, trainer_lost{{}, name});
 }
 
 void supervisor_state::look_at_clock() {
   const instant now = clock_.now();
-  if (local_) members_.heard(local_->hello.incarnation, now);
+  if (parts_.local) members_.heard(parts_.local->hello.incarnation, now);
   for (const auto& lost : members_.tick(now)) lose(lost.name, "no sign of life");
   if (!placement_ && is_assembled(now)) place_all();
   retry_replicas(now);
@@ -203,7 +194,7 @@ void supervisor_state::drain(const drain_node& what) {
   }
   answer.bad_input = !answer.error.empty();
   if (answer.error.empty()) answer.result = fmt::format(R"({{"name":"{}","draining":{}}})", what.name, what.on);
-  links_->send(what.link, std::move(answer), what.correlation);
+  parts_.links->send(what.link, std::move(answer), what.correlation);
 }
 
 /// Its requests go on elsewhere; then it ends. Returns why that cannot be, if it cannot.
@@ -218,26 +209,22 @@ std::string supervisor_state::drain_now(const std::string& name) {
       return fmt::format("nobody could take over the layers of {}: start another node first", name);
   }
   members_.leave(going.incarnation, clock_.now());
-  links_->send(going.link, end_node{going.incarnation, "drained"});
+  parts_.links->send(going.link, end_node{going.incarnation, "drained"});
   lose(name, "it was drained");
   return {};
 }
 
 void supervisor_state::end_all() {
   for (const auto& [name, worker] : workers_)
-    if (worker.link != no_link) links_->send(worker.link, end_node{worker.incarnation, "the cluster ends"});
+    if (worker.link != no_link) parts_.links->send(worker.link, end_node{worker.incarnation, "the cluster ends"});
   for (const auto& [name, trainer] : trainers_)
-    links_->send(trainer.link, end_node{trainer.incarnation, "the cluster ends"});
+    parts_.links->send(trainer.link, end_node{trainer.incarnation, "the cluster ends"});
   for (const replica_record& replica : replicas_) tell(replica.scheduler, replica_stopped{});
 }
 
-supervisor_actor spawn_supervisor(caf::actor_system& system, const supervisor_options& options, wire& links,
-                                  const router_actor& router, const std::shared_ptr<replica_directory>& directory,
-                                  const std::shared_ptr<const adapter_directory>& adapters,
-                                  const std::shared_ptr<status_board>& board,
-                                  const std::shared_ptr<const training_desk_actor>& training,
-                                  const std::optional<local_worker>& local) {
-  return spawn_state<supervisor_state>(system, options, &links, router, directory, adapters, board, training, local);
+supervisor_actor spawn_supervisor(caf::actor_system& system, const supervisor_options& options,
+                                  const supervisor_parts& parts) {
+  return spawn_state<supervisor_state>(system, options, parts);
 }
 
 }  // namespace troupe

@@ -39,6 +39,17 @@ struct local_worker {
   std::shared_ptr<rank_alarm> alarm;
 };
 
+/// Whom it works with.
+struct supervisor_parts {
+  wire* links = nullptr;
+  router_actor router;
+  std::shared_ptr<replica_directory> directory;
+  std::shared_ptr<const adapter_directory> adapters;
+  std::shared_ptr<status_board> board;
+  std::shared_ptr<const training_desk_actor> training;  ///< filled in before any node joins
+  std::optional<local_worker> local;
+};
+
 /// Carries out what membership and placement decide.
 /// A replica has lives: each begins with start_stage to all its workers, from nothing, under a number that no earlier
 /// life had. Whatever belongs to another life is dropped wherever it arrives. That is the fence.
@@ -47,10 +58,7 @@ class supervisor_state {
   using handle = supervisor_actor;
   static constexpr const char* name = "supervisor";
 
-  supervisor_state(handle::pointer self, supervisor_options options, wire* links, router_actor router,
-                   std::shared_ptr<replica_directory> directory, std::shared_ptr<const adapter_directory> adapters,
-                   std::shared_ptr<status_board> board, std::shared_ptr<const training_desk_actor> training,
-                   std::optional<local_worker> local);
+  supervisor_state(handle::pointer self, supervisor_options options, supervisor_parts parts);
   handle::behavior_type make_behavior();
 
  private:
@@ -112,16 +120,12 @@ class supervisor_state {
 
   // supervisor_status.cpp
   void post_status() const;
+  std::string nodes_text() const;
+  std::string replicas_text() const;
 
   handle::pointer self_;
   supervisor_options options_;
-  wire* links_;
-  router_actor router_;
-  std::shared_ptr<replica_directory> directory_;
-  std::shared_ptr<const adapter_directory> adapters_;
-  std::shared_ptr<status_board> board_;
-  std::shared_ptr<const training_desk_actor> training_;
-  std::optional<local_worker> local_;
+  supervisor_parts parts_;
   monotonic_clock clock_;
   instant started_;
 
@@ -135,12 +139,7 @@ class supervisor_state {
   std::string last_said_;
 };
 
-/// `training` is filled in before any node joins.
-supervisor_actor spawn_supervisor(caf::actor_system& system, const supervisor_options& options, wire& links,
-                                  const router_actor& router, const std::shared_ptr<replica_directory>& directory,
-                                  const std::shared_ptr<const adapter_directory>& adapters,
-                                  const std::shared_ptr<status_board>& board,
-                                  const std::shared_ptr<const training_desk_actor>& training,
-                                  const std::optional<local_worker>& local);
+supervisor_actor spawn_supervisor(caf::actor_system& system, const supervisor_options& options,
+                                  const supervisor_parts& parts);
 
 }  // namespace troupe

@@ -74,9 +74,10 @@ void supervisor_state::add_replica() {
   added.life.replica = replica_id(static_cast<std::uint32_t>(replicas_.size()));
   const scheduler_options chosen{added.life.replica, options_.batches, options_.vocab_size,
                                  static_cast<std::int64_t>(options_.config.adapters.memory)};
-  added.scheduler = spawn_scheduler(self_->system(), chosen, router_, supervisor_actor(self_), adapters_, board_);
-  directory_->set(added.life.replica, added.scheduler);
-  tell(router_, replica_added{{}, added.life.replica, added.scheduler});
+  added.scheduler =
+      spawn_scheduler(self_->system(), chosen, parts_.router, supervisor_actor(self_), parts_.adapters, parts_.board);
+  parts_.directory->set(added.life.replica, added.scheduler);
+  tell(parts_.router, replica_added{{}, added.life.replica, added.scheduler});
   replicas_.push_back(std::move(added));
 }
 
@@ -113,7 +114,7 @@ void supervisor_state::tell_stage(std::size_t index, std::size_t stage, std::siz
   if (what.tensor_ranks > 1) what.tensor_meeting = workers_.at(own.workers.front()).meeting;
   replicas_[index].missing.insert({what.stage, what.tensor_rank});
   const worker_record& to = workers_.at(own.workers[rank]);
-  if (to.link == no_link) local_->alarm->ring();
+  if (to.link == no_link) parts_.local->alarm->ring();
   tell(to.worker, std::move(what));
 }
 

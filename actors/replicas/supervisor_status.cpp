@@ -8,6 +8,17 @@
 namespace troupe {
 namespace {
 
+/// A head that computes nothing is no member.
+json head_json(const cluster_config& config) {
+  const node_config& head = config.head();
+  json roles = json::array();
+  for (const node_role role : head.roles) roles.push_back(to_text(role));
+  return {{"name", head.name}, {"pid", ::getpid()},
+          {"state", "alive"},  {"roles", std::move(roles)},
+          {"host", head.host}, {"endpoint", config.head_endpoint()},
+          {"layers", ""}};
+}
+
 json node_json(const node_entry& node, instant now) {
   json out;
   out["name"] = node.hello.name;
@@ -49,20 +60,14 @@ std::string_view name_of_phase(int phase) {
 }  // namespace
 
 void supervisor_state::post_status() const {
+  parts_.board->post("nodes", nodes_text());
+  parts_.board->post("replicas", replicas_text());
+}
+
+std::string supervisor_state::nodes_text() const {
   const instant now = clock_.now();
   json nodes = json::array();
-  const node_config& head = options_.config.head();
-  if (!local_) {
-    json roles = json::array();
-    for (const node_role role : head.roles) roles.push_back(to_text(role));
-    nodes.push_back({{"name", head.name},
-                     {"pid", ::getpid()},
-                     {"state", "alive"},
-                     {"roles", roles},
-                     {"host", head.host},
-                     {"endpoint", options_.config.head_endpoint()},
-                     {"layers", ""}});
-  }
+  if (!parts_.local) nodes.push_back(head_json(options_.config));
   for (const node_entry& node : members_.list()) {
     json entry = node_json(node, now);
     const auto at = placement_ ? find_worker(*placement_, node.hello.name) : std::nullopt;
@@ -71,16 +76,19 @@ void supervisor_state::post_status() const {
     entry["layers"] = at ? to_text(placement_->replicas[at->replica].stages[at->stage].layers) : "";
     nodes.push_back(std::move(entry));
   }
-  board_->post("nodes", dump(nodes));
+  return dump(nodes);
+}
+
+std::string supervisor_state::replicas_text() const {
   json replicas = json::array();
   for (std::size_t i = 0; placement_ && i < replicas_.size(); ++i) {
-    json entry = {{"replica", i}, {"state", name_of_phase(static_cast<int>(replicas_[i].now))}};
-    entry.update(replica_json(placement_->replicas[i], board_->read(fmt::format("replica.{:04}", i))));
-    if (!replicas_[i].problem.empty())
-      entry.update(json{{"failures", replicas_[i].failures}, {"problem", replicas_[i].problem}});
+    const replica_record& replica = replicas_[i];
+    json entry = {{"replica", i}, {"state", name_of_phase(static_cast<int>(replica.now))}};
+    entry.update(replica_json(placement_->replicas[i], parts_.board->read(fmt::format("replica.{:04}", i))));
+    if (!replica.problem.empty()) entry.update(json{{"failures", replica.failures}, {"problem", replica.problem}});
     replicas.push_back(std::move(entry));
   }
-  board_->post("replicas", dump(replicas));
+  return dump(replicas);
 }
 
 }  // namespace troupe

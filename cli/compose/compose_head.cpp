@@ -29,58 +29,84 @@ std::shared_ptr<journal> open_journal(const cluster_config& config) {
                        .on_removed = [files](const std::string& id) { files->forget_about(id); }});
 }
 
+served_model served_model_of(const node_site& site, const std::shared_ptr<const adapter_directory>& adapters) {
+  const std::filesystem::path& path = site.config.model.path;
+  auto prompts = std::make_shared<const prompting>(path, site.model->config, site.context);
+  return {path.filename().string(), read_sampling_advice(path), std::move(prompts), adapters};
+}
+
 }  // namespace
 
 head_node::head_node(caf::actor_system& system, wire& links, const node_site& site)
-    : router_(spawn_router(system, router_options_of(site.config))) {
+    : system_(system), links_(links), site_(site), router_(spawn_router(system, router_options_of(site.config))) {
   try {
-    start(system, links, site);
+    start();
   } catch (...) {
     stop();  // actors with a thread of their own would wait for ever
     throw;
   }
 }
 
-void head_node::start(caf::actor_system& system, wire& links, const node_site& site) {
-  const auto book = open_journal(site.config);
+void head_node::start() {
+  const auto book = open_journal(site_.config);
   const std::uint32_t reign = book->begin_reign();
+  const served_model served = served_model_of(site_, adapters_);
+  start_own_supervisor(reign);
+  start_own_front(book, reign, served);
+  listen_to_nodes();
+  listen_to_members();
+  listen_to_losses();
+  serve_http(served);
+  links_.start();
+}
+
+void head_node::start_own_supervisor(std::uint32_t reign) {
   const auto supervisor = std::make_shared<supervisor_actor>();
-  std::optional<local_worker> local;
-  if (site.node.is_worker()) {
-    worker_ = start_worker(system, site, links, spawn_local_head(system, supervisor, store_, directory_));
-    local = local_worker{worker_->worker, hello_of(site, site.config.head_endpoint()), worker_->alarm};
-    local->hello.incarnation = random_incarnation();
-  }
-  supervisor_ = spawn_supervisor(system, supervisor_options_of(site, reign), links, router_, directory_, adapters_,
-                                 board_, training_, local);
+  supervisor_parts parts{.links = &links_,
+                         .router = router_,
+                         .directory = directory_,
+                         .adapters = adapters_,
+                         .board = board_,
+                         .training = training_,
+                         .local = {}};
+  if (site_.node.is_worker()) parts.local = start_own_worker(supervisor);
+  supervisor_ = spawn_supervisor(system_, supervisor_options_of(site_, reign), parts);
   *supervisor = supervisor_;
-  front_parts parts;
-  parts.config = &site.config;
-  parts.prompts = std::make_shared<const prompting>(site.config.model.path, site.model->config, site.context);
-  const auto& path = site.config.model.path;
-  const served_model served{path.filename().string(), read_sampling_advice(path), parts.prompts, adapters_};
-  parts.read_for_endpoint = batch_line_reader(served);
-  parts.book = book;
-  parts.board = board_;
-  parts.adapters = adapters_;
-  parts.model = site.fingerprint;
-  parts.router = router_;
-  parts.supervisor = supervisor_;
-  parts.directory = directory_;
-  parts.reign = reign;
-  parts.say = say;
-  front_ = start_front(system, links, parts);
+}
+
+/// The supervisor is not there yet.
+local_worker head_node::start_own_worker(const std::shared_ptr<supervisor_actor>& supervisor) {
+  worker_ = start_worker(system_, site_, links_, spawn_local_head(system_, supervisor, store_, directory_));
+  local_worker local{worker_->worker, hello_of(site_, site_.config.head_endpoint()), worker_->alarm};
+  local.hello.incarnation = random_incarnation();
+  return local;
+}
+
+void head_node::start_own_front(const std::shared_ptr<journal>& book, std::uint32_t reign, const served_model& served) {
+  front_ = start_front(system_, links_,
+                       {.config = &site_.config,
+                        .prompts = served.prompts,
+                        .book = book,
+                        .board = board_,
+                        .adapters = adapters_,
+                        .model = site_.fingerprint,
+                        .router = router_,
+                        .supervisor = supervisor_,
+                        .directory = directory_,
+                        .reign = reign,
+                        .read_for_endpoint = batch_line_reader(served),
+                        .say = say});
   *store_ = front_.store;
   *training_ = front_.training;
-  listen_to_members(links);
+}
+
+void head_node::listen_to_losses() {
   const auto news = said_once(say);
-  links.on_lost([supervisor = supervisor_, desk = front_.desk, news](link_id link, const std::string& why) {
+  links_.on_lost([supervisor = supervisor_, desk = front_.desk, news](link_id link, const std::string& why) {
     if (link == no_link) return news(why);  // somebody was refused; links of clients come and go
     tell(supervisor, link_lost{{}, link});
     tell(desk, link_lost{{}, link});
   });
-  serve_http(site.config, served);
-  links.start();
 }
 
 void check_http(const cluster_config& config) {
@@ -88,7 +114,8 @@ void check_http(const cluster_config& config) {
     check_http_address({.host = place->host, .port = static_cast<std::uint16_t>(place->port)});
 }
 
-void head_node::serve_http(const cluster_config& config, const served_model& served) {
+void head_node::serve_http(const served_model& served) {
+  const cluster_config& config = site_.config;
   const auto place = split_host_port(config.http);
   if (!place) return;
   http_options options;
@@ -101,40 +128,44 @@ void head_node::serve_http(const cluster_config& config, const served_model& ser
   say(fmt::format("http://{}:{}: listening", place->host, http_->port()));
 }
 
-/// What workers and trainers say is heard from members alone.
-void head_node::listen_to_members(wire& links) {
-  const auto to_supervisor = [&]<message M>() {
-    links.on<M>([to = supervisor_](incoming<M> in) { tell(to, std::move(in)); });
-  };
-  links.on<join_cluster>([&links, to = supervisor_](incoming<join_cluster> in) {
+void head_node::listen_to_nodes() {
+  links_.on<join_cluster>([&links = links_, to = supervisor_](incoming<join_cluster> in) {
     if (!links.is_client(in.link)) return tell(to, std::move(in));
     links.send(in.link, join_answer{in.what.hello.incarnation, false, false,
                                     "this key is a client's: a node needs cluster.key"});
   });
-  to_supervisor.template operator()<heartbeat>();
-  to_supervisor.template operator()<leave_cluster>();
-  const auto from_member = [&]<message M>(auto deliver) {
-    links.on<M>([deliver, directory = directory_](incoming<M> in) {
-      if (directory->is_member(in.link)) deliver(std::move(in.what));
+  links_.on<heartbeat>([to = supervisor_](incoming<heartbeat> in) { tell(to, std::move(in)); });
+  links_.on<leave_cluster>([to = supervisor_](incoming<leave_cluster> in) { tell(to, std::move(in)); });
+  if (worker_)
+    links_.on<activations>([&links = links_, to = worker_->worker](incoming<activations> in) {
+      if (!links.is_client(in.link)) tell(to, std::move(in.what));
     });
-  };
-  from_member.template operator()<stage_started>([to = supervisor_](stage_started what) { tell(to, std::move(what)); });
-  from_member.template operator()<stage_failed>([to = supervisor_](stage_failed what) { tell(to, std::move(what)); });
+}
+
+template <message M, class Deliver>
+void head_node::on_member(Deliver deliver) {
+  links_.on<M>([deliver, directory = directory_](incoming<M> in) {
+    if (directory->is_member(in.link)) deliver(std::move(in.what));
+  });
+}
+
+/// What workers and trainers say is heard from members alone.
+void head_node::listen_to_members() {
+  const auto to_supervisor = [to = supervisor_](auto what) { tell(to, std::move(what)); };
+  const auto to_store = [to = front_.store](auto what) { tell(to, std::move(what)); };
+  const auto to_training = [to = front_.training](auto what) { tell(to, std::move(what)); };
   const auto to_scheduler = [directory = directory_](auto what) {
     tell(directory->find(what.life.replica), std::move(what));
   };
-  from_member.template operator()<step_done>(to_scheduler);
-  from_member.template operator()<adapter_loaded>(to_scheduler);
-  from_member.template operator()<adapter_prepared>([to = front_.store](adapter_prepared what) { tell(to, what); });
-  const auto to_training = [to = front_.training](auto what) { tell(to, std::move(what)); };
-  from_member.template operator()<training_progress>(to_training);
-  from_member.template operator()<training_ended>(to_training);
-  from_member.template operator()<want_training_piece>(to_training);
-  from_member.template operator()<training_piece>(to_training);
-  if (worker_)
-    links.on<activations>([&links, to = worker_->worker](incoming<activations> in) {
-      if (!links.is_client(in.link)) tell(to, std::move(in.what));
-    });
+  on_member<stage_started>(to_supervisor);
+  on_member<stage_failed>(to_supervisor);
+  on_member<step_done>(to_scheduler);
+  on_member<adapter_loaded>(to_scheduler);
+  on_member<adapter_prepared>(to_store);
+  on_member<training_progress>(to_training);
+  on_member<training_ended>(to_training);
+  on_member<want_training_piece>(to_training);
+  on_member<training_piece>(to_training);
 }
 
 void head_node::stop() {

@@ -17,15 +17,26 @@ void check_http(const cluster_config& config);
 /// the cluster's file says so.
 class head_node {
  public:
+  /// All three stay until the node is gone.
   head_node(caf::actor_system& system, wire& links, const node_site& site);
   /// Tells the other nodes to end.
   void stop();
 
  private:
-  void start(caf::actor_system& system, wire& links, const node_site& site);
-  void listen_to_members(wire& links);
-  void serve_http(const cluster_config& config, const served_model& served);
+  void start();
+  void start_own_supervisor(std::uint32_t reign);
+  local_worker start_own_worker(const std::shared_ptr<supervisor_actor>& supervisor);
+  void start_own_front(const std::shared_ptr<journal>& book, std::uint32_t reign, const served_model& served);
+  void listen_to_nodes();
+  template <message M, class Deliver>
+  void on_member(Deliver deliver);
+  void listen_to_members();
+  void listen_to_losses();
+  void serve_http(const served_model& served);
 
+  caf::actor_system& system_;
+  wire& links_;
+  const node_site& site_;
   std::shared_ptr<replica_directory> directory_ = std::make_shared<replica_directory>();
   std::shared_ptr<adapter_directory> adapters_ = std::make_shared<adapter_directory>();
   std::shared_ptr<status_board> board_ = std::make_shared<status_board>();

@@ -30,10 +30,15 @@ class supervisor : public testing::Test {
     options.batches.context = 64;
     options.vocab_size = 96;
     options.say = [](const std::string&) {};
-    const local_worker local{worker_.handle(), hello("head", 1), std::make_shared<rank_alarm>()};
     actor_ =
-        spawn_supervisor(system_, options, links_, router_.handle(), directory_, std::make_shared<adapter_directory>(),
-                         board_, std::make_shared<training_desk_actor>(), local);
+        spawn_supervisor(system_, options,
+                         {.links = &links_,
+                          .router = router_.handle(),
+                          .directory = directory_,
+                          .adapters = std::make_shared<adapter_directory>(),
+                          .board = board_,
+                          .training = std::make_shared<training_desk_actor>(),
+                          .local = local_worker{worker_.handle(), hello("head", 1), std::make_shared<rank_alarm>()}});
   }
   ~supervisor() override {
     tell(actor_, stop_now{});
