@@ -51,12 +51,19 @@ class training_desk_state {
     instant moved;  ///< the last step, or the lease's beginning
     bool is_said_to_wait = false;
   };
+  /// What somebody asks to have trained.
+  struct order {
+    std::string job, tenant;
+    std::string options;                          ///< the spec, as it came
+    std::optional<std::string> data, validation;  ///< files of /v1/files; without: what was sent in pieces
+    std::string data_sha256, validation_sha256;   ///< empty: nobody knows
+  };
   struct trainer {
     trainer_actor actor;
     std::string meeting;
   };
 
-  // training.cpp: leases
+  // training_desk.cpp: leases
   void begin(const begin_training& begun);
   void take_change(const job_changed& changed);
   void assign();
@@ -72,15 +79,17 @@ class training_desk_state {
   std::optional<training_queue::lease> lease_of(training_lease number) const;
   record* find(const std::string& job);
 
-  // training_commands.cpp: what clients ask
+  // training_desk_commands.cpp: what clients ask
   void run(command_call& call);
   std::string take_data(const std::string& arguments);
   void create(const command_call& call);
-  void create_unknown(const std::string& job, const std::string& options, const std::string& arguments);
-  void accept(const std::string& job, training_spec spec, const std::string& arguments);
+  static order read_order(const std::string& arguments);
+  void create_unknown(const order& asked);
+  void accept(const order& asked);
+  void take_in(const job_info& made, const training_spec& spec, const training_intake::summary& found);
   void answer_create(const std::string& job, const command_answer& answer);
 
-  // training_results.cpp: what trainers say, and what becomes of it
+  // training_desk_results.cpp: what trainers say, and what becomes of it
   void take_progress(const training_progress& progress);
   void take_end(const training_ended& ended);
   void part(const training_queue::lease& from, const std::string& why);

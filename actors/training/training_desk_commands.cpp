@@ -6,6 +6,16 @@
 #include "model/formats/json_input.hpp"
 
 namespace troupe {
+namespace {
+
+std::string accepted_message(const training_intake::summary& found) {
+  const std::string cut = found.shortened > 0 ? fmt::format(", {} shortened", found.shortened) : "";
+  return dump({{"level", "info"},
+               {"text", fmt::format("accepted: {} examples, {} tokens to learn{}", found.examples, found.learned_tokens,
+                                    cut)}});
+}
+
+}  // namespace
 
 void training_desk_state::run(command_call& call) {
   if (call.what.name == "train.data") return call.answer(answer_of([&] { return take_data(call.what.arguments); }));
@@ -27,37 +37,47 @@ std::string training_desk_state::take_data(const std::string& arguments) {
 
 /// Asked twice, it is made once, and both hear the same.
 void training_desk_state::create(const command_call& call) {
-  std::string job, options, arguments = call.what.arguments;
-  const auto checked = answer_of([&] {
-    const json parsed = detail::parse_json_as<json>(arguments, "train.create");
-    const command_fields from(parsed, "train.create");
-    job = text_of(from, "id");
-    const json* spec = from.find("options");
-    if (!spec || !spec->is_object()) refuse("train.create: \"options\" is missing");
-    options = spec->dump();
-    if (!is_training_id(job)) refuse("a job's id has 1 to 64 letters, digits, '-' or '_'");
+  order asked;
+  const auto refused = answer_of([&] {
+    asked = read_order(call.what.arguments);
     return std::string();
   });
-  if (!checked.error.empty()) return call.answer(checked);
-  auto& askers = creating_[job];
+  if (!refused.error.empty()) return call.answer(refused);
+  auto& askers = creating_[asked.job];
   askers.push_back(call.answer);
   if (askers.size() > 1) return;
-  ask_journal([job](journal& book) { return book.find(job); },
-              [this, job, options, arguments](const std::optional<job_info>& known) {
-                if (!known) return create_unknown(job, options, arguments);
-                answer_create(job, {dump({{"id", job}, {"state", name_of(known->state)}}), {}, false});
+  ask_journal([job = asked.job](journal& book) { return book.find(job); },
+              [this, asked](const std::optional<job_info>& known) {
+                if (!known) return create_unknown(asked);
+                answer_create(asked.job, {dump({{"id", asked.job}, {"state", name_of(known->state)}}), {}, false});
               });
 }
 
-void training_desk_state::create_unknown(const std::string& job, const std::string& options,
-                                         const std::string& arguments) {
+training_desk_state::order training_desk_state::read_order(const std::string& arguments) {
+  const json parsed = detail::parse_json_as<json>(arguments, "train.create");
+  const command_fields from(parsed, "train.create");
+  order asked;
+  asked.job = text_of(from, "id");
+  const json* options = from.find("options");
+  if (!options || !options->is_object()) refuse("train.create: \"options\" is missing");
+  if (!is_training_id(asked.job)) refuse("a job's id has 1 to 64 letters, digits, '-' or '_'");
+  asked.options = options->dump();
+  asked.tenant = from.text("tenant").value_or("");
+  asked.data = from.text("data_file");
+  asked.validation = from.text("validation_file");
+  asked.data_sha256 = from.text("data_sha256").value_or("");
+  asked.validation_sha256 = from.text("validation_sha256").value_or("");
+  return asked;
+}
+
+void training_desk_state::create_unknown(const order& asked) {
   const auto refused = answer_of([&] {
-    accept(job, read_training_spec(options, "train.create"), arguments);
+    accept(asked);
     return std::string();
   });
   if (refused.error.empty()) return;
-  intake_.remove(job);
-  answer_create(job, refused);
+  intake_.remove(asked.job);
+  answer_create(asked.job, refused);
 }
 
 void training_desk_state::answer_create(const std::string& job, const command_answer& answer) {
@@ -66,43 +86,39 @@ void training_desk_state::answer_create(const std::string& job, const command_an
 }
 
 /// The data is read whole before anybody hears yes.
-void training_desk_state::accept(const std::string& job, training_spec spec, const std::string& arguments) {
-  const json parsed = detail::parse_json_as<json>(arguments, "train.create");
-  const command_fields from(parsed, "train.create");
-  if (const auto file = from.text("data_file")) intake_.take_file(job, "data", *file);
-  if (const auto file = from.text("validation_file")) intake_.take_file(job, "validation", *file);
-  const auto found =
-      intake_.accept(job, spec, from.text("data_sha256").value_or(""), from.text("validation_sha256").value_or(""));
-  const std::string text = to_json(spec);
-  const job_spec wanted{job, "fine-tune", from.text("tenant").value_or(""), text, 0};
-  const std::string message =
-      dump({{"level", "info"},
-            {"text", fmt::format("accepted: {} examples, {} tokens to learn{}", found.examples, found.learned_tokens,
-                                 found.shortened > 0 ? fmt::format(", {} shortened", found.shortened) : "")}});
+void training_desk_state::accept(const order& asked) {
+  const training_spec spec = read_training_spec(asked.options, "train.create");
+  if (asked.data) intake_.take_file(asked.job, "data", *asked.data);
+  if (asked.validation) intake_.take_file(asked.job, "validation", *asked.validation);
+  const auto found = intake_.accept(asked.job, spec, asked.data_sha256, asked.validation_sha256);
   ask_journal(
-      [wanted, message](journal& book) -> result<job_info, journal_error> {
+      [wanted = job_spec{asked.job, "fine-tune", asked.tenant, to_json(spec), 0},
+       message = accepted_message(found)](journal& book) -> result<job_info, journal_error> {
         const auto made = book.create_job(wanted);
         if (!made) return made.error();
         (void)book.append_event(wanted.id, "message", message);
         return book.seal(wanted.id);
       },
-      [this, job, spec = std::move(spec), text, found](const result<job_info, journal_error>& sealed) {
-        if (!sealed) {
-          intake_.remove(job);
-          return answer_create(job, {{}, sealed.error().text, true});
-        }
-        record& made = jobs_[job];
-        made.spec = spec, made.spec_text = text, made.files = found.files;
-        queue_.add(job, false, static_cast<int>(spec.trainers));
-        const std::string made_of = dump({{"id", job},
-                                          {"state", name_of(sealed->state)},
-                                          {"examples", found.examples},
-                                          {"learned_tokens", found.learned_tokens},
-                                          {"shortened", found.shortened},
-                                          {"trainers", queue_.trainers()}});
-        answer_create(job, {made_of, {}, false});
-        assign();
+      [this, job = asked.job, spec, found](const result<job_info, journal_error>& sealed) {
+        if (sealed) return take_in(*sealed, spec, found);
+        intake_.remove(job);
+        answer_create(job, {{}, sealed.error().text, true});
       });
+}
+
+void training_desk_state::take_in(const job_info& made, const training_spec& spec,
+                                  const training_intake::summary& found) {
+  record& job = jobs_[made.spec.id];
+  job.spec = spec, job.spec_text = made.spec.options, job.files = found.files;
+  queue_.add(made.spec.id, false, static_cast<int>(spec.trainers));
+  const std::string text = dump({{"id", made.spec.id},
+                                 {"state", name_of(made.state)},
+                                 {"examples", found.examples},
+                                 {"learned_tokens", found.learned_tokens},
+                                 {"shortened", found.shortened},
+                                 {"trainers", queue_.trainers()}});
+  answer_create(made.spec.id, {text, {}, false});
+  assign();
 }
 
 }  // namespace troupe
