@@ -1,10 +1,9 @@
-// Lines and their outputs. Commands: jobs_commands.cpp.
+// Lines go from the journal to the gateway, and come back answered.
 #include "actors/jobs/jobs.hpp"
 
 #include <algorithm>
 
 #include "actors/commands.hpp"
-#include "actors/json_dump_impl.hpp"
 #include "base/error.hpp"
 
 namespace troupe {
@@ -91,8 +90,6 @@ jobs_state::handle::behavior_type jobs_state::make_behavior() {
       },
   };
 }
-
-// --- from the journal to the gateway ---
 
 void jobs_state::go_on(const begin_jobs& begun) {
   gateway_ = begun.gateway;
@@ -284,79 +281,6 @@ void jobs_state::drop_lines_of(const std::string& id) {
   });
   std::erase_if(again_, [&](const line& each) { return each.job == id; });
   std::erase_if(active_, [&](const active_job& job) { return job.id == id; });
-}
-
-// --- from the gateway to the journal ---
-
-void jobs_state::record_soon() {
-  if (outputs_.size() >= options_.record_at_once) return record();
-  if (!std::exchange(record_due_, true)) wake_in(options_.record_after);
-}
-
-void jobs_state::record() {
-  record_due_ = false;
-  if (outputs_.empty()) return;
-  std::vector<line_record> records;
-  records.reserve(outputs_.size());
-  for (const output& each : outputs_) records.push_back({each.job, each.index, each.text, each.ok});
-  try {
-    (void)journal_->record_all(records);
-  } catch (const journal_failure& failure) {
-    record_due_ = true;
-    return note_failure(failure);
-  }
-  for (const output& each : outputs_)
-    if (active_job* job = find_active(each.job)) --job->open;
-  outputs_.clear();
-  end_complete_jobs() ? post() : post_soon();
-}
-
-bool jobs_state::end_complete_jobs() {
-  return std::erase_if(active_, [&](const active_job& job) {
-           if (!job.read.empty() || job.open > 0) return false;
-           const auto info = journal_->find(job.id);
-           return !info || is_finished(info->state);
-         }) > 0;
-}
-
-/// Jobs that are over for long enough go, piece by piece.
-void jobs_state::sweep() {
-  if (clock_.now() < sweep_at_) return;
-  duration pause = options_.sweep_interval;
-  try {
-    const bool has_old = options_.keep.count() > 0 && journal_->remove_old(options_.keep) > 0;
-    if (has_old) post_soon();
-    if (journal_->sweep() || has_old) pause = options_.sweep_pause;
-  } catch (const journal_failure& failure) {
-    return note_failure(failure);
-  }
-  sweep_at_ = clock_.now() + pause;
-  wake_in(pause + std::chrono::milliseconds(1));
-}
-
-/// What could not be written or read is tried again.
-void jobs_state::note_failure(const journal_failure& failure) {
-  has_failed_ = true;
-  board_->post("journal", dump(failure.what()));
-  if (!std::exchange(is_failing_, true)) options_.say(fmt::format("jobs stand still: {}", failure.what()));
-  if (clock_.now() < retry_at_) return;  // that wake is on its way
-  retry_at_ = clock_.now() + options_.journal_retry;
-  wake_in(options_.journal_retry + std::chrono::milliseconds(1));
-}
-
-void jobs_state::try_all_again() {
-  has_failed_ = false;
-  record();
-  use_again();
-  sweep();
-  pump();
-  if (has_failed_ || !std::exchange(is_failing_, false)) return;
-  board_->remove("journal");
-  options_.say("the journal is written again: jobs go on");
-}
-
-void jobs_state::wake_in(duration after) {
-  tell_after(self_, after, wake{});
 }
 
 jobs_actor spawn_jobs(caf::actor_system& system, const jobs_options& options, const std::shared_ptr<journal>& book,

@@ -66,7 +66,7 @@ class jobs_state {
     bool ok = true;
   };
 
-  // commands
+  // jobs_commands.cpp
   std::string carry_out(const client_command& command);
   std::string create(const std::string& arguments);
   std::string add_lines(const std::string& arguments);
@@ -83,7 +83,7 @@ class jobs_state {
   void use(const use_journal& what);
   void use_again();
 
-  // lines
+  // jobs.cpp: lines
   void go_on(const begin_jobs& begun);
   void activate(const job_info& job);
   active_job* find_active(const std::string& id);
@@ -101,7 +101,7 @@ class jobs_state {
   void put_out(const line& of, std::string text, bool ok);
   void drop_lines_of(const std::string& id);
 
-  // recording
+  // jobs_recording.cpp
   void record_soon();
   void record();
   bool end_complete_jobs();

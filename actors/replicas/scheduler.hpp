@@ -59,7 +59,7 @@ class scheduler_state {
     token_batch tokens;
   };
 
-  // requests
+  // scheduler.cpp: requests
   void accept(routed_request& request);
   void refuse_request(const routed_request& request, std::string error, refusal_cause cause, duration retry_after);
   void cancel(const cancel_request& cancelled);
@@ -68,11 +68,18 @@ class scheduler_state {
   void refuse_all_with(adapter_version version, const std::string& error);
 
   // lives
+  batch_scheduler::options options_for_life() const;
   void begin_life(const replica_started& started);
   void end_life(bool give_up_requests);
   void return_requests();
 
-  // steps
+  // adapters
+  void move_adapters();
+  void take_adapter(const adapter_loaded& answer);
+  template <message M>
+  void tell_stages(const M& what);
+
+  // scheduler_steps.cpp
   void pump();
   void send_order();
   bool is_expected(const step_outcome& outcome) const;
@@ -84,20 +91,13 @@ class scheduler_state {
   void note_end(const ended_sequence& ended);
   answer_tokens& entry_of(const part& of);
   void tell_sinks();
-  template <message M>
-  void tell_stages(const M& what);
 
-  // adapters
-  void move_adapters();
-  void take_adapter(const adapter_loaded& answer);
-
-  // word to others
+  // scheduler_status.cpp: word to others
   void report_soon();
   void report();
   void post_status() const;
   std::string status_json() const;
   replica_load load() const;
-  batch_scheduler::options options_for_life() const;
 
   handle::pointer self_;
   scheduler_options options_;
@@ -131,6 +131,12 @@ class scheduler_state {
   instant reported_;
   bool report_due_ = false;
 };
+
+template <message M>
+void scheduler_state::tell_stages(const M& what) {
+  for (const auto& ranks : stages_)
+    for (const worker_actor& worker : ranks) tell(worker, what);
+}
 
 scheduler_actor spawn_scheduler(caf::actor_system& system, const scheduler_options& options, const router_actor& router,
                                 const supervisor_actor& supervisor,

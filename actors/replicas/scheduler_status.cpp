@@ -1,0 +1,96 @@
+// What a scheduler tells the router, and leaves on the board.
+#include <algorithm>
+
+#include "actors/replicas/scheduler.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr duration report_interval = std::chrono::milliseconds(100);
+
+constexpr std::size_t most_names = 64;  ///< of a list on the board
+
+/// ,"key":["pricing@2",…]: names have no character that JSON would want escaped.
+void append_names(std::string& to, std::string_view key, std::vector<adapter_version> versions,
+                  const adapter_directory& directory) {
+  std::sort(versions.begin(), versions.end());
+  if (versions.size() > most_names) versions.resize(most_names);
+  const auto known = directory.read();
+  std::string names;
+  for (const adapter_version version : versions) {
+    const auto details = known->versions.find(version);
+    if (details == known->versions.end()) continue;
+    names += fmt::format("{}\"{}\"", names.empty() ? "" : ",", details->second.full_name);
+  }
+  to += fmt::format(",\"{}\":[{}]", key, names);
+}
+
+}  // namespace
+
+void scheduler_state::report_soon() {
+  if (std::exchange(report_due_, true)) return;
+  tell_after(self_, report_interval, wake{});
+}
+
+void scheduler_state::report() {
+  report_due_ = false;
+  const instant now = clock_.now();
+  const double seconds = std::chrono::duration<double>(now - reported_).count();
+  if (seconds > 0) tokens_per_second_ = static_cast<double>(tokens_ - tokens_reported_) / seconds;
+  const bool busy = tokens_ != std::exchange(tokens_reported_, tokens_);
+  reported_ = now;
+  tell(router_, replica_state{{}, options_.replica, running_, load()});
+  post_status();
+  // Once more after the last token (a replica at rest), and while somebody waits for an adapter, so that its clock goes
+  // on.
+  if (busy || (requests_ && requests_->decisions().stats().waiting > 0)) report_soon();
+}
+
+replica_load scheduler_state::load() const {
+  replica_load load;
+  load.received = received_;
+  if (!requests_) return load;
+  const auto stats = requests_->decisions().stats();
+  load.running = static_cast<std::uint32_t>(stats.running);
+  load.waiting = static_cast<std::uint32_t>(stats.waiting);
+  load.max_sequences = static_cast<std::uint32_t>(options_.batches.max_sequences);
+  load.max_waiting = static_cast<std::uint32_t>(options_.batches.max_waiting);
+  load.blocks = static_cast<std::uint32_t>(blocks_);
+  load.free_blocks = static_cast<std::uint32_t>(requests_->decisions().cache().available());
+  load.queued_tokens = requests_->decisions().queued_tokens();
+  load.tokens_per_second = tokens_per_second_;
+  for (const auto& [version, details] : adapters_->read()->versions)
+    if (residency_->is_declared(version) && residency_->is_resident(version)) load.adapters.push_back(version);
+  return load;
+}
+
+void scheduler_state::post_status() const {
+  board_->post(fmt::format("replica.{:04}", options_.replica.value), status_json());
+}
+
+std::string scheduler_state::status_json() const {
+  const replica_load now = load();
+  const auto stats = requests_ ? requests_->decisions().stats() : batch_scheduler::statistics{};
+  std::vector<adapter_version> running, waiting;
+  if (requests_)
+    requests_->decisions().adapters().visit([&](const detail::adapter_use& use) {
+      if (use.running > 0) running.push_back(use.adapter);
+      if (use.waiting > 0) waiting.push_back(use.adapter);
+    });
+  const auto seconds = [](duration d) { return std::chrono::duration<double>(d).count(); };
+  std::string text =
+      fmt::format(R"({{"ready":{},"running":{},"waiting":{},"max_sequences":{},"blocks":{},"free_blocks":{},)"
+                  R"("tokens_per_second":{:.1f},"tokens":{},"steps":{},"preemptions":{},"computed_tokens":{},)"
+                  R"("reused_tokens":{},"resident_adapters":{},"max_adapters":{},"epoch":{},"lives":{},"resumed":{},)"
+                  R"("active_seconds":{:.3f},"bubble_seconds":{:.3f})",
+                  running_, now.running, now.waiting, options_.batches.max_sequences, now.blocks, now.free_blocks,
+                  now.tokens_per_second, tokens_, stats.steps, stats.preemptions, stats.computed_tokens,
+                  stats.reused_tokens, now.adapters.size(), options_.batches.max_adapters, life_.epoch.value, lives_,
+                  resumed_, seconds(active_), seconds(bubble_));
+  append_names(text, "resident", now.adapters, *adapters_);
+  append_names(text, "running_adapters", running, *adapters_);
+  append_names(text, "waiting_adapters", waiting, *adapters_);
+  return text + "}";
+}
+
+}  // namespace troupe

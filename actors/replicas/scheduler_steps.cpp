@@ -1,0 +1,120 @@
+// Orders to the stages, and what comes back.
+#include <algorithm>
+
+#include "actors/replicas/scheduler.hpp"
+
+namespace troupe {
+
+void scheduler_state::pump() {
+  if (running_) {
+    move_adapters();
+    while (in_flight_.size() < steps_in_flight_ && requests_->plan_step(clock_.now(), order_)) send_order();
+  }
+  if (!ended_.empty()) tell(router_, requests_ended{{}, options_.replica, std::exchange(ended_, {})});
+}
+
+void scheduler_state::send_order() {
+  flight& sent = in_flight_.emplace_back();
+  sent.step = order_.plan.id;
+  for (const planned_row& row : order_.plan.rows)
+    if (row.complete)
+      for (const sequence_id id : order_.plan.answers_of(row))
+        sent.answers.push_back({id, std::min(row.logit_rows, 1), row.proposals + 1});
+  tell_stages(run_step{life_, order_});
+  note_flights(in_flight_.size());
+}
+
+/// From now on so many steps are in flight, of so many that could be.
+void scheduler_state::note_flights(std::size_t now) {
+  const instant at = clock_.now();
+  if (flights_ > 0) {
+    const duration passed = at - flights_since_;
+    active_ += passed;
+    bubble_ += passed * static_cast<std::int64_t>(steps_in_flight_ - std::min(flights_, steps_in_flight_)) /
+               static_cast<std::int64_t>(steps_in_flight_);
+  }
+  flights_ = now;
+  flights_since_ = at;
+}
+
+/// It comes from another process: only what was ordered is believed, once, and nothing beyond its lists is read.
+bool scheduler_state::is_expected(const step_outcome& outcome) const {
+  if (in_flight_.empty() || in_flight_.front().step != outcome.step) return false;
+  const auto lies_in = [](std::int32_t first, std::int32_t count, std::size_t size) {
+    return first >= 0 && count >= 0 && std::int64_t{first} + count <= static_cast<std::int64_t>(size);
+  };
+  const auto is_right = [&](const chosen_answer& answer, const awaited_answer& awaited) {
+    return answer.sequence == awaited.sequence && answer.tokens <= awaited.most &&
+           (answer.tokens >= awaited.least || answer.finished) &&
+           lies_in(answer.first_token, answer.tokens, outcome.tokens.size()) &&
+           lies_in(answer.first_proposal, answer.proposals, outcome.proposals.size());
+  };
+  const auto is_token = [this](token_id token) { return token >= 0 && token < options_.vocab_size; };
+  const auto& awaited = in_flight_.front().answers;
+  return (outcome.details.empty() || outcome.details.size() == outcome.tokens.size()) &&
+         std::all_of(outcome.tokens.begin(), outcome.tokens.end(), is_token) &&
+         std::all_of(outcome.proposals.begin(), outcome.proposals.end(), is_token) &&
+         std::all_of(outcome.scored.begin(), outcome.scored.end(),
+                     [&](const sampled_token& each) { return is_token(each.token); }) &&
+         std::equal(outcome.answers.begin(), outcome.answers.end(), awaited.begin(), awaited.end(), is_right);
+}
+
+void scheduler_state::finish_step(const step_done& done) {
+  in_flight_.pop_front();
+  note_flights(in_flight_.size());
+  requests_->commit(
+      done.outcome, [this](const engine_token& token) { note_token(token); },
+      [this](const ended_sequence& ended) { note_end(ended); },
+      [this](const engine_reading& reading) { note_reading(reading); });
+  tell_sinks();
+  report_soon();
+}
+
+/// One step's words to a sink lie together; of one answer they come one after the other.
+answer_tokens& scheduler_state::entry_of(const part& of) {
+  auto batch = std::find_if(batches_.begin(), batches_.end(), [&](const sink_batch& b) { return b.sink == of.sink; });
+  if (batch == batches_.end()) batch = batches_.insert(batches_.end(), {of.sink, {}});
+  auto& answers = batch->tokens.answers;
+  const auto is_its = [&](const answer_tokens& a) { return a.request == of.request && a.index == of.index; };
+  const auto found = std::find_if(answers.rbegin(), answers.rend(), is_its);
+  return found != answers.rend() ? *found : answers.emplace_back(answer_tokens{of.request, of.index, {}, {}, {}, {}});
+}
+
+void scheduler_state::note_token(const engine_token& token) {
+  const auto of = parts_.find(token.sequence);
+  if (of == parts_.end()) return;
+  answer_tokens& entry = entry_of(of->second);
+  entry.tokens.push_back(token.token);
+  if (token.details) entry.details.push_back(*token.details);
+  if (!of->second.timed) note_timing(token.sequence, of->second, entry);
+  ++tokens_;
+}
+
+void scheduler_state::note_reading(const engine_reading& reading) {
+  const auto of = parts_.find(reading.sequence);
+  if (of == parts_.end()) return;
+  answer_tokens& entry = entry_of(of->second);
+  entry.hidden.assign(reading.hidden.begin(), reading.hidden.end());
+  entry.scored.assign(reading.scored.begin(), reading.scored.end());
+}
+
+void scheduler_state::note_timing(sequence_id id, part& of, answer_tokens& entry) const {
+  of.timed = true;
+  if (const auto started = requests_->decisions().start_of(id))
+    entry.timing = answer_timing{started->at - of.accepted, clock_.now() - started->at,
+                                 static_cast<std::int64_t>(started->reused)};
+}
+
+void scheduler_state::note_end(const ended_sequence& ended) {
+  const auto of = parts_.find(ended.sequence);
+  if (of == parts_.end()) return;
+  entry_of(of->second).end = ended.reason;
+  forget(ended.sequence);
+}
+
+void scheduler_state::tell_sinks() {
+  for (sink_batch& batch : batches_) tell(batch.sink, std::move(batch.tokens));
+  batches_.clear();
+}
+
+}  // namespace troupe
