@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "actors/http/api_error.hpp"
+#include "actors/http/forwarding_exchange.hpp"
 #include "actors/http/http_access.hpp"
 #include "actors/http/limited_exchange.hpp"
 #include "actors/http/routes.hpp"
@@ -16,10 +17,10 @@ namespace {
 constexpr std::size_t longest_logged = 4096;
 
 /// Tells the log what became of a request, when the exchange is let go.
-class logged_exchange final : public http_exchange {
+class logged_exchange final : public forwarding_exchange {
  public:
   logged_exchange(std::shared_ptr<http_exchange> to, std::shared_ptr<api_context> context, const http_request& request)
-      : to_(std::move(to)),
+      : forwarding_exchange(std::move(to)),
         context_(std::move(context)),
         what_(request.method + " " + request.path.substr(0, 128)),
         body_(context_->parts.log_bodies ? request.body.substr(0, longest_logged) : ""),
@@ -29,7 +30,7 @@ class logged_exchange final : public http_exchange {
     context_->metrics.count_response(status_);
     if (!context_->parts.log || (quiet_ && status_ < 400)) return;
     const auto taken = std::chrono::duration<double, std::milli>(clock_.now() - began_).count();
-    std::string line = fmt::format("{} {} {} {:.1f} ms", to_->id(), what_, status_, taken);
+    std::string line = fmt::format("{} {} {} {:.1f} ms", id(), what_, status_, taken);
     if (!body_.empty()) line += " " + body_;
     std::replace_if(
         line.begin(), line.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
@@ -38,20 +39,14 @@ class logged_exchange final : public http_exchange {
 
   void reply(http_response response) override {
     status_ = response.status;
-    to_->reply(std::move(response));
+    forwarding_exchange::reply(std::move(response));
   }
   void begin_stream(http_response head) override {
     status_ = head.status;
-    to_->begin_stream(std::move(head));
+    forwarding_exchange::begin_stream(std::move(head));
   }
-  bool send(std::string_view piece) override { return to_->send(piece); }
-  void on_sent(std::function<void()> then) override { to_->on_sent(std::move(then)); }
-  void end_stream() override { to_->end_stream(); }
-  void on_gone(std::function<void()> then) override { to_->on_gone(std::move(then)); }
-  const std::string& id() const override { return to_->id(); }
 
  private:
-  std::shared_ptr<http_exchange> to_;
   std::shared_ptr<api_context> context_;
   std::string what_, body_;
   bool quiet_;

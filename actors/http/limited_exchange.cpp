@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "actors/http/api_error.hpp"
+#include "actors/http/forwarding_exchange.hpp"
 
 namespace troupe {
 namespace {
@@ -23,19 +24,17 @@ void add_standing(http_headers& to, const key_limits::standing& now) {
 }
 
 /// Says with the answer how the key stands, and that the request is over when it is let go.
-class limited_exchange final : public http_exchange {
+class limited_exchange final : public forwarding_exchange {
  public:
   limited_exchange(std::shared_ptr<http_exchange> to, std::shared_ptr<api_context> context, api_key key,
                    key_limits::ticket ticket)
-      : to_(std::move(to)), context_(std::move(context)), key_(std::move(key)), ticket_(std::move(ticket)) {}
+      : forwarding_exchange(std::move(to)),
+        context_(std::move(context)),
+        key_(std::move(key)),
+        ticket_(std::move(ticket)) {}
 
-  void reply(http_response response) override { to_->reply(with_standing(std::move(response))); }
-  void begin_stream(http_response head) override { to_->begin_stream(with_standing(std::move(head))); }
-  bool send(std::string_view piece) override { return to_->send(piece); }
-  void on_sent(std::function<void()> then) override { to_->on_sent(std::move(then)); }
-  void end_stream() override { to_->end_stream(); }
-  void on_gone(std::function<void()> then) override { to_->on_gone(std::move(then)); }
-  const std::string& id() const override { return to_->id(); }
+  void reply(http_response response) override { forwarding_exchange::reply(with_standing(std::move(response))); }
+  void begin_stream(http_response head) override { forwarding_exchange::begin_stream(with_standing(std::move(head))); }
 
  private:
   http_response with_standing(http_response response) const {
@@ -43,7 +42,6 @@ class limited_exchange final : public http_exchange {
     return response;
   }
 
-  std::shared_ptr<http_exchange> to_;
   std::shared_ptr<api_context> context_;
   api_key key_;
   key_limits::ticket ticket_;

@@ -1,0 +1,26 @@
+#pragma once
+#include <memory>
+#include <utility>
+
+#include "transport/http/http_exchange.hpp"
+
+namespace troupe {
+
+/// Passes everything on: for exchanges that add to another one.
+class forwarding_exchange : public http_exchange {
+ public:
+  explicit forwarding_exchange(std::shared_ptr<http_exchange> to) : to_(std::move(to)) {}
+
+  void reply(http_response response) override { to_->reply(std::move(response)); }
+  void begin_stream(http_response head) override { to_->begin_stream(std::move(head)); }
+  bool send(std::string_view piece) override { return to_->send(piece); }
+  void on_sent(std::function<void()> then) override { to_->on_sent(std::move(then)); }
+  void end_stream() override { to_->end_stream(); }
+  void on_gone(std::function<void()> then) override { to_->on_gone(std::move(then)); }
+  const std::string& id() const override { return to_->id(); }
+
+ private:
+  std::shared_ptr<http_exchange> to_;
+};
+
+}  // namespace troupe
