@@ -1,37 +1,18 @@
 // Adapters of different ranks over ragged rows against plain sums, and promise 1.
-#include "base/half.hpp"
 #include "tests/model/ops/cuda/on_device.hpp"
+#include "tests/model/ops/random_factor.hpp"
 
 namespace troupe::cuda {
 namespace {
 
 using cuda_lora = device_test;
 
-/// A factor packed by the rule that factor_view states, and its values as they were rounded.
 struct factor {
-  bool half;
-  std::int64_t outs, ins;
-  std::vector<float> values;  // [outs, ins]
+  random_factor here;
   device_array<std::byte> memory;
 
-  factor(random_data& random, bool h, std::int64_t o, std::int64_t i, std::int64_t stored_ins)
-      : half(h), outs(o), ins(i), memory(packed(random, stored_ins)) {}
-
- private:
-  std::vector<std::byte> packed(random_data& random, std::int64_t stored_ins) {
-    std::vector<std::byte> bytes(static_cast<std::size_t>(padded_outs(outs) * stored_ins * (half ? 2 : 4)));
-    for (std::int64_t out = 0; out < outs; ++out)
-      for (std::int64_t in = 0; in < ins; ++in) {
-        const std::uint16_t rounded = f32_to_f16(random.value());
-        const auto at = static_cast<std::size_t>((out / 16 * stored_ins + in) * 16 + out % 16);
-        values.push_back(f16_to_f32(rounded));
-        if (half)
-          std::memcpy(bytes.data() + at * 2, &rounded, 2);
-        else
-          std::memcpy(bytes.data() + at * 4, &values.back(), 4);
-      }
-    return bytes;
-  }
+  factor(random_data& random, bool half, std::int64_t outs, std::int64_t ins, std::int64_t stored_ins)
+      : here(random, half, outs, ins, stored_ins), memory(here.memory) {}
 };
 
 /// Three adapters for two layers that share an input; the last has no factors for the second layer.
@@ -51,8 +32,8 @@ struct adapters_data {
         const int rank = ranks[adapter];
         a.emplace_back(random, adapter != 1, rank, ins, rounded_up(ins, 4));
         b.emplace_back(random, l == 1, outs[l], rank, rank);
-        lora_factors f{a.back().memory.data(),  b.back().memory.data(), scale,        rank,
-                       int(rounded_up(ins, 4)), a.back().half,          b.back().half};
+        lora_factors f{a.back().memory.data(),  b.back().memory.data(), scale, rank, int(rounded_up(ins, 4)),
+                       a.back().here.view.half, b.back().here.view.half};
         if (adapter == 2 && l == 1) f = {};
         table.push_back(f);
       }
@@ -62,11 +43,11 @@ struct adapters_data {
   double expected(int row, int adapter, int l, int out) const {
     const factor &down = a[std::size_t(adapter * linears + l)], &up = b[std::size_t(adapter * linears + l)];
     double sum = 0;
-    for (std::int64_t r = 0; r < down.outs && has(adapter, l); ++r) {
+    for (std::int64_t r = 0; r < down.here.view.outs && has(adapter, l); ++r) {
       double between = 0;
       for (std::int64_t i = 0; i < ins; ++i)
-        between += double(down.values[std::size_t(r * ins + i)]) * x[std::size_t(row * padded_row(ins) + i)];
-      sum += scale * between * up.values[std::size_t(out * up.ins + r)];
+        between += double(down.here.values[std::size_t(r * ins + i)]) * x[std::size_t(row * padded_row(ins) + i)];
+      sum += scale * between * up.here.values[std::size_t(out * up.here.view.ins + r)];
     }
     return sum;
   }
