@@ -11,7 +11,7 @@
 #include "base/fields.hpp"
 #include "base/shared_bytes.hpp"
 #include "cluster/members/membership.hpp"
-#include "model/engine/step_order.hpp"
+#include "model/engine/stages/step_order.hpp"
 
 namespace troupe {
 

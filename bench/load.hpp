@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "bench/trace.hpp"
-#include "model/engine/ids.hpp"
+#include "model/engine/scheduling/ids.hpp"
 #include "model/tokenizer/tokenizer.hpp"
 
 namespace troupe::bench {

@@ -6,7 +6,7 @@
 
 #include "bench/model_work.hpp"
 #include "bench/report.hpp"
-#include "model/engine/batch_scheduler.hpp"
+#include "model/engine/scheduling/batch_scheduler.hpp"
 
 namespace troupe::bench {
 

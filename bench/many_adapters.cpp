@@ -12,7 +12,7 @@
 #include "bench/percentiles.hpp"
 #include "bench/random_adapter.hpp"
 #include "bench/timing.hpp"
-#include "model/engine/adapter_loader.hpp"
+#include "model/engine/stages/adapter_loader.hpp"
 
 namespace troupe::bench {
 namespace {

@@ -7,8 +7,8 @@
 #include "bench/load.hpp"
 #include "bench/percentiles.hpp"
 #include "bench/timing.hpp"
-#include "model/engine/adapter_residency.hpp"
-#include "model/engine/batch_scheduler.hpp"
+#include "model/engine/scheduling/adapter_residency.hpp"
+#include "model/engine/scheduling/batch_scheduler.hpp"
 
 namespace troupe::bench {
 namespace {

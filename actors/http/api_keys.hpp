@@ -10,7 +10,7 @@
 
 #include "actors/http/key_limits.hpp"
 #include "base/clock.hpp"
-#include "model/engine/sequence_request.hpp"
+#include "model/engine/scheduling/sequence_request.hpp"
 
 namespace troupe {
 

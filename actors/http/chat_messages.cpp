@@ -1,7 +1,7 @@
 #include "actors/http/chat_messages.hpp"
 
 #include "actors/requests/request_fields_impl.hpp"
-#include "model/engine/chat_messages.hpp"
+#include "model/engine/text/chat_messages.hpp"
 
 namespace troupe {
 namespace {

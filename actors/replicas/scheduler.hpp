@@ -10,7 +10,7 @@
 #include "actors/adapters/adapter_directory.hpp"
 #include "actors/interfaces.hpp"
 #include "actors/status_board.hpp"
-#include "model/engine/adapter_residency.hpp"
+#include "model/engine/scheduling/adapter_residency.hpp"
 
 namespace troupe {
 

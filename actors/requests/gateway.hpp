@@ -9,7 +9,7 @@
 #include "actors/adapters/adapter_directory.hpp"
 #include "actors/interfaces.hpp"
 #include "actors/status_board.hpp"
-#include "model/engine/stop_matcher.hpp"
+#include "model/engine/sampling/stop_matcher.hpp"
 
 namespace troupe {
 

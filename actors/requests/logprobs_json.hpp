@@ -3,7 +3,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "model/engine/sampler.hpp"
+#include "model/engine/sampling/sampler.hpp"
 
 namespace troupe {
 

@@ -4,7 +4,7 @@
 
 #include "actors/requests/field_error.hpp"
 #include "model/engine/generate.hpp"
-#include "model/engine/model_text.hpp"
+#include "model/engine/text/model_text.hpp"
 #include "model/grammar/token_tree.hpp"
 
 namespace troupe {

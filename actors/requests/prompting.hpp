@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "model/engine/chat_format.hpp"
 #include "model/engine/replica_scheduler.hpp"
+#include "model/engine/text/chat_format.hpp"
 #include "model/formats/model_config.hpp"
 
 namespace troupe {

@@ -1,7 +1,7 @@
 // How tokens are chosen in the fields of a request, in OpenAI's names and vLLM's: from HTTP and from a job's line
 // alike.
 #pragma once
-#include "model/engine/sampling_params.hpp"
+#include "model/engine/sampling/sampling_params.hpp"
 
 namespace troupe {
 

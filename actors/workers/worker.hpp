@@ -13,7 +13,7 @@
 #include "actors/wire.hpp"
 #include "actors/workers/stage_ranks.hpp"
 #include "base/thread_pool.hpp"
-#include "model/engine/stage.hpp"
+#include "model/engine/stages/stage.hpp"
 
 namespace troupe {
 

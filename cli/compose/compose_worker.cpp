@@ -9,7 +9,7 @@
 #include "actors/training/trainer.hpp"
 #include "cli/compose/link_news.hpp"
 #include "cluster/config/config_address.hpp"
-#include "model/engine/model_text.hpp"
+#include "model/engine/text/model_text.hpp"
 
 namespace troupe {
 namespace {

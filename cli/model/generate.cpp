@@ -11,9 +11,9 @@
 #include "cli/model/model_options.hpp"
 #include "cli/model/sampling_options.hpp"
 #include "cli/output.hpp"
-#include "model/engine/chat_format.hpp"
 #include "model/engine/generate.hpp"
-#include "model/engine/model_text.hpp"
+#include "model/engine/text/chat_format.hpp"
+#include "model/engine/text/model_text.hpp"
 
 namespace troupe {
 namespace {

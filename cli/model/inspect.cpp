@@ -13,8 +13,8 @@
 #include "model/arch/packed_file.hpp"
 #include "model/arch/quantize.hpp"
 #include "model/arch/weight_list.hpp"
-#include "model/engine/chat_sources.hpp"
-#include "model/engine/model_text.hpp"
+#include "model/engine/text/chat_sources.hpp"
+#include "model/engine/text/model_text.hpp"
 
 namespace troupe {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "model/engine/sampling_params.hpp"
+#include "model/engine/sampling/sampling_params.hpp"
 
 namespace CLI {  // NOLINT(readability-identifier-naming): the library's own name
 class App;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "model/engine/replica_scheduler.hpp"
-#include "model/engine/stage.hpp"
+#include "model/engine/stages/stage.hpp"
 
 namespace troupe {
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "model/engine/documents.hpp"
-#include "model/engine/logarithm.hpp"
+#include "model/engine/sampling/logarithm.hpp"
+#include "model/engine/text/documents.hpp"
 
 namespace troupe {
 namespace {

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "base/error.hpp"
-#include "model/engine/answer_form.hpp"
-#include "model/engine/sampling_history.hpp"
-#include "model/engine/stop_matcher.hpp"
+#include "model/engine/sampling/answer_form.hpp"
+#include "model/engine/sampling/sampling_history.hpp"
+#include "model/engine/sampling/stop_matcher.hpp"
 
 namespace troupe {
 namespace {

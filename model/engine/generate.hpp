@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "model/arch/single_sequence.hpp"
-#include "model/engine/sampler.hpp"
+#include "model/engine/sampling/sampler.hpp"
 #include "model/tokenizer/tokenizer.hpp"
 
 namespace troupe {

@@ -7,8 +7,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "model/engine/batch_scheduler.hpp"
-#include "model/engine/step_order.hpp"
+#include "model/engine/scheduling/batch_scheduler.hpp"
+#include "model/engine/stages/step_order.hpp"
 
 namespace troupe {
 

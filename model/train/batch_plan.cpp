@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "model/engine/random.hpp"
+#include "model/engine/sampling/random.hpp"
 
 namespace troupe {
 namespace {

@@ -1,7 +1,7 @@
 // The end of a pass: logits of the rows that have a target, some rows at a time, so that they never exist whole.
 #include <algorithm>
 
-#include "model/engine/logarithm.hpp"
+#include "model/engine/sampling/logarithm.hpp"
 #include "model/train/cpu_train_pass.hpp"
 #include "model/train/size_impl.hpp"
 

@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
-#include "model/engine/chat_format.hpp"
-#include "model/engine/chat_messages.hpp"
-#include "model/engine/model_text.hpp"
+#include "model/engine/text/chat_format.hpp"
+#include "model/engine/text/chat_messages.hpp"
+#include "model/engine/text/model_text.hpp"
 #include "model/formats/json_input.hpp"
 
 namespace troupe::detail {

@@ -9,7 +9,7 @@
 
 #include "base/error.hpp"
 #include "base/whole_file.hpp"
-#include "model/engine/random.hpp"
+#include "model/engine/sampling/random.hpp"
 #include "model/formats/json_input.hpp"
 #include "model/formats/model_files.hpp"
 #include "model/formats/safetensors.hpp"

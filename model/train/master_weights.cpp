@@ -9,7 +9,7 @@
 #include "base/whole_file.hpp"
 #include "model/arch/packed_file.hpp"
 #include "model/arch/weight_list.hpp"
-#include "model/engine/random.hpp"
+#include "model/engine/sampling/random.hpp"
 #include "model/formats/model_files.hpp"
 #include "model/formats/weight_names.hpp"
 

@@ -7,9 +7,9 @@
 #include "base/error.hpp"
 #include "base/fnv_hash.hpp"
 #include "base/mapped_file.hpp"
-#include "model/engine/chat_format.hpp"
-#include "model/engine/documents.hpp"
-#include "model/engine/model_text.hpp"
+#include "model/engine/text/chat_format.hpp"
+#include "model/engine/text/documents.hpp"
+#include "model/engine/text/model_text.hpp"
 #include "model/formats/json_input.hpp"
 #include "model/train/line_examples.hpp"
 

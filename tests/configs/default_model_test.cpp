@@ -5,10 +5,10 @@
 
 #include <gtest/gtest.h>
 
-#include "model/engine/chat_format.hpp"
 #include "model/engine/evaluate.hpp"
 #include "model/engine/generate.hpp"
-#include "model/engine/model_text.hpp"
+#include "model/engine/text/chat_format.hpp"
+#include "model/engine/text/model_text.hpp"
 #include "model/ops/isa.hpp"
 
 namespace troupe {

@@ -7,7 +7,7 @@
 
 #include "bench/random_adapter.hpp"
 #include "model/engine/generate.hpp"
-#include "model/engine/model_text.hpp"
+#include "model/engine/text/model_text.hpp"
 #include "model/ops/isa.hpp"
 
 namespace troupe::test {

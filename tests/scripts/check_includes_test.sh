@@ -17,6 +17,8 @@ clean_tree() {
   write model/formats/tensor.cpp '#include "model/formats/tensor.hpp"\n#include <nlohmann/json.hpp>'
   write model/ops/matmul.hpp '#include "model/formats/tensor.hpp"'
   write model/engine/engine.cpp '#include "model/ops/matmul.hpp"'
+  write model/engine/stages/stage.cpp '#include "model/engine/sampling/sampler.hpp"'
+  write model/engine/sampling/sampler.hpp '#pragma once'
   write cluster/config/config.hpp '#pragma once'
   write transport/zmq/bus.cpp '#include <zmq.hpp>\n#include "base/error.hpp"'
   write actors/worker.cpp '#include <caf/all.hpp>\n#include "model/ops/matmul.hpp"'
@@ -46,6 +48,10 @@ refuses transport/a.cpp '#include "model/ops/matmul.hpp"' 'transport/ may not in
 refuses bench/a.cpp '#include "cli/main.cpp"' 'bench/ may not include cli/'
 refuses model/formats/a.cpp '#include "model/ops/matmul.hpp"' 'model/formats/ may not include model/ops/'
 refuses model/chat/a.cpp '#include "model/formats/tensor.hpp"' 'model/chat/ may not include model/formats/'
+refuses model/engine/text/a.cpp '#include "model/engine/sampling/sampler.hpp"' \
+  'model/engine/text/ may not include model/engine/sampling/'
+refuses model/engine/sampling/a.cpp '#include "model/engine/engine.cpp"' \
+  'model/engine/sampling/ may not include model/engine/'
 refuses cluster/journal/a.cpp '#include "cluster/config/config.hpp"' 'cluster/journal/ may not include cluster/config/'
 refuses model/ops/a.cpp '#include "matmul.hpp"' 'paths from the root'
 refuses cli/a.cpp '#  include "model/ops/gone.hpp"' 'no such file'

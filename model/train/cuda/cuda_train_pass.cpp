@@ -6,7 +6,7 @@
 
 #include "base/error.hpp"
 #include "model/arch/device.hpp"
-#include "model/engine/logarithm.hpp"
+#include "model/engine/sampling/logarithm.hpp"
 #include "model/train/gpu_pass.hpp"
 #include "model/train/size_impl.hpp"
 

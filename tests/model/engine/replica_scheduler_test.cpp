@@ -6,7 +6,7 @@
 #include <map>
 #include <random>
 
-#include "model/engine/stage.hpp"
+#include "model/engine/stages/stage.hpp"
 #include "tests/model/arch/models.hpp"
 
 namespace troupe {

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
-#include "model/engine/chat_format.hpp"
+#include "model/engine/text/chat_format.hpp"
 #include "model/train/batch_plan.hpp"
 #include "tests/model/train/train_fixture.hpp"
 

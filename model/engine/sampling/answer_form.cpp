@@ -1,0 +1,50 @@
+#include "model/engine/sampling/answer_form.hpp"
+
+#include <algorithm>
+
+namespace troupe {
+
+token_tree_source tokens_of(std::function<std::shared_ptr<const tokenizer>()> open, std::int64_t vocab_size) {
+  return [open = std::move(open), vocab_size, made = std::shared_ptr<const token_tree>()]() mutable {
+    if (!made) made = std::make_shared<token_tree>(open(), vocab_size);
+    return made;
+  };
+}
+
+answer_form::answer_form(std::shared_ptr<token_constraint> under, const sampling_params& params,
+                         std::span<const token_id> end_tokens, std::span<const token_id> written)
+    : under_(std::move(under)), ends_(params.stop_tokens) {
+  if (!params.ignore_eos) ends_.insert(ends_.end(), end_tokens.begin(), end_tokens.end());
+  find_state(written);
+}
+
+void answer_form::find_state(std::span<const token_id> written) {
+  state_ = under_->start();
+  for (const token_id token : written) state_ = under_->after(state_, token);
+  generation_ = under_->generation();
+}
+
+std::span<const std::uint64_t> answer_form::allowed(std::span<const token_id> written) {
+  if (generation_ != under_->generation()) find_state(written);
+  mask_ = under_->allowed(state_);
+  generation_ = under_->generation();
+  const bool complete = under_->is_complete(state_);
+  for (const token_id token : ends_) {
+    const auto word = static_cast<std::size_t>(token) / 64;
+    if (word >= mask_.size()) continue;
+    const std::uint64_t bit = std::uint64_t{1} << (token % 64);
+    mask_[word] = complete ? mask_[word] | bit : mask_[word] & ~bit;
+  }
+  const bool any = std::any_of(mask_.begin(), mask_.end(), [](std::uint64_t bits) { return bits != 0; });
+  return any ? std::span<const std::uint64_t>(mask_) : std::span<const std::uint64_t>();
+}
+
+bool answer_form::add(std::span<const token_id> written) {
+  if (generation_ != under_->generation())
+    find_state(written);
+  else
+    state_ = under_->after(state_, written.back());
+  return !under_->goes_on(state_);
+}
+
+}  // namespace troupe

@@ -1,0 +1,40 @@
+#pragma once
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "model/engine/sampling/sampling_params.hpp"
+#include "model/grammar/token_constraint.hpp"
+
+namespace troupe {
+
+/// Gives the tokens of the model; asked when the first constraint comes.
+using token_tree_source = std::function<std::shared_ptr<const token_tree>()>;
+/// The tokens of `tokens`, made when they are asked for and kept.
+token_tree_source tokens_of(std::function<std::shared_ptr<const tokenizer>()> open, std::int64_t vocab_size);
+
+/// What one answer may go on with. Depends on the constraint and the tokens written so far, on nothing else.
+class answer_form {
+ public:
+  /// `written`: of an answer that is resumed.
+  answer_form(std::shared_ptr<token_constraint> under, const sampling_params& params,
+              std::span<const token_id> end_tokens, std::span<const token_id> written);
+
+  /// A bit for every token that may come next: of the text, or one that ends the answer where it is complete. Empty
+  /// where there is none. Stays until the next call.
+  std::span<const std::uint64_t> allowed(std::span<const token_id> written);
+  /// `written` ends with the token that is new. True where nothing can follow: the answer is over.
+  bool add(std::span<const token_id> written);
+
+ private:
+  void find_state(std::span<const token_id> written);
+
+  std::shared_ptr<token_constraint> under_;
+  std::vector<token_id> ends_;
+  token_constraint::state state_ = 0;
+  std::uint64_t generation_ = 0;
+  token_mask mask_;
+};
+
+}  // namespace troupe

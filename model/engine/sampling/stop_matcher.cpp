@@ -1,0 +1,64 @@
+#include "model/engine/sampling/stop_matcher.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace troupe {
+
+stop_matcher::stop_matcher(std::vector<std::string> stops) {
+  for (auto& stop : stops)
+    if (!stop.empty()) patterns_.push_back(pattern_of(std::move(stop)));
+}
+
+stop_matcher::pattern stop_matcher::pattern_of(std::string text) {
+  pattern made{std::move(text), {0, 0}, 0};
+  // The table of a text is what the text itself, read from its second byte on, goes through.
+  for (std::size_t i = 1; i < made.text.size(); ++i) {
+    made.advance(made.text[i]);
+    made.fallbacks.push_back(made.seen);
+  }
+  made.seen = 0;
+  return made;
+}
+
+void stop_matcher::pattern::advance(char byte) {
+  while (seen > 0 && text[seen] != byte) seen = fallbacks[seen];
+  if (text[seen] == byte) ++seen;
+}
+
+void stop_matcher::advance(char byte) {
+  for (std::size_t i = 0; i < patterns_.size(); ++i) {
+    patterns_[i].advance(byte);
+    const std::size_t length = patterns_[i].text.size();
+    if (patterns_[i].seen == length && (!matched_ || length > matched()->size())) matched_ = i;
+  }
+}
+
+std::size_t stop_matcher::possible() const {
+  std::size_t most = 0;
+  for (const auto& pattern : patterns_) most = std::max(most, pattern.seen);
+  return most;
+}
+
+std::string stop_matcher::push(std::string_view piece) {
+  if (stopped()) return {};
+  if (patterns_.empty()) return std::string(piece);
+  std::string text = std::exchange(held_, {});
+  for (const char byte : piece) {
+    text += byte;
+    advance(byte);
+    if (!stopped()) continue;
+    text.resize(text.size() - matched()->size());
+    return text;
+  }
+  held_ = text.substr(text.size() - possible());
+  text.resize(text.size() - held_.size());
+  return text;
+}
+
+std::string stop_matcher::finish() {
+  for (auto& pattern : patterns_) pattern.seen = 0;
+  return std::exchange(held_, {});
+}
+
+}  // namespace troupe

@@ -1,0 +1,89 @@
+#include "model/engine/sampling/vocabulary_scan.hpp"
+
+#include <emmintrin.h>
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+namespace troupe::detail {
+namespace {
+
+constexpr std::size_t block_size = block_maxima::block;
+
+float most_of(const float* values, std::size_t n) {
+  float most = minus_infinity;
+  for (std::size_t i = 0; i < n; ++i)
+    if (values[i] > most) most = values[i];
+  return most;
+}
+
+/// maxps gives its second operand where the first is not a number, so such logits are passed over.
+float most_of_block(const float* values) {
+  __m128 a = _mm_set1_ps(minus_infinity), b = a, c = a, d = a;
+  for (const float* end = values + block_size; values != end; values += 16) {
+    a = _mm_max_ps(_mm_loadu_ps(values), a);
+    b = _mm_max_ps(_mm_loadu_ps(values + 4), b);
+    c = _mm_max_ps(_mm_loadu_ps(values + 8), c);
+    d = _mm_max_ps(_mm_loadu_ps(values + 12), d);
+  }
+  __m128 most = _mm_max_ps(_mm_max_ps(a, b), _mm_max_ps(c, d));
+  most = _mm_max_ps(most, _mm_movehl_ps(most, most));
+  return _mm_cvtss_f32(_mm_max_ss(most, _mm_shuffle_ps(most, most, 1)));
+}
+
+/// A bound that at least `count` logits reach, because as many blocks do.
+float bound_for(const block_maxima& maxima, std::size_t count) {
+  if (count > maxima.of.size()) return minus_infinity;
+  std::vector<float> most = maxima.of;
+  const auto last = most.begin() + static_cast<std::ptrdiff_t>(count) - 1;
+  std::nth_element(most.begin(), last, most.end(), std::greater<>());
+  return *last;
+}
+
+void append_from(std::span<const float> logits, std::size_t from, float bound, std::vector<ranked_token>& out) {
+  const std::size_t to = std::min(from + block_size, logits.size());
+  for (std::size_t i = from; i < to; ++i)
+    if (logits[i] >= bound) out.push_back(ranked(logits[i], static_cast<token_id>(i)));
+}
+
+}  // namespace
+
+void block_maxima::find(std::span<const float> logits) {
+  of.resize((logits.size() + block_size - 1) / block_size);
+  const std::size_t whole = logits.size() / block_size;
+  for (std::size_t i = 0; i < whole; ++i) of[i] = most_of_block(logits.data() + i * block_size);
+  if (whole < of.size()) of[whole] = most_of(logits.data() + whole * block_size, logits.size() - whole * block_size);
+  most = most_of(of.data(), of.size());
+}
+
+token_id block_maxima::first(std::span<const float> logits) const {
+  const auto here = std::find(of.begin(), of.end(), most);
+  const auto from = static_cast<std::size_t>(here - of.begin()) * block_size;
+  for (std::size_t i = from; i < logits.size(); ++i)
+    if (logits[i] == most) return static_cast<token_id>(i);
+  return 0;
+}
+
+ranked_token ranked(float logit, token_id token) {
+  // Adding zero turns -0 into 0. Bits of floats sort as the floats do once those of negative ones are turned around.
+  const auto bits = std::bit_cast<std::uint32_t>(logit + 0.0f);
+  const std::uint32_t descending = bits >> 31 ? bits : ~bits & 0x7fffffffu;
+  return std::uint64_t{descending} << 32 | static_cast<std::uint32_t>(token);
+}
+
+void first_tokens(std::span<const float> logits, const block_maxima& maxima, std::size_t count,
+                  std::vector<ranked_token>& out) {
+  out.clear();
+  if (count == 0) return;
+  const float bound = bound_for(maxima, count);
+  for (std::size_t i = 0; i < maxima.of.size(); ++i)
+    if (maxima.of[i] >= bound) append_from(logits, i * block_size, bound, out);
+  if (out.size() > count) {
+    std::nth_element(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(count), out.end());
+    out.resize(count);
+  }
+  std::sort(out.begin(), out.end());
+}
+
+}  // namespace troupe::detail

@@ -1,0 +1,177 @@
+#include "model/engine/scheduling/adapter_residency.hpp"
+
+#include <algorithm>
+#include <cassert>
+
+namespace troupe {
+
+std::optional<adapter_too_large> adapter_residency::declare(adapter_version version, std::int64_t bytes) {
+  assert(version != no_adapter && bytes > 0);
+  if (bytes > options_.bytes) return adapter_too_large{bytes, options_.bytes};
+  adapter& one = adapters_[version];
+  if (one.where == place::failed) one = {};
+  if (one.where == place::away) one.bytes = bytes;
+  return std::nullopt;
+}
+
+bool adapter_residency::is_ready(adapter_version version) {
+  const auto found = adapters_.find(version);
+  if (found == adapters_.end()) return false;
+  adapter& one = found->second;
+  if (one.where == place::away) {
+    one.where = place::in_line;
+    one.asked = turn_;
+    line_.push_back(version);
+  }
+  if (one.where != place::resident || one.closed) return false;
+  one.asked = turn_;
+  one.last_used = ++askings_;
+  return true;
+}
+
+const adapter_residency::moves& adapter_residency::turn(const std::function<bool(adapter_version)>& is_pinned) {
+  ++turn_;
+  moves_.drop.clear();
+  moves_.load.clear();
+  note_pinned(is_pinned);
+  serve_line();
+  close_for_overdue();
+  return moves_;
+}
+
+void adapter_residency::note_pinned(const std::function<bool(adapter_version)>& is_pinned) {
+  for (const adapter_version version : residents_) {
+    adapter& one = adapters_.at(version);
+    one.pinned = is_pinned(version);
+    one.has_run |= one.pinned;
+  }
+}
+
+void adapter_residency::serve_line() {
+  while (!line_.empty()) {
+    const adapter_version version = line_.front();
+    adapter& wanted = adapters_.at(version);
+    if (!make_room_for(wanted)) return;
+    line_.pop_front();
+    wanted.where = place::loading;
+    loading_bytes_ += wanted.bytes;
+    ++loading_;
+    moves_.load.push_back(version);
+  }
+}
+
+/// Nobody goes in vain: only when all that may go make room enough.
+bool adapter_residency::make_room_for(const adapter& wanted) {
+  const bool overdue = is_overdue(wanted);
+  const auto allowed = [&](const adapter& resident) { return may_go(resident, overdue); };
+  std::int64_t possible = room();
+  for (const adapter_version version : residents_)
+    if (const adapter& resident = adapters_.at(version); allowed(resident)) possible += resident.bytes;
+  // An overdue one takes what it can get: those that stay must not fill the gap again.
+  if (possible < wanted.bytes && !overdue) return false;
+  while (room() < wanted.bytes) {
+    const auto victim = least_recently_used(allowed);
+    if (!victim) return false;
+    drop(*victim);
+  }
+  return true;
+}
+
+bool adapter_residency::may_go(const adapter& resident, bool overdue) const {
+  if (resident.pinned) return false;
+  const bool fresh = !resident.has_run && turn_ - resident.came < options_.patience;
+  const bool about_to_start = resident.asked + 1 == turn_ && !overdue;
+  return resident.closed || (!fresh && !about_to_start);
+}
+
+void adapter_residency::drop(adapter_version version) {
+  adapter& one = adapters_.at(version);
+  one.where = place::away;
+  one.closed = one.has_run = false;
+  resident_bytes_ -= one.bytes;
+  residents_.erase(std::find(residents_.begin(), residents_.end(), version));
+  moves_.drop.push_back(version);
+  ++drops_;
+}
+
+/// Chosen anew in every turn, and mostly the same ones: who is closed is not used, and so stays the least recently
+/// used.
+void adapter_residency::close_for_overdue() {
+  for (const adapter_version version : residents_) adapters_.at(version).closed = false;
+  const std::int64_t owed = bytes_owed();
+  for (std::int64_t coming = room(); coming < owed;) {
+    const auto next = least_recently_used([](const adapter& one) { return one.pinned && !one.closed; });
+    if (!next) return;
+    adapter& one = adapters_.at(*next);
+    one.closed = true;
+    coming += one.bytes;
+  }
+}
+
+/// What the overdue at the front of the line need, within the share that may be closed at a time.
+std::int64_t adapter_residency::bytes_owed() const {
+  std::int64_t owed = 0;
+  for (const adapter_version version : line_) {
+    const adapter& waiting = adapters_.at(version);
+    if (!is_overdue(waiting) || (owed > 0 && owed + waiting.bytes > options_.bytes / 4)) break;
+    owed += waiting.bytes;
+  }
+  return owed;
+}
+
+template <class Allowed>
+std::optional<adapter_version> adapter_residency::least_recently_used(Allowed&& allowed) const {
+  std::optional<adapter_version> least;
+  for (const adapter_version version : residents_) {
+    const adapter& one = adapters_.at(version);
+    if (allowed(one) && (!least || one.last_used < adapters_.at(*least).last_used)) least = version;
+  }
+  return least;
+}
+
+void adapter_residency::loaded(adapter_version version) {
+  adapter& one = adapters_.at(version);
+  assert(one.where == place::loading);
+  one.where = place::resident;
+  one.pinned = one.closed = one.has_run = false;
+  one.came = turn_;
+  one.last_used = ++askings_;
+  loading_bytes_ -= one.bytes;
+  resident_bytes_ += one.bytes;
+  residents_.push_back(version);
+  --loading_;
+  ++loads_;
+}
+
+void adapter_residency::failed(adapter_version version, std::string why) {
+  adapter& one = adapters_.at(version);
+  assert(one.where == place::loading);
+  one.where = place::failed;
+  one.why = std::move(why);
+  loading_bytes_ -= one.bytes;
+  --loading_;
+}
+
+const std::string* adapter_residency::failure_of(adapter_version version) const {
+  const auto found = adapters_.find(version);
+  return found != adapters_.end() && found->second.where == place::failed ? &found->second.why : nullptr;
+}
+
+bool adapter_residency::is_resident(adapter_version version) const {
+  const auto found = adapters_.find(version);
+  return found != adapters_.end() && found->second.where == place::resident;
+}
+
+adapter_residency::statistics adapter_residency::stats() const {
+  const auto is_closed = [&](adapter_version version) { return adapters_.at(version).closed; };
+  return {.resident_bytes = resident_bytes_,
+          .loading_bytes = loading_bytes_,
+          .resident = residents_.size(),
+          .loading = loading_,
+          .waiting = line_.size(),
+          .closed = static_cast<std::size_t>(std::count_if(residents_.begin(), residents_.end(), is_closed)),
+          .loads = loads_,
+          .drops = drops_};
+}
+
+}  // namespace troupe

@@ -1,0 +1,271 @@
+// Who runs in the step that is planned, and in which blocks: in the order, the first gets what it needs.
+#include <algorithm>
+#include <cassert>
+
+#include "model/engine/scheduling/batch_scheduler.hpp"
+
+namespace troupe {
+
+using detail::ranks_before;
+using detail::sequence_phase;
+
+namespace {
+
+constexpr auto in_order = [](const detail::sequence_state* a, const detail::sequence_state* b) {
+  return ranks_before(*a, *b);
+};
+
+template <class List>
+void put_in_order(List& sequences) {
+  if (!std::is_sorted(sequences.begin(), sequences.end(), in_order))
+    std::sort(sequences.begin(), sequences.end(), in_order);
+}
+
+}  // namespace
+
+void batch_scheduler::declare_urgent() {
+  declare_overdue_adapters();
+  declare_overdue_batch();
+  declare_overdue_heads();
+}
+
+/// A few at a time: each pushes others out.
+void batch_scheduler::declare_overdue_adapters() {
+  const auto most = static_cast<std::size_t>(std::max(1, options_.max_adapters / 4));
+  while (urgent_.size() < most) {
+    detail::adapter_use* use = adapters_.overdue(step_, options_.adapter_patience);
+    if (use == nullptr) return;
+    const auto has_it = [&](const sequence_state& sequence) { return sequence.use == use; };
+    sequence_state* sequence = queues_[0].oldest(has_it);
+    if (sequence == nullptr) sequence = queues_[1].oldest(has_it);
+    assert(sequence != nullptr);
+    adapters_.set_claimed(*use, true, step_);
+    make_urgent(*sequence, options_.urgent_tokens);
+  }
+}
+
+void batch_scheduler::declare_overdue_batch() {
+  const auto is_batch = [](const sequence_state* s) { return s->priority == request_priority::batch; };
+  const auto running = std::find_if(running_.begin(), running_.end(), is_batch);
+  const detail::fair_queue& queue = queues_[static_cast<std::size_t>(request_priority::batch)];
+  if (running == running_.end() && queue.size() == 0) batch_served_ = step_;
+  if (step_ - batch_served_ < options_.batch_patience || std::any_of(urgent_.begin(), urgent_.end(), is_batch)) return;
+  sequence_state* first = running != running_.end() ? *running : oldest_waiting(request_priority::batch);
+  if (first != nullptr) make_urgent(*first, options_.urgent_tokens);
+}
+
+/// Up to its end: where a class is kept waiting for so long, short turns would only make more work for everyone.
+void batch_scheduler::declare_overdue_heads() {
+  for (const request_priority priority : {request_priority::interactive, request_priority::batch}) {
+    std::uint64_t& last_turn = last_turn_[static_cast<std::size_t>(priority)];
+    if (step_ - last_turn < options_.head_patience) continue;
+    last_turn = step_;
+    if (sequence_state* head = oldest_waiting(priority)) make_urgent(*head, options_.context);
+  }
+}
+
+void batch_scheduler::make_urgent(sequence_state& sequence, std::int64_t tokens) {
+  if (sequence.urgent != 0) return;
+  sequence.urgent = ++last_urgency_;
+  sequence.urgent_until = sequence.tokens.size() + static_cast<std::size_t>(tokens);
+  urgent_.push_back(&sequence);
+  ++counts_.urgencies;
+}
+
+void batch_scheduler::seat_all(const planning& step) {
+  closed_to_new_ = closed_to_growth_ = false;
+  started_.clear();
+  put_in_order(running_);
+  seat_urgent(step);
+  for (const request_priority priority : {request_priority::interactive, request_priority::batch}) {
+    seat_running(priority, step);
+    admit_new(priority, step);
+  }
+  running_.insert(running_.end(), started_.begin(), started_.end());
+  put_in_order(running_);
+}
+
+void batch_scheduler::seat_urgent(const planning& step) {
+  for (sequence_state* sequence : urgent_) {
+    if (sequence->phase == sequence_phase::running)
+      seat(*sequence, step);
+    else if (is_ready(*sequence) && !admit(*sequence, step))
+      closed_to_new_ = true;
+  }
+}
+
+/// Those that are pushed out meanwhile are behind the one that is looked at.
+void batch_scheduler::seat_running(request_priority priority, const planning& step) {
+  const int tier = 1 + static_cast<int>(priority);
+  for (std::size_t i = 0; i < running_.size() && running_[i]->tier() <= tier; ++i)
+    if (running_[i]->tier() == tier) seat(*running_[i], step);
+}
+
+/// The blocks that a running sequence needs for its next token; or it is stalled.
+void batch_scheduler::seat(sequence_state& sequence, const planning& step) {
+  if (!sequence.landed()) return;
+  sequence.stalled = false;
+  const std::size_t before = sequence.computed;
+  if (sequence.pending() > block_tokens) blocks_.reuse_cached(sequence);
+  note_reused(sequence, sequence.computed - before);
+  // Counted anew each time: a block needs no copy any more once those that shared it are gone.
+  const auto missing = [&] { return blocks_.missing(sequence, sequence.tokens.size()); };
+  const auto enough = [&] { return missing() <= static_cast<std::size_t>(cache_.available()); };
+  if (missing() == 0) return;
+  const auto behind = [&](const sequence_state& other) { return ranks_before(sequence, other); };
+  while (!closed_to_growth_ && !enough())
+    if (!push_out_last(behind)) break;
+  sequence.stalled = closed_to_growth_ || !enough();
+  if (sequence.stalled) {
+    if (sequence.urgent != 0) closed_to_growth_ = true;
+    return;
+  }
+  [[maybe_unused]] const bool provided = blocks_.provide(sequence, sequence.tokens.size(), step.plan.copies);
+  assert(provided);
+}
+
+/// A class has its turn when somebody starts, or when what keeps it from that is not the want of room.
+void batch_scheduler::admit_new(request_priority priority, const planning& step) {
+  std::uint64_t& last_turn = last_turn_[static_cast<std::size_t>(priority)];
+  if (queues_[static_cast<std::size_t>(priority)].size() == 0) last_turn = step_;
+  std::int64_t tokens = tokens_for_new(priority);
+  while (!closed_to_new_ && tokens > 0) {
+    sequence_state* next = next_in_line(priority);
+    if (next != nullptr && !admit(*next, step)) {
+      closed_to_new_ = true;
+      return;
+    }
+    last_turn = step_;
+    if (next == nullptr) return;
+    tokens -= static_cast<std::int64_t>(next->pending());
+  }
+}
+
+/// Of those that may start beside the adapters that run.
+batch_scheduler::sequence_state* batch_scheduler::next_in_line(request_priority priority) const {
+  return queues_[static_cast<std::size_t>(priority)].next([&](const sequence_state& sequence) {
+    return sequence.urgent == 0 && adapters_.can_start(*sequence.use) && is_ready(sequence);
+  });
+}
+
+batch_scheduler::sequence_state* batch_scheduler::oldest_waiting(request_priority priority) const {
+  return queues_[static_cast<std::size_t>(priority)].oldest(
+      [&](const sequence_state& sequence) { return sequence.urgent == 0 && is_ready(sequence); });
+}
+
+bool batch_scheduler::is_ready(const sequence_state& sequence) const {
+  return sequence.adapter == no_adapter || !options_.is_ready || options_.is_ready(sequence.adapter);
+}
+
+/// True when it runs from now on; false when there is no room, though some may have been made.
+bool batch_scheduler::admit(sequence_state& sequence, const planning& step) {
+  if (!make_slots(sequence) || !make_adapter_slot(sequence)) return false;
+  if (!make_blocks(sequence, step)) {
+    if (sequence.urgent != 0) closed_to_growth_ = true;
+    return false;
+  }
+  start(sequence, step.now);
+  return true;
+}
+
+bool batch_scheduler::make_slots(const sequence_state& sequence) {
+  while (slots_ + sequence.slots() > static_cast<std::size_t>(options_.max_sequences))
+    if (!push_out_last([&](const sequence_state& other) { return may_push_out(sequence, other); })) return false;
+  return true;
+}
+
+/// Only what is urgent takes an adapter's place: all sequences of that adapter give way, those in flight once landed.
+bool batch_scheduler::make_adapter_slot(const sequence_state& sequence) {
+  if (adapters_.can_start(*sequence.use)) return true;
+  if (sequence.urgent == 0) return false;
+  const detail::adapter_use* use = adapter_to_push_out(sequence);
+  if (use == nullptr) return false;
+  const adapter_version adapter = use->adapter;
+  while (push_out_last([&](const sequence_state& other) { return other.adapter == adapter; })) {
+  }
+  return adapters_.can_start(*sequence.use);
+}
+
+/// The one with the fewest sequences, of those whose sequences are all behind this one.
+detail::adapter_use* batch_scheduler::adapter_to_push_out(const sequence_state& sequence) const {
+  std::vector<std::pair<detail::adapter_use*, std::int32_t>> behind;
+  for (const sequence_state* other : running_) {
+    if (other->adapter == no_adapter || !ranks_before(sequence, *other)) continue;
+    const auto same = [&](const auto& item) { return item.first == other->use; };
+    const auto found = std::find_if(behind.begin(), behind.end(), same);
+    if (found == behind.end())
+      behind.emplace_back(other->use, 1);
+    else
+      ++found->second;
+  }
+  std::erase_if(behind, [](const auto& item) { return item.first->running != item.second; });
+  const auto fewest =
+      std::min_element(behind.begin(), behind.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  return fewest == behind.end() ? nullptr : fewest->first;
+}
+
+void batch_scheduler::note_reused(sequence_state& sequence, std::size_t tokens) {
+  counts_.reused_tokens += tokens;
+  if (sequence.tokens.size() == sequence.prompt) sequence.reused += tokens;
+}
+
+bool batch_scheduler::make_blocks(sequence_state& sequence, const planning& step) {
+  blocks_.begin(sequence);
+  blocks_.reuse_cached(sequence);
+  const std::size_t reused = sequence.computed;
+  const std::size_t missing = blocks_.missing(sequence, sequence.tokens.size());
+  const auto enough = [&] {
+    return static_cast<std::size_t>(cache_.available()) >= missing + reserve_beside(sequence);
+  };
+  while (!enough()) {
+    if (push_out_last([&](const sequence_state& other) { return may_push_out(sequence, other); })) continue;
+    blocks_.clear(sequence);
+    return false;
+  }
+  if (sequence.tokens.size() == sequence.prompt) sequence.reused = 0;  // it begins anew
+  note_reused(sequence, reused);
+  [[maybe_unused]] const bool provided = blocks_.provide(sequence, sequence.tokens.size(), step.plan.copies);
+  assert(provided);
+  return true;
+}
+
+/// Blocks left for those that run already and do not give way, or the newcomer would soon be pushed out again.
+std::size_t batch_scheduler::reserve_beside(const sequence_state& sequence) const {
+  if (sequence.urgent != 0) return 0;
+  const auto stays = [&](const sequence_state* other) { return !may_push_out(sequence, *other); };
+  return (static_cast<std::size_t>(std::count_if(running_.begin(), running_.end(), stays)) + started_.size()) / 2;
+}
+
+/// To start; for the next token of a running sequence anyone behind it gives way.
+bool batch_scheduler::may_push_out(const sequence_state& sequence, const sequence_state& other) {
+  return sequence.urgent != 0 ? ranks_before(sequence, other) : other.tier() > sequence.tier();
+}
+
+template <class Allowed>
+bool batch_scheduler::push_out_last(Allowed&& allowed) {
+  for (std::size_t i = running_.size(); i-- > 0;) {
+    sequence_state& last = *running_[i];
+    if (!last.landed() || !allowed(last)) continue;
+    running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(i));
+    preempt(last);
+    return true;
+  }
+  return false;
+}
+
+/// Tokens of the step that nobody of this priority or before it has a use for yet.
+std::int64_t batch_scheduler::tokens_for_new(request_priority priority) const {
+  std::int64_t before = 0, batch = 0;
+  const auto count = [&](const sequence_state* sequence) {
+    if (!sequence->landed() || sequence->stalled) return;
+    (sequence->tier() == 2 ? batch : before) += static_cast<std::int64_t>(sequence->pending());
+  };
+  std::for_each(running_.begin(), running_.end(), count);
+  std::for_each(started_.begin(), started_.end(), count);
+  const bool any_batch = batch > 0 || queues_[static_cast<std::size_t>(request_priority::batch)].size() > 0;
+  if (priority == request_priority::interactive)
+    return options_.max_batch_tokens - before - (any_batch ? kept_for_batch() : 0);
+  return std::max(options_.max_batch_tokens - before - batch, kept_for_batch() - batch);
+}
+
+}  // namespace troupe

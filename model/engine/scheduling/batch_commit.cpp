@@ -1,0 +1,104 @@
+// What the outcome of a step changes.
+#include <algorithm>
+#include <cassert>
+#include <cstdlib>
+
+#include "model/engine/scheduling/batch_scheduler.hpp"
+
+namespace troupe {
+
+using detail::sequence_phase;
+
+std::span<const ended_sequence> batch_scheduler::commit(step_id step, std::span<const sequence_outcome> outcomes) {
+  ended_.clear();
+  next_outcome_ = 0;
+  const auto found =
+      std::find_if(flying_.begin(), flying_.end(), [&](const flying_step& flying) { return flying.id == step; });
+  assert(found != flying_.end());
+  if (found == flying_.end()) return ended_;
+  sequence_list rows = std::move(found->rows);
+  flying_.erase(found);
+  for (sequence_state* sequence : rows) land(*sequence, outcomes);
+  rows.clear();
+  spare_lists_.push_back(std::move(rows));
+  return ended_;
+}
+
+void batch_scheduler::land(sequence_state& sequence, std::span<const sequence_outcome> outcomes) {
+  sequence.in_flight = step_id{};
+  if (sequence.cancelled && sequence.followers.empty()) return remove(sequence);
+  const auto fed = static_cast<std::size_t>(sequence.planned_tokens);
+  if (sequence.computed + fed < sequence.tokens.size()) {
+    sequence.computed += fed;
+    return blocks_.publish(sequence);
+  }
+  sequence.computed = sequence.tokens.size();
+  blocks_.publish(sequence);
+  sequence_list followers = std::move(sequence.followers);
+  sequence.followers.clear();
+  for (sequence_state* follower : followers) fork(sequence, *follower);
+  if (sequence.cancelled)
+    remove(sequence);
+  else
+    take_outcome(sequence, outcomes);
+  for (sequence_state* follower : followers) take_outcome(*follower, outcomes);
+}
+
+/// The prompt is computed: a further answer goes on from it by itself. Its slot is taken already.
+void batch_scheduler::fork(const sequence_state& leader, sequence_state& follower) {
+  follower.leader = nullptr;
+  follower.phase = sequence_phase::running;
+  follower.tokens.reserve(leader.tokens.size() + block_tokens);
+  follower.tokens = leader.tokens;
+  follower.charged = true;
+  follower.first_start = leader.first_start;
+  follower.last_step = leader.last_step;
+  follower.use = leader.use;
+  adapters_.start(*follower.use, step_);
+  blocks_.share(leader, follower);
+  running_.push_back(&follower);
+}
+
+void batch_scheduler::take_outcome(sequence_state& sequence, std::span<const sequence_outcome> outcomes) {
+  const sequence_outcome& outcome = outcome_of(sequence, outcomes);
+  append(sequence, outcome);
+  if (outcome.finished) return end(sequence, end_reason::stop);
+  if (sequence.tokens.size() >= sequence.limit) return end(sequence, end_reason::length);
+  const std::size_t most = std::min(outcome.proposals.size(), static_cast<std::size_t>(options_.max_proposals));
+  const auto guesses = outcome.proposals.first(most);
+  sequence.proposals.assign(guesses.begin(), guesses.end());
+}
+
+const sequence_outcome& batch_scheduler::outcome_of(const sequence_state& sequence,
+                                                    std::span<const sequence_outcome> outcomes) {
+  for (std::size_t tried = 0; tried < outcomes.size(); ++tried) {
+    if (next_outcome_ >= outcomes.size()) next_outcome_ = 0;
+    const sequence_outcome& outcome = outcomes[next_outcome_++];
+    if (outcome.sequence == sequence.id) return outcome;
+  }
+  assert(!"every complete row has an outcome");
+  std::abort();
+}
+
+/// Of the tokens fed, those that turned out right are computed: all known ones, and the guesses that held.
+void batch_scheduler::append(sequence_state& sequence, const sequence_outcome& outcome) {
+  const auto taken = outcome.tokens.size();
+  assert(taken <= static_cast<std::size_t>(sequence.planned_proposals) + 1);
+  assert(taken > 0 || outcome.finished || sequence.tokens.size() == sequence.limit);
+  assert(sequence.tokens.size() + taken <= sequence.limit);
+  for (std::size_t i = 0; i + 1 < taken; ++i) assert(outcome.tokens[i] == sequence.proposals[i]);
+  sequence.tokens.insert(sequence.tokens.end(), outcome.tokens.begin(), outcome.tokens.end());
+  sequence.computed = sequence.tokens.size() - std::min<std::size_t>(taken, 1);
+  sequence.proposals.clear();
+  sequence.planned_proposals = 0;
+  blocks_.publish(sequence);
+  queue_of(sequence).charge(sequence, options_.answer_cost * taken);
+  if (sequence.tokens.size() >= sequence.urgent_until) stop_being_urgent(sequence);
+}
+
+void batch_scheduler::end(sequence_state& sequence, end_reason reason) {
+  ended_.push_back({sequence.id, reason});
+  remove(sequence);
+}
+
+}  // namespace troupe

@@ -1,0 +1,222 @@
+// Decides what every step of a replica computes, for whom, and in which blocks.
+//
+// Goals
+// - No padding and no waiting for others: a sequence joins at any step and leaves at once. A step mixes single tokens
+//   of answers, guesses to be verified, and chunks of prompts, under one token budget.
+// - Decisions depend on the calls alone: no thread, no clock of its own, no model. Several steps may be in flight on
+//   disjoint sequences, one per stage of a pipeline.
+// - What a sequence computes never depends on the decisions: they only move work.
+// Non-goals: choosing tokens, stop strings, loading adapters, moving bytes.
+//
+// Who gets blocks and tokens
+// - Sequences have a total order: the urgent, then interactive, then batch; within these by arrival. A running sequence
+//   that needs a block takes it, if it must, from the last in the order, which gives up all its blocks and computes
+//   them again later. So the first in the order always gets on: no livelock.
+// - New sequences: preempted ones first, then the tenant that was served least (fair_queue). They get the blocks for
+//   all their tokens at once. An interactive one may push out batch sequences, never its equals. Who does not fit stays
+//   first in line and nobody slips past; only one whose adapter has to wait is passed over.
+// - A step gives a token to everyone that runs. The rest of the budget goes by the order, but a share of what
+//   prompts may have (batch_share) to batch; then to guesses, which never push anybody out. While an interactive answer
+//   is in the step, prompts get no more than max_mixed_prompt_tokens of it: nobody who reads along waits for a
+//   stranger's long prompt.
+// - Urgent is what must not wait any longer: an adapter of which nothing ran for `adapter_patience` steps, the batch
+//   class after `batch_patience` steps without a row, until there are `urgent_tokens` new tokens; and the oldest of a
+//   class of which nobody could start for `head_patience` steps, until its end. The urgent go before all others, among
+//   themselves first come, first served.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "base/result.hpp"
+#include "model/engine/scheduling/adapter_slots.hpp"
+#include "model/engine/scheduling/fair_queue.hpp"
+#include "model/engine/scheduling/sequence_blocks.hpp"
+#include "model/engine/scheduling/sequence_request.hpp"
+#include "model/engine/scheduling/step_plan.hpp"
+
+namespace troupe {
+
+class batch_scheduler {
+ public:
+  struct options {
+    std::int32_t blocks = 0;               ///< of 16 positions
+    std::int64_t context = 2048;           ///< tokens of prompt and answer at most
+    std::int32_t max_batch_tokens = 2048;  ///< of one step; at least max_sequences
+    /// Of prompts, in a step that interactive answers wait for as well: the gap between their tokens. At least 1.
+    std::int32_t max_mixed_prompt_tokens = 96;
+    std::int32_t max_sequences = 256;  ///< that run at a time
+    std::int32_t max_adapters = 32;    ///< that run at a time
+    std::int32_t max_proposals = 8;    ///< guesses per sequence and step
+    std::int32_t steps_in_flight = 1;  ///< that the caller wants
+    std::size_t max_waiting = 4096;    ///< sequences in the queue
+
+    std::int32_t batch_share = 8;  ///< one token in so many is kept for batch
+    std::uint64_t adapter_patience = 64;
+    std::uint64_t batch_patience = 64;
+    std::uint64_t head_patience = 1024;
+    std::int64_t urgent_tokens = 16;
+    std::uint64_t prompt_cost = 1, answer_cost = 2;  ///< virtual tokens for a token
+
+    model_id model = {};
+    /// Whether an adapter exists; without it all do.
+    std::function<bool(adapter_version)> is_known = {};
+    /// Whether it could run in the step being planned. Asked when a sequence could start; `false` should set off the
+    /// loading, and the sequence is passed over until it is `true`. Without it all could.
+    std::function<bool(adapter_version)> is_ready = {};
+  };
+  struct statistics {
+    std::size_t waiting = 0, running = 0, in_flight = 0;  ///< sequences
+    std::uint64_t steps = 0, preemptions = 0, urgencies = 0;
+    std::uint64_t computed_tokens = 0, reused_tokens = 0;  ///< reused: found in the prefix cache
+  };
+
+  /// Throws input_error where the numbers do not fit together.
+  explicit batch_scheduler(options chosen);
+  ~batch_scheduler();
+
+  result<accepted_request, refused_request> submit(sequence_request request);
+  /// The sequence ends here, in whatever state it is; its blocks become free once no step needs them. False where it
+  /// has ended already. There will be no other word of its end.
+  bool cancel(sequence_id id);
+
+  /// The next step; false (and an empty plan) where nothing can be done before another step is committed or somebody
+  /// comes. Sequences of steps in flight are left alone.
+  bool plan_step(instant now, step_plan& plan);
+  /// The step was carried out. There must be an outcome for every answer of a complete row that was not cancelled.
+  /// Returns who ended, valid until the next call.
+  std::span<const ended_sequence> commit(step_id step, std::span<const sequence_outcome> outcomes);
+  /// The stages lost what they stored: no step is in flight any more, every sequence goes on from its tokens.
+  void forget_stored();
+
+  /// Prompt and answer so far, valid until the next call; empty for one that is not known, or whose prompt is still
+  /// being computed for another answer.
+  std::span<const token_id> text_of(sequence_id id) const;
+  std::uint64_t served(tenant_id tenant, request_priority priority) const;  ///< virtual tokens
+  struct sequence_start {
+    instant at;
+    std::size_t reused = 0;  ///< tokens of its prompt that were in the prefix cache
+  };
+  /// When it first began to run, and with what; none before that, and for one that is not known.
+  std::optional<sequence_start> start_of(sequence_id id) const;
+  const detail::adapter_slots& adapters() const { return adapters_; }
+  /// A sequence with this adapter runs: it must stay loaded.
+  bool is_running(adapter_version adapter) const { return adapters_.is_running(adapter); }
+  const block_pool& pool() const { return pool_; }
+  const prefix_cache& cache() const { return cache_; }
+  statistics stats() const;
+  std::size_t queued_tokens() const;  ///< known, of those that wait and run, and not yet computed
+  /// Counts everything again from scratch and compares: for tests.
+  bool is_consistent() const;
+
+ private:
+  using sequence_state = detail::sequence_state;
+  using sequence_list = std::vector<sequence_state*>;
+  struct planning {
+    instant now;
+    step_plan& plan;
+  };
+  struct flying_step {
+    step_id id;
+    sequence_list rows;
+  };
+
+  // batch_scheduler.cpp: coming and going
+  std::optional<refused_request> check(const sequence_request& request) const;
+  bool could_ever_fit(const sequence_request& request) const;
+  duration retry_after() const;
+  sequence_state& add(const sequence_request& request, sequence_state* leader);
+  sequence_state* find(sequence_id id) const;
+  void start(sequence_state& sequence, instant now);
+  void note_start(instant now);
+  void preempt(sequence_state& sequence);
+  void stop_running(sequence_state& sequence);
+  void stop_being_urgent(sequence_state& sequence);
+  void remove(sequence_state& sequence);
+  void cancel_follower(sequence_state& sequence);
+
+  // batch_commit.cpp: what a step's outcome changes
+  void land(sequence_state& sequence, std::span<const sequence_outcome> outcomes);
+  void fork(const sequence_state& leader, sequence_state& follower);
+  void take_outcome(sequence_state& sequence, std::span<const sequence_outcome> outcomes);
+  const sequence_outcome& outcome_of(const sequence_state& sequence, std::span<const sequence_outcome> outcomes);
+  void append(sequence_state& sequence, const sequence_outcome& outcome);
+  void end(sequence_state& sequence, end_reason reason);
+
+  // batch_admission.cpp: who runs, and in which blocks
+  void declare_urgent();
+  void declare_overdue_adapters();
+  void declare_overdue_batch();
+  void declare_overdue_heads();
+  void make_urgent(sequence_state& sequence, std::int64_t tokens);
+  void seat_all(const planning& step);
+  void seat_urgent(const planning& step);
+  void seat_running(request_priority priority, const planning& step);
+  void seat(sequence_state& sequence, const planning& step);
+  void admit_new(request_priority priority, const planning& step);
+  sequence_state* next_in_line(request_priority priority) const;
+  sequence_state* oldest_waiting(request_priority priority) const;
+  bool is_ready(const sequence_state& sequence) const;
+  bool admit(sequence_state& sequence, const planning& step);
+  bool make_slots(const sequence_state& sequence);
+  bool make_adapter_slot(const sequence_state& sequence);
+  detail::adapter_use* adapter_to_push_out(const sequence_state& sequence) const;
+  bool make_blocks(sequence_state& sequence, const planning& step);
+  void note_reused(sequence_state& sequence, std::size_t tokens);
+  static bool may_push_out(const sequence_state& sequence, const sequence_state& other);
+  std::size_t reserve_beside(const sequence_state& sequence) const;
+  template <class Allowed>
+  bool push_out_last(Allowed&& allowed);
+  std::int64_t tokens_for_new(request_priority priority) const;
+  std::int64_t kept_for_batch() const { return options_.max_batch_tokens / options_.batch_share; }
+
+  // batch_tokens.cpp: how many tokens each gets, and the plan
+  void choose_rows();
+  std::int64_t give_tokens();
+  std::int64_t prompt_budget() const;
+  void give_proposals(std::int64_t left, step_plan& plan);
+  std::size_t affordable_proposals(const sequence_state& sequence, std::int64_t left) const;
+  void write_rows(step_plan& plan);
+  void write_row(sequence_state& sequence, step_plan& plan);
+  void write_answers(const sequence_state& sequence, planned_row& row, step_plan& plan) const;
+
+  detail::fair_queue& queue_of(const sequence_state& sequence) {
+    return queues_[static_cast<std::size_t>(sequence.priority)];
+  }
+
+  options options_;
+  block_pool pool_;
+  prefix_cache cache_;
+  detail::sequence_blocks blocks_;
+  detail::adapter_slots adapters_;
+  std::array<detail::fair_queue, priorities> queues_;
+  std::unordered_map<sequence_id, std::unique_ptr<sequence_state>> sequences_;
+
+  sequence_list running_;  ///< in order while a step is planned
+  sequence_list started_;  ///< of the step being planned
+  sequence_list urgent_;   ///< first declared first
+  sequence_list chosen_;   ///< rows of the step being planned
+  std::size_t slots_ = 0;  ///< taken: rows that the running may take, their followers' too
+  std::vector<flying_step> flying_;
+  std::vector<sequence_list> spare_lists_;
+  std::vector<ended_sequence> ended_;
+  std::size_t next_outcome_ = 0;        ///< where the search for an outcome begins: they mostly come in the rows' order
+  std::vector<sequence_id> forgotten_;  ///< for the next plan
+
+  std::uint64_t last_id_ = 0, last_order_ = 0, last_urgency_ = 0;
+  std::uint64_t step_ = 0;  ///< planned so far
+  std::uint64_t batch_served_ = 0;
+  std::array<std::uint64_t, priorities> last_turn_{};  ///< steps at which a class was last not kept waiting
+  bool closed_to_new_ = false;                         ///< in this step: who is before them in the order waits for room
+  bool closed_to_growth_ = false;                      ///< in this step: somebody urgent saves blocks
+  std::optional<instant> last_start_;
+  duration start_interval_{};  ///< between sequences that leave the queue, smoothed
+  statistics counts_;
+};
+
+}  // namespace troupe

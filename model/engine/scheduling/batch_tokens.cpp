@@ -1,0 +1,150 @@
+// How many tokens of the step each running sequence gets, and the plan that says so.
+#include <algorithm>
+#include <cassert>
+#include <tuple>
+
+#include "model/engine/scheduling/batch_scheduler.hpp"
+
+namespace troupe {
+
+using detail::ranks_before;
+
+bool batch_scheduler::plan_step(instant now, step_plan& plan) {
+  plan.clear();
+  plan.id = step_id{};
+  declare_urgent();
+  seat_all({now, plan});
+  choose_rows();
+  if (chosen_.empty()) {
+    assert(plan.copies.empty());
+    return false;
+  }
+  plan.id = step_id{++step_};
+  give_proposals(give_tokens(), plan);
+  write_rows(plan);
+  std::swap(plan.forgotten, forgotten_);
+  return true;
+}
+
+/// Every sequence that can go on; where steps overlap, the share of one step, those that waited longest.
+void batch_scheduler::choose_rows() {
+  chosen_.clear();
+  for (sequence_state* sequence : running_)
+    if (sequence->landed() && !sequence->stalled) chosen_.push_back(sequence);
+  const auto steps = static_cast<std::size_t>(options_.steps_in_flight);
+  const std::size_t share = (running_.size() + steps - 1) / steps;
+  if (chosen_.size() <= share) return;
+  const auto waited_longer = [](const sequence_state* a, const sequence_state* b) {
+    return a->last_step != b->last_step ? a->last_step < b->last_step : ranks_before(*a, *b);
+  };
+  std::nth_element(chosen_.begin(), chosen_.begin() + static_cast<std::ptrdiff_t>(share), chosen_.end(), waited_longer);
+  chosen_.resize(share);
+  std::sort(chosen_.begin(), chosen_.end(),
+            [](const sequence_state* a, const sequence_state* b) { return ranks_before(*a, *b); });
+}
+
+/// One for everyone, then by the order, but a share to batch. Returns how many are left.
+std::int64_t batch_scheduler::give_tokens() {
+  std::int64_t left = options_.max_batch_tokens - static_cast<std::int64_t>(chosen_.size());
+  assert(left >= 0);
+  std::int64_t batch_wants = 0;
+  for (sequence_state* sequence : chosen_) {
+    sequence->planned_tokens = 1;
+    if (sequence->tier() == 2) batch_wants += static_cast<std::int64_t>(sequence->pending()) - 1;
+  }
+  const std::int64_t budget = prompt_budget();
+  std::int64_t prompts = std::min(left, budget);
+  const std::int64_t kept = std::min({batch_wants, budget / options_.batch_share, prompts});
+  for (sequence_state* sequence : chosen_) {
+    const std::int64_t most = sequence->tier() == 2 ? prompts : std::max<std::int64_t>(prompts - kept, 0);
+    const std::int64_t more = std::min(static_cast<std::int64_t>(sequence->pending()) - 1, most);
+    sequence->planned_tokens += static_cast<std::int32_t>(more);
+    prompts -= more;
+    left -= more;
+  }
+  return left;
+}
+
+/// What the step may have of prompts beside the one token for everyone.
+std::int64_t batch_scheduler::prompt_budget() const {
+  const bool somebody_reads = std::any_of(chosen_.begin(), chosen_.end(), [](const sequence_state* s) {
+    return s->decoding() && s->priority == request_priority::interactive;
+  });
+  return somebody_reads ? std::min(options_.max_mixed_prompt_tokens, options_.max_batch_tokens)
+                        : options_.max_batch_tokens;
+}
+
+void batch_scheduler::give_proposals(std::int64_t left, step_plan& plan) {
+  for (sequence_state* sequence : chosen_) {
+    const std::size_t guesses = affordable_proposals(*sequence, left);
+    sequence->planned_proposals = static_cast<std::int32_t>(guesses);
+    sequence->proposals.resize(guesses);
+    left -= sequence->planned_proposals;
+    if (guesses == 0) continue;
+    [[maybe_unused]] const bool provided = blocks_.provide(*sequence, sequence->tokens.size() + guesses, plan.copies);
+    assert(provided);
+  }
+}
+
+/// Guesses may take blocks that are left over, but leave some for the others' next tokens.
+std::size_t batch_scheduler::affordable_proposals(const sequence_state& sequence, std::int64_t left) const {
+  if (sequence.proposals.empty() || sequence.pending() != 1) return 0;
+  const std::size_t known = sequence.tokens.size();
+  const std::size_t guesses =
+      std::min({sequence.proposals.size(), static_cast<std::size_t>(left), sequence.limit - known - 1});
+  const std::size_t wanted = blocks_.missing(sequence, known + guesses) + running_.size() / 2;
+  if (!closed_to_growth_ && wanted <= static_cast<std::size_t>(cache_.available())) return guesses;
+  return std::min(guesses, sequence.blocks.size() * block_tokens - known);
+}
+
+void batch_scheduler::write_rows(step_plan& plan) {
+  std::sort(chosen_.begin(), chosen_.end(), [](const sequence_state* a, const sequence_state* b) {
+    return a->adapter != b->adapter ? a->adapter < b->adapter : ranks_before(*a, *b);
+  });
+  flying_step& flying = flying_.emplace_back();
+  flying.id = plan.id;
+  if (!spare_lists_.empty()) {
+    flying.rows = std::move(spare_lists_.back());
+    spare_lists_.pop_back();
+  }
+  for (sequence_state* sequence : chosen_) {
+    write_row(*sequence, plan);
+    flying.rows.push_back(sequence);
+    if (sequence->priority == request_priority::batch) batch_served_ = step_;
+  }
+}
+
+void batch_scheduler::write_row(sequence_state& sequence, step_plan& plan) {
+  planned_row& row = plan.rows.emplace_back();
+  row.sequence = sequence.id;
+  row.adapter = sequence.adapter;
+  row.position = static_cast<std::int64_t>(sequence.computed);
+  row.first_token = static_cast<std::int32_t>(plan.tokens.size());
+  row.proposals = sequence.planned_proposals;
+  row.tokens = sequence.planned_tokens + row.proposals;
+  const auto first = sequence.tokens.begin() + static_cast<std::ptrdiff_t>(sequence.computed);
+  plan.tokens.insert(plan.tokens.end(), first, first + sequence.planned_tokens);
+  plan.tokens.insert(plan.tokens.end(), sequence.proposals.begin(), sequence.proposals.end());
+
+  row.complete = sequence.pending() == static_cast<std::size_t>(sequence.planned_tokens);
+  row.logit_rows = row.complete && sequence.limit > sequence.prompt ? 1 + row.proposals : 0;
+  row.kept_blocks = static_cast<std::int32_t>(sequence.known_blocks);
+  row.first_block = static_cast<std::int32_t>(plan.blocks.size());
+  row.blocks = static_cast<std::int32_t>(sequence.blocks.size() - sequence.known_blocks);
+  plan.blocks.insert(plan.blocks.end(), sequence.blocks.end() - row.blocks, sequence.blocks.end());
+  write_answers(sequence, row, plan);
+
+  sequence.known_blocks = sequence.blocks.size();
+  sequence.in_flight = sequence.last_step = plan.id;
+  counts_.computed_tokens += static_cast<std::uint64_t>(sequence.planned_tokens);
+}
+
+void batch_scheduler::write_answers(const sequence_state& sequence, planned_row& row, step_plan& plan) const {
+  row.first_answer = static_cast<std::int32_t>(plan.answers.size());
+  if (!row.complete) return;
+  if (!sequence.cancelled) plan.answers.push_back(sequence.id);
+  for (const sequence_state* follower : sequence.followers) plan.answers.push_back(follower->id);
+  row.answers = static_cast<std::int32_t>(plan.answers.size()) - row.first_answer;
+}
+
+}  // namespace troupe

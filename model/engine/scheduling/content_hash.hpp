@@ -1,0 +1,54 @@
+#pragma once
+#include <cstdint>
+#include <span>
+
+#include "model/engine/scheduling/ids.hpp"
+#include "model/tokenizer/tokenizer.hpp"
+
+namespace troupe {
+
+/// Names what a block of keys and values holds: its own tokens and all that came before them. The same on every
+/// machine, so that a router can compare the caches of replicas. Not meant to withstand an attacker: whoever acts on
+/// equal hashes compares the content as well.
+struct content_hash {
+  std::uint64_t low = 0;
+  std::uint64_t high = 0;
+  friend constexpr bool operator==(const content_hash&, const content_hash&) = default;
+};
+
+namespace detail {
+
+/// Both halves of the product, folded: every bit of the result depends on every bit of both factors.
+constexpr std::uint64_t folded_product(std::uint64_t a, std::uint64_t b) {
+  __extension__ using wide = unsigned __int128;
+  const wide product = wide{a} * b;
+  return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
+}
+
+/// The two halves are hashes of the same words with other constants; neither can stay at zero. `low` feeds `high`.
+constexpr content_hash mixed(content_hash state, std::uint64_t word) {
+  const std::uint64_t low =
+      folded_product(state.low ^ word ^ 0x9e3779b97f4a7c15ULL, 0xd1342543de82ef95ULL) + 0xa0761d6478bd642fULL;
+  const std::uint64_t high =
+      folded_product(state.high ^ (word + 0xe7037ed1a0b428dbULL), 0x8ebc6af09c88c6e3ULL ^ (state.low | 1)) +
+      0x589965cc75374cc3ULL;
+  return {low, high};
+}
+
+}  // namespace detail
+
+/// Before the first token.
+constexpr content_hash hash_of_start(model_id model, adapter_version adapter) {
+  return detail::mixed(detail::mixed({0x243f6a8885a308d3ULL, 0x13198a2e03707344ULL}, model.value), adapter.value);
+}
+
+/// Of the block that holds `tokens` and follows what `before` names.
+constexpr content_hash hash_of_block(content_hash before, std::span<const token_id> tokens) {
+  const auto word = [&](std::size_t i) { return std::uint64_t{static_cast<std::uint32_t>(tokens[i])}; };
+  std::size_t i = 0;
+  for (; i + 1 < tokens.size(); i += 2) before = detail::mixed(before, word(i) | word(i + 1) << 32);
+  if (i < tokens.size()) before = detail::mixed(before, word(i));
+  return detail::mixed(before, tokens.size());
+}
+
+}  // namespace troupe

@@ -1,0 +1,89 @@
+#include "model/engine/scheduling/fair_queue.hpp"
+
+#include <cassert>
+#include <tuple>
+
+namespace troupe::detail {
+namespace {
+
+bool served_less(const tenant_share& a, const tenant_share& b) {
+  return std::tuple(a.served, a.tenant) < std::tuple(b.served, b.tenant);
+}
+
+bool arrived_before(const sequence_state* a, const sequence_state* b) {
+  return a->order < b->order;
+}
+
+}  // namespace
+
+void fair_queue::push(sequence_state& sequence, tenant_id tenant, std::uint64_t weight) {
+  assert(weight > 0);
+  if (tenants_.size() >= many_tenants_) forget_absent();
+  tenant_share& share = tenants_[tenant];
+  share.tenant = tenant;
+  share.weight = weight;
+  ++share.members;
+  if (share.waiting.empty()) {
+    const tenant_share* least = least_served_after(nullptr);
+    share.served = std::max(share.served, least != nullptr ? least->served : last_served_);
+    waiting_.push_back(&share);
+  }
+  sequence.share = &share;
+  share.waiting.push_back(&sequence);
+  ++size_;
+}
+
+void fair_queue::join(sequence_state& sequence, const sequence_state& leader) {
+  sequence.share = leader.share;
+  ++sequence.share->members;
+}
+
+void fair_queue::push_preempted(sequence_state& sequence) {
+  preempted_.insert(std::upper_bound(preempted_.begin(), preempted_.end(), &sequence, arrived_before), &sequence);
+  ++size_;
+}
+
+void fair_queue::remove(sequence_state& sequence) {
+  --size_;
+  const auto preempted = std::find(preempted_.begin(), preempted_.end(), &sequence);
+  if (preempted != preempted_.end()) {
+    preempted_.erase(preempted);
+    return;
+  }
+  tenant_share& share = *sequence.share;
+  const auto found = std::find(share.waiting.begin(), share.waiting.end(), &sequence);
+  assert(found != share.waiting.end());
+  share.waiting.erase(found);
+  if (!share.waiting.empty()) return;
+  last_served_ = share.served;
+  waiting_.erase(std::find(waiting_.begin(), waiting_.end(), &share));
+}
+
+void fair_queue::leave(sequence_state& sequence) {
+  assert(sequence.share->members > 0);
+  --sequence.share->members;
+  sequence.share = nullptr;
+}
+
+std::uint64_t fair_queue::served(tenant_id tenant) const {
+  const auto found = tenants_.find(tenant);
+  return found == tenants_.end() ? 0 : found->second.served / unit;
+}
+
+const tenant_share* fair_queue::least_served_after(const tenant_share* last) const {
+  const tenant_share* least = nullptr;
+  for (const tenant_share* share : waiting_)
+    if ((last == nullptr || served_less(*last, *share)) && (least == nullptr || served_less(*share, *least)))
+      least = share;
+  return least;
+}
+
+/// A tenant whose counter would be lifted when it comes back is as good as a new one.
+void fair_queue::forget_absent() {
+  const tenant_share* least = least_served_after(nullptr);
+  const std::uint64_t level = least != nullptr ? least->served : last_served_;
+  std::erase_if(tenants_, [&](const auto& item) { return item.second.members == 0 && item.second.served <= level; });
+  many_tenants_ = std::max<std::size_t>(1024, 2 * tenants_.size());
+}
+
+}  // namespace troupe::detail

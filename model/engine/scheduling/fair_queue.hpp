@@ -1,0 +1,90 @@
+// The waiting sequences of one priority, and whose turn is next.
+//
+// Preempted sequences come first, in the order of their arrival. Then the tenant that was served least goes first, and
+// within it the first to arrive. What was served is counted in virtual tokens: cost divided by the tenant's weight
+// (Sheng et al., "Fairness in Serving Large Language Models"). A tenant that comes to wait after a pause has its
+// counter lifted to the least of those that wait: being away saves nothing up. Nothing grows without bound: who neither
+// waits nor runs is forgotten once that makes no difference.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <unordered_map>
+#include <vector>
+
+#include "model/engine/scheduling/sequence_state.hpp"
+
+namespace troupe::detail {
+
+struct tenant_share {
+  tenant_id tenant;
+  std::uint64_t weight = 1;
+  std::uint64_t served = 0;  ///< virtual tokens
+  std::size_t members = 0;   ///< sequences that have not ended
+  std::deque<sequence_state*> waiting;
+};
+
+class fair_queue {
+ public:
+  /// A sequence comes to wait for the first time, on the account of `tenant`, whose weight is `weight` from now on.
+  void push(sequence_state& sequence, tenant_id tenant, std::uint64_t weight = 1);
+  /// A further answer: it does not wait itself, but is served on the tenant's account.
+  void join(sequence_state& sequence, const sequence_state& leader);
+  /// A sequence that had run waits again, before all that have not.
+  void push_preempted(sequence_state& sequence);
+  /// Takes out a waiting sequence.
+  void remove(sequence_state& sequence);
+  /// The sequence has ended: its share may be forgotten.
+  void leave(sequence_state& sequence);
+
+  void charge(sequence_state& sequence, std::uint64_t cost) {
+    sequence.share->served += cost * unit / sequence.share->weight;
+  }
+  std::uint64_t served(tenant_id tenant) const;  ///< 0 where it is not known
+
+  /// Whose turn it is among those that `admissible` lets pass; nullptr where there is none. Looks at no more than the
+  /// first `window` of a tenant: who is passed over must be helped by other means.
+  template <class Admissible>
+  sequence_state* next(Admissible&& admissible) const {
+    for (sequence_state* sequence : preempted_)
+      if (admissible(*sequence)) return sequence;
+    const tenant_share* last = nullptr;
+    while ((last = least_served_after(last)) != nullptr) {
+      const std::size_t seen = std::min(last->waiting.size(), window);
+      for (std::size_t i = 0; i < seen; ++i)
+        if (admissible(*last->waiting[i])) return last->waiting[i];
+    }
+    return nullptr;
+  }
+  /// The first to have arrived, whosoever turn it is, among those that `admissible` lets pass.
+  template <class Admissible>
+  sequence_state* oldest(Admissible&& admissible) const {
+    sequence_state* oldest = nullptr;
+    const auto look_at = [&](const auto& by_arrival) {
+      const auto passes = [&](const sequence_state* sequence) { return admissible(*sequence); };
+      const auto first = std::find_if(by_arrival.begin(), by_arrival.end(), passes);
+      if (first != by_arrival.end() && (oldest == nullptr || (*first)->order < oldest->order)) oldest = *first;
+    };
+    look_at(preempted_);
+    for (const tenant_share* share : waiting_) look_at(share->waiting);
+    return oldest;
+  }
+
+  std::size_t size() const { return size_; }
+
+ private:
+  static constexpr std::uint64_t unit = 1 << 20;  ///< of the counters, so that weights divide with little loss
+  static constexpr std::size_t window = 256;
+
+  const tenant_share* least_served_after(const tenant_share* last) const;
+  void forget_absent();
+
+  std::unordered_map<tenant_id, tenant_share> tenants_;
+  std::vector<tenant_share*> waiting_;      ///< tenants with someone waiting
+  std::vector<sequence_state*> preempted_;  ///< by arrival
+  std::uint64_t last_served_ = 0;           ///< of the last tenant whose queue ran empty
+  std::size_t size_ = 0;
+  std::size_t many_tenants_ = 1024;  ///< when there are more, it is time to forget some
+};
+
+}  // namespace troupe::detail

@@ -1,0 +1,97 @@
+#include "model/engine/scheduling/sequence_blocks.hpp"
+
+#include <algorithm>
+#include <cassert>
+
+namespace troupe::detail {
+
+void sequence_blocks::begin(sequence_state& sequence) const {
+  assert(sequence.blocks.empty());
+  sequence.computed = sequence.published = sequence.known_blocks = 0;
+  sequence.place = cache_.start_of(sequence.adapter);
+  sequence.publishing = true;
+}
+
+void sequence_blocks::reuse_cached(sequence_state& sequence) {
+  const bool reads_prompt = sequence.every_prompt_row && sequence.tokens.size() == sequence.prompt;
+  if (reads_prompt || !sequence.publishing || sequence.computed != sequence.published * block_tokens) return;
+  found_.clear();
+  cache_.match(sequence.place, std::span<const token_id>(sequence.tokens).subspan(sequence.computed), found_);
+  for (const block_id block : found_) {
+    if (sequence.published == sequence.blocks.size()) {
+      sequence.blocks.push_back(block);
+    } else {
+      cache_.release(sequence.blocks[sequence.published]);
+      replace(sequence, sequence.published, block);
+    }
+    ++sequence.published;
+    sequence.computed += block_tokens;
+  }
+}
+
+std::size_t sequence_blocks::missing(const sequence_state& sequence, std::size_t positions) const {
+  const std::size_t wanted = blocks_for(positions);
+  const std::size_t had = sequence.blocks.size();
+  return (wanted > had ? wanted - had : 0) + (must_copy(sequence) ? 1 : 0);
+}
+
+bool sequence_blocks::provide(sequence_state& sequence, std::size_t positions, std::vector<block_copy>& copies) {
+  if (must_copy(sequence)) {
+    const block_id copy = cache_.allocate();
+    if (copy == no_block) return false;
+    const std::size_t index = sequence.computed / block_tokens;
+    const block_id shared = sequence.blocks[index];
+    copies.push_back({shared, copy});
+    cache_.release(shared);
+    replace(sequence, index, copy);
+  }
+  while (sequence.blocks.size() < blocks_for(positions)) {
+    const block_id block = cache_.allocate();
+    if (block == no_block) return false;
+    sequence.blocks.push_back(block);
+  }
+  return true;
+}
+
+void sequence_blocks::publish(sequence_state& sequence) {
+  while (sequence.publishing && (sequence.published + 1) * block_tokens <= sequence.computed) {
+    const std::size_t index = sequence.published;
+    const std::span<const token_id> tokens(sequence.tokens);
+    const auto content = tokens.subspan(index * block_tokens).first<block_tokens>();
+    const block_id kept = cache_.publish(sequence.place, content, sequence.blocks[index]);
+    sequence.publishing = kept != no_block;
+    if (!sequence.publishing) return;
+    if (kept != sequence.blocks[index]) replace(sequence, index, kept);
+    ++sequence.published;
+  }
+}
+
+void sequence_blocks::share(const sequence_state& from, sequence_state& to) {
+  assert(to.blocks.empty());
+  to.blocks = from.blocks;
+  for (const block_id block : to.blocks) cache_.hold(block);
+  to.computed = from.computed;
+  to.published = from.published;
+  to.place = from.place;
+  to.publishing = from.publishing;
+  to.known_blocks = 0;
+}
+
+void sequence_blocks::clear(sequence_state& sequence) {
+  for (auto block = sequence.blocks.rbegin(); block != sequence.blocks.rend(); ++block) cache_.release(*block);
+  sequence.blocks.clear();
+  sequence.computed = sequence.published = sequence.known_blocks = 0;
+}
+
+/// The next position lies in a block that others hold too. Only a block that is partly filled can be that.
+bool sequence_blocks::must_copy(const sequence_state& sequence) const {
+  const std::size_t index = sequence.computed / block_tokens;
+  return index < sequence.blocks.size() && cache_.pool().holders(sequence.blocks[index]) > 1;
+}
+
+void sequence_blocks::replace(sequence_state& sequence, std::size_t index, block_id block) const {
+  sequence.blocks[index] = block;
+  sequence.known_blocks = std::min(sequence.known_blocks, index);
+}
+
+}  // namespace troupe::detail

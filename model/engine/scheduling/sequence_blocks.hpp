@@ -1,0 +1,37 @@
+#pragma once
+#include <vector>
+
+#include "model/engine/scheduling/prefix_cache.hpp"
+#include "model/engine/scheduling/sequence_state.hpp"
+
+namespace troupe::detail {
+
+/// What happens to the blocks of one sequence, on behalf of the scheduler. Nothing in here decides who gets any.
+class sequence_blocks {
+ public:
+  explicit sequence_blocks(prefix_cache& cache) : cache_(cache) {}
+
+  /// Before its first step, and after clear().
+  void begin(sequence_state& sequence) const;
+  /// Goes on with cached blocks as far as there are some, in place of empty ones that the sequence may hold.
+  void reuse_cached(sequence_state& sequence);
+  /// Blocks to get before positions up to `positions` can be written: a copy of a shared one counts.
+  std::size_t missing(const sequence_state& sequence, std::size_t positions) const;
+  /// Gets them, as far as the cache gives any; true when all are there.
+  bool provide(sequence_state& sequence, std::size_t positions, std::vector<block_copy>& copies);
+  /// Shows the full computed blocks to the cache.
+  void publish(sequence_state& sequence);
+  /// All that `from` holds and has computed, shared.
+  void share(const sequence_state& from, sequence_state& to);
+  /// Lets go of everything; what was computed is to be computed again.
+  void clear(sequence_state& sequence);
+
+ private:
+  bool must_copy(const sequence_state& sequence) const;
+  void replace(sequence_state& sequence, std::size_t index, block_id block) const;
+
+  prefix_cache& cache_;
+  std::vector<block_id> found_;
+};
+
+}  // namespace troupe::detail

@@ -1,0 +1,76 @@
+#pragma once
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "model/engine/scheduling/ids.hpp"
+#include "model/engine/scheduling/prefix_cache.hpp"
+
+namespace troupe::detail {
+
+struct adapter_use;
+struct tenant_share;
+
+enum class sequence_phase : std::uint8_t {
+  waiting,   ///< in a queue; holds no blocks
+  running,   ///< holds blocks; takes part in steps
+  following  ///< a further answer, until the first has computed their prompt
+};
+
+/// What the scheduler knows of one answer. Owned by the scheduler, which gives pointers to queues and steps.
+struct sequence_state {
+  sequence_id id;
+  request_priority priority = request_priority::interactive;
+  adapter_version adapter;
+  adapter_use* use = nullptr;     ///< while waiting or running
+  tenant_share* share = nullptr;  ///< until it ends
+  std::uint64_t order = 0;        ///< of arrival; a preemption does not change it
+  std::uint64_t urgent = 0;       ///< its place among the urgent; 0: not urgent
+  std::size_t urgent_until = 0;   ///< so many tokens
+
+  std::vector<token_id> tokens;  ///< prompt and answer so far
+  std::size_t prompt = 0;        ///< tokens of it
+  std::size_t limit = 0;         ///< tokens at most
+  std::vector<token_id> proposals;
+  bool every_prompt_row = false;
+  bool charged = false;  ///< the tenant has paid for the prompt
+
+  std::size_t computed = 0;  ///< positions whose keys and values are stored
+  std::vector<block_id> blocks;
+  std::size_t known_blocks = 0;  ///< the stages know the table up to here
+  std::size_t published = 0;     ///< blocks in the prefix cache, from the first
+  prefix_place place;            ///< behind those
+  bool publishing = true;        ///< false after a block that the cache could not take
+
+  std::optional<instant> first_start;
+  std::size_t reused = 0;  ///< tokens of the prompt that the prefix cache had, before there was an answer
+  sequence_phase phase = sequence_phase::waiting;
+  bool cancelled = false;  ///< only its blocks are still needed: by a step in flight, or by the other answers
+  bool stalled = false;    ///< there is no block for its next token
+  step_id in_flight;       ///< 0: in no step
+  step_id last_step;       ///< that had it; 0: none
+  std::int32_t planned_tokens = 0, planned_proposals = 0;
+
+  sequence_state* leader = nullptr;        ///< of a following answer
+  std::vector<sequence_state*> followers;  ///< answers that wait for this one's prompt
+
+  std::size_t pending() const { return tokens.size() - computed; }
+  bool landed() const { return in_flight.value == 0; }
+  bool decoding() const { return pending() == 1 && computed >= prompt; }
+  /// Rows it may take in a step.
+  std::size_t slots() const { return 1 + followers.size(); }
+
+  /// 0: urgent, then one per priority.
+  int tier() const { return urgent != 0 ? 0 : 1 + static_cast<int>(priority); }
+};
+
+/// The total order in which sequences get blocks and tokens. Each gives way to those before it alone.
+inline bool ranks_before(const sequence_state& a, const sequence_state& b) {
+  const auto key = [](const sequence_state& s) { return std::tuple(s.tier(), s.urgent, s.order); };
+  return key(a) < key(b);
+}
+
+}  // namespace troupe::detail

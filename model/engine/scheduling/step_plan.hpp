@@ -1,0 +1,90 @@
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/fields.hpp"
+#include "model/engine/scheduling/block_pool.hpp"
+#include "model/engine/scheduling/ids.hpp"
+#include "model/tokenizer/tokenizer.hpp"
+
+namespace troupe {
+
+/// One sequence's share of a step. Ranges are in the plan's lists.
+struct planned_row {
+  sequence_id sequence;
+  adapter_version adapter;
+  std::int64_t position = 0;     ///< of the first token
+  std::int32_t first_token = 0;  ///< also the first row of the batch
+  std::int32_t tokens = 0;       ///< to feed, the proposals among them
+  std::int32_t proposals = 0;    ///< the last so many tokens are guesses, to be verified
+  std::int32_t logit_rows = 0;   ///< the last so many tokens need logits: 0, or 1 + proposals
+  bool complete = false;         ///< afterwards every known token is computed: there is an outcome to commit
+
+  /// The block table is the first `kept_blocks` of what the last step with this sequence left, then these.
+  std::int32_t kept_blocks = 0;
+  std::int32_t first_block = 0;
+  std::int32_t blocks = 0;
+
+  /// The sequences whose next token comes from this row's logits: itself, or all answers of a prompt.
+  std::int32_t first_answer = 0;
+  std::int32_t answers = 0;
+
+  template <class Self, class Visit>
+  static auto visit_fields(Self& self, Visit visit) {
+    return visit(field("sequence", self.sequence), field("adapter", self.adapter), field("position", self.position),
+                 field("first_token", self.first_token), field("tokens", self.tokens),
+                 field("proposals", self.proposals), field("logit_rows", self.logit_rows),
+                 field("complete", self.complete), field("kept_blocks", self.kept_blocks),
+                 field("first_block", self.first_block), field("blocks", self.blocks),
+                 field("first_answer", self.first_answer), field("answers", self.answers));
+  }
+};
+
+/// What every stage does in one step: forget, copy blocks in the order given, then run the rows. Steps must be carried
+/// out in the order of their ids. The caller keeps plans and hands them in again, so that their memory is used again.
+struct step_plan {
+  step_id id;
+  std::vector<planned_row> rows;  ///< equal adapters are neighbours, rows without one come first
+  std::vector<token_id> tokens;   ///< [sum of rows' tokens]
+  std::vector<block_id> blocks;
+  std::vector<block_copy> copies;
+  std::vector<sequence_id> answers;
+  std::vector<sequence_id> forgotten;  ///< ended since the last step: their block tables can go
+
+  std::span<const token_id> tokens_of(const planned_row& row) const {
+    return std::span(tokens).subspan(static_cast<std::size_t>(row.first_token), static_cast<std::size_t>(row.tokens));
+  }
+  std::span<const block_id> blocks_of(const planned_row& row) const {
+    return std::span(blocks).subspan(static_cast<std::size_t>(row.first_block), static_cast<std::size_t>(row.blocks));
+  }
+  std::span<const sequence_id> answers_of(const planned_row& row) const {
+    return std::span(answers).subspan(static_cast<std::size_t>(row.first_answer),
+                                      static_cast<std::size_t>(row.answers));
+  }
+  void clear() {
+    rows.clear();
+    tokens.clear();
+    blocks.clear();
+    copies.clear();
+    answers.clear();
+    forgotten.clear();
+  }
+
+  template <class Self, class Visit>
+  static auto visit_fields(Self& self, Visit visit) {
+    return visit(field("id", self.id), field("rows", self.rows), field("tokens", self.tokens),
+                 field("blocks", self.blocks), field("copies", self.copies), field("answers", self.answers),
+                 field("forgotten", self.forgotten));
+  }
+};
+
+/// What became of one answer of a complete row.
+struct sequence_outcome {
+  sequence_id sequence;
+  std::span<const token_id> tokens;     ///< new ones: first the proposals that held, then the one that was chosen
+  bool finished = false;                ///< the sequence ends here; then tokens may be empty
+  std::span<const token_id> proposals;  ///< guesses at the tokens that follow, for the next step
+};
+
+}  // namespace troupe

@@ -1,0 +1,57 @@
+#include "model/engine/stages/hidden_pooler.hpp"
+
+#include <algorithm>
+
+namespace troupe {
+
+void hidden_pooler::open(const answer_opening& opening) {
+  if (opening.sampling.pooling != hidden_pooling::none)
+    open_[opening.sequence] = {opening.sampling.pooling, std::vector<double>(hidden_), 0};
+}
+
+int hidden_pooler::needed_rows(const pooled& of, const planned_row& row) {
+  if (of.how == hidden_pooling::mean) return row.tokens;
+  return row.complete ? 1 : 0;
+}
+
+void hidden_pooler::list_rows(const step_plan& plan, std::vector<int>& rows) const {
+  rows.clear();
+  if (open_.empty()) return;
+  for (const planned_row& row : plan.rows) {
+    const auto found = open_.find(row.sequence);
+    if (found == open_.end()) continue;
+    for (int i = row.tokens - needed_rows(found->second, row); i < row.tokens; ++i) rows.push_back(row.first_token + i);
+  }
+}
+
+void hidden_pooler::take(const step_plan& plan, const float* normed, std::int64_t stride, step_outcome& outcome) {
+  for (const planned_row& row : plan.rows) {
+    const auto found = open_.find(row.sequence);
+    if (found == open_.end()) continue;
+    add(found->second, row, normed, stride);
+    normed += needed_rows(found->second, row) * stride;
+    if (row.complete) finish(found->second, row.sequence, outcome);
+  }
+}
+
+/// A prompt that begins anew, after a preemption, is summed anew.
+void hidden_pooler::add(pooled& to, const planned_row& row, const float* normed, std::int64_t stride) const {
+  if (row.position == 0 || to.how == hidden_pooling::last) {
+    std::fill(to.sum.begin(), to.sum.end(), 0.0);
+    to.rows = 0;
+  }
+  for (int i = 0; i < needed_rows(to, row); ++i, ++to.rows)
+    for (std::size_t k = 0; k < hidden_; ++k)
+      to.sum[k] += static_cast<double>(normed[i * stride + static_cast<std::int64_t>(k)]);
+}
+
+void hidden_pooler::finish(const pooled& of, sequence_id answer, step_outcome& outcome) const {
+  const auto found = std::find_if(outcome.answers.begin(), outcome.answers.end(),
+                                  [&](const chosen_answer& each) { return each.sequence == answer; });
+  if (found == outcome.answers.end()) return;
+  found->first_hidden = static_cast<std::int32_t>(outcome.hidden.size());
+  found->hidden = static_cast<std::int32_t>(hidden_);
+  for (const double each : of.sum) outcome.hidden.push_back(static_cast<float>(each / static_cast<double>(of.rows)));
+}
+
+}  // namespace troupe

@@ -1,0 +1,39 @@
+// The last stage's other part: hidden states of prompts, instead of answers to them.
+#pragma once
+#include <unordered_map>
+#include <vector>
+
+#include "model/engine/stages/step_order.hpp"
+
+namespace troupe {
+
+/// Adds up in the order of positions and in double precision, so the result depends on the prompt alone, however it was
+/// cut into steps.
+class hidden_pooler {
+ public:
+  explicit hidden_pooler(std::int64_t hidden) : hidden_(static_cast<std::size_t>(hidden)) {}
+
+  void open(const answer_opening& opening);
+  void close(sequence_id answer) { open_.erase(answer); }
+  void close_all() { open_.clear(); }
+
+  /// The rows of the batch whose hidden states are needed, one after another.
+  void list_rows(const step_plan& plan, std::vector<int>& rows) const;
+  /// `normed`: [listed rows, stride]. The answers of complete rows must be in the outcome.
+  void take(const step_plan& plan, const float* normed, std::int64_t stride, step_outcome& outcome);
+
+ private:
+  struct pooled {
+    hidden_pooling how = hidden_pooling::none;
+    std::vector<double> sum;  // [hidden]
+    std::int64_t rows = 0;
+  };
+  static int needed_rows(const pooled& of, const planned_row& row);
+  void add(pooled& to, const planned_row& row, const float* normed, std::int64_t stride) const;
+  void finish(const pooled& of, sequence_id answer, step_outcome& outcome) const;
+
+  std::size_t hidden_;
+  std::unordered_map<sequence_id, pooled> open_;
+};
+
+}  // namespace troupe

@@ -1,0 +1,56 @@
+#include "model/engine/stages/prompt_scorer.hpp"
+
+#include <algorithm>
+
+namespace troupe {
+
+void prompt_scorer::open(const answer_opening& opening) {
+  if (!opening.sampling.prompt_logprobs) return;
+  const auto end = opening.text.begin() + static_cast<std::ptrdiff_t>(opening.prompt_tokens);
+  open_[opening.sequence] = {*opening.sampling.prompt_logprobs, {opening.text.begin(), end}, {}};
+}
+
+void prompt_scorer::list_rows(const step_plan& plan, std::vector<int>& rows) {
+  rows.clear();
+  listed_.clear();
+  taken_ = 0;
+  if (open_.empty()) return;
+  for (const planned_row& row : plan.rows) {
+    const auto found = open_.find(row.sequence);
+    if (found == open_.end()) continue;
+    prompt& of = found->second;
+    if (row.position == 0) of.scored.assign(1, {of.tokens.front(), {}, {}});  // also anew, after a preemption
+    for (int i = 0; i < row.tokens; ++i) {
+      const auto next = static_cast<std::size_t>(row.position + i + 1);
+      if (next >= of.tokens.size()) break;
+      rows.push_back(row.first_token + i);
+      listed_.push_back({&of, next});
+    }
+  }
+}
+
+void prompt_scorer::take(int count, const float* logits, std::int64_t stride) {
+  for (int i = 0; i < count; ++i, logits += stride) {
+    const next_token& next = listed_[taken_++];
+    prompt& of = *next.of;
+    of.scored.push_back(sampler_.score({logits, vocab_size_}, of.tokens[next.index], of.alternatives));
+  }
+}
+
+void prompt_scorer::finish(const step_plan& plan, step_outcome& outcome) {
+  for (const planned_row& row : plan.rows) {
+    const auto found = open_.find(row.sequence);
+    if (found == open_.end() || !row.complete) continue;
+    const auto answer = std::find_if(outcome.answers.begin(), outcome.answers.end(),
+                                     [&](const chosen_answer& each) { return each.sequence == row.sequence; });
+    if (answer != outcome.answers.end()) {
+      auto& scored = found->second.scored;
+      answer->first_scored = static_cast<std::int32_t>(outcome.scored.size());
+      answer->scored = static_cast<std::int32_t>(scored.size());
+      std::move(scored.begin(), scored.end(), std::back_inserter(outcome.scored));
+    }
+    open_.erase(found);
+  }
+}
+
+}  // namespace troupe

@@ -1,0 +1,135 @@
+#include "model/engine/stages/stage.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::size_t scored_at_once = 64;  // rows: all logits of a prompt would take much memory
+
+}  // namespace
+
+stage::stage(std::shared_ptr<const loaded_model> model, const decoder::options& layers, int lookup_tokens,
+             const compute& with, token_tree_source tokens)
+    : model_(std::move(model)),
+      first_layer_(layers.first_layer),
+      last_(layers.layers < 0 || layers.first_layer + layers.layers == model_->config.layers),
+      limits_{layers.max_rows, layers.blocks, layers.context, model_->config.vocab_size},
+      shard_(make_decoder(model_, layers, with)),
+      chooser_(with.kernels, model_->config.vocab_size, lookup_tokens, std::move(tokens)),
+      pooler_(model_->config.hidden),
+      scorer_(with.kernels, model_->config.vocab_size) {}
+
+void stage::add_adapter(adapter_version version, std::shared_ptr<const lora_adapter> adapter) {
+  remove_adapter(version);
+  shard_->add_adapter(*adapter);
+  adapters_[version] = std::move(adapter);
+}
+
+void stage::remove_adapter(adapter_version version) {
+  const auto removed = adapters_.extract(version);
+  if (removed.empty()) return;
+  // Versions that were made of the same files may be one adapter.
+  const bool needed = std::any_of(adapters_.begin(), adapters_.end(),
+                                  [&](const auto& other) { return other.second == removed.mapped(); });
+  if (!needed) shard_->remove_adapter(*removed.mapped());
+}
+
+int stage::begin(const step_order& order) {
+  check(order, limits_);
+  plan_ = &order.plan;
+  for (const sequence_id gone : plan_->forgotten) tables_.erase(gone);
+  if (chooses()) {
+    for (const sequence_id gone : order.closed) {
+      chooser_.close(gone);
+      pooler_.close(gone);
+    }
+    for (const answer_opening& opening : order.opened) {
+      chooser_.open(opening);
+      pooler_.open(opening);
+    }
+  }
+  if (last_) {  // all of its ranks: they make the same products
+    for (const sequence_id gone : order.closed) scorer_.close(gone);
+    for (const answer_opening& opening : order.opened) scorer_.open(opening);
+  }
+  for (const block_copy& copy : plan_->copies) shard_->copy_block(copy.from.value, copy.to.value);
+  take_tables(*plan_);
+  return static_cast<int>(plan_->tokens.size());
+}
+
+void stage::take_tables(const step_plan& plan) {
+  rows_.clear();
+  logit_rows_.clear();
+  for (const planned_row& row : plan.rows) {
+    auto& table = tables_[row.sequence];
+    const auto kept = static_cast<std::size_t>(row.kept_blocks);
+    if (kept > table.size()) refuse("step {} goes on with blocks that this stage does not know", plan.id.value);
+    table.resize(kept);
+    for (const block_id block : plan.blocks_of(row)) table.push_back(block.value);
+    if (static_cast<std::int64_t>(table.size()) * positions_per_block < row.position + row.tokens)
+      refuse("step {} has too few blocks for a row", plan.id.value);
+    rows_.push_back({row.first_token, row.tokens, row.position, table.data(), adapter_of(row)});
+    for (int i = row.tokens - row.logit_rows; i < row.tokens; ++i) logit_rows_.push_back(row.first_token + i);
+  }
+}
+
+const lora_adapter* stage::adapter_of(const planned_row& row) const {
+  if (row.adapter == no_adapter) return nullptr;
+  const auto found = adapters_.find(row.adapter);
+  if (found == adapters_.end()) refuse("adapter {} is not loaded", row.adapter.value);
+  return found->second.get();
+}
+
+void stage::embed(float* hidden) {
+  shard_->embed({rows_, static_cast<int>(plan_->tokens.size())}, plan_->tokens, hidden);
+}
+
+void stage::run(float* hidden) {
+  shard_->run({rows_, static_cast<int>(plan_->tokens.size())}, hidden);
+}
+
+const step_outcome& stage::finish(const float* hidden) {
+  const float* logits = read_logits(hidden, logit_rows_);
+  if (chooses()) chooser_.choose(*plan_, logits, shard_->logit_stride(), outcome_);
+  score(hidden);
+  if (chooses()) pool(hidden);
+  return outcome_;
+}
+
+const float* stage::read_logits(const float* hidden, std::span<const int> rows) {
+  const auto needed = rows.size() * static_cast<std::size_t>(shard_->logit_stride());
+  if (logits_.size() < needed) logits_ = aligned_buffer<float>(needed);
+  if (!rows.empty()) shard_->logits(hidden, rows, logits_.data());
+  return logits_.data();
+}
+
+void stage::score(const float* hidden) {
+  scorer_.list_rows(*plan_, scored_rows_);
+  for (std::size_t first = 0; first < scored_rows_.size(); first += scored_at_once) {
+    const auto rows = std::span(scored_rows_).subspan(first, std::min(scored_at_once, scored_rows_.size() - first));
+    const float* logits = read_logits(hidden, rows);
+    if (chooses()) scorer_.take(static_cast<int>(rows.size()), logits, shard_->logit_stride());
+  }
+  scorer_.finish(*plan_, outcome_);  // on all ranks: what is over is not read again
+}
+
+void stage::pool(const float* hidden) {
+  pooler_.list_rows(*plan_, pooled_rows_);
+  if (pooled_rows_.empty()) return;
+  const auto needed = pooled_rows_.size() * static_cast<std::size_t>(hidden_stride());
+  if (normed_.size() < needed) normed_ = aligned_buffer<float>(needed);
+  shard_->normalized(hidden, pooled_rows_, normed_.data());
+  pooler_.take(*plan_, normed_.data(), hidden_stride(), outcome_);
+}
+
+void stage::forget() {
+  tables_.clear();
+  chooser_.close_all();
+  pooler_.close_all();
+  scorer_.close_all();
+}
+
+}  // namespace troupe

@@ -1,0 +1,73 @@
+// A run of consecutive layers, carried through the orders of a replica's scheduler.
+//
+// Goals: owns storage and nothing else, so that it can be lost and made again without being asked anything: what is in
+// which block, who runs and what is chosen when are the scheduler's business. A pipeline of stages computes what one
+// computes, bit for bit.
+#pragma once
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "model/arch/decoder.hpp"
+#include "model/engine/stages/hidden_pooler.hpp"
+#include "model/engine/stages/prompt_scorer.hpp"
+#include "model/engine/stages/step_order.hpp"
+#include "model/engine/stages/token_chooser.hpp"
+
+namespace troupe {
+
+class stage {
+ public:
+  /// `layers` as for a decoder. `lookup_tokens`: guesses by prompt lookup for each step; 0: none.
+  /// `tokens`: of the model's tokenizer, for answers under a constraint.
+  stage(std::shared_ptr<const loaded_model> model, const decoder::options& layers, int lookup_tokens,
+        const compute& with, token_tree_source tokens = {});
+
+  bool is_first() const { return first_layer_ == 0; }
+  bool is_last() const { return last_; }
+  /// It says what was chosen: the first rank of the last stage.
+  bool chooses() const { return last_ && shard_->is_first_rank(); }
+  std::int64_t hidden_stride() const { return shard_->hidden_stride(); }
+
+  void add_adapter(adapter_version version, std::shared_ptr<const lora_adapter> adapter);
+  void remove_adapter(adapter_version version);
+  bool has_adapter(adapter_version version) const { return adapters_.contains(version); }
+
+  // One step: begin; the first stage embeds; run; the last stage finishes. The order must stay until then.
+  // The ranks of a stage make the same calls; only the one that chooses has an outcome.
+  /// Returns the rows of the step. Throws input_error where the order is none for this stage: it reaches beyond it, or
+  /// names an adapter that is not there.
+  int begin(const step_order& order);
+  void embed(float* hidden);  ///< [rows, hidden_stride()]
+  void run(float* hidden);
+  const step_outcome& finish(const float* hidden);
+
+  /// Nothing that was stored counts any more, no answer is open.
+  void forget();
+
+ private:
+  void take_tables(const step_plan& plan);
+  const float* read_logits(const float* hidden, std::span<const int> rows);
+  void score(const float* hidden);
+  void pool(const float* hidden);
+  const lora_adapter* adapter_of(const planned_row& row) const;
+
+  std::shared_ptr<const loaded_model> model_;
+  std::int64_t first_layer_;
+  bool last_;
+  order_limits limits_;
+  std::unique_ptr<decoder> shard_;
+  token_chooser chooser_;
+  hidden_pooler pooler_;
+  prompt_scorer scorer_;
+  std::unordered_map<adapter_version, std::shared_ptr<const lora_adapter>> adapters_;
+  std::unordered_map<sequence_id, std::vector<std::int32_t>> tables_;
+
+  const step_plan* plan_ = nullptr;
+  std::vector<pass_sequence> rows_;
+  std::vector<int> logit_rows_, scored_rows_, pooled_rows_;
+  aligned_buffer<float> logits_, normed_;
+  step_outcome outcome_;
+};
+
+}  // namespace troupe

@@ -1,0 +1,50 @@
+#include "model/engine/stages/step_order.hpp"
+
+#include "base/error.hpp"
+
+namespace troupe {
+namespace {
+
+/// [first, first + count) inside [0, size).
+bool inside(std::int64_t first, std::int64_t count, std::size_t size) {
+  return first >= 0 && count >= 0 && first + count <= static_cast<std::int64_t>(size);
+}
+
+bool is_block(block_id block, const order_limits& limits) {
+  return block.value >= 0 && block.value < limits.blocks;
+}
+
+bool is_sound(const planned_row& row, const step_plan& plan, const order_limits& limits) {
+  return row.tokens > 0 && inside(row.first_token, row.tokens, plan.tokens.size()) &&
+         inside(row.first_block, row.blocks, plan.blocks.size()) &&
+         inside(row.first_answer, row.answers, plan.answers.size()) && row.kept_blocks >= 0 && row.logit_rows >= 0 &&
+         row.logit_rows <= row.tokens && row.position >= 0 && row.position <= limits.context - row.tokens;
+}
+
+}  // namespace
+
+void check(const step_order& order, const order_limits& limits) {
+  const step_plan& plan = order.plan;
+  const auto broken = [&](std::string_view what) {
+    refuse("step {} is no step of this stage: {}", plan.id.value, what);
+  };
+  if (static_cast<std::int64_t>(plan.tokens.size()) > limits.max_rows) broken("too many tokens");
+  std::int64_t next = 0;
+  for (const planned_row& row : plan.rows) {
+    if (!is_sound(row, plan, limits) || row.first_token != next) broken("a row is out of range");
+    next += row.tokens;
+  }
+  if (next != static_cast<std::int64_t>(plan.tokens.size())) broken("tokens of no row");
+  for (const token_id token : plan.tokens)
+    if (token < 0 || token >= limits.vocab_size) broken("a token that the model does not have");
+  for (const block_id block : plan.blocks)
+    if (!is_block(block, limits)) broken("a block that is not there");
+  for (const block_copy& copy : plan.copies)
+    if (!is_block(copy.from, limits) || !is_block(copy.to, limits)) broken("a copy of a block that is not there");
+  for (const answer_opening& opening : order.opened) {
+    check(opening.sampling, limits.vocab_size);
+    if (!inside(0, opening.prompt_tokens, opening.text.size())) broken("an answer without its prompt");
+  }
+}
+
+}  // namespace troupe

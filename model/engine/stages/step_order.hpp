@@ -1,0 +1,115 @@
+// What a replica's scheduler and its stages say to each other: an order for every step, an outcome for every order.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "base/fields.hpp"
+#include "model/engine/sampling/sampler.hpp"
+#include "model/engine/sampling/sampling_params.hpp"
+#include "model/engine/scheduling/step_plan.hpp"
+
+namespace troupe {
+
+/// What the last stage must know to choose the tokens of one answer.
+struct answer_opening {
+  sequence_id sequence;
+  sampling_params sampling;
+  std::vector<token_id> end_tokens;
+  std::vector<token_id> text;      ///< prompt, and the answer so far where one is resumed
+  std::int64_t prompt_tokens = 0;  ///< of the text
+
+  template <class Self, class Visit>
+  static auto visit_fields(Self& self, Visit visit) {
+    return visit(field("sequence", self.sequence), field("sampling", self.sampling),
+                 field("end_tokens", self.end_tokens), field("text", self.text),
+                 field("prompt_tokens", self.prompt_tokens));
+  }
+};
+
+/// One step for every stage of a replica. Orders are carried out as they come.
+struct step_order {
+  step_plan plan;
+  std::vector<answer_opening> opened;  ///< answers that the plan asks for the first time
+  std::vector<sequence_id> closed;     ///< answers that are over
+
+  template <class Self, class Visit>
+  static auto visit_fields(Self& self, Visit visit) {
+    return visit(field("plan", self.plan), field("opened", self.opened), field("closed", self.closed));
+  }
+};
+
+/// What a stage is made for.
+struct order_limits {
+  std::int64_t max_rows = 0, blocks = 0, context = 0, vocab_size = 0;
+};
+/// An order may come from another process: throws input_error where carrying it out would reach beyond the stage.
+/// That block tables fit is seen when it begins.
+void check(const step_order& order, const order_limits& limits);
+
+/// What became of one answer in a step. Ranges are in the outcome's lists.
+struct chosen_answer {
+  sequence_id sequence;
+  std::int32_t first_token = 0, tokens = 0;
+  std::int32_t first_proposal = 0, proposals = 0;  ///< guesses at what follows
+  std::int32_t first_hidden = 0, hidden = 0;       ///< the pooled hidden state, where one was asked for
+  std::int32_t first_scored = 0, scored = 0;       ///< the prompt's tokens, where their probabilities were asked for
+  bool finished = false;                           ///< an end token came, which is not among the tokens
+
+  template <class Self, class Visit>
+  static auto visit_fields(Self& self, Visit visit) {
+    return visit(field("sequence", self.sequence), field("first_token", self.first_token), field("tokens", self.tokens),
+                 field("first_proposal", self.first_proposal), field("proposals", self.proposals),
+                 field("first_hidden", self.first_hidden), field("hidden", self.hidden),
+                 field("first_scored", self.first_scored), field("scored", self.scored),
+                 field("finished", self.finished));
+  }
+};
+
+/// What a step chose, said by the last stage.
+struct step_outcome {
+  step_id step;
+  std::vector<chosen_answer> answers;
+  std::vector<token_id> tokens, proposals;
+  std::vector<sampled_token> details;  ///< parallel to tokens where some answer wants logprobs, else empty
+  std::vector<float> hidden;
+  std::vector<sampled_token> scored;
+
+  void clear() {
+    hidden.clear();
+    scored.clear();
+    answers.clear();
+    tokens.clear();
+    proposals.clear();
+    details.clear();
+  }
+  std::span<const token_id> tokens_of(const chosen_answer& a) const {
+    return std::span(tokens).subspan(static_cast<std::size_t>(a.first_token), static_cast<std::size_t>(a.tokens));
+  }
+  std::span<const token_id> proposals_of(const chosen_answer& a) const {
+    return std::span(proposals).subspan(static_cast<std::size_t>(a.first_proposal),
+                                        static_cast<std::size_t>(a.proposals));
+  }
+
+  // Empty where what another process said reaches beyond the list.
+  std::span<const float> hidden_of(const chosen_answer& a) const { return part_of(hidden, a.first_hidden, a.hidden); }
+  std::span<const sampled_token> scored_of(const chosen_answer& a) const {
+    return part_of(scored, a.first_scored, a.scored);
+  }
+
+  template <class Self, class Visit>
+  static auto visit_fields(Self& self, Visit visit) {
+    return visit(field("step", self.step), field("answers", self.answers), field("tokens", self.tokens),
+                 field("proposals", self.proposals), field("details", self.details), field("hidden", self.hidden),
+                 field("scored", self.scored));
+  }
+
+ private:
+  template <class T>
+  static std::span<const T> part_of(const std::vector<T>& list, std::int32_t first, std::int32_t count) {
+    if (first < 0 || count < 0 || static_cast<std::size_t>(first) + static_cast<std::size_t>(count) > list.size())
+      return {};
+    return std::span(list).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
+  }
+};
+
+}  // namespace troupe

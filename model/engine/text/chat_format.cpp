@@ -1,0 +1,77 @@
+#include "model/engine/text/chat_format.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "model/chat/chat_template.hpp"
+#include "model/engine/text/chat_messages.hpp"
+#include "model/formats/json_input.hpp"
+
+namespace troupe {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+chat_sources sources_of(const std::filesystem::path& model) {
+  auto found = find_chat_sources(model);
+  if (!found) refuse("{}: has no chat template: give the prompt as plain text", model.string());
+  return std::move(*found);
+}
+
+json parsed(const std::string& text, const char* what) {
+  return detail::parse_json_as<json>(text, what, {.depth = 64});
+}
+
+json parsed_variables(const std::string& text) {
+  json further = parsed(text, "chat_template_kwargs");
+  if (!further.is_object()) refuse("chat_template_kwargs: a JSON object is expected");
+  return further;
+}
+
+}  // namespace
+
+chat_format::chat_format(const std::filesystem::path& model, std::shared_ptr<const tokenizer> tokens)
+    : chat_format(sources_of(model), model.string() + ": chat template", std::move(tokens)) {}
+
+chat_format::chat_format(chat_sources sources, const std::string& where, std::shared_ptr<const tokenizer> tokens)
+    : sources_(std::move(sources)),
+      tokens_(std::move(tokens)),
+      usual_(std::make_unique<const chat_template>(sources_.usual, where)) {
+  if (!sources_.with_tools.empty())
+    with_tools_ = std::make_unique<const chat_template>(sources_.with_tools, where + " for tools");
+}
+
+chat_format::~chat_format() = default;
+
+std::string chat_format::render(const chat_input& chat) const {
+  json messages = parsed(chat.messages, "messages");
+  prepare_messages(messages);
+  return render(messages, chat.tools.empty() ? json(nullptr) : parsed(chat.tools, "tools"), chat.add_generation_prompt,
+                chat.variables.empty() ? json::object() : parsed_variables(chat.variables));
+}
+
+std::string chat_format::render(std::string_view system, std::string_view message) const {
+  json messages = json::array();
+  if (!system.empty()) messages.push_back({{"role", "system"}, {"content", system}});
+  messages.push_back({{"role", "user"}, {"content", message}});
+  return render(messages, nullptr, true, json::object());
+}
+
+/// The variables are what the reference hands to a template, in its order.
+std::string chat_format::render(const json& messages, const json& tools, bool add_generation_prompt,
+                                const json& further) const {
+  json variables;
+  variables["messages"] = messages;
+  variables["tools"] = tools;
+  variables["documents"] = nullptr;
+  variables["add_generation_prompt"] = add_generation_prompt;
+  for (const auto& [name, text] : sources_.texts) variables[name] = text;
+  if (tokens_->bos()) variables["bos_token"] = tokens_->bytes_of(*tokens_->bos());
+  if (tokens_->eos()) variables["eos_token"] = tokens_->bytes_of(*tokens_->eos());
+  for (const auto& [name, value] : further.items())
+    if (name != "messages") variables[name] = value;
+  const bool has_tools = !tools.is_null() && !tools.empty();
+  return (has_tools && with_tools_ ? *with_tools_ : *usual_).render(variables);
+}
+
+}  // namespace troupe

@@ -1,0 +1,51 @@
+#pragma once
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "model/engine/text/chat_sources.hpp"
+#include "model/tokenizer/tokenizer.hpp"
+
+namespace troupe {
+
+class chat_template;
+
+/// What a chat template is given, as JSON texts.
+struct chat_input {
+  std::string messages;   ///< a list of {role, content}; an assistant's content may be null beside tool_calls
+  std::string tools;      ///< a list of tools that may be called; empty: none
+  std::string variables;  ///< an object of further ones that the template may know; empty: none
+  bool add_generation_prompt = true;
+};
+
+/// How a model writes chats, for answers and in training alike: its own template, parsed once. Immutable; any number of
+/// threads may use it.
+class chat_format {
+ public:
+  /// Throws input_error where the model has no template, or none that can be read.
+  chat_format(const std::filesystem::path& model, std::shared_ptr<const tokenizer> tokens);
+  /// `where` is what errors call the template.
+  chat_format(chat_sources sources, const std::string& where, std::shared_ptr<const tokenizer> tokens);
+  ~chat_format();
+
+  /// The text ends where the assistant's answer begins, unless `chat` says otherwise. Throws input_error.
+  std::string render(const chat_input& chat) const;
+  /// One user message, and a system message if `system` is not empty.
+  std::string render(std::string_view system, std::string_view message) const;
+  /// Of messages that were prepared (chat_messages.hpp). `further`: variables beside those that every template has.
+  std::string render(const nlohmann::ordered_json& messages, const nlohmann::ordered_json& tools,
+                     bool add_generation_prompt, const nlohmann::ordered_json& further) const;
+
+  /// The template that requests with tools are written by.
+  const std::string& tool_source() const { return sources_.for_tools(); }
+
+ private:
+  chat_sources sources_;
+  std::shared_ptr<const tokenizer> tokens_;
+  std::unique_ptr<const chat_template> usual_, with_tools_;  ///< with_tools_: none where it is the usual one
+};
+
+}  // namespace troupe

@@ -1,0 +1,68 @@
+#include "model/engine/text/chat_messages.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "model/formats/json_input.hpp"
+
+namespace troupe {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+bool is_text(const json& object, const char* key) {
+  return object.is_object() && object.contains(key) && object[key].is_string();
+}
+
+/// A text, or a list of {"type": "text", "text"}.
+std::string joined_content(const json& content, const std::string& where) {
+  if (content.is_string()) return content.get<std::string>();
+  if (!content.is_array()) refuse("{}.content should be a text or a list of parts", where);
+  std::string text;
+  for (const json& part : content) {
+    const bool of_text = is_text(part, "text") && (!part.contains("type") || part["type"] == "text");
+    if (!of_text) refuse("{}.content has a part that is no text: only text is served", where);
+    text += part["text"].get<std::string>();
+  }
+  return text;
+}
+
+/// Clients send arguments as a text, templates print them as the objects that they are.
+void open_arguments(json& call, const std::string& where) {
+  if (!call.is_object() || !call.contains("function") || !call["function"].is_object())
+    refuse("{}.tool_calls should be a list of calls of functions", where);
+  json& arguments = call["function"]["arguments"];
+  if (!arguments.is_string()) return;
+  const auto text = arguments.get<std::string>();
+  if (text.find_first_not_of(" \t\r\n") == text.npos)
+    arguments = json::object();
+  else
+    arguments = detail::parse_json_as<json>(text, where + ".tool_calls: arguments", {.depth = 64});
+}
+
+/// True where there are some.
+bool open_calls(json& message, const std::string& where) {
+  const auto calls = message.find("tool_calls");
+  if (calls == message.end() || calls->is_null()) return false;
+  if (!calls->is_array()) refuse("{}.tool_calls should be a list of calls of functions", where);
+  for (json& call : *calls) open_arguments(call, where);
+  return !calls->empty();
+}
+
+void prepare_message(json& message, const std::string& where) {
+  if (!is_text(message, "role")) refuse("{} should be an object with a role", where);
+  if (message["role"] == "developer") message["role"] = "system";
+  const bool calls = open_calls(message, where);
+  json& content = message["content"];
+  if (!content.is_null()) content = joined_content(content, where);
+  if (content.is_null() && !calls) refuse("{} has no content", where);
+}
+
+}  // namespace
+
+void prepare_messages(json& messages) {
+  if (!messages.is_array() || messages.empty()) refuse("messages should be a list of {{role, content}}, not empty");
+  for (std::size_t i = 0; i < messages.size(); ++i) prepare_message(messages[i], fmt::format("messages[{}]", i));
+}
+
+}  // namespace troupe

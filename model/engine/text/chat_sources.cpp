@@ -1,0 +1,82 @@
+#include "model/engine/text/chat_sources.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "model/formats/gguf.hpp"
+#include "model/formats/json_input.hpp"
+
+namespace troupe {
+namespace {
+
+namespace fs = std::filesystem;
+using json = nlohmann::ordered_json;
+
+constexpr std::size_t largest_text = std::size_t{64} << 20;
+constexpr std::string_view gguf_template_key = "tokenizer.chat_template";
+
+json tokenizer_config(const fs::path& file) {
+  std::error_code ignored;
+  if (!fs::exists(file, ignored)) return json::object();
+  json config = detail::parse_json_as<json>(detail::read_text(file, largest_text), file.string());
+  return config.is_object() ? config : json::object();
+}
+
+/// A list of templates with names: "default", and perhaps "tool_use".
+void take_named(const json& list, const std::string& where, chat_sources& to) {
+  for (const json& each : list) {
+    if (!each.is_object() || !each.contains("name") || !each.contains("template") || !each["template"].is_string())
+      refuse("{}: an entry of \"chat_template\" has no name or no template: mend the file", where);
+    const auto source = each["template"].get<std::string>();
+    if (each["name"] == "default" || list.size() == 1) to.usual = source;
+    if (each["name"] == "tool_use") to.with_tools = source;
+  }
+  if (!list.empty() && to.usual.empty())
+    refuse("{}: none of the chat templates is called \"default\": call the one to use so", where);
+}
+
+void take_template(const json& config, const std::string& where, chat_sources& to) {
+  const auto found = config.find("chat_template");
+  if (found == config.end() || found->is_null()) return;
+  if (found->is_array()) return take_named(*found, where, to);
+  if (!found->is_string()) refuse("{}: \"chat_template\" should be a text or a list: mend the file", where);
+  to.usual = found->get<std::string>();
+}
+
+/// "pad_token": "<pad>", or {"content": "<pad>"}.
+void take_texts(const json& config, chat_sources& to) {
+  for (const auto& [key, value] : config.items()) {
+    if (!key.ends_with("_token")) continue;
+    if (value.is_string()) to.texts[key] = value.get<std::string>();
+    if (value.is_object() && value.contains("content") && value["content"].is_string())
+      to.texts[key] = value["content"].get<std::string>();
+  }
+}
+
+chat_sources sources_in_folder(const fs::path& folder) {
+  chat_sources found;
+  const fs::path file = folder / "tokenizer_config.json";
+  const json config = tokenizer_config(file);
+  take_texts(config, found);
+  std::error_code ignored;
+  if (const fs::path own = folder / "chat_template.jinja"; fs::exists(own, ignored))
+    found.usual = detail::read_text(own, largest_text);
+  else
+    take_template(config, file.string(), found);
+  return found;
+}
+
+}  // namespace
+
+std::optional<chat_sources> find_chat_sources(const fs::path& model) {
+  chat_sources found;
+  std::error_code ignored;
+  if (fs::is_directory(model, ignored)) found = sources_in_folder(model);
+  if (found.usual.empty())
+    if (const auto metadata = find_gguf_metadata(model))
+      found.usual = metadata->get<std::string>(gguf_template_key).value_or("");
+  if (found.usual.empty()) return std::nullopt;
+  return found;
+}
+
+}  // namespace troupe

@@ -1,0 +1,69 @@
+#include "model/engine/text/model_text.hpp"
+
+#include "base/error.hpp"
+#include "model/formats/gguf.hpp"
+
+namespace troupe {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+bool is_there(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+bool is_folder(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
+}
+
+bool has_vocabulary(const fs::path& model) {
+  const auto metadata = find_gguf_metadata(model);
+  return metadata && metadata->metadata.contains("tokenizer.ggml.tokens");
+}
+
+class absent_tokenizer : public tokenizer {
+ public:
+  std::vector<token_id> encode(std::string_view, encode_options) const override { return {}; }
+  std::string_view bytes_of(token_id) const override { return {}; }
+  std::string decode(std::span<const token_id>, bool) const override { return {}; }
+  bool strips_leading_space() const override { return false; }
+  std::int32_t size() const override { return 0; }
+  bool is_special(token_id) const override { return false; }
+  std::optional<token_id> find(std::string_view) const override { return std::nullopt; }
+  std::optional<token_id> bos() const override { return std::nullopt; }
+  std::optional<token_id> eos() const override { return std::nullopt; }
+};
+
+}  // namespace
+
+std::string tokenizer_kind(const fs::path& model) {
+  if (is_folder(model))
+    for (const char* name : {"tokenizer.json", "tokenizer.model"})
+      if (is_there(model / name)) return name;
+  return has_vocabulary(model) ? "GGUF" : "";
+}
+
+std::shared_ptr<const tokenizer> open_tokenizer(const fs::path& model) {
+  if (is_folder(model)) return load_tokenizer(model);
+  return tokenizer_from_gguf(open_gguf(model), model.string());
+}
+
+std::shared_ptr<const tokenizer> no_tokenizer() {
+  return std::make_shared<const absent_tokenizer>();
+}
+
+std::vector<token_id> prompt_of_text(const tokenizer& tokens, std::string_view text, const std::string& model) {
+  auto encoded = tokens.encode(text);
+  if (encoded.empty() && tokens.bos()) encoded.push_back(*tokens.bos());
+  if (encoded.empty()) refuse("{}: has no BOS token to start from: give a prompt that is not empty", model);
+  return encoded;
+}
+
+std::vector<token_id> prompt_of_chat(const tokenizer& tokens, std::string_view rendered) {
+  return tokens.encode(rendered, {.add_special = false, .parse_special = true});
+}
+
+}  // namespace troupe

@@ -1,0 +1,69 @@
+#include "model/engine/sampling/sampling_params.hpp"
+
+#include <cmath>
+
+#include <gmock/gmock.h>
+
+#include "base/error.hpp"
+
+namespace troupe {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string refusal_of(const sampling_params& params) {
+  try {
+    check(params, 100);
+  } catch (const input_error& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+template <class Change>
+std::string refusal_after(Change change) {
+  sampling_params params;
+  change(params);
+  return refusal_of(params);
+}
+
+TEST(sampling_params_check, accepts_defaults_and_limits) {
+  EXPECT_EQ(refusal_of({}), "accepted");
+  sampling_params params;
+  params.temperature = 0.0;
+  params.min_p = 1.0;
+  params.presence_penalty = -2.0;
+  params.top_k = 1'000'000;
+  params.logit_bias = {{99, 100.0}};
+  params.stop = {"x"};
+  EXPECT_EQ(refusal_of(params), "accepted");
+}
+
+TEST(sampling_params_check, refuses_by_name) {
+  EXPECT_THAT(refusal_after([](auto& p) { p.temperature = -0.1; }), HasSubstr("temperature is -0.1: use"));
+  EXPECT_THAT(refusal_after([](auto& p) { p.temperature = std::nan(""); }), HasSubstr("temperature is nan"));
+  EXPECT_THAT(refusal_after([](auto& p) { p.temperature = 1e9; }), HasSubstr("temperature"));
+  EXPECT_THAT(refusal_after([](auto& p) { p.top_k = -1; }), HasSubstr("top_k is -1"));
+  EXPECT_THAT(refusal_after([](auto& p) { p.top_p = 0.0; }), HasSubstr("top_p is 0"));
+  EXPECT_THAT(refusal_after([](auto& p) { p.top_p = 1.1; }), HasSubstr("top_p is 1.1"));
+  EXPECT_THAT(refusal_after([](auto& p) { p.min_p = 1.1; }), HasSubstr("min_p is 1.1"));
+  EXPECT_THAT(refusal_after([](auto& p) { p.repetition_penalty = 0.0; }), HasSubstr("repetition_penalty is 0"));
+  EXPECT_THAT(refusal_after([](auto& p) { p.presence_penalty = 2.5; }), HasSubstr("presence_penalty is 2.5"));
+  EXPECT_THAT(refusal_after([](auto& p) { p.frequency_penalty = -3; }), HasSubstr("frequency_penalty is -3"));
+  EXPECT_THAT(refusal_after([](auto& p) { p.logprobs = 101; }), HasSubstr("logprobs is 101"));
+  EXPECT_THAT(refusal_after([](auto& p) { p.max_tokens = 0; }), HasSubstr("max_tokens is 0"));
+}
+
+TEST(sampling_params_check, refuses_tokens_and_texts_by_name) {
+  EXPECT_THAT(refusal_after([](auto& p) { p.logit_bias = {{100, 1.0}}; }), HasSubstr("logit_bias names token 100"));
+  EXPECT_THAT(refusal_after([](auto& p) { p.logit_bias = {{1, 101.0}}; }), HasSubstr("logit_bias is 101"));
+  EXPECT_THAT(refusal_after([](auto& p) { p.logit_bias = {{1, 1.0}, {1, 2.0}}; }), HasSubstr("token 1 twice"));
+  EXPECT_THAT(refusal_after([](auto& p) { p.stop_tokens = {-1}; }), HasSubstr("stop_tokens names token -1"));
+  EXPECT_THAT(refusal_after([](auto& p) { p.stop_tokens.resize(2000); }), HasSubstr("stop_tokens has 2000"));
+  EXPECT_THAT(refusal_after([](auto& p) { p.stop = {""}; }), HasSubstr("stop has an empty text"));
+  EXPECT_THAT(refusal_after([](auto& p) { p.stop.assign(40, "x"); }), HasSubstr("stop has 40 texts"));
+  EXPECT_THAT(refusal_after([](auto& p) { p.stop = {std::string(2000, 'x')}; }), HasSubstr("2000 bytes"));
+}
+
+}  // namespace
+}  // namespace troupe

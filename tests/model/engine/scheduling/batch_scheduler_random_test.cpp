@@ -1,0 +1,181 @@
+// Random callers against the scheduler, with everything checked on the way.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "tests/base/sanitized.hpp"
+#include "tests/model/engine/scheduling/symbolic_replica.hpp"
+
+namespace troupe {
+namespace {
+
+using test::engine_simulation;
+
+struct random_load {
+  const char* name;
+  batch_scheduler::options options;
+  std::int64_t longest_prompt, longest_answer;
+  int adapters, tenants, most_answers;
+  double arrivals;  ///< per action
+  double cancels;
+  double losses;
+  std::size_t guesses;
+  std::uint64_t most_wait, most_batch_wait;  ///< steps without a row, of anyone
+};
+
+batch_scheduler::options options_of(std::int32_t blocks, std::int64_t context, std::int32_t batch_tokens,
+                                    std::int32_t sequences, std::int32_t adapters, std::int32_t stages,
+                                    std::uint64_t patience) {
+  batch_scheduler::options made;
+  made.blocks = blocks;
+  made.context = context;
+  made.max_batch_tokens = batch_tokens;
+  made.max_mixed_prompt_tokens = 1 + batch_tokens / 3;
+  made.max_sequences = sequences;
+  made.max_adapters = adapters;
+  made.steps_in_flight = stages;
+  made.adapter_patience = made.batch_patience = patience;
+  made.head_patience = 8 * patience;
+  made.urgent_tokens = 4;
+  made.max_waiting = 60;
+  return made;
+}
+
+/// All but the first and the pipeline are asked for far more than they can do, and have to turn callers away.
+std::vector<random_load> loads() {
+  return {
+      {"roomy", options_of(400, 256, 128, 24, 4, 1, 64), 120, 40, 6, 3, 3, 0.15, 0.01, 0, 0, 200, 200},
+      {"tiny_pool", options_of(13, 200, 48, 8, 2, 1, 16), 150, 60, 4, 3, 4, 0.04, 0.003, 0, 3, 2000, 9000},
+      {"tiny_budget", options_of(60, 128, 4, 4, 1, 1, 16), 60, 20, 5, 2, 2, 0.03, 0.003, 0, 2, 2000, 4000},
+      {"one_at_a_time", options_of(9, 144, 1, 1, 1, 1, 16), 40, 12, 3, 2, 1, 0.016, 0.003, 0, 1, 5000, 2500},
+      {"pipeline", options_of(120, 256, 64, 24, 3, 3, 16), 120, 40, 6, 3, 3, 0.08, 0.01, 0, 2, 300, 500},
+      {"tight_pipeline", options_of(16, 200, 32, 12, 2, 4, 8), 120, 60, 5, 3, 4, 0.03, 0.004, 0.0005, 4, 3000, 4000},
+      {"many_answers", options_of(24, 128, 32, 12, 2, 2, 16), 30, 30, 2, 2, 12, 0.04, 0.01, 0.0005, 2, 500, 500},
+  };
+}
+
+class random_calls {
+ public:
+  random_calls(const random_load& load, std::uint64_t seed) : load_(load), random_(seed), engine_(load.options) {
+    engine_.stop_one_in = 50;
+    engine_.guesses = load.guesses;
+    for (int i = 0; i < 3; ++i) common_.push_back(tokens(256));
+  }
+
+  void act(int actions) {
+    for (int i = 0; i < actions && !::testing::Test::HasFatalFailure(); ++i) {
+      act();
+      if (i % 64 == 0) {
+        ASSERT_TRUE(engine_.scheduler.is_consistent());
+      }
+    }
+  }
+
+  void finish() {
+    ASSERT_NO_FATAL_FAILURE(engine_.run_to_end());
+    ASSERT_TRUE(engine_.scheduler.is_consistent());
+    const block_pool& pool = engine_.scheduler.pool();
+    EXPECT_EQ(pool.held(), 0);
+    EXPECT_EQ(pool.free() + pool.idle(), pool.total());
+    EXPECT_EQ(engine_.scheduler.stats().running + engine_.scheduler.stats().waiting, 0u);
+    for (const auto& [id, one] : engine_.answers) {
+      const bool batch = one.priority == request_priority::batch;
+      ASSERT_LE(one.longest_wait, batch ? load_.most_batch_wait : load_.most_wait) << "sequence " << id;
+    }
+  }
+  const engine_simulation& engine() const { return engine_; }
+
+ private:
+  std::int64_t below(std::int64_t limit) { return std::uniform_int_distribution<std::int64_t>(0, limit - 1)(random_); }
+  bool chance(double probability) { return std::bernoulli_distribution(probability)(random_); }
+
+  std::vector<token_id> tokens(std::int64_t count) {
+    std::vector<token_id> made;
+    for (std::int64_t i = 0; i < count; ++i) made.push_back(static_cast<token_id>(below(4)));
+    return made;
+  }
+
+  /// Many prompts begin alike.
+  std::vector<token_id> prompt() {
+    const std::int64_t length = 1 + below(load_.longest_prompt);
+    std::vector<token_id> made = tokens(length);
+    if (chance(0.7)) {
+      const auto& common = common_[static_cast<std::size_t>(below(3))];
+      const std::int64_t same = below(length + 1);
+      std::copy_n(common.begin(), same, made.begin());
+    }
+    return made;
+  }
+
+  void submit() {
+    sequence_request request;
+    request.prompt = prompt();
+    request.max_tokens = chance(0.05) ? 0 : 1 + below(load_.longest_answer);
+    if (request.max_tokens > 0 && chance(0.2))
+      request.answers = static_cast<std::int32_t>(1 + below(load_.most_answers));
+    request.priority = chance(0.4) ? request_priority::batch : request_priority::interactive;
+    request.tenant = tenant_id{static_cast<std::uint64_t>(below(load_.tenants))};
+    request.adapter = adapter_version{static_cast<std::uint32_t>(below(load_.adapters + 1))};
+    request.every_prompt_row = chance(0.05);
+    engine_.submit(request);
+  }
+
+  void act() {
+    // Busy and quiet times.
+    if (chance(load_.arrivals * (++acts_ / 512 % 3 == 0 ? 3 : 1))) submit();
+    if (chance(load_.cancels) && !engine_.answers.empty()) cancel_some();
+    if (chance(load_.losses)) lose();
+    const auto flying = engine_.flights.size();
+    if (flying < static_cast<std::size_t>(load_.options.steps_in_flight) && (flying == 0 || chance(0.7)))
+      engine_.plan();
+    if (chance(0.7)) engine_.run();
+    if (!engine_.flights.empty() && chance(0.7)) {
+      const auto index = static_cast<std::size_t>(below(static_cast<std::int64_t>(engine_.flights.size())));
+      if (engine_.flights[index].ran) engine_.commit(index);
+    }
+  }
+
+  /// Mostly such that came of late, several in a row.
+  void cancel_some() {
+    const auto last = static_cast<std::int64_t>(engine_.answers.size());
+    const std::int64_t first = std::max<std::int64_t>(1, last - below(80));
+    for (std::int64_t id = first; id <= std::min(last, first + below(3)); ++id)
+      engine_.cancel(static_cast<std::uint64_t>(id));
+  }
+
+  void lose() {
+    engine_.scheduler.forget_stored();
+    engine_.replica.lose_everything();
+    engine_.flights.clear();
+  }
+
+  random_load load_;
+  std::mt19937_64 random_;
+  engine_simulation engine_;
+  std::vector<std::vector<token_id>> common_;
+  int acts_ = 0;
+};
+
+class batch_scheduler_random : public ::testing::TestWithParam<random_load> {};
+
+// The simulation behind it checks every step: budget, order of adapters, single writers, what the blocks hold.
+TEST_P(batch_scheduler_random, keeps_every_promise) {
+  constexpr std::uint64_t seeds = sanitized ? 1 : 12;
+  std::uint64_t reused = 0, steps = 0;
+  for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+    SCOPED_TRACE(::testing::Message() << "seed " << seed);
+    random_calls calls(GetParam(), seed);
+    ASSERT_NO_FATAL_FAILURE(calls.act(4000));
+    ASSERT_NO_FATAL_FAILURE(calls.finish());
+    reused += calls.engine().scheduler.stats().reused_tokens;
+    steps += calls.engine().steps;
+  }
+  EXPECT_GT(reused, 0u);
+  EXPECT_GT(steps, 600 * seeds);
+}
+
+INSTANTIATE_TEST_SUITE_P(loads, batch_scheduler_random, ::testing::ValuesIn(loads()),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,452 @@
+// One rule of the scheduler at a time.
+#include "model/engine/scheduling/batch_scheduler.hpp"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "base/error.hpp"
+#include "tests/model/engine/scheduling/symbolic_replica.hpp"
+
+namespace troupe {
+namespace {
+
+using test::engine_simulation;
+
+batch_scheduler::options small_options() {
+  batch_scheduler::options made;
+  made.blocks = 64;
+  made.context = 256;
+  made.max_batch_tokens = 64;
+  made.max_sequences = 8;
+  made.max_adapters = 2;
+  return made;
+}
+
+sequence_request request_of(std::size_t prompt, std::int64_t answer, token_id first = 0) {
+  sequence_request made;
+  made.prompt.resize(prompt);
+  std::iota(made.prompt.begin(), made.prompt.end(), first * 1000);
+  made.max_tokens = answer;
+  return made;
+}
+
+sequence_request batch_request(std::size_t prompt, std::int64_t answer, token_id first) {
+  sequence_request made = request_of(prompt, answer, first);
+  made.priority = request_priority::batch;
+  return made;
+}
+
+sequence_request with_adapter(sequence_request request, std::uint32_t adapter) {
+  request.adapter = adapter_version{adapter};
+  return request;
+}
+
+refusal refused(engine_simulation& engine, const sequence_request& request) {
+  return engine.scheduler.submit(request).error().reason;
+}
+
+/// Of the last plan.
+const planned_row* row_of(const engine_simulation& engine, std::uint64_t id) {
+  for (const planned_row& row : engine.flights.back().plan.rows)
+    if (row.sequence.value == id) return &row;
+  return nullptr;
+}
+
+void land(engine_simulation& engine) {
+  engine.run();
+  engine.commit(0);
+}
+
+TEST(batch_scheduler, refuses_what_cannot_be_served) {
+  auto options = small_options();
+  options.blocks = 8;
+  options.max_waiting = 1;
+  options.is_known = [](adapter_version adapter) { return adapter.value < 5; };
+  engine_simulation engine(options);
+  EXPECT_EQ(refused(engine, request_of(0, 1)), refusal::empty_prompt);
+  EXPECT_EQ(refused(engine, request_of(256, 1)), refusal::prompt_too_long);
+  EXPECT_EQ(refused(engine, request_of(4, -1)), refusal::bad_limit);
+  auto many = request_of(4, 1);
+  many.answers = 9;
+  EXPECT_EQ(refused(engine, many), refusal::bad_answers);
+  EXPECT_EQ(refused(engine, request_of(100, 30)), refusal::budget_too_small);
+  EXPECT_EQ(refused(engine, with_adapter(request_of(4, 1), 5)), refusal::unknown_adapter);
+  EXPECT_TRUE(engine.submit(request_of(100, 29)));
+  const auto full = engine.scheduler.submit(request_of(4, 1));
+  EXPECT_EQ(full.error().reason, refusal::queue_full);
+  EXPECT_GT(full.error().retry_after, duration::zero());
+  auto from_elsewhere = request_of(4, 1);
+  from_elsewhere.was_accepted = true;
+  EXPECT_TRUE(engine.submit(from_elsewhere)) << "whom another one had accepted";
+  engine.run_to_end();
+  EXPECT_EQ(engine.scheduler.pool().held(), 0);
+}
+
+TEST(batch_scheduler, bounds_what_a_step_has_of_prompts_while_somebody_reads_an_answer) {
+  auto options = small_options();
+  options.max_mixed_prompt_tokens = 10;
+  engine_simulation engine(options);
+  engine.submit(request_of(8, 40));
+  ASSERT_TRUE(engine.plan());
+  land(engine);
+  engine.submit(request_of(30, 4, 1));
+  ASSERT_TRUE(engine.plan());
+  EXPECT_EQ(row_of(engine, 1)->tokens, 1);
+  EXPECT_EQ(row_of(engine, 2)->tokens, 11) << "one as everyone has, and the bound";
+  land(engine);
+  engine.cancel(1);
+  ASSERT_TRUE(engine.plan());
+  EXPECT_EQ(row_of(engine, 2)->tokens, 19) << "nobody reads: all that is left of it";
+}
+
+TEST(batch_scheduler, lets_prompts_have_all_of_a_step_that_batch_answers_are_in) {
+  auto options = small_options();
+  options.max_mixed_prompt_tokens = 10;
+  engine_simulation engine(options);
+  engine.submit(batch_request(8, 40, 0));
+  ASSERT_TRUE(engine.plan());
+  land(engine);
+  engine.submit(request_of(30, 4, 1));
+  ASSERT_TRUE(engine.plan());
+  EXPECT_EQ(row_of(engine, 2)->tokens, 30);
+}
+
+TEST(batch_scheduler, leaves_batch_prompts_a_share_of_what_prompts_may_have) {
+  auto options = small_options();
+  options.max_mixed_prompt_tokens = 16;
+  options.batch_share = 8;
+  engine_simulation engine(options);
+  engine.submit(request_of(8, 40));
+  ASSERT_TRUE(engine.plan());
+  land(engine);
+  engine.submit(batch_request(100, 4, 1));
+  engine.submit(request_of(100, 4, 2));
+  ASSERT_TRUE(engine.plan());
+  EXPECT_EQ(row_of(engine, 2)->tokens, 1 + 2);
+  EXPECT_EQ(row_of(engine, 3)->tokens, 1 + 14) << "interactive prompts come first";
+}
+
+TEST(batch_scheduler, refuses_options_that_do_not_fit_together) {
+  auto options = small_options();
+  options.max_batch_tokens = 7;
+  EXPECT_THROW(batch_scheduler{options}, input_error);
+  options = small_options();
+  options.blocks = 0;
+  EXPECT_THROW(batch_scheduler{options}, input_error);
+}
+
+TEST(batch_scheduler, ends_an_answer_at_its_limit_or_with_the_context) {
+  engine_simulation engine(small_options());
+  engine.submit(request_of(10, 5));
+  engine.submit(request_of(250, 100, 1));
+  engine.run_to_end();
+  EXPECT_EQ(engine.answers[1].tokens.size(), 15u);
+  EXPECT_EQ(engine.answers[2].tokens.size(), 256u);
+}
+
+TEST(batch_scheduler, computes_a_prompt_without_an_answer_once) {
+  engine_simulation engine(small_options());
+  engine.submit(request_of(256, 0));
+  while (engine.plan()) {
+    EXPECT_EQ(engine.flights.back().plan.rows[0].logit_rows, 0);
+    land(engine);
+  }
+  EXPECT_EQ(engine.alive, 0u);
+  EXPECT_EQ(engine.steps, 4u);
+}
+
+TEST(batch_scheduler, mixes_answers_and_chunks_of_prompts) {
+  engine_simulation engine(small_options());
+  engine.submit(request_of(4, 20));
+  ASSERT_TRUE(engine.step());
+  engine.submit(request_of(100, 5, 1));
+  ASSERT_TRUE(engine.plan());
+  EXPECT_EQ(row_of(engine, 1)->tokens, 1);
+  EXPECT_EQ(row_of(engine, 1)->logit_rows, 1);
+  EXPECT_EQ(row_of(engine, 2)->tokens, 63);
+  EXPECT_EQ(row_of(engine, 2)->logit_rows, 0);
+  land(engine);
+  ASSERT_TRUE(engine.plan());
+  EXPECT_EQ(row_of(engine, 2)->tokens, 37);
+  EXPECT_TRUE(row_of(engine, 2)->complete);
+}
+
+TEST(batch_scheduler, leaves_sequences_in_flight_alone) {
+  auto options = small_options();
+  options.steps_in_flight = 2;
+  engine_simulation engine(options);
+  engine.submit(request_of(4, 20));
+  engine.submit(request_of(5, 20, 1));
+  ASSERT_TRUE(engine.plan());
+  ASSERT_TRUE(engine.plan());
+  EXPECT_EQ(engine.flights[0].plan.rows.size(), 1u);
+  EXPECT_EQ(engine.flights[1].plan.rows.size(), 1u);
+  EXPECT_FALSE(engine.plan());
+  engine.run_to_end();
+}
+
+TEST(batch_scheduler, frees_a_cancelled_sequence_after_the_step_that_it_is_in) {
+  engine_simulation engine(small_options());
+  engine.submit(request_of(20, 20));
+  ASSERT_TRUE(engine.plan());
+  engine.cancel(1);
+  EXPECT_EQ(engine.scheduler.pool().held(), 2);
+  land(engine);
+  EXPECT_EQ(engine.scheduler.pool().held(), 0);
+  EXPECT_FALSE(engine.scheduler.cancel(sequence_id{1}));
+  EXPECT_TRUE(engine.scheduler.is_consistent());
+}
+
+TEST(batch_scheduler, verifies_guesses_in_one_row) {
+  auto options = small_options();
+  engine_simulation engine(options);
+  engine.guesses = 3;
+  engine.submit(request_of(20, 40));
+  engine.run_to_end();
+  engine_simulation plain(options);
+  plain.submit(request_of(20, 40));
+  plain.run_to_end();
+  EXPECT_EQ(engine.answers[1].tokens, plain.answers[1].tokens);
+  EXPECT_LT(engine.steps, plain.steps);
+}
+
+TEST(batch_scheduler, computes_the_prompt_of_several_answers_once) {
+  engine_simulation engine(small_options());
+  auto request = request_of(40, 8);
+  request.answers = 4;
+  engine.submit(request);
+  ASSERT_TRUE(engine.plan());
+  EXPECT_EQ(engine.flights[0].plan.answers.size(), 4u);
+  land(engine);
+  EXPECT_EQ(engine.scheduler.pool().held(), 3);
+  ASSERT_TRUE(engine.plan());
+  const step_plan& plan = engine.flights[0].plan;
+  EXPECT_EQ(plan.rows.size(), 4u);
+  EXPECT_EQ(plan.copies.size(), 3u);  // the last answer writes into the block that all shared
+  EXPECT_EQ(engine.scheduler.pool().held(), 6);
+  land(engine);
+  engine.run_to_end();
+  EXPECT_EQ(engine.scheduler.stats().computed_tokens, 40u + 4 * 7);
+}
+
+TEST(batch_scheduler, goes_on_with_the_other_answers_when_one_is_cancelled_early) {
+  engine_simulation engine(small_options());
+  auto request = request_of(100, 8);
+  request.answers = 3;
+  engine.submit(request);
+  ASSERT_TRUE(engine.plan());
+  engine.cancel(1);
+  engine.cancel(3);
+  land(engine);
+  engine.run_to_end();
+  EXPECT_EQ(engine.answers[2].tokens.size(), 108u);
+  EXPECT_EQ(engine.answers[1].tokens.size(), 100u);
+  EXPECT_TRUE(engine.scheduler.is_consistent());
+}
+
+TEST(batch_scheduler, reuses_the_blocks_of_a_prompt_that_was_computed) {
+  engine_simulation engine(small_options());
+  engine.submit(request_of(50, 4));
+  engine.run_to_end();
+  engine.submit(request_of(60, 4));
+  ASSERT_TRUE(engine.plan());
+  EXPECT_EQ(row_of(engine, 2)->position, 48);
+  EXPECT_EQ(engine.scheduler.stats().reused_tokens, 48u);
+  EXPECT_EQ(engine.scheduler.start_of(sequence_id(2))->reused, 48u);
+  land(engine);
+  auto whole = request_of(60, 4);
+  whole.every_prompt_row = true;
+  engine.submit(whole);
+  ASSERT_TRUE(engine.plan());
+  EXPECT_EQ(row_of(engine, 3)->position, 0);
+  EXPECT_EQ(engine.scheduler.start_of(sequence_id(3))->reused, 0u);
+}
+
+TEST(batch_scheduler, picks_up_blocks_that_another_finished_meanwhile) {
+  engine_simulation engine(small_options());
+  engine.submit(request_of(120, 4));
+  engine.submit(request_of(200, 4));
+  engine.run_to_end();
+  EXPECT_GE(engine.scheduler.stats().reused_tokens, 48u);
+}
+
+TEST(batch_scheduler, pushes_the_last_out_when_blocks_run_out_and_loses_nothing) {
+  auto options = small_options();
+  options.blocks = 8;
+  engine_simulation engine(options);
+  engine.submit(request_of(30, 60));
+  engine.submit(request_of(30, 60, 1));
+  engine.run_to_end();
+  EXPECT_GT(engine.scheduler.stats().preemptions, 0u);
+  EXPECT_LT(engine.answers[1].longest_wait, 3u);
+  options.blocks = 64;
+  engine_simulation roomy(options);
+  roomy.submit(request_of(30, 60));
+  roomy.submit(request_of(30, 60, 1));
+  roomy.run_to_end();
+  EXPECT_EQ(roomy.scheduler.stats().preemptions, 0u);
+  for (const std::uint64_t id : {1, 2}) EXPECT_EQ(engine.answers[id].tokens, roomy.answers[id].tokens);
+}
+
+TEST(batch_scheduler, starts_interactive_before_batch) {
+  auto options = small_options();
+  options.max_sequences = 1;
+  engine_simulation engine(options);
+  engine.submit(batch_request(10, 4, 0));
+  engine.submit(request_of(10, 4, 1));
+  ASSERT_TRUE(engine.plan());
+  EXPECT_NE(row_of(engine, 2), nullptr);
+  EXPECT_EQ(row_of(engine, 1), nullptr);
+}
+
+TEST(batch_scheduler, pushes_batch_out_for_interactive) {
+  auto options = small_options();
+  options.max_sequences = 1;
+  engine_simulation engine(options);
+  engine.submit(batch_request(10, 40, 0));
+  ASSERT_TRUE(engine.step());
+  engine.submit(request_of(10, 4, 1));
+  ASSERT_TRUE(engine.plan());
+  EXPECT_NE(row_of(engine, 2), nullptr);
+  EXPECT_EQ(engine.scheduler.stats().preemptions, 1u);
+  land(engine);
+  engine.run_to_end();
+}
+
+TEST(batch_scheduler, never_starves_batch) {
+  auto options = small_options();
+  options.max_sequences = 2;
+  options.batch_patience = 20;
+  options.urgent_tokens = 4;
+  engine_simulation engine(options);
+  engine.submit(batch_request(10, 40, 0));
+  while (!engine.answers[1].ended && engine.steps < 1000) {
+    while (engine.scheduler.stats().waiting < 3) engine.submit(request_of(10, 10, 1));
+    ASSERT_TRUE(engine.step());
+  }
+  EXPECT_LT(engine.steps, 10u * (20 + 8));
+  EXPECT_LE(engine.answers[1].longest_wait, 20u + 2);
+}
+
+TEST(batch_scheduler, keeps_a_share_of_the_tokens_for_batch) {
+  engine_simulation engine(small_options());
+  engine.submit(batch_request(200, 4, 0));
+  engine.submit(request_of(200, 4, 1));
+  ASSERT_TRUE(engine.plan());
+  ASSERT_NE(row_of(engine, 1), nullptr);
+  EXPECT_GE(row_of(engine, 1)->tokens, 64 / 8 - 1);
+}
+
+TEST(batch_scheduler, puts_equal_adapters_side_by_side) {
+  engine_simulation engine(small_options());
+  for (const std::uint32_t adapter : {2, 0, 1, 2, 0, 1})
+    engine.submit(with_adapter(request_of(4, 4, static_cast<token_id>(adapter)), adapter));
+  ASSERT_TRUE(engine.plan());
+  std::vector<std::uint32_t> adapters;
+  for (const planned_row& row : engine.flights[0].plan.rows) adapters.push_back(row.adapter.value);
+  EXPECT_EQ(adapters, (std::vector<std::uint32_t>{0, 0, 1, 1, 2, 2}));
+}
+
+TEST(batch_scheduler, gives_a_waiting_adapter_its_turn_within_bounds) {
+  auto options = small_options();
+  options.max_adapters = 2;
+  options.adapter_patience = 16;
+  options.urgent_tokens = 4;
+  engine_simulation engine(options);
+  for (std::uint32_t adapter = 1; adapter <= 6; ++adapter) engine.submit(with_adapter(request_of(8, 150), adapter));
+  for (int i = 0; i < 200; ++i) {
+    // Two adapters never run out of work.
+    while (engine.scheduler.stats().waiting < 8)
+      engine.submit(with_adapter(request_of(8, 10), 1 + static_cast<std::uint32_t>(engine.answers.size() % 2)));
+    ASSERT_TRUE(engine.step());
+  }
+  for (std::uint64_t id = 3; id <= 6; ++id) {
+    EXPECT_GT(engine.answers[id].rows, 10u);
+    EXPECT_LE(engine.answers[id].longest_wait, 16u + 4 * (4 + 2));
+  }
+}
+
+TEST(batch_scheduler, passes_over_an_adapter_that_is_being_loaded) {
+  auto options = small_options();
+  bool loaded = false;
+  options.is_ready = [&](adapter_version) { return loaded; };
+  engine_simulation engine(options);
+  engine.submit(with_adapter(request_of(8, 4), 1));
+  EXPECT_FALSE(engine.plan());
+  engine.submit(request_of(8, 4));
+  ASSERT_TRUE(engine.plan());
+  EXPECT_EQ(row_of(engine, 1), nullptr);
+  land(engine);
+  loaded = true;
+  ASSERT_TRUE(engine.plan());
+  EXPECT_NE(row_of(engine, 1), nullptr);
+  EXPECT_TRUE(engine.scheduler.is_running(adapter_version{1}));
+}
+
+TEST(batch_scheduler, serves_tenants_alike) {
+  auto options = small_options();
+  options.max_sequences = 2;
+  engine_simulation engine(options);
+  for (int i = 0; i < 60; ++i) {
+    auto request = request_of(10, 10, i);
+    request.tenant = tenant_id{i < 50 ? 1u : 2u};
+    engine.submit(request);
+  }
+  for (int i = 0; i < 95; ++i) ASSERT_TRUE(engine.step());
+  const auto ended = std::count_if(engine.answers.begin(), engine.answers.end(),
+                                   [](const auto& item) { return item.first > 50 && item.second.ended; });
+  EXPECT_GE(ended, 8);
+  const auto interactive = request_priority::interactive;
+  EXPECT_NEAR(static_cast<double>(engine.scheduler.served(tenant_id{1}, interactive)),
+              static_cast<double>(engine.scheduler.served(tenant_id{2}, interactive)), 61);
+}
+
+TEST(batch_scheduler, serves_tenants_by_their_weight) {
+  auto options = small_options();
+  options.max_sequences = 4;
+  engine_simulation engine(options);
+  for (int i = 0; i < 300; ++i) {
+    auto request = request_of(10, 10, i);
+    request.tenant = tenant_id{i % 2 == 0 ? 1u : 2u};
+    request.weight = i % 2 == 0 ? 1 : 3;
+    engine.submit(request);
+  }
+  for (int i = 0; i < 400; ++i) ASSERT_TRUE(engine.step());
+  double served[2] = {};
+  for (const auto& [id, answer] : engine.answers)
+    if (answer.ended) served[(id + 1) % 2] += static_cast<double>(answer.tokens.size());
+  EXPECT_GT(served[0], 500);
+  EXPECT_NEAR(served[1] / served[0], 3.0, 0.2) << served[0] << " and " << served[1] << " tokens, both still waiting";
+}
+
+TEST(batch_scheduler, goes_on_from_its_tokens_when_the_stages_lose_what_they_stored) {
+  engine_simulation engine(small_options());
+  engine.submit(request_of(30, 20));
+  auto several = request_of(100, 8, 1);
+  several.answers = 3;
+  engine.submit(several);
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(engine.step());
+  ASSERT_TRUE(engine.plan());
+  engine.cancel(2);
+  engine.flights.clear();
+  engine.scheduler.forget_stored();
+  engine.replica.lose_everything();
+  EXPECT_TRUE(engine.scheduler.is_consistent());
+  EXPECT_EQ(engine.scheduler.pool().free(), 64);
+  engine.run_to_end();
+  EXPECT_EQ(engine.answers[1].tokens.size(), 50u);
+  EXPECT_EQ(engine.answers[3].tokens.size(), 108u);
+}
+
+TEST(batch_scheduler, tells_the_stages_whom_to_forget) {
+  engine_simulation engine(small_options());
+  for (int i = 0; i < 6; ++i) engine.submit(request_of(10, 3 + i, i));
+  engine.run_to_end();
+  engine.submit(request_of(10, 2));
+  ASSERT_TRUE(engine.step());
+  EXPECT_EQ(engine.replica.tables(), 1u);
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,87 @@
+#include "model/engine/scheduling/fair_queue.hpp"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+namespace troupe::detail {
+namespace {
+
+class fair_queue_test : public ::testing::Test {
+ protected:
+  sequence_state& push(std::uint64_t tenant, std::uint64_t weight = 1) {
+    sequence_state& made = *made_.emplace_back(std::make_unique<sequence_state>());
+    made.order = made_.size();
+    made.id = sequence_id{made.order};
+    queue.push(made, tenant_id{tenant}, weight);
+    return made;
+  }
+  sequence_state* next() {
+    return queue.next([](const sequence_state&) { return true; });
+  }
+  /// Who is served, when each costs `cost`.
+  std::vector<std::uint64_t> serve(int count, std::uint64_t cost) {
+    std::vector<std::uint64_t> tenants;
+    for (int i = 0; i < count; ++i) {
+      sequence_state* served = next();
+      tenants.push_back(served->share->tenant.value);
+      queue.remove(*served);
+      queue.charge(*served, cost);
+    }
+    return tenants;
+  }
+
+  fair_queue queue;
+  std::vector<std::unique_ptr<sequence_state>> made_;
+};
+
+TEST_F(fair_queue_test, serves_one_tenant_in_order_of_arrival) {
+  sequence_state& first = push(1);
+  push(1);
+  EXPECT_EQ(next(), &first);
+}
+
+TEST_F(fair_queue_test, serves_tenants_alike_however_much_they_ask_for) {
+  for (int i = 0; i < 20; ++i) push(1);
+  for (int i = 0; i < 5; ++i) push(2);
+  const auto served = serve(10, 100);
+  EXPECT_EQ(std::count(served.begin(), served.end(), 2u), 5);
+}
+
+TEST_F(fair_queue_test, serves_by_weight) {
+  for (int i = 0; i < 20; ++i) push(1, 3), push(2);
+  const auto served = serve(16, 100);
+  EXPECT_EQ(std::count(served.begin(), served.end(), 1u), 12);
+}
+
+TEST_F(fair_queue_test, saves_nothing_up_for_who_was_away) {
+  for (int i = 0; i < 20; ++i) push(1);
+  serve(10, 100);
+  for (int i = 0; i < 20; ++i) push(2);
+  const auto served = serve(8, 100);
+  EXPECT_EQ(std::count(served.begin(), served.end(), 1u), 4);
+}
+
+TEST_F(fair_queue_test, puts_preempted_ones_first_by_arrival) {
+  sequence_state& first = push(1);
+  sequence_state& second = push(1);
+  push(2);
+  queue.remove(first), queue.remove(second);
+  queue.push_preempted(second);
+  queue.push_preempted(first);
+  EXPECT_EQ(next(), &first);
+  queue.remove(first);
+  EXPECT_EQ(next(), &second);
+}
+
+TEST_F(fair_queue_test, passes_over_those_that_are_not_admissible) {
+  push(1);
+  sequence_state& other = push(1);
+  other.adapter = adapter_version{4};
+  EXPECT_EQ(queue.next([](const sequence_state& s) { return s.adapter.value == 4; }), &other);
+  EXPECT_EQ(queue.oldest([](const sequence_state& s) { return s.adapter.value == 4; }), &other);
+  EXPECT_EQ(queue.next([](const sequence_state&) { return false; }), nullptr);
+}
+
+}  // namespace
+}  // namespace troupe::detail

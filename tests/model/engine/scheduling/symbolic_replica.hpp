@@ -1,0 +1,327 @@
+#pragma once
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <unordered_map>
+#include <vector>
+
+#include "model/engine/scheduling/batch_scheduler.hpp"
+
+namespace troupe::test {
+
+/// A replica without arithmetic: for each position it stores the hash of everything up to there instead of keys and
+/// values. Reading a block that holds anything but the sequence's own past is seen at once.
+class symbolic_replica {
+ public:
+  explicit symbolic_replica(std::int32_t blocks) : storage_(static_cast<std::size_t>(blocks) * block_tokens) {}
+
+  static std::uint64_t start_of(adapter_version adapter) { return 0x51ed270b1a4fULL + adapter.value; }
+  static std::uint64_t after(std::uint64_t past, token_id token) {
+    return detail::folded_product(past ^ 0x9e3779b97f4a7c15ULL,
+                                  static_cast<std::uint64_t>(token) * 2 + 0xd1342543de82ef95ULL);
+  }
+  /// The hashes after each token.
+  static std::vector<std::uint64_t> hashes_of(adapter_version adapter, const std::vector<token_id>& tokens) {
+    std::vector<std::uint64_t> hashes;
+    std::uint64_t past = start_of(adapter);
+    for (const token_id token : tokens) hashes.push_back(past = after(past, token));
+    return hashes;
+  }
+
+  /// Runs the plan, whose rows go on from `known` tokens. The past of every row must lie in its blocks.
+  template <class KnownTokens>
+  void run(const step_plan& plan, KnownTokens&& known_tokens) {
+    for (const sequence_id gone : plan.forgotten) tables_.erase(gone);
+    for (const block_copy& copy : plan.copies)
+      for (std::size_t i = 0; i < block_tokens; ++i) slot(copy.to, i) = slot(copy.from, i);
+    for (const planned_row& row : plan.rows) run_row(plan, row, known_tokens(row.sequence));
+  }
+  const std::vector<block_id>& table(sequence_id sequence) { return tables_[sequence]; }
+  std::size_t tables() const { return tables_.size(); }
+  void lose_everything() {
+    std::fill(storage_.begin(), storage_.end(), 0);
+    tables_.clear();
+  }
+
+ private:
+  std::uint64_t& slot(block_id block, std::size_t i) {
+    return storage_.at(static_cast<std::size_t>(block.value) * block_tokens + i);
+  }
+  std::uint64_t& position(const std::vector<block_id>& table, std::size_t at) {
+    return slot(table.at(at / block_tokens), at % block_tokens);
+  }
+
+  void run_row(const step_plan& plan, const planned_row& row, const std::vector<token_id>& known) {
+    std::vector<block_id>& table = tables_[row.sequence];
+    ASSERT_GE(table.size(), static_cast<std::size_t>(row.kept_blocks));
+    table.resize(static_cast<std::size_t>(row.kept_blocks));
+    const auto added = plan.blocks_of(row);
+    table.insert(table.end(), added.begin(), added.end());
+
+    std::uint64_t past = start_of(row.adapter);
+    const auto first = static_cast<std::size_t>(row.position);
+    for (std::size_t i = 0; i < first; ++i) {
+      past = after(past, known.at(i));
+      ASSERT_EQ(position(table, i), past) << "sequence " << row.sequence.value << " position " << i;
+    }
+    const auto tokens = plan.tokens_of(row);
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      if (static_cast<std::int32_t>(i) < row.tokens - row.proposals) {
+        ASSERT_EQ(tokens[i], known.at(first + i));
+      }
+      past = after(past, tokens[i]);
+      position(table, first + i) = past;
+    }
+  }
+
+  std::vector<std::uint64_t> storage_;
+  std::unordered_map<sequence_id, std::vector<block_id>> tables_;
+};
+
+/// A scheduler, a symbolic replica and callers, all checked against each other after every call.
+class engine_simulation {
+ public:
+  struct answer {
+    std::vector<token_id> tokens;
+    std::size_t prompt = 0;
+    std::size_t limit = 0;
+    adapter_version adapter;
+    request_priority priority{};
+    bool every_prompt_row = false;
+    bool ended = false;
+    std::uint64_t since = 0;         ///< step of the last row, or of arrival
+    std::uint64_t longest_wait = 0;  ///< in steps
+    std::size_t rows = 0;
+  };
+  struct flight {
+    step_plan plan;
+    bool ran = false;
+  };
+
+  explicit engine_simulation(const batch_scheduler::options& chosen)
+      : options(chosen), scheduler(chosen), replica(chosen.blocks) {}
+
+  std::optional<accepted_request> submit(const sequence_request& request) {
+    const auto done = scheduler.submit(request);
+    if (!done) return std::nullopt;
+    for (std::int32_t i = 0; i < done->answers; ++i) {
+      answer& made = answers[done->first.value + static_cast<std::uint64_t>(i)];
+      made.tokens = request.prompt;
+      made.prompt = request.prompt.size();
+      made.limit = request.prompt.size() + static_cast<std::size_t>(request.max_tokens);
+      made.limit = std::min(made.limit, static_cast<std::size_t>(options.context));
+      made.adapter = request.adapter;
+      made.priority = request.priority;
+      made.every_prompt_row = request.every_prompt_row;
+      made.since = steps;
+      ++alive;
+    }
+    return *done;
+  }
+
+  void cancel(std::uint64_t id) {
+    answer& one = answers.at(id);
+    ASSERT_EQ(scheduler.cancel(sequence_id{id}), !one.ended);
+    if (!one.ended) end(one);
+  }
+
+  /// Plans a step; false where there is nothing to do.
+  bool plan() {
+    now = now + std::chrono::milliseconds(1);
+    flight next;
+    if (!spare.empty()) {
+      next = std::move(spare.back());
+      spare.pop_back();
+      next.ran = false;
+    }
+    if (!scheduler.plan_step(now, next.plan)) return false;
+    steps = next.plan.id.value;
+    check_plan(next.plan);
+    flights.push_back(std::move(next));
+    return true;
+  }
+
+  /// Carries out the first planned step that has not been.
+  void run() {
+    for (flight& next : flights) {
+      if (next.ran) continue;
+      next.ran = true;
+      return replica.run(next.plan,
+                         [&](sequence_id id) -> const std::vector<token_id>& { return answers.at(id.value).tokens; });
+    }
+  }
+
+  /// Commits the given one of the steps in flight, which must have been run.
+  void commit(std::size_t index) {
+    flight done = std::move(flights[index]);
+    flights.erase(flights.begin() + static_cast<std::ptrdiff_t>(index));
+    std::vector<sequence_outcome> outcomes;
+    std::deque<std::vector<token_id>> kept;
+    for (const planned_row& row : done.plan.rows)
+      for (const sequence_id id : done.plan.answers_of(row)) add_outcome(done.plan, row, id, kept, outcomes);
+    for (const sequence_outcome& outcome : outcomes) {
+      answer& one = answers.at(outcome.sequence.value);
+      one.tokens.insert(one.tokens.end(), outcome.tokens.begin(), outcome.tokens.end());
+    }
+    for (const ended_sequence& ended : scheduler.commit(done.plan.id, outcomes)) {
+      answer& one = answers.at(ended.sequence.value);
+      ASSERT_FALSE(one.ended) << "ended twice";
+      if (ended.reason == end_reason::length) {
+        ASSERT_EQ(one.tokens.size(), one.limit);
+      }
+      end(one);
+    }
+    spare.push_back(std::move(done));
+  }
+
+  /// One whole step; false where there is nothing to do.
+  bool step() {
+    if (!plan()) return false;
+    run();
+    commit(0);
+    return true;
+  }
+  void run_to_end(std::size_t most = 100000) {
+    while (alive > 0 && most-- > 0 && !::testing::Test::HasFatalFailure()) {
+      while (!flights.empty()) run(), commit(0);
+      if (alive == 0) return;
+      ASSERT_TRUE(step()) << alive << " sequences wait for ever";
+    }
+    ASSERT_EQ(alive, 0u);
+  }
+
+  /// The token that follows, for one answer of a prompt.
+  static token_id next_token(std::uint64_t past, std::uint64_t id) {
+    return static_cast<token_id>((detail::folded_product(past, 0xa0761d6478bd642fULL + id % 3) >> 7) % 4);
+  }
+  bool stops(std::uint64_t past) const { return stop_one_in != 0 && past % stop_one_in == 0; }
+
+  batch_scheduler::options options;
+  batch_scheduler scheduler;
+  symbolic_replica replica;
+  std::map<std::uint64_t, answer> answers;
+  std::deque<flight> flights;
+  std::vector<flight> spare;
+  instant now{std::chrono::seconds(1)};
+  std::uint64_t steps = 0;
+  std::size_t alive = 0;
+  std::uint64_t stop_one_in = 0;
+  std::size_t guesses = 0;  ///< proposals for every next step
+
+ private:
+  void end(answer& one) {
+    one.ended = true;
+    --alive;
+  }
+
+  void add_outcome(const step_plan& plan, const planned_row& row, sequence_id id,
+                   std::deque<std::vector<token_id>>& kept, std::vector<sequence_outcome>& outcomes) {
+    const answer& one = answers.at(id.value);
+    if (one.ended) return;
+    std::vector<token_id>& tokens = kept.emplace_back();
+    std::uint64_t past = symbolic_replica::hashes_of(one.adapter, one.tokens).back();
+    bool finished = false;
+    const auto guessed = plan.tokens_of(row).last(static_cast<std::size_t>(row.proposals));
+    for (std::size_t i = 0; row.logit_rows > 0 && i <= guessed.size() && !finished; ++i) {
+      tokens.push_back(next_token(past, id.value));
+      past = symbolic_replica::after(past, tokens.back());
+      finished = stops(past);
+      if (i < guessed.size() && guessed[i] != tokens.back()) break;
+    }
+    outcomes.push_back({id, tokens, finished, make_guesses(past, id.value, kept)});
+  }
+
+  /// The first few are right.
+  std::span<const token_id> make_guesses(std::uint64_t past, std::uint64_t id,
+                                         std::deque<std::vector<token_id>>& kept) {
+    std::vector<token_id>& made = kept.emplace_back();
+    const std::size_t right = past % 4;
+    for (std::size_t i = 0; i < guesses; ++i) {
+      made.push_back(i < right ? next_token(past, id) : 5);
+      past = symbolic_replica::after(past, made.back());
+    }
+    return made;
+  }
+
+  void check_plan(const step_plan& plan) {
+    std::int64_t tokens = 0;
+    std::vector<adapter_version> adapters;
+    for (const planned_row& row : plan.rows) {
+      tokens += row.tokens;
+      ASSERT_GT(row.tokens, 0);
+      if (adapters.empty() || adapters.back() != row.adapter) adapters.push_back(row.adapter);
+      check_row(plan, row);
+    }
+    ASSERT_TRUE(std::is_sorted(adapters.begin(), adapters.end())) << "rows of one adapter are neighbours";
+    const std::size_t with = adapters.size() - (adapters.front() == no_adapter ? 1 : 0);
+    ASSERT_LE(with, static_cast<std::size_t>(options.max_adapters));
+    ASSERT_LE(tokens, options.max_batch_tokens);
+    check_prompt_share(plan);
+    ASSERT_EQ(tokens, static_cast<std::int64_t>(plan.tokens.size()));
+    ASSERT_LE(plan.rows.size(), static_cast<std::size_t>(options.max_sequences));
+    check_writers(plan);
+  }
+
+  /// Beside an interactive answer, prompts have a token each and a bounded share of the rest.
+  void check_prompt_share(const step_plan& plan) {
+    const auto is_answer = [&](const planned_row& row) {
+      const answer& one = answers.at(row.sequence.value);
+      return row.tokens - row.proposals == 1 && row.position >= static_cast<std::int64_t>(one.prompt);
+    };
+    bool somebody_reads = false;
+    std::int64_t of_prompts = 0;
+    for (const planned_row& row : plan.rows) {
+      somebody_reads |=
+          is_answer(row) && row.complete && answers.at(row.sequence.value).priority == request_priority::interactive;
+      of_prompts += row.tokens - row.proposals - 1;
+    }
+    if (somebody_reads) {
+      ASSERT_LE(of_prompts, options.max_mixed_prompt_tokens);
+    }
+  }
+
+  void check_row(const step_plan& plan, const planned_row& row) {
+    answer& one = answers.at(row.sequence.value);
+    const auto known = static_cast<std::size_t>(row.position + row.tokens - row.proposals);
+    ASSERT_LE(known, one.tokens.size());
+    ASSERT_EQ(row.complete, known == one.tokens.size());
+    ASSERT_LE(static_cast<std::size_t>(row.position + row.tokens), std::max(one.limit - 1, one.prompt));
+    if (row.logit_rows > 0) {
+      ASSERT_EQ(row.logit_rows, 1 + row.proposals);
+    }
+    if (one.every_prompt_row && one.rows == 0) {
+      ASSERT_EQ(row.position, 0);
+    }
+    for (const sequence_id id : plan.answers_of(row)) touch(answers.at(id.value));
+    touch(one);
+    for (const flight& other : flights)
+      for (const planned_row& flying : other.plan.rows) ASSERT_NE(flying.sequence, row.sequence);
+  }
+
+  void touch(answer& one) const {
+    one.longest_wait = std::max(one.longest_wait, steps - one.since);
+    one.since = steps;
+    ++one.rows;
+  }
+
+  /// What a step in flight writes, nobody else holds.
+  void check_writers(const step_plan& plan) {
+    for (const planned_row& row : plan.rows) {
+      std::vector<block_id>& table = tables_[row.sequence];
+      table.resize(static_cast<std::size_t>(row.kept_blocks));
+      const auto added = plan.blocks_of(row);
+      table.insert(table.end(), added.begin(), added.end());
+      const auto first = static_cast<std::size_t>(row.position) / block_tokens;
+      const auto end = blocks_for(static_cast<std::size_t>(row.position + row.tokens));
+      ASSERT_LE(end, table.size());
+      for (std::size_t i = first; i < end; ++i) ASSERT_TRUE(scheduler.pool().is_writable(table[i]));
+    }
+    for (const sequence_id gone : plan.forgotten) tables_.erase(gone);
+  }
+
+  std::unordered_map<sequence_id, std::vector<block_id>> tables_;
+};
+
+}  // namespace troupe::test

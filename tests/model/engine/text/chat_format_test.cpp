@@ -1,0 +1,89 @@
+#include "model/engine/text/chat_format.hpp"
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "model/engine/text/chat_messages.hpp"
+#include "model/engine/text/model_text.hpp"
+#include "tests/model/formats/fixtures.hpp"
+
+namespace troupe {
+namespace {
+
+using json = nlohmann::ordered_json;
+using test::refusal;
+using ::testing::HasSubstr;
+
+json prepared(const char* messages) {
+  json list = json::parse(messages);
+  prepare_messages(list);
+  return list;
+}
+
+std::string rendered(const chat_sources& sources, const chat_input& chat) {
+  return chat_format(sources, "template", no_tokenizer()).render(chat);
+}
+
+const std::string greeting = R"([{"role": "user", "content": "hi"}])";
+
+TEST(chat_messages, have_parts_put_together_and_arguments_opened) {
+  const json list = prepared(
+      R"([{"role": "developer", "content": [{"type": "text", "text": "Be"}, {"type": "text", "text": " kind"}]},
+          {"role": "assistant", "content": null, "tool_calls":
+            [{"function": {"name": "w", "arguments": "{\"city\": \"Paris\"}"}}, {"function": {"name": "v", "arguments": ""}}]}])");
+  EXPECT_EQ(list[0], json({{"role", "system"}, {"content", "Be kind"}}));
+  EXPECT_EQ(list[1]["tool_calls"][0]["function"]["arguments"], json({{"city", "Paris"}}));
+  EXPECT_EQ(list[1]["tool_calls"][1]["function"]["arguments"], json::object());
+}
+
+TEST(chat_messages, say_which_one_is_wrong) {
+  const auto says = [](const char* messages) { return refusal([&] { prepared(messages); }); };
+  EXPECT_THAT(says("[]"), HasSubstr("messages should be a list"));
+  EXPECT_THAT(says(R"([5])"), HasSubstr("messages[0] should be an object with a role"));
+  EXPECT_THAT(says(R"([{"role": "user"}])"), HasSubstr("messages[0] has no content"));
+  EXPECT_THAT(says(R"([{"role": "user", "content": 5}])"), HasSubstr("messages[0].content"));
+  EXPECT_THAT(says(R"([{"role": "user", "content": [{"type": 5, "text": "x"}]}])"), HasSubstr("no text"));
+  EXPECT_THAT(says(R"([{"role": "user", "content": [{"type": "image_url"}]}])"), HasSubstr("no text"));
+  EXPECT_THAT(says(R"([{"role": "assistant", "tool_calls": [5]}])"), HasSubstr("messages[0].tool_calls"));
+  EXPECT_THAT(says(R"([{"role": "assistant", "tool_calls": [{"function": {"arguments": "{"}}]}])"),
+              HasSubstr("messages[0].tool_calls"));
+}
+
+TEST(chat_format, writes_requests_with_tools_by_the_template_for_them) {
+  const chat_sources sources{.usual = "plain", .with_tools = "{{ tools[0].name }}"};
+  EXPECT_EQ(rendered(sources, {greeting, R"([{"name": "go"}])", {}, true}), "go");
+  EXPECT_EQ(rendered(sources, {greeting, "", {}, true}), "plain");
+  EXPECT_EQ(rendered(sources, {greeting, "[]", {}, true}), "plain");
+  EXPECT_EQ(chat_format(sources, "template", no_tokenizer()).tool_source(), sources.with_tools);
+}
+
+TEST(chat_format, gives_templates_the_special_tokens_and_further_variables) {
+  const chat_sources sources{.usual = "{{ pad_token }}{{ mood }}", .texts = {{"pad_token", "<pad>"}}};
+  EXPECT_EQ(rendered(sources, {greeting, "", R"({"mood": "!"})", true}), "<pad>!");
+}
+
+TEST(chat_sources, are_read_from_tokenizer_config) {
+  const test::temp_folder folder;
+  EXPECT_FALSE(find_chat_sources(folder.path()));
+  folder.write("tokenizer_config.json",
+               R"({"chat_template": [{"name": "rag", "template": "r"}, {"name": "default", "template": "d"},
+                                     {"name": "tool_use", "template": "t"}],
+                   "pad_token": "<pad>", "unk_token": {"content": "<unk>"}, "bos_token": null})");
+  const auto found = find_chat_sources(folder.path());
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->usual, "d");
+  EXPECT_EQ(found->for_tools(), "t");
+  EXPECT_EQ(found->texts.at("unk_token"), "<unk>");
+  folder.write("chat_template.jinja", "own");
+  EXPECT_EQ(find_chat_sources(folder.path())->for_tools(), "own");
+}
+
+TEST(chat_sources, without_a_default_among_several_are_refused) {
+  const test::temp_folder folder;
+  folder.write("tokenizer_config.json",
+               R"({"chat_template": [{"name": "rag", "template": "r"}, {"name": "tool_use", "template": "t"}]})");
+  EXPECT_THAT(refusal([&] { find_chat_sources(folder.path()); }), HasSubstr("\"default\""));
+}
+
+}  // namespace
+}  // namespace troupe
