@@ -22,9 +22,7 @@ int report(std::string_view problem, exit_code code) {
   return code;
 }
 
-/// The command that the words ask for; help and version are commands too.
-command parse(CLI::App& program, int count, char** words) {
-  command chosen;
+void add_commands(CLI::App& program, command& chosen) {
   add_generate(program, chosen);
   add_eval(program, chosen);
   add_inspect(program, chosen);
@@ -45,6 +43,12 @@ command parse(CLI::App& program, int count, char** words) {
   add_keygen(program, chosen);
   add_keys(program, chosen);
   add_manual(program, chosen);
+}
+
+/// The command that the words ask for; help and version are commands too.
+command parse(CLI::App& program, int count, char** words) {
+  command chosen;
+  add_commands(program, chosen);
   program.set_version_flag("--version", [] { return version_text(); });
   check_numbers(program);
   try {

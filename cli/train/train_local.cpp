@@ -237,6 +237,31 @@ class local_run {
   std::optional<validation_report> validation_, first_validation_;
 };
 
+/// What the model that is trained decides about a run.
+void complete(local_training& options, const subject& what) {
+  options.run.row_length = std::min(options.run.row_length, what.model().config.context);
+  options.run.subject = what.identity();
+  options.run.dropout = options.full ? 0 : options.lora.dropout;
+  options.run.between = [] { check_interrupt(); };
+}
+
+data_format format_of(const local_training& options, const model_config& config) {
+  return data_format_of(options.model.model, config.vocab_size, config.eos_tokens, options.run.row_length);
+}
+
+void note_shortened(const training_data& data, std::int64_t row_length) {
+  if (data.shortened == 0) return;
+  training_display::note(fmt::format("{} of {} examples are cut to {} tokens: a longer --length keeps more",
+                                     data.shortened, data.examples.size(), row_length));
+}
+
+void print_outcome(const nlohmann::ordered_json& outcome, bool json) {
+  if (json) return print_json(outcome);
+  const std::string loss = outcome.contains("loss") ? fmt::format(", loss {:.4f}", outcome["loss"].get<double>()) : "";
+  print(fmt::format("{} steps{}, {:.0f} tokens/s: {}\n", outcome["steps"].get<std::int64_t>(), loss,
+                    outcome["tokens_per_second"].get<double>(), outcome["folder"].get<std::string>()));
+}
+
 }  // namespace
 
 std::vector<std::pair<std::string, double>> read_patterns(const std::vector<std::string>& texts,
@@ -259,17 +284,10 @@ int train_locally(local_training options) {
   thread_pool pool(thread_count(options.model));
   const compute with{pool, kernels()};
   const auto what = make_subject(options, pool);
-  const model_config& config = what->model().config;
-  options.run.row_length = std::min(options.run.row_length, config.context);
-  options.run.subject = what->identity();
-  options.run.dropout = options.full ? 0 : options.lora.dropout;
-  options.run.between = [] { check_interrupt(); };
-  const data_format format =
-      data_format_of(options.model.model, config.vocab_size, config.eos_tokens, options.run.row_length);
+  complete(options, *what);
+  const data_format format = format_of(options, what->model().config);
   const training_data data = read_training_data(options.data, format);
-  if (data.shortened > 0)
-    training_display::note(fmt::format("{} of {} examples are cut to {} tokens: a longer --length keeps more",
-                                       data.shortened, data.examples.size(), options.run.row_length));
+  note_shortened(data, options.run.row_length);
   std::optional<training_data> validation;
   if (!options.validation.empty()) validation = read_training_data(options.validation, format);
   const interrupt_guard guard;
@@ -280,13 +298,7 @@ int train_locally(local_training options) {
   local_run local(options, run, *what);
   local.all_steps();
   local.publish();
-  const auto outcome = local.outcome();
-  if (options.json)
-    print_json(outcome);
-  else
-    print(fmt::format("{} steps{}, {:.0f} tokens/s: {}\n", run.done(),
-                      outcome.contains("loss") ? fmt::format(", loss {:.4f}", outcome["loss"].get<double>()) : "",
-                      outcome["tokens_per_second"].get<double>(), options.out));
+  print_outcome(local.outcome(), options.json);
   return 0;
 }
 
