@@ -19,6 +19,7 @@ std::shared_ptr<adapter_shelf> make_shelf(const front_parts& parts) {
   options.model = parts.prompts->config();
   options.base = parts.model;
   options.base_name = config.model.path.filename().string();
+  options.memory = config.adapters.memory;
   auto shelf = std::make_shared<adapter_shelf>(std::move(options), parts.book->load_catalogue());
   for (const std::string& adapter : config.adapters.preload) {
     try {
@@ -50,6 +51,7 @@ training_desk_parts training_of(const front_parts& parts, const front_handles& m
   training.model = parts.model;
   training.queue.leases_from = std::uint64_t{parts.reign} << 32;
   training.pace.may_delay = config.training.may_delay;
+  training.adapter_memory = config.adapters.memory;
   training.idle_priority = config.training.idle_priority;
   training.jobs = made.jobs;
   training.store = made.store;

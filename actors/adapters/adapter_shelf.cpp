@@ -88,6 +88,7 @@ adapter_shelf::taken adapter_shelf::take_in(const fs::path& folder) {
     made.bytes += (part.a.size() + part.b.size()) * sizeof(float);
     made.rank = std::max(made.rank, static_cast<std::uint32_t>(part.rank));
   }
+  check_fits(made.bytes, folder.string());
   std::error_code ignored;
   if (adapter_files_in(folder_of(made.sha256)).empty()) {
     fs::remove_all(folder_of(made.sha256), ignored);
@@ -96,12 +97,21 @@ adapter_shelf::taken adapter_shelf::take_in(const fs::path& folder) {
   return made;
 }
 
+/// Workers could never load it: each request would be refused.
+void adapter_shelf::check_fits(std::uint64_t bytes, const std::string& what) const {
+  if (bytes > options_.memory)
+    refuse("{}: has {} bytes in memory, more than adapters.memory ({}): raise that, or take a lower rank", what, bytes,
+           options_.memory);
+}
+
 adapter_entry adapter_shelf::make_ready(const adapter_entry& entry) {
   note_files(entry);
   if (!details_.contains(entry.version)) {
     catalogue_.set_failed(entry.version, "its files are gone");
     refuse("adapter {}: its files are gone: publish the folder again", entry.full_name());
   }
+  if (entry.spec.bytes > options_.memory) catalogue_.set_failed(entry.version, "is larger than adapters.memory");
+  check_fits(entry.spec.bytes, "adapter " + entry.full_name());
   catalogue_.set_ready(entry.version);
   return *catalogue_.find(entry.version);
 }

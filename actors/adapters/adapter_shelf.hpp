@@ -24,7 +24,8 @@ class adapter_shelf {
     std::filesystem::path source;  ///< where folders named like adapters are looked for
     model_config model;
     model_id base;
-    std::string base_name;  ///< how requests may call the bare model, beside "base"
+    std::string base_name;                          ///< how requests may call the bare model, beside "base"
+    std::uint64_t memory = std::uint64_t{1} << 30;  ///< of each worker, for adapters
   };
 
   /// Versions that were saved are there again, where their files are.
@@ -72,6 +73,7 @@ class adapter_shelf {
   taken take_in(const std::filesystem::path& folder);
   adapter_entry add(const taken& what);
   adapter_entry make_ready(const adapter_entry& entry);
+  void check_fits(std::uint64_t bytes, const std::string& what) const;
   void note_files(const adapter_entry& entry);
   const adapter_entry* newest(std::string_view name, const std::vector<adapter_entry>& all) const;
 

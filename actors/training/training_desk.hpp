@@ -20,6 +20,7 @@ struct training_desk_parts {
   model_id model;
   training_queue::options queue;
   training_pace::options pace;
+  std::uint64_t adapter_memory = std::uint64_t{1} << 30;  ///< of each worker: what is trained has to fit
   bool idle_priority = true;                     ///< trainers' threads run when nobody else wants the processor
   duration patience = std::chrono::seconds(30);  ///< without a step, before the job's events say why that may be
   jobs_actor jobs;
@@ -85,6 +86,7 @@ class training_desk_state {
   void create(const command_call& call);
   static order read_order(const std::string& arguments);
   void create_unknown(const order& asked);
+  void check_size(const training_spec& spec) const;
   void accept(const order& asked);
   void take_in(const job_info& made, const training_spec& spec, const training_intake::summary& found);
   void answer_create(const std::string& job, const command_answer& answer);

@@ -85,9 +85,17 @@ void training_desk_state::answer_create(const std::string& job, const command_an
   for (const auto& tell_one : askers.mapped()) tell_one(answer);
 }
 
+void training_desk_state::check_size(const training_spec& spec) const {
+  const std::uint64_t bytes = check_lora(spec.lora, parts_.intake.prompts->config());
+  if (bytes > parts_.adapter_memory)
+    refuse("the adapter would have {} bytes, more than adapters.memory ({}): take a lower rank or fewer targets", bytes,
+           parts_.adapter_memory);
+}
+
 /// The data is read whole before anybody hears yes.
 void training_desk_state::accept(const order& asked) {
   const training_spec spec = read_training_spec(asked.options, "train.create");
+  check_size(spec);
   if (asked.data) intake_.take_file(asked.job, "data", *asked.data);
   if (asked.validation) intake_.take_file(asked.job, "validation", *asked.validation);
   const auto found = intake_.accept(asked.job, spec, asked.data_sha256, asked.validation_sha256);

@@ -10,6 +10,7 @@
 #include "actors/training/training_ranks.hpp"
 #include "base/device_lost.hpp"
 #include "base/error.hpp"
+#include "base/whole_file.hpp"
 #include "model/arch/fingerprint.hpp"
 #include "model/ops/isa.hpp"
 #include "model/train/training_data.hpp"
@@ -157,6 +158,7 @@ class training_task::session {
   }
   std::string load_checkpoint() {
     std::error_code ignored;
+    remove_partial_files(folder_);  // of trainers that died; one that still writes there has lost the job
     if (!fs::exists(checkpoint(), ignored)) return "begins";
     try {
       run_->load(checkpoint());

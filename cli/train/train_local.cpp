@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/whole_file.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/output.hpp"
 #include "cli/train/training_display.hpp"
@@ -74,6 +75,7 @@ class adapter_subject final : public subject {
     load_options load;
     if (!o.model.quant.empty()) load.quant = scheme_from_name(o.model.quant, "--quant");
     load.keep = o.model.keep;
+    if (o.init.empty()) check_lora(o.lora, open_model(o.model.model).config);
     const auto base = load_with_progress(o.model.model, load, pool);
     base_fingerprint_ = fingerprint_of(*base);
     model_ = frozen(base);
@@ -294,7 +296,10 @@ int train_locally(local_training options) {
   training_run run(what->model(), what->parameters(), with, data, validation ? &*validation : nullptr, options.run);
   std::error_code ignored;
   fs::create_directories(options.out, ignored);
-  if (options.resume) run.load(fs::path(options.out) / checkpoint_name);
+  if (options.resume) {
+    remove_partial_files(options.out);
+    run.load(fs::path(options.out) / checkpoint_name);
+  }
   local_run local(options, run, *what);
   local.all_steps();
   local.publish();

@@ -30,9 +30,13 @@ std::string gpt2_name(std::string_view module) {
   return "attn.c_attn";
 }
 
+std::string peft_prefix(const model_config& config, std::int64_t layer) {
+  return fmt::format("{}.{}.", config.family == "gpt2" ? "transformer.h" : "model.layers", layer);
+}
+
 std::string peft_name(const model_config& config, std::int64_t layer, std::string_view module) {
-  if (config.family == "gpt2") return fmt::format("transformer.h.{}.{}", layer, gpt2_name(module));
-  return fmt::format("model.layers.{}.{}", layer, module);
+  const std::string prefix = peft_prefix(config, layer);
+  return config.family == "gpt2" ? prefix + gpt2_name(module) : prefix + std::string(module);
 }
 
 detail::adapter_config peft_config(const lora_options& options) {
@@ -48,6 +52,62 @@ bool is_plain(const std::string& target) {
                      [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '.'; });
 }
 
+/// A linear layer that factors are for; layers of ours that share a module in PEFT have its name in common.
+struct adapted_layer {
+  std::int64_t layer = 0;
+  std::string_view ours;
+  std::string name;
+  std::int64_t outs = 0, ins = 0;
+};
+
+std::vector<adapted_layer> linear_layers(const model_config& config) {
+  std::vector<adapted_layer> all;
+  for (std::int64_t layer = 0; layer < config.layers; ++layer)
+    for (const std::string_view ours : linear_modules(config)) {
+      const auto [outs, ins] = linear_shape(config, ours);
+      all.push_back({layer, ours, peft_name(config, layer, ours), outs, ins});
+    }
+  return all;
+}
+
+bool fits_any(const std::string& pattern, const std::vector<adapted_layer>& layers, const std::string& where) {
+  return std::any_of(layers.begin(), layers.end(),
+                     [&](const adapted_layer& each) { return detail::module_fits(pattern, each.name, where); });
+}
+
+/// As a target may name them: "self_attn.q_proj", whatever the layer's number.
+std::string names_of(const std::vector<adapted_layer>& layers, const model_config& config) {
+  std::vector<std::string> names;
+  for (const adapted_layer& each : layers) {
+    const std::string name = each.name.substr(peft_prefix(config, each.layer).size());
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+/// Throws input_error where a target fits none.
+std::vector<adapted_layer> layers_of(const lora_options& options, const model_config& config) {
+  std::vector<adapted_layer> layers = linear_layers(config);
+  for (const std::string& target : options.targets)
+    if (!fits_any(target, layers, "targets"))
+      refuse("the target \"{}\" fits no linear layer of the model: there are {}", target, names_of(layers, config));
+  if (!options.targets.empty())
+    std::erase_if(layers, [&](const adapted_layer& each) {
+      return std::none_of(options.targets.begin(), options.targets.end(),
+                          [&](const std::string& target) { return detail::module_fits(target, each.name, "targets"); });
+    });
+  return layers;
+}
+
+template <class T>
+void check_patterns(const std::vector<std::pair<std::string, T>>& patterns, const char* key,
+                    const std::vector<adapted_layer>& layers, const model_config& config) {
+  for (const auto& [pattern, value] : patterns)
+    if (!fits_any(pattern, layers, key))
+      refuse("{}: the pattern \"{}\" fits no layer that is trained: there are {}", key, pattern,
+             names_of(layers, config));
+}
+
 void check(const lora_options& options) {
   const auto check_rank = [](std::int64_t rank) {
     if (rank < 1 || rank > most_adapter_rank) refuse("the adapter's rank is {}: use 1 to {}", rank, most_adapter_rank);
@@ -61,10 +121,22 @@ void check(const lora_options& options) {
 
 }  // namespace
 
+std::uint64_t check_lora(const lora_options& options, const model_config& base) {
+  check(options);
+  const std::vector<adapted_layer> layers = layers_of(options, base);
+  check_patterns(options.rank_pattern, "rank_of", layers, base);
+  check_patterns(options.alpha_pattern, "alpha_of", layers, base);
+  const detail::adapter_config config = peft_config(options);
+  std::uint64_t floats = 0;
+  for (const adapted_layer& each : layers)
+    floats += static_cast<std::uint64_t>(config.rank_of(each.name) * (each.outs + each.ins));
+  return floats * sizeof(float);
+}
+
 lora_parameters::lora_parameters(trained_model& model, lora_options options, std::uint64_t seed)
     : options_(std::move(options)), fan_in_fan_out_(model.config.family == "gpt2") {
   check(options_);
-  find_modules(model);
+  find_modules(model.config);
   for (module& m : modules_) {
     m.a = parameters_.add(fmt::format("{}{}.lora_A.weight", key_prefix, m.name), m.rank, m.ins, true);
     m.b = parameters_.add(fmt::format("{}{}.lora_B.weight", key_prefix, m.name), m.outs, m.rank, true);
@@ -74,24 +146,15 @@ lora_parameters::lora_parameters(trained_model& model, lora_options options, std
   attach(model);
 }
 
-void lora_parameters::find_modules(trained_model& model) {
+void lora_parameters::find_modules(const model_config& base) {
   const detail::adapter_config config = peft_config(options_);
-  std::set<std::string> used;
-  for (std::int64_t layer = 0; layer < model.config.layers; ++layer)
-    for (const std::string_view ours : linear_modules(model.config)) {
-      const std::string name = peft_name(model.config, layer, ours);
-      const auto [outs, ins] = linear_shape(model.config, ours);
-      bool wanted = options_.targets.empty();
-      for (const std::string& target : options_.targets)
-        if (detail::module_fits(target, name, "target modules")) used.insert(target), wanted = true;
-      if (!wanted) continue;
-      if (modules_.empty() || modules_.back().name != name)
-        modules_.push_back({name, {}, layer, config.rank_of(name), ins, 0, config.scale_of(name)});
-      modules_.back().ours.emplace_back(ours);
-      modules_.back().outs += outs;
-    }
-  for (const std::string& target : options_.targets)
-    if (!used.contains(target)) refuse("the target \"{}\" is no linear layer of the model: see its modules", target);
+  for (const adapted_layer& each : layers_of(options_, base)) {
+    if (modules_.empty() || modules_.back().name != each.name)
+      modules_.push_back(
+          {each.name, {}, each.layer, config.rank_of(each.name), each.ins, 0, config.scale_of(each.name)});
+    modules_.back().ours.emplace_back(each.ours);
+    modules_.back().outs += each.outs;
+  }
 }
 
 void lora_parameters::attach(trained_model& model) {

@@ -23,6 +23,10 @@ struct lora_options {
   std::vector<std::pair<std::string, double>> alpha_pattern;
 };
 
+/// Refuses, before anything is loaded for it, what cannot be trained: a rank, a target or a pattern that fits no layer.
+/// Returns the bytes that the adapter has where it is served.
+std::uint64_t check_lora(const lora_options& options, const model_config& base);
+
 /// The trained factors of an adapter, attached to a frozen model.
 class lora_parameters {
  public:
@@ -49,7 +53,7 @@ class lora_parameters {
     std::size_t a = 0, b = 0;
   };
 
-  void find_modules(trained_model& model);
+  void find_modules(const model_config& base);
   void attach(trained_model& model);
   void initialize(std::uint64_t seed);
   std::string config_text(const std::string& base_name) const;

@@ -3,6 +3,8 @@
 #include <fstream>
 #include <sstream>
 
+#include <gmock/gmock.h>
+
 #include "tests/actors/support.hpp"
 #include "tests/base/full_disk.hpp"
 
@@ -10,6 +12,8 @@ namespace troupe::test {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
 
 class shelf : public testing::Test {
  protected:
@@ -57,6 +61,24 @@ TEST_F(shelf, publishes_a_copy_named_by_its_contents) {
   EXPECT_EQ(details.files[1].bytes, fs::file_size(kept / "adapter_model.safetensors"));
   // Rank 2 on q [32,32], k and v [16,32], o [32,32], gate and up [44,32], down [32,44], of 2 layers, in f32.
   EXPECT_EQ(details.bytes, 2 * 2 * (64 + 48 + 48 + 64 + 76 + 76 + 76) * 4);
+}
+
+TEST_F(shelf, refuses_what_no_worker_could_load) {
+  adapter_shelf::options small = options();
+  const std::uint64_t bytes = adapter_shelf(options(), {}).take("pricing", source("pricing")).bytes;
+  small.memory = bytes - 1;
+  const auto refusal =
+      HasSubstr(fmt::format("has {} bytes in memory, more than adapters.memory ({})", bytes, bytes - 1));
+  adapter_shelf made(small, {});
+  EXPECT_THAT([&] { made.load("pricing"); }, ThrowsMessage<input_error>(refusal));
+  EXPECT_EQ(made.snapshot().names.count("pricing"), 0u);
+  adapter_shelf before(options(), {});
+  before.publish("pricing", source("pricing"));
+  before.unload("pricing");
+  fs::remove_all(folder_.path() / "source");
+  adapter_shelf later(small, before.take_changes());
+  EXPECT_THAT([&] { later.load("pricing@1"); }, ThrowsMessage<input_error>(refusal));
+  EXPECT_NE(later.list_json().find("failed"), std::string::npos);
 }
 
 TEST_F(shelf, takes_the_same_contents_for_the_same_version) {

@@ -20,6 +20,7 @@ class training_desk : public testing::Test {
     parts.intake.prompts = letters_prompting(folder_, 64);
     parts.intake.model = folder_.path() / "letters";
     parts.model = model_id(7);
+    parts.adapter_memory = 100'000;
     parts.queue = {.most_deaths = 2, .leases_from = 0};
     parts.jobs = jobs_.handle();
     parts.store = store_.handle();
@@ -103,6 +104,23 @@ TEST_F(training_desk, refuses_bad_lines_by_number_and_keeps_nothing) {
   EXPECT_NE(answer.error.find("1 more bad line"), std::string::npos) << answer.error;
   EXPECT_FALSE(journal_.find("job-1"));
   EXPECT_FALSE(std::filesystem::exists(folder_.path() / "training/job-1"));
+}
+
+TEST_F(training_desk, refuses_what_fits_no_layer_of_the_model_before_anybody_trains) {
+  for (const char* key : {"targets", "rank_of"}) {
+    const auto answer = submit(good_data, "job-1", {{key, *key == 't' ? json{"wat"} : json{{"wat", 4}}}});
+    EXPECT_TRUE(answer.bad_input);
+    EXPECT_NE(answer.error.find("\"wat\" fits no"), std::string::npos) << answer.error;
+    EXPECT_NE(answer.error.find("there are self_attn.q_proj, "), std::string::npos) << answer.error;
+    EXPECT_FALSE(journal_.find("job-1"));
+  }
+}
+
+TEST_F(training_desk, refuses_an_adapter_that_no_worker_could_load) {
+  const auto answer = submit(good_data, "job-1", {{"rank", 512}});
+  EXPECT_TRUE(answer.bad_input);
+  EXPECT_NE(answer.error.find("more than adapters.memory (100000)"), std::string::npos) << answer.error;
+  EXPECT_FALSE(journal_.find("job-1"));
 }
 
 TEST_F(training_desk, refuses_data_that_came_damaged) {

@@ -49,6 +49,7 @@ TEST_F(train, interrupted_and_resumed_gives_the_same_bytes) {
   const result refused = run(arguments(model, "parts", more));
   EXPECT_EQ(refused.code, 2);
   EXPECT_NE(refused.error.find("--resume"), std::string::npos) << refused.error;
+  const auto torn = folder().write("parts/checkpoint.safetensors.7.partial", "of a process that died");
   words again = more;
   again.push_back("--resume");
   again.push_back("--json");
@@ -57,6 +58,7 @@ TEST_F(train, interrupted_and_resumed_gives_the_same_bytes) {
   EXPECT_EQ(done.out.find("base_validation_loss"), std::string::npos) << "the process measured it that was interrupted";
   const auto bytes = [&](const char* out) { return read_file(path(out) / "adapter_model.safetensors"); };
   EXPECT_EQ(bytes("parts"), bytes("whole"));
+  EXPECT_FALSE(fs::exists(torn));
 }
 
 TEST_F(train, keeps_its_bar_in_one_row_of_a_terminal) {
@@ -145,6 +147,7 @@ TEST_F(train, refuses_what_it_cannot_read_whole) {
   EXPECT_NE(with({bad}).error.find("bad.jsonl:2: "), std::string::npos);
   EXPECT_EQ(with({data(), "--rank", "0"}).code, 2);
   EXPECT_EQ(with({data(), "--targets", "c_attn"}).code, 2);
+  EXPECT_NE(with({data(), "--rank-of", "zz=4"}).error.find("\"zz\" fits no layer"), std::string::npos);
   EXPECT_EQ(with({data(), "--schedule", "square"}).code, 2);
   EXPECT_EQ(with({data(), "--resume"}).code, 2);
   EXPECT_FALSE(fs::exists(path("out")));

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <thread>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
@@ -21,6 +22,9 @@
 
 namespace troupe {
 namespace {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
 
 /// Examples in which every token says what follows, of many lengths.
 training_data counting_data(std::int64_t vocabulary, std::size_t examples) {
@@ -311,6 +315,27 @@ TEST(lora_parameters, unknown_targets_are_refused) {
                              .rank_pattern = {},
                              .alpha_pattern = {}};
   EXPECT_THROW(lora_parameters(model, options, 0), input_error);
+}
+
+TEST(lora_parameters, what_does_not_go_with_the_model_is_refused_with_what_there_is) {
+  const model_config llama = read_hf_config(golden("llama")), gpt2 = read_hf_config(golden("gpt2"));
+  lora_options options;
+  options.targets = {"wat"};
+  EXPECT_THAT([&] { check_lora(options, gpt2); },
+              ThrowsMessage<input_error>(HasSubstr(
+                  "\"wat\" fits no linear layer of the model: there are attn.c_attn, attn.c_proj, mlp.c_fc, ")));
+  options.targets = {"q_proj", "v_proj"};
+  options.rank_pattern = {{"k_proj", 4}};
+  EXPECT_THAT([&] { check_lora(options, llama); },
+              ThrowsMessage<input_error>(HasSubstr(
+                  "rank_of: the pattern \"k_proj\" fits no layer that is trained: there are self_attn.q_proj, "
+                  "self_attn.v_proj")));
+  options.rank_pattern = {{"layers.1.self_attn.v_proj", 4}};
+  options.alpha_pattern = {{"(", 4}};
+  EXPECT_THROW(check_lora(options, llama), input_error);
+  options.alpha_pattern.clear();
+  // Ranks 8 on q [32,32] and v [16,32], but 4 on the second layer's v, in f32.
+  EXPECT_EQ(check_lora(options, llama), 4u * (2 * 8 * 64 + (8 + 4) * 48));
 }
 
 TEST(lora_parameters, patterns_choose_layers_and_ranks) {
