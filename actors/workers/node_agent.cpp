@@ -77,9 +77,12 @@ void node_agent_state::take_answer(const join_answer& answer) {
   if (answer.incarnation != options_.hello.incarnation || joined_) return;
   unanswered_joins_ = 0;
   joined_ = answer.accepted;
-  if (joined_) return options_.say(fmt::format("joined the cluster as {}", options_.hello.name));
+  if (joined_) {
+    last_warned_.clear();
+    return options_.say(fmt::format("joined the cluster as {}", options_.hello.name));
+  }
   if (!answer.try_again) return end(2, answer.reason);
-  if (std::exchange(last_said_, answer.reason) != answer.reason) options_.say(answer.reason);
+  if (std::exchange(last_warned_, answer.reason) != answer.reason) options_.warn(answer.reason + "; trying again");
 }
 
 /// It was fenced, or the head is another one now: nothing of the old life counts.

@@ -19,6 +19,7 @@ struct node_agent_options {
   /// The node is to end, with this exit code and for this reason. Called once.
   std::function<void(int code, const std::string& why)> on_end;
   std::function<void(const std::string& line)> say;
+  std::function<void(const std::string& line)> warn;  ///< why it has to wait: once for each reason
 };
 
 /// Joins until it is heard, beats, and begins anew with a new incarnation when it was fenced. The head may vanish and
@@ -56,7 +57,7 @@ class node_agent_state {
   std::shared_ptr<const worker_meter> meter_;
   bool joined_ = false, ended_ = false;
   int unanswered_joins_ = 0;
-  std::string last_said_;
+  std::string last_warned_;
   std::uint64_t rows_before_ = 0;
   instant report_before_;
 };

@@ -1,3 +1,4 @@
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <optional>
@@ -13,6 +14,8 @@
 #include "cli/compose/compose_site.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/output.hpp"
+#include "cluster/adapters/adapter_catalogue.hpp"
+#include "cluster/journal/journal.hpp"
 #include "cluster/launch/hang_policy.hpp"
 #include "cluster/launch/launch.hpp"
 
@@ -26,11 +29,29 @@ struct up_options {
   bool detach = false;
 };
 
+/// As the head will look for them, where it runs here: a folder, or a version that the journal knows.
+void check_preload(const cluster_config& config) {
+  adapter_catalogue::options known;
+  known.base_name = config.model.path.filename().string();
+  std::optional<adapter_catalogue> saved;
+  for (const std::string& adapter : config.adapters.preload) {
+    if (std::filesystem::is_directory(config.adapters.dir / adapter)) continue;
+    const std::filesystem::path book = config.state_dir / "journal.db";
+    if (!saved)
+      saved.emplace(known,
+                    std::filesystem::exists(book) ? journal({.file = book}).load_catalogue() : catalogue_records());
+    if (!saved->load(adapter))
+      refuse("{}: adapter {}: there is none, and no folder {}", place_of(config, "adapters.preload"), adapter,
+             (config.adapters.dir / adapter).string());
+  }
+}
+
 /// What cannot work is refused here, before anything starts; and the model is packed once, not by every node.
 void check_site(const cluster_config& config) {
   const node_site site = make_site(config, config.head().name);
   const supervisor_options options = supervisor_options_of(site, 0);
   (void)bus_options_of(site);  // the keys
+  if (is_this_machine(config.head().host)) check_preload(config);
   std::vector<worker_offer> offers;
   for (const node_config& node : config.nodes) {
     if (!node.is_worker() || !node.autostart) continue;
@@ -113,7 +134,15 @@ void check_given_up(const cluster_config& config, const launcher& nodes, bool re
   }
 }
 
-/// Watches the nodes until a signal comes. The first time the cluster can serve, `on_ready` is told.
+/// Told to by somebody else, as the launcher has said: the other nodes are of no use without it.
+bool head_has_ended(const cluster_config& config, const launcher& nodes, bool ready) {
+  const node_process* head = nodes.find(config.head().name);
+  if (head == nullptr || head->now != node_process::state::ended) return false;
+  if (!ready) throw std::runtime_error(fmt::format("{} has ended before {} could serve", head->name, config.name));
+  return true;
+}
+
+/// Watches the nodes until a signal comes or the head ends. The first time the cluster can serve, `on_ready` is told.
 void watch_nodes(const cluster_config& config, launcher& nodes, const std::function<void()>& on_ready) {
   constexpr auto poll_interval = std::chrono::milliseconds(50);
   status_watch head(connect_to(config));
@@ -121,6 +150,7 @@ void watch_nodes(const cluster_config& config, launcher& nodes, const std::funct
   for (bool ready = false; !is_interrupted();) {
     nodes.poll(poll_interval);
     check_given_up(config, nodes, ready);
+    if (head_has_ended(config, nodes, ready)) return;
     const json status = json::parse(head.take().value_or(""), nullptr, false);
     if (status.is_discarded()) continue;
     follow_head(status, nodes, hanging);
@@ -188,9 +218,9 @@ int run_detached(const cluster_config& config) {
 
 int up(const up_options& options) {
   const cluster_config config = read_cluster_config(options.cluster);
-  check_site(config);
   if (const auto pid = find_up(config))
     refuse("{} is up already (process {}): troupe down {} ends it", config.name, *pid, options.cluster);
+  check_site(config);
   return options.detach ? run_detached(config) : run_attached(config);
 }
 

@@ -8,7 +8,6 @@
 #include "cli/compose/compose_head.hpp"
 #include "cli/compose/compose_worker.hpp"
 #include "cli/interrupt.hpp"
-#include "cli/output.hpp"
 
 namespace troupe {
 namespace {
@@ -55,8 +54,7 @@ struct cluster_node::parts {
   }
 
   void end(int code, const std::string& why) {
-    say(why);
-    if (code != 0) write_error("troupe: " + why + "\n");
+    code == 0 ? say(why) : warn(why);
     const std::lock_guard lock(mutex);
     ended = code;
     changed.notify_all();

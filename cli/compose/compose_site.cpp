@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "cli/compose/worker_speed.hpp"
 #include "cli/model/model_options.hpp"
+#include "cli/output.hpp"
 #include "model/arch/device.hpp"
 #include "model/arch/fingerprint.hpp"
 #include "model/arch/packed_file.hpp"
@@ -189,6 +190,11 @@ void say(const std::string& line) {
   const std::time_t now = std::time(nullptr);
   std::fputs(fmt::format("{:%Y-%m-%d %H:%M:%S} {}\n", fmt::localtime(now), line).c_str(), stdout);
   std::fflush(stdout);
+}
+
+void warn(const std::string& line) {
+  say(line);
+  write_error("troupe: " + line + "\n");
 }
 
 }  // namespace troupe

@@ -44,5 +44,7 @@ supervisor_options supervisor_options_of(const node_site& site, std::uint32_t re
 std::string build_id();
 /// One line of the node's log.
 void say(const std::string& line);
+/// The same, and one on standard error.
+void warn(const std::string& line);
 
 }  // namespace troupe

@@ -78,6 +78,7 @@ member_node::member_node(caf::actor_system& system, wire& links, const node_site
   options.heartbeat = std::chrono::milliseconds(site.config.heartbeat_ms);
   options.on_end = std::move(on_end);
   options.say = say;
+  options.warn = warn;
   agent_ = spawn_node_agent(system, options, links, head_link_, members_, meter_);
   deliver_from_head<join_answer>(links, agent_);
   deliver_from_head<heartbeat_answer>(links, agent_);

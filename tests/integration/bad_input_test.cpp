@@ -147,6 +147,7 @@ TEST(bad_input, a_name_that_lives_is_not_taken) {
   const pid_t before = cluster.pid_of("w0");
   process second = cluster.start_node("w0");
   EXPECT_TRUE(wait_until([&] { return second.out().find("stop it first") != std::string::npos; })) << second.out();
+  EXPECT_TRUE(wait_until([&] { return second.error().find("stop it first") != std::string::npos; })) << second.error();
   EXPECT_EQ(cluster.pid_of("w0"), before);
   EXPECT_EQ(cluster.running_replicas(), 1);
 }
@@ -266,6 +267,7 @@ TEST(bad_input, a_cluster_that_cannot_work_is_refused_before_anything_starts) {
       {"impossible times", "stages = 2", "stages = 2\nlost_after_ms = 100", "lost_after_ms"},
       {"no keys where they should be", "stages = 2", "stages = 2\nkeys = \"nowhere\"", "nowhere"},
       {"a listening address that is none", "tcp://127.0.0.1", "udp://127.0.0.1", "listen"},
+      {"an adapter that is nowhere", "[model]", "[adapters]\npreload = [\"nobody\"]\n[model]", "nobody"},
       {"no TOML", "[model]", "[model", "no valid TOML"},
   };
   for (const broken_config& each : cases) {

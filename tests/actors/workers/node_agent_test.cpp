@@ -21,6 +21,7 @@ class node_agent : public testing::Test {
     options.join_interval = std::chrono::milliseconds(20);
     options.on_end = [this](int code, const std::string& why) { ends_.put(std::pair(code, why)); };
     options.say = [this](const std::string& line) { said_.put(line); };
+    options.warn = [this](const std::string& line) { warned_.put(line); };
     actor_ =
         spawn_node_agent(system_, options, node_side_, slot_, {worker_.handle()}, std::make_shared<worker_meter>());
     tell(actor_, begin_membership{{}, "tcp://127.0.0.1:1"});
@@ -51,7 +52,7 @@ class node_agent : public testing::Test {
       if (const auto joining = next_join(); joining != node) return joining;
   }
 
-  inbox heard_, ends_, said_;
+  inbox heard_, ends_, said_, warned_;
   wire head_side_{listening()}, node_side_{bus::options{}};
   caf::actor_system_config config_;
   caf::actor_system system_{config_};
@@ -102,8 +103,10 @@ TEST_F(node_agent, says_that_nobody_answers_and_goes_on) {
 
 TEST_F(node_agent, waits_where_the_refusal_may_pass) {
   const auto node = next_join();
-  answer(node, false, true);
+  for (int i = 0; i < 2; ++i) answer(node, false, true);
+  EXPECT_EQ(warned_.take<std::string>(), "a reason; trying again");
   EXPECT_EQ(next_join(), node);
+  EXPECT_EQ(warned_.count<std::string>(), 0u) << "the same reason once";
   EXPECT_EQ((ends_.count<std::pair<int, std::string>>()), 0u);
 }
 
