@@ -104,6 +104,7 @@ bus::impl::~impl() {
   }
   wake();
   thread_.join();
+  if (asker_.joinable()) asker_.join();
   ::close(epoll_);
   ::close(wake_up_);
 }
@@ -158,7 +159,7 @@ void bus::impl::run() {
       timeout = next_timeout();
     }
     deliver(happened);
-    if (suspect) ask_mechanism(*suspect);
+    if (suspect) ask_elsewhere(*suspect);
   }
   const std::lock_guard lock(mutex_);
   close_sockets();
@@ -218,7 +219,7 @@ void bus::impl::wake() const {
 }
 
 int bus::impl::next_timeout() const {
-  if (!ready_.empty() || !suspicions_.empty()) return 0;
+  if (!ready_.empty() || (!suspicions_.empty() && !is_asking_)) return 0;
   auto next = std::min({confirm_at_, look_after_at_, stop_at_});
   if (!redials_.empty()) next = std::min(next, redials_.begin()->first);
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - clock::now()).count();

@@ -125,24 +125,35 @@ void bus::impl::read_dealer_monitor(link_id id) {
   }
 }
 
-/// One a round: asking takes a fifth of a second at worst, and others want to be read between.
 std::optional<bus::impl::suspicion> bus::impl::next_suspicion() {
   if (stopping_) suspicions_.clear();
-  if (suspicions_.empty()) return std::nullopt;
+  if (suspicions_.empty() || is_asking_) return std::nullopt;
   suspicion next = std::move(suspicions_.front());
   suspicions_.pop_front();
+  is_asking_ = true;
   return next;
+}
+
+/// Looking a name up takes as long as its servers want: other links are read meanwhile.
+void bus::impl::ask_elsewhere(const suspicion& of) {
+  if (asker_.joinable()) asker_.join();
+  try {
+    asker_ = std::thread([this, of] { ask_mechanism(of); });
+  } catch (const std::system_error&) {  // the machine has no more threads
+    ask_mechanism(of);
+  }
 }
 
 /// Without the lock, so that nobody who sends waits.
 void bus::impl::ask_mechanism(const suspicion& of) {
   const std::string theirs = detail::mechanism_at(of.endpoint);
-  if (theirs.empty() || theirs == (options_.keys ? "CURVE" : "NULL")) return;
   const std::lock_guard lock(mutex_);
+  is_asking_ = false;
+  wake();
+  if (theirs.empty() || theirs == (options_.keys ? "CURVE" : "NULL")) return;
   link* suspect = find(of.link);
   if (suspect == nullptr || suspect->up) return;
   shut(*suspect, other_mechanism(of.endpoint), false);
-  wake();
 }
 
 void bus::impl::on_welcome(link& from, const detail::welcome& said) {

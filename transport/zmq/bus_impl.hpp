@@ -114,6 +114,7 @@ class bus::impl {
   void read_dealer(link_id id);
   void read_dealer_monitor(link_id id);
   std::optional<suspicion> next_suspicion();
+  void ask_elsewhere(const suspicion& of);
   void ask_mechanism(const suspicion& of);
   void on_welcome(link& from, const detail::welcome& said);
 
@@ -169,6 +170,8 @@ class bus::impl {
   std::vector<source> ready_;
   std::vector<news> happened_;
   std::deque<suspicion> suspicions_;
+  bool is_asking_ = false;
+  std::thread asker_;  // about one suspicion; joined before the next one and at the end
   clock::time_point now_ = clock::now();
   std::multimap<clock::time_point, link_id> redials_;
   std::vector<link_id> to_confirm_;
