@@ -87,8 +87,9 @@ constexpr bool understands = caf::response_type_unbox<caf::signatures_of_t<Handl
 /// `own`: for an actor that computes or waits.
 enum class actor_thread { shared, own };
 
+/// Not without arguments: CAF 0.17 then takes a tuple of them from a null pointer.
 template <class State, actor_thread Thread = actor_thread::shared, class... Args>
-typename State::handle spawn_state(caf::actor_system& system, Args... args) {
+requires(sizeof...(Args) > 0) typename State::handle spawn_state(caf::actor_system& system, Args... args) {
   constexpr auto options = Thread == actor_thread::own ? caf::detached : caf::no_spawn_options;
   return system.spawn<options>(detail::start_actor<State, Args...>, std::move(args)...);
 }
