@@ -45,6 +45,7 @@ void write_keys_file(const fs::path& file, const std::vector<api_key>& keys) {
     for (const auto& [name, limit] : limit_fields)
       if (each.limits.*limit > 0) entry[name] = each.limits.*limit;
     if (each.weight != 1) entry["weight"] = each.weight;
+    if (each.is_admin) entry["admin"] = true;
     list.push_back(std::move(entry));
   }
   const std::string text = nlohmann::ordered_json{{"keys", list}}.dump(2) + "\n";
@@ -82,18 +83,20 @@ std::optional<std::vector<api_key>> read_api_keys(const fs::path& file) {
     keys.back().weight = fields.integer("weight").value_or(1);
     if (keys.back().weight < 1 || keys.back().weight > most_weight)
       refuse("{}: weight is {}: use 1 to {}", file.string(), keys.back().weight, most_weight);
+    keys.back().is_admin = fields.boolean("admin").value_or(false);
   }
   return keys;
 }
 
-std::string add_api_key(const fs::path& file, const std::string& name, const rate_limits& limits, std::int64_t weight) {
+std::string add_api_key(const fs::path& file, const std::string& name, const rate_limits& limits, std::int64_t weight,
+                        bool is_admin) {
   if (!is_good_name(name)) refuse("key {}: a name has letters, digits and -_.@, 64 at most", name.substr(0, 64));
   auto keys = read_api_keys(file).value_or(std::vector<api_key>());
   for (const api_key& each : keys)
     if (each.name == name) refuse("key {}: there is one of that name: revoke it or choose another", name);
   const std::string key = random_key();
   const auto now = static_cast<std::int64_t>(std::time(nullptr));
-  keys.push_back({name, digest_of(key), key.substr(0, 14), now, limits, weight});
+  keys.push_back({name, digest_of(key), key.substr(0, 14), now, limits, weight, is_admin});
   write_keys_file(file, keys);
   return key;
 }

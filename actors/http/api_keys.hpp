@@ -21,6 +21,9 @@ struct api_key {
   std::int64_t created = 0;  ///< seconds since 1970
   rate_limits limits = {};
   std::int64_t weight = 1;  ///< of its share, where keys wait for each other
+  bool is_admin = false;    ///< all files and jobs are its own
+
+  bool owns(std::string_view owner) const { return is_admin || owner == name; }
 };
 
 /// Where a cluster has its keys.
@@ -29,7 +32,7 @@ std::filesystem::path api_keys_file(const std::filesystem::path& state_dir);
 std::optional<std::vector<api_key>> read_api_keys(const std::filesystem::path& file);
 /// Makes a key and returns its text. Throws input_error where the name is taken.
 std::string add_api_key(const std::filesystem::path& file, const std::string& name, const rate_limits& limits = {},
-                        std::int64_t weight = 1);
+                        std::int64_t weight = 1, bool is_admin = false);
 /// Instead of what it had. Throws input_error where there is no such key.
 void limit_api_key(const std::filesystem::path& file, const std::string& name, const rate_limits& limits,
                    std::int64_t weight = 1);

@@ -5,6 +5,7 @@
 #include "actors/http/api_error.hpp"
 #include "actors/http/batch_about_impl.hpp"
 #include "actors/http/batch_lines.hpp"
+#include "actors/http/owned_impl.hpp"
 
 namespace troupe {
 namespace {
@@ -18,8 +19,9 @@ class output_reader : public std::enable_shared_from_this<output_reader> {
   virtual ~output_reader() = default;
 
   void read_on() {
-    run_command(call_.context->parts.jobs, client_command{"job.outputs", dump({{"id", batch_}, {"from", next_}})},
-                call_.exchange, [self = shared_from_this()](const std::string& page) {
+    const std::string wanted = about_owned({{"id", batch_}, {"from", next_}}, call_.key);
+    run_command(call_.context->parts.jobs, client_command{"job.outputs", wanted}, call_.exchange,
+                [self = shared_from_this()](const std::string& page) {
                   guarded_later(*self->call_.context->parts.file_work, self->call_.exchange,
                                 [self, page] { self->take(page); });
                 });
@@ -185,14 +187,24 @@ void find_batch_file(const batch_file_call& call, const batch_file& which,
     const json job = json::parse(result);
     with_sizes(call, which.batch, job, [which, job, then](output_sizes sizes) { then(file_of(which, job, sizes)); });
   };
-  run_command(call.context->parts.jobs, client_command{"job.get", dump({{"id", which.batch}})}, call.exchange,
-              [call, describe](const std::string& result) {
+  run_command(call.context->parts.jobs, client_command{"job.get", about_owned({{"id", which.batch}}, call.key)},
+              call.exchange, [call, describe](const std::string& result) {
                 guarded_later(*call.context->parts.file_work, call.exchange, [describe, result] { describe(result); });
               });
 }
 
+void refuse_to_remove(const batch_file_call& call, const batch_file& which) {
+  check_there_is(call, which);
+  run_command(call.context->parts.jobs, client_command{"job.get", about_owned({{"id", which.batch}}, call.key)},
+              call.exchange, [which](const std::string&) {
+                refuse_field("id", fmt::format("{} goes with its batch: `troupe jobs forget {}` deletes both",
+                                               id_of(which), which.batch));
+              });
+}
+
 void list_batch_files(const batch_file_call& call, std::function<void(std::vector<stored_file>)> then) {
-  run_command(call.context->parts.jobs, client_command{"job.list", R"({"limit":10000,"kind":"batch"})"}, call.exchange,
+  run_command(call.context->parts.jobs,
+              client_command{"job.list", about_owned({{"limit", 10'000}, {"kind", "batch"}}, call.key)}, call.exchange,
               [call, then = std::move(then)](const std::string& jobs) {
                 guarded_later(*call.context->parts.file_work, call.exchange, [call, then, jobs] {
                   std::make_shared<output_lister>(call, json::parse(jobs), then)->go_on();

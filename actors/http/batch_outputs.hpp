@@ -24,6 +24,7 @@ struct batch_file_call {
   std::shared_ptr<api_context> context;
   std::shared_ptr<file_store> files;
   std::shared_ptr<http_exchange> exchange;
+  api_key key;
 };
 /// As the lines come from the journal, no faster than the client reads. Throws api_error where there is no such batch.
 void send_batch_file(const batch_file_call& call, const batch_file& which);
@@ -31,7 +32,9 @@ void send_batch_file(const batch_file_call& call, const batch_file& which);
 /// send_batch_file.
 void find_batch_file(const batch_file_call& call, const batch_file& which,
                      std::function<void(const stored_file&)> then);
-/// Those of all batches that have ended.
+/// Answers why: the journal has it, and forgets a batch whole or not at all. Throws like send_batch_file.
+void refuse_to_remove(const batch_file_call& call, const batch_file& which);
+/// Those of all the key's batches that have ended.
 void list_batch_files(const batch_file_call& call, std::function<void(std::vector<stored_file>)> then);
 
 }  // namespace troupe

@@ -5,6 +5,7 @@
 #include "actors/http/batch_outputs.hpp"
 #include "actors/http/json_body_impl.hpp"
 #include "actors/http/list_page_impl.hpp"
+#include "actors/http/owned_impl.hpp"
 #include "actors/http/routes.hpp"
 
 namespace troupe {
@@ -75,9 +76,8 @@ void create_batch(const std::shared_ptr<api_context>& context, const std::shared
   const std::string input = from.required_text("input_file_id"), endpoint = from.required_text("endpoint");
   if (!is_batch_endpoint(endpoint))
     refuse_field("endpoint", "endpoint should be one of " + batch_endpoint_names(), "unsupported_value");
-  const auto file = files->content(input);
-  if (!file) throw api_error(404, fmt::format("there is no file {}", input.substr(0, 80)), "input_file_id");
-  const auto lines = job_lines_of(*file, endpoint, context->parts);
+  (void)owned_file(*files, input, key, "input_file_id");
+  const auto lines = job_lines_of(files->content(input).value_or(""), endpoint, context->parts);
   const std::string id = std::string(batch_prefix) + random_hex(24);
   json about{{"endpoint", endpoint},
              {"input_file_id", input},
@@ -99,17 +99,19 @@ void create_batch(const std::shared_ptr<api_context>& context, const std::shared
 }
 
 void show_batch(const std::shared_ptr<api_context>& context, const std::shared_ptr<file_store>& files,
-                const std::string& command, const std::string& id, const std::shared_ptr<http_exchange>& exchange) {
+                const std::string& command, const std::string& id, const api_key& key,
+                const std::shared_ptr<http_exchange>& exchange) {
   const json about = about_batch(*files, id);
-  run_command(context->parts.jobs, client_command{command, dump({{"id", id}})}, exchange,
+  run_command(context->parts.jobs, client_command{command, about_owned({{"id", id}}, key)}, exchange,
               [exchange, id, about](const std::string& result) {
                 reply_json(exchange, batch_json(id, about, json::parse(result)));
               });
 }
 
 void list_batches(const std::shared_ptr<api_context>& context, const std::shared_ptr<file_store>& files,
-                  const http_request& request, const std::shared_ptr<http_exchange>& exchange) {
-  run_command(context->parts.jobs, client_command{"job.list", R"({"limit":10000,"kind":"batch"})"}, exchange,
+                  const http_request& request, const api_key& key, const std::shared_ptr<http_exchange>& exchange) {
+  const std::string wanted = about_owned({{"limit", 10'000}, {"kind", "batch"}}, key);
+  run_command(context->parts.jobs, client_command{"job.list", wanted}, exchange,
               [exchange, files, page = list_page(request, 20, 100)](const std::string& result) mutable {
                 for (const json& job : json::parse(result)) {
                   const std::string id = job.value("id", "");
@@ -128,15 +130,16 @@ void add_batch_routes(api_routes& to, const std::shared_ptr<file_store>& files) 
     // Its file is read whole.
     guarded_later(*context->parts.file_work, exchange, [=] { create_batch(context, files, request, key, exchange); });
   });
-  to.add("GET", "/v1/batches", [context, files](const auto& request, const auto&, const auto& exchange) {
-    list_batches(context, files, request, exchange);
+  to.add("GET", "/v1/batches", [context, files](const auto& request, const auto& key, const auto& exchange) {
+    list_batches(context, files, request, key, exchange);
   });
-  to.add("GET", "/v1/batches/{id}", [context, files](const auto& request, const auto&, const auto& exchange) {
-    show_batch(context, files, "job.get", request.places[0], exchange);
+  to.add("GET", "/v1/batches/{id}", [context, files](const auto& request, const auto& key, const auto& exchange) {
+    show_batch(context, files, "job.get", request.places[0], key, exchange);
   });
-  to.add("POST", "/v1/batches/{id}/cancel", [context, files](const auto& request, const auto&, const auto& exchange) {
-    show_batch(context, files, "job.cancel", request.places[0], exchange);
-  });
+  to.add("POST", "/v1/batches/{id}/cancel",
+         [context, files](const auto& request, const auto& key, const auto& exchange) {
+           show_batch(context, files, "job.cancel", request.places[0], key, exchange);
+         });
 }
 
 }  // namespace troupe

@@ -3,6 +3,7 @@
 #include "actors/http/batch_outputs.hpp"
 #include "actors/http/json_body_impl.hpp"
 #include "actors/http/list_page_impl.hpp"
+#include "actors/http/owned_impl.hpp"
 #include "actors/http/routes.hpp"
 
 namespace troupe {
@@ -18,11 +19,8 @@ json to_json(const stored_file& file) {
           {"status", "processed"}};
 }
 
-[[noreturn]] void refuse_unknown(const std::string& id) {
-  throw api_error(404, fmt::format("there is no file {}", id.substr(0, 80)), "id");
-}
-
-void upload(file_store& files, const http_request& request, const std::shared_ptr<http_exchange>& exchange) {
+void upload(file_store& files, const http_request& request, const api_key& key,
+            const std::shared_ptr<http_exchange>& exchange) {
   const auto parts = parse_form(request.header("content-type"), request.body);
   const auto named = [&](const char* name) {
     const auto found =
@@ -33,7 +31,7 @@ void upload(file_store& files, const http_request& request, const std::shared_pt
   const auto file = named("file"), purpose = named("purpose");
   if (purpose->content != "batch" && purpose->content != "fine-tune")
     refuse_field("purpose", "purpose should be batch or fine-tune", "unsupported_value");
-  reply_json(exchange, to_json(files.add(file->filename, purpose->content, file->content)));
+  reply_json(exchange, to_json(files.add(file->filename, purpose->content, file->content, key.name)));
 }
 
 /// Newest first.
@@ -50,7 +48,9 @@ void list_files(std::vector<stored_file> files, const http_request& request,
 void list_all(const batch_file_call& call, const http_request& request) {
   const std::string purpose = request.query_value("purpose");
   std::vector<stored_file> uploaded = call.files->list();
-  std::erase_if(uploaded, [&](const stored_file& each) { return !purpose.empty() && each.purpose != purpose; });
+  std::erase_if(uploaded, [&](const stored_file& each) {
+    return !call.key.owns(each.owner) || (!purpose.empty() && each.purpose != purpose);
+  });
   if (!purpose.empty() && purpose != "batch_output") return list_files(std::move(uploaded), request, call.exchange);
   list_batch_files(call, [exchange = call.exchange, uploaded, request](std::vector<stored_file> all) {
     all.insert(all.end(), uploaded.begin(), uploaded.end());
@@ -62,30 +62,30 @@ void list_all(const batch_file_call& call, const http_request& request) {
 
 void add_file_routes(api_routes& to, const std::shared_ptr<file_store>& files) {
   const auto context = to.context();
-  to.add("POST", "/v1/files",
-         [files](const auto& request, const auto&, const auto& exchange) { upload(*files, request, exchange); });
-  to.add("GET", "/v1/files", [context, files](const auto& request, const auto&, const auto& exchange) {
-    guarded_later(*context->parts.file_work, exchange, [=] { list_all({context, files, exchange}, request); });
+  to.add("POST", "/v1/files", [files](const auto& request, const auto& key, const auto& exchange) {
+    upload(*files, request, key, exchange);
   });
-  to.add("GET", "/v1/files/{id}", [context, files](const auto& request, const auto&, const auto& exchange) {
+  to.add("GET", "/v1/files", [context, files](const auto& request, const auto& key, const auto& exchange) {
+    guarded_later(*context->parts.file_work, exchange, [=] { list_all({context, files, exchange, key}, request); });
+  });
+  to.add("GET", "/v1/files/{id}", [context, files](const auto& request, const auto& key, const auto& exchange) {
     const std::string& id = request.places[0];
     if (const auto batch = batch_file_of(id))
-      return find_batch_file({context, files, exchange}, *batch,
+      return find_batch_file({context, files, exchange, key}, *batch,
                              [exchange](const stored_file& file) { reply_json(exchange, to_json(file)); });
-    const auto file = files->find(id);
-    if (!file) refuse_unknown(id);
-    reply_json(exchange, to_json(*file));
+    reply_json(exchange, to_json(owned_file(*files, id, key)));
   });
-  to.add("GET", "/v1/files/{id}/content", [context, files](const auto& request, const auto&, const auto& exchange) {
+  to.add("GET", "/v1/files/{id}/content", [context, files](const auto& request, const auto& key, const auto& exchange) {
     const std::string& id = request.places[0];
-    if (const auto batch = batch_file_of(id)) return send_batch_file({context, files, exchange}, *batch);
-    auto text = files->content(id);
-    if (!text) refuse_unknown(id);
-    exchange->reply({200, "application/octet-stream", std::move(*text), {}});
+    if (const auto batch = batch_file_of(id)) return send_batch_file({context, files, exchange, key}, *batch);
+    (void)owned_file(*files, id, key);
+    exchange->reply({200, "application/octet-stream", files->content(id).value_or(""), {}});
   });
-  to.add("DELETE", "/v1/files/{id}", [files](const auto& request, const auto&, const auto& exchange) {
+  to.add("DELETE", "/v1/files/{id}", [context, files](const auto& request, const auto& key, const auto& exchange) {
     const std::string& id = request.places[0];
-    if (!files->remove(id)) refuse_unknown(id);
+    if (const auto batch = batch_file_of(id)) return refuse_to_remove({context, files, exchange, key}, *batch);
+    (void)owned_file(*files, id, key);
+    files->remove(id);
     reply_json(exchange, {{"id", id}, {"object", "file"}, {"deleted", true}});
   });
 }

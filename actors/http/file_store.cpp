@@ -65,14 +65,16 @@ file_store::file_store(fs::path folder) : folder_(std::move(folder)) {
   remove_partial_files(folder_);
 }
 
-stored_file file_store::add(std::string_view filename, std::string_view purpose, std::string_view content) {
-  stored_file made{"file-" + random_hex(24), std::string(filename), std::string(purpose), content.size(),
-                   static_cast<std::int64_t>(std::time(nullptr))};
-  const json about{{"id", made.id},
-                   {"filename", made.filename},
-                   {"purpose", made.purpose},
-                   {"bytes", made.bytes},
-                   {"created", made.created}};
+stored_file file_store::add(std::string_view filename, std::string_view purpose, std::string_view content,
+                            const std::string& owner) {
+  stored_file made{"file-" + random_hex(24),
+                   std::string(filename),
+                   std::string(purpose),
+                   content.size(),
+                   static_cast<std::int64_t>(std::time(nullptr)),
+                   owner};
+  const json about{{"id", made.id},       {"filename", made.filename}, {"purpose", made.purpose},
+                   {"bytes", made.bytes}, {"created", made.created},   {"owner", made.owner}};
   const std::lock_guard lock(mutex_);
   write(made.id + ".data", content);
   try {
@@ -90,8 +92,12 @@ std::optional<stored_file> file_store::find(const std::string& id) const {
   const auto text = read(id + ".json");
   const auto about = text ? json::parse(*text, nullptr, false) : json();
   if (!about.is_object()) return std::nullopt;
-  return stored_file{id, about.value("filename", ""), about.value("purpose", ""), about.value("bytes", std::uint64_t{}),
-                     about.value("created", std::int64_t{})};
+  return stored_file{id,
+                     about.value("filename", ""),
+                     about.value("purpose", ""),
+                     about.value("bytes", std::uint64_t{}),
+                     about.value("created", std::int64_t{}),
+                     about.value("owner", "")};
 }
 
 /// What is said of a file never changes.

@@ -16,6 +16,7 @@ struct stored_file {
   std::string id, filename, purpose;
   std::uint64_t bytes = 0;
   std::int64_t created = 0;
+  std::string owner = {};  ///< the key's name, where there are keys
 };
 
 /// Thread-safe. Every name that becomes a path is one this class has made, or is refused.
@@ -25,7 +26,8 @@ class file_store {
   explicit file_store(std::filesystem::path folder);
 
   /// Throws runtime_error where the disk will not take it.
-  stored_file add(std::string_view filename, std::string_view purpose, std::string_view content);
+  stored_file add(std::string_view filename, std::string_view purpose, std::string_view content,
+                  const std::string& owner = {});
   std::optional<stored_file> find(const std::string& id) const;
   std::vector<stored_file> list() const;  ///< newest first
   std::optional<std::string> content(const std::string& id) const;

@@ -5,6 +5,7 @@
 #include "actors/http/fine_tuning_request.hpp"
 #include "actors/http/json_body_impl.hpp"
 #include "actors/http/list_page_impl.hpp"
+#include "actors/http/owned_impl.hpp"
 #include "actors/http/routes.hpp"
 
 namespace troupe {
@@ -28,52 +29,55 @@ void check_kind(const json& job, const std::string& id) {
     throw api_error(404, fmt::format("there is no fine-tuning job {}", id.substr(0, 80)), "id");
 }
 
-void run_job(const context_ptr& context, const std::string& command, const std::string& id,
-             const std::shared_ptr<http_exchange>& exchange, std::function<void(const std::string&)> then) {
-  run_command(context->parts.jobs, client_command{command, dump({{"id", id}})}, exchange, std::move(then));
+/// Who asks for what.
+struct job_call {
+  context_ptr context;
+  files_ptr files;
+  std::string id;
+  api_key key;
+  std::shared_ptr<http_exchange> exchange;
+};
+
+void run_job(const job_call& call, const std::string& command, std::function<void(const std::string&)> then) {
+  run_command(call.context->parts.jobs, client_command{command, about_owned({{"id", call.id}}, call.key)},
+              call.exchange, std::move(then));
 }
 
-void with_job(const context_ptr& context, const std::string& id, const std::shared_ptr<http_exchange>& exchange,
-              std::function<void(const json&)> then) {
-  run_job(context, "job.get", id, exchange, [id, then = std::move(then)](const std::string& result) {
+void with_job(const job_call& call, std::function<void(const json&)> then) {
+  run_job(call, "job.get", [id = call.id, then = std::move(then)](const std::string& result) {
     const json job = json::parse(result);
     check_kind(job, id);
     then(job);
   });
 }
 
-void reply_job(const context_ptr& context, const files_ptr& files, const std::string& id,
-               const std::shared_ptr<http_exchange>& exchange) {
-  with_job(context, id, exchange,
-           [context, files, exchange](const json& job) { reply_json(exchange, shown(*context, *files, job)); });
+void reply_job(const job_call& call) {
+  with_job(call, [call](const json& job) { reply_json(call.exchange, shown(*call.context, *call.files, job)); });
 }
 
 /// What `command` does with it, and then the job.
-void change_job(const context_ptr& context, const files_ptr& files, const std::string& command, const std::string& id,
-                const std::shared_ptr<http_exchange>& exchange) {
-  with_job(context, id, exchange, [context, files, command, id, exchange](const json&) {
-    run_job(context, command, id, exchange,
-            [context, files, id, exchange](const std::string&) { reply_job(context, files, id, exchange); });
-  });
+void change_job(const job_call& call, const std::string& command) {
+  with_job(call,
+           [call, command](const json&) { run_job(call, command, [call](const std::string&) { reply_job(call); }); });
 }
 
 void create_job(const context_ptr& context, const files_ptr& files, const http_request& request, const api_key& key,
                 const std::shared_ptr<http_exchange>& exchange) {
   const asked_fine_tune asked = read_fine_tune(request.body, *context, *files, key);
   files->keep_about(asked.id, asked.about);
+  const job_call made{context, files, asked.id, key, exchange};
   run_command(
       context->parts.training, client_command{"train.create", asked.order}, exchange,
-      [context, files, exchange, id = asked.id](const std::string&) { reply_job(context, files, id, exchange); },
-      [files, id = asked.id] { files->forget_about(id); });
+      [made](const std::string&) { reply_job(made); }, [files, id = asked.id] { files->forget_about(id); });
 }
 
 /// Newest first. `kind`: only events of it, as checkpoints.
-void list_events(const context_ptr& context, const http_request& request, const std::string& kind,
+void list_events(const context_ptr& context, const http_request& request, const std::string& kind, const api_key& key,
                  const std::shared_ptr<http_exchange>& exchange) {
   const std::string id = request.places[0];
+  const std::string wanted = about_owned({{"id", id}, {"limit", 10'000}, {"newest", true}}, key);
   run_command(
-      context->parts.jobs, client_command{"job.events", dump({{"id", id}, {"limit", 10'000}, {"newest", true}})},
-      exchange,
+      context->parts.jobs, client_command{"job.events", wanted}, exchange,
       [exchange, id, kind, page = list_page(request, usually_listed, most_listed)](const std::string& result) mutable {
         json told = json::parse(result);
         const json& job = told.at("job");
@@ -89,10 +93,10 @@ void list_events(const context_ptr& context, const http_request& request, const 
       });
 }
 
-void list_jobs(const context_ptr& context, const files_ptr& files, const http_request& request,
+void list_jobs(const context_ptr& context, const files_ptr& files, const http_request& request, const api_key& key,
                const std::shared_ptr<http_exchange>& exchange) {
-  run_command(context->parts.jobs,
-              client_command{"job.list", dump({{"limit", 1000}, {"kind", "fine-tune"}, {"options", true}})}, exchange,
+  const std::string wanted = about_owned({{"limit", 1000}, {"kind", "fine-tune"}, {"options", true}}, key);
+  run_command(context->parts.jobs, client_command{"job.list", wanted}, exchange,
               [context, files, exchange,
                page = list_page(request, usually_listed, most_listed)](const std::string& result) mutable {
                 for (const json& each : json::parse(result))
@@ -109,22 +113,22 @@ void add_fine_tuning_routes(api_routes& to, const std::shared_ptr<file_store>& f
   to.add("POST", jobs, [context, files](const auto& request, const auto& key, const auto& exchange) {
     create_job(context, files, request, key, exchange);
   });
-  to.add("GET", jobs, [context, files](const auto& request, const auto&, const auto& exchange) {
-    list_jobs(context, files, request, exchange);
+  to.add("GET", jobs, [context, files](const auto& request, const auto& key, const auto& exchange) {
+    list_jobs(context, files, request, key, exchange);
   });
-  to.add("GET", jobs + "/{id}", [context, files](const auto& request, const auto&, const auto& exchange) {
-    reply_job(context, files, request.places[0], exchange);
+  to.add("GET", jobs + "/{id}", [context, files](const auto& request, const auto& key, const auto& exchange) {
+    reply_job({context, files, request.places[0], key, exchange});
   });
   for (const std::string what : {"cancel", "pause", "resume"})
     to.add("POST", jobs + "/{id}/" + what,
-           [context, files, command = "job." + what](const auto& request, const auto&, const auto& exchange) {
-             change_job(context, files, command, request.places[0], exchange);
+           [context, files, command = "job." + what](const auto& request, const auto& key, const auto& exchange) {
+             change_job({context, files, request.places[0], key, exchange}, command);
            });
-  to.add("GET", jobs + "/{id}/events", [context](const auto& request, const auto&, const auto& exchange) {
-    list_events(context, request, "", exchange);
+  to.add("GET", jobs + "/{id}/events", [context](const auto& request, const auto& key, const auto& exchange) {
+    list_events(context, request, "", key, exchange);
   });
-  to.add("GET", jobs + "/{id}/checkpoints", [context](const auto& request, const auto&, const auto& exchange) {
-    list_events(context, request, "checkpoint", exchange);
+  to.add("GET", jobs + "/{id}/checkpoints", [context](const auto& request, const auto& key, const auto& exchange) {
+    list_events(context, request, "checkpoint", key, exchange);
   });
 }
 

@@ -266,7 +266,9 @@ void jobs_state::try_again(line one, duration after) {
 void jobs_state::put_out(const line& of, std::string text, bool ok) {
   if (text.size() > largest_output) {
     text = error_line(of.index, of.custom_id,
-                      fmt::format("the output has {} bytes: at most {}", text.size(), largest_output));
+                      fmt::format("the output has {} bytes, and a line's may have {}: ask for fewer tokens, answers or "
+                                  "log-probabilities",
+                                  text.size(), largest_output));
     ok = false;
   }
   outputs_.push_back({of.job, of.index, std::move(text), ok});

@@ -72,10 +72,11 @@ class jobs_state {
   std::string add_lines(const std::string& arguments);
   std::string seal(const std::string& id);
   std::string cancel(const std::string& id);
-  std::string forget(const std::string& id);
+  std::string forget(const job_info& job);
   std::string outputs(const std::string& arguments);
   /// `kind`: only jobs of it; empty: all.
-  std::string list(std::size_t limit, const std::string& kind = {}, bool with_options = false) const;
+  std::string list(std::size_t limit, const std::string& kind = {}, const std::optional<std::string>& owner = {},
+                   bool with_options = false) const;
   std::string hold(const std::string& id, bool on);
   std::string events(const std::string& arguments) const;
   void tell_training(const job_info& job) const;

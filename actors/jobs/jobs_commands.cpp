@@ -70,10 +70,14 @@ std::uint64_t count_of(const command_fields& arguments, std::string_view key,
   return static_cast<std::uint64_t>(*number);
 }
 
-job_info known_job(const journal& book, const std::string& id) {
+/// To an owner who asks, somebody else's is none.
+job_info known_job(const journal& book, const command_fields& asked) {
+  const std::string id = text_of(asked, "id");
   auto job = book.find(id);
-  if (!job) refuse("job {}: there is none: see `troupe jobs`", id.substr(0, 64));
-  return *job;
+  const auto owner = asked.text("owner");
+  if (!job || (owner && job->spec.tenant != *owner))
+    refuse("job {}: there is none: see `troupe jobs`", id.substr(0, 64));
+  return *std::move(job);
 }
 
 }  // namespace
@@ -83,13 +87,14 @@ std::string jobs_state::carry_out(const client_command& command) {
   const command_fields arguments(parsed, command.name);
   if (command.name == "job.list")
     return list(std::min<std::size_t>(count_of(arguments, "limit", 1000), most_listed),
-                arguments.text("kind").value_or(""), arguments.boolean("options").value_or(false));
+                arguments.text("kind").value_or(""), arguments.text("owner"),
+                arguments.boolean("options").value_or(false));
   if (command.name == "job.create") return create(command.arguments);
   if (command.name == "job.lines") return add_lines(command.arguments);
   if (command.name == "job.outputs") return outputs(command.arguments);
-  const std::string id = text_of(arguments, "id");
+  const job_info job = known_job(*journal_, arguments);
+  const std::string& id = job.spec.id;
   if (command.name == "job.get") {
-    const job_info job = known_job(*journal_, id);
     json made = to_json(job, progress_on(*board_));
     made.update(last_points(*journal_, job));
     if (job.spec.kind != "batch") made["options"] = json::parse(job.spec.options, nullptr, false);
@@ -100,7 +105,7 @@ std::string jobs_state::carry_out(const client_command& command) {
   if (command.name == "job.resume") return hold(id, false);
   if (command.name == "job.seal") return seal(id);
   if (command.name == "job.cancel") return cancel(id);
-  if (command.name == "job.forget") return forget(id);
+  if (command.name == "job.forget") return forget(job);
   refuse("{}: is no command: job.create, lines, seal, outputs, events, pause, resume, cancel, forget, list and get are",
          command.name);
 }
@@ -141,9 +146,8 @@ std::string jobs_state::cancel(const std::string& id) {
   return dump(to_json(job));
 }
 
-std::string jobs_state::forget(const std::string& id) {
-  const job_info job = known_job(*journal_, id);
-  (void)value_of(journal_->remove(id));
+std::string jobs_state::forget(const job_info& job) {
+  (void)value_of(journal_->remove(job.spec.id));
   post();
   return dump(to_json(job));
 }
@@ -162,7 +166,7 @@ void jobs_state::tell_training(const job_info& job) const {
 std::string jobs_state::events(const std::string& arguments) const {
   const json parsed = detail::parse_json_as<json>(arguments, "job.events");
   const command_fields from(parsed, "job.events");
-  const job_info job = known_job(*journal_, text_of(from, "id"));
+  const job_info job = known_job(*journal_, from);
   const auto limit = std::min<std::size_t>(count_of(from, "limit", 1000), page_lines);
   std::uint64_t after = count_of(from, "after", 0);
   if (from.boolean("newest").value_or(false)) {
@@ -185,7 +189,7 @@ std::string jobs_state::events(const std::string& arguments) const {
 std::string jobs_state::outputs(const std::string& arguments) {
   const json parsed = detail::parse_json_as<json>(arguments, "job.outputs");
   const command_fields from(parsed, "job.outputs");
-  const job_info job = known_job(*journal_, text_of(from, "id"));
+  const job_info job = known_job(*journal_, from);
   const auto limit = std::min<std::size_t>(count_of(from, "limit", page_lines), page_lines);
   auto list = json::array();
   std::size_t bytes = 0;
@@ -197,10 +201,11 @@ std::string jobs_state::outputs(const std::string& arguments) {
   return dump({{"job", to_json(job)}, {"outputs", std::move(list)}});
 }
 
-std::string jobs_state::list(std::size_t limit, const std::string& kind, bool with_options) const {
+std::string jobs_state::list(std::size_t limit, const std::string& kind, const std::optional<std::string>& owner,
+                             bool with_options) const {
   auto list = json::array();
   const json progress = progress_on(*board_);
-  for (const job_info& job : journal_->list(limit, kind)) {
+  for (const job_info& job : journal_->list(limit, kind, owner)) {
     list.push_back(to_json(job, progress));
     list.back().update(last_points(*journal_, job));
     if (with_options) list.back()["options"] = json::parse(journal_->find(job.spec.id)->spec.options, nullptr, false);

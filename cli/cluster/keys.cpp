@@ -18,6 +18,7 @@ namespace {
 struct keys_options {
   std::string cluster, name;
   std::optional<std::int64_t> requests_per_minute, tokens_per_minute, concurrent, weight;
+  bool is_admin = false;
 };
 
 /// With what was given instead of what there was.
@@ -45,7 +46,7 @@ std::string text_of(const rate_limits& limits, std::int64_t weight) {
 
 int add_key(const keys_options& options) {
   const std::string key =
-      add_api_key(file_of(options), options.name, limits_of(options, {}), options.weight.value_or(1));
+      add_api_key(file_of(options), options.name, limits_of(options, {}), options.weight.value_or(1), options.is_admin);
   print(key + "\n");
   return 0;
 }
@@ -69,8 +70,9 @@ int list_keys(const keys_options& options) {
            0;
   if (keys->empty()) return print("no key is left: the server lets nobody in until one is added\n"), 0;
   for (const api_key& each : *keys)
-    print(fmt::format("{:<24} {}…  {:%Y-%m-%d %H:%M}  {}\n", each.name, each.shown,
-                      fmt::gmtime(static_cast<std::time_t>(each.created)), text_of(each.limits, each.weight)));
+    print(fmt::format("{:<24} {}…  {:%Y-%m-%d %H:%M}  {}{}\n", each.name, each.shown,
+                      fmt::gmtime(static_cast<std::time_t>(each.created)), text_of(each.limits, each.weight),
+                      each.is_admin ? ", admin" : ""));
   return 0;
 }
 
@@ -106,6 +108,7 @@ void add_keys(CLI::App& program, command& chosen) {
   CLI::App& adding = add("add", "Make a key; it is shown once. With the first one, nobody gets in without", add_key);
   add_name(adding);
   add_limits(adding);
+  adding.add_flag("--admin", options->is_admin, "sees the files and jobs of all keys");
   CLI::App& limiting = add("limit", "Other limits for a key; what is not given stays", limit_key);
   add_name(limiting);
   add_limits(limiting);

@@ -135,10 +135,11 @@ std::optional<job_info> journal::find(std::string_view id) const {
   return job_of(query);
 }
 
-std::vector<job_info> journal::list(std::size_t limit, std::string_view kind) const {
-  statement query = db_->prepare(TROUPE_JOB_COLUMNS("''") "WHERE ? IN ('', kind) AND state <> " TROUPE_REMOVED
-                                                          " ORDER BY number DESC LIMIT ?");
-  query << kind << std::uint64_t{limit};
+std::vector<job_info> journal::list(std::size_t limit, std::string_view kind,
+                                    std::optional<std::string_view> tenant) const {
+  statement query = db_->prepare(TROUPE_JOB_COLUMNS(
+      "''") "WHERE ? IN ('', kind) AND (? OR tenant = ?) AND state <> " TROUPE_REMOVED " ORDER BY number DESC LIMIT ?");
+  query << kind << std::int64_t{!tenant} << tenant.value_or("") << std::uint64_t{limit};
   return jobs_of(query);
 }
 

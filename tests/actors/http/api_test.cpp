@@ -219,6 +219,58 @@ TEST_F(api, keeps_files) {
   EXPECT_EQ(ask("POST", "/v1/files", form("else", "a"), form_type).get().parsed()["error"]["param"], "purpose");
 }
 
+TEST_F(api, shows_files_to_the_key_that_sent_them) {
+  const auto keys = api_keys_file(folder_.path() / "state");
+  const auto headers_of = [](const std::string& key) { return http_headers{{"authorization", "Bearer " + key}}; };
+  const auto ann = headers_of(add_api_key(keys, "ann")), bob = headers_of(add_api_key(keys, "bob"));
+  const auto root = headers_of(add_api_key(keys, "root", {}, 1, true));
+  start();
+  http_headers sending = ann;
+  sending.insert(sending.end(), form_type.begin(), form_type.end());
+  const std::string id = ask("POST", "/v1/files", form("batch", "a"), sending).get().parsed()["id"];
+  const std::string file = "/v1/files/" + id;
+  for (const auto& [method, path] :
+       {std::pair("GET", file), std::pair("GET", file + "/content"), std::pair("DELETE", file)})
+    EXPECT_EQ(ask(method, path, {}, bob).get().status, 404) << method << path;
+  const json batch{{"input_file_id", id}, {"endpoint", "/v1/completions"}};
+  EXPECT_EQ(ask("POST", "/v1/batches", batch.dump(), bob).get().status, 404);
+  const std::string uploads = "/v1/files?purpose=batch";
+  EXPECT_EQ(ask("GET", uploads, {}, bob).get().parsed()["data"].size(), 0u);
+  EXPECT_EQ(ask("GET", uploads, {}, ann).get().parsed()["data"].size(), 1u);
+  EXPECT_EQ(ask("GET", uploads, {}, root).get().parsed()["data"].size(), 1u);
+  EXPECT_EQ(ask("GET", file, {}, root).get().status, 200);
+  EXPECT_EQ(ask("DELETE", file, {}, ann).get().status, 200);
+}
+
+TEST_F(api, asks_for_the_jobs_of_a_key_alone) {
+  const auto keys = api_keys_file(folder_.path() / "state");
+  const auto headers_of = [](const std::string& key) { return http_headers{{"authorization", "Bearer " + key}}; };
+  const auto ann = headers_of(add_api_key(keys, "ann")), root = headers_of(add_api_key(keys, "root", {}, 1, true));
+  start();
+  file_store(folder_.path() / "state" / "files").keep_about("batch_1", "{}");
+  const std::pair<const char*, const char*> all[] = {{"GET", "/v1/batches"},
+                                                     {"GET", "/v1/batches/batch_1"},
+                                                     {"POST", "/v1/batches/batch_1/cancel"},
+                                                     {"GET", "/v1/files"},
+                                                     {"GET", "/v1/files/file-output-batch_1"},
+                                                     {"DELETE", "/v1/files/file-output-batch_1"},
+                                                     {"GET", "/v1/files/file-output-batch_1/content"},
+                                                     {"GET", "/v1/fine_tuning/jobs"},
+                                                     {"GET", "/v1/fine_tuning/jobs/ftjob-1"},
+                                                     {"POST", "/v1/fine_tuning/jobs/ftjob-1/cancel"},
+                                                     {"POST", "/v1/fine_tuning/jobs/ftjob-1/pause"},
+                                                     {"GET", "/v1/fine_tuning/jobs/ftjob-1/events"},
+                                                     {"GET", "/v1/fine_tuning/jobs/ftjob-1/checkpoints"}};
+  for (const auto& [method, path] : all)
+    for (const bool is_admin : {false, true}) {
+      auto asked = ask(method, path, {}, is_admin ? root : ann);
+      auto call = jobs_.take<command_call>();
+      EXPECT_EQ(json::parse(call.what.arguments).value("owner", "everybody"), is_admin ? "everybody" : "ann") << path;
+      call.answer({{}, "job: there is none", true});
+      EXPECT_EQ(asked.get().status, 404) << method << path;
+    }
+}
+
 class api_batches : public api_test {
  protected:
   static json line() {
@@ -319,7 +371,7 @@ TEST_F(api_batches, have_outputs_that_come_as_the_client_reads_them) {
   const auto files = std::make_shared<file_store>(folder_.path() / "state" / "files");
   const auto context = std::make_shared<api_context>(parts());
   const auto reader = std::make_shared<slow_exchange>(true), gone = std::make_shared<slow_exchange>(false);
-  send_batch_file({context, files, reader}, {id, false});
+  send_batch_file({context, files, reader, {}}, {id, false});
   answer_next("job.outputs", page({{true, answered_line()}}));
   EXPECT_EQ(json::parse(reader->heard.take<std::string>())["custom_id"], "one");
   const auto has_read = reader->heard.take<std::function<void()>>();
@@ -328,7 +380,7 @@ TEST_F(api_batches, have_outputs_that_come_as_the_client_reads_them) {
   answer_next("job.outputs", page({}));
   EXPECT_TRUE(reader->heard.take<bool>());
 
-  send_batch_file({context, files, gone}, {id, false});
+  send_batch_file({context, files, gone, {}}, {id, false});
   answer_next("job.outputs", page({{true, answered_line()}}));
   EXPECT_TRUE(is_soon([&] { return gone.use_count() == 1; })) << "nobody reads any more for who has gone";
   EXPECT_EQ(jobs_.count<command_call>(), 0u);
@@ -360,6 +412,13 @@ TEST_F(api_batches, have_outputs_with_a_size_and_a_time) {
   auto asked = ask("GET", "/v1/files/" + errors);
   answer_next("job.get", job);
   EXPECT_EQ(asked.get().parsed(), described(errors)) << "which is known by now";
+  auto deleting = ask("DELETE", "/v1/files/" + errors);
+  answer_next("job.get", job);
+  const answered kept = deleting.get();
+  EXPECT_EQ(kept.status, 400);
+  EXPECT_EQ(kept.parsed()["error"]["param"], "id");
+  EXPECT_NE(kept.body.find("troupe jobs forget " + id), std::string::npos) << kept.body;
+  EXPECT_EQ(ask("DELETE", "/v1/files/file-output-batch_none").get().status, 404);
   EXPECT_EQ(ask("GET", "/v1/files/file-output-batch_none").get().status, 404);
 }
 

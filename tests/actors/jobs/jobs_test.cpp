@@ -122,6 +122,32 @@ TEST_F(jobs, answers_every_line_with_the_options_of_job_and_line) {
   EXPECT_NE(now.board->read("jobs").find("job-1"), std::string::npos);
 }
 
+TEST_F(jobs, say_what_to_do_about_an_output_that_is_too_long) {
+  head now(folder_, prompts_);
+  now.submit("job-1", {R"({"prompt":"A"})"});
+  const auto asked = now.next();
+  answer_part part;
+  part.text = std::string(5 << 20, 'x');
+  part.end = answer_end{"length", 1, {}};
+  asked.listener->on_part(std::move(part));
+  EXPECT_EQ(now.wait("job-1")["failed"], 1);
+  const std::string error = now.outputs("job-1").at(0)["error"];
+  EXPECT_NE(error.find("4194304: ask for fewer tokens"), std::string::npos) << error;
+}
+
+TEST_F(jobs, of_somebody_else_are_none_to_an_owner_who_asks) {
+  head now(folder_, prompts_);
+  now.submit("job-1", lines(1), json::object(), "ann");
+  for (const char* command : {"job.get", "job.outputs", "job.events", "job.cancel", "job.forget"}) {
+    const auto answer = now.run(command, {{"id", "job-1"}, {"from", 0}, {"owner", "bob"}});
+    EXPECT_TRUE(answer.bad_input);
+    EXPECT_NE(answer.error.find("there is none"), std::string::npos) << command << answer.error;
+  }
+  EXPECT_EQ(now.get("job.list", {{"owner", "bob"}}).size(), 0u);
+  EXPECT_EQ(now.get("job.list", {{"owner", "ann"}}).size(), 1u);
+  EXPECT_EQ(now.get("job.cancel", {{"id", "job-1"}, {"owner", "ann"}})["state"], "cancelled");
+}
+
 TEST_F(jobs, tell_the_probabilities_that_a_line_asks_for) {
   head now(folder_, prompts_);
   now.submit("job-1", {R"({"prompt":"A","logprobs":1})"});

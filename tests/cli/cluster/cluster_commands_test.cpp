@@ -79,6 +79,9 @@ TEST_F(cluster_commands, say_what_keys_there_are) {
   EXPECT_EQ(keys({"limit", "ann", "--concurrent", "2"}), "ann: 9 tokens/min, 2 at a time, weight 3\n");
   EXPECT_EQ(keys({"limit", "ann", "--tokens-per-minute", "0"}), "ann: 2 at a time, weight 3\n");
   keys({"revoke", "ann"});
+  keys({"add", "eve", "--admin"});
+  EXPECT_NE(keys({"list"}).find("no limits, admin\n"), std::string::npos);
+  keys({"revoke", "eve"});
   EXPECT_EQ(keys({"list"}), "no key is left: the server lets nobody in until one is added\n");
 }
 

@@ -234,6 +234,17 @@ TEST_F(the_journal, lists_as_many_of_a_kind_whatever_is_newer) {
   EXPECT_TRUE(book->list(2, "other").empty());
 }
 
+TEST_F(the_journal, lists_as_many_of_a_tenant_whatever_is_newer) {
+  open();
+  for (const char* id : {"a", "b", "c"})
+    ASSERT_TRUE(book->create_job({id, "batch", *id == 'a' ? "ann" : "", "{}", 1}).ok());
+  const auto hers = book->list(2, {}, "ann");
+  ASSERT_EQ(hers.size(), 1u);
+  EXPECT_EQ(hers[0].spec.id, "a");
+  EXPECT_EQ(book->list(9, "batch", "").size(), 2u) << "of nobody";
+  EXPECT_EQ(book->list(9).size(), 3u);
+}
+
 TEST_F(the_journal, removes_and_forgets_what_is_over) {
   std::vector<std::string> gone;
   options.on_removed = [&](const std::string& id) { gone.push_back(id); };

@@ -1,0 +1,27 @@
+// What a key may see: its own files and jobs, or all. Others' are to it as if they were not there. For .cpp files only.
+#pragma once
+#include <string>
+
+#include "actors/http/api_error.hpp"
+#include "actors/http/api_keys.hpp"
+#include "actors/http/file_store.hpp"
+#include "actors/json_dump_impl.hpp"
+
+namespace troupe {
+
+/// Throws api_error where there is none; `field` is the request's that named it.
+inline stored_file owned_file(const file_store& files, const std::string& id, const api_key& key,
+                              const char* field = "id") {
+  auto file = files.find(id);
+  if (!file || !key.owns(file->owner))
+    throw api_error(404, fmt::format("there is no file {}", id.substr(0, 80)), field);
+  return *std::move(file);
+}
+
+/// The arguments of a command about jobs, which then knows of no others.
+inline std::string about_owned(json arguments, const api_key& key) {
+  if (!key.is_admin) arguments["owner"] = key.name;
+  return dump(arguments);
+}
+
+}  // namespace troupe
