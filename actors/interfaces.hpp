@@ -201,12 +201,11 @@ using router_actor = actor_of<routed_request, cancel_request, replica_added, rep
 
 // --- supervisor ---
 
-/// An operator wants a node to take no new work, and to go once it has none (or to take work again).
+/// An operator wants a worker's requests to go on elsewhere, and its process to end.
 struct drain_node : local_message {
   link_id link;
   std::uint64_t correlation = 0;
   std::string name;
-  bool on = true;
 };
 
 /// Scheduler to supervisor: what a stage says of a step cannot be, so this life is over.

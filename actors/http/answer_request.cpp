@@ -53,7 +53,7 @@ std::string adapter_of(const request_fields& from, const served_model& of) {
     named = from.text("model");
     key = "model";
   }
-  if (!named || named->empty() || *named == of.model) return {};
+  if (!named || named->empty() || *named == of.model || *named == "base") return {};
   if (named->size() > 512 || named->find('\0') != named->npos)
     throw api_error(404, "the model does not exist: see /v1/models", key, "model_not_found");
   of.check_name(*named);

@@ -106,6 +106,16 @@ bool has_ended(const json& job) {
   return job.value("finished", std::int64_t{0}) > 0;
 }
 
+/// Only to save time: a full disk keeps nobody from reading.
+void keep_sizes(file_store& files, const std::string& id, json about, output_sizes sizes) {
+  about["output_bytes"] = sizes.answers;
+  about["error_bytes"] = sizes.errors;
+  try {
+    files.keep_about(id, dump(about));
+  } catch (const std::exception&) {
+  }
+}
+
 /// To know them all outputs have to be read: they are kept for the next time, once they change no more.
 void with_sizes(const batch_file_call& call, const std::string& id, const json& job,
                 std::function<void(output_sizes)> then) {
@@ -113,10 +123,8 @@ void with_sizes(const batch_file_call& call, const std::string& id, const json& 
   if (!about) throw api_error(404, fmt::format("there is no batch {}", id.substr(0, 80)), "id");
   if (const auto known = known_sizes(*about)) return then(*known);
   const auto keep = [files = call.files, id, about = *about, ended = has_ended(job),
-                     then = std::move(then)](output_sizes found) mutable {
-    about["output_bytes"] = found.answers;
-    about["error_bytes"] = found.errors;
-    if (ended) files->keep_about(id, dump(about));
+                     then = std::move(then)](output_sizes found) {
+    if (ended) keep_sizes(*files, id, about, found);
     then(found);
   };
   std::make_shared<output_measure>(call, id, keep)->read_on();
@@ -141,14 +149,23 @@ class output_lister : public std::enable_shared_from_this<output_lister> {
       const auto about = find_batch(*call_.files, id);
       if (!about || !has_ended(job)) continue;
       const auto sizes = known_sizes(*about);
-      if (!sizes) return with_sizes(call_, id, job, [self = shared_from_this()](output_sizes) { self->go_on(); });
-      if (job.value("ok", 0) > 0) found_.push_back(file_of({id, false}, job, *sizes));
-      if (job.value("failed", 0) > 0) found_.push_back(file_of({id, true}, job, *sizes));
+      if (!sizes)
+        return with_sizes(call_, id, job, [self = shared_from_this()](output_sizes measured) {
+          self->add(self->jobs_[self->next_++], measured);
+          self->go_on();
+        });
+      add(job, *sizes);
     }
     then_(std::move(found_));
   }
 
  private:
+  void add(const json& job, const output_sizes& sizes) {
+    const std::string id = job.value("id", "");
+    if (job.value("ok", 0) > 0) found_.push_back(file_of({id, false}, job, sizes));
+    if (job.value("failed", 0) > 0) found_.push_back(file_of({id, true}, job, sizes));
+  }
+
   batch_file_call call_;
   json jobs_;
   std::function<void(std::vector<stored_file>)> then_;

@@ -153,7 +153,7 @@ chat_order read_chat_order(const request_fields& from, const served_model& of) {
     order.form_field = "tools";
   }
   order.prompts.push_back(read_chat(from));
-  return {std::move(order), tool_call_reader(style, std::move(tools.names))};
+  return {std::move(order), tool_call_reader(style, std::move(tools.names), tools.most_calls)};
 }
 
 asked_answer read_chat_completion(const request_fields& from, const served_model& of) {

@@ -22,7 +22,8 @@ std::string repeated_fields(const request_fields& from, const answer_order& orde
            {"text", {{"format", {{"type", "text"}}}}},
            {"tool_choice", "auto"},
            {"tools", json::array()}};
-  for (const char* key : {"instructions", "max_output_tokens", "metadata", "text", "tool_choice", "tools", "user"})
+  for (const char* key :
+       {"instructions", "max_output_tokens", "metadata", "parallel_tool_calls", "text", "tool_choice", "tools", "user"})
     if (const json* given = from.find(key)) all[key] = *given;
   if (!all["text"].contains("format")) all["text"]["format"] = {{"type", "text"}};
   for (json& tool : all["tools"]) {

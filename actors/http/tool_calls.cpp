@@ -35,8 +35,8 @@ tool_style tool_style_of(std::string_view chat_template) {
   return has("\"parameters\"") || has("python_tag") ? tool_style::bare : tool_style::none;
 }
 
-tool_call_reader::tool_call_reader(tool_style style, std::vector<std::string> names)
-    : style_(names.empty() ? tool_style::none : style), names_(std::move(names)) {}
+tool_call_reader::tool_call_reader(tool_style style, std::vector<std::string> names, std::size_t most)
+    : style_(names.empty() ? tool_style::none : style), names_(std::move(names)), most_(most) {}
 
 std::string tool_call_reader::push(std::string_view piece) {
   if (style_ == tool_style::none || is_text_) return std::string(piece);
@@ -91,8 +91,8 @@ bool tool_call_reader::read_call(std::string_view text) {
     const auto arguments = call.contains("arguments") ? call.find("arguments") : call.find("parameters");
     const bool known = std::find(names_.begin(), names_.end(), called) != names_.end();
     if (!known || arguments == call.end() || !(arguments->is_object() || arguments->is_string())) return false;
-    calls_.push_back({called, arguments->is_string() ? arguments->get<std::string>() : arguments->dump()});
-    ++found_;
+    if (++found_ <= most_)
+      calls_.push_back({called, arguments->is_string() ? arguments->get<std::string>() : arguments->dump()});
     return true;
   } catch (const input_error&) {
     return false;

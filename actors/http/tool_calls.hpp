@@ -1,5 +1,6 @@
 // Calls of tools in what a model writes, for the families whose format is known.
 #pragma once
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,8 +23,8 @@ struct tool_call {
 /// Reads an answer piece by piece. What only looked like a call comes out as text.
 class tool_call_reader {
  public:
-  /// Only calls of `names` are calls.
-  tool_call_reader(tool_style style, std::vector<std::string> names);
+  /// Only calls of `names` are calls. Those after `most` are dropped.
+  tool_call_reader(tool_style style, std::vector<std::string> names, std::size_t most = SIZE_MAX);
 
   /// The text that is certain to be none of a call.
   std::string push(std::string_view piece);
@@ -42,7 +43,7 @@ class tool_call_reader {
   std::string held_;
   bool inside_ = false, is_text_ = false;
   std::vector<tool_call> calls_;
-  std::size_t found_ = 0;
+  std::size_t most_, found_ = 0;
 };
 
 }  // namespace troupe

@@ -69,6 +69,7 @@ tool_wishes read_tools(const request_fields& from, tool_style style) {
   if (choice && *choice == "none") return wishes;
   if (choice && offers.empty()) refuse_field("tool_choice", "tool_choice needs tools");
   for (const offered_tool& each : offers) wishes.names.push_back(each.name);
+  if (!from.boolean("parallel_tool_calls").value_or(true)) wishes.most_calls = 1;
   if (choice && *choice != "auto") wishes.form = call_of(demanded(*choice, offers), style);
   return wishes;
 }

@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -12,7 +13,8 @@ class request_fields;
 /// What a request says of tools.
 struct tool_wishes {
   std::vector<std::string> names;  ///< whose calls are read back
-  output_constraint form;          ///< of an answer that must be a call
+  std::size_t most_calls = SIZE_MAX;
+  output_constraint form;  ///< of an answer that must be a call
 };
 /// `style`: how the model writes calls. Throws field_error.
 tool_wishes read_tools(const request_fields& from, tool_style style);

@@ -16,10 +16,6 @@ bool has_role(const node_hello& hello, std::string_view role) {
   return std::find(hello.roles.begin(), hello.roles.end(), role) != hello.roles.end();
 }
 
-std::string no_worker_text(const std::string& name) {
-  return fmt::format("{} is no worker: only workers can be drained", name);
-}
-
 duration heartbeat_of(const cluster_config& config) {
   return std::chrono::milliseconds(config.heartbeat_ms);
 }
@@ -184,17 +180,16 @@ void supervisor_state::look_at_clock() {
 
 void supervisor_state::drain(const drain_node& what) {
   command_answer answer;
-  if (!members_.drain(what.name, what.on)) {
-    answer.error = what.name == options_.config.head().name
-                       ? no_worker_text(what.name)
-                       : fmt::format("no member of the cluster is called '{}': see troupe status", what.name);
-  } else if (what.on) {
-    answer.error = drain_now(what.name);
-    if (!answer.error.empty()) members_.drain(what.name, false);
-  }
+  answer.error = drain_now(what.name);
   answer.bad_input = !answer.error.empty();
-  if (answer.error.empty()) answer.result = fmt::format(R"({{"name":"{}","draining":{}}})", what.name, what.on);
+  if (answer.error.empty()) answer.result = fmt::format(R"({{"name":"{}"}})", what.name);
   parts_.links->send(what.link, std::move(answer), what.correlation);
+}
+
+std::string supervisor_state::no_worker_text(const std::string& name) const {
+  if (trainers_.contains(name) || name == options_.config.head().name)
+    return fmt::format("{} is no worker: only workers can be drained", name);
+  return fmt::format("no worker of the cluster is called '{}': see troupe status", name);
 }
 
 /// Its requests go on elsewhere; then it ends. Returns why that cannot be, if it cannot.

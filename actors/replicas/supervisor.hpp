@@ -95,6 +95,7 @@ class supervisor_state {
   void look_at_clock();
   void drain(const drain_node& what);
   std::string drain_now(const std::string& name);
+  std::string no_worker_text(const std::string& name) const;
   void end_all();
   void admit_trainer(const node_hello& hello, link_id link);
   void lose_trainer(const std::string& name);

@@ -15,7 +15,7 @@ constexpr std::string_view known_commands =
     "status, hello, adapters.list, adapters.load, adapters.unload, adapters.rollback, adapters.files, job.create, "
     "job.lines, job.seal, job.outputs, job.events, job.pause, job.resume, job.cancel, job.forget, job.list, job.get, "
     "train.data, "
-    "train.create, drain, undrain";
+    "train.create, drain";
 
 std::string random_instance() {
   std::random_device random;
@@ -131,7 +131,7 @@ void client_desk_state::run(incoming<client_command>& command) {
   const std::string& called = command.what.name;
   if (called == "status") return answer(command, {status_json(), {}, false});
   if (called == "hello") return answer(command, {hello_json(), {}, false});
-  if (called == "drain" || called == "undrain") return drain(command);
+  if (called == "drain") return drain(command);
   const bool adapters = called.starts_with("adapters."), jobs = called.starts_with("job.");
   const bool training = called.starts_with("train.");
   if (!adapters && !jobs && !training)
@@ -156,7 +156,7 @@ void client_desk_state::drain(const incoming<client_command>& command) {
     const auto parsed = detail::parse_json(command.what.arguments, command.what.name);
     const auto node = detail::json_fields<nlohmann::json>(parsed, command.what.name).text("name");
     if (!node) refuse("{}: \"name\" is missing", command.what.name);
-    tell(parts_.supervisor, drain_node{{}, command.link, command.correlation, *node, command.what.name == "drain"});
+    tell(parts_.supervisor, drain_node{{}, command.link, command.correlation, *node});
   } catch (const input_error& error) {
     answer(command, {{}, error.what(), true});
   }

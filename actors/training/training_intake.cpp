@@ -114,6 +114,8 @@ training_file training_intake::name_file(const std::string& job, const std::stri
 training_intake::summary training_intake::accept(const std::string& job, const training_spec& spec,
                                                  const std::string& data_sha256, const std::string& validation_sha256) {
   check_id(job);
+  if (spec.adapter == "base" || spec.adapter == options_.model.filename().string())
+    refuse("{} is the base's name: the adapter needs one of its own", spec.adapter);
   summary found;
   found.files.push_back(name_file(job, "data", spec.data_file(), data_sha256));
   if (spec.has_validation())

@@ -14,13 +14,14 @@ namespace {
 struct drain_options {
   connect_options cluster;
   std::string node;
-  bool undo = false;
 };
 
 int drain(const drain_options& options) {
   const std::string arguments = nlohmann::json{{"name", options.node}}.dump();
-  cluster_client(options.cluster).command(options.undo ? "undrain" : "drain", arguments);
-  print(fmt::format("{}: {}\n", options.node, options.undo ? "takes work again" : "takes no new work"));
+  cluster_client(options.cluster).command("drain", arguments);
+  print(fmt::format(
+      "{}: its requests go on elsewhere, its process ends; troupe node CLUSTER.toml --name {} brings it back\n",
+      options.node, options.node));
   return 0;
 }
 
@@ -28,10 +29,10 @@ int drain(const drain_options& options) {
 
 void add_drain(CLI::App& program, command& chosen) {
   auto options = std::make_shared<drain_options>();
-  CLI::App& own = *program.add_subcommand("drain", "Give a node no new work, so that it can be taken away");
+  CLI::App& own = *program.add_subcommand(
+      "drain", "Move a worker's requests elsewhere and end it, so that its machine can be taken away");
   own.add_option("NAME", options->node, "the node, as troupe status shows it")->required();
   add_connect(own, options->cluster);
-  own.add_flag("--undo", options->undo, "let it take work again");
   own.callback([options, &chosen] { chosen = [options] { return drain(*options); }; });
 }
 

@@ -134,15 +134,7 @@ void check_given_up(const cluster_config& config, const launcher& nodes, bool re
   }
 }
 
-/// Told to by somebody else, as the launcher has said: the other nodes are of no use without it.
-bool head_has_ended(const cluster_config& config, const launcher& nodes, bool ready) {
-  const node_process* head = nodes.find(config.head().name);
-  if (head == nullptr || head->now != node_process::state::ended) return false;
-  if (!ready) throw std::runtime_error(fmt::format("{} has ended before {} could serve", head->name, config.name));
-  return true;
-}
-
-/// Watches the nodes until a signal comes or the head ends. The first time the cluster can serve, `on_ready` is told.
+/// Watches the nodes until a signal comes. The first time the cluster can serve, `on_ready` is told.
 void watch_nodes(const cluster_config& config, launcher& nodes, const std::function<void()>& on_ready) {
   constexpr auto poll_interval = std::chrono::milliseconds(50);
   status_watch head(connect_to(config));
@@ -150,7 +142,6 @@ void watch_nodes(const cluster_config& config, launcher& nodes, const std::funct
   for (bool ready = false; !is_interrupted();) {
     nodes.poll(poll_interval);
     check_given_up(config, nodes, ready);
-    if (head_has_ended(config, nodes, ready)) return;
     const json status = json::parse(head.take().value_or(""), nullptr, false);
     if (status.is_discarded()) continue;
     follow_head(status, nodes, hanging);

@@ -92,7 +92,8 @@ int cluster_node::wait() {
   const interrupt_guard guard;
   std::unique_lock lock(parts_->mutex);
   while (!parts_->changed.wait_for(lock, look_interval, [this] { return parts_->ended.has_value(); })) {
-    if (is_interrupted()) return say("told to end"), 0;
+    if (is_interrupted()) say("told to end");
+    check_interrupt();
   }
   return *parts_->ended;
 }

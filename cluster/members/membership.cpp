@@ -50,7 +50,7 @@ join_refusal refusal(join_refusal_reason reason, std::string text) {
 }  // namespace
 
 std::string_view name_of(node_state state) {
-  constexpr std::array<std::string_view, 5> names{"alive", "suspect", "draining", "lost", "left"};
+  constexpr std::array<std::string_view, 4> names{"alive", "suspect", "lost", "left"};
   return names[static_cast<std::size_t>(state)];
 }
 
@@ -136,7 +136,7 @@ heard_as membership::heard(incarnation_id node, instant now) {
   if (member == nullptr) return status_of(node);
   detector_.heard(node, now);
   member->heard_at = now;
-  show_alive(*member);
+  member->state = node_state::alive;
   return heard_as::member;
 }
 
@@ -159,7 +159,7 @@ std::vector<membership::lost_node> membership::tick(instant now) {
   std::vector<lost_node> lost;
   for (const auto& change : detector_.tick(now)) {
     node_entry& node = *find_member(change.node);
-    if (change.now == verdict::alive) show_alive(node);
+    if (change.now == verdict::alive) node.state = node_state::alive;
     if (change.now == verdict::suspect) node.state = node_state::suspect;
     if (change.now != verdict::lost) continue;
     lost.push_back({node.hello.name, change.node});
@@ -167,15 +167,6 @@ std::vector<membership::lost_node> membership::tick(instant now) {
   }
   forget_old(now);
   return lost;
-}
-
-bool membership::drain(std::string_view name, bool on) {
-  const auto found = nodes_.find(name);
-  if (found == nodes_.end() || !found->second.is_member()) return false;
-  node_entry& node = found->second;
-  node.is_draining = on;
-  if (node.state != node_state::suspect) show_alive(node);
-  return true;
 }
 
 bool membership::leave(incarnation_id node, instant now) {
@@ -214,7 +205,6 @@ std::vector<node_entry> membership::list() const {
 void membership::fence(node_entry& node, node_state state, instant now) {
   const incarnation_id incarnation = node.hello.incarnation;
   node.state = state;
-  node.is_draining = false;
   node.gone_at = now;
   names_.erase(incarnation);
   detector_.forget(incarnation);
@@ -233,10 +223,6 @@ void membership::forget_old(instant now) {
   std::erase_if(nodes_, [&](const auto& each) {
     return !each.second.is_member() && now - each.second.gone_at > options_.remember;
   });
-}
-
-void membership::show_alive(node_entry& node) {
-  node.state = node.is_draining ? node_state::draining : node_state::alive;
 }
 
 }  // namespace troupe

@@ -68,7 +68,7 @@ struct node_report {
   }
 };
 
-enum class node_state : std::uint8_t { alive, suspect, draining, lost, left };
+enum class node_state : std::uint8_t { alive, suspect, lost, left };
 std::string_view name_of(node_state state);
 
 struct joined {
@@ -94,7 +94,6 @@ enum class heard_as : std::uint8_t { member, fenced, unknown };
 struct node_entry {
   node_hello hello;
   node_state state = node_state::alive;
-  bool is_draining = false;  ///< also while suspect
   instant joined_at, heard_at;
   instant gone_at;  ///< of the lost and the left
   node_report report;
@@ -128,8 +127,6 @@ class membership {
   /// Who is lost from now on. Call at least every `longest_gap` of the detector.
   std::vector<lost_node> tick(instant now);
 
-  /// No new work for it (or again). False where no member has this name.
-  bool drain(std::string_view name, bool on = true);
   /// It goes by itself, or is sent away. False where it is no member.
   bool leave(incarnation_id node, instant now);
 
@@ -155,7 +152,6 @@ class membership {
   void fence(node_entry& node, node_state state, instant now);
   void remember_fenced(incarnation_id node);
   void forget_old(instant now);
-  static void show_alive(node_entry& node);
 
   options options_;
   failure_detector detector_;

@@ -14,10 +14,11 @@ struct replica_scheduler::answer {
 
 namespace {
 
-/// Several answers of one prompt differ by their seeds.
-sampling_params sampling_of(const engine_request& request, std::int32_t index) {
+/// Of an answer that has come to `length` tokens with its prompt. Several answers of one prompt differ by their seeds.
+sampling_params sampling_of(const engine_request& request, std::int32_t index, std::size_t length) {
   sampling_params sampling = request.sampling;
   sampling.seed += static_cast<std::uint64_t>(index);
+  if (length > request.what.prompt.size()) sampling.prompt_logprobs.reset();  // they came with the first token
   return sampling;
 }
 
@@ -34,8 +35,7 @@ engine_request resumed_request(const engine_request& request, std::int32_t index
   rest.what.was_accepted = true;
   rest.what.max_tokens -= static_cast<std::int64_t>(added);
   rest.resumed += added;
-  rest.sampling = sampling_of(request, index);
-  if (added > 0) rest.sampling.prompt_logprobs.reset();  // they came with the first token
+  rest.sampling = sampling_of(request, index, text.size());
   return rest;
 }
 
@@ -100,8 +100,11 @@ void replica_scheduler::open_answer(sequence_id id, sequence_id text_of, step_or
   if (found == answers_.end() || found->second.opened) return;
   const auto& [request, index, opened] = found->second;
   const auto text = decisions_.text_of(text_of);
-  order.opened.push_back(
-      {id, sampling_of(*request, index), request->end_tokens, {text.begin(), text.end()}, prompt_tokens(*request)});
+  order.opened.push_back({id,
+                          sampling_of(*request, index, text.size()),
+                          request->end_tokens,
+                          {text.begin(), text.end()},
+                          prompt_tokens(*request)});
   found->second.opened = true;
 }
 

@@ -184,14 +184,13 @@ TEST_F(survival, is_none_of_a_head_that_is_given_up) {
   EXPECT_EQ(process_of(lost.file(), "w0"), 0) << "and it takes the others with it";
 }
 
-TEST_F(survival, is_none_of_a_head_that_was_told_to_end) {
-  test_cluster told(site(), {});
-  process up = told.start({"up", told.file().string()});
-  ASSERT_TRUE(wait_until([&] { return up.out().find("serves at") != std::string::npos; }));
-  ::kill(told.pid_of("head"), SIGTERM);
-  EXPECT_EQ(up.wait(), 0);
-  EXPECT_NE(up.out().find("head has ended\n"), std::string::npos) << up.out();
-  EXPECT_EQ(process_of(told.file(), "w0"), 0);
+TEST_F(survival, of_nodes_that_somebody_else_told_to_end) {
+  start({.workers = {"w0"}});
+  for (const char* name : {"w0", "head"}) {
+    const pid_t before = cluster().pid_of(name);
+    ASSERT_EQ(::kill(before, SIGTERM), 0);
+    EXPECT_TRUE(wait_until([&] { return cluster().pid_of(name) != before && is_whole(1); })) << name;
+  }
 }
 
 TEST_F(survival, of_a_head_that_was_stopped_for_a_while) {

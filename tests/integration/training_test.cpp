@@ -1,6 +1,7 @@
 // Fine-tunes beside serving: what is trained is what one process would train, whoever dies meanwhile, and nobody who
 // streams notices.
 #include <signal.h>
+#include <algorithm>
 
 #include <gtest/gtest.h>
 
@@ -231,11 +232,15 @@ TEST_F(training, says_why_a_job_failed_and_publishes_nothing) {
   process refused = cluster().start(command);
   EXPECT_EQ(refused.wait(), 2);
   EXPECT_NE(refused.error().find("no_such_layer"), std::string::npos) << refused.error();
-  command = train_words("base", 5);
+  process named = cluster().start(train_words("base", 5));
+  EXPECT_EQ(named.wait(), 2);
+  EXPECT_NE(named.error().find("the base's name"), std::string::npos) << named.error();
+  command = train_words("taught", 5);
+  std::replace(command.begin(), command.end(), std::string("0.01"), std::string("1e30"));  // its rate
   command.emplace_back("--follow");
   process failed = cluster().start(command);
   EXPECT_EQ(failed.wait(), 1);
-  EXPECT_NE(failed.error().find("not the base's name"), std::string::npos) << failed.error();
+  EXPECT_NE(failed.error().find("the loss is no number any more"), std::string::npos) << failed.error();
   EXPECT_EQ(json::parse(cluster().run({"adapters", "list", "--json"})).size(), 0u);
 }
 

@@ -20,6 +20,15 @@ bool is_good_id(std::string_view id) {
   });
 }
 
+/// Clients that speak to a proxy write the whole address: http://host/path.
+std::string_view without_host(std::string_view target) {
+  constexpr std::string_view scheme = "http://";
+  if (!target.starts_with(scheme)) return target;
+  target.remove_prefix(scheme.size());
+  const std::size_t path = target.find_first_of("/?");
+  return path == target.npos ? "/" : target.substr(path);
+}
+
 std::pair<int, std::string_view> status_of(const boost::system::error_code& fault) {
   using beast::http::error;
   if (fault == error::body_limit) return {413, "the body is too large"};
@@ -133,7 +142,7 @@ http_request http_connection::make_request() {
   auto& message = parser_->get();
   http_request request;
   request.method = std::string(message.method_string());
-  const std::string_view target(message.target().data(), message.target().size());
+  const std::string_view target = without_host({message.target().data(), message.target().size()});
   const std::size_t question = target.find('?');
   request.path = percent_decoded(target.substr(0, question));
   if (question != target.npos) request.query = target.substr(question + 1);

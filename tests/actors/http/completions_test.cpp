@@ -240,6 +240,7 @@ TEST_F(completions, name_adapters_in_every_way) {
     return begun.adapter;
   };
   EXPECT_EQ(adapter_of({{"model", "letters"}}), "");
+  EXPECT_EQ(adapter_of({{"model", "base"}}), "");
   EXPECT_EQ(adapter_of({{"model", "pricing"}}), "pricing");
   EXPECT_EQ(adapter_of({{"model", "pricing@2"}}), "pricing@2");
   EXPECT_EQ(adapter_of({{"model", "letters:pricing"}}), "letters:pricing");

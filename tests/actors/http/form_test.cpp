@@ -70,6 +70,9 @@ TEST(tool_choices, make_the_answer_a_call_of_the_familys_form) {
   EXPECT_FALSE(read_tools(request_fields(json{{"tools", offers()}, {"tool_choice", "auto"}}), tool_style::none).form);
   EXPECT_TRUE(
       read_tools(request_fields(json{{"tools", offers()}, {"tool_choice", "none"}}), tool_style::bare).names.empty());
+  EXPECT_GT(any.most_calls, 1u);
+  const json one_at_a_time{{"tools", offers()}, {"parallel_tool_calls", false}};
+  EXPECT_EQ(read_tools(request_fields(one_at_a_time), tool_style::bare).most_calls, 1u);
   EXPECT_THROW(read_tools(request_fields(required), tool_style::none), field_error);
 }
 

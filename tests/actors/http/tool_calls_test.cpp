@@ -28,6 +28,13 @@ TEST(tool_calls, are_read_the_same_however_the_answer_is_cut) {
   }
 }
 
+TEST(tool_calls, are_as_many_as_wanted) {
+  tool_call_reader reader(tool_style::tagged, {"go"}, 1);
+  const std::string call = R"(<tool_call>{"name": "go", "arguments": {}}</tool_call>)";
+  EXPECT_EQ(reader.push(call + call) + reader.finish(), "");
+  EXPECT_EQ(reader.take_calls().size(), 1u);
+}
+
 TEST(tool_calls, leave_other_text_alone) {
   const std::vector<std::string> texts{"a < b <tool",
                                        "<tool_call>nonsense</tool_call> and more",

@@ -122,7 +122,7 @@ TEST_F(supervisor, shows_what_nodes_say_even_if_it_is_no_text) {
 }
 
 TEST_F(supervisor, leaves_a_node_as_it_was_that_it_cannot_drain) {
-  tell(actor_, drain_node{{}, no_link, 0, "head", true});
+  tell(actor_, drain_node{{}, no_link, 0, "head"});
   join("w1", 11);
   EXPECT_TRUE(comes_to_say("\"w1\"", true, "nodes"));
   EXPECT_EQ(board_->read("nodes").find("draining"), std::string::npos) << board_->read("nodes");

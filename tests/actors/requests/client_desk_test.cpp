@@ -178,7 +178,6 @@ TEST_F(desk, hands_commands_to_whom_they_belong) {
   const auto drain = supervisor_.take<drain_node>();
   EXPECT_EQ(drain.name, "w0");
   EXPECT_EQ(drain.correlation, 10u);
-  EXPECT_TRUE(drain.on);
 }
 
 TEST_F(desk, refuses_commands_that_it_does_not_know) {
@@ -186,7 +185,7 @@ TEST_F(desk, refuses_commands_that_it_does_not_know) {
   EXPECT_TRUE(unknown.bad_input);
   EXPECT_NE(unknown.error.find("adapters.rollback"), std::string::npos) << unknown.error;
   EXPECT_TRUE(command("drain").bad_input);
-  EXPECT_TRUE(command("undrain", "{").bad_input);
+  EXPECT_TRUE(command("drain", "{").bad_input);
 }
 
 }  // namespace

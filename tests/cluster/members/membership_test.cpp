@@ -185,25 +185,11 @@ TEST_F(the_membership, survives_a_pause_of_the_head) {
   EXPECT_TRUE(pass(seconds(5), {1, 2, 3, 4, 5, 6, 7, 8, 9, 10}).empty());
 }
 
-TEST_F(the_membership, drains_and_remembers_it_through_a_suspicion) {
-  (void)nodes.join(hello_of("w0", 1), now);
-  EXPECT_TRUE(nodes.drain("w0"));
-  EXPECT_EQ(state_of("w0"), node_state::draining);
-  pass(seconds(1));
-  EXPECT_EQ(state_of("w0"), node_state::suspect);
-  nodes.heard(incarnation_id{1}, now);
-  EXPECT_EQ(state_of("w0"), node_state::draining);
-  EXPECT_TRUE(nodes.drain("w0", false));
-  EXPECT_EQ(state_of("w0"), node_state::alive);
-  EXPECT_FALSE(nodes.drain("w9"));
-}
-
 TEST_F(the_membership, lets_a_node_go) {
   (void)nodes.join(hello_of("w0", 1), now);
   EXPECT_TRUE(nodes.leave(incarnation_id{1}, now));
   EXPECT_FALSE(nodes.leave(incarnation_id{1}, now));
   EXPECT_EQ(state_of("w0"), node_state::left);
-  EXPECT_FALSE(nodes.drain("w0"));
   EXPECT_TRUE(pass(seconds(5)).empty()) << "who left is not lost";
   EXPECT_EQ(nodes.heard(incarnation_id{1}, now), heard_as::fenced);
 }
@@ -265,7 +251,7 @@ class a_random_cluster {
   std::string some_name() { return fmt::format("w{}", below(6)); }
 
   void act() {
-    switch (below(12)) {
+    switch (below(11)) {
       case 0:
         return join(incarnation_id{++last_});
       case 1:
@@ -275,13 +261,11 @@ class a_random_cluster {
       case 3:
         return (void)nodes_.leave(anyone(), now_);
       case 4:
-        return (void)nodes_.drain(some_name(), below(2) == 0);
-      case 5:
         return tick(milliseconds(below(20000)));
+      case 5:
       case 6:
-      case 7:
         return (void)nodes_.heard(anyone(), now_);
-      case 8:
+      case 7:
         return all_speak();
       default:
         return tick(milliseconds(below(300)));

@@ -33,6 +33,7 @@ class lost_stages : public testing::Test {
   std::map<std::size_t, std::vector<token_id>> texts_;  // by request and answer
   std::map<sequence_id, std::size_t> names_;
   std::size_t ended_ = 0;
+  std::map<std::size_t, std::size_t> scored_;  // of each prompt, the last time that it was told
 
   stage whole_model() {
     return stage(model_, {.max_rows = batch_tokens, .blocks = blocks, .context = 160}, 3, {pool_, kernels()});
@@ -46,6 +47,9 @@ class lost_stages : public testing::Test {
       request.what.prompt.resize(1 + random() % 40);
       for (auto& t : request.what.prompt)
         t = static_cast<token_id>(random() % static_cast<unsigned>(model_->config.vocab_size));
+      if (i % 3 == 1) request.what.prompt.resize(33, 7);
+      if (i % 3 == 2) request.what.prompt = all[i - 1].what.prompt;  // of which it may find blocks
+      if (i % 3 > 0) request.sampling.prompt_logprobs = 0;
       request.what.answers = i % 4 == 0 ? 2 : 1;
       request.what.max_tokens = request.sampling.max_tokens = 5 + static_cast<std::int64_t>(random() % 30);
       request.sampling.temperature = i % 2 ? 0.0 : 0.8;
@@ -76,7 +80,8 @@ class lost_stages : public testing::Test {
     if (!lose_outcome)
       of.commit(
           outcome, [&](const engine_token& t) { texts_[names_.at(t.sequence)].push_back(t.token); },
-          [&](const ended_sequence&) { ++ended_; });
+          [&](const ended_sequence&) { ++ended_; },
+          [&](const engine_reading& reading) { scored_[names_.at(reading.sequence)] = reading.scored.size(); });
     return true;
   }
 
@@ -94,6 +99,7 @@ class lost_stages : public testing::Test {
 
 TEST_F(lost_stages, do_not_change_any_answer) {
   const auto expected = undisturbed();
+  const auto scored = std::exchange(scored_, {});
   replica_scheduler scheduler(small_replica(), model_->config.vocab_size);
   submit_all(scheduler);
   for (bool busy = true; busy;) {
@@ -105,6 +111,7 @@ TEST_F(lost_stages, do_not_change_any_answer) {
   }
   EXPECT_EQ(texts_, expected);
   EXPECT_EQ(ended_, expected.size());
+  EXPECT_EQ(scored_, scored);
 }
 
 TEST_F(lost_stages, do_not_change_answers_that_go_on_elsewhere) {

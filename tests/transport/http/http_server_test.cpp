@@ -78,6 +78,8 @@ TEST_F(http_server_test, answers_with_a_request_id_and_keeps_the_connection) {
   const std::string first = client.hear_response();
   EXPECT_TRUE(first.ends_with("GET /a b ")) << first;
   EXPECT_NE(first.find("x-request-id: req-"), first.npos);
+  client.say(get("http://elsewhere:80/c?x=1"));
+  EXPECT_TRUE(client.hear_response().ends_with("GET /c "));
   client.say(get("/again", "x-request-id: mine-7\r\n"));
   EXPECT_NE(client.hear_response().find("x-request-id: mine-7"), first.npos);
 }
