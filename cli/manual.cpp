@@ -89,12 +89,12 @@ std::string markdown_reference(const std::vector<command_words>& commands) {
 }
 
 void add_manual(CLI::App& program, command& chosen) {
-  CLI::App& man = *program.add_subcommand("man", "The manual page: troupe man | man -l -");
+  CLI::App& man = *program.add_subcommand("man", "Print the manual page: troupe man | man -l -");
   const auto markdown = std::make_shared<bool>(false);
   man.add_flag("--markdown", *markdown, "as docs/FLAGS.md has it");
   man.callback(
       [&program, markdown, &chosen] { chosen = [&program, markdown] { return print_manual(program, *markdown); }; });
-  CLI::App& completion = *program.add_subcommand("completion", "What makes a shell complete troupe's words");
+  CLI::App& completion = *program.add_subcommand("completion", "Print what makes a shell complete troupe's words");
   const auto shell = std::make_shared<std::string>();
   completion.add_option("SHELL", *shell, "bash, zsh or fish")
       ->required()

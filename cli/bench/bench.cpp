@@ -140,17 +140,20 @@ void add_bench(CLI::App& program, command& chosen) {
   CLI::App& group = *program.add_subcommand("bench", "Measure this machine, the kernels, or a model on it");
   group.require_subcommand(1);
   const bench_menu menu(group, chosen);
-  menu.add("limits", "What the machine allows: reading at several sizes, int8 and f32 products", add_limits,
+  menu.add("limits", "Measure what the machine allows: reading at several sizes, int8 and f32 products", add_limits,
            bench_limits);
-  menu.add("ops", "Each kernel beside its reference and as a share of the limit that binds it", add_ops, bench_ops);
-  menu.add("engine", "Prefill and decode of a model, as a share of what the machine allows", add_engine, bench_engine);
-  menu.add("serve", "A server of OpenAI's API under load: throughput and latency", add_bench_serve, bench_serve);
-  menu.add("first-token", "What a cluster adds to the time to the first token", add_bench_first_token,
+  menu.add("ops", "Measure each kernel beside its reference, as a share of the limit that binds it", add_ops,
+           bench_ops);
+  menu.add("engine", "Measure prefill and decode of a model, as a share of what the machine allows", add_engine,
+           bench_engine);
+  menu.add("serve", "Put load on a server of OpenAI's API: throughput and latency", add_bench_serve, bench_serve);
+  menu.add("first-token", "Measure what a cluster adds to the time to the first token", add_bench_first_token,
            bench_first_token);
-  menu.add("http", "What the HTTP interface costs with many streams, without a model", add_bench_http, bench_http);
-  menu.add("lessons", "The course of serving optimizations, each measured on this machine", add_bench_lessons,
+  menu.add("http", "Measure what the HTTP interface costs with many streams, without a model", add_bench_http,
+           bench_http);
+  menu.add("lessons", "Take the course of serving optimizations, each measured on this machine", add_bench_lessons,
            bench_lessons);
-  menu.add("scheduler", "What deciding about a step costs, without a model", add_no_flags, bench_scheduler);
+  menu.add("scheduler", "Measure what deciding about a step costs, without a model", add_no_flags, bench_scheduler);
 }
 
 }  // namespace troupe

@@ -70,7 +70,7 @@ int export_to(const adapters_options& options) {
 
 void add_adapters(CLI::App& program, command& chosen) {
   auto options = std::make_shared<adapters_options>();
-  CLI::App& group = *program.add_subcommand("adapters", "The adapters that a cluster answers with");
+  CLI::App& group = *program.add_subcommand("adapters", "List and change the adapters that a cluster answers with");
   group.require_subcommand(1);
   const auto add = [&](const char* called, const char* what, int (*run)(const adapters_options&)) -> CLI::App& {
     CLI::App& own = *group.add_subcommand(called, what);
@@ -81,12 +81,12 @@ void add_adapters(CLI::App& program, command& chosen) {
   const auto add_name = [&](CLI::App& own, const char* what) {
     own.add_option("NAME", options->name, what)->required();
   };
-  add("list", "All versions", list).add_flag("--json", options->json, "print a JSON list");
+  add("list", "List all versions", list).add_flag("--json", options->json, "print a JSON list");
   CLI::App& loading = add("load", "Publish a folder as PEFT writes it, or take back what was unloaded", load);
   add_name(loading, "the adapter, or one version of it: name@2");
   loading.add_option("--path", options->path, "the folder, on the head's machine; without it NAME in adapters.dir")
       ->type_name("DIR");
-  add_name(add("unload", "No new requests for it", unload), "the adapter, or one version of it: name@2");
+  add_name(add("unload", "Give it no new requests", unload), "the adapter, or one version of it: name@2");
   CLI::App& back = add("rollback", "Let an earlier version answer", rollback);
   add_name(back, "the adapter");
   back.add_option("--to", options->version, "this version; without it the one before")->type_name("N");

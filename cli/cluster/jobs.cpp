@@ -109,7 +109,7 @@ int draw_curve(const jobs_options& options) {
 
 void add_jobs(CLI::App& program, command& chosen) {
   auto options = std::make_shared<jobs_options>();
-  CLI::App& own = *program.add_subcommand("jobs", "What the cluster has accepted, newest first");
+  CLI::App& own = *program.add_subcommand("jobs", "List what the cluster has accepted, newest first");
   add_connect(own, options->cluster);
   own.add_flag("--json", options->json, "print a JSON list");
   own.require_subcommand(0, 1);
@@ -128,8 +128,8 @@ void add_jobs(CLI::App& program, command& chosen) {
   add("forget", "Delete a job that is over, with its outputs", forget_job);
   add("follow", "Show how a fine-tune goes until it is over", follow_job)
       .add_flag("--json", options->json, "print the job at the end as JSON");
-  add("events", "What happened to a job: a line of JSON each", show_events);
-  add("curve", "A fine-tune's losses as a picture", draw_curve)
+  add("events", "Print what happened to a job: a line of JSON each", show_events);
+  add("curve", "Draw a fine-tune's losses as a picture", draw_curve)
       .add_option("--out", options->out, "an SVG file [standard output]")
       ->type_name("FILE");
 }

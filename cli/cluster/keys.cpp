@@ -86,7 +86,7 @@ int revoke_key(const keys_options& options) {
 
 void add_keys(CLI::App& program, command& chosen) {
   auto options = std::make_shared<keys_options>();
-  CLI::App& group = *program.add_subcommand("keys", "Who may use a cluster's HTTP API");
+  CLI::App& group = *program.add_subcommand("keys", "List and change who may use a cluster's HTTP API");
   group.require_subcommand(1);
   const auto add = [&](const char* called, const char* what, int (*run)(const keys_options&)) -> CLI::App& {
     CLI::App& own = *group.add_subcommand(called, what);
@@ -109,10 +109,10 @@ void add_keys(CLI::App& program, command& chosen) {
   add_name(adding);
   add_limits(adding);
   adding.add_flag("--admin", options->is_admin, "sees the files and jobs of all keys");
-  CLI::App& limiting = add("limit", "Other limits for a key; what is not given stays", limit_key);
+  CLI::App& limiting = add("limit", "Give a key other limits; what is not given stays", limit_key);
   add_name(limiting);
   add_limits(limiting);
-  add("list", "All keys, by name", list_keys);
+  add("list", "List all keys, by name", list_keys);
   add_name(add("revoke", "Let a key open nothing any more", revoke_key));
 }
 

@@ -27,7 +27,7 @@ int status(const status_options& options) {
 
 void add_status(CLI::App& program, command& chosen) {
   auto options = std::make_shared<status_options>();
-  CLI::App& own = *program.add_subcommand("status", "Nodes, replicas, adapters and jobs of a cluster");
+  CLI::App& own = *program.add_subcommand("status", "Show the nodes, replicas, adapters and jobs of a cluster");
   add_connect(own, options->cluster);
   own.add_flag("--json", options->json, R"(print {"nodes","replicas","adapters","jobs"})");
   own.callback([options, &chosen] { chosen = [options] { return status(*options); }; });

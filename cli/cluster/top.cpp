@@ -112,7 +112,7 @@ int show_top(const top_options& options) {
 
 void add_top(CLI::App& program, command& chosen) {
   auto options = std::make_shared<top_options>();
-  CLI::App& own = *program.add_subcommand("top", "The same as status, again every second; q ends");
+  CLI::App& own = *program.add_subcommand("top", "Show the same as status, again every second; q ends");
   add_connect(own, options->cluster);
   own.add_option("--blocks", options->blocks, "end after so many; 0: never [0]")->check(CLI::Range(0, 1 << 30));
   own.callback([options, &chosen] { chosen = [options] { return show_top(*options); }; });

@@ -34,7 +34,8 @@ int eval(const eval_options& options) {
 
 void add_eval(CLI::App& program, command& chosen) {
   auto options = std::make_shared<eval_options>();
-  CLI::App& own = *program.add_subcommand("eval", "How well a model predicts a text: mean nll per token, perplexity");
+  CLI::App& own =
+      *program.add_subcommand("eval", "Measure how well a model predicts a text: mean nll per token, perplexity");
   add_model_options(own, options->model);
   own.add_option("--text", options->text, "the text; <|endoftext|> separates documents")->type_name("FILE")->required();
   own.add_flag("--json", options->json, R"(print {"tokens","nll","perplexity"})");

@@ -177,7 +177,7 @@ std::string to_text(const ordered_json& all) {
 void add_inspect(CLI::App& program, command& chosen) {
   auto options = std::make_shared<model_options>();
   auto json = std::make_shared<bool>(false);
-  CLI::App& own = *program.add_subcommand("inspect", "What a model is, and the memory it takes");
+  CLI::App& own = *program.add_subcommand("inspect", "Show what a model is, and the memory it takes");
   add_model(own, *options);
   own.add_flag("--json", *json, "print it as JSON");
   own.callback([options, json, &chosen] {

@@ -138,7 +138,7 @@ int train(const CLI::App& own, train_options options) {
 void add_train(CLI::App& program, command& chosen) {
   auto all = std::make_shared<train_options>();
   local_training* options = &all->local;
-  CLI::App& own = *program.add_subcommand("train", "Trains an adapter in a cluster, or here; or a small model whole");
+  CLI::App& own = *program.add_subcommand("train", "Train an adapter in a cluster, or here; or a small model whole");
   own.add_option("--local", options->model.model, "train here, without a cluster: the base model")->type_name("MODEL");
   add_connect(own, all->cluster.cluster);
   own.add_flag("--follow", all->cluster.follow, "show how it goes until it is over");
