@@ -82,7 +82,16 @@ void cpu_decoder::run(const pass& batch, float* hidden) {
   }
 }
 
-void cpu_decoder::logits(const float* hidden, std::span<const int> rows, float* out) {
+float* cpu_decoder::lend(std::size_t rows, std::int64_t stride) {
+  const std::size_t needed = rows * static_cast<std::size_t>(stride);
+  if (lent_.size() < needed) lent_ = aligned_buffer<float>(needed);
+  return lent_.data();
+}
+
+const float* cpu_decoder::logits(const float* hidden, const wanted_logits& wanted) {
+  const std::span<const int> rows = wanted.rows;
+  if (rows.empty()) return nullptr;
+  float* const out = lend(rows.size(), logit_stride());
   const int count = static_cast<int>(rows.size());
   const linear_weights head{model_->head, nullptr};
   const product products[] = {{head, linear_kind::q, out, logit_stride(), false, vocab_cut_}};
@@ -92,13 +101,16 @@ void cpu_decoder::logits(const float* hidden, std::span<const int> rows, float* 
   });
   matmul(with_, std::span(jobs_of(count, normed_.data(), hidden_stride(), products).data(), 1));
   gather_(with_, out, count, logit_stride(), vocab_cut_, 0);
+  return out;
 }
 
-void cpu_decoder::normalized(const float* hidden, std::span<const int> rows, float* out) {
+const float* cpu_decoder::normalized(const float* hidden, std::span<const int> rows) {
+  float* const out = lend(rows.size(), hidden_stride());
   for_rows(with_.pool, static_cast<int>(rows.size()), 16, [&](int i, int) {
     normalize(model_->final_norm, hidden + rows[static_cast<std::size_t>(i)] * hidden_stride(),
               out + i * hidden_stride());
   });
+  return out;
 }
 
 /// What all layers of a pass have in common: the rows' angles, and how attention is shared out.

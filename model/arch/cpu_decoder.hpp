@@ -21,8 +21,8 @@ class cpu_decoder final : public decoder {
   void copy_block(std::int64_t from, std::int64_t to) override { kv_.copy_block(from, to); }
   void embed(const pass& batch, std::span<const std::int32_t> tokens, float* hidden) override;
   void run(const pass& batch, float* hidden) override;
-  void logits(const float* hidden, std::span<const int> rows, float* out) override;
-  void normalized(const float* hidden, std::span<const int> rows, float* out) override;
+  const float* logits(const float* hidden, const wanted_logits& wanted) override;
+  const float* normalized(const float* hidden, std::span<const int> rows) override;
 
  private:
   static constexpr std::size_t most_products = 3;  ///< that share an input
@@ -43,6 +43,7 @@ class cpu_decoder final : public decoder {
     int first_row, rows;
   };
 
+  float* lend(std::size_t rows, std::int64_t stride);
   void prepare(const pass& batch);
   void attend(const pass& batch, std::int64_t layer, float* hidden);
   void feed_forward(const pass& batch, std::int64_t layer, float* hidden);
@@ -72,7 +73,7 @@ class cpu_decoder final : public decoder {
   kv_storage kv_;
   std::int64_t hidden_stride_, q_stride_, kv_stride_, ffn_stride_;
   quantized_rows quantized_;
-  aligned_buffer<float> normed_, q_, k_, v_, mixed_, gate_, up_, lora_, cosines_, sines_, scratch_;
+  aligned_buffer<float> normed_, q_, k_, v_, mixed_, gate_, up_, lora_, cosines_, sines_, scratch_, lent_;
   std::int64_t scratch_stride_ = 0;
   std::vector<attention_task> attention_tasks_;
   std::vector<adapted_job> adapters_;  ///< of the products being made

@@ -27,6 +27,14 @@ struct pass {
   int rows = 0;
 };
 
+/// Rows whose logits are asked for. Of some the token of the largest one is enough, the first of equal ones: their
+/// logits need not come to the host.
+struct wanted_logits {
+  std::span<const int> rows;
+  std::span<const int> largest_of = {};  ///< other rows; of a decoder that finds_largest()
+  std::int32_t* largest = nullptr;       ///< [largest_of.size()]: their tokens
+};
+
 /// A run of consecutive layers over ragged batches. What a row becomes depends on its own sequence alone, bit for bit:
 /// every operation treats rows independently and adds in an order that only the weights' shapes decide.
 /// With a split, several of them compute together, and each stores its heads' keys and values.
@@ -61,10 +69,13 @@ class decoder {
   virtual void embed(const pass& batch, std::span<const std::int32_t> tokens, float* hidden) = 0;
   /// Runs the layers over `hidden` in place, and stores keys and values.
   virtual void run(const pass& batch, float* hidden) = 0;
-  /// Logits of some rows after the final norm: [rows.size(), logit_stride()]. Of a split decoder rank 0 gets them.
-  virtual void logits(const float* hidden, std::span<const int> rows, float* out) = 0;
+  // Both lend their memory until the next call of either.
+  /// Of rows after the final norm: [wanted.rows.size(), logit_stride()]. Of a split decoder rank 0 gets them.
+  virtual const float* logits(const float* hidden, const wanted_logits& wanted) = 0;
   /// Some rows after the final norm: [rows.size(), hidden_stride()].
-  virtual void normalized(const float* hidden, std::span<const int> rows, float* out) = 0;
+  virtual const float* normalized(const float* hidden, std::span<const int> rows) = 0;
+  /// It can be asked for the token of the largest logit alone.
+  virtual bool finds_largest() const { return false; }
 
   std::int64_t hidden_stride() const { return padded_row(model_->config.hidden); }
   std::int64_t logit_stride() const { return padded_outs(model_->config.vocab_size); }

@@ -26,8 +26,7 @@ single_sequence::single_sequence(std::shared_ptr<const loaded_model> model, cons
                              .blocks = static_cast<std::int64_t>(blocks_.size()),
                              .device = chosen.device},
                             with)),
-      hidden_(static_cast<std::size_t>(chosen.chunk * decoder_->hidden_stride())),
-      logits_(static_cast<std::size_t>(std::min(logit_rows, chosen.chunk) * decoder_->logit_stride())) {
+      hidden_(static_cast<std::size_t>(chosen.chunk * decoder_->hidden_stride())) {
   std::iota(blocks_.begin(), blocks_.end(), 0);
   if (options_.adapter) decoder_->add_adapter(*options_.adapter);
 }
@@ -69,8 +68,7 @@ void single_sequence::pass_over(std::span<const std::int32_t> tokens) {
 std::span<const float> single_sequence::logits_of(int first_row, int count) {
   std::vector<int> rows(static_cast<std::size_t>(count));
   std::iota(rows.begin(), rows.end(), first_row);
-  decoder_->logits(hidden_.data(), rows, logits_.data());
-  return {logits_.data(), static_cast<std::size_t>(count * decoder_->logit_stride())};
+  return {decoder_->logits(hidden_.data(), {rows}), static_cast<std::size_t>(count * decoder_->logit_stride())};
 }
 
 kv_kind default_kv(const loaded_model& model) {

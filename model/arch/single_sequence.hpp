@@ -41,7 +41,6 @@ class single_sequence {
   std::unique_ptr<decoder> decoder_;
   std::int64_t position_ = 0;
   aligned_buffer<float> hidden_;
-  aligned_buffer<float> logits_;
 };
 
 /// f32 caches belong to f32 models; all others cache in f16.

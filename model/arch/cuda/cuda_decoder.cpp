@@ -1,6 +1,7 @@
 #include "model/arch/cuda/cuda_decoder.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <exception>
 
 #include "base/error.hpp"
@@ -10,7 +11,7 @@
 namespace troupe {
 namespace {
 
-constexpr int most_picked_rows = 64;  // logits of more are made part by part: a vocabulary is wide
+constexpr int most_picked_rows = 256;  // logits of more are made part by part: a vocabulary is wide
 
 std::int64_t group_of_heads(const model_config& config) {
   return config.heads / config.kv_heads;
@@ -39,8 +40,10 @@ cuda_decoder::cuda_decoder(std::shared_ptr<const loaded_model> model, const opti
       kv_width_(model_->config.kv_heads * model_->config.head_dim),
       picked_rows_(std::min(options_.max_rows, most_picked_rows)),
       codes_(options_.max_rows, std::max({model_->config.hidden, heads_width_, model_->config.ffn})),
-      picked_(static_cast<std::size_t>(picked_rows_)),
-      picked_there_(static_cast<std::size_t>(picked_rows_)) {
+      picked_(static_cast<std::size_t>(options_.max_rows)),
+      largest_(picked_.size()),
+      picked_there_(picked_.size()),
+      largest_there_(picked_.size()) {
   const model_config& config = model_->config;
   const auto take = [&](std::int64_t columns) {
     const auto size = static_cast<std::size_t>(options_.max_rows * padded_row(columns));
@@ -257,38 +260,60 @@ void cuda_decoder::add_adapters(const pass_shape& shape, std::int64_t layer, cud
 // --- what comes out ---
 
 template <class Take>
-void cuda_decoder::finish(std::span<const int> rows, const cuda::row_codes& codes, Take take) {
+void cuda_decoder::finish(std::initializer_list<std::span<const int>> lists, const cuda::row_codes& codes, Take take) {
+  std::int32_t* end = picked_.data();
+  for (const auto& rows : lists) end = std::copy(rows.begin(), rows.end(), end);
+  const auto all = static_cast<int>(end - picked_.data());
+  if (all == 0) return;
   use();
-  for (std::size_t first = 0; first < rows.size(); first += static_cast<std::size_t>(picked_rows_)) {
-    const auto part = rows.subspan(first, std::min(rows.size() - first, static_cast<std::size_t>(picked_rows_)));
-    std::copy(part.begin(), part.end(), picked_.data());
-    cuda::copy(picked_there_.data(), picked_.data(), part.size(), stream_);
-    normalize(static_cast<int>(part.size()), weights_.final_norm, picked_there_.data(), codes);
-    take(static_cast<int>(part.size()), first);
-    stream_.wait();
+  cuda::copy(picked_there_.data(), picked_.data(), static_cast<std::size_t>(all), stream_);
+  for (int first = 0; first < all; first += picked_rows_) {
+    const int count = std::min(all - first, picked_rows_);
+    normalize(count, weights_.final_norm, picked_there_.data() + first, codes);
+    take(first, count);
   }
+  stream_.wait();
 }
 
-void cuda_decoder::logits(const float*, std::span<const int> rows, float* out) {
+const float* cuda_decoder::logits(const float*, const wanted_logits& wanted) {
   const linear_weights head{weights_.head, nullptr};
   const cuda::product product{weights_.head, {logits_.data(), logit_stride()}};
   const linear only[] = {{linear_kind::q, head, product.y}};
   const cuda::row_codes codes = codes_for(only);
-  finish(rows, codes, [&](int count, std::size_t first) {
+  const auto stride = static_cast<std::size_t>(logit_stride());
+  const std::size_t largest = wanted.largest_of.size();
+  float* to = lend(wanted.rows.size(), logit_stride());
+  finish({wanted.largest_of, wanted.rows}, codes, [&](int first, int count) {
     cuda::matmul(stream_, std::span(&product, 1), {count, rows_of(normed_, model_->config.hidden), codes});
-    const auto stride = static_cast<std::size_t>(logit_stride());
-    cuda::copy(out + first * stride, logits_.data(), static_cast<std::size_t>(count) * stride, stream_);
+    const int found = std::clamp(static_cast<int>(largest) - first, 0, count);
+    const auto floats = static_cast<std::size_t>(count - found) * stride;
+    cuda::argmax(stream_, logits_.data(), logit_stride(), found, model_->config.vocab_size,
+                 largest_there_.data() + first);
+    cuda::copy(to, logits_.data() + static_cast<std::size_t>(found) * stride, floats, stream_);
+    to += floats;
+    cuda::copy(largest_.data() + first, largest_there_.data() + first, static_cast<std::size_t>(found), stream_);
   });
+  std::copy_n(largest_.data(), largest, wanted.largest);
+  return lent_.data();
 }
 
-void cuda_decoder::normalized(const float*, std::span<const int> rows, float* out) {
-  finish(rows, {}, [&](int count, std::size_t first) {
+const float* cuda_decoder::normalized(const float*, std::span<const int> rows) {
+  float* const out = lend(rows.size(), hidden_stride());
+  finish({rows}, {}, [&](int first, int count) {
     const auto stride = static_cast<std::size_t>(hidden_stride());
-    cuda::copy(out + first * stride, normed_.data(), static_cast<std::size_t>(count) * stride, stream_);
+    cuda::copy(out + static_cast<std::size_t>(first) * stride, normed_.data(), static_cast<std::size_t>(count) * stride,
+               stream_);
   });
+  return out;
 }
 
 // --- memory ---
+
+float* cuda_decoder::lend(std::size_t rows, std::int64_t stride) {
+  const std::size_t needed = rows == 0 ? 0 : std::bit_ceil(rows) * static_cast<std::size_t>(stride);
+  if (lent_.size() < needed) lent_ = cuda::pinned_buffer<float>(needed);
+  return lent_.data();
+}
 
 cuda::float_rows cuda_decoder::rows_of(const cuda::device_buffer<float>& buffer, std::int64_t columns) const {
   return {buffer.data(), padded_row(columns)};

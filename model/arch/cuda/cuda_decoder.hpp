@@ -1,4 +1,5 @@
 #pragma once
+#include <initializer_list>
 #include <map>
 #include <vector>
 
@@ -23,8 +24,9 @@ class cuda_decoder final : public decoder {
   /// The tokens wait for run, where they go to the device with all else.
   void embed(const pass& batch, std::span<const std::int32_t> tokens, float* hidden) override;
   void run(const pass& batch, float* hidden) override;
-  void logits(const float* hidden, std::span<const int> rows, float* out) override;
-  void normalized(const float* hidden, std::span<const int> rows, float* out) override;
+  const float* logits(const float* hidden, const wanted_logits& wanted) override;
+  const float* normalized(const float* hidden, std::span<const int> rows) override;
+  bool finds_largest() const override { return true; }
 
  private:
   /// One linear layer of a group that shares its input.
@@ -54,9 +56,11 @@ class cuda_decoder final : public decoder {
                 std::span<const linear> products);
   void add_adapters(const pass_shape& shape, std::int64_t layer, cuda::float_rows x, std::int64_t ins,
                     std::span<const linear> products);
-  /// The last norm of these rows, a part of them at a time: `take` gets how many, and where they belong in `out`.
+  float* lend(std::size_t rows, std::int64_t stride);
+  /// The last norm of the rows of these lists, a part of them at a time: `take` gets the number of the first, and how
+  /// many. Waits for all that was put on the stream.
   template <class Take>
-  void finish(std::span<const int> rows, const cuda::row_codes& codes, Take take);
+  void finish(std::initializer_list<std::span<const int>> lists, const cuda::row_codes& codes, Take take);
 
   cuda::stream stream_;
   device_weights weights_;
@@ -68,8 +72,9 @@ class cuda_decoder final : public decoder {
   cuda::device_buffer<float> cosines_, sines_;  ///< [context, head_dim / 2]
   cuda::device_buffer<std::byte> kv_;           ///< [layers, blocks, heads]
   cuda::coded_rows codes_;
-  cuda::pinned_buffer<std::int32_t> picked_;
-  cuda::device_buffer<std::int32_t> picked_there_;
+  cuda::pinned_buffer<std::int32_t> picked_, largest_;
+  cuda::device_buffer<std::int32_t> picked_there_, largest_there_;
+  cuda::pinned_buffer<float> lent_;
   std::vector<std::int32_t> tokens_;
   std::map<pass_shape, cuda::graph> recorded_;
 };

@@ -69,6 +69,10 @@ bool changes_logits(const sampling_params& params) {
   return counts_tokens(params) || !params.logit_bias.empty();
 }
 
+bool wants_largest(const sampling_params& params) {
+  return (is_greedy(params) || params.top_k == 1) && !changes_logits(params) && !params.logprobs && !params.constraint;
+}
+
 void check(const sampling_params& params, std::int64_t vocab_size) {
   check_range("temperature", params.temperature, 0.0, most_temperature);
   if (params.top_k < 0) refuse("top_k is {}: use 0 (off) or more", params.top_k);

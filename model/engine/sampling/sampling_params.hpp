@@ -69,6 +69,8 @@ constexpr double least_temperature = 1e-5;
 bool is_greedy(const sampling_params& params);
 bool counts_tokens(const sampling_params& params);   ///< any penalty is in use
 bool changes_logits(const sampling_params& params);  ///< any penalty or bias is in use
+/// The largest of the logits as they come is always the token, and nothing else is asked of them.
+bool wants_largest(const sampling_params& params);
 
 /// Throws input_error that names the first value out of range.
 void check(const sampling_params& params, std::int64_t vocab_size);

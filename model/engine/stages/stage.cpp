@@ -18,7 +18,7 @@ stage::stage(std::shared_ptr<const loaded_model> model, const decoder::options& 
       last_(layers.layers < 0 || layers.first_layer + layers.layers == model_->config.layers),
       limits_{layers.max_rows, layers.blocks, layers.context, model_->config.vocab_size},
       shard_(make_decoder(model_, layers, with)),
-      chooser_(with.kernels, model_->config.vocab_size, lookup_tokens, std::move(tokens)),
+      chooser_(with, model_->config.vocab_size, lookup_tokens, std::move(tokens)),
       pooler_(model_->config.hidden),
       scorer_(with.kernels, model_->config.vocab_size) {}
 
@@ -62,7 +62,6 @@ int stage::begin(const step_order& order) {
 
 void stage::take_tables(const step_plan& plan) {
   rows_.clear();
-  logit_rows_.clear();
   for (const planned_row& row : plan.rows) {
     auto& table = tables_[row.sequence];
     const auto kept = static_cast<std::size_t>(row.kept_blocks);
@@ -72,7 +71,6 @@ void stage::take_tables(const step_plan& plan) {
     if (static_cast<std::int64_t>(table.size()) * positions_per_block < row.position + row.tokens)
       refuse("step {} has too few blocks for a row", plan.id.value);
     rows_.push_back({row.first_token, row.tokens, row.position, table.data(), adapter_of(row)});
-    for (int i = row.tokens - row.logit_rows; i < row.tokens; ++i) logit_rows_.push_back(row.first_token + i);
   }
 }
 
@@ -92,25 +90,24 @@ void stage::run(float* hidden) {
 }
 
 const step_outcome& stage::finish(const float* hidden) {
-  const float* logits = read_logits(hidden, logit_rows_);
-  if (chooses()) chooser_.choose(*plan_, logits, shard_->logit_stride(), outcome_);
+  choose(hidden);
   score(hidden);
   if (chooses()) pool(hidden);
   return outcome_;
 }
 
-const float* stage::read_logits(const float* hidden, std::span<const int> rows) {
-  const auto needed = rows.size() * static_cast<std::size_t>(shard_->logit_stride());
-  if (logits_.size() < needed) logits_ = aligned_buffer<float>(needed);
-  if (!rows.empty()) shard_->logits(hidden, rows, logits_.data());
-  return logits_.data();
+void stage::choose(const float* hidden) {
+  chooser_.list_rows(*plan_, shard_->finds_largest(), logit_rows_, largest_rows_);
+  largest_.resize(largest_rows_.size());
+  const float* logits = shard_->logits(hidden, {logit_rows_, largest_rows_, largest_.data()});
+  if (chooses()) chooser_.choose(*plan_, {logits, shard_->logit_stride(), largest_.data()}, outcome_);
 }
 
 void stage::score(const float* hidden) {
   scorer_.list_rows(*plan_, scored_rows_);
   for (std::size_t first = 0; first < scored_rows_.size(); first += scored_at_once) {
     const auto rows = std::span(scored_rows_).subspan(first, std::min(scored_at_once, scored_rows_.size() - first));
-    const float* logits = read_logits(hidden, rows);
+    const float* logits = shard_->logits(hidden, {rows});
     if (chooses()) scorer_.take(static_cast<int>(rows.size()), logits, shard_->logit_stride());
   }
   scorer_.finish(*plan_, outcome_);  // on all ranks: what is over is not read again
@@ -119,10 +116,7 @@ void stage::score(const float* hidden) {
 void stage::pool(const float* hidden) {
   pooler_.list_rows(*plan_, pooled_rows_);
   if (pooled_rows_.empty()) return;
-  const auto needed = pooled_rows_.size() * static_cast<std::size_t>(hidden_stride());
-  if (normed_.size() < needed) normed_ = aligned_buffer<float>(needed);
-  shard_->normalized(hidden, pooled_rows_, normed_.data());
-  pooler_.take(*plan_, normed_.data(), hidden_stride(), outcome_);
+  pooler_.take(*plan_, shard_->normalized(hidden, pooled_rows_), hidden_stride(), outcome_);
 }
 
 void stage::forget() {

@@ -47,7 +47,7 @@ class stage {
 
  private:
   void take_tables(const step_plan& plan);
-  const float* read_logits(const float* hidden, std::span<const int> rows);
+  void choose(const float* hidden);
   void score(const float* hidden);
   void pool(const float* hidden);
   const lora_adapter* adapter_of(const planned_row& row) const;
@@ -65,8 +65,8 @@ class stage {
 
   const step_plan* plan_ = nullptr;
   std::vector<pass_sequence> rows_;
-  std::vector<int> logit_rows_, scored_rows_, pooled_rows_;
-  aligned_buffer<float> logits_, normed_;
+  std::vector<int> logit_rows_, largest_rows_, scored_rows_, pooled_rows_;
+  std::vector<token_id> largest_;
   step_outcome outcome_;
 };
 

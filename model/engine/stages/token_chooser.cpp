@@ -1,6 +1,7 @@
 #include "model/engine/stages/token_chooser.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/error.hpp"
 #include "model/engine/sampling/prompt_lookup.hpp"
@@ -26,12 +27,23 @@ struct token_chooser::answer {
   bool is_full() const { return static_cast<std::int64_t>(text.size()) - prompt_tokens >= sampling.max_tokens; }
 };
 
-token_chooser::token_chooser(const kernel_table& kernels, std::int64_t vocab_size, int lookup_tokens,
-                             token_tree_source tokens)
-    : vocab_size_(static_cast<std::size_t>(vocab_size)),
+/// What one answer gets in a step. Threads work on several at a time.
+struct token_chooser::turn {
+  const planned_row* row = nullptr;
+  answer* of = nullptr;
+  bool largest = false;  // it is in the list of those whose largest logit is enough
+  std::size_t first_row = 0;
+  chosen_answer chosen;
+  std::vector<sampled_token> details;
+};
+
+token_chooser::token_chooser(const compute& with, std::int64_t vocab_size, int lookup_tokens, token_tree_source tokens)
+    : pool_(with.pool),
+      vocab_size_(static_cast<std::size_t>(vocab_size)),
       lookup_tokens_(static_cast<std::size_t>(lookup_tokens)),
-      sampler_(kernels),
-      tokens_(std::move(tokens)) {}
+      tokens_(std::move(tokens)) {
+  for (int thread = 0; thread < with.pool.threads(); ++thread) samplers_.emplace_back(with.kernels);
+}
 
 token_chooser::~token_chooser() = default;
 
@@ -67,62 +79,100 @@ void token_chooser::close_all() {
   answers_.clear();
 }
 
-void token_chooser::choose(const step_plan& plan, const float* logits, std::int64_t stride, step_outcome& outcome) {
+void token_chooser::list_rows(const step_plan& plan, bool finds_largest, std::vector<int>& rows,
+                              std::vector<int>& largest_of) {
+  rows.clear();
+  largest_of.clear();
+  turns_.clear();
+  for (const planned_row& row : plan.rows) {
+    const std::size_t first = turns_.size();
+    const bool largest = list_turns(plan, row) && finds_largest;
+    std::vector<int>& list = largest ? largest_of : rows;
+    for (std::size_t i = first; i < turns_.size(); ++i) turns_[i].largest = largest, turns_[i].first_row = list.size();
+    for (int i = row.tokens - row.logit_rows; i < row.tokens; ++i) list.push_back(row.first_token + i);
+  }
+}
+
+/// True where no answer wants more of the row than its largest logit.
+bool token_chooser::list_turns(const step_plan& plan, const planned_row& row) {
+  bool largest = true;
+  for (const sequence_id id : plan.answers_of(row)) {
+    const auto found = answers_.find(id);
+    if (!row.complete || found == answers_.end()) continue;
+    turn& listed = turns_.emplace_back();
+    listed.row = &row;
+    listed.of = found->second.get();
+    listed.chosen.sequence = id;
+    largest = largest && wants_largest(listed.of->sampling);
+  }
+  return largest;
+}
+
+/// Answers under a constraint share what is found out about it, so one thread has them all.
+void token_chooser::choose(const step_plan& plan, const chooser_readings& readings, step_outcome& outcome) {
+  for (turn& each : turns_)
+    if (each.of->form) choose_for(plan, readings, each, samplers_.front());
+  pool_.run(static_cast<int>(turns_.size()), [&](int i, int thread) {
+    turn& each = turns_[static_cast<std::size_t>(i)];
+    if (!each.of->form) choose_for(plan, readings, each, samplers_[static_cast<std::size_t>(thread)]);
+  });
   outcome.clear();
   outcome.step = plan.id;
-  for (const planned_row& row : plan.rows) {
-    for (const sequence_id id : plan.answers_of(row)) {
-      const auto found = answers_.find(id);
-      if (!row.complete || found == answers_.end()) continue;
-      chosen_answer& chosen = outcome.answers.emplace_back();
-      chosen.sequence = id;
-      chosen.first_token = static_cast<std::int32_t>(outcome.tokens.size());
-      chosen.first_proposal = static_cast<std::int32_t>(outcome.proposals.size());
-      if (row.logit_rows > 0) choose_for(plan, row, *found->second, {logits, stride}, outcome);
-    }
-    logits += row.logit_rows * stride;
-  }
+  for (turn& each : turns_) report(each, outcome);
+  if (!outcome.details.empty()) outcome.details.resize(outcome.tokens.size());
 }
 
 /// Samples after each fed token for as long as the guesses hold: what is returned is what steps of one token would
 /// give.
-void token_chooser::choose_for(const step_plan& plan, const planned_row& row, answer& to, row_logits logits,
-                               step_outcome& outcome) {
+void token_chooser::choose_for(const step_plan& plan, const chooser_readings& readings, turn& now, sampler& by) const {
+  const planned_row& row = *now.row;
   const auto fed = plan.tokens_of(row);
-  chosen_answer& chosen = outcome.answers.back();
+  answer& to = *now.of;
   for (int i = 0; i < row.logit_rows; ++i) {
-    const std::span<const float> of_row(logits.first + i * logits.stride, vocab_size_);
-    const auto allowed = to.form ? to.form->allowed(to.written()) : std::span<const std::uint64_t>();
-    chosen.finished = to.impossible || (to.form && allowed.empty());
-    if (chosen.finished) break;
-    sampled_token next = sampler_.sample(of_row, to.sampling, to.history, to.text.size(), allowed);
+    sampled_token next = next_of(readings, now, i, by);
+    if (now.chosen.finished) break;
     const token_id token = next.token;
-    chosen.finished = to.ends_with(token);
-    if (chosen.finished) break;
-    outcome.tokens.push_back(token);
-    ++chosen.tokens;
+    ++now.chosen.tokens;
     to.text.push_back(token);
     to.history.add(token);
-    keep_details(std::move(next), outcome);
-    chosen.finished = to.form && to.form->add(to.written());
-    if (chosen.finished) break;
+    if (next.logprob) now.details.push_back(std::move(next));
+    now.chosen.finished = to.form && to.form->add(to.written());
+    if (now.chosen.finished) break;
     const auto following = static_cast<std::size_t>(row.tokens - row.logit_rows + i + 1);
     if (to.is_full() || following >= fed.size() || fed[following] != token) break;
   }
-  if (chosen.finished || to.is_full()) return;
-  guess(to, outcome);
-  chosen.proposals = static_cast<std::int32_t>(outcome.proposals.size()) - chosen.first_proposal;
 }
 
-void token_chooser::guess(const answer& of, step_outcome& outcome) const {
-  if (lookup_tokens_ > 0) look_up(of.text, lookup_tokens_, outcome.proposals);
+/// Says in `now` whether the answer ends instead.
+sampled_token token_chooser::next_of(const chooser_readings& readings, turn& now, int row, sampler& by) const {
+  const answer& to = *now.of;
+  const std::size_t at = now.first_row + static_cast<std::size_t>(row);
+  sampled_token next;
+  if (now.largest) {
+    next.token = readings.largest[at];
+  } else {
+    const auto allowed = to.form ? now.of->form->allowed(to.written()) : std::span<const std::uint64_t>();
+    now.chosen.finished = to.impossible || (to.form && allowed.empty());
+    if (now.chosen.finished) return next;
+    const std::span<const float> logits(readings.logits + at * static_cast<std::size_t>(readings.stride), vocab_size_);
+    next = by.sample(logits, to.sampling, to.history, to.text.size(), allowed);
+  }
+  now.chosen.finished = to.ends_with(next.token);
+  return next;
 }
 
 /// Logprobs of one answer make the list as long as the tokens are; without any it stays empty.
-void token_chooser::keep_details(sampled_token chosen, step_outcome& outcome) const {
-  if (!chosen.logprob && outcome.details.empty()) return;
-  outcome.details.resize(outcome.tokens.size() - 1);
-  outcome.details.push_back(std::move(chosen));
+void token_chooser::report(turn& done, step_outcome& outcome) const {
+  const answer& of = *done.of;
+  chosen_answer& chosen = outcome.answers.emplace_back(done.chosen);
+  chosen.first_token = static_cast<std::int32_t>(outcome.tokens.size());
+  chosen.first_proposal = static_cast<std::int32_t>(outcome.proposals.size());
+  if (!done.details.empty()) outcome.details.resize(outcome.tokens.size());
+  std::move(done.details.begin(), done.details.end(), std::back_inserter(outcome.details));
+  outcome.tokens.insert(outcome.tokens.end(), of.text.end() - chosen.tokens, of.text.end());
+  if (chosen.finished || of.is_full() || done.row->logit_rows == 0) return;
+  if (lookup_tokens_ > 0) look_up(of.text, lookup_tokens_, outcome.proposals);
+  chosen.proposals = static_cast<std::int32_t>(outcome.proposals.size()) - chosen.first_proposal;
 }
 
 }  // namespace troupe

@@ -232,7 +232,7 @@ void attend(const stream& on, const attention_args& args);
 
 // ---- what comes out ----
 
-/// tokens[row] = the first of the largest logits.
+/// tokens[row] = the first of the largest logits; 0 where none is a number.
 void argmax(const stream& on, const float* logits, std::int64_t stride, int rows, std::int64_t vocabulary,
             std::int32_t* tokens);
 

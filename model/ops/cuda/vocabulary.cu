@@ -51,7 +51,7 @@ __global__ void __launch_bounds__(row_threads) embed_rows(embed_args a, table_re
   for_elements(a.table.ins, element, [&](std::int64_t i, float value) { out[i] = value; });
 }
 
-/// A logit and its place; of equal ones the first wins.
+/// A logit and its place; of equal ones the first wins, and what is not a number never.
 struct candidate {
   float logit;
   std::int32_t token;
@@ -63,7 +63,8 @@ __device__ candidate better(candidate a, candidate b) {
 __global__ void __launch_bounds__(row_threads)
     argmax_rows(const float* logits, std::int64_t stride, std::int64_t vocabulary, std::int32_t* tokens) {
   const float* row = logits + blockIdx.x * stride;
-  candidate best{minus_infinity, 0};
+  const auto none = static_cast<std::int32_t>(vocabulary);
+  candidate best{minus_infinity, none};
   for_elements(
       vocabulary, [&](std::int64_t i) { return row[i]; },
       [&](std::int64_t i, float logit) {
@@ -73,7 +74,7 @@ __global__ void __launch_bounds__(row_threads)
     best = better(best, {__shfl_xor_sync(whole_warp, best.logit, step), __shfl_xor_sync(whole_warp, best.token, step)});
   const row_values<candidate> all = share_warps(best);
   for (int w = 0; w < row_warps(); ++w) best = better(best, all.of_warp[w]);
-  if (threadIdx.x == 0) tokens[blockIdx.x] = best.token;
+  if (threadIdx.x == 0) tokens[blockIdx.x] = best.token < none ? best.token : 0;
 }
 
 }  // namespace

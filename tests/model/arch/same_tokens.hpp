@@ -80,16 +80,15 @@ class same_tokens : public testing::TestWithParam<same_tokens_case> {
       }
       const int total = static_cast<int>(inputs.size());
       aligned_buffer<float> hidden(static_cast<std::size_t>((total + 1) * shard->hidden_stride()));
-      aligned_buffer<float> logits(static_cast<std::size_t>((total + 1) * shard->logit_stride()));
       const pass batch{rows, total};
       shard->embed(batch, inputs, hidden.data());
       shard->run(batch, hidden.data());
       std::vector<int> all(static_cast<std::size_t>(total));
       std::iota(all.begin(), all.end(), 0);
-      shard->logits(hidden.data(), all, logits.data());
+      const float* logits = shard->logits(hidden.data(), {all});
       for (std::size_t i = 0; i < rows.size(); ++i)
         for (int row = rows[i].first_row; row < rows[i].first_row + rows[i].rows; ++row) {
-          const float* values = logits.data() + row * shard->logit_stride();
+          const float* values = logits + row * shard->logit_stride();
           auto& to = got[static_cast<std::size_t>(who[i])];
           to.insert(to.end(), values, values + model_->config.vocab_size);
         }
@@ -125,16 +124,13 @@ class same_tokens : public testing::TestWithParam<same_tokens_case> {
     const pass_sequence sequence{0, count, 0, table.data(), nullptr};
     const pass batch{std::span(&sequence, 1), count};
     aligned_buffer<float> hidden(static_cast<std::size_t>(count * first->hidden_stride()));
-    aligned_buffer<float> logits(static_cast<std::size_t>(first->logit_stride()));
     first->embed(batch, tokens_, hidden.data());
     first->run(batch, hidden.data());
     second->run(batch, hidden.data());
     const int last = count - 1;
-    second->logits(hidden.data(), std::span(&last, 1), logits.data());
+    const float* logits = second->logits(hidden.data(), {std::span(&last, 1)});
     const auto vocab = static_cast<std::size_t>(model_->config.vocab_size);
-    EXPECT_EQ(
-        std::memcmp(logits.data(), expected_.data() + static_cast<std::size_t>(last) * vocab, vocab * sizeof(float)),
-        0);
+    EXPECT_EQ(std::memcmp(logits, expected_.data() + static_cast<std::size_t>(last) * vocab, vocab * sizeof(float)), 0);
   }
 
   std::shared_ptr<const loaded_model> model_ = load_for_test(golden / GetParam().model, GetParam().quant);

@@ -120,12 +120,12 @@ results run(const std::shared_ptr<const loaded_model>& model, const traffic& all
   for (const traffic::one_pass& each : all.passes) {
     const pass batch{each.rows, static_cast<int>(each.tokens.size())};
     aligned_buffer<float> hidden((each.tokens.size() + 1) * static_cast<std::size_t>(shard.hidden_stride()));
-    aligned_buffer<float> logits((each.logit_rows.size() + 1) * static_cast<std::size_t>(shard.logit_stride()));
     shard.embed(batch, each.tokens, hidden.data());
     shard.run(batch, hidden.data());
-    shard.logits(hidden.data(), each.logit_rows, logits.data());
+    const float* logits = shard.logits(hidden.data(), {each.logit_rows});
     made.hidden.insert(made.hidden.end(), hidden.data(), hidden.data() + hidden.size());
-    made.logits.insert(made.logits.end(), logits.data(), logits.data() + logits.size());
+    made.logits.insert(made.logits.end(), logits,
+                       logits + each.logit_rows.size() * static_cast<std::size_t>(shard.logit_stride()));
   }
   return made;
 }

@@ -174,15 +174,15 @@ class whole_engine : public testing::TestWithParam<scheme> {
     const lora_adapter* adapter = request.what.adapter == no_adapter ? nullptr : adapter_.get();
     const pass_sequence sequence{0, rows, 0, blocks.data(), adapter};
     const auto stride = static_cast<std::size_t>(whole.hidden_stride());
-    aligned_buffer<float> hidden(static_cast<std::size_t>(rows) * stride), normed(hidden.size());
+    aligned_buffer<float> hidden(static_cast<std::size_t>(rows) * stride);
     whole.embed({std::span(&sequence, 1), rows}, request.what.prompt, hidden.data());
     whole.run({std::span(&sequence, 1), rows}, hidden.data());
     std::vector<int> all(static_cast<std::size_t>(rows));
     std::iota(all.begin(), all.end(), 0);
-    whole.normalized(hidden.data(), all, normed.data());
+    const float* normed = whole.normalized(hidden.data(), all);
     std::vector<std::vector<float>> made;
     for (std::size_t i = 0; i < all.size(); ++i) {
-      const float* row = normed.data() + i * stride;
+      const float* row = normed + i * stride;
       made.emplace_back(row, row + model_->config.hidden);
     }
     return made;

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "tests/model/arch/cuda/on_gpu.hpp"
 #include "tests/model/arch/golden.hpp"
@@ -46,7 +48,11 @@ class engine_on_gpu : public testing::Test {
 
   answers run(const std::vector<engine_request>& requests, engine_options options,
               batch_scheduler::statistics* statistics = nullptr) {
-    engine serving(model_, std::move(options), {pool_, kernels()});
+    return run(requests, std::move(options), pool_, statistics);
+  }
+  answers run(const std::vector<engine_request>& requests, engine_options options, thread_pool& pool,
+              batch_scheduler::statistics* statistics = nullptr) {
+    engine serving(model_, std::move(options), {pool, kernels()});
     serving.add_adapter(adapter_version(7), adapter_);
     std::map<sequence_id, std::size_t> who;
     answers all(requests.size());
@@ -81,6 +87,55 @@ TEST_F(engine_on_gpu, gives_the_same_alone_and_in_any_company) {
   EXPECT_EQ(run(all, small_engine(60, 16)), alone) << "in small steps";
   EXPECT_EQ(run(all, small_engine(5, 32), &statistics), alone) << "with few blocks";
   EXPECT_GT(statistics.preemptions, 0u) << "there should have been too few blocks";
+}
+
+/// With logprobs the logits come to the host, which then chooses.
+TEST_F(engine_on_gpu, chooses_greedy_tokens_as_the_host_does) {
+  auto all = requests(12);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    all[i].sampling.temperature = i % 4 == 3 ? 0.9 : 0.0;
+    all[i].sampling.frequency_penalty = i % 4 == 2 ? 0.5 : 0.0;
+  }
+  auto on_host = all;
+  for (auto& each : on_host) each.sampling.logprobs = 0;
+  thread_pool several{3};
+  for (const int guesses : {0, 3}) {
+    auto options = small_engine(120, 64);
+    options.lookup_tokens = guesses;
+    EXPECT_EQ(run(all, options, several), run(on_host, options, pool_)) << guesses << " guesses";
+  }
+}
+
+TEST_F(engine_on_gpu, gives_logits_of_some_rows_and_the_largest_of_others) {
+  constexpr int count = 300;  // more than are made at a time
+  const auto shard = make_decoder(model_, {.max_rows = count, .blocks = 20, .device = first_gpu}, {pool_, kernels()});
+  const auto tokens = random_tokens(count, model_->config.vocab_size, 3);
+  std::vector<std::int32_t> table(20);
+  std::iota(table.begin(), table.end(), 0);
+  const pass_sequence sequence{0, count, 0, table.data(), nullptr};
+  const pass batch{std::span(&sequence, 1), count};
+  shard->embed(batch, tokens, nullptr);
+  shard->run(batch, nullptr);
+  const auto vocab = static_cast<std::size_t>(model_->config.vocab_size);
+  const auto read = [&](const std::vector<int>& rows, const std::vector<int>& largest_of,
+                        std::vector<std::int32_t>& largest) {
+    largest.resize(largest_of.size());
+    const float* logits = shard->logits(nullptr, {rows, largest_of, largest.data()});
+    std::vector<std::vector<float>> made;
+    for (std::size_t i = 0; i < rows.size(); ++i, logits += shard->logit_stride())
+      made.emplace_back(logits, logits + vocab);
+    return made;
+  };
+  std::vector<int> all(count);
+  std::iota(all.begin(), all.end(), 0);
+  std::vector<std::int32_t> largest;
+  const auto logits = read(all, {}, largest);
+  for (const int found : {1, 150, 290, count}) {
+    const auto some = read({all.begin() + found, all.end()}, {all.begin(), all.begin() + found}, largest);
+    EXPECT_TRUE(std::equal(some.begin(), some.end(), logits.begin() + found, logits.end())) << found;
+    for (std::size_t row = 0; row < largest.size(); ++row)
+      EXPECT_EQ(largest[row], std::max_element(logits[row].begin(), logits[row].end()) - logits[row].begin()) << row;
+  }
 }
 
 TEST_F(engine_on_gpu, gives_the_same_from_two_stages) {

@@ -193,5 +193,28 @@ TEST_F(cuda_rows, argmax_finds_the_first_of_the_largest) {
   }
 }
 
+TEST_F(cuda_rows, argmax_passes_over_what_is_not_a_number_as_the_host_does) {
+  constexpr float nothing = std::numeric_limits<float>::quiet_NaN(), infinite = std::numeric_limits<float>::infinity();
+  constexpr int n = 300;
+  const std::vector<std::vector<std::pair<int, float>>> rows{{},
+                                                             {{130, -infinite}, {140, -infinite}},
+                                                             {{299, -5.0f}, {17, -infinite}},
+                                                             {{70, infinite}, {69, infinite}},
+                                                             {{200, 0.0f}, {201, -0.0f}, {199, -0.0f}}};
+  std::vector<float> logits(rows.size() * n, nothing);
+  const std::vector<std::int32_t> expected{0, 130, 299, 69, 199};
+  for (std::size_t row = 0; row < rows.size(); ++row)
+    for (const auto& [place, logit] : rows[row]) logits[row * n + static_cast<std::size_t>(place)] = logit;
+  const device_array<float> on_device(logits);
+  const device_array<std::int32_t> tokens(rows.size());
+  EXPECT_EQ(in_every_order([&] {
+              const stream on;
+              argmax(on, on_device.data(), n, static_cast<int>(rows.size()), n, tokens.data());
+              on.wait();
+              return tokens.read();
+            }),
+            expected);
+}
+
 }  // namespace
 }  // namespace troupe::cuda
