@@ -64,8 +64,8 @@ cuda_decoder::cuda_decoder(std::shared_ptr<const loaded_model> model, const opti
   if (is_last()) logits_ = cuda::device_buffer<float>(static_cast<std::size_t>(picked_rows_ * logit_stride()));
   kv_ = cuda::device_buffer<std::byte>(
       static_cast<std::size_t>(cache_of(0).block_bytes() * options_.blocks * options_.layers));
-  scratch_ = cuda::device_buffer<float>(
-      static_cast<std::size_t>(cuda::attention_scratch_floats(cache_of(0), static_cast<int>(options_.context))));
+  scratch_ = cuda::device_buffer<float>(static_cast<std::size_t>(std::max(
+      cuda::attention_scratch_floats(cache_of(0), static_cast<int>(options_.context)), cuda::matmul_scratch_floats())));
   if (config.position == position_kind::rotary) make_angles();
   stream_.wait();
 }
@@ -237,7 +237,7 @@ void cuda_decoder::multiply(const pass_shape& shape, std::int64_t layer, cuda::f
   std::array<cuda::product, cuda::most_products> made;
   for (std::size_t i = 0; i < products.size(); ++i)
     made[i] = {products[i].weights.w, products[i].to, products[i].weights.bias, products[i].accumulate};
-  cuda::matmul(stream_, std::span(made.data(), products.size()), {shape.rows, x, codes_for(products)});
+  cuda::matmul(stream_, std::span(made.data(), products.size()), {shape.rows, x, codes_for(products), scratch_.data()});
   if (shape.lora_tiles > 0) add_adapters(shape, layer, x, ins, products);
 }
 
@@ -284,7 +284,8 @@ const float* cuda_decoder::logits(const float*, const wanted_logits& wanted) {
   const std::size_t largest = wanted.largest_of.size();
   float* to = lend(wanted.rows.size(), logit_stride());
   finish({wanted.largest_of, wanted.rows}, codes, [&](int first, int count) {
-    cuda::matmul(stream_, std::span(&product, 1), {count, rows_of(normed_, model_->config.hidden), codes});
+    cuda::matmul(stream_, std::span(&product, 1),
+                 {count, rows_of(normed_, model_->config.hidden), codes, scratch_.data()});
     const int found = std::clamp(static_cast<int>(largest) - first, 0, count);
     const auto floats = static_cast<std::size_t>(count - found) * stride;
     cuda::argmax(stream_, logits_.data(), logit_stride(), found, model_->config.vocab_size,

@@ -102,9 +102,12 @@ struct product {
 /// What some products share.
 struct product_inputs {
   int rows = 0;
-  float_rows x = {};     ///< for f32 weights
-  row_codes codes = {};  ///< for the others
+  float_rows x = {};         ///< for f32 weights
+  row_codes codes = {};      ///< for the others
+  float* scratch = nullptr;  ///< matmul_scratch_floats(); null: slices are never shared out
 };
+/// Working memory that lets the slices of few tiles be shared out over a device.
+std::int64_t matmul_scratch_floats();
 constexpr std::size_t most_products = 3;  ///< that share inputs
 void matmul(const stream& on, std::span<const product> products, const product_inputs& inputs);
 

@@ -1,26 +1,33 @@
 // For kernel sources alone: how a warp multiplies packed weights with coded rows, whichever kernel brings them.
 //
-// A step is what one mma instruction takes: 32 inputs of integer weights or 16 of bf16, which are 32 bytes of a row.
-// Lane (g, t) = (lane / 4, lane % 4) holds the weights of outputs 2g and 2g + 1 and the sums of rows 2t and 2t + 1; its
-// inputs are the words 2t and 2t + 1 of a step, so that it reads two neighbouring words of weights and rows alike.
+// A step is what one mma instruction takes: 32 inputs of integer weights or 16 of bf16, which are 32 bytes of a row; a
+// stage is two steps. Lane (g, t) = (lane / 4, lane % 4) holds the weights of outputs 2g and 2g + 1 and the sums of
+// rows 2t and 2t + 1; its inputs are the words 2t and 2t + 1 of a step, so that it reads two neighbouring words of
+// weights and rows alike.
 //
-// The order of a sum, which the matrix alone decides: a stage is four steps, a slice a number of stages so that there
-// are at most eight slices. Steps are added in order within their slice, slices in order.
+// The order of a sum, which the matrix alone decides: a slice is four stages, or more so that there are at most four
+// slices. Steps are added in order within their slice, slices in order.
 #pragma once
 #include "model/ops/cuda/kernel.hpp"
 #include "model/ops/cuda/ops.hpp"
 
 namespace troupe::cuda {
 
-constexpr int stage_steps = 4;
-constexpr int most_slices = 8;
+constexpr int stage_steps = 2;
+constexpr int most_slices = 4;
+constexpr int least_slice_stages = 4;
 constexpr int step_row_bytes = 32;
 constexpr int stage_row_bytes = stage_steps * step_row_bytes;
 
 template <scheme Kind>
-constexpr int step_weight_bytes = Kind == scheme::q4 ? 256 : 512;  // of 16 outputs
+constexpr int step_lines = Kind == scheme::q4 ? 4 : 8;  // of 64 bytes: a word of each of 16 outputs
 template <scheme Kind>
-constexpr int stage_weight_bytes = stage_steps* step_weight_bytes<Kind>;
+constexpr int stage_weight_bytes = stage_steps* step_lines<Kind> * 64;
+/// The line of a stage that has a lane's first words of a step; its second words are in the next one.
+template <scheme Kind>
+__device__ int line_of(int step, int lane) {
+  return (step * 4 + lane % 4) * step_lines<Kind> / 4;
+}
 
 /// A product as kernels see it. Several share a grid: it has the blocks from first_block on.
 struct product_job {
@@ -42,6 +49,7 @@ struct product_jobs {
     return jobs[j];
   }
   __host__ __device__ int slices() const { return (stages + slice_stages - 1) / slice_stages; }
+  __device__ int slice_begin(int slice) const { return min(slice * slice_stages, stages); }
 };
 
 struct coded_inputs {
@@ -56,10 +64,6 @@ __device__ const std::byte* coded_row(const coded_inputs& in, int row) {
   else
     return reinterpret_cast<const std::byte*>(in.codes.q + row * in.padded);
 }
-template <scheme Kind>
-__host__ __device__ std::int64_t row_bytes(const coded_inputs& in) {
-  return Kind == scheme::bf16 ? in.padded * 2 : in.padded;
-}
 
 /// Sums of u8 are exact until the end; the others are floats after every group, or always.
 template <scheme Kind>
@@ -73,7 +77,8 @@ struct sum_type<scheme::u8> {
 template <scheme Kind>
 using sum_of = typename sum_type<Kind>::type;
 
-/// A lane's weights of one step, from its two words (of q4: one) of 16 outputs, as signed bytes or bf16 pairs.
+/// A lane's weights of one step, from its first and second words of two outputs (of q4: the first), as signed bytes or
+/// bf16 pairs.
 /// q4's come as sixteen times their value: that spares a shift.
 template <scheme Kind>
 __device__ void make_fragment(uint2 first, uint2 second, std::uint32_t (&a)[4]) {
@@ -92,19 +97,19 @@ __device__ void make_fragment(uint2 first, uint2 second, std::uint32_t (&a)[4]) 
   }
 }
 
-/// A lane's part of the scales of a pair of steps, which is a group of u8g64 or two of q8 and q4.
+/// A lane's part of the scales of a stage, which is a group of u8g64 or two of q8 and q4.
 template <scheme Kind>
-struct pair_scales {};
+struct stage_scales {};
 template <>
-struct pair_scales<scheme::u8g64> {
+struct stage_scales<scheme::u8g64> {
   float2 scale, mid;
 };
 template <>
-struct pair_scales<scheme::q8> {
+struct stage_scales<scheme::q8> {
   float2 scale[2];
 };
 template <>
-struct pair_scales<scheme::q4> : pair_scales<scheme::q8> {};
+struct stage_scales<scheme::q4> : stage_scales<scheme::q8> {};
 
 inline __device__ float2 two_floats(const float* p) {
   return *reinterpret_cast<const float2*>(p);
@@ -115,32 +120,32 @@ inline __device__ float2 two_halves(const std::byte* p, std::int64_t index) {
 }
 
 template <scheme Kind>
-__device__ pair_scales<Kind> load_scales(const product_job& job, int block, int pair, int lane) {
-  pair_scales<Kind> s;
+__device__ stage_scales<Kind> load_scales(const product_job& job, int block, int stage, int lane) {
+  stage_scales<Kind> s;
   const auto index = [&](int group) {
     return (static_cast<std::int64_t>(block) * job.groups + group) * outs_per_block + lane / 4 * 2;
   };
   if constexpr (Kind == scheme::u8g64) {
-    s.scale = two_floats(reinterpret_cast<const float*>(job.scales) + index(pair));
-    s.mid = two_floats(job.mids + index(pair));
+    s.scale = two_floats(reinterpret_cast<const float*>(job.scales) + index(stage));
+    s.mid = two_floats(job.mids + index(stage));
   } else if constexpr (group_of(Kind) == 32) {
-    s.scale[0] = two_halves(job.scales, index(2 * pair));
-    s.scale[1] = two_halves(job.scales, index(2 * pair + 1));
+    s.scale[0] = two_halves(job.scales, index(2 * stage));
+    s.scale[1] = two_halves(job.scales, index(2 * stage + 1));
   }
   return s;
 }
 
 /// Sums of the inputs of a lane's two rows in a group of 64.
-struct pair_totals {
+struct stage_totals {
   float of_row[2];
 };
 template <scheme Kind>
-__device__ pair_totals load_totals(const coded_inputs& in, int first_row, int pair, int lane) {
-  pair_totals t{};
+__device__ stage_totals load_totals(const coded_inputs& in, int first_row, int stage, int lane) {
+  stage_totals t{};
   if constexpr (Kind == scheme::u8g64)
     for (int r = 0; r < 2; ++r) {
       const int row = min(first_row + lane % 4 * 2 + r, in.rows - 1);
-      const std::int32_t* sums = in.codes.group_sums + row * (in.padded / 32) + 2 * pair;
+      const std::int32_t* sums = in.codes.group_sums + row * (in.padded / 32) + 2 * stage;
       t.of_row[r] = static_cast<float>(sums[0] + sums[1]);
     }
   return t;
@@ -151,10 +156,14 @@ inline __device__ void add_scaled(float (&sum)[4], const int (&products)[4], flo
   for (int i = 0; i < 4; ++i) sum[i] = fmaf(static_cast<float>(products[i]), i < 2 ? scale.x : scale.y, sum[i]);
 }
 
-/// sum += a pair of steps.
+/// Weights and rows of a stage.
+using weight_fragments = std::uint32_t[stage_steps][4];
+using row_fragments = std::uint32_t[stage_steps][2];
+
+/// sum += a stage.
 template <scheme Kind>
-__device__ void multiply_pair(sum_of<Kind> (&sum)[4], const std::uint32_t (&a)[2][4], const std::uint32_t (&b)[2][2],
-                              const pair_scales<Kind>& scales, const pair_totals& totals) {
+__device__ void multiply_stage(sum_of<Kind> (&sum)[4], const weight_fragments& a, const row_fragments& b,
+                               const stage_scales<Kind>& scales, const stage_totals& totals) {
   if constexpr (Kind == scheme::bf16) {
     mma_bf16(sum, a[0], b[0]);
     mma_bf16(sum, a[1], b[1]);
@@ -168,7 +177,7 @@ __device__ void multiply_pair(sum_of<Kind> (&sum)[4], const std::uint32_t (&a)[2
     add_scaled(sum, s, scales.scale);
     for (int i = 0; i < 4; ++i) sum[i] = fmaf(i < 2 ? scales.mid.x : scales.mid.y, totals.of_row[i % 2], sum[i]);
   } else {
-    for (int step = 0; step < 2; ++step) {
+    for (int step = 0; step < stage_steps; ++step) {
       int s[4] = {};
       mma_s8(s, a[step], b[step]);
       if constexpr (Kind == scheme::q4)
@@ -198,14 +207,21 @@ inline __device__ void write_output(const product_job& job, int out, int row, fl
   y = job.accumulate ? y + product : product;
 }
 
-/// A lane's four sums of a block of 16 outputs and a tile of 8 rows.
-template <scheme Kind>
-__device__ void finish(const product_job& job, const coded_inputs& in, const sum_of<Kind> (&sum)[4], int block,
-                       int first_row, int lane) {
+/// f(out, row, sum) for a lane's four sums of 16 outputs and eight rows.
+template <class Sum, class F>
+__device__ void for_sums(const Sum (&sums)[4], int first_out, int first_row, int rows, int lane, F f) {
   for (int i = 0; i < 4; ++i) {
-    const int row = first_row + lane % 4 * 2 + i % 2, out = block * 16 + lane / 4 * 2 + i / 2;
-    if (row < in.rows) write_output(job, out, row, product_of<Kind>(job, in, sum[i], out, row));
+    const int row = first_row + lane % 4 * 2 + i % 2, out = first_out + lane / 4 * 2 + i / 2;
+    if (row < rows) f(out, row, sums[i]);
   }
+}
+
+template <scheme Kind>
+__device__ void finish(const product_job& job, const coded_inputs& in, const sum_of<Kind> (&sums)[4], int block,
+                       int first_row, int lane) {
+  for_sums(sums, block * 16, first_row, in.rows, lane, [&](int out, int row, sum_of<Kind> sum) {
+    write_output(job, out, row, product_of<Kind>(job, in, sum, out, row));
+  });
 }
 
 }  // namespace troupe::cuda

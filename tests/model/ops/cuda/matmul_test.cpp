@@ -31,12 +31,15 @@ struct product_data {
         bias_(bias) {}
 
   /// Rows [first, first + count) as a product of their own.
-  std::vector<float> on_device(int first, int count, bool with_bias, bool accumulate) const {
+  std::vector<float> on_device(int first, int count, bool with_bias, bool accumulate, bool slices_apart = true) const {
     const std::int64_t x_stride = padded_row(ins);
     const device_array<float> y(before.data() + first * stride, static_cast<std::size_t>(count * stride));
     const coded_rows codes(count, ins);
-    const product_inputs inputs{
-        count, {x_.data() + first * x_stride, x_stride}, codes.view(is_integer(kind), kind == scheme::bf16)};
+    const device_array<float> scratch(slices_apart ? static_cast<std::size_t>(matmul_scratch_floats()) : 0);
+    const product_inputs inputs{count,
+                                {x_.data() + first * x_stride, x_stride},
+                                codes.view(is_integer(kind), kind == scheme::bf16),
+                                scratch.data()};
     const stream on;
     encode(on, inputs.x, count, ins, inputs.codes);
     const product p{matrix.view, {y.data(), stride}, with_bias ? bias_.data() : nullptr, accumulate};
@@ -88,25 +91,31 @@ TEST_F(cuda_matmul, equals_the_host_on_random_ragged_shapes_for_every_scheme) {
       const bool bias = random.between(0, 1) == 1, accumulate = random.between(0, 1) == 1;
       SCOPED_TRACE(testing::Message() << name_of(kind) << " rows " << data.rows << " outs " << data.outs << " ins "
                                       << data.ins);
-      expect_equal(data, data.on_device(0, data.rows, bias, accumulate), data.on_host(bias, accumulate));
+      const auto apart = data.on_device(0, data.rows, bias, accumulate);
+      expect_equal(data, apart, data.on_host(bias, accumulate));
+      EXPECT_TRUE(same_bits(data.on_device(0, data.rows, bias, accumulate, false), apart)) << "slices in one block";
     }
 }
 
 TEST_F(cuda_matmul, sums_of_many_slices_equal_the_host) {
   random_data random(12);
   for (const scheme kind : all_schemes) {
-    const product_data data(random, kind, 2, 17, 2500);
+    const product_data data(random, kind, 70, 17, 2500);
     SCOPED_TRACE(name_of(kind));
-    expect_equal(data, data.on_device(0, 2, true, false), data.on_host(true, false));
+    const auto all = data.on_device(0, 70, true, false);
+    expect_equal(data, all, data.on_host(true, false));
+    EXPECT_TRUE(same_bits(data.on_device(0, 70, true, false, false), all)) << "slices in one block";
+    EXPECT_TRUE(same_bits(data.on_device(0, 2, true, false), {all.begin(), all.begin() + 2 * data.stride}))
+        << "few rows";
   }
 }
 
 TEST_F(cuda_matmul, a_row_is_the_same_to_the_bit_alone_and_among_any_number_of_others) {
   random_data random(13);
   for (const scheme kind : all_schemes) {
-    const product_data data(random, kind, 66, 20, 700);
+    const product_data data(random, kind, 130, 20, 700);
     const auto all = data.on_device(0, data.rows, true, true);
-    for (const int count : {1, 9, 33, 65}) {
+    for (const int count : {1, 8, 9, 33, 65, 129}) {
       const int first = data.rows - count;
       const std::vector<float> rest(all.begin() + first * data.stride, all.end());
       const auto some = data.on_device(first, count, true, true);
@@ -122,7 +131,7 @@ TEST_F(cuda_matmul, a_row_is_the_same_to_the_bit_alone_and_among_any_number_of_o
 TEST_F(cuda_matmul, the_order_of_threads_changes_nothing) {
   random_data random(14);
   for (const scheme kind : all_schemes)
-    for (const int rows : {3, 70}) {
+    for (const int rows : {3, 20, 70}) {
       const product_data data(random, kind, rows, 35, 300);
       in_every_order([&] {
         auto y = data.on_device(0, rows, false, true);
@@ -134,33 +143,35 @@ TEST_F(cuda_matmul, the_order_of_threads_changes_nothing) {
 
 TEST_F(cuda_matmul, products_of_several_schemes_share_their_inputs) {
   random_data random(15);
-  const int rows = 5;
-  const std::int64_t ins = 150;
-  const product_data first(random, scheme::q8, rows, 33, ins), second(random, scheme::bf16, rows, 16, ins),
-      third(random, scheme::q8, rows, 100, ins);
-  const coded_rows codes(rows, ins);
-  const product_inputs inputs{rows, {first.x_.data(), padded_row(ins)}, codes.view(true, true)};
-  const stream on;
-  encode(on, inputs.x, rows, ins, inputs.codes);
-  const auto multiply = [&](bool together) {
-    std::vector<device_array<float>> y;
-    std::vector<product> products;
-    for (const auto* data : {&first, &second, &third}) {
-      y.emplace_back(std::vector<float>(data->before.size()));
-      products.push_back({data->matrix.view, {y.back().data(), data->stride}});
-    }
-    if (together) matmul(on, products, inputs);
-    for (const product& p : products)
-      if (!together) matmul(on, std::span(&p, 1), inputs);
-    on.wait();
-    std::vector<float> all;
-    for (const auto& part : y)
-      for (const float v : part.read()) all.push_back(v);
-    return all;
-  };
-  const auto apart = multiply(false);
-  EXPECT_GT(std::count_if(apart.begin(), apart.end(), [](float v) { return v != 0; }), rows * 140);
-  EXPECT_TRUE(same_bits(multiply(true), apart));
+  const std::int64_t ins = 600;
+  for (const int rows : {5, 20}) {
+    const product_data first(random, scheme::q8, rows, 33, ins), second(random, scheme::bf16, rows, 16, ins),
+        third(random, scheme::q8, rows, 100, ins);
+    const coded_rows codes(rows, ins);
+    const device_array<float> scratch(static_cast<std::size_t>(matmul_scratch_floats()));
+    const product_inputs inputs{rows, {first.x_.data(), padded_row(ins)}, codes.view(true, true), scratch.data()};
+    const stream on;
+    encode(on, inputs.x, rows, ins, inputs.codes);
+    const auto multiply = [&](bool together) {
+      std::vector<device_array<float>> y;
+      std::vector<product> products;
+      for (const auto* data : {&first, &second, &third}) {
+        y.emplace_back(std::vector<float>(data->before.size()));
+        products.push_back({data->matrix.view, {y.back().data(), data->stride}});
+      }
+      if (together) matmul(on, products, inputs);
+      for (const product& p : products)
+        if (!together) matmul(on, std::span(&p, 1), inputs);
+      on.wait();
+      std::vector<float> all;
+      for (const auto& part : y)
+        for (const float v : part.read()) all.push_back(v);
+      return all;
+    };
+    const auto apart = multiply(false);
+    EXPECT_GT(std::count_if(apart.begin(), apart.end(), [](float v) { return v != 0; }), rows * 140);
+    EXPECT_TRUE(same_bits(multiply(true), apart)) << rows << " rows";
+  }
 }
 
 }  // namespace
