@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "base/error.hpp"
 #include "model/engine/sampling/prompt_lookup.hpp"
@@ -15,7 +16,8 @@ struct token_chooser::answer {
   std::vector<token_id> text;  // prompt and answer so far: where guesses are looked up
   std::int64_t prompt_tokens = 0;
   std::optional<answer_form> form;
-  bool impossible = false;  // its constraint cannot be kept
+  bool impossible = false;   // its constraint cannot be kept
+  std::uint64_t listed = 0;  // when it got a turn last
 
   std::span<const token_id> written() const { return std::span(text).subspan(static_cast<std::size_t>(prompt_tokens)); }
   bool ends_with(token_id token) const {
@@ -84,6 +86,7 @@ void token_chooser::list_rows(const step_plan& plan, bool finds_largest, std::ve
   rows.clear();
   largest_of.clear();
   turns_.clear();
+  ++lists_;
   for (const planned_row& row : plan.rows) {
     const std::size_t first = turns_.size();
     const bool largest = list_turns(plan, row) && finds_largest;
@@ -93,17 +96,20 @@ void token_chooser::list_rows(const step_plan& plan, bool finds_largest, std::ve
   }
 }
 
-/// True where no answer wants more of the row than its largest logit.
+/// True where no answer wants more of the row than its largest logit. An answer has one turn, whatever the plan says:
+/// no two threads may have it.
 bool token_chooser::list_turns(const step_plan& plan, const planned_row& row) {
   bool largest = true;
   for (const sequence_id id : plan.answers_of(row)) {
     const auto found = answers_.find(id);
     if (!row.complete || found == answers_.end()) continue;
-    turn& listed = turns_.emplace_back();
-    listed.row = &row;
-    listed.of = found->second.get();
-    listed.chosen.sequence = id;
-    largest = largest && wants_largest(listed.of->sampling);
+    answer& of = *found->second;
+    if (std::exchange(of.listed, lists_) == lists_) continue;
+    turn& made = turns_.emplace_back();
+    made.row = &row;
+    made.of = &of;
+    made.chosen.sequence = id;
+    largest = largest && wants_largest(of.sampling);
   }
   return largest;
 }

@@ -54,6 +54,7 @@ class token_chooser {
   std::unique_ptr<constraint_store> constraints_;  ///< from the first constraint on
   std::unordered_map<sequence_id, std::unique_ptr<answer>> answers_;
   std::vector<turn> turns_;  ///< of the rows that were listed last
+  std::uint64_t lists_ = 0;
 };
 
 }  // namespace troupe
