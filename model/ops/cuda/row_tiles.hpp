@@ -1,6 +1,6 @@
 // For kernel sources alone: products of many rows. A block of threads has 128 outputs and some rows; weights and rows
-// come through shared memory, some stages ahead of the tensor cores. Where there are too few such tiles to keep a device
-// busy, each slice of the inputs is a block's of its own, and a second kernel adds the slices.
+// come through shared memory, some stages ahead of the tensor cores. Where there are too few such tiles to keep a
+// device busy, each slice of the inputs is a block's of its own, and a second kernel adds the slices.
 #pragma once
 #include <algorithm>
 

@@ -1,0 +1,114 @@
+// What is chosen depends on the rows alone: not on the threads, nor on who found the largest logit.
+#include "model/engine/token_chooser.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "model/ops/isa.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::int64_t vocab = 700, stride = 704;
+
+/// A step of many answers, two guesses each, some of which hold.
+struct many_answers {
+  static constexpr int count = 40, rows_each = 3;
+  step_plan plan;
+  std::vector<answer_opening> openings;
+  std::vector<float> logits;
+
+  many_answers() : logits(static_cast<std::size_t>(count * rows_each * stride)) {
+    std::mt19937 random(3);
+    for (float& logit : logits) logit = static_cast<float>(random() % 40);  // many are equal
+    for (int i = 0; i < count; ++i) {
+      add_row(i);
+      openings.push_back({sequence_id(static_cast<std::uint64_t>(i)), sampling(i), {5}, {1, 2, 3, 4}, 2});
+    }
+  }
+
+  void add_row(int i) {
+    planned_row row;
+    row.first_token = static_cast<std::int32_t>(plan.tokens.size());
+    row.tokens = row.logit_rows = rows_each;
+    row.complete = true;
+    row.first_answer = static_cast<std::int32_t>(plan.answers.size());
+    row.answers = 1;
+    plan.rows.push_back(row);
+    plan.answers.push_back(sequence_id(static_cast<std::uint64_t>(i)));
+    plan.tokens.push_back(4);
+    for (int guess = 0; guess < rows_each - 1; ++guess) plan.tokens.push_back(first_of_largest(i * rows_each + guess));
+  }
+  static sampling_params sampling(int i) {
+    sampling_params params;
+    params.temperature = i % 3 ? 0.0 : 0.8;
+    params.top_k = i % 9 == 0 ? 1 : 0;
+    params.frequency_penalty = i % 4 == 1 ? 0.5 : 0.0;
+    if (i % 5 == 1) params.logprobs = 2;
+    params.seed = static_cast<std::uint64_t>(i);
+    return params;
+  }
+  token_id first_of_largest(int row) const {
+    const auto begin = logits.begin() + row * stride;
+    return static_cast<token_id>(std::max_element(begin, begin + vocab) - begin);
+  }
+
+  step_outcome chosen(int threads, bool finds_largest, std::size_t* found = nullptr) const {
+    thread_pool pool(threads);
+    token_chooser chooser({pool, kernels()}, vocab, 2, {});
+    for (const answer_opening& opening : openings) chooser.open(opening);
+    std::vector<int> rows, largest_of;
+    chooser.list_rows(plan, finds_largest, rows, largest_of);
+    std::vector<float> read;
+    for (const int row : rows)
+      read.insert(read.end(), logits.begin() + row * stride, logits.begin() + (row + 1) * stride);
+    std::vector<token_id> largest;
+    for (const int row : largest_of) largest.push_back(first_of_largest(row));
+    step_outcome outcome;
+    chooser.choose(plan, {read.data(), stride, largest.data()}, outcome);
+    if (found) *found = largest.size();
+    return outcome;
+  }
+};
+
+void expect_equal(const step_outcome& a, const step_outcome& b) {
+  EXPECT_EQ(a.tokens, b.tokens);
+  EXPECT_EQ(a.proposals, b.proposals);
+  ASSERT_EQ(a.answers.size(), b.answers.size());
+  for (std::size_t i = 0; i < a.answers.size(); ++i) {
+    EXPECT_EQ(a.answers[i].sequence, b.answers[i].sequence);
+    EXPECT_EQ(a.answers[i].tokens, b.answers[i].tokens);
+    EXPECT_EQ(a.answers[i].finished, b.answers[i].finished);
+  }
+  ASSERT_EQ(a.details.size(), b.details.size());
+  for (std::size_t i = 0; i < a.details.size(); ++i) EXPECT_EQ(a.details[i].logprob, b.details[i].logprob);
+}
+
+TEST(token_choice, is_the_same_on_any_number_of_threads) {
+  const many_answers step;
+  const step_outcome expected = step.chosen(1, false);
+  EXPECT_GT(expected.tokens.size(), static_cast<std::size_t>(many_answers::count)) << "some guesses should hold";
+  EXPECT_EQ(expected.details.size(), expected.tokens.size());
+  expect_equal(step.chosen(4, false), expected);
+}
+
+TEST(token_choice, is_the_same_whoever_finds_the_largest_logits) {
+  const many_answers step;
+  std::size_t found = 0;
+  expect_equal(step.chosen(3, true, &found), step.chosen(1, false));
+  EXPECT_GT(found, 0u);
+  EXPECT_LT(found, static_cast<std::size_t>(many_answers::count * many_answers::rows_each));
+}
+
+TEST(token_choice, is_made_once_for_an_answer_that_a_plan_names_twice) {
+  many_answers step;
+  const step_outcome expected = step.chosen(1, false);
+  step.logits.resize(step.logits.size() + many_answers::rows_each * stride);
+  step.add_row(0);
+  expect_equal(step.chosen(4, false), expected);
+}
+
+}  // namespace
+}  // namespace troupe
