@@ -1,5 +1,5 @@
 // What is chosen depends on the rows alone: not on the threads, nor on who found the largest logit.
-#include "model/engine/token_chooser.hpp"
+#include "model/engine/stages/token_chooser.hpp"
 
 #include <gtest/gtest.h>
 
