@@ -121,11 +121,9 @@ std::int64_t window_size(const fields& config) {
   return size.value_or(4096);
 }
 
-/// Qwen: layer_types says it layer by layer; before that came, all layers from max_window_layers on slide.
-void read_qwen_windows(const fields& config, model_config& into) {
+/// layer_types says it layer by layer; where it is absent, all layers from `first` on slide.
+void read_layer_windows(const fields& config, std::int64_t size, std::int64_t first, model_config& into) {
   const auto types = config.texts("layer_types");
-  const auto size = config.boolean("use_sliding_window").value_or(false) ? window_size(config) : 0;
-  const auto first = config.integer("max_window_layers").value_or(28);
   if (types && static_cast<std::int64_t>(types->size()) != into.layers)
     refuse("{}: \"layer_types\" has {} entries for {} layers", config.where(), types->size(), into.layers);
   for (std::int64_t i = 0; i < into.layers; ++i) {
@@ -139,8 +137,11 @@ void read_qwen_windows(const fields& config, model_config& into) {
 }
 
 void read_windows(const fields& config, model_config& into) {
-  if (into.family == "mistral") into.windows.assign(static_cast<std::size_t>(into.layers), window_size(config));
-  if (into.family.starts_with("qwen")) read_qwen_windows(config, into);
+  if (into.family == "mistral") read_layer_windows(config, window_size(config), 0, into);
+  if (into.family.starts_with("qwen")) {
+    const auto size = config.boolean("use_sliding_window").value_or(false) ? window_size(config) : 0;
+    read_layer_windows(config, size, config.integer("max_window_layers").value_or(28), into);
+  }
   if (std::all_of(into.windows.begin(), into.windows.end(), [](auto size) { return size == 0; })) into.windows.clear();
 }
 

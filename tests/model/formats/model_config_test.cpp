@@ -116,6 +116,8 @@ TEST(hf_config, windows_follow_the_family) {
   EXPECT_TRUE(parse(with(small("qwen2"), {{"sliding_window", 9}, {"max_window_layers", 0}})).windows.empty());
   const json types = {"sliding_attention", "full_attention"};
   EXPECT_THAT(parse(with(with(small("qwen3"), slides), {{"layer_types", types}})).windows, ElementsAre(9, 0));
+  EXPECT_THAT(parse(with(small("mistral"), {{"sliding_window", 7}, {"layer_types", types}})).windows,
+              ElementsAre(7, 0));
 }
 
 TEST(hf_config, qwen_families_differ_in_bias_norm_and_head_size) {
