@@ -75,6 +75,7 @@ tokenizer_config read_tokenizer_config(std::string_view text, const std::string&
   const auto root = parse_json(text, config.where);
   const fields all(root, config.where);
   config.present = true;
+  config.kind = all.text("tokenizer_class").value_or("");
   config.add_bos = all.boolean("add_bos_token");
   config.add_eos = all.boolean("add_eos_token");
   config.legacy = all.boolean("legacy");
@@ -83,6 +84,14 @@ tokenizer_config read_tokenizer_config(std::string_view text, const std::string&
   config.eos = token_text(all, "eos_token");
   config.added = read_added(all);
   return config;
+}
+
+std::optional<bool> prefix_space_of(const tokenizer_config& config) {
+  if (config.kind.empty()) return config.add_prefix_space;
+  // The class makes the step anew, other classes leave it.
+  if (config.kind == "GPT2Tokenizer" || config.kind == "GPT2TokenizerFast")
+    return config.add_prefix_space.value_or(false);
+  return std::nullopt;
 }
 
 void apply_config(const tokenizer_config& config, tokenizer_parts& parts) {

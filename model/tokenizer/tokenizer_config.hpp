@@ -9,9 +9,10 @@
 
 namespace troupe::detail {
 
-/// What tokenizer_config.json says about BOS, EOS and added tokens.
+/// What tokenizer_config.json says about BOS, EOS, added tokens and spaces.
 struct tokenizer_config {
   bool present = false;
+  std::string kind;  ///< tokenizer_class: "GPT2Tokenizer"
   std::optional<bool> add_bos;
   std::optional<bool> add_eos;
   std::optional<bool> legacy;            ///< false: no space is put behind a special token
@@ -24,6 +25,9 @@ struct tokenizer_config {
 
 /// `text` may be empty: then there is no such file. `beside`: the tokenizer's own file.
 tokenizer_config read_tokenizer_config(std::string_view text, const std::string& beside);
+/// Whether a space goes before the text, of a tokenizer.json whose words are cut by ByteLevel alone; none: as it says
+/// itself.
+std::optional<bool> prefix_space_of(const tokenizer_config& config);
 /// Settles `parts.bos`, `.eos`, `.before` and `.after`, which so far hold what the tokenizer's own file says.
 void apply_config(const tokenizer_config& config, tokenizer_parts& parts);
 

@@ -33,6 +33,13 @@ void check_ids(const std::vector<token_id>& ids, const vocabulary& tokens, const
     if (!tokens.holds(id)) refuse("{}: post_processor: names token id {}, but there are {}", where, id, tokens.size());
 }
 
+void settle_prefix_space(const tokenizer_config& config, json& root) {
+  const auto wanted = prefix_space_of(config);
+  const auto step = root.find("pre_tokenizer");
+  if (wanted && step != root.end() && step->is_object() && step->contains("type") && (*step)["type"] == "ByteLevel")
+    (*step)["add_prefix_space"] = *wanted;
+}
+
 vocabulary build_vocabulary(const bpe_part& model, const std::vector<added_token>& added, const decoder_part& decoder,
                             const std::string& where) {
   vocabulary_builder builder(where);
@@ -45,8 +52,10 @@ vocabulary build_vocabulary(const bpe_part& model, const std::vector<added_token
 
 std::shared_ptr<const tokenizer> parse_tokenizer_json(std::string_view text, std::string_view config,
                                                       const std::string& where) {
-  const auto root = parse_json(text, where);
+  auto root = parse_json(text, where);
   const json_fields<json> file(root, where);
+  const auto settings = read_tokenizer_config(config, where);
+  settle_prefix_space(settings, root);
   auto model = read_model(file.find("model"), where + ": model");
   const auto added = read_added_tokens(file.find("added_tokens"), where + ": added_tokens");
   auto normalize = read_normalizer(file.find("normalizer"), where + ": normalizer");
@@ -68,7 +77,7 @@ std::shared_ptr<const tokenizer> parse_tokenizer_json(std::string_view text, std
   parts.before = std::move(around.before);
   parts.after = std::move(around.after);
   parts.strips_leading_space = decoder.strips_leading_space;
-  apply_config(read_tokenizer_config(config, where), parts);
+  apply_config(settings, parts);
   return std::make_shared<text_tokenizer>(std::move(parts));
 }
 

@@ -82,6 +82,26 @@ TEST(tokenizer_json, makes_spaces_visible_and_invisible_again) {
   EXPECT_EQ(tokens->find("\u2581"), 3);
 }
 
+TEST(tokenizer_json, a_byte_level_puts_a_space_first_where_the_configuration_says_so) {
+  const auto first = [](const char* step, const std::string& config) {
+    const auto tokens =
+        parse(tiny_json(R"({"a":0,"b":1,"\u0120":2})", "[]", std::string(R"("pre_tokenizer":)") + step), config);
+    return tokens->encode("ab").front() == 2;
+  };
+  const char *with = R"({"type":"ByteLevel","add_prefix_space":true})",
+             *without = R"({"type":"ByteLevel","add_prefix_space":false})",
+             *several = R"({"type":"Sequence","pretokenizers":[{"type":"ByteLevel","add_prefix_space":true}]})";
+  const std::string off = R"("add_prefix_space":false)", on = R"("add_prefix_space":true)";
+  for (const std::string gpt2 : {"\"tokenizer_class\":\"GPT2Tokenizer\",", ""}) {
+    EXPECT_FALSE(first(with, "{" + gpt2 + off + "}"));
+    EXPECT_TRUE(first(without, "{" + gpt2 + on + "}"));
+    EXPECT_TRUE(first(several, "{" + gpt2 + off + "}"));
+  }
+  EXPECT_FALSE(first(with, R"({"tokenizer_class":"GPT2Tokenizer"})"));
+  EXPECT_TRUE(first(with, "{}"));
+  EXPECT_TRUE(first(with, R"({"tokenizer_class":"PreTrainedTokenizerFast",)" + off + "}"));
+}
+
 TEST(tokenizer_json, answers_for_ids_that_are_no_tokens) {
   const auto tokens = with("");
   for (const auto id : {-1, 6, 1 << 30}) {
