@@ -1,5 +1,6 @@
 #include "model/lora/adapter_config.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <memory>
@@ -146,6 +147,11 @@ bool module_fits(const std::string& pattern, std::string_view module, const std:
   return module_pattern(pattern, where).fits(module);
 }
 
+bool adapter_config::targets(std::string_view module) const {
+  const auto names = [&](const std::string& target) { return module == target || module.ends_with("." + target); };
+  return !target_modules || std::any_of(target_modules->begin(), target_modules->end(), names);
+}
+
 std::int64_t adapter_config::rank_of(std::string_view module) const {
   return first_match(rank_pattern, module, rank, where + ": rank_pattern");
 }
@@ -169,6 +175,8 @@ adapter_config parse_adapter_config(std::string_view json, const std::string& wh
       config, "rank_pattern", [](const fields& from, const std::string& key) { return from.integer(key); });
   into.alpha_pattern = read_patterns<double>(
       config, "alpha_pattern", [](const fields& from, const std::string& key) { return from.number(key); });
+  if (const auto* targets = config.find("target_modules"); targets && targets->is_array())
+    into.target_modules = config.texts("target_modules");
   check_rank(into.rank, "r", where);
   for (const auto& [pattern, rank] : into.rank_pattern) check_rank(rank, pattern, where + ": rank_pattern");
   return into;

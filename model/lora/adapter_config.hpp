@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -8,7 +9,8 @@
 
 namespace troupe::detail {
 
-/// What of a PEFT adapter_config.json decides rank and scale; all that this program does not compute is refused.
+/// What of a PEFT adapter_config.json decides targets, rank and scale; all that this program does not compute is
+/// refused.
 struct adapter_config {
   std::int64_t rank = 8;
   double alpha = 8;
@@ -16,8 +18,11 @@ struct adapter_config {
   /// Patterns in the order of the file: the first that fits a module counts.
   std::vector<std::pair<std::string, std::int64_t>> rank_pattern;
   std::vector<std::pair<std::string, double>> alpha_pattern;
+  /// Names of modules, or the ends of such after a dot; nothing where a pattern or a word stands for them.
+  std::optional<std::vector<std::string>> target_modules;
   std::string where;
 
+  bool targets(std::string_view module) const;
   std::int64_t rank_of(std::string_view module) const;
   float scale_of(std::string_view module) const;
 };

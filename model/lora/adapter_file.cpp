@@ -79,10 +79,16 @@ target find_target(std::string_view module, const model_config& base) {
 }
 
 void refuse_kind(const std::string& name, const std::string& where) {
+  if (name.find(".base_layer.") != std::string::npos)
+    refuse("{}: tensor \"{}\": the head and the embeddings cannot be adapted: leave them out of target_modules", where,
+           name);
   for (const std::string_view kind :
        {"lora_embedding_A", "lora_embedding_B", "lora_magnitude_vector", "modules_to_save"})
     if (name.find(kind) != std::string::npos)
       refuse("{}: tensor \"{}\" ({}) is not supported: only linear layers can be adapted", where, name, kind);
+  if (!name.starts_with(key_prefix) && name.find(".lora_") != std::string::npos)
+    refuse("{}: tensor \"{}\" lacks PEFT's prefix {}: save the adapter with PEFT's save_pretrained", where, name,
+           key_prefix);
   refuse("{}: tensor \"{}\" is no lora_A.weight or lora_B.weight of a module", where, name);
 }
 
@@ -171,6 +177,8 @@ adapter_file read_adapter(const std::filesystem::path& folder, const model_confi
     if (!pair.a || !pair.b) refuse("{}: \"{}\" has only one of lora_A and lora_B", where, name);
     const auto to = find_target(module, base);
     if (to.modules.empty()) refuse("{}: adapts \"{}\", which is no linear layer of the base model", where, name);
+    if (!config.targets(module))
+      refuse("{}: adapts \"{}\", which \"target_modules\" of {} leaves out: add it there", where, name, config.where);
     all.emplace_back(to, make_parts(to, module, pair, config, base, where));
   }
   if (all.empty()) refuse("{}: holds no adapted layer", where);

@@ -136,6 +136,19 @@ TEST(adapter_file, gpt2_names_become_ours) {
   }
 }
 
+TEST(adapter_file, modules_are_those_that_the_configuration_targets) {
+  const auto says = [](const json& targets) {
+    return read_refusal(with(plain, {{"target_modules", targets}}), q_adapter());
+  };
+  for (const char* naming : {R"(["v_proj", "q_proj"])", R"(["self_attn.q_proj"])",
+                             R"(["model.layers.0.self_attn.q_proj"])", R"("all-linear")", R"(".*v_proj")", "null"})
+    EXPECT_EQ(says(json::parse(naming)), "") << naming;
+  for (const char* other : {R"(["v_proj"])", R"(["_proj"])", R"(["layers.1.self_attn.q_proj"])", "[]"})
+    EXPECT_THAT(says(json::parse(other)),
+                AllOf(HasSubstr("\"model.layers.0.self_attn.q_proj\""), HasSubstr("target_modules")))
+        << other;
+}
+
 struct bad_setting {
   std::string name;
   json fields;
@@ -200,7 +213,10 @@ TEST(adapter_file, tensors_that_do_not_fit_are_refused_by_name) {
   EXPECT_THAT(says(q0 + "lora_A.default.weight", {4, 8}), HasSubstr("two tensors"));
   EXPECT_THAT(says(q0 + "lora_magnitude_vector", {8}), HasSubstr("lora_magnitude_vector"));
   EXPECT_THAT(says("base_model.model.model.embed_tokens.lora_embedding_A", {4, 8}), HasSubstr("lora_embedding_A"));
-  EXPECT_THAT(says("stray", {1}), HasSubstr("\"stray\""));
+  EXPECT_THAT(says("base_model.model.lm_head.base_layer.weight", {10, 8}), HasSubstr("the head and the embeddings"));
+  EXPECT_THAT(says("model.layers.0.self_attn.q_proj.lora_A.weight", {4, 8}),
+              HasSubstr("lacks PEFT's prefix base_model.model.: "));
+  EXPECT_THAT(says("stray", {1}), HasSubstr("\"stray\" is no lora_A.weight"));
 }
 
 TEST(adapter_file, layers_that_the_base_lacks_are_refused_by_name) {
