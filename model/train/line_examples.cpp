@@ -78,6 +78,8 @@ struct chat {
 chat read_chat(const ordered_json& line) {
   const auto list = line.find("messages");
   if (list == line.end() || !list->is_array() || list->empty()) refuse("\"messages\" should be a list of messages");
+  if (const auto older = line.find("functions"); older != line.end() && !older->is_null())
+    refuse("\"functions\" is the older form: use \"tools\"");
   chat made;
   for (ordered_json message : *list) {
     if (!message.is_object() || !message.contains("role") || !message["role"].is_string())

@@ -52,6 +52,8 @@ bool open_calls(json& message, const std::string& where) {
 void prepare_message(json& message, const std::string& where) {
   if (!is_text(message, "role")) refuse("{} should be an object with a role", where);
   if (message["role"] == "developer") message["role"] = "system";
+  if (const auto older = message.find("function_call"); older != message.end() && !older->is_null())
+    refuse("{}.function_call is the older form: use tool_calls", where);
   const bool calls = open_calls(message, where);
   json& content = message["content"];
   if (!content.is_null()) content = joined_content(content, where);
