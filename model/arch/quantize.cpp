@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/error.hpp"
+#include "base/whole_file.hpp"
 #include "model/arch/packed_file.hpp"
 #include "model/arch/weight_list.hpp"
 #include "model/formats/model_files.hpp"
@@ -57,6 +58,7 @@ class staged_folder {
   void publish(std::string_view name) const {
     std::error_code error;
     if (!fs::exists(stage_ / name)) return;
+    make_folder((path_ / name).parent_path());
     fs::rename(stage_ / name, path_ / name, error);
     if (error) fail(path_ / name, "cannot be written", error);
   }

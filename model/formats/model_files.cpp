@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "base/error.hpp"
+#include "base/whole_file.hpp"
 #include "model/formats/safetensors.hpp"
 #include "model/formats/weight_names.hpp"
 
@@ -104,6 +105,7 @@ void copy_companions(const std::filesystem::path& from, const std::filesystem::p
   for (const auto name : model_companions) {
     std::error_code error;
     if (!std::filesystem::exists(from / name, error)) continue;
+    make_folder((to / name).parent_path());
     std::filesystem::copy_file(from / name, to / name, std::filesystem::copy_options::overwrite_existing, error);
     if (error)
       throw std::runtime_error(fmt::format("{}: cannot be written ({}): free some space, or choose another folder",

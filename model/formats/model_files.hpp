@@ -48,11 +48,13 @@ struct model_files {
 /// `path`: a Hugging Face folder or a .gguf file.
 model_files open_model(const std::filesystem::path& path);
 
+/// Where the template for requests with tools is, of a model that has one of its own.
+inline constexpr std::string_view tool_template_file = "additional_chat_templates/tool_use.jinja";
 /// Files of a Hugging Face folder beside the weights.
-inline constexpr std::array<std::string_view, 10> model_companions{
-    "config.json",           "generation_config.json",  "tokenizer.json", "tokenizer.model",
-    "tokenizer_config.json", "special_tokens_map.json", "vocab.json",     "merges.txt",
-    "added_tokens.json",     "chat_template.jinja"};
+inline constexpr std::array<std::string_view, 11> model_companions{
+    "config.json",           "generation_config.json",  "tokenizer.json",  "tokenizer.model",
+    "tokenizer_config.json", "special_tokens_map.json", "vocab.json",      "merges.txt",
+    "added_tokens.json",     "chat_template.jinja",     tool_template_file};
 /// Those that are there. Throws runtime_error where one cannot be written.
 void copy_companions(const std::filesystem::path& from, const std::filesystem::path& to);
 

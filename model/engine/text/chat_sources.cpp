@@ -5,6 +5,7 @@
 #include "base/error.hpp"
 #include "model/formats/gguf.hpp"
 #include "model/formats/json_input.hpp"
+#include "model/formats/model_files.hpp"
 
 namespace troupe {
 namespace {
@@ -14,6 +15,7 @@ using json = nlohmann::ordered_json;
 
 constexpr std::size_t largest_text = std::size_t{64} << 20;
 constexpr std::string_view gguf_template_key = "tokenizer.chat_template";
+constexpr std::string_view gguf_tool_template_key = "tokenizer.chat_template.tool_use";
 
 json tokenizer_config(const fs::path& file) {
   std::error_code ignored;
@@ -63,6 +65,8 @@ chat_sources sources_in_folder(const fs::path& folder) {
     found.usual = detail::read_text(own, largest_text);
   else
     take_template(config, file.string(), found);
+  if (const fs::path own = folder / tool_template_file; fs::exists(own, ignored))
+    found.with_tools = detail::read_text(own, largest_text);
   return found;
 }
 
@@ -73,8 +77,10 @@ std::optional<chat_sources> find_chat_sources(const fs::path& model) {
   std::error_code ignored;
   if (fs::is_directory(model, ignored)) found = sources_in_folder(model);
   if (found.usual.empty())
-    if (const auto metadata = find_gguf_metadata(model))
+    if (const auto metadata = find_gguf_metadata(model)) {
       found.usual = metadata->get<std::string>(gguf_template_key).value_or("");
+      found.with_tools = metadata->get<std::string>(gguf_tool_template_key).value_or("");
+    }
   if (found.usual.empty()) return std::nullopt;
   return found;
 }

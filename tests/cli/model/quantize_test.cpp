@@ -39,6 +39,14 @@ TEST_F(quantize, writes_a_folder_that_gives_the_same_tokens) {
   }
 }
 
+TEST_F(quantize, carries_the_template_for_tools) {
+  const auto model = readable_model();
+  fs::create_directory(model / "additional_chat_templates");
+  folder().write("readable/additional_chat_templates/tool_use.jinja", "for tools");
+  ASSERT_EQ(run({"quantize", model.string(), "--scheme", "u8", "--out", path("out").string()}).code, 0);
+  EXPECT_EQ(read_file(path("out") / "additional_chat_templates" / "tool_use.jinja"), "for tools");
+}
+
 TEST_F(quantize, keeps_the_layers_that_are_named) {
   const auto model = (golden / "llama").string();
   const result done =

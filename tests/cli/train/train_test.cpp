@@ -100,8 +100,11 @@ TEST_F(train, all_weights_make_a_model_of_their_own) {
   words all{"train", "--local", model.string(), "--data", data(), "--full", "--fresh", "--out", path("model").string(),
             "--lr",  "0.01",    "--steps",      "60"};
   std::ofstream(model / "generation_config.json") << R"({"temperature":0.6})";
+  fs::create_directory(model / "additional_chat_templates");
+  std::ofstream(model / "additional_chat_templates" / "tool_use.jinja") << "for tools";
   const json done = run_json(all);
   EXPECT_EQ(read_file(path("model") / "generation_config.json"), R"({"temperature":0.6})");
+  EXPECT_EQ(read_file(path("model") / "additional_chat_templates" / "tool_use.jinja"), "for tools");
   EXPECT_LT(done["loss"], 1.0);
   const json answer = run_json({"generate", path("model").string(), "--prompt", "B"});
   EXPECT_EQ(answer["text"], "HELLO");
