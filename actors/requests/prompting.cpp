@@ -104,7 +104,7 @@ std::vector<token_id> prompting::tokens_in(const prompt_input& prompt) const {
   if (!readable_) refuse("{}: has no tokenizer: give the prompt as tokens", model_);
   if (!prompt.text) return encode_chat(prompt);
   check_size(*prompt.text, prompt.field);
-  return prompt_of_text(*tokens_, *prompt.text, model_);
+  return prompt_of_text(*tokens_, config_, *prompt.text, model_);
 }
 
 std::vector<token_id> prompting::encode_chat(const prompt_input& prompt) const {

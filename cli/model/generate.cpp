@@ -37,9 +37,10 @@ sampling_params checked_params(const generate_options& options) {
   return checked_sampling(options.sampling);
 }
 
-std::vector<token_id> prompt_tokens(const generate_options& options, const std::shared_ptr<const tokenizer>& tokens) {
+std::vector<token_id> prompt_tokens(const generate_options& options, const model_config& config,
+                                    const std::shared_ptr<const tokenizer>& tokens) {
   if (!options.prompt) return options.tokens;
-  if (!options.chat) return prompt_of_text(*tokens, *options.prompt, options.model.model);
+  if (!options.chat) return prompt_of_text(*tokens, config, *options.prompt, options.model.model);
   return prompt_of_chat(*tokens, chat_format(options.model.model, tokens).render(options.system, *options.prompt));
 }
 
@@ -65,7 +66,7 @@ int generate_command(const generate_options& options) {
   // Tokens can be continued without knowing what they mean.
   const bool readable = options.prompt || !tokenizer_kind(options.model.model).empty();
   const auto tokens = readable ? open_tokenizer(options.model.model) : no_tokenizer();
-  const auto prompt = prompt_tokens(options, tokens);
+  const auto prompt = prompt_tokens(options, run.model().config, tokens);
   check_length(run, prompt.size());
   const auto length = static_cast<std::int64_t>(prompt.size());
   params.max_tokens = std::min(params.max_tokens, run.context() - length);

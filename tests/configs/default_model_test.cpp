@@ -52,7 +52,7 @@ TEST_F(default_model, is_small) {
 
 TEST_F(default_model, tells_a_story) {
   EXPECT_EQ(
-      answer(prompt_of_text(*tokens_, "Once upon a time", "default")),
+      answer(prompt_of_text(*tokens_, model_->config, "Once upon a time", "default")),
       ", a clever girl named Zoe lived near the village square. One night, Zoe heard a funny noise. It came from the "
       "dark wood. \"Who is there?\" Zoe said. She was afraid, but she was also curious. She took a kite and went to "
       "look. It was a cold night");

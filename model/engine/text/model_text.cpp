@@ -55,9 +55,14 @@ std::shared_ptr<const tokenizer> no_tokenizer() {
   return std::make_shared<const absent_tokenizer>();
 }
 
-std::vector<token_id> prompt_of_text(const tokenizer& tokens, std::string_view text, const std::string& model) {
+std::vector<token_id> prompt_of_text(const tokenizer& tokens, const model_config& config, std::string_view text,
+                                     const std::string& model) {
   auto encoded = tokens.encode(text);
-  if (encoded.empty() && tokens.bos()) encoded.push_back(*tokens.bos());
+  if (!encoded.empty()) return encoded;
+  if (tokens.bos())
+    encoded.push_back(*tokens.bos());
+  else if (config.bos_token >= 0)
+    encoded.push_back(config.bos_token);
   if (encoded.empty()) refuse("{}: has no BOS token to start from: give a prompt that is not empty", model);
   return encoded;
 }

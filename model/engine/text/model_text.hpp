@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/formats/model_config.hpp"
 #include "model/tokenizer/tokenizer.hpp"
 
 namespace troupe {
@@ -17,9 +18,10 @@ std::shared_ptr<const tokenizer> open_tokenizer(const std::filesystem::path& mod
 /// Stands for the tokenizer of a model that has none: every token is the empty text.
 std::shared_ptr<const tokenizer> no_tokenizer();
 
-/// The tokens of a plain prompt; of an empty one BOS alone. Throws input_error where there is no BOS; `model` is what
-/// the error calls it.
-std::vector<token_id> prompt_of_text(const tokenizer& tokens, std::string_view text, const std::string& model);
+/// The tokens of a plain prompt; of an empty one BOS alone, as the tokenizer names it, or else the configuration.
+/// Throws input_error where there is no BOS; `model` is what the error calls it.
+std::vector<token_id> prompt_of_text(const tokenizer& tokens, const model_config& config, std::string_view text,
+                                     const std::string& model);
 /// The tokens of a rendered chat, whose template writes BOS itself.
 std::vector<token_id> prompt_of_chat(const tokenizer& tokens, std::string_view rendered);
 

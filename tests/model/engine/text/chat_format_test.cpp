@@ -6,6 +6,7 @@
 #include "model/engine/text/chat_messages.hpp"
 #include "model/engine/text/model_text.hpp"
 #include "tests/model/formats/fixtures.hpp"
+#include "tests/model/formats/gguf_builder.hpp"
 
 namespace troupe {
 namespace {
@@ -47,6 +48,17 @@ TEST(chat_messages, say_which_one_is_wrong) {
   EXPECT_THAT(says(R"([{"role": "assistant", "tool_calls": [5]}])"), HasSubstr("messages[0].tool_calls"));
   EXPECT_THAT(says(R"([{"role": "assistant", "tool_calls": [{"function": {"arguments": "{"}}]}])"),
               HasSubstr("messages[0].tool_calls"));
+  EXPECT_EQ(says(R"([{"role": "assistant", "content": "", "function_call": {"name": "f", "arguments": "{}"}}])"),
+            "messages[0].function_call is the older form: use tool_calls");
+  EXPECT_EQ(says(R"([{"role": "assistant", "content": "x", "function_call": null}])"), "");
+}
+
+TEST(model_text, an_empty_prompt_is_the_bos_token_that_only_the_configuration_names) {
+  model_config config;
+  const auto prompt = [&] { return prompt_of_text(*no_tokenizer(), config, "", "folder"); };
+  EXPECT_THAT(refusal(prompt), HasSubstr("folder: has no BOS token"));
+  config.bos_token = 7;
+  EXPECT_EQ(prompt(), std::vector<token_id>{7});
 }
 
 TEST(chat_format, writes_requests_with_tools_by_the_template_for_them) {
@@ -76,6 +88,28 @@ TEST(chat_sources, are_read_from_tokenizer_config) {
   EXPECT_EQ(found->texts.at("unk_token"), "<unk>");
   folder.write("chat_template.jinja", "own");
   EXPECT_EQ(find_chat_sources(folder.path())->for_tools(), "own");
+}
+
+TEST(chat_sources, are_read_from_files_of_their_own) {
+  const test::temp_folder folder;
+  std::filesystem::create_directory(folder.path() / "additional_chat_templates");
+  folder.write("chat_template.jinja", "own");
+  folder.write("additional_chat_templates/tool_use.jinja", "own for tools");
+  const auto found = find_chat_sources(folder.path());
+  EXPECT_EQ(found->usual, "own");
+  EXPECT_EQ(found->for_tools(), "own for tools");
+}
+
+TEST(chat_sources, are_read_from_gguf_metadata) {
+  const test::temp_folder folder;
+  const auto file = [&](const test::gguf_builder& from) { return folder.write("m.gguf", from.build()); };
+  test::gguf_builder metadata;
+  EXPECT_FALSE(find_chat_sources(file(metadata)));
+  metadata.string("tokenizer.chat_template", "d");
+  EXPECT_EQ(find_chat_sources(file(metadata))->for_tools(), "d");
+  metadata.string("tokenizer.chat_template.tool_use", "t");
+  EXPECT_EQ(find_chat_sources(file(metadata))->usual, "d");
+  EXPECT_EQ(find_chat_sources(file(metadata))->for_tools(), "t");
 }
 
 TEST(chat_sources, without_a_default_among_several_are_refused) {
