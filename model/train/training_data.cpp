@@ -19,6 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t most_named_lines = 8;
+constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
 
 std::uint64_t fingerprint_of(const std::vector<training_example>& examples) {
   fnv_hash print;
@@ -30,9 +31,18 @@ std::uint64_t fingerprint_of(const std::vector<training_example>& examples) {
   return print.value();
 }
 
+/// From the first character on that shows.
+std::string_view after_blanks(std::string_view text) {
+  return text.substr(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+}
+
 bool has_lines(const fs::path& file, std::string_view text) {
-  const std::size_t first = text.find_first_not_of(" \t\r\n");
-  return file.extension() == ".jsonl" || (first != std::string_view::npos && text[first] == '{');
+  const std::string_view shown = after_blanks(text);
+  if (file.extension() == ".jsonl" || shown.starts_with('{')) return true;
+  const bool list = shown.starts_with('[') && after_blanks(shown.substr(1)).starts_with('{');
+  if (list || (file.extension() == ".json" && !shown.empty()))
+    refuse("{}: is one list of JSON: write one object a line (jq -c '.[]')", file.string());
+  return false;
 }
 
 /// The first bad lines with their causes' place, in one message.
@@ -126,7 +136,8 @@ data_format data_format_of(const fs::path& model, std::int64_t vocab_size, std::
 
 training_data read_training_data(const fs::path& file, const data_format& format) {
   const mapped_file mapped(file);
-  const std::string_view text(reinterpret_cast<const char*>(mapped.bytes().data()), mapped.bytes().size());
+  std::string_view text(reinterpret_cast<const char*>(mapped.bytes().data()), mapped.bytes().size());
+  if (text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());
   training_data data;
   if (has_lines(file, text))
     read_lines(file, text, format, data);

@@ -59,9 +59,9 @@ training_data read(const std::string& text, const data_format& format, const cha
   return read_training_data(folder.write(name, text), format);
 }
 
-std::string refusal(const std::string& text, const data_format& format) {
+std::string refusal(const std::string& text, const data_format& format, const char* name = "d.jsonl") {
   try {
-    read(text, format);
+    read(text, format, name);
   } catch (const input_error& error) {
     return error.what();
   }
@@ -138,6 +138,35 @@ TEST(training_data, bad_lines_are_reported_by_number) {
   EXPECT_THAT(refusal("{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}]}", format_with(plain_template)),
               testing::HasSubstr("assistant"));
   EXPECT_THAT(refusal("\n", format_with("")), testing::HasSubstr("nothing to learn"));
+}
+
+TEST(training_data, lines_of_json_are_lines_under_any_name) {
+  const std::string lines = "{\"text\":\"ab\"}\n{\"text\":\"cd\"}";
+  for (const char* name : {"d.json", "d.jsonl", "d.txt", "d"}) {
+    EXPECT_EQ(read(lines, format_with(""), name).examples.size(), 2u) << name;
+    EXPECT_EQ(read("\xEF\xBB\xBF" + lines, format_with(""), name).examples.size(), 2u) << name;
+  }
+}
+
+TEST(training_data, one_list_of_json_is_not_taken_for_plain_text) {
+  for (const char* name : {"d.json", "d.txt"})
+    for (const char* text : {"[{\"text\":\"ab\"}]", "\xEF\xBB\xBF[\n {\n  \"text\": \"ab\"\n }\n]\n"})
+      EXPECT_THAT(refusal(text, format_with(""), name), testing::HasSubstr("write one object a line")) << name;
+  EXPECT_THAT(refusal("[\"ab\"]", format_with(""), "d.json"), testing::HasSubstr("write one object a line"));
+  EXPECT_EQ(refusal("[Enter Hamlet]", format_with(""), "d.txt"), "");
+}
+
+TEST(training_data, plain_text_begins_behind_a_byte_order_mark) {
+  EXPECT_EQ(learned(read("\xEF\xBB\xBFyes", format_with(""), "d.txt").examples.at(0)),
+            learned(read("yes", format_with(""), "d.txt").examples.at(0)));
+}
+
+TEST(training_data, the_older_form_of_calls_is_refused) {
+  constexpr std::string_view chat = R"("messages":[{"role":"user","content":"x"},{"role":"assistant","content":"y")";
+  EXPECT_THAT(refusal(fmt::format("{{{},\"function_call\":{{\"name\":\"f\"}}}}]}}", chat), format_with(plain_template)),
+              testing::HasSubstr("use tool_calls"));
+  EXPECT_THAT(refusal(fmt::format("{{{}}}],\"functions\":[{{\"name\":\"f\"}}]}}", chat), format_with(plain_template)),
+              testing::HasSubstr("use \"tools\""));
 }
 
 TEST(training_data, long_examples_are_cut_and_counted) {
