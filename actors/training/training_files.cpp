@@ -15,7 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 4> data_names{"data.jsonl", "data.txt", "validation.jsonl", "validation.txt"};
+constexpr std::array<std::string_view, 6> data_names{"data.jsonl",       "data.json",       "data.txt",
+                                                     "validation.jsonl", "validation.json", "validation.txt"};
 
 bool is_known_name(std::string_view name) {
   const auto in = [&](const auto& names) { return std::find(names.begin(), names.end(), name) != names.end(); };

@@ -129,7 +129,9 @@ std::string name_of(precision how) {
 }  // namespace
 
 std::string training_spec::stored_name(const char* what, const std::string& name) {
-  return std::string(what) + (name.ends_with(".jsonl") ? ".jsonl" : ".txt");
+  for (const char* ending : {".jsonl", ".json"})
+    if (name.ends_with(ending)) return std::string(what) + ending;
+  return std::string(what) + ".txt";
 }
 
 training_spec read_training_spec(const std::string& text, const std::string& where) {

@@ -123,6 +123,13 @@ TEST_F(training_desk, refuses_an_adapter_that_no_worker_could_load) {
   EXPECT_FALSE(journal_.find("job-1"));
 }
 
+TEST_F(training_desk, takes_json_for_lines_or_not_at_all) {
+  const auto list = submit(R"(["ab", "cd"])", "job-1", {{"data", "d.json"}});
+  EXPECT_NE(list.error.find("d.json: is one list of JSON"), std::string::npos) << list.error;
+  const auto lines = submit(good_data, "job-2", {{"data", "d.json"}});
+  EXPECT_EQ(json::parse(lines.result)["examples"], 2) << lines.error;
+}
+
 TEST_F(training_desk, refuses_data_that_came_damaged) {
   send("train.data", {{"id", "job-1"}, {"file", "data"}, {"offset", 0}, {"text", good_data}})->take<command_answer>();
   const auto answers = send("train.create", {{"id", "job-1"},
