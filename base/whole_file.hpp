@@ -14,8 +14,9 @@ void write_file(const std::filesystem::path& path, std::span<const std::string_v
                 readable_by whom = readable_by::everyone);
 void write_file(const std::filesystem::path& path, std::string_view text, readable_by whom = readable_by::everyone);
 
-/// What processes have left there that died while they wrote. Nobody may be writing there now.
-void remove_partial_files(const std::filesystem::path& folder);
+/// What processes have left there that died while they wrote: all, or those of one file. Nobody may be writing there
+/// now.
+void remove_partial_files(const std::filesystem::path& folder, std::string_view of = {});
 
 /// For a file that grew by other means, and for a folder whose names must last.
 void sync_file(const std::filesystem::path& path);

@@ -76,8 +76,7 @@ void create_batch(const std::shared_ptr<api_context>& context, const std::shared
   const std::string input = from.required_text("input_file_id"), endpoint = from.required_text("endpoint");
   if (!is_batch_endpoint(endpoint))
     refuse_field("endpoint", "endpoint should be one of " + batch_endpoint_names(), "unsupported_value");
-  (void)owned_file(*files, input, key, "input_file_id");
-  const auto lines = job_lines_of(files->content(input).value_or(""), endpoint, context->parts);
+  const auto lines = job_lines_of(owned_content(*files, input, key, "input_file_id"), endpoint, context->parts);
   const std::string id = std::string(batch_prefix) + random_hex(24);
   json about{{"endpoint", endpoint},
              {"input_file_id", input},

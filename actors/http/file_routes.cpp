@@ -78,8 +78,7 @@ void add_file_routes(api_routes& to, const std::shared_ptr<file_store>& files) {
   to.add("GET", "/v1/files/{id}/content", [context, files](const auto& request, const auto& key, const auto& exchange) {
     const std::string& id = request.places[0];
     if (const auto batch = batch_file_of(id)) return send_batch_file({context, files, exchange, key}, *batch);
-    (void)owned_file(*files, id, key);
-    exchange->reply({200, "application/octet-stream", files->content(id).value_or(""), {}});
+    exchange->reply({200, "application/octet-stream", owned_content(*files, id, key), {}});
   });
   to.add("DELETE", "/v1/files/{id}", [context, files](const auto& request, const auto& key, const auto& exchange) {
     const std::string& id = request.places[0];

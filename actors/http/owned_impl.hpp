@@ -18,6 +18,14 @@ inline stored_file owned_file(const file_store& files, const std::string& id, co
   return *std::move(file);
 }
 
+inline std::string owned_content(const file_store& files, const std::string& id, const api_key& key,
+                                 const char* field = "id") {
+  (void)owned_file(files, id, key, field);
+  auto content = files.content(id);
+  if (!content) throw api_error(404, fmt::format("there is no file {}", id.substr(0, 80)), field);
+  return *std::move(content);
+}
+
 /// The arguments of a command about jobs, which then knows of no others.
 inline std::string about_owned(json arguments, const api_key& key) {
   if (!key.is_admin) arguments["owner"] = key.name;

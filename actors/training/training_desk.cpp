@@ -1,4 +1,4 @@
-// Who works on what. Commands: training_commands.cpp. Results: training_results.cpp.
+// Who works on what. Commands: training_desk_commands.cpp. Results: training_desk_results.cpp.
 #include "actors/training/training_desk.hpp"
 
 #include <cmath>

@@ -297,7 +297,7 @@ int train_locally(local_training options) {
   std::error_code ignored;
   fs::create_directories(options.out, ignored);
   if (options.resume) {
-    remove_partial_files(options.out);
+    remove_partial_files(options.out, checkpoint_name);
     run.load(fs::path(options.out) / checkpoint_name);
   }
   local_run local(options, run, *what);

@@ -17,7 +17,7 @@ class restart_policy {
     int fast_failures = 6;                     ///< in a row: then it is given up
   };
   enum class ending : std::uint8_t {
-    done,       ///< exit code 0: it was drained
+    done,       ///< exit code 0: it was drained, or the cluster ends
     bad_input,  ///< exit code 2: it would end like that again
     failed      ///< any other exit code, or a signal
   };

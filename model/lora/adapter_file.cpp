@@ -178,7 +178,10 @@ adapter_file read_adapter(const std::filesystem::path& folder, const model_confi
     const auto to = find_target(module, base);
     if (to.modules.empty()) refuse("{}: adapts \"{}\", which is no linear layer of the base model", where, name);
     if (!config.targets(module))
-      refuse("{}: adapts \"{}\", which \"target_modules\" of {} leaves out: add it there", where, name, config.where);
+      refuse(
+          "{}: adapts \"{}\", which \"target_modules\" of {} leaves out, as PEFT does: remove the tensors, or add it "
+          "there",
+          where, name, config.where);
     all.emplace_back(to, make_parts(to, module, pair, config, base, where));
   }
   if (all.empty()) refuse("{}: holds no adapted layer", where);

@@ -87,7 +87,6 @@ tokenizer_config read_tokenizer_config(std::string_view text, const std::string&
 }
 
 std::optional<bool> prefix_space_of(const tokenizer_config& config) {
-  if (config.kind.empty()) return config.add_prefix_space;
   // The class makes the step anew, other classes leave it.
   if (config.kind == "GPT2Tokenizer" || config.kind == "GPT2TokenizerFast")
     return config.add_prefix_space.value_or(false);

@@ -1,7 +1,6 @@
 #include "model/train/lora_parameters.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <set>
 
@@ -45,11 +44,6 @@ detail::adapter_config peft_config(const lora_options& options) {
   config.rank_pattern = options.rank_pattern, config.alpha_pattern = options.alpha_pattern;
   config.where = "the adapter";
   return config;
-}
-
-bool is_plain(const std::string& target) {
-  return std::all_of(target.begin(), target.end(),
-                     [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '.'; });
 }
 
 /// A linear layer that factors are for; layers of ours that share a module in PEFT have its name in common.
@@ -207,13 +201,19 @@ void lora_parameters::load(const std::filesystem::path& folder, const model_conf
   }
 }
 
+/// In the list that PEFT reads a target is a name or the end of one, here it is a pattern: some are both.
+bool lora_parameters::are_names(const std::vector<std::string>& targets) const {
+  detail::adapter_config read;
+  read.target_modules = targets;
+  return !targets.empty() &&
+         std::all_of(modules_.begin(), modules_.end(), [&](const module& m) { return read.targets(m.name); });
+}
+
 std::string lora_parameters::config_text(const std::string& base_name) const {
   std::set<std::string> targets;
-  const bool plain =
-      !options_.targets.empty() && std::all_of(options_.targets.begin(), options_.targets.end(), is_plain);
   for (const module& m : modules_)  // all layers were meant: their short names say so
     targets.insert(options_.targets.empty() ? m.name.substr(m.name.rfind('.') + 1) : m.name);
-  if (plain) targets = {options_.targets.begin(), options_.targets.end()};
+  if (are_names(options_.targets)) targets = {options_.targets.begin(), options_.targets.end()};
   nlohmann::ordered_json ranks = nlohmann::ordered_json::object(), alphas = ranks;
   for (const auto& [pattern, rank] : options_.rank_pattern) ranks[pattern] = rank;
   for (const auto& [pattern, alpha] : options_.alpha_pattern) alphas[pattern] = alpha;

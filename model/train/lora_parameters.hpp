@@ -56,6 +56,7 @@ class lora_parameters {
   void find_modules(const model_config& base);
   void attach(trained_model& model);
   void initialize(std::uint64_t seed);
+  bool are_names(const std::vector<std::string>& targets) const;
   std::string config_text(const std::string& base_name) const;
 
   lora_options options_;

@@ -50,6 +50,7 @@ TEST_F(train, interrupted_and_resumed_gives_the_same_bytes) {
   EXPECT_EQ(refused.code, 2);
   EXPECT_NE(refused.error.find("--resume"), std::string::npos) << refused.error;
   const auto torn = folder().write("parts/checkpoint.safetensors.7.partial", "of a process that died");
+  const auto foreign = folder().write("parts/film.partial", "of somebody else");
   words again = more;
   again.push_back("--resume");
   again.push_back("--json");
@@ -59,6 +60,7 @@ TEST_F(train, interrupted_and_resumed_gives_the_same_bytes) {
   const auto bytes = [&](const char* out) { return read_file(path(out) / "adapter_model.safetensors"); };
   EXPECT_EQ(bytes("parts"), bytes("whole"));
   EXPECT_FALSE(fs::exists(torn));
+  EXPECT_TRUE(fs::exists(foreign));
 }
 
 TEST_F(train, keeps_its_bar_in_one_row_of_a_terminal) {

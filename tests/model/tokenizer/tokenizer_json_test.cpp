@@ -92,11 +92,11 @@ TEST(tokenizer_json, a_byte_level_puts_a_space_first_where_the_configuration_say
              *without = R"({"type":"ByteLevel","add_prefix_space":false})",
              *several = R"({"type":"Sequence","pretokenizers":[{"type":"ByteLevel","add_prefix_space":true}]})";
   const std::string off = R"("add_prefix_space":false)", on = R"("add_prefix_space":true)";
-  for (const std::string gpt2 : {"\"tokenizer_class\":\"GPT2Tokenizer\",", ""}) {
-    EXPECT_FALSE(first(with, "{" + gpt2 + off + "}"));
-    EXPECT_TRUE(first(without, "{" + gpt2 + on + "}"));
-    EXPECT_TRUE(first(several, "{" + gpt2 + off + "}"));
-  }
+  const std::string gpt2 = "\"tokenizer_class\":\"GPT2Tokenizer\",";
+  EXPECT_FALSE(first(with, "{" + gpt2 + off + "}"));
+  EXPECT_TRUE(first(without, "{" + gpt2 + on + "}"));
+  EXPECT_TRUE(first(several, "{" + gpt2 + off + "}"));
+  EXPECT_TRUE(first(with, "{" + off + "}"));
   EXPECT_FALSE(first(with, R"({"tokenizer_class":"GPT2Tokenizer"})"));
   EXPECT_TRUE(first(with, "{}"));
   EXPECT_TRUE(first(with, R"({"tokenizer_class":"PreTrainedTokenizerFast",)" + off + "}"));

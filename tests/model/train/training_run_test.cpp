@@ -338,6 +338,19 @@ TEST(lora_parameters, what_does_not_go_with_the_model_is_refused_with_what_there
   EXPECT_EQ(check_lora(options, llama), 4u * (2 * 8 * 64 + (8 + 4) * 48));
 }
 
+TEST(lora_parameters, are_read_again_whatever_named_them) {
+  const test::temp_folder folder;
+  thread_pool pool(1);
+  lora_options options;
+  options.rank = 4, options.alpha = 8;
+  for (const char* target : {"q_proj", "self_attn.._proj", "q.proj", "1.self_attn.v_proj"}) {
+    trained_model model = frozen(load_golden("llama", pool));
+    options.targets = {target};
+    lora_parameters(model, options, 0).save(folder.path(), "llama");
+    EXPECT_NO_THROW((void)read_adapter(folder.path(), model.config)) << target;
+  }
+}
+
 TEST(lora_parameters, patterns_choose_layers_and_ranks) {
   thread_pool pool(1);
   trained_model model = frozen(load_golden("llama", pool));
