@@ -52,8 +52,8 @@ typename State::handle::behavior_type start_actor(
   return self->state.state->make_behavior();
 }
 
-/// One message in a mailbox. CAF's own would come with a dozen ways to print, copy and serialize each message: a fifth
-/// of what the compiler does for the actors, and never called.
+/// One message in a mailbox. CAF's own would come with a dozen ways to print, copy and serialize each message, which
+/// nobody calls: a fifth of what the compiler has to do for the largest file of actors.
 template <class M>
 class letter final : public caf::mailbox_element, public caf::empty_type_erased_tuple {
  public:

@@ -174,8 +174,7 @@ class output_lister : public std::enable_shared_from_this<output_lister> {
 };
 
 void check_there_is(const batch_file_call& call, const batch_file& which) {
-  if (!find_batch(*call.files, which.batch))
-    throw api_error(404, fmt::format("there is no file {}", id_of(which).substr(0, 80)), "id");
+  if (!find_batch(*call.files, which.batch)) refuse_file(id_of(which), "id");
 }
 
 }  // namespace

@@ -9,12 +9,15 @@
 
 namespace troupe {
 
+[[noreturn]] inline void refuse_file(const std::string& id, const char* field) {
+  throw api_error(404, fmt::format("there is no file {}", id.substr(0, 80)), field);
+}
+
 /// Throws api_error where there is none; `field` is the request's that named it.
 inline stored_file owned_file(const file_store& files, const std::string& id, const api_key& key,
                               const char* field = "id") {
   auto file = files.find(id);
-  if (!file || !key.owns(file->owner))
-    throw api_error(404, fmt::format("there is no file {}", id.substr(0, 80)), field);
+  if (!file || !key.owns(file->owner)) refuse_file(id, field);
   return *std::move(file);
 }
 
@@ -22,7 +25,7 @@ inline std::string owned_content(const file_store& files, const std::string& id,
                                  const char* field = "id") {
   (void)owned_file(files, id, key, field);
   auto content = files.content(id);
-  if (!content) throw api_error(404, fmt::format("there is no file {}", id.substr(0, 80)), field);
+  if (!content) refuse_file(id, field);
   return *std::move(content);
 }
 

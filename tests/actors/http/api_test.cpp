@@ -211,6 +211,9 @@ TEST_F(api, keeps_files) {
   jobs_.take<command_call>().answer({"[]", {}, false});
   EXPECT_EQ(listing.get().parsed()["data"].size(), 1u);
   EXPECT_EQ(ask("GET", "/v1/files?purpose=fine-tune").get().parsed()["data"].size(), 0u);
+  const json lost = ask("POST", "/v1/files", form("batch", "b"), form_type).get().parsed();
+  std::filesystem::remove(folder_.path() / "state" / "files" / (lost["id"].get<std::string>() + ".data"));
+  EXPECT_EQ(ask("GET", "/v1/files/" + lost["id"].get<std::string>() + "/content").get().status, 404);
   EXPECT_EQ(ask("DELETE", "/v1/files/" + id).get().parsed()["deleted"], true);
   EXPECT_EQ(ask("GET", "/v1/files/" + id).get().status, 404);
   EXPECT_EQ(ask("GET", "/v1/files/..%2f..%2fapi_keys/content").get().status, 404);

@@ -228,6 +228,15 @@ TEST_F(completions, read_the_names_that_vllm_uses) {
   EXPECT_EQ(answer.get().status, 200);
 }
 
+TEST_F(completions, take_a_nucleus_of_nothing_for_the_likeliest_token) {
+  auto answer = post("/v1/completions", {{"prompt", "A"}, {"top_p", 0}});
+  const auto begun = gateway_.take<begin_request>();
+  EXPECT_EQ(begun.what.engine.sampling.top_p, 1.0);
+  EXPECT_EQ(begun.what.engine.sampling.top_k, 1);
+  give(begun, "", "stop");
+  EXPECT_EQ(answer.get().status, 200);
+}
+
 TEST_F(completions, name_adapters_in_every_way) {
   publish_adapter();
   const auto adapter_of = [&](const json& more) {
