@@ -32,12 +32,12 @@ json node_json(const node_entry& node, instant now) {
   out["memory"] = node.hello.memory_bytes;
   out["speed"] = node.hello.speed;
   out["silent_ms"] = std::chrono::duration_cast<std::chrono::milliseconds>(now - node.heard_at).count();
-  out["steps"] = node.report.steps;
-  out["busy_ms"] = node.report.busy_ms;
-  out["rows_per_second"] = node.report.tokens_per_second;
-  out["resident"] = node.report.memory_bytes;
-  for (const auto& [name, value] : node.report.figures)
-    if (name == "busy_seconds") out[name] = value;
+  if (!node.report) return out;
+  out["steps"] = node.report->steps;
+  out["busy_ms"] = node.report->busy_ms;
+  out["rows_per_second"] = node.report->rows_per_second;
+  out["busy_seconds"] = node.report->busy_seconds;
+  out["resident"] = node.report->resident_bytes;
   return out;
 }
 

@@ -110,10 +110,9 @@ node_report node_agent_state::report() {
   const double seconds = std::chrono::duration<double>(now - report_before_).count();
   report.steps = meter_->steps.load(std::memory_order_relaxed);
   report.busy_ms = meter_->busy_ms();
-  report.tokens_per_second = static_cast<double>(rows - rows_before_) / seconds;
-  report.memory_bytes = resident_bytes();
-  report.figures.emplace_back("busy_seconds",
-                              static_cast<double>(meter_->busy_ns.load(std::memory_order_relaxed)) * 1e-9);
+  report.rows_per_second = static_cast<double>(rows - rows_before_) / seconds;
+  report.resident_bytes = resident_bytes();
+  report.busy_seconds = static_cast<double>(meter_->busy_ns.load(std::memory_order_relaxed)) * 1e-9;
   rows_before_ = rows;
   report_before_ = now;
   return report;

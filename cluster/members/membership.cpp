@@ -9,7 +9,6 @@
 namespace troupe {
 namespace {
 
-constexpr std::size_t max_figures = 64;
 constexpr std::size_t max_fenced = 1 << 16;  // incarnations are random: later than this only a liar knows one
 
 bool is_node_name(std::string_view name) {
@@ -140,11 +139,10 @@ heard_as membership::heard(incarnation_id node, instant now) {
   return heard_as::member;
 }
 
-heard_as membership::heard(incarnation_id node, instant now, node_report report) {
+heard_as membership::heard(incarnation_id node, instant now, const node_report& report) {
   const heard_as answer = heard(node, now);
   if (answer != heard_as::member) return answer;
-  if (report.figures.size() > max_figures) report.figures.resize(max_figures);
-  find_member(node)->report = std::move(report);
+  find_member(node)->report = report;
   return answer;
 }
 

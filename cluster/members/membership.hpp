@@ -15,7 +15,6 @@
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
-#include <utility>
 #include <vector>
 
 #include "base/clock.hpp"
@@ -56,15 +55,15 @@ struct node_hello {
 struct node_report {
   std::uint64_t steps = 0;
   std::uint64_t busy_ms = 0;  ///< how long the step in progress has taken; 0: idle
-  double tokens_per_second = 0;
-  std::uint64_t memory_bytes = 0;
-  std::vector<std::pair<std::string, double>> figures;  ///< more, by name; at most 64 are kept
+  double rows_per_second = 0;
+  double busy_seconds = 0;  ///< spent in steps so far
+  std::uint64_t resident_bytes = 0;
 
   template <class Self, class Visit>
   static auto visit_fields(Self& self, Visit visit) {
     return visit(field("steps", self.steps), field("busy_ms", self.busy_ms),
-                 field("tokens_per_second", self.tokens_per_second), field("memory_bytes", self.memory_bytes),
-                 field("figures", self.figures));
+                 field("rows_per_second", self.rows_per_second), field("busy_seconds", self.busy_seconds),
+                 field("resident_bytes", self.resident_bytes));
   }
 };
 
@@ -95,8 +94,8 @@ struct node_entry {
   node_hello hello;
   node_state state = node_state::alive;
   instant joined_at, heard_at;
-  instant gone_at;  ///< of the lost and the left
-  node_report report;
+  instant gone_at;                    ///< of the lost and the left
+  std::optional<node_report> report;  ///< the last one; none: it has said none so far
 
   bool is_member() const { return state != node_state::lost && state != node_state::left; }
 };
@@ -120,7 +119,7 @@ class membership {
   /// `replaces`: the caller knows that the process of the name's other incarnation, on the same host, is gone; then
   /// that one is not waited for. A repeated hello of a member changes nothing.
   result<joined, join_refusal> join(node_hello hello, instant now, bool replaces = false);
-  heard_as heard(incarnation_id node, instant now, node_report report);
+  heard_as heard(incarnation_id node, instant now, const node_report& report);
   heard_as heard(incarnation_id node, instant now);  ///< any other sign of life
   /// Its link closed: suspect at once.
   void closed(incarnation_id node, instant now);

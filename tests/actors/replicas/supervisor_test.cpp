@@ -1,5 +1,7 @@
 #include "actors/replicas/supervisor.hpp"
 
+#include <algorithm>
+
 #include "tests/actors/support.hpp"
 
 namespace troupe::test {
@@ -119,6 +121,23 @@ TEST_F(supervisor, shows_what_nodes_say_even_if_it_is_no_text) {
   tell(actor_, stage_failed{first.life, 0, "/models/\xff: cannot be read"});
   EXPECT_TRUE(comes_to_say("cannot be read", true));
   EXPECT_NE(board_->read("nodes").find("\"odd\""), std::string::npos);
+}
+
+TEST_F(supervisor, shows_what_a_node_reports_and_nothing_of_one_that_reports_nothing) {
+  join("w1", 11);
+  node_report report;
+  report.rows_per_second = 12.5;
+  report.busy_seconds = 7.5;
+  report.resident_bytes = 4096;
+  tell(actor_, incoming<heartbeat>{{}, link_id(11), 0, {incarnation_id(11), report}});
+  EXPECT_TRUE(comes_to_say("\"busy_seconds\":7.5", true, "nodes"));
+  const json nodes = json::parse(board_->read("nodes"));
+  const auto find = [&](std::string_view name) {
+    return *std::find_if(nodes.begin(), nodes.end(), [&](const json& node) { return node["name"] == name; });
+  };
+  EXPECT_EQ(find("w1")["rows_per_second"], 12.5);
+  EXPECT_EQ(find("w1")["resident"], 4096);
+  EXPECT_FALSE(find("head").contains("busy_seconds")) << "the head's own worker says nothing of itself";
 }
 
 TEST_F(supervisor, leaves_a_node_as_it_was_that_it_cannot_drain) {

@@ -22,8 +22,7 @@ class node_agent : public testing::Test {
     options.on_end = [this](int code, const std::string& why) { ends_.put(std::pair(code, why)); };
     options.say = [this](const std::string& line) { said_.put(line); };
     options.warn = [this](const std::string& line) { warned_.put(line); };
-    actor_ =
-        spawn_node_agent(system_, options, node_side_, slot_, {worker_.handle()}, std::make_shared<worker_meter>());
+    actor_ = spawn_node_agent(system_, options, node_side_, slot_, {worker_.handle()}, meter_);
     tell(actor_, begin_membership{{}, "tcp://127.0.0.1:1"});
   }
   ~node_agent() override {
@@ -58,6 +57,7 @@ class node_agent : public testing::Test {
   caf::actor_system system_{config_};
   mock<worker_actor> worker_{system_};
   std::shared_ptr<link_slot> slot_ = std::make_shared<link_slot>();
+  std::shared_ptr<worker_meter> meter_ = std::make_shared<worker_meter>();
   node_agent_actor actor_;
 };
 
@@ -66,6 +66,18 @@ TEST_F(node_agent, joins_until_it_is_heard_and_beats_then) {
   EXPECT_EQ(next_join(), node);
   answer(node, true);
   expect_beats_of(node);
+}
+
+TEST_F(node_agent, reports_what_the_worker_counts_and_what_the_process_takes) {
+  meter_->steps = 42;
+  meter_->rows = 1000;
+  meter_->busy_ns = 7'500'000'000;
+  answer(next_join(), true);
+  const node_report report = heard_.take<incoming<heartbeat>>().what.report;
+  EXPECT_EQ(report.steps, 42u);
+  EXPECT_GT(report.rows_per_second, 0);
+  EXPECT_EQ(report.busy_seconds, 7.5);
+  EXPECT_GT(report.resident_bytes, std::uint64_t{1} << 20);
 }
 
 TEST_F(node_agent, begins_anew_when_it_was_fenced) {
