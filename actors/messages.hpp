@@ -28,9 +28,9 @@ struct join_cluster {
   static constexpr std::uint16_t kind = 1;
   node_hello hello;
 
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("hello", self.hello));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.hello);
   }
 };
 
@@ -42,10 +42,9 @@ struct join_answer {
   bool try_again = false;  ///< the refusal may pass by itself
   std::string reason;
 
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("incarnation", self.incarnation), field("accepted", self.accepted),
-                 field("try_again", self.try_again), field("reason", self.reason));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.incarnation, self.accepted, self.try_again, self.reason);
   }
 };
 
@@ -55,9 +54,9 @@ struct heartbeat {
   incarnation_id incarnation;
   node_report report;
 
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("incarnation", self.incarnation), field("report", self.report));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.incarnation, self.report);
   }
 };
 
@@ -68,9 +67,9 @@ struct heartbeat_answer {
   incarnation_id incarnation;
   bool member = false;
 
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("incarnation", self.incarnation), field("member", self.member));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.incarnation, self.member);
   }
 };
 
@@ -79,9 +78,9 @@ struct leave_cluster {
   static constexpr std::uint16_t kind = 5;
   incarnation_id incarnation;
 
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("incarnation", self.incarnation));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.incarnation);
   }
 };
 
@@ -91,9 +90,9 @@ struct end_node {
   incarnation_id incarnation;
   std::string reason;
 
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("incarnation", self.incarnation), field("reason", self.reason));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.incarnation, self.reason);
   }
 };
 
@@ -105,9 +104,9 @@ struct replica_life {
   epoch_id epoch;
 
   friend bool operator==(const replica_life&, const replica_life&) = default;
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("replica", self.replica), field("epoch", self.epoch));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.replica, self.epoch);
   }
 };
 
@@ -124,14 +123,11 @@ struct start_stage {
   std::uint32_t tensor_rank = 0, tensor_ranks = 1;
   std::string tensor_meeting;  ///< where the ranks of this stage find each other
 
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("life", self.life), field("stage", self.stage), field("stages", self.stages),
-                 field("first_layer", self.first_layer), field("layers", self.layers), field("blocks", self.blocks),
-                 field("context", self.context), field("max_rows", self.max_rows),
-                 field("lookup_tokens", self.lookup_tokens), field("next", self.next),
-                 field("tensor_rank", self.tensor_rank), field("tensor_ranks", self.tensor_ranks),
-                 field("tensor_meeting", self.tensor_meeting));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.life, self.stage, self.stages, self.first_layer, self.layers, self.blocks, self.context,
+                    self.max_rows, self.lookup_tokens, self.next, self.tensor_rank, self.tensor_ranks,
+                    self.tensor_meeting);
   }
 };
 
@@ -142,10 +138,9 @@ struct stage_started {
   std::uint32_t stage = 0, tensor_rank = 0;
   std::string error;  ///< empty: ready
 
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("life", self.life), field("stage", self.stage), field("tensor_rank", self.tensor_rank),
-                 field("error", self.error));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.life, self.stage, self.tensor_rank, self.error);
   }
 };
 
@@ -155,9 +150,9 @@ struct run_step {
   replica_life life;
   step_order order;
 
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("life", self.life), field("order", self.order));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.life, self.order);
   }
 };
 
@@ -168,9 +163,9 @@ struct activations {
   step_id step;
   shared_bytes attachment;
 
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("life", self.life), field("step", self.step));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.life, self.step);
   }
 };
 
@@ -180,9 +175,9 @@ struct step_done {
   replica_life life;
   step_outcome outcome;
 
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("life", self.life), field("outcome", self.outcome));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.life, self.outcome);
   }
 };
 
@@ -193,9 +188,9 @@ struct stage_failed {
   std::uint32_t stage = 0;
   std::string error;
 
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("life", self.life), field("stage", self.stage), field("error", self.error));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.life, self.stage, self.error);
   }
 };
 
@@ -206,9 +201,9 @@ struct adapter_file_info {
   std::string name;
   std::uint64_t bytes = 0;
 
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("name", self.name), field("bytes", self.bytes));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.name, self.bytes);
   }
 };
 
@@ -221,10 +216,9 @@ struct load_adapter {
   std::string sha256;     ///< of its files: the name of its folder in every adapter store
   std::vector<adapter_file_info> files;
 
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("life", self.life), field("version", self.version), field("full_name", self.full_name),
-                 field("sha256", self.sha256), field("files", self.files));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.life, self.version, self.full_name, self.sha256, self.files);
   }
 };
 
@@ -236,10 +230,9 @@ struct adapter_loaded {
   adapter_version version;
   std::string error;  ///< empty: ready
 
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("life", self.life), field("stage", self.stage), field("tensor_rank", self.tensor_rank),
-                 field("version", self.version), field("error", self.error));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.life, self.stage, self.tensor_rank, self.version, self.error);
   }
 };
 
@@ -249,9 +242,9 @@ struct drop_adapter {
   replica_life life;
   adapter_version version;
 
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("life", self.life), field("version", self.version));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.life, self.version);
   }
 };
 
@@ -261,9 +254,9 @@ struct want_piece {
   std::string sha256, file;
   std::uint64_t offset = 0;
 
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("sha256", self.sha256), field("file", self.file), field("offset", self.offset));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.sha256, self.file, self.offset);
   }
 };
 
@@ -275,10 +268,9 @@ struct adapter_piece {
   std::string error;
   shared_bytes attachment;
 
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("sha256", self.sha256), field("file", self.file), field("offset", self.offset),
-                 field("error", self.error));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.sha256, self.file, self.offset, self.error);
   }
 };
 
@@ -291,10 +283,9 @@ struct prepare_adapter {
   std::string sha256;
   std::vector<adapter_file_info> files;
 
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("ticket", self.ticket), field("full_name", self.full_name), field("sha256", self.sha256),
-                 field("files", self.files));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.ticket, self.full_name, self.sha256, self.files);
   }
 };
 
@@ -304,9 +295,9 @@ struct adapter_prepared {
   std::uint64_t ticket = 0;
   std::string error;  ///< empty: ready
 
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("ticket", self.ticket), field("error", self.error));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.ticket, self.error);
   }
 };
 
@@ -321,9 +312,9 @@ struct training_file {
   std::uint64_t bytes = 0;
   std::string sha256;
 
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("name", self.name), field("bytes", self.bytes), field("sha256", self.sha256));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.name, self.bytes, self.sha256);
   }
 };
 
@@ -340,12 +331,10 @@ struct train_job {
   training_lease first;               ///< rank 0's
   std::string meeting;                ///< where they find each other
 
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("lease", self.lease), field("job", self.job), field("spec", self.spec),
-                 field("model", self.model), field("share", self.share), field("files", self.files),
-                 field("rank", self.rank), field("ranks", self.ranks), field("first", self.first),
-                 field("meeting", self.meeting));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.lease, self.job, self.spec, self.model, self.share, self.files, self.rank, self.ranks,
+                    self.first, self.meeting);
   }
 };
 
@@ -355,9 +344,9 @@ struct stop_training {
   training_lease lease;
   bool forget = false;  ///< the job is over: nothing of it is needed any more
 
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("lease", self.lease), field("forget", self.forget));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.lease, self.forget);
   }
 };
 
@@ -367,9 +356,9 @@ struct set_training_share {
   training_lease lease;
   double share = 1;
 
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("lease", self.lease), field("share", self.share));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.lease, self.share);
   }
 };
 
@@ -380,10 +369,9 @@ struct training_point {
   double rate = 0;  ///< of learning
   bool is_validation = false;
 
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("step", self.step), field("loss", self.loss), field("accuracy", self.accuracy),
-                 field("rate", self.rate), field("is_validation", self.is_validation));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.step, self.loss, self.accuracy, self.rate, self.is_validation);
   }
 };
 
@@ -398,11 +386,10 @@ struct training_progress {
   std::string message;           ///< for people; may be empty
   std::vector<training_point> points;
 
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("lease", self.lease), field("step", self.step), field("steps", self.steps),
-                 field("tokens", self.tokens), field("tokens_per_second", self.tokens_per_second),
-                 field("checkpoint", self.checkpoint), field("message", self.message), field("points", self.points));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.lease, self.step, self.steps, self.tokens, self.tokens_per_second, self.checkpoint,
+                    self.message, self.points);
   }
 };
 
@@ -415,10 +402,9 @@ struct training_ended {
   std::vector<training_file> files;
   bool is_alone = false;  ///< it has lost the others: the job can be done, but not by this group
 
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("lease", self.lease), field("error", self.error), field("files", self.files),
-                 field("is_alone", self.is_alone));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.lease, self.error, self.files, self.is_alone);
   }
 };
 
@@ -429,9 +415,9 @@ struct want_training_piece {
   std::string file;
   std::uint64_t offset = 0;
 
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("lease", self.lease), field("file", self.file), field("offset", self.offset));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.lease, self.file, self.offset);
   }
 };
 
@@ -444,10 +430,9 @@ struct training_piece {
   std::string error;
   shared_bytes attachment;
 
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("lease", self.lease), field("file", self.file), field("offset", self.offset),
-                 field("error", self.error));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.lease, self.file, self.offset, self.error);
   }
 };
 
@@ -466,11 +451,10 @@ struct client_request {
   sampling_params sampling;
   std::uint64_t skip_tokens = 0;  ///< of each answer, which the client has from before
 
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("id", self.id), field("text", self.text), field("tokens", self.tokens),
-                 field("messages", self.messages), field("adapter", self.adapter), field("answers", self.answers),
-                 field("batch", self.batch), field("sampling", self.sampling), field("skip_tokens", self.skip_tokens));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.id, self.text, self.tokens, self.messages, self.adapter, self.answers, self.batch,
+                    self.sampling, self.skip_tokens);
   }
 };
 
@@ -479,9 +463,9 @@ struct client_cancel {
   static constexpr std::uint16_t kind = 49;
   std::uint64_t id = 0;
 
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("id", self.id));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.id);
   }
 };
 
@@ -497,11 +481,10 @@ struct client_text {
   std::int64_t prompt_tokens = 0;      ///< with the end
   std::string adapter;                 ///< with the end: the version that answered, "pricing@3"
 
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("id", self.id), field("index", self.index), field("text", self.text),
-                 field("tokens", self.tokens), field("details", self.details), field("finish", self.finish),
-                 field("prompt_tokens", self.prompt_tokens), field("adapter", self.adapter));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.id, self.index, self.text, self.tokens, self.details, self.finish, self.prompt_tokens,
+                    self.adapter);
   }
 };
 
@@ -513,10 +496,9 @@ struct client_refused {
   bool bad_input = false;            ///< the request itself; else the cluster's state
   std::uint64_t retry_after_ms = 0;  ///< 0: trying again is of no use
 
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("id", self.id), field("error", self.error), field("bad_input", self.bad_input),
-                 field("retry_after_ms", self.retry_after_ms));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.id, self.error, self.bad_input, self.retry_after_ms);
   }
 };
 
@@ -526,9 +508,9 @@ struct client_command {
   static constexpr std::uint16_t kind = 52;
   std::string name, arguments;
 
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("name", self.name), field("arguments", self.arguments));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.name, self.arguments);
   }
 };
 
@@ -538,9 +520,9 @@ struct command_answer {
   std::string result, error;
   bool bad_input = false;
 
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("result", self.result), field("error", self.error), field("bad_input", self.bad_input));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.result, self.error, self.bad_input);
   }
 };
 

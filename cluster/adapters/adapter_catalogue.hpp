@@ -32,10 +32,9 @@ struct adapter_spec {
   std::uint32_t rank = 0;
   model_id base;  ///< it was trained for
 
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("name", self.name), field("sha256", self.sha256), field("folder", self.folder),
-                 field("bytes", self.bytes), field("rank", self.rank), field("base", self.base));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.name, self.sha256, self.folder, self.bytes, self.rank, self.base);
   }
 };
 
@@ -48,10 +47,9 @@ struct adapter_entry {
 
   std::string full_name() const;  ///< "pricing@3"
 
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("version", self.version), field("ordinal", self.ordinal), field("spec", self.spec),
-                 field("state", self.state), field("error", self.error));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.version, self.ordinal, self.spec, self.state, self.error);
   }
 };
 

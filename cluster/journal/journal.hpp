@@ -50,10 +50,9 @@ struct job_spec {
 
   friend bool operator==(const job_spec&, const job_spec&) = default;
 
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("id", self.id), field("kind", self.kind), field("tenant", self.tenant),
-                 field("options", self.options), field("lines", self.lines));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.id, self.kind, self.tenant, self.options, self.lines);
   }
 };
 
@@ -74,11 +73,10 @@ struct job_info {
   std::string error;
   std::string result;  ///< of a fine-tune that succeeded: the adapter's version, "pricing@3"
 
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("spec", self.spec), field("state", self.state), field("received", self.received),
-                 field("line_ok", self.line_ok), field("line_failed", self.line_failed), field("created", self.created),
-                 field("finished", self.finished), field("error", self.error), field("result", self.result));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.spec, self.state, self.received, self.line_ok, self.line_failed, self.created, self.finished,
+                    self.error, self.result);
   }
 };
 
@@ -92,9 +90,9 @@ struct line_output {
   std::string text;
   bool ok = true;
 
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("index", self.index), field("text", self.text), field("ok", self.ok));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.index, self.text, self.ok);
   }
 };
 
@@ -112,10 +110,9 @@ struct job_event {
   std::string kind;          ///< "message", "metrics", "checkpoint"
   std::string text;          ///< JSON, not looked into
 
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("number", self.number), field("at", self.at), field("kind", self.kind),
-                 field("text", self.text));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.number, self.at, self.kind, self.text);
   }
 };
 

@@ -41,13 +41,10 @@ struct node_hello {
   std::uint64_t memory_bytes = 0;
   double speed = 0;  ///< measured; only compared between nodes
 
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("name", self.name), field("incarnation", self.incarnation), field("pid", self.pid),
-                 field("host", self.host), field("endpoint", self.endpoint), field("meeting", self.meeting),
-                 field("roles", self.roles), field("build", self.build), field("model", self.model),
-                 field("threads", self.threads), field("processors", self.processors),
-                 field("memory_bytes", self.memory_bytes), field("speed", self.speed));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.name, self.incarnation, self.pid, self.host, self.endpoint, self.meeting, self.roles,
+                    self.build, self.model, self.threads, self.processors, self.memory_bytes, self.speed);
   }
 };
 
@@ -59,11 +56,9 @@ struct node_report {
   double busy_seconds = 0;  ///< spent in steps so far
   std::uint64_t resident_bytes = 0;
 
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("steps", self.steps), field("busy_ms", self.busy_ms),
-                 field("rows_per_second", self.rows_per_second), field("busy_seconds", self.busy_seconds),
-                 field("resident_bytes", self.resident_bytes));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.steps, self.busy_ms, self.rows_per_second, self.busy_seconds, self.resident_bytes);
   }
 };
 

@@ -35,13 +35,10 @@ struct replica_load {
   std::optional<std::uint64_t> received;
   std::vector<adapter_version> adapters;  ///< resident
 
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("running", self.running), field("waiting", self.waiting),
-                 field("max_sequences", self.max_sequences), field("max_waiting", self.max_waiting),
-                 field("free_blocks", self.free_blocks), field("blocks", self.blocks),
-                 field("queued_tokens", self.queued_tokens), field("tokens_per_second", self.tokens_per_second),
-                 field("received", self.received), field("adapters", self.adapters));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.running, self.waiting, self.max_sequences, self.max_waiting, self.free_blocks, self.blocks,
+                    self.queued_tokens, self.tokens_per_second, self.received, self.adapters);
   }
 };
 

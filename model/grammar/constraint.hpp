@@ -30,10 +30,9 @@ struct output_constraint {
   explicit operator bool() const { return kind != constraint_kind::none; }
   friend bool operator==(const output_constraint&, const output_constraint&) = default;
 
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("kind", self.kind), field("text", self.text), field("before", self.before),
-                 field("after", self.after));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.kind, self.text, self.before, self.after);
   }
 };
 

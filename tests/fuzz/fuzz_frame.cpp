@@ -21,10 +21,9 @@ struct leaf {
   std::string name;
   shade how = shade::light;
 
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    using troupe::field;
-    return visit(field("id", self.id), field("name", self.name), field("how", self.how));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.id, self.name, self.how);
   }
 };
 
@@ -39,12 +38,10 @@ struct everything {
   std::array<shade, 3> shades{};
   std::vector<everything> children;
 
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    using troupe::field;
-    return visit(field("yes", self.yes), field("real", self.real), field("leaves", self.leaves),
-                 field("names", self.names), field("numbers", self.numbers), field("maybe", self.maybe),
-                 field("both", self.both), field("shades", self.shades), field("children", self.children));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.yes, self.real, self.leaves, self.names, self.numbers, self.maybe, self.both, self.shades,
+                    self.children);
   }
 };
 

@@ -20,6 +20,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -151,10 +152,7 @@ template <class T>
 struct least {
   static std::size_t bytes() {
     if constexpr (described<T>) {
-      T any{};
-      return T::visit_fields(any, [](const auto&... fields) {
-        return (std::size_t{0} + ... + least<std::remove_cvref_t<decltype(fields.value)>>::bytes());
-      });
+      return least<decltype(T::fields(std::declval<T&>()))>::bytes();
     } else if constexpr (std::is_enum_v<T> || plain<T>) {
       return sizeof(T);
     } else {
@@ -177,6 +175,10 @@ struct least<std::array<T, Count>> {
 template <class First, class Second>
 struct least<std::pair<First, Second>> {
   static std::size_t bytes() { return least<First>::bytes() + least<Second>::bytes(); }
+};
+template <class... Fields>
+struct least<std::tuple<Fields&...>> {
+  static std::size_t bytes() { return (std::size_t{0} + ... + least<Fields>::bytes()); }
 };
 
 // cereal finds these by their names.
@@ -270,12 +272,12 @@ void load(codec_reader& from, std::pair<First, Second>& value) {
 
 template <described T>
 void save(codec_writer& to, const T& message) {
-  T::visit_fields(message, [&](const auto&... fields) { (save_one(to, fields.value), ...); });
+  std::apply([&](const auto&... fields) { (save_one(to, fields), ...); }, T::fields(message));
 }
 template <described T>
 void load(codec_reader& from, T& message) {
   from.enter();
-  T::visit_fields(message, [&](const auto&... fields) { (load_one(from, fields.value), ...); });
+  std::apply([&](auto&... fields) { (load_one(from, fields), ...); }, T::fields(message));
   from.leave();
 }
 

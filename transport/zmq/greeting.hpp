@@ -33,11 +33,9 @@ struct greeting {
   std::uint64_t received = 0;  ///< the last frame that came from it
   std::uint64_t first = 1;     ///< the oldest frame that the dialing side still has
 
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("from", self.from), field("link", self.link), field("attempt", self.attempt),
-                 field("to", self.to), field("session", self.session), field("received", self.received),
-                 field("first", self.first));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.from, self.link, self.attempt, self.to, self.session, self.received, self.first);
   }
 };
 
@@ -46,18 +44,18 @@ struct welcome {
   std::uint64_t session = 0;
   std::uint64_t received = 0;
 
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("from", self.from), field("session", self.session), field("received", self.received));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.from, self.session, self.received);
   }
 };
 
 struct confirmation {
   std::uint64_t received = 0;
 
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("received", self.received));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.received);
   }
 };
 

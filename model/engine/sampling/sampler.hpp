@@ -16,9 +16,9 @@ struct token_logprob {
   token_id token = 0;
   float logprob = 0.0f;  ///< -inf for a token of no probability
 
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("token", self.token), field("logprob", self.logprob));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.token, self.logprob);
   }
 };
 
@@ -28,10 +28,9 @@ struct sampled_token {
   std::vector<token_logprob> alternatives;  ///< the params.logprobs most likely, the chosen one among them or not
   std::int32_t rank = 0;                    ///< of a token that was given, not chosen: 1 for the most likely
 
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("token", self.token), field("logprob", self.logprob), field("alternatives", self.alternatives),
-                 field("rank", self.rank));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.token, self.logprob, self.alternatives, self.rank);
   }
 };
 

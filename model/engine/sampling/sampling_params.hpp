@@ -14,9 +14,9 @@ struct token_bias {
   token_id token = 0;
   double bias = 0.0;
 
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("token", self.token), field("bias", self.bias));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.token, self.bias);
   }
 };
 
@@ -51,15 +51,12 @@ struct sampling_params {
   output_constraint constraint;       ///< of the answer's form; then it ends only where the form is complete
   hidden_pooling pooling = hidden_pooling::none;  ///< else there is no answer: the prompt is computed alone
 
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("temperature", self.temperature), field("top_k", self.top_k), field("top_p", self.top_p),
-                 field("min_p", self.min_p), field("repetition_penalty", self.repetition_penalty),
-                 field("presence_penalty", self.presence_penalty), field("frequency_penalty", self.frequency_penalty),
-                 field("logit_bias", self.logit_bias), field("seed", self.seed), field("logprobs", self.logprobs),
-                 field("stop_tokens", self.stop_tokens), field("ignore_eos", self.ignore_eos), field("stop", self.stop),
-                 field("max_tokens", self.max_tokens), field("constraint", self.constraint),
-                 field("pooling", self.pooling), field("prompt_logprobs", self.prompt_logprobs));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.temperature, self.top_k, self.top_p, self.min_p, self.repetition_penalty,
+                    self.presence_penalty, self.frequency_penalty, self.logit_bias, self.seed, self.logprobs,
+                    self.stop_tokens, self.ignore_eos, self.stop, self.max_tokens, self.constraint, self.pooling,
+                    self.prompt_logprobs);
   }
 };
 

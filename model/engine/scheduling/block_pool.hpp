@@ -28,9 +28,9 @@ constexpr std::size_t blocks_for(std::size_t positions) {
 struct block_copy {
   block_id from, to;
 
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("from", self.from), field("to", self.to));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.from, self.to);
   }
 };
 

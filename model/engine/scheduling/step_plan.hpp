@@ -30,14 +30,11 @@ struct planned_row {
   std::int32_t first_answer = 0;
   std::int32_t answers = 0;
 
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("sequence", self.sequence), field("adapter", self.adapter), field("position", self.position),
-                 field("first_token", self.first_token), field("tokens", self.tokens),
-                 field("proposals", self.proposals), field("logit_rows", self.logit_rows),
-                 field("complete", self.complete), field("kept_blocks", self.kept_blocks),
-                 field("first_block", self.first_block), field("blocks", self.blocks),
-                 field("first_answer", self.first_answer), field("answers", self.answers));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.sequence, self.adapter, self.position, self.first_token, self.tokens, self.proposals,
+                    self.logit_rows, self.complete, self.kept_blocks, self.first_block, self.blocks, self.first_answer,
+                    self.answers);
   }
 };
 
@@ -71,11 +68,9 @@ struct step_plan {
     forgotten.clear();
   }
 
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("id", self.id), field("rows", self.rows), field("tokens", self.tokens),
-                 field("blocks", self.blocks), field("copies", self.copies), field("answers", self.answers),
-                 field("forgotten", self.forgotten));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.id, self.rows, self.tokens, self.blocks, self.copies, self.answers, self.forgotten);
   }
 };
 

@@ -18,11 +18,9 @@ struct answer_opening {
   std::vector<token_id> text;      ///< prompt, and the answer so far where one is resumed
   std::int64_t prompt_tokens = 0;  ///< of the text
 
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("sequence", self.sequence), field("sampling", self.sampling),
-                 field("end_tokens", self.end_tokens), field("text", self.text),
-                 field("prompt_tokens", self.prompt_tokens));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.sequence, self.sampling, self.end_tokens, self.text, self.prompt_tokens);
   }
 };
 
@@ -32,9 +30,9 @@ struct step_order {
   std::vector<answer_opening> opened;  ///< answers that the plan asks for the first time
   std::vector<sequence_id> closed;     ///< answers that are over
 
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("plan", self.plan), field("opened", self.opened), field("closed", self.closed));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.plan, self.opened, self.closed);
   }
 };
 
@@ -55,13 +53,10 @@ struct chosen_answer {
   std::int32_t first_scored = 0, scored = 0;       ///< the prompt's tokens, where their probabilities were asked for
   bool finished = false;                           ///< an end token came, which is not among the tokens
 
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("sequence", self.sequence), field("first_token", self.first_token), field("tokens", self.tokens),
-                 field("first_proposal", self.first_proposal), field("proposals", self.proposals),
-                 field("first_hidden", self.first_hidden), field("hidden", self.hidden),
-                 field("first_scored", self.first_scored), field("scored", self.scored),
-                 field("finished", self.finished));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.sequence, self.first_token, self.tokens, self.first_proposal, self.proposals,
+                    self.first_hidden, self.hidden, self.first_scored, self.scored, self.finished);
   }
 };
 
@@ -96,11 +91,9 @@ struct step_outcome {
     return part_of(scored, a.first_scored, a.scored);
   }
 
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("step", self.step), field("answers", self.answers), field("tokens", self.tokens),
-                 field("proposals", self.proposals), field("details", self.details), field("hidden", self.hidden),
-                 field("scored", self.scored));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.step, self.answers, self.tokens, self.proposals, self.details, self.hidden, self.scored);
   }
 
  private:

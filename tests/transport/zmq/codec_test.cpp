@@ -20,9 +20,9 @@ struct point {
   float x = 0;
   std::string label = "not empty by default";
   friend bool operator==(const point&, const point&) = default;
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("x", self.x), field("label", self.label));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.x, self.label);
   }
 };
 
@@ -44,45 +44,42 @@ struct everything {
   std::pair<std::uint16_t, std::string> both;
   std::array<std::uint64_t, 2> two{};
   friend bool operator==(const everything&, const everything&) = default;
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("yes", self.yes), field("number", self.number), field("real", self.real),
-                 field("shade", self.shade), field("any", self.any), field("id", self.id), field("text", self.text),
-                 field("floats", self.floats), field("blocks", self.blocks), field("points", self.points),
-                 field("texts", self.texts), field("shades", self.shades), field("maybe", self.maybe),
-                 field("perhaps", self.perhaps), field("both", self.both), field("two", self.two));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.yes, self.number, self.real, self.shade, self.any, self.id, self.text, self.floats,
+                    self.blocks, self.points, self.texts, self.shades, self.maybe, self.perhaps, self.both, self.two);
   }
 };
 
 struct nothing {
-  template <class Self, class Visit>
-  static auto visit_fields(Self&, Visit visit) {
-    return visit();
+  template <class Self>
+  static auto fields(Self&) {
+    return std::tie();
   }
 };
 
 struct nothings {
   std::vector<nothing> many;
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("many", self.many));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.many);
   }
 };
 
 struct tree {
   std::vector<tree> children;
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("children", self.children));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.children);
   }
 };
 
 template <class T>
 struct just {
   T value{};
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("value", self.value));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.value);
   }
 };
 
