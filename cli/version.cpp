@@ -43,10 +43,9 @@ std::string version_text() {
       "compiler         {}\n"
       "build type       {}\n"
       "instruction set  {} (this processor has {})\n"
-      "CUDA             {}; the driver (libcuda) was {}\n"
-      "NCCL             not in this build; libnccl was {}",
+      "CUDA             {}; the driver (libcuda) was {}",
       TROUPE_VERSION, compiler, build.empty() ? "none" : build, kernels().isa, fmt::join(available_isas(), ", "),
-      gpu_support(), found("libcuda.so.1"), found("libnccl.so.2"));
+      gpu_support(), found("libcuda.so.1"));
 }
 
 }  // namespace troupe

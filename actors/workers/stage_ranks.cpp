@@ -4,7 +4,6 @@
 
 #include "base/error.hpp"
 #include "transport/collective/gloo_ranks.hpp"
-#include "transport/collective/nccl_ranks.hpp"
 
 namespace troupe {
 namespace {
@@ -19,7 +18,6 @@ std::unique_ptr<collective> meet(const start_stage& what, const rank_settings& s
   of.place = what.tensor_meeting;
   of.patience = settings.meeting_patience;
   of.stop = stop;
-  if (settings.backend == "nccl") return make_nccl_rank(of, *settings.place, settings.device, settings.patience);
   return make_gloo_rank(of, *settings.place, settings.patience);
 }
 

@@ -8,7 +8,6 @@
 #include <mutex>
 #include <optional>
 #include <stop_token>
-#include <string>
 
 #include "actors/messages.hpp"
 #include "model/arch/tensor_split.hpp"
@@ -35,8 +34,6 @@ class rank_alarm {
 
 struct rank_settings {
   std::shared_ptr<meeting_place> place;  ///< none: this worker shares no stage
-  std::string backend = "gloo";          ///< or "nccl"
-  int device = 0;                        ///< of NCCL
   std::chrono::milliseconds meeting_patience{20'000}, patience{5'000};
 };
 

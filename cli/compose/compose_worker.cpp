@@ -1,6 +1,5 @@
 #include "cli/compose/compose_worker.hpp"
 
-#include <algorithm>
 #include <cstdlib>
 
 #include <fmt/format.h>
@@ -22,8 +21,6 @@ std::chrono::milliseconds patience_with_ranks(const cluster_config& config) {
 rank_settings rank_settings_of(const node_site& site) {
   rank_settings settings;
   settings.place = site.meeting;
-  settings.backend = site.config.collective;
-  settings.device = std::max(site.node.device.gpu, 0);
   settings.patience = patience_with_ranks(site.config);
   return settings;
 }

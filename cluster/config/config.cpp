@@ -39,12 +39,8 @@ constexpr key_of<cluster> cluster_keys[] = {
     {"replicas", [](cluster& c, const config_value& v) { c.replicas = v.number(0, 4096); }},
     {"stages", [](cluster& c, const config_value& v) { c.stages = v.number(0, 256); }},
     {"tensor", [](cluster& c, const config_value& v) { c.tensor = v.number(1, 64); }},
-    {"collective",
-     [](cluster& c, const config_value& v) {
-       if (v.text() == "nccl")
-         v.refuse("is \"nccl\", which gathers between GPUs, and they share no stage yet: use gloo");
-       c.collective = v.one_of({"gloo"});
-     }},
+    // There is one so far: whoever asks for another is told, and nothing is kept.
+    {"collective", [](cluster&, const config_value& v) { (void)v.one_of({"gloo"}); }},
     {"assemble_seconds", [](cluster& c, const config_value& v) { c.assemble_seconds = v.number(1, 86400); }},
     {"heartbeat_ms", [](cluster& c, const config_value& v) { c.heartbeat_ms = v.number(10, 60000); }},
     {"lost_after_ms", [](cluster& c, const config_value& v) { c.lost_after_ms = v.number(50, 600000); }},

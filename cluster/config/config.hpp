@@ -92,11 +92,10 @@ struct cluster_config {
   std::filesystem::path state_dir;              ///< journal, logs, pid file
   std::optional<std::filesystem::path> keys;    ///< folder of CURVE keys
   bool insecure = false;
-  bool log_prompts = false;         ///< the log of HTTP requests has their bodies
-  int replicas = 0;                 ///< 0: as many as fit
-  int stages = 0;                   ///< of each replica; 0: as few as fit
-  int tensor = 1;                   ///< workers that share each stage
-  std::string collective = "gloo";  ///< what they gather by; "nccl" is refused as long as GPUs share no stage
+  bool log_prompts = false;  ///< the log of HTTP requests has their bodies
+  int replicas = 0;          ///< 0: as many as fit
+  int stages = 0;            ///< of each replica; 0: as few as fit
+  int tensor = 1;            ///< workers that share each stage
   int assemble_seconds = 60;
   int heartbeat_ms = 200;
   int lost_after_ms = 1200;

@@ -51,12 +51,6 @@ std::optional<std::string> bytes_of_spelling(std::string_view spelling) {
   return out;
 }
 
-std::string spell(std::string_view bytes) {
-  std::string out;
-  for (const char byte : bytes) append_utf8(out, letter_of(static_cast<std::uint8_t>(byte)));
-  return out;
-}
-
 std::optional<std::uint8_t> fallback_byte(std::string_view token) {
   if (token.size() != 6 || !token.starts_with("<0x") || token.back() != '>') return std::nullopt;
   static constexpr std::string_view digits = "0123456789ABCDEF";

@@ -53,9 +53,6 @@ class block_pool {
   int holders(block_id block) const { return at(block).holders; }
   bool is_cached(block_id block) const { return at(block).cached; }
   bool is_idle(block_id block) const { return is_cached(block) && holders(block) == 0; }
-  /// A single holder may write, unless the content is promised to the cache.
-  /// For tests: nobody else reads it.
-  bool is_writable(block_id block) const { return holders(block) == 1 && !is_cached(block); }
 
   std::int32_t total() const { return static_cast<std::int32_t>(blocks_.size()); }
   std::int32_t free() const { return static_cast<std::int32_t>(free_.size()); }

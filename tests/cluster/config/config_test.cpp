@@ -150,7 +150,6 @@ autostart = false
   EXPECT_FALSE(config.respawn);
   EXPECT_EQ(config.ssh, (std::vector<std::string>{"ssh", "-4"}));
   EXPECT_EQ(config.model.quant, "u8g64");
-  EXPECT_EQ(config.collective, "gloo");
   EXPECT_EQ(config.keep_jobs_days, 7);
   EXPECT_EQ(config.model.kv, "int8");
   EXPECT_EQ(config.model.lookup_tokens, 4);
@@ -205,8 +204,7 @@ TEST(config, refuses_with_file_line_and_column) {
       {with("replicas = 3\n"), "4:12", "need 3 workers, but 2 start"},
       {with("stages = 3\n"), "4:10", "need 3 workers"},
       {with("tensor = 4\n"), "4:10", "need 4 workers"},
-      {with("collective = \"nccl\"\n"), "4:14", "between GPUs, and they share no stage yet: use gloo"},
-      {with("collective = \"mpi\"\n"), "4:14", "choose one of gloo"},
+      {with("collective = \"nccl\"\n"), "4:14", "choose one of gloo"},
       {with("keep_jobs_days = -1\n"), "4:18", "allowed are 0 to 36500"},
       {changed(with("tensor = 2\n"), "name = \"w1\"", "device = \"cuda:0\"\nname = \"w1\""), "4:10",
        "GPUs share no stage yet, and w1"},

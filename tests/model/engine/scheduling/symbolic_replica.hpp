@@ -306,7 +306,7 @@ class engine_simulation {
     ++one.rows;
   }
 
-  /// What a step in flight writes, nobody else holds.
+  /// What a step in flight writes, nobody else holds, and nobody was promised.
   void check_writers(const step_plan& plan) {
     for (const planned_row& row : plan.rows) {
       std::vector<block_id>& table = tables_[row.sequence];
@@ -316,7 +316,10 @@ class engine_simulation {
       const auto first = static_cast<std::size_t>(row.position) / block_tokens;
       const auto end = blocks_for(static_cast<std::size_t>(row.position + row.tokens));
       ASSERT_LE(end, table.size());
-      for (std::size_t i = first; i < end; ++i) ASSERT_TRUE(scheduler.pool().is_writable(table[i]));
+      for (std::size_t i = first; i < end; ++i) {
+        ASSERT_EQ(scheduler.pool().holders(table[i]), 1);
+        ASSERT_FALSE(scheduler.pool().is_cached(table[i]));
+      }
     }
     for (const sequence_id gone : plan.forgotten) tables_.erase(gone);
   }
