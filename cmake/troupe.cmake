@@ -76,6 +76,33 @@ function(troupe_library name)
   target_link_libraries(${name} PUBLIC ${arg_DEPENDS} PRIVATE ${arg_PRIVATE})
 endfunction()
 
+# troupe_kernels(TARGET sources...): compiles the sources once per instruction set and puts all of them into the library.
+# -O3 in every build type: the kernels are unusable without it. Only sanitizers get less, and none that looks at every
+# single operation: that takes the compiler minutes a file. So do the generic kernels, whose vectors are arrays: they
+# have -O1 everywhere, and no sanitizer.
+function(troupe_kernels target)
+  set(generic_options -O1)
+  set(avx2_options -O3 -mavx2 -mfma -mf16c)
+  set(avx512_options -O3 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mfma -mf16c
+    -mprefer-vector-width=512)
+  if(TROUPE_SANITIZE)
+    list(APPEND generic_options -fno-sanitize=all)
+    list(APPEND avx2_options -O1 -fno-sanitize=undefined)
+    list(APPEND avx512_options -O1 -fno-sanitize=undefined)
+  endif()
+  foreach(isa generic avx2 avx512)
+    set(kernels ${target}_kernels_${isa})
+    add_library(${kernels} OBJECT ${ARGN})
+    set_target_properties(${kernels} PROPERTIES UNITY_BUILD OFF)
+    target_include_directories(${kernels} PRIVATE ${CMAKE_SOURCE_DIR})
+    target_compile_definitions(${kernels} PRIVATE TROUPE_ISA=${isa})
+    # GCC 12 warns inside its own intrinsics headers, and notes how vectors were passed by older ones.
+    target_compile_options(${kernels} PRIVATE ${${isa}_options}
+      $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized -Wno-uninitialized -Wno-psabi>)
+    target_sources(${target} PRIVATE $<TARGET_OBJECTS:${kernels}>)
+  endforeach()
+endfunction()
+
 # troupe_test(NAME [COMPUTES] [PREFIX text] [FOLDERS inner...] DEPENDS libs...): one GoogleTest program.
 # The prefix tells tests apart that are built twice. What is tested is fast; tests need it only where they COMPUTE much
 # themselves.
