@@ -66,7 +66,7 @@ scheduler_state::handle::behavior_type scheduler_state::make_behavior() {
 // --- requests ---
 
 void scheduler_state::accept(routed_request& request) {
-  ++received_;
+  meter_.note_request();
   report_soon();
   if (!requests_) return tell(router_, requests_returned{{}, options_.replica, {std::move(request)}});
   if (!declare_adapter(request.what.what.adapter))
@@ -157,7 +157,7 @@ void scheduler_state::begin_life(const replica_started& started) {
   workers_ = 0;
   for (const auto& ranks : stages_) workers_ += ranks.size();
   running_ = true;
-  ++lives_;
+  meter_.note_life();
   in_flight_.clear();
   loading_.clear();
   residency_ = std::make_unique<adapter_residency>(
@@ -181,10 +181,10 @@ void scheduler_state::begin_life(const replica_started& started) {
 void scheduler_state::end_life(bool give_up_requests) {
   running_ = false;
   in_flight_.clear();
-  note_flights(0);
+  note_flights();
   for (auto& ranks : stages_) ranks.clear();  // a worker of this process ends once nobody knows it
   if (!requests_) return report();
-  resumed_ += requests_->decisions().stats().running;
+  meter_.note_resumed(requests_->decisions().stats().running);
   requests_->forget_stored();
   if (give_up_requests) return_requests();
   report();

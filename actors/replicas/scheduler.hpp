@@ -9,6 +9,7 @@
 
 #include "actors/adapters/adapter_directory.hpp"
 #include "actors/interfaces.hpp"
+#include "actors/replicas/scheduler_meter.hpp"
 #include "actors/status_board.hpp"
 #include "model/engine/scheduling/adapter_residency.hpp"
 
@@ -87,7 +88,7 @@ class scheduler_state {
   void note_token(const engine_token& token);
   void note_reading(const engine_reading& reading);
   void note_timing(sequence_id id, part& of, answer_tokens& entry) const;
-  void note_flights(std::size_t now);
+  void note_flights();
   void note_end(const ended_sequence& ended);
   answer_tokens& entry_of(const part& of);
   void tell_sinks();
@@ -123,12 +124,7 @@ class scheduler_state {
   std::vector<sink_batch> batches_;
   std::vector<request_id> ended_;
 
-  std::uint64_t received_ = 0, tokens_ = 0, tokens_reported_ = 0, lives_ = 0, resumed_ = 0;
-  duration active_{}, bubble_{};  ///< with steps in flight; of that, what more steps could have used
-  std::size_t flights_ = 0;       ///< since flights_since_
-  instant flights_since_;
-  double tokens_per_second_ = 0;
-  instant reported_;
+  scheduler_meter meter_;
   bool report_due_ = false;
 };
 

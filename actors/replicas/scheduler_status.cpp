@@ -34,11 +34,7 @@ void scheduler_state::report_soon() {
 
 void scheduler_state::report() {
   report_due_ = false;
-  const instant now = clock_.now();
-  const double seconds = std::chrono::duration<double>(now - reported_).count();
-  if (seconds > 0) tokens_per_second_ = static_cast<double>(tokens_ - tokens_reported_) / seconds;
-  const bool busy = tokens_ != std::exchange(tokens_reported_, tokens_);
-  reported_ = now;
+  const bool busy = meter_.note_report(clock_.now());
   tell(router_, replica_state{{}, options_.replica, running_, load()});
   post_status();
   // Once more after the last token (a replica at rest), and while somebody waits for an adapter, so that its clock goes
@@ -48,7 +44,7 @@ void scheduler_state::report() {
 
 replica_load scheduler_state::load() const {
   replica_load load;
-  load.received = received_;
+  load.received = meter_.read().received;
   if (!requests_) return load;
   const auto stats = requests_->decisions().stats();
   load.running = static_cast<std::uint32_t>(stats.running);
@@ -58,7 +54,7 @@ replica_load scheduler_state::load() const {
   load.blocks = static_cast<std::uint32_t>(blocks_);
   load.free_blocks = static_cast<std::uint32_t>(requests_->decisions().cache().available());
   load.queued_tokens = requests_->decisions().queued_tokens();
-  load.tokens_per_second = tokens_per_second_;
+  load.tokens_per_second = meter_.read().tokens_per_second;
   for (const auto& [version, details] : adapters_->read()->versions)
     if (residency_->is_declared(version) && residency_->is_resident(version)) load.adapters.push_back(version);
   return load;
@@ -70,6 +66,7 @@ void scheduler_state::post_status() const {
 
 std::string scheduler_state::status_json() const {
   const replica_load now = load();
+  const scheduler_meter::figures& so_far = meter_.read();
   const auto stats = requests_ ? requests_->decisions().stats() : batch_scheduler::statistics{};
   std::vector<adapter_version> running, waiting;
   if (requests_)
@@ -84,9 +81,9 @@ std::string scheduler_state::status_json() const {
                   R"("reused_tokens":{},"resident_adapters":{},"max_adapters":{},"epoch":{},"lives":{},"resumed":{},)"
                   R"("active_seconds":{:.3f},"bubble_seconds":{:.3f})",
                   running_, now.running, now.waiting, options_.batches.max_sequences, now.blocks, now.free_blocks,
-                  now.tokens_per_second, tokens_, stats.steps, stats.preemptions, stats.computed_tokens,
-                  stats.reused_tokens, now.adapters.size(), options_.batches.max_adapters, life_.epoch.value, lives_,
-                  resumed_, seconds(active_), seconds(bubble_));
+                  now.tokens_per_second, so_far.tokens, stats.steps, stats.preemptions, stats.computed_tokens,
+                  stats.reused_tokens, now.adapters.size(), options_.batches.max_adapters, life_.epoch.value,
+                  so_far.lives, so_far.resumed, seconds(so_far.active), seconds(so_far.bubble));
   append_names(text, "resident", now.adapters, *adapters_);
   append_names(text, "running_adapters", running, *adapters_);
   append_names(text, "waiting_adapters", waiting, *adapters_);

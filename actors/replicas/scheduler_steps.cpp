@@ -21,20 +21,11 @@ void scheduler_state::send_order() {
       for (const sequence_id id : order_.plan.answers_of(row))
         sent.answers.push_back({id, std::min(row.logit_rows, 1), row.proposals + 1});
   tell_stages(run_step{life_, order_});
-  note_flights(in_flight_.size());
+  note_flights();
 }
 
-/// From now on so many steps are in flight, of so many that could be.
-void scheduler_state::note_flights(std::size_t now) {
-  const instant at = clock_.now();
-  if (flights_ > 0) {
-    const duration passed = at - flights_since_;
-    active_ += passed;
-    bubble_ += passed * static_cast<std::int64_t>(steps_in_flight_ - std::min(flights_, steps_in_flight_)) /
-               static_cast<std::int64_t>(steps_in_flight_);
-  }
-  flights_ = now;
-  flights_since_ = at;
+void scheduler_state::note_flights() {
+  meter_.note_steps(in_flight_.size(), steps_in_flight_, clock_.now());
 }
 
 /// It comes from another process: only what was ordered is believed, once, and nothing beyond its lists is read.
@@ -61,7 +52,7 @@ bool scheduler_state::is_expected(const step_outcome& outcome) const {
 
 void scheduler_state::finish_step(const step_done& done) {
   in_flight_.pop_front();
-  note_flights(in_flight_.size());
+  note_flights();
   requests_->commit(
       done.outcome, [this](const engine_token& token) { note_token(token); },
       [this](const ended_sequence& ended) { note_end(ended); },
@@ -87,7 +78,7 @@ void scheduler_state::note_token(const engine_token& token) {
   entry.tokens.push_back(token.token);
   if (token.details) entry.details.push_back(*token.details);
   if (!of->second.timed) note_timing(token.sequence, of->second, entry);
-  ++tokens_;
+  meter_.note_token();
 }
 
 void scheduler_state::note_reading(const engine_reading& reading) {
