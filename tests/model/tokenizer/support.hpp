@@ -6,12 +6,15 @@
 #include <random>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
+#include "model/tokenizer/byte_alphabet.hpp"
 #include "model/tokenizer/tokenizer.hpp"
+#include "model/tokenizer/utf8.hpp"
 
 namespace troupe::testing_support {
 
@@ -32,6 +35,13 @@ inline std::shared_ptr<const tokenizer> from_json(const std::filesystem::path& p
 }
 
 inline constexpr encode_options plain{.add_special = false, .parse_special = true};
+
+/// As GPT-2 writes these bytes.
+inline std::string spell(std::string_view bytes) {
+  std::string out;
+  for (const char byte : bytes) detail::append_utf8(out, detail::letter_of(static_cast<std::uint8_t>(byte)));
+  return out;
+}
 
 /// The text of the error that `act` throws.
 template <class Act>

@@ -48,7 +48,7 @@ gguf_file sentencepiece_file() {
 
 gguf_file byte_level_file() {
   texts tokens;
-  for (int byte = 0; byte < 256; ++byte) tokens.push_back(detail::spell(std::string(1, static_cast<char>(byte))));
+  for (int byte = 0; byte < 256; ++byte) tokens.push_back(spell(std::string(1, static_cast<char>(byte))));
   tokens.insert(tokens.end(), {"\u0120t", "he", "<|end|>"});
   integers types(tokens.size(), 1);
   types.back() = 3;
