@@ -9,8 +9,8 @@ void scheduler_meter::note_steps(std::size_t in_flight, std::size_t most, instan
   if (in_flight_ > 0) {
     const duration passed = now - steps_changed_;
     figures_.active += passed;
-    figures_.bubble += passed * static_cast<std::int64_t>(most_ - std::min(in_flight_, most_)) /
-                       static_cast<std::int64_t>(most_);
+    figures_.bubble +=
+        passed * static_cast<std::int64_t>(most_ - std::min(in_flight_, most_)) / static_cast<std::int64_t>(most_);
   }
   in_flight_ = in_flight;
   most_ = most;
