@@ -76,7 +76,7 @@ TEST_F(node_agent, reports_what_the_worker_counts_and_what_the_process_takes) {
   const node_report report = heard_.take<incoming<heartbeat>>().what.report;
   EXPECT_EQ(report.steps, 42u);
   EXPECT_GT(report.rows_per_second, 0);
-  EXPECT_EQ(report.busy_seconds, 7.5);
+  EXPECT_DOUBLE_EQ(report.busy_seconds, 7.5);
   EXPECT_GT(report.resident_bytes, std::uint64_t{1} << 20);
 }
 
