@@ -22,6 +22,15 @@ T value_of(const result<T, catalogue_error>& from) {
   return *from;
 }
 
+bool fits(const fs::path& folder, const model_config& model) {
+  try {
+    (void)read_adapter(folder, model);
+    return true;
+  } catch (const input_error&) {
+    return false;
+  }
+}
+
 /// read_adapter's refusal with the path that the user knows.
 adapter_file read_as(const fs::path& shown, const fs::path& folder, const model_config& model) {
   try {
@@ -39,15 +48,25 @@ adapter_shelf::adapter_shelf(options chosen, catalogue_records saved)
   fs::create_directories(options_.store, fault);
   if (fault) refuse("{}: cannot be made: {}", options_.store.string(), fault.message());
   remove_incoming_adapters(options_.store);
-  for (const adapter_entry& entry : catalogue_.list())
-    if (entry.spec.base == options_.base) note_files(entry);
+  for (const adapter_entry& entry : catalogue_.list()) note_files(entry);
 }
 
-void adapter_shelf::note_files(const adapter_entry& entry) {
+const std::string& adapter_shelf::note_files(const adapter_entry& entry) {
+  return faults_[entry.version] = take_files(entry);
+}
+
+/// A base's id is that of its packed bytes: another quantization is another base, and what fits the one fits the other.
+std::string adapter_shelf::take_files(const adapter_entry& entry) {
   auto files = adapter_files_in(folder_of(entry.spec.sha256));
-  if (files.empty()) return;
+  if (files.empty()) return "its files are gone: publish the folder again";
+  if (entry.spec.base != options_.base) {
+    if (!fits(folder_of(entry.spec.sha256), options_.model))
+      return "was made for another model: publish one that was made for this model";
+    catalogue_.set_fits(entry.version);
+  }
   details_[entry.version] = {entry.version, entry.full_name(), entry.spec.sha256, std::move(files),
                              static_cast<std::int64_t>(entry.spec.bytes)};
+  return {};
 }
 
 adapter_shelf::taken adapter_shelf::take(const std::string& name, const fs::path& folder) {
@@ -105,10 +124,9 @@ void adapter_shelf::check_fits(std::uint64_t bytes, const std::string& what) con
 }
 
 adapter_entry adapter_shelf::make_ready(const adapter_entry& entry) {
-  note_files(entry);
-  if (!details_.contains(entry.version)) {
-    catalogue_.set_failed(entry.version, "its files are gone");
-    refuse("adapter {}: its files are gone: publish the folder again", entry.full_name());
+  if (const std::string& fault = note_files(entry); !fault.empty()) {
+    catalogue_.set_failed(entry.version, fault);
+    refuse("adapter {}: {}", entry.full_name(), fault);
   }
   if (entry.spec.bytes > options_.memory) catalogue_.set_failed(entry.version, "is larger than adapters.memory");
   check_fits(entry.spec.bytes, "adapter " + entry.full_name());
@@ -141,8 +159,8 @@ adapter_entry adapter_shelf::find_or_publish(const std::string& name) {
   if (version && details_.contains(*version)) return *catalogue_.find(*version);
   if (!version && version.error().why != catalogue_error::reason::unknown) throw input_error(version.error().text);
   if (const auto source = source_of(name)) return publish(name, *source);
-  if (version) refuse("adapter {}: its files are gone: publish the folder again", name);
-  throw input_error(version.error().text);
+  if (!version) throw input_error(version.error().text);
+  return make_ready(*catalogue_.find(*version));
 }
 
 adapter_entry adapter_shelf::rollback(const std::string& name, std::optional<std::uint32_t> ordinal) {
@@ -192,7 +210,8 @@ std::string adapter_shelf::list_json() const {
                     {"rank", entry.spec.rank},
                     {"bytes", entry.spec.bytes},
                     {"sha256", entry.spec.sha256}});
-    if (!entry.error.empty()) list.back()["error"] = entry.error;
+    const std::string& error = gone ? faults_.at(entry.version) : entry.error;
+    if (!error.empty()) list.back()["error"] = error;
   }
   return list.dump();
 }

@@ -28,7 +28,7 @@ class adapter_shelf {
     std::uint64_t memory = std::uint64_t{1} << 30;  ///< of each worker, for adapters
   };
 
-  /// Versions that were saved are there again, where their files are.
+  /// Versions that were saved are there again, where their files are and fit the model.
   adapter_shelf(options chosen, catalogue_records saved);
 
   /// A PEFT folder that is here and right, and may become a version. Its pieces can be read from now on.
@@ -74,12 +74,15 @@ class adapter_shelf {
   adapter_entry add(const taken& what);
   adapter_entry make_ready(const adapter_entry& entry);
   void check_fits(std::uint64_t bytes, const std::string& what) const;
-  void note_files(const adapter_entry& entry);
+  /// What keeps it from being used; empty: nothing does, and it is in `details_`.
+  const std::string& note_files(const adapter_entry& entry);
+  std::string take_files(const adapter_entry& entry);
   const adapter_entry* newest(std::string_view name, const std::vector<adapter_entry>& all) const;
 
   options options_;
   adapter_catalogue catalogue_;
   std::map<adapter_version, adapter_details> details_;           ///< of all versions whose files are there
+  std::map<adapter_version, std::string> faults_;                ///< why a version cannot be used; empty: it can
   std::map<std::string, std::vector<adapter_file_info>> taken_;  ///< by digest: what may become a version
   std::uint64_t incoming_ = 0;
 };

@@ -30,7 +30,7 @@ struct adapter_spec {
   std::string folder;  ///< where its PEFT files are
   std::uint64_t bytes = 0;
   std::uint32_t rank = 0;
-  model_id base;  ///< it was trained for
+  model_id base;  ///< it was last found to fit
 
   template <class Self>
   static auto fields(Self& self) {
@@ -82,7 +82,7 @@ class adapter_catalogue {
  public:
   struct options {
     std::string base_name;  ///< how requests call the bare model; "base" is always understood
-    model_id base;          ///< what adapters must have been trained for; 0: any
+    model_id base;          ///< what adapters must fit; 0: any
     std::size_t max_versions = 1 << 16;
   };
 
@@ -94,6 +94,8 @@ class adapter_catalogue {
   /// Every worker has it. Returns whether its name points at it from now on: it does, unless a newer one did before.
   bool set_ready(adapter_version version);
   void set_failed(adapter_version version, std::string why);
+  /// It was published for another base, and fits this one as well.
+  void set_fits(adapter_version version) { change(version).spec.base = options_.base; }
 
   /// "name", "name@2", "base:name", "base:name@2", or the base itself: version 0. `base` is "base" or the base's name.
   result<adapter_version, catalogue_error> resolve(std::string_view text) const;

@@ -196,14 +196,42 @@ TEST_F(shelf, knows_its_versions_after_a_restart) {
   EXPECT_FALSE(fs::exists(folder_.path() / "store/.incoming-1-1"));
   EXPECT_EQ(after.snapshot().names.at("pricing"), version);
   EXPECT_EQ(after.publish("pricing", source("pricing", 8)).full_name(), "pricing@2");
-  auto other = options();
-  other.base = model_id(8);
-  EXPECT_FALSE(adapter_shelf(other, saved).snapshot().names.contains("pricing")) << "made for another model";
   fs::remove_all(folder_.path() / "store");
   adapter_shelf without(options(), saved);
   EXPECT_FALSE(without.snapshot().names.contains("pricing"));
   EXPECT_NE(without.list_json().find("\"missing\""), std::string::npos);
   EXPECT_EQ(without.load("pricing").full_name(), "pricing@2") << "the folder has other contents now";
+}
+
+TEST_F(shelf, keeps_its_versions_under_another_quantization) {
+  adapter_shelf before(options(), {});
+  const auto version = before.publish("pricing", source("pricing")).version;
+  auto other = options();
+  other.base = model_id(8);
+  adapter_shelf after(other, before.take_changes());
+  EXPECT_EQ(after.snapshot().names.at("pricing"), version);
+  EXPECT_TRUE(after.snapshot().versions.contains(version));
+  const auto changes = after.take_changes();
+  ASSERT_EQ(changes.entries.size(), 1u) << "it is written down";
+  EXPECT_EQ(changes.entries[0].spec.base, other.base);
+  EXPECT_EQ(after.publish("pricing", source("pricing")).version, version);
+}
+
+TEST_F(shelf, does_not_take_what_was_made_for_another_model) {
+  adapter_shelf before(options(), {});
+  before.publish("pricing", source("pricing"));
+  fs::remove_all(folder_.path() / "source");
+  auto other = options();
+  other.base = model_id(8);
+  other.model = read_hf_config(golden / "mistral");
+  adapter_shelf after(other, before.take_changes());
+  EXPECT_FALSE(after.snapshot().names.contains("pricing"));
+  EXPECT_THAT(after.list_json(), HasSubstr("made for another model"));
+  for (const char* name : {"pricing", "pricing@1"})
+    EXPECT_THAT([&] { after.load(name); }, ThrowsMessage<input_error>(HasSubstr("made for another model"))) << name;
+  EXPECT_THAT([&] { after.find_or_publish("pricing"); },
+              ThrowsMessage<input_error>(HasSubstr("made for another model")));
+  EXPECT_TRUE(after.take_changes().empty());
 }
 
 }  // namespace

@@ -383,6 +383,10 @@ TEST_F(the_journal, keeps_the_adapter_catalogue) {
   EXPECT_EQ(again.find(adapter_version{3})->error, "torn");
   EXPECT_EQ(again.find(adapter_version{2})->spec.base, model_id{~0ull});
   EXPECT_EQ(again.publish({"pricing", std::string(64, 'd'), "x", 1, 8, model_id{~0ull}})->full_name(), "pricing@4");
+  adapter_catalogue requantized({"llama", model_id{7}, 100}, saved);
+  requantized.set_fits(adapter_version{2});
+  book->save(requantized.take_changes());
+  EXPECT_EQ(adapter_catalogue(base, book->load_catalogue()).find(adapter_version{2})->spec.base, model_id{7});
 }
 
 class a_journal_file : public journal_fixture {
