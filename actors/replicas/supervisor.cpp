@@ -47,7 +47,7 @@ supervisor_state::handle::behavior_type supervisor_state::make_behavior() {
       [this](const drain_node& what) { drain(what); },
       [this](wake) {
         look_at_clock();
-        tell_after(self_, heartbeat_of(options_.config) / 2, wake{});
+        tell_after(self_, options_.members.detector.tick_interval(heartbeat_of(options_.config)), wake{});
       },
       [this](stop_now) {
         end_all();

@@ -51,6 +51,7 @@ void check_site(const cluster_config& config) {
   const node_site site = make_site(config, config.head().name);
   const supervisor_options options = supervisor_options_of(site, 0);
   (void)bus_options_of(site);  // the keys
+  (void)membership(options.members);
   if (is_this_machine(config.head().host)) check_preload(config);
   std::vector<worker_offer> offers;
   for (const node_config& node : config.nodes) {

@@ -160,9 +160,7 @@ supervisor_options supervisor_options_of(const node_site& site, std::uint32_t re
   options.config = config;
   options.members.build = build_id();
   options.members.model = site.fingerprint;
-  options.members.detector.lost_after = std::chrono::milliseconds(config.lost_after_ms);
-  options.members.detector.suspect_after = std::chrono::milliseconds(config.lost_after_ms / 2);
-  options.members.detector.lost_after_close = std::chrono::milliseconds(config.lost_after_ms / 2);
+  options.members.detector = failure_detector::options::of(std::chrono::milliseconds(config.lost_after_ms));
   options.shape = shape_of(site);
   options.wanted.replicas = config.replicas;
   options.wanted.stages = config.stages;

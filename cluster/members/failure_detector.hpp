@@ -4,6 +4,7 @@
 // judge itself slept: silence counts only while `tick` is called in time. After a pause everybody gets a fresh
 // allowance, but not again before that allowance would have been used up: a judge that is always late still judges.
 #pragma once
+#include <algorithm>
 #include <optional>
 #include <unordered_map>
 #include <vector>
@@ -23,6 +24,17 @@ class failure_detector {
     duration lost_after_close =
         std::chrono::milliseconds(700);                     ///< a node whose link closed has less time to come back
     duration longest_gap = std::chrono::milliseconds(500);  ///< between ticks; more than that was a pause of ours
+
+    /// As a cluster's file names one time alone.
+    static options of(duration lost_after) {
+      options chosen;
+      chosen.lost_after = lost_after;
+      chosen.suspect_after = chosen.lost_after_close = lost_after / 2;
+      chosen.longest_gap = std::min(chosen.longest_gap, lost_after);
+      return chosen;
+    }
+    /// Where nodes are heard once in a `heartbeat`.
+    duration tick_interval(duration heartbeat) const { return std::min(heartbeat, longest_gap) / 2; }
   };
   struct change {
     incarnation_id node;

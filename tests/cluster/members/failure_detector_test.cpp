@@ -104,6 +104,47 @@ TEST_F(a_failure_detector, reports_in_the_order_of_numbers) {
   for (std::size_t i = 1; i < changes.size(); ++i) EXPECT_LT(changes[i - 1].node, changes[i].node);
 }
 
+struct file_times {
+  int heartbeat_ms, lost_after_ms;
+};
+
+/// What a cluster's file may say, with its corners.
+class the_times_of_a_file : public testing::TestWithParam<file_times> {
+ protected:
+  const milliseconds heartbeat{GetParam().heartbeat_ms}, lost_after{GetParam().lost_after_ms};
+  const failure_detector::options options = failure_detector::options::of(lost_after);
+  const duration tick = options.tick_interval(heartbeat);
+};
+
+TEST_P(the_times_of_a_file, find_the_dead_in_time_and_nobody_else) {
+  failure_detector detector(options);
+  instant now{seconds(1000)};
+  detector.tick(now);
+  detector.watch(ann, now);
+  detector.watch(bob, now);
+  const instant death = now;
+  instant beat = now;
+  std::vector<incarnation_id> lost;
+  while (lost.empty() && now < death + 3 * lost_after) {
+    now = now + tick;
+    if (now >= beat + heartbeat) detector.heard(bob, beat = now);
+    for (const auto& change : detector.tick(now))
+      if (change.now == verdict::lost) lost.push_back(change.node);
+  }
+  EXPECT_EQ(lost, std::vector{ann});
+  EXPECT_GE(now - death, lost_after);
+  EXPECT_LE(now - death, lost_after + tick);
+}
+
+TEST_P(the_times_of_a_file, leave_room_for_a_late_tick) {
+  EXPECT_GT(tick, duration::zero());
+  EXPECT_LE(2 * tick, options.longest_gap);
+}
+
+INSTANTIATE_TEST_SUITE_P(corners, the_times_of_a_file,
+                         testing::Values(file_times{10, 50}, file_times{10, 600000}, file_times{200, 1200},
+                                         file_times{4000, 12000}, file_times{60000, 180000}));
+
 TEST(failure_detector_options, are_refused_where_they_cannot_work) {
   EXPECT_THROW(failure_detector({.suspect_after = seconds(2), .lost_after = seconds(1)}), input_error);
   EXPECT_THROW(failure_detector({.suspect_after = seconds(0)}), input_error);
