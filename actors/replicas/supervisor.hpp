@@ -117,7 +117,7 @@ class supervisor_state {
   void announce(std::size_t index);
   void retry_replicas(instant now);
   bool other_runs(std::size_t index) const;
-  std::vector<worker_offer> spare_offers() const;
+  std::vector<worker_offer> all_offers() const;
 
   // supervisor_status.cpp
   void post_status() const;

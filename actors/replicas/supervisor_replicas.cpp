@@ -26,9 +26,7 @@ bool supervisor_state::is_assembled(instant now) const {
 }
 
 void supervisor_state::place_all() {
-  std::vector<worker_offer> offers;
-  for (const auto& [name, worker] : workers_) offers.push_back(worker.offer);
-  auto placed = place(offers, options_.shape, options_.wanted);
+  auto placed = place(all_offers(), options_.shape, options_.wanted);
   if (!placed) {
     const std::string text = fmt::format("{}: {}", place_of(options_.config, placed.error().key), placed.error().text);
     if (std::exchange(last_said_, text) != text) options_.say(text);
@@ -42,7 +40,7 @@ void supervisor_state::place_all() {
 /// A worker came, after the first placement.
 void supervisor_state::take_in(const std::string& name) {
   if (!placement_) return;
-  carry_out(extend(*placement_, workers_.at(name).offer, spare_offers(), options_.shape, options_.wanted));
+  carry_out(extend(*placement_, workers_.at(name).offer, all_offers(), options_.shape, options_.wanted));
 }
 
 void supervisor_state::give_up_worker(const std::string& name) {
@@ -51,7 +49,7 @@ void supervisor_state::give_up_worker(const std::string& name) {
     std::erase(placement_->spares, name);
     return;
   }
-  carry_out(repair(*placement_, name, spare_offers(), options_.shape, options_.wanted));
+  carry_out(repair(*placement_, name, all_offers(), options_.shape, options_.wanted));
 }
 
 void supervisor_state::carry_out(const placement_change& change) {
@@ -195,11 +193,10 @@ bool supervisor_state::other_runs(std::size_t index) const {
   return false;
 }
 
-std::vector<worker_offer> supervisor_state::spare_offers() const {
-  std::vector<worker_offer> offers;
-  for (const std::string& name : placement_->spares)
-    if (const auto found = workers_.find(name); found != workers_.end()) offers.push_back(found->second.offer);
-  return offers;
+std::vector<worker_offer> supervisor_state::all_offers() const {
+  std::vector<worker_offer> all;
+  for (const auto& [name, worker] : workers_) all.push_back(worker.offer);
+  return all;
 }
 
 }  // namespace troupe

@@ -12,9 +12,9 @@ namespace {
 
 using detail::block_tokens;
 using detail::least_tokens;
+using detail::most_tokens;
 using detail::placement_unit;
 using detail::unit_order;
-using detail::whole_blocks;
 
 template <class T>
 using placed = result<T, placement_error>;
@@ -27,13 +27,6 @@ std::string amount(std::uint64_t bytes) {
 
 std::string layers_key(const worker_offer& worker) {
   return fmt::format("node.{}.layers", worker.name);
-}
-
-/// What kv_memory is worth in tokens, but never less than one sequence needs.
-std::int64_t most_tokens(const model_shape& model, const placement_request& request) {
-  const std::uint64_t each = model.kv_bytes * static_cast<std::uint64_t>(model.layers);
-  const auto tokens = each ? std::min<std::uint64_t>(request.kv_memory / each, 1ULL << 40) : 1ULL << 20;
-  return std::max(least_tokens(request), whole_blocks(static_cast<std::int64_t>(tokens)));
 }
 
 /// Places one call's workers: by hand first, then by memory and speed.

@@ -109,13 +109,13 @@ struct placement_change {
 };
 
 /// A worker joins (or comes back): it fills a vacancy, or makes a new replica, alone or with the spares (unless there
-/// are as many as were asked for), or is a spare. `spares` are the offers of current.spares.
-placement_change extend(const placement& current, const worker_offer& joining, const std::vector<worker_offer>& spares,
+/// are as many as were asked for), or is a spare. `others` are the offers of all who are there.
+placement_change extend(const placement& current, const worker_offer& joining, const std::vector<worker_offer>& others,
                         const model_shape& model, const placement_request& request);
 
 /// A worker is lost: the fastest spare that can hold its layers takes its place, or it stays vacant.
-/// A replica's kv_tokens may shrink to what the new one holds.
-placement_change repair(const placement& current, const std::string& lost, const std::vector<worker_offer>& spares,
+/// A replica's kv_tokens are what all its workers hold then: fewer, or more again where a small one has left.
+placement_change repair(const placement& current, const std::string& lost, const std::vector<worker_offer>& others,
                         const model_shape& model, const placement_request& request);
 
 }  // namespace troupe

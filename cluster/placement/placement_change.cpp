@@ -18,15 +18,25 @@ bool can_hold(const worker_offer& worker, const replica_placement& replica, cons
   return costs.kv_tokens(stage.layers, worker.memory) >= detail::least_tokens(request);
 }
 
-void put(replica_placement& replica, stage_placement& stage, std::string& seat, const worker_offer& worker,
-         const stage_costs& costs) {
-  seat = worker.name;
-  replica.kv_tokens = std::min(replica.kv_tokens, costs.kv_tokens(stage.layers, worker.memory));
+/// What there is room for on all its workers. One without an offer holds what the replica has.
+std::int64_t room_of(const replica_placement& replica, const std::vector<worker_offer>& offers,
+                     const stage_costs& costs, const placement_request& request) {
+  std::int64_t room = detail::most_tokens(costs.model(), request);
+  for (const stage_placement& stage : replica.stages) {
+    for (const std::string& name : stage.workers) {
+      const auto its = std::find_if(offers.begin(), offers.end(), [&](const auto& each) { return each.name == name; });
+      if (its != offers.end()) room = std::min(room, costs.kv_tokens(stage.layers, its->memory));
+      if (its == offers.end() && !name.empty()) room = std::min(room, replica.kv_tokens);
+    }
+  }
+  return room;
 }
 
 /// The replica of which it fills a vacancy. One that it completes goes before others.
-std::optional<std::size_t> fill_vacancy(placement& where, const worker_offer& worker, const stage_costs& costs,
-                                        const placement_request& request) {
+std::optional<std::size_t> fill_vacancy(placement& where, const worker_offer& worker, std::vector<worker_offer> others,
+                                        const stage_costs& costs, const placement_request& request) {
+  std::erase_if(others, [&](const auto& each) { return each.name == worker.name; });
+  others.push_back(worker);
   for (const bool only_completing : {true, false}) {
     for (std::size_t r = 0; r < where.replicas.size(); ++r) {
       replica_placement& replica = where.replicas[r];
@@ -34,7 +44,8 @@ std::optional<std::size_t> fill_vacancy(placement& where, const worker_offer& wo
         const auto seat = std::find(stage.workers.begin(), stage.workers.end(), "");
         if (seat == stage.workers.end() || !can_hold(worker, replica, stage, costs, request)) continue;
         const replica_placement before = replica;
-        put(replica, stage, *seat, worker, costs);
+        *seat = worker.name;
+        replica.kv_tokens = room_of(replica, others, costs, request);
         if (!only_completing || replica.is_complete()) return r;
         replica = before;
         break;
@@ -84,14 +95,14 @@ void remove_spare(placement& where, const std::string& name) {
 
 }  // namespace
 
-placement_change extend(const placement& current, const worker_offer& joining, const std::vector<worker_offer>& spares,
+placement_change extend(const placement& current, const worker_offer& joining, const std::vector<worker_offer>& others,
                         const model_shape& model, const placement_request& request) {
   using kind = placement_change::kind;
   placement_change change{current, kind::none, 0};
   if (find_worker(current, joining.name)) return change;
   placement& after = change.after;
   remove_spare(after, joining.name);
-  if (const auto filled = fill_vacancy(after, joining, stage_costs(model, request.tensor), request)) {
+  if (const auto filled = fill_vacancy(after, joining, others, stage_costs(model, request.tensor), request)) {
     change.what = kind::fills_stage;
     change.replica = *filled;
     return change;
@@ -99,8 +110,8 @@ placement_change extend(const placement& current, const worker_offer& joining, c
   after.spares.push_back(joining.name);
   if (request.replicas != 0 && after.replicas.size() >= static_cast<std::size_t>(request.replicas)) return change;
   std::vector<worker_offer> idle;
-  for (const auto& spare : spares)
-    if (spare.name != joining.name && !find_worker(current, spare.name)) idle.push_back(spare);
+  for (const auto& each : others)
+    if (each.name != joining.name && !find_worker(current, each.name)) idle.push_back(each);
   auto made = make_replica(joining, idle, numbers_by_hand(current), model, request);
   if (!made) return change;
   for (const auto& stage : made->stages)
@@ -111,7 +122,7 @@ placement_change extend(const placement& current, const worker_offer& joining, c
   return change;
 }
 
-placement_change repair(const placement& current, const std::string& lost, const std::vector<worker_offer>& spares,
+placement_change repair(const placement& current, const std::string& lost, const std::vector<worker_offer>& others,
                         const model_shape& model, const placement_request& request) {
   using kind = placement_change::kind;
   placement_change change{current, kind::none, 0};
@@ -126,13 +137,13 @@ placement_change repair(const placement& current, const std::string& lost, const
   change.what = kind::vacancy;
   change.replica = at->replica;
   const worker_offer* best = nullptr;
-  for (const auto& spare : spares) {
-    const bool is_free = spare.name != lost && !find_worker(current, spare.name);
-    if (is_free && can_hold(spare, replica, stage, costs, request) && (!best || spare.speed > best->speed))
-      best = &spare;
+  for (const auto& each : others) {
+    const bool is_free = each.name != lost && !find_worker(current, each.name);
+    if (is_free && can_hold(each, replica, stage, costs, request) && (!best || each.speed > best->speed)) best = &each;
   }
   if (!best) return change;
-  put(replica, stage, seat, *best, costs);
+  seat = best->name;
+  replica.kv_tokens = room_of(replica, others, costs, request);
   remove_spare(change.after, best->name);
   change.what = kind::fills_stage;
   return change;

@@ -52,6 +52,12 @@ std::int64_t stage_costs::kv_tokens(layer_range range, std::uint64_t memory) con
   return whole_blocks(static_cast<std::int64_t>(std::min<std::uint64_t>((memory - held) / each, 1ULL << 40)));
 }
 
+std::int64_t most_tokens(const model_shape& model, const placement_request& request) {
+  const std::uint64_t each = model.kv_bytes * static_cast<std::uint64_t>(model.layers);
+  const auto tokens = each ? std::min<std::uint64_t>(request.kv_memory / each, 1ULL << 40) : 1ULL << 20;
+  return std::max(least_tokens(request), whole_blocks(static_cast<std::int64_t>(tokens)));
+}
+
 std::optional<std::vector<layer_range>> cut_layers(const stage_costs& costs, layer_range run,
                                                    const std::vector<placement_unit>& units, std::int64_t tokens) {
   const int layers = run.count(), stages = static_cast<int>(units.size());

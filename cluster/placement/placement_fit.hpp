@@ -63,4 +63,7 @@ inline std::int64_t least_tokens(const placement_request& request) {
   return whole_blocks(std::max<std::int64_t>(request.min_context, 1) + block_tokens - 1);
 }
 
+/// What kv_memory is worth in tokens, but never less than one sequence needs.
+std::int64_t most_tokens(const model_shape& model, const placement_request& request);
+
 }  // namespace troupe::detail

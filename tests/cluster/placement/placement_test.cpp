@@ -393,6 +393,23 @@ TEST(placement_change, without_a_spare_the_place_waits_for_somebody) {
   EXPECT_EQ(extend(lost.after, offer("y", 60), {}, twelve_layers(), ask()).what, kind::none) << "it has too little";
 }
 
+TEST(placement_change, room_that_a_small_worker_took_comes_back_with_a_large_one) {
+  const std::vector<worker_offer> workers = {offer("w0", 130), offer("w1", 130), offer("small", 86, 9)};
+  const auto where = placed({workers[0], workers[1]}, ask(1, 2));
+  ASSERT_EQ(text_of(where), "w0:0-6 w1:7-11");
+  const auto less = repair(where, "w1", workers, twelve_layers(), ask(1, 2));
+  ASSERT_EQ(text_of(less.after), "w0:0-6 small:7-11");
+  EXPECT_LT(less.after.replicas[0].kv_tokens, where.replicas[0].kv_tokens);
+  const std::vector<worker_offer> with_spare = {workers[0], workers[2], offer("w2", 130)};
+  const auto spare = extend(less.after, with_spare[2], with_spare, twelve_layers(), ask(1, 2));
+  const auto again = repair(spare.after, "small", with_spare, twelve_layers(), ask(1, 2));
+  ASSERT_EQ(text_of(again.after), "w0:0-6 w2:7-11");
+  EXPECT_EQ(again.after.replicas[0].kv_tokens, where.replicas[0].kv_tokens);
+  const auto vacant = repair(less.after, "small", {workers[0]}, twelve_layers(), ask(1, 2));
+  const auto back = extend(vacant.after, workers[1], {workers[0]}, twelve_layers(), ask(1, 2));
+  EXPECT_EQ(back.after.replicas[0].kv_tokens, where.replicas[0].kv_tokens);
+}
+
 worker_offer of_replica(int number, worker_offer made) {
   made.replica = number;
   return made;
