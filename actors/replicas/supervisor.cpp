@@ -123,11 +123,25 @@ void supervisor_state::take_heartbeat(const incoming<heartbeat>& in) {
   const auto [incarnation, report] = in.what;
   const heard_as heard = members_.heard(incarnation, clock_.now(), report);
   parts_.links->send(in.link, heartbeat_answer{incarnation, heard == heard_as::member});
-  const auto longest = std::chrono::duration_cast<std::chrono::milliseconds>(options_.longest_step).count();
-  if (heard != heard_as::member || report.busy_ms < static_cast<std::uint64_t>(longest)) return;
+  if (heard != heard_as::member) return;
   const std::string name = members_.find(incarnation)->hello.name;
+  const auto longest = std::chrono::duration_cast<std::chrono::milliseconds>(options_.longest_step).count();
+  if (report.busy_ms < static_cast<std::uint64_t>(longest)) return take_free_memory(name, report);
   members_.leave(incarnation, clock_.now());
   lose(name, "a step took too long");
+}
+
+/// A spare may have come when there was too little for it. Who holds layers keeps the offer by which they were placed.
+void supervisor_state::take_free_memory(const std::string& name, const node_report& report) {
+  constexpr double of_note = 1.05;
+  constexpr std::uint64_t most = std::uint64_t{1} << 60;
+  const auto found = workers_.find(name);
+  if (found == workers_.end() || !placement_ || find_worker(*placement_, name)) return;
+  std::uint64_t& offered = found->second.offer.memory;
+  const std::uint64_t free = report.free_bytes.value_or(0);
+  if (free > most || static_cast<double>(free) <= of_note * static_cast<double>(offered)) return;
+  offered = free;
+  take_in(name);
 }
 
 void supervisor_state::take_leave(incarnation_id node) {

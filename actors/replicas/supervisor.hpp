@@ -89,6 +89,7 @@ class supervisor_state {
   void admit(const node_hello& hello, link_id link);
   bool its_process_is_gone(const node_hello& hello) const;
   void take_heartbeat(const incoming<heartbeat>& in);
+  void take_free_memory(const std::string& name, const node_report& report);
   void take_leave(incarnation_id node);
   void note_link_lost(link_id link);
   void lose(const std::string& name, const std::string& why);

@@ -14,6 +14,8 @@ namespace troupe {
 struct node_agent_options {
   node_hello hello;  ///< incarnation and endpoint are filled in
   std::string head;  ///< endpoint
+  /// What the node may take for weights, keys and values, measured anew; empty: as the hello says, for good.
+  std::function<std::uint64_t()> free_memory;
   duration heartbeat = std::chrono::milliseconds(200);
   duration join_interval = std::chrono::milliseconds(250);  ///< also between links to a head that closes them
   /// The node is to end, with this exit code and for this reason. Called once.

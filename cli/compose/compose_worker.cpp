@@ -72,6 +72,7 @@ member_node::member_node(caf::actor_system& system, wire& links, const node_site
   node_agent_options options;
   options.hello = hello_of(site, {});
   options.head = site.config.head_endpoint();
+  if (site.node.is_worker()) options.free_memory = [node = site.node] { return memory_of(node); };
   options.heartbeat = std::chrono::milliseconds(site.config.heartbeat_ms);
   options.on_end = std::move(on_end);
   options.say = say;

@@ -55,10 +55,13 @@ struct node_report {
   double rows_per_second = 0;
   double busy_seconds = 0;  ///< spent in steps so far
   std::uint64_t resident_bytes = 0;
+  /// What an idle node could take now for weights, keys and values; the hello says what it could when it began.
+  std::optional<std::uint64_t> free_bytes;
 
   template <class Self>
   static auto fields(Self& self) {
-    return std::tie(self.steps, self.busy_ms, self.rows_per_second, self.busy_seconds, self.resident_bytes);
+    return std::tie(self.steps, self.busy_ms, self.rows_per_second, self.busy_seconds, self.resident_bytes,
+                    self.free_bytes);
   }
 };
 

@@ -1,6 +1,7 @@
 #include "actors/replicas/supervisor.hpp"
 
 #include <algorithm>
+#include <cstdint>
 
 #include "tests/actors/support.hpp"
 
@@ -227,6 +228,24 @@ TEST_F(supervisor, lets_nobody_wait_for_a_lost_replica_once_another_runs) {
       EXPECT_EQ(returned.requests.at(0).id, request_id(7));
       break;
     }
+}
+
+TEST_F(supervisor, gives_work_to_a_spare_that_has_memory_by_now) {
+  started(worker_.take<start_stage>().life);
+  (void)next_replica();
+  auto small = hello("w1", 11);
+  small.memory_bytes = 10;
+  tell(actor_, incoming<join_cluster>{{}, link_id(11), 0, {small}});
+  EXPECT_TRUE(comes_to_say("\"w1\"", true, "nodes"));
+  EXPECT_EQ(router_.count<replica_added>(), 0u);
+  for (const std::uint64_t bytes : {std::uint64_t{20}, UINT64_MAX, std::uint64_t{1'000'000'000}}) {
+    heartbeat beat{incarnation_id(11), {}};
+    beat.report.free_bytes = bytes;
+    tell(actor_, incoming<heartbeat>{{}, link_id(11), 0, beat});
+  }
+  (void)next_replica();
+  started(life(1, 2));
+  wait_until_ready(1, true);
 }
 
 TEST_F(supervisor, takes_a_name_of_a_dead_process_at_once_and_fences_the_old_one) {

@@ -1,5 +1,7 @@
 #include "actors/workers/node_agent.hpp"
 
+#include <gmock/gmock.h>
+
 #include "tests/actors/support.hpp"
 
 namespace troupe::test {
@@ -17,6 +19,7 @@ class node_agent : public testing::Test {
     node_agent_options options;
     options.hello.name = "w0";
     options.head = head_side_.endpoint();
+    options.free_memory = [] { return 4096; };
     options.heartbeat = std::chrono::milliseconds(20);
     options.join_interval = std::chrono::milliseconds(20);
     options.on_end = [this](int code, const std::string& why) { ends_.put(std::pair(code, why)); };
@@ -78,6 +81,12 @@ TEST_F(node_agent, reports_what_the_worker_counts_and_what_the_process_takes) {
   EXPECT_GT(report.rows_per_second, 0);
   EXPECT_DOUBLE_EQ(report.busy_seconds, 7.5);
   EXPECT_GT(report.resident_bytes, std::uint64_t{1} << 20);
+}
+
+TEST_F(node_agent, says_what_memory_there_is_while_it_does_nothing) {
+  answer(next_join(), true);
+  const auto beat = heard_.take<incoming<heartbeat>>();
+  EXPECT_EQ(beat.what.report.free_bytes, 4096u);
 }
 
 TEST_F(node_agent, begins_anew_when_it_was_fenced) {
