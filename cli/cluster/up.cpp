@@ -88,11 +88,18 @@ std::optional<std::string> lasting_problem(const json& status) {
   return std::nullopt;
 }
 
+/// Whether the head speaks of the process that runs now, not of one before.
+bool is_about(const json& node, const node_process& process, hang_policy& hanging) {
+  const auto pid = node.at("pid").get<pid_t>();
+  if (process.pid == 0 || !process.is_remote) return process.pid == pid;
+  return hanging.is_behind(process.name, process.pid, pid);
+}
+
 /// A node that the head has given up for good although its process is there hangs: it is ended, and started again.
 void follow_head(const json& status, launcher& nodes, hang_policy& hanging) {
   for (const json& node : status.at("nodes")) {
     const auto* process = nodes.find(node.at("name").get<std::string>());
-    if (process == nullptr || process->pid != node.at("pid").get<pid_t>()) continue;
+    if (process == nullptr || !is_about(node, *process, hanging)) continue;
     if (node.at("state") == "lost") {
       if (hanging.note_lost(process->name, process->pid, monotonic_clock().now())) nodes.kill_node(process->name);
       continue;

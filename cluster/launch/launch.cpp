@@ -16,13 +16,16 @@ namespace {
 using detail::child_process;
 using process_state = node_process::state;
 
-restart_policy::ending ending_of(int wait_status) {
+restart_policy::ending ending_of(int wait_status, bool is_remote) {
+  constexpr int ssh_failed = 255;  // itself: a node never ends like that
   if (!WIFEXITED(wait_status)) return restart_policy::ending::failed;
   switch (WEXITSTATUS(wait_status)) {
     case 0:
       return restart_policy::ending::done;
     case 2:
       return restart_policy::ending::bad_input;
+    case ssh_failed:
+      return is_remote ? restart_policy::ending::unreachable : restart_policy::ending::failed;
     default:
       return restart_policy::ending::failed;
   }
@@ -173,7 +176,7 @@ class launcher::impl {
       if (!status) continue;
       any = true;
       node.shown.pid = 0;
-      after_end(node, ending_of(*status), detail::describe_end(*status));
+      after_end(node, ending_of(*status, node.shown.is_remote), detail::describe_end(*status));
     }
     return any;
   }
@@ -190,11 +193,19 @@ class launcher::impl {
       case restart_policy::verdict::restart:
         node.shown.now = process_state::waiting;
         node.next_start = decision.when;
+        if (how == restart_policy::ending::unreachable) return say_unreachable(node);
         return say("{} died ({}): it is started again", name, why);
       case restart_policy::verdict::give_up:
         node.shown.now = process_state::given_up;
         return say_given_up(node, how);
     }
+  }
+
+  /// Once, however long it lasts.
+  void say_unreachable(const watched_node& node) const {
+    if (node.policy.lost_connections() > 1) return;
+    say("{}: ssh has no connection to its host ({}): it is tried again, see {}", node.shown.name, node.shown.last_end,
+        node.log.string());
   }
 
   void say_given_up(const watched_node& node, restart_policy::ending how) const {

@@ -7,16 +7,18 @@ namespace troupe {
 restart_policy::decision restart_policy::ended(ending how, instant now) {
   if (how == ending::done) return {verdict::leave};
   if (how == ending::bad_input || !options_.respawn) return {verdict::give_up};
+  if (how == ending::unreachable && has_worked_)
+    return {verdict::restart, now + next_wait(++lost_connections_, options_.longest_host_wait)};
   failures_ = now - started_ < options_.fast ? failures_ + 1 : 0;
   if (failures_ >= options_.fast_failures) return {verdict::give_up};
-  return {verdict::restart, now + next_wait()};
+  return {verdict::restart, now + next_wait(failures_, options_.longest_wait)};
 }
 
 /// Doubles with every early death; nearly nothing after a late one.
-duration restart_policy::next_wait() const {
+duration restart_policy::next_wait(int failures, duration longest) const {
   duration wait = options_.first_wait;
-  for (int i = 1; i < failures_ && wait < options_.longest_wait; ++i) wait *= 2;
-  return std::min(wait, options_.longest_wait);
+  for (int i = 1; i < failures && wait < longest; ++i) wait *= 2;
+  return std::min(wait, longest);
 }
 
 }  // namespace troupe

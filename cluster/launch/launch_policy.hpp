@@ -15,11 +15,13 @@ class restart_policy {
     duration longest_wait = std::chrono::seconds(5);
     duration fast = std::chrono::seconds(10);  ///< who lives shorter has failed fast
     int fast_failures = 6;                     ///< in a row: then it is given up
+    duration longest_host_wait = std::chrono::seconds(30);
   };
   enum class ending : std::uint8_t {
-    done,       ///< exit code 0: it was drained, or the cluster ends
-    bad_input,  ///< exit code 2: it would end like that again
-    failed      ///< any other exit code, or a signal
+    done,         ///< exit code 0: it was drained, or the cluster ends
+    bad_input,    ///< exit code 2: it would end like that again
+    unreachable,  ///< ssh has no connection to its host
+    failed        ///< any other exit code, or a signal
   };
   enum class verdict : std::uint8_t { restart, leave, give_up };
   struct decision {
@@ -31,16 +33,22 @@ class restart_policy {
 
   void started(instant now) { started_ = now; }
   /// It does its work: whatever ends it from now on, it has not failed to start.
-  void works() { failures_ = 0; }
+  void works() {
+    has_worked_ = true;
+    failures_ = lost_connections_ = 0;
+  }
+  /// A host that could be reached before may take its time to be there again.
   decision ended(ending how, instant now);
-  int failures() const { return failures_; }  ///< fast ones in a row
+  int failures() const { return failures_; }                  ///< fast ones in a row
+  int lost_connections() const { return lost_connections_; }  ///< in a row, of one that has worked
 
  private:
-  duration next_wait() const;
+  duration next_wait(int failures, duration longest) const;
 
   options options_;
   instant started_{};
-  int failures_ = 0;
+  bool has_worked_ = false;
+  int failures_ = 0, lost_connections_ = 0;
 };
 
 }  // namespace troupe

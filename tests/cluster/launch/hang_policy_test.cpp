@@ -48,5 +48,16 @@ TEST(hang_policy, does_not_count_the_time_in_which_nobody_could_ask) {
   EXPECT_TRUE(is_lost_for(policy, time, 7));
 }
 
+TEST(hang_policy, knows_which_process_is_behind_a_connection) {
+  constexpr pid_t ssh = 7, next_ssh = 8;
+  hang_policy policy;
+  EXPECT_TRUE(policy.is_behind("w1", ssh, 1000));
+  EXPECT_TRUE(policy.is_behind("w1", ssh, 1000));
+  EXPECT_FALSE(policy.is_behind("w1", next_ssh, 1000)) << "the one that went with its connection";
+  EXPECT_TRUE(policy.is_behind("w2", next_ssh, 1000)) << "on another host";
+  EXPECT_TRUE(policy.is_behind("w1", next_ssh, 1001));
+  EXPECT_TRUE(policy.is_behind("w1", next_ssh, 1001));
+}
+
 }  // namespace
 }  // namespace troupe

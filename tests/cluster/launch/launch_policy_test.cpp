@@ -60,6 +60,30 @@ TEST(restart_policy, never_gives_up_what_works_before_it_dies) {
   }
 }
 
+TEST(restart_policy, waits_for_a_host_that_it_has_reached_before) {
+  manual_clock time;
+  restart_policy policy({});
+  policy.works();
+  duration wait{};
+  for (int i = 0; i < 100; ++i) {
+    const auto decision = live(policy, time, 1s, ending::unreachable);
+    ASSERT_EQ(decision.what, policy_verdict::restart);
+    wait = decision.when - time.now();
+  }
+  EXPECT_EQ(wait, 30s);
+  policy.works();
+  const auto first = live(policy, time, 1s, ending::unreachable);
+  EXPECT_EQ(first.when - time.now(), 200ms);
+  EXPECT_EQ(policy.failures(), 0);
+}
+
+TEST(restart_policy, gives_up_a_host_that_was_never_reached) {
+  manual_clock time;
+  restart_policy policy({});
+  for (int i = 1; i < 6; ++i) EXPECT_EQ(live(policy, time, 1s, ending::unreachable).what, policy_verdict::restart) << i;
+  EXPECT_EQ(live(policy, time, 1s, ending::unreachable).what, policy_verdict::give_up);
+}
+
 TEST(restart_policy, leaves_what_ended_on_purpose) {
   manual_clock time;
   restart_policy policy({});

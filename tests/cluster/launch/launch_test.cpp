@@ -348,6 +348,28 @@ TEST_F(launch_remote, a_remote_node_ends_with_its_connection) {
   EXPECT_TRUE(poll_until(launched, [&] { return !is_alive(node); }));
 }
 
+TEST_F(launch_remote, a_host_that_reboots_gets_its_node_back) {
+  const auto program = script("echo $$ > \"$4.pid\"; echo \"$4 started\"; exec sleep 1000");
+  const auto clusters = remote(program.string());
+  // Ten times there is no host.
+  script("echo to >> ssh-calls; [ -e down ] && [ $(wc -l < ssh-calls) -le 11 ] && exit 255; exec sh -c \"$2\"",
+         "fake-ssh");
+  auto chosen = with(program);
+  chosen.restart.longest_host_wait = 5ms;
+  launcher launched(clusters, chosen);
+  launched.start();
+  ASSERT_TRUE(poll_until_written(launched, "state/logs/w0.log", "w0 started"));
+  launched.note_works("w0");
+  folder_.write("down", "");
+  folder_.write("w0.pid", "");
+  launched.kill_node("w0");
+  ASSERT_TRUE(poll_until_written(launched, "w0.pid", "\n")) << "started again";
+  EXPECT_EQ(folder_.read("ssh-calls").size(), 12 * std::string("to\n").size());
+  EXPECT_TRUE(launched.given_up().empty());
+  EXPECT_EQ(
+      std::count_if(said_.begin(), said_.end(), [](auto& line) { return line.find("no connection") != line.npos; }), 1);
+}
+
 // ---- up and down
 
 TEST_F(launch, only_one_up_at_a_time) {
