@@ -32,6 +32,12 @@ std::filesystem::path file_of(const keys_options& options) {
   return api_keys_file(read_cluster_config(options.cluster).state_dir);
 }
 
+/// To standard error: what `add` prints is for scripts. A service reads its keys where its own file says.
+int changed(const keys_options& options) {
+  write_error(fmt::format("changed: {}\n", file_of(options).string()));
+  return 0;
+}
+
 std::string text_of(const rate_limits& limits, std::int64_t weight) {
   std::string text;
   const auto add = [&](std::int64_t limit, const char* what) {
@@ -48,7 +54,7 @@ int add_key(const keys_options& options) {
   const std::string key =
       add_api_key(file_of(options), options.name, limits_of(options, {}), options.weight.value_or(1), options.is_admin);
   print(key + "\n");
-  return 0;
+  return changed(options);
 }
 
 int limit_key(const keys_options& options) {
@@ -59,14 +65,16 @@ int limit_key(const keys_options& options) {
   const std::int64_t weight = options.weight.value_or(before.weight);
   limit_api_key(file_of(options), options.name, limits, weight);
   print(fmt::format("{}: {}\n", options.name, text_of(limits, weight)));
-  return 0;
+  return changed(options);
 }
 
 int list_keys(const keys_options& options) {
   const auto keys = read_api_keys(file_of(options));
   if (!keys)
     return print(
-               "there are no keys: whoever reaches the server may use it; one that runs and had keys lets nobody in\n"),
+               fmt::format("there are no keys in {}: whoever reaches the server may use it; one that runs and had keys "
+                           "lets nobody in\n",
+                           file_of(options).string())),
            0;
   if (keys->empty()) return print("no key is left: the server lets nobody in until one is added\n"), 0;
   for (const api_key& each : *keys)
@@ -79,7 +87,7 @@ int list_keys(const keys_options& options) {
 int revoke_key(const keys_options& options) {
   revoke_api_key(file_of(options), options.name);
   print(fmt::format("{}: revoked\n", options.name));
-  return 0;
+  return changed(options);
 }
 
 }  // namespace

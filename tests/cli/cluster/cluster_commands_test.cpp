@@ -82,6 +82,8 @@ TEST_F(cluster_commands, say_what_keys_there_are) {
   keys({"add", "eve", "--admin"});
   EXPECT_NE(keys({"list"}).find("no limits, admin\n"), std::string::npos);
   keys({"revoke", "eve"});
+    const std::string changed = "changed: " + (path("state") / "api_keys.json").string() + "\n";
+    EXPECT_EQ(got.error, more[1] == "list" ? "" : changed);
   EXPECT_EQ(keys({"list"}), "no key is left: the server lets nobody in until one is added\n");
 }
 
