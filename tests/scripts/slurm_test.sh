@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# scripts/troupe.slurm, with stand-ins for Slurm and the program: a job that was put back into the queue runs again.
+set -euo pipefail
+script=$1
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+
+stand_in() {  # NAME TEXT
+  printf '#!/usr/bin/env bash\n%s\n' "$2" > "$folder/bin/$1"
+  chmod +x "$folder/bin/$1"
+}
+fail() {
+  echo "$1" >&2
+  cat "$folder/output" >&2
+  exit 1
+}
+
+mkdir "$folder/bin"
+stand_in scontrol 'printf "one\ntwo\n"'
+stand_in getent 'echo "192.0.2.1 STREAM one"'
+# shellcheck disable=SC2016  # they are expanded where they run
+stand_in srun 'while [[ $1 == --* ]]; do shift; done; SLURM_PROCID=0 exec "$@"'
+# shellcheck disable=SC2016
+stand_in troupe '
+if [[ $1 == keygen ]]; then
+  [[ ! -e $3/cluster.key ]] || exit 2
+  mkdir -p "$3" && date +%N > "$3/cluster.key"
+fi
+echo "$*" >> "$CALLS"'
+
+for run in first second; do
+  PATH=$folder/bin:$PATH CALLS=$folder/$run SLURM_JOB_ID=7 SLURM_JOB_NODELIST='one,two' SLURM_SUBMIT_DIR=$folder \
+    bash "$script" "$folder" > "$folder/output" 2>&1 || fail "the $run run failed"
+  grep -q "node $folder/troupe-7/cluster.toml --name head" "$folder/$run" || fail "the $run run started no head"
+  cp "$folder/troupe-7/keys/cluster.key" "$folder/key-$run"
+done
+cmp "$folder/key-first" "$folder/key-second" || fail "clients would need another key"
