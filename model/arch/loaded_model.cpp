@@ -4,7 +4,6 @@
 #include <cstdlib>
 #include <cstring>
 
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,6 +11,7 @@
 #include "base/error.hpp"
 #include "base/fnv_hash.hpp"
 #include "model/arch/packed_file.hpp"
+#include "model/arch/unfinished_file.hpp"
 #include "model/formats/model_files.hpp"
 
 namespace troupe {
@@ -43,24 +43,14 @@ struct open_file {
   }
 };
 
-/// Packs into `final_path`: first under another name, so that a half-written file is never taken for a whole one.
 bool pack_into_cache(const model_files& source, const load_options& options, thread_pool& pool,
                      const fs::path& final_path) {
   std::error_code ignored;
   fs::create_directories(final_path.parent_path(), ignored);
-  const fs::path partial = final_path.string() + fmt::format(".{}.partial", ::getpid());
-  const open_file file{::open(partial.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644)};
-  if (file.descriptor < 0) return false;
-  try {
-    write_packed(source, options, pool, file.descriptor);
-    if (::fsync(file.descriptor) != 0)
-      throw std::runtime_error(fmt::format("{}: cannot be written ({}): free some space, or set TROUPE_CACHE elsewhere",
-                                           partial.string(), std::strerror(errno)));
-    fs::rename(partial, final_path);
-  } catch (...) {
-    fs::remove(partial, ignored);
-    throw;
-  }
+  unfinished_file file(final_path);
+  if (file.descriptor() < 0) return false;
+  write_packed(source, options, pool, file.descriptor());
+  file.finish();
   return true;
 }
 

@@ -1,7 +1,10 @@
 // Packing, the cache of packed files, and packed files that cannot be trusted.
 #include "model/arch/loaded_model.hpp"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include "model/arch/packed_file.hpp"
 #include "model/arch/quantize.hpp"
@@ -106,6 +109,22 @@ TEST_F(packed_models, leave_nothing_in_the_cache_when_packing_fails) {
   load_options options{scheme::u8, {}, cache_, [](auto, auto) { throw std::runtime_error("enough"); }};
   EXPECT_THROW(load_model(model_, options, pool_), std::runtime_error);
   EXPECT_TRUE(cached().empty());
+}
+
+TEST_F(packed_models, are_packed_beside_what_a_killed_process_left) {
+  load(scheme::u8);
+  const std::string whole = cached()[0].string();
+  fs::remove(whole);
+  const std::string own = fmt::format("{}.{}.partial", whole, ::getpid()), held = whole + ".2.partial";
+  for (const auto& file : {own, held}) std::ofstream(file) << "half";
+  const int another = ::open(held.c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_EQ(::flock(another, LOCK_EX), 0);
+  load(scheme::u8);
+  EXPECT_TRUE(fs::exists(whole)) << "not into memory";
+  EXPECT_FALSE(fs::exists(own)) << "nobody writes it";
+  EXPECT_TRUE(fs::exists(held)) << "another process does";
+  ::close(another);
+  EXPECT_EQ(cached().size(), 2u);
 }
 
 TEST_F(packed_models, refuse_to_keep_what_is_not_there) {

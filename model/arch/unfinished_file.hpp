@@ -1,0 +1,26 @@
+#pragma once
+#include <filesystem>
+
+namespace troupe {
+
+/// A file under another name until it is whole. Whoever writes one holds a lock on it: what a process that was killed
+/// has left has none, and goes when the same file is written again.
+class unfinished_file {
+ public:
+  explicit unfinished_file(std::filesystem::path final_path);
+  ~unfinished_file();  ///< what was not finished is removed
+  unfinished_file(const unfinished_file&) = delete;
+  unfinished_file& operator=(const unfinished_file&) = delete;
+
+  int descriptor() const { return descriptor_; }  ///< -1 where none can be made
+  /// Onto the disk, and to its final name. Throws runtime_error.
+  void finish();
+
+ private:
+  bool open_new();
+
+  std::filesystem::path final_path_, path_;
+  int descriptor_ = -1;
+};
+
+}  // namespace troupe
