@@ -1,11 +1,24 @@
 #include "model/arch/device.hpp"
 
+#include <algorithm>
 #include <fstream>
 
 #include "base/error.hpp"
+#include "model/arch/cgroup_memory.hpp"
 #include "model/arch/gpu.hpp"
 
 namespace troupe {
+namespace {
+
+std::optional<std::int64_t> free_on_machine() {
+  std::ifstream file("/proc/meminfo");
+  std::string key;
+  for (std::int64_t kilobytes = 0; file >> key >> kilobytes; file.ignore(64, '\n'))
+    if (key == "MemAvailable:") return kilobytes * 1024;
+  return std::nullopt;
+}
+
+}  // namespace
 
 void check_device(device_id device, std::string_view where) {
   if (device.is_cpu()) return;
@@ -14,11 +27,8 @@ void check_device(device_id device, std::string_view where) {
 
 std::optional<std::int64_t> free_memory(device_id device) {
   if (!device.is_cpu()) return free_gpu_memory(device.gpu);
-  std::ifstream file("/proc/meminfo");
-  std::string key;
-  for (std::int64_t kilobytes = 0; file >> key >> kilobytes; file.ignore(64, '\n'))
-    if (key == "MemAvailable:") return kilobytes * 1024;
-  return std::nullopt;
+  const auto here = free_on_machine(), allowed = free_in_cgroups();
+  return here && allowed ? std::min(here, allowed) : here ? here : allowed;
 }
 
 }  // namespace troupe

@@ -10,7 +10,8 @@ namespace troupe {
 
 /// Throws input_error where this build or this machine has no such device; `where` says who asked.
 void check_device(device_id device, std::string_view where);
-/// Bytes that are free for weights and caches; nothing where the system does not say.
+/// Bytes that are free for weights and caches, on the machine and within what its control groups allow; nothing where
+/// the system does not say.
 std::optional<std::int64_t> free_memory(device_id device);
 
 }  // namespace troupe

@@ -1,0 +1,78 @@
+#include "model/arch/cgroup_memory.hpp"
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <string>
+#include <string_view>
+
+namespace troupe {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// How a version of control groups calls what it says of memory.
+struct cgroup_files {
+  const char *limit, *used;
+  std::array<std::string_view, 2> pages_of_files;
+};
+constexpr cgroup_files version_1{
+    "memory.limit_in_bytes", "memory.usage_in_bytes", {"total_inactive_file", "total_active_file"}};
+constexpr cgroup_files version_2{"memory.max", "memory.current", {"inactive_file", "active_file"}};
+
+/// Nothing where there is no such file, or "max" in it.
+std::optional<std::int64_t> number_in(const fs::path& path) {
+  std::ifstream file(path);
+  std::int64_t number = 0;
+  return file >> number ? std::optional(number) : std::nullopt;
+}
+
+/// They count as used and go when room is needed. As in the machine's own figure, a model's packed file is among them.
+std::int64_t pages_of_files(const fs::path& folder, const cgroup_files& names) {
+  std::ifstream file(folder / "memory.stat");
+  std::int64_t sum = 0, bytes = 0;
+  for (std::string key; file >> key >> bytes;)
+    if (std::find(names.pages_of_files.begin(), names.pages_of_files.end(), key) != names.pages_of_files.end())
+      sum += bytes;
+  return sum;
+}
+
+std::optional<std::int64_t> free_in(const fs::path& folder, const cgroup_files& names) {
+  const auto limit = number_in(folder / names.limit), used = number_in(folder / names.used);
+  if (!limit || !used) return std::nullopt;
+  return std::max<std::int64_t>(*limit - *used + pages_of_files(folder, names), 0);
+}
+
+/// Inside a container the path may be the machine's: what of it cannot be seen has no files, and the limit is on top.
+std::optional<std::int64_t> least_free(fs::path at, const fs::path& below, const cgroup_files& names) {
+  std::optional<std::int64_t> least = free_in(at, names);
+  for (const fs::path& part : below.relative_path()) {
+    if (part == "..") break;
+    const auto free = free_in(at /= part, names);
+    if (free) least = std::min(least.value_or(*free), *free);
+  }
+  return least;
+}
+
+bool names_memory(const std::string& controllers) {
+  return ("," + controllers + ",").find(",memory,") != std::string::npos;
+}
+
+}  // namespace
+
+std::optional<std::int64_t> free_in_cgroups(const fs::path& mounted, const fs::path& own) {
+  std::optional<std::int64_t> least;
+  std::ifstream file(own);
+  for (std::string line; std::getline(file, line);) {  // "4:memory:/path", or "0::/path" for version 2
+    const auto first = line.find(':'), second = line.find(':', first + 1);
+    if (first == std::string::npos || second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1), below = line.substr(second + 1);
+    if (!controllers.empty() && !names_memory(controllers)) continue;
+    const auto free =
+        controllers.empty() ? least_free(mounted, below, version_2) : least_free(mounted / "memory", below, version_1);
+    if (free) least = std::min(least.value_or(*free), *free);
+  }
+  return least;
+}
+
+}  // namespace troupe
