@@ -217,8 +217,9 @@ int run_detached(const cluster_config& config) {
 
 int up(const up_options& options) {
   const cluster_config config = read_cluster_config(options.cluster);
-  if (const auto pid = find_up(config))
-    refuse("{} is up already (process {}): troupe down {} ends it", config.name, *pid, options.cluster);
+  if (const auto holder = find_up(config))
+    refuse("{} is up already ({}): troupe down {} ends it{}", config.name, holder->text(), options.cluster,
+           holder->elsewhere.empty() ? "" : " there");
   check_site(config);
   return options.detach ? run_detached(config) : run_attached(config);
 }

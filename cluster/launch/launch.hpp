@@ -22,6 +22,8 @@ namespace troupe {
 
 /// Whether a host of the cluster's file is this machine: loopback, its name, or one of its addresses.
 bool is_this_machine(const std::string& host);
+/// How this machine calls itself; empty where it does not.
+std::string machine_name();
 /// Whether a node is reached through ssh.
 bool is_remote(const node_config& node);
 
@@ -87,7 +89,7 @@ class launcher {
   std::unique_ptr<impl> impl_;
 };
 
-/// Held by the `up` of a cluster: state_dir/up.pid, locked and with its process id in it.
+/// Held by the `up` of a cluster: state_dir/up.pid, locked, with its process id and where that is one.
 class up_lock {
  public:
   /// Throws input_error where another `up` of the cluster runs.
@@ -101,8 +103,14 @@ class up_lock {
   int descriptor_ = -1;
 };
 
-/// The process that holds a cluster up, if there is one here.
-std::optional<pid_t> find_up(const cluster_config& config);
+/// The process that holds a cluster up.
+struct up_process {
+  pid_t pid = 0;
+  std::string elsewhere;  ///< the machine or container where it runs; empty: here
+
+  std::string text() const;  ///< "process 7", "process 7 on HOST"
+};
+std::optional<up_process> find_up(const cluster_config& config);
 /// `troupe down`: SIGTERM to it, then waits until it has let go of the lock. False where it has not after `patience`.
 bool end_up(const cluster_config& config, duration patience);
 

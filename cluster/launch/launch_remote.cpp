@@ -11,11 +11,6 @@
 namespace troupe {
 namespace {
 
-std::string own_name() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
-}
-
 std::string text_of(const sockaddr* address) {
   std::array<char, INET6_ADDRSTRLEN> text{};
   if (address && address->sa_family == AF_INET)
@@ -52,8 +47,13 @@ std::string tied_to_input(const std::string& command) {
 
 }  // namespace
 
+std::string machine_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
+
 bool is_this_machine(const std::string& host) {
-  return is_loopback_host(host) || host == own_name() || (is_numeric_host(host) && is_own_address(host));
+  return is_loopback_host(host) || host == machine_name() || (is_numeric_host(host) && is_own_address(host));
 }
 
 bool is_remote(const node_config& node) {

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <csignal>
 #include <cstring>
+#include <fstream>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
@@ -32,16 +33,31 @@ struct flock whole_file() {
 }
 
 std::string read_short(int descriptor) {
-  std::array<char, 64> text{};
+  std::array<char, 512> text{};
   const ssize_t got = ::pread(descriptor, text.data(), text.size(), 0);
   return std::string(text.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
 }
 
-std::optional<pid_t> parse_pid(const std::string& text) {
-  pid_t pid = 0;
-  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), pid);
-  if (parsed.ec != std::errc() || pid <= 1) return {};
-  return pid;
+/// Where a process id means the same: this boot of this machine, and one numbering on it, as a container has its own.
+std::string this_place() {
+  std::string boot;
+  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
+  std::error_code ignored;
+  return fmt::format("{} {} {}", machine_name(), boot,
+                     std::filesystem::read_symlink("/proc/self/ns/pid", ignored).string());
+}
+
+/// Of two lines: the process id and the place, which an `up` of an earlier version does not say.
+std::optional<up_process> parse_holder(const std::string& text) {
+  up_process holder;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), holder.pid);
+  const std::size_t first = text.find('\n'), second = text.find('\n', first + 1);
+  if (parsed.ec != std::errc() || holder.pid < 1 || first == std::string::npos) return {};
+  if (first + 1 == text.size()) return holder;
+  if (second == std::string::npos) return {};
+  const std::string place = text.substr(first + 1, second - first - 1), host = place.substr(0, place.find(' '));
+  if (place != this_place()) holder.elsewhere = host == machine_name() ? "another container of " + host : host;
+  return holder;
 }
 
 void pause(std::chrono::milliseconds how_long) {
@@ -49,11 +65,11 @@ void pause(std::chrono::milliseconds how_long) {
 }
 
 /// Whoever took the lock writes its process id right after: that may take a moment.
-std::optional<pid_t> holder_of(int descriptor) {
+std::optional<up_process> holder_of(int descriptor) {
   for (int tries = 0; tries < 50; ++tries) {
     struct flock lock = whole_file();
     if (::fcntl(descriptor, F_OFD_GETLK, &lock) != 0 || lock.l_type == F_UNLCK) return {};
-    if (const auto pid = parse_pid(read_short(descriptor))) return pid;
+    if (auto holder = parse_holder(read_short(descriptor))) return holder;
     pause(std::chrono::milliseconds(10));
   }
   return {};
@@ -100,10 +116,10 @@ up_lock::up_lock(const cluster_config& config) : file_(pid_file(config)) {
     const auto holder = holder_of(descriptor_);
     ::close(descriptor_);
     refuse("{}: the cluster {} is up already{}: end it with troupe down", config.label, config.name,
-           holder ? fmt::format(" (process {})", *holder) : "");
+           holder ? fmt::format(" ({})", holder->text()) : "");
   }
-  const std::string pid = fmt::format("{}\n", ::getpid());
-  if (::ftruncate(descriptor_, 0) != 0 || !write_all(descriptor_, pid)) {
+  const std::string own = fmt::format("{}\n{}\n", ::getpid(), this_place());
+  if (::ftruncate(descriptor_, 0) != 0 || !write_all(descriptor_, own)) {
     const int reason = errno;
     ::close(descriptor_);
     refuse("{}: cannot be written: {}", file_.string(), std::strerror(reason));
@@ -116,11 +132,15 @@ up_lock::~up_lock() {
   ::close(descriptor_);
 }
 
-std::optional<pid_t> find_up(const cluster_config& config) {
+std::string up_process::text() const {
+  return fmt::format("process {}{}", pid, elsewhere.empty() ? "" : " on " + elsewhere);
+}
+
+std::optional<up_process> find_up(const cluster_config& config) {
   // A lock for writing can only be asked about where the file is open for writing.
   const int descriptor = ::open(pid_file(config).c_str(), O_RDWR | O_CLOEXEC);
   if (descriptor < 0) return {};
-  const auto holder = holder_of(descriptor);
+  auto holder = holder_of(descriptor);
   ::close(descriptor);
   return holder;
 }
@@ -128,8 +148,10 @@ std::optional<pid_t> find_up(const cluster_config& config) {
 bool end_up(const cluster_config& config, duration patience) {
   const auto holder = find_up(config);
   if (!holder) return true;
-  if (::kill(*holder, SIGTERM) != 0 && errno != ESRCH)
-    refuse("{}: process {} holds the cluster {} up and is not yours: {}", config.label, *holder, config.name,
+  if (!holder->elsewhere.empty())
+    refuse("{}: the cluster {} is up on {}: end it there", config.label, config.name, holder->elsewhere);
+  if (::kill(holder->pid, SIGTERM) != 0 && errno != ESRCH)
+    refuse("{}: process {} holds the cluster {} up and is not yours: {}", config.label, holder->pid, config.name,
            std::strerror(errno));
   const monotonic_clock time;
   const instant end = time.now() + patience;

@@ -377,7 +377,8 @@ TEST_F(launch, only_one_up_at_a_time) {
   EXPECT_FALSE(find_up(clusters));
   {
     const up_lock lock(clusters);
-    EXPECT_EQ(find_up(clusters), ::getpid());
+    EXPECT_EQ(find_up(clusters).value().pid, ::getpid());
+    EXPECT_EQ(find_up(clusters)->elsewhere, "");
     try {
       const up_lock second(clusters);
       FAIL() << "two hold it up";
@@ -387,6 +388,34 @@ TEST_F(launch, only_one_up_at_a_time) {
   }
   EXPECT_FALSE(find_up(clusters));
   EXPECT_NO_THROW(up_lock{clusters});
+}
+
+TEST_F(launch, what_is_up_on_another_machine_is_not_ended_here) {
+  const auto clusters = config();
+  const up_lock lock(clusters);
+  const std::string own = folder_.read("state/up.pid");
+  const pid_t bystander = ::fork();
+  if (bystander == 0) {
+    ::pause();
+    ::_exit(0);
+  }
+  const std::string place = own.substr(own.find('\n')), number = std::to_string(bystander);
+  const std::string host = machine_name();
+  const auto refusal = [&] {
+    try {
+      (void)end_up(clusters, 0s);
+    } catch (const input_error& error) {
+      return std::string(error.what());
+    }
+    return std::string("ended");
+  };
+  folder_.write("state/up.pid", number + "\nanother-host" + place.substr(1 + host.size()));
+  EXPECT_THAT(refusal(), HasSubstr("the cluster test is up on another-host: end it there"));
+  folder_.write("state/up.pid", number + "\n" + host + " another-boot pid:[1]\n");
+  EXPECT_THAT(refusal(), HasSubstr("is up on another container of " + host));
+  EXPECT_EQ(::waitpid(bystander, nullptr, WNOHANG), 0) << "it lives";
+  ::kill(bystander, SIGKILL);
+  ::waitpid(bystander, nullptr, 0);
 }
 
 TEST_F(launch, a_lock_ends_with_its_process) {
@@ -408,7 +437,7 @@ TEST_F(launch, down_ends_up_and_waits_for_it) {
   const monotonic_clock time;
   const instant end = time.now() + 10s;
   while (!find_up(clusters) && time.now() < end) ::usleep(2000);
-  EXPECT_EQ(find_up(clusters), child);
+  EXPECT_EQ(find_up(clusters).value().pid, child);
   EXPECT_TRUE(end_up(clusters, 10s));
   EXPECT_FALSE(find_up(clusters));
   EXPECT_TRUE(end_up(clusters, 0s)) << "there is nothing to end";
