@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "base/error.hpp"
 #include "cli/commands.hpp"
 #include "cli/compose/compose.hpp"
 
@@ -10,10 +11,15 @@ namespace {
 
 struct node_options {
   std::string cluster, name;
+  bool listed = false;
 };
 
 int node_command(const node_options& options) {
-  return cluster_node(read_cluster_config(options.cluster), options.name).wait();
+  const cluster_config config = read_cluster_config(options.cluster);
+  if (options.listed && !config.find(options.name))
+    refuse("{}: no node is called {} any more: troupe up has read the file before that, start it again", config.label,
+           options.name);
+  return cluster_node(config, options.name).wait();
 }
 
 }  // namespace
@@ -23,6 +29,7 @@ void add_node(CLI::App& program, command& chosen) {
   CLI::App& own = *program.add_subcommand("node", "Run one node of a cluster; a name that is not in its file joins it");
   own.add_option("CLUSTER", options->cluster, "the cluster's TOML file")->required();
   own.add_option("--name", options->name, "which node")->required()->type_name("NAME");
+  own.add_flag("--listed", options->listed, "refuse a name that is not in the file; so troupe up starts nodes");
   own.callback([options, &chosen] { chosen = [options] { return node_command(*options); }; });
 }
 

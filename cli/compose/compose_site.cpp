@@ -12,6 +12,8 @@
 #include "cli/compose/worker_speed.hpp"
 #include "cli/model/model_options.hpp"
 #include "cli/output.hpp"
+#include "cluster/config/config_address.hpp"
+#include "cluster/launch/launch.hpp"
 #include "model/arch/device.hpp"
 #include "model/arch/fingerprint.hpp"
 #include "model/arch/packed_file.hpp"
@@ -20,9 +22,22 @@
 namespace troupe {
 namespace {
 
+/// Others reach it on its own machine alone.
+void check_joining(const cluster_config& config, const std::string& name) {
+  const auto head = split_endpoint(config.head_endpoint());
+  if (!head || is_loopback_host(head->host)) return;
+  for (const node_config& node : config.nodes)
+    if (!is_this_machine(node.host))
+      refuse(
+          "{}: no node is called {}, and {} on {} could not reach one that is not in the file: add it there, with its "
+          "host",
+          config.label, name, node.name, node.host);
+}
+
 /// A node that is not in the file is a worker that joins a running cluster.
 node_config node_of(const cluster_config& config, const std::string& name) {
   if (const node_config* known = config.find(name)) return *known;
+  check_joining(config, name);
   node_config joining;
   joining.name = name;
   joining.roles = {node_role::worker};

@@ -27,8 +27,9 @@ std::string machine_name();
 /// Whether a node is reached through ssh.
 bool is_remote(const node_config& node);
 
-/// The words that start a node: `PROGRAM node FILE --name X`, for a remote one through ssh. The node ends where the
-/// connection does.
+/// The words that start a node: `PROGRAM node FILE --name X --listed`, for a remote one through ssh. The node ends
+/// where the connection does. A file that has changed since may not have it any more: then it does not join as another
+/// one.
 std::vector<std::string> node_command(const cluster_config& config, const node_config& node,
                                       const std::filesystem::path& program);
 
@@ -112,6 +113,7 @@ struct up_process {
 };
 std::optional<up_process> find_up(const cluster_config& config);
 /// `troupe down`: SIGTERM to it, then waits until it has let go of the lock. False where it has not after `patience`.
+/// Throws input_error where it runs elsewhere: its number means another process here.
 bool end_up(const cluster_config& config, duration patience);
 
 /// `--detach`: this process splits in two, the caller's, which waits for the other's word, and a daemon in a session of

@@ -62,12 +62,13 @@ bool is_remote(const node_config& node) {
 
 std::vector<std::string> node_command(const cluster_config& config, const node_config& node,
                                       const std::filesystem::path& program) {
-  if (!is_remote(node)) return {program.string(), "node", config.source.string(), "--name", node.name};
+  if (!is_remote(node)) return {program.string(), "node", config.source.string(), "--name", node.name, "--listed"};
   const std::string file = node.config.empty() ? config.source.string() : node.config.string();
   std::vector<std::string> words = config.ssh;
   words.insert(words.end(), node.ssh_options.begin(), node.ssh_options.end());
   words.push_back(node.ssh_target.empty() ? node.host : node.ssh_target);
-  words.push_back(tied_to_input(quoted_word(node.program) + " node " + quoted_word(file) + " --name " + node.name));
+  words.push_back(
+      tied_to_input(quoted_word(node.program) + " node " + quoted_word(file) + " --name " + node.name + " --listed"));
   return words;
 }
 

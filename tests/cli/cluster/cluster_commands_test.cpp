@@ -65,6 +65,16 @@ TEST_F(cluster_commands, refuse_layers_to_leave_unquantized_where_nothing_is_qua
   refused({"node", cluster_file("keep = [\"zzz\"]"), "--name", "head"}, "but model.quant no scheme for the others");
 }
 
+TEST_F(cluster_commands, refuse_nodes_that_are_not_in_the_file) {
+  refused({"node", cluster_file(), "--name", "w7", "--listed"}, "no node is called w7 any more");
+  const std::string apart =
+      "[cluster]\nname = \"apart\"\nlisten = \"tcp://192.0.2.1:7700\"\ninsecure = true\nstate_dir = \"" +
+      path("state").string() + "\"\n[model]\npath = \"model\"\n[[node]]\nname = \"head\"\nhost = \"192.0.2.1\"\n" +
+      "roles = [\"router\", \"scheduler\", \"worker\"]\n";
+  refused({"node", folder().write("apart.toml", apart).string(), "--name", "w7"},
+          "head on 192.0.2.1 could not reach one that is not in the file");
+}
+
 TEST_F(cluster_commands, say_what_keys_there_are) {
   const std::string file = cluster_file();
   const auto keys = [&](words more) {
@@ -72,6 +82,8 @@ TEST_F(cluster_commands, say_what_keys_there_are) {
     more.insert(more.begin(), "keys");
     const result got = run(more);
     EXPECT_EQ(got.code, 0) << got.error;
+    const std::string changed = "changed: " + (path("state") / "api_keys.json").string() + "\n";
+    EXPECT_EQ(got.error, more[1] == "list" ? "" : changed);
     return got.out;
   };
   EXPECT_NE(keys({"list"}).find("whoever reaches the server may use it"), std::string::npos);
@@ -82,8 +94,6 @@ TEST_F(cluster_commands, say_what_keys_there_are) {
   keys({"add", "eve", "--admin"});
   EXPECT_NE(keys({"list"}).find("no limits, admin\n"), std::string::npos);
   keys({"revoke", "eve"});
-    const std::string changed = "changed: " + (path("state") / "api_keys.json").string() + "\n";
-    EXPECT_EQ(got.error, more[1] == "list" ? "" : changed);
   EXPECT_EQ(keys({"list"}), "no key is left: the server lets nobody in until one is added\n");
 }
 

@@ -82,7 +82,7 @@ TEST_F(launch, starts_the_nodes_with_a_log_each_and_stops_them) {
   ASSERT_TRUE(poll_until_written(launched, "state/logs/head.log", "head started"));
   ASSERT_TRUE(poll_until_written(launched, "state/logs/w0.log", "w0 started"));
   EXPECT_THAT(folder_.read("state/logs/w0.log"),
-              HasSubstr("args: node " + (folder_.path() / "test.toml").string() + " --name w0\ntrouble\n"));
+              HasSubstr("args: node " + (folder_.path() / "test.toml").string() + " --name w0 --listed\ntrouble\n"));
   const auto nodes = launched.nodes();
   ASSERT_EQ(nodes.size(), 2u);
   EXPECT_EQ(nodes[0].name, "head");
@@ -300,7 +300,7 @@ config = "/etc/far.toml"
   ASSERT_EQ(words.size(), 6u);
   EXPECT_EQ(std::vector<std::string>(words.begin(), words.end() - 1),
             (std::vector<std::string>{"ssh", "-q", "-p", "99", "me@192.0.2.2"}));
-  EXPECT_THAT(words.back(), HasSubstr("'/opt/it'\\''s/troupe' node '/etc/far.toml' --name w0"));
+  EXPECT_THAT(words.back(), HasSubstr("'/opt/it'\\''s/troupe' node '/etc/far.toml' --name w0 --listed"));
   EXPECT_EQ(node_command(config, config.head(), "/here/troupe")[2], "192.0.2.1") << "without a target the host";
 }
 
