@@ -11,7 +11,7 @@
 namespace troupe {
 namespace {
 
-constexpr std::size_t most_prompts = 1024;
+constexpr std::size_t most_prompts = 2048;  // as the published form has it
 
 /// By name: what would change the answer.
 constexpr std::array<std::string_view, 15> unserved{"suffix",

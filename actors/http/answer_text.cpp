@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "actors/json_dump_impl.hpp"
+#include "model/chat/text.hpp"
 
 namespace troupe {
 namespace {
@@ -42,6 +43,13 @@ std::string usage_json(const answer_usage& usage) {
 
 std::string token_text(const tokenizer& tokens, token_id token) {
   return std::string(tokens.bytes_of(token));
+}
+
+std::string completion_token(const std::string& text) {
+  if (is_utf8(text)) return text;
+  std::string name = "bytes:";
+  for (const unsigned char byte : text) fmt::format_to(std::back_inserter(name), "\\x{:02x}", byte);
+  return name;
 }
 
 double finite_logprob(float logprob) {

@@ -11,6 +11,9 @@ namespace troupe {
 std::string usage_json(const answer_usage& usage);
 /// A token's text for logprobs.
 std::string token_text(const tokenizer& tokens, token_id token);
+/// The same as completions name it, where texts are keys: OpenAI writes one that is no whole character as bytes:\xe6,
+/// or all such would be one key.
+std::string completion_token(const std::string& text);
 /// JSON has no infinity: what is impossible has -9999.
 double finite_logprob(float logprob);
 /// A chat's: [{"token", "logprob", "bytes", "top_logprobs": [{"token", "logprob", "bytes"}]}]

@@ -84,7 +84,7 @@ endpoint_line_reader batch_line_reader(const served_model& of) {
   return [of](std::string_view line, const std::string& endpoint) { return read_line_apart(line, endpoint, of); };
 }
 
-std::string batch_output_line(const std::string& output, const std::string& batch) {
+std::string batch_output_line(const std::string& output, bool ok, const std::string& batch) {
   json body = json::parse(output, nullptr, false);
   if (!body.is_object()) return "{}";
   json line{{"id", fmt::format("batch_req_{}_{}", batch, body.value("index", 0))},
@@ -93,10 +93,10 @@ std::string batch_output_line(const std::string& output, const std::string& batc
             {"error", nullptr}};
   body.erase("index");
   body.erase("custom_id");
-  if (body.contains("error"))
-    line["error"] = {{"code", "line_failed"}, {"message", body["error"]}};
-  else
+  if (ok)
     line["response"] = {{"status_code", 200}, {"request_id", line["id"]}, {"body", std::move(body)}};
+  else
+    line["error"] = {{"code", "line_failed"}, {"message", body.value("error", json(nullptr))}};
   return dump(line);
 }
 

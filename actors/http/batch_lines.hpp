@@ -18,7 +18,8 @@ std::vector<std::string> job_lines_of(std::string_view file, const std::string& 
 /// For the job that has them: a line is read and answered as its body would be over HTTP.
 endpoint_line_reader batch_line_reader(const served_model& of);
 
-/// A job's output as a line of the batch's output: {id, custom_id, response, error}.
-std::string batch_output_line(const std::string& output, const std::string& batch);
+/// A job's output, the answer or the error of one line, as a line of the batch's output: {id, custom_id, response,
+/// error}.
+std::string batch_output_line(const std::string& output, bool ok, const std::string& batch);
 
 }  // namespace troupe

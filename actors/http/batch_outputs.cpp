@@ -39,7 +39,8 @@ class output_reader : public std::enable_shared_from_this<output_reader> {
     const json outputs = json::parse(page)["outputs"];
     for (const json& each : outputs) {
       next_ = each.value("index", std::uint64_t{0}) + 1;
-      take_line(!each.value("ok", false), batch_output_line(each.value("text", ""), batch_) + "\n");
+      const bool ok = each.value("ok", false);
+      take_line(!ok, batch_output_line(each.value("text", ""), ok, batch_) + "\n");
     }
     outputs.empty() ? end() : end_page();
   }

@@ -11,7 +11,7 @@ constexpr std::size_t most_messages = 10'000;
 /// An assistant that refused has said nothing else.
 void fill_refusals(json& messages) {
   for (json& message : messages)
-    if (message.is_object() && message.contains("refusal") && !message.contains("tool_calls") &&
+    if (message.is_object() && message.contains("refusal") && message.value("tool_calls", json()).empty() &&
         message.value("content", json()).is_null())
       message["content"] = "";
 }

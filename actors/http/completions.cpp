@@ -26,12 +26,12 @@ class logprob_lists {
   logprob_lists(const tokenizer& tokens, std::int32_t most) : tokens_(tokens), most_(static_cast<std::size_t>(most)) {}
 
   void add(token_id token, const sampled_token* details, std::int64_t offset) {
-    const std::string text = token_text(tokens_, token);
+    const std::string name = completion_token(token_text(tokens_, token));
     const bool known = details && details->logprob;
-    made_["tokens"].push_back(text);
+    made_["tokens"].push_back(name);
     made_["text_offset"].push_back(offset);
     made_["token_logprobs"].push_back(known ? json(finite_logprob(*details->logprob)) : json(nullptr));
-    made_["top_logprobs"].push_back(known ? most_likely(*details, text) : json(nullptr));
+    made_["top_logprobs"].push_back(known ? most_likely(*details, name) : json(nullptr));
   }
   void add_answer(const std::vector<token_id>& ids, const std::vector<sampled_token>& details, std::int64_t& offset) {
     for (std::size_t i = 0; i < ids.size(); ++i) {
@@ -53,12 +53,12 @@ class logprob_lists {
   std::string text() const { return dump(made_); }
 
  private:
-  json most_likely(const sampled_token& details, const std::string& text) const {
-    json top = json::object();
+  /// Of tokens with the same name the likeliest is told, and the one at this place before all.
+  json most_likely(const sampled_token& details, const std::string& name) const {
+    json top{{name, finite_logprob(*details.logprob)}};
     for (const token_logprob& each :
          std::span(details.alternatives).first(std::min(most_, details.alternatives.size())))
-      top[token_text(tokens_, each.token)] = finite_logprob(each.logprob);
-    top[text] = finite_logprob(*details.logprob);
+      top.emplace(completion_token(token_text(tokens_, each.token)), finite_logprob(each.logprob));
     return top;
   }
 

@@ -12,6 +12,15 @@ struct offered_tool {
   json parameters;
 };
 
+/// Arguments are an object. A function that says nothing of them has none.
+json parameters_of(const json& function) {
+  json parameters = function.value("parameters", json());
+  if (!parameters.is_object() || parameters.empty())
+    return {{"type", "object"}, {"properties", json::object()}, {"additionalProperties", false}};
+  if (parameters.contains("properties")) parameters.emplace("type", "object");
+  return parameters;
+}
+
 std::vector<offered_tool> read_offers(const request_fields& from) {
   std::vector<offered_tool> offers;
   const json* tools = from.list("tools");
@@ -23,9 +32,7 @@ std::vector<offered_tool> read_offers(const request_fields& from) {
     if (!right)
       refuse_field("tools", "tools should be a list of {\"type\": \"function\", \"function\": {\"name\": …}}");
     const json& function = each["function"];
-    json parameters{{"type", "object"}};
-    if (function.contains("parameters") && function["parameters"].is_object()) parameters = function["parameters"];
-    offers.push_back({function["name"].get<std::string>(), std::move(parameters)});
+    offers.push_back({function["name"].get<std::string>(), parameters_of(function)});
   }
   return offers;
 }
@@ -67,7 +74,7 @@ tool_wishes read_tools(const request_fields& from, tool_style style) {
   const json* choice = from.find("tool_choice");
   tool_wishes wishes;
   if (choice && *choice == "none") return wishes;
-  if (choice && offers.empty()) refuse_field("tool_choice", "tool_choice needs tools");
+  if (choice && *choice != "auto" && offers.empty()) refuse_field("tool_choice", "tool_choice needs tools");
   for (const offered_tool& each : offers) wishes.names.push_back(each.name);
   if (!from.boolean("parallel_tool_calls").value_or(true)) wishes.most_calls = 1;
   if (choice && *choice != "auto") wishes.form = call_of(demanded(*choice, offers), style);

@@ -30,13 +30,18 @@ output_constraint choice_constraint(const json& list, std::string_view key) {
   return {constraint_kind::choice, list.dump()};
 }
 
-/// {"type": "text" | "json_object" | "json_schema", "json_schema": {"schema"}}
+/// {"type": "text" | "json_object" | "json_schema", "json_schema": {"schema"}}, or as LoRAX and others have it:
+/// {"type": "json_object", "schema"}.
 output_constraint of_response_format(const json& format) {
   if (!format.is_object()) refuse("response_format should be an object");
   const json* type = field_of(format, "type");
   const std::string name = type ? text_of(*type, "response_format.type") : "text";
   if (name == "text") return {};
-  if (name == "json_object") return {constraint_kind::json_object, {}};
+  if (name == "json_object") {
+    const json* schema = field_of(format, "schema");
+    return schema ? schema_constraint(*schema, "response_format.schema")
+                  : output_constraint{constraint_kind::json_object, {}};
+  }
   if (name != "json_schema")
     refuse("response_format {} is not served here: use text, json_object or json_schema", name.substr(0, 40));
   const json* named = field_of(format, "json_schema");

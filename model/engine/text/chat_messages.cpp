@@ -1,6 +1,7 @@
 #include "model/engine/text/chat_messages.hpp"
 
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/error.hpp"
 #include "model/formats/json_input.hpp"
@@ -14,15 +15,25 @@ bool is_text(const json& object, const char* key) {
   return object.is_object() && object.contains(key) && object[key].is_string();
 }
 
-/// A text, or a list of {"type": "text", "text"}.
+/// Of {"type": "text", "text"} or {"type": "refusal", "refusal"}; nothing where it is neither.
+std::optional<std::string> text_of_part(const json& part) {
+  if (!part.is_object()) return {};
+  const json type = part.value("type", json("text"));
+  if (type != "text" && type != "refusal") return {};
+  const auto key = type.get<std::string>();
+  if (!is_text(part, key.c_str())) return {};
+  return part[key].get<std::string>();
+}
+
+/// A text, or a list of parts.
 std::string joined_content(const json& content, const std::string& where) {
   if (content.is_string()) return content.get<std::string>();
   if (!content.is_array()) refuse("{}.content should be a text or a list of parts", where);
   std::string text;
   for (const json& part : content) {
-    const bool of_text = is_text(part, "text") && (!part.contains("type") || part["type"] == "text");
-    if (!of_text) refuse("{}.content has a part that is no text: only text is served", where);
-    text += part["text"].get<std::string>();
+    const auto of_part = text_of_part(part);
+    if (!of_part) refuse("{}.content has a part that is no text: only text is served", where);
+    text += *of_part;
   }
   return text;
 }
@@ -43,17 +54,25 @@ void open_arguments(json& call, const std::string& where) {
 /// True where there are some.
 bool open_calls(json& message, const std::string& where) {
   const auto calls = message.find("tool_calls");
-  if (calls == message.end() || calls->is_null()) return false;
+  if (calls == message.end()) return false;
   if (!calls->is_array()) refuse("{}.tool_calls should be a list of calls of functions", where);
   for (json& call : *calls) open_arguments(call, where);
-  return !calls->empty();
+  return true;
+}
+
+/// Clients repeat answers with all their fields. Templates ask whether a field is there, not what it says.
+void drop_what_says_nothing(json& message) {
+  for (auto field = message.begin(); field != message.end();) {
+    const bool nothing = field->is_null() || (field.key() == "tool_calls" && *field == json::array());
+    field = nothing && field.key() != "content" ? message.erase(field) : std::next(field);
+  }
 }
 
 void prepare_message(json& message, const std::string& where) {
   if (!is_text(message, "role")) refuse("{} should be an object with a role", where);
   if (message["role"] == "developer") message["role"] = "system";
-  if (const auto older = message.find("function_call"); older != message.end() && !older->is_null())
-    refuse("{}.function_call is the older form: use tool_calls", where);
+  drop_what_says_nothing(message);
+  if (message.contains("function_call")) refuse("{}.function_call is the older form: use tool_calls", where);
   const bool calls = open_calls(message, where);
   json& content = message["content"];
   if (!content.is_null()) content = joined_content(content, where);

@@ -55,7 +55,7 @@ class jobs_life {
     std::vector<json> all;
     const json page = run("job.outputs", {{"id", "b"}, {"from", 0}});
     for (const json& each : page["outputs"])
-      all.push_back(json::parse(batch_output_line(each["text"].get<std::string>(), "b")));
+      all.push_back(json::parse(batch_output_line(each["text"].get<std::string>(), each["ok"].get<bool>(), "b")));
     return all;
   }
 
@@ -135,6 +135,16 @@ TEST_F(batch_lines, tell_the_probabilities_of_prompt_and_answer) {
                     part.scored = {{letters("A")[0], {}, {}}, {letters("B")[0], -0.5f, {{9, -0.25f}}, 2}};
                     requests[0].listener->on_part(std::move(part));
                   });
+}
+
+TEST_F(batch_lines, bring_responses_which_always_have_a_field_for_errors) {
+  const auto life = begin_life();
+  life->submit("/v1/responses", {json{{"input", "A"}}});
+  give(take(1)[0], "yes", "stop");
+  const json output = life->outputs(1).at(0);
+  EXPECT_EQ(output["error"], nullptr);
+  EXPECT_EQ(output["response"]["body"]["error"], nullptr);
+  EXPECT_EQ(output["response"]["body"]["output"][0]["content"][0]["text"], "yes");
 }
 
 TEST_F(batch_lines, have_several_prompts_and_answers) {

@@ -122,6 +122,12 @@ TEST_F(completions, describe_logprobs) {
   EXPECT_EQ(told["top_logprobs"][1], json({{"o", -0.25}, {"i", -1.5}}));
 }
 
+TEST_F(completions, tell_tokens_of_broken_characters_apart) {
+  EXPECT_EQ(completion_token("é"), "é");
+  EXPECT_EQ(completion_token("\xe6\x9d"), R"(bytes:\xe6\x9d)");
+  EXPECT_NE(completion_token("\xe6"), completion_token("\xe4"));
+}
+
 TEST_F(completions, say_how_likely_the_prompt_was_where_it_is_echoed) {
   auto answer =
       post("/v1/completions", {{"prompt", "AB"}, {"echo", true}, {"logprobs", 0}, {"max_tokens", 0}, {"n", 2}});

@@ -27,6 +27,7 @@ TEST_F(forms, are_read_in_openais_and_vllms_names) {
       form_of({{"response_format",
                 {{"type", "json_schema"}, {"json_schema", {{"name", "x"}, {"strict", true}, {"schema", schema}}}}}}),
       by_schema);
+  EXPECT_EQ(form_of({{"response_format", {{"type", "json_object"}, {"schema", schema}}}}), by_schema);
   EXPECT_EQ(form_of({{"guided_json", schema}}), by_schema);
   EXPECT_EQ(form_of({{"guided_json", schema.dump()}}), by_schema);
   EXPECT_EQ(form_of({{"structured_outputs", {{"json", schema}}}}), by_schema);
@@ -52,6 +53,25 @@ bool can_be_kept(const output_constraint& form) {
   byte_set all;
   all.set();
   return !compile(form, all).rules.empty();
+}
+
+TEST(tool_choices, give_no_arguments_to_a_function_that_says_nothing_of_them) {
+  const auto form = [](json function) {
+    const json tools = json::array({json{{"type", "function"}, {"function", std::move(function)}}});
+    return read_tools(request_fields(json{{"tools", tools}, {"tool_choice", "required"}}), tool_style::bare).form.text;
+  };
+  const std::string none = form({{"name", "go"}});
+  EXPECT_NE(none.find(R"("properties":{},"additionalProperties":false)"), std::string::npos) << none;
+  EXPECT_EQ(form({{"name", "go"}, {"parameters", nullptr}}), none);
+  EXPECT_EQ(form({{"name", "go"}, {"parameters", json::object()}}), none);
+  const std::string untyped = form({{"name", "go"}, {"parameters", {{"properties", {{"to", {{"type", "null"}}}}}}}});
+  EXPECT_NE(untyped.find(R"({"to":{"type":"null"}},"type":"object"})"), std::string::npos) << untyped;
+}
+
+TEST(tool_choices, auto_needs_no_tools) {
+  EXPECT_FALSE(read_tools(request_fields(json{{"tool_choice", "auto"}}), tool_style::bare).form);
+  EXPECT_FALSE(
+      read_tools(request_fields(json{{"tool_choice", "auto"}, {"tools", json::array()}}), tool_style::bare).form);
 }
 
 TEST(tool_choices, make_the_answer_a_call_of_the_familys_form) {

@@ -37,6 +37,13 @@ TEST(chat_messages, have_parts_put_together_and_arguments_opened) {
   EXPECT_EQ(list[1]["tool_calls"][1]["function"]["arguments"], json::object());
 }
 
+TEST(chat_messages, keep_no_fields_that_say_nothing) {
+  const json plain = prepared(R"([{"role": "assistant", "content": "hello"}])");
+  EXPECT_EQ(prepared(R"([{"role": "assistant", "content": "hello", "tool_calls": null, "refusal": null}])"), plain);
+  EXPECT_EQ(prepared(R"([{"role": "assistant", "content": "hello", "tool_calls": []}])"), plain);
+  EXPECT_EQ(prepared(R"([{"role": "assistant", "content": [{"type": "refusal", "refusal": "hello"}]}])"), plain);
+}
+
 TEST(chat_messages, say_which_one_is_wrong) {
   const auto says = [](const char* messages) { return refusal([&] { prepared(messages); }); };
   EXPECT_THAT(says("[]"), HasSubstr("messages should be a list"));
