@@ -113,6 +113,8 @@ struct answer_tokens {
   std::vector<float> hidden = {};            ///< where they were asked for: comes with the end
   std::vector<sampled_token> scored = {};    ///< the prompt's tokens, where asked for: come first
   std::optional<answer_timing> timing = {};  ///< with the first, where it is known
+  std::optional<sampled_token> ending =
+      {};  ///< the token that ended it, where logprobs were asked for: not in `tokens`
 };
 
 /// Scheduler to sink: all that one step brought for its requests.
@@ -221,9 +223,10 @@ using supervisor_actor = actor_of<incoming<join_cluster>, incoming<heartbeat>, i
 
 /// How an answer ended.
 struct answer_end {
-  std::string finish;              ///< "stop" or "length"
-  std::int64_t prompt_tokens = 0;  ///< of the one prompt
-  std::string adapter;             ///< the version that answered, "pricing@3"; empty: the bare base
+  std::string finish;                       ///< "stop" or "length"
+  std::int64_t prompt_tokens = 0;           ///< of the one prompt
+  std::string adapter;                      ///< the version that answered, "pricing@3"; empty: the bare base
+  std::optional<sampled_token> token = {};  ///< that ended it, where logprobs were asked for: not in the answer
 };
 
 /// What one step brought for one answer.

@@ -33,11 +33,15 @@ class logprob_lists {
     made_["token_logprobs"].push_back(known ? json(finite_logprob(*details->logprob)) : json(nullptr));
     made_["top_logprobs"].push_back(known ? most_likely(*details, name) : json(nullptr));
   }
-  void add_answer(const std::vector<token_id>& ids, const std::vector<sampled_token>& details, std::int64_t& offset) {
+  /// The token that ended it is told, too, though the text has nothing of it: evaluations count on an entry for each
+  /// token that was chosen.
+  void add_answer(const std::vector<token_id>& ids, const std::vector<sampled_token>& details,
+                  const std::optional<sampled_token>& ending, std::int64_t& offset) {
     for (std::size_t i = 0; i < ids.size(); ++i) {
       add(ids[i], i < details.size() ? &details[i] : nullptr, offset);
       offset += characters_of(token_text(tokens_, ids[i]));
     }
+    if (ending) add(ending->token, &*ending, offset);
   }
   /// `text`: as it is echoed, so without a token that the tokenizer put before it.
   void add_prompt(const std::vector<sampled_token>& scored, std::string_view text) {
@@ -100,7 +104,7 @@ class completion_format final : public answer_format {
     std::string told = "null";
     if (logprobs_) {
       logprob_lists lists(prompts_->tokens(), *logprobs_);
-      lists.add_answer(part.tokens, part.details, offsets_[index]);
+      lists.add_answer(part.tokens, part.details, part.end ? part.end->token : std::nullopt, offsets_[index]);
       told = lists.text();
     }
     frame(to, index, part.text, told, part.end ? json_text(part.end->finish) : "null");
@@ -129,7 +133,7 @@ class completion_format final : public answer_format {
                           const std::string& echoed) {
     logprob_lists lists(prompts_->tokens(), *logprobs_);
     if (!echoed_.empty()) lists.add_prompt(scored, echoed);
-    lists.add_answer(choice.tokens, choice.details, offsets_[index]);
+    lists.add_answer(choice.tokens, choice.details, choice.ending, offsets_[index]);
     return lists.text();
   }
   /// The prompt's scores come with the first of its answers, before all others; again where it is computed anew.

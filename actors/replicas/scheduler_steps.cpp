@@ -34,13 +34,13 @@ bool scheduler_state::is_expected(const step_outcome& outcome) const {
   const auto lies_in = [](std::int32_t first, std::int32_t count, std::size_t size) {
     return first >= 0 && count >= 0 && std::int64_t{first} + count <= static_cast<std::int64_t>(size);
   };
+  const auto is_token = [this](token_id token) { return token >= 0 && token < options_.vocab_size; };
   const auto is_right = [&](const chosen_answer& answer, const awaited_answer& awaited) {
     return answer.sequence == awaited.sequence && answer.tokens <= awaited.most &&
-           (answer.tokens >= awaited.least || answer.finished) &&
+           (answer.tokens >= awaited.least || answer.finished) && (!answer.ending || is_token(answer.ending->token)) &&
            lies_in(answer.first_token, answer.tokens, outcome.tokens.size()) &&
            lies_in(answer.first_proposal, answer.proposals, outcome.proposals.size());
   };
-  const auto is_token = [this](token_id token) { return token >= 0 && token < options_.vocab_size; };
   const auto& awaited = in_flight_.front().answers;
   return (outcome.details.empty() || outcome.details.size() == outcome.tokens.size()) &&
          std::all_of(outcome.tokens.begin(), outcome.tokens.end(), is_token) &&
@@ -87,6 +87,7 @@ void scheduler_state::note_reading(const engine_reading& reading) {
   answer_tokens& entry = entry_of(of->second);
   entry.hidden.assign(reading.hidden.begin(), reading.hidden.end());
   entry.scored.assign(reading.scored.begin(), reading.scored.end());
+  if (reading.ending) entry.ending = *reading.ending;
 }
 
 void scheduler_state::note_timing(sequence_id id, part& of, answer_tokens& entry) const {

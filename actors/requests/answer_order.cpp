@@ -83,6 +83,7 @@ void answer_sheet::keep(std::size_t prompt, answer_part part) {
   if (!part.end) return;
   choice.finish = std::move(part.end->finish);
   choice.adapter = std::move(part.end->adapter);
+  choice.ending = std::move(part.end->token);
   choice.hidden = std::move(part.hidden);
 }
 

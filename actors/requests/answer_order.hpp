@@ -36,9 +36,10 @@ struct answer_choice {
   std::vector<token_id> tokens;
   std::vector<sampled_token> details;
   std::string finish;
-  std::string adapter;                     ///< the version that answered
-  std::vector<float> hidden = {};          ///< where hidden states were asked for
-  std::vector<sampled_token> scored = {};  ///< the prompt's tokens, where asked for: with its first choice
+  std::string adapter;                       ///< the version that answered
+  std::vector<float> hidden = {};            ///< where hidden states were asked for
+  std::vector<sampled_token> scored = {};    ///< the prompt's tokens, where asked for: with its first choice
+  std::optional<sampled_token> ending = {};  ///< the token that ended it, where logprobs were asked for
 };
 
 struct answer_usage {

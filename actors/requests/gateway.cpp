@@ -163,7 +163,7 @@ answer_part gateway_state::read_tokens(running& request, answer_text& answer, an
     part.end = answer_end{"stop", request.prompt_tokens, request.adapter};
   } else if (brought.end) {
     finish_text(answer, part);
-    part.end = answer_end{finish_name(*brought.end), request.prompt_tokens, request.adapter};
+    part.end = answer_end{finish_name(*brought.end), request.prompt_tokens, request.adapter, std::move(brought.ending)};
     part.hidden = std::move(brought.hidden);
   }
   return part;

@@ -115,8 +115,9 @@ void replica_scheduler::commit(const step_outcome& outcome, const token_sink& on
     outcomes_.push_back({chosen.sequence, outcome.tokens_of(chosen), chosen.finished, outcome.proposals_of(chosen)});
   if (on_reading)
     for (const chosen_answer& chosen : outcome.answers)
-      if ((chosen.hidden > 0 || chosen.scored > 0) && answers_.contains(chosen.sequence))
-        on_reading({chosen.sequence, outcome.hidden_of(chosen), outcome.scored_of(chosen)});
+      if ((chosen.hidden > 0 || chosen.scored > 0 || chosen.ending) && answers_.contains(chosen.sequence))
+        on_reading({chosen.sequence, outcome.hidden_of(chosen), outcome.scored_of(chosen),
+                    chosen.ending ? &*chosen.ending : nullptr});
   if (on_token) tell_tokens(outcome, on_token);
   for (const ended_sequence& ended : decisions_.commit(outcome.step, outcomes_)) {
     close(ended.sequence);

@@ -19,11 +19,12 @@ struct engine_request {
   std::size_t resumed = 0;  ///< the last so many tokens of the prompt are of the answer already
 };
 
-/// What was read from a prompt, of what was asked for; it comes before the first token.
+/// What a step read beside an answer's tokens, of what was asked for; it is said before them.
 struct engine_reading {
   sequence_id sequence;
   std::span<const float> hidden;          ///< pooled
-  std::span<const sampled_token> scored;  ///< its tokens; nothing is known of the first one's probability
+  std::span<const sampled_token> scored;  ///< the prompt's tokens; nothing is known of the first one's probability
+  const sampled_token* ending;            ///< the token that ended the answer, else nullptr
 };
 
 /// One token of an answer, in order.

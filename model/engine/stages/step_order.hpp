@@ -1,6 +1,7 @@
 // What a replica's scheduler and its stages say to each other: an order for every step, an outcome for every order.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/fields.hpp"
@@ -52,11 +53,12 @@ struct chosen_answer {
   std::int32_t first_hidden = 0, hidden = 0;       ///< the pooled hidden state, where one was asked for
   std::int32_t first_scored = 0, scored = 0;       ///< the prompt's tokens, where their probabilities were asked for
   bool finished = false;                           ///< an end token came, which is not among the tokens
+  std::optional<sampled_token> ending = {};        ///< that token, where logprobs were asked for
 
   template <class Self>
   static auto fields(Self& self) {
     return std::tie(self.sequence, self.first_token, self.tokens, self.first_proposal, self.proposals,
-                    self.first_hidden, self.hidden, self.first_scored, self.scored, self.finished);
+                    self.first_hidden, self.hidden, self.first_scored, self.scored, self.finished, self.ending);
   }
 };
 

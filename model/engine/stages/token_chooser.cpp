@@ -136,7 +136,10 @@ void token_chooser::choose_for(const step_plan& plan, const chooser_readings& re
   answer& to = *now.of;
   for (int i = 0; i < row.logit_rows; ++i) {
     sampled_token next = next_of(readings, now, i, by);
-    if (now.chosen.finished) break;
+    if (now.chosen.finished) {
+      if (next.logprob) now.chosen.ending = std::move(next);
+      break;
+    }
     const token_id token = next.token;
     ++now.chosen.tokens;
     to.text.push_back(token);

@@ -122,6 +122,24 @@ TEST_F(completions, describe_logprobs) {
   EXPECT_EQ(told["top_logprobs"][1], json({{"o", -0.25}, {"i", -1.5}}));
 }
 
+TEST_F(completions, tell_how_likely_the_end_was) {
+  auto answer = post("/v1/completions", {{"prompt", "A"}, {"logprobs", 0}});
+  const auto begun = gateway_.take<begin_request>();
+  answer_part part;
+  part.text = "h";
+  part.tokens = letters("h");
+  part.details = {{letters("h")[0], -0.5f, {}}};
+  part.end = answer_end{"stop", 1, {}, sampled_token{letters("z")[0], -2.0f, {}}};
+  begun.listener->on_part(part);
+  const json body = answer.get().parsed();
+  EXPECT_EQ(body["choices"][0]["text"], "h");
+  EXPECT_EQ(body["usage"]["completion_tokens"], 1);
+  const json told = body["choices"][0]["logprobs"];
+  EXPECT_EQ(told["tokens"], json({"h", "z"}));
+  EXPECT_EQ(told["token_logprobs"], json({-0.5, -2.0}));
+  EXPECT_EQ(told["text_offset"], json({0, 1}));
+}
+
 TEST_F(completions, tell_tokens_of_broken_characters_apart) {
   EXPECT_EQ(completion_token("é"), "é");
   EXPECT_EQ(completion_token("\xe6\x9d"), R"(bytes:\xe6\x9d)");

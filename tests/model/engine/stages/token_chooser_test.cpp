@@ -102,6 +102,19 @@ TEST(token_choice, is_the_same_whoever_finds_the_largest_logits) {
   EXPECT_LT(found, static_cast<std::size_t>(many_answers::count * many_answers::rows_each));
 }
 
+TEST(token_choice, says_how_likely_the_end_was_where_logprobs_were_asked_for) {
+  many_answers step;
+  const auto is_told = [&](int answer) {
+    step.logits[static_cast<std::size_t>(answer * many_answers::rows_each * stride + 5)] = 1000;
+    const chosen_answer chosen = step.chosen(1, false).answers[static_cast<std::size_t>(answer)];
+    EXPECT_TRUE(chosen.finished);
+    EXPECT_EQ(chosen.tokens, 0);
+    return chosen.ending && chosen.ending->token == 5 && chosen.ending->logprob == 0.0f;
+  };
+  EXPECT_TRUE(is_told(1));
+  EXPECT_FALSE(is_told(2));
+}
+
 TEST(token_choice, is_made_once_for_an_answer_that_a_plan_names_twice) {
   many_answers step;
   const step_outcome expected = step.chosen(1, false);
