@@ -40,10 +40,10 @@ attention_pass::scratch attention_pass::scratch_of(int thread) const {
 }
 
 /// One head of all the segment's rows, side by side, padded with zeros both ways.
-void attention_pass::gather(const task& t, const float* from, std::int64_t stride, std::int64_t head, float* to) const {
+void attention_pass::gather(const task& t, const_float_rows from, std::int64_t head, float* to) const {
   std::fill_n(to, rounded_up(t.rows, 16) * dim_stride_, 0.0f);
   for (std::int64_t i = 0; i < t.rows; ++i)
-    std::copy_n(from + (t.first + i) * stride + head * dim_, dim_, to + i * dim_stride_);
+    std::copy_n(from.row(t.first + i) + head * dim_, dim_, to + i * dim_stride_);
 }
 
 void attention_pass::place(const task& t, const trained_norm& norm, float* head) const {
@@ -55,28 +55,26 @@ void attention_pass::place(const task& t, const trained_norm& norm, float* head)
   }
 }
 
-void attention_pass::scatter_back(const task& t, const trained_norm& norm, float* norm_gradient, float* gradients,
-                                  const float* raw, std::int64_t stride, std::int64_t head, float* to) const {
+void attention_pass::scatter_back(const task& t, std::int64_t head, float* gradients, const placed_heads& to) const {
   for (std::int64_t i = 0; i < t.rows; ++i) {
     float* row = gradients + i * dim_stride_;
-    const std::int64_t at = (t.first + i) * stride + head * dim_;
     if (config_.position == position_kind::rotary)
       t.with.kernels.rotate(row, 1, dim_, cosines_.data() + i * (dim_ / 2), negative_sines_.data() + i * (dim_ / 2));
     if (config_.qk_norm) {
       std::fill_n(t.s.row, dim_stride_, 0.0f);
       std::fill_n(t.s.row_gradient, dim_stride_, 0.0f);
-      std::copy_n(raw + at, dim_, t.s.row);
-      t.kernels.rms_norm_back(t.s.row, norm.weight, row, dim_, config_.norm_eps, t.s.row_gradient, norm_gradient);
+      std::copy_n(to.raw.row(t.first + i) + head * dim_, dim_, t.s.row);
+      t.kernels.rms_norm_back(t.s.row, to.norm.weight, row, dim_, config_.norm_eps, t.s.row_gradient, to.norm_gradient);
       row = t.s.row_gradient;
     }
-    std::copy_n(row, dim_, to + at);
+    std::copy_n(row, dim_, to.gradient.row(t.first + i) + head * dim_);
   }
 }
 
 void attention_pass::prepare_keys(const task& t, bool backward) const {
-  gather(t, t.in.k, t.in.kv_stride, t.kv_head, t.s.k);
+  gather(t, t.in.k, t.kv_head, t.s.k);
   place(t, t.in.layer.k_norm, t.s.k);
-  gather(t, t.in.v, t.in.kv_stride, t.kv_head, t.s.v);
+  gather(t, t.in.v, t.kv_head, t.s.v);
   const std::int64_t rows = rounded_up(t.rows, 16);
   t.kernels.transpose(t.s.k, dim_stride_, rows, dim_stride_, t.s.k_turned, turned_stride_);
   if (backward) t.kernels.transpose(t.s.v, dim_stride_, rows, dim_stride_, t.s.v_turned, turned_stride_);
@@ -89,12 +87,12 @@ attention_pass::span_of_keys attention_pass::keys_of(const task& t, std::int64_t
 
 /// scores [count, keys]: what each query gives to each key.
 void attention_pass::probabilities(const task& t, std::int64_t query, std::int64_t count, span_of_keys keys) const {
-  multiply_args m;
-  m.rows = count, m.columns = keys.to - keys.from, m.depth = dim_;
-  m.a = t.s.q + query * dim_stride_, m.a_stride = dim_stride_;
-  m.b = t.s.k_turned + keys.from, m.b_stride = turned_stride_;
-  m.c = t.s.scores, m.c_stride = turned_stride_;
-  t.kernels.multiply(m);
+  t.kernels.multiply({.rows = count,
+                      .columns = keys.to - keys.from,
+                      .depth = dim_,
+                      .a = {t.s.q + query * dim_stride_, dim_stride_},
+                      .b = {t.s.k_turned + keys.from, turned_stride_},
+                      .c = {t.s.scores, turned_stride_}});
   for (std::int64_t i = 0; i < count; ++i) {
     const std::int64_t first = t.in.window > 0 ? std::max<std::int64_t>(0, query + i - t.in.window + 1) : 0;
     t.kernels.softmax(t.s.scores + i * turned_stride_, 0, first - keys.from, query + i + 1 - keys.from,
@@ -102,21 +100,21 @@ void attention_pass::probabilities(const task& t, std::int64_t query, std::int64
   }
 }
 
-void attention_pass::forward_head(const task& t, std::int64_t head, float* out) const {
-  gather(t, t.in.q, t.in.q_stride, head, t.s.q);
+void attention_pass::forward_head(const task& t, std::int64_t head, float_rows out) const {
+  gather(t, t.in.q, head, t.s.q);
   place(t, t.in.layer.q_norm, t.s.q);
   for (std::int64_t query = 0; query < t.rows; query += queries_at_once) {
     const std::int64_t count = std::min(queries_at_once, t.rows - query);
     const span_of_keys keys = keys_of(t, query, count);
     probabilities(t, query, count, keys);
-    multiply_args m;
-    m.rows = count, m.columns = dim_stride_, m.depth = keys.to - keys.from;
-    m.a = t.s.scores, m.a_stride = turned_stride_;
-    m.b = t.s.v + keys.from * dim_stride_, m.b_stride = dim_stride_;
-    m.c = t.s.dq, m.c_stride = dim_stride_;
-    t.kernels.multiply(m);
+    t.kernels.multiply({.rows = count,
+                        .columns = dim_stride_,
+                        .depth = keys.to - keys.from,
+                        .a = {t.s.scores, turned_stride_},
+                        .b = {t.s.v + keys.from * dim_stride_, dim_stride_},
+                        .c = {t.s.dq, dim_stride_}});
     for (std::int64_t i = 0; i < count; ++i)
-      std::copy_n(t.s.dq + i * dim_stride_, dim_, out + (t.first + query + i) * t.in.q_stride + head * dim_);
+      std::copy_n(t.s.dq + i * dim_stride_, dim_, out.row(t.first + query + i) + head * dim_);
   }
 }
 
@@ -124,44 +122,49 @@ void attention_pass::backward_queries(const task& t, std::int64_t query, std::in
   const span_of_keys keys = keys_of(t, query, count);
   const std::int64_t width = keys.to - keys.from, keys_at = keys.from * dim_stride_, query_at = query * dim_stride_;
   probabilities(t, query, count, keys);
-  multiply_args m;
-  m.rows = count, m.columns = width, m.depth = dim_;  // the gradients of the probabilities
-  m.a = t.s.dout + query_at, m.a_stride = dim_stride_;
-  m.b = t.s.v_turned + keys.from, m.b_stride = turned_stride_;
-  m.c = t.s.score_gradients, m.c_stride = turned_stride_;
-  t.kernels.multiply(m);
-  for (std::int64_t i = 0; i < count; ++i)
-    t.kernels.softmax_back(t.s.scores + i * turned_stride_, t.s.score_gradients + i * turned_stride_, 0, width,
-                           factor_);
-  m.columns = dim_stride_, m.depth = width;  // of the queries
-  m.a = t.s.score_gradients, m.a_stride = turned_stride_;
-  m.b = t.s.k + keys_at, m.b_stride = dim_stride_;
-  m.c = t.s.dq + query_at, m.c_stride = dim_stride_;
-  t.kernels.multiply(m);
-  m.rows = width, m.depth = count, m.a_transposed = true, m.add = true;  // of the keys
-  m.b = t.s.q + query_at;
-  m.c = t.s.dk + keys_at;
-  t.kernels.multiply(m);
-  m.a = t.s.scores;  // of the values
-  m.b = t.s.dout + query_at;
-  m.c = t.s.dv + keys_at;
-  t.kernels.multiply(m);
+  const const_float_rows dout{t.s.dout + query_at, dim_stride_}, q{t.s.q + query_at, dim_stride_};
+  const float_rows weights{t.s.scores, turned_stride_}, gradients{t.s.score_gradients, turned_stride_};
+  t.kernels.multiply({.rows = count,  // the gradients of the probabilities
+                      .columns = width,
+                      .depth = dim_,
+                      .a = dout,
+                      .b = {t.s.v_turned + keys.from, turned_stride_},
+                      .c = gradients});
+  for (std::int64_t i = 0; i < count; ++i) t.kernels.softmax_back(weights.row(i), gradients.row(i), 0, width, factor_);
+  t.kernels.multiply({.rows = count,  // of the queries
+                      .columns = dim_stride_,
+                      .depth = width,
+                      .a = gradients,
+                      .b = {t.s.k + keys_at, dim_stride_},
+                      .c = {t.s.dq + query_at, dim_stride_}});
+  const auto add_turned = [&](const_float_rows a, const_float_rows b, float* c) {
+    t.kernels.multiply({.rows = width,
+                        .columns = dim_stride_,
+                        .depth = count,
+                        .a = a,
+                        .a_transposed = true,
+                        .b = b,
+                        .c = {c + keys_at, dim_stride_},
+                        .how = into::add});
+  };
+  add_turned(gradients, q, t.s.dk);
+  add_turned(weights, dout, t.s.dv);
 }
 
 void attention_pass::backward_head(const task& t, std::int64_t head, const gradients& of) const {
-  gather(t, t.in.q, t.in.q_stride, head, t.s.q);
+  gather(t, t.in.q, head, t.s.q);
   place(t, t.in.layer.q_norm, t.s.q);
-  gather(t, of.out, t.in.q_stride, head, t.s.dout);
+  gather(t, of.out, head, t.s.dout);
   for (std::int64_t query = 0; query < t.rows; query += queries_at_once)
     backward_queries(t, query, std::min(queries_at_once, t.rows - query));
-  scatter_back(t, t.in.layer.q_norm, norm_gradient(t.index, 0), t.s.dq, t.in.q, t.in.q_stride, head, of.q);
+  scatter_back(t, head, t.s.dq, {t.in.layer.q_norm, t.in.q, of.q, norm_gradient(t.index, 0)});
 }
 
 /// When all heads have added to them.
 void attention_pass::backward_keys(const task& t, const gradients& of) const {
-  scatter_back(t, t.in.layer.k_norm, norm_gradient(t.index, 1), t.s.dk, t.in.k, t.in.kv_stride, t.kv_head, of.k);
+  scatter_back(t, t.kv_head, t.s.dk, {t.in.layer.k_norm, t.in.k, of.k, norm_gradient(t.index, 1)});
   for (std::int64_t r = 0; r < t.rows; ++r)
-    std::copy_n(t.s.dv + r * dim_stride_, dim_, of.v + (t.first + r) * t.in.kv_stride + t.kv_head * dim_);
+    std::copy_n(t.s.dv + r * dim_stride_, dim_, of.v.row(t.first + r) + t.kv_head * dim_);
 }
 
 /// In the order of tasks.
@@ -203,7 +206,7 @@ void attention_pass::for_heads(const task& t, Work work) const {
   for (std::int64_t head = t.kv_head * group; head < (t.kv_head + 1) * group; ++head) work(head);
 }
 
-void attention_pass::forward(const compute& with, const input& in, float* out) const {
+void attention_pass::forward(const compute& with, const input& in, float_rows out) const {
   for_tasks(with, in, [&](const task& t) {
     prepare_keys(t, false);
     for_heads(t, [&](std::int64_t head) { forward_head(t, head, out); });

@@ -19,15 +19,14 @@ class attention_pass {
     const training_rows& batch;
     const trained_layer& layer;
     std::int64_t window;
-    const float *q, *k, *v;  // [rows, q_stride], [rows, kv_stride]
-    std::int64_t q_stride, kv_stride;
+    const_float_rows q, k, v;
   };
-  /// They lie as what they are gradients of; q, k and v are overwritten.
+  /// q, k and v are overwritten.
   struct gradients {
-    const float* out;
-    float *q, *k, *v;
+    const_float_rows out;
+    float_rows q, k, v;
   };
-  void forward(const compute& with, const input& in, float* out) const;
+  void forward(const compute& with, const input& in, float_rows out) const;
   void backward(const compute& with, const input& in, const gradients& of);
 
  private:
@@ -42,6 +41,13 @@ class attention_pass {
     std::int64_t index, first, rows, kv_head;
     scratch s;
   };
+  /// Queries or keys as their linear layer made them, and what backward makes for that layer.
+  struct placed_heads {
+    const trained_norm& norm;
+    const_float_rows raw;
+    float_rows gradient;
+    float* norm_gradient;  // or nullptr
+  };
   struct span_of_keys {
     std::int64_t from, to;  // multiples of 16
   };
@@ -54,15 +60,14 @@ class attention_pass {
   /// Of one task, for queries (0) or keys (1); nullptr where none are wanted.
   float* norm_gradient(std::int64_t task, int which) const;
   scratch scratch_of(int thread) const;
-  void gather(const task& t, const float* from, std::int64_t stride, std::int64_t head, float* to) const;
+  void gather(const task& t, const_float_rows from, std::int64_t head, float* to) const;
   void place(const task& t, const trained_norm& norm, float* head) const;
   /// The gradient of placed heads goes to that of the linear layer's output.
-  void scatter_back(const task& t, const trained_norm& norm, float* norm_gradient, float* gradients, const float* raw,
-                    std::int64_t stride, std::int64_t head, float* to) const;
+  void scatter_back(const task& t, std::int64_t head, float* gradients, const placed_heads& to) const;
   void prepare_keys(const task& t, bool backward) const;
   span_of_keys keys_of(const task& t, std::int64_t query, std::int64_t count) const;
   void probabilities(const task& t, std::int64_t query, std::int64_t count, span_of_keys keys) const;
-  void forward_head(const task& t, std::int64_t head, float* out) const;
+  void forward_head(const task& t, std::int64_t head, float_rows out) const;
   void backward_head(const task& t, std::int64_t head, const gradients& of) const;
   void backward_queries(const task& t, std::int64_t query, std::int64_t count) const;
   void backward_keys(const task& t, const gradients& of) const;

@@ -85,12 +85,12 @@ pass_result cpu_train_pass::train(const training_rows& batch, float factor, cons
   dropout_ = dropout;
   forward(batch, true);
   std::fill_n(gradient_.data(), rows_ * hidden_, 0.0f);
-  const pass_result result = loss(batch, inputs_.back().data(), factor, true);
+  const pass_result result = loss(batch, factor, true);
   for (std::size_t layer = model_.layers.size(); layer-- > 0;) {
     activations& a = activations_[options_.keep_activations ? layer : 0];
-    if (!options_.keep_activations) forward_layer(batch, layer, inputs_[layer].data(), a, nullptr);
-    backward_layer(batch, layer, inputs_[layer].data(), a);
-    if (options_.between) options_.between();
+    if (!options_.keep_activations) forward_layer(batch, layer, a, {});
+    backward_layer(batch, layer, a);
+    give_way();
   }
   embed_back(batch);
   return result;
@@ -101,22 +101,22 @@ pass_result cpu_train_pass::measure(const training_rows& batch) {
   rows_ = batch.rows();
   dropout_ = {};
   forward(batch, false);
-  return loss(batch, inputs_.back().data(), 0.0f, false);
+  return loss(batch, 0.0f, false);
 }
 
 void cpu_train_pass::forward(const training_rows& batch, bool keep) {
-  embed(batch, inputs_[0].data());
+  embed(batch, hidden_rows(inputs_[0]));
   for (std::size_t layer = 0; layer < model_.layers.size(); ++layer) {
     activations& a = activations_[keep && options_.keep_activations ? layer : 0];
-    forward_layer(batch, layer, inputs_[layer].data(), a, inputs_[layer + 1].data());
-    if (options_.between) options_.between();
+    forward_layer(batch, layer, a, hidden_rows(inputs_[layer + 1]));
+    give_way();
   }
 }
 
-void cpu_train_pass::embed(const training_rows& batch, float* hidden) {
+void cpu_train_pass::embed(const training_rows& batch, float_rows hidden) {
   for (const auto& segment : batch.segments)
     for_rows(segment.rows, [&](std::int64_t i, int) {
-      float* row = hidden + (segment.first + i) * hidden_;
+      float* row = hidden.row(segment.first + i);
       const std::int64_t token = batch.tokens[to_size(segment.first + i)];
       std::fill_n(row, hidden_, 0.0f);
       if (model_.embeddings.values)
@@ -136,7 +136,7 @@ void cpu_train_pass::embed_back(const training_rows& batch) {
     const std::int64_t first = task * columns, count = std::min(columns, width - first);
     for (const auto& segment : batch.segments)
       for (std::int64_t i = 0; i < segment.rows; ++i) {
-        const float* from = gradient_.data() + (segment.first + i) * hidden_ + first;
+        const float* from = hidden_rows(gradient_).row(segment.first + i) + first;
         const std::int64_t token = batch.tokens[to_size(segment.first + i)];
         with_.kernels.add(from, count, model_.embeddings.gradient + token * model_.embeddings.stride + first);
         if (model_.positions_gradient)
@@ -148,74 +148,72 @@ void cpu_train_pass::embed_back(const training_rows& batch) {
 attention_pass::input cpu_train_pass::attention_input(const training_rows& batch, std::size_t layer,
                                                       const activations& a) const {
   const std::int64_t window = model_.config.windows.empty() ? 0 : model_.config.windows[layer];
-  return {batch, model_.layers[layer], window, a.q.data(), a.k.data(), a.v.data(), q_stride_, kv_stride_};
+  return {batch, model_.layers[layer], window, query_rows(a.q), kv_rows(a.k), kv_rows(a.v)};
 }
 
-/// `out` may be nullptr where only what backward reads is wanted.
-void cpu_train_pass::forward_layer(const training_rows& batch, std::size_t layer, const float* in, activations& a,
-                                   float* out) {
+/// `out` may be null where only what backward reads is wanted.
+void cpu_train_pass::forward_layer(const training_rows& batch, std::size_t layer, activations& a, float_rows out) {
   const trained_layer& weights = model_.layers[layer];
-  normalize(weights.attention_norm, in, rows_, normed_.data());
-  apply(normed_.data(), hidden_, a, 0, false,
-        {{&weights.q, a.q.data()}, {&weights.k, a.k.data()}, {&weights.v, a.v.data()}});
-  attention_.forward(with_, attention_input(batch, layer, a), a.mixed.data());
-  std::copy_n(in, rows_ * hidden_, a.middle.data());
-  apply(a.mixed.data(), q_stride_, a, 3, true, {{&weights.o, a.middle.data()}});
-  normalize(weights.mlp_norm, a.middle.data(), rows_, normed_.data());
-  apply(normed_.data(), hidden_, a, 4, false, {{&weights.gate, a.gate.data()}, {&weights.up, a.up.data()}});
-  activate(a, true);
-  if (out) std::copy_n(a.middle.data(), rows_ * hidden_, out);
-  apply(active_.data(), ffn_stride_, a, 6, true, {{&weights.down, out}});
+  const float_rows in = hidden_rows(inputs_[layer]), normed = hidden_rows(normed_), middle = hidden_rows(a.middle);
+  normalize(weights.attention_norm, in, rows_, normed);
+  apply(normed, a, 0, into::set,
+        {{&weights.q, query_rows(a.q)}, {&weights.k, kv_rows(a.k)}, {&weights.v, kv_rows(a.v)}});
+  attention_.forward(with_, attention_input(batch, layer, a), query_rows(a.mixed));
+  std::copy_n(in.data, rows_ * hidden_, middle.data);
+  apply(query_rows(a.mixed), a, 3, into::add, {{&weights.o, middle}});
+  normalize(weights.mlp_norm, middle, rows_, normed);
+  apply(normed, a, 4, into::set, {{&weights.gate, ffn_rows(a.gate)}, {&weights.up, ffn_rows(a.up)}});
+  activate(a);
+  if (out.data) std::copy_n(middle.data, rows_ * hidden_, out.data);
+  apply(ffn_rows(active_), a, 6, into::add, {{&weights.down, out}});
 }
 
-void cpu_train_pass::backward_layer(const training_rows& batch, std::size_t layer, const float* in, activations& a) {
+void cpu_train_pass::backward_layer(const training_rows& batch, std::size_t layer, activations& a) {
   const trained_layer& weights = model_.layers[layer];
-  const bool frozen_below = layer == 0 && !model_.embeddings.gradient;
-  float* inner = inner_.data();
-  activate(a, true);
-  normalize(weights.mlp_norm, a.middle.data(), rows_, normed_.data());
-  apply_back(weights.down, a, 6, active_.data(), ffn_stride_, gradient_.data(), hidden_, active_gradient_.data(),
-             false);
-  activate(a, false);
-  if (model_.config.gated_mlp)
-    apply_back(weights.gate, a, 4, normed_.data(), hidden_, a.gate.data(), ffn_stride_, inner, false);
-  apply_back(weights.up, a, 5, normed_.data(), hidden_, a.up.data(), ffn_stride_, inner, model_.config.gated_mlp);
-  normalize_back(weights.mlp_norm, a.middle.data(), every_row(), inner);
-  apply_back(weights.o, a, 3, a.mixed.data(), q_stride_, gradient_.data(), hidden_, inner, false);
-  attention_.backward(with_, attention_input(batch, layer, a), {inner, dq_.data(), dk_.data(), dv_.data()});
-  normalize(weights.attention_norm, in, rows_, normed_.data());
-  float* dx = frozen_below ? nullptr : inner;
-  apply_back(weights.q, a, 0, normed_.data(), hidden_, dq_.data(), q_stride_, dx, false);
-  apply_back(weights.k, a, 1, normed_.data(), hidden_, dk_.data(), kv_stride_, dx, true);
-  apply_back(weights.v, a, 2, normed_.data(), hidden_, dv_.data(), kv_stride_, dx, true);
-  if (dx) normalize_back(weights.attention_norm, in, every_row(), dx);
+  const bool frozen_below = layer == 0 && !model_.embeddings.gradient, gated = model_.config.gated_mlp;
+  const float_rows in = hidden_rows(inputs_[layer]), normed = hidden_rows(normed_), middle = hidden_rows(a.middle);
+  const float_rows gradient = hidden_rows(gradient_), inner = hidden_rows(inner_), mixed_gradient = query_rows(inner_);
+  const float_rows dq = query_rows(dq_), dk = kv_rows(dk_), dv = kv_rows(dv_);
+  activate(a);
+  normalize(weights.mlp_norm, middle, rows_, normed);
+  apply_back(weights.down, a, 6, ffn_rows(active_), gradient, ffn_rows(active_gradient_), into::set);
+  activate_back(a);
+  if (gated) apply_back(weights.gate, a, 4, normed, ffn_rows(a.gate), inner, into::set);
+  apply_back(weights.up, a, 5, normed, ffn_rows(a.up), inner, gated ? into::add : into::set);
+  normalize_back(weights.mlp_norm, middle, every_row(), inner);
+  apply_back(weights.o, a, 3, query_rows(a.mixed), gradient, mixed_gradient, into::set);
+  attention_.backward(with_, attention_input(batch, layer, a), {mixed_gradient, dq, dk, dv});
+  normalize(weights.attention_norm, in, rows_, normed);
+  const float_rows dx = frozen_below ? float_rows{} : inner;
+  apply_back(weights.q, a, 0, normed, dq, dx, into::set);
+  apply_back(weights.k, a, 1, normed, dk, dx, into::add);
+  apply_back(weights.v, a, 2, normed, dv, dx, into::add);
+  if (dx.data) normalize_back(weights.attention_norm, in, every_row(), dx);
 }
 
-void cpu_train_pass::normalize(const trained_norm& norm, const float* x, std::int64_t rows, float* out) {
+void cpu_train_pass::normalize(const trained_norm& norm, const_float_rows x, std::int64_t rows, float_rows out) {
   const model_config& config = model_.config;
   for_rows(rows, [&](std::int64_t r, int) {
     if (config.norm == norm_kind::rms)
-      with_.kernels.rms_norm(x + r * hidden_, norm.weight, config.hidden, config.norm_eps, out + r * hidden_);
+      with_.kernels.rms_norm(x.row(r), norm.weight, config.hidden, config.norm_eps, out.row(r));
     else
-      with_.kernels.layer_norm(x + r * hidden_, norm.weight, norm.bias, config.hidden, config.norm_eps,
-                               out + r * hidden_);
+      with_.kernels.layer_norm(x.row(r), norm.weight, norm.bias, config.hidden, config.norm_eps, out.row(r));
   });
 }
 
-void cpu_train_pass::normalize_back(const trained_norm& norm, const float* x, std::span<const std::int64_t> rows,
-                                    const float* dy) {
+void cpu_train_pass::normalize_back(const trained_norm& norm, const_float_rows x, std::span<const std::int64_t> rows,
+                                    const_float_rows dy) {
   const auto count = static_cast<std::int64_t>(rows.size()), tasks = row_tasks(count);
   float* partial = norm.weight_gradient ? norm_gradients_.data() : nullptr;  // of each task, added up in order
   if (partial) std::fill_n(partial, tasks * 2 * hidden_, 0.0f);
   const model_config& config = model_.config;
   for_rows(count, [&](std::int64_t i, int task) {
-    const std::int64_t at = rows[to_size(i)] * hidden_;
-    const float* own_dy = dy + i * hidden_;
-    float *own = partial ? partial + task * 2 * hidden_ : nullptr, *to = gradient_.data() + at;
+    const std::int64_t at = rows[to_size(i)];
+    float *own = partial ? partial + task * 2 * hidden_ : nullptr, *to = hidden_rows(gradient_).row(at);
     if (config.norm == norm_kind::rms)
-      kernels_.rms_norm_back(x + at, norm.weight, own_dy, config.hidden, config.norm_eps, to, own);
+      kernels_.rms_norm_back(x.row(at), norm.weight, dy.row(i), config.hidden, config.norm_eps, to, own);
     else
-      kernels_.layer_norm_back(x + at, norm.weight, own_dy, config.hidden, config.norm_eps, to, own,
+      kernels_.layer_norm_back(x.row(at), norm.weight, dy.row(i), config.hidden, config.norm_eps, to, own,
                                own ? own + hidden_ : nullptr);
   });
   for (std::int64_t task = 0; partial && task < tasks; ++task) {
@@ -224,19 +222,29 @@ void cpu_train_pass::normalize_back(const trained_norm& norm, const float* x, st
   }
 }
 
-/// Forward: active_ from gate and up. Backward: gate and up become their own gradients.
-void cpu_train_pass::activate(const activations& a, bool forward) {
+/// active_ from gate and up.
+void cpu_train_pass::activate(const activations& a) {
   const std::int64_t ffn = rounded_up(model_.config.ffn, 16);
   for_rows(rows_, [&](std::int64_t r, int) {
-    const std::int64_t at = r * ffn_stride_;
-    float *up = a.up.data() + at, *active = active_.data() + at;
-    const float* gradient = active_gradient_.data() + at;
-    if (model_.config.gated_mlp) {
-      float* gate = a.gate.data() + at;
-      forward ? with_.kernels.swiglu(gate, up, ffn, active) : kernels_.swiglu_back(gradient, ffn, gate, up);
-    } else {
-      forward ? with_.kernels.gelu_tanh(up, ffn, active) : kernels_.gelu_back(gradient, ffn, up);
-    }
+    const float* up = ffn_rows(a.up).row(r);
+    float* active = ffn_rows(active_).row(r);
+    if (model_.config.gated_mlp)
+      with_.kernels.swiglu(ffn_rows(a.gate).row(r), up, ffn, active);
+    else
+      with_.kernels.gelu_tanh(up, ffn, active);
+  });
+}
+
+/// Gate and up become their own gradients.
+void cpu_train_pass::activate_back(const activations& a) {
+  const std::int64_t ffn = rounded_up(model_.config.ffn, 16);
+  for_rows(rows_, [&](std::int64_t r, int) {
+    const float* gradient = ffn_rows(active_gradient_).row(r);
+    float* up = ffn_rows(a.up).row(r);
+    if (model_.config.gated_mlp)
+      kernels_.swiglu_back(gradient, ffn, ffn_rows(a.gate).row(r), up);
+    else
+      kernels_.gelu_back(gradient, ffn, up);
   });
 }
 

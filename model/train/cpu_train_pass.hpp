@@ -18,37 +18,49 @@ class cpu_train_pass final : public train_pass {
 
  private:
   static constexpr std::int64_t rows_per_task = 16;
+  using buffer = aligned_buffer<float>;
   struct activations {
-    aligned_buffer<float> q, k, v, mixed, middle, gate, up, lora;
+    buffer q, k, v, mixed, middle, gate, up, lora;
   };
-  using linear_list = std::initializer_list<std::pair<const trained_linear*, float*>>;
+  using linear_list = std::initializer_list<std::pair<const trained_linear*, float_rows>>;
 
   activations make_activations() const;
-  void embed(const training_rows& batch, float* hidden);
+  float_rows hidden_rows(const buffer& of) const { return {of.data(), hidden_}; }
+  float_rows query_rows(const buffer& of) const { return {of.data(), q_stride_}; }
+  float_rows kv_rows(const buffer& of) const { return {of.data(), kv_stride_}; }
+  float_rows ffn_rows(const buffer& of) const { return {of.data(), ffn_stride_}; }
+  /// A x of the linear layer in this slot.
+  float_rows lora_rows(const activations& a, std::size_t slot) const {
+    return {a.lora.data() + static_cast<std::int64_t>(slot) * options_.most_rows * lora_stride_, lora_stride_};
+  }
+
+  void embed(const training_rows& batch, float_rows hidden);
   void embed_back(const training_rows& batch);
   void forward(const training_rows& batch, bool keep);
-  void forward_layer(const training_rows& batch, std::size_t layer, const float* in, activations& a, float* out);
-  void backward_layer(const training_rows& batch, std::size_t layer, const float* in, activations& a);
-  void normalize(const trained_norm& norm, const float* x, std::int64_t rows, float* out);
+  void forward_layer(const training_rows& batch, std::size_t layer, activations& a, float_rows out);
+  void backward_layer(const training_rows& batch, std::size_t layer, activations& a);
+  void normalize(const trained_norm& norm, const_float_rows x, std::int64_t rows, float_rows out);
   /// gradient_ += what dy, which has a row for each of `rows` of x, means for the input of the norm.
-  void normalize_back(const trained_norm& norm, const float* x, std::span<const std::int64_t> rows, const float* dy);
-  void activate(const activations& a, bool forward);
-  /// y (+)= x W^T + bias + adapters; linears share x. `slot` numbers the first one's place in a.lora,
-  /// which is all that is made where y is nullptr.
-  void apply(const float* x, std::int64_t stride, activations& a, std::size_t slot, bool add, linear_list linears);
-  /// dx = or += dy W + what the adapter gives, and the gradients of what is trained. dx may be nullptr.
-  void apply_back(const trained_linear& linear, const activations& a, std::size_t slot, const float* x,
-                  std::int64_t x_stride, const float* dy, std::int64_t dy_stride, float* dx, bool add);
-  void lora_back(const trained_linear& linear, const activations& a, std::size_t slot, const float* x,
-                 std::int64_t x_stride, const float* dy, std::int64_t dy_stride, float* dx);
-  void weights_back(const trained_linear& linear, const float* x, std::int64_t x_stride, const float* dy,
-                    std::int64_t dy_stride);
-  const float* dropped(const lora_factors& lora, const float* x, std::int64_t stride, std::int64_t width);
-  pass_result loss(const training_rows& batch, const float* hidden, float factor, bool backward);
-  pass_result loss_chunk(const training_rows& batch, std::span<const std::int64_t> rows, const float* hidden,
-                         float factor, bool backward);
-  void final_logits(std::span<const std::int64_t> rows, const float* hidden);
-  void head_back(std::span<const std::int64_t> rows, const float* hidden);
+  void normalize_back(const trained_norm& norm, const_float_rows x, std::span<const std::int64_t> rows,
+                      const_float_rows dy);
+  void activate(const activations& a);
+  void activate_back(const activations& a);
+  /// y = or += x W^T + bias + adapters; linears share x. `slot` numbers the first one's place in a.lora,
+  /// which is all that is made where y is null.
+  void apply(const_float_rows x, activations& a, std::size_t slot, into how, linear_list linears);
+  /// dx = or += dy W + what the adapter gives, and the gradients of what is trained. dx may be null.
+  void apply_back(const trained_linear& linear, const activations& a, std::size_t slot, const_float_rows x,
+                  const_float_rows dy, float_rows dx, into how);
+  /// The gradients of an adapter's factors, and B^T dy in lora_gradient_.
+  void lora_back(const trained_linear& linear, const_float_rows between, const_float_rows x, const_float_rows dy);
+  /// dx += what lora_gradient_ means for the adapter's input.
+  void lora_input_back(const trained_linear& linear, float_rows dx);
+  void weights_back(const trained_linear& linear, const_float_rows x, const_float_rows dy);
+  const_float_rows dropped(const lora_factors& lora, const_float_rows x, std::int64_t width);
+  pass_result loss(const training_rows& batch, float factor, bool backward);
+  pass_result loss_chunk(const training_rows& batch, std::span<const std::int64_t> rows, float factor, bool backward);
+  void final_logits(std::span<const std::int64_t> rows);
+  void head_back(std::span<const std::int64_t> rows);
   void head_weights_back(std::int64_t count);
   attention_pass::input attention_input(const training_rows& batch, std::size_t layer, const activations& a) const;
   std::span<const std::int64_t> every_row() const { return {row_numbers_.data(), static_cast<std::size_t>(rows_)}; }
@@ -71,10 +83,10 @@ class cpu_train_pass final : public train_pass {
   std::int64_t hidden_, q_stride_, kv_stride_, ffn_stride_, lora_stride_, loss_rows_, logit_stride_;
   products body_, head_;
   attention_pass attention_;
-  std::vector<aligned_buffer<float>> inputs_;  // of each layer, and the last one's output
+  std::vector<buffer> inputs_;  // of each layer, and the last one's output
   std::vector<activations> activations_;
-  aligned_buffer<float> normed_, active_, active_gradient_, gradient_, inner_, dq_, dk_, dv_, dropped_, lora_gradient_;
-  aligned_buffer<float> final_, final_gradient_, logits_, norm_gradients_;
+  buffer normed_, active_, active_gradient_, gradient_, inner_, dq_, dk_, dv_, dropped_, lora_gradient_;
+  buffer final_, final_gradient_, logits_, norm_gradients_;
   std::vector<std::int64_t> row_numbers_;  // 0, 1, 2 …
   std::int64_t rows_ = 0;
   dropout_key dropout_;

@@ -19,9 +19,9 @@ INLINED inline void finish(const multiply_args& m, const f32x16 (&sums)[Rows][Ve
   const f32x16 factor = all(m.factor);
   repeat<Rows>([&](int r) INLINED {
     repeat<Vectors>([&](int v) INLINED {
-      float* to = c + r * m.c_stride + v * lanes;
+      float* to = c + r * m.c.stride + v * lanes;
       const f32x16 product = sums[r][v] * factor;
-      store(to, m.add ? load(to) + product : product);
+      store(to, m.how == into::add ? load(to) + product : product);
     });
   });
 }
@@ -30,7 +30,7 @@ template <int Rows, int Vectors, bool Transposed>
 void tile(const multiply_args& m, const float* a, const float* b, float* c) {
   f32x16 sums[Rows][Vectors];
   repeat<Rows>([&](int r) INLINED { repeat<Vectors>([&](int v) INLINED { sums[r][v] = zero(); }); });
-  const std::int64_t stride = m.a_stride, b_stride = m.b_stride;
+  const std::int64_t stride = m.a.stride, b_stride = m.b.stride;
   // Rows are reached from every third one: so many addresses fit the registers.
   const float* thirds[(Rows + 2) / 3];
   repeat<(Rows + 2) / 3>([&](int i) INLINED { thirds[i] = a + i * 3 * stride; });
@@ -80,10 +80,10 @@ void multiply_rows(const multiply_args& m) {
     const std::int64_t left = m.rows - row;
     // nearly equal tiles: 16 rows are two of 8
     const std::int64_t rows = left >= 2 * most_rows ? most_rows : left > most_rows ? (left + 1) / 2 : left;
-    const float* a = m.a + (Transposed ? row : row * m.a_stride);
+    const float* a = m.a.data + (Transposed ? row : row * m.a.stride);
     for (std::int64_t column = 0; column < m.columns; column += panel_columns)
       (m.columns - column > lanes ? tile_of<2, Transposed>(rows) : tile_of<1, Transposed>(rows))(
-          m, a, m.b + column / panel_columns * m.panel_step, m.c + row * m.c_stride + column);
+          m, a, m.b.data + column / panel_columns * m.panel_step, m.c.data + row * m.c.stride + column);
     row += rows;
   }
 }

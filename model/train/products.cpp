@@ -18,13 +18,13 @@ bool is_u8(const trained_matrix& w) {
 }  // namespace
 
 operand forward_of(const trained_matrix& w) {
-  if (w.values) return {operand::kind::columns, w.values, w.stride, {}};
-  return {operand::kind::packed, nullptr, 0, w.packed};
+  if (w.values) return as_columns({w.values, w.stride});
+  return {operand::kind::packed, {}, w.packed};
 }
 
 operand backward_of(const trained_matrix& w) {
-  if (w.values) return {operand::kind::rows, w.values, w.stride, {}};
-  return {operand::kind::packed_transposed, nullptr, 0, w.packed};
+  if (w.values) return as_rows({w.values, w.stride});
+  return {operand::kind::packed_transposed, {}, w.packed};
 }
 
 products::products(const compute& with, precision how, std::int64_t most_rows, std::int64_t most_width)
@@ -62,20 +62,24 @@ void products::multiply_block(const product_args& args, std::int64_t row, std::i
   const std::int64_t columns = std::min(columns_at_once, args.columns - column);
   for (std::int64_t k = 0; k < args.depth; k += depth_at_once) {
     const std::int64_t depth = std::min(depth_at_once, args.depth - k);
-    multiply_args m;
-    m.rows = rows, m.columns = columns, m.depth = depth;
-    m.a = args.a + (args.a_transposed ? k * args.a_stride + row : row * args.a_stride + k);
-    m.a_stride = args.a_stride, m.a_transposed = args.a_transposed;
-    m.b = panels, m.b_stride = panel_columns, m.panel_step = depth * panel_columns;
-    m.c = args.c + row * args.c_stride + column, m.c_stride = args.c_stride;
-    m.factor = args.factor, m.add = args.add || k > 0;
+    multiply_args m{.rows = rows,
+                    .columns = columns,
+                    .depth = depth,
+                    .a = {args.a_transposed ? args.a.row(k) + row : args.a.row(row) + k, args.a.stride},
+                    .a_transposed = args.a_transposed,
+                    .b = {panels, panel_columns},
+                    .panel_step = depth * panel_columns,
+                    .c = {args.c.row(row) + column, args.c.stride},
+                    .factor = args.factor,
+                    .how = k > 0 ? into::add : args.how};
     switch (b.lies) {
       case operand::kind::rows:
-        m.b = b.values + k * b.stride + column, m.b_stride = b.stride, m.panel_step = panel_columns;
+        m.b = {b.values.row(k) + column, b.values.stride};
+        m.panel_step = panel_columns;
         break;
       case operand::kind::columns:
         for (std::int64_t panel = 0; panel < columns; panel += panel_columns)
-          kernels_.transpose(b.values + (column + panel) * b.stride + k, b.stride,
+          kernels_.transpose(b.values.row(column + panel) + k, b.values.stride,
                              std::min(panel_columns, columns - panel), depth, panels + panel * depth, panel_columns);
         break;
       case operand::kind::packed:
@@ -87,42 +91,50 @@ void products::multiply_block(const product_args& args, std::int64_t row, std::i
   }
 }
 
-void products::quantize(const float* x, std::int64_t stride, std::int64_t rows, std::int64_t ins, bool both) {
+void products::quantize(const_float_rows x, std::int64_t rows, std::int64_t ins, bool both) {
   high_.begin(static_cast<int>(rows), ins);
   low_.begin(static_cast<int>(rows), ins);
   with_.pool.run(static_cast<int>((rows + rows_at_once - 1) / rows_at_once), [&](int task, int thread) {
     float* rest = rows_scratch_.data() + thread * 2 * row_width_;
     for (std::int64_t r = task * rows_at_once; r < std::min(rows, (task + 1) * rows_at_once); ++r) {
-      high_.put(with_.kernels, static_cast<int>(r), x + r * stride);
+      high_.put(with_.kernels, static_cast<int>(r), x.row(r));
       if (!both) continue;
-      kernels_.residual(x + r * stride, padded_row(ins), rest);
+      kernels_.residual(x.row(r), padded_row(ins), rest);
       low_.put(with_.kernels, static_cast<int>(r), rest);
     }
   });
 }
 
-void products::forward(const float* x, std::int64_t stride, std::int64_t rows, std::span<const output> outputs) {
+void products::forward(const_float_rows x, std::int64_t rows, std::span<const output> outputs) {
   std::vector<matmul_args> high, low;
   for (const output& o : outputs) {
     const bool integers = !o.w->values && is_integer(o.w->packed.kind) && how_ != precision::exact;
     if (!integers) {
-      multiply({rows, o.w->outs, o.w->ins, x, stride, false, forward_of(*o.w), o.y, o.stride, 1.0f, o.add});
+      multiply({.rows = rows,
+                .columns = o.w->outs,
+                .depth = o.w->ins,
+                .a = x,
+                .b = forward_of(*o.w),
+                .c = o.y,
+                .how = o.how});
       if (o.bias)
-        with_.pool.run(static_cast<int>(rows),
-                       [&](int r, int) { with_.kernels.add(o.bias, o.w->outs, o.y + r * o.stride); });
+        with_.pool.run(static_cast<int>(rows), [&](int r, int) { with_.kernels.add(o.bias, o.w->outs, o.y.row(r)); });
       continue;
     }
     matmul_args job;
     job.w = o.w->packed;
     job.rows = static_cast<int>(rows);
-    job.y = o.y, job.y_stride = o.stride;
-    job.bias = o.bias, job.accumulate = o.add;
+    job.y = o.y.data;
+    job.y_stride = o.y.stride;
+    job.bias = o.bias;
+    job.accumulate = o.how == into::add;
     high.push_back(job);
-    job.bias = nullptr, job.accumulate = true;
+    job.bias = nullptr;
+    job.accumulate = true;
     low.push_back(job);
   }
   if (high.empty()) return;
-  quantize(x, stride, rows, high.front().w.ins, how_ == precision::fine);
+  quantize(x, rows, high.front().w.ins, how_ == precision::fine);
   for (auto& job : high) job.q = high_.view();
   matmul(with_, high);
   if (how_ != precision::fine) return;
@@ -130,40 +142,38 @@ void products::forward(const float* x, std::int64_t stride, std::int64_t rows, s
   matmul(with_, low);
 }
 
-void products::backward(const float* dy, std::int64_t stride, std::int64_t rows, const trained_matrix& w, float* dx,
-                        std::int64_t dx_stride, bool add) {
-  if (is_u8(w) && how_ != precision::exact) return backward_u8(dy, stride, rows, w.packed, dx, dx_stride, add);
-  multiply({rows, w.ins, w.outs, dy, stride, false, backward_of(w), dx, dx_stride, 1.0f, add});
+void products::backward(const_float_rows dy, std::int64_t rows, const trained_matrix& w, float_rows dx, into how) {
+  if (is_u8(w) && how_ != precision::exact) return backward_u8(dy, rows, w.packed, dx, how);
+  multiply({.rows = rows, .columns = w.ins, .depth = w.outs, .a = dy, .b = backward_of(w), .c = dx, .how = how});
 }
 
 /// w = mid + (z - 128) scale with scale and mid of the output: scale goes to dy, and the sum over dy mid is the same
 /// for all inputs. What remains is a product of whole numbers, as in serving, with the weights turned over on the way.
-void products::backward_u8(const float* dy, std::int64_t stride, std::int64_t rows, const matrix_view& w, float* dx,
-                           std::int64_t dx_stride, bool add) {
+void products::backward_u8(const_float_rows dy, std::int64_t rows, const matrix_view& w, float_rows dx, into how) {
   for (std::int64_t first = 0; first < w.outs; first += most_summed) {
-    const std::int64_t outs = std::min(most_summed, w.outs - first);
-    quantize_scaled(dy, stride, rows, w, first, outs);
+    const some_outs outs{w, first, std::min(most_summed, w.outs - first)};
+    quantize_scaled(dy, rows, outs);
     const std::int64_t blocks = (w.ins + turned_columns - 1) / turned_columns;
     with_.pool.run(static_cast<int>(blocks), [&](int block, int thread) {
-      turned_product(w, first, outs, block * turned_columns, rows, dx, dx_stride, add || first > 0, thread);
+      turned_product(outs, block * turned_columns, rows, dx, first > 0 ? into::add : how, thread);
     });
   }
 }
 
-void products::quantize_scaled(const float* dy, std::int64_t stride, std::int64_t rows, const matrix_view& w,
-                               std::int64_t first, std::int64_t outs) {
-  high_.begin(static_cast<int>(rows), outs);
-  low_.begin(static_cast<int>(rows), outs);
-  const float* scales = reinterpret_cast<const float*>(w.scales) + first;
-  const std::int64_t whole = rounded_up(outs, 16), padded = padded_row(outs);
+void products::quantize_scaled(const_float_rows dy, std::int64_t rows, const some_outs& outs) {
+  high_.begin(static_cast<int>(rows), outs.count);
+  low_.begin(static_cast<int>(rows), outs.count);
+  const float* scales = reinterpret_cast<const float*>(outs.w.scales) + outs.first;
+  const float* mids = outs.w.mids + outs.first;
+  const std::int64_t whole = rounded_up(outs.count, 16), padded = padded_row(outs.count);
   with_.pool.run(static_cast<int>((rows + rows_at_once - 1) / rows_at_once), [&](int task, int thread) {
     float* scaled = rows_scratch_.data() + thread * 2 * row_width_;
     float* rest = scaled + row_width_;
     for (std::int64_t r = task * rows_at_once; r < std::min(rows, (task + 1) * rows_at_once); ++r) {
-      const float* row = dy + r * stride + first;
+      const float* row = dy.row(r) + outs.first;
       kernels_.scale(row, scales, whole, scaled);
-      std::fill(scaled + outs, scaled + padded, 0.0f);
-      constants_[to_size(r)] = static_cast<float>(kernels_.dot(row, w.mids + first, outs));
+      std::fill(scaled + outs.count, scaled + padded, 0.0f);
+      constants_[to_size(r)] = static_cast<float>(kernels_.dot(row, mids, outs.count));
       high_.put(with_.kernels, static_cast<int>(r), scaled);
       kernels_.residual(scaled, padded, rest);
       low_.put(with_.kernels, static_cast<int>(r), rest);
@@ -171,25 +181,30 @@ void products::quantize_scaled(const float* dy, std::int64_t stride, std::int64_
   });
 }
 
-void products::turned_product(const matrix_view& w, std::int64_t first_out, std::int64_t outs, std::int64_t first_in,
-                              std::int64_t rows, float* dx, std::int64_t dx_stride, bool add, int thread) {
-  const std::int64_t depth = padded_row(outs), columns = std::min(turned_columns, rounded_up(w.ins - first_in, 16));
+void products::turned_product(const some_outs& outs, std::int64_t first_in, std::int64_t rows, float_rows dx, into how,
+                              int thread) {
+  const matrix_view& w = outs.w;
+  const std::int64_t depth = padded_row(outs.count),
+                     columns = std::min(turned_columns, rounded_up(w.ins - first_in, 16));
   std::byte* turned = turned_.data() + thread * turned_columns * (most_summed + 64);
   const auto* from = reinterpret_cast<const std::uint8_t*>(w.weights);
-  for (std::int64_t out = 0; out < outs; out += 16)
-    kernels_.turn_bytes(from + ((first_out + out) * w.stored_ins() + first_in * 16), columns,
+  for (std::int64_t out = 0; out < outs.count; out += 16)
+    kernels_.turn_bytes(from + ((outs.first + out) * w.stored_ins() + first_in * 16), columns,
                         reinterpret_cast<std::uint8_t*>(turned) + out * 16, depth * 16);
   matmul_args job;
-  job.w = {scheme::u8, columns, outs, turned, reinterpret_cast<const std::byte*>(ones_.data()), zeros_.data()};
+  job.w = {scheme::u8, columns, outs.count, turned, reinterpret_cast<const std::byte*>(ones_.data()), zeros_.data()};
   job.rows = static_cast<int>(rows);
-  job.y = dx + first_in, job.y_stride = dx_stride;
-  job.q = high_.view(), job.accumulate = add;
+  job.y = dx.data + first_in;
+  job.y_stride = dx.stride;
+  job.q = high_.view();
+  job.accumulate = how == into::add;
   with_.kernels.matmul(job, 0, columns / 16);
-  job.q = low_.view(), job.accumulate = true;
+  job.q = low_.view();
+  job.accumulate = true;
   with_.kernels.matmul(job, 0, columns / 16);
   const std::int64_t valid = std::min(columns, w.ins - first_in);
   for (std::int64_t r = 0; r < rows; ++r) {
-    float* row = dx + r * dx_stride + first_in;
+    float* row = dx.row(r) + first_in;
     for (std::int64_t i = 0; i < valid; ++i) row[i] += constants_[to_size(r)];
     std::fill(row + valid, row + columns, 0.0f);
   }

@@ -5,6 +5,7 @@
 #include "base/aligned_buffer.hpp"
 #include "model/ops/compute.hpp"
 #include "model/ops/matmul.hpp"
+#include "model/ops/rows.hpp"
 #include "model/train/train_kernels.hpp"
 
 namespace troupe {
@@ -27,15 +28,14 @@ struct trained_matrix {
 struct operand {
   enum class kind : std::uint8_t { rows, columns, packed, packed_transposed };
   kind lies = kind::rows;
-  const float* values = nullptr;  ///< rows: [depth, stride]; columns: [columns, stride]
-  std::int64_t stride = 0;
-  matrix_view w;  ///< packed: depth is its inputs, columns its outputs; packed_transposed: the other way
+  const_float_rows values = {};  ///< rows: [depth, stride]; columns: [columns, stride]
+  matrix_view w = {};            ///< packed: depth is its inputs, columns its outputs; packed_transposed: the other way
 };
-inline operand rows_of(const float* values, std::int64_t stride) {
-  return {operand::kind::rows, values, stride, {}};
+inline operand as_rows(const_float_rows values) {
+  return {operand::kind::rows, values, {}};
 }
-inline operand columns_of(const float* values, std::int64_t stride) {
-  return {operand::kind::columns, values, stride, {}};
+inline operand as_columns(const_float_rows values) {
+  return {operand::kind::columns, values, {}};
 }
 
 /// y = x W^T
@@ -45,14 +45,12 @@ operand backward_of(const trained_matrix& w);
 
 struct product_args {
   std::int64_t rows = 0, columns = 0, depth = 0;
-  const float* a = nullptr;  ///< [rows, depth], or [depth, rows] where transposed
-  std::int64_t a_stride = 0;
+  const_float_rows a = {};  ///< [rows, depth], or [depth, rows] where transposed
   bool a_transposed = false;
-  operand b;
-  float* c = nullptr;
-  std::int64_t c_stride = 0;
+  operand b = {};
+  float_rows c = {};
   float factor = 1.0f;
-  bool add = false;
+  into how = into::set;
 };
 
 /// How products with quantized weights are computed.
@@ -68,32 +66,34 @@ class products {
   products(const compute& with, precision how, std::int64_t most_rows, std::int64_t most_width);
 
   void multiply(const product_args& args);
-  /// y = x W^T for matrices that share their input; x [rows, stride] is padded to 64 with zeros.
+  /// y = x W^T for matrices that share their input; x is padded to 64 with zeros.
   struct output {
     const trained_matrix* w;
     const float* bias;  ///< or nullptr
-    float* y;
-    std::int64_t stride;
-    bool add;
+    float_rows y;
+    into how = into::set;
   };
-  void forward(const float* x, std::int64_t stride, std::int64_t rows, std::span<const output> outputs);
-  /// dx = dy W, or dx += that.
-  void backward(const float* dy, std::int64_t stride, std::int64_t rows, const trained_matrix& w, float* dx,
-                std::int64_t dx_stride, bool add);
+  void forward(const_float_rows x, std::int64_t rows, std::span<const output> outputs);
+  /// dx = dy W
+  void backward(const_float_rows dy, std::int64_t rows, const trained_matrix& w, float_rows dx, into how);
 
   const compute& with() const { return with_; }
   const train_kernel_table& kernels() const { return kernels_; }
 
  private:
   static constexpr std::int64_t depth_at_once = 256, columns_at_once = 64;
+  /// Some outputs of a matrix.
+  struct some_outs {
+    const matrix_view& w;
+    std::int64_t first, count;
+  };
   void multiply_block(const product_args& args, std::int64_t row, std::int64_t rows, std::int64_t column, int thread);
-  void quantize(const float* x, std::int64_t stride, std::int64_t rows, std::int64_t ins, bool both);
-  void quantize_scaled(const float* dy, std::int64_t stride, std::int64_t rows, const matrix_view& w,
-                       std::int64_t first, std::int64_t outs);
-  void backward_u8(const float* dy, std::int64_t stride, std::int64_t rows, const matrix_view& w, float* dx,
-                   std::int64_t dx_stride, bool add);
-  void turned_product(const matrix_view& w, std::int64_t first_out, std::int64_t outs, std::int64_t first_in,
-                      std::int64_t rows, float* dx, std::int64_t dx_stride, bool add, int thread);
+  void quantize(const_float_rows x, std::int64_t rows, std::int64_t ins, bool both);
+  void quantize_scaled(const_float_rows dy, std::int64_t rows, const some_outs& outs);
+  void backward_u8(const_float_rows dy, std::int64_t rows, const matrix_view& w, float_rows dx, into how);
+  /// Of dx, the columns from first_in on.
+  void turned_product(const some_outs& outs, std::int64_t first_in, std::int64_t rows, float_rows dx, into how,
+                      int thread);
 
   compute with_;
   const train_kernel_table& kernels_;

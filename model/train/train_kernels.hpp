@@ -5,26 +5,24 @@
 
 #include "model/ops/kernels.hpp"
 #include "model/ops/matrix.hpp"
+#include "model/ops/rows.hpp"
 #include "model/train/dropout.hpp"
 
 namespace troupe {
 
 constexpr std::int64_t panel_columns = 32;  ///< of the right factor, side by side for one input
 
-/// c = factor * a b, or c += that: a [rows, depth], b [depth, columns]. Each element's sum runs over the depth in
+/// c = factor * a b: a [rows, depth], b [depth, columns]. Each element's sum runs over the depth in
 /// order.
 struct multiply_args {
   std::int64_t rows = 0, columns = 0, depth = 0;
-  const float* a = nullptr;
-  std::int64_t a_stride = 0;
-  bool a_transposed = false;  ///< a lies as [depth, rows]
-  const float* b = nullptr;   ///< panels of 32 columns: [panel][depth][b_stride]
-  std::int64_t b_stride = 0;
+  const_float_rows a = {};
+  bool a_transposed = false;                ///< a lies as [depth, rows]
+  const_float_rows b = {};                  ///< panels of 32 columns: [panel][depth][stride]
   std::int64_t panel_step = panel_columns;  ///< from panel to panel; as it is for a b that lies in plain rows
-  float* c = nullptr;
-  std::int64_t c_stride = 0;  ///< columns are padded to 16 in c and in b
+  float_rows c = {};                        ///< columns are padded to 16 in c and in b
   float factor = 1.0f;
-  bool add = false;
+  into how = into::set;
 };
 
 /// Part of a packed matrix as floats, in panels of 32 columns: [panel][depth][32].

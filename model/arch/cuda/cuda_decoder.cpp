@@ -166,7 +166,7 @@ void cuda_decoder::attend(const pass_shape& shape, std::int64_t layer) {
   place_heads(shape, layer);
   attend_heads(shape, layer);
   const linear o[] = {{linear_kind::o, weights.o, rows_of(hidden_, hidden), true}};
-  const cuda::float_rows mixed = rows_of(mixed_, heads_width_);
+  const float_rows mixed = rows_of(mixed_, heads_width_);
   cuda::encode(stream_, mixed, shape.rows, heads_width_, codes_for(o));
   multiply(shape, layer, mixed, heads_width_, o);
 }
@@ -174,7 +174,7 @@ void cuda_decoder::attend(const pass_shape& shape, std::int64_t layer) {
 void cuda_decoder::feed_forward(const pass_shape& shape, std::int64_t layer) {
   const layer_weights& weights = weights_.layers[static_cast<std::size_t>(layer)];
   const model_config& config = model_->config;
-  const cuda::float_rows up = rows_of(up_, config.ffn), gate = rows_of(gate_, config.ffn);
+  const float_rows up = rows_of(up_, config.ffn), gate = rows_of(gate_, config.ffn);
   const linear both[] = {{linear_kind::up, weights.up, up}, {linear_kind::gate, weights.gate, gate}};
   const std::span<const linear> inner(both, config.gated_mlp ? 2 : 1);
   normalize(shape.rows, weights.mlp_norm, nullptr, codes_for(inner));
@@ -232,7 +232,7 @@ void cuda_decoder::normalize(int rows, const norm_weights& norm, const std::int3
     cuda::layer_norm(stream_, args);
 }
 
-void cuda_decoder::multiply(const pass_shape& shape, std::int64_t layer, cuda::float_rows x, std::int64_t ins,
+void cuda_decoder::multiply(const pass_shape& shape, std::int64_t layer, float_rows x, std::int64_t ins,
                             std::span<const linear> products) {
   std::array<cuda::product, cuda::most_products> made;
   for (std::size_t i = 0; i < products.size(); ++i)
@@ -241,7 +241,7 @@ void cuda_decoder::multiply(const pass_shape& shape, std::int64_t layer, cuda::f
   if (shape.lora_tiles > 0) add_adapters(shape, layer, x, ins, products);
 }
 
-void cuda_decoder::add_adapters(const pass_shape& shape, std::int64_t layer, cuda::float_rows x, std::int64_t ins,
+void cuda_decoder::add_adapters(const pass_shape& shape, std::int64_t layer, float_rows x, std::int64_t ins,
                                 std::span<const linear> products) {
   cuda::lora_args args{.tiles = tables_.lora_tiles(shape),
                        .tile_count = shape.lora_tiles,
@@ -316,7 +316,7 @@ float* cuda_decoder::lend(std::size_t rows, std::int64_t stride) {
   return lent_.data();
 }
 
-cuda::float_rows cuda_decoder::rows_of(const cuda::device_buffer<float>& buffer, std::int64_t columns) const {
+float_rows cuda_decoder::rows_of(const cuda::device_buffer<float>& buffer, std::int64_t columns) const {
   return {buffer.data(), padded_row(columns)};
 }
 

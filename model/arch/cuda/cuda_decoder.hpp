@@ -33,14 +33,14 @@ class cuda_decoder final : public decoder {
   struct linear {
     linear_kind kind;
     const linear_weights& weights;
-    cuda::float_rows to;
+    float_rows to;
     bool accumulate = false;
   };
 
   bool is_first() const { return options_.first_layer == 0; }
   bool is_last() const { return options_.first_layer + options_.layers == model_->config.layers; }
   void use() const { cuda::use_device(options_.device.gpu); }
-  cuda::float_rows rows_of(const cuda::device_buffer<float>& buffer, std::int64_t columns) const;
+  float_rows rows_of(const cuda::device_buffer<float>& buffer, std::int64_t columns) const;
   cuda::row_codes codes_for(std::span<const linear> products) const;
   cuda::kv_layer cache_of(std::int64_t layer) const;
 
@@ -52,9 +52,9 @@ class cuda_decoder final : public decoder {
   void attend_heads(const pass_shape& shape, std::int64_t layer);
   /// normed = the norm of rows of hidden, of those that `gather` names where it is not null.
   void normalize(int rows, const norm_weights& norm, const std::int32_t* gather, const cuda::row_codes& codes);
-  void multiply(const pass_shape& shape, std::int64_t layer, cuda::float_rows x, std::int64_t ins,
+  void multiply(const pass_shape& shape, std::int64_t layer, float_rows x, std::int64_t ins,
                 std::span<const linear> products);
-  void add_adapters(const pass_shape& shape, std::int64_t layer, cuda::float_rows x, std::int64_t ins,
+  void add_adapters(const pass_shape& shape, std::int64_t layer, float_rows x, std::int64_t ins,
                     std::span<const linear> products);
   float* lend(std::size_t rows, std::int64_t stride);
   /// The last norm of the rows of these lists, a part of them at a time: `take` gets the number of the first, and how

@@ -28,7 +28,7 @@ __global__ void drop_rows(drop_job job) {
     if (i >= a.n) return;
     const std::uint32_t drawn = bits[static_cast<std::size_t>(j / 2)] >> (j % 2 * 16) & 0xffff;
     const float kept = drawn < job.limit ? 0.0f : x[i] * job.factor;
-    out[i] = a.add ? out[i] + kept : kept;
+    out[i] = a.how == into::add ? out[i] + kept : kept;
   }
 }
 

@@ -15,7 +15,7 @@ static_assert(product_scratch_floats >= wanted_tiles * tile_side * tile_side);
 
 __device__ void put(const float_product& p, std::int64_t row, std::int64_t column, float sum) {
   float& c = p.c.data[row * p.c.stride + column];
-  c = p.add ? fmaf(p.factor, sum, c) : p.factor * sum;
+  c = p.how == into::add ? fmaf(p.factor, sum, c) : p.factor * sum;
 }
 
 /// `parts`: [slices, rows, columns], or null where there is one slice.
@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(tile_threads) multiply_head_tiles(head_product
   float* const c = head_of(p.c, own, head);
   put_tile(sums, row, column, own.rows, columns, [&](std::int64_t r, std::int64_t k, float sum) {
     float& to = c[r * p.c.stride + k];
-    to = p.add ? to + sum : sum;
+    to = p.how == into::add ? to + sum : sum;
   });
 }
 

@@ -11,6 +11,7 @@
 
 #include "model/ops/cuda/device.hpp"
 #include "model/ops/kernels.hpp"
+#include "model/ops/rows.hpp"
 
 namespace troupe::cuda {
 
@@ -39,12 +40,6 @@ class coded_rows {
   device_buffer<float> scales_;
   device_buffer<std::int32_t> sums_, group_sums_;
   device_buffer<std::uint16_t> bf16_;
-};
-
-/// Rows of floats. What lies behind a row's n floats is never read.
-struct float_rows {
-  float* data = nullptr;    ///< [rows, stride]
-  std::int64_t stride = 0;  ///< a multiple of 16
 };
 
 /// codes = x

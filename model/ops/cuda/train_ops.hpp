@@ -10,14 +10,14 @@ namespace troupe::cuda {
 
 // ---- products ----
 
-/// y = x W^T (+ bias), or turned: dx = dy W; added to what is there where `add` says so.
+/// y = x W^T (+ bias), or turned: dx = dy W.
 struct weight_product {
   matrix_view w = {};
   bool turned = false;
   int rows = 0;
   float_rows x = {}, y = {};
   const float* bias = nullptr;  ///< [padded outs]
-  bool add = false;
+  into how = into::set;
 };
 /// With the weights that the scheme stands for, in f32.
 void multiply_exact(const stream& on, const weight_product& args);
@@ -31,13 +31,13 @@ struct float_factor {
   std::int64_t stride = 0;
   bool turned = false;
 };
-/// c = factor * a b, or c += that: a [rows, depth], b [depth, columns].
+/// c = factor * a b: a [rows, depth], b [depth, columns].
 struct float_product {
   std::int64_t rows = 0, columns = 0, depth = 0;
   float_factor a = {}, b = {};
   float_rows c = {};
   float factor = 1;
-  bool add = false;
+  into how = into::set;
 };
 constexpr std::int64_t product_scratch_floats = 128 * 64 * 64;
 /// Few tiles and a great depth: slices of it are summed by themselves, in `scratch`, and added in order.
@@ -71,7 +71,7 @@ struct head_product {
   int longest = 0;  ///< rows of a segment
   int heads = 0, dim = 0;
   head_rows a = {}, b = {}, c = {};
-  bool add = false;
+  into how = into::set;
 };
 void multiply_heads(const stream& on, const head_product& args);
 
@@ -137,7 +137,7 @@ struct dropout_args {
   int rows = 0;
   std::int64_t n = 0;
   float_rows x = {}, out = {};  ///< may be the same
-  bool add = false;
+  into how = into::set;
 };
 void drop(const stream& on, const dropout_args& args);
 

@@ -15,7 +15,7 @@ struct weight_job {
   int rows;
   float_rows x, y;
   const float* bias;
-  bool add;
+  into how;
 
   explicit weight_job(const weight_product& p)
       : weights(p.w.weights),
@@ -31,13 +31,13 @@ struct weight_job {
         x(p.x),
         y(p.y),
         bias(p.bias),
-        add(p.add) {}
+        how(p.how) {}
 
   __device__ void put(std::int64_t row, std::int64_t column, float sum) const {
     if (row >= rows || column >= columns) return;
     float& to = y.data[row * y.stride + column];
     if (bias) sum += bias[column];
-    to = add ? to + sum : sum;
+    to = how == into::add ? to + sum : sum;
   }
 };
 

@@ -215,45 +215,46 @@ void cuda_train_pass::forward_layer(std::size_t layer, activations& a, const buf
   const model_config& config = model_.config;
   const auto of = [&](linear_kind kind) { return linear_of(layer, kind); };
   const buffer& in = inputs_[layer];
-  const cuda::float_rows normed = hidden_rows(normed_), middle = hidden_rows(a.middle);
+  const float_rows normed = hidden_rows(normed_), middle = hidden_rows(a.middle);
   const auto hidden_floats = to_size(rows_.count() * middle.stride);
   normalize(weights.attention_norm, in, normed_);
-  apply(of(linear_kind::q), normed, a, rows_of(a.q, heads_width_), false);
-  apply(of(linear_kind::k), normed, a, rows_of(a.k, kv_width_), false);
-  apply(of(linear_kind::v), normed, a, rows_of(a.v, kv_width_), false);
+  apply(of(linear_kind::q), normed, a, rows_of(a.q, heads_width_), into::set);
+  apply(of(linear_kind::k), normed, a, rows_of(a.k, kv_width_), into::set);
+  apply(of(linear_kind::v), normed, a, rows_of(a.v, kv_width_), into::set);
   attention_.forward(stream_, attention_of(layer, a), rows_of(a.mixed, heads_width_));
   cuda::copy(a.middle.data(), in.data(), hidden_floats, stream_);
-  apply(of(linear_kind::o), rows_of(a.mixed, heads_width_), a, middle, true);
+  apply(of(linear_kind::o), rows_of(a.mixed, heads_width_), a, middle, into::add);
   normalize(weights.mlp_norm, a.middle, normed_);
-  if (config.gated_mlp) apply(of(linear_kind::gate), normed, a, rows_of(a.gate, config.ffn), false);
-  apply(of(linear_kind::up), normed, a, rows_of(a.up, config.ffn), false);
+  if (config.gated_mlp) apply(of(linear_kind::gate), normed, a, rows_of(a.gate, config.ffn), into::set);
+  apply(of(linear_kind::up), normed, a, rows_of(a.up, config.ffn), into::set);
   activate(a);
   if (out) cuda::copy(out->data(), a.middle.data(), hidden_floats, stream_);
-  apply(of(linear_kind::down), rows_of(active_, config.ffn), a, out ? hidden_rows(*out) : cuda::float_rows{}, true);
+  apply(of(linear_kind::down), rows_of(active_, config.ffn), a, out ? hidden_rows(*out) : float_rows{}, into::add);
 }
 
 void cuda_train_pass::backward_layer(std::size_t layer, activations& a) {
   const layer_weights& weights = weights_.layers[layer];
   const model_config& config = model_.config;
   const auto of = [&](linear_kind kind) { return linear_of(layer, kind); };
-  const cuda::float_rows normed = hidden_rows(normed_), gradient = hidden_rows(gradient_), inner = hidden_rows(inner_);
-  const cuda::float_rows mixed_gradient = rows_of(inner_, heads_width_);
-  const cuda::float_rows dq = rows_of(dq_, heads_width_), dk = rows_of(dk_, kv_width_), dv = rows_of(dv_, kv_width_);
+  const float_rows normed = hidden_rows(normed_), gradient = hidden_rows(gradient_), inner = hidden_rows(inner_);
+  const float_rows mixed_gradient = rows_of(inner_, heads_width_);
+  const float_rows dq = rows_of(dq_, heads_width_), dk = rows_of(dk_, kv_width_), dv = rows_of(dv_, kv_width_);
   activate(a);
   normalize(weights.mlp_norm, a.middle, normed_);
   apply_back(of(linear_kind::down), a, rows_of(active_, config.ffn), gradient, rows_of(active_gradient_, config.ffn),
-             false);
+             into::set);
   activate_back(a);
-  if (config.gated_mlp) apply_back(of(linear_kind::gate), a, normed, rows_of(a.gate, config.ffn), inner, false);
-  apply_back(of(linear_kind::up), a, normed, rows_of(a.up, config.ffn), inner, config.gated_mlp);
+  if (config.gated_mlp) apply_back(of(linear_kind::gate), a, normed, rows_of(a.gate, config.ffn), inner, into::set);
+  apply_back(of(linear_kind::up), a, normed, rows_of(a.up, config.ffn), inner,
+             config.gated_mlp ? into::add : into::set);
   normalize_back(weights.mlp_norm, a.middle, inner_);
-  apply_back(of(linear_kind::o), a, rows_of(a.mixed, heads_width_), gradient, mixed_gradient, false);
+  apply_back(of(linear_kind::o), a, rows_of(a.mixed, heads_width_), gradient, mixed_gradient, into::set);
   attention_.backward(stream_, attention_of(layer, a), mixed_gradient, dq, dk, dv);
   normalize(weights.attention_norm, inputs_[layer], normed_);
-  const cuda::float_rows dx = layer > 0 ? inner : cuda::float_rows{};  // nothing is trained below the first layer
-  apply_back(of(linear_kind::q), a, normed, dq, dx, false);
-  apply_back(of(linear_kind::k), a, normed, dk, dx, true);
-  apply_back(of(linear_kind::v), a, normed, dv, dx, true);
+  const float_rows dx = layer > 0 ? inner : float_rows{};  // nothing is trained below the first layer
+  apply_back(of(linear_kind::q), a, normed, dq, dx, into::set);
+  apply_back(of(linear_kind::k), a, normed, dk, dx, into::add);
+  apply_back(of(linear_kind::v), a, normed, dv, dx, into::add);
   if (dx.data) normalize_back(weights.attention_norm, inputs_[layer], inner_);
 }
 

@@ -38,8 +38,8 @@ class cuda_train_pass final : public train_pass {
 
   buffer take(std::int64_t columns) const;
   void make_activations();
-  cuda::float_rows rows_of(const buffer& of, std::int64_t columns) const { return {of.data(), padded_row(columns)}; }
-  cuda::float_rows hidden_rows(const buffer& of) const { return rows_of(of, model_.config.hidden); }
+  float_rows rows_of(const buffer& of, std::int64_t columns) const { return {of.data(), padded_row(columns)}; }
+  float_rows hidden_rows(const buffer& of) const { return rows_of(of, model_.config.hidden); }
   linear linear_of(std::size_t layer, linear_kind kind) const;
   device_attention::layer attention_of(std::size_t layer, const activations& a) const;
   activations& activations_of(std::size_t layer) { return activations_[options_.keep_activations ? layer : 0]; }
@@ -57,16 +57,15 @@ class cuda_train_pass final : public train_pass {
   void activate(const activations& a);
   void activate_back(const activations& a);
 
-  /// y (+)= x W^T + bias + the adapter's part. y may be null: then only the adapter's A x is made.
-  void apply(const linear& l, cuda::float_rows x, const activations& a, cuda::float_rows y, bool add);
+  /// y = or += x W^T + bias + the adapter's part. y may be null: then only the adapter's A x is made.
+  void apply(const linear& l, float_rows x, const activations& a, float_rows y, into how);
   /// dx = or += dy W + what the adapter gives, and the gradients of its factors. dx may be null.
-  void apply_back(const linear& l, const activations& a, cuda::float_rows x, cuda::float_rows dy, cuda::float_rows dx,
-                  bool add);
-  void lora_back(const linear& l, const activations& a, cuda::float_rows x, cuda::float_rows dy, cuda::float_rows dx);
+  void apply_back(const linear& l, const activations& a, float_rows x, float_rows dy, float_rows dx, into how);
+  void lora_back(const linear& l, const activations& a, float_rows x, float_rows dy, float_rows dx);
   void multiply(const cuda::weight_product& product);
   void multiply(const cuda::float_product& product);
   cuda::dropout_mask mask_of(const lora_factors& lora) const;
-  cuda::float_rows dropped(const linear& l, cuda::float_rows x);
+  float_rows dropped(const linear& l, float_rows x);
 
   void loss(float factor, bool backward);
   void head_back(int first, int count);

@@ -16,14 +16,13 @@ void cuda_train_pass::multiply(const cuda::float_product& product) {
   cuda::multiply(stream_, product, slices_.data());
 }
 
-void cuda_train_pass::apply(const linear& l, cuda::float_rows x, const activations& a, cuda::float_rows y, bool add) {
+void cuda_train_pass::apply(const linear& l, float_rows x, const activations& a, float_rows y, into how) {
   const int rows = rows_.count();
   const std::int64_t ins = l.weights.w.ins, outs = l.weights.w.outs;
-  if (y.data) multiply({.w = l.weights.w, .rows = rows, .x = x, .y = y, .bias = l.weights.bias, .add = add});
+  if (y.data) multiply({.w = l.weights.w, .rows = rows, .x = x, .y = y, .bias = l.weights.bias, .how = how});
   const lora_factors& lora = l.lora;
   if (lora.rank == 0) return;
-  const cuda::float_rows input = dropped(l, x),
-                         between = rows_of(a.lora[static_cast<std::size_t>(l.kind)], lora_width_);
+  const float_rows input = dropped(l, x), between = rows_of(a.lora[static_cast<std::size_t>(l.kind)], lora_width_);
   multiply({.rows = rows,
             .columns = lora.rank,
             .depth = ins,
@@ -38,21 +37,20 @@ void cuda_train_pass::apply(const linear& l, cuda::float_rows x, const activatio
             .b = {parameters_.value(lora.b), lora.stride, true},
             .c = y,
             .factor = lora.scale,
-            .add = true});
+            .how = into::add});
 }
 
-void cuda_train_pass::apply_back(const linear& l, const activations& a, cuda::float_rows x, cuda::float_rows dy,
-                                 cuda::float_rows dx, bool add) {
-  if (dx.data) multiply({.w = l.weights.w, .turned = true, .rows = rows_.count(), .x = dy, .y = dx, .add = add});
+void cuda_train_pass::apply_back(const linear& l, const activations& a, float_rows x, float_rows dy, float_rows dx,
+                                 into how) {
+  if (dx.data) multiply({.w = l.weights.w, .turned = true, .rows = rows_.count(), .x = dy, .y = dx, .how = how});
   if (l.lora.rank > 0) lora_back(l, a, x, dy, dx);
 }
 
-void cuda_train_pass::lora_back(const linear& l, const activations& a, cuda::float_rows x, cuda::float_rows dy,
-                                cuda::float_rows dx) {
+void cuda_train_pass::lora_back(const linear& l, const activations& a, float_rows x, float_rows dy, float_rows dx) {
   const lora_factors& lora = l.lora;
   const std::int64_t rows = rows_.count(), ins = l.weights.w.ins, outs = l.weights.w.outs;
-  const cuda::float_rows between = rows_of(a.lora[static_cast<std::size_t>(l.kind)], lora_width_);
-  const cuda::float_rows inner = rows_of(lora_gradient_, lora_width_), input = dropped(l, x);
+  const float_rows between = rows_of(a.lora[static_cast<std::size_t>(l.kind)], lora_width_);
+  const float_rows inner = rows_of(lora_gradient_, lora_width_), input = dropped(l, x);
   multiply({.rows = outs,
             .columns = lora.rank,
             .depth = rows,
@@ -60,7 +58,7 @@ void cuda_train_pass::lora_back(const linear& l, const activations& a, cuda::flo
             .b = {between.data, between.stride},
             .c = {parameters_.gradient(lora.b_gradient), lora.stride},
             .factor = lora.scale,
-            .add = true});
+            .how = into::add});
   multiply({.rows = rows,
             .columns = lora.rank,
             .depth = outs,
@@ -74,28 +72,28 @@ void cuda_train_pass::lora_back(const linear& l, const activations& a, cuda::flo
             .a = {inner.data, inner.stride, true},
             .b = {input.data, input.stride},
             .c = {parameters_.gradient(lora.a_gradient), lora.a_stride},
-            .add = true});
+            .how = into::add});
   if (!dx.data) return;
   const bool masked = dropout_.probability > 0;
-  const cuda::float_rows to = masked ? cuda::float_rows{dropped_.data(), dx.stride} : dx;
+  const float_rows to = masked ? float_rows{dropped_.data(), dx.stride} : dx;
   multiply({.rows = rows,
             .columns = ins,
             .depth = lora.rank,
             .a = {inner.data, inner.stride},
             .b = {parameters_.value(lora.a), lora.a_stride},
             .c = to,
-            .add = !masked});
+            .how = masked ? into::set : into::add});
   if (masked)
-    cuda::drop(stream_, {.mask = mask_of(lora), .rows = rows_.count(), .n = ins, .x = to, .out = dx, .add = true});
+    cuda::drop(stream_, {.mask = mask_of(lora), .rows = rows_.count(), .n = ins, .x = to, .out = dx, .how = into::add});
 }
 
 cuda::dropout_mask cuda_train_pass::mask_of(const lora_factors& lora) const {
   return {dropout_.probability, dropout_.seed, dropout_.pass, lora.stream};
 }
 
-cuda::float_rows cuda_train_pass::dropped(const linear& l, cuda::float_rows x) {
+float_rows cuda_train_pass::dropped(const linear& l, float_rows x) {
   if (dropout_.probability <= 0) return x;
-  const cuda::float_rows out{dropped_.data(), x.stride};
+  const float_rows out{dropped_.data(), x.stride};
   cuda::drop(stream_, {.mask = mask_of(l.lora), .rows = rows_.count(), .n = l.weights.w.ins, .x = x, .out = out});
   return out;
 }
@@ -105,7 +103,7 @@ cuda::float_rows cuda_train_pass::dropped(const linear& l, cuda::float_rows x) {
 /// Of the rows that have a target, some at a time, so that their logits never exist whole.
 void cuda_train_pass::loss(float factor, bool backward) {
   const model_config& config = model_.config;
-  const cuda::float_rows final = hidden_rows(final_), logits = rows_of(logits_, config.vocab_size);
+  const float_rows final = hidden_rows(final_), logits = rows_of(logits_, config.vocab_size);
   for (int first = 0; first < rows_.target_count(); first += static_cast<int>(loss_rows_)) {
     const int count = std::min(rows_.target_count() - first, static_cast<int>(loss_rows_));
     const norm_weights& norm = weights_.final_norm;
@@ -130,7 +128,7 @@ void cuda_train_pass::loss(float factor, bool backward) {
 /// From the gradients of some rows' logits to gradient_, the gradient of the last layer's output.
 void cuda_train_pass::head_back(int first, int count) {
   const model_config& config = model_.config;
-  const cuda::float_rows dy = hidden_rows(final_gradient_);
+  const float_rows dy = hidden_rows(final_gradient_);
   multiply({.w = weights_.head, .turned = true, .rows = count, .x = rows_of(logits_, config.vocab_size), .y = dy});
   const cuda::norm_back_args args{count,
                                   config.hidden,

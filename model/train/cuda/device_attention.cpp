@@ -39,7 +39,7 @@ device_attention::device_attention(const model_config& config, std::int64_t most
   on.wait();
 }
 
-void device_attention::forward(const cuda::stream& on, const layer& of, cuda::float_rows out) const {
+void device_attention::forward(const cuda::stream& on, const layer& of, float_rows out) const {
   turn(on, of);
   for_heads([&](some_heads some) {
     probabilities(on, of, some);
@@ -47,8 +47,8 @@ void device_attention::forward(const cuda::stream& on, const layer& of, cuda::fl
   });
 }
 
-void device_attention::backward(const cuda::stream& on, const layer& of, cuda::float_rows dout, cuda::float_rows dq,
-                                cuda::float_rows dk, cuda::float_rows dv) const {
+void device_attention::backward(const cuda::stream& on, const layer& of, float_rows dout, float_rows dq, float_rows dk,
+                                float_rows dv) const {
   turn(on, of);
   for_heads([&](some_heads some) {
     probabilities(on, of, some);
@@ -103,8 +103,8 @@ void device_attention::multiply(const cuda::stream& on, const layer& of, some_he
                             .c = c});
 }
 
-void device_attention::gather(const cuda::stream& on, const layer& of, some_heads some, float* scores,
-                              cuda::float_rows from, cuda::float_rows to) const {
+void device_attention::gather(const cuda::stream& on, const layer& of, some_heads some, float* scores, float_rows from,
+                              float_rows to) const {
   for (std::int64_t member = 0; member < group_; ++member)
     cuda::multiply_heads(on, {.shape = cuda::head_shape::given,
                               .segments = of.rows.segments(),
@@ -115,7 +115,7 @@ void device_attention::gather(const cuda::stream& on, const layer& of, some_head
                               .a = {scores + member * score_step_, score_stride_, score_step_ * group_},
                               .b = {from.data + (some.first * group_ + member) * dim_, from.stride, dim_ * group_},
                               .c = {to.data + some.first * dim_, to.stride, dim_},
-                              .add = member > 0});
+                              .how = member > 0 ? into::add : into::set});
 }
 
 cuda::softmax_args device_attention::softmax_of(const layer& of, some_heads some) const {
@@ -128,11 +128,11 @@ cuda::softmax_args device_attention::softmax_of(const layer& of, some_heads some
           .gradients = scores_in(score_gradients_)};
 }
 
-cuda::head_rows device_attention::queries(cuda::float_rows rows, some_heads some) const {
+cuda::head_rows device_attention::queries(float_rows rows, some_heads some) const {
   return {rows.data + some.first * group_ * dim_, rows.stride, dim_};
 }
 
-cuda::head_rows device_attention::keys(cuda::float_rows rows, some_heads some) const {
+cuda::head_rows device_attention::keys(float_rows rows, some_heads some) const {
   return {rows.data + some.first * dim_, rows.stride, dim_, static_cast<int>(group_)};
 }
 
@@ -140,11 +140,11 @@ cuda::head_rows device_attention::scores_in(const cuda::device_buffer<float>& bu
   return {buffer.data(), score_stride_, score_step_};
 }
 
-cuda::float_rows device_attention::turned_q() const {
+float_rows device_attention::turned_q() const {
   return {q_.data(), padded_row(config_.heads * dim_)};
 }
 
-cuda::float_rows device_attention::turned_k() const {
+float_rows device_attention::turned_k() const {
   return {k_.data(), padded_row(kv_heads_ * dim_)};
 }
 

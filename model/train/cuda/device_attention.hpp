@@ -18,12 +18,12 @@ class device_attention {
     const device_rows& rows;
     std::int64_t window = 0;
     const float *q_norm = nullptr, *k_norm = nullptr;  ///< of each head; null: none
-    cuda::float_rows q, k, v;
+    float_rows q, k, v;
   };
-  void forward(const cuda::stream& on, const layer& of, cuda::float_rows out) const;
+  void forward(const cuda::stream& on, const layer& of, float_rows out) const;
   /// dq, dk and dv are overwritten.
-  void backward(const cuda::stream& on, const layer& of, cuda::float_rows dout, cuda::float_rows dq,
-                cuda::float_rows dk, cuda::float_rows dv) const;
+  void backward(const cuda::stream& on, const layer& of, float_rows dout, float_rows dq, float_rows dk,
+                float_rows dv) const;
 
  private:
   /// Heads of keys and values, [first, first + count), and the heads of queries that share them.
@@ -42,14 +42,14 @@ class device_attention {
   void multiply(const cuda::stream& on, const layer& of, some_heads some, cuda::head_shape shape, cuda::head_rows a,
                 cuda::head_rows b, cuda::head_rows c) const;
   /// For each head of keys or values, over the query heads that share it in order.
-  void gather(const cuda::stream& on, const layer& of, some_heads some, float* scores, cuda::float_rows from,
-              cuda::float_rows to) const;
+  void gather(const cuda::stream& on, const layer& of, some_heads some, float* scores, float_rows from,
+              float_rows to) const;
   cuda::softmax_args softmax_of(const layer& of, some_heads some) const;
-  cuda::head_rows queries(cuda::float_rows rows, some_heads some) const;
-  cuda::head_rows keys(cuda::float_rows rows, some_heads some) const;
+  cuda::head_rows queries(float_rows rows, some_heads some) const;
+  cuda::head_rows keys(float_rows rows, some_heads some) const;
   cuda::head_rows scores_in(const cuda::device_buffer<float>& buffer) const;
-  cuda::float_rows turned_q() const;
-  cuda::float_rows turned_k() const;
+  float_rows turned_q() const;
+  float_rows turned_k() const;
 
   model_config config_;
   std::int64_t dim_, kv_heads_, group_;

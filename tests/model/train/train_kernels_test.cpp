@@ -49,17 +49,15 @@ TEST_P(train_kernels, products_are_right_for_ragged_shapes) {
         const std::int64_t stride = train_stride(columns);
         auto c = drawn(rows, columns, stride, 3);
         const auto before = c;
-        multiplier.multiply({rows,
-                             columns,
-                             depth,
-                             a.data(),
-                             a_stride,
-                             a_transposed,
-                             {kind, b.data(), b_stride, {}},
-                             c.data(),
-                             stride,
-                             0.5f,
-                             true});
+        multiplier.multiply({.rows = rows,
+                             .columns = columns,
+                             .depth = depth,
+                             .a = {a.data(), a_stride},
+                             .a_transposed = a_transposed,
+                             .b = {kind, {b.data(), b_stride}, {}},
+                             .c = {c.data(), stride},
+                             .factor = 0.5f,
+                             .how = into::add});
         for (std::int64_t r = 0; r < rows; ++r)
           for (std::int64_t n = 0; n < columns; ++n) {
             double sum = 0;
@@ -97,9 +95,9 @@ TEST_P(train_kernels, packed_weights_give_the_product_of_what_they_stand_for) {
       products multiplier({pool, *serving_}, how, rows, 160);
       std::vector<float> y(static_cast<std::size_t>(rows * train_stride(outs)));
       std::vector<float> dx(static_cast<std::size_t>(rows * train_stride(ins)));
-      const products::output out{&matrix, nullptr, y.data(), train_stride(outs), false};
-      multiplier.forward(x.data(), train_stride(ins), rows, std::span(&out, 1));
-      multiplier.backward(dy.data(), train_stride(outs), rows, matrix, dx.data(), train_stride(ins), false);
+      const products::output out{&matrix, nullptr, {y.data(), train_stride(outs)}};
+      multiplier.forward({x.data(), train_stride(ins)}, rows, std::span(&out, 1));
+      multiplier.backward({dy.data(), train_stride(outs)}, rows, matrix, {dx.data(), train_stride(ins)}, into::set);
       for (std::int64_t r = 0; r < rows; ++r) {
         for (std::int64_t o = 0; o < outs; ++o) {
           double sum = 0;

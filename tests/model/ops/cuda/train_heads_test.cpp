@@ -27,7 +27,7 @@ struct heads_case {
     return all;
   }
   head_product product(head_shape shape, head_rows a, head_rows b, head_rows c) const {
-    return {shape, segments_there.data(), 3, 68, heads, dim, a, b, c, false};
+    return {shape, segments_there.data(), 3, 68, heads, dim, a, b, c};
   }
   head_rows queries(const device_array<float>& of) const { return {of.data(), stride, dim}; }
   head_rows keys(const device_array<float>& of) const { return {of.data(), stride, dim, heads}; }

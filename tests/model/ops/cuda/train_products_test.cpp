@@ -65,7 +65,7 @@ struct weight_case {
                               .x = {x_there.data(), x_stride},
                               .y = {y_there.data(), y_stride},
                               .bias = bias_there.data(),
-                              .add = true};
+                              .how = into::add};
     terms == 0 ? multiply_exact(on, args) : multiply_rounded(on, args, terms);
     on.wait();
     const auto all = y_there.read();
@@ -133,11 +133,11 @@ void expect_float_product(random_data& random, std::int64_t rows, std::int64_t c
   const std::int64_t stride = padded_row(columns);
   const auto before = random_rows(random, static_cast<int>(rows), columns, stride);
   const device_array<float> scratch(product_scratch_floats);
-  const bool add = turns != 0;
+  const into how = turns != 0 ? into::add : into::set;
   const auto got = in_every_order([&] {
     const device_array<float> c(before);
     const stream on;
-    multiply(on, {rows, columns, depth, a.view(), b.view(), {c.data(), stride}, 0.5f, add}, scratch.data());
+    multiply(on, {rows, columns, depth, a.view(), b.view(), {c.data(), stride}, 0.5f, how}, scratch.data());
     on.wait();
     return c.read();
   });
@@ -146,7 +146,8 @@ void expect_float_product(random_data& random, std::int64_t rows, std::int64_t c
       double sum = 0;
       for (std::int64_t d = 0; d < depth; ++d) sum += a.at(r, d) * b.at(d, c);
       const auto at = std::size_t(r * stride + c);
-      ASSERT_NEAR(got[at], 0.5 * sum + (add ? before[at] : 0.0f), 1e-4) << r << " " << c << " turns " << turns;
+      ASSERT_NEAR(got[at], 0.5 * sum + (how == into::add ? before[at] : 0.0f), 1e-4)
+          << r << " " << c << " turns " << turns;
     }
 }
 

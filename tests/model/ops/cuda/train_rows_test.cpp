@@ -126,11 +126,11 @@ TEST_F(cuda_train_rows, are_dropped_by_the_counter) {
     const std::int64_t stride = padded_row(n);
     const auto x = random_rows(random, rows, n, stride), before = random_rows(random, rows, n, stride);
     const device_array<float> x_there(x);
-    for (const bool add : {false, true}) {
+    for (const into how : {into::set, into::add}) {
       const auto got = in_every_order([&] {
         const device_array<float> out(before);
         const stream on;
-        drop(on, {mask, rows, n, {x_there.data(), stride}, {out.data(), stride}, add});
+        drop(on, {mask, rows, n, {x_there.data(), stride}, {out.data(), stride}, how});
         on.wait();
         return out.read();
       });
@@ -140,7 +140,7 @@ TEST_F(cuda_train_rows, are_dropped_by_the_counter) {
           const bool kept = (bits[std::size_t(i % 8 / 2)] >> (i % 2 * 16) & 0xffff) >= std::uint32_t(0.3f * 65536.0f);
           const auto at = std::size_t(row * stride + i);
           const float value = kept ? x[at] * (1.0f / (1.0f - 0.3f)) : 0.0f;
-          ASSERT_EQ(got[at], add ? before[at] + value : value) << row << " " << i;
+          ASSERT_EQ(got[at], how == into::add ? before[at] + value : value) << row << " " << i;
         }
     }
   }

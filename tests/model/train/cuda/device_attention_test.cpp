@@ -43,21 +43,20 @@ results on_the_processor(const attention_case& c) {
   attention_pass pass(c.config, 130, 1);
   trained_layer layer;
   layer.q_norm.weight = c.q_norm.data(), layer.k_norm.weight = c.k_norm.data();
+  const std::int64_t q_stride = train_stride(c.q_width), kv_stride = train_stride(c.kv_width);
   const attention_pass::input in{.batch = c.batch,
                                  .layer = layer,
                                  .window = c.window,
-                                 .q = c.q.data(),
-                                 .k = c.k.data(),
-                                 .v = c.v.data(),
-                                 .q_stride = train_stride(c.q_width),
-                                 .kv_stride = train_stride(c.kv_width)};
+                                 .q = {c.q.data(), q_stride},
+                                 .k = {c.k.data(), kv_stride},
+                                 .v = {c.v.data(), kv_stride}};
   aligned_buffer<float> out(c.q.size()), dq(c.q.size()), dk(c.k.size()), dv(c.k.size());
-  pass.forward(with, in, out.data());
-  pass.backward(with, in, {c.dout.data(), dq.data(), dk.data(), dv.data()});
+  pass.forward(with, in, {out.data(), q_stride});
+  pass.backward(with, in,
+                {{c.dout.data(), q_stride}, {dq.data(), q_stride}, {dk.data(), kv_stride}, {dv.data(), kv_stride}});
   results all;
-  for (const auto* queries : {&out, &dq})
-    add_rows(all, queries->data(), c.batch.rows(), c.q_width, train_stride(c.q_width));
-  for (const auto* keys : {&dk, &dv}) add_rows(all, keys->data(), c.batch.rows(), c.kv_width, train_stride(c.kv_width));
+  for (const auto* queries : {&out, &dq}) add_rows(all, queries->data(), c.batch.rows(), c.q_width, q_stride);
+  for (const auto* keys : {&dk, &dv}) add_rows(all, keys->data(), c.batch.rows(), c.kv_width, kv_stride);
   return all;
 }
 
@@ -71,7 +70,7 @@ class rows_there {
       cuda::copy(view().data + row * view().stride, from + row * train_stride(width), static_cast<std::size_t>(width),
                  on);
   }
-  cuda::float_rows view() const { return {memory_.data(), padded_row(width_)}; }
+  float_rows view() const { return {memory_.data(), padded_row(width_)}; }
   void add_to(results& all, const cuda::stream& on) const {
     std::vector<float> here(memory_.size());
     cuda::copy(here.data(), memory_.data(), here.size(), on);
