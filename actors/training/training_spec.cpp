@@ -111,21 +111,6 @@ void visit_numbers(Spec& spec, Visit& visit) {
   visit("trainers", spec.trainers, 1, 64);
 }
 
-constexpr std::pair<precision, const char*> precisions[] = {
-    {precision::as_served, "served"}, {precision::fine, "fine"}, {precision::exact, "exact"}};
-
-precision precision_named(const std::string& name, const std::string& where) {
-  for (const auto& [value, known] : precisions)
-    if (name == known) return value;
-  refuse("{}: \"precision\" is '{}': use served, fine or exact", where, name.substr(0, 32));
-}
-
-std::string name_of(precision how) {
-  for (const auto& [value, known] : precisions)
-    if (value == how) return known;
-  return {};
-}
-
 }  // namespace
 
 std::string training_spec::stored_name(const char* what, const std::string& name) {
@@ -151,7 +136,7 @@ training_spec read_training_spec(const std::string& text, const std::string& whe
   read("seed", seed, 0, std::numeric_limits<std::int64_t>::max());
   read.refuse_unknown();
   spec.run.schedule = schedule_from_name(schedule);
-  spec.run.how = precision_named(how, where);
+  spec.run.how = precision_from_name(how);
   spec.run.keep_activations = !low_memory;
   spec.run.seed = static_cast<std::uint64_t>(seed);
   spec.run.dropout = spec.lora.dropout;

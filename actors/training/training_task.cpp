@@ -13,6 +13,7 @@
 #include "base/whole_file.hpp"
 #include "model/arch/fingerprint.hpp"
 #include "model/ops/isa.hpp"
+#include "model/train/training_course.hpp"
 #include "model/train/training_data.hpp"
 
 namespace troupe {
@@ -103,31 +104,32 @@ class training_task::session {
     lora_.emplace(trained_, spec_.lora, spec_.run.seed);
     run_.emplace(trained_, lora_->parameters(), compute{pool_, kernels()}, data_, validation_ ? &*validation_ : nullptr,
                  spec_.run);
+    course_.emplace(*run_,
+                    training_course::options{.validate_every = spec_.validate_every,
+                                             .checkpoint_every = is_first() ? spec_.checkpoint_every : 0,
+                                             .checkpoint = folder_ / checkpoint_name},
+                    heard());
     resume();
   }
 
   void all_steps() {
     try {
-      if (is_due() && run_->best().step != run_->done()) validate();
-      while (!run_->finished()) {
-        look();
-        step();
-      }
+      course_->all_steps();
     } catch (const stopped&) {
-      save_checkpoint();
+      course_->save_checkpoint();
       throw;
     } catch (const collective_failure&) {  // whoever is left has all that was done together
-      save_checkpoint();
+      course_->save_checkpoint();
       throw;
     } catch (const device_lost&) {  // what is trained is the host's
-      save_checkpoint();
+      course_->save_checkpoint();
       throw;
     }
   }
 
   /// With a checkpoint of the end: who loses the result before it is published makes it again at once.
   std::vector<training_file> publish() {
-    save_checkpoint();
+    course_->save_checkpoint();
     report({});
     const fs::path fresh = folder_ / "result.new", result = folder_ / result_folder;
     std::error_code ignored;
@@ -147,7 +149,29 @@ class training_task::session {
     if (ranks_) ranks_->check();
   }
   bool is_first() const { return owner_.order_.rank == 0; }
-  fs::path checkpoint() const { return folder_ / checkpoint_name; }
+  training_course::events heard() {
+    return {.before_step =
+                [this] {
+                  report_when_due();
+                  look();
+                },
+            .on_step =
+                [this](const step_report& done) {
+                  points_.push_back({done.step, done.loss, done.accuracy, done.rate, false});
+                  tokens_ += done.tokens;
+                },
+            .on_validation =
+                [this](const validation_report& seen) {
+                  points_.push_back({run_->done(), seen.loss, seen.accuracy, 0, true});
+                },
+            .wants_checkpoint =
+                [this] { return is_first() && monotonic_clock().now() - checkpoint_at_ >= site_.checkpoint_after; },
+            .on_checkpoint =
+                [this] {
+                  checkpoint_ = run_->done();
+                  checkpoint_at_ = monotonic_clock().now();
+                }};
+  }
 
   void resume() {
     report_at_ = checkpoint_at_ = monotonic_clock().now();
@@ -157,45 +181,23 @@ class training_task::session {
                        ranks_ ? fmt::format(", {} trainers", owner_.order_.ranks) : std::string()));
   }
   std::string load_checkpoint() {
+    const fs::path& checkpoint = course_->checkpoint();
     std::error_code ignored;
     remove_partial_files(folder_);  // of trainers that died; one that still writes there has lost the job
-    if (!fs::exists(checkpoint(), ignored)) return "begins";
+    if (!fs::exists(checkpoint, ignored)) return "begins";
     try {
-      run_->load(checkpoint());
+      run_->load(checkpoint);
       checkpoint_ = run_->done();
       return fmt::format("goes on from step {}", run_->done());
     } catch (const input_error& error) {  // torn by a machine that died, or of another build
-      fs::remove(checkpoint(), ignored);
+      fs::remove(checkpoint, ignored);
       return fmt::format("begins anew: {}", error.what());
     }
   }
 
-  void step() {
-    const step_report done = run_->step();
-    points_.push_back({done.step, done.loss, done.accuracy, done.rate, false});
-    tokens_ += done.tokens;
-    if (is_due()) validate();
-    const instant now = monotonic_clock().now();
-    const bool by_steps = spec_.checkpoint_every > 0 && done.step % spec_.checkpoint_every == 0;
-    if (is_first() && (by_steps || now - checkpoint_at_ >= site_.checkpoint_after) && !run_->finished()) {
-      save_checkpoint();
-      report({});
-    } else if (now - report_at_ >= site_.report_after) {
-      report({});
-    }
-  }
-  bool is_due() const {
-    const std::int64_t every = spec_.validate_every > 0 ? spec_.validate_every : run_->steps_per_epoch();
-    return run_->can_validate() && (run_->done() % every == 0 || run_->finished());
-  }
-  void validate() {
-    const validation_report seen = run_->validate();
-    points_.push_back({run_->done(), seen.loss, seen.accuracy, 0, true});
-  }
-  void save_checkpoint() {
-    run_->save(checkpoint());
-    checkpoint_ = run_->done();
-    checkpoint_at_ = monotonic_clock().now();
+  /// A checkpoint is told at once.
+  void report_when_due() {
+    if (checkpoint_ != told_checkpoint_ || monotonic_clock().now() - report_at_ >= site_.report_after) report({});
   }
   void report(std::string message) {
     constexpr std::size_t most_points = 32;
@@ -208,6 +210,7 @@ class training_task::session {
     if (is_first()) owner_.say_(std::move(made));
     points_.clear();
     tokens_before_ = tokens_;
+    told_checkpoint_ = checkpoint_;
     report_at_ = now;
   }
 
@@ -223,8 +226,9 @@ class training_task::session {
   std::optional<training_data> validation_;
   std::optional<lora_parameters> lora_;
   std::optional<training_run> run_;
+  std::optional<training_course> course_;
   std::vector<training_point> points_;
-  std::int64_t tokens_ = 0, tokens_before_ = 0, checkpoint_ = -1;
+  std::int64_t tokens_ = 0, tokens_before_ = 0, checkpoint_ = -1, told_checkpoint_ = -1;
   instant report_at_, checkpoint_at_;
 };
 

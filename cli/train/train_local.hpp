@@ -32,6 +32,6 @@ struct local_training {
 std::vector<std::pair<std::string, double>> read_patterns(const std::vector<std::string>& texts, std::string_view flag);
 
 /// Trains in this process, and shows how it goes. Ctrl-C leaves a checkpoint.
-int train_locally(local_training options);
+int train_locally(const local_training& asked);
 
 }  // namespace troupe

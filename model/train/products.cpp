@@ -1,7 +1,9 @@
 #include "model/train/products.hpp"
 
 #include <algorithm>
+#include <array>
 
+#include "base/error.hpp"
 #include "model/train/size_impl.hpp"
 
 namespace troupe {
@@ -11,11 +13,23 @@ constexpr std::int64_t rows_at_once = 16;      // where rows are handed out one 
 constexpr std::int64_t most_summed = 1 << 15;  // bytes times int8 that an int32 holds for certain
 constexpr std::int64_t turned_columns = 64;
 
+constexpr std::array<std::string_view, 3> precision_names{"served", "fine", "exact"};
+
 bool is_u8(const trained_matrix& w) {
   return !w.values && w.packed.kind == scheme::u8;
 }
 
 }  // namespace
+
+precision precision_from_name(std::string_view name) {
+  const auto found = std::find(precision_names.begin(), precision_names.end(), name);
+  if (found == precision_names.end()) refuse("unknown precision '{}': use served, fine or exact", name);
+  return static_cast<precision>(found - precision_names.begin());
+}
+
+std::string_view name_of(precision how) {
+  return precision_names[static_cast<std::size_t>(how)];
+}
 
 operand forward_of(const trained_matrix& w) {
   if (w.values) return as_columns({w.values, w.stride});

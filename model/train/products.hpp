@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "base/aligned_buffer.hpp"
@@ -58,6 +59,8 @@ struct product_args {
 ///   fine       inputs in 15 bits (two int8 products), the same backward where a scheme allows it
 ///   exact      in f32 with the weights that the scheme stands for
 enum class precision : std::uint8_t { as_served, fine, exact };
+precision precision_from_name(std::string_view name);  ///< "served", "fine" or "exact"
+std::string_view name_of(precision how);
 
 /// Products of large matrices by all threads. The order of every sum is fixed by the shapes alone.
 /// Owns working memory; one thread calls it.

@@ -13,11 +13,9 @@
 #include "base/error.hpp"
 #include "model/arch/single_sequence.hpp"
 #include "model/lora/adapter.hpp"
-#include "model/ops/isa.hpp"
 #include "model/train/cpu_train_pass.hpp"
-#include "model/train/lora_parameters.hpp"
 #include "tests/base/full_disk.hpp"
-#include "tests/model/train/train_fixture.hpp"
+#include "tests/model/train/adapter_run.hpp"
 #include "transport/collective/threads.hpp"
 
 namespace troupe {
@@ -26,59 +24,11 @@ namespace {
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-/// Examples in which every token says what follows, of many lengths.
-training_data counting_data(std::int64_t vocabulary, std::size_t examples) {
-  training_data data;
-  for (std::size_t i = 0; i < examples; ++i) {
-    training_example& example = data.examples.emplace_back();
-    for (std::size_t j = 0; j < 4 + i * 7 % 13; ++j) {
-      example.tokens.push_back(static_cast<token_id>((i * 5 + j * 3) % static_cast<std::size_t>(vocabulary)));
-      example.learned.push_back(j % 4 != 3);
-    }
-  }
-  data.fingerprint = examples;
-  return data;
-}
-
-training_options quick_options() {
-  training_options o;
-  o.row_length = 24, o.batch_rows = 2, o.accumulation = 2, o.epochs = 3, o.rate = 1e-2, o.warmup = 2;
-  o.dropout = 0.25, o.validation_share = 0.1, o.seed = 11, o.adam.weight_decay = 0.01;
-  return o;
-}
-
-/// A golden model, an adapter for it and a run; moved nowhere.
-struct fixture {
-  fixture(const char* model, int threads, const training_options& options, const training_data& data,
-          std::optional<scheme> quant = scheme::u8)
-      : pool(threads),
-        base(load_golden(model, pool, quant)),
-        trained(frozen(base)),
-        lora(trained,
-             {.rank = 3,
-              .alpha = 6,
-              .rank_stabilized = false,
-              .dropout = 0.25,
-              .targets = {},
-              .rank_pattern = {},
-              .alpha_pattern = {}},
-             options.seed),
-        run(trained, lora.parameters(), {pool, kernels()}, data, nullptr, options) {}
-
-  std::vector<float> values() const { return {lora.parameters().values().begin(), lora.parameters().values().end()}; }
-
-  thread_pool pool;
-  std::shared_ptr<const loaded_model> base;
-  trained_model trained;
-  lora_parameters lora;
-  training_run run;
-};
-
 TEST(training_run, nothing_comes_of_weights_that_overflowed) {
   const training_data data = counting_data(90, 60);
   training_options options = quick_options();
   options.how = precision::exact;
-  fixture f("llama", 2, options, data);
+  adapter_run f("llama", 2, options, data);
   std::ranges::fill(f.lora.parameters().values(), std::numeric_limits<float>::infinity());
   EXPECT_THROW(f.run.validate(), std::runtime_error);
 }
@@ -87,7 +37,7 @@ TEST(training_run, loss_falls) {
   const training_data data = counting_data(90, 60);
   training_options options = quick_options();
   options.epochs = 20;
-  fixture f("llama", 2, options, data);
+  adapter_run f("llama", 2, options, data);
   const double before = f.run.validate().loss;
   while (!f.run.finished()) f.run.step();
   const validation_report after = f.run.validate();
@@ -100,7 +50,7 @@ TEST(training_run, any_number_of_threads_gives_the_same_bits) {
   for (const char* model : {"qwen3", "gpt2"}) {
     std::vector<std::vector<float>> results;
     for (const int threads : {1, 2, 3}) {
-      fixture f(model, threads, quick_options(), data);
+      adapter_run f(model, threads, quick_options(), data);
       for (int i = 0; i < 5; ++i) f.run.step();
       results.push_back(f.values());
     }
@@ -111,7 +61,7 @@ TEST(training_run, any_number_of_threads_gives_the_same_bits) {
 
 TEST(training_run, resumed_anywhere_ends_with_the_same_bits) {
   const training_data data = counting_data(90, 40);
-  fixture whole("mistral", 2, quick_options(), data);
+  adapter_run whole("mistral", 2, quick_options(), data);
   std::vector<double> losses;
   while (!whole.run.finished()) {
     losses.push_back(whole.run.step().loss);
@@ -119,10 +69,10 @@ TEST(training_run, resumed_anywhere_ends_with_the_same_bits) {
   }
   const test::temp_folder folder;
   for (const std::int64_t stop : {std::int64_t{0}, std::int64_t{1}, whole.run.steps() / 2}) {
-    fixture first("mistral", 1, quick_options(), data);
+    adapter_run first("mistral", 1, quick_options(), data);
     for (std::int64_t i = 0; i < stop; ++i) first.run.step(), first.run.validate();
     first.run.save(folder.path() / "checkpoint.safetensors");
-    fixture second("mistral", 2, quick_options(), data);
+    adapter_run second("mistral", 2, quick_options(), data);
     second.run.load(folder.path() / "checkpoint.safetensors");
     for (std::int64_t i = stop; i < whole.run.steps(); ++i) {
       EXPECT_EQ(second.run.step().loss, losses[static_cast<std::size_t>(i)]) << i;
@@ -140,7 +90,7 @@ TEST(training_run, keeping_activations_or_not_gives_the_same_bits) {
   for (const bool keep : {true, false}) {
     training_options options = quick_options();
     options.keep_activations = keep;
-    fixture f("qwen3", 2, options, data);
+    adapter_run f("qwen3", 2, options, data);
     for (int i = 0; i < 3; ++i) f.run.step();
     results.push_back(f.values());
   }
@@ -171,23 +121,23 @@ struct outcome {
 std::vector<outcome> train_together(int members, const std::function<void(training_run&)>& begin = {}) {
   const training_data data = counting_data(90, 40);
   const auto ranks = make_thread_ranks(members, std::chrono::seconds(30));
-  std::vector<std::unique_ptr<fixture>> fixtures;
+  std::vector<std::unique_ptr<adapter_run>> runs;
   for (const auto& rank : ranks) {
     training_options options = quick_options();
     options.accumulation = 5, options.batch_rows = 1;
     options.group = group_of(*rank);
-    fixtures.push_back(std::make_unique<fixture>("qwen3", 1, options, data));
+    runs.push_back(std::make_unique<adapter_run>("qwen3", 1, options, data));
   }
-  if (begin) begin(fixtures.front()->run);
+  if (begin) begin(runs.front()->run);
   std::vector<outcome> outcomes(ranks.size());
-  const auto finish = [](fixture& f, outcome& own) {
+  const auto finish = [](adapter_run& f, outcome& own) {
     f.run.follow_first();
     for (own.losses = {f.run.best().loss}; !f.run.finished(); own.losses.push_back(f.run.validate().loss))
       own.losses.push_back(f.run.step().loss);
     own.values = f.values();
   };
   std::vector<std::jthread> threads;
-  for (std::size_t i = 0; i < ranks.size(); ++i) threads.emplace_back([&, i] { finish(*fixtures[i], outcomes[i]); });
+  for (std::size_t i = 0; i < ranks.size(); ++i) threads.emplace_back([&, i] { finish(*runs[i], outcomes[i]); });
   threads.clear();
   return outcomes;
 }
@@ -212,16 +162,16 @@ TEST(training_run, a_group_goes_on_where_its_first_member_is) {
 TEST(training_run, a_checkpoint_of_another_run_is_refused) {
   const training_data data = counting_data(90, 30);
   const test::temp_folder folder;
-  fixture first("llama", 1, quick_options(), data);
+  adapter_run first("llama", 1, quick_options(), data);
   first.run.step();
   first.run.save(folder.path() / "c.safetensors");
   training_options other = quick_options();
   other.rate = 2e-2;
-  fixture second("llama", 1, other, data);
+  adapter_run second("llama", 1, other, data);
   EXPECT_THROW(second.run.load(folder.path() / "c.safetensors"), input_error);
   training_options of_another = quick_options();
   of_another.subject = " alpha 64";
-  fixture third("llama", 1, of_another, data);
+  adapter_run third("llama", 1, of_another, data);
   EXPECT_THROW(third.run.load(folder.path() / "c.safetensors"), input_error);
   std::ofstream(folder.path() / "broken.safetensors") << "{}";
   EXPECT_THROW(first.run.load(folder.path() / "broken.safetensors"), input_error);
@@ -233,14 +183,14 @@ TEST(training_run, options_that_make_no_sense_are_refused) {
   training_options decay = quick_options(), clip = quick_options();
   decay.adam.weight_decay = -5;
   clip.adam.clip = -1;
-  EXPECT_THROW(fixture("llama", 1, decay, data), input_error);
-  EXPECT_THROW(fixture("llama", 1, clip, data), input_error);
+  EXPECT_THROW(adapter_run("llama", 1, decay, data), input_error);
+  EXPECT_THROW(adapter_run("llama", 1, clip, data), input_error);
 }
 
 TEST(training_run, a_full_disk_leaves_the_last_checkpoint_whole) {
   const training_data data = counting_data(90, 30);
   const test::temp_folder folder;
-  fixture f("llama", 1, quick_options(), data);
+  adapter_run f("llama", 1, quick_options(), data);
   f.run.save(folder.path() / "c.safetensors");
   const auto size = std::filesystem::file_size(folder.path() / "c.safetensors");
   f.run.step();
@@ -278,7 +228,7 @@ TEST(training_run, a_written_adapter_serves_what_was_trained) {
   const training_data data = counting_data(90, 40);
   for (const char* model : {"gpt2", "llama", "mistral", "qwen2", "qwen3"}) {
     training_options options = quick_options();
-    fixture f(model, 2, options, data, std::nullopt);
+    adapter_run f(model, 2, options, data, std::nullopt);
     for (int i = 0; i < 6; ++i) f.run.step();
     const test::temp_folder folder;
     f.lora.save(folder.path(), model);

@@ -1,0 +1,86 @@
+#include "cli/train/train_subject.hpp"
+
+#include <optional>
+
+#include "cli/output.hpp"
+#include "model/arch/fingerprint.hpp"
+#include "model/formats/json_input.hpp"
+#include "model/formats/model_files.hpp"
+#include "model/train/master_weights.hpp"
+
+namespace troupe {
+namespace {
+
+namespace fs = std::filesystem;
+
+class adapter_subject final : public train_subject {
+ public:
+  adapter_subject(const local_training& o, thread_pool& pool) : base_name_(o.model.model) {
+    load_options load;
+    if (!o.model.quant.empty()) load.quant = scheme_from_name(o.model.quant, "--quant");
+    load.keep = o.model.keep;
+    if (o.init.empty()) check_lora(o.lora, open_model(o.model.model).config);
+    const auto base = load_with_progress(o.model.model, load, pool);
+    base_fingerprint_ = fingerprint_of(*base);
+    model_ = frozen(base);
+    const model_config& config = model_.config;
+    lora_.emplace(model_, o.init.empty() ? o.lora : with_dropout(read_lora_options(o.init, config), o), o.run.seed);
+    if (!o.init.empty()) lora_->load(o.init, config);
+  }
+  const trained_model& model() const override { return model_; }
+  const parameter_set& parameters() const override { return lora_->parameters(); }
+  std::string identity() const override {
+    const lora_options& form = lora_->options();
+    std::string text = fmt::format(" base {:016x} alpha {}{}", base_fingerprint_, form.alpha,
+                                   form.rank_stabilized ? " rank-stabilized" : "");
+    for (const auto& [pattern, alpha] : form.alpha_pattern) text += fmt::format(" {}={}", pattern, alpha);
+    return text;
+  }
+  void save(const fs::path& folder) const override { lora_->save(folder, base_name_); }
+
+ private:
+  static lora_options with_dropout(lora_options options, const local_training& o) {
+    options.dropout = o.lora.dropout;
+    return options;
+  }
+
+  std::string base_name_;
+  std::uint64_t base_fingerprint_ = 0;
+  trained_model model_;
+  std::optional<lora_parameters> lora_;
+};
+
+class model_subject final : public train_subject {
+ public:
+  explicit model_subject(const local_training& o) : source_(o.model.model) {
+    std::error_code ignored;
+    config_text_ = detail::read_text(source_ / "config.json", 16 << 20);
+    const bool has_weights = fs::exists(source_ / "model.safetensors", ignored) ||
+                             fs::exists(source_ / "model.safetensors.index.json", ignored);
+    if (o.fresh || !has_weights)
+      weights_ = std::make_unique<master_weights>(read_hf_config(source_), o.run.seed);
+    else
+      weights_ = std::make_unique<master_weights>(source_);
+  }
+  const trained_model& model() const override { return weights_->model(); }
+  const parameter_set& parameters() const override { return weights_->parameters(); }
+  std::string identity() const override { return {}; }
+  void save(const fs::path& folder) const override {
+    weights_->save(folder, config_text_);
+    copy_companions(source_, folder);
+  }
+
+ private:
+  fs::path source_;
+  std::string config_text_;
+  std::unique_ptr<master_weights> weights_;
+};
+
+}  // namespace
+
+std::unique_ptr<train_subject> make_train_subject(const local_training& options, thread_pool& pool) {
+  if (options.full) return std::make_unique<model_subject>(options);
+  return std::make_unique<adapter_subject>(options, pool);
+}
+
+}  // namespace troupe
