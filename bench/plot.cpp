@@ -89,7 +89,10 @@ class line_drawing {
         first = false;
       }
     most_y_ = round_above(most_y_);
-    if (!panel.doubling_x) least_x_ = 0, most_x_ = round_above(most_x_);
+    if (!panel.doubling_x) {
+      least_x_ = 0;
+      most_x_ = round_above(most_x_);
+    }
     const double left = 12 + letter * static_cast<double>(figure_text(most_y_).size() + 1);
     in_ = {all.left + left, all.top + legend_height + 20, all.width - left - 8, line_height};
   }

@@ -73,7 +73,10 @@ void adapter_fetcher_state::begin(const wanted& what) {
   if (ready != prepared_.end()) return hand_over(what, ready->second);
   try {
     check_files(what);
-    is_complete(options_.store / what.sha256, what) ? load(what) : fetch(what);
+    if (is_complete(options_.store / what.sha256, what))
+      load(what);
+    else
+      fetch(what);
   } catch (const std::exception& error) {
     drop_transfer();
     fail(what, error.what());

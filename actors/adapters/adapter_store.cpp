@@ -94,7 +94,10 @@ bool adapter_store_state::publish(command_call& call) {
     if (folder) taken = shelf_->take(adapter, *folder);
     return std::string();
   });
-  if (!answer.error.empty()) return finish(call, std::move(answer)), true;
+  if (!answer.error.empty()) {
+    finish(call, std::move(answer));
+    return true;
+  }
   if (!has_folder) return false;
   spread(taken, [this, taken, call](const std::string& error) mutable {
     if (!error.empty()) return finish(call, {{}, error, false});

@@ -26,7 +26,10 @@ void jobs_state::record() {
   for (const output& each : outputs_)
     if (active_job* job = find_active(each.job)) --job->open;
   outputs_.clear();
-  end_complete_jobs() ? post() : post_soon();
+  if (end_complete_jobs())
+    post();
+  else
+    post_soon();
 }
 
 bool jobs_state::end_complete_jobs() {

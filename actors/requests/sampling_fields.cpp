@@ -51,7 +51,10 @@ void read_sampling(const request_fields& from, sampling_params& to) {
   set_if(to.temperature, from.number("temperature"));
   if (const auto k = from.small("top_k", -1)) to.top_k = std::max(*k, 0);
   set_if(to.top_p, from.number("top_p"));
-  if (to.top_p == 0.0) to.top_p = 1.0, to.top_k = 1;  // the smallest nucleus is the likeliest token
+  if (to.top_p == 0.0) {  // the smallest nucleus is the likeliest token
+    to.top_p = 1.0;
+    to.top_k = 1;
+  }
   set_if(to.min_p, from.number("min_p"));
   set_if(to.repetition_penalty, from.number("repetition_penalty"));
   set_if(to.presence_penalty, from.number("presence_penalty"));

@@ -136,12 +136,16 @@ void training_desk_state::give(const training_queue::group& leases) {
     return;
   }
   job->result.reset();
-  job->moved = clock_.now(), job->is_said_to_wait = false;
+  job->moved = clock_.now();
+  job->is_said_to_wait = false;
   parts_.say(fmt::format("{}: {} work{} on it", id, trainers_of(leases), leases.size() == 1 ? "s" : ""));
   ask_journal([id](journal& book) { return book.start(id); }, [](const auto&) {});
   train_job order;
-  order.job = id, order.spec = job->spec_text, order.files = job->files;
-  order.model = parts_.model, order.share = share_;
+  order.job = id;
+  order.spec = job->spec_text;
+  order.files = job->files;
+  order.model = parts_.model;
+  order.share = share_;
   order.ranks = static_cast<std::uint32_t>(leases.size());
   order.first = training_lease(leases.front().number);
   order.meeting = trainers_.at(leases.front().trainer).meeting;

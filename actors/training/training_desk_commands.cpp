@@ -117,7 +117,9 @@ void training_desk_state::accept(const order& asked) {
 void training_desk_state::take_in(const job_info& made, const training_spec& spec,
                                   const training_intake::summary& found) {
   record& job = jobs_[made.spec.id];
-  job.spec = spec, job.spec_text = made.spec.options, job.files = found.files;
+  job.spec = spec;
+  job.spec_text = made.spec.options;
+  job.files = found.files;
   queue_.add(made.spec.id, false, static_cast<int>(spec.trainers));
   const std::string text = dump({{"id", made.spec.id},
                                  {"state", name_of(made.state)},

@@ -61,14 +61,19 @@ training_piece read_training_piece(const fs::path& folder, const std::vector<tra
   training_piece piece{wanted.lease, wanted.file.substr(0, 64), wanted.offset, {}, {}};
   const auto known =
       std::find_if(files.begin(), files.end(), [&](const auto& each) { return each.name == wanted.file; });
-  if (known == files.end() || wanted.offset > known->bytes) return piece.error = "there is no such piece", piece;
+  if (known == files.end() || wanted.offset > known->bytes) {
+    piece.error = "there is no such piece";
+    return piece;
+  }
   std::ifstream in(folder / known->name, std::ios::binary);
   in.seekg(static_cast<std::streamoff>(wanted.offset));
   auto bytes = std::make_shared<std::vector<std::byte>>(
       std::min<std::uint64_t>(largest_training_piece, known->bytes - wanted.offset));
   in.read(reinterpret_cast<char*>(bytes->data()), static_cast<std::streamsize>(bytes->size()));
-  if (static_cast<std::size_t>(in.gcount()) != bytes->size())
-    return piece.error = fmt::format("{}: cannot be read", known->name), piece;
+  if (static_cast<std::size_t>(in.gcount()) != bytes->size()) {
+    piece.error = fmt::format("{}: cannot be read", known->name);
+    return piece;
+  }
   const std::span<const std::byte> read(*bytes);
   piece.attachment = {std::move(bytes), read};
   return piece;

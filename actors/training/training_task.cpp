@@ -58,7 +58,11 @@ bool training_brake::pass() {
   constexpr double shortest_sleep = 0.001, longest_debt = 0.1;
   if (is_stopped()) return false;
   const double share = share_.load(std::memory_order_relaxed);
-  if (share >= 1) return owed_ = 0, passed_ = {}, true;
+  if (share >= 1) {
+    owed_ = 0;
+    passed_ = {};
+    return true;
+  }
   const instant now = monotonic_clock().now();
   if (passed_ != instant{} && share > 0)
     owed_ += std::min(std::chrono::duration<double>(now - passed_).count() * (1 - share) / share, longest_debt);
@@ -135,7 +139,10 @@ class training_task::session {
     std::error_code ignored;
     fs::remove_all(fresh, ignored);
     const auto save = [&] { lora_->save(fresh, site_.model.string()); };
-    spec_.publish_best ? run_->with_best(save) : save();
+    if (spec_.publish_best)
+      run_->with_best(save);
+    else
+      save();
     fs::remove_all(result, ignored);
     fs::rename(fresh, result);
     std::vector<training_file> files;
@@ -253,7 +260,10 @@ void training_task::run() {
     speaks = order_.rank == 0;
   } catch (const stopped&) {
   } catch (const collective_failure& failure) {
-    if (!brake_.is_stopped()) end.error = failure.what(), end.is_alone = true;
+    if (!brake_.is_stopped()) {
+      end.error = failure.what();
+      end.is_alone = true;
+    }
   } catch (const device_lost& error) {
     if (site_.on_device_lost) site_.on_device_lost(error.what());
     end.error = error.what();

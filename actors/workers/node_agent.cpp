@@ -63,7 +63,10 @@ node_agent_state::handle::behavior_type node_agent_state::make_behavior() {
       [this](wake) {
         if (ended_) return;
         if (head_->get() == no_link) head_->set(links_->connect(options_.head));
-        joined_ ? beat() : join();
+        if (joined_)
+          beat();
+        else
+          join();
         tell_after(self_, joined_ ? options_.heartbeat : options_.join_interval, wake{});
       },
       [this](stop_now) {

@@ -52,7 +52,10 @@ tensor_split stage_ranks::split() const {
     bytes.clear();
     for (const std::size_t end : ends) bytes.push_back(end * sizeof(float));
     const auto parts = std::as_writable_bytes(data);
-    root == tensor_split::everyone ? ranks->all_gather(parts, bytes) : ranks->gather(parts, bytes, root);
+    if (root == tensor_split::everyone)
+      ranks->all_gather(parts, bytes);
+    else
+      ranks->gather(parts, bytes, root);
   };
   return split;
 }

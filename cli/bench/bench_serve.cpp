@@ -224,7 +224,10 @@ int bench_serve(const bench_serve_options& options) {
   };
   for (const int clients : options.concurrency) add(fmt::format("concurrency {}", clients), 0, clients);
   for (const double rate : options.rates) add(fmt::format("rate {:g}", rate), rate, 0);
-  if (all.empty()) options.trace.empty() ? add("concurrency 16", 0, 16) : add("rate 1", 1, 0);
+  if (all.empty() && options.trace.empty())
+    add("concurrency 16", 0, 16);
+  else if (all.empty())
+    add("rate 1", 1, 0);
   std::string list;
   for (const auto& each : all) list += (list.empty() ? "" : ",\n") + bench::to_json(each);
   if (!options.out.empty()) write_file(options.out, "[" + list + "]\n");

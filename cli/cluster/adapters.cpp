@@ -27,7 +27,10 @@ struct adapters_options {
 
 int list(const adapters_options& options) {
   const auto adapters = json::parse(cluster_client(options.cluster).command("adapters.list", "{}"));
-  if (options.json) return print_json(adapters), 0;
+  if (options.json) {
+    print_json(adapters);
+    return 0;
+  }
   const std::string text = adapters_table(adapters);
   print(text.empty() ? "there are no adapters\n" : text);
   return 0;

@@ -42,7 +42,10 @@ class conversation {
   /// False: the user wants to end.
   bool take(const std::string& line) {
     if (line.empty()) return true;
-    if (line.front() != '/') return answer(line), true;
+    if (line.front() != '/') {
+      answer(line);
+      return true;
+    }
     const std::string word = line.substr(0, line.find(' '));
     if (word == "/quit" || word == "/exit") return false;
     if (word == "/clear")

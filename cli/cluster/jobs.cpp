@@ -26,7 +26,10 @@ struct jobs_options {
 int list_jobs(const jobs_options& options) {
   cluster_client cluster(options.cluster);
   const auto jobs = json::parse(cluster.command("job.list", R"({"limit":1000})"));
-  if (options.json) return print_json(jobs), 0;
+  if (options.json) {
+    print_json(jobs);
+    return 0;
+  }
   const std::string text = jobs_table(jobs);
   print(journal_problem(parse_status(cluster.command("status", "{}"))));
   print(text.empty() ? "there are no jobs\n" : text);
@@ -98,7 +101,10 @@ loss_points points_of(cluster_client& cluster, const std::string& id) {
 int draw_curve(const jobs_options& options) {
   cluster_client cluster(options.cluster);
   const std::string picture = loss_curve(points_of(cluster, options.id), options.id);
-  if (options.out.empty() || options.out == "-") return print(picture), 0;
+  if (options.out.empty() || options.out == "-") {
+    print(picture);
+    return 0;
+  }
   std::ofstream out(options.out, std::ios::binary);
   out << picture;
   if (!out.flush()) throw std::runtime_error(options.out + ": cannot be written: choose another file");

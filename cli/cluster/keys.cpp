@@ -70,13 +70,16 @@ int limit_key(const keys_options& options) {
 
 int list_keys(const keys_options& options) {
   const auto keys = read_api_keys(file_of(options));
-  if (!keys)
-    return print(
-               fmt::format("there are no keys in {}: whoever reaches the server may use it; one that runs and had keys "
-                           "lets nobody in\n",
-                           file_of(options).string())),
-           0;
-  if (keys->empty()) return print("no key is left: the server lets nobody in until one is added\n"), 0;
+  if (!keys) {
+    print(fmt::format("there are no keys in {}: whoever reaches the server may use it; one that runs and had keys lets "
+                      "nobody in\n",
+                      file_of(options).string()));
+    return 0;
+  }
+  if (keys->empty()) {
+    print("no key is left: the server lets nobody in until one is added\n");
+    return 0;
+  }
   for (const api_key& each : *keys)
     print(fmt::format("{:<24} {}…  {:%Y-%m-%d %H:%M}  {}{}\n", each.name, each.shown,
                       fmt::gmtime(static_cast<std::time_t>(each.created)), text_of(each.limits, each.weight),

@@ -19,7 +19,10 @@ struct status_options {
 int status(const status_options& options) {
   const std::string answer = cluster_client(options.cluster).command("status", "{}");
   const auto parsed = parse_status(answer);
-  options.json ? print_json(parsed) : print(status_text(parsed));
+  if (options.json)
+    print_json(parsed);
+  else
+    print(status_text(parsed));
   return 0;
 }
 

@@ -49,7 +49,10 @@ client_request request_of(const submit_options& options, const sampling_params& 
   request.sampling = params;
   request.tokens = options.tokens;
   if (!options.prompt) return request;
-  if (!options.chat) return request.text = *options.prompt, request;
+  if (!options.chat) {
+    request.text = *options.prompt;
+    return request;
+  }
   auto messages = json::array();
   if (!options.system.empty()) messages.push_back({{"role", "system"}, {"content", options.system}});
   messages.push_back({{"role", "user"}, {"content", *options.prompt}});

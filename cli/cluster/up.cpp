@@ -196,9 +196,15 @@ void run_daemon(const cluster_config& config, detachment& from) {
       from.report(0, where_text(config));
     });
   } catch (const input_error& error) {
-    ready ? say(error.what()) : from.report(2, error.what());
+    if (ready)
+      say(error.what());
+    else
+      from.report(2, error.what());
   } catch (const std::exception& error) {
-    ready ? say(error.what()) : from.report(1, error.what());
+    if (ready)
+      say(error.what());
+    else
+      from.report(1, error.what());
   }
 }
 

@@ -54,7 +54,10 @@ struct cluster_node::parts {
   }
 
   void end(int code, const std::string& why) {
-    code == 0 ? say(why) : warn(why);
+    if (code == 0)
+      say(why);
+    else
+      warn(why);
     const std::lock_guard lock(mutex);
     ended = code;
     changed.notify_all();

@@ -71,7 +71,9 @@ int generate_command(const generate_options& options) {
   const auto length = static_cast<std::int64_t>(prompt.size());
   params.max_tokens = std::min(params.max_tokens, run.context() - length);
   single_sequence sequence = run.sequence(length + params.max_tokens, length);
-  const auto show = [&](std::string_view piece) { options.sampling.json ? void() : print(piece); };
+  const auto show = [&](std::string_view piece) {
+    if (!options.sampling.json) print(piece);
+  };
   const generation answer =
       generate(sequence, run.kernels(), tokens, end_tokens_of(run.model().config, *tokens), prompt, params, show);
   if (options.sampling.json)

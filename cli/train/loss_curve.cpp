@@ -23,17 +23,25 @@ scale scale_of(const loss_points& points) {
   for (const auto* line : {&points.training, &points.validation})
     for (const auto& [step, loss] : *line) {
       made.steps = std::max(made.steps, step);
-      made.low = std::min(made.low, loss), made.high = std::max(made.high, loss);
+      made.low = std::min(made.low, loss);
+      made.high = std::max(made.high, loss);
     }
-  if (made.high < made.low) made.low = 0, made.high = 1;
+  if (made.high < made.low) {
+    made.low = 0;
+    made.high = 1;
+  }
   const double room = std::max(0.05 * (made.high - made.low), 1e-3);
-  made.low = std::max(0.0, made.low - room), made.high += room;
+  made.low = std::max(0.0, made.low - room);
+  made.high += room;
   return made;
 }
 
 std::vector<std::pair<double, double>> smoothed(std::vector<std::pair<double, double>> points) {
   double mean = points.empty() ? 0 : points.front().second;
-  for (auto& [step, loss] : points) mean = 0.9 * mean + 0.1 * loss, loss = mean;
+  for (auto& [step, loss] : points) {
+    mean = 0.9 * mean + 0.1 * loss;
+    loss = mean;
+  }
   return points;
 }
 

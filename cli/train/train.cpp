@@ -127,7 +127,9 @@ int train(const CLI::App& own, train_options options) {
   refuse_flags(own, local_flags, "needs --local MODEL: a cluster trains adapters of its own model");
   if (local.out.empty()) refuse("the adapter has no name: --adapter NAME");
   cluster_training& cluster = options.cluster;
-  cluster.data = local.data, cluster.validation = local.validation, cluster.json = local.json;
+  cluster.data = local.data;
+  cluster.validation = local.validation;
+  cluster.json = local.json;
   cluster.spec =
       spec_of(local, options.best, options.trainers, own.get_option("--checkpoint-every")->count() > 0).dump();
   return train_in_cluster(cluster);

@@ -204,7 +204,10 @@ int train_in_cluster(const cluster_training& options) {
     if (!options.json) print(id + "\n");
     return follow_training(cluster, id, options.json);
   }
-  if (options.json) return print_json(made), 0;
+  if (options.json) {
+    print_json(made);
+    return 0;
+  }
   print(id + "\n");
   return 0;
 }

@@ -44,7 +44,10 @@ training_queue::group training_queue::pause(const std::string& job) {
 }
 
 void training_queue::resume(const std::string& job) {
-  if (entry* found = find(job)) found->paused = false, found->deaths = 0;
+  if (entry* found = find(job)) {
+    found->paused = false;
+    found->deaths = 0;
+  }
 }
 
 training_queue::group training_queue::remove(const std::string& job) {
@@ -61,7 +64,10 @@ void training_queue::trainer_joined(const std::string& name, const std::string& 
 
 training_queue::loss training_queue::lose(entry& of) {
   loss lost{end_leases(of), {}};
-  if (++of.deaths >= options_.most_deaths) of.paused = true, lost.given_up = of.job;
+  if (++of.deaths >= options_.most_deaths) {
+    of.paused = true;
+    lost.given_up = of.job;
+  }
   return lost;
 }
 

@@ -187,8 +187,10 @@ void evaluator::bind_parameters(const macro& source, arguments&& given) {
   std::vector<value> more;
   for (std::size_t i = 0; i < given.positional.size(); ++i) {
     const bool has_name = i < source.parameters.size();
-    has_name ? define(source.parameters[i].first, std::move(given.positional[i]))
-             : more.push_back(std::move(given.positional[i]));
+    if (has_name)
+      define(source.parameters[i].first, std::move(given.positional[i]));
+    else
+      more.push_back(std::move(given.positional[i]));
   }
   if (!more.empty() && !source.takes_more_positional) {
     fail("the macro '{}' takes at most {} argument(s)", source.name, source.parameters.size());

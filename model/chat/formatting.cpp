@@ -110,7 +110,10 @@ std::string cut(std::string text, int precision) {
 
 std::string plain_text(budget& cost, const value& v, const field& how) {
   text_builder out(cost);
-  how.type == 'r' ? print_quoted(out, v) : print(out, v);
+  if (how.type == 'r')
+    print_quoted(out, v);
+  else
+    print(out, v);
   return cut(out.take(), how.precision);
 }
 
@@ -224,7 +227,10 @@ value format_percent(budget& cost, const std::string& format, const arguments& g
   spec_reader reader(format, 0);
   while (!reader.done()) {
     const char next = reader.next();
-    next == '%' ? put_percent(out, reader, source) : out.append(next);
+    if (next == '%')
+      put_percent(out, reader, source);
+    else
+      out.append(next);
   }
   if (!source.exhausted()) fail("format: more arguments than the format string uses");
   return make_text(out.take());

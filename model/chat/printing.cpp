@@ -209,7 +209,10 @@ std::string float_text(double number) {
 void print(text_builder& out, const value& v) {
   if (v.is<undefined>()) return;
   const std::string* text = text_of(v);
-  text ? out.append(*text) : print_quoted(out, v);
+  if (text)
+    out.append(*text);
+  else
+    print_quoted(out, v);
 }
 
 std::string printed(budget& cost, const value& v) {

@@ -59,13 +59,22 @@ const std::string* text_of(const value& v) {
 }
 
 bool integer_of(const value& v, integer& out) {
-  if (const bool* truth = v.as<bool>()) return out = *truth, true;
-  if (const integer* number = v.as<integer>()) return out = *number, true;
+  if (const bool* truth = v.as<bool>()) {
+    out = *truth;
+    return true;
+  }
+  if (const integer* number = v.as<integer>()) {
+    out = *number;
+    return true;
+  }
   return false;
 }
 
 bool number_of(const value& v, double& out) {
-  if (const double* number = v.as<double>()) return out = *number, true;
+  if (const double* number = v.as<double>()) {
+    out = *number;
+    return true;
+  }
   integer whole = 0;
   if (!integer_of(v, whole)) return false;
   out = static_cast<double>(whole);

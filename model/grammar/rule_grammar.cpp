@@ -122,14 +122,16 @@ class rule_reader {
   piece repeated(int depth) {
     const piece one = item(depth);
     std::int32_t least = 1, most = 1;
-    if (take("*"))
-      least = 0, most = grammar_builder::any_number;
-    else if (take("+"))
-      most = grammar_builder::any_number;
-    else if (take("?"))
+    if (take("*")) {
       least = 0;
-    else if (take("{"))
+      most = grammar_builder::any_number;
+    } else if (take("+")) {
+      most = grammar_builder::any_number;
+    } else if (take("?")) {
+      least = 0;
+    } else if (take("{")) {
       counts(least, most);
+    }
     return to_.repeat(one, least, most);
   }
 

@@ -54,7 +54,10 @@ void encode_symmetric4(const float* x, std::int64_t n, std::uint8_t* z, float& s
       const float d = x[i] - q * candidate;
       error += d * d;
     }
-    if (error < best) best = error, scale = candidate;
+    if (error < best) {
+      best = error;
+      scale = candidate;
+    }
   }
   for (std::int64_t i = 0; i < n; ++i) z[i] = scale != 0 ? code(x[i] / scale + 8.0f, 15) : 8;
 }

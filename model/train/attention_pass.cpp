@@ -31,11 +31,19 @@ attention_pass::scratch attention_pass::scratch_of(int thread) const {
   const auto take = [&](std::int64_t count) { return std::exchange(at, at + count); };
   const std::int64_t rows = most_positions_ * dim_stride_, turned = dim_stride_ * turned_stride_;
   scratch s;
-  s.k = take(rows), s.v = take(rows), s.q = take(rows), s.dout = take(rows);
-  s.dq = take(rows), s.dk = take(rows), s.dv = take(rows);
-  s.k_turned = take(turned), s.v_turned = take(turned);
-  s.scores = take(queries_at_once * turned_stride_), s.score_gradients = take(queries_at_once * turned_stride_);
-  s.row = take(dim_stride_), s.row_gradient = take(dim_stride_);
+  s.k = take(rows);
+  s.v = take(rows);
+  s.q = take(rows);
+  s.dout = take(rows);
+  s.dq = take(rows);
+  s.dk = take(rows);
+  s.dv = take(rows);
+  s.k_turned = take(turned);
+  s.v_turned = take(turned);
+  s.scores = take(queries_at_once * turned_stride_);
+  s.score_gradients = take(queries_at_once * turned_stride_);
+  s.row = take(dim_stride_);
+  s.row_gradient = take(dim_stride_);
   return s;
 }
 

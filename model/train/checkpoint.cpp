@@ -79,7 +79,9 @@ void read_checkpoint(const std::filesystem::path& file, const parameter_set& par
       std::memcpy(values.data(), tensor_of(set, run.name + "/" + p.name, p, where).data.data(), values.size() * 4);
       parameters.expand(p, values, run.floats);
     }
-  state.step = step, state.best_step = best_step, state.best_loss = best_loss;
+  state.step = step;
+  state.best_step = best_step;
+  state.best_loss = best_loss;
 }
 
 }  // namespace troupe

@@ -56,9 +56,14 @@ cpu_train_pass::cpu_train_pass(const trained_model& model, const compute& with, 
   for (std::size_t i = 0; i <= model.layers.size(); ++i) inputs_.push_back(matrix(hidden_));
   for (std::size_t i = 0; i < (options_.keep_activations ? model.layers.size() : 1); ++i)
     activations_.push_back(make_activations());
-  normed_ = matrix(hidden_), gradient_ = matrix(hidden_), inner_ = matrix(std::max(hidden_, q_stride_));
-  active_ = matrix(ffn_stride_), active_gradient_ = matrix(ffn_stride_);
-  dq_ = matrix(q_stride_), dk_ = matrix(kv_stride_), dv_ = matrix(kv_stride_);
+  normed_ = matrix(hidden_);
+  gradient_ = matrix(hidden_);
+  inner_ = matrix(std::max(hidden_, q_stride_));
+  active_ = matrix(ffn_stride_);
+  active_gradient_ = matrix(ffn_stride_);
+  dq_ = matrix(q_stride_);
+  dk_ = matrix(kv_stride_);
+  dv_ = matrix(kv_stride_);
   if (drops(model)) dropped_ = matrix(train_stride(widest(model.config)));
   if (lora_stride_) lora_gradient_ = matrix(lora_stride_);
   final_ = aligned_buffer<float>(to_size(loss_rows_ * hidden_));
@@ -72,8 +77,12 @@ cpu_train_pass::cpu_train_pass(const trained_model& model, const compute& with, 
 cpu_train_pass::activations cpu_train_pass::make_activations() const {
   const auto matrix = [&](std::int64_t stride) { return aligned_buffer<float>(to_size(options_.most_rows * stride)); };
   activations a;
-  a.q = matrix(q_stride_), a.k = matrix(kv_stride_), a.v = matrix(kv_stride_), a.mixed = matrix(q_stride_);
-  a.middle = matrix(hidden_), a.up = matrix(ffn_stride_);
+  a.q = matrix(q_stride_);
+  a.k = matrix(kv_stride_);
+  a.v = matrix(kv_stride_);
+  a.mixed = matrix(q_stride_);
+  a.middle = matrix(hidden_);
+  a.up = matrix(ffn_stride_);
   if (model_.config.gated_mlp) a.gate = matrix(ffn_stride_);
   a.lora = matrix(lora_stride_ * static_cast<std::int64_t>(slots));
   return a;

@@ -40,8 +40,11 @@ std::string peft_name(const model_config& config, std::int64_t layer, std::strin
 
 detail::adapter_config peft_config(const lora_options& options) {
   detail::adapter_config config;
-  config.rank = options.rank, config.alpha = options.alpha, config.rank_stabilized = options.rank_stabilized;
-  config.rank_pattern = options.rank_pattern, config.alpha_pattern = options.alpha_pattern;
+  config.rank = options.rank;
+  config.alpha = options.alpha;
+  config.rank_stabilized = options.rank_stabilized;
+  config.rank_pattern = options.rank_pattern;
+  config.alpha_pattern = options.alpha_pattern;
   config.where = "the adapter";
   return config;
 }
@@ -252,8 +255,11 @@ lora_options read_lora_options(const std::filesystem::path& folder, const model_
   const std::string text = detail::read_text(path, most_bytes);
   const auto config = detail::parse_adapter_config(text, path.string());
   lora_options options;
-  options.rank = config.rank, options.alpha = config.alpha, options.rank_stabilized = config.rank_stabilized;
-  options.rank_pattern = config.rank_pattern, options.alpha_pattern = config.alpha_pattern;
+  options.rank = config.rank;
+  options.alpha = config.alpha;
+  options.rank_stabilized = config.rank_stabilized;
+  options.rank_pattern = config.rank_pattern;
+  options.alpha_pattern = config.alpha_pattern;
   const auto json = detail::parse_json(text, path.string());
   options.dropout = detail::json_fields<nlohmann::json>(json, path.string()).number("lora_dropout").value_or(0);
   std::set<std::string> names;

@@ -38,8 +38,11 @@ class named_parameters {
     trained_matrix m;
     const parameter* p = all_.find(name);
     if (!p) return m;
-    m.values = value(name), m.gradient = gradient(name);
-    m.outs = p->rows, m.ins = p->columns, m.stride = p->stride;
+    m.values = value(name);
+    m.gradient = gradient(name);
+    m.outs = p->rows;
+    m.ins = p->columns;
+    m.stride = p->stride;
     return m;
   }
   trained_norm norm(const std::string& module) const {

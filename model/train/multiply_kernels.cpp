@@ -91,7 +91,10 @@ void multiply_rows(const multiply_args& m) {
 }  // namespace
 
 void multiply(const multiply_args& m) {
-  m.a_transposed ? multiply_rows<true>(m) : multiply_rows<false>(m);
+  if (m.a_transposed)
+    multiply_rows<true>(m);
+  else
+    multiply_rows<false>(m);
 }
 
 }  // namespace troupe::TROUPE_ISA

@@ -68,7 +68,8 @@ double adam_optimizer::step(const compute& with, double rate) {
   ++steps_;
   const auto t = static_cast<double>(steps_);
   adam_args args{};
-  args.beta1 = static_cast<float>(options_.beta1), args.beta2 = static_cast<float>(options_.beta2);
+  args.beta1 = static_cast<float>(options_.beta1);
+  args.beta2 = static_cast<float>(options_.beta2);
   args.epsilon = static_cast<float>(options_.epsilon);
   args.rate = static_cast<float>(rate / (1 - std::pow(options_.beta1, t)));
   args.root_correction = static_cast<float>(std::sqrt(1 - std::pow(options_.beta2, t)));

@@ -127,7 +127,10 @@ void fill_inputs(const fill_args& f) {
 }  // namespace
 
 void fill(const fill_args& f) {
-  f.transposed ? fill_inputs(f) : fill_outputs(f);
+  if (f.transposed)
+    fill_inputs(f);
+  else
+    fill_outputs(f);
 }
 
 void transpose(const float* from, std::int64_t from_stride, std::int64_t rows, std::int64_t columns, float* to,

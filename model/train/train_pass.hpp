@@ -16,7 +16,11 @@ struct pass_result {
   std::int64_t targets = 0;
   std::int64_t correct = 0;  ///< targets that the model would have chosen
 
-  void add(const pass_result& part) { loss += part.loss, targets += part.targets, correct += part.correct; }
+  void add(const pass_result& part) {
+    loss += part.loss;
+    targets += part.targets;
+    correct += part.correct;
+  }
 };
 
 /// Forward and backward through a model over the rows of one micro-batch. Gradients are added to those of the model's

@@ -8,7 +8,8 @@ namespace {
 trained_matrix frozen(const matrix_view& w) {
   trained_matrix matrix;
   matrix.packed = w;
-  matrix.outs = w.outs, matrix.ins = w.ins;
+  matrix.outs = w.outs;
+  matrix.ins = w.ins;
   return matrix;
 }
 
@@ -21,7 +22,8 @@ trained_linear frozen(const linear_weights& linear) {
 
 trained_norm frozen(const norm_weights& norm) {
   trained_norm made;
-  made.weight = norm.weight, made.bias = norm.bias;
+  made.weight = norm.weight;
+  made.bias = norm.bias;
   return made;
 }
 
@@ -37,10 +39,17 @@ trained_model frozen(std::shared_ptr<const loaded_model> base) {
   model.final_norm = frozen(base->final_norm);
   for (const layer_weights& from : base->layers) {
     trained_layer& to = model.layers.emplace_back();
-    to.attention_norm = frozen(from.attention_norm), to.mlp_norm = frozen(from.mlp_norm);
-    to.q_norm = frozen(from.q_norm), to.k_norm = frozen(from.k_norm);
-    to.q = frozen(from.q), to.k = frozen(from.k), to.v = frozen(from.v), to.o = frozen(from.o);
-    to.gate = frozen(from.gate), to.up = frozen(from.up), to.down = frozen(from.down);
+    to.attention_norm = frozen(from.attention_norm);
+    to.mlp_norm = frozen(from.mlp_norm);
+    to.q_norm = frozen(from.q_norm);
+    to.k_norm = frozen(from.k_norm);
+    to.q = frozen(from.q);
+    to.k = frozen(from.k);
+    to.v = frozen(from.v);
+    to.o = frozen(from.o);
+    to.gate = frozen(from.gate);
+    to.up = frozen(from.up);
+    to.down = frozen(from.down);
   }
   model.base = std::move(base);
   return model;

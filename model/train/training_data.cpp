@@ -127,7 +127,8 @@ data_format data_format_of(const fs::path& model, std::int64_t vocab_size, std::
   data_format format;
   format.tokens = open_tokenizer(model);
   format.end_tokens = std::move(end_tokens);
-  format.vocab_size = vocab_size, format.row_length = row_length;
+  format.vocab_size = vocab_size;
+  format.row_length = row_length;
   if (auto sources = find_chat_sources(model))
     format.chat =
         std::make_shared<const chat_format>(std::move(*sources), model.string() + ": chat template", format.tokens);

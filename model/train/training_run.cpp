@@ -14,8 +14,9 @@ training_options checked(training_options o, const model_config& config) {
   const auto positive = [](std::int64_t value, std::string_view what) {
     if (value < 1) refuse("{} is {}: use 1 or more", what, value);
   };
-  positive(o.row_length, "the row length"), positive(o.batch_rows, "the batch"),
-      positive(o.accumulation, "accumulation");
+  positive(o.row_length, "the row length");
+  positive(o.batch_rows, "the batch");
+  positive(o.accumulation, "accumulation");
   positive(o.epochs, "the number of epochs");
   if (o.row_length > config.context)
     refuse("rows of {} tokens: the model has {} positions", o.row_length, config.context);
@@ -27,7 +28,8 @@ training_options checked(training_options o, const model_config& config) {
   const auto not_negative = [](double value, std::string_view what) {
     if (!(value >= 0) || !std::isfinite(value)) refuse("{} is {}: use 0 or more", what, value);
   };
-  not_negative(o.adam.weight_decay, "the weight decay"), not_negative(o.adam.clip, "the norm to cut gradients to");
+  not_negative(o.adam.weight_decay, "the weight decay");
+  not_negative(o.adam.clip, "the norm to cut gradients to");
   if (!(o.validation_share >= 0 && o.validation_share < 1))
     refuse("the share held out is {}: use 0 to less than 1", o.validation_share);
   return o;
@@ -189,7 +191,9 @@ std::string training_run::identity() const {
 void training_run::save(const std::filesystem::path& file) const {
   checkpoint state;
   state.identity = identity();
-  state.step = done_, state.best_step = best_.step, state.best_loss = best_.loss;
+  state.step = done_;
+  state.best_step = best_.step;
+  state.best_loss = best_.loss;
   state.runs = {{"value", parameters_.values()}, {"first", adam_.first()}, {"second", adam_.second()}};
   std::vector<float> best = best_parameters_;
   if (best_.step >= 0) state.runs.push_back({"best", best});
@@ -219,7 +223,8 @@ void training_run::follow_first() {
     best_values best;
   } place{done_, best_};
   group.broadcast(std::as_writable_bytes(std::span(&place, 1)));
-  done_ = place.done, best_ = place.best;
+  done_ = place.done;
+  best_ = place.best;
   adam_.resume(done_);
   best_parameters_.resize(best_.step < 0 ? 0 : parameters_.values().size());
   for (const std::span<float> values :

@@ -113,7 +113,10 @@ class gloo_rank final : public collective {
     for (const bool sending : {true, false})
       for (int peer = 0; peer < size(); ++peer) {
         if (peer == rank()) continue;
-        sending ? send(peer, {}) : receive(peer, {});
+        if (sending)
+          send(peer, {});
+        else
+          receive(peer, {});
       }
   }
 

@@ -75,7 +75,10 @@ class talk {
       if (!is_ready(with_.get(), POLLIN, deadline_, stop_)) return false;
       const ssize_t got = ::recv(with_.get(), to, bytes, MSG_DONTWAIT);
       if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) return false;
-      if (got > 0) to += got, bytes -= static_cast<std::size_t>(got);
+      if (got > 0) {
+        to += got;
+        bytes -= static_cast<std::size_t>(got);
+      }
     }
     return true;
   }

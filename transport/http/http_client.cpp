@@ -39,7 +39,10 @@ class client_connection : public std::enable_shared_from_this<client_connection>
     told_head_ = false;
     to_ = to;
     was_idle_ = socket_.is_open();
-    was_idle_ ? write() : connect();
+    if (was_idle_)
+      write();
+    else
+      connect();
   }
 
  private:

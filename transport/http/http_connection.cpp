@@ -213,7 +213,11 @@ void http_connection::flush() {
     cut = answer_->close_after;
   }
   if (dropped || (cut && writing_.empty())) return drop();
-  if (writing_.empty()) return complete ? finish_answer() : sent ? sent() : void();
+  if (writing_.empty() && complete) return finish_answer();
+  if (writing_.empty()) {
+    if (sent) sent();
+    return;
+  }
   is_writing_ = true;
   written_ = 0;
   set_deadline(shared_->options.write_time);

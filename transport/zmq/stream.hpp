@@ -56,13 +56,19 @@ class receive_counter {
  public:
   /// Why a frame with this number cannot be the next one.
   std::optional<frame_error> accept(const frame_header& header);
-  void begin_after(std::uint64_t sequence) { last_ = confirmed_ = sequence, bytes_ = 0; }
+  void begin_after(std::uint64_t sequence) {
+    last_ = confirmed_ = sequence;
+    bytes_ = 0;
+  }
 
   std::uint64_t last() const { return last_; }
   bool unconfirmed() const { return last_ != confirmed_; }
   /// Soon enough that the other side keeps little, seldom enough that it costs nothing.
   bool confirm_now() const { return last_ - confirmed_ >= 32 || bytes_ >= (1 << 20); }
-  void confirmed() { confirmed_ = last_, bytes_ = 0; }
+  void confirmed() {
+    confirmed_ = last_;
+    bytes_ = 0;
+  }
 
  private:
   std::uint64_t last_ = 0, confirmed_ = 0, bytes_ = 0;

@@ -170,8 +170,10 @@ void start_rounded(const stream& on, const weight_product& args) {
 void multiply_rounded(const stream& on, const weight_product& args, int terms) {
   if (args.w.kind == scheme::f32)
     multiply_exact(on, args);
+  else if (terms == 1)
+    start_rounded<1>(on, args);
   else
-    terms == 1 ? start_rounded<1>(on, args) : start_rounded<2>(on, args);
+    start_rounded<2>(on, args);
 }
 
 }  // namespace troupe::cuda

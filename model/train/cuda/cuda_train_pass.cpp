@@ -78,10 +78,14 @@ cuda_train_pass::cuda_train_pass(const trained_model& model, const parameter_set
   const model_config& config = model.config;
   for (std::size_t i = 0; i <= model.layers.size(); ++i) inputs_.push_back(take(config.hidden));
   make_activations();
-  normed_ = take(config.hidden), gradient_ = take(config.hidden);
+  normed_ = take(config.hidden);
+  gradient_ = take(config.hidden);
   inner_ = take(std::max(config.hidden, heads_width_));
-  active_ = take(config.ffn), active_gradient_ = take(config.ffn);
-  dq_ = take(heads_width_), dk_ = take(kv_width_), dv_ = take(kv_width_);
+  active_ = take(config.ffn);
+  active_gradient_ = take(config.ffn);
+  dq_ = take(heads_width_);
+  dk_ = take(kv_width_);
+  dv_ = take(kv_width_);
   if (lora_width_ > 0) {
     dropped_ = take(std::max({config.hidden, heads_width_, config.ffn}));
     lora_gradient_ = take(lora_width_);
@@ -109,8 +113,12 @@ void cuda_train_pass::make_activations() {
   const model_config& config = model_.config;
   activations_.resize(options_.keep_activations ? model_.layers.size() : 1);
   for (activations& a : activations_) {
-    a.q = take(heads_width_), a.k = take(kv_width_), a.v = take(kv_width_), a.mixed = take(heads_width_);
-    a.middle = take(config.hidden), a.up = take(config.ffn);
+    a.q = take(heads_width_);
+    a.k = take(kv_width_);
+    a.v = take(kv_width_);
+    a.mixed = take(heads_width_);
+    a.middle = take(config.hidden);
+    a.up = take(config.ffn);
     if (config.gated_mlp) a.gate = take(config.ffn);
     for (buffer& between : a.lora) between = take(lora_width_);
   }
@@ -262,28 +270,40 @@ void cuda_train_pass::normalize(const norm_weights& norm, const buffer& x, const
   const model_config& config = model_.config;
   const cuda::norm_args args{rows_.count(), config.hidden,   hidden_rows(x),   nullptr, norm.weight,
                              norm.bias,     config.norm_eps, hidden_rows(out), {}};
-  config.norm == norm_kind::rms ? cuda::rms_norm(stream_, args) : cuda::layer_norm(stream_, args);
+  if (config.norm == norm_kind::rms)
+    cuda::rms_norm(stream_, args);
+  else
+    cuda::layer_norm(stream_, args);
 }
 
 void cuda_train_pass::normalize_back(const norm_weights& norm, const buffer& x, const buffer& dy) {
   const model_config& config = model_.config;
   const cuda::norm_back_args args{rows_.count(), config.hidden,   hidden_rows(x),  nullptr,
                                   norm.weight,   config.norm_eps, hidden_rows(dy), hidden_rows(gradient_)};
-  config.norm == norm_kind::rms ? cuda::rms_norm_back(stream_, args) : cuda::layer_norm_back(stream_, args);
+  if (config.norm == norm_kind::rms)
+    cuda::rms_norm_back(stream_, args);
+  else
+    cuda::layer_norm_back(stream_, args);
 }
 
 void cuda_train_pass::activate(const activations& a) {
   const std::int64_t ffn = model_.config.ffn;
   const cuda::activation_args args{rows_.count(),         ffn, rows_of(a.gate, ffn), rows_of(a.up, ffn),
                                    rows_of(active_, ffn), {}};
-  model_.config.gated_mlp ? cuda::swiglu(stream_, args) : cuda::gelu_tanh(stream_, args);
+  if (model_.config.gated_mlp)
+    cuda::swiglu(stream_, args);
+  else
+    cuda::gelu_tanh(stream_, args);
 }
 
 void cuda_train_pass::activate_back(const activations& a) {
   const std::int64_t ffn = model_.config.ffn;
   const cuda::activation_back_args args{rows_.count(), ffn, rows_of(active_gradient_, ffn), rows_of(a.gate, ffn),
                                         rows_of(a.up, ffn)};
-  model_.config.gated_mlp ? cuda::swiglu_back(stream_, args) : cuda::gelu_back(stream_, args);
+  if (model_.config.gated_mlp)
+    cuda::swiglu_back(stream_, args);
+  else
+    cuda::gelu_back(stream_, args);
 }
 
 }  // namespace troupe

@@ -116,7 +116,10 @@ void cuda_train_pass::loss(float factor, bool backward) {
                                  config.norm_eps,
                                  final,
                                  {}};
-    config.norm == norm_kind::rms ? cuda::rms_norm(stream_, normed) : cuda::layer_norm(stream_, normed);
+    if (config.norm == norm_kind::rms)
+      cuda::rms_norm(stream_, normed);
+    else
+      cuda::layer_norm(stream_, normed);
     multiply({.w = weights_.head, .rows = count, .x = final, .y = logits});
     cuda::cross_entropy(stream_,
                         {count, config.vocab_size, logits, rows_.targets() + first, factor, losses_.data() + first});
@@ -138,7 +141,10 @@ void cuda_train_pass::head_back(int first, int count) {
                                   config.norm_eps,
                                   dy,
                                   hidden_rows(gradient_)};
-  config.norm == norm_kind::rms ? cuda::rms_norm_back(stream_, args) : cuda::layer_norm_back(stream_, args);
+  if (config.norm == norm_kind::rms)
+    cuda::rms_norm_back(stream_, args);
+  else
+    cuda::layer_norm_back(stream_, args);
 }
 
 }  // namespace troupe

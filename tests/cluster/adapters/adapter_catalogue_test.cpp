@@ -172,7 +172,10 @@ TEST_F(a_catalogue, notes_its_changes_once) {
 void apply(catalogue_records& saved, const catalogue_records& changes) {
   const auto put = [](auto& list, const auto& item, auto&& key) {
     const auto same = std::find_if(list.begin(), list.end(), [&](auto& each) { return key(each) == key(item); });
-    same == list.end() ? (void)list.push_back(item) : (void)(*same = item);
+    if (same == list.end())
+      list.push_back(item);
+    else
+      *same = item;
   };
   for (const auto& entry : changes.entries) put(saved.entries, entry, [](auto& each) { return each.version; });
   for (const auto& pointer : changes.pointers) put(saved.pointers, pointer, [](auto& each) { return each.name; });

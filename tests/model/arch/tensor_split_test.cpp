@@ -148,7 +148,10 @@ TEST_P(tensor_splits, give_what_the_whole_gives) {
           std::vector<std::size_t> bytes;
           for (const std::size_t end : ends) bytes.push_back(end * sizeof(float));
           const auto parts = std::as_writable_bytes(data);
-          root == tensor_split::everyone ? own.all_gather(parts, bytes) : own.gather(parts, bytes, root);
+          if (root == tensor_split::everyone)
+            own.all_gather(parts, bytes);
+          else
+            own.gather(parts, bytes, root);
         };
         made[static_cast<std::size_t>(rank)] = run(model, all, GetParam().kv, {rank, size, gather});
       });

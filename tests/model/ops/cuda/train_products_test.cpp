@@ -66,7 +66,10 @@ struct weight_case {
                               .y = {y_there.data(), y_stride},
                               .bias = bias_there.data(),
                               .how = into::add};
-    terms == 0 ? multiply_exact(on, args) : multiply_rounded(on, args, terms);
+    if (terms == 0)
+      multiply_exact(on, args);
+    else
+      multiply_rounded(on, args, terms);
     on.wait();
     const auto all = y_there.read();
     std::vector<float> got;
