@@ -149,10 +149,11 @@ struct run_step {
   static constexpr std::uint16_t kind = 18;
   replica_life life;
   step_order order;
+  bool goes_on = false;  ///< there are only some of the answers that open; more of the same order follows
 
   template <class Self>
   static auto fields(Self& self) {
-    return std::tie(self.life, self.order);
+    return std::tie(self.life, self.order, self.goes_on);
   }
 };
 

@@ -1,8 +1,22 @@
 #include "actors/wire.hpp"
 
+#include <stdexcept>
 #include <thread>
 
 namespace troupe {
+namespace {
+
+/// Why a link cannot be used any more; empty: it can. A frame that is too long is our own mistake, for which no actor
+/// is to die: it would leave a process that is there and says nothing.
+std::string fault_of_sending(bus& through, link_id to, frame made) {
+  try {
+    return through.send(to, std::move(made)) == send_status::full ? "reads too slowly" : "";
+  } catch (const std::length_error& error) {
+    return error.what();
+  }
+}
+
+}  // namespace
 
 void wire::start() {
   auto made =
@@ -54,9 +68,11 @@ std::string wire::endpoint() const {
 
 void wire::send_frame(link_id to, frame made) {
   const auto now = running();
-  if (!now || now->send(to, std::move(made)) != send_status::full) return;
+  if (!now) return;
+  const std::string why = fault_of_sending(*now, to, std::move(made));
+  if (why.empty()) return;
   now->close(to);
-  if (lost_) lost_(to, "reads too slowly");
+  if (lost_) lost_(to, why);
 }
 
 void wire::receive(link_id link, frame&& from) {

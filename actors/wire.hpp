@@ -51,7 +51,7 @@ class wire {
 
   // Before start() and after stop() these do nothing.
   link_id connect(const std::string& endpoint);
-  /// A link whose other side reads too slowly is given up.
+  /// A link whose other side reads too slowly, or would be told more than a frame holds, is given up.
   template <message M>
   void send(link_id to, M what, std::uint64_t correlation = 0) {
     frame made = to_frame(std::move(what));

@@ -83,6 +83,7 @@ class scheduler_state {
   // scheduler_steps.cpp
   void pump();
   void send_order();
+  void send_openings_ahead();
   bool is_expected(const step_outcome& outcome) const;
   void finish_step(const step_done& done);
   void note_token(const engine_token& token);

@@ -4,6 +4,12 @@
 #include "actors/replicas/scheduler.hpp"
 
 namespace troupe {
+namespace {
+
+/// Far below what a frame may have (frame_limits), as the rest of an order comes on top.
+constexpr std::size_t opened_bytes_at_once = std::size_t{4} << 20;
+
+}  // namespace
 
 void scheduler_state::pump() {
   if (running_) {
@@ -20,8 +26,20 @@ void scheduler_state::send_order() {
     if (row.complete)
       for (const sequence_id id : order_.plan.answers_of(row))
         sent.answers.push_back({id, std::min(row.logit_rows, 1), row.proposals + 1});
+  send_openings_ahead();
   tell_stages(run_step{life_, order_});
   note_flights();
+}
+
+/// All answers that a step opens may be more than one frame holds: what is too much goes before the order itself.
+/// Nobody but the last stage needs to know them.
+void scheduler_state::send_openings_ahead() {
+  for (;;) {
+    run_step part{life_, {}, true};
+    part.order.opened = take_excess(order_.opened, opened_bytes_at_once);
+    if (part.order.opened.empty()) return;
+    for (const worker_actor& worker : stages_.back()) tell(worker, part);
+  }
 }
 
 void scheduler_state::note_flights() {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
+#include <utility>
 
 #include "base/device_lost.hpp"
 #include "base/error.hpp"
@@ -12,6 +14,7 @@ namespace {
 
 /// A stage has no more steps waiting than there are stages; what is far beyond that is not meant for it.
 constexpr std::size_t most_waiting = 256;
+constexpr std::size_t most_opened = 1 << 16;  // as many sequences as a replica may run (scheduler.max_sequences)
 
 std::int64_t monotonic_now() {
   return monotonic_clock().now().since_start.count();
@@ -98,6 +101,7 @@ void worker_state::forget() {
   stage_.reset();
   ranks_.reset();
   orders_.clear();
+  opened_ahead_.clear();
   arrived_.clear();
   hidden_.reset();
   buffers_.clear();  // those of the next life may be larger
@@ -130,6 +134,11 @@ std::string worker_state::fault_of(Work work, const std::string& no_memory) {
 
 void worker_state::take_order(run_step& order) {
   if (!role_ || order.life != role_->life) return;
+  std::vector<answer_opening>& opened = order.order.opened;
+  std::move(opened.begin(), opened.end(), std::back_inserter(opened_ahead_));
+  if (opened_ahead_.size() > most_opened) return fail("a step opens more answers than can run");
+  if (order.goes_on) return;
+  opened = std::exchange(opened_ahead_, {});
   orders_.push_back(std::move(order));
   if (orders_.size() > most_waiting) return fail("orders pile up");
   advance();

@@ -85,7 +85,8 @@ class worker_state {
   std::unique_ptr<stage> stage_;
   link_id next_ = no_link;
   std::deque<run_step> orders_;
-  std::map<step_id, shared_bytes> arrived_;  ///< hidden states that wait for their order, or it for them
+  std::vector<answer_opening> opened_ahead_;  ///< of an order whose rest is to come
+  std::map<step_id, shared_bytes> arrived_;   ///< hidden states that wait for their order, or it for them
   std::vector<hidden_buffer> buffers_;
   hidden_buffer hidden_;
 };

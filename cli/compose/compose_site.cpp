@@ -138,6 +138,26 @@ load_options load_options_of(const cluster_config& config) {
   return chosen;
 }
 
+namespace {
+
+/// A row's hidden state, as it travels.
+std::uint64_t row_bytes(const node_site& site) {
+  return static_cast<std::uint64_t>(site.model->config.hidden + 64) * sizeof(float);
+}
+
+/// The longest order or outcome of a step: all sequences with all of their blocks, or with their hidden states; the
+/// answers that are opened come in parts, of one text at least.
+std::uint64_t step_bytes(const node_site& site) {
+  constexpr std::uint64_t beside = std::uint64_t{4} << 20, sequence_bytes = 256;
+  const auto sequences = static_cast<std::uint64_t>(site.config.scheduler.max_sequences);
+  const auto tokens = static_cast<std::uint64_t>(site.config.scheduler.max_batch_tokens + site.context);
+  const auto blocks = static_cast<std::uint64_t>(site.context / positions_per_block + 1);
+  const std::uint64_t each = std::max(blocks * sizeof(block_id), row_bytes(site)) + sequence_bytes;
+  return beside + tokens * sizeof(token_id) + sequences * each;
+}
+
+}  // namespace
+
 bus::options bus_options_of(const node_site& site) {
   bus::options options;
   options.listen = site.node.is_head() ? site.config.listen : site.node.listen;
@@ -146,8 +166,8 @@ bus::options bus_options_of(const node_site& site) {
   if (options.keys && !site.node.is_head()) options.keys->allowed = {options.keys->cluster_public_key};
   if (!site.model) return options;
   const auto rows = static_cast<std::uint64_t>(site.config.scheduler.max_batch_tokens);
-  const auto row_bytes = static_cast<std::uint64_t>(site.model->config.hidden + 64) * sizeof(float);
-  options.limits.attachment_bytes = std::max(options.limits.attachment_bytes, rows * row_bytes);
+  options.limits.attachment_bytes = std::max(options.limits.attachment_bytes, rows * row_bytes(site));
+  options.limits.body_bytes = std::max(options.limits.body_bytes, step_bytes(site));
   return options;
 }
 

@@ -1,6 +1,7 @@
 #include "model/engine/replica_scheduler.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.hpp"
 
@@ -14,10 +15,9 @@ struct replica_scheduler::answer {
 
 namespace {
 
-/// Of an answer that has come to `length` tokens with its prompt. Several answers of one prompt differ by their seeds.
-sampling_params sampling_of(const engine_request& request, std::int32_t index, std::size_t length) {
+/// Of answers that have come to `length` tokens with their prompt.
+sampling_params sampling_of(const engine_request& request, std::size_t length) {
   sampling_params sampling = request.sampling;
-  sampling.seed += static_cast<std::uint64_t>(index);
   if (length > request.what.prompt.size()) sampling.prompt_logprobs.reset();  // they came with the first token
   return sampling;
 }
@@ -35,7 +35,8 @@ engine_request resumed_request(const engine_request& request, std::int32_t index
   rest.what.was_accepted = true;
   rest.what.max_tokens -= static_cast<std::int64_t>(added);
   rest.resumed += added;
-  rest.sampling = sampling_of(request, index, text.size());
+  rest.sampling = sampling_of(request, text.size());
+  rest.sampling.seed += static_cast<std::uint64_t>(index);  // it goes on as a prompt's only answer
   return rest;
 }
 
@@ -89,23 +90,28 @@ void replica_scheduler::open_answers(step_order& order) {
   for (const planned_row& row : order.plan.rows) {
     if (const auto found = answers_.find(row.sequence);
         found != answers_.end() && found->second.request->what.every_prompt_row)
-      open_answer(row.sequence, row.sequence, order);  // with its first row, not its last
-    if (!row.complete) continue;
-    for (const sequence_id id : order.plan.answers_of(row)) open_answer(id, row.sequence, order);
+      open_answers_of({&row.sequence, 1}, row.sequence, order);  // with its first row, not its last
+    if (row.complete) open_answers_of(order.plan.answers_of(row), row.sequence, order);
   }
 }
 
-void replica_scheduler::open_answer(sequence_id id, sequence_id text_of, step_order& order) {
-  const auto found = answers_.find(id);
-  if (found == answers_.end() || found->second.opened) return;
-  const auto& [request, index, opened] = found->second;
+/// One opening for all of them: what a request may bring along is long, and so may be how often it is to be answered.
+void replica_scheduler::open_answers_of(std::span<const sequence_id> ids, sequence_id text_of, step_order& order) {
+  std::vector<opened_answer> opened;
+  std::shared_ptr<const engine_request> request;
+  for (const sequence_id id : ids) {
+    const auto found = answers_.find(id);
+    if (found == answers_.end() || std::exchange(found->second.opened, true)) continue;
+    request = found->second.request;
+    opened.push_back({id, static_cast<std::uint32_t>(found->second.index)});
+  }
+  if (opened.empty()) return;
   const auto text = decisions_.text_of(text_of);
-  order.opened.push_back({id,
-                          sampling_of(*request, index, text.size()),
+  order.opened.push_back({std::move(opened),
+                          sampling_of(*request, text.size()),
                           request->end_tokens,
                           {text.begin(), text.end()},
                           prompt_tokens(*request)});
-  found->second.opened = true;
 }
 
 void replica_scheduler::commit(const step_outcome& outcome, const token_sink& on_token, const end_sink& on_end,

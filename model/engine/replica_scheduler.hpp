@@ -64,7 +64,7 @@ class replica_scheduler {
   struct answer;
 
   void open_answers(step_order& order);
-  void open_answer(sequence_id id, sequence_id text_of, step_order& order);
+  void open_answers_of(std::span<const sequence_id> ids, sequence_id text_of, step_order& order);
   void close(sequence_id id);
   void tell_tokens(const step_outcome& outcome, const token_sink& on_token);
 

@@ -106,6 +106,24 @@ void pretend(const std::string& endpoint, std::mt19937& random) {
   stranger(endpoint).say(noise);
 }
 
+TEST(bad_input, a_request_as_large_as_can_be_is_answered_and_so_is_the_next) {
+  const test_site site;
+  test_cluster cluster(site, {});
+  cluster.up();
+  streams asked(cluster.endpoint());
+  client_request large;
+  large.text = "Once";
+  large.answers = 128;
+  large.sampling.max_tokens = 4;
+  large.sampling.constraint.kind = constraint_kind::json_schema;
+  large.sampling.constraint.text = R"({"type":"boolean","description":")" + std::string(250'000, 'a') + "\"}";
+  asked.begin(large);
+  EXPECT_TRUE(asked.finish(seconds(30))) << cluster.log("head");
+  asked.begin(site.request(1, 20));
+  EXPECT_TRUE(asked.finish(seconds(30)));
+  EXPECT_EQ(asked.faults(), std::vector<std::string>());
+}
+
 TEST(bad_input, garbage_on_the_ports_of_head_and_workers_disturbs_no_stream) {
   const test_site site;
   test_cluster cluster(site, {.stages = 2, .workers = {"w0", "w1"}});

@@ -5,8 +5,9 @@
 namespace troupe {
 
 void hidden_pooler::open(const answer_opening& opening) {
-  if (opening.sampling.pooling != hidden_pooling::none)
-    open_[opening.sequence] = {opening.sampling.pooling, std::vector<double>(hidden_), 0};
+  if (opening.sampling.pooling == hidden_pooling::none) return;
+  for (const opened_answer& answer : opening.answers)
+    open_[answer.sequence] = {opening.sampling.pooling, std::vector<double>(hidden_), 0};
 }
 
 int hidden_pooler::needed_rows(const pooled& of, const planned_row& row) {

@@ -7,7 +7,8 @@ namespace troupe {
 void prompt_scorer::open(const answer_opening& opening) {
   if (!opening.sampling.prompt_logprobs) return;
   const auto end = opening.text.begin() + static_cast<std::ptrdiff_t>(opening.prompt_tokens);
-  open_[opening.sequence] = {*opening.sampling.prompt_logprobs, {opening.text.begin(), end}, {}};
+  for (const opened_answer& answer : opening.answers)
+    open_[answer.sequence] = {*opening.sampling.prompt_logprobs, {opening.text.begin(), end}, {}};
 }
 
 void prompt_scorer::list_rows(const step_plan& plan, std::vector<int>& rows) {

@@ -1,5 +1,8 @@
 #include "model/engine/stages/step_order.hpp"
 
+#include <algorithm>
+#include <iterator>
+
 #include "base/error.hpp"
 
 namespace troupe {
@@ -21,7 +24,28 @@ bool is_sound(const planned_row& row, const step_plan& plan, const order_limits&
          row.logit_rows <= row.tokens && row.position >= 0 && row.position <= limits.context - row.tokens;
 }
 
+/// About what it takes on the wire.
+std::size_t bytes_of(const answer_opening& opening) {
+  const sampling_params& sampling = opening.sampling;
+  const output_constraint& form = sampling.constraint;
+  std::size_t bytes = sizeof opening + form.text.size() + form.before.size() + form.after.size();
+  for (const std::string& stop : sampling.stop) bytes += sizeof stop + stop.size();
+  return bytes + opening.answers.size() * sizeof(opened_answer) + sampling.logit_bias.size() * sizeof(token_bias) +
+         (opening.text.size() + opening.end_tokens.size() + sampling.stop_tokens.size()) * sizeof(token_id);
+}
+
 }  // namespace
+
+std::vector<answer_opening> take_excess(std::vector<answer_opening>& from, std::size_t bytes) {
+  std::size_t taken = 0;
+  const auto is_beyond = [&](const answer_opening& each) { return (taken += bytes_of(each)) > bytes; };
+  const auto beyond = std::find_if(from.begin(), from.end(), is_beyond);
+  if (beyond == from.end()) return {};
+  const auto end = std::max(beyond, from.begin() + 1);
+  std::vector<answer_opening> first(std::make_move_iterator(from.begin()), std::make_move_iterator(end));
+  from.erase(from.begin(), end);
+  return first;
+}
 
 void check(const step_order& order, const order_limits& limits) {
   const step_plan& plan = order.plan;

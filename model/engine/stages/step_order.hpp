@@ -11,9 +11,20 @@
 
 namespace troupe {
 
-/// What the last stage must know to choose the tokens of one answer.
-struct answer_opening {
+/// One of the answers to a prompt. They differ by their seeds.
+struct opened_answer {
   sequence_id sequence;
+  std::uint32_t index = 0;  ///< its seed is the prompt's, and so much more
+
+  template <class Self, class Visit>
+  static auto visit_fields(Self& self, Visit visit) {
+    return visit(field("sequence", self.sequence), field("index", self.index));
+  }
+};
+
+/// What the last stage must know to choose the tokens of a prompt's answers.
+struct answer_opening {
+  std::vector<opened_answer> answers;
   sampling_params sampling;
   std::vector<token_id> end_tokens;
   std::vector<token_id> text;      ///< prompt, and the answer so far where one is resumed
@@ -21,7 +32,7 @@ struct answer_opening {
 
   template <class Self>
   static auto fields(Self& self) {
-    return std::tie(self.sequence, self.sampling, self.end_tokens, self.text, self.prompt_tokens);
+    return std::tie(self.answers, self.sampling, self.end_tokens, self.text, self.prompt_tokens);
   }
 };
 
@@ -36,6 +47,9 @@ struct step_order {
     return std::tie(self.plan, self.opened, self.closed);
   }
 };
+
+/// Where they have more than about so many bytes together: takes the first ones that have not, one at least.
+std::vector<answer_opening> take_excess(std::vector<answer_opening>& from, std::size_t bytes);
 
 /// What a stage is made for.
 struct order_limits {

@@ -50,16 +50,21 @@ token_chooser::token_chooser(const compute& with, std::int64_t vocab_size, int l
 token_chooser::~token_chooser() = default;
 
 void token_chooser::open(const answer_opening& opening) {
+  for (const auto& [sequence, index] : opening.answers) answers_[sequence] = open_one(opening, index);
+}
+
+std::unique_ptr<token_chooser::answer> token_chooser::open_one(const answer_opening& opening, std::uint32_t index) {
   auto opened = std::make_unique<answer>();
   const auto text = std::span(opening.text);
   const auto prompt = static_cast<std::size_t>(opening.prompt_tokens);
   opened->sampling = opening.sampling;
+  opened->sampling.seed += index;
   opened->end_tokens = opening.end_tokens;
   opened->history = sampling_history(opening.sampling, text.first(prompt), text.subspan(prompt));
   opened->text = opening.text;
   opened->prompt_tokens = opening.prompt_tokens;
   if (opening.sampling.constraint) give_form(*opened, opening);
-  answers_[opening.sequence] = std::move(opened);
+  return opened;
 }
 
 /// Constraints were checked where they came in. One that this node cannot keep all the same, because its tokenizer is

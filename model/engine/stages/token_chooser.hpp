@@ -40,6 +40,7 @@ class token_chooser {
  private:
   struct answer;
   struct turn;
+  std::unique_ptr<answer> open_one(const answer_opening& opening, std::uint32_t index);
   void give_form(answer& to, const answer_opening& opening);
   bool list_turns(const step_plan& plan, const planned_row& row);
   void choose_for(const step_plan& plan, const chooser_readings& readings, turn& now, sampler& by) const;

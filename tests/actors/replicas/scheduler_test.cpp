@@ -1,5 +1,6 @@
 #include "actors/replicas/scheduler.hpp"
 
+#include "actors/wire.hpp"
 #include "tests/actors/support.hpp"
 
 namespace troupe::test {
@@ -105,6 +106,66 @@ TEST_F(scheduler, has_as_many_steps_in_flight_as_stages_can_compute_at_once) {
   tell(actor_, outcome_of(both, 'X'));
   EXPECT_EQ(last_.take<run_step>().order.plan.tokens, letters("XX"));
   EXPECT_EQ(last_.count<run_step>(), 0u);
+}
+
+output_constraint longest_constraint() {
+  return {constraint_kind::json_schema, std::string(most_constraint_bytes, ' ')};
+}
+
+/// What an order brings along goes through a frame that holds so much.
+void expect_to_fit(const run_step& order) {
+  EXPECT_LT(to_frame(order).body.size(), frame_limits{}.body_bytes);
+}
+
+TEST_F(scheduler, says_once_what_the_answers_to_a_prompt_share) {
+  begin_life(1, 1024, 1);
+  routed_request request;
+  request.id = request_id(1);
+  request.sink = sink_.handle();
+  request.what.what.prompt = letters("AB");
+  request.what.what.max_tokens = 10;
+  request.what.what.answers = 128;
+  request.what.sampling.seed = 7;
+  request.what.sampling.constraint = longest_constraint();
+  tell(actor_, request);
+  const auto order = last_.take<run_step>();
+  expect_to_fit(order);
+  ASSERT_EQ(order.order.opened.size(), 1u);
+  const answer_opening& opening = order.order.opened[0];
+  EXPECT_EQ(opening.sampling.seed, 7u);
+  ASSERT_EQ(opening.answers.size(), 128u);
+  for (std::uint32_t i = 0; i < 128; ++i) EXPECT_EQ(opening.answers[i].index, i);
+}
+
+TEST_F(scheduler, tells_in_parts_what_many_requests_bring_along) {
+  constexpr std::size_t requests = 100;
+  begin_life(1, 1024, 1);
+  ask(1, "A", 1);  // while it is computed the others come
+  const auto first = last_.take<run_step>();
+  for (std::size_t i = 0; i < requests; ++i) {
+    routed_request request;
+    request.id = request_id(2 + i);
+    request.sink = sink_.handle();
+    request.what.what.prompt = letters("AB");
+    request.what.what.max_tokens = 10;
+    request.what.sampling.constraint = longest_constraint();
+    tell(actor_, std::move(request));
+  }
+  while (router_.take<replica_state>().load.queued_tokens < 2 * requests) {
+  }
+  tell(actor_, outcome_of(first, 'X'));
+  std::size_t opened = 0, parts = 0;
+  for (bool goes_on = true; goes_on; ++parts) {
+    const auto part = last_.take<run_step>();
+    expect_to_fit(part);
+    opened += part.order.opened.size();
+    goes_on = part.goes_on;
+    EXPECT_EQ(part.order.plan.rows.empty(), goes_on);
+  }
+  EXPECT_EQ(opened, requests);
+  EXPECT_GT(parts, 1u);
+  (void)first_.take<run_step>();
+  EXPECT_FALSE(first_.take<run_step>().goes_on) << "the first stage chooses nothing";
 }
 
 TEST_F(scheduler, hears_nothing_of_an_earlier_life) {

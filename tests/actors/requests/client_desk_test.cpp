@@ -118,6 +118,15 @@ TEST_F(desk, refuses_at_once_what_nobody_could_answer) {
   EXPECT_NE(refused.error.find("token 1000"), std::string::npos);
 }
 
+TEST_F(desk, refuses_what_nobody_would_hear) {
+  client_request request;
+  request.id = 1;
+  request.tokens = {1};
+  request.sampling.prompt_logprobs = 5;
+  say(request);
+  EXPECT_NE(hear<client_refused>().error.find("over HTTP"), std::string::npos);
+}
+
 TEST_F(desk, passes_refusals_on) {
   const auto request = ask(3);
   request.listener->on_refused({{}, request.id, "full", refusal_cause::full, std::chrono::microseconds(1500)});

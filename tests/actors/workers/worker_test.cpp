@@ -87,6 +87,22 @@ TEST_F(worker, runs_the_orders_of_its_life_and_of_no_other) {
   EXPECT_EQ(head_.count<stage_failed>(), 0u);
 }
 
+TEST_F(worker, takes_an_order_that_comes_in_parts) {
+  EXPECT_EQ(start(stage_of(2)), "");
+  auto order = next_order(2);
+  run_step part{order.life, {}, true};
+  part.order.opened = std::exchange(order.order.opened, {});
+  ASSERT_EQ(part.order.opened.size(), 1u);
+  auto old = part;
+  old.life = life(1);
+  old.order.opened[0].text.clear();
+  tell(actor_, part);
+  tell(actor_, old);
+  tell(actor_, order);
+  EXPECT_EQ(head_.take<step_done>().outcome.tokens.size(), 1u);
+  EXPECT_EQ(head_.count<stage_failed>(), 0u);
+}
+
 TEST_F(worker, forgets_all_when_the_process_is_no_member_any_more) {
   EXPECT_EQ(start(stage_of(2)), "");
   tell(actor_, forget_life{});

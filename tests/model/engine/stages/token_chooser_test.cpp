@@ -25,7 +25,7 @@ struct many_answers {
     for (float& logit : logits) logit = static_cast<float>(random() % 40);  // many are equal
     for (int i = 0; i < count; ++i) {
       add_row(i);
-      openings.push_back({sequence_id(static_cast<std::uint64_t>(i)), sampling(i), {5}, {1, 2, 3, 4}, 2});
+      openings.push_back({{{sequence_id(static_cast<std::uint64_t>(i)), 0}}, sampling(i), {5}, {1, 2, 3, 4}, 2});
     }
   }
 

@@ -1,0 +1,43 @@
+#include "actors/wire.hpp"
+
+#include "tests/actors/support.hpp"
+#include "tests/transport/zmq/peer.hpp"
+
+namespace troupe::test {
+namespace {
+
+bus::options listening(std::uint64_t most_bytes) {
+  bus::options options;
+  options.listen = "tcp://127.0.0.1:*";
+  options.limits.body_bytes = most_bytes;
+  return options;
+}
+
+end_node farewell(std::size_t bytes) {
+  return {incarnation_id(1), std::string(bytes, 'a')};
+}
+
+/// Who is told more than a frame holds is lost, as one who reads too slowly is; whoever told it lives on.
+TEST(wire, gives_a_link_up_that_would_be_told_more_than_a_frame_holds) {
+  constexpr std::size_t most = 1000;
+  inbox heard;
+  wire links(listening(most));
+  links.on<leave_cluster>([&](incoming<leave_cluster> in) { heard.put(in.link); });
+  links.on_lost([&](link_id link, const std::string& why) { heard.put(std::pair(link, why)); });
+  links.start();
+  peer other;
+  const link_id to_wire = other->connect(links.endpoint());
+  other->send(to_wire, to_frame(leave_cluster{incarnation_id(1)}));
+  const auto link = heard.take<link_id>();
+  links.send(link, farewell(most / 2));
+  ASSERT_TRUE(other.wait_frames(1));
+  EXPECT_NO_THROW(links.send(link, farewell(most)));
+  const auto lost = heard.take<std::pair<link_id, std::string>>();
+  EXPECT_EQ(lost.first, link);
+  EXPECT_NE(lost.second.find("longer than"), std::string::npos) << lost.second;
+  EXPECT_TRUE(other.wait_closed());
+  EXPECT_NO_THROW(links.send(link, farewell(1)));
+}
+
+}  // namespace
+}  // namespace troupe::test
