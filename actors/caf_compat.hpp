@@ -4,6 +4,7 @@
 // - An interface is a list of messages, one struct each, all one-way: `actor_of<run_step, drop_adapter>`.
 // - An actor is a state struct with a `handle`, a `name`, a constructor that takes the actor's own pointer first, and
 //   `make_behavior()`. `spawn_state` starts it.
+// - An exception that a handler lets out ends the process (actor_failure.hpp).
 // - CAF never serializes, prints or copies a message: to other processes they go as frames (wire.hpp).
 #pragma once
 #include <caf/actor_system.hpp>
@@ -14,9 +15,11 @@
 #include <caf/typed_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
+#include <exception>
 #include <memory>
 #include <utility>
 
+#include "actors/actor_failure.hpp"
 #include "actors/messages.hpp"
 
 namespace troupe {
@@ -48,8 +51,14 @@ struct state_holder {
 template <class State, class... Args>
 typename State::handle::behavior_type start_actor(
     typename State::handle::template stateful_pointer<state_holder<State>> self, Args... args) {
-  self->state.state = std::make_unique<State>(self, std::move(args)...);
-  return self->state.state->make_behavior();
+  self->set_exception_handler(
+      [](caf::scheduled_actor*, std::exception_ptr& fault) -> caf::error { end_process_after(State::name, fault); });
+  try {
+    self->state.state = std::make_unique<State>(self, std::move(args)...);
+    return self->state.state->make_behavior();
+  } catch (...) {
+    end_process_after(State::name, std::current_exception());
+  }
 }
 
 /// One message in a mailbox. CAF's own would come with a dozen ways to print, copy and serialize each message, which

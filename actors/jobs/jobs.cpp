@@ -94,6 +94,13 @@ jobs_state::handle::behavior_type jobs_state::make_behavior() {
 void jobs_state::go_on(const begin_jobs& begun) {
   gateway_ = begun.gateway;
   training_ = begun.training;
+  is_to_take_up_ = true;
+  take_up();
+}
+
+/// What an earlier life left unfinished; from the beginning once more where the journal could not be read.
+void jobs_state::take_up() try {
+  if (!is_to_take_up_) return;
   begin_training theirs;
   for (const job_info& listed : journal_->unfinished()) {
     const job_info job = *journal_->find(listed.spec.id);  // with its options
@@ -104,7 +111,10 @@ void jobs_state::go_on(const begin_jobs& begun) {
       (void)journal_->finish(job.spec.id, job_state::failed, error.what());
     }
   }
+  is_to_take_up_ = false;
   tell(training_, std::move(theirs));
+} catch (const journal_failure& failure) {
+  note_failure(failure);
 }
 
 void jobs_state::activate(const job_info& job) {

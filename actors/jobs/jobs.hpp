@@ -86,6 +86,7 @@ class jobs_state {
 
   // jobs.cpp: lines
   void go_on(const begin_jobs& begun);
+  void take_up();
   void activate(const job_info& job);
   active_job* find_active(const std::string& id);
   void pump();
@@ -129,7 +130,7 @@ class jobs_state {
   std::deque<line> again_;                          ///< refused, to be tried again
   std::vector<output> outputs_;
   std::vector<use_journal> unused_;  ///< that the disk did not take, in their order
-  bool record_due_ = false, post_due_ = false;
+  bool is_to_take_up_ = false, record_due_ = false, post_due_ = false;
   bool is_failing_ = false, has_failed_ = false;  ///< the journal: now, and when it was last tried
   instant paused_until_, posted_, sweep_at_, retry_at_;
 };

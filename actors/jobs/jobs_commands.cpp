@@ -213,10 +213,12 @@ std::string jobs_state::list(std::size_t limit, const std::string& kind, const s
   return dump(list);
 }
 
-void jobs_state::post() {
+void jobs_state::post() try {
   posted_ = clock_.now();
   post_due_ = false;
   board_->post("jobs", list(shown_jobs));
+} catch (const journal_failure& failure) {
+  note_failure(failure);  // and posts when it is tried again
 }
 
 /// What changes within the interval is on the board at its end.

@@ -1,5 +1,6 @@
 // Outputs go to the journal; what fails there is tried again, and what is old goes.
 #include <algorithm>
+#include <set>
 
 #include "actors/jobs/jobs.hpp"
 #include "actors/json_dump_impl.hpp"
@@ -32,12 +33,18 @@ void jobs_state::record() {
     post_soon();
 }
 
-bool jobs_state::end_complete_jobs() {
-  return std::erase_if(active_, [&](const active_job& job) {
-           if (!job.read.empty() || job.open > 0) return false;
-           const auto info = journal_->find(job.id);
-           return !info || is_finished(info->state);
-         }) > 0;
+/// Where the journal cannot be read they stay until it is tried again.
+bool jobs_state::end_complete_jobs() try {
+  std::set<std::string> complete;
+  for (const active_job& job : active_) {
+    if (!job.read.empty() || job.open > 0) continue;
+    const auto info = journal_->find(job.id);
+    if (!info || is_finished(info->state)) complete.insert(job.id);
+  }
+  return std::erase_if(active_, [&](const active_job& job) { return complete.contains(job.id); }) > 0;
+} catch (const journal_failure& failure) {
+  note_failure(failure);
+  return false;
 }
 
 /// Jobs that are over for long enough go, piece by piece.
@@ -67,7 +74,9 @@ void jobs_state::note_failure(const journal_failure& failure) {
 
 void jobs_state::try_all_again() {
   has_failed_ = false;
+  take_up();
   record();
+  (void)end_complete_jobs();
   use_again();
   sweep();
   pump();

@@ -62,7 +62,7 @@ node_agent_state::handle::behavior_type node_agent_state::make_behavior() {
       },
       [this](wake) {
         if (ended_) return;
-        if (head_->get() == no_link) head_->set(links_->connect(options_.head));
+        if (head_->get() == no_link) connect();
         if (joined_)
           beat();
         else
@@ -85,7 +85,7 @@ void node_agent_state::take_answer(const join_answer& answer) {
     return options_.say(fmt::format("joined the cluster as {}", options_.hello.name));
   }
   if (!answer.try_again) return end(2, answer.reason);
-  if (std::exchange(last_warned_, answer.reason) != answer.reason) options_.warn(answer.reason + "; trying again");
+  warn_once(answer.reason);
 }
 
 /// It was fenced, or the head is another one now: nothing of the old life counts.
@@ -94,6 +94,19 @@ void node_agent_state::begin_anew() {
   tell_members(forget_life{});
   joined_ = false;
   options_.hello.incarnation = random_incarnation();
+}
+
+/// What is in the way may pass, such as a process without a free descriptor.
+void node_agent_state::connect() {
+  try {
+    head_->set(links_->connect(options_.head));
+  } catch (const std::exception& error) {
+    warn_once(error.what());
+  }
+}
+
+void node_agent_state::warn_once(const std::string& why) {
+  if (std::exchange(last_warned_, why) != why) options_.warn(why + "; trying again");
 }
 
 void node_agent_state::join() {

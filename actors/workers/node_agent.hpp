@@ -38,6 +38,8 @@ class node_agent_state {
  private:
   void take_answer(const join_answer& answer);
   void begin_anew();
+  void connect();
+  void warn_once(const std::string& why);
   void join();
   void beat();
   node_report report();

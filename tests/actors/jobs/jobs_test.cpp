@@ -1,5 +1,8 @@
 #include "actors/jobs/jobs.hpp"
 
+#include <sqlite3.h>
+
+#include <atomic>
 #include <set>
 
 #include "tests/actors/support.hpp"
@@ -7,6 +10,26 @@
 
 namespace troupe::test {
 namespace {
+
+/// While it lives, journals that were opened since `watch` can be written and not read.
+class broken_reads {
+ public:
+  static void watch() { ::sqlite3_auto_extension(reinterpret_cast<void (*)()>(&attach)); }
+  broken_reads() { are_on = true; }
+  ~broken_reads() { are_on = false; }
+  broken_reads(const broken_reads&) = delete;
+  broken_reads& operator=(const broken_reads&) = delete;
+
+ private:
+  static int attach(sqlite3* to, char**, const void*) {
+    ::sqlite3_progress_handler(to, 1, &fails, to);
+    return SQLITE_OK;
+  }
+  static int fails(void* of) {
+    return are_on && ::sqlite3_txn_state(static_cast<sqlite3*>(of), "main") == SQLITE_TXN_READ;
+  }
+  static inline std::atomic<bool> are_on = false;
+};
 
 /// One life of a head: jobs with a journal on the same file, and a gateway that the test plays.
 class head {
@@ -18,10 +41,11 @@ class head {
     const auto book =
         std::make_shared<journal>(journal::options{.file = folder.path() / "journal.db", .wall_seconds = wall_seconds});
     jobs_ = spawn_jobs(system_, options, book, prompts, std::make_shared<request_numbers>(), board, reader);
-    tell(jobs_, begin_jobs{{}, gateway_.handle(), {}});
+    begin();
   }
   ~head() { stop(); }
 
+  void begin() { tell(jobs_, begin_jobs{{}, gateway_.handle(), {}}); }
   /// Dies as a process would: what is not in the journal is lost, but for what stop_now still writes.
   void stop() {
     if (!jobs_) return;
@@ -279,6 +303,44 @@ TEST_F(jobs, say_that_the_journal_fails_and_that_it_does_no_more) {
   EXPECT_EQ(now.board->read("journal"), "");
   EXPECT_EQ(now.wait("job-1")["state"], "succeeded");
   EXPECT_EQ(said.count<std::string>(), 0u);
+}
+
+TEST_F(jobs, go_on_when_the_journal_can_be_read_again) {
+  broken_reads::watch();
+  inbox said;
+  head now(folder_, prompts_,
+           {.journal_retry = std::chrono::milliseconds(20), .say = [&](const std::string& line) { said.put(line); }});
+  now.submit("job-1", lines(1));
+  const auto only = now.next();
+  {
+    const broken_reads all_of_them;
+    head::answer(only);
+    EXPECT_NE(said.take<std::string>().find("jobs stand still: "), std::string::npos);
+    EXPECT_NE(now.run("job.list", json::object()).error, "");
+  }
+  EXPECT_NE(said.take<std::string>().find("jobs go on"), std::string::npos);
+  EXPECT_EQ(now.get("job.list", json::object()).at(0)["state"], "succeeded");
+  EXPECT_NE(now.board->read("jobs").find("succeeded"), std::string::npos);
+}
+
+TEST_F(jobs, of_an_earlier_life_are_taken_up_when_the_journal_can_be_read) {
+  broken_reads::watch();
+  inbox said;
+  head now(folder_, prompts_,
+           {.journal_retry = std::chrono::milliseconds(20), .say = [&](const std::string& line) { said.put(line); }});
+  now.use([](journal& book) {  // as it was left
+    EXPECT_TRUE(book.create_job({"job-1", "batch", "", "{}", 1}).ok());
+    EXPECT_TRUE(book.add_lines("job-1", 0, lines(1)).ok());
+    EXPECT_TRUE(book.seal("job-1").ok());
+  });
+  EXPECT_EQ(now.get("job.list", json::object()).size(), 1u);
+  {
+    const broken_reads all_of_them;
+    now.begin();
+    EXPECT_NE(said.take<std::string>().find("jobs stand still: "), std::string::npos);
+  }
+  head::answer(now.next());
+  EXPECT_EQ(now.wait("job-1")["state"], "succeeded");
 }
 
 TEST_F(jobs, tries_lines_again_that_found_no_room) {

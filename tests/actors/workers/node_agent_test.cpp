@@ -16,17 +16,7 @@ class node_agent : public testing::Test {
     head_side_.on<leave_cluster>([this](const incoming<leave_cluster>& in) { heard_.put(in); });
     head_side_.start();
     node_side_.start();
-    node_agent_options options;
-    options.hello.name = "w0";
-    options.head = head_side_.endpoint();
-    options.free_memory = [] { return 4096; };
-    options.heartbeat = std::chrono::milliseconds(20);
-    options.join_interval = std::chrono::milliseconds(20);
-    options.on_end = [this](int code, const std::string& why) { ends_.put(std::pair(code, why)); };
-    options.say = [this](const std::string& line) { said_.put(line); };
-    options.warn = [this](const std::string& line) { warned_.put(line); };
-    actor_ = spawn_node_agent(system_, options, node_side_, slot_, {worker_.handle()}, meter_);
-    tell(actor_, begin_membership{{}, "tcp://127.0.0.1:1"});
+    actor_ = start(head_side_.endpoint(), slot_);
   }
   ~node_agent() override {
     tell(actor_, stop_now{});
@@ -35,6 +25,20 @@ class node_agent : public testing::Test {
     head_side_.stop();
   }
 
+  node_agent_actor start(const std::string& head, const std::shared_ptr<link_slot>& slot) {
+    node_agent_options options;
+    options.hello.name = "w0";
+    options.head = head;
+    options.free_memory = [] { return 4096; };
+    options.heartbeat = std::chrono::milliseconds(20);
+    options.join_interval = std::chrono::milliseconds(20);
+    options.on_end = [this](int code, const std::string& why) { ends_.put(std::pair(code, why)); };
+    options.say = [this](const std::string& line) { said_.put(line); };
+    options.warn = [this](const std::string& line) { warned_.put(line); };
+    const auto made = spawn_node_agent(system_, options, node_side_, slot, {worker_.handle()}, meter_);
+    tell(made, begin_membership{{}, "tcp://127.0.0.1:1"});
+    return made;
+  }
   static bus::options listening() {
     bus::options options;
     options.listen = "tcp://127.0.0.1:*";
@@ -129,6 +133,15 @@ TEST_F(node_agent, waits_where_the_refusal_may_pass) {
   EXPECT_EQ(next_join(), node);
   EXPECT_EQ(warned_.count<std::string>(), 0u) << "the same reason once";
   EXPECT_EQ((ends_.count<std::pair<int, std::string>>()), 0u);
+}
+
+TEST_F(node_agent, goes_on_where_no_link_can_be_made) {
+  const auto other = start("nowhere", std::make_shared<link_slot>());
+  const std::string why = warned_.take<std::string>();
+  EXPECT_NE(why.find("nowhere"), std::string::npos) << why;
+  EXPECT_TRUE(why.ends_with("; trying again")) << why;
+  tell(other, stop_now{});
+  EXPECT_EQ((ends_.take<std::pair<int, std::string>>().first), 0);
 }
 
 TEST_F(node_agent, ends_with_the_reason_where_it_is_refused_for_good) {
