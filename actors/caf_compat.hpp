@@ -15,8 +15,10 @@
 #include <caf/typed_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
+#include <condition_variable>
 #include <exception>
 #include <memory>
+#include <mutex>
 #include <utility>
 
 #include "actors/actor_failure.hpp"
@@ -60,6 +62,29 @@ typename State::handle::behavior_type start_actor(
     end_process_after(State::name, std::current_exception());
   }
 }
+
+/// Counts actors that have not ended.
+class open_ends {
+ public:
+  void add() {
+    const std::lock_guard lock(mutex_);
+    ++count_;
+  }
+  void remove() {
+    const std::lock_guard lock(mutex_);
+    --count_;
+    changed_.notify_all();
+  }
+  bool wait(duration longest) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, longest, [this] { return count_ == 0; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int count_ = 0;
+};
 
 /// One message in a mailbox. CAF's own would come with a dozen ways to print, copy and serialize each message, which
 /// nobody calls: a fifth of what the compiler has to do for the largest file of actors.
@@ -108,6 +133,20 @@ template <class Handle, any_message M>
 requires detail::understands<Handle, M>
 void tell(const Handle& to, M what) {
   if (to) to->enqueue(detail::seal(std::move(what)), nullptr);
+}
+
+/// Waits until all of them have ended, and have said what they say last; not longer than so. Empty handles count as
+/// ended.
+template <class... Handles>
+bool await_ends(duration longest, const Handles&... actors) {
+  const auto open = std::make_shared<detail::open_ends>();
+  const auto watch = [&](const auto& actor) {
+    if (!actor) return;
+    open->add();
+    actor->attach_functor([open](const caf::error&) { open->remove(); });
+  };
+  (watch(actors), ...);
+  return open->wait(longest);
 }
 
 /// To itself, later.

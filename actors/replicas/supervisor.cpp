@@ -50,7 +50,7 @@ supervisor_state::handle::behavior_type supervisor_state::make_behavior() {
         tell_after(self_, options_.members.detector.tick_interval(heartbeat_of(options_.config)), wake{});
       },
       [this](stop_now) {
-        end_all();
+        for (const replica_record& replica : replicas_) tell(replica.scheduler, replica_stopped{});
         self_->quit();
       },
   };
@@ -221,14 +221,6 @@ std::string supervisor_state::drain_now(const std::string& name) {
   parts_.links->send(going.link, end_node{going.incarnation, "drained"});
   lose(name, "it was drained");
   return {};
-}
-
-void supervisor_state::end_all() {
-  for (const auto& [name, worker] : workers_)
-    if (worker.link != no_link) parts_.links->send(worker.link, end_node{worker.incarnation, "the cluster ends"});
-  for (const auto& [name, trainer] : trainers_)
-    parts_.links->send(trainer.link, end_node{trainer.incarnation, "the cluster ends"});
-  for (const replica_record& replica : replicas_) tell(replica.scheduler, replica_stopped{});
 }
 
 supervisor_actor spawn_supervisor(caf::actor_system& system, const supervisor_options& options,

@@ -97,7 +97,6 @@ class supervisor_state {
   void drain(const drain_node& what);
   std::string drain_now(const std::string& name);
   std::string no_worker_text(const std::string& name) const;
-  void end_all();
   void admit_trainer(const node_hello& hello, link_id link);
   void lose_trainer(const std::string& name);
   worker_offer offer_of(const node_hello& hello) const;

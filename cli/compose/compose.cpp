@@ -38,16 +38,18 @@ node_site checked_site(const cluster_config& config, const std::string& name) {
 
 struct cluster_node::parts {
   node_site site;
+
+  // What actors tell is here for as long as any of them may run.
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::optional<int> ended;
+
   wire links;
   caf::actor_system_config config = system_config();
   caf::actor_system system{config};
   std::size_t threads_of_caf = system.detached_actors();
   std::optional<head_node> head;
   std::optional<member_node> member;
-
-  std::mutex mutex;
-  std::condition_variable changed;
-  std::optional<int> ended;
 
   explicit parts(node_site from) : site(std::move(from)), links(bus_options_of(site)) {
     system.await_actors_before_shutdown(false);

@@ -177,6 +177,7 @@ void head_node::stop() {
   // A worker with a thread of its own ends with the last handle on it, and schedulers hold some.
   for (const scheduler_actor& scheduler : directory_->all()) tell(scheduler, replica_stopped{});
   directory_->clear();
+  (void)await_ends(farewell_time, front_.gateway, front_.desk, supervisor_);
 }
 
 }  // namespace troupe

@@ -19,7 +19,7 @@ class head_node {
  public:
   /// All three stay until the node is gone.
   head_node(caf::actor_system& system, wire& links, const node_site& site);
-  /// Tells the other nodes to end.
+  /// When it returns, clients have been told. Other nodes wait for the next head: whoever started them ends them.
   void stop();
 
  private:

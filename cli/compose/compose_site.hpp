@@ -1,4 +1,5 @@
 #pragma once
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -23,6 +24,9 @@ struct node_site {
   int threads = 1;
   std::shared_ptr<meeting_place> meeting;  ///< where ranks of a stage or of a job meet; nullptr: there are none
 };
+
+/// So long a process that ends waits for what its actors have to tell others.
+constexpr std::chrono::seconds farewell_time(1);
 
 /// Loads the model. Throws input_error where the cluster's file asks for what cannot be.
 node_site make_site(const cluster_config& config, const std::string& name);

@@ -130,6 +130,7 @@ void member_node::add_trainer(caf::actor_system& system, wire& links, const node
 
 void member_node::stop() {
   tell(agent_, stop_now{});
+  (void)await_ends(farewell_time, agent_);
 }
 
 }  // namespace troupe

@@ -24,7 +24,7 @@ class member_node {
  public:
   using end_handler = std::function<void(int code, const std::string& why)>;
   member_node(caf::actor_system& system, wire& links, const node_site& site, end_handler on_end);
-  /// Leaves the cluster.
+  /// Leaves the cluster; when it returns the head has been told, if it can be.
   void stop();
 
  private:

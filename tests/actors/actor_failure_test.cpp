@@ -39,5 +39,16 @@ TEST(an_actor_that_cannot_go_on, ends_its_process_and_says_why) {
   EXPECT_EXIT(wait_for_the_end_of_one(true), testing::ExitedWithCode(1), "it was made wrong");
 }
 
+TEST(await_ends, returns_when_actors_have_done_what_they_were_told) {
+  caf::actor_system_config config;
+  caf::actor_system system{config};
+  const auto first = spawn_state<faulty_state>(system, false), second = spawn_state<faulty_state>(system, false);
+  EXPECT_FALSE(await_ends(std::chrono::milliseconds(1), first));
+  tell(first, stop_now{});
+  EXPECT_TRUE(await_ends(std::chrono::seconds(10), first, faulty_actor()));
+  tell(second, stop_now{});
+  EXPECT_TRUE(await_ends(std::chrono::seconds(10), first, second)) << "also who has ended long ago";
+}
+
 }  // namespace
 }  // namespace troupe::test

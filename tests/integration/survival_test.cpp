@@ -186,10 +186,34 @@ TEST_F(survival, is_none_of_a_head_that_is_given_up) {
 
 TEST_F(survival, of_nodes_that_somebody_else_told_to_end) {
   start({.workers = {"w0"}});
+  pid_t worker = 0;
   for (const char* name : {"w0", "head"}) {
+    worker = cluster().pid_of("w0");
     const pid_t before = cluster().pid_of(name);
     ASSERT_EQ(::kill(before, SIGTERM), 0);
-    EXPECT_TRUE(wait_until([&] { return cluster().pid_of(name) != before && is_whole(1); })) << name;
+    EXPECT_TRUE(wait_until([&] { return cluster().pid_of(name) > 1 && cluster().pid_of(name) != before; })) << name;
+    EXPECT_TRUE(wait_until([&] { return is_whole(1); })) << name;
+  }
+  EXPECT_EQ(cluster().pid_of("w0"), worker) << "it waits for the next head";
+}
+
+int count_of(const std::string& text, std::string_view words) {
+  int count = 0;
+  for (auto at = text.find(words); at != text.npos; at = text.find(words, at + 1)) ++count;
+  return count;
+}
+
+/// Its requests go on elsewhere at once, as nobody has to find out that it is gone.
+TEST_F(survival, of_workers_that_say_that_they_leave) {
+  start({.replicas = 2, .workers = {"w0", "w1"}});
+  pid_t before = 0;
+  for (int times = 1; times <= 4; ++times) {
+    const auto is_another = [&] { return cluster().pid_of("w0") > 1 && cluster().pid_of("w0") != before; };
+    ASSERT_TRUE(wait_until([&] { return is_another() && is_whole(2); }));
+    before = cluster().pid_of("w0");
+    kill("w0", SIGTERM);
+    EXPECT_TRUE(wait_until([&] { return count_of(cluster().log("head"), "w0 is lost: it left") == times; }))
+        << cluster().log("head");
   }
 }
 
