@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <cassert>
 #include <chrono>
+#include <exception>
 
 #include <sched.h>
+
+#include "base/error.hpp"
 
 namespace troupe {
 namespace {
@@ -44,14 +47,27 @@ bool spin(Ready ready) {
 }  // namespace
 
 thread_pool::thread_pool(int threads) {
-  for (int i = 1; i < threads; ++i) helpers_.emplace_back([this, i] { help(i); });
+  try {
+    for (int i = 1; i < threads; ++i) helpers_.emplace_back([this, i] { help(i); });
+  } catch (const std::exception& fault) {
+    const std::size_t started = helpers_.size();
+    stop();
+    refuse(
+        "{} threads: the system gave {} of them ({}): ask for fewer, or for more memory or processes (ulimit -v, -u)",
+        threads, started + 1, fault.what());
+  }
 }
 
 thread_pool::~thread_pool() {
+  stop();
+}
+
+void thread_pool::stop() {
   stopping_ = true;
   ticket_ += std::uint64_t{1} << 40;  // a new generation without tasks wakes the parked
   ticket_.notify_all();
   for (auto& helper : helpers_) helper.join();
+  helpers_.clear();
 }
 
 void thread_pool::run_job(int count, job_function function, void* context) {

@@ -13,6 +13,7 @@ namespace troupe {
 /// task. Owned and called by one thread.
 class thread_pool {
  public:
+  /// Throws input_error where the system gives fewer.
   explicit thread_pool(int threads);
   ~thread_pool();
   thread_pool(const thread_pool&) = delete;
@@ -41,6 +42,7 @@ class thread_pool {
   void run_job(int count, job_function function, void* context);
   bool take_one(int thread);
   void help(int thread);
+  void stop();
 
   // The ticket holds generation (24 bits), task count (20) and next task (20): whoever raises `next` owns that task,
   // and the job cannot be replaced while an owned task is unfinished.

@@ -1,8 +1,14 @@
 #include "base/thread_pool.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <numeric>
+
+#include "base/error.hpp"
+#include "tests/base/sanitized.hpp"
 
 namespace troupe {
 namespace {
@@ -42,6 +48,24 @@ TEST(thread_pool, shows_a_job_what_the_one_before_it_wrote) {
       values[static_cast<std::size_t>(index)] += job;
     });
   EXPECT_EQ(values, std::vector<long>(64, 1999 * 2000 / 2));
+}
+
+/// Ends the process: with 3 where the text of a refusal went to standard error.
+[[noreturn]] void ask_for_threads(int count, rlim_t address_space) {
+  const rlimit tight{address_space, address_space};
+  ::setrlimit(RLIMIT_AS, &tight);
+  try {
+    const thread_pool pool(count);
+  } catch (const input_error& error) {
+    std::fputs(error.what(), stderr);
+    std::_Exit(3);
+  }
+  std::_Exit(0);
+}
+
+TEST(thread_pool, refuses_more_threads_than_the_system_gives) {
+  if (sanitized) GTEST_SKIP() << "a sanitizer needs its address space";
+  EXPECT_EXIT(ask_for_threads(2000, rlim_t{4} << 30), testing::ExitedWithCode(3), "2000 threads: .* ask for fewer");
 }
 
 TEST(thread_pool, starts_and_ends_without_work) {
