@@ -193,8 +193,9 @@ void http_connection::refuse_with(int status, std::string_view why) {
 
 // --- writing ---
 
+/// Not at once, even on the strand: who calls it holds the answer's lock.
 void http_connection::flush_soon() {
-  asio::dispatch(socket_.get_executor(), [self = shared_from_this()] { self->flush(); });
+  asio::post(socket_.get_executor(), [self = shared_from_this()] { self->flush(); });
 }
 
 void http_connection::flush() {

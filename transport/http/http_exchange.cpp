@@ -88,14 +88,12 @@ class exchange final : public http_exchange {
     else
       answer_->out += piece;
   }
+  /// Under the lock: a connection that is known here has not been dropped, so what it runs on is still there. The
+  /// server drops all of them before that goes.
   void flush_soon(bool at_once = false) {
-    std::shared_ptr<http_connection> connection;
-    {
-      const std::lock_guard lock(answer_->mutex);
-      if (std::exchange(answer_->flushing, true) && !at_once) return;
-      connection = answer_->connection;
-    }
-    if (connection) connection->flush_soon();
+    const std::lock_guard lock(answer_->mutex);
+    if (std::exchange(answer_->flushing, true) && !at_once) return;
+    if (answer_->connection) answer_->connection->flush_soon();
   }
   void give_up() {
     bool unanswered = false;

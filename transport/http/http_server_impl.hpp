@@ -64,7 +64,7 @@ class http_connection : public std::enable_shared_from_this<http_connection> {
   ~http_connection();
 
   void start();
-  void flush_soon();  ///< from any thread: there is something in the answer
+  void flush_soon();  ///< from any thread, under the answer's lock: there is something in it
   void drop();        ///< on the strand
   void end_when_idle();
   const strand executor() { return socket_.get_executor(); }

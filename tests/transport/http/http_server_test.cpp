@@ -367,6 +367,25 @@ TEST_F(http_server_test, ends_with_streams_in_progress) {
   exchange->reply({200, "text/plain", "too late", {}});
 }
 
+/// Whoever makes an answer does not know that nobody serves any more.
+TEST_F(http_server_test, may_go_while_answers_are_being_sent) {
+  for (int round = 0; round < 20; ++round) {
+    start({.stream_backlog = 1 << 30, .grace = 0ms});
+    raw_client client(server_->port());
+    client.say(get("/later"));
+    const auto exchange = next_kept();
+    exchange->begin_stream({200, "text/event-stream", {}, {}});
+    std::promise<void> sending;
+    std::thread answering([&] {
+      for (int pieces = 0; exchange->send("data: {}\n\n"); ++pieces)
+        if (pieces == 10) sending.set_value();
+    });
+    sending.get_future().wait();
+    server_.reset();
+    answering.join();
+  }
+}
+
 TEST_F(http_server_test, refuses_an_address_in_use) {
   start();
   http_options same;
