@@ -66,18 +66,23 @@ void http_server::start() {
     impl_->threads.emplace_back([own = impl_.get()] { own->context.run(); });
 }
 
+/// On the acceptor's strand.
 void http_server::impl::accept() {
-  acceptor.async_accept(
-      asio::make_strand(context), [this](const boost::system::error_code& fault, detail::socket from) {
-        if (fault == asio::error::operation_aborted || shared->stopping) return;
-        if (!fault) take(std::move(from));
-        if (fault != asio::error::no_descriptors) return accept();
-        // The process has no descriptor left: look again when some may have been closed.
-        const auto timer = std::make_shared<asio::steady_timer>(context, std::chrono::milliseconds(50));
-        timer->async_wait([this, timer](const auto& ended) {
-          if (!ended) accept();
-        });
-      });
+  acceptor.async_accept(asio::make_strand(context),
+                        [this](const boost::system::error_code& fault, detail::socket from) {
+                          if (shared->stopping) return;
+                          if (fault) return accept_later();
+                          take(std::move(from));
+                          accept();
+                        });
+}
+
+/// The process or the system has too little of something (descriptors, memory): look again when there may be some.
+void http_server::impl::accept_later() {
+  const auto timer = std::make_shared<asio::steady_timer>(acceptor.get_executor(), std::chrono::milliseconds(50));
+  timer->async_wait([this, timer](const auto& ended) {
+    if (!ended && !shared->stopping) accept();
+  });
 }
 
 void http_server::impl::take(detail::socket from) {
@@ -94,7 +99,7 @@ void http_server::impl::take(detail::socket from) {
 
 void http_server::stop() {
   if (impl_->shared->stopping.exchange(true)) return;
-  asio::post(impl_->context, [own = impl_.get()] {
+  asio::post(impl_->acceptor.get_executor(), [own = impl_.get()] {
     boost::system::error_code ignored;
     own->acceptor.close(ignored);
   });

@@ -117,13 +117,14 @@ std::string stream_head(const http_response& head, const http_answer& answer);
 struct http_server::impl {
   std::shared_ptr<detail::http_shared> shared = std::make_shared<detail::http_shared>();
   detail::asio::io_context context;
-  detail::tcp::acceptor acceptor{context};
+  detail::tcp::acceptor acceptor{detail::asio::make_strand(context)};  ///< used there alone, once it is started
   std::vector<std::thread> threads;
   std::mutex mutex;
   std::vector<std::weak_ptr<detail::http_connection>> connections;
   std::uint16_t port = 0;
 
   void accept();
+  void accept_later();
   void take(detail::socket from);
 };
 

@@ -1,5 +1,6 @@
 #include "transport/http/http_server.hpp"
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <future>
@@ -383,6 +384,25 @@ TEST_F(http_server_test, may_go_while_answers_are_being_sent) {
     sending.get_future().wait();
     server_.reset();
     answering.join();
+  }
+}
+
+/// Whoever comes while it ends is let in or not, and nothing is touched by two threads.
+TEST_F(http_server_test, may_go_while_clients_come) {
+  for (int round = 0; round < 20; ++round) {
+    start({.threads = 2, .grace = 0ms});
+    std::atomic<bool> over = false;
+    std::promise<void> knocked;
+    std::thread knocking([&, port = server_->port()] {
+      for (int times = 0; !over; ++times) {
+        const raw_client client(port);
+        if (times == 10) knocked.set_value();
+      }
+    });
+    knocked.get_future().wait();
+    server_.reset();
+    over = true;
+    knocking.join();
   }
 }
 
