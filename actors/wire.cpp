@@ -18,14 +18,14 @@ std::string fault_of_sending(bus& through, link_id to, frame made) {
 
 }  // namespace
 
+/// Frames may come before the bus is made: who answers them waits until it is there.
 void wire::start() {
-  auto made =
+  const std::lock_guard lock(mutex_);
+  bus_ =
       std::make_shared<bus>(options_, bus::events{[this](link_id link, frame from) { receive(link, std::move(from)); },
                                                   [this](link_id link, const std::string& why) {
                                                     if (lost_) lost_(link, why);
                                                   }});
-  const std::lock_guard lock(mutex_);
-  bus_ = std::move(made);
 }
 
 void wire::stop() {

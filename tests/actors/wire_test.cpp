@@ -39,5 +39,22 @@ TEST(wire, gives_a_link_up_that_would_be_told_more_than_a_frame_holds) {
   EXPECT_NO_THROW(links.send(link, farewell(1)));
 }
 
+/// A port is reached as soon as there is one: whoever is first gets an answer too.
+TEST(wire, answers_what_comes_while_it_starts) {
+  temp_folder folder;
+  bus::options options;
+  options.listen = "ipc://" + (folder.path() / "s").string();
+  peer other;
+  for (std::size_t i = 1; i <= 20; ++i) {
+    const link_id to_wire = other->connect(options.listen);
+    other->send(to_wire, to_frame(leave_cluster{incarnation_id(1)}));
+    wire links(options);
+    links.on<leave_cluster>([&](const incoming<leave_cluster>& in) { links.send(in.link, farewell(1)); });
+    links.start();
+    EXPECT_TRUE(other.wait_frames(i));
+    other->close(to_wire);
+  }
+}
+
 }  // namespace
 }  // namespace troupe::test
