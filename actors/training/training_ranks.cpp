@@ -56,7 +56,7 @@ training_group training_ranks::group() {
 
 void training_ranks::check() const {
   const std::lock_guard lock(mutex_);
-  if (failure_) throw *failure_;
+  if (failure_) std::rethrow_exception(failure_);
 }
 
 /// The speaker carries it out once all wait for it.
@@ -67,7 +67,7 @@ void training_ranks::together(const work& what) {
     changed_.notify_all();
     changed_.wait(lock, stop_, [this] { return failure_ || !wanted_; });
     if (!wanted_) return;  // also where one has left since, as all may at the end
-    if (failure_) throw *failure_;
+    if (failure_) std::rethrow_exception(failure_);
   }
   leave();  // after this no thread refers to `what`
   throw collective_failure(-1, "told to stop waiting for the other trainers");
@@ -88,9 +88,9 @@ void training_ranks::speak() try {
     wanted_ = nullptr;
     changed_.notify_all();
   }
-} catch (const collective_failure& failure) {
+} catch (...) {
   const std::lock_guard lock(mutex_);
-  failure_ = failure;
+  failure_ = std::current_exception();
   changed_.notify_all();
 }
 

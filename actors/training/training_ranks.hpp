@@ -3,10 +3,10 @@
 // that it is there. So one that hangs is found within the time-out of a call, and no pass is too long.
 #pragma once
 #include <condition_variable>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -28,9 +28,10 @@ class training_ranks {
   training_ranks(std::unique_ptr<collective> ranks, const std::stop_token& stop);
   ~training_ranks();
 
-  /// Refers to this object. Its functions throw collective_failure, also where they are told to stop.
+  /// Refers to this object. Its functions throw collective_failure, also where they are told to stop; and whatever else
+  /// ended the thread that speaks.
   training_group group();
-  /// Throws collective_failure where the others are lost.
+  /// Throws the same where the others are lost.
   void check() const;
 
  private:
@@ -47,8 +48,8 @@ class training_ranks {
   std::condition_variable_any changed_;
   const work* wanted_ = nullptr;  ///< what the trainer waits for
   bool leaves_ = false;
-  std::optional<collective_failure> failure_;
-  std::thread speaker_;  ///< last: it uses all the others
+  std::exception_ptr failure_;  ///< of the speaker
+  std::thread speaker_;         ///< last: it uses all the others
 };
 
 }  // namespace troupe

@@ -89,6 +89,20 @@ TEST(training_ranks, one_that_hangs_is_found_within_the_time_out) {
   EXPECT_THROW(speaks.group().add_up(std::span(&value, 1)), collective_failure);
 }
 
+/// Ranks whose machine has no memory left when they are to say something.
+struct exhausted_ranks final : collective {
+  exhausted_ranks() : collective(0, 2) {}
+  void interrupt() noexcept override {}
+  void exchange(std::span<const transfer>, std::span<const transfer>) override { throw std::bad_alloc(); }
+};
+
+TEST(training_ranks, hands_on_whatever_ends_the_thread_that_speaks) {
+  training_ranks ranks(std::make_unique<exhausted_ranks>(), {});
+  float value = 1;
+  EXPECT_THROW(ranks.group().add_up(std::span(&value, 1)), std::bad_alloc);
+  EXPECT_THROW(ranks.check(), std::bad_alloc);
+}
+
 TEST(training_ranks, who_is_told_to_stop_waits_no_more) {
   trainers two(2);
   float value = 1;
