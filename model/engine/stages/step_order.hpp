@@ -16,9 +16,9 @@ struct opened_answer {
   sequence_id sequence;
   std::uint32_t index = 0;  ///< its seed is the prompt's, and so much more
 
-  template <class Self, class Visit>
-  static auto visit_fields(Self& self, Visit visit) {
-    return visit(field("sequence", self.sequence), field("index", self.index));
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.sequence, self.index);
   }
 };
 
