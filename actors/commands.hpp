@@ -11,11 +11,13 @@ namespace troupe {
 template <class Run>
 command_answer answer_of(const Run& run) {
   try {
-    return {run(), {}, false};
+    return {run()};
+  } catch (const unknown_error& error) {
+    return {{}, error.what(), command_fault::unknown};
   } catch (const input_error& error) {
-    return {{}, error.what(), true};
+    return {{}, error.what(), command_fault::bad_input};
   } catch (const std::exception& error) {
-    return {{}, error.what(), false};
+    return {{}, error.what(), command_fault::failed};
   }
 }
 

@@ -494,12 +494,14 @@ struct client_refused {
   static constexpr std::uint16_t kind = 51;
   std::uint64_t id = 0;
   std::string error;
-  bool bad_input = false;            ///< the request itself; else the cluster's state
-  std::uint64_t retry_after_ms = 0;  ///< 0: trying again is of no use
+  bool bad_input = false;                  ///< the request itself; else the cluster's state
+  std::uint64_t retry_after_ms = 0;        ///< 0: trying again is of no use
+  std::string field_name = {}, code = {};  ///< of a field_error
 
   template <class Self>
   static auto fields(Self& self) {
-    return std::tie(self.id, self.error, self.bad_input, self.retry_after_ms);
+    return std::tie(self.id, self.error, self.bad_input, self.retry_after_ms, self.field_name,
+                    self.code);
   }
 };
 
@@ -515,15 +517,27 @@ struct client_command {
   }
 };
 
+enum class command_fault : std::uint8_t {
+  none,
+  bad_input,  ///< the command itself
+  unknown,    ///< it names what is not there
+  failed      ///< the cluster's state, or a disk
+};
+constexpr command_fault last_enumerator(command_fault) {
+  return command_fault::failed;
+}
+
 /// Head to client: what the command returned, as JSON, or why it did not.
 struct command_answer {
   static constexpr std::uint16_t kind = 53;
-  std::string result, error;
-  bool bad_input = false;
+  std::string result = {}, error = {};
+  command_fault fault = command_fault::none;
+
+  bool is_refused() const { return fault != command_fault::none; }
 
   template <class Self>
   static auto fields(Self& self) {
-    return std::tie(self.result, self.error, self.bad_input);
+    return std::tie(self.result, self.error, self.fault);
   }
 };
 

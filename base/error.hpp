@@ -14,6 +14,12 @@ class input_error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// It names what is not there.
+class unknown_error : public input_error {
+ public:
+  using input_error::input_error;
+};
+
 /// Throws input_error with a formatted text.
 template <class... Args>
 [[noreturn]] void refuse(fmt::format_string<Args...> format, Args&&... args) {

@@ -16,9 +16,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
+[[noreturn]] void refuse_by(const catalogue_error& why) {
+  if (why.why == catalogue_error::reason::unknown) throw unknown_error(why.text);
+  throw input_error(why.text);
+}
+
 template <class T>
 T value_of(const result<T, catalogue_error>& from) {
-  if (!from) throw input_error(from.error().text);
+  if (!from) refuse_by(from.error());
   return *from;
 }
 
@@ -149,17 +154,17 @@ adapter_entry adapter_shelf::load(const std::string& text) {
   if (const auto source = source_of(text)) return add(take(text, *source));
   const auto loaded = catalogue_.load(text);
   if (!loaded && loaded.error().why == catalogue_error::reason::unknown && is_adapter_name(text))
-    refuse("adapter {}: there is none, and no folder {}: name one with --path", text,
-           (options_.source / text).string());
+    throw unknown_error(fmt::format("adapter {}: there is none, and no folder {}: name one with --path", text,
+                                    (options_.source / text).string()));
   return make_ready(value_of(loaded));
 }
 
 adapter_entry adapter_shelf::find_or_publish(const std::string& name) {
   const auto version = catalogue_.resolve(name);
   if (version && details_.contains(*version)) return *catalogue_.find(*version);
-  if (!version && version.error().why != catalogue_error::reason::unknown) throw input_error(version.error().text);
+  if (!version && version.error().why != catalogue_error::reason::unknown) refuse_by(version.error());
   if (const auto source = source_of(name)) return publish(name, *source);
-  if (!version) throw input_error(version.error().text);
+  if (!version) refuse_by(version.error());
   return make_ready(*catalogue_.find(*version));
 }
 

@@ -74,7 +74,7 @@ void adapter_store_state::run(command_call& call) {
 
 void adapter_store_state::finish(command_call& call, command_answer answer) {
   save_then([answer = std::move(answer), tell_them = std::move(call.answer)](const std::string& error) mutable {
-    if (answer.error.empty() && !error.empty()) answer = {{}, error, false};
+    if (!answer.is_refused() && !error.empty()) answer = {{}, error, command_fault::failed};
     tell_them(std::move(answer));
   });
 }
@@ -94,13 +94,13 @@ bool adapter_store_state::publish(command_call& call) {
     if (folder) taken = shelf_->take(adapter, *folder);
     return std::string();
   });
-  if (!answer.error.empty()) {
+  if (answer.is_refused()) {
     finish(call, std::move(answer));
     return true;
   }
   if (!has_folder) return false;
   spread(taken, [this, taken, call](const std::string& error) mutable {
-    if (!error.empty()) return finish(call, {{}, error, false});
+    if (!error.empty()) return finish(call, {{}, error, command_fault::failed});
     finish(call, answer_of([&] { return to_json(shelf_->publish(taken)); }));
   });
   return true;
@@ -151,7 +151,7 @@ std::string adapter_store_state::carry_out(const client_command& command) {
 void adapter_store_state::find(const find_adapter& wanted) {
   const command_answer found = answer_of([&] { return shelf_->find_or_publish(wanted.name).full_name(); });
   save_then([found, asker = wanted.asker, wanted_name = wanted.name](const std::string& error) {
-    tell(asker, adapter_found{{}, wanted_name, found.error.empty() ? error : found.error});
+    tell(asker, adapter_found{{}, wanted_name, found.is_refused() ? found.error : error});
   });
 }
 

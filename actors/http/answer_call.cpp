@@ -3,27 +3,9 @@
 #include <atomic>
 
 #include "actors/http/api_error.hpp"
-#include "base/error.hpp"
 
 namespace troupe {
 namespace {
-
-/// Input errors begin with the parameter's name: it becomes the error's param.
-[[noreturn]] void refuse_parameter(const input_error& error) {
-  const std::string text = error.what();
-  for (const char* name :
-       {"temperature", "top_k", "top_p", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty",
-        "logprobs", "prompt_logprobs", "logit_bias", "stop_tokens", "stop", "max_tokens", "messages", "tools"})
-    if (text.starts_with(name))
-      throw api_error(400, text, std::string_view(name) == "stop_tokens" ? "stop_token_ids" : name);
-  for (const char* name : {"guided_regex", "guided_choice", "guided_grammar"})
-    if (text.starts_with(name)) throw api_error(400, text, name, "unsupported_value");
-  if (text.starts_with("the schema") || text.starts_with("json_") || text.starts_with("format "))
-    throw api_error(400, text, "response_format", "unsupported_value");
-  if (text.find("answers are asked for") != text.npos) throw api_error(400, text, "n");
-  const bool too_long = text.find("shorten the prompt") != text.npos;
-  throw api_error(400, text, "prompt", too_long ? "context_length_exceeded" : "");
-}
 
 api_error error_of(const request_refused& refused, bool is_unknown_adapter) {
   const bool bad_input = refused.cause == refusal_cause::bad_input, full = refused.cause == refusal_cause::full;
@@ -131,10 +113,10 @@ std::vector<begin_request> answer_call::requests() const {
   check_form();
   try {
     return requests_of(order_, *context_->parts.prompts, *context_->parts.numbers);
-  } catch (const field_error&) {
+  } catch (const field_error& error) {
+    // The engine's name of it is no field of the API's.
+    if (error.field() == "stop_tokens") refuse_field("stop_token_ids", error.what(), error.code());
     throw;
-  } catch (const input_error& error) {
-    refuse_parameter(error);
   }
 }
 

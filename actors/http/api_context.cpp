@@ -11,15 +11,25 @@
 namespace troupe {
 namespace {
 
+int status_of(command_fault fault) {
+  switch (fault) {
+    case command_fault::bad_input:
+      return 400;
+    case command_fault::unknown:
+      return 404;
+    default:
+      return 500;
+  }
+}
+
 std::function<void(command_answer)> answerer(const std::shared_ptr<http_exchange>& exchange,
                                              std::function<void(const std::string&)> then,
                                              std::function<void()> refused) {
   return [exchange, then = std::move(then), refused = std::move(refused)](const command_answer& answer) {
     guarded(exchange, [&] {
-      if (answer.error.empty()) return then(answer.result);
+      if (!answer.is_refused()) return then(answer.result);
       if (refused) refused();
-      const bool unknown = answer.bad_input && answer.error.find("there is none") != std::string::npos;
-      throw api_error(unknown ? 404 : answer.bad_input ? 400 : 500, answer.error);
+      throw api_error(status_of(answer.fault), answer.error);
     });
   };
 }

@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
-#include "actors/requests/field_error.hpp"
 #include "base/clock.hpp"
+#include "base/field_error.hpp"
 #include "transport/http/http_message.hpp"
 
 namespace troupe {

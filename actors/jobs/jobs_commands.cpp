@@ -15,8 +15,9 @@ constexpr std::size_t page_bytes = 5 << 20, page_lines = 10'000;
 
 template <class T>
 T value_of(const result<T, journal_error>& from) {
-  if (!from) throw input_error(from.error().text);
-  return *from;
+  if (from) return *from;
+  if (from.error().why == journal_error::reason::unknown) throw unknown_error(from.error().text);
+  throw input_error(from.error().text);
 }
 
 json to_json(const job_info& job) {
@@ -76,7 +77,7 @@ job_info known_job(const journal& book, const command_fields& asked) {
   auto job = book.find(id);
   const auto owner = asked.text("owner");
   if (!job || (owner && job->spec.tenant != *owner))
-    refuse("job {}: there is none: see `troupe jobs`", id.substr(0, 64));
+    throw unknown_error(fmt::format("job {}: there is none: see `troupe jobs`", id.substr(0, 64)));
   return *std::move(job);
 }
 

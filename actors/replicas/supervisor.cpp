@@ -195,8 +195,10 @@ void supervisor_state::look_at_clock() {
 void supervisor_state::drain(const drain_node& what) {
   command_answer answer;
   answer.error = drain_now(what.name);
-  answer.bad_input = !answer.error.empty();
-  if (answer.error.empty()) answer.result = fmt::format(R"({{"name":"{}"}})", what.name);
+  if (!answer.error.empty())
+    answer.fault = command_fault::bad_input;
+  else
+    answer.result = fmt::format(R"({{"name":"{}"}})", what.name);
   parts_.links->send(what.link, std::move(answer), what.correlation);
 }
 

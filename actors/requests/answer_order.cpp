@@ -4,7 +4,7 @@
 #include <functional>
 #include <iterator>
 
-#include "actors/requests/field_error.hpp"
+#include "base/field_error.hpp"
 
 namespace troupe {
 namespace {

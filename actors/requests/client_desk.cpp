@@ -5,7 +5,7 @@
 
 #include "actors/commands.hpp"
 #include "actors/json_dump_impl.hpp"
-#include "base/error.hpp"
+#include "base/field_error.hpp"
 #include "model/formats/json_input.hpp"
 
 namespace troupe {
@@ -89,10 +89,12 @@ void client_desk_state::begin(incoming<client_request>& request) {
   const client_request& what = request.what;
   auto& open = requests_[request.link];
   if (open.size() >= parts_.max_requests_each)
-    return refuse_request(request.link, what.id, "too many requests of one client at a time: wait for some", false);
+    return refuse_request(request.link,
+                          {what.id, "too many requests of one client at a time: wait for some", false, 1000});
   if (what.sampling.prompt_logprobs)
-    return refuse_request(request.link, what.id, "prompt_logprobs are not told here: ask for them over HTTP", true);
-  if (open.contains(what.id)) return refuse_request(request.link, what.id, "the request's id is in use", true);
+    return refuse_request(request.link,
+                          {what.id, "prompt_logprobs are not told here: ask for them over HTTP", true});
+  if (open.contains(what.id)) return refuse_request(request.link, {what.id, "the request's id is in use", true});
   try {
     begin_request begun;
     begun.id = parts_.numbers->next();
@@ -103,13 +105,15 @@ void client_desk_state::begin(incoming<client_request>& request) {
     begun.listener = std::make_shared<link_listener>(links_, request.link, what.id, what.answers, handle(self_));
     open.emplace(what.id, begun.id);
     tell(parts_.gateway, std::move(begun));
+  } catch (const field_error& error) {
+    refuse_request(request.link, {what.id, error.what(), true, 0, error.field(), error.code()});
   } catch (const std::exception& error) {
-    refuse_request(request.link, what.id, error.what(), true);
+    refuse_request(request.link, {what.id, error.what(), true});
   }
 }
 
-void client_desk_state::refuse_request(link_id link, std::uint64_t id, const std::string& error, bool bad_input) {
-  links_->send(link, client_refused{id, error, bad_input, bad_input ? 0u : 1000u});
+void client_desk_state::refuse_request(link_id link, client_refused why) {
+  links_->send(link, std::move(why));
   if (requests_[link].empty()) requests_.erase(link);
 }
 
@@ -131,14 +135,15 @@ void client_desk_state::end_all(link_id link) {
 
 void client_desk_state::run(incoming<client_command>& command) {
   const std::string& called = command.what.name;
-  if (called == "status") return answer(command, {status_json(), {}, false});
-  if (called == "hello") return answer(command, {hello_json(), {}, false});
+  if (called == "status") return answer(command, {status_json()});
+  if (called == "hello") return answer(command, {hello_json()});
   if (called == "drain") return drain(command);
   const bool adapters = called.starts_with("adapters."), jobs = called.starts_with("job.");
   const bool training = called.starts_with("train.");
   if (!adapters && !jobs && !training)
-    return answer(command,
-                  {{}, fmt::format("unknown command '{}': {} are known", called.substr(0, 64), known_commands), true});
+    return answer(command, {{},
+                            fmt::format("unknown command '{}': {} are known", called.substr(0, 64), known_commands),
+                            command_fault::bad_input});
   command_call call{{},
                     std::move(command.what),
                     [links = links_, link = command.link, number = command.correlation](command_answer answer) {
@@ -160,7 +165,7 @@ void client_desk_state::drain(const incoming<client_command>& command) {
     if (!node) refuse("{}: \"name\" is missing", command.what.name);
     tell(parts_.supervisor, drain_node{{}, command.link, command.correlation, *node});
   } catch (const input_error& error) {
-    answer(command, {{}, error.what(), true});
+    answer(command, {{}, error.what(), command_fault::bad_input});
   }
 }
 

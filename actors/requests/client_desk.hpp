@@ -39,7 +39,7 @@ class client_desk_state {
   void begin(incoming<client_request>& request);
   void cancel(link_id link, std::uint64_t id);
   void end_all(link_id link);
-  void refuse_request(link_id link, std::uint64_t id, const std::string& error, bool bad_input);
+  void refuse_request(link_id link, client_refused why);
   void run(incoming<client_command>& command);
   void drain(const incoming<client_command>& command);
   void answer(const incoming<client_command>& command, command_answer answer);

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/error.hpp"
+#include "base/field_error.hpp"
 
 namespace troupe {
 namespace {
@@ -64,13 +64,23 @@ output_constraint of_structured_outputs(const json& outputs) {
   refuse("structured_outputs should have json, regex, choice, grammar or json_object");
 }
 
-output_constraint of_field(std::string_view key, const json& value) {
+output_constraint form_said_by(std::string_view key, const json& value) {
   if (key == "response_format") return of_response_format(value);
   if (key == "guided_json") return schema_constraint(value, key);
   if (key == "guided_regex") return {constraint_kind::regex, text_of(value, key)};
   if (key == "guided_choice") return choice_constraint(value, key);
   if (key == "guided_grammar") return {constraint_kind::grammar, text_of(value, key)};
   return of_structured_outputs(value);
+}
+
+constexpr const char* unsupported = "unsupported_value";
+
+output_constraint of_field(std::string_view key, const json& value) {
+  try {
+    return form_said_by(key, value);
+  } catch (const input_error& error) {
+    refuse_field(key, error.what(), unsupported);
+  }
 }
 
 }  // namespace
@@ -83,7 +93,8 @@ output_constraint read_constraint(const json& request) {
     if (!value) continue;
     output_constraint one = of_field(key, *value);
     if (!one) continue;
-    if (found) refuse("{} beside {}: an answer has one form: leave one out", key, by);
+    if (found)
+      refuse_field(key, fmt::format("{} beside {}: an answer has one form: leave one out", key, by), unsupported);
     found = std::move(one);
     by = key;
   }

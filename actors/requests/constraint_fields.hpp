@@ -12,7 +12,7 @@ namespace troupe {
 constexpr std::array<std::string_view, 6> constraint_keys{"response_format", "guided_json",    "guided_regex",
                                                           "guided_choice",   "guided_grammar", "structured_outputs"};
 
-/// None where nothing is asked for. Throws input_error that begins with the field's name.
+/// None where nothing is asked for. Throws field_error.
 output_constraint read_constraint(const nlohmann::ordered_json& request);
 
 }  // namespace troupe

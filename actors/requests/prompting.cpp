@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "actors/requests/field_error.hpp"
+#include "base/field_error.hpp"
 #include "model/engine/generate.hpp"
 #include "model/engine/text/model_text.hpp"
 #include "model/grammar/token_tree.hpp"
@@ -40,7 +40,8 @@ prompting::~prompting() = default;
 
 prepared_request prompting::prepare(const prompt_input& prompt, const sampling_params& sampling, std::int32_t answers,
                                     request_priority priority) const {
-  if (answers < 1 || answers > most_answers) refuse("{} answers are asked for: use 1 to {}", answers, most_answers);
+  if (answers < 1 || answers > most_answers)
+    refuse_field("n", fmt::format("{} answers are asked for: use 1 to {}", answers, most_answers));
   check(sampling, config_.vocab_size);
   if (sampling.constraint) check_constraint(sampling.constraint);
   prepared_request made;
@@ -50,7 +51,7 @@ prepared_request prompting::prepare(const prompt_input& prompt, const sampling_p
   if (length >= context_)
     refuse_field(prompt.field,
                  fmt::format("the prompt has {} tokens, the context {}: shorten the prompt", length, context_),
-                 "context_length_exceeded");
+                 too_long_code);
   made.at_start =
       std::all_of(what.prompt.begin(), what.prompt.end(), [&](token_id t) { return tokens_->is_special(t); });
   made.engine.sampling = sampling;
@@ -80,7 +81,7 @@ void prompting::check_size(std::string_view text, const char* field) const {
                  fmt::format("the prompt has {} bytes, and the context's {} tokens stand for {} at most: shorten the "
                              "prompt",
                              text.size(), context_, most),
-                 "context_length_exceeded");
+                 too_long_code);
 }
 
 std::vector<token_id> prompting::encode(const prompt_input& prompt) const {

@@ -39,8 +39,8 @@ class prompting {
   prompting(const std::filesystem::path& model, model_config config, std::int64_t context);
   ~prompting();
 
-  /// Throws input_error that says what is wrong with the request, of a prompt field_error. max_tokens is cut to what
-  /// the context holds.
+  /// Throws input_error that says what is wrong with the request, field_error where it is one field. max_tokens is cut
+  /// to what the context holds.
   prepared_request prepare(const prompt_input& prompt, const sampling_params& sampling, std::int32_t answers,
                            request_priority priority) const;
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "actors/json_dump_impl.hpp"
-#include "actors/requests/field_error.hpp"
+#include "base/field_error.hpp"
 #include "model/formats/json_input.hpp"
 #include "model/tokenizer/tokenizer.hpp"
 

@@ -36,15 +36,6 @@ std::uint64_t seed_of(const json& value) {
   return static_cast<std::uint64_t>(value.get<std::int64_t>());
 }
 
-output_constraint constraint_of(const request_fields& from) {
-  try {
-    return read_constraint(from.object());
-  } catch (const input_error& error) {
-    const std::string text = error.what();
-    refuse_field(text.substr(0, text.find_first_of(". ")), text, "unsupported_value");
-  }
-}
-
 }  // namespace
 
 void read_sampling(const request_fields& from, sampling_params& to) {
@@ -64,7 +55,7 @@ void read_sampling(const request_fields& from, sampling_params& to) {
   if (const json* seed = from.find("seed")) to.seed = seed_of(*seed);
   if (const json* stop = from.find("stop")) to.stop = stops_of(*stop);
   for (const char* key : {"stop_tokens", "stop_token_ids"}) set_if(to.stop_tokens, from.tokens(key));
-  if (output_constraint form = constraint_of(from)) to.constraint = std::move(form);
+  if (output_constraint form = read_constraint(from.object())) to.constraint = std::move(form);
 }
 
 }  // namespace troupe

@@ -20,7 +20,7 @@ std::string accepted_message(const training_intake::summary& found) {
 void training_desk_state::run(command_call& call) {
   if (call.what.name == "train.data") return call.answer(answer_of([&] { return take_data(call.what.arguments); }));
   if (call.what.name == "train.create") return create(call);
-  call.answer({{}, call.what.name + ": is no command: train.data and train.create are", true});
+  call.answer({{}, call.what.name + ": is no command: train.data and train.create are", command_fault::bad_input});
 }
 
 std::string training_desk_state::take_data(const std::string& arguments) {
@@ -42,14 +42,14 @@ void training_desk_state::create(const command_call& call) {
     asked = read_order(call.what.arguments);
     return std::string();
   });
-  if (!refused.error.empty()) return call.answer(refused);
+  if (refused.is_refused()) return call.answer(refused);
   auto& askers = creating_[asked.job];
   askers.push_back(call.answer);
   if (askers.size() > 1) return;
   ask_journal([job = asked.job](journal& book) { return book.find(job); },
               [this, asked](const std::optional<job_info>& known) {
                 if (!known) return create_unknown(asked);
-                answer_create(asked.job, {dump({{"id", asked.job}, {"state", name_of(known->state)}}), {}, false});
+                answer_create(asked.job, {dump({{"id", asked.job}, {"state", name_of(known->state)}})});
               });
 }
 
@@ -75,7 +75,7 @@ void training_desk_state::create_unknown(const order& asked) {
     accept(asked);
     return std::string();
   });
-  if (refused.error.empty()) return;
+  if (!refused.is_refused()) return;
   intake_.remove(asked.job);
   answer_create(asked.job, refused);
 }
@@ -110,7 +110,7 @@ void training_desk_state::accept(const order& asked) {
       [this, job = asked.job, spec, found](const result<job_info, journal_error>& sealed) {
         if (sealed) return take_in(*sealed, spec, found);
         intake_.remove(job);
-        answer_create(job, {{}, sealed.error().text, true});
+        answer_create(job, {{}, sealed.error().text, command_fault::bad_input});
       });
 }
 
@@ -127,7 +127,7 @@ void training_desk_state::take_in(const job_info& made, const training_spec& spe
                                  {"learned_tokens", found.learned_tokens},
                                  {"shortened", found.shortened},
                                  {"trainers", queue_.trainers()}});
-  answer_create(made.spec.id, {text, {}, false});
+  answer_create(made.spec.id, {text});
   assign();
 }
 

@@ -113,7 +113,7 @@ void training_desk_state::publish(const std::string& id) {
     record* known = find(id);
     if (!known) return;  // cancelled meanwhile
     known->is_publishing = false;
-    if (!answer.error.empty()) return fail(id, "its adapter was not published: " + answer.error);
+    if (answer.is_refused()) return fail(id, "its adapter was not published: " + answer.error);
     const auto said = json::parse(answer.result, nullptr, false);
     const std::string version = said.is_object() ? said.value("adapter", "") : "";
     parts_.say(fmt::format("{}: {} is published", id, version));

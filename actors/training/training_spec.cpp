@@ -59,8 +59,7 @@ class spec_reader {
   }
   template <class T>
   void check(const char* key, T value, T least, T largest) const {
-    if (!(value >= least && value <= largest))
-      refuse("{}: \"{}\" is {}: use {} to {}", fields_.where(), key, value, least, largest);
+    if (!(value >= least && value <= largest)) refuse("{} is {}: use {} to {}", key, value, least, largest);
   }
 
   detail::json_fields<json> fields_;
@@ -141,7 +140,8 @@ training_spec read_training_spec(const std::string& text, const std::string& whe
   spec.run.seed = static_cast<std::uint64_t>(seed);
   spec.run.dropout = spec.lora.dropout;
   if (!is_adapter_name(spec.adapter))
-    refuse("{}: \"adapter\": take 1 to 64 letters, digits, '.', '_' or '-', beginning with a letter or digit", where);
+    refuse("adapter name '{}': take 1 to 64 letters, digits, '.', '_' or '-', beginning with a letter or digit",
+           spec.adapter.substr(0, 64));
   if (spec.data_name.empty()) refuse("{}: \"data\" is missing", where);
   if (spec.trainers > spec.run.accumulation)
     refuse("{}: {} trainers share the passes of a step, and it has {}: accumulate {}", where, spec.trainers,

@@ -6,7 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "base/error.hpp"
+#include "base/field_error.hpp"
 #include "cli/cluster/cluster_client.hpp"
 #include "cli/commands.hpp"
 #include "cli/interrupt.hpp"
@@ -82,11 +82,11 @@ class conversation {
     } catch (const input_error& error) {
       // The conversation goes on without this message.
       messages_.erase(messages_.size() - 1);
-      const std::string problem = error.what();
-      const bool is_too_long = has_history() && problem.ends_with("shorten the prompt");
+      const auto* of_field = dynamic_cast<const field_error*>(&error);
+      const bool is_too_long = has_history() && of_field && of_field->code() == too_long_code;
       std::cerr << "troupe: "
                 << (is_too_long ? "the conversation is longer than the context: /clear begins a new one"
-                                : one_line(problem))
+                                : one_line(error.what()))
                 << std::endl;
     }
   }

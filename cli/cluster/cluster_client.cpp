@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "actors/wire.hpp"
-#include "base/error.hpp"
+#include "base/field_error.hpp"
 
 namespace troupe {
 namespace {
@@ -30,9 +30,15 @@ std::string chosen(const std::string& flag, const char* variable, const char* ot
   return value != nullptr && *value != '\0' ? value : otherwise;
 }
 
-[[noreturn]] void fail(const std::string& text, bool bad_input) {
-  if (bad_input) throw input_error(text);
-  throw std::runtime_error(text);
+[[noreturn]] void fail(const command_answer& why) {
+  if (why.fault == command_fault::failed) throw std::runtime_error(why.error);
+  throw input_error(why.error);
+}
+
+[[noreturn]] void fail(const client_refused& why) {
+  if (!why.bad_input) throw std::runtime_error(why.error);
+  if (why.field_name.empty()) throw input_error(why.error);
+  throw field_error(why.field_name, why.error, why.code);
 }
 
 void note(const std::string& text) {
@@ -178,7 +184,7 @@ std::string cluster_client::command(const std::string& name, const std::string& 
     if (got && got->kind == command_answer::kind && got->correlation == number) {
       auto answer = from_frame<command_answer>(std::move(*got));
       if (!answer) throw std::runtime_error(name + ": the cluster's answer cannot be read");
-      if (!answer->error.empty()) fail(answer->error, answer->bad_input);
+      if (answer->is_refused()) fail(*answer);
       return std::move(answer->result);
     }
     if (impl_->head() == head) continue;
@@ -214,7 +220,7 @@ std::optional<client_text> cluster_client::ask(client_request request,
       const auto refused = from_frame<client_refused>(std::move(*got));
       if (!refused || refused->id != request.id) continue;
       give_up = std::min(give_up, steady::now() + patience);
-      if (refused->retry_after_ms == 0 || steady::now() > give_up) fail(refused->error, refused->bad_input);
+      if (refused->retry_after_ms == 0 || steady::now() > give_up) fail(*refused);
       again = steady::now() + std::chrono::milliseconds(std::min<std::uint64_t>(refused->retry_after_ms, 5000));
     }
     const bool is_new_head = impl_->head() != head;

@@ -85,21 +85,6 @@ std::string send_file(cluster_client& cluster, const std::string& id, const std:
   return digest.finish();
 }
 
-/// What the cluster says of a key of the spec is said of the flag that it was.
-json create_job(cluster_client& cluster, const std::string& arguments) {
-  try {
-    return read_answer(cluster.command("train.create", arguments));
-  } catch (const input_error& error) {
-    const std::string problem = error.what();
-    constexpr std::string_view place = "train.create: \"";
-    const std::size_t end = problem.find('"', place.size());
-    if (!problem.starts_with(place) || end == std::string::npos) throw;
-    std::string flag = problem.substr(place.size(), end - place.size());
-    std::replace(flag.begin(), flag.end(), '_', '-');
-    refuse("--{}{}", flag, problem.substr(end + 1));
-  }
-}
-
 /// What came since, shown as the training of this process would be.
 class follower {
  public:
@@ -196,7 +181,7 @@ int train_in_cluster(const cluster_training& options) {
       arguments["options"]["validation"] = base_name(options.validation);
       arguments["validation_sha256"] = send_file(cluster, id, "validation", options.validation);
     }
-    made = create_job(cluster, arguments.dump());
+    made = read_answer(cluster.command("train.create", arguments.dump()));
   }
   if (made.value("trainers", 1) == 0)
     std::fputs("troupe: no trainer is there yet: the job waits for a node with the role \"trainer\"\n", stderr);

@@ -32,12 +32,10 @@ std::unique_ptr<detail::database> open(const std::filesystem::path& file) {
     auto db = std::make_unique<detail::database>(file);
     detail::prepare_schema(*db);
     return db;
+  } catch (const journal_in_use& fault) {
+    refuse("{}: another head uses it: stop that one, or name another file", fault.what());
   } catch (const journal_failure& fault) {
-    const std::string_view text = fault.what();
-    const bool is_locked = text.ends_with("is locked");
-    refuse("{}: {}", text,
-           is_locked ? "another head uses it: stop that one, or name another file"
-                     : "name a file that can be written, or move a damaged one away");
+    refuse("{}: name a file that can be written, or move a damaged one away", fault.what());
   }
 }
 

@@ -41,6 +41,12 @@ class journal_failure : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// Another process has the file.
+class journal_in_use : public journal_failure {
+ public:
+  using journal_failure::journal_failure;
+};
+
 struct job_spec {
   std::string id;    ///< letters, digits, '-' and '_', 1 to 64
   std::string kind;  ///< "batch", "fine-tune"

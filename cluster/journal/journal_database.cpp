@@ -109,7 +109,10 @@ void database::set_durable(bool durable) {
 }
 
 void database::fail() const {
-  throw journal_failure(fmt::format("journal {}: {}", file_.string(), raw_ ? sqlite3_errmsg(raw_) : "no memory"));
+  const std::string text = fmt::format("journal {}: {}", file_.string(), raw_ ? sqlite3_errmsg(raw_) : "no memory");
+  const int primary = raw_ ? sqlite3_errcode(raw_) & 0xff : SQLITE_NOMEM;
+  if (primary == SQLITE_BUSY || primary == SQLITE_LOCKED) throw journal_in_use(text);
+  throw journal_failure(text);
 }
 
 transaction::transaction(database& db, kind how) : db_(db) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/integration/cluster.hpp"
+#include "transport/http/http_client.hpp"
 
 namespace troupe::test {
 namespace {
@@ -11,21 +12,11 @@ namespace {
 /// Exit code of what a script says where it lacks something.
 constexpr int skipped = 77;
 
-/// The byte model with a chat template that knows tools.
-void give_chat_template(const test_site& site) {
-  const auto file = site.model() / "tokenizer_config.json";
-  auto config = json::parse(read_text(file));
-  config["chat_template"] =
-      "{% if tools %}<tools>{{ tools | tojson }}</tools>{% endif %}"
-      "{% for message in messages %}<{{ message.role }}>{{ message.content }}\n{% endfor %}<assistant>";
-  std::ofstream(file) << config.dump();
-}
-
 TEST(http_api, every_response_is_as_the_published_specification_has_it) {
   const std::filesystem::path specification = TROUPE_SHARED_DATA "/openai_api/openapi_spec/openapi.yaml";
   if (!std::filesystem::exists(specification)) GTEST_SKIP() << specification << " is not here";
   const test_site site;
-  give_chat_template(site);
+  site.give_chat_template();
   test_cluster cluster(site, {.head_works = true, .http = true});
   process keygen = cluster.start({"keys", "add", cluster.file().string(), "checker"});
   ASSERT_EQ(keygen.wait(), 0) << keygen.error();
@@ -47,6 +38,24 @@ TEST(http_api, the_page_shows_the_cluster_and_answers_a_prompt_in_a_browser) {
   const int code = check.wait(std::chrono::seconds(90));
   if (code == skipped) GTEST_SKIP() << check.out();
   EXPECT_EQ(code, 0) << check.out() << check.error();
+}
+
+TEST(http_api, a_folder_that_is_not_there_is_refused_by_what_it_is_not_by_its_name) {
+  const test_site site;
+  test_cluster cluster(site, {.head_works = true, .http = true});
+  cluster.up();
+  const auto status_of = [&](const std::string& path) {
+    int got = 0;
+    http_client client(parse_http_url(cluster.url()));
+    client.send("POST", "/v1/load_lora_adapter", {{"content-type", "application/json"}},
+                json{{"lora_name", "pricing"}, {"lora_path", path}}.dump(),
+                {[&](int status, const http_headers&) { got = status; }, [](std::string_view) {},
+                 [](const std::string& error) { EXPECT_EQ(error, ""); }});
+    client.run();
+    return got;
+  };
+  EXPECT_EQ(status_of("/tmp/nothing-there"), 400);
+  EXPECT_EQ(status_of("/tmp/there is none"), 400);
 }
 
 TEST(http_api, a_batch_that_is_forgotten_leaves_nothing) {

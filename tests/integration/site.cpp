@@ -1,6 +1,7 @@
 #include "tests/integration/site.hpp"
 
 #include <cstdlib>
+#include <fstream>
 #include <stdexcept>
 
 #include <nlohmann/json.hpp>
@@ -36,6 +37,15 @@ test_site::test_site() {
     adapters_[name] =
         std::make_shared<const lora_adapter>(read_adapter(adapter(name), loaded_->config), loaded_->config.layers);
   }
+}
+
+void test_site::give_chat_template() const {
+  const auto file = model() / "tokenizer_config.json";
+  auto config = nlohmann::ordered_json::parse(read_text(file));
+  config["chat_template"] =
+      "{% if tools %}<tools>{{ tools | tojson }}</tools>{% endif %}"
+      "{% for message in messages %}<{{ message.role }}>{{ message.content }}\n{% endfor %}<assistant>";
+  std::ofstream(file) << config.dump();
 }
 
 client_request test_site::request(int i, std::int64_t tokens) const {

@@ -28,6 +28,9 @@ class test_site {
   std::filesystem::path model() const { return path("model"); }
   std::filesystem::path adapter(const std::string& name) const { return path(name); }
 
+  /// One that knows tools.
+  void give_chat_template() const;
+
   /// The i-th of requests that differ in all they can differ in; every one has `tokens` tokens if nothing ends it.
   client_request request(int i, std::int64_t tokens) const;
   /// What `expected` takes for an adapter of that name from now on.

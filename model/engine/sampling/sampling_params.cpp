@@ -2,7 +2,7 @@
 
 #include <unordered_set>
 
-#include "base/error.hpp"
+#include "base/field_error.hpp"
 
 namespace troupe {
 namespace {
@@ -17,16 +17,18 @@ constexpr std::size_t most_stop_bytes = 1024;
 
 /// Not-a-number is out of every range.
 void check_range(const char* name, double value, double least, double most) {
-  if (!(value >= least && value <= most)) refuse("{} is {}: use a value from {} to {}", name, value, least, most);
+  if (!(value >= least && value <= most))
+    refuse_field(name, fmt::format("{} is {}: use a value from {} to {}", name, value, least, most));
 }
 
 void check_above_zero(const char* name, double value, double most) {
-  if (!(value > 0.0 && value <= most)) refuse("{} is {}: use a value above 0, up to {}", name, value, most);
+  if (!(value > 0.0 && value <= most))
+    refuse_field(name, fmt::format("{} is {}: use a value above 0, up to {}", name, value, most));
 }
 
 void check_token(const char* name, token_id token, std::int64_t vocab_size) {
   if (token < 0 || token >= vocab_size)
-    refuse("{} names token {}: the model has tokens 0 to {}", name, token, vocab_size - 1);
+    refuse_field(name, fmt::format("{} names token {}: the model has tokens 0 to {}", name, token, vocab_size - 1));
 }
 
 void check_bias(const std::vector<token_bias>& biases, std::int64_t vocab_size) {
@@ -34,22 +36,26 @@ void check_bias(const std::vector<token_bias>& biases, std::int64_t vocab_size) 
   for (const auto& [token, bias] : biases) {
     check_token("logit_bias", token, vocab_size);
     check_range("logit_bias", bias, -most_bias, most_bias);
-    if (!seen.insert(token).second) refuse("logit_bias names token {} twice: name it once", token);
+    if (!seen.insert(token).second)
+      refuse_field("logit_bias", fmt::format("logit_bias names token {} twice: name it once", token));
   }
 }
 
 void check_ends(const sampling_params& params, std::int64_t vocab_size) {
   if (params.stop_tokens.size() > most_stop_tokens)
-    refuse("stop_tokens has {} tokens: use at most {}", params.stop_tokens.size(), most_stop_tokens);
+    refuse_field("stop_tokens",
+                 fmt::format("stop_tokens has {} tokens: use at most {}", params.stop_tokens.size(), most_stop_tokens));
   for (const token_id token : params.stop_tokens) check_token("stop_tokens", token, vocab_size);
-  if (params.stop.size() > most_stops) refuse("stop has {} texts: use at most {}", params.stop.size(), most_stops);
+  if (params.stop.size() > most_stops)
+    refuse_field("stop", fmt::format("stop has {} texts: use at most {}", params.stop.size(), most_stops));
   for (const auto& text : params.stop) {
-    if (text.empty()) refuse("stop has an empty text: leave it out");
+    if (text.empty()) refuse_field("stop", "stop has an empty text: leave it out");
     if (text.size() > most_stop_bytes)
-      refuse("stop has a text of {} bytes: use at most {}", text.size(), most_stop_bytes);
+      refuse_field("stop", fmt::format("stop has a text of {} bytes: use at most {}", text.size(), most_stop_bytes));
   }
   const int least_tokens = params.prompt_logprobs ? 0 : 1;
-  if (params.max_tokens < least_tokens) refuse("max_tokens is {}: use {} or more", params.max_tokens, least_tokens);
+  if (params.max_tokens < least_tokens)
+    refuse_field("max_tokens", fmt::format("max_tokens is {}: use {} or more", params.max_tokens, least_tokens));
   if (params.constraint.text.size() > most_constraint_bytes)
     refuse("{}: has {} bytes: use at most {}", name_of(params.constraint.kind), params.constraint.text.size(),
            most_constraint_bytes);
@@ -75,7 +81,7 @@ bool wants_largest(const sampling_params& params) {
 
 void check(const sampling_params& params, std::int64_t vocab_size) {
   check_range("temperature", params.temperature, 0.0, most_temperature);
-  if (params.top_k < 0) refuse("top_k is {}: use 0 (off) or more", params.top_k);
+  if (params.top_k < 0) refuse_field("top_k", fmt::format("top_k is {}: use 0 (off) or more", params.top_k));
   check_above_zero("top_p", params.top_p, 1.0);
   check_range("min_p", params.min_p, 0.0, 1.0);
   check_above_zero("repetition_penalty", params.repetition_penalty, most_repetition_penalty);

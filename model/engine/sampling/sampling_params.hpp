@@ -69,7 +69,7 @@ bool changes_logits(const sampling_params& params);  ///< any penalty or bias is
 /// The largest of the logits as they come is always the token, and nothing else is asked of them.
 bool wants_largest(const sampling_params& params);
 
-/// Throws input_error that names the first value out of range.
+/// Throws field_error of the first value out of range; of a constraint that is too long, input_error.
 void check(const sampling_params& params, std::int64_t vocab_size);
 
 }  // namespace troupe

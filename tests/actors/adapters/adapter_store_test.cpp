@@ -143,18 +143,28 @@ TEST_F(store, answers_for_its_files) {
   EXPECT_EQ(sent.piece.attachment.size(), files["files"][0]["bytes"]);
 }
 
+TEST_F(store, tells_a_name_that_is_not_there_from_a_folder_that_is_not_there) {
+  const auto fault_of = [this](const std::string& name, const json& arguments) {
+    command(name, arguments);
+    return answer().fault;
+  };
+  for (const char* name : {"adapters.load", "adapters.unload", "adapters.rollback", "adapters.files"})
+    EXPECT_EQ(fault_of(name, {{"name", "x"}}), command_fault::unknown) << name;
+  for (const char* path : {"/nowhere", "/there is none"})
+    EXPECT_EQ(fault_of("adapters.load", {{"name", "x"}, {"path", path}}), command_fault::bad_input) << path;
+}
+
 TEST_F(store, refuses_bad_commands_in_one_line) {
   for (const auto& [name, arguments] :
        std::vector<std::pair<std::string, json>>{{"adapters.load", json::object()},
                                                  {"adapters.load", {{"name", 3}}},
                                                  {"adapters.load", {{"name", "x"}, {"path", "/nowhere"}}},
                                                  {"adapters.rollback", {{"name", "x"}, {"version", 0}}},
-                                                 {"adapters.unload", {{"name", "x"}}},
                                                  {"adapters.nonsense", {{"name", "x"}}},
                                                  {"adapters.list", json::array()}}) {
     command(name, arguments);
     const auto refused = answer();
-    EXPECT_TRUE(refused.bad_input) << name << arguments;
+    EXPECT_EQ(refused.fault, command_fault::bad_input) << name << arguments;
     EXPECT_NE(refused.error, "");
     EXPECT_EQ(refused.error.find('\n'), std::string::npos);
   }

@@ -67,11 +67,22 @@ TEST_F(api, publishes_adapters_in_vllms_way) {
   const auto call = store_.take<command_call>();
   EXPECT_EQ(call.what.name, "adapters.load");
   EXPECT_EQ(json::parse(call.what.arguments), json({{"name", "pricing"}, {"path", "/somewhere"}}));
-  call.answer({R"({"adapter":"pricing@1"})", {}, false});
+  call.answer({R"({"adapter":"pricing@1"})"});
   EXPECT_EQ(loading.get().parsed()["adapter"], "pricing@1");
   auto unloading = post("/v1/unload_lora_adapter", {{"lora_name", "none"}});
-  store_.take<command_call>().answer({{}, "adapter none: there is none", true});
+  store_.take<command_call>().answer({{}, "adapter none: is not here", command_fault::unknown});
   EXPECT_EQ(unloading.get().status, 404);
+}
+
+TEST_F(api, answers_by_a_command_s_fault_whatever_its_text) {
+  const auto status_of = [&](command_fault fault) {
+    auto loading = post("/v1/load_lora_adapter", {{"lora_name", "pricing"}, {"lora_path", "/there is none"}});
+    store_.take<command_call>().answer({{}, "/there is none: is no folder", fault});
+    return loading.get().status;
+  };
+  EXPECT_EQ(status_of(command_fault::bad_input), 400);
+  EXPECT_EQ(status_of(command_fault::unknown), 404);
+  EXPECT_EQ(status_of(command_fault::failed), 500);
 }
 
 TEST_F(api, lets_nobody_in_without_a_key_once_there_is_one) {
@@ -208,7 +219,7 @@ TEST_F(api, keeps_files) {
   const std::string id = file["id"];
   EXPECT_EQ(ask("GET", "/v1/files/" + id + "/content").get().body, "a\r\nb");
   auto listing = ask("GET", "/v1/files");
-  jobs_.take<command_call>().answer({"[]", {}, false});
+  jobs_.take<command_call>().answer({"[]"});
   EXPECT_EQ(listing.get().parsed()["data"].size(), 1u);
   EXPECT_EQ(ask("GET", "/v1/files?purpose=fine-tune").get().parsed()["data"].size(), 0u);
   const json lost = ask("POST", "/v1/files", form("batch", "b"), form_type).get().parsed();
@@ -269,7 +280,7 @@ TEST_F(api, asks_for_the_jobs_of_a_key_alone) {
       auto asked = ask(method, path, {}, is_admin ? root : ann);
       auto call = jobs_.take<command_call>();
       EXPECT_EQ(json::parse(call.what.arguments).value("owner", "everybody"), is_admin ? "everybody" : "ann") << path;
-      call.answer({{}, "job: there is none", true});
+      call.answer({{}, "job: there is none", command_fault::unknown});
       EXPECT_EQ(asked.get().status, 404) << method << path;
     }
 }
@@ -296,12 +307,12 @@ class api_batches : public api_test {
     return creating.get().parsed();
   }
   json create() {
-    return create([](const auto&) { return command_answer{R"({"state":"queued","lines":1,"created":5})", {}, false}; });
+    return create([](const auto&) { return command_answer{R"({"state":"queued","lines":1,"created":5})"}; });
   }
   void answer_next(const std::string& command, const json& result) {
     const auto call = jobs_.take<command_call>();
     EXPECT_EQ(call.what.name, command);
-    call.answer({result.dump(), {}, false});
+    call.answer({result.dump()});
   }
   static json page(const std::vector<std::pair<bool, json>>& outputs) {
     json list = json::array();
@@ -319,7 +330,7 @@ TEST_F(api_batches, run_as_jobs) {
   std::vector<client_command> told;
   const json batch = create([&](const client_command& command) {
     told.push_back(command);
-    return command_answer{R"({"state":"queued","lines":1,"created":5})", {}, false};
+    return command_answer{R"({"state":"queued","lines":1,"created":5})"};
   });
   const json sent = json::parse(json::parse(told[1].arguments)["lines"][0].get<std::string>());
   EXPECT_EQ(sent, line()) << "as it is in the file";
@@ -339,7 +350,9 @@ TEST_F(api_batches, run_as_jobs) {
 }
 
 TEST_F(api_batches, leave_nothing_behind_where_they_are_refused) {
-  const json refused = create([](const auto&) { return command_answer{{}, "too many jobs: end some first", true}; });
+  const json refused = create([](const auto&) {
+    return command_answer{{}, "too many jobs: end some first", command_fault::bad_input};
+  });
   EXPECT_EQ(refused["error"]["message"], "too many jobs: end some first");
   EXPECT_EQ(kept_jobs(), 0u);
   create();

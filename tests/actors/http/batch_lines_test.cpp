@@ -2,7 +2,7 @@
 #include "actors/http/batch_lines.hpp"
 
 #include "actors/jobs/jobs.hpp"
-#include "actors/requests/field_error.hpp"
+#include "base/field_error.hpp"
 #include "tests/actors/http/fixture.hpp"
 
 namespace troupe::test {

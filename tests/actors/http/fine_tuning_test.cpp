@@ -46,10 +46,10 @@ TEST_F(fine_tuning, a_job_is_made_of_a_file) {
   EXPECT_EQ(order["options"]["data"], "d.jsonl");
   EXPECT_EQ(order["options"]["epochs"], 2);
   EXPECT_EQ(order["options"]["lr"], 2e-4);
-  call.answer({"{}", {}, false});
+  call.answer({"{}"});
   auto asked = jobs_.take<command_call>();
   EXPECT_EQ(asked.what.name, "job.get");
-  asked.answer({job(order["id"], "queued"), {}, false});
+  asked.answer({job(order["id"], "queued")});
   const json got = made.get().parsed();
   EXPECT_EQ(got["object"], "fine_tuning.job");
   EXPECT_EQ(got["id"], order["id"]);
@@ -72,8 +72,8 @@ TEST_F(fine_tuning, trainers_share_the_rows_of_a_step) {
   EXPECT_EQ(order["options"]["trainers"], 2);
   EXPECT_EQ(order["options"]["accumulate"], 2);
   EXPECT_EQ(order["options"]["batch"], 3);
-  call.answer({"{}", {}, false});
-  jobs_.take<command_call>().answer({job(order["id"], "queued", {{"options", order["options"]}}), {}, false});
+  call.answer({"{}"});
+  jobs_.take<command_call>().answer({job(order["id"], "queued", {{"options", order["options"]}})});
   EXPECT_EQ(made.get().parsed()["hyperparameters"]["batch_size"], 6);
 }
 
@@ -96,7 +96,7 @@ TEST_F(fine_tuning, what_cannot_be_trained_is_refused_by_field) {
 TEST_F(fine_tuning, data_that_is_refused_is_the_client_s_fault) {
   const std::string file = upload("{\"text\":\n");
   auto made = post("/v1/fine_tuning/jobs", {{"model", "letters"}, {"training_file", file}});
-  training_.take<command_call>().answer({{}, "d.jsonl:1: line: bad", true});
+  training_.take<command_call>().answer({{}, "d.jsonl:1: line: bad", command_fault::bad_input});
   const answered got = made.get();
   EXPECT_EQ(got.status, 400);
   EXPECT_NE(got.body.find("d.jsonl:1"), std::string::npos);
@@ -105,17 +105,17 @@ TEST_F(fine_tuning, data_that_is_refused_is_the_client_s_fault) {
 
 TEST_F(fine_tuning, a_job_is_paused_and_told_of) {
   auto asked = ask("POST", "/v1/fine_tuning/jobs/ftjob-1/pause");
-  jobs_.take<command_call>().answer({job("ftjob-1", "running"), {}, false});
+  jobs_.take<command_call>().answer({job("ftjob-1", "running")});
   auto pausing = jobs_.take<command_call>();
   EXPECT_EQ(pausing.what.name, "job.pause");
-  pausing.answer({job("ftjob-1", "paused"), {}, false});
-  jobs_.take<command_call>().answer({job("ftjob-1", "paused"), {}, false});
+  pausing.answer({job("ftjob-1", "paused")});
+  jobs_.take<command_call>().answer({job("ftjob-1", "paused")});
   EXPECT_EQ(asked.get().parsed()["status"], "paused");
 }
 
 TEST_F(fine_tuning, a_job_that_succeeded_names_its_model) {
   auto asked = ask("GET", "/v1/fine_tuning/jobs/ftjob-1");
-  jobs_.take<command_call>().answer({job("ftjob-1", "succeeded", {{"result", "sums@2"}, {"finished", 9}}), {}, false});
+  jobs_.take<command_call>().answer({job("ftjob-1", "succeeded", {{"result", "sums@2"}, {"finished", 9}})});
   const json got = asked.get().parsed();
   EXPECT_EQ(got["fine_tuned_model"], "sums@2");
   EXPECT_EQ(got["finished_at"], 9);
@@ -124,16 +124,16 @@ TEST_F(fine_tuning, a_job_that_succeeded_names_its_model) {
 TEST_F(fine_tuning, a_batch_is_no_fine_tuning_job) {
   auto asked = ask("GET", "/v1/fine_tuning/jobs/batch_1");
   const std::string batch = R"({"id":"batch_1","kind":"batch","state":"running"})";
-  jobs_.take<command_call>().answer({batch, {}, false});
+  jobs_.take<command_call>().answer({batch});
   EXPECT_EQ(asked.get().status, 404);
   auto cancelling = ask("POST", "/v1/fine_tuning/jobs/batch_1/cancel");
   const auto call = jobs_.take<command_call>();
   EXPECT_EQ(call.what.name, "job.get") << "before anything is done to it";
-  call.answer({batch, {}, false});
+  call.answer({batch});
   EXPECT_EQ(cancelling.get().status, 404);
   EXPECT_EQ(jobs_.count<command_call>(), 0u);
   auto events = ask("GET", "/v1/fine_tuning/jobs/batch_1/events");
-  jobs_.take<command_call>().answer({R"({"job":)" + batch + R"(,"events":[]})", {}, false});
+  jobs_.take<command_call>().answer({R"({"job":)" + batch + R"(,"events":[]})"});
   EXPECT_EQ(events.get().status, 404);
 }
 
@@ -145,14 +145,14 @@ TEST_F(fine_tuning, events_come_newest_first_by_pages) {
        {{{"number", 1}, {"at", 5}, {"kind", "message"}, {"data", {{"level", "info"}, {"text", "accepted"}}}},
         {{"number", 2}, {"at", 6}, {"kind", "metrics"}, {"data", {{"step", 1}, {"loss", 2.5}, {"accuracy", 0.5}}}},
         {{"number", 3}, {"at", 7}, {"kind", "checkpoint"}, {"data", {{"step", 1}}}}}}};
-  jobs_.take<command_call>().answer({page.dump(), {}, false});
+  jobs_.take<command_call>().answer({page.dump()});
   const json got = asked.get().parsed();
   EXPECT_EQ(got["has_more"], true);
   ASSERT_EQ(got["data"].size(), 2u);
   EXPECT_EQ(got["data"][1]["type"], "metrics");
   EXPECT_EQ(got["data"][1]["data"]["train_loss"], 2.5);
   auto checkpoints = ask("GET", "/v1/fine_tuning/jobs/ftjob-1/checkpoints");
-  jobs_.take<command_call>().answer({page.dump(), {}, false});
+  jobs_.take<command_call>().answer({page.dump()});
   EXPECT_EQ(checkpoints.get().parsed()["data"][0]["step_number"], 1);
 }
 

@@ -164,7 +164,7 @@ TEST_F(jobs, of_somebody_else_are_none_to_an_owner_who_asks) {
   now.submit("job-1", lines(1), json::object(), "ann");
   for (const char* command : {"job.get", "job.outputs", "job.events", "job.cancel", "job.forget"}) {
     const auto answer = now.run(command, {{"id", "job-1"}, {"from", 0}, {"owner", "bob"}});
-    EXPECT_TRUE(answer.bad_input);
+    EXPECT_EQ(answer.fault, command_fault::unknown);
     EXPECT_NE(answer.error.find("there is none"), std::string::npos) << command << answer.error;
   }
   EXPECT_EQ(now.get("job.list", {{"owner", "bob"}}).size(), 0u);
@@ -502,7 +502,8 @@ TEST_F(jobs, refuse_bad_commands_in_one_line) {
            {"job.nonsense", {{"id", "job-1"}}}}) {
     const auto refused = now.run(name, arguments);
     EXPECT_NE(refused.error, "") << name << arguments;
-    EXPECT_TRUE(refused.bad_input);
+    const bool names_nothing = arguments.value("id", "") == "nothing";
+    EXPECT_EQ(refused.fault, names_nothing ? command_fault::unknown : command_fault::bad_input) << name << arguments;
     EXPECT_EQ(refused.error.find('\n'), std::string::npos);
   }
 }

@@ -1,6 +1,7 @@
 #include "actors/requests/client_desk.hpp"
 
 #include "actors/wire.hpp"
+#include "base/field_error.hpp"
 #include "tests/actors/support.hpp"
 #include "tests/transport/zmq/peer.hpp"
 
@@ -127,6 +128,16 @@ TEST_F(desk, refuses_what_nobody_would_hear) {
   EXPECT_NE(hear<client_refused>().error.find("over HTTP"), std::string::npos);
 }
 
+TEST_F(desk, says_by_a_code_that_a_prompt_is_too_long) {
+  client_request request;
+  request.id = 1;
+  request.text = std::string(1000, 'A');
+  say(request);
+  const auto refused = hear<client_refused>();
+  EXPECT_EQ(refused.field_name, "prompt");
+  EXPECT_EQ(refused.code, too_long_code);
+}
+
 TEST_F(desk, passes_refusals_on) {
   const auto request = ask(3);
   request.listener->on_refused({{}, request.id, "full", refusal_cause::full, std::chrono::microseconds(1500)});
@@ -175,14 +186,16 @@ TEST_F(desk, composes_the_status) {
 
 TEST_F(desk, hands_commands_to_whom_they_belong) {
   say(client_command{"adapters.list", "{}"}, 8);
-  store_.take<command_call>().answer({"[]", {}, false});
+  store_.take<command_call>().answer({"[]"});
   EXPECT_EQ(hear<command_answer>().result, "[]");
   EXPECT_EQ(last_correlation_, 8u);
   say(client_command{"job.get", R"({"id":"x"})"}, 9);
   const auto call = jobs_.take<command_call>();
   EXPECT_EQ(call.what.arguments, R"({"id":"x"})");
-  call.answer({{}, "there is none", true});
-  EXPECT_EQ(hear<command_answer>().error, "there is none");
+  call.answer({{}, "there is none", command_fault::unknown});
+  const auto refused = hear<command_answer>();
+  EXPECT_EQ(refused.error, "there is none");
+  EXPECT_EQ(refused.fault, command_fault::unknown);
   say(client_command{"drain", R"({"name":"w0"})"}, 10);
   const auto drain = supervisor_.take<drain_node>();
   EXPECT_EQ(drain.name, "w0");
@@ -191,10 +204,10 @@ TEST_F(desk, hands_commands_to_whom_they_belong) {
 
 TEST_F(desk, refuses_commands_that_it_does_not_know) {
   const auto unknown = command("nonsense");
-  EXPECT_TRUE(unknown.bad_input);
+  EXPECT_EQ(unknown.fault, command_fault::bad_input);
   EXPECT_NE(unknown.error.find("adapters.rollback"), std::string::npos) << unknown.error;
-  EXPECT_TRUE(command("drain").bad_input);
-  EXPECT_TRUE(command("drain", "{").bad_input);
+  EXPECT_EQ(command("drain").fault, command_fault::bad_input);
+  EXPECT_EQ(command("drain", "{").fault, command_fault::bad_input);
 }
 
 }  // namespace

@@ -99,7 +99,7 @@ TEST_F(training_desk, accepts_data_that_it_has_read_whole) {
 
 TEST_F(training_desk, refuses_bad_lines_by_number_and_keeps_nothing) {
   const auto answer = submit(good_data + "{\"prompt\":\"x\"}\n{\"text\":\"ab\"\n");
-  EXPECT_TRUE(answer.bad_input);
+  EXPECT_EQ(answer.fault, command_fault::bad_input);
   EXPECT_NE(answer.error.find("d.jsonl:3:"), std::string::npos) << answer.error;
   EXPECT_NE(answer.error.find("1 more bad line"), std::string::npos) << answer.error;
   EXPECT_FALSE(journal_.find("job-1"));
@@ -109,7 +109,7 @@ TEST_F(training_desk, refuses_bad_lines_by_number_and_keeps_nothing) {
 TEST_F(training_desk, refuses_what_fits_no_layer_of_the_model_before_anybody_trains) {
   for (const char* key : {"targets", "rank_of"}) {
     const auto answer = submit(good_data, "job-1", {{key, *key == 't' ? json{"wat"} : json{{"wat", 4}}}});
-    EXPECT_TRUE(answer.bad_input);
+    EXPECT_EQ(answer.fault, command_fault::bad_input);
     EXPECT_NE(answer.error.find("\"wat\" fits no"), std::string::npos) << answer.error;
     EXPECT_NE(answer.error.find("there are self_attn.q_proj, "), std::string::npos) << answer.error;
     EXPECT_FALSE(journal_.find("job-1"));
@@ -118,9 +118,15 @@ TEST_F(training_desk, refuses_what_fits_no_layer_of_the_model_before_anybody_tra
 
 TEST_F(training_desk, refuses_an_adapter_that_no_worker_could_load) {
   const auto answer = submit(good_data, "job-1", {{"rank", 512}});
-  EXPECT_TRUE(answer.bad_input);
+  EXPECT_EQ(answer.fault, command_fault::bad_input);
   EXPECT_NE(answer.error.find("more than adapters.memory (100000)"), std::string::npos) << answer.error;
   EXPECT_FALSE(journal_.find("job-1"));
+}
+
+TEST_F(training_desk, refuses_what_is_out_of_its_range_by_name) {
+  EXPECT_EQ(submit(good_data, "job-1", {{"held_out", 2}}).error, "held_out is 2: use 0 to 0.99");
+  EXPECT_EQ(submit(good_data, "job-1", {{"rank", 0}}).error, "rank is 0: use 1 to 4096");
+  EXPECT_TRUE(submit(good_data, "job-1", {{"adapter", "a b"}}).error.starts_with("adapter name 'a b': take"));
 }
 
 TEST_F(training_desk, takes_json_for_lines_or_not_at_all) {
@@ -180,13 +186,14 @@ TEST_F(training_desk, uploads_that_nobody_finishes_do_not_keep_others_out_for_lo
 
 TEST_F(training_desk, names_from_outside_become_no_path) {
   for (const char* id : {"../x", "", "a/b"})
-    EXPECT_TRUE(send("train.data", {{"id", id}, {"file", "data"}, {"offset", 0}, {"text", "a"}})
-                    ->take<command_answer>()
-                    .bad_input)
+    EXPECT_EQ(
+        send("train.data", {{"id", id}, {"file", "data"}, {"offset", 0}, {"text", "a"}})->take<command_answer>().fault,
+        command_fault::bad_input)
         << id;
-  EXPECT_TRUE(send("train.data", {{"id", "a"}, {"file", "../data"}, {"offset", 0}, {"text", "a"}})
-                  ->take<command_answer>()
-                  .bad_input);
+  EXPECT_EQ(send("train.data", {{"id", "a"}, {"file", "../data"}, {"offset", 0}, {"text", "a"}})
+                ->take<command_answer>()
+                .fault,
+            command_fault::bad_input);
 }
 
 TEST_F(training_desk, gives_a_job_to_a_trainer_and_its_pieces_to_nobody_else) {
@@ -333,7 +340,7 @@ TEST_F(training_desk, publishes_what_came_out_and_ends_the_job) {
   EXPECT_EQ(call.what.name, "adapters.load");
   EXPECT_EQ(json::parse(call.what.arguments)["name"], "pricing");
   EXPECT_EQ(state(), job_state::running);
-  call.answer({R"({"adapter":"pricing@1"})", {}, false});
+  call.answer({R"({"adapter":"pricing@1"})"});
   use_journal_once();
   EXPECT_TRUE(trainer_.take<stop_training>().forget);
   EXPECT_EQ(state(), job_state::succeeded);

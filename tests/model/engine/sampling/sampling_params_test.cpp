@@ -4,7 +4,7 @@
 
 #include <gmock/gmock.h>
 
-#include "base/error.hpp"
+#include "base/field_error.hpp"
 
 namespace troupe {
 namespace {
@@ -37,6 +37,26 @@ TEST(sampling_params_check, accepts_defaults_and_limits) {
   params.logit_bias = {{99, 100.0}};
   params.stop = {"x"};
   EXPECT_EQ(refusal_of(params), "accepted");
+}
+
+TEST(sampling_params_check, names_the_field) {
+  const auto field_after = [](auto change) {
+    sampling_params params;
+    change(params);
+    try {
+      check(params, 100);
+    } catch (const field_error& error) {
+      return error.field();
+    }
+    return std::string("none");
+  };
+  EXPECT_EQ(field_after([](auto& p) { p.temperature = -1; }), "temperature");
+  EXPECT_EQ(field_after([](auto& p) { p.top_k = -1; }), "top_k");
+  EXPECT_EQ(field_after([](auto& p) { p.repetition_penalty = 0; }), "repetition_penalty");
+  EXPECT_EQ(field_after([](auto& p) { p.stop_tokens = {100}; }), "stop_tokens") << "though it begins as stop does";
+  EXPECT_EQ(field_after([](auto& p) { p.stop = {""}; }), "stop");
+  EXPECT_EQ(field_after([](auto& p) { p.logit_bias = {{5, 1}, {5, 1}}; }), "logit_bias");
+  EXPECT_EQ(field_after([](auto& p) { p.max_tokens = 0; }), "max_tokens");
 }
 
 TEST(sampling_params_check, refuses_by_name) {

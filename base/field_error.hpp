@@ -6,6 +6,9 @@
 
 namespace troupe {
 
+/// The code of a prompt that the context cannot hold.
+constexpr const char* too_long_code = "context_length_exceeded";
+
 /// What is wrong with one field of a request.
 class field_error : public input_error {
  public:
