@@ -237,9 +237,8 @@ void answer_call::end_all() {
 
 }  // namespace
 
-void start_answer(const std::shared_ptr<api_context>& context, asked_answer asked,
-                  const std::shared_ptr<http_exchange>& exchange) {
-  std::make_shared<answer_call>(context, std::move(asked.order), std::move(asked.format), exchange)->start();
+void start_answer(const api_call& call, asked_answer asked) {
+  std::make_shared<answer_call>(call.context, std::move(asked.order), std::move(asked.format), call.exchange)->start();
 }
 
 }  // namespace troupe

@@ -7,9 +7,8 @@
 
 namespace troupe {
 
-/// Answers `exchange` when the gateway has answered; ends the requests when the client goes. Throws what is wrong with
-/// the order.
-void start_answer(const std::shared_ptr<api_context>& context, asked_answer asked,
-                  const std::shared_ptr<http_exchange>& exchange);
+/// Answers `call` when the gateway has answered; ends the requests when the client goes. Throws what is wrong with the
+/// order.
+void start_answer(const api_call& call, asked_answer asked);
 
 }  // namespace troupe

@@ -37,7 +37,10 @@ std::function<void(command_answer)> answerer(const std::shared_ptr<http_exchange
 }  // namespace
 
 api_context::api_context(http_parts from)
-    : parts(std::move(from)), keys(api_keys_file(parts.state_dir)), created(std::time(nullptr)) {}
+    : parts(std::move(from)),
+      keys(api_keys_file(parts.state_dir)),
+      files(parts.state_dir / "files"),
+      created(std::time(nullptr)) {}
 
 bool api_context::is_ready() const {
   const auto replicas = nlohmann::json::parse(parts.board->read("replicas"), nullptr, false);
@@ -47,17 +50,7 @@ bool api_context::is_ready() const {
   return false;
 }
 
-void run_command(const jobs_actor& whom, client_command what, const std::shared_ptr<http_exchange>& exchange,
-                 std::function<void(const std::string& result)> then, std::function<void()> refused) {
-  tell(whom, command_call{{}, std::move(what), answerer(exchange, std::move(then), std::move(refused))});
-}
-
-void run_command(const adapter_store_actor& whom, client_command what, const std::shared_ptr<http_exchange>& exchange,
-                 std::function<void(const std::string& result)> then, std::function<void()> refused) {
-  tell(whom, command_call{{}, std::move(what), answerer(exchange, std::move(then), std::move(refused))});
-}
-
-void run_command(const training_desk_actor& whom, client_command what, const std::shared_ptr<http_exchange>& exchange,
+void run_command(const command_actor& whom, client_command what, const std::shared_ptr<http_exchange>& exchange,
                  std::function<void(const std::string& result)> then, std::function<void()> refused) {
   tell(whom, command_call{{}, std::move(what), answerer(exchange, std::move(then), std::move(refused))});
 }

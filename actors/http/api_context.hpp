@@ -6,6 +6,7 @@
 #include <string>
 
 #include "actors/http/api_keys.hpp"
+#include "actors/http/file_store.hpp"
 #include "actors/http/http_metrics.hpp"
 #include "actors/http/long_work.hpp"
 #include "actors/http/served_model.hpp"
@@ -40,6 +41,7 @@ struct api_context {
   monotonic_clock time;
   key_limits limits{time};
   http_metrics metrics;
+  file_store files;
   std::int64_t created;           ///< of the models, as far as clients are told: the start
   bool is_this_machines = false;  ///< nobody else's can reach the address
 
@@ -47,13 +49,22 @@ struct api_context {
   bool is_ready() const;
 };
 
+/// One request on its way. Copies are cheap and share the body, which may be large.
+struct api_call {
+  std::shared_ptr<api_context> context;
+  std::shared_ptr<const http_request> request;
+  api_key key;  ///< that it came with: one without a name where there are no keys
+  std::shared_ptr<http_exchange> exchange;
+
+  /// What stands for {…} in the route's path.
+  const std::string& place() const { return request->places[0]; }
+};
+
+using command_actor = actor_of<command_call>;
+
 /// `then` is called on some thread, with what the command returned. Where it was refused, `refused` is called, and
 /// `exchange` answered with the error.
-void run_command(const jobs_actor& whom, client_command what, const std::shared_ptr<http_exchange>& exchange,
-                 std::function<void(const std::string& result)> then, std::function<void()> refused = {});
-void run_command(const adapter_store_actor& whom, client_command what, const std::shared_ptr<http_exchange>& exchange,
-                 std::function<void(const std::string& result)> then, std::function<void()> refused = {});
-void run_command(const training_desk_actor& whom, client_command what, const std::shared_ptr<http_exchange>& exchange,
+void run_command(const command_actor& whom, client_command what, const std::shared_ptr<http_exchange>& exchange,
                  std::function<void(const std::string& result)> then, std::function<void()> refused = {});
 
 /// Runs `handle`; what it throws becomes the response.

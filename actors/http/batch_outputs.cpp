@@ -15,12 +15,12 @@ constexpr std::string_view output_prefix = "file-output-", error_prefix = "file-
 /// Reads a batch's outputs page by page, on the thread for files and batches.
 class output_reader : public std::enable_shared_from_this<output_reader> {
  public:
-  output_reader(batch_file_call call, std::string batch) : call_(std::move(call)), batch_(std::move(batch)) {}
+  output_reader(api_call call, std::string batch) : call_(std::move(call)), batch_(std::move(batch)) {}
   virtual ~output_reader() = default;
 
   void read_on() {
     const std::string wanted = about_owned({{"id", batch_}, {"from", next_}}, call_.key);
-    run_command(call_.context->parts.jobs, client_command{"job.outputs", wanted}, call_.exchange,
+    run_command(call_.context->parts.jobs, {"job.outputs", wanted}, call_.exchange,
                 [self = shared_from_this()](const std::string& page) {
                   guarded_later(*self->call_.context->parts.file_work, self->call_.exchange,
                                 [self, page] { self->take(page); });
@@ -32,7 +32,7 @@ class output_reader : public std::enable_shared_from_this<output_reader> {
   virtual void end_page() = 0;  ///< read_on() brings the next one
   virtual void end() = 0;
 
-  batch_file_call call_;
+  api_call call_;
 
  private:
   void take(const std::string& page) {
@@ -51,7 +51,7 @@ class output_reader : public std::enable_shared_from_this<output_reader> {
 
 class output_sender final : public output_reader {
  public:
-  output_sender(const batch_file_call& call, const batch_file& which)
+  output_sender(const api_call& call, const batch_file& which)
       : output_reader(call, which.batch), errors_(which.errors) {}
 
  private:
@@ -83,7 +83,7 @@ struct output_sizes {
 
 class output_measure final : public output_reader {
  public:
-  output_measure(const batch_file_call& call, const std::string& batch, std::function<void(output_sizes)> then)
+  output_measure(const api_call& call, const std::string& batch, std::function<void(output_sizes)> then)
       : output_reader(call, batch), then_(std::move(then)) {}
 
  private:
@@ -118,14 +118,13 @@ void keep_sizes(file_store& files, const std::string& id, json about, output_siz
 }
 
 /// To know them all outputs have to be read: they are kept for the next time, once they change no more.
-void with_sizes(const batch_file_call& call, const std::string& id, const json& job,
-                std::function<void(output_sizes)> then) {
-  auto about = find_batch(*call.files, id);
+void with_sizes(const api_call& call, const std::string& id, const json& job, std::function<void(output_sizes)> then) {
+  auto about = find_batch(call.context->files, id);
   if (!about) throw api_error(404, fmt::format("there is no batch {}", id.substr(0, 80)), "id");
   if (const auto known = known_sizes(*about)) return then(*known);
-  const auto keep = [files = call.files, id, about = *about, ended = has_ended(job),
+  const auto keep = [context = call.context, id, about = *about, ended = has_ended(job),
                      then = std::move(then)](output_sizes found) {
-    if (ended) keep_sizes(*files, id, about, found);
+    if (ended) keep_sizes(context->files, id, about, found);
     then(found);
   };
   std::make_shared<output_measure>(call, id, keep)->read_on();
@@ -140,14 +139,14 @@ stored_file file_of(const batch_file& which, const json& job, const output_sizes
 /// Batch after batch, as some have to be measured first.
 class output_lister : public std::enable_shared_from_this<output_lister> {
  public:
-  output_lister(batch_file_call call, json jobs, std::function<void(std::vector<stored_file>)> then)
+  output_lister(api_call call, json jobs, std::function<void(std::vector<stored_file>)> then)
       : call_(std::move(call)), jobs_(std::move(jobs)), then_(std::move(then)) {}
 
   void go_on() {
     for (; next_ < jobs_.size(); ++next_) {
       const json& job = jobs_[next_];
       const std::string id = job.value("id", "");
-      const auto about = find_batch(*call_.files, id);
+      const auto about = find_batch(call_.context->files, id);
       if (!about || !has_ended(job)) continue;
       const auto sizes = known_sizes(*about);
       if (!sizes)
@@ -167,15 +166,15 @@ class output_lister : public std::enable_shared_from_this<output_lister> {
     if (job.value("failed", 0) > 0) found_.push_back(file_of({id, true}, job, sizes));
   }
 
-  batch_file_call call_;
+  api_call call_;
   json jobs_;
   std::function<void(std::vector<stored_file>)> then_;
   std::size_t next_ = 0;
   std::vector<stored_file> found_;
 };
 
-void check_there_is(const batch_file_call& call, const batch_file& which) {
-  if (!find_batch(*call.files, which.batch)) refuse_file(id_of(which), "id");
+void check_there_is(const api_call& call, const batch_file& which) {
+  if (!find_batch(call.context->files, which.batch)) refuse_file(id_of(which), "id");
 }
 
 }  // namespace
@@ -192,37 +191,35 @@ std::optional<batch_file> batch_file_of(const std::string& id) {
   return std::nullopt;
 }
 
-void send_batch_file(const batch_file_call& call, const batch_file& which) {
+void send_batch_file(const api_call& call, const batch_file& which) {
   check_there_is(call, which);
   std::make_shared<output_sender>(call, which)->read_on();
 }
 
-void find_batch_file(const batch_file_call& call, const batch_file& which,
-                     std::function<void(const stored_file&)> then) {
+void find_batch_file(const api_call& call, const batch_file& which, std::function<void(const stored_file&)> then) {
   check_there_is(call, which);
   const auto describe = [call, which, then = std::move(then)](const std::string& result) {
     const json job = json::parse(result);
     with_sizes(call, which.batch, job, [which, job, then](output_sizes sizes) { then(file_of(which, job, sizes)); });
   };
-  run_command(call.context->parts.jobs, client_command{"job.get", about_owned({{"id", which.batch}}, call.key)},
-              call.exchange, [call, describe](const std::string& result) {
+  run_command(call.context->parts.jobs, {"job.get", about_owned({{"id", which.batch}}, call.key)}, call.exchange,
+              [call, describe](const std::string& result) {
                 guarded_later(*call.context->parts.file_work, call.exchange, [describe, result] { describe(result); });
               });
 }
 
-void refuse_to_remove(const batch_file_call& call, const batch_file& which) {
+void refuse_to_remove(const api_call& call, const batch_file& which) {
   check_there_is(call, which);
-  run_command(call.context->parts.jobs, client_command{"job.get", about_owned({{"id", which.batch}}, call.key)},
-              call.exchange, [which](const std::string&) {
+  run_command(call.context->parts.jobs, {"job.get", about_owned({{"id", which.batch}}, call.key)}, call.exchange,
+              [which](const std::string&) {
                 refuse_field("id", fmt::format("{} goes with its batch: `troupe jobs forget {}` deletes both",
                                                id_of(which), which.batch));
               });
 }
 
-void list_batch_files(const batch_file_call& call, std::function<void(std::vector<stored_file>)> then) {
-  run_command(call.context->parts.jobs,
-              client_command{"job.list", about_owned({{"limit", 10'000}, {"kind", "batch"}}, call.key)}, call.exchange,
-              [call, then = std::move(then)](const std::string& jobs) {
+void list_batch_files(const api_call& call, std::function<void(std::vector<stored_file>)> then) {
+  run_command(call.context->parts.jobs, {"job.list", about_owned({{"limit", 10'000}, {"kind", "batch"}}, call.key)},
+              call.exchange, [call, then = std::move(then)](const std::string& jobs) {
                 guarded_later(*call.context->parts.file_work, call.exchange, [call, then, jobs] {
                   std::make_shared<output_lister>(call, json::parse(jobs), then)->go_on();
                 });

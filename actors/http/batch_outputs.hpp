@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "actors/http/api_context.hpp"
-#include "actors/http/file_store.hpp"
 
 namespace troupe {
 
@@ -19,22 +18,14 @@ std::string id_of(const batch_file& file);
 /// Nothing where `id` names no such file.
 std::optional<batch_file> batch_file_of(const std::string& id);
 
-/// Who asks for them. All of it is there to be shared.
-struct batch_file_call {
-  std::shared_ptr<api_context> context;
-  std::shared_ptr<file_store> files;
-  std::shared_ptr<http_exchange> exchange;
-  api_key key;
-};
 /// As the lines come from the journal, no faster than the client reads. Throws api_error where there is no such batch.
-void send_batch_file(const batch_file_call& call, const batch_file& which);
+void send_batch_file(const api_call& call, const batch_file& which);
 /// `then` is called later, on the thread for files and batches; errors answer the exchange. Throws like
 /// send_batch_file.
-void find_batch_file(const batch_file_call& call, const batch_file& which,
-                     std::function<void(const stored_file&)> then);
+void find_batch_file(const api_call& call, const batch_file& which, std::function<void(const stored_file&)> then);
 /// Answers why: the journal has it, and forgets a batch whole or not at all. Throws like send_batch_file.
-void refuse_to_remove(const batch_file_call& call, const batch_file& which);
+void refuse_to_remove(const api_call& call, const batch_file& which);
 /// Those of all the key's batches that have ended.
-void list_batch_files(const batch_file_call& call, std::function<void(std::vector<stored_file>)> then);
+void list_batch_files(const api_call& call, std::function<void(std::vector<stored_file>)> then);
 
 }  // namespace troupe

@@ -49,8 +49,8 @@ json about_batch(const file_store& files, const std::string& id) {
 }
 
 /// Commands of one sender are carried out in their order: so all are told at once, and the last one's answer counts.
-void send_lines(const api_context& context, const std::string& id, const std::vector<std::string>& lines,
-                const std::shared_ptr<http_exchange>& exchange, const std::function<void()>& refused) {
+void send_lines(const api_call& call, const std::string& id, const std::vector<std::string>& lines,
+                const std::function<void()>& refused) {
   std::size_t first = 0;
   while (first < lines.size()) {
     json some = json::array();
@@ -62,83 +62,82 @@ void send_lines(const api_context& context, const std::string& id, const std::ve
       some.push_back(lines[next]);
     }
     run_command(
-        context.parts.jobs,
-        client_command{"job.lines", dump({{"id", id}, {"first", first}, {"lines", std::move(some)}})}, exchange,
-        [](const std::string&) {}, refused);
+        call.context->parts.jobs, {"job.lines", dump({{"id", id}, {"first", first}, {"lines", std::move(some)}})},
+        call.exchange, [](const std::string&) {}, refused);
     first = next;
   }
 }
 
-void create_batch(const std::shared_ptr<api_context>& context, const std::shared_ptr<file_store>& files,
-                  const http_request& request, const api_key& key, const std::shared_ptr<http_exchange>& exchange) {
-  const json body = parse_body(request.body);
+void create_batch(const api_call& call) {
+  const json body = parse_body(call.request->body);
   const request_fields from(body);
   const std::string input = from.required_text("input_file_id"), endpoint = from.required_text("endpoint");
   if (!is_batch_endpoint(endpoint))
     refuse_field("endpoint", "endpoint should be one of " + batch_endpoint_names(), "unsupported_value");
-  const auto lines = job_lines_of(owned_content(*files, input, key, "input_file_id"), endpoint, context->parts);
+  const auto& context = call.context;
+  const auto lines = job_lines_of(owned_content(call, input, "input_file_id"), endpoint, context->parts);
   const std::string id = std::string(batch_prefix) + random_hex(24);
   json about{{"endpoint", endpoint},
              {"input_file_id", input},
              {"completion_window", from.text("completion_window").value_or("24h")}};
   if (const json* metadata = from.object("metadata")) about["metadata"] = *metadata;
-  files->keep_about(id, dump(about));
-  const auto forget = [files, id] { files->forget_about(id); };
-  const json options{{"endpoint", endpoint}, {"weight", key.weight}};
-  const json spec{{"id", id}, {"tenant", key.name}, {"lines", lines.size()}, {"options", options}};
+  context->files.keep_about(id, dump(about));
+  const auto forget = [context, id] { context->files.forget_about(id); };
+  const json options{{"endpoint", endpoint}, {"weight", call.key.weight}};
+  const json spec{{"id", id}, {"tenant", call.key.name}, {"lines", lines.size()}, {"options", options}};
   run_command(
-      context->parts.jobs, client_command{"job.create", dump(spec)}, exchange, [](const std::string&) {}, forget);
-  send_lines(*context, id, lines, exchange, forget);
+      context->parts.jobs, {"job.create", dump(spec)}, call.exchange, [](const std::string&) {}, forget);
+  send_lines(call, id, lines, forget);
   run_command(
-      context->parts.jobs, client_command{"job.seal", dump({{"id", id}})}, exchange,
-      [exchange, id, about](const std::string& result) {
+      context->parts.jobs, {"job.seal", dump({{"id", id}})}, call.exchange,
+      [exchange = call.exchange, id, about](const std::string& result) {
         reply_json(exchange, batch_json(id, about, json::parse(result)));
       },
       forget);
 }
 
-void show_batch(const std::shared_ptr<api_context>& context, const std::shared_ptr<file_store>& files,
-                const std::string& command, const std::string& id, const api_key& key,
-                const std::shared_ptr<http_exchange>& exchange) {
-  const json about = about_batch(*files, id);
-  run_command(context->parts.jobs, client_command{command, about_owned({{"id", id}}, key)}, exchange,
-              [exchange, id, about](const std::string& result) {
+/// Its file is read whole.
+void create_batch_later(const api_call& call) {
+  guarded_later(*call.context->parts.file_work, call.exchange, [call] { create_batch(call); });
+}
+
+/// What `command` returns of it.
+void reply_batch(const api_call& call, const std::string& command) {
+  const std::string& id = call.place();
+  run_command(call.context->parts.jobs, {command, about_owned({{"id", id}}, call.key)}, call.exchange,
+              [exchange = call.exchange, id, about = about_batch(call.context->files, id)](const std::string& result) {
                 reply_json(exchange, batch_json(id, about, json::parse(result)));
               });
 }
 
-void list_batches(const std::shared_ptr<api_context>& context, const std::shared_ptr<file_store>& files,
-                  const http_request& request, const api_key& key, const std::shared_ptr<http_exchange>& exchange) {
-  const std::string wanted = about_owned({{"limit", 10'000}, {"kind", "batch"}}, key);
-  run_command(context->parts.jobs, client_command{"job.list", wanted}, exchange,
-              [exchange, files, page = list_page(request, 20, 100)](const std::string& result) mutable {
+void show_batch(const api_call& call) {
+  reply_batch(call, "job.get");
+}
+
+void cancel_batch(const api_call& call) {
+  reply_batch(call, "job.cancel");
+}
+
+void list_batches(const api_call& call) {
+  const std::string wanted = about_owned({{"limit", 10'000}, {"kind", "batch"}}, call.key);
+  run_command(call.context->parts.jobs, {"job.list", wanted}, call.exchange,
+              [call, page = list_page(*call.request, 20, 100)](const std::string& result) mutable {
                 for (const json& job : json::parse(result)) {
                   const std::string id = job.value("id", "");
-                  const auto about = find_batch(*files, id);
+                  const auto about = find_batch(call.context->files, id);
                   if (about && !page.add(id, [&] { return batch_json(id, *about, job); })) break;
                 }
-                reply_json(exchange, page.finish());
+                reply_json(call.exchange, page.finish());
               });
 }
 
 }  // namespace
 
-void add_batch_routes(api_routes& to, const std::shared_ptr<file_store>& files) {
-  const auto context = to.context();
-  to.add("POST", "/v1/batches", [context, files](const auto& request, const auto& key, const auto& exchange) {
-    // Its file is read whole.
-    guarded_later(*context->parts.file_work, exchange, [=] { create_batch(context, files, request, key, exchange); });
-  });
-  to.add("GET", "/v1/batches", [context, files](const auto& request, const auto& key, const auto& exchange) {
-    list_batches(context, files, request, key, exchange);
-  });
-  to.add("GET", "/v1/batches/{id}", [context, files](const auto& request, const auto& key, const auto& exchange) {
-    show_batch(context, files, "job.get", request.places[0], key, exchange);
-  });
-  to.add("POST", "/v1/batches/{id}/cancel",
-         [context, files](const auto& request, const auto& key, const auto& exchange) {
-           show_batch(context, files, "job.cancel", request.places[0], key, exchange);
-         });
+void add_batch_routes(api_routes& to) {
+  to.add("POST", "/v1/batches", create_batch_later);
+  to.add("GET", "/v1/batches", list_batches);
+  to.add("GET", "/v1/batches/{id}", show_batch);
+  to.add("POST", "/v1/batches/{id}/cancel", cancel_batch);
 }
 
 }  // namespace troupe

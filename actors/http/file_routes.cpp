@@ -19,9 +19,8 @@ json to_json(const stored_file& file) {
           {"status", "processed"}};
 }
 
-void upload(file_store& files, const http_request& request, const api_key& key,
-            const std::shared_ptr<http_exchange>& exchange) {
-  const auto parts = parse_form(request.header("content-type"), request.body);
+void upload(const api_call& call) {
+  const auto parts = parse_form(call.request->header("content-type"), call.request->body);
   const auto named = [&](const char* name) {
     const auto found =
         std::find_if(parts.begin(), parts.end(), [&](const form_part& part) { return part.name == name; });
@@ -31,62 +30,67 @@ void upload(file_store& files, const http_request& request, const api_key& key,
   const auto file = named("file"), purpose = named("purpose");
   if (purpose->content != "batch" && purpose->content != "fine-tune")
     refuse_field("purpose", "purpose should be batch or fine-tune", "unsupported_value");
-  reply_json(exchange, to_json(files.add(file->filename, purpose->content, file->content, key.name)));
+  reply_json(call.exchange,
+             to_json(call.context->files.add(file->filename, purpose->content, file->content, call.key.name)));
 }
 
 /// Newest first.
-void list_files(std::vector<stored_file> files, const http_request& request,
-                const std::shared_ptr<http_exchange>& exchange) {
+void reply_list(const api_call& call, std::vector<stored_file> files) {
   std::stable_sort(files.begin(), files.end(),
                    [](const stored_file& a, const stored_file& b) { return a.created > b.created; });
-  list_page page(request, 10'000, 10'000);
+  list_page page(*call.request, 10'000, 10'000);
   for (const stored_file& each : files)
     if (!page.add(each.id, [&] { return to_json(each); })) break;
-  reply_json(exchange, page.finish());
+  reply_json(call.exchange, page.finish());
 }
 
-void list_all(const batch_file_call& call, const http_request& request) {
-  const std::string purpose = request.query_value("purpose");
-  std::vector<stored_file> uploaded = call.files->list();
+void list_all(const api_call& call) {
+  const std::string purpose = call.request->query_value("purpose");
+  std::vector<stored_file> uploaded = call.context->files.list();
   std::erase_if(uploaded, [&](const stored_file& each) {
     return !call.key.owns(each.owner) || (!purpose.empty() && each.purpose != purpose);
   });
-  if (!purpose.empty() && purpose != "batch_output") return list_files(std::move(uploaded), request, call.exchange);
-  list_batch_files(call, [exchange = call.exchange, uploaded, request](std::vector<stored_file> all) {
+  if (!purpose.empty() && purpose != "batch_output") return reply_list(call, std::move(uploaded));
+  list_batch_files(call, [call, uploaded](std::vector<stored_file> all) {
     all.insert(all.end(), uploaded.begin(), uploaded.end());
-    list_files(std::move(all), request, exchange);
+    reply_list(call, std::move(all));
   });
+}
+
+void list_files(const api_call& call) {
+  guarded_later(*call.context->parts.file_work, call.exchange, [call] { list_all(call); });
+}
+
+void show_file(const api_call& call) {
+  const std::string& id = call.place();
+  if (const auto batch = batch_file_of(id))
+    return find_batch_file(
+        call, *batch, [exchange = call.exchange](const stored_file& file) { reply_json(exchange, to_json(file)); });
+  reply_json(call.exchange, to_json(owned_file(call, id)));
+}
+
+void send_file(const api_call& call) {
+  const std::string& id = call.place();
+  if (const auto batch = batch_file_of(id)) return send_batch_file(call, *batch);
+  call.exchange->reply({200, "application/octet-stream", owned_content(call, id), {}});
+}
+
+void remove_file(const api_call& call) {
+  const std::string& id = call.place();
+  if (const auto batch = batch_file_of(id)) return refuse_to_remove(call, *batch);
+  (void)owned_file(call, id);
+  call.context->files.remove(id);
+  reply_json(call.exchange, {{"id", id}, {"object", "file"}, {"deleted", true}});
 }
 
 }  // namespace
 
-void add_file_routes(api_routes& to, const std::shared_ptr<file_store>& files) {
-  const auto context = to.context();
-  to.add("POST", "/v1/files", [files](const auto& request, const auto& key, const auto& exchange) {
-    upload(*files, request, key, exchange);
-  });
-  to.add("GET", "/v1/files", [context, files](const auto& request, const auto& key, const auto& exchange) {
-    guarded_later(*context->parts.file_work, exchange, [=] { list_all({context, files, exchange, key}, request); });
-  });
-  to.add("GET", "/v1/files/{id}", [context, files](const auto& request, const auto& key, const auto& exchange) {
-    const std::string& id = request.places[0];
-    if (const auto batch = batch_file_of(id))
-      return find_batch_file({context, files, exchange, key}, *batch,
-                             [exchange](const stored_file& file) { reply_json(exchange, to_json(file)); });
-    reply_json(exchange, to_json(owned_file(*files, id, key)));
-  });
-  to.add("GET", "/v1/files/{id}/content", [context, files](const auto& request, const auto& key, const auto& exchange) {
-    const std::string& id = request.places[0];
-    if (const auto batch = batch_file_of(id)) return send_batch_file({context, files, exchange, key}, *batch);
-    exchange->reply({200, "application/octet-stream", owned_content(*files, id, key), {}});
-  });
-  to.add("DELETE", "/v1/files/{id}", [context, files](const auto& request, const auto& key, const auto& exchange) {
-    const std::string& id = request.places[0];
-    if (const auto batch = batch_file_of(id)) return refuse_to_remove({context, files, exchange, key}, *batch);
-    (void)owned_file(*files, id, key);
-    files->remove(id);
-    reply_json(exchange, {{"id", id}, {"object", "file"}, {"deleted", true}});
-  });
+void add_file_routes(api_routes& to) {
+  to.add("POST", "/v1/files", upload);
+  to.add("GET", "/v1/files", list_files);
+  to.add("GET", "/v1/files/{id}", show_file);
+  to.add("GET", "/v1/files/{id}/content", send_file);
+  to.add("DELETE", "/v1/files/{id}", remove_file);
 }
 
 }  // namespace troupe

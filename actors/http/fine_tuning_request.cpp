@@ -43,8 +43,8 @@ hyperparameters hyperparameters_of(const request_fields& body) {
   return read_hyperparameters(supervised ? request_fields(*supervised).object("hyperparameters") : nullptr);
 }
 
-std::string file_name(const file_store& files, const std::string& id, const char* field, const api_key& key) {
-  const stored_file file = owned_file(files, id, key, field);
+std::string file_name(const api_call& call, const std::string& id, const char* field) {
+  const stored_file file = owned_file(call, id, field);
   if (file.purpose != "fine-tune") refuse_field(field, fmt::format("{} was not uploaded for fine-tune", id));
   return file.filename.empty() ? "data.jsonl" : file.filename.substr(file.filename.rfind('/') + 1);
 }
@@ -66,11 +66,11 @@ std::int64_t trainers_of(const request_fields& body, std::int64_t batch) {
   return trainers;
 }
 
-json options_of(const request_fields& body, const file_store& files, const std::string& id, const api_key& key) {
+json options_of(const api_call& call, const request_fields& body, const std::string& id) {
   const hyperparameters chosen = hyperparameters_of(body);
   const std::int64_t batch = chosen.batch.value_or(usual_batch_size), trainers = trainers_of(body, batch);
   json made{{"adapter", name_of_adapter(body, id)},
-            {"data", file_name(files, body.required_text("training_file"), "training_file", key)},
+            {"data", file_name(call, body.required_text("training_file"), "training_file")},
             {"epochs", chosen.epochs.value_or(usual_epochs)},
             {"batch", batch / trainers},
             {"accumulate", trainers},
@@ -78,7 +78,7 @@ json options_of(const request_fields& body, const file_store& files, const std::
             {"lr", usual_learning_rate * chosen.multiplier.value_or(1)},
             {"seed", body.integer("seed", 0, INT32_MAX).value_or(0)}};
   if (const auto file = body.text("validation_file"))
-    made["validation"] = file_name(files, *file, "validation_file", key);
+    made["validation"] = file_name(call, *file, "validation_file");
   else
     made["held_out"] = 0;
   return made;
@@ -92,16 +92,15 @@ void check_model(const api_context& context, const std::string& model) {
 
 }  // namespace
 
-asked_fine_tune read_fine_tune(const std::string& body, const api_context& context, const file_store& files,
-                               const api_key& key) {
-  const json object = parse_body(body);
+asked_fine_tune read_fine_tune(const api_call& call) {
+  const json object = parse_body(call.request->body);
   const request_fields from(object);
-  check_model(context, from.required_text("model"));
+  check_model(*call.context, from.required_text("model"));
   if (const json* wanted = from.list("integrations"); wanted && !wanted->empty())
     refuse_field("integrations", "integrations are not offered", "unsupported_value");
   const std::string id = "ftjob-" + random_hex(24);
   json about{{"training_file", from.required_text("training_file")}};
-  json order{{"id", id}, {"tenant", key.name}, {"options", options_of(from, files, id, key)}};
+  json order{{"id", id}, {"tenant", call.key.name}, {"options", options_of(call, from, id)}};
   order["data_file"] = about["training_file"];
   if (const auto file = from.text("validation_file")) order["validation_file"] = about["validation_file"] = *file;
   if (const json* metadata = from.object("metadata")) about["metadata"] = *metadata;

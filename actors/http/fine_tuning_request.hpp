@@ -3,7 +3,6 @@
 #include <string>
 
 #include "actors/http/api_context.hpp"
-#include "actors/http/file_store.hpp"
 
 namespace troupe {
 
@@ -17,7 +16,6 @@ struct asked_fine_tune {
   std::string about;  ///< what the job's own options do not have: files, metadata
 };
 /// Throws field_error, and api_error where there is no such model or file.
-asked_fine_tune read_fine_tune(const std::string& body, const api_context& context, const file_store& files,
-                               const api_key& key);
+asked_fine_tune read_fine_tune(const api_call& call);
 
 }  // namespace troupe

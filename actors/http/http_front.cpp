@@ -61,16 +61,12 @@ std::string error_body(int status, std::string_view why) {
 
 constexpr std::size_t longest_at_once = 64 << 10;  // of a body; read and tokenized in some milliseconds
 
-using shared_handler = std::shared_ptr<const api_routes::api_handler>;
-
 /// A long request is handled elsewhere, so that it holds up nobody's stream.
-void handle_request(const std::shared_ptr<api_context>& context, const shared_handler& handler, http_request&& request,
-                    const api_key& key, const std::shared_ptr<http_exchange>& exchange) {
-  const std::size_t bytes = request.body.size();
-  if (bytes <= longest_at_once) return (*handler)(request, key, exchange);
-  const bool taken = context->parts.work->offer(bytes, [handler, request = std::move(request), key, exchange] {
-    guarded(exchange, [&] { (*handler)(request, key, exchange); });
-  });
+void handle_call(const api_routes::api_handler& handler, const api_call& call) {
+  const std::size_t bytes = call.request->body.size();
+  if (bytes <= longest_at_once) return handler(call);
+  const bool taken =
+      call.context->parts.work->offer(bytes, [handler, call] { guarded(call.exchange, [&] { handler(call); }); });
   if (!taken)
     throw api_error(503, "too many large requests at a time: try again", {}, "service_unavailable")
         .retry_after(std::chrono::seconds(1));
@@ -78,35 +74,32 @@ void handle_request(const std::shared_ptr<api_context>& context, const shared_ha
 
 }  // namespace
 
-void api_routes::add(std::string_view method, std::string_view path, api_handler handler) {
+void api_routes::add_guarded(std::string_view method, std::string_view path, std::function<void(api_call&)> handle) {
   to_.add(method, path,
-          [context = context_, shared = std::make_shared<const api_handler>(std::move(handler))](
-              http_request&& request, const std::shared_ptr<http_exchange>& exchange) {
-            guarded(exchange, [&] {
-              const api_key key = admit(*context, request);
-              handle_request(context, shared, std::move(request), key, exchange);
-            });
+          [context = context_, handle = std::move(handle)](http_request&& request,
+                                                           const std::shared_ptr<http_exchange>& exchange) {
+            api_call call{context, std::make_shared<const http_request>(std::move(request)), {}, exchange};
+            guarded(exchange, [&] { handle(call); });
           });
+}
+
+void api_routes::add(std::string_view method, std::string_view path, api_handler handler) {
+  add_guarded(method, path, [handler = std::move(handler)](api_call& call) {
+    call.key = admit(*call.context, *call.request);
+    handle_call(handler, call);
+  });
 }
 
 void api_routes::add_limited(std::string_view method, std::string_view path, api_handler handler) {
-  to_.add(method, path,
-          [context = context_, shared = std::make_shared<const api_handler>(std::move(handler))](
-              http_request&& request, const std::shared_ptr<http_exchange>& exchange) {
-            guarded(exchange, [&] {
-              const api_key key = admit(*context, request);
-              if (!key.limits.any()) return handle_request(context, shared, std::move(request), key, exchange);
-              const auto limited = limit_exchange(exchange, context, key);
-              if (limited) guarded(limited, [&] { handle_request(context, shared, std::move(request), key, limited); });
-            });
-          });
+  add_guarded(method, path, [handler = std::move(handler)](api_call& call) {
+    call.key = admit(*call.context, *call.request);
+    if (call.key.limits.any()) call.exchange = limit_exchange(call);
+    if (call.exchange) guarded(call.exchange, [&] { handle_call(handler, call); });
+  });
 }
 
 void api_routes::add_open(std::string_view method, std::string_view path, api_handler handler) {
-  to_.add(method, path,
-          [handler = std::move(handler)](const http_request& request, const std::shared_ptr<http_exchange>& exchange) {
-            guarded(exchange, [&] { handler(request, {}, exchange); });
-          });
+  add_guarded(method, path, handler);
 }
 
 struct http_front::impl {
@@ -114,13 +107,12 @@ struct http_front::impl {
       : context(std::make_shared<api_context>(std::move(parts))), server(with_errors(options), handler()) {
     context->is_this_machines = is_loopback_host(options.host);
     api_routes to(router, context);
-    const auto files = std::make_shared<file_store>(context->parts.state_dir / "files");
     add_text_routes(to);
     add_model_routes(to);
     add_status_routes(to);
-    add_file_routes(to, files);
-    add_batch_routes(to, files);
-    add_fine_tuning_routes(to, files);
+    add_file_routes(to);
+    add_batch_routes(to);
+    add_fine_tuning_routes(to);
     server.start();
   }
 

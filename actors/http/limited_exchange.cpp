@@ -26,12 +26,8 @@ void add_standing(http_headers& to, const key_limits::standing& now) {
 /// Says with the answer how the key stands, and that the request is over when it is let go.
 class limited_exchange final : public forwarding_exchange {
  public:
-  limited_exchange(std::shared_ptr<http_exchange> to, std::shared_ptr<api_context> context, api_key key,
-                   key_limits::ticket ticket)
-      : forwarding_exchange(std::move(to)),
-        context_(std::move(context)),
-        key_(std::move(key)),
-        ticket_(std::move(ticket)) {}
+  limited_exchange(const api_call& call, key_limits::ticket ticket)
+      : forwarding_exchange(call.exchange), context_(call.context), key_(call.key), ticket_(std::move(ticket)) {}
 
   void reply(http_response response) override { forwarding_exchange::reply(with_standing(std::move(response))); }
   void begin_stream(http_response head) override { forwarding_exchange::begin_stream(with_standing(std::move(head))); }
@@ -49,12 +45,11 @@ class limited_exchange final : public forwarding_exchange {
 
 }  // namespace
 
-std::shared_ptr<http_exchange> limit_exchange(const std::shared_ptr<http_exchange>& to,
-                                              const std::shared_ptr<api_context>& context, const api_key& key) {
-  auto ticket = context->limits.begin(key.name, key.limits);
-  if (ticket) return std::make_shared<limited_exchange>(to, context, key, *ticket);
+std::shared_ptr<http_exchange> limit_exchange(const api_call& call) {
+  const rate_limits& limits = call.key.limits;
+  auto ticket = call.context->limits.begin(call.key.name, limits);
+  if (ticket) return std::make_shared<limited_exchange>(call, *ticket);
   const key_limits::refused& refused = ticket.error();
-  const rate_limits& limits = key.limits;
   const std::string why =
       refused.what == "concurrent" ? fmt::format("{} requests of this key are in progress", limits.concurrent)
       : refused.what == "tokens"   ? fmt::format("this key has {} tokens a minute", limits.tokens_per_minute)
@@ -62,7 +57,7 @@ std::shared_ptr<http_exchange> limit_exchange(const std::shared_ptr<http_exchang
   api_error error(429, why + ": try again later", {}, "rate_limit_exceeded");
   http_response response = error_response(error.retry_after(refused.wait));
   add_standing(response.headers, refused.now);
-  to->reply(std::move(response));
+  call.exchange->reply(std::move(response));
   return nullptr;
 }
 

@@ -38,36 +38,40 @@ json models_json(const api_context& context) {
   return {{"object", "list"}, {"data", std::move(list)}};
 }
 
-void show_model(const api_context& context, const std::string& name, const std::shared_ptr<http_exchange>& exchange) {
-  if (name == context.parts.model) return reply_json(exchange, base_json(context));
+void list_models(const api_call& call) {
+  reply_json(call.exchange, models_json(*call.context));
+}
+
+void show_model(const api_call& call) {
+  const api_context& context = *call.context;
+  const std::string& name = call.place();
+  if (name == context.parts.model) return reply_json(call.exchange, base_json(context));
   const auto version = context.parts.adapters->resolve(name);
   const auto details = version ? context.parts.adapters->find(*version) : std::nullopt;
   if (!details) throw api_error(404, "the model does not exist: see /v1/models", "model", "model_not_found");
-  reply_json(exchange, adapter_json(context, name, details->full_name));
+  reply_json(call.exchange, adapter_json(context, name, details->full_name));
 }
 
 /// vLLM's way to publish an adapter; the folder is one of the head's machine.
-void load_adapter_folder(const api_context& context, const http_request& request,
-                         const std::shared_ptr<http_exchange>& exchange) {
-  const json body = parse_body(request.body);
+void load_adapter_folder(const api_call& call) {
+  const json body = parse_body(call.request->body);
   const request_fields from(body);
   const std::string name = from.required_text("lora_name");
   json arguments{{"name", name}};
   if (const auto path = from.text("lora_path")) arguments["path"] = *path;
-  run_command(context.parts.store, client_command{"adapters.load", arguments.dump()}, exchange,
-              [exchange, name](const std::string& result) {
+  run_command(call.context->parts.store, {"adapters.load", arguments.dump()}, call.exchange,
+              [exchange = call.exchange, name](const std::string& result) {
                 const auto made = json::parse(result, nullptr, false);
                 const std::string version = made.is_object() ? made.value("adapter", name) : name;
                 reply_json(exchange, {{"message", "adapter " + version + " is loaded"}, {"adapter", version}});
               });
 }
 
-void unload_adapter(const api_context& context, const http_request& request,
-                    const std::shared_ptr<http_exchange>& exchange) {
-  const json body = parse_body(request.body);
+void unload_adapter(const api_call& call) {
+  const json body = parse_body(call.request->body);
   const std::string name = request_fields(body).required_text("lora_name");
-  run_command(context.parts.store, client_command{"adapters.unload", json{{"name", name}}.dump()}, exchange,
-              [exchange, name](const std::string&) {
+  run_command(call.context->parts.store, {"adapters.unload", json{{"name", name}}.dump()}, call.exchange,
+              [exchange = call.exchange, name](const std::string&) {
                 reply_json(exchange, {{"message", "adapter " + name + " is unloaded"}});
               });
 }
@@ -75,18 +79,10 @@ void unload_adapter(const api_context& context, const http_request& request,
 }  // namespace
 
 void add_model_routes(api_routes& to) {
-  const auto context = to.context();
-  to.add("GET", "/v1/models",
-         [context](const auto&, const auto&, const auto& exchange) { reply_json(exchange, models_json(*context)); });
-  to.add("GET", "/v1/models/{id}", [context](const auto& request, const auto&, const auto& exchange) {
-    show_model(*context, request.places[0], exchange);
-  });
-  to.add("POST", "/v1/load_lora_adapter", [context](const auto& request, const auto&, const auto& exchange) {
-    load_adapter_folder(*context, request, exchange);
-  });
-  to.add("POST", "/v1/unload_lora_adapter", [context](const auto& request, const auto&, const auto& exchange) {
-    unload_adapter(*context, request, exchange);
-  });
+  to.add("GET", "/v1/models", list_models);
+  to.add("GET", "/v1/models/{id}", show_model);
+  to.add("POST", "/v1/load_lora_adapter", load_adapter_folder);
+  to.add("POST", "/v1/unload_lora_adapter", unload_adapter);
 }
 
 }  // namespace troupe

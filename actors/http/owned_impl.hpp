@@ -2,9 +2,8 @@
 #pragma once
 #include <string>
 
+#include "actors/http/api_context.hpp"
 #include "actors/http/api_error.hpp"
-#include "actors/http/api_keys.hpp"
-#include "actors/http/file_store.hpp"
 #include "actors/json_dump_impl.hpp"
 
 namespace troupe {
@@ -14,17 +13,15 @@ namespace troupe {
 }
 
 /// Throws api_error where there is none; `field` is the request's that named it.
-inline stored_file owned_file(const file_store& files, const std::string& id, const api_key& key,
-                              const char* field = "id") {
-  auto file = files.find(id);
-  if (!file || !key.owns(file->owner)) refuse_file(id, field);
+inline stored_file owned_file(const api_call& call, const std::string& id, const char* field = "id") {
+  auto file = call.context->files.find(id);
+  if (!file || !call.key.owns(file->owner)) refuse_file(id, field);
   return *std::move(file);
 }
 
-inline std::string owned_content(const file_store& files, const std::string& id, const api_key& key,
-                                 const char* field = "id") {
-  (void)owned_file(files, id, key, field);
-  auto content = files.content(id);
+inline std::string owned_content(const api_call& call, const std::string& id, const char* field = "id") {
+  (void)owned_file(call, id, field);
+  auto content = call.context->files.content(id);
   if (!content) refuse_file(id, field);
   return *std::move(content);
 }

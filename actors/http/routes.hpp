@@ -6,17 +6,14 @@
 
 #include "actors/http/api_context.hpp"
 #include "actors/http/api_error.hpp"
-#include "actors/http/file_store.hpp"
 #include "transport/http/http_router.hpp"
 
 namespace troupe {
 
-/// Adds routes whose handlers may throw api_error and input_error, and are told which key a request came with: one
-/// without a name where there are no keys.
+/// Adds routes whose handlers may throw api_error and input_error.
 class api_routes {
  public:
-  using api_handler = std::function<void(const http_request& request, const api_key& key,
-                                         const std::shared_ptr<http_exchange>& exchange)>;
+  using api_handler = std::function<void(const api_call&)>;
 
   api_routes(http_router& to, std::shared_ptr<api_context> context) : to_(to), context_(std::move(context)) {}
 
@@ -26,9 +23,10 @@ class api_routes {
   void add_limited(std::string_view method, std::string_view path, api_handler handler);
   /// For everyone.
   void add_open(std::string_view method, std::string_view path, api_handler handler);
-  const std::shared_ptr<api_context>& context() const { return context_; }
 
  private:
+  void add_guarded(std::string_view method, std::string_view path, std::function<void(api_call&)> handle);
+
   http_router& to_;
   std::shared_ptr<api_context> context_;
 };
@@ -36,8 +34,8 @@ class api_routes {
 void add_model_routes(api_routes& to);   ///< models, adapters
 void add_text_routes(api_routes& to);    ///< completions, chats, tokens
 void add_status_routes(api_routes& to);  ///< health, metrics, the page
-void add_file_routes(api_routes& to, const std::shared_ptr<file_store>& files);
-void add_batch_routes(api_routes& to, const std::shared_ptr<file_store>& files);
-void add_fine_tuning_routes(api_routes& to, const std::shared_ptr<file_store>& files);
+void add_file_routes(api_routes& to);
+void add_batch_routes(api_routes& to);
+void add_fine_tuning_routes(api_routes& to);
 
 }  // namespace troupe

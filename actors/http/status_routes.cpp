@@ -20,39 +20,50 @@ std::string status_json(const api_context& context) {
   return made + "}";
 }
 
+void show_liveness(const api_call& call) {
+  call.exchange->reply({200, "application/json", R"({"status":"alive"})", {}});
+}
+
+void show_readiness(const api_call& call) {
+  if (!call.context->is_ready())
+    throw api_error(503, "no replica can serve at the moment", {}, "service_unavailable")
+        .retry_after(std::chrono::seconds(1));
+  call.exchange->reply({200, "application/json", R"({"status":"ready"})", {}});
+}
+
+void show_metrics(const api_call& call) {
+  const http_parts& parts = call.context->parts;
+  call.exchange->reply(
+      {200,
+       "text/plain; version=0.0.4; charset=utf-8",
+       call.context->metrics.write(parts.model, parts.board->read("replicas"), parts.board->read("nodes")),
+       {}});
+}
+
+void show_page(const api_call& call) {
+  call.exchange->reply(
+      {200,
+       "text/html; charset=utf-8",
+       std::string(page_html()),
+       {{"content-security-policy",
+         "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; "
+         "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"},
+        {"x-content-type-options", "nosniff"},
+        {"cache-control", "no-cache"}}});
+}
+
+void show_status(const api_call& call) {
+  call.exchange->reply({200, "application/json", status_json(*call.context), {{"cache-control", "no-store"}}});
+}
+
 }  // namespace
 
 void add_status_routes(api_routes& to) {
-  const auto context = to.context();
-  to.add_open("GET", "/health", [](const auto&, const auto&, const auto& exchange) {
-    exchange->reply({200, "application/json", R"({"status":"alive"})", {}});
-  });
-  to.add_open("GET", "/ready", [context](const auto&, const auto&, const auto& exchange) {
-    if (!context->is_ready())
-      throw api_error(503, "no replica can serve at the moment", {}, "service_unavailable")
-          .retry_after(std::chrono::seconds(1));
-    exchange->reply({200, "application/json", R"({"status":"ready"})", {}});
-  });
-  to.add_open("GET", "/metrics", [context](const auto&, const auto&, const auto& exchange) {
-    exchange->reply({200,
-                     "text/plain; version=0.0.4; charset=utf-8",
-                     context->metrics.write(context->parts.model, context->parts.board->read("replicas"),
-                                            context->parts.board->read("nodes")),
-                     {}});
-  });
-  to.add_open("GET", "/", [](const auto&, const auto&, const auto& exchange) {
-    exchange->reply({200,
-                     "text/html; charset=utf-8",
-                     std::string(page_html()),
-                     {{"content-security-policy",
-                       "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; "
-                       "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"},
-                      {"x-content-type-options", "nosniff"},
-                      {"cache-control", "no-cache"}}});
-  });
-  to.add("GET", "/status", [context](const auto&, const auto&, const auto& exchange) {
-    exchange->reply({200, "application/json", status_json(*context), {{"cache-control", "no-store"}}});
-  });
+  to.add_open("GET", "/health", show_liveness);
+  to.add_open("GET", "/ready", show_readiness);
+  to.add_open("GET", "/metrics", show_metrics);
+  to.add_open("GET", "/", show_page);
+  to.add("GET", "/status", show_status);
 }
 
 }  // namespace troupe

@@ -9,11 +9,19 @@ namespace {
 
 constexpr std::size_t most_detokenized = 1 << 20;
 
+void answer(const api_call& call, decltype(answering_path::read) read) {
+  const json body = parse_body(call.request->body);
+  asked_answer asked = read(request_fields(body), call.context->parts);
+  asked.order.owner = call.key.name;
+  asked.order.weight = static_cast<std::uint64_t>(call.key.weight);
+  start_answer(call, std::move(asked));
+}
+
 /// vLLM's: {"prompt", "add_special_tokens", "return_token_strs"}, or messages of a chat.
-void tokenize(const api_context& context, const http_request& request, const std::shared_ptr<http_exchange>& exchange) {
-  const json body = parse_body(request.body);
+void tokenize(const api_call& call) {
+  const json body = parse_body(call.request->body);
   const request_fields from(body);
-  const prompting& prompts = *context.parts.prompts;
+  const prompting& prompts = *call.context->parts.prompts;
   if (!prompts.has_tokenizer()) throw api_error(501, "the model has no tokenizer");
   std::vector<token_id> tokens;
   if (from.has("messages")) {
@@ -32,43 +40,28 @@ void tokenize(const api_context& context, const http_request& request, const std
     made["token_strs"] = json::array();
     for (const token_id token : tokens) made["token_strs"].push_back(std::string(prompts.tokens().bytes_of(token)));
   }
-  reply_json(exchange, made);
+  reply_json(call.exchange, made);
 }
 
-void detokenize(const api_context& context, const http_request& request,
-                const std::shared_ptr<http_exchange>& exchange) {
-  const json body = parse_body(request.body);
+void detokenize(const api_call& call) {
+  const json body = parse_body(call.request->body);
   const request_fields from(body);
-  const prompting& prompts = *context.parts.prompts;
+  const prompting& prompts = *call.context->parts.prompts;
   const auto tokens = from.tokens("tokens");
   if (!tokens) refuse_field("tokens", "tokens is missing", "missing_required_parameter");
   if (tokens->size() > most_detokenized) refuse_field("tokens", "tokens has too many entries");
   for (const token_id token : *tokens)
     if (token >= prompts.config().vocab_size) refuse_field("tokens", "tokens should be a list of the model's tokens");
-  reply_json(exchange, {{"prompt", prompts.tokens().decode(*tokens, false)}});
+  reply_json(call.exchange, {{"prompt", prompts.tokens().decode(*tokens, false)}});
 }
 
 }  // namespace
 
 void add_text_routes(api_routes& to) {
-  const auto context = to.context();
   for (const answering_path& each : answering_paths)
-    to.add_limited("POST", each.path,
-                   [context, read = each.read](const auto& request, const auto& key, const auto& exchange) {
-                     const json body = parse_body(request.body);
-                     asked_answer asked = read(request_fields(body), context->parts);
-                     asked.order.owner = key.name;
-                     asked.order.weight = static_cast<std::uint64_t>(key.weight);
-                     start_answer(context, std::move(asked), exchange);
-                   });
-  for (const char* path : {"/tokenize", "/v1/tokenize"})
-    to.add("POST", path, [context](const auto& request, const auto&, const auto& exchange) {
-      tokenize(*context, request, exchange);
-    });
-  for (const char* path : {"/detokenize", "/v1/detokenize"})
-    to.add("POST", path, [context](const auto& request, const auto&, const auto& exchange) {
-      detokenize(*context, request, exchange);
-    });
+    to.add_limited("POST", each.path, [read = each.read](const api_call& call) { answer(call, read); });
+  for (const char* path : {"/tokenize", "/v1/tokenize"}) to.add("POST", path, tokenize);
+  for (const char* path : {"/detokenize", "/v1/detokenize"}) to.add("POST", path, detokenize);
 }
 
 }  // namespace troupe

@@ -384,10 +384,9 @@ class slow_exchange final : public http_exchange {
 
 TEST_F(api_batches, have_outputs_that_come_as_the_client_reads_them) {
   const std::string id = create()["id"];
-  const auto files = std::make_shared<file_store>(folder_.path() / "state" / "files");
   const auto context = std::make_shared<api_context>(parts());
   const auto reader = std::make_shared<slow_exchange>(true), gone = std::make_shared<slow_exchange>(false);
-  send_batch_file({context, files, reader, {}}, {id, false});
+  send_batch_file({context, {}, {}, reader}, {id, false});
   answer_next("job.outputs", page({{true, answered_line()}}));
   EXPECT_EQ(json::parse(reader->heard.take<std::string>())["custom_id"], "one");
   const auto has_read = reader->heard.take<std::function<void()>>();
@@ -396,7 +395,7 @@ TEST_F(api_batches, have_outputs_that_come_as_the_client_reads_them) {
   answer_next("job.outputs", page({}));
   EXPECT_TRUE(reader->heard.take<bool>());
 
-  send_batch_file({context, files, gone, {}}, {id, false});
+  send_batch_file({context, {}, {}, gone}, {id, false});
   answer_next("job.outputs", page({{true, answered_line()}}));
   EXPECT_TRUE(is_soon([&] { return gone.use_count() == 1; })) << "nobody reads any more for who has gone";
   EXPECT_EQ(jobs_.count<command_call>(), 0u);
