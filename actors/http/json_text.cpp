@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include <fmt/format.h>
+#include "base/json_escape.hpp"
 
 namespace troupe {
 namespace {
@@ -28,28 +28,11 @@ std::size_t character_length(std::string_view text) {
 }
 
 void append_ascii(std::string& to, char c) {
-  switch (c) {
-    case '"':
-      to += "\\\"";
-      break;
-    case '\\':
-      to += "\\\\";
-      break;
-    case '\n':
-      to += "\\n";
-      break;
-    case '\r':
-      to += "\\r";
-      break;
-    case '\t':
-      to += "\\t";
-      break;
-    default:
-      if (static_cast<unsigned char>(c) < 0x20)
-        fmt::format_to(std::back_inserter(to), "\\u{:04x}", static_cast<unsigned>(c));
-      else
-        to += c;
-  }
+  const auto character = static_cast<unsigned char>(c);
+  if (needs_json_escape(character))
+    to += json_escape(character);
+  else
+    to += c;
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 #include <fstream>
+#include <functional>
 #include <memory>
 
 #include <fmt/format.h>
@@ -67,35 +68,35 @@ int follow_job(const jobs_options& options) {
   return follow_training(cluster, options.id, options.json);
 }
 
-/// Every event there is, page by page.
-int show_events(const jobs_options& options) {
-  cluster_client cluster(options.cluster);
+/// Of a fine-tune: every event there is, page by page.
+void for_each_event(cluster_client& cluster, const std::string& id, const std::function<void(const json&)>& take) {
   for (std::uint64_t last = 0;;) {
-    const auto page = json::parse(cluster.command("job.events", json{{"id", options.id}, {"after", last}}.dump()));
+    const auto page = json::parse(cluster.command("job.events", json{{"id", id}, {"after", last}}.dump()));
     check_is_training(page.at("job"));
-    if (page.at("events").empty()) return 0;
+    if (page.at("events").empty()) return;
     for (const auto& event : page.at("events")) {
       last = event.at("number").get<std::uint64_t>();
-      print_json(event);
+      take(event);
     }
   }
 }
 
+int show_events(const jobs_options& options) {
+  cluster_client cluster(options.cluster);
+  for_each_event(cluster, options.id, print_json);
+  return 0;
+}
+
 loss_points points_of(cluster_client& cluster, const std::string& id) {
   loss_points points;
-  for (std::uint64_t last = 0;;) {
-    const auto page = json::parse(cluster.command("job.events", json{{"id", id}, {"after", last}}.dump()));
-    check_is_training(page.at("job"));
-    if (page.at("events").empty()) return points;
-    for (const auto& event : page.at("events")) {
-      last = event.at("number").get<std::uint64_t>();
-      const auto& data = event.at("data");
-      if (event.at("kind") != "metrics" || !data.is_object()) continue;
-      const double step = data.value("step", 0.0);
-      if (data.contains("loss")) points.training.emplace_back(step, data["loss"].get<double>());
-      if (data.contains("validation_loss")) points.validation.emplace_back(step, data["validation_loss"].get<double>());
-    }
-  }
+  for_each_event(cluster, id, [&](const json& event) {
+    const auto& data = event.at("data");
+    if (event.at("kind") != "metrics" || !data.is_object()) return;
+    const double step = data.value("step", 0.0);
+    if (data.contains("loss")) points.training.emplace_back(step, data["loss"].get<double>());
+    if (data.contains("validation_loss")) points.validation.emplace_back(step, data["validation_loss"].get<double>());
+  });
+  return points;
 }
 
 int draw_curve(const jobs_options& options) {

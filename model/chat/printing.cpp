@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/json_escape.hpp"
 #include "model/chat/operators.hpp"
 #include "model/chat/text.hpp"
 
@@ -68,37 +69,19 @@ void print_mapping(text_builder& out, const mapping& dict) {
   out.append('}');
 }
 
-std::string json_escape(const code_point& next, std::string_view raw, bool ascii_only) {
-  switch (next.point) {
-    case '"':
-      return "\\\"";
-    case '\\':
-      return "\\\\";
-    case '\n':
-      return "\\n";
-    case '\r':
-      return "\\r";
-    case '\t':
-      return "\\t";
-    case '\f':
-      return "\\f";
-    case '\b':
-      return "\\b";
-    default:
-      break;
-  }
-  const auto code = static_cast<std::uint32_t>(next.point);
-  if (code >= ' ' && (!ascii_only || code < 0x7F)) return std::string(raw);
-  if (code < 0x10000) return fmt::format("\\u{:04x}", code);
-  const std::uint32_t offset = code - 0x10000;
-  return fmt::format("\\u{:04x}\\u{:04x}", 0xD800 + (offset >> 10), 0xDC00 + (offset & 0x3FF));
+std::string json_character(const code_point& next, std::string_view raw, bool ascii_only) {
+  if (needs_json_escape(next.point)) return json_escape(next.point);
+  if (!ascii_only || next.point < 0x7F) return std::string(raw);
+  if (next.point < 0x10000) return json_escape(next.point);
+  const char32_t offset = next.point - 0x10000;
+  return json_escape(0xD800 + (offset >> 10)) + json_escape(0xDC00 + (offset & 0x3FF));
 }
 
 void print_json_text(text_builder& out, std::string_view text, bool ascii_only) {
   out.append('"');
   for (std::size_t at = 0; at < text.size();) {
     const code_point next = decode(text, at);
-    out.append(json_escape(next, text.substr(at, next.length), ascii_only));
+    out.append(json_character(next, text.substr(at, next.length), ascii_only));
     at += next.length;
   }
   out.append('"');

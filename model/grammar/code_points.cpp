@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include <fmt/format.h>
-
+#include "base/json_escape.hpp"
 #include "model/tokenizer/utf8.hpp"
 
 namespace troupe::detail {
@@ -36,27 +35,6 @@ void add_aligned(grammar_builder& to, std::vector<piece>& parts, char32_t low, c
   for (std::size_t i = 0; i < first.size(); ++i)
     bytes.push_back(to.bytes(static_cast<std::uint8_t>(first[i]), static_cast<std::uint8_t>(last[i])));
   parts.push_back(to.sequence(bytes));
-}
-
-std::string escape_of(char32_t character) {
-  switch (character) {
-    case '"':
-      return "\\\"";
-    case '\\':
-      return "\\\\";
-    case '\b':
-      return "\\b";
-    case '\f':
-      return "\\f";
-    case '\n':
-      return "\\n";
-    case '\r':
-      return "\\r";
-    case '\t':
-      return "\\t";
-    default:
-      return fmt::format("\\u{:04x}", static_cast<unsigned>(character));
-  }
 }
 
 const code_point_set& escaped_characters() {
@@ -154,7 +132,7 @@ piece json_character(grammar_builder& to, const code_point_set& set) {
   std::vector<std::string> escapes;
   for (const auto& [low, high] : escaped_characters().ranges())
     for (char32_t each = low; each <= high; ++each)
-      if (set.contains(each)) escapes.push_back(escape_of(each));
+      if (set.contains(each)) escapes.push_back(json_escape(each));
   if (!escapes.empty()) parts.push_back(to.one_of_texts(escapes));
   return to.any_of(parts);
 }
