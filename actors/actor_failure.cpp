@@ -25,9 +25,9 @@ std::string text_of_fault(const std::exception_ptr& fault) {
 }  // namespace
 
 void end_process_after(const char* actor, const std::exception_ptr& fault) {
-  const std::string line = fmt::format(
-      "troupe: {} cannot go on: {}: this process ends, and works again once it is started again\n", actor,
-      text_of_fault(fault));
+  const std::string line =
+      fmt::format("troupe: {} cannot go on: {}: this process ends, and works again once it is started again\n", actor,
+                  text_of_fault(fault));
   std::fputs(line.c_str(), stderr);
   std::fflush(stdout);
   std::_Exit(1);  // destructors would wait for actors that wait for this one

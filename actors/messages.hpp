@@ -500,8 +500,7 @@ struct client_refused {
 
   template <class Self>
   static auto fields(Self& self) {
-    return std::tie(self.id, self.error, self.bad_input, self.retry_after_ms, self.field_name,
-                    self.code);
+    return std::tie(self.id, self.error, self.bad_input, self.retry_after_ms, self.field_name, self.code);
   }
 };
 

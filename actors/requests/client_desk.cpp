@@ -92,8 +92,7 @@ void client_desk_state::begin(incoming<client_request>& request) {
     return refuse_request(request.link,
                           {what.id, "too many requests of one client at a time: wait for some", false, 1000});
   if (what.sampling.prompt_logprobs)
-    return refuse_request(request.link,
-                          {what.id, "prompt_logprobs are not told here: ask for them over HTTP", true});
+    return refuse_request(request.link, {what.id, "prompt_logprobs are not told here: ask for them over HTTP", true});
   if (open.contains(what.id)) return refuse_request(request.link, {what.id, "the request's id is in use", true});
   try {
     begin_request begun;

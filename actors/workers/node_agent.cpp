@@ -130,8 +130,7 @@ node_report node_agent_state::report() {
   report.resident_bytes = resident_bytes();
   report.busy_seconds = static_cast<double>(meter_->busy_ns.load(std::memory_order_relaxed)) * 1e-9;
   // Only who does nothing may be a spare: the others need not be disturbed.
-  if (options_.free_memory && rows == rows_before_)
-    report.free_bytes = options_.free_memory();
+  if (options_.free_memory && rows == rows_before_) report.free_bytes = options_.free_memory();
   rows_before_ = rows;
   report_before_ = now;
   return report;

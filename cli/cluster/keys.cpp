@@ -71,9 +71,10 @@ int limit_key(const keys_options& options) {
 int list_keys(const keys_options& options) {
   const auto keys = read_api_keys(file_of(options));
   if (!keys) {
-    print(fmt::format("there are no keys in {}: whoever reaches the server may use it; one that runs and had keys lets "
-                      "nobody in\n",
-                      file_of(options).string()));
+    print(
+        fmt::format("there are no keys in {}: whoever reaches the server may use it; one that runs and had keys lets "
+                    "nobody in\n",
+                    file_of(options).string()));
     return 0;
   }
   if (keys->empty()) {

@@ -1,3 +1,4 @@
+#include "actors/http/answer_text.hpp"
 #include "tests/actors/http/fixture.hpp"
 
 namespace troupe::test {
