@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
+#include <functional>
 #include <thread>
 
+#include "actors/workers/step_frames.hpp"
 #include "base/error.hpp"
 #include "cli/compose/worker_speed.hpp"
 #include "cli/model/model_options.hpp"
@@ -98,6 +100,21 @@ model_shape shape_of(const node_site& site) {
   return shape;
 }
 
+/// Of a number that is left to placement, the most that it may choose.
+step_sizes step_sizes_of(const node_site& site) {
+  const auto number = [](auto value) { return static_cast<std::uint64_t>(value); };
+  const cluster_config& config = site.config;
+  const auto workers = std::count_if(config.nodes.begin(), config.nodes.end(), std::mem_fn(&node_config::is_worker));
+  step_sizes sizes;
+  sizes.rows = number(config.scheduler.max_batch_tokens);
+  sizes.sequences = number(config.scheduler.max_sequences);
+  sizes.steps = number(config.scheduler.steps_in_flight);
+  if (sizes.steps == 0) sizes.steps = std::max(number(config.stages), number(workers));
+  sizes.hidden = number(site.model->config.hidden);
+  sizes.context = number(site.context);
+  return sizes;
+}
+
 }  // namespace
 
 void check_device(const cluster_config& config, const node_config& node) {
@@ -138,26 +155,6 @@ load_options load_options_of(const cluster_config& config) {
   return chosen;
 }
 
-namespace {
-
-/// A row's hidden state, as it travels.
-std::uint64_t row_bytes(const node_site& site) {
-  return static_cast<std::uint64_t>(site.model->config.hidden + 64) * sizeof(float);
-}
-
-/// The longest order or outcome of a step: all sequences with all of their blocks, or with their hidden states; the
-/// answers that are opened come in parts, of one text at least.
-std::uint64_t step_bytes(const node_site& site) {
-  constexpr std::uint64_t beside = std::uint64_t{4} << 20, sequence_bytes = 256;
-  const auto sequences = static_cast<std::uint64_t>(site.config.scheduler.max_sequences);
-  const auto tokens = static_cast<std::uint64_t>(site.config.scheduler.max_batch_tokens + site.context);
-  const auto blocks = static_cast<std::uint64_t>(site.context / positions_per_block + 1);
-  const std::uint64_t each = std::max(blocks * sizeof(block_id), row_bytes(site)) + sequence_bytes;
-  return beside + tokens * sizeof(token_id) + sequences * each;
-}
-
-}  // namespace
-
 bus::options bus_options_of(const node_site& site) {
   bus::options options;
   options.listen = site.node.is_head() ? site.config.listen : site.node.listen;
@@ -165,9 +162,7 @@ bus::options bus_options_of(const node_site& site) {
   if (site.config.keys) options.keys = read_cluster_keys(*site.config.keys);
   if (options.keys && !site.node.is_head()) options.keys->allowed = {options.keys->cluster_public_key};
   if (!site.model) return options;
-  const auto rows = static_cast<std::uint64_t>(site.config.scheduler.max_batch_tokens);
-  options.limits.attachment_bytes = std::max(options.limits.attachment_bytes, rows * row_bytes(site));
-  options.limits.body_bytes = std::max(options.limits.body_bytes, step_bytes(site));
+  make_room_for_steps(step_sizes_of(site), options);
   return options;
 }
 

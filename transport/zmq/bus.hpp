@@ -6,7 +6,8 @@
 //   again without a word, and what was queued meanwhile arrives.
 // - Whatever arrives is checked (frame.hpp) before it is handed on. A bad frame closes that link, says why through
 //   on_closed, and disturbs nothing else.
-// - Nothing grows without bound: a link holds at most `queue_bytes` to be sent; beyond it send() says `full`.
+// - Nothing grows without bound: a link holds at most `queue_bytes` to be sent, or one larger frame; beyond it send()
+//   says `full`.
 // - Beyond this machine traffic is encrypted and both sides are known (CURVE), see curve.hpp.
 // How the goals are met: every frame of a link is counted and kept until the other side confirms it. A connection
 // begins with a greeting that says which process is on each side and what each has, and goes on from there; so a frame

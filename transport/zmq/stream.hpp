@@ -24,7 +24,10 @@ class send_window {
  public:
   explicit send_window(std::uint64_t byte_limit) : byte_limit_(byte_limit) {}
 
-  bool takes(const frame& what) const { return bytes_ + cost(what.body.size(), what.attachment.size()) <= byte_limit_; }
+  /// One frame always finds room, however large: else it never would.
+  bool takes(const frame& what) const {
+    return empty() || bytes_ + cost(what.body.size(), what.attachment.size()) <= byte_limit_;
+  }
   void push(frame what);
 
   /// The next frame that this connection has not been given; null: none.

@@ -189,6 +189,18 @@ TEST(bus, a_link_takes_so_many_bytes_and_then_says_full) {
   EXPECT_TRUE(dialer.wait_frames(sent + 2));
 }
 
+TEST(bus, frames_larger_than_the_queue_go_one_after_the_other) {
+  bus::options options;
+  options.queue_bytes = 1 << 20;
+  peer listener(peer::listening()), dialer(options);
+  const link_id link = dialer->connect(listener->endpoint());
+  ASSERT_EQ(dialer->send(link, numbered_frame(0, 4 << 20)), send_status::queued);
+  ASSERT_TRUE(listener.wait_frames(1));
+  while (dialer->send(link, numbered_frame(1, 4 << 20)) == send_status::full) std::this_thread::yield();
+  ASSERT_TRUE(listener.wait_frames(2));
+  EXPECT_TRUE(same(listener.frames()[1].second, numbered_frame(1, 4 << 20)));
+}
+
 TEST(bus, a_reader_that_does_not_read_makes_its_link_full_and_no_other) {
   std::mutex gate;
   std::unique_lock held(gate);

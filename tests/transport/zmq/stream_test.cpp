@@ -55,6 +55,15 @@ TEST(send_window, holds_so_many_bytes_until_they_are_confirmed) {
   EXPECT_TRUE(window.takes(of_size(500)));
 }
 
+TEST(send_window, takes_one_frame_that_is_larger_than_all_it_holds) {
+  send_window window(1000);
+  EXPECT_TRUE(window.takes(of_size(5000)));
+  window.push(of_size(5000));
+  EXPECT_FALSE(window.takes(of_size(1)));
+  ASSERT_TRUE(window.confirm(1));
+  EXPECT_TRUE(window.takes(of_size(5000)));
+}
+
 TEST(receive_counter, numbers_go_up_by_one) {
   receive_counter counter;
   EXPECT_EQ(counter.accept(numbered(0)), frame_error::replayed);

@@ -1,0 +1,42 @@
+// What the frames of a replica's steps take: the bus' limits grow with the model, so that no step is too large for it.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+
+#include "model/engine/stages/step_order.hpp"
+#include "transport/zmq/bus.hpp"
+
+namespace troupe {
+
+struct step_sizes {
+  std::uint64_t rows = 0, sequences = 0;  ///< of one step at most
+  std::uint64_t steps = 1;                ///< in flight at most
+  std::uint64_t hidden = 0;               ///< floats of a row
+  std::uint64_t context = 0;
+};
+
+/// An order has all blocks of all sequences, and of what it opens as much as goes at once, or one text.
+inline std::uint64_t order_bytes(const step_sizes& sizes) {
+  constexpr std::uint64_t opened = std::uint64_t{4} << 20, sequence_bytes = 256;
+  const std::uint64_t blocks = sizes.context / positions_per_block + 1;
+  return opened + (sizes.rows + sizes.context) * sizeof(token_id) +
+         sizes.sequences * (blocks * sizeof(block_id) + sequence_bytes);
+}
+
+/// An outcome has pooled rows, and the figures of every token chosen and of a prompt's own tokens.
+inline std::uint64_t outcome_bytes(const step_sizes& sizes) {
+  constexpr std::uint64_t padding = 64, figures_bytes = 840;  // of a token with 100 alternatives
+  return sizes.sequences * (sizes.hidden * sizeof(float) + padding) + (sizes.rows + sizes.context) * figures_bytes;
+}
+
+/// Activations go as attachments; the queue of a link holds those of all steps in flight, and one more.
+inline void make_room_for_steps(const step_sizes& sizes, bus::options& options) {
+  constexpr std::uint64_t padding = 64;
+  const std::uint64_t activations = sizes.rows * (sizes.hidden + padding) * sizeof(float);
+  const std::uint64_t body = std::max(order_bytes(sizes), outcome_bytes(sizes));
+  options.limits.attachment_bytes = std::max(options.limits.attachment_bytes, activations);
+  options.limits.body_bytes = std::max(options.limits.body_bytes, body);
+  options.queue_bytes = std::max(options.queue_bytes, (sizes.steps + 1) * (activations + body));
+}
+
+}  // namespace troupe
