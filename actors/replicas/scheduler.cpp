@@ -1,6 +1,8 @@
 // Requests, lives and adapters of a replica. Steps: scheduler_steps.cpp.
 #include "actors/replicas/scheduler.hpp"
 
+#include <fmt/format.h>
+
 #include "base/error.hpp"
 
 namespace troupe {
@@ -9,6 +11,9 @@ namespace {
 std::string text_of(const refused_request& refused) {
   return std::string(name_of(refused.reason));
 }
+
+/// Lives that a request may end, before it is taken for the reason.
+constexpr std::int32_t most_lost_lives = 3;
 
 refusal_cause cause_of(refusal reason) {
   return reason == refusal::queue_full ? refusal_cause::full : refusal_cause::bad_input;
@@ -43,7 +48,10 @@ scheduler_state::handle::behavior_type scheduler_state::make_behavior() {
         begin_life(started);
         pump();
       },
-      [this](const replica_stopped& stopped) { end_life(stopped.give_up_requests); },
+      [this](const replica_stopped& stopped) {
+        end_life(stopped.give_up_requests);
+        pump();
+      },
       [this](const step_done& done) {
         if (!running_ || done.life != life_) return;
         if (!is_expected(done.outcome))
@@ -186,8 +194,28 @@ void scheduler_state::end_life(bool give_up_requests) {
   if (!requests_) return report();
   meter_.note_resumed(requests_->decisions().stats().running);
   requests_->forget_stored();
+  refuse_deadly();
   if (give_up_requests) return_requests();
   report();
+}
+
+/// A request that ends every life would end those of other replicas too. Its last lost step had nobody else's work.
+void scheduler_state::refuse_deadly() {
+  std::unordered_map<request_id, sink_actor> deadly;
+  for (const auto& [id, of] : parts_)
+    if (requests_->decisions().lost_with(id).lives >= most_lost_lives) deadly.emplace(of.request, of.sink);
+  for (const auto& [request, sink] : deadly) {
+    cancel({{}, request});
+    tell(sink,
+         request_refused{{},
+                         request,
+                         fmt::format("{} times in a row the replica was lost in a step of this request, which is not "
+                                     "tried again: the nodes' logs say how it was lost; where a step took too long, "
+                                     "lower scheduler.max_batch_tokens",
+                                     most_lost_lives),
+                         refusal_cause::bad_input,
+                         {}});
+  }
 }
 
 void scheduler_state::return_requests() {

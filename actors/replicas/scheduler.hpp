@@ -72,6 +72,7 @@ class scheduler_state {
   batch_scheduler::options options_for_life() const;
   void begin_life(const replica_started& started);
   void end_life(bool give_up_requests);
+  void refuse_deadly();
   void return_requests();
 
   // adapters

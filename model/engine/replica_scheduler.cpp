@@ -155,6 +155,7 @@ std::vector<std::pair<sequence_id, engine_request>> replica_scheduler::give_up_a
     const auto text = decisions_.text_of(id);
     all.emplace_back(
         id, resumed_request(*kept.request, kept.index, text.empty() ? std::span(kept.request->what.prompt) : text));
+    all.back().second.what.lost = decisions_.lost_with(id);
   }
   std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   for (const auto& [id, request] : all) decisions_.cancel(id);

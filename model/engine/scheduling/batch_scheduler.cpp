@@ -40,6 +40,7 @@ batch_scheduler::options checked(batch_scheduler::options chosen) {
            chosen.max_batch_tokens, chosen.max_sequences);
   if (chosen.max_mixed_prompt_tokens < 1)
     refuse("max_mixed_prompt_tokens is {}: at least 1", chosen.max_mixed_prompt_tokens);
+  if (chosen.even_context < 1) refuse("even_context is {}: at least 1", chosen.even_context);
   if (chosen.max_adapters < 1) refuse("max_adapters is {}: at least 1", chosen.max_adapters);
   if (chosen.max_proposals < 0) refuse("max_proposals is {}: at least 0", chosen.max_proposals);
   if (chosen.steps_in_flight < 1) refuse("steps_in_flight is {}: at least 1", chosen.steps_in_flight);
@@ -111,6 +112,7 @@ batch_scheduler::sequence_state& batch_scheduler::add(const sequence_request& re
   sequence.limit = leader != nullptr ? leader->limit : limit_of(request, options_.context);
   sequence.prompt = leader != nullptr ? leader->prompt : request.prompt.size();
   sequence.every_prompt_row = request.every_prompt_row;
+  if (leader == nullptr) note_lost(sequence, request.lost);
   sequences_.emplace(sequence.id, std::move(made));
   if (leader != nullptr) {
     sequence.leader = leader;
@@ -206,6 +208,7 @@ void batch_scheduler::remove(sequence_state& sequence) {
     std::erase(running_, &sequence);
     stop_running(sequence);
   }
+  note_lost(sequence, {});
   if (sequence.last_step.value != 0) forgotten_.push_back(sequence.id);
   queue_of(sequence).leave(sequence);
   sequences_.erase(sequence_id(sequence.id));
@@ -213,7 +216,12 @@ void batch_scheduler::remove(sequence_state& sequence) {
 
 void batch_scheduler::forget_stored() {
   for (flying_step& step : flying_)
-    for (sequence_state* sequence : step.rows) sequence->in_flight = step_id{};
+    for (sequence_state* sequence : step.rows) {
+      const bool is_further = sequence->computed > sequence->lost.at;
+      note_lost(*sequence,
+                {is_further ? 1 : sequence->lost.lives + 1, std::max(sequence->computed, sequence->lost.at)});
+      sequence->in_flight = step_id{};
+    }
   flying_.clear();
   for (const sequence_list all = running_; sequence_state * sequence : all) {
     if (sequence->cancelled && sequence->followers.empty())
@@ -223,6 +231,18 @@ void batch_scheduler::forget_stored() {
   }
   running_.clear();
   cache_.clear();
+}
+
+void batch_scheduler::note_lost(sequence_state& sequence, lost_steps lost) {
+  suspects_ -= sequence.suspect();
+  sequence.lost = lost;
+  suspects_ += sequence.suspect();
+}
+
+lost_steps batch_scheduler::lost_with(sequence_id id) const {
+  const sequence_state* sequence = find(id);
+  if (sequence && sequence->leader) sequence = sequence->leader;
+  return sequence ? sequence->lost : lost_steps{};
 }
 
 std::span<const token_id> batch_scheduler::text_of(sequence_id id) const {
@@ -259,9 +279,10 @@ std::size_t batch_scheduler::queued_tokens() const {
 
 bool batch_scheduler::is_consistent() const {
   std::vector<std::int32_t> holders(static_cast<std::size_t>(pool_.total()), 0);
-  std::size_t slots = 0, running = 0, waiting = 0;
+  std::size_t slots = 0, running = 0, waiting = 0, suspects = 0;
   for (const auto& [id, owned] : sequences_) {
     const sequence_state& sequence = *owned;
+    suspects += sequence.suspect();
     running += sequence.phase == sequence_phase::running;
     waiting += sequence.phase == sequence_phase::waiting;
     if (sequence.phase == sequence_phase::running) slots += sequence.slots();
@@ -271,8 +292,9 @@ bool batch_scheduler::is_consistent() const {
   for (std::int32_t i = 0; i < pool_.total(); ++i)
     if (pool_.holders(block_id{i}) != holders[static_cast<std::size_t>(i)]) return false;
   const auto held = std::count_if(holders.begin(), holders.end(), [](std::int32_t count) { return count > 0; });
-  return slots == slots_ && slots <= static_cast<std::size_t>(options_.max_sequences) && running == running_.size() &&
-         waiting == queues_[0].size() + queues_[1].size() && held == pool_.held() && cache_.is_consistent();
+  return suspects == suspects_ && slots == slots_ && slots <= static_cast<std::size_t>(options_.max_sequences) &&
+         running == running_.size() && waiting == queues_[0].size() + queues_[1].size() && held == pool_.held() &&
+         cache_.is_consistent();
 }
 
 }  // namespace troupe

@@ -23,6 +23,11 @@
 //   class after `batch_patience` steps without a row, until there are `urgent_tokens` new tokens; and the oldest of a
 //   class of which nobody could start for `head_patience` steps, until its end. The urgent go before all others, among
 //   themselves first come, first served.
+// - A token far into a long prompt is more work than one at its beginning: beyond `even_context` positions it counts as
+//   several, so that no step takes many times as long as others.
+// - Suspects: whoever was twice in a step in which the stages were lost, without getting further in between. As long as
+//   there are any, one step is in flight at a time, and every other one has a suspect alone; so it is seen whose the
+//   loss is. Who gets further is a suspect no more.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -50,6 +55,8 @@ class batch_scheduler {
     std::int32_t max_batch_tokens = 2048;  ///< of one step; at least max_sequences
     /// Of prompts, in a step that interactive answers wait for as well: the gap between their tokens. At least 1.
     std::int32_t max_mixed_prompt_tokens = 96;
+    /// Up to here the weights are most of the work for a token, of many models; beyond it what attention reads is.
+    std::int64_t even_context = 8192;
     std::int32_t max_sequences = 256;  ///< that run at a time
     std::int32_t max_adapters = 32;    ///< that run at a time
     std::int32_t max_proposals = 8;    ///< guesses per sequence and step
@@ -93,6 +100,8 @@ class batch_scheduler {
   std::span<const ended_sequence> commit(step_id step, std::span<const sequence_outcome> outcomes);
   /// The stages lost what they stored: no step is in flight any more, every sequence goes on from its tokens.
   void forget_stored();
+  /// Steps with this sequence that were lost so.
+  lost_steps lost_with(sequence_id id) const;
 
   /// Prompt and answer so far, valid until the next call; empty for one that is not known, or whose prompt is still
   /// being computed for another answer.
@@ -140,6 +149,8 @@ class batch_scheduler {
   void remove(sequence_state& sequence);
   void cancel_follower(sequence_state& sequence);
 
+  void note_lost(sequence_state& sequence, lost_steps lost);
+
   // batch_commit.cpp: what a step's outcome changes
   void land(sequence_state& sequence, std::span<const sequence_outcome> outcomes);
   void fork(const sequence_state& leader, sequence_state& follower);
@@ -177,7 +188,9 @@ class batch_scheduler {
 
   // batch_tokens.cpp: how many tokens each gets, and the plan
   void choose_rows();
+  void part_suspects();
   std::int64_t give_tokens();
+  std::int64_t weight_of(const sequence_state& sequence) const;
   std::int64_t prompt_budget() const;
   void give_proposals(std::int64_t left, step_plan& plan);
   std::size_t affordable_proposals(const sequence_state& sequence, std::int64_t left) const;
@@ -202,6 +215,8 @@ class batch_scheduler {
   sequence_list urgent_;   ///< first declared first
   sequence_list chosen_;   ///< rows of the step being planned
   std::size_t slots_ = 0;  ///< taken: rows that the running may take, their followers' too
+  std::size_t suspects_ = 0;
+  bool suspect_was_last_ = false;  ///< its step was the last one planned
   std::vector<flying_step> flying_;
   std::vector<sequence_list> spare_lists_;
   std::vector<ended_sequence> ended_;

@@ -12,6 +12,7 @@ using detail::ranks_before;
 bool batch_scheduler::plan_step(instant now, step_plan& plan) {
   plan.clear();
   plan.id = step_id{};
+  if (suspects_ > 0 && !flying_.empty()) return false;
   declare_urgent();
   seat_all({now, plan});
   choose_rows();
@@ -31,6 +32,7 @@ void batch_scheduler::choose_rows() {
   chosen_.clear();
   for (sequence_state* sequence : running_)
     if (sequence->landed() && !sequence->stalled) chosen_.push_back(sequence);
+  if (suspects_ > 0) return part_suspects();
   const auto steps = static_cast<std::size_t>(options_.steps_in_flight);
   const std::size_t share = (running_.size() + steps - 1) / steps;
   if (chosen_.size() <= share) return;
@@ -41,6 +43,19 @@ void batch_scheduler::choose_rows() {
   chosen_.resize(share);
   std::sort(chosen_.begin(), chosen_.end(),
             [](const sequence_state* a, const sequence_state* b) { return ranks_before(*a, *b); });
+}
+
+/// A suspect alone, the one that waited longest, in turn with all the others.
+void batch_scheduler::part_suspects() {
+  const auto suspects = std::stable_partition(chosen_.begin(), chosen_.end(),
+                                              [](const sequence_state* sequence) { return !sequence->suspect(); });
+  const bool others_turn = suspects == chosen_.end() || (suspect_was_last_ && suspects != chosen_.begin());
+  suspect_was_last_ = !others_turn;
+  if (others_turn) return (void)chosen_.erase(suspects, chosen_.end());
+  const auto waited_longer = [](const sequence_state* a, const sequence_state* b) {
+    return a->last_step < b->last_step;
+  };
+  chosen_ = {*std::min_element(suspects, chosen_.end(), waited_longer)};
 }
 
 /// One for everyone, then by the order, but a share to batch. Returns how many are left.
@@ -57,12 +72,19 @@ std::int64_t batch_scheduler::give_tokens() {
   const std::int64_t kept = std::min({batch_wants, budget / options_.batch_share, prompts});
   for (sequence_state* sequence : chosen_) {
     const std::int64_t most = sequence->tier() == 2 ? prompts : std::max<std::int64_t>(prompts - kept, 0);
-    const std::int64_t more = std::min(static_cast<std::int64_t>(sequence->pending()) - 1, most);
+    const std::int64_t weight = weight_of(*sequence);
+    const std::int64_t more =
+        std::min(static_cast<std::int64_t>(sequence->pending()) - 1, most * options_.even_context / weight);
     sequence->planned_tokens += static_cast<std::int32_t>(more);
-    prompts -= more;
+    prompts -= (more * weight + options_.even_context - 1) / options_.even_context;
     left -= more;
   }
   return left;
+}
+
+/// Of one of its next tokens: how many positions it counts as having before it.
+std::int64_t batch_scheduler::weight_of(const sequence_state& sequence) const {
+  return std::max(static_cast<std::int64_t>(sequence.computed), options_.even_context);
 }
 
 /// What the step may have of prompts beside the one token for everyone.

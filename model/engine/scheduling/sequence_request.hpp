@@ -11,6 +11,12 @@ namespace troupe {
 
 constexpr std::int64_t most_weight = 1000;  ///< of a tenant
 
+/// What a sequence was part of when a replica's stages lost what they stored: whose step it is that kills them?
+struct lost_steps {
+  std::int32_t lives = 0;  ///< one after the other, without getting any further between them
+  std::size_t at = 0;      ///< the furthest position at which such a step began
+};
+
 /// What the batch scheduler must know of a request. How tokens are chosen is no part of it.
 struct sequence_request {
   std::vector<token_id> prompt;
@@ -24,6 +30,7 @@ struct sequence_request {
   /// taken from the prefix cache. After a preemption within the prompt the rows come again from position 0.
   bool every_prompt_row = false;
   bool was_accepted = false;  ///< by a scheduler that has given it up: it is not refused for want of room
+  lost_steps lost = {};       ///< there
 };
 
 /// The ids of a request's answers follow each other.

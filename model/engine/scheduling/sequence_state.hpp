@@ -8,6 +8,7 @@
 #include "base/clock.hpp"
 #include "model/engine/scheduling/ids.hpp"
 #include "model/engine/scheduling/prefix_cache.hpp"
+#include "model/engine/scheduling/sequence_request.hpp"
 
 namespace troupe::detail {
 
@@ -50,6 +51,7 @@ struct sequence_state {
   sequence_phase phase = sequence_phase::waiting;
   bool cancelled = false;  ///< only its blocks are still needed: by a step in flight, or by the other answers
   bool stalled = false;    ///< there is no block for its next token
+  lost_steps lost;         ///< begins anew where it gets further
   step_id in_flight;       ///< 0: in no step
   step_id last_step;       ///< that had it; 0: none
   std::int32_t planned_tokens = 0, planned_proposals = 0;
@@ -62,6 +64,9 @@ struct sequence_state {
   bool decoding() const { return pending() == 1 && computed >= prompt; }
   /// Rows it may take in a step.
   std::size_t slots() const { return 1 + followers.size(); }
+
+  /// Its step may be what the stages cannot bear.
+  bool suspect() const { return lost.lives >= 2; }
 
   /// 0: urgent, then one per priority.
   int tier() const { return urgent != 0 ? 0 : 1 + static_cast<int>(priority); }

@@ -191,18 +191,60 @@ TEST_F(scheduler, goes_on_in_the_next_life_with_what_it_has) {
   EXPECT_EQ(next_tokens(), letters("C"));
   (void)last_.take<run_step>();  // never answered
   tell(actor_, replica_stopped{});
+  std::string text = "ABC";
   for (const auto& [epoch, blocks] : {std::pair{2, 64}, {3, 32}}) {  // storage of the same size, and of another
     begin_life(static_cast<std::uint64_t>(epoch), blocks);
     const auto order = last_.take<run_step>();
-    EXPECT_EQ(order.order.plan.tokens, letters("ABC"));
+    EXPECT_EQ(order.order.plan.tokens, letters(text));
     ASSERT_EQ(order.order.opened.size(), 1u);
-    EXPECT_EQ(order.order.opened[0].text, letters("ABC"));
+    EXPECT_EQ(order.order.opened[0].text, letters(text));
     EXPECT_EQ(order.order.opened[0].prompt_tokens, 2);
+    tell(actor_, outcome_of(order, 'D'));
+    EXPECT_EQ(next_tokens(), letters("D"));
+    text += 'D';
+    (void)last_.take<run_step>();
     tell(actor_, replica_stopped{});
   }
   begin_life(4, 32);
-  tell(actor_, outcome_of(last_.take<run_step>(), 'D'));
-  EXPECT_EQ(next_tokens(), letters("D"));
+  tell(actor_, outcome_of(last_.take<run_step>(), 'E'));
+  EXPECT_EQ(next_tokens(), letters("E"));
+}
+
+TEST_F(scheduler, refuses_a_request_that_ends_every_life_and_nobody_who_was_beside_it) {
+  std::uint64_t epoch = 0;
+  const auto live = [&](const std::string& tokens) {
+    begin_life(++epoch, 64, 1);
+    const auto order = last_.take<run_step>();
+    EXPECT_EQ(order.order.plan.tokens, letters(tokens)) << epoch;
+    return order;
+  };
+  begin_life(++epoch, 64, 1);
+  ask(1, "AB");
+  (void)last_.take<run_step>();
+  ask(2, "CD");
+  tell(actor_, replica_stopped{});
+  (void)live("ABCD");
+  tell(actor_, replica_stopped{});
+  (void)live("AB");
+  EXPECT_EQ(sink_.count<request_refused>(), 0u);
+  tell(actor_, replica_stopped{});
+  const auto refused = sink_.take<request_refused>();
+  EXPECT_EQ(refused.request, request_id(1));
+  EXPECT_EQ(refused.cause, refusal_cause::bad_input);
+  EXPECT_EQ(router_.take<requests_ended>().requests.at(0), request_id(1));
+  (void)live("CD");
+  tell(actor_, replica_stopped{});
+  tell(actor_, outcome_of(live("CD"), 'E'));
+  EXPECT_EQ(next_tokens(), letters("E"));
+  EXPECT_EQ(sink_.count<request_refused>(), 0u);
+}
+
+TEST_F(scheduler, says_with_how_many_lives_the_requests_ended_that_it_gives_back) {
+  begin_life(1);
+  ask(1, "AB");
+  (void)last_.take<run_step>();
+  tell(actor_, replica_stopped{{}, true});
+  EXPECT_EQ(router_.take<requests_returned>().requests.at(0).what.what.lost.lives, 1);
 }
 
 TEST_F(scheduler, gives_its_requests_back_with_their_tokens_where_another_replica_can_go_on) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <numeric>
 
 #include "base/error.hpp"
@@ -98,6 +99,29 @@ TEST(batch_scheduler, bounds_what_a_step_has_of_prompts_while_somebody_reads_an_
   engine.cancel(1);
   ASSERT_TRUE(engine.plan());
   EXPECT_EQ(row_of(engine, 2)->tokens, 19) << "nobody reads: all that is left of it";
+}
+
+TEST(batch_scheduler, gives_a_prompt_fewer_tokens_of_a_step_far_into_it_and_always_one) {
+  auto options = small_options();
+  options.blocks = 256;
+  options.context = 4096;
+  options.even_context = 64;
+  engine_simulation engine(options);
+  engine.submit(request_of(4000, 4));
+  std::map<std::int64_t, std::int32_t> tokens;  // by position
+  for (std::int64_t at = 0; at < 4000; at += tokens.rbegin()->second) {
+    ASSERT_TRUE(engine.plan());
+    tokens[at] = row_of(engine, 1)->tokens;
+    land(engine);
+  }
+  EXPECT_EQ(tokens[0], 64);
+  EXPECT_EQ(tokens[64], 64) << "up to even_context all weigh the same";
+  EXPECT_EQ(tokens[128], 1 + 63 / 2);
+  EXPECT_EQ(tokens.lower_bound(3900)->second, 1 + 63 * 64 / 3900);
+  options.even_context = 1;
+  engine_simulation heavy(options);
+  heavy.submit(request_of(1000, 4));
+  heavy.run_to_end();
 }
 
 TEST(batch_scheduler, lets_prompts_have_all_of_a_step_that_batch_answers_are_in) {
@@ -437,6 +461,57 @@ TEST(batch_scheduler, goes_on_from_its_tokens_when_the_stages_lose_what_they_sto
   engine.run_to_end();
   EXPECT_EQ(engine.answers[1].tokens.size(), 50u);
   EXPECT_EQ(engine.answers[3].tokens.size(), 108u);
+}
+
+void lose_the_stages(engine_simulation& engine) {
+  engine.flights.clear();
+  engine.scheduler.forget_stored();
+  engine.replica.lose_everything();
+  ASSERT_TRUE(engine.scheduler.is_consistent());
+}
+
+/// Sequences of the next step, which stays in flight.
+std::vector<std::uint64_t> next_rows(engine_simulation& engine) {
+  std::vector<std::uint64_t> ids;
+  if (engine.plan())
+    for (const planned_row& row : engine.flights.back().plan.rows) ids.push_back(row.sequence.value);
+  return ids;
+}
+
+TEST(batch_scheduler, tries_those_alone_that_were_in_the_lost_steps_of_two_lives) {
+  using ids = std::vector<std::uint64_t>;
+  engine_simulation engine(small_options());
+  for (int i = 0; i < 3; ++i) engine.submit(request_of(10, 6, i));
+  for (const int life : {1, 2}) {
+    EXPECT_EQ(next_rows(engine), (ids{1, 2, 3})) << life;
+    lose_the_stages(engine);
+  }
+  EXPECT_EQ(next_rows(engine), ids{1});
+  EXPECT_EQ(next_rows(engine), ids{}) << "nothing beside it";
+  land(engine);
+  EXPECT_EQ(engine.scheduler.lost_with(sequence_id{1}).lives, 0) << "it got further";
+  engine.submit(request_of(10, 6, 3));
+  EXPECT_EQ(next_rows(engine), (ids{1, 4})) << "the others' turn";
+  land(engine);
+  EXPECT_EQ(next_rows(engine), ids{2});
+  lose_the_stages(engine);
+  EXPECT_EQ(engine.scheduler.lost_with(sequence_id{2}).lives, 3);
+  EXPECT_EQ(engine.scheduler.lost_with(sequence_id{3}).lives, 2) << "not its step";
+  engine.cancel(2);
+  engine.run_to_end();
+}
+
+TEST(batch_scheduler, tries_those_alone_that_were_suspects_elsewhere) {
+  engine_simulation engine(small_options());
+  auto suspect = request_of(10, 6);
+  suspect.lost = {.lives = 2, .at = 0};
+  engine.submit(suspect);
+  engine.submit(request_of(10, 6, 1));
+  EXPECT_EQ(next_rows(engine), std::vector<std::uint64_t>{1});
+  lose_the_stages(engine);
+  EXPECT_EQ(engine.scheduler.lost_with(sequence_id{1}).lives, 3);
+  engine.cancel(1);
+  engine.run_to_end();
 }
 
 TEST(batch_scheduler, tells_the_stages_whom_to_forget) {
