@@ -43,6 +43,10 @@ stage_ranks::stage_ranks(const start_stage& what, const rank_settings& settings,
 
 stage_ranks::~stage_ranks() = default;
 
+void stage_ranks::set_busy(bool is_busy) const {
+  ranks_->set_busy(is_busy);
+}
+
 tensor_split stage_ranks::split() const {
   tensor_split split;
   split.rank = ranks_->rank();

@@ -46,6 +46,8 @@ class stage_ranks {
 
   /// Refers to this object.
   tensor_split split() const;
+  /// While this worker computes a step: the others wait for its share of an op for as long as it takes.
+  void set_busy(bool is_busy) const;
 
  private:
   std::unique_ptr<collective> ranks_;

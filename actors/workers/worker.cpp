@@ -172,6 +172,7 @@ void worker_state::run_front() {
 }
 
 void worker_state::run_order(const run_step& order) {
+  if (ranks_) ranks_->set_busy(true);  // where the step fails they are let go
   const int rows = stage_->begin(order.order);
   const auto size = static_cast<std::size_t>(rows) * static_cast<std::size_t>(stage_->hidden_stride());
   float* hidden = hidden_for(order, size);
@@ -182,6 +183,7 @@ void worker_state::run_order(const run_step& order) {
   } else {
     pass_on(order.order.plan.id, size);
   }
+  if (ranks_) ranks_->set_busy(false);
 }
 
 /// The first stage makes them; the others copy them to where the kernels want them.

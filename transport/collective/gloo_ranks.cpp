@@ -12,10 +12,16 @@
 #include <array>
 #include <atomic>
 #include <charconv>
+#include <condition_variable>
 #include <cstring>
+#include <limits>
+#include <mutex>
+#include <thread>
 
 namespace troupe {
 namespace {
+
+constexpr std::chrono::milliseconds longest_beat(600);
 
 /// What a rank sends before it has to hear of the others is less than what a socket holds: so nobody waits for ever
 /// with data to be read.
@@ -25,6 +31,9 @@ constexpr std::size_t piece_bytes = 16 << 10, pieces_ahead = 2;
 struct piece_header {
   std::uint32_t call = 0, bytes = 0;
 };
+
+/// The call of a piece that says only that its sender is there.
+constexpr std::uint32_t sign_of_life = std::numeric_limits<std::uint32_t>::max();
 
 /// Gloo asks for a place to leave addresses: ranks tell them to each other instead.
 class told_addresses final : public gloo::rendezvous::Store {
@@ -61,22 +70,36 @@ class line {
   }
 
   void send(std::uint32_t call, std::span<const std::byte> bytes) {
-    const piece_header header{call, static_cast<std::uint32_t>(bytes.size())};
-    std::memcpy(out_.data(), &header, sizeof header);
-    std::copy(bytes.begin(), bytes.end(), out_.begin() + sizeof header);
-    sender_->send(0, sizeof header + bytes.size());
+    const std::lock_guard lock(mutex_);
+    send_now(call, bytes);
+  }
+  /// Not while the line is in use: whoever waits at its other end gets something better soon, or waits for another
+  /// rank.
+  void send_sign_of_life() {
+    if (const std::unique_lock lock(mutex_, std::try_to_lock); lock) send_now(sign_of_life, {});
   }
   /// False: the other side is at another call.
   bool receive(std::uint32_t call, std::span<std::byte> bytes) {
-    receiver_->waitRecv();
+    const std::lock_guard lock(mutex_);
     piece_header header;
-    std::memcpy(&header, in_.data(), sizeof header);
+    do {
+      receiver_->waitRecv();
+      std::memcpy(&header, in_.data(), sizeof header);
+    } while (header.call == sign_of_life);
     if (header.call != call || header.bytes != bytes.size()) return false;
     std::copy_n(in_.begin() + sizeof header, bytes.size(), bytes.begin());
     return true;
   }
 
  private:
+  void send_now(std::uint32_t call, std::span<const std::byte> bytes) {
+    const piece_header header{call, static_cast<std::uint32_t>(bytes.size())};
+    std::memcpy(out_.data(), &header, sizeof header);
+    std::copy(bytes.begin(), bytes.end(), out_.begin() + sizeof header);
+    sender_->send(0, sizeof header + bytes.size());
+  }
+
+  std::mutex mutex_;
   std::array<std::byte, sizeof(piece_header) + piece_bytes> out_{}, in_{};
   std::unique_ptr<gloo::transport::Buffer> sender_, receiver_;
 };
@@ -90,7 +113,9 @@ std::span<std::byte> piece(std::span<std::byte> all, std::size_t index) {
 class gloo_rank final : public collective {
  public:
   gloo_rank(const meeting& of, meeting_place& place, std::chrono::milliseconds timeout)
-      : collective(of.rank, of.size), context_(std::make_shared<gloo::rendezvous::Context>(of.rank, of.size)) {
+      : collective(of.rank, of.size),
+        context_(std::make_shared<gloo::rendezvous::Context>(of.rank, of.size)),
+        beat_(std::min<std::chrono::milliseconds>(timeout / 4, longest_beat)) {
     std::shared_ptr<gloo::transport::Device> device = gloo::transport::tcp::CreateDevice(place.host().c_str());
     context_->setTimeout(timeout);
     told_addresses addresses(of, place);
@@ -101,10 +126,20 @@ class gloo_rank final : public collective {
     greet();
   }
   ~gloo_rank() override {
+    if (beating_.joinable()) {
+      beating_.request_stop();
+      beating_.join();
+    }
     lines_.clear();
     context_->closeConnections();
   }
 
+  void set_busy(bool is_busy) override {
+    if (!beating_.joinable()) beating_ = std::jthread([this](const std::stop_token& stop) { beat_while_busy(stop); });
+    const std::lock_guard lock(mutex_);
+    is_busy_ = is_busy;
+    changed_.notify_all();
+  }
   void interrupt() noexcept override { interrupted_.store(true); }
 
  private:
@@ -118,6 +153,21 @@ class gloo_rank final : public collective {
         else
           receive(peer, {});
       }
+  }
+
+  /// Between the calls of the thread that computes, which are not to wait for this one.
+  void beat_while_busy(const std::stop_token& stop) try {
+    std::unique_lock lock(mutex_);
+    while (!stop.stop_requested()) {
+      changed_.wait(lock, stop, [this] { return is_busy_; });
+      if (changed_.wait_for(lock, stop, beat_, [this] { return !is_busy_; }) || stop.stop_requested()) continue;
+      lock.unlock();
+      for (const auto& each : lines_)
+        if (each) each->send_sign_of_life();
+      lock.lock();
+    }
+  } catch (const std::exception&) {
+    // A rank is gone: the calls say so.
   }
 
   void exchange(std::span<const transfer> sends, std::span<const transfer> receives) override {
@@ -160,6 +210,11 @@ class gloo_rank final : public collective {
   std::vector<std::unique_ptr<line>> lines_;  ///< by rank
   std::uint32_t call_ = 0;
   std::atomic<bool> interrupted_{false};
+  const std::chrono::milliseconds beat_;
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  bool is_busy_ = false;
+  std::jthread beating_;  ///< from the first set_busy on
 };
 
 }  // namespace

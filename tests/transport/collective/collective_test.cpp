@@ -176,6 +176,22 @@ TEST_P(collectives, a_rank_that_is_interrupted_waits_no_more) {
   EXPECT_NE(done.get()[0], "");
 }
 
+/// Heads are shared unevenly: one rank has its share of an op long before the other.
+TEST(gloo_ranks, a_rank_that_computes_for_longer_than_a_silence_may_last_fails_nobody) {
+  constexpr milliseconds patience(500);
+  auto ranks = make_gloo_ranks(3, patience);
+  const auto failures = run_ranks(ranks, [&](collective& own) {
+    own.set_busy(true);
+    float value = static_cast<float>(own.rank());
+    const auto until = std::chrono::steady_clock::now() + 3 * patience;
+    while (own.rank() == 1 && std::chrono::steady_clock::now() < until) value = value * 2 / 2;
+    own.broadcast(std::as_writable_bytes(std::span(&value, 1)), 1);
+    EXPECT_EQ(value, 1);
+    own.set_busy(false);
+  });
+  for (const auto& failure : failures) EXPECT_EQ(failure, "");
+}
+
 INSTANTIATE_TEST_SUITE_P(backends, collectives,
                          testing::Values(backend{"threads", make_thread_ranks}, backend{"gloo", make_gloo_ranks}),
                          [](const auto& each) { return std::string(each.param.name); });
