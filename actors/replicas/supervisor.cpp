@@ -112,9 +112,11 @@ worker_offer supervisor_state::offer_of(const node_hello& hello) const {
   offer.speed = hello.speed;
   offer.threads = static_cast<int>(hello.threads);
   offer.processors = static_cast<int>(hello.processors);
+  offer.pool = hello.host;
   if (const node_config* said = options_.config.find(hello.name)) {
     offer.layers = said->layers;
     offer.replica = said->replica;
+    offer.pool = said->memory_pool();
   }
   return offer;
 }

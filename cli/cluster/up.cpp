@@ -59,7 +59,8 @@ void check_site(const cluster_config& config) {
     if (is_this_machine(node.host)) check_device(config, node);
     const std::uint64_t plenty = std::uint64_t{1} << 50;  // of another host's memory nothing is known yet
     const std::uint64_t memory = is_this_machine(node.host) ? memory_of(node) : node.memory.value_or(plenty);
-    offers.push_back({node.name, node.host, memory, 1.0, node.layers, node.replica, 1, 1});
+    offers.push_back({node.name, node.host, memory, 1.0, node.layers, node.replica, 1, 1,
+                      is_this_machine(node.host) ? node.memory_pool() : std::string()});
   }
   const auto placed = place(offers, options.shape, options.wanted);
   if (!placed) refuse("{}: {}", place_of(config, placed.error().key), placed.error().text);

@@ -84,6 +84,16 @@ std::uint64_t bytes_of(const matrix_view& w) {
   return w.weights ? packed_bytes(w.kind, w.outs, w.ins).total() : 0;
 }
 
+/// About: the rows between a layer's parts, those that wait to be sent, scores of attention, logits.
+std::uint64_t pass_bytes_of(const node_site& site) {
+  const model_config& model = site.model->config;
+  const scheduler_settings& of = site.config.scheduler;
+  const std::int64_t row = 5 * model.hidden + 2 * (model.heads + model.kv_heads) * model.head_dim + 2 * model.ffn;
+  const std::int64_t logits = of.max_sequences * (1 + std::int64_t{site.config.model.lookup_tokens}) * model.vocab_size;
+  const std::int64_t scores = site.threads * 16 * site.context;
+  return static_cast<std::uint64_t>(of.max_batch_tokens * row + logits + scores) * sizeof(float);
+}
+
 model_shape shape_of(const node_site& site) {
   const loaded_model& model = *site.model;
   model_shape shape;
@@ -97,6 +107,7 @@ model_shape shape_of(const node_site& site) {
   shape.kv_heads = static_cast<int>(model.config.kv_heads);
   shape.kv_bytes = static_cast<std::uint64_t>(kv_storage::bytes_per_block(model.config, 1, site.kv)) /
                    static_cast<std::uint64_t>(positions_per_block);
+  shape.pass_bytes = pass_bytes_of(site);
   return shape;
 }
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "cluster/placement/placement_pool.hpp"
+#include "cluster/placement/placement_pools.hpp"
 
 namespace troupe {
 namespace {
@@ -52,6 +53,7 @@ class placer {
     pool_ = detail::make_units(free, request_.tensor);
     if (auto failure = place_by_hand()) return *failure;
     if (auto failure = place_the_rest()) return *failure;
+    if (auto failure = share_pools()) return *failure;
     return placement{replicas_, find_spares()};
   }
 
@@ -207,11 +209,25 @@ class placer {
     return made;
   }
 
+  /// A replica too many goes, where none was asked for by hand or by number.
+  failure share_pools() {
+    while (const auto crowded = detail::fit_pools(replicas_, workers_, costs_, least_)) {
+      const bool is_asked_for = replicas_[*crowded].number || request_.replicas != 0;
+      if (is_asked_for && replicas_.size() > 1)
+        return placement_error{fmt::format("{} replicas do not fit into the memory of workers that share a machine: {}",
+                                           replicas_.size(), needs(whole_model())),
+                               "cluster.replicas"};
+      replicas_.erase(replicas_.begin() + static_cast<std::ptrdiff_t>(*crowded));
+      if (replicas_.empty())
+        return placement_error{"the model fits on no workers: " + needs(whole_model()), "model.path"};
+    }
+    return {};
+  }
+
   layer_range whole_model() const { return {0, model().layers - 1}; }
 
   std::string needs(layer_range run) const {
-    std::uint64_t memory = 0;
-    for (const auto& worker : workers_) memory += worker.memory;
+    const std::uint64_t memory = detail::memory_in_all(workers_);
     const std::string shape = request_.stages ? fmt::format(" in {} stages", request_.stages) : "";
     return fmt::format(
         "{} layers{} need {} of weights and {} for {} tokens, and {} worker{} offer{} {} in all: use a smaller quant "

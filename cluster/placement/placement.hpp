@@ -26,6 +26,8 @@ struct worker_offer {
   std::optional<layer_range> layers;
   std::optional<int> replica;
   int threads = 1, processors = 1;  ///< that compute; that its machine has for all who are on it
+  /// Those of one pool measured the same memory: it is theirs together. Empty: nobody else has a part in it.
+  std::string pool = {};
 
   /// The replica that it is of by hand: with layers and no replica, of replica 0.
   std::optional<int> replica_by_hand() const { return layers && !replica ? 0 : replica; }
@@ -47,6 +49,7 @@ struct model_shape {
   bool tied = false;                  ///< the head is the embedding: a stage that is first and last holds it once
   std::uint64_t kv_bytes = 0;         ///< of one token in one layer
   int kv_heads = 0;                   ///< which a rank holds whole; 0: they can be cut anywhere
+  std::uint64_t pass_bytes = 0;       ///< what a worker holds beside, where its offer is all that is free: a pass' rows
 };
 
 struct placement_request {

@@ -73,6 +73,47 @@ TEST(placement, leaves_a_gpu_room_for_rows_logits_and_adapters) {
   EXPECT_GT(held, 7 * gigabyte);
 }
 
+worker_offer pooled(const std::string& name, std::uint64_t memory) {
+  worker_offer made = offer(name, memory);
+  made.pool = "host a";
+  return made;
+}
+
+/// As in an office: a host of 20, weights of 8.5, and replicas that want 10 of KV each.
+TEST(placement, counts_the_memory_of_workers_that_share_a_machine_once) {
+  const model_shape model{10, 850 * unit, 0, 0, false, 1024};
+  placement_request wanted{0, 0, 1, 10'000 * unit, 512};
+  constexpr std::uint64_t a_token = 10 * 1024;
+  const auto alone = placed({pooled("w0", 20'000)}, wanted, model);
+  EXPECT_EQ(static_cast<std::uint64_t>(alone.replicas.at(0).kv_tokens) * a_token / unit, 10'000u);
+  const auto where = placed({pooled("w0", 20'000), pooled("w1", 20'000)}, wanted, model);
+  ASSERT_EQ(where.replicas.size(), 2u);
+  for (const auto& replica : where.replicas)
+    EXPECT_EQ(static_cast<std::uint64_t>(replica.kv_tokens) * a_token / unit, (20'000u - 8'500u) / 2)
+        << "the weights are one file";
+  const auto apart = placed({offer("w0", 20'000), offer("w1", 20'000)}, wanted, model);
+  EXPECT_EQ(apart.replicas.at(1).kv_tokens, alone.replicas[0].kv_tokens);
+}
+
+TEST(placement, keeps_memory_for_the_pass_of_each_worker) {
+  model_shape model{10, 850 * unit, 0, 0, false, 1024, 0, 1000 * unit};
+  const auto where = placed({pooled("w0", 20'000), pooled("w1", 20'000)}, {0, 0, 1, 10'000 * unit, 512}, model);
+  EXPECT_EQ(static_cast<std::uint64_t>(where.replicas.at(1).kv_tokens) * 10 * 1024 / unit, (20'000u - 10'500u) / 2);
+}
+
+TEST(placement, makes_no_replica_that_a_shared_machine_has_no_room_for) {
+  const model_shape model{10, 850 * unit, 0, 0, false, 1024};
+  placement_request wanted{0, 0, 1, 10'000 * unit, 700'000};  // some 6,800 of KV at the least
+  const auto where = placed({pooled("w0", 20'000), pooled("w1", 20'000)}, wanted, model);
+  EXPECT_EQ(text_of(where), "w0:0-9");
+  EXPECT_EQ(where.spares, std::vector<std::string>{"w1"});
+  wanted.replicas = 2;
+  EXPECT_EQ(place({pooled("w0", 20'000), pooled("w1", 20'000)}, model, wanted).error().key, "cluster.replicas");
+  const auto none = place({pooled("w0", 8'000), pooled("w1", 8'000)}, model, {0, 2, 1, 10'000 * unit, 512});
+  ASSERT_FALSE(none) << "each half fits on one, both do not";
+  EXPECT_EQ(none.error().key, "model.path");
+}
+
 TEST(placement, makes_as_many_replicas_as_fit) {
   EXPECT_EQ(text_of(placed({offer("w0", 1000), offer("w1", 1000), offer("w2", 50)}, ask())), "w0:0-11 | w1:0-11");
   EXPECT_EQ(placed({offer("w0", 1000), offer("w1", 1000), offer("w2", 50)}, ask()).spares,

@@ -1,0 +1,106 @@
+#include "cluster/placement/placement_pools.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+
+namespace troupe::detail {
+namespace {
+
+struct memory_pool {
+  std::uint64_t memory = 0, passes = 0;
+  std::set<std::pair<int, std::size_t>> layers;  ///< of which ranks
+  std::set<std::size_t> heads;                   ///< ranks that hold their part of it
+  bool has_embedding = false;
+  std::map<std::size_t, std::uint64_t> kv_per_token;  ///< by replica
+};
+
+using pools = std::map<std::string, memory_pool>;
+
+void add_stage(memory_pool& to, std::size_t replica, const stage_placement& stage, std::size_t rank,
+         const stage_costs& costs) {
+  for (int layer = stage.layers.first; layer <= stage.layers.last; ++layer) to.layers.emplace(layer, rank);
+  to.has_embedding |= stage.layers.first == 0;
+  if (stage.layers.last == costs.model().layers - 1) to.heads.insert(rank);
+  to.kv_per_token[replica] += costs.kv_per_token(stage.layers);
+  to.passes += costs.model().pass_bytes;
+}
+
+pools pools_of(const std::vector<replica_placement>& replicas, const std::vector<worker_offer>& workers,
+               const stage_costs& costs) {
+  std::map<std::string, const worker_offer*> by_name;
+  for (const worker_offer& worker : workers) by_name[worker.name] = &worker;
+  pools found;
+  for (std::size_t r = 0; r < replicas.size(); ++r)
+    for (const stage_placement& stage : replicas[r].stages)
+      for (std::size_t rank = 0; rank < stage.workers.size(); ++rank) {
+        const worker_offer& worker = *by_name.at(stage.workers[rank]);
+        if (worker.pool.empty()) continue;
+        memory_pool& pool = found[worker.pool];
+        pool.memory = std::max(pool.memory, worker.memory);
+        add_stage(pool, r, stage, rank, costs);
+      }
+  return found;
+}
+
+std::uint64_t weights_in(const memory_pool& pool, const stage_costs& costs) {
+  const model_shape& model = costs.model();
+  const auto part = [&](std::uint64_t bytes, std::size_t parts) {
+    const auto ranks = static_cast<std::uint64_t>(costs.tensor());
+    return (bytes + ranks - 1) / ranks * parts;
+  };
+  const bool is_head_apart = !(model.tied && pool.has_embedding);
+  return part(model.layer_bytes, pool.layers.size()) + (pool.has_embedding ? model.embedding_bytes : 0) +
+         (is_head_apart ? part(model.head_bytes, pool.heads.size()) : 0);
+}
+
+/// The most tokens that each of its replicas may have, where none has more than `tokens_of` says.
+template <class TokensOf>
+std::int64_t most_tokens_in(const memory_pool& pool, const stage_costs& costs, TokensOf tokens_of) {
+  const std::uint64_t held = weights_in(pool, costs) + pool.passes;
+  if (held > pool.memory) return -1;
+  const auto fits = [&](std::int64_t most) {
+    std::uint64_t bytes = 0;
+    for (const auto& [replica, each] : pool.kv_per_token)
+      bytes += each * static_cast<std::uint64_t>(std::min(tokens_of(replica), most));
+    return bytes <= pool.memory - held;
+  };
+  std::int64_t low = 0, high = 1;  // in blocks; low fits
+  for (const auto& [replica, each] : pool.kv_per_token) high = std::max(high, tokens_of(replica) / block_tokens + 1);
+  while (low + 1 < high) {
+    const std::int64_t middle = low + (high - low) / 2;
+    (fits(middle * block_tokens) ? low : high) = middle;
+  }
+  return low * block_tokens;
+}
+
+}  // namespace
+
+std::optional<std::size_t> fit_pools(std::vector<replica_placement>& replicas, const std::vector<worker_offer>& workers,
+                                     const stage_costs& costs, std::int64_t least) {
+  for (const auto& [name, pool] : pools_of(replicas, workers, costs)) {
+    const std::int64_t most =
+        most_tokens_in(pool, costs, [&](std::size_t replica) { return replicas[replica].kv_tokens; });
+    if (most < least) return pool.kv_per_token.rbegin()->first;
+    for (const auto& [replica, each] : pool.kv_per_token)
+      replicas[replica].kv_tokens = std::min(replicas[replica].kv_tokens, most);
+  }
+  return {};
+}
+
+std::uint64_t memory_in_all(const std::vector<worker_offer>& workers) {
+  std::uint64_t memory = 0;
+  std::map<std::string, std::uint64_t> pooled;
+  for (const worker_offer& worker : workers) {
+    if (worker.pool.empty())
+      memory += worker.memory;
+    else
+      pooled[worker.pool] = std::max(pooled[worker.pool], worker.memory);
+  }
+  for (const auto& [name, bytes] : pooled) memory += bytes;
+  return memory;
+}
+
+}  // namespace troupe::detail

@@ -1,0 +1,19 @@
+// Workers that share one machine's memory: each alone may have room for what they have none for together.
+#pragma once
+#include <optional>
+#include <vector>
+
+#include "cluster/placement/placement_fit.hpp"
+
+namespace troupe::detail {
+
+/// Lowers the replicas' kv_tokens until every pool holds what its workers hold together: weights once, as they are one
+/// file that all of them map, KV and passes for each. Returns a replica that finds no room for `least` tokens, the last
+/// one of its pool; then some may be lowered already.
+std::optional<std::size_t> fit_pools(std::vector<replica_placement>& replicas, const std::vector<worker_offer>& workers,
+                                     const stage_costs& costs, std::int64_t least);
+
+/// What all offer together, a pool's memory once.
+std::uint64_t memory_in_all(const std::vector<worker_offer>& workers);
+
+}  // namespace troupe::detail
