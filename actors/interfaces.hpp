@@ -53,6 +53,11 @@ struct adapter_ready : local_message {
   std::string error;
 };
 
+/// Worker to adapter fetcher: until the next forget_life adapters are wanted for these layers alone.
+struct stage_layers : local_message {
+  std::int64_t first = 0, count = 0;
+};
+
 /// The process is no member any more: whatever it was doing for the cluster is void.
 struct forget_life : local_message {};
 
@@ -61,7 +66,8 @@ using worker_actor = actor_of<start_stage, run_step, activations, load_adapter, 
                               adapter_ready, forget_life, link_lost, stop_now>;
 
 /// Has adapters' files here and packed, on a thread of its own.
-using adapter_fetcher_actor = actor_of<load_adapter, prepare_adapter, adapter_piece, forget_life, stop_now>;
+using adapter_fetcher_actor =
+    actor_of<load_adapter, prepare_adapter, adapter_piece, stage_layers, forget_life, stop_now>;
 
 /// The head, as workers see it.
 using workers_head_actor =

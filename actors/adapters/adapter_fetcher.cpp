@@ -48,8 +48,11 @@ adapter_fetcher_state::handle::behavior_type adapter_fetcher_state::make_behavio
         if (!transfer_) next();
       },
       [this](const adapter_piece& piece) { take_piece(piece); },
+      [this](const stage_layers& layers) { layers_ = layers; },
       [this](forget_life) {
+        layers_.reset();
         waiting_.clear();
+        prepared_.clear();
         drop_transfer();
       },
       [this](stop_now) {
@@ -157,17 +160,26 @@ void adapter_fetcher_state::keep_files() const {
 
 void adapter_fetcher_state::load(const wanted& what) {
   const model_config& config = options_.model->config;
-  auto adapter =
-      std::make_shared<const lora_adapter>(read_adapter(options_.store / what.sha256, config), config.layers);
-  hand_over(what, std::move(adapter));
+  adapter_file file = read_adapter(options_.store / what.sha256, config);
+  if (layers_) {
+    const auto is_elsewhere = [&](const adapter_part& part) {
+      return part.layer < layers_->first || part.layer >= layers_->first + layers_->count;
+    };
+    std::erase_if(file.parts, is_elsewhere);
+  }
+  hand_over(what, std::make_shared<const lora_adapter>(file, config.layers));
 }
 
 void adapter_fetcher_state::hand_over(const wanted& what, std::shared_ptr<const lora_adapter> adapter) {
-  constexpr std::size_t most_prepared = 4;
   std::erase_if(prepared_, [&](const auto& each) { return each.first == what.sha256; });
   if (!what.ticket) return tell(*worker_, adapter_ready{{}, what, std::move(adapter), {}});
   prepared_.emplace_back(what.sha256, std::move(adapter));
-  if (prepared_.size() > most_prepared) prepared_.pop_front();
+  const auto bytes = [&] {
+    std::size_t sum = 0;
+    for (const auto& each : prepared_) sum += each.second->bytes();
+    return sum;
+  };
+  while (bytes() > options_.most_prepared) prepared_.pop_front();
   tell(head_, adapter_prepared{*what.ticket, {}});
 }
 

@@ -15,6 +15,7 @@ namespace troupe {
 struct adapter_fetcher_options {
   std::shared_ptr<const loaded_model> model;
   std::filesystem::path store;  ///< STORE/<sha256>/ holds an adapter's files; shared with the head where it is here too
+  std::size_t most_prepared = 64 << 20;  ///< bytes of adapters that no stage has asked for yet
 };
 
 /// One adapter at a time, on a thread of its own, so that neither disk nor network delays a step.
@@ -59,8 +60,10 @@ class adapter_fetcher_state {
   adapter_fetcher_options options_;
   workers_head_actor head_;
   std::shared_ptr<worker_actor> worker_;
+  std::optional<stage_layers> layers_;  ///< none: all
   std::deque<wanted> waiting_;
-  /// What was prepared and not asked for yet: the newest few.
+  /// What was prepared and not asked for yet, newest last. What finds no room is packed again when it is asked for: its
+  /// files are here.
   std::deque<std::pair<std::string, std::shared_ptr<const lora_adapter>>> prepared_;
   std::unique_ptr<transfer> transfer_;
 };

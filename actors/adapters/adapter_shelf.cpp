@@ -9,6 +9,7 @@
 #include "actors/adapters/adapter_files.hpp"
 #include "actors/shown_path.hpp"
 #include "base/error.hpp"
+#include "model/lora/adapter.hpp"
 #include "model/lora/adapter_file.hpp"
 
 namespace troupe {
@@ -108,10 +109,8 @@ adapter_shelf::taken adapter_shelf::take_in(const fs::path& folder) {
   taken made;
   made.sha256 = incoming.copy_from(folder);
   const adapter_file read = read_as(folder, incoming.path(), options_.model);
-  for (const adapter_part& part : read.parts) {
-    made.bytes += (part.a.size() + part.b.size()) * sizeof(float);
-    made.rank = std::max(made.rank, static_cast<std::uint32_t>(part.rank));
-  }
+  made.bytes = lora_adapter::packed_bytes(read);
+  for (const adapter_part& part : read.parts) made.rank = std::max(made.rank, static_cast<std::uint32_t>(part.rank));
   check_fits(made.bytes, folder.string());
   std::error_code ignored;
   if (adapter_files_in(folder_of(made.sha256)).empty()) {

@@ -69,10 +69,12 @@ void worker_state::start(const start_stage& what) {
       fault_of([&] { make_stage(what, stop); },
                fmt::format("no memory for layers {} to {} and {} blocks of 16 positions: lower scheduler.kv_memory",
                            what.first_layer, what.first_layer + what.layers - 1, what.blocks));
-  if (answer.error.empty())
+  if (answer.error.empty()) {
     role_ = what;
-  else
+    tell(fetcher_, stage_layers{{}, what.first_layer, what.layers});
+  } else {
     forget();
+  }
   tell(head_, std::move(answer));
 }
 

@@ -102,6 +102,12 @@ lora_weights& place(std::vector<std::array<lora_weights, linear_kinds>>& layers,
 
 }  // namespace
 
+std::size_t lora_adapter::packed_bytes(const adapter_file& file, adapter_precision precision) {
+  std::size_t total = 0;
+  for (const adapter_part& part : file.parts) total += packed_part(part, precision).bytes();
+  return total;
+}
+
 lora_adapter::lora_adapter(const adapter_file& file, std::int64_t layers, adapter_precision precision)
     : layers_(static_cast<std::size_t>(layers)) {
   std::vector<packed_part> parts;

@@ -40,6 +40,8 @@ class lora_adapter {
   }
   std::int64_t max_rank() const { return max_rank_; }
   std::size_t bytes() const { return memory_.size(); }
+  /// What bytes() would say of it.
+  static std::size_t packed_bytes(const adapter_file& file, adapter_precision precision = adapter_precision::exact);
 
  private:
   aligned_buffer<std::byte> memory_;

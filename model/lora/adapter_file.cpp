@@ -138,7 +138,7 @@ std::vector<adapter_part> make_parts(const target& to, const std::string& module
   for (std::int64_t i = 0; i < count; ++i) {
     const auto first = b.begin() + i * outs * rank;
     parts.push_back({fmt::format("model.layers.{}.{}", to.layer, to.modules[static_cast<std::size_t>(i)]), rank, scale,
-                     a, std::vector<float>(first, first + outs * rank)});
+                     a, std::vector<float>(first, first + outs * rank), to.layer});
   }
   return parts;
 }

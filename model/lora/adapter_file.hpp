@@ -16,6 +16,7 @@ struct adapter_part {
   float scale = 0;       ///< alpha / rank, or alpha / sqrt(rank) for rsLoRA
   std::vector<float> a;  ///< [rank, in]
   std::vector<float> b;  ///< [out, rank]
+  std::int64_t layer = 0;
 };
 
 /// A PEFT LoRA adapter (adapter_config.json + adapter_model.safetensors), checked against the base model it is for.

@@ -12,13 +12,15 @@ namespace {
 /// A worker's fetcher; the test plays the head that has the files.
 class fetcher : public testing::Test {
  protected:
-  fetcher() {
+  fetcher() { start_fetcher(64 << 20); }
+  ~fetcher() override { tell(actor_, stop_now{}); }
+
+  void start_fetcher(std::size_t most_prepared) {
     auto model = std::make_shared<loaded_model>();
     model->config = read_hf_config(golden / "llama");
-    actor_ = spawn_adapter_fetcher(system_, {model, folder_.path() / "store"}, head_.handle(),
+    actor_ = spawn_adapter_fetcher(system_, {model, folder_.path() / "store", most_prepared}, head_.handle(),
                                    std::make_shared<worker_actor>(worker_.handle()));
   }
-  ~fetcher() override { tell(actor_, stop_now{}); }
 
   /// Files of these contents, in their order.
   static prepare_adapter wanted(std::uint64_t ticket, const std::array<std::string, 2>& contents) {
@@ -64,6 +66,60 @@ TEST_F(fetcher, fetches_what_is_not_here_and_keeps_it) {
   tell(actor_, what);
   EXPECT_TRUE(worker_.take<adapter_ready>().adapter);
   EXPECT_EQ(head_.count<want_piece>(), 0u);
+}
+
+/// A stage that asks for it hears of it; without the files only what was kept could be handed over.
+TEST_F(fetcher, keeps_prepared_adapters_within_bounds_and_none_beyond_a_life) {
+  const auto ask_without_files = [&] {
+    const prepare_adapter known = wanted(0, golden_);
+    std::filesystem::remove_all(folder_.path() / "store" / known.sha256);
+    load_adapter what;
+    what.sha256 = known.sha256;
+    what.files = known.files;
+    tell(actor_, what);
+  };
+  const auto prepare = [&] {
+    tell(actor_, wanted(1, golden_));
+    for (const std::string& text : golden_) answer_piece(text);
+    EXPECT_EQ(head_.take<adapter_prepared>().error, "");
+  };
+  prepare();
+  ask_without_files();
+  EXPECT_TRUE(worker_.take<adapter_ready>().adapter);
+  prepare();
+  tell(actor_, forget_life{});
+  ask_without_files();
+  for (const std::string& text : golden_) answer_piece(text);
+  EXPECT_TRUE(worker_.take<adapter_ready>().adapter);
+  tell(actor_, stop_now{});
+  start_fetcher(0);
+  std::filesystem::remove_all(folder_.path() / "store");
+  prepare();
+  ask_without_files();
+  for (const std::string& text : golden_) answer_piece(text);
+  EXPECT_TRUE(worker_.take<adapter_ready>().adapter);
+}
+
+TEST_F(fetcher, packs_the_layers_of_the_stage_alone_until_its_life_is_over) {
+  tell(actor_, wanted(1, golden_));
+  for (const std::string& text : golden_) answer_piece(text);
+  const auto loaded = [&] {
+    const prepare_adapter known = wanted(0, golden_);
+    load_adapter what;
+    what.sha256 = known.sha256;
+    what.files = known.files;
+    tell(actor_, what);
+    return worker_.take<adapter_ready>().adapter;
+  };
+  (void)loaded();  // what was prepared before
+  const auto whole = loaded();
+  tell(actor_, stage_layers{{}, 1, 1});
+  const auto part = loaded();
+  EXPECT_FALSE(part->find(0, linear_kind::q));
+  ASSERT_TRUE(part->find(1, linear_kind::q));
+  EXPECT_EQ(part->bytes(), whole->bytes() / 2);
+  tell(actor_, forget_life{});
+  EXPECT_EQ(loaded()->bytes(), whole->bytes());
 }
 
 TEST_F(fetcher, fetches_again_what_lies_there_damaged) {

@@ -87,6 +87,8 @@ TEST(lora_adapter, keeps_others_in_f32_unless_halves_are_asked_for) {
   EXPECT_LT(error_of(file, adapter_precision::exact), 1e-6);
   EXPECT_LT(error_of(file, adapter_precision::half), 1e-3);
   EXPECT_LT(rounded.bytes(), exact.bytes() * 6 / 10);
+  EXPECT_EQ(lora_adapter::packed_bytes(file), exact.bytes());
+  EXPECT_EQ(lora_adapter::packed_bytes(file, adapter_precision::half), rounded.bytes());
 }
 
 }  // namespace
