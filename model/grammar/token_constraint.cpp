@@ -11,7 +11,6 @@ namespace {
 constexpr std::size_t most_state_bytes = std::size_t{48} << 20;
 constexpr std::size_t most_mask_bytes = std::size_t{16} << 20;
 constexpr std::size_t most_kept = 64;
-constexpr std::size_t most_kept_bytes = std::size_t{256} << 20;
 /// Of one mask: ways that a text can be read, on average over the whole tree of tokens, and distinct states. More, and
 /// the answer ends.
 constexpr std::size_t most_ways_each = 200;
@@ -32,18 +31,20 @@ token_constraint::state token_constraint::after(state from, token_id token) {
 
 const token_mask& token_constraint::allowed(state& after) {
   if (after < 0) return last_ = token_mask(mask_words_);
-  if (automaton_.size() > most_state_bytes) {
-    automaton_.keep_only(std::span(&after, 1));
-    masks_.clear();
-    short_sighted_.clear();
-    walked_.clear();
-  }
+  if (automaton_.size() > most_state_bytes) keep_only(std::span(&after, 1));
   const auto [near, is_new] = short_sighted_.try_emplace(after, after);
   if (is_new) near->second = automaton_.short_sighted(after, tokens_->longest());
   const state from = near->second;
   if (const auto known = masks_.find(from); known != masks_.end()) return known->second;
   if (masks_.size() * mask_words_ * 8 > most_mask_bytes) masks_.clear();
   return masks_[from] = find_allowed(from);
+}
+
+void token_constraint::keep_only(std::span<state> kept) {
+  automaton_.keep_only(kept);
+  masks_.clear();
+  short_sighted_.clear();
+  walked_.clear();
 }
 
 /// One walk over all tokens, leaving out what lies below a dead state. How much it may take is counted in what the text
@@ -85,14 +86,28 @@ std::shared_ptr<token_constraint> constraint_store::get(const output_constraint&
     return found->made;
   }
   if (!tokens_) refuse("the model has no tokenizer: answers cannot be constrained");
-  kept_.push_front({wanted, std::make_shared<token_constraint>(wanted, tokens_)});
-  std::size_t bytes = 0, count = 0;
-  for (auto each = kept_.begin(); each != kept_.end();) {
-    bytes += each->made->size();
-    const bool goes = ++count > 1 && (count > most_kept || bytes > most_kept_bytes);
-    each = goes ? kept_.erase(each) : std::next(each);
+  const auto made = std::make_shared<token_constraint>(wanted, tokens_);
+  kept_.push_front({wanted, made});
+  keep_within_bounds();
+  return made;
+}
+
+void constraint_store::keep_within_bounds() {
+  std::size_t bytes = 0;
+  for (const entry& each : kept_) bytes += each.made->size();
+  for (auto each = kept_.end(); each != kept_.begin() && (bytes > most_bytes_ || kept_.size() > most_kept);) {
+    --each;
+    if (each->made.use_count() > 1) continue;
+    bytes -= each->made->size();
+    each = kept_.erase(each);
   }
-  return kept_.front().made;
+  for (std::size_t left = kept_.size(); left > 0 && bytes > most_bytes_; --left) {
+    token_constraint& last = *kept_.back().made;
+    bytes -= last.size();
+    last.forget();
+    bytes += last.size();
+    kept_.splice(kept_.begin(), kept_, std::prev(kept_.end()));  // the next time it is another one's turn
+  }
 }
 
 }  // namespace troupe

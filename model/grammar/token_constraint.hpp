@@ -33,10 +33,13 @@ class token_constraint {
   const token_mask& allowed(state& after);
   /// Changes when states are forgotten; an answer then finds its state again from its text.
   std::uint64_t generation() const { return automaton_.generation(); }
+  /// All that was found out: it is found again where it is needed.
+  void forget() { keep_only({}); }
   /// Of memory, about.
   std::size_t size() const { return automaton_.size() + masks_.size() * (mask_words_ * 8 + 64); }
 
  private:
+  void keep_only(std::span<state> kept);
   token_mask find_allowed(state from);
   bool is_new_in_walk(state reached);
 
@@ -51,12 +54,16 @@ class token_constraint {
   std::uint32_t walk_ = 0;
 };
 
-/// The constraints in use, each made once; those used last are kept for the next answer.
+/// The constraints in use, each made once; those used last are kept for the next answer. Belongs to one thread.
 class constraint_store {
  public:
-  explicit constraint_store(std::shared_ptr<const token_tree> tokens) : tokens_(std::move(tokens)) {}
+  explicit constraint_store(std::shared_ptr<const token_tree> tokens, std::size_t most_bytes = std::size_t{256} << 20)
+      : tokens_(std::move(tokens)), most_bytes_(most_bytes) {}
   /// Throws input_error.
   std::shared_ptr<token_constraint> get(const output_constraint& wanted);
+  /// Those in use grow while they are used, so this is for every step: who is not in use goes first, then some of the
+  /// others forget what they found out.
+  void keep_within_bounds();
 
  private:
   struct entry {
@@ -64,7 +71,8 @@ class constraint_store {
     std::shared_ptr<token_constraint> made;
   };
   std::shared_ptr<const token_tree> tokens_;
-  std::list<entry> kept_;  ///< the one used last is first
+  std::size_t most_bytes_;
+  std::list<entry> kept_;  ///< the one asked for last is first
 };
 
 }  // namespace troupe

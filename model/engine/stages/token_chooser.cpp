@@ -121,6 +121,7 @@ bool token_chooser::list_turns(const step_plan& plan, const planned_row& row) {
 
 /// Answers under a constraint share what is found out about it, so one thread has them all.
 void token_chooser::choose(const step_plan& plan, const chooser_readings& readings, step_outcome& outcome) {
+  if (constraints_) constraints_->keep_within_bounds();
   for (turn& each : turns_)
     if (each.of->form) choose_for(plan, readings, each, samplers_.front());
   pool_.run(static_cast<int>(turns_.size()), [&](int i, int thread) {
