@@ -8,9 +8,9 @@
 #include "actors/http/api_keys.hpp"
 #include "actors/http/file_store.hpp"
 #include "actors/http/http_metrics.hpp"
-#include "actors/http/long_work.hpp"
 #include "actors/http/served_model.hpp"
 #include "actors/interfaces.hpp"
+#include "actors/long_work.hpp"
 #include "actors/status_board.hpp"
 #include "transport/http/http_exchange.hpp"
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "actors/interfaces.hpp"
+#include "actors/long_work.hpp"
 #include "actors/status_board.hpp"
 #include "actors/training/training_intake.hpp"
 #include "cluster/training/training_pace.hpp"
@@ -29,8 +30,9 @@ struct training_desk_parts {
   std::function<void(const std::string& line)> say;
 };
 
-/// On a thread of its own, as it reads data whole. The journal is the truth, and jobs its owner: what happens to a job
-/// is written down there first, by functions that run on its thread and tell this actor to carry on.
+/// On a thread of its own, as it waits for the disk; what is to be learnt from is read whole on another one. The
+/// journal is the truth, and jobs its owner: what happens to a job is written down there first, by functions that run
+/// on its thread and tell this actor to carry on.
 class training_desk_state {
  public:
   using handle = training_desk_actor;
@@ -88,6 +90,9 @@ class training_desk_state {
   void create_unknown(const order& asked);
   void check_size(const training_spec& spec) const;
   void accept(const order& asked);
+  void make_job(const std::string& job, const std::string& tenant, const training_spec& spec,
+                const training_intake::summary& found);
+  void refuse_job(const std::string& job, const command_answer& why);
   void take_in(const job_info& made, const training_spec& spec, const training_intake::summary& found);
   void answer_create(const std::string& job, const command_answer& answer);
 
@@ -117,6 +122,7 @@ class training_desk_state {
   std::map<std::string, record> jobs_;
   /// Who waits to hear of a job that is being made.
   std::map<std::string, std::vector<std::function<void(command_answer)>>> creating_;
+  long_work reading_;  ///< last: it uses the intake
 };
 
 /// `jobs` on the journal's thread, then `then` on this actor's.

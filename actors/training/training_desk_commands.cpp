@@ -30,6 +30,7 @@ std::string training_desk_state::take_data(const std::string& arguments) {
   const auto offset = from.integer("offset").value_or(0);
   if (offset < 0) refuse("train.data: \"offset\" is {}", offset);
   if (find(job)) refuse("job {}: was accepted already", job);
+  if (creating_.contains(job)) refuse("job {}: what was sent is being read", job);
   const auto there =
       intake_.add_piece(job, text_of(from, "file"), static_cast<std::uint64_t>(offset), from.text("text").value_or(""));
   return dump({{"received", there}});
@@ -75,9 +76,12 @@ void training_desk_state::create_unknown(const order& asked) {
     accept(asked);
     return std::string();
   });
-  if (!refused.is_refused()) return;
-  intake_.remove(asked.job);
-  answer_create(asked.job, refused);
+  if (refused.is_refused()) refuse_job(asked.job, refused);
+}
+
+void training_desk_state::refuse_job(const std::string& job, const command_answer& why) {
+  intake_.remove(job);
+  answer_create(job, why);
 }
 
 void training_desk_state::answer_create(const std::string& job, const command_answer& answer) {
@@ -92,25 +96,38 @@ void training_desk_state::check_size(const training_spec& spec) const {
            parts_.adapter_memory);
 }
 
-/// The data is read whole before anybody hears yes.
+/// The data is read whole before anybody hears yes. That may take minutes: others are heard meanwhile.
 void training_desk_state::accept(const order& asked) {
   const training_spec spec = read_training_spec(asked.options, "train.create");
   check_size(spec);
-  if (asked.data) intake_.take_file(asked.job, "data", *asked.data);
-  if (asked.validation) intake_.take_file(asked.job, "validation", *asked.validation);
-  const auto found = intake_.accept(asked.job, spec, asked.data_sha256, asked.validation_sha256);
+  reading_.run([this, asked, spec, own = handle(self_)] {
+    training_intake::summary found;
+    const auto refused = answer_of([&] {
+      if (asked.data) intake_.take_file(asked.job, "data", *asked.data);
+      if (asked.validation) intake_.take_file(asked.job, "validation", *asked.validation);
+      found = intake_.accept(asked.job, spec, asked.data_sha256, asked.validation_sha256);
+      return std::string();
+    });
+    tell(own, carry_on{{}, [this, asked, spec, found, refused] {
+                         if (refused.is_refused()) return refuse_job(asked.job, refused);
+                         make_job(asked.job, asked.tenant, spec, found);
+                       }});
+  });
+}
+
+void training_desk_state::make_job(const std::string& job, const std::string& tenant, const training_spec& spec,
+                                   const training_intake::summary& found) {
   ask_journal(
-      [wanted = job_spec{asked.job, "fine-tune", asked.tenant, to_json(spec), 0},
+      [wanted = job_spec{job, "fine-tune", tenant, to_json(spec), 0},
        message = accepted_message(found)](journal& book) -> result<job_info, journal_error> {
         const auto made = book.create_job(wanted);
         if (!made) return made.error();
         (void)book.append_event(wanted.id, "message", message);
         return book.seal(wanted.id);
       },
-      [this, job = asked.job, spec, found](const result<job_info, journal_error>& sealed) {
+      [this, job, spec, found](const result<job_info, journal_error>& sealed) {
         if (sealed) return take_in(*sealed, spec, found);
-        intake_.remove(job);
-        answer_create(job, {{}, sealed.error().text, command_fault::bad_input});
+        refuse_job(job, {{}, sealed.error().text, command_fault::bad_input});
       });
 }
 

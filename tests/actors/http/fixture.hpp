@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "actors/http/http_front.hpp"
+#include "tests/actors/busy_thread.hpp"
 #include "tests/actors/support.hpp"
 #include "transport/http/http_client.hpp"
 
@@ -17,38 +18,6 @@ struct answered {
 
   json parsed() const { return json::parse(body); }
 };
-
-/// Keeps the thread for long work busy until it is told to go on.
-class busy_thread {
- public:
-  explicit busy_thread(long_work& work) {
-    std::promise<void> begun;
-    work.run([&begun, until = until_.get_future().share()] {
-      begun.set_value();
-      until.wait();
-    });
-    begun.get_future().wait();
-  }
-  ~busy_thread() { go_on(); }
-  void go_on() {
-    if (!std::exchange(over_, true)) until_.set_value();
-  }
-
- private:
-  std::promise<void> until_;
-  bool over_ = false;
-};
-
-/// Whether it becomes so within ten seconds.
-template <class Condition>
-bool is_soon(const Condition& condition) {
-  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > until) return false;
-    std::this_thread::yield();
-  }
-  return true;
-}
 
 /// A front with mocks for everything behind it.
 class api_test : public testing::Test {

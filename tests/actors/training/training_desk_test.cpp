@@ -1,5 +1,9 @@
 #include "actors/training/training_desk.hpp"
 
+#include <fstream>
+
+#include <sys/stat.h>
+
 #include "base/sha256.hpp"
 #include "tests/actors/support.hpp"
 
@@ -127,6 +131,26 @@ TEST_F(training_desk, refuses_what_is_out_of_its_range_by_name) {
   EXPECT_EQ(submit(good_data, "job-1", {{"held_out", 2}}).error, "held_out is 2: use 0 to 0.99");
   EXPECT_EQ(submit(good_data, "job-1", {{"rank", 0}}).error, "rank is 0: use 1 to 4096");
   EXPECT_TRUE(submit(good_data, "job-1", {{"adapter", "a b"}}).error.starts_with("adapter name 'a b': take"));
+}
+
+/// The tokenizer cannot be opened before somebody writes it: so long the reading of data takes.
+TEST_F(training_desk, hears_others_while_it_reads_what_a_job_is_to_learn) {
+  const auto tokenizer = folder_.path() / "letters/tokenizer.json";
+  std::filesystem::remove(tokenizer);
+  ASSERT_EQ(::mkfifo(tokenizer.c_str(), 0600), 0);
+  const json piece{{"id", "job-1"}, {"file", "data"}, {"offset", 0}, {"text", good_data}};
+  send("train.data", piece)->take<command_answer>();
+  const auto created =
+      send("train.create", {{"id", "job-1"}, {"options", {{"adapter", "pricing"}, {"data", "d.jsonl"}}}});
+  use_journal_once();  // is it known?
+  json other = piece;
+  other["id"] = "job-2";
+  EXPECT_EQ(send("train.data", other)->take<command_answer>().error, "");
+  EXPECT_NE(send("train.data", piece)->take<command_answer>().error.find("is being read"), std::string::npos);
+  EXPECT_EQ(created->count<command_answer>(), 0u);
+  { const std::ofstream somebody(tokenizer); }
+  EXPECT_NE(created->take<command_answer>().error, "");
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "training/job-1"));
 }
 
 TEST_F(training_desk, takes_json_for_lines_or_not_at_all) {

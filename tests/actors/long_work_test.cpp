@@ -1,6 +1,12 @@
-#include "actors/http/long_work.hpp"
+#include "actors/long_work.hpp"
 
-#include "tests/actors/http/fixture.hpp"
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/actors/busy_thread.hpp"
 
 namespace troupe::test {
 namespace {

@@ -1,5 +1,5 @@
-// What takes long, on one thread of its own: the server's threads write everyone's streams, and the gateway's passes
-// everyone's tokens on.
+// What takes long, on one thread of its own: the server's threads write everyone's streams, the gateway's passes
+// everyone's tokens on, and an actor's has others to hear.
 #pragma once
 #include <condition_variable>
 #include <cstddef>

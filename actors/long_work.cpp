@@ -1,4 +1,4 @@
-#include "actors/http/long_work.hpp"
+#include "actors/long_work.hpp"
 
 #include <utility>
 

@@ -1,0 +1,44 @@
+// What tests of long work wait with.
+#pragma once
+#include <chrono>
+#include <future>
+#include <thread>
+#include <utility>
+
+#include "actors/long_work.hpp"
+
+namespace troupe::test {
+
+/// Keeps the thread for long work busy until it is told to go on.
+class busy_thread {
+ public:
+  explicit busy_thread(long_work& work) {
+    std::promise<void> begun;
+    work.run([&begun, until = until_.get_future().share()] {
+      begun.set_value();
+      until.wait();
+    });
+    begun.get_future().wait();
+  }
+  ~busy_thread() { go_on(); }
+  void go_on() {
+    if (!std::exchange(over_, true)) until_.set_value();
+  }
+
+ private:
+  std::promise<void> until_;
+  bool over_ = false;
+};
+
+/// Whether it becomes so within ten seconds.
+template <class Condition>
+bool is_soon(const Condition& condition) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > until) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+}  // namespace troupe::test
