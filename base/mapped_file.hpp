@@ -20,8 +20,8 @@ class mapped_file {
 
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   const std::string& name() const { return name_; }
-  /// Brings all pages in now, so that the first pass does not pay for it.
-  void preload() const;
+  /// Brings the pages of `part` in now, so that who reads it first does not pay for it.
+  void preload(std::span<const std::byte> part) const;
   /// Lets the pages of `part` go from this process' resident set; they come back when touched.
   void release(std::span<const std::byte> part) const;
 

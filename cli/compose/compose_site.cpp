@@ -77,7 +77,9 @@ void check_tensor(const cluster_config& config, const model_config& model) {
 
 std::shared_ptr<const loaded_model> load(const cluster_config& config, int threads) {
   thread_pool pool(threads);
-  return load_with_progress(config.model.path.string(), load_options_of(config), pool);
+  load_options options = load_options_of(config);
+  options.preload = false;  // each worker brings in what it computes, and the head nothing
+  return load_with_progress(config.model.path.string(), options, pool);
 }
 
 std::uint64_t bytes_of(const matrix_view& w) {

@@ -50,6 +50,7 @@ struct load_options {
   std::vector<std::string> keep;  ///< modules to leave unquantized, by any part of their name: "lm_head", "layers.0."
   std::filesystem::path cache;    ///< folder of packed files; empty: cache_folder()
   std::function<void(std::int64_t done, std::int64_t total)> progress;  ///< bytes packed so far; may be empty
+  bool preload = true;  ///< bring all weights in now; else whoever uses some does (preload.hpp), or the first pass
 };
 
 /// TROUPE_CACHE, else XDG_CACHE_HOME/troupe, else ~/.cache/troupe.
