@@ -3,33 +3,37 @@
 #include <algorithm>
 #include <cstring>
 
+#include "model/arch/byte_digest.hpp"
+#include "model/arch/packed_file.hpp"
+#include "model/formats/safetensors.hpp"
+
 namespace troupe {
 namespace {
 
-constexpr std::size_t head_bytes = 1 << 20, sample_bytes = 4096, samples = 64;
+using byte_span = std::span<const std::byte>;
 
-std::uint64_t mix(std::uint64_t hash, std::uint64_t word) {
-  hash = (hash ^ word) * 0x9e3779b97f4a7c15;
-  return hash ^ hash >> 29;
+/// All names, schemes and shapes.
+byte_span header_of(byte_span file) {
+  std::uint64_t length = 0;
+  std::memcpy(&length, file.data(), sizeof length);
+  return file.first(sizeof length + length);
 }
 
-std::uint64_t mix_bytes(std::uint64_t hash, std::span<const std::byte> bytes) {
-  for (std::size_t at = 0; at + sizeof(std::uint64_t) <= bytes.size(); at += sizeof(std::uint64_t)) {
-    std::uint64_t word;
-    std::memcpy(&word, bytes.data() + at, sizeof word);
-    hash = mix(hash, word);
-  }
+/// Beside the digests, for files that have none or were changed since; whole tensors would have to be read.
+std::uint64_t add_samples(byte_span tensor, std::uint64_t hash) {
+  const std::size_t size = std::min<std::size_t>(tensor.size(), 4096), left = tensor.size() - size;
+  for (const std::size_t at : {std::size_t{0}, left / 2, left}) hash = byte_digest(tensor.subspan(at, size), hash);
   return hash;
 }
 
 }  // namespace
 
 std::uint64_t fingerprint_of(const loaded_model& model) {
-  const auto bytes = model.file.bytes();
-  std::uint64_t hash = mix_bytes(mix(0x7472, bytes.size()), bytes.first(std::min(bytes.size(), head_bytes)));
-  const std::size_t step = bytes.size() / samples;
-  for (std::size_t i = 0; i < samples && step > sample_bytes; ++i)
-    hash = mix_bytes(hash, bytes.subspan(i * step / 8 * 8, sample_bytes));
+  tensor_set set;
+  parse_safetensors(model.file.bytes(), model.file.name(), set);
+  std::uint64_t hash = byte_digest(header_of(model.file.bytes()));
+  for (const auto& [name, tensor] : set.tensors)
+    hash = name == packed_digests_key ? byte_digest(tensor.data, hash) : add_samples(tensor.data, hash);
   return hash ? hash : 1;
 }
 

@@ -5,9 +5,9 @@
 
 namespace troupe {
 
-/// A number for a model's weights and their quantization: of the packed file's head, its length, and a sample of its
-/// contents. The same on every machine. Tells apart what was not meant to be the same; not meant to withstand an
-/// attacker. Never 0.
+/// A number for a model's weights and their quantization. Of the packed file
+/// it takes the head, the tensors' digests as they were packed, and samples of each tensor: no more is read. The same
+/// on every machine. Tells apart what was not meant to be the same; not meant to withstand an attacker. Never 0.
 std::uint64_t fingerprint_of(const loaded_model& model);
 
 }  // namespace troupe

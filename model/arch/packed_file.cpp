@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/error.hpp"
+#include "model/arch/byte_digest.hpp"
 #include "model/arch/weight_list.hpp"
 #include "model/formats/safetensors.hpp"
 #include "model/ops/pack.hpp"
@@ -126,7 +127,7 @@ std::string describe(const planned_matrix& plan) {
   return fmt::format("{} {}x{}", name_of(plan.kind), plan.outs, plan.ins);
 }
 
-/// What goes into the file, in order.
+/// What goes into the file, in order; the tensors' digests are last.
 struct file_plan {
   std::vector<tensor_description> tensors;
   std::map<std::string, planned_matrix> matrices;
@@ -149,6 +150,8 @@ file_plan plan_file(const model_files& source, const load_options& options) {
                  [&](const std::string& name, std::int64_t rows, std::int64_t size) {
                    plan.tensors.push_back({name, dtype::f32, {rows, padded_row(size)}});
                  }});
+  const auto digests = static_cast<std::int64_t>(plan.tensors.size() * sizeof(std::uint64_t));
+  plan.tensors.push_back({std::string(packed_digests_key), dtype::u8, {digests}});
   return plan;
 }
 
@@ -250,17 +253,21 @@ void write_packed(const model_files& source, const load_options& options, thread
   const output_mapping output(descriptor, static_cast<std::size_t>(size), source.path.string());
   std::memcpy(output.data(), header.data(), header.size());
   std::int64_t at = static_cast<std::int64_t>(header.size());
-  for (const auto& tensor : plan.tensors) {
+  std::vector<std::uint64_t> digests;
+  for (const auto& tensor : std::span(plan.tensors).first(plan.tensors.size() - 1)) {
     const weight_source& from = source_of(source, tensor.name);
     if (const auto matrix = plan.matrices.find(tensor.name); matrix != plan.matrices.end())
       pack_matrix(from, matrix->second, pool, output.data() + at);
     else
       copy_vectors(from, tensor.shape[0], tensor.shape[1], output.data() + at);
-    at += static_cast<std::int64_t>(byte_size(tensor.type, tensor.shape, tensor.name));
+    const std::size_t bytes = byte_size(tensor.type, tensor.shape, tensor.name);
+    digests.push_back(byte_digest({output.data() + at, bytes}));
+    at += static_cast<std::int64_t>(bytes);
     output.release();
     for (const auto& file : source.tensors.files) file.release(from.tensor.data);
     if (options.progress) options.progress(at, size);
   }
+  std::memcpy(output.data() + at, digests.data(), digests.size() * sizeof(std::uint64_t));
 }
 
 loaded_model read_packed(mapped_file file, const model_config& config) {

@@ -13,9 +13,12 @@ namespace troupe {
 /// The packed form of a model is a safetensors file whose matrices lie as the kernels read them (model/ops/matrix.hpp).
 /// Each matrix is a U8 tensor of its packed bytes, described in __metadata__ under its name ("u8 2304x768"); each
 /// vector an F32 tensor, padded with zeros. All tensors start at multiples of 64 bytes, so the mapped file is used as
-/// it is. `troupe.layout` in __metadata__ names this arrangement; a file with another number is refused, never misread.
+/// it is. The last tensor has a u64 for each of the others, in their order: the digest of its bytes. (Files of early
+/// builds lack it, and are read.) `troupe.layout` in __metadata__ names this arrangement; a file with another number is
+/// refused, never misread.
 constexpr std::string_view packed_layout_key = "troupe.layout";
 constexpr std::string_view packed_layout = "1";
+constexpr std::string_view packed_digests_key = "troupe.digests";
 
 /// How a matrix is stored where a model is quantized to `asked`: as asked, except that q4 has q8 for embeddings, head,
 /// keys and values.
