@@ -12,6 +12,7 @@
 #include "base/shared_bytes.hpp"
 #include "cluster/members/membership.hpp"
 #include "model/engine/stages/step_order.hpp"
+#include "model/ops/kernels.hpp"
 
 namespace troupe {
 
@@ -110,6 +111,10 @@ struct replica_life {
   }
 };
 
+constexpr kv_kind last_enumerator(kv_kind) {
+  return kv_kind::i8;
+}
+
 /// Supervisor to worker: hold these layers, with storage for so many blocks, from nothing. Ends any other stage there.
 struct start_stage {
   static constexpr std::uint16_t kind = 16;
@@ -119,14 +124,15 @@ struct start_stage {
   std::int64_t blocks = 0, context = 0;
   std::int32_t max_rows = 0;
   std::int32_t lookup_tokens = 0;
-  std::string next;  ///< endpoint of the stage that follows; empty for the last
+  kv_kind kv = kv_kind::f16;  ///< the head's choice, whatever the worker's own file says
+  std::string next;           ///< endpoint of the stage that follows; empty for the last
   std::uint32_t tensor_rank = 0, tensor_ranks = 1;
   std::string tensor_meeting;  ///< where the ranks of this stage find each other
 
   template <class Self>
   static auto fields(Self& self) {
     return std::tie(self.life, self.stage, self.stages, self.first_layer, self.layers, self.blocks, self.context,
-                    self.max_rows, self.lookup_tokens, self.next, self.tensor_rank, self.tensor_ranks,
+                    self.max_rows, self.lookup_tokens, self.kv, self.next, self.tensor_rank, self.tensor_ranks,
                     self.tensor_meeting);
   }
 };

@@ -25,6 +25,7 @@ struct supervisor_options {
   placement_request wanted;
   batch_scheduler::options batches;
   std::int64_t vocab_size = 0;
+  kv_kind kv = kv_kind::f16;  ///< what all workers hold keys and values in
   std::string build;
   std::uint32_t reign = 1;                            ///< how often a head of this cluster has started
   duration longest_step = std::chrono::minutes(5);    ///< a worker that takes longer for one is lost

@@ -90,7 +90,7 @@ void worker_state::make_stage(const start_stage& what, const std::stop_token& st
   const decoder::options part{.first_layer = what.first_layer,
                               .layers = what.layers,
                               .max_rows = what.max_rows,
-                              .kv = options_.kv,
+                              .kv = what.kv,
                               .blocks = what.blocks,
                               .context = what.context,
                               .split = ranks_ ? ranks_->split() : tensor_split{},

@@ -29,7 +29,6 @@ struct worker_meter {
 
 struct worker_options {
   std::shared_ptr<const loaded_model> model;
-  kv_kind kv = kv_kind::f16;
   int threads = 1;
   device_id device = {};
   rank_settings ranks = {};

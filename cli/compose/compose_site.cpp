@@ -205,6 +205,7 @@ supervisor_options supervisor_options_of(const node_site& site, std::uint32_t re
   options.members.model = site.fingerprint;
   options.members.detector = failure_detector::options::of(std::chrono::milliseconds(config.lost_after_ms));
   options.shape = shape_of(site);
+  options.kv = site.kv;
   options.wanted.replicas = config.replicas;
   options.wanted.stages = config.stages;
   options.wanted.tensor = config.tensor;

@@ -45,14 +45,8 @@ worker_parts start_worker(caf::actor_system& system, const node_site& site, wire
   worker_parts parts;
   const auto worker = std::make_shared<worker_actor>();
   parts.fetcher = spawn_adapter_fetcher(system, {site.model, site.config.state_dir / "adapters"}, head, worker);
-  const worker_options options{site.model,
-                               site.kv,
-                               site.threads,
-                               site.node.device,
-                               rank_settings_of(site),
-                               parts.alarm,
-                               tokens_of_model(site),
-                               end_without_device(site)};
+  const worker_options options{site.model,  site.threads,          site.node.device,        rank_settings_of(site),
+                               parts.alarm, tokens_of_model(site), end_without_device(site)};
   parts.worker = spawn_worker(system, options, &links, head, parts.fetcher, parts.meter);
   *worker = parts.worker;
   return parts;

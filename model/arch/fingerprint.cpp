@@ -31,7 +31,9 @@ std::uint64_t add_samples(byte_span tensor, std::uint64_t hash) {
 std::uint64_t fingerprint_of(const loaded_model& model) {
   tensor_set set;
   parse_safetensors(model.file.bytes(), model.file.name(), set);
-  std::uint64_t hash = byte_digest(header_of(model.file.bytes()));
+  const std::string computed = arithmetic_of(model.config);
+  std::uint64_t hash = byte_digest(std::as_bytes(std::span(computed)));
+  hash = byte_digest(header_of(model.file.bytes()), hash);
   for (const auto& [name, tensor] : set.tensors)
     hash = name == packed_digests_key ? byte_digest(tensor.data, hash) : add_samples(tensor.data, hash);
   return hash ? hash : 1;

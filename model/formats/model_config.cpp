@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 
+#include <fmt/ranges.h>
+
 #include "base/error.hpp"
 
 namespace troupe {
@@ -80,6 +82,22 @@ void check_tokens(const model_config& config, const std::string& where) {
 }
 
 }  // namespace
+
+std::string arithmetic_of(const model_config& config) {
+  // All members have a name here, so that nobody adds one without a thought for this line. What is left out: names, and
+  // the tokens that the head alone gives a meaning.
+  const auto& [family, vocab_size, hidden, layers, heads, kv_heads, head_dim, ffn, context, norm, norm_eps, activation,
+               gated_mlp, position, rope, qkv_bias, out_bias, mlp_bias, qk_norm, tied_embeddings, windows, eos_tokens,
+               bos_token] = config;
+  const auto& [theta, scaling, factor, low_freq_factor, high_freq_factor, original_context, frequency_divisors] = rope;
+  return fmt::format(
+      "sizes {} {} {} {} {} {} {} {} norm {} {} activation {} gated {} position {} theta {} scaling {} {} {} {} {} "
+      "divisors {} biases {} {} {} qk_norm {} tied {} windows {}",
+      vocab_size, hidden, layers, heads, kv_heads, head_dim, ffn, context, static_cast<int>(norm), norm_eps,
+      static_cast<int>(activation), gated_mlp, static_cast<int>(position), theta, static_cast<int>(scaling), factor,
+      low_freq_factor, high_freq_factor, original_context, fmt::join(frequency_divisors, ","), qkv_bias, out_bias,
+      mlp_bias, qk_norm, tied_embeddings, fmt::join(windows, ","));
+}
 
 void check(const model_config& config, const std::string& where) {
   constexpr std::array<std::string_view, 5> families = {"gpt2", "llama", "mistral", "qwen2", "qwen3"};

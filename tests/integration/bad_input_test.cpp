@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <fstream>
 #include <mutex>
 #include <random>
 
@@ -156,6 +157,36 @@ TEST(bad_input, a_node_with_another_model_is_refused) {
   EXPECT_NE(refused.out().find("has model"), std::string::npos) << refused.out() << refused.error();
   EXPECT_NE(refused.error().find("has model"), std::string::npos) << refused.error();
   EXPECT_TRUE(cluster.node("w5").is_null());
+}
+
+TEST(bad_input, a_node_whose_model_computes_by_other_numbers_is_refused) {
+  const test_site site;
+  test_cluster cluster(site, {.workers = {"w0"}});
+  cluster.up();
+  const std::filesystem::path other = site.path("other");
+  std::filesystem::copy(site.model(), other);
+  auto config = json::parse(read_text(other / "config.json"));
+  config["rope_theta"] = 20000.0;
+  std::ofstream(other / "config.json") << config.dump();
+  std::string file = read_text(cluster.file());
+  const std::string path = site.model().string();
+  file.replace(file.find(path), path.size(), other.string());
+  process refused = cluster.start({"node", site.write("other.toml", file).string(), "--name", "w5"});
+  EXPECT_EQ(refused.wait(), 2);
+  EXPECT_NE(refused.error().find("give it the same files and quant"), std::string::npos) << refused.error();
+}
+
+TEST(bad_input, what_a_node_s_own_file_says_of_keys_and_values_does_not_count) {
+  const test_site site;
+  test_cluster cluster(site, {.replicas = 0, .workers = {"w0"}});
+  cluster.up();
+  cluster.load_adapters();
+  std::string file = read_text(cluster.file());
+  file.insert(file.find("quant ="), "kv = \"int8\"\n");
+  process newcomer = cluster.start({"node", site.write("other.toml", file).string(), "--name", "w5"});
+  ASSERT_TRUE(wait_until([&] { return cluster.running_replicas() == 2; })) << newcomer.error();
+  load traffic(site, cluster.endpoint(), 32, 200);
+  EXPECT_EQ(traffic.wrong_answers(), 0);
 }
 
 TEST(bad_input, a_name_that_lives_is_not_taken) {

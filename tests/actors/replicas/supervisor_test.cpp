@@ -32,6 +32,7 @@ class supervisor : public testing::Test {
     options.wanted = {.replicas = 0, .stages = 1, .tensor = 1, .kv_memory = 1 << 20, .min_context = 64};
     options.batches.context = 64;
     options.vocab_size = 96;
+    options.kv = kv_kind::i8;
     options.say = [](const std::string&) {};
     actor_ =
         spawn_supervisor(system_, options,
@@ -152,6 +153,7 @@ TEST_F(supervisor, begins_every_life_under_a_number_of_its_own) {
   const auto first = worker_.take<start_stage>();
   EXPECT_EQ(first.life, life(0, 1));
   EXPECT_EQ(first.layers, 2);
+  EXPECT_EQ(first.kv, kv_kind::i8) << "the head's choice";
   started(first.life);
   (void)next_replica();
   wait_until_ready(0, true);

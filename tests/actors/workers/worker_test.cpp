@@ -15,8 +15,7 @@ class worker : public testing::Test {
   worker() {
     thread_pool pool(1);
     model_ = load_model(golden / "llama", {.quant = {}, .keep = {}, .cache = folder_.path(), .progress = {}}, pool);
-    actor_ = spawn_worker(system_, {.model = model_, .kv = kv_kind::f32, .threads = 1}, &links_, head_.handle(),
-                          fetcher_.handle(), meter_);
+    actor_ = spawn_worker(system_, {.model = model_, .threads = 1}, &links_, head_.handle(), fetcher_.handle(), meter_);
     batch_scheduler::options options;
     options.blocks = 16;
     options.context = 64;
@@ -38,6 +37,7 @@ class worker : public testing::Test {
     what.blocks = 16;
     what.context = 64;
     what.max_rows = 32;
+    what.kv = kv_kind::f32;
     return what;
   }
   std::string start(const start_stage& what) {
@@ -111,6 +111,28 @@ TEST_F(worker, forgets_all_when_the_process_is_no_member_any_more) {
   EXPECT_EQ(head_.count<step_done>(), 0u);
 }
 
+TEST_F(worker, holds_keys_and_values_as_the_head_says) {
+  engine_request request;
+  request.what.prompt = {4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  request.sampling.temperature = 0;
+  request.sampling.logprobs = 2;
+  EXPECT_TRUE(requests_->submit(std::move(request)));
+  run_step order = next_order(1);
+  const auto score_in = [&](std::uint64_t epoch, kv_kind kv) {
+    start_stage what = stage_of(epoch);
+    what.kv = kv;
+    EXPECT_EQ(start(what), "");
+    order.life = life(epoch);
+    tell(actor_, order);
+    const auto details = head_.take<step_done>().outcome.details;
+    return details.empty() ? std::nullopt : details.back().logprob;
+  };
+  const auto exact = score_in(2, kv_kind::f32), rounded = score_in(3, kv_kind::i8);
+  EXPECT_TRUE(exact && rounded);
+  EXPECT_NE(exact, rounded);
+  EXPECT_EQ(score_in(4, kv_kind::f32), exact);
+}
+
 TEST_F(worker, has_room_for_more_rows_in_a_life_that_has_more) {
   auto small = stage_of(2);
   small.max_rows = 4;
@@ -168,7 +190,6 @@ TEST_F(worker, says_when_its_device_is_lost_and_gives_its_life_up) {
   const auto fails = []() -> std::shared_ptr<const token_tree> { throw device_lost("cuda: a step: it is gone"); };
   actor_ = spawn_worker(system_,
                         {.model = model_,
-                         .kv = kv_kind::f32,
                          .threads = 1,
                          .tokens = fails,
                          .on_device_lost = [&](const std::string& why) { lost.set_value(why); }},
@@ -188,7 +209,7 @@ class ranks : public worker {
  protected:
   ranks() {
     for (rank_worker& each : rank_) {
-      worker_options options{.model = model_, .kv = kv_kind::f32, .threads = 1};
+      worker_options options{.model = model_, .threads = 1};
       options.ranks.place = each.place;
       options.ranks.patience = std::chrono::milliseconds(500);
       options.alarm = each.alarm;

@@ -105,5 +105,23 @@ TEST_F(fingerprints, differ_where_a_whole_tensor_of_a_packed_file_was_replaced) 
   EXPECT_EQ(of(packed), before);
 }
 
+TEST_F(fingerprints, differ_where_a_number_of_the_configuration_does) {
+  const fs::path model = folder_.path() / "model", file = model / "config.json";
+  fs::copy(golden / "mistral", model);
+  const auto usual = nlohmann::ordered_json::parse(std::ifstream(file));
+  const std::uint64_t before = of(model);
+  const auto with = [&](const char* key, const nlohmann::ordered_json& value) {
+    auto other = usual;
+    other[key] = value;
+    std::ofstream(file) << other.dump();
+    return of(model);
+  };
+  EXPECT_NE(with("rope_theta", 123456.0), before);
+  EXPECT_NE(with("rope_scaling", {{"rope_type", "linear"}, {"factor", 2.0}}), before);
+  EXPECT_NE(with("rms_norm_eps", 0.003), before);
+  EXPECT_NE(with("sliding_window", 7), before);
+  EXPECT_EQ(with("eos_token_id", 3), before) << "the head alone decides what ends";
+}
+
 }  // namespace
 }  // namespace troupe
