@@ -245,6 +245,7 @@ struct answer_part {
   std::vector<float> hidden = {};            ///< with the end, where hidden states were asked for
   std::vector<sampled_token> scored = {};    ///< the prompt's tokens with the first, where asked for
   std::optional<answer_timing> timing = {};  ///< with the first, where it is known
+  std::string adapter = {};                  ///< with the first: the version that answers; empty: the bare base
 };
 
 /// Who hears of a request. Called on the gateway's thread: must be quick and not throw. Each answer's last part has its

@@ -486,7 +486,7 @@ struct client_text {
   std::vector<sampled_token> details;  ///< where logprobs were asked for
   std::string finish;                  ///< "stop", "length" or, before the end, empty
   std::int64_t prompt_tokens = 0;      ///< with the end
-  std::string adapter;                 ///< with the end: the version that answered, "pricing@3"
+  std::string adapter;                 ///< with the first part and the end: the version that answers, "pricing@3"
 
   template <class Self>
   static auto fields(Self& self) {

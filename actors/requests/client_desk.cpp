@@ -37,7 +37,8 @@ class link_listener final : public answer_listener {
       : links_(links), link_(link), id_(id), left_(answers), desk_(std::move(desk)) {}
 
   void on_part(answer_part part) override {
-    client_text text{id_, part.index, std::move(part.text), std::move(part.tokens), std::move(part.details), {}, 0, {}};
+    client_text text{id_, part.index, std::move(part.text),   std::move(part.tokens), std::move(part.details),
+                     {},  0,          std::move(part.adapter)};
     if (part.end) {
       text.finish = part.end->finish;
       text.prompt_tokens = part.end->prompt_tokens;

@@ -142,8 +142,9 @@ void gateway_state::take_tokens(answer_tokens& brought) {
     if (stopped) tell(router_, cancel_request{{}, found->first, brought.index});
     if (--request.left == 0) running_.erase(found);
   }
-  if (part.end || !part.tokens.empty() || !part.text.empty() || !part.scored.empty())
-    listener->on_part(std::move(part));
+  const bool says = part.end || !part.tokens.empty() || !part.text.empty() || !part.scored.empty();
+  if (says && !std::exchange(answer.begun, true)) part.adapter = request.adapter;
+  if (says) listener->on_part(std::move(part));
 }
 
 answer_part gateway_state::read_tokens(running& request, answer_text& answer, answer_tokens& brought) {

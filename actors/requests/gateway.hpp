@@ -35,7 +35,7 @@ class gateway_state {
     stream_decoder decoder;
     stop_matcher stops;
     std::uint64_t tokens = 0;
-    bool ended = false;
+    bool begun = false, ended = false;
   };
   struct running {
     std::shared_ptr<answer_listener> listener;

@@ -213,6 +213,7 @@ std::optional<client_text> cluster_client::ask(client_request request,
       auto text = from_frame<client_text>(std::move(*got));
       if (!text || text->id != request.id) continue;
       request.skip_tokens += text->tokens.size();
+      if (!text->adapter.empty()) request.adapter = text->adapter;  // whoever goes on is to be the same version
       give_up = never;
       on_part(*text);
       if (!text->finish.empty()) return text;

@@ -94,12 +94,13 @@ class desk : public testing::Test {
 TEST_F(desk, sends_an_answer_part_by_part) {
   const auto request = ask(5);
   EXPECT_EQ(request.what.engine.what.prompt, letters("AB"));
-  request.listener->on_part({0, "He", letters("He"), {}, {}});
+  request.listener->on_part({0, "He", letters("He"), {}, {}, {}, {}, {}, "pricing@1"});
   request.listener->on_part({0, "y", letters("y"), {}, answer_end{"stop", 2, "pricing@1"}});
   const auto first = hear<client_text>();
   EXPECT_EQ(first.id, 5u);
   EXPECT_EQ(first.text, "He");
   EXPECT_EQ(first.finish, "");
+  EXPECT_EQ(first.adapter, "pricing@1");
   const auto last = hear<client_text>();
   EXPECT_EQ(last.tokens, letters("y"));
   EXPECT_EQ(last.finish, "stop");
