@@ -135,6 +135,11 @@ void training_desk_state::give(const training_queue::group& leases) {
     queue_.remove(id);
     return;
   }
+  if (job->spec.base != 0 && model_id(job->spec.base) != parts_.model)
+    return fail(id,
+                fmt::format("was accepted for another base ({:016x}) than the cluster runs now ({:016x}): submit it "
+                            "anew, or let the cluster run the files and quant of before and submit it there",
+                            job->spec.base, parts_.model.value));
   job->result.reset();
   job->moved = clock_.now();
   job->is_said_to_wait = false;

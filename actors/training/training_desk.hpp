@@ -90,7 +90,7 @@ class training_desk_state {
   void create_unknown(const order& asked);
   void check_size(const training_spec& spec) const;
   void accept(const order& asked);
-  void make_job(const std::string& job, const std::string& tenant, const training_spec& spec,
+  void make_job(const std::string& job, const std::string& tenant, training_spec spec,
                 const training_intake::summary& found);
   void refuse_job(const std::string& job, const command_answer& why);
   void take_in(const job_info& made, const training_spec& spec, const training_intake::summary& found);

@@ -98,8 +98,9 @@ void training_desk_state::check_size(const training_spec& spec) const {
 
 /// The data is read whole before anybody hears yes. That may take minutes: others are heard meanwhile.
 void training_desk_state::accept(const order& asked) {
-  const training_spec spec = read_training_spec(asked.options, "train.create");
+  training_spec spec = read_training_spec(asked.options, "train.create");
   check_size(spec);
+  spec.base = parts_.model.value;
   reading_.run([this, asked, spec, own = handle(self_)] {
     training_intake::summary found;
     const auto refused = answer_of([&] {
@@ -115,8 +116,9 @@ void training_desk_state::accept(const order& asked) {
   });
 }
 
-void training_desk_state::make_job(const std::string& job, const std::string& tenant, const training_spec& spec,
+void training_desk_state::make_job(const std::string& job, const std::string& tenant, training_spec spec,
                                    const training_intake::summary& found) {
+  spec.reading = found.reading;
   ask_journal(
       [wanted = job_spec{job, "fine-tune", tenant, to_json(spec), 0},
        message = accepted_message(found)](journal& book) -> result<job_info, journal_error> {

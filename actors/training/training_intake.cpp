@@ -123,6 +123,7 @@ training_intake::summary training_intake::accept(const std::string& job, const t
   read(job, spec.data_file(), spec.data_name, spec, found);
   summary measured;
   if (spec.has_validation()) read(job, spec.validation_file(), spec.validation_name, spec, measured);
+  found.reading = reading_of(found.reading, measured.reading);
   return found;
 }
 
@@ -137,6 +138,7 @@ void training_intake::read(const std::string& job, const std::string& file, cons
     into.examples = static_cast<std::int64_t>(data.examples.size());
     into.learned_tokens = data.learned_tokens();
     into.shortened = data.shortened;
+    into.reading = data.fingerprint;
   } catch (const input_error& error) {
     throw input_error(with_shown_path(error.what(), path.string(), shown));
   }

@@ -29,6 +29,7 @@ class training_intake {
   struct summary {
     std::vector<training_file> files;
     std::int64_t examples = 0, learned_tokens = 0, shortened = 0;
+    std::uint64_t reading = 0;  ///< of all of it (reading_of)
   };
 
   explicit training_intake(options chosen) : options_(std::move(chosen)) {}

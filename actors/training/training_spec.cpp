@@ -1,11 +1,13 @@
 #include "actors/training/training_spec.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/fnv_hash.hpp"
 #include "cluster/adapters/adapter_catalogue.hpp"
 #include "model/formats/json_input.hpp"
 
@@ -110,6 +112,14 @@ void visit_numbers(Spec& spec, Visit& visit) {
   visit("trainers", spec.trainers, 1, 64);
 }
 
+std::uint64_t from_hex(const std::string& digits, const std::string& where) {
+  std::uint64_t value = 0;
+  const auto [end, fault] = std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
+  if (fault != std::errc() || end != digits.data() + digits.size())
+    refuse("{}: '{}' is no fingerprint", where, digits.substr(0, 32));
+  return value;
+}
+
 }  // namespace
 
 std::string training_spec::stored_name(const char* what, const std::string& name) {
@@ -133,12 +143,17 @@ training_spec read_training_spec(const std::string& text, const std::string& whe
   std::int64_t seed = 0;
   read("low_memory", low_memory);
   read("seed", seed, 0, std::numeric_limits<std::int64_t>::max());
+  std::string base = "0", reading = "0";
+  read("base", base);
+  read("reading", reading);
   read.refuse_unknown();
   spec.run.schedule = schedule_from_name(schedule);
   spec.run.how = precision_from_name(how);
   spec.run.keep_activations = !low_memory;
   spec.run.seed = static_cast<std::uint64_t>(seed);
   spec.run.dropout = spec.lora.dropout;
+  spec.base = from_hex(base, where + ": \"base\"");
+  spec.reading = from_hex(reading, where + ": \"reading\"");
   if (!is_adapter_name(spec.adapter))
     refuse("adapter name '{}': take 1 to 64 letters, digits, '.', '_' or '-', beginning with a letter or digit",
            spec.adapter.substr(0, 64));
@@ -149,6 +164,13 @@ training_spec read_training_spec(const std::string& text, const std::string& whe
   return spec;
 }
 
+std::uint64_t reading_of(std::uint64_t data, std::uint64_t validation) {
+  fnv_hash print;
+  print.add(data);
+  print.add(validation);
+  return print.value();
+}
+
 std::string to_json(const training_spec& spec) {
   json made{{"adapter", spec.adapter}, {"data", spec.data_name}, {"validation", spec.validation_name}};
   spec_writer write(made);
@@ -157,6 +179,8 @@ std::string to_json(const training_spec& spec) {
   made["precision"] = name_of(spec.run.how);
   made["low_memory"] = !spec.run.keep_activations;
   made["seed"] = spec.run.seed;
+  made["base"] = fmt::format("{:016x}", spec.base);
+  made["reading"] = fmt::format("{:016x}", spec.reading);
   return made.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 

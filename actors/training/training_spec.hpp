@@ -18,6 +18,9 @@ struct training_spec {
   std::int64_t trainers = 1;          ///< that share its passes, at most; changes nothing in what comes out
   lora_options lora;
   training_options run;
+  // What the head that takes the job writes in it; 0 where nobody has.
+  std::uint64_t base = 0;     ///< fingerprint of the model that it runs
+  std::uint64_t reading = 0;  ///< of the data as its tokenizer and template read it (reading_of)
 
   bool has_validation() const { return !validation_name.empty(); }
   std::string data_file() const { return stored_name("data", data_name); }
@@ -29,6 +32,8 @@ struct training_spec {
 
 /// Throws input_error where something is missing, unknown or out of its range. `where` names the text in errors.
 training_spec read_training_spec(const std::string& text, const std::string& where);
+/// Of data and validation as tokens, by their fingerprints: who comes to another has another tokenizer or template.
+std::uint64_t reading_of(std::uint64_t data, std::uint64_t validation);
 /// What read_training_spec reads, whole.
 std::string to_json(const training_spec& spec);
 

@@ -92,7 +92,8 @@ class training_task::session {
         pool_(site_.threads),
         folder_(owner.folder()) {
     base_ = load_model(site_.model, site_.load, pool_);
-    if (model_id(fingerprint_of(*base_)) != owner.order_.model)
+    const std::uint64_t base = fingerprint_of(*base_);
+    if (model_id(base) != owner.order_.model)
       refuse("{}: is another model than the cluster's: give the trainer the same files and quant",
              site_.model.string());
     trained_ = frozen(base_);
@@ -104,8 +105,15 @@ class training_task::session {
     const data_format format = data_format_of(site_.model, config.vocab_size, config.eos_tokens, spec_.run.row_length);
     data_ = read_training_data(folder_ / spec_.data_file(), format);
     if (spec_.has_validation()) validation_ = read_training_data(folder_ / spec_.validation_file(), format);
+    if (spec_.reading != 0 &&
+        reading_of(data_.fingerprint, validation_ ? validation_->fingerprint : 0) != spec_.reading)
+      refuse(
+          "{}: its tokenizer or chat template reads the data otherwise than the cluster's: give the trainer the same "
+          "files",
+          site_.model.string());
     look();
     lora_.emplace(trained_, spec_.lora, spec_.run.seed);
+    spec_.run.subject = identity_of(lora_->options(), base);
     run_.emplace(trained_, lora_->parameters(), compute{pool_, kernels()}, data_, validation_ ? &*validation_ : nullptr,
                  spec_.run);
     course_.emplace(*run_,

@@ -29,13 +29,7 @@ class adapter_subject final : public train_subject {
   }
   const trained_model& model() const override { return model_; }
   const parameter_set& parameters() const override { return lora_->parameters(); }
-  std::string identity() const override {
-    const lora_options& form = lora_->options();
-    std::string text = fmt::format(" base {:016x} alpha {}{}", base_fingerprint_, form.alpha,
-                                   form.rank_stabilized ? " rank-stabilized" : "");
-    for (const auto& [pattern, alpha] : form.alpha_pattern) text += fmt::format(" {}={}", pattern, alpha);
-    return text;
-  }
+  std::string identity() const override { return identity_of(lora_->options(), base_fingerprint_); }
   void save(const fs::path& folder) const override { lora_->save(folder, base_name_); }
 
  private:

@@ -249,6 +249,13 @@ void lora_parameters::save(const std::filesystem::path& folder, const std::strin
   write_file(folder / config_name, config_text(base_name));
 }
 
+std::string identity_of(const lora_options& options, std::uint64_t base) {
+  std::string text =
+      fmt::format(" base {:016x} alpha {}{}", base, options.alpha, options.rank_stabilized ? " rank-stabilized" : "");
+  for (const auto& [pattern, alpha] : options.alpha_pattern) text += fmt::format(" {}={}", pattern, alpha);
+  return text;
+}
+
 lora_options read_lora_options(const std::filesystem::path& folder, const model_config& base) {
   constexpr std::size_t most_bytes = 16 << 20;
   const auto path = folder / config_name;

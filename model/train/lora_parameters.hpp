@@ -65,6 +65,9 @@ class lora_parameters {
   parameter_set parameters_;
 };
 
+/// What a checkpoint's parameters do not say of the adapter (training_options::subject). `base`: its fingerprint.
+std::string identity_of(const lora_options& options, std::uint64_t base);
+
 /// The options with which an adapter in PEFT's form was made, so that training may go on.
 lora_options read_lora_options(const std::filesystem::path& folder, const model_config& base);
 

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/error.hpp"
+#include "base/fnv_hash.hpp"
 #include "model/train/checkpoint.hpp"
 
 namespace troupe {
@@ -176,16 +177,19 @@ void training_run::with_best(const std::function<void()>& use) {
 }
 
 /// What another run would differ in.
-std::string training_run::identity() const {
+std::string training_run::run_identity() const {
   const training_options& o = options_;
   return fmt::format(
       "data {:016x} rows {}x{}x{} epochs {} steps {} schedule {} {} {} {} adam {} {} {} {} {} dropout {} held {} "
       "{:016x} "
-      "seed {} precision {}{}{}",
+      "seed {} precision {}{}",
       data_fingerprint_, o.row_length, o.batch_rows, o.accumulation, o.epochs, steps_, name_of(o.schedule), o.rate,
       o.least_rate, o.warmup, o.adam.beta1, o.adam.beta2, o.adam.epsilon, o.adam.weight_decay, o.adam.clip, o.dropout,
-      held_out_.size(), held_out_fingerprint_, o.seed, static_cast<int>(o.how), o.device.is_cpu() ? "" : " on a GPU",
-      o.subject);
+      held_out_.size(), held_out_fingerprint_, o.seed, static_cast<int>(o.how), o.subject);
+}
+
+std::string training_run::identity() const {
+  return run_identity() + (options_.device.is_cpu() ? "" : " on a GPU");
 }
 
 void training_run::save(const std::filesystem::path& file) const {
@@ -215,9 +219,22 @@ void training_run::load(const std::filesystem::path& file) {
   best_ = {state.best_step, state.best_loss};
 }
 
+/// Whatever device each has: with a mixture of them who made which pass shows in the bits, and no more.
+void training_run::check_group() const {
+  const training_group& group = options_.group;
+  fnv_hash print;
+  print.add(run_identity());
+  std::vector<std::uint64_t> prints(static_cast<std::size_t>(group.count), 0);
+  prints[static_cast<std::size_t>(group.index)] = print.value();
+  group.gather(std::as_writable_bytes(std::span(prints)));
+  if (std::count(prints.begin(), prints.end(), print.value()) != group.count)
+    refuse("those who share the run have other data, options or bases than each other: give them all the same files");
+}
+
 void training_run::follow_first() {
   const training_group& group = options_.group;
   if (group.count == 1) return;
+  check_group();
   struct {
     std::int64_t done;
     best_values best;

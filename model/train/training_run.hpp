@@ -82,11 +82,14 @@ class training_run {
   void save(const std::filesystem::path& file) const;
   /// Goes on from there. Throws input_error where the file belongs to another run.
   void load(const std::filesystem::path& file);
-  /// The whole group goes on from where its first member is.
+  /// The whole group goes on from where its first member is. Throws input_error, in all of them, where some member has
+  /// another run.
   void follow_first();
 
  private:
+  std::string run_identity() const;
   std::string identity() const;
+  void check_group() const;
   rate_schedule schedule() const;
   std::vector<pass_result> add_gradients(std::span<const training_rows> passes, float factor);
   template <class Pass>

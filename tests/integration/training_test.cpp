@@ -183,6 +183,22 @@ TEST_F(training, goes_on_after_the_head_was_killed) {
   EXPECT_EQ(weights_of("taught@1"), weights_alone(200));
 }
 
+TEST_F(training, for_one_base_does_not_go_on_with_another) {
+  start();
+  const std::string id = submit("taught", 100000);
+  ASSERT_TRUE(reaches(id, 5));
+  cluster().run({"jobs", "pause", id});
+  cluster().down();
+  std::string file = read_text(cluster().file());
+  file.replace(file.find("\"u8\""), 4, "\"q4\"");
+  std::ofstream(cluster().file()) << file;
+  cluster().up();
+  EXPECT_EQ(state(id), "paused") << "nothing is lost where the base comes back";
+  cluster().run({"jobs", "resume", id});
+  ASSERT_TRUE(ends(id, "failed")) << job(id);
+  EXPECT_NE(cluster().run({"jobs", "events", id}).find("was accepted for another base"), std::string::npos);
+}
+
 TEST_F(training, stands_still_while_it_is_paused_and_ends_when_it_is_cancelled) {
   start();
   const std::string id = submit("taught", 100000);

@@ -16,14 +16,14 @@ class training_desk : public testing::Test {
   training_desk() { start(); }
   ~training_desk() override { tell(actor_, stop_now{}); }
 
-  void start(duration patience = std::chrono::minutes(10)) {
+  void start(duration patience = std::chrono::minutes(10), model_id model = model_id(7)) {
     training_desk_parts parts;
     parts.patience = patience;
     parts.intake.folder = folder_.path() / "training";
     parts.intake.uploads = folder_.path() / "files";
     parts.intake.prompts = letters_prompting(folder_, 64);
     parts.intake.model = folder_.path() / "letters";
-    parts.model = model_id(7);
+    parts.model = model;
     parts.adapter_memory = 100'000;
     parts.queue = {.most_deaths = 2, .leases_from = 0};
     parts.jobs = jobs_.handle();
@@ -405,6 +405,23 @@ TEST_F(training_desk, goes_on_with_what_an_earlier_head_had) {
   tell(actor_, begun);
   join("coach");
   EXPECT_EQ(given().job, "job-1");
+}
+
+TEST_F(training_desk, does_not_go_on_with_what_was_accepted_for_another_base) {
+  submit(good_data, "job-1", {{"base", "8"}});  // what the client says does not count
+  ASSERT_TRUE(journal_.pause("job-1"));
+  tell(actor_, stop_now{});
+  start(std::chrono::minutes(10), model_id(8));
+  begin_training begun;
+  begun.unfinished = {*journal_.find("job-1")};
+  tell(actor_, begun);
+  join("coach");
+  ASSERT_TRUE(journal_.resume("job-1"));
+  tell(actor_, job_changed{{}, "job-1", job_state::queued});
+  serve_journal_until([&] { return state() == job_state::failed; });
+  EXPECT_NE(journal_.find("job-1")->error.find("was accepted for another base (0000000000000007)"), std::string::npos)
+      << journal_.find("job-1")->error;
+  EXPECT_EQ(trainer_.count<train_job>(), 0u);
 }
 
 }  // namespace

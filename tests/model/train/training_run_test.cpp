@@ -159,18 +159,37 @@ TEST(training_run, a_group_goes_on_where_its_first_member_is) {
   for (const outcome& each : train_together(3, resume)) EXPECT_EQ(each, alone);
 }
 
+TEST(training_run, nobody_of_a_group_goes_on_with_a_member_of_another_run) {
+  const training_data data = counting_data(90, 40);
+  const auto ranks = make_thread_ranks(3, std::chrono::seconds(30));
+  std::vector<std::unique_ptr<fixture>> fixtures;
+  for (const auto& rank : ranks) {
+    training_options options = quick_options();
+    options.group = group_of(*rank);
+    options.subject = rank->rank() == 1 ? " base 8" : " base 7";
+    fixtures.push_back(std::make_unique<fixture>("llama", 1, options, data));
+  }
+  std::vector<std::jthread> threads;
+  for (const auto& each : fixtures)
+    threads.emplace_back([&run = each->run] {
+      EXPECT_THAT([&] { run.follow_first(); }, ThrowsMessage<input_error>(HasSubstr("give them all the same files")));
+    });
+}
+
 TEST(training_run, a_checkpoint_of_another_run_is_refused) {
   const training_data data = counting_data(90, 30);
   const test::temp_folder folder;
-  adapter_run first("llama", 1, quick_options(), data);
+  training_options usual = quick_options();
+  usual.subject = identity_of({}, 7);
+  adapter_run first("llama", 1, usual, data);
   first.run.step();
   first.run.save(folder.path() / "c.safetensors");
-  training_options other = quick_options();
+  training_options other = usual;
   other.rate = 2e-2;
   adapter_run second("llama", 1, other, data);
   EXPECT_THROW(second.run.load(folder.path() / "c.safetensors"), input_error);
-  training_options of_another = quick_options();
-  of_another.subject = " alpha 64";
+  training_options of_another = usual;
+  of_another.subject = identity_of({}, 8);
   adapter_run third("llama", 1, of_another, data);
   EXPECT_THROW(third.run.load(folder.path() / "c.safetensors"), input_error);
   std::ofstream(folder.path() / "broken.safetensors") << "{}";

@@ -1,0 +1,67 @@
+#include "actors/training/training_task.hpp"
+
+#include <fmt/format.h>
+
+#include "model/arch/fingerprint.hpp"
+#include "model/train/training_data.hpp"
+#include "tests/actors/support.hpp"
+
+namespace troupe::test {
+namespace {
+
+/// Tasks on a tiny model, one after the other in the folder of one job.
+class training_tasks : public testing::Test {
+ protected:
+  training_tasks() {
+    (void)letters_prompting(folder_);  // the tokenizer
+    std::filesystem::copy(golden / "llama", model_);
+    std::filesystem::create_directories(folder_.path() / "training/job-1");
+    folder_.write("training/job-1/data.jsonl", "{\"prompt\":\"ab\",\"completion\":\"cd\"}\n{\"text\":\"efgh\"}\n");
+  }
+  training_ended run(std::optional<scheme> quant, const json& more = json::object()) {
+    training_site site{model_, {quant, {}, folder_.path() / "cache", {}}, folder_.path() / "training"};
+    site.idle_priority = false;
+    json spec{{"adapter", "pricing"}, {"data", "d.jsonl"}, {"steps", 2}, {"length", 16}, {"held_out", 0.0}};
+    spec.update(more);
+    train_job order;
+    order.job = "job-1";
+    order.spec = spec.dump();
+    thread_pool pool(1);
+    order.model = model_id(fingerprint_of(*load_model(model_, site.load, pool)));
+    training_task task(site, order, [this](const training_task::news& what) {
+      std::visit([&](const auto& each) { said_.put(each); }, what);
+    });
+    return said_.take<training_ended>();
+  }
+  std::string first_message() {
+    const auto progress = said_.take<training_progress>();
+    while (said_.count<training_progress>() > 0) (void)said_.take<training_progress>();
+    return progress.message;
+  }
+
+  temp_folder folder_;
+  std::filesystem::path model_ = folder_.path() / "letters";
+  inbox said_;
+};
+
+TEST_F(training_tasks, go_on_from_a_checkpoint_of_the_same_base_alone) {
+  EXPECT_EQ(run(scheme::u8).error, "");
+  EXPECT_EQ(first_message().rfind("begins with", 0), 0u);
+  EXPECT_EQ(run(scheme::u8).error, "");
+  EXPECT_EQ(first_message().rfind("goes on from step 2", 0), 0u);
+  EXPECT_EQ(run(scheme::q4).error, "");
+  EXPECT_EQ(first_message().rfind("begins anew: ", 0), 0u);
+}
+
+TEST_F(training_tasks, are_refused_where_the_data_reads_otherwise_than_on_the_head) {
+  const model_config config = read_hf_config(model_);
+  const auto data = read_training_data(folder_.path() / "training/job-1/data.jsonl",
+                                       data_format_of(model_, config.vocab_size, config.eos_tokens, 16));
+  const json as_on_the_head{{"reading", fmt::format("{:016x}", reading_of(data.fingerprint, 0))}};
+  EXPECT_EQ(run(scheme::u8, as_on_the_head).error, "");
+  folder_.write("letters/tokenizer_config.json", R"({"bos_token": "<s>", "eos_token": "a"})");
+  EXPECT_NE(run(scheme::u8, as_on_the_head).error.find("reads the data otherwise"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace troupe::test
