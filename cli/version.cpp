@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "cli/program_id.hpp"
 #include "model/arch/gpu.hpp"
 #include "model/ops/isa.hpp"
 #include "model/ops/kernels.hpp"
@@ -40,11 +41,12 @@ std::string version_text() {
   const std::string build = TROUPE_BUILD_TYPE;
   return fmt::format(
       "troupe {}\n"
+      "program          {}\n"
       "compiler         {}\n"
       "build type       {}\n"
       "instruction set  {} (this processor has {})\n"
       "CUDA             {}; the driver (libcuda) was {}",
-      TROUPE_VERSION, compiler, build.empty() ? "none" : build, kernels().isa, fmt::join(available_isas(), ", "),
+      TROUPE_VERSION, program_id(), compiler, build.empty() ? "none" : build, kernels().isa, fmt::join(available_isas(), ", "),
       gpu_support(), found("libcuda.so.1"));
 }
 

@@ -14,11 +14,11 @@
 #include "cli/compose/worker_speed.hpp"
 #include "cli/model/model_options.hpp"
 #include "cli/output.hpp"
+#include "cli/program_id.hpp"
 #include "cluster/config/config_address.hpp"
 #include "cluster/launch/launch.hpp"
 #include "model/arch/device.hpp"
 #include "model/arch/fingerprint.hpp"
-#include "model/arch/packed_file.hpp"
 #include "model/ops/isa.hpp"
 
 namespace troupe {
@@ -225,7 +225,7 @@ supervisor_options supervisor_options_of(const node_site& site, std::uint32_t re
 }
 
 std::string build_id() {
-  return fmt::format("troupe {} layout {}", TROUPE_VERSION, packed_layout);
+  return fmt::format("troupe {} {}", TROUPE_VERSION, program_id());
 }
 
 void say(const std::string& line) {

@@ -78,7 +78,8 @@ std::optional<join_refusal> membership::check(const node_hello& hello) const {
     return refusal(reason::invalid, fmt::format("node {}: is a member as {} already", hello.name, known->second));
   }
   if (hello.build != options_.build) {
-    return refusal(reason::other_build, fmt::format("node {}: built from {}, the head from {}: install the same build",
+    return refusal(reason::other_build, fmt::format("node {}: its program is {}, the head's {}: copy the head's "
+                                                    "program to it, and start what still runs another one anew",
                                                     hello.name, hello.build, options_.build));
   }
   const bool holds_layers = std::find(hello.roles.begin(), hello.roles.end(), "worker") != hello.roles.end();

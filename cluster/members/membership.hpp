@@ -101,7 +101,7 @@ struct node_entry {
 class membership {
  public:
   struct options {
-    std::string build;  ///< what a node must be built from
+    std::string build;  ///< the program that a node must run
     model_id model;     ///< what a worker must have opened; 0: any
     failure_detector::options detector = {};
     std::size_t max_nodes = 1024;  ///< members and those remembered

@@ -144,6 +144,7 @@ TEST_F(usage, explains_itself) {
   EXPECT_EQ(version.code, 0);
   EXPECT_EQ(version.out.rfind("troupe 0.", 0), 0u) << version.out;
   EXPECT_NE(version.out.find("generic (this processor has generic"), std::string::npos) << version.out;
+  EXPECT_EQ(version.out.find("unknown"), std::string::npos) << "the linker gave the program a number";
   const result help = run({"--help"});
   EXPECT_EQ(help.code, 0);
   for (const char* command : {"generate", "eval", "inspect", "quantize"})

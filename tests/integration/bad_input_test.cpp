@@ -176,6 +176,29 @@ TEST(bad_input, a_node_whose_model_computes_by_other_numbers_is_refused) {
   EXPECT_NE(refused.error().find("give it the same files and quant"), std::string::npos) << refused.error();
 }
 
+TEST(bad_input, a_node_that_runs_another_program_is_refused) {
+  const test_site site;
+  test_cluster cluster(site, {.workers = {"w0"}});
+  cluster.up();
+  const std::string version = cluster.run({"--version"}), key = "\nprogram          ";
+  const std::string id = version.substr(version.find(key) + key.size(), 40);
+  std::string number;  // as it lies in the program
+  for (std::size_t i = 0; i < id.size(); i += 2) number += static_cast<char>(std::stoi(id.substr(i, 2), nullptr, 16));
+  const std::filesystem::path other = site.path("other-troupe");
+  std::string program = read_text(TROUPE_BINARY);
+  const auto at = program.find(number);
+  ASSERT_NE(at, std::string::npos) << version;
+  program[at] = static_cast<char>(program[at] ^ 1);
+  std::ofstream(other, std::ios::binary) << program;
+  std::filesystem::permissions(other, std::filesystem::perms::owner_all);
+  process refused({other.string(), "node", cluster.file().string(), "--name", "w5"}, site.path("refused"),
+                  site.environment());
+  EXPECT_EQ(refused.wait(), 2);
+  EXPECT_NE(refused.error().find("copy the head's program"), std::string::npos) << refused.error();
+  process client({other.string(), "status", "--connect", cluster.endpoint()}, site.path("status"));
+  EXPECT_EQ(client.wait(), 0) << "commands are no nodes";
+}
+
 TEST(bad_input, what_a_node_s_own_file_says_of_keys_and_values_does_not_count) {
   const test_site site;
   test_cluster cluster(site, {.replicas = 0, .workers = {"w0"}});

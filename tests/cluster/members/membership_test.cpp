@@ -88,7 +88,7 @@ TEST_F(the_membership, refuses_another_build_and_another_model_with_both_named) 
   hello.build = "0.9";
   EXPECT_EQ(refusal_of(hello), join_fault::other_build);
   EXPECT_THAT(text, HasSubstr("0.9"));
-  EXPECT_THAT(text, HasSubstr("1.0"));
+  EXPECT_THAT(text, HasSubstr("1.0: copy the head's program"));
   hello = hello_of("w0", 1);
   hello.model = model_id{0xdef};
   EXPECT_EQ(refusal_of(hello), join_fault::other_model);
