@@ -264,6 +264,8 @@ struct begin_request : local_message {
   std::string adapter;            ///< name, name@version, or empty for the bare base
   std::uint64_t skip_tokens = 0;  ///< of each answer, which the listener has from before
   std::shared_ptr<answer_listener> listener;
+  /// What requests that are answered together have in common: the first to begin decides the version for all.
+  std::shared_ptr<std::optional<adapter_version>> version = {};
 };
 
 /// Anyone to gateway: nobody listens any more.

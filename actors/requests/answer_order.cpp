@@ -45,6 +45,7 @@ void check_told(const answer_order& order, const std::vector<begin_request>& req
 
 std::vector<begin_request> requests_of(const answer_order& order, const prompting& prompts, request_numbers& numbers) {
   std::vector<begin_request> made;
+  const auto version = std::make_shared<std::optional<adapter_version>>();
   for (const prompt_input& prompt : order.prompts) {
     sampling_params sampling = order.sampling;
     sampling.seed += made.size() * 0x9e3779b97f4a7c15u;  // each prompt has a seed of its own
@@ -54,6 +55,7 @@ std::vector<begin_request> requests_of(const answer_order& order, const promptin
     request.what.engine.what.tenant = tenant_of(order.owner);
     request.what.engine.what.weight = order.weight;
     request.adapter = order.adapter;
+    request.version = version;
   }
   check_told(order, made);
   return made;

@@ -50,8 +50,15 @@ gateway_state::handle::behavior_type gateway_state::make_behavior() {
 
 // --- beginning ---
 
+std::optional<adapter_version> gateway_state::version_for(const begin_request& request) const {
+  if (request.version && *request.version) return *request.version;
+  const auto version = adapters_->resolve(request.adapter);
+  if (request.version) *request.version = version;
+  return version;
+}
+
 void gateway_state::begin(begin_request& request) {
-  if (const auto version = adapters_->resolve(request.adapter)) return start(request, *version);
+  if (const auto version = version_for(request)) return start(request, *version);
   if (is_adapter_name(request.adapter)) return wait_for_adapter(request);
   refuse_start(request, fmt::format("adapter {}: there is none: see `troupe adapters list`", request.adapter),
                refusal_cause::bad_input);
@@ -90,9 +97,8 @@ void gateway_state::take_found(const adapter_found& found) {
   auto queue = waiting_.extract(found.name);
   if (!queue) return;
   waiting_count_ -= queue.mapped().size();
-  const auto version = adapters_->resolve(found.name);
   for (waiting& each : queue.mapped()) {
-    if (version)
+    if (const auto version = version_for(each.what))
       start(each.what, *version);
     else
       refuse_start(each.what, found.error, refusal_cause::bad_input);
@@ -136,14 +142,14 @@ void gateway_state::take_tokens(answer_tokens& brought) {
   if (answer.ended) return;
   answer_part part = read_tokens(request, answer, brought);
   const bool stopped = answer.stops.stopped() && !brought.end;
+  const bool says = part.end || !part.tokens.empty() || !part.text.empty() || !part.scored.empty();
+  if (says && !std::exchange(answer.begun, true)) part.adapter = request.adapter;
   const std::shared_ptr<answer_listener> listener = request.listener;
   if (part.end) {
     answer.ended = true;
     if (stopped) tell(router_, cancel_request{{}, found->first, brought.index});
     if (--request.left == 0) running_.erase(found);
   }
-  const bool says = part.end || !part.tokens.empty() || !part.text.empty() || !part.scored.empty();
-  if (says && !std::exchange(answer.begun, true)) part.adapter = request.adapter;
   if (says) listener->on_part(std::move(part));
 }
 

@@ -50,6 +50,7 @@ class gateway_state {
     instant until;
   };
 
+  std::optional<adapter_version> version_for(const begin_request& request) const;
   void begin(begin_request& request);
   void start(begin_request& request, adapter_version version);
   void wait_for_adapter(begin_request& request);

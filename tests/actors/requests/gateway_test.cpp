@@ -1,5 +1,6 @@
 #include "actors/requests/gateway.hpp"
 
+#include "actors/requests/answer_order.hpp"
 #include "tests/actors/support.hpp"
 
 namespace troupe::test {
@@ -148,6 +149,62 @@ TEST_F(gateway, asks_the_store_for_an_adapter_that_nobody_published) {
   EXPECT_EQ(store_.count<find_adapter>(), 0u) << "one question for both";
   bring(2, "x", end_reason::stop);
   EXPECT_EQ(second->heard.take<answer_part>().end->adapter, "pricing@1");
+}
+
+/// As an order's requests are made: all of one adapter, and with something in common.
+class orders : public gateway {
+ protected:
+  void publish(std::uint64_t version) {
+    adapter_directory::snapshot now;
+    now.names["pricing"] = adapter_version(version);
+    now.versions[adapter_version(version)].full_name = "pricing@" + std::to_string(version);
+    adapters_->publish(std::move(now));
+  }
+  std::vector<begin_request> order_of(std::size_t prompts) {
+    answer_order order;
+    order.prompts.assign(prompts, {"AB", {}, {}});
+    order.adapter = "pricing";
+    auto made = requests_of(order, *prompts_, numbers_);
+    for (begin_request& each : made) each.listener = std::make_shared<recording_listener>();
+    return made;
+  }
+  adapter_version begun_with(const begin_request& request) {
+    tell(actor_, request);
+    return router_.take<routed_request>().what.what.adapter;
+  }
+
+  request_numbers numbers_;
+};
+
+TEST_F(orders, have_one_version_of_an_adapter_whatever_is_published_meanwhile) {
+  publish(1);
+  const auto order = order_of(2), next = order_of(1);
+  EXPECT_EQ(begun_with(order[0]), adapter_version(1));
+  publish(2);
+  EXPECT_EQ(begun_with(order[1]), adapter_version(1));
+  EXPECT_EQ(begun_with(next[0]), adapter_version(2));
+}
+
+TEST_F(orders, have_one_version_also_where_some_waited_for_it) {
+  const auto order = order_of(2);
+  tell(actor_, order[0]);
+  (void)store_.take<find_adapter>();
+  publish(1);
+  tell(actor_, adapter_found{{}, "pricing", {}});
+  EXPECT_EQ(router_.take<routed_request>().what.what.adapter, adapter_version(1));
+  publish(2);
+  EXPECT_EQ(begun_with(order[1]), adapter_version(1));
+}
+
+TEST_F(orders, hear_with_the_first_part_which_version_answers) {
+  publish(1);
+  const begin_request request = order_of(1)[0];
+  (void)begun_with(request);
+  bring(request.id.value, "He");
+  bring(request.id.value, "y");
+  auto& heard = static_cast<recording_listener&>(*request.listener).heard;
+  EXPECT_EQ(heard.take<answer_part>().adapter, "pricing@1");
+  EXPECT_EQ(heard.take<answer_part>().adapter, "");
 }
 
 TEST_F(gateway, refuses_an_adapter_that_there_is_not) {
