@@ -6,8 +6,7 @@
 
 namespace troupe {
 
-/// Angles of the rotary embedding. Sine and cosine are computed here in steps that round alike on every processor: a
-/// math library may choose its code by processor, and then two workers could differ in a last bit.
+/// Angles of the rotary embedding, the same on every processor (elementary.hpp).
 class rope_angles {
  public:
   explicit rope_angles(const model_config& config);

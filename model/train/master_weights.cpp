@@ -9,9 +9,11 @@
 #include "base/whole_file.hpp"
 #include "model/arch/packed_file.hpp"
 #include "model/arch/weight_list.hpp"
+#include "model/engine/sampling/logarithm.hpp"
 #include "model/engine/sampling/random.hpp"
 #include "model/formats/model_files.hpp"
 #include "model/formats/weight_names.hpp"
+#include "model/ops/elementary.hpp"
 
 namespace troupe {
 namespace {
@@ -20,9 +22,9 @@ constexpr std::int64_t most_parameters = 2'000'000'000;
 
 /// Two values of a normal distribution for each pair of random numbers (Box and Muller).
 double normal(std::uint64_t seed, std::uint64_t index) {
-  const double radius = std::sqrt(-2 * std::log(1 - uniform(seed, index & ~std::uint64_t{1})));
-  const double angle = 2 * std::numbers::pi * uniform(seed, index | 1);
-  return radius * (index & 1 ? std::sin(angle) : std::cos(angle));
+  const double radius = std::sqrt(-2 * logarithm(1 - uniform(seed, index & ~std::uint64_t{1})));
+  const auto [sine, cosine] = sine_cosine_of(2 * std::numbers::pi * uniform(seed, index | 1));
+  return radius * (index & 1 ? sine : cosine);
 }
 
 bool ends_residual(const std::string& name) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "model/ops/elementary.hpp"
 #include "model/train/train_kernels.hpp"
 
 namespace troupe {
@@ -39,7 +40,8 @@ double rate_schedule::at(std::int64_t step) const {
   if (kind == schedule_kind::constant) return rate;
   const double all = static_cast<double>(std::max<std::int64_t>(1, steps - warmup));
   const double done = std::min(1.0, static_cast<double>(step - warmup) / all);
-  const double left = kind == schedule_kind::linear ? 1 - done : 0.5 * (1 + std::cos(std::numbers::pi * done));
+  const double left =
+      kind == schedule_kind::linear ? 1 - done : 0.5 * (1 + sine_cosine_of(std::numbers::pi * done).cosine);
   return rate * (least + (1 - least) * left);
 }
 
@@ -66,13 +68,12 @@ double adam_optimizer::step(const compute& with, double rate) {
   const auto& kernels = train_kernels_like(with.kernels);
   const double length = norm(with);
   ++steps_;
-  const auto t = static_cast<double>(steps_);
   adam_args args{};
   args.beta1 = static_cast<float>(options_.beta1);
   args.beta2 = static_cast<float>(options_.beta2);
   args.epsilon = static_cast<float>(options_.epsilon);
-  args.rate = static_cast<float>(rate / (1 - std::pow(options_.beta1, t)));
-  args.root_correction = static_cast<float>(std::sqrt(1 - std::pow(options_.beta2, t)));
+  args.rate = static_cast<float>(rate / (1 - whole_power(options_.beta1, steps_)));
+  args.root_correction = static_cast<float>(std::sqrt(1 - whole_power(options_.beta2, steps_)));
   args.gradient_factor =
       options_.clip > 0 && length > options_.clip ? static_cast<float>(options_.clip / (length + 1e-6)) : 1.0f;
   for (const parameter& p : parameters_.list()) {
