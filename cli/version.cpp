@@ -11,6 +11,7 @@
 #include "model/arch/gpu.hpp"
 #include "model/ops/isa.hpp"
 #include "model/ops/kernels.hpp"
+#include "transport/collective/nccl_ranks.hpp"
 
 namespace troupe {
 namespace {
@@ -45,9 +46,11 @@ std::string version_text() {
       "compiler         {}\n"
       "build type       {}\n"
       "instruction set  {} (this processor has {})\n"
-      "CUDA             {}; the driver (libcuda) was {}",
-      TROUPE_VERSION, program_id(), compiler, build.empty() ? "none" : build, kernels().isa, fmt::join(available_isas(), ", "),
-      gpu_support(), found("libcuda.so.1"));
+      "CUDA             {}; the driver (libcuda) was {}\n"
+      "NCCL             {} this build; libnccl was {}",
+      TROUPE_VERSION, program_id(), compiler, build.empty() ? "none" : build, kernels().isa,
+      fmt::join(available_isas(), ", "), gpu_support(), found("libcuda.so.1"), has_nccl() ? "in" : "not in",
+      found("libnccl.so.2"));
 }
 
 }  // namespace troupe

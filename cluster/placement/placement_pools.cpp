@@ -20,7 +20,7 @@ struct memory_pool {
 using pools = std::map<std::string, memory_pool>;
 
 void add_stage(memory_pool& to, std::size_t replica, const stage_placement& stage, std::size_t rank,
-         const stage_costs& costs) {
+               const stage_costs& costs) {
   for (int layer = stage.layers.first; layer <= stage.layers.last; ++layer) to.layers.emplace(layer, rank);
   to.has_embedding |= stage.layers.first == 0;
   if (stage.layers.last == costs.model().layers - 1) to.heads.insert(rank);

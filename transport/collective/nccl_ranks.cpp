@@ -6,6 +6,10 @@
 
 namespace troupe {
 
+bool has_nccl() {
+  return false;
+}
+
 std::unique_ptr<collective> make_nccl_rank(const meeting&, meeting_place&, int, std::chrono::milliseconds) {
   refuse("this build has no NCCL: configure it where nccl.h and cuda_runtime_api.h are found, or use gloo");
 }
@@ -181,6 +185,10 @@ class nccl_rank final : public collective {
 };
 
 }  // namespace
+
+bool has_nccl() {
+  return true;
+}
 
 std::unique_ptr<collective> make_nccl_rank(const meeting& of, meeting_place& place, int device,
                                            std::chrono::milliseconds timeout) {

@@ -41,10 +41,11 @@ fs::path write_large_model(const fs::path& folder) {
     auto& values = data.emplace_back(static_cast<std::size_t>(size));
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i * 7919 % 1000) / 1000 - 0.5f;
   };
-  visit_weights(
-      read_hf_config(folder),
-      {[&](const std::string& name, std::int64_t outs, std::int64_t ins) { add(name, {outs, ins}, outs * ins); },
-       [&](const std::string& name, std::int64_t, std::int64_t size) { add(name, {size}, size); }});
+  visit_weights(read_hf_config(folder),
+                {[&](const std::string& name, std::int64_t outs, std::int64_t ins) {
+                   add(name, {outs, ins}, outs * ins);
+                 },
+                 [&](const std::string& name, std::int64_t, std::int64_t size) { add(name, {size}, size); }});
   write_safetensors(folder / "model.safetensors", tensors, data, {});
   return folder;
 }
@@ -60,8 +61,8 @@ std::vector<tensor_place> places_in(const fs::path& file) {
   std::vector<tensor_place> all;
   for (const auto& [name, tensor] : set.tensors)
     if (name != packed_digests_key)
-      all.push_back({name, tensor.data.data() - set.files[0].bytes().data(),
-                     static_cast<std::int64_t>(tensor.data.size())});
+      all.push_back(
+          {name, tensor.data.data() - set.files[0].bytes().data(), static_cast<std::int64_t>(tensor.data.size())});
   return all;
 }
 
