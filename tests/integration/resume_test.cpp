@@ -18,7 +18,7 @@ class played_head {
  public:
   played_head() {
     links_.on<client_command>([this](const incoming<client_command>& in) {
-      links_.send(in.link, command_answer{R"({"instance":")" + instance() + R"("})", {}, false}, in.correlation);
+      links_.send(in.link, command_answer{R"({"instance":")" + instance() + R"("})", {}}, in.correlation);
     });
     links_.on<client_cancel>([](const incoming<client_cancel>&) {});
     links_.on<client_request>([this](incoming<client_request> in) {

@@ -162,12 +162,12 @@ TEST(training_run, a_group_goes_on_where_its_first_member_is) {
 TEST(training_run, nobody_of_a_group_goes_on_with_a_member_of_another_run) {
   const training_data data = counting_data(90, 40);
   const auto ranks = make_thread_ranks(3, std::chrono::seconds(30));
-  std::vector<std::unique_ptr<fixture>> fixtures;
+  std::vector<std::unique_ptr<adapter_run>> fixtures;
   for (const auto& rank : ranks) {
     training_options options = quick_options();
     options.group = group_of(*rank);
     options.subject = rank->rank() == 1 ? " base 8" : " base 7";
-    fixtures.push_back(std::make_unique<fixture>("llama", 1, options, data));
+    fixtures.push_back(std::make_unique<adapter_run>("llama", 1, options, data));
   }
   std::vector<std::jthread> threads;
   for (const auto& each : fixtures)
