@@ -59,10 +59,11 @@ class logprob_lists {
  private:
   /// Of tokens with the same name the likeliest is told, and the one at this place before all.
   json most_likely(const sampled_token& details, const std::string& name) const {
-    json top{{name, finite_logprob(*details.logprob)}};
+    json top = json::object();
     for (const token_logprob& each :
          std::span(details.alternatives).first(std::min(most_, details.alternatives.size())))
       top.emplace(completion_token(token_text(tokens_, each.token)), finite_logprob(each.logprob));
+    top[name] = finite_logprob(*details.logprob);
     return top;
   }
 

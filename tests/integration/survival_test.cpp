@@ -148,7 +148,7 @@ pid_t process_of(const std::filesystem::path& cluster, const std::string& node) 
   for (const auto& each : std::filesystem::directory_iterator("/proc")) {
     const std::string name = each.path().filename().string();
     if (name.find_first_not_of("0123456789") == std::string::npos &&
-        read_text(each.path() / "cmdline").ends_with(words))
+        read_text(each.path() / "cmdline").find(words) != std::string::npos)
       return std::stoi(name);
   }
   return 0;

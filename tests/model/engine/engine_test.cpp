@@ -146,7 +146,7 @@ class whole_engine : public testing::TestWithParam<scheme> {
   std::vector<scored_tokens> score(const std::vector<engine_request>& requests, engine_options options) {
     std::vector<scored_tokens> scored(requests.size());
     read_prompts(requests, std::move(options), [&](std::size_t request, const engine_reading& reading) {
-      EXPECT_TRUE(scored[request].empty()) << "told twice";
+      EXPECT_TRUE(scored[request].empty() || reading.scored.empty()) << "told twice";
       for (const sampled_token& each : reading.scored) scored[request].push_back({each.token, each.logprob});
     });
     return scored;
