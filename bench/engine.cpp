@@ -52,12 +52,19 @@ class decode_steps {
   std::vector<double> times_;
 };
 
-void run_batch(const load_place& place, const engine_bench& options, int sequences, int adapters, const report& out) {
+/// So much of prompts goes into steps of those who answer already that the last prompt is read before the first answer
+/// ends: steps in which all decode are what is measured.
+engine_options options_for(const load_place& place, const engine_bench& options, int sequences) {
   const std::int64_t context = options.decode_context + options.decode + 1;
-  engine serving(place.model,
-                 engine_options_for(*place.model, context, sequences, (context + 2 * positions_per_block) * sequences,
-                                    place.device),
-                 place.with);
+  engine_options chosen =
+      engine_options_for(place, context, sequences, (context + 2 * positions_per_block) * sequences);
+  std::int32_t& mixed = chosen.scheduler.max_mixed_prompt_tokens;
+  mixed = std::max(mixed, 2 * sequences * options.decode_context / options.decode);
+  return chosen;
+}
+
+void run_batch(const load_place& place, const engine_bench& options, int sequences, int adapters, const report& out) {
+  engine serving(place.model, options_for(place, options, sequences), place.with);
   for (int i = 1; i <= adapters; ++i)
     serving.add_adapter(adapter_version(static_cast<std::uint32_t>(i)),
                         random_adapter(place.model->config, adapter_rank, static_cast<std::uint32_t>(i)));
@@ -66,10 +73,11 @@ void run_batch(const load_place& place, const engine_bench& options, int sequenc
   const load_figures all =
       replay(serving, place, load, 0, {.before_step = [&](engine& of) { steps.before(of.scheduler()); }});
   const double seconds = steps.median();
-  if (seconds == 0) return;
+  const std::string name = fmt::format("{} sequences, {} adapters", sequences, adapters);
+  if (seconds == 0) return out.add({name + ": never decoded all at once, use more --decode-tokens", {}});
   const double positions = sequences * (options.decode_context + options.decode / 2.0);
   const double least = least_seconds(place.work, place.limits, sequences, sequences, positions);
-  out.add({fmt::format("{} sequences, {} adapters", sequences, adapters),
+  out.add({name,
            {{"tokens/s", sequences / seconds},
             {"ms a step", seconds * 1e3},
             {"of bound", least / seconds},
@@ -154,9 +162,9 @@ machine_limits measure_limits(const load_place& place, const report& out) {
 
 void run_engine(const std::shared_ptr<const loaded_model>& model, const engine_bench& options, const compute& with,
                 const report& out) {
-  const model_work work = work_of(*model);
+  const model_work work = work_of(*model, options.kv);
   machine_limits limits;
-  const load_place place{model, with, work, limits, options.device};
+  const load_place place{model, with, work, limits, options.kv, options.device};
   limits = measure_limits(place, out);
   if (!options.trace.empty()) run_trace(place, options, out);
   if (options.adapters_on_disk > 0) run_many_adapters(place, options, out);
@@ -164,7 +172,7 @@ void run_engine(const std::shared_ptr<const loaded_model>& model, const engine_b
   if (!options.trace.empty() || options.adapters_on_disk > 0 || options.constrained) return;
   {
     const std::int64_t room = std::max(options.prompt, options.decode_context + options.decode) + 16;
-    single_sequence sequence(model, {.positions = room, .kv = default_kv(*model), .device = options.device}, with);
+    single_sequence sequence(model, {.positions = room, .kv = options.kv, .device = options.device}, with);
     run_prefill(place, options, sequence, out);
     run_one(place, options, sequence, out);
   }

@@ -13,6 +13,7 @@ namespace troupe::bench {
 
 struct engine_bench {
   device_id device = {};
+  kv_kind kv = kv_kind::f16;
   int prompt = 512;          ///< tokens of the prefill
   int decode = 64;           ///< tokens generated after it, one at a time
   int decode_context = 128;  ///< tokens before them

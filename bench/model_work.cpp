@@ -7,7 +7,7 @@
 
 namespace troupe::bench {
 
-model_work work_of(const loaded_model& model) {
+model_work work_of(const loaded_model& model, kv_kind kv) {
   model_work total;
   const auto add = [&](const matrix_view& w) {
     total.bytes += packed_bytes(w.kind, w.outs, w.ins).total();
@@ -17,7 +17,7 @@ model_work work_of(const loaded_model& model) {
     for (const linear_weights* linear : {&layer.q, &layer.k, &layer.v, &layer.o, &layer.gate, &layer.up, &layer.down})
       if (linear->w.weights) total.layer_weights += add(linear->w);
   total.head_weights = add(model.head);
-  const auto block = kv_storage::bytes_per_block(model.config, model.config.layers, default_kv(model));
+  const auto block = kv_storage::bytes_per_block(model.config, model.config.layers, kv);
   total.kv_bytes = static_cast<double>(block) / positions_per_block;
   return total;
 }

@@ -13,7 +13,7 @@ struct model_work {
   double head_weights = 0;
   double kv_bytes = 0;  ///< of one position
 };
-model_work work_of(const loaded_model& model);
+model_work work_of(const loaded_model& model, kv_kind kv);
 
 /// What the machine allows in the same run.
 struct machine_limits {

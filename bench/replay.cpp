@@ -94,11 +94,11 @@ std::vector<token_id> padded(const std::vector<token_id>& prompt, std::size_t le
 
 }  // namespace
 
-engine_options engine_options_for(const loaded_model& model, std::int64_t context, int sequences,
-                                  std::int64_t kv_tokens, device_id device) {
+engine_options engine_options_for(const load_place& place, std::int64_t context, int sequences,
+                                  std::int64_t kv_tokens) {
   engine_options chosen;
-  chosen.device = device;
-  chosen.kv = default_kv(model);
+  chosen.device = place.device;
+  chosen.kv = place.kv;
   chosen.scheduler.context = context;
   chosen.scheduler.blocks = static_cast<std::int32_t>(kv_tokens / positions_per_block);
   chosen.scheduler.max_sequences = sequences;

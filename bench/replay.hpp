@@ -15,12 +15,12 @@ struct load_place {
   const compute& with;
   const model_work& work;
   const machine_limits& limits;
+  kv_kind kv;
   device_id device = {};
 };
 
 /// Memory for keys and values of so many tokens, and as many sequences at a time as wanted.
-engine_options engine_options_for(const loaded_model& model, std::int64_t context, int sequences,
-                                  std::int64_t kv_tokens, device_id device = {});
+engine_options engine_options_for(const load_place& place, std::int64_t context, int sequences, std::int64_t kv_tokens);
 
 /// Called between steps, by those who bring adapters.
 struct replay_hooks {

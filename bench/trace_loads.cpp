@@ -25,7 +25,7 @@ engine_options options_for(const load_place& place, const engine_bench& options,
                            const std::vector<timed_request>& load) {
   const std::int64_t longest = longest_of(load) + positions_per_block;
   const std::int64_t tokens = options.kv_tokens > 0 ? options.kv_tokens : longest * options.sequences;
-  return engine_options_for(*place.model, longest, options.sequences, tokens, place.device);
+  return engine_options_for(place, longest, options.sequences, tokens);
 }
 
 load_figures run_continuous(const load_place& place, const engine_bench& options, const std::string& name,

@@ -18,12 +18,11 @@ std::int64_t context_for(const std::vector<request_lengths>& requests) {
   return prompt + answer + 1;
 }
 
-engine_options options_for(const loaded_model& model, const std::vector<request_lengths>& requests, int sequences) {
-  const std::int64_t context = context_for(requests);
-  if (context > model.config.context)
-    refuse("the lesson takes {} positions, the model has {}: use a model with a longer context", context,
-           model.config.context);
-  return engine_options_for(model, context, sequences, (context + 2 * positions_per_block) * sequences);
+engine_options options_for(const load_place& place, const std::vector<request_lengths>& requests, int sequences) {
+  const std::int64_t context = context_for(requests), most = place.model->config.context;
+  if (context > most)
+    refuse("the lesson takes {} positions, the model has {}: use a model with a longer context", context, most);
+  return engine_options_for(place, context, sequences, (context + 2 * positions_per_block) * sequences);
 }
 
 }  // namespace
@@ -32,9 +31,9 @@ lesson_load::lesson_load(const lesson_place& place, std::shared_ptr<const loaded
                          std::vector<request_lengths> requests, int sequences, int adapters)
     : requests_(std::move(requests)),
       adapters_(adapters),
-      work_(work_of(*model)),
-      place_{model, place.with, work_, limits_},
-      engine_(model, options_for(*model, requests_, sequences), place.with) {
+      work_(work_of(*model, default_kv(*model))),
+      place_{model, place.with, work_, limits_, default_kv(*model)},
+      engine_(model, options_for(place_, requests_, sequences), place.with) {
   for (std::uint32_t i = 1; i <= static_cast<std::uint32_t>(adapters); ++i)
     engine_.add_adapter(adapter_version(i), random_adapter(model->config, lesson_adapter_rank, i));
 }

@@ -93,6 +93,7 @@ void add_engine(CLI::App& command, engine_bench_options& options) {
   add_model(command, options.model);
   add_quant(command, options.model);
   add_keep(command, options.model);
+  add_kv(command, options.model);
   add_threads(command, options.model);
   add_device(command, options.model);
   command.add_option("--prompt-tokens", engine.prompt, "tokens of the prefill [512]")->check(tokens);
@@ -110,6 +111,7 @@ int bench_engine(const engine_bench_options& options) {
   runtime run(options.model);
   bench::engine_bench engine = options.engine;
   engine.device = run.device();
+  engine.kv = run.kv();
   bench::run_engine(run.shared_model(), engine, run.with(), bench::report(options.json));
   return 0;
 }

@@ -58,6 +58,13 @@ void add_keep(CLI::App& command, model_options& options) {
       ->type_name("NAME");
 }
 
+void add_kv(CLI::App& command, model_options& options) {
+  command
+      .add_option("--kv", options.kv,
+                  "what keys and values are cached in: f16, f32 or int8 [f32 for f32 models, else f16]")
+      ->type_name("KIND");
+}
+
 void add_threads(CLI::App& command, model_options& options) {
   command.add_option("--threads", options.threads, "threads that compute [all processors]")->type_name("N");
 }
@@ -76,10 +83,7 @@ void add_model_options(CLI::App& command, model_options& options) {
   add_quant(command, options);
   add_keep(command, options);
   command.add_option("--adapter", options.adapter, "a LoRA adapter: a folder as PEFT writes it")->type_name("DIR");
-  command
-      .add_option("--kv", options.kv,
-                  "what keys and values are cached in: f16, f32 or int8 [f32 for f32 models, else f16]")
-      ->type_name("KIND");
+  add_kv(command, options);
   command.add_option("--context", options.context, "positions that a sequence may have [the model's]")->type_name("N");
   add_threads(command, options);
   add_device(command, options);

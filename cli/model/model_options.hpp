@@ -32,6 +32,7 @@ struct model_options {
 void add_model(CLI::App& command, model_options& options);
 void add_quant(CLI::App& command, model_options& options);
 void add_keep(CLI::App& command, model_options& options);
+void add_kv(CLI::App& command, model_options& options);
 void add_threads(CLI::App& command, model_options& options);
 void add_device(CLI::App& command, model_options& options);
 /// All of them.
@@ -54,6 +55,7 @@ class runtime {
   const kernel_table& kernels() const { return with_.kernels; }
   thread_pool& pool() { return pool_; }
   device_id device() const { return device_; }
+  kv_kind kv() const { return kv_; }
   /// The most positions that a sequence may have.
   std::int64_t context() const { return context_; }
   /// Room for `positions`; the longest piece that is fed at once is `longest`.
