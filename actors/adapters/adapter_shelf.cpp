@@ -61,7 +61,7 @@ const std::string& adapter_shelf::note_files(const adapter_entry& entry) {
   return faults_[entry.version] = take_files(entry);
 }
 
-/// A base's id is that of its packed bytes: another quantization is another base, and what fits the one fits the other.
+/// A base's id is its fingerprint: another quantization is another base, and what fits the one fits the other.
 std::string adapter_shelf::take_files(const adapter_entry& entry) {
   auto files = adapter_files_in(folder_of(entry.spec.sha256));
   if (files.empty()) return "its files are gone: publish the folder again";
