@@ -5,7 +5,7 @@
 
 namespace troupe {
 
-/// Of ASCII, whatever the locale.
+/// Letters and digits of ASCII, whatever the locale.
 constexpr bool is_letter_or_digit(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
@@ -17,7 +17,7 @@ inline std::string lower_case(std::string_view text) {
   return made;
 }
 
-/// What may be part of a file's name whoever chose it: letters, digits, - and _.
+/// Whether a text is safe as part of a file's name, whoever chose it: letters, digits, - and _.
 constexpr bool is_short_word(std::string_view text, std::size_t longest = 64) {
   return !text.empty() && text.size() <= longest &&
          std::all_of(text.begin(), text.end(), [](char c) { return is_letter_or_digit(c) || c == '-' || c == '_'; });

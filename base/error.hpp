@@ -14,7 +14,7 @@ class input_error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// It names what is not there.
+/// The input names something that does not exist.
 class unknown_error : public input_error {
  public:
   using input_error::input_error;

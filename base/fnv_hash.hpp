@@ -4,13 +4,13 @@
 
 namespace troupe {
 
-/// FNV-1a: tells apart what was not meant to be the same, and withstands nobody.
+/// FNV-1a: tells values apart by chance alone; no protection against an attacker.
 class fnv_hash {
  public:
   void add(std::uint64_t value) {
     for (int byte = 0; byte < 8; ++byte) add_byte(static_cast<std::uint8_t>(value >> (8 * byte)));
   }
-  /// With its end: "ab" and "c" are not "a" and "bc".
+  /// Adds a mark at the end, so that "ab" and "c" differ from "a" and "bc".
   void add(std::string_view text) {
     for (const char c : text) add_byte(static_cast<std::uint8_t>(c));
     add_byte(0xff);

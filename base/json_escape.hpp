@@ -5,12 +5,12 @@
 
 namespace troupe {
 
-/// What must not stand between the quotes of a JSON text as it is.
+/// Whether a character must be escaped inside a JSON string.
 constexpr bool needs_json_escape(char32_t character) {
   return character < 0x20 || character == '"' || character == '\\';
 }
 
-/// What stands for it there; `character` is below U+10000.
+/// Its escaped form; `character` is below U+10000.
 inline std::string json_escape(char32_t character) {
   switch (character) {
     case '"':

@@ -12,7 +12,7 @@ class mapped_file {
   mapped_file() = default;
   /// Throws input_error when the file cannot be opened or is empty.
   explicit mapped_file(const std::filesystem::path& path);
-  /// Maps an already open file, which is closed here or not as the caller likes; `name` is for messages.
+  /// Maps a file that is open already; the descriptor stays the caller's and may be closed. `name` is for messages.
   mapped_file(int descriptor, std::string name);
   mapped_file(mapped_file&& other) noexcept;
   mapped_file& operator=(mapped_file&& other) noexcept;
@@ -20,7 +20,7 @@ class mapped_file {
 
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   const std::string& name() const { return name_; }
-  /// Brings the pages of `part` in now, so that who reads it first does not pay for it.
+  /// Brings the pages of `part` in now, so that its first reader does not wait for the disk.
   void preload(std::span<const std::byte> part) const;
   /// Lets the pages of `part` go from this process' resident set; they come back when touched.
   void release(std::span<const std::byte> part) const;

@@ -6,8 +6,8 @@
 
 namespace troupe {
 
-/// What a call that is expected to fail at times gives: the value, or why there is none. Errors are small plain types,
-/// one per folder. Exceptions stay for starting and loading, asserts for our own mistakes.
+/// The outcome of a call that may fail in normal operation: the value, or why there is none. Errors are small plain
+/// types, one per folder. Exceptions are for starting and loading, asserts for our own mistakes.
 template <class T, class E>
 class [[nodiscard]] result {
   static_assert(!std::is_same_v<T, E>, "value and error must differ in type");

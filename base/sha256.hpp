@@ -17,7 +17,7 @@ class sha256 {
 
   sha256& add(std::span<const std::byte> bytes);
   sha256& add(std::string_view text);
-  /// The length first: so that fields that follow each other cannot be mistaken for others.
+  /// Adds the length before the text, so that neighbouring fields cannot be mistaken for other ones.
   sha256& add_field(std::string_view text);
   /// 64 digits, lower case; nothing may be added any more.
   std::string finish();

@@ -60,7 +60,7 @@ class partial_file {
   bool kept_ = false;
 };
 
-/// The new name must last too.
+/// Without this the machine could lose the file's new name when it crashes.
 void sync_folder(const fs::path& folder) {
   const int descriptor = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) return;
@@ -68,7 +68,7 @@ void sync_folder(const fs::path& folder) {
   ::close(descriptor);
 }
 
-/// A device or a pipe: nothing takes its place.
+/// For a device or a pipe, which no renamed file can replace.
 void write_into(const fs::path& path, std::span<const std::string_view> parts) {
   std::ofstream file(path, std::ios::binary);
   for (const std::string_view part : parts) file.write(part.data(), static_cast<std::streamsize>(part.size()));

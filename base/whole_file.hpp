@@ -1,5 +1,5 @@
-// Files that are there whole or not at all: written under another name, synced, renamed. What cannot be written throws
-// runtime_error with the cause; then nothing of it stays.
+// Files that appear whole or not at all: written under another name, synced, renamed. If that fails, it throws
+// runtime_error with the cause and leaves nothing behind.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -14,11 +14,11 @@ void write_file(const std::filesystem::path& path, std::span<const std::string_v
                 readable_by whom = readable_by::everyone);
 void write_file(const std::filesystem::path& path, std::string_view text, readable_by whom = readable_by::everyone);
 
-/// What processes have left there that died while they wrote: all, or those of one file. Nobody may be writing there
-/// now.
+/// Removes what processes left behind that died while they wrote: in the whole folder, or of one file. Nobody may be
+/// writing there now.
 void remove_partial_files(const std::filesystem::path& folder, std::string_view of = {});
 
-/// For a file that grew by other means, and for a folder whose names must last.
+/// Brings to the disk a file that was written in another way, or a folder's list of names.
 void sync_file(const std::filesystem::path& path);
 
 void make_folder(const std::filesystem::path& folder);

@@ -13,7 +13,7 @@
 namespace troupe::bench {
 namespace {
 
-/// Nests, counts and has free text; a list so long that no answer comes to its end.
+/// A schema with nesting, counting and free text. The list is so long that no answer reaches its end.
 constexpr const char* schema = R"({"type":"array","minItems":1000,"items":{"type":"object","properties":{
   "name":{"type":"string"},"kind":{"enum":["red","green","blue"]},"count":{"type":"integer","minimum":0,"maximum":9999},
   "price":{"type":"number"},"note":{"type":"string","maxLength":40},"tags":{"type":"array","items":{"type":"string"},
@@ -22,7 +22,7 @@ constexpr const char* schema = R"({"type":"array","minItems":1000,"items":{"type
   "required":["next"]}}})";
 
 struct decode_times {
-  std::vector<double> steps;  ///< in which everybody got one token and nothing else was done
+  std::vector<double> steps;  ///< in which every sequence got one token and nothing else was done
   double mean() const {
     return steps.empty() ? 0 : std::accumulate(steps.begin(), steps.end(), 0.0) / static_cast<double>(steps.size());
   }
@@ -88,7 +88,7 @@ class constrained_bench {
   std::shared_ptr<const token_tree> tokens_;
 };
 
-/// Of one mask that is not known yet: the walk over all tokens.
+/// Measures how long one unknown mask takes: the walk over all tokens.
 void run_masks(std::int64_t vocab, const report& out) {
   const auto tokens = std::make_shared<const token_tree>(word_vocabulary(vocab), vocab);
   const double begin = now();

@@ -4,7 +4,7 @@
 
 namespace troupe::bench {
 
-/// What answers under a JSON schema cost beside free ones, in the same run by turns.
+/// Measures what answers under a JSON schema cost compared with free ones, in turns in the same run.
 void run_constrained(const load_place& place, const engine_bench& options, const report& out);
 
 }  // namespace troupe::bench

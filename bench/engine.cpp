@@ -52,8 +52,8 @@ class decode_steps {
   std::vector<double> times_;
 };
 
-/// So much of prompts goes into steps of those who answer already that the last prompt is read before the first answer
-/// ends: steps in which all decode are what is measured.
+/// Lets decoding steps read so much of the prompts that the last prompt is read before the first answer ends: only
+/// steps in which all sequences decode are measured.
 engine_options options_for(const load_place& place, const engine_bench& options, int sequences) {
   const std::int64_t context = options.decode_context + options.decode + 1;
   engine_options chosen =

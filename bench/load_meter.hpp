@@ -22,7 +22,7 @@ struct load_figures {
   std::int32_t blocks = 0, peak_blocks = 0;
   batch_scheduler::statistics stats;
 };
-/// Tokens a second are of answers; what else there is to say of a load follows.
+/// A row of the report: answer tokens a second, then the other figures of the load.
 row row_of(std::string name, const load_figures& figures);
 
 /// Watches requests on their way through an engine.
@@ -30,7 +30,7 @@ class load_meter {
  public:
   load_meter(const model_work& work, const machine_limits& limits) : work_(work), limits_(limits) {}
 
-  /// Of an answer that goes on behind `wanted` tokens, what follows counts as work but not as anybody's tokens.
+  /// Tokens of an answer beyond the first `wanted` count as work, but not as tokens that somebody got.
   void begin(sequence_id id, double came, std::int64_t prompt, std::int64_t wanted, std::int64_t padding = 0);
   void token(sequence_id id, double time);
   void after_step(const batch_scheduler& scheduler);

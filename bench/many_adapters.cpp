@@ -45,7 +45,7 @@ class adapter_folder {
   std::filesystem::path path_;
 };
 
-/// Every request asks for a random adapter, the popular ones first in their order.
+/// Every request asks for a random adapter; the lower its number, the more often it is asked for.
 std::vector<timed_request> skewed_load(const load_place& place, const engine_bench& options) {
   std::vector<double> weights;
   for (int i = 1; i <= options.adapters_on_disk; ++i) weights.push_back(std::pow(i, -options.adapter_skew));
@@ -75,7 +75,8 @@ std::size_t clients_for(const engine_bench& options) {
   return 2 * static_cast<std::size_t>(options.sequences);
 }
 
-/// All versions are there. Only so many are different in memory as the other run holds, which flatters this one.
+/// The run in which all versions are in memory. Only as many of them differ as the other run holds, which makes this
+/// one look better than it is.
 load_figures run_resident(const load_place& place, const engine_bench& options,
                           const std::vector<timed_request>& load) {
   engine serving(place.model, options_for(place, options), place.with);

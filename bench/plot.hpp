@@ -39,7 +39,8 @@ std::string to_svg(const plot& shown);
 /// A number with three digits that count: "0.0123", "4.56", "789", "12,345".
 std::string figure_text(double value);
 
-/// A little above `most`: a round number that four equal steps lead to. Of nothing, or what is no number: 1.
+/// A round number a little above `most`, at which an axis of four equal steps can end. 1 if `most` is zero or not a
+/// number.
 double round_above(double most);
 
 }  // namespace troupe::bench

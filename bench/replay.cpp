@@ -7,7 +7,7 @@
 namespace troupe::bench {
 namespace {
 
-/// The time since the start, with the idle time left out that nobody wants to sit through.
+/// The time since the start. It jumps over idle time, since nobody wants to wait for that.
 class load_clock {
  public:
   double time() const { return now() - start_ + skipped_; }
@@ -86,7 +86,7 @@ class continuous_replay {
 
 std::vector<token_id> padded(const std::vector<token_id>& prompt, std::size_t length, std::int64_t vocab,
                              std::uint64_t number) {
-  // Every one's own padding, or the prefix cache would spare the work.
+  // Each request has padding of its own: equal padding would come from the prefix cache and cost nothing.
   auto tokens = random_tokens(static_cast<std::int64_t>(length - prompt.size()), vocab, ~number);
   tokens.insert(tokens.end(), prompt.begin(), prompt.end());
   return tokens;

@@ -25,17 +25,17 @@ engine_options engine_options_for(const load_place& place, std::int64_t context,
 /// Called between steps, by those who bring adapters.
 struct replay_hooks {
   std::function<void(engine&)> before_step = {};
-  /// There is nothing to do: waits for something. False where nothing will come.
+  /// Called when there is nothing to do: waits until something happens. False if nothing will.
   std::function<bool()> idle = {};
 };
 
-/// Runs a load the way the engine serves: everyone joins when it comes and leaves when it is done. With `clients` a
-/// request comes when there are fewer than so many, else at its own time. While nobody is there, time is skipped.
+/// Runs a load the way the engine serves: a request joins when it comes and leaves when it is done. With `clients`, a
+/// request comes whenever fewer than that many are under way, otherwise at its own time. Idle time is skipped.
 load_figures replay(engine& serving, const load_place& place, const std::vector<timed_request>& load,
                     std::size_t clients = 0, const replay_hooks& hooks = {});
 
-/// Runs the same load in batches of `size`: waits until so many are there, pads their prompts to the longest, and takes
-/// nobody in before the longest answer has ended. What a caller has no use for is computed all the same.
+/// Runs the same load in batches of `size`: waits for that many requests, pads their prompts to the longest, and starts
+/// the next batch only when the longest answer has ended. Padding and superfluous tokens are computed too.
 load_figures replay_static(engine& serving, const load_place& place, const std::vector<timed_request>& load,
                            std::size_t size);
 

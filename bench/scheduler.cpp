@@ -23,7 +23,7 @@ struct crowd_shape {
 
 constexpr int running = 64;
 
-/// As many requests as there are places and waiting ones; for each that ends a new one comes.
+/// Keeps all places and the queue full: for each request that ends a new one comes.
 class crowd {
  public:
   explicit crowd(const crowd_shape& shape)
@@ -95,7 +95,7 @@ class crowd {
 
 void run_crowd(const crowd_shape& shape, const report& out) {
   crowd all(shape);
-  for (int i = 0; i < 200; ++i) all.step();  // until everybody has been read
+  for (int i = 0; i < 200; ++i) all.step();  // until all prompts have been read
   std::vector<double> times;
   double rows = 0;
   constexpr int steps = 5000;

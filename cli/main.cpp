@@ -91,7 +91,7 @@ int run_guarded(int count, char** words) {
 
 int main(int count, char** words) {
   std::signal(SIGPIPE, SIG_IGN);
-  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is like a full disk: whoever writes it says so
+  std::signal(SIGXFSZ, SIG_IGN);  // beyond a limit on file sizes, writing then fails like on a full disk, with an error
   troupe::open_standard_files();
   troupe::handle_interrupts();
   return troupe::run_guarded(count, words);

@@ -26,7 +26,7 @@ bool has_digits_only(std::string_view text) {
   return text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-/// Elsewhere such a number is octal.
+/// CLI11 would read such a number as octal.
 bool has_leading_zero(std::string_view digits) {
   return digits.size() > 1 && digits.front() == '0' && has_digits_only(digits.substr(1, 1));
 }
@@ -44,7 +44,7 @@ std::string unsigned_problem(const std::string& text) {
   return fits ? "" : fmt::format("'{}' is no whole number from 0 to 2^64-1", text);
 }
 
-/// Before all other checks, which would say what their conversion made of it.
+/// Runs before all other checks: their messages would show the converted value, not what was typed.
 void check_first(CLI::Option& option, std::string (*problem)(const std::string&)) {
   option.transform(CLI::Validator([problem](std::string& text) { return problem(text); }, ""));
 }

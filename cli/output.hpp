@@ -10,7 +10,7 @@ namespace troupe {
 /// Thrown when nobody reads standard output any more: the program ends quietly.
 struct output_closed {};
 
-/// Makes sure that standard input, output and error are open: no file may take their numbers.
+/// Makes sure that standard input, output and error are open, so that no file that is opened later gets their numbers.
 void open_standard_files();
 
 /// Writes to standard output at once. Throws output_closed, or runtime_error when it cannot be written.

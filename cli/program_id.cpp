@@ -14,7 +14,7 @@ constexpr std::size_t padded(std::size_t bytes) {
   return (bytes + 3) / 4 * 4;
 }
 
-/// Of a segment of notes; empty where it is not among them.
+/// The build-id in a segment of ELF notes; empty if it is not there.
 std::string build_id_in(const char* at, std::size_t left) {
   ElfW(Nhdr) note;
   while (left >= sizeof note) {

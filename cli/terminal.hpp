@@ -22,8 +22,9 @@ std::string_view cut_to_width(std::string_view line, std::size_t columns);
 
 /// "[####......] 40%"
 std::string share_bar(double share, std::size_t width);
-/// Replaces the last line that was shown so on standard error, a terminal: with the first of these that fits, or what
-/// fits of the last one. Of a line that takes two rows only one could be replaced.
+/// Replaces the line that was last shown in this way on standard error, which must be a terminal: by the first of these
+/// texts that fits, or by what fits of the last one. A line must not take two rows, since only one of them could be
+/// replaced.
 void show_line(const std::vector<std::string>& widest_first);
 
 }  // namespace troupe

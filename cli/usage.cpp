@@ -62,7 +62,7 @@ std::vector<std::string> commands_of(const CLI::App& command) {
   return names;
 }
 
-/// A flag says more about what went wrong than the words after it.
+/// If there is an unexpected flag, the error is about that, since other unexpected words may be its values.
 std::string explain_unexpected(const CLI::App& program) {
   const CLI::App& used = used_command(program);
   const auto words = program.remaining(true);
@@ -98,7 +98,7 @@ std::string explain_count(const CLI::App& program, const CLI::ArgumentMismatch& 
   return fmt::format("{}: {}", error.what(), help_of(program));
 }
 
-/// What is a number, but not one of this kind: see check_numbers.
+/// For text that is a number, but not of the kind that is needed; what is no number was refused by check_numbers.
 std::string explain_conversion(const CLI::App& program, const CLI::ConversionError& error) {
   for (const CLI::Option* option : used_command(program).get_options())
     if (option->count() == 1 && option->get_items_expected_max() > 0 &&

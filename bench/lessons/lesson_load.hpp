@@ -9,7 +9,7 @@
 
 namespace troupe::bench {
 
-/// What PEFT makes unless told otherwise.
+/// PEFT's default.
 inline constexpr std::int64_t lesson_adapter_rank = 8;
 
 /// How long a prompt and an answer are.

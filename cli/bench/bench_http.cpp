@@ -1,5 +1,6 @@
-// The client is a process of its own, so that the server's memory is the server's. Each token's text is the moment at
-// which it was handed to the interface; the clock is the machine's, so the client sees how long it took on its way.
+// The client is a process of its own, so that memory can be measured for the server alone. Each token's text is the
+// time at which it was handed to the interface; both processes use the machine's clock, so the client sees how long the
+// token took.
 #include "cli/bench/bench_http.hpp"
 
 #include <sys/wait.h>
@@ -42,7 +43,7 @@ struct stream_list {
   }
 };
 
-/// Stands for the gateway: keeps who listens.
+/// Takes the gateway's place and only remembers the listeners.
 class idle_gateway {
  public:
   using handle = gateway_actor;
@@ -117,7 +118,7 @@ class stream_clients {
   int failed_ = 0;
 };
 
-/// Asks at the port that comes through a pipe, and says through another what it saw.
+/// The client's process: reads the server's port from one pipe and writes what it saw to another.
 struct client_process {
   int port_to = -1, figures_from = -1;
   pid_t pid = -1;
@@ -153,7 +154,7 @@ struct client_process {
 
 // --- the server ---
 
-/// With a tokenizer, which is all of a model that the interface needs.
+/// A folder with only a tokenizer: the interface needs no more of a model.
 class temporary_model {
  public:
   temporary_model() : folder_(fs::temp_directory_path() / fmt::format("troupe-bench-http-{}", ::getpid())) {

@@ -53,7 +53,7 @@ int unload(const adapters_options& options) {
   return 0;
 }
 
-/// Done twice it goes back twice: so it is not repeated by itself.
+/// Done twice it would go back two versions, so it is never repeated automatically.
 int rollback(const adapters_options& options) {
   json arguments{{"name", options.name}};
   if (options.version) arguments["version"] = *options.version;

@@ -128,7 +128,7 @@ class cluster_client::impl {
             "no cluster answers at {}: start one with troupe up, or name another with --connect", endpoint_));
       }
     } catch (...) {
-      bus_->close(link_);  // nobody is to get what waits
+      bus_->close(link_);  // what still waits must not be sent later
       throw;
     }
   }
@@ -213,7 +213,7 @@ std::optional<client_text> cluster_client::ask(client_request request,
       auto text = from_frame<client_text>(std::move(*got));
       if (!text || text->id != request.id) continue;
       request.skip_tokens += text->tokens.size();
-      if (!text->adapter.empty()) request.adapter = text->adapter;  // whoever goes on is to be the same version
+      if (!text->adapter.empty()) request.adapter = text->adapter;  // a new head must go on with the same version
       give_up = never;
       on_part(*text);
       if (!text->finish.empty()) return text;

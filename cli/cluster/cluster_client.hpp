@@ -30,8 +30,8 @@ bool is_over(std::string_view state);
 /// What a command returned. Throws a runtime_error where that is no object.
 nlohmann::ordered_json read_answer(const std::string& text);
 
-/// A cluster, from outside. Belongs to one thread. A head that is started anew is asked again, so that its clients see
-/// a pause; whoever does not answer for a minute is given up with a runtime_error.
+/// A cluster, from outside. Belongs to one thread. When a new head has started it is asked again, so that clients only
+/// see a pause; if none answers for a minute, this throws a runtime_error.
 class cluster_client {
  public:
   /// Throws a runtime_error where nobody answers within three seconds. `check` is called while it waits for answers,
@@ -39,7 +39,7 @@ class cluster_client {
   explicit cluster_client(const connect_options& options, std::function<void()> check = check_interrupt);
   ~cluster_client();
 
-  /// What a command does when it may have been carried out by a head that could not say so any more.
+  /// Whether a command may be sent again to a new head, although the old one may have carried it out before it died.
   enum class repeating : std::uint8_t { no, yes };
   /// Returns JSON. Throws input_error where the command is at fault, else runtime_error.
   std::string command(const std::string& name, const std::string& arguments, repeating may = repeating::yes);

@@ -21,7 +21,7 @@ struct keys_options {
   bool is_admin = false;
 };
 
-/// With what was given instead of what there was.
+/// The limits before, replaced where a flag gave another.
 rate_limits limits_of(const keys_options& options, const rate_limits& before) {
   return {.requests_per_minute = options.requests_per_minute.value_or(before.requests_per_minute),
           .tokens_per_minute = options.tokens_per_minute.value_or(before.tokens_per_minute),
@@ -32,7 +32,8 @@ std::filesystem::path file_of(const keys_options& options) {
   return api_keys_file(read_cluster_config(options.cluster).state_dir);
 }
 
-/// To standard error: what `add` prints is for scripts. A service reads its keys where its own file says.
+/// On standard error, since scripts read what `add` prints. Naming the file shows whether it is the one that a running
+/// service reads, whose own cluster file may name another folder.
 int changed(const keys_options& options) {
   write_error(fmt::format("changed: {}\n", file_of(options).string()));
   return 0;

@@ -67,13 +67,13 @@ std::string finished(table_rows all) {
   return all.size() > 1 ? table(all) : "";
 }
 
-/// Those that run, those that wait, those that are over.
+/// Running jobs come first, then waiting ones, then those that are over.
 int order_of(const json& job) {
   const std::string state = text_of(job, "state");
   return state == "running" ? 0 : is_over(state) ? 2 : 1;
 }
 
-/// Otherwise in the order that they had.
+/// The first `most` jobs; those of one kind keep their order.
 std::string some_jobs(const json& jobs, std::size_t most) {
   std::vector<json> sorted(jobs.begin(), jobs.end());
   std::ranges::stable_sort(sorted, {}, order_of);

@@ -99,7 +99,7 @@ int submit_prompt(const submit_options& options, const sampling_params& params) 
 
 // --- a file ---
 
-/// What holds for lines that say nothing else.
+/// What applies to lines that do not say otherwise.
 json job_options(const submit_options& options, const sampling_params& params) {
   json made{{"max_tokens", params.max_tokens},
             {"temperature", params.temperature},

@@ -80,7 +80,7 @@ bool can_be_output(std::string_view line, std::uint64_t index) {
   return line.starts_with(fmt::format(R"({{"index":{},)", index));
 }
 
-/// Its rest may never have been written.
+/// Whether a line may be the beginning of an output whose rest was never written.
 bool can_be_torn_output(std::string_view line, std::uint64_t index) {
   const std::string begin = fmt::format(R"({{"index":{},)", index);
   return line.starts_with(begin) || std::string_view(begin).starts_with(line);

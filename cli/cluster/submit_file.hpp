@@ -33,8 +33,8 @@ class line_reader {
   std::unique_ptr<state> state_;
 };
 
-/// Lines that are there already, and where more are added. "-" is standard output; that and whatever else is no regular
-/// file begins with nothing.
+/// The file of outputs: lines that are there already, and more that are added. "-" is standard output. Standard output,
+/// and whatever else is no regular file, begins empty.
 class output_file {
  public:
   /// Changes nothing yet. Refuses a file of which a line cannot be an answer.

@@ -70,7 +70,7 @@ std::string headline(const nlohmann::ordered_json& status) {
   return fmt::format("{:.0f} tokens/s, {:.0f} sequences running, {:.0f} waiting\n\n", tokens, running, waiting);
 }
 
-/// What fits of it: else one would see the end of it alone.
+/// As much as fits the terminal; otherwise one would only see the end.
 std::string fitted(const nlohmann::ordered_json& status, const terminal_size& size) {
   constexpr std::string_view end = "\nq ends\n";
   const std::size_t rows = std::max<std::size_t>(size.rows, 4) - 3;

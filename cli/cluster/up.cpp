@@ -29,7 +29,8 @@ struct up_options {
   bool detach = false;
 };
 
-/// As the head will look for them, where it runs here: a folder, or a version that the journal knows.
+/// If the head runs on this machine: each adapter to preload must be a folder, or a version in the journal, which is
+/// where the head will look.
 void check_preload(const cluster_config& config) {
   adapter_catalogue::options known;
   known.base_name = config.model.path.filename().string();
@@ -46,7 +47,7 @@ void check_preload(const cluster_config& config) {
   }
 }
 
-/// What cannot work is refused here, before anything starts; and the model is packed once, not by every node.
+/// Refuses here, before anything starts, what cannot work; and packs the model once, so that not every node does it.
 void check_site(const cluster_config& config) {
   const node_site site = make_site(config, config.head().name);
   const supervisor_options options = supervisor_options_of(site, 0);
@@ -79,7 +80,7 @@ bool can_serve(const json& status) {
   return false;
 }
 
-/// What keeps a replica from its first start: an early failure may pass, the third in a row will not.
+/// Why a replica cannot start for the first time. One or two failures may pass; the third in a row will not.
 std::optional<std::string> lasting_problem(const json& status) {
   constexpr int too_often = 3;
   if (can_serve(status)) return std::nullopt;
@@ -131,8 +132,8 @@ std::string last_words(const std::filesystem::path& log) {
   return last;
 }
 
-/// A cluster does not begin with a node missing, and has no use without its head: then this process ends, and whoever
-/// started it may start it again.
+/// Ends this process if a node does not start while the cluster begins, or if the head is given up: without its head a
+/// cluster is of no use. Whoever started this process may start it again.
 void check_given_up(const cluster_config& config, const launcher& nodes, bool ready) {
   for (const std::string& name : nodes.given_up()) {
     if (ready && name != config.head().name) continue;
@@ -185,7 +186,7 @@ int run_attached(const cluster_config& config) {
   return run_nodes(config, nodes, [&] { print(where_text(config) + "Ctrl-C ends it\n"); });
 }
 
-/// In the daemon: what goes wrong before the cluster serves is the caller's to read.
+/// In the daemon. What goes wrong before the cluster serves is reported to the calling process.
 void run_daemon(const cluster_config& config, detachment& from) {
   bool ready = false;
   try {

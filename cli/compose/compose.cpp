@@ -39,7 +39,7 @@ node_site checked_site(const cluster_config& config, const std::string& name) {
 struct cluster_node::parts {
   node_site site;
 
-  // What actors tell is here for as long as any of them may run.
+  // Actors write to these members, so they must outlive all actors.
   std::mutex mutex;
   std::condition_variable changed;
   std::optional<int> ended;

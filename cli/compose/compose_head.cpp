@@ -74,7 +74,7 @@ void head_node::start_own_supervisor(std::uint32_t reign) {
   *supervisor = supervisor_;
 }
 
-/// The supervisor is not there yet.
+/// `supervisor` is filled in later: it does not exist yet.
 local_worker head_node::start_own_worker(const std::shared_ptr<supervisor_actor>& supervisor) {
   worker_ = start_worker(system_, site_, links_, spawn_local_head(system_, supervisor, store_, directory_));
   local_worker local{worker_->worker, hello_of(site_, site_.config.head_endpoint()), worker_->alarm};
@@ -149,7 +149,7 @@ void head_node::on_member(Deliver deliver) {
   });
 }
 
-/// What workers and trainers say is heard from members alone.
+/// Messages of workers and trainers count only on links of members.
 void head_node::listen_to_members() {
   const auto to_supervisor = [to = supervisor_](auto what) { tell(to, std::move(what)); };
   const auto to_store = [to = front_.store](auto what) { tell(to, std::move(what)); };

@@ -43,7 +43,7 @@ class head_node {
   router_actor router_;
   std::optional<worker_parts> worker_;
   supervisor_actor supervisor_;
-  /// Filled when the front starts: who is there before knows them by these.
+  /// Filled in when the front starts; actors that start earlier hold these pointers.
   std::shared_ptr<training_desk_actor> training_ = std::make_shared<training_desk_actor>();
   std::shared_ptr<adapter_store_actor> store_ = std::make_shared<adapter_store_actor>();
   front_handles front_;

@@ -24,7 +24,7 @@
 namespace troupe {
 namespace {
 
-/// Others reach it on its own machine alone.
+/// A node that is not in the file can be reached only on its own machine: refused in a cluster of several machines.
 void check_joining(const cluster_config& config, const std::string& name) {
   const auto head = split_endpoint(config.head_endpoint());
   if (!head || is_loopback_host(head->host)) return;
@@ -86,7 +86,7 @@ std::uint64_t bytes_of(const matrix_view& w) {
   return w.weights ? packed_bytes(w.kind, w.outs, w.ins).total() : 0;
 }
 
-/// About: the rows between a layer's parts, those that wait to be sent, scores of attention, logits.
+/// Roughly: the rows between a layer's parts, those that wait to be sent, scores of attention, logits.
 std::uint64_t pass_bytes_of(const node_site& site) {
   const model_config& model = site.model->config;
   const scheduler_settings& of = site.config.scheduler;
@@ -113,7 +113,7 @@ model_shape shape_of(const node_site& site) {
   return shape;
 }
 
-/// Of a number that is left to placement, the most that it may choose.
+/// If a number is left to placement, this counts with the largest one that it may choose.
 step_sizes step_sizes_of(const node_site& site) {
   const auto number = [](auto value) { return static_cast<std::uint64_t>(value); };
   const cluster_config& config = site.config;
@@ -146,7 +146,7 @@ node_site make_site(const cluster_config& config, const std::string& name) {
   site.node = node_of(config, name);
   check_device(config, site.node);
   site.threads = threads_of(config, site.node);
-  // What ranks say to each other is not encrypted: it leaves the machine only where the file says so.
+  // What ranks exchange is not encrypted: it leaves the machine only if the file allows that.
   if ((config.tensor > 1 && site.node.is_worker()) || site.node.is_trainer())
     site.meeting = std::make_shared<meeting_place>(config.insecure ? site.node.host : "127.0.0.1");
   if (!site.node.is_head() && !site.node.is_worker()) return site;  // a trainer has the model while it has a job
@@ -189,7 +189,7 @@ node_hello hello_of(const node_site& site, const std::string& endpoint) {
   for (const node_role role : site.node.roles) hello.roles.emplace_back(to_text(role));
   hello.build = build_id();
   hello.model = site.fingerprint;
-  // A device computes beside whatever the processors do.
+  // A GPU needs only one of the processor's threads.
   hello.threads = static_cast<std::uint32_t>(site.node.device.is_cpu() ? site.threads : 1);
   hello.processors = static_cast<std::uint32_t>(available_processors());
   hello.memory_bytes = memory_of(site.node);

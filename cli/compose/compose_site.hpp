@@ -25,7 +25,7 @@ struct node_site {
   std::shared_ptr<meeting_place> meeting;  ///< where ranks of a stage or of a job meet; nullptr: there are none
 };
 
-/// So long a process that ends waits for what its actors have to tell others.
+/// How long a process that ends waits for the last messages of its actors.
 constexpr std::chrono::seconds farewell_time(1);
 
 /// Loads the model. Throws input_error where the cluster's file asks for what cannot be.
@@ -36,8 +36,8 @@ load_options load_options_of(const cluster_config& config);
 
 /// Refuses a node whose device this build cannot use.
 void check_device(const cluster_config& config, const node_config& node);
-/// What it may take: as the file says, else what is free on its device, less what a GPU keeps for passes. For nodes of
-/// this machine.
+/// How much memory a node of this machine may take: as the file says, else what is free on its device, less what a GPU
+/// keeps for passes.
 std::uint64_t memory_of(const node_config& node);
 
 bus::options bus_options_of(const node_site& site);

@@ -13,7 +13,8 @@
 namespace troupe {
 namespace {
 
-/// The head has given a rank up that hangs for so long: those that wait for it are to hear what comes next.
+/// How long ranks wait for one that hangs. By then the head has given it up, and the others must be free to hear what
+/// comes next.
 std::chrono::milliseconds patience_with_ranks(const cluster_config& config) {
   return std::chrono::milliseconds(2 * config.lost_after_ms);
 }
@@ -25,7 +26,7 @@ rank_settings rank_settings_of(const node_site& site) {
   return settings;
 }
 
-/// No other work of this process can use the device either.
+/// Ends the process when its device is lost: nothing else in it could use the device either.
 std::function<void(const std::string& why)> end_without_device(const node_site& site) {
   return [name = site.node.name](const std::string& why) {
     say(fmt::format("{}: {}: this process ends, a new one can use the device", name, why));
@@ -33,7 +34,7 @@ std::function<void(const std::string& why)> end_without_device(const node_site& 
   };
 }
 
-/// A tokenizer that cannot be opened here ends answers that need it.
+/// If the tokenizer cannot be opened here, only answers that need it end.
 token_tree_source tokens_of_model(const node_site& site) {
   return tokens_of([path = site.config.model.path] { return open_tokenizer(path); }, site.model->config.vocab_size);
 }
@@ -52,7 +53,7 @@ worker_parts start_worker(caf::actor_system& system, const node_site& site, wire
   return parts;
 }
 
-/// What others say in the head's name is not heard.
+/// Takes a message only if it came over the head's link.
 template <message M, class Handle>
 void member_node::deliver_from_head(wire& links, const Handle& to) {
   links.on<M>([to, slot = head_link_](incoming<M> in) {

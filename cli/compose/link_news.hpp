@@ -6,7 +6,8 @@
 
 namespace troupe {
 
-/// Says why links were refused or lost, and nothing twice in a row: who is refused tries again and again. Thread-safe.
+/// Says why links were refused or lost, but nothing twice in a row, since a process that is refused tries again and
+/// again. Thread-safe.
 inline std::function<void(const std::string& why)> said_once(std::function<void(const std::string& line)> say) {
   struct memory {
     std::mutex mutex;

@@ -37,7 +37,7 @@ class measured_pass {
       sequences_.push_back({row, 1, 0, &blocks_[static_cast<std::size_t>(row)], nullptr});
   }
 
-  /// Layers a second, of the best of a few short runs: whoever else wants the processor makes the others slower.
+  /// Layers a second in the best of a few short runs; other programs slow some of them down.
   double speed() {
     using steady = std::chrono::steady_clock;
     constexpr std::chrono::milliseconds of_one_run(8);

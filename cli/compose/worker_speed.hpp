@@ -7,8 +7,8 @@
 
 namespace troupe {
 
-/// Layers of this model that this machine takes a few rows through in a second, with so many threads or this device;
-/// only compared between workers. Measured in some tens of milliseconds, once: all workers of a machine go by the first
+/// How many layers of this model a few rows pass in a second on this machine, with this many threads or on this device.
+/// Only used to compare workers. Measured once, in some tens of milliseconds: all workers of a machine use the first
 /// one's figure, which is kept in the cache folder. Rounded to steps of a tenth, so that two machines of a kind are
 /// alike.
 double worker_speed(const std::shared_ptr<const loaded_model>& model, model_id fingerprint, int threads,

@@ -7,8 +7,8 @@
 namespace troupe {
 namespace {
 
-/// evaluate() reads windows as long as the cache: none beyond the context, and no more than the text can fill. A token
-/// is a byte at least; there may be some that stand for none.
+/// evaluate() reads windows as long as the cache: at most the context, and no more than the text can fill. A token
+/// stands for at least one byte, except for a few that stand for none.
 std::int64_t window_for(const runtime& run, const text_file& text) {
   return std::min(run.context(), static_cast<std::int64_t>(text.text().size()) + positions_per_block);
 }

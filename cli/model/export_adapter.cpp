@@ -19,7 +19,7 @@ struct exported {
   std::vector<adapter_file_info> files;
 };
 
-/// Names that come over the wire are none but those that an adapter's files have.
+/// The names come over the wire, so only those that an adapter's files can have are accepted.
 exported files_of(const std::string& text) {
   const auto said = nlohmann::json::parse(text, nullptr, false);
   if (!said.is_object() || !said.contains("files") || !said["files"].is_array())

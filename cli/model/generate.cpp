@@ -27,7 +27,7 @@ struct generate_options {
   sampling_options sampling;
 };
 
-/// What can be said before a model is loaded.
+/// Checks what can be checked before a model is loaded.
 sampling_params checked_params(const generate_options& options) {
   if (options.prompt.has_value() == !options.tokens.empty())
     refuse("generate takes either --prompt or --tokens: give one of them");

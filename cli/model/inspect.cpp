@@ -43,7 +43,7 @@ struct type_total {
 std::map<std::string, type_total> types_of(const tensor_set& set) {
   std::map<std::string, type_total> types;
   for (const auto& [name, tensor] : set.tensors) {
-    if (name == packed_digests_key) continue;  // of weights, but none
+    if (name == packed_digests_key) continue;  // describes weights, but is none
     const auto packed = is_packed(set) ? set.metadata.find(name) : set.metadata.end();
     const std::string type = packed == set.metadata.end() ? std::string(name_of(tensor.type))
                                                           : packed->second.substr(0, packed->second.find(' '));

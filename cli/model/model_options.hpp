@@ -17,7 +17,7 @@ class App;
 
 namespace troupe {
 
-/// What several commands take alike.
+/// Flags that several commands share.
 struct model_options {
   std::string model;
   std::string quant;  ///< empty: as the file has it

@@ -80,7 +80,7 @@ output_constraint form_of(const sampling_options& options) {
   return {};
 }
 
-/// Whatever the model's tokenizer, a constraint that nothing can satisfy is none.
+/// Refuses a constraint that no text can satisfy, whatever the model's tokenizer.
 void check_form(const output_constraint& form, const std::string& file) {
   byte_set all;
   all.set();

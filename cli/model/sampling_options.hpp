@@ -24,7 +24,7 @@ void add_prompt(CLI::App& command, std::optional<std::string>& prompt, std::vect
 /// All flags, with greedy answers of 128 tokens where none is given. `json_help`: what --json prints; without it the
 /// command has neither --json nor --logprobs.
 void add_sampling(CLI::App& command, sampling_options& options, const std::string& json_help);
-/// What can be said before there is a model. Throws input_error.
+/// Checks the flags as far as that is possible without a model. Throws input_error.
 sampling_params checked_sampling(const sampling_options& options);
 
 }  // namespace troupe

@@ -71,7 +71,7 @@ constexpr std::array local_flags{"--init",  "--full", "--fresh", "--out",  "--re
                                  "--force", "--log",  "--quant", "--keep", "--threads", "--device"};
 constexpr std::array cluster_flags{"--follow", "--connect", "--key", "--best", "--trainers"};
 
-/// Flags that mean nothing where the training is done.
+/// Refuses flags that mean nothing in this kind of training, local or in a cluster.
 template <class Flags>
 void refuse_flags(const CLI::App& own, const Flags& flags, const char* why) {
   for (const char* flag : flags)

@@ -47,7 +47,8 @@ std::size_t whole_characters(std::string_view text) {
   return is_open ? at - 1 : text.size();
 }
 
-/// Piece by piece. Who was not heard, or speaks to a new head, goes on with what is there. Returns the digest.
+/// Sends a file piece by piece. After a lost answer, or with a new head, it goes on where the head's copy ends. Returns
+/// the digest.
 std::string send_file(cluster_client& cluster, const std::string& id, const std::string& which,
                       const std::string& path) {
   std::error_code fault;
@@ -85,7 +86,7 @@ std::string send_file(cluster_client& cluster, const std::string& id, const std:
   return digest.finish();
 }
 
-/// What came since, shown as the training of this process would be.
+/// Shows what is new about a job, in the way in which local training is shown.
 class follower {
  public:
   follower(cluster_client& cluster, std::string id, bool as_json)

@@ -40,7 +40,7 @@ void check(const local_training& o) {
            unfinished ? "go on with --resume, " : "");
 }
 
-/// With what its words mean, as the run and the adapter want it.
+/// With the texts of the flags turned into what the run and the adapter take.
 local_training settled(local_training o) {
   o.run.device = device_of(o.model);
   o.run.schedule = schedule_from_name(o.schedule);
@@ -55,7 +55,7 @@ local_training settled(local_training o) {
   return o;
 }
 
-/// With what the model that is trained decides about a run.
+/// With the settings that depend on the model that is trained.
 training_options run_of(const local_training& o, const train_subject& what) {
   training_options run = o.run;
   run.row_length = std::min(run.row_length, what.model().config.context);
@@ -115,7 +115,7 @@ class local_run {
     else
       fs::remove(course_.checkpoint(), ignored);
   }
-  /// What this process has measured: one that resumes has not seen the run begin, perhaps not even go on.
+  /// Only what this process measured: one that resumes has not seen the beginning, and perhaps has made no step.
   nlohmann::ordered_json outcome() const {
     nlohmann::ordered_json out{{"steps", run_.done()}};
     if (last_) out["loss"] = last_->loss;

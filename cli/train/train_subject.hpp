@@ -15,7 +15,7 @@ class train_subject {
   virtual ~train_subject() = default;
   virtual const trained_model& model() const = 0;
   virtual const parameter_set& parameters() const = 0;
-  /// What a checkpoint's parameters do not say of it.
+  /// What a checkpoint must match besides the names and shapes of its parameters.
   virtual std::string identity() const = 0;
   virtual void save(const std::filesystem::path& folder) const = 0;
 };

@@ -7,11 +7,12 @@
 
 namespace troupe {
 
-/// Shows a run on standard error: a bar with loss, speed and time left on a terminal, plain lines now and then in a
-/// pipe, and none of them for what is soon done. Validations stay.
+/// Shows a run on standard error: on a terminal a bar with loss, speed and time left, in a pipe a plain line now and
+/// then; neither for a run that is soon done. Validations stay on the screen.
 class training_display {
  public:
-  /// `is_brief`: for whoever gets the outcome as JSON; a pipe hears nothing of what is soon done, not even validations.
+  /// `is_brief`: the caller gets the outcome as JSON; then a short run shows nothing at all in a pipe, not even
+  /// validations.
   training_display(std::int64_t steps, std::int64_t done, bool is_brief);
   ~training_display();
   training_display(const training_display&) = delete;
@@ -19,7 +20,7 @@ class training_display {
 
   void show(const step_report& report);
   void show(std::int64_t step, const validation_report& report);
-  /// As somebody else says it is.
+  /// Shows the state of a run elsewhere, as it was reported.
   void show(std::int64_t step, double loss, double tokens_per_second);
   /// A line that stays.
   static void note(const std::string& line);

@@ -124,7 +124,7 @@ bool adapter_catalogue::set_ready(adapter_version version) {
   named& name = names_.find(entry.spec.name)->second;
   const bool is_newer = entry.ordinal > name.pointer.newest;
   if (is_newer) name.pointer.newest = entry.ordinal;
-  // A name that answers nothing, as after an unload, takes what it can get.
+  // A name without a current version, as after an unload, takes any version that gets ready.
   if (is_newer || name.pointer.current == 0) point(name, entry.ordinal);
   return is_current(entry);
 }

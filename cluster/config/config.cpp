@@ -39,7 +39,7 @@ constexpr key_of<cluster> cluster_keys[] = {
     {"replicas", [](cluster& c, const config_value& v) { c.replicas = v.number(0, 4096); }},
     {"stages", [](cluster& c, const config_value& v) { c.stages = v.number(0, 256); }},
     {"tensor", [](cluster& c, const config_value& v) { c.tensor = v.number(1, 64); }},
-    // There is one so far: whoever asks for another is told, and nothing is kept.
+    // Only gloo exists so far: another value is refused, and there is nothing to store.
     {"collective", [](cluster&, const config_value& v) { (void)v.one_of({"gloo"}); }},
     {"assemble_seconds", [](cluster& c, const config_value& v) { c.assemble_seconds = v.number(1, 86400); }},
     {"heartbeat_ms", [](cluster& c, const config_value& v) { c.heartbeat_ms = v.number(10, 60000); }},

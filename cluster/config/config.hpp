@@ -46,7 +46,7 @@ struct node_config {
   bool is_head() const { return has(node_role::router); }
   bool is_worker() const { return has(node_role::worker); }
   bool is_trainer() const { return has(node_role::trainer); }
-  /// Whose memory it may take a part of, with others of its host; empty: it has memory of its own.
+  /// Workers of the same pool share one machine's memory; empty: this one has memory of its own.
   std::string memory_pool() const { return device.is_cpu() && !memory ? host : std::string(); }
 };
 

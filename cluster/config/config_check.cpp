@@ -195,7 +195,7 @@ class checker {
       refuse_at("cluster.listen", "listen has the port 0: nodes and clients have to know the port, name one");
   }
 
-  /// Only this machine, or encrypted, or told to be neither.
+  /// An address must be this machine's own or encrypted, unless the file says insecure.
   void check_open(const std::string& key, const std::string& endpoint) const {
     const auto place = split_endpoint(endpoint);
     if (!place || is_loopback_host(place->host) || config_.keys || config_.insecure) return;

@@ -62,8 +62,8 @@ struct job_spec {
   }
 };
 
-/// `receiving`: not sealed, thus not accepted. `paused`: goes on when somebody says so. Their numbers are in the file,
-/// where one more is that of removed jobs.
+/// `receiving`: not sealed, thus not accepted. `paused`: goes on when somebody says so. The numbers are stored in the
+/// file, where the number after the last marks removed jobs.
 enum class job_state : std::uint8_t { receiving, queued, running, succeeded, failed, cancelled, paused };
 std::string_view name_of(job_state state);
 constexpr bool is_finished(job_state state) {
@@ -147,7 +147,7 @@ class journal {
     std::function<std::int64_t()> wall_seconds = {};  ///< since 1970; without it the system's clock
     std::uint64_t max_lines = 1'000'000;              ///< of one job
     std::size_t max_jobs = 10'000;  ///< kept, finished ones too: the oldest of those goes for a new one
-    std::function<void(const std::string& id)> on_removed = {};  ///< tells who has more of a job: it is gone
+    std::function<void(const std::string& id)> on_removed = {};  ///< told when a job is gone
     std::size_t max_line_bytes = 8 << 20;
     std::size_t max_output_bytes = 32 << 20;
     std::size_t max_options_bytes = 1 << 20;
@@ -206,8 +206,8 @@ class journal {
   /// Jobs that finished so long ago, or were created so long ago and never sealed. Returns how many went, at most
   /// `limit`.
   std::size_t remove_old(std::chrono::seconds age, std::size_t limit = 100);
-  /// Gives back the room of about so many lines, outputs and events of removed jobs: nobody else can use the journal
-  /// meanwhile, and a job may have a million. Returns whether there is more.
+  /// Deletes about so many lines, outputs and events of removed jobs. Piece by piece, because nobody else can use the
+  /// journal meanwhile and a job may have a million of them. Returns whether there is more.
   bool sweep(std::size_t rows = 10'000);
 
   void save(const catalogue_records& changes);

@@ -67,7 +67,7 @@ class recorder {
     return is_new;
   }
 
-  /// The counts; and who has all its outputs has succeeded.
+  /// Writes the counts; a job that has all its outputs has succeeded.
   void write_tallies(std::int64_t now) {
     for (const auto& [id, job] : jobs_) {
       if (job.ok + job.failed == 0) continue;

@@ -5,7 +5,8 @@
 namespace troupe {
 namespace {
 
-/// Where the head, or whoever asks it, was stopped itself, that time says nothing of the node.
+/// A longer pause between two reports means that the head, or this process, was stopped: that time says nothing of the
+/// node.
 constexpr duration longest_silence = std::chrono::seconds(1);
 
 }  // namespace

@@ -8,14 +8,14 @@
 
 namespace troupe {
 
-/// Which nodes hang. One that was lost and lives joins anew by itself, within a heartbeat or so: only a process that
-/// stays lost is of no use any more. Pure: told of what the head says each time.
+/// Decides which nodes hang. A lost node that lives joins anew by itself, within about a heartbeat; only a process that
+/// stays lost is of no use. Pure: it is told each time what the head says.
 class hang_policy {
  public:
   explicit hang_policy(duration patience = std::chrono::seconds(3)) : patience_(patience) {}
 
-  /// Whether what the head says of a remote node is about what this child here, ssh, has started: the head knows the
-  /// process at the other end. The one that was there before a new child is that of the child before.
+  /// Whether what the head says of a remote node is about the process behind `child`, the ssh that runs now. The head
+  /// knows only processes at the other end: the one that it knew before this ssh started belongs to an earlier ssh.
   bool is_behind(const std::string& node, pid_t child, pid_t process);
 
   void note_alive(const std::string& node) { lost_.erase(node); }

@@ -17,7 +17,7 @@ using detail::child_process;
 using process_state = node_process::state;
 
 restart_policy::ending ending_of(int wait_status, bool is_remote) {
-  constexpr int ssh_failed = 255;  // itself: a node never ends like that
+  constexpr int ssh_failed = 255;  // ssh's own failure: a node never ends with this code
   if (!WIFEXITED(wait_status)) return restart_policy::ending::failed;
   switch (WEXITSTATUS(wait_status)) {
     case 0:
@@ -31,7 +31,8 @@ restart_policy::ending ending_of(int wait_status, bool is_remote) {
   }
 }
 
-/// Too long a log becomes the older one. A running node's log is copied and emptied: it is appended to.
+/// A log that is too long becomes the older one. That of a running node is copied and emptied, since the node appends
+/// to it.
 void bound_log(const std::filesystem::path& log, std::uint64_t most, bool is_in_use) {
   std::error_code problem;
   const auto size = std::filesystem::file_size(log, problem);
@@ -43,7 +44,7 @@ void bound_log(const std::filesystem::path& log, std::uint64_t most, bool is_in_
   std::filesystem::remove(older, problem);  // half a copy, on a disk that may be full: all of it is still in the log
 }
 
-/// One node of the cluster on its way through lives.
+/// One node of the cluster, through all its starts.
 struct watched_node {
   const node_config* config;
   std::vector<std::string> command;
@@ -145,8 +146,8 @@ class launcher::impl {
     if (options_.say) options_.say(fmt::format(format, std::forward<Args>(args)...));
   }
 
-  /// What cannot be started at all is our user's mistake the first time; later it is one more failure, such as a
-  /// moment without file descriptors.
+  /// If a node cannot be started the first time, that is the user's mistake. Later it counts as one more failure, since
+  /// it may pass, such as a lack of file descriptors.
   void start(watched_node& node, bool is_first) {
     bound_log(node.log, options_.log_bytes, false);
     node.policy.started(options_.time->now());
@@ -201,7 +202,7 @@ class launcher::impl {
     }
   }
 
-  /// Once, however long it lasts.
+  /// Said once, however long it lasts.
   void say_unreachable(const watched_node& node) const {
     if (node.policy.lost_connections() > 1) return;
     say("{}: ssh has no connection to its host ({}): it is tried again, see {}", node.shown.name, node.shown.last_end,

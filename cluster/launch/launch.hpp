@@ -27,9 +27,9 @@ std::string machine_name();
 /// Whether a node is reached through ssh.
 bool is_remote(const node_config& node);
 
-/// The words that start a node: `PROGRAM node FILE --name X --listed`, for a remote one through ssh. The node ends
-/// where the connection does. A file that has changed since may not have it any more: then it does not join as another
-/// one.
+/// The words that start a node: `PROGRAM node FILE --name X --listed`, for a remote one through ssh. The node ends when
+/// the connection does. `--listed`: if the file has changed and no longer has the node, it must not join as a further
+/// worker.
 std::vector<std::string> node_command(const cluster_config& config, const node_config& node,
                                       const std::filesystem::path& program);
 

@@ -36,8 +36,8 @@ std::string quoted_word(const std::string& word) {
   return text + "'";
 }
 
-/// Runs a command that has to end where the connection does, stopped or not: the other end's closing closes standard
-/// input, and `cat` sees that.
+/// Runs a command that must end when the connection does, even if it is stopped then: when the other end closes,
+/// standard input closes, and `cat` sees that.
 std::string tied_to_input(const std::string& command) {
   return "exec 3<&0; " + command +
          " </dev/null 3<&- & node=$!; "

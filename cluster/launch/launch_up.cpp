@@ -38,7 +38,8 @@ std::string read_short(int descriptor) {
   return std::string(text.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
 }
 
-/// Where a process id means the same: this boot of this machine, and one numbering on it, as a container has its own.
+/// The place where process ids are unique: this boot of this machine, and the pid namespace, since a container counts
+/// its own.
 std::string this_place() {
   std::string boot;
   std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
@@ -126,7 +127,7 @@ up_lock::up_lock(const cluster_config& config) : file_(pid_file(config)) {
   }
 }
 
-// The file stays: a new one beside it would be another lock.
+// The file is not removed: another process could make a new one and lock that, while somebody waits for the old one.
 up_lock::~up_lock() {
   [[maybe_unused]] const int done = ::ftruncate(descriptor_, 0);
   ::close(descriptor_);
@@ -184,7 +185,7 @@ detachment::detachment(const std::filesystem::path& log) : log_(log) {
   ::close(log_file);
   ::close(ends[0]);
   pipe_ = ends[1];
-  ::signal(SIGPIPE, SIG_IGN);  // the caller may not wait for the word
+  ::signal(SIGPIPE, SIG_IGN);  // the caller may be gone when we report
   is_daemon_ = true;
 }
 

@@ -74,7 +74,7 @@ void failure_detector::note_tick(instant now) {
   const bool was_asleep = last_tick_ && now - *last_tick_ > options_.longest_gap;
   awake_ = awake_at(now);
   last_tick_ = now;
-  // Between two allowances there is time enough to be found lost, also for a judge that always comes late.
+  // Between two allowances there must be time to find a node lost, even if every tick is late.
   const bool is_due = !last_allowance_ || awake_ - *last_allowance_ >= 2 * options_.lost_after;
   if (was_asleep && is_due) give_fresh_allowance();
 }

@@ -25,7 +25,7 @@ class failure_detector {
         std::chrono::milliseconds(700);                     ///< a node whose link closed has less time to come back
     duration longest_gap = std::chrono::milliseconds(500);  ///< between ticks; more than that was a pause of ours
 
-    /// As a cluster's file names one time alone.
+    /// Options from the one time that a cluster's file gives.
     static options of(duration lost_after) {
       options chosen;
       chosen.lost_after = lost_after;
@@ -33,7 +33,7 @@ class failure_detector {
       chosen.longest_gap = std::min(chosen.longest_gap, lost_after);
       return chosen;
     }
-    /// Where nodes are heard once in a `heartbeat`.
+    /// How often to tick when nodes are heard once in a `heartbeat`.
     duration tick_interval(duration heartbeat) const { return std::min(heartbeat, longest_gap) / 2; }
   };
   struct change {

@@ -9,7 +9,8 @@
 namespace troupe {
 namespace {
 
-constexpr std::size_t max_fenced = 1 << 16;  // incarnations are random: later than this only a liar knows one
+/// With more, the oldest are forgotten: incarnations are random, so none of them comes back by chance.
+constexpr std::size_t max_fenced = 1 << 16;
 
 bool is_node_name(std::string_view name) {
   const auto is_fine = [](char c) {

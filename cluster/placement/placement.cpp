@@ -209,7 +209,7 @@ class placer {
     return made;
   }
 
-  /// A replica too many goes, where none was asked for by hand or by number.
+  /// Drops replicas that do not fit, unless they were asked for by hand or by number.
   failure share_pools() {
     while (const auto crowded = detail::fit_pools(replicas_, workers_, costs_, least_)) {
       const bool is_asked_for = replicas_[*crowded].number || request_.replicas != 0;

@@ -18,7 +18,7 @@ bool can_hold(const worker_offer& worker, const replica_placement& replica, cons
   return costs.kv_tokens(stage.layers, worker.memory) >= detail::least_tokens(request);
 }
 
-/// What there is room for on all its workers. One without an offer holds what the replica has.
+/// The tokens that all workers of a replica have room for. A worker without an offer keeps what the replica has now.
 std::int64_t room_of(const replica_placement& replica, const std::vector<worker_offer>& offers,
                      const stage_costs& costs, const placement_request& request) {
   std::int64_t room = detail::most_tokens(costs.model(), request);

@@ -42,7 +42,8 @@ indices in_order(const std::vector<placement_unit>& units, unit_order order) {
   return sorted;
 }
 
-/// All of them last, the hosts that have several before: a replica on one host has no network between its stages.
+/// Groups of units to try. Hosts with several units come first, since a replica on one host needs no network between
+/// its stages; all units together come last.
 std::vector<indices> candidate_groups(const std::vector<placement_unit>& units, const indices& sorted) {
   std::map<std::string, indices> by_host;
   for (const auto i : sorted)

@@ -102,7 +102,7 @@ std::uint64_t routing_policy::work_of(const replica& where) const {
 std::uint64_t routing_policy::score(const replica& where, const request_view& request, std::size_t hit) const {
   std::uint64_t work = work_of(where) + tokens_to_compute(request, hit);
   if (!has_adapter(where, request.adapter)) work += options_.adapter_cost;
-  // Blocks that are short must be taken from somebody, whose tokens are computed again.
+  // Missing blocks must be taken from another sequence, whose tokens are then computed again.
   const std::uint64_t needed = tokens_to_compute(request, hit) / prefix_block_tokens + 1;
   if (where.load.blocks > 0 && needed > where.load.free_blocks) {
     work += (needed - where.load.free_blocks) * prefix_block_tokens;
@@ -135,7 +135,7 @@ route_refusal routing_policy::refusal() const {
 
 duration routing_policy::retry_of(const replica& where) const {
   if (!(where.load.tokens_per_second > 0)) return usual_retry;
-  // About when one of those in it has ended.
+  // Roughly the time until one of its sequences ends.
   const double sequences = static_cast<double>(in_system(where.load) + where.unseen.size());
   const double seconds = static_cast<double>(work_of(where)) / std::max(sequences, 1.0) / where.load.tokens_per_second;
   const double longest = std::chrono::duration<double>(options_.longest_retry).count();

@@ -58,7 +58,7 @@ class training_queue {
 
   /// The next job for free trainers, if there are both.
   group assign();
-  /// Behind assign(): the leases of a job that could have more trainers now end, so that it is assigned anew.
+  /// To be called after assign(). If a job could have more trainers now, its leases end, so that it is assigned anew.
   group widen();
   group leases_of(const std::string& job) const;
   std::optional<lease> find_lease(std::uint64_t number) const;

@@ -27,7 +27,8 @@ std::optional<std::int64_t> number_in(const fs::path& path) {
   return file >> number ? std::optional(number) : std::nullopt;
 }
 
-/// They count as used and go when room is needed. As in the machine's own figure, a model's packed file is among them.
+/// Cached pages of files count as used, but go when room is needed. A model's packed file is among them, as in the
+/// machine's own figure.
 std::int64_t pages_of_files(const fs::path& folder, const cgroup_files& names) {
   std::ifstream file(folder / "memory.stat");
   std::int64_t sum = 0, bytes = 0;
@@ -43,7 +44,8 @@ std::optional<std::int64_t> free_in(const fs::path& folder, const cgroup_files& 
   return std::max<std::int64_t>(*limit - *used + pages_of_files(folder, names), 0);
 }
 
-/// Inside a container the path may be the machine's: what of it cannot be seen has no files, and the limit is on top.
+/// Inside a container the path may be the host's. Its parts that the container cannot see have no files here, and the
+/// limit is in the top folder.
 std::optional<std::int64_t> least_free(fs::path at, const fs::path& below, const cgroup_files& names) {
   std::optional<std::int64_t> least = free_in(at, names);
   for (const fs::path& part : below.relative_path()) {

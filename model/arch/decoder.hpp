@@ -36,13 +36,13 @@ struct wanted_logits {
 };
 
 /// A run of consecutive layers over ragged batches. What a row becomes depends on its own sequence alone, bit for bit:
-/// every operation treats rows independently and adds in an order that only the weights' shapes decide.
-/// With a split, several of them compute together, and each stores its heads' keys and values.
-/// Holds the working memory of one pass at a time; one thread calls it.
+/// every operation treats rows independently and adds in an order that only the weights' shapes decide. With a split,
+/// several decoders compute together, and each stores its own heads' keys and values. Holds the working memory of one
+/// pass at a time; one thread calls it.
 ///
-/// A pass is embed (of the decoder with the first layer), run, then logits and normalized (of the one with the last).
-/// `hidden` is where decoders hand rows to each other. One that computes elsewhere than in the host's memory keeps its
-/// rows there: it reads `hidden` in run where it has not the first layer, writes it where it has not the last one.
+/// A pass is embed (by the decoder with the first layer), run, then logits and normalized (by the one with the last).
+/// Decoders hand rows to each other in `hidden`. One that computes on a device keeps its rows there: its run reads
+/// `hidden` only if it lacks the model's first layer, and writes it only if it lacks the last one.
 class decoder {
  public:
   struct options {
@@ -62,7 +62,7 @@ class decoder {
   /// Before a pass names it; it must stay until it is removed.
   virtual void add_adapter(const lora_adapter& adapter) = 0;
   virtual void remove_adapter(const lora_adapter& adapter) = 0;
-  /// In all layers.
+  /// Copies the block in all layers.
   virtual void copy_block(std::int64_t from, std::int64_t to) = 0;
 
   /// Rows of hidden state for these tokens: [rows, hidden_stride()].

@@ -19,7 +19,8 @@ byte_span header_of(byte_span file) {
   return file.first(sizeof length + length);
 }
 
-/// Beside the digests, for files that have none or were changed since; whole tensors would have to be read.
+/// Samples, for files that have no digests or were changed after packing. More than samples would mean to read whole
+/// tensors.
 std::uint64_t add_samples(byte_span tensor, std::uint64_t hash) {
   const std::size_t size = std::min<std::size_t>(tensor.size(), 4096), left = tensor.size() - size;
   for (const std::size_t at : {std::size_t{0}, left / 2, left}) hash = byte_digest(tensor.subspan(at, size), hash);

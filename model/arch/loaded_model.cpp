@@ -62,7 +62,7 @@ mapped_file pack_into_memory(const model_files& source, const load_options& opti
   return mapped_file(file.descriptor, source.path.string() + " (packed)");
 }
 
-/// None where it was never packed, or where something befell the file since: then it is packed anew.
+/// Nothing if the model was never packed, or if the file was damaged since: then it is packed again.
 std::optional<loaded_model> find_in_cache(const model_files& source, const fs::path& cached) {
   std::error_code ignored;
   if (!fs::exists(cached, ignored)) return std::nullopt;

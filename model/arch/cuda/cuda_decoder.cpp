@@ -48,7 +48,7 @@ cuda_decoder::cuda_decoder(std::shared_ptr<const loaded_model> model, const opti
   const auto take = [&](std::int64_t columns) {
     const auto size = static_cast<std::size_t>(options_.max_rows * padded_row(columns));
     cuda::device_buffer<float> made(size);
-    cuda::clear(made.data(), size * sizeof(float), stream_);  // what lies behind a row's columns goes to the host too
+    cuda::clear(made.data(), size * sizeof(float), stream_);  // the padding of rows is copied to the host, too
     return made;
   };
   hidden_ = take(config.hidden);
@@ -70,15 +70,15 @@ cuda_decoder::cuda_decoder(std::shared_ptr<const loaded_model> model, const opti
   stream_.wait();
 }
 
-/// What is still running reads memory that goes now.
+/// Kernels that still run read memory that is about to be freed.
 cuda_decoder::~cuda_decoder() {
   try {
     stream_.wait();
-  } catch (const std::exception&) {  // of a pass that nobody waits for any more
+  } catch (const std::exception&) {  // an error of a pass that nobody waits for any more
   }
 }
 
-/// Of all positions: the host computes them as it does for its own rows.
+/// Computed by the host for all positions, exactly as it does for its own rows.
 void cuda_decoder::make_angles() {
   const std::int64_t half = model_->config.head_dim / 2;
   const auto size = static_cast<std::size_t>(options_.context * half);
@@ -97,7 +97,7 @@ void cuda_decoder::add_adapter(const lora_adapter& adapter) {
   const auto* table = adapters_.table();
   const int rank = adapters_.most_rank();
   adapters_.add(adapter, stream_);
-  if (table != adapters_.table() || rank != adapters_.most_rank()) recorded_.clear();  // they name what was
+  if (table != adapters_.table() || rank != adapters_.most_rank()) recorded_.clear();  // they name the old ones
 }
 
 void cuda_decoder::remove_adapter(const lora_adapter& adapter) {

@@ -45,7 +45,7 @@ void device_adapters::add(const lora_adapter& adapter, const cuda::stream& on) {
 }
 
 void device_adapters::remove(const lora_adapter& adapter, const cuda::stream& on) {
-  on.wait();  // what was asked for may read it
+  on.wait();  // work under way may still read it
   places_.erase(&adapter);
 }
 
