@@ -17,8 +17,8 @@ struct tensor_split {
   static constexpr int everyone = -1;
 
   int rank = 0, ranks = 1;
-  /// `data` is made of the ranks' parts, part r ends at ends[r]. Rank `root`, or everyone, gets what it has not. All
-  /// ranks call it alike. Empty where there is one rank.
+  /// `data` is made of the ranks' parts; part r ends at ends[r]. Rank `root`, or every rank, gets the parts that it
+  /// lacks. All ranks make the same call. Empty if there is one rank.
   std::function<void(std::span<float> data, std::span<const std::size_t> ends, int root)> gather;
 
   bool is_whole() const { return ranks == 1; }

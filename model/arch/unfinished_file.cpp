@@ -40,7 +40,7 @@ void remove_abandoned(const fs::path& final_path) {
   }
 }
 
-/// Whoever removes what is abandoned may have been faster than the lock.
+/// A process that removes abandoned files may have removed this one before we had the lock.
 bool is_still_there(int descriptor) {
   struct stat status {};
   return ::fstat(descriptor, &status) == 0 && status.st_nlink > 0;
@@ -53,12 +53,12 @@ unfinished_file::unfinished_file(fs::path final_path) : final_path_(std::move(fi
   for (int tries = 16; tries > 0 && !open_new();) --tries;
 }
 
-/// False: another name has to be tried. A number of a process would not do, as each container begins to count anew.
+/// False if another name must be tried. A process id would not do as a name, since each container counts its own.
 bool unfinished_file::open_new() {
   path_ = final_path_.string() + fmt::format(".{:08x}{}", std::random_device()(), unfinished_ending);
   const int descriptor = ::open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   if (descriptor < 0) return errno != EEXIST;
-  (void)::flock(descriptor, LOCK_EX);  // where there are no locks, nobody removes anything either
+  (void)::flock(descriptor, LOCK_EX);  // on a file system without locks, nobody removes anything either
   if (!is_still_there(descriptor)) return ::close(descriptor), false;
   descriptor_ = descriptor;
   return true;

@@ -3,8 +3,8 @@
 
 namespace troupe {
 
-/// A file under another name until it is whole. Whoever writes one holds a lock on it: what a process that was killed
-/// has left has none, and goes when the same file is written again.
+/// A file under another name until it is whole. Its writer holds a lock on it: a file that a killed process left has
+/// none, and is removed when the same file is written again.
 class unfinished_file {
  public:
   explicit unfinished_file(std::filesystem::path final_path);

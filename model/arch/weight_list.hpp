@@ -15,8 +15,8 @@ struct weight_visitor {
 };
 void visit_weights(const model_config& config, const weight_visitor& visitor);
 
-/// Gives the matrices and norms of `model`, a loaded_model or another with the same members, their weights. `weights`
-/// has them by name: a matrix by its own, a norm or linear layer by its module's; what the model lacks is empty.
+/// Gives the matrices and norms of `model` their weights; `model` is a loaded_model or has the same members. `weights`
+/// finds them by name: a matrix by its own, a norm or linear layer by its module's; what the model lacks is empty.
 template <class Model, class Weights>
 void place_weights(Model& model, const Weights& weights) {
   model.embeddings = weights.matrix("model.embed_tokens.weight");

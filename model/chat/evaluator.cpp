@@ -82,8 +82,8 @@ evaluator::evaluator(const std::string& where, const render_options& options)
       run_{budget(options.limits), options.now.value_or(std::chrono::system_clock::now()), {}, {}},
       limits_(options.limits) {}
 
-// Namespaces and macros may hold one another in cycles and in chains of any length: emptied one by one while all of
-// them are still held here, they go without leaks and without recursion.
+// Namespaces and macros may refer to one another in cycles and long chains. Emptying them one by one, while all are
+// still held here, frees them without leaks and without recursion.
 evaluator::~evaluator() {
   for (const name_space_ptr& space : run_.spaces) space->attributes.clear();
   for (const scope_ptr& captured : run_.captured) captured->names.clear();
@@ -114,7 +114,7 @@ evaluator::flow evaluator::execute(const statement& s) {
   });
 }
 
-// The else branch belongs to loops of which no round reached its end: the reference has it so, break included.
+// As in the reference, the else branch runs if no round of the loop reached its end, even because of break.
 evaluator::flow evaluator::execute_loop(const for_loop& loop) {
   const auto state = std::make_shared<loop_state>();
   state->items = loop_items(loop);

@@ -24,7 +24,7 @@ void check_prompt(const single_sequence& sequence, std::span<const token_id> pro
       refuse("the prompt names token {}: the model has tokens 0 to {}", token, vocab - 1);
 }
 
-/// What the answer may go on with; none where all is allowed.
+/// The form that the answer must keep to; nothing if everything is allowed.
 std::optional<answer_form> form_of(const sampling_params& params, std::shared_ptr<const tokenizer> tokens,
                                    std::span<const token_id> end_tokens, std::int64_t vocab_size) {
   if (!params.constraint) return std::nullopt;

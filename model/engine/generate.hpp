@@ -22,8 +22,8 @@ struct generation {
   std::vector<sampled_token> details;  ///< parallel to tokens, where logprobs were asked for
 };
 
-/// Answers one prompt. `on_text` gets the text as it becomes certain. Throws input_error when the prompt leaves no room
-/// in the context, or is empty, or where the constraint is none.
+/// Answers one prompt. `on_text` gets the text as it becomes certain. Throws input_error if the prompt is empty or
+/// leaves no room in the context, or if the constraint is wrong.
 generation generate(single_sequence& sequence, const kernel_table& kernels,
                     const std::shared_ptr<const tokenizer>& tokens, std::span<const token_id> end_tokens,
                     std::span<const token_id> prompt, const sampling_params& params,

@@ -15,10 +15,10 @@ struct replica_scheduler::answer {
 
 namespace {
 
-/// Of answers that have come to `length` tokens with their prompt.
+/// The sampling of answers that have `length` tokens, their prompt included.
 sampling_params sampling_of(const engine_request& request, std::size_t length) {
   sampling_params sampling = request.sampling;
-  if (length > request.what.prompt.size()) sampling.prompt_logprobs.reset();  // they came with the first token
+  if (length > request.what.prompt.size()) sampling.prompt_logprobs.reset();  // these came with the first token
   return sampling;
 }
 
@@ -26,7 +26,7 @@ std::int64_t prompt_tokens(const engine_request& request) {
   return static_cast<std::int64_t>(request.what.prompt.size() - request.resumed);
 }
 
-/// The request of one answer that has come as far as `text`.
+/// What one answer must be asked for elsewhere to go on from `text`, its prompt and tokens so far.
 engine_request resumed_request(const engine_request& request, std::int32_t index, std::span<const token_id> text) {
   engine_request rest = request;
   const std::size_t added = text.size() - request.what.prompt.size();
@@ -90,12 +90,12 @@ void replica_scheduler::open_answers(step_order& order) {
   for (const planned_row& row : order.plan.rows) {
     if (const auto found = answers_.find(row.sequence);
         found != answers_.end() && found->second.request->what.every_prompt_row)
-      open_answers_of({&row.sequence, 1}, row.sequence, order);  // with its first row, not its last
+      open_answers_of({&row.sequence, 1}, row.sequence, order);  // opened with its first row, not with its last
     if (row.complete) open_answers_of(order.plan.answers_of(row), row.sequence, order);
   }
 }
 
-/// One opening for all of them: what a request may bring along is long, and so may be how often it is to be answered.
+/// One opening for all of them: what a request brings along may be long, and it may ask for many answers.
 void replica_scheduler::open_answers_of(std::span<const sequence_id> ids, sequence_id text_of, step_order& order) {
   std::vector<opened_answer> opened;
   std::shared_ptr<const engine_request> request;

@@ -1,6 +1,6 @@
-// The batch scheduler's decisions for whole requests: beside who runs in which blocks it keeps what the last stage must
-// know to choose tokens, and says it when it is needed. Goal: what the stages hold can be lost at any moment, and every
-// request goes on with exactly the tokens it would have had. Pure like batch_scheduler: no thread, clock or model.
+// The batch scheduler's decisions, for whole requests: it also keeps what the last stage must know to choose tokens,
+// and puts that into the orders. Goal: stages may lose what they hold at any moment, and every request still gets
+// exactly the tokens that it would have had. Pure like batch_scheduler: no thread, clock or model.
 #pragma once
 #include <functional>
 #include <memory>
@@ -19,7 +19,7 @@ struct engine_request {
   std::size_t resumed = 0;  ///< the last so many tokens of the prompt are of the answer already
 };
 
-/// What a step read beside an answer's tokens, of what was asked for; it is said before them.
+/// What a step read besides an answer's tokens, if the request asked for it. It is told before the tokens.
 struct engine_reading {
   sequence_id sequence;
   std::span<const float> hidden;          ///< pooled
@@ -53,9 +53,9 @@ class replica_scheduler {
   void commit(const step_outcome& outcome, const token_sink& on_token, const end_sink& on_end,
               const reading_sink& on_reading = {});
 
-  /// The stages lost what they stored: all goes on from the tokens.
+  /// The stages lost what they stored: all requests go on from their tokens.
   void forget_stored();
-  /// Gives up every request, as what must be submitted elsewhere for it to go on.
+  /// Gives up every request, in the form in which it must be submitted elsewhere to go on.
   std::vector<std::pair<sequence_id, engine_request>> give_up_all();
 
   const batch_scheduler& decisions() const { return decisions_; }

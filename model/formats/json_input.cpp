@@ -11,7 +11,7 @@
 namespace troupe::detail {
 namespace {
 
-/// Watches a parse for what the library lets pass: keys that come twice, nesting, and sheer number.
+/// Watches a parse for what the library lets pass: duplicate keys, deep nesting, and too many values.
 class json_guard {
  public:
   json_guard(const std::string& where, json_limits limits) : where_(where), limits_(limits) {}

@@ -84,8 +84,8 @@ void check_tokens(const model_config& config, const std::string& where) {
 }  // namespace
 
 std::string arithmetic_of(const model_config& config) {
-  // All members have a name here, so that nobody adds one without a thought for this line. What is left out: names, and
-  // the tokens that the head alone gives a meaning.
+  // All members are named here, so that nobody adds one without considering this line. Left out are names, and the
+  // tokens that only the head uses.
   const auto& [family, vocab_size, hidden, layers, heads, kv_heads, head_dim, ffn, context, norm, norm_eps, activation,
                gated_mlp, position, rope, qkv_bias, out_bias, mlp_bias, qk_norm, tied_embeddings, windows, eos_tokens,
                bos_token] = config;

@@ -62,7 +62,8 @@ model_config read_hf_config(const std::filesystem::path& folder);
 model_config parse_hf_config(std::string_view json, const std::string& where);
 model_config config_from_gguf(const gguf_file& file, const std::string& where);
 
-/// Everything that decides what a model computes from its weights, as a line: two that differ in it answer otherwise.
+/// Everything that decides what a model computes from its weights, as a line: models that differ in it give other
+/// answers.
 std::string arithmetic_of(const model_config& config);
 
 /// Sizes must be positive, within sane bounds and fit each other; the message names the field.

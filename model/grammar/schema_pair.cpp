@@ -34,7 +34,7 @@ json common_types(const json& a, const json& b) {
   return made;
 }
 
-/// The properties that both allow: what only one names must satisfy the other's additionalProperties.
+/// The properties that both allow. One that only one of them names must also satisfy the other's additionalProperties.
 json common_properties(const json& a, const json& b) {
   static const json none = json::object(), anything = true;
   const auto part = [](const json& of, const char* key, const json& otherwise) -> const json& {
@@ -60,7 +60,7 @@ std::pair<json, json> items_of(const json& schema) {
   return {first ? *first : json::array(), items ? *items : json(true)};
 }
 
-/// An item that only one has a schema of its own for must satisfy what the other says of all.
+/// If only one of them has a schema for an item, that item must also satisfy what the other says of all further items.
 void set_common_items(json& made, const json& a, const json& b) {
   const auto [first_a, others_a] = items_of(a);
   const auto [first_b, others_b] = items_of(b);

@@ -48,7 +48,7 @@ bool is_in(const List& list, std::string_view key) {
   return std::find(list.begin(), list.end(), key) != list.end();
 }
 
-/// What an unsupported keyword may say without changing anything.
+/// Whether an unsupported keyword has a value that changes nothing.
 bool says_nothing(std::string_view key, const json& value) {
   return (value.is_boolean() &&
           (key == "uniqueItems" ? !value.get<bool>() : key.starts_with("uneval") && value.get<bool>())) ||

@@ -30,8 +30,8 @@ class schema_document {
 
   const schema_json& root() const { return root_; }
   const schema_json& find(const std::string& reference, const std::string& where) const;
-  /// Schemas without $ref, allOf, anyOf and oneOf; what satisfies any one of them satisfies `schema`, and the other way
-  /// round. None: nothing does.
+  /// Schemas without $ref, allOf, anyOf and oneOf: a value satisfies `schema` exactly if it satisfies one of these.
+  /// Empty if no value does.
   std::vector<schema_json> branches(const schema_json& schema, const std::string& where, int depth = 0) const;
   /// Throws input_error where a value could satisfy two of the schemas.
   void check_one_of(const schema_json& choices, const std::string& where) const;

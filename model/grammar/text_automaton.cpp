@@ -61,7 +61,7 @@ text_automaton::state text_automaton::find_next(state from, std::uint8_t byte) {
   return made;
 }
 
-/// Only places from which the text can still come to its end within the limits count: no state is a blind alley.
+/// Only places from which the text can still end within the limits count, so no state is a dead end.
 void text_automaton::reach(std::int32_t place, std::int32_t frame) {
   const std::int32_t height = grammar_->height[static_cast<std::size_t>(place)];
   if (height == byte_grammar::unreachable || depth(frame) + height > byte_grammar::most_height) return;

@@ -31,7 +31,7 @@ class text_automaton {
   /// Any byte can follow.
   bool goes_on(state of) const { return ways(of) > 0; }
   std::size_t ways(state of) const { return of < 0 ? 0 : states_[static_cast<std::size_t>(of)].ways; }
-  /// A state that reads the next `bytes` bytes alike: repetitions that end later than that count as endless.
+  /// A state that reads the next `bytes` bytes in the same way, in which repetitions that end later count as endless.
   state short_sighted(state of, std::int32_t bytes);
 
   /// Of memory, about.

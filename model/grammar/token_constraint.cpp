@@ -11,8 +11,8 @@ namespace {
 constexpr std::size_t most_state_bytes = std::size_t{48} << 20;
 constexpr std::size_t most_mask_bytes = std::size_t{16} << 20;
 constexpr std::size_t most_kept = 64;
-/// Of one mask: ways that a text can be read, on average over the whole tree of tokens, and distinct states. More, and
-/// the answer ends.
+/// Limits of one mask: ways in which a text can be read, on average over the whole tree of tokens, and distinct states.
+/// Beyond them the answer ends.
 constexpr std::size_t most_ways_each = 200;
 constexpr std::size_t most_states_each = 8192;
 
@@ -47,8 +47,8 @@ void token_constraint::keep_only(std::span<state> kept) {
   walked_.clear();
 }
 
-/// One walk over all tokens, leaving out what lies below a dead state. How much it may take is counted in what the text
-/// and the vocabulary decide, never in what happens to be known already.
+/// One walk over all tokens, leaving out what lies below a dead state. What counts against its limits depends on the
+/// text and the vocabulary alone, never on what happens to be known already.
 token_mask token_constraint::find_allowed(state from) {
   token_mask mask(mask_words_);
   const auto nodes = tokens_->nodes();

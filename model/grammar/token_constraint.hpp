@@ -61,8 +61,8 @@ class constraint_store {
       : tokens_(std::move(tokens)), most_bytes_(most_bytes) {}
   /// Throws input_error.
   std::shared_ptr<token_constraint> get(const output_constraint& wanted);
-  /// Those in use grow while they are used, so this is for every step: who is not in use goes first, then some of the
-  /// others forget what they found out.
+  /// Constraints grow while they are in use, so this is called in every step. Those that are not in use go first; then
+  /// some of the others forget what they found out.
   void keep_within_bounds();
 
  private:

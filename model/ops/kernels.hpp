@@ -1,6 +1,6 @@
-// The functions that exist once per instruction set. Everything above calls them through kernels(); matmul.hpp and
-// the structs below say what each computes. No standard headers with inline code here:
-// the kernel sources are compiled for processors that others are not.
+// The functions that exist once per instruction set. Everything above calls them through kernels(); matmul.hpp and the
+// structs below say what each computes. No standard headers with inline code here: kernel sources are compiled for
+// processors that others lack, and the linker might keep their copy of such code for all.
 #pragma once
 #include <cstdint>
 

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::int64_t lanes = outs_per_block;
 
-/// So few rows wait for memory.
+/// With at most so many rows, most of the time is spent on reading the factors.
 constexpr int few_rows = 4;
 inline void fetch_ahead(const void* at) {
   constexpr int bytes = 4096;

@@ -21,8 +21,9 @@ std::int64_t blocks_of(const matmul_args& job) {
   return end_of(job) - job.first_block;
 }
 
-/// Blocks that one task takes: enough tasks that threads end together, each large enough to be worth handing over, and
-/// a multiple of what a kernel does at once. Of many rows each task reads all, so it should not be small.
+/// Blocks for one task: so few that there are enough tasks for threads to end together, so many that a task is worth
+/// handing over, and a multiple of what a kernel does at once. Each task reads all rows, so with many rows it should
+/// not be small.
 std::int64_t blocks_per_task(std::span<const matmul_args> jobs, int threads) {
   constexpr std::int64_t least_products = 1 << 15;
   const std::int64_t unit = jobs.front().rows <= 6 ? 4 : 12;

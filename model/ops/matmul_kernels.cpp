@@ -14,8 +14,8 @@ const std::uint8_t* bytes_of(const matmul_args& a) {
   return reinterpret_cast<const std::uint8_t*>(a.w.weights);
 }
 
-/// While some blocks are multiplied, those after them come into the second-level cache: the processor does not foresee
-/// several streams that jump.
+/// While some blocks are multiplied, the next ones are fetched into the second-level cache: the processor does not
+/// predict several streams that jump.
 inline void fetch_ahead(const std::uint8_t* weights) {
   __builtin_prefetch(weights, 0, 2);
 }

@@ -103,7 +103,8 @@ void added_token_splitter::split(std::string_view text, bool parse_special, cons
     at = end;
     if (token.special && !parse_special) continue;
     if (token.single_word && !stands_alone(text, begin, end)) continue;
-    // A token of white space may start inside what the last one took along: it counts, but nothing is handed out twice.
+    // The white space before a token may lie inside what the last token took along: the token still counts, but nothing
+    // is handed out twice.
     if (token.lstrip && done < begin) begin = done + without_white_space_at_end(text.substr(done, begin - done));
     if (done < begin) on_text(text.substr(done, begin - done));
     on_token(token.id);

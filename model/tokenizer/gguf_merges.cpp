@@ -10,7 +10,7 @@
 namespace troupe::detail {
 namespace {
 
-// Each token is cut at every character: longer ones would cost too much, and no trainer makes them.
+// Each token is cut at every character. Longer tokens would cost too much, and no trainer makes them.
 constexpr std::size_t longest_scored_token = 512;
 
 token_id known(const vocabulary& tokens, std::string_view token, std::size_t merge, const std::string& where) {

@@ -51,7 +51,7 @@ std::string bytes_of(const processor& pieces, int id) {
   return replace_all(piece, visible_space, " ");
 }
 
-/// The library does not tell the model's settings: what it does to a letter does.
+/// The library does not tell its settings; what it does to a letter shows this one.
 bool adds_leading_space(const processor& pieces) {
   const auto spelled = pieces.EncodeAsPieces("a");
   return !spelled.empty() && spelled.front().starts_with(visible_space);

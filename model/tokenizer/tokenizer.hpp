@@ -24,8 +24,8 @@ class tokenizer {
  public:
   virtual ~tokenizer() = default;
 
-  /// Any bytes will do. Throws input_error only where a pattern of the tokenizer's file cannot be matched, or its
-  /// normalizer makes the text explode: files made to do harm, no published ones.
+  /// Takes any bytes. Throws input_error only if a pattern of the tokenizer's file takes too long to match, or its
+  /// normalizer makes the text explode: that happens with files made to do harm, not with published ones.
   virtual std::vector<token_id> encode(std::string_view text, encode_options options = {}) const = 0;
   /// The bytes that a token stands for, without any rule about its place in the text; special tokens as written.
   virtual std::string_view bytes_of(token_id token) const = 0;

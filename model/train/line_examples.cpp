@@ -111,8 +111,8 @@ class chat_renderer {
   const data_format& format_;
 };
 
-/// One example of the whole chat where its template writes earlier turns as it wrote them when they were last; one of
-/// each turn otherwise (templates that drop earlier thoughts).
+/// One example of the whole chat, if its template writes earlier turns just as it wrote them when they were the last;
+/// otherwise one for each turn (for templates that drop earlier thoughts).
 std::vector<training_example> chat_examples(const ordered_json& line, const data_format& format) {
   if (!format.chat) refuse("the model has no chat template: use lines with \"prompt\" and \"completion\"");
   const chat from = read_chat(line);

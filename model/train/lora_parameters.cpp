@@ -204,7 +204,8 @@ void lora_parameters::load(const std::filesystem::path& folder, const model_conf
   }
 }
 
-/// In the list that PEFT reads a target is a name or the end of one, here it is a pattern: some are both.
+/// In PEFT's list a target is a name or the end of one; here it may also be a pattern. True if all of these can be read
+/// as names.
 bool lora_parameters::are_names(const std::vector<std::string>& targets) const {
   detail::adapter_config read;
   read.target_modules = targets;

@@ -65,7 +65,8 @@ class lora_parameters {
   parameter_set parameters_;
 };
 
-/// What a checkpoint's parameters do not say of the adapter (training_options::subject). `base`: its fingerprint.
+/// What a checkpoint must match besides the names and shapes of the adapter's parameters (training_options::subject).
+/// `base`: its fingerprint.
 std::string identity_of(const lora_options& options, std::uint64_t base);
 
 /// The options with which an adapter in PEFT's form was made, so that training may go on.

@@ -26,7 +26,8 @@ class training_course {
   };
   training_course(training_run& run, options chosen, events heard);
 
-  /// Measures first what is due before a step: at the beginning, and where the run was stopped before it could.
+  /// Runs to the end. Validates first if that is due before a step: at the beginning, or if the run was stopped before
+  /// it could.
   void all_steps();
   void save_checkpoint();
   const std::filesystem::path& checkpoint() const { return options_.checkpoint; }

@@ -45,7 +45,7 @@ bool has_lines(const fs::path& file, std::string_view text) {
   return false;
 }
 
-/// The first bad lines with their causes' place, in one message.
+/// Refuses the first bad lines in one message, with the place and cause of each.
 [[noreturn]] void refuse_lines(const fs::path& file, const std::vector<std::pair<std::size_t, std::string>>& bad) {
   std::string more;
   for (std::size_t i = 1; i < std::min(bad.size(), most_named_lines); ++i)

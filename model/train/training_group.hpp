@@ -5,8 +5,8 @@
 
 namespace troupe {
 
-/// Those who train one thing together, as one of them sees it. All make the same calls in the same order; each returns
-/// once all have made it.
+/// The members who train one thing together, as one of them sees it. All make the same calls in the same order; each
+/// call returns once all have made it.
 struct training_group {
   int index = 0, count = 1;
   /// Everyone has ((first's + second's) + …) afterwards.

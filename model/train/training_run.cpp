@@ -94,8 +94,8 @@ rate_schedule training_run::schedule() const {
   return {options_.schedule, options_.rate, options_.least_rate, options_.warmup, steps_};
 }
 
-/// Members make a pass each, round after round: make(first of the round, own). Every result stands at its pass's place,
-/// whoever made it.
+/// Members make one pass each, round after round: make(first of the round, own). Every result is stored at its pass's
+/// place, whoever made it.
 template <class Pass>
 std::vector<pass_result> training_run::in_turns(std::size_t passes, Pass make) {
   const training_group& group = options_.group;
@@ -109,8 +109,8 @@ std::vector<pass_result> training_run::in_turns(std::size_t passes, Pass make) {
   return results;
 }
 
-/// Each pass's gradients are made by themselves and added to those of the passes before: one sum in the order of
-/// passes, the same however many make them.
+/// Each pass makes its gradients from zero, and they are added to those of the passes before: one sum in the order of
+/// passes, the same however many members make them.
 std::vector<pass_result> training_run::add_gradients(std::span<const training_rows> passes, float factor) {
   const training_group& group = options_.group;
   const auto all = parameters_.gradients();
@@ -125,7 +125,7 @@ std::vector<pass_result> training_run::add_gradients(std::span<const training_ro
       const auto number = static_cast<std::uint32_t>(done_ * options_.accumulation) + static_cast<std::uint32_t>(own);
       result = pass_->train(passes[own], factor, {static_cast<float>(options_.dropout), options_.seed, number, 0});
     } else {
-      std::fill(all.begin(), all.end(), -0.0f);  // what changes no sum, not even the sign of a zero
+      std::fill(all.begin(), all.end(), -0.0f);  // adding this changes no sum, not even the sign of a zero
     }
     if (adds && first > 0)
       with_.kernels.add(gradients_so_far_.data(), static_cast<std::int64_t>(all.size()), all.data());
@@ -176,7 +176,7 @@ void training_run::with_best(const std::function<void()>& use) {
   std::copy(now.begin(), now.end(), parameters_.values().begin());
 }
 
-/// What another run would differ in.
+/// Everything by which another run would differ.
 std::string training_run::run_identity() const {
   const training_options& o = options_;
   return fmt::format(
@@ -219,7 +219,8 @@ void training_run::load(const std::filesystem::path& file) {
   best_ = {state.best_step, state.best_loss};
 }
 
-/// Whatever device each has: with a mixture of them who made which pass shows in the bits, and no more.
+/// Throws if the members' runs differ. Devices may differ: then the bits depend on who made which pass, but nothing
+/// else goes wrong.
 void training_run::check_group() const {
   const training_group& group = options_.group;
   fnv_hash print;

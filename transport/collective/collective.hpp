@@ -45,10 +45,12 @@ class collective {
   /// Everyone has ((rank 0 + rank 1) + rank 2) + … afterwards.
   void all_reduce_sum(std::span<float> data);
 
-  /// While a rank computes for the others, however long, they hear that it is there (gloo; elsewhere their time-outs
-  /// count from the call). Who says nothing while it is not busy is not missed: nobody waits for it.
+  /// While a rank is busy computing for the others, they keep hearing that it is alive, however long that takes (gloo;
+  /// with other backends time-outs count from the call). The silence of a rank that is not busy does not matter: nobody
+  /// waits for it.
   virtual void set_busy(bool) {}
-  /// From any thread: every later call fails at once; the one that is under way too, or (gloo) by its time-out.
+  /// From any thread: every later call fails at once. So does the call under way, with gloo at the latest by its
+  /// time-out.
   virtual void interrupt() noexcept = 0;
 
  protected:

@@ -23,19 +23,19 @@ namespace {
 
 constexpr std::chrono::milliseconds longest_beat(600);
 
-/// What a rank sends before it has to hear of the others is less than what a socket holds: so nobody waits for ever
-/// with data to be read.
+/// What a rank sends before it must have heard from the others is less than a socket holds. Otherwise all ranks could
+/// wait for ever, each with data that the other does not read.
 constexpr std::size_t piece_bytes = 16 << 10, pieces_ahead = 2;
 
-/// Before the bytes of every piece.
+/// Precedes the bytes of every piece.
 struct piece_header {
   std::uint32_t call = 0, bytes = 0;
 };
 
-/// The call of a piece that says only that its sender is there.
+/// Marks a piece that only says that its sender is alive.
 constexpr std::uint32_t sign_of_life = std::numeric_limits<std::uint32_t>::max();
 
-/// Gloo asks for a place to leave addresses: ranks tell them to each other instead.
+/// Gloo asks for a store of addresses; here the ranks tell them to each other instead.
 class told_addresses final : public gloo::rendezvous::Store {
  public:
   told_addresses(const meeting& of, meeting_place& place) : of_(of), place_(place) {}
@@ -73,8 +73,7 @@ class line {
     const std::lock_guard lock(mutex_);
     send_now(call, bytes);
   }
-  /// Not while the line is in use: whoever waits at its other end gets something better soon, or waits for another
-  /// rank.
+  /// Not while the line is in use: then the other end either gets data soon, or is waiting for another rank.
   void send_sign_of_life() {
     if (const std::unique_lock lock(mutex_, std::try_to_lock); lock) send_now(sign_of_life, {});
   }
@@ -143,7 +142,8 @@ class gloo_rank final : public collective {
   void interrupt() noexcept override { interrupted_.store(true); }
 
  private:
-  /// Until everybody reads by itself: before that Gloo's thread would read one piece over the other.
+  /// Waits until all ranks read their sockets themselves; before that, Gloo's thread would write one piece over
+  /// another.
   void greet() {
     for (const bool sending : {true, false})
       for (int peer = 0; peer < size(); ++peer) {
@@ -155,7 +155,7 @@ class gloo_rank final : public collective {
       }
   }
 
-  /// Between the calls of the thread that computes, which are not to wait for this one.
+  /// Sends signs of life between the calls of the thread that computes, without making it wait.
   void beat_while_busy(const std::stop_token& stop) try {
     std::unique_lock lock(mutex_);
     while (!stop.stop_requested()) {
@@ -167,7 +167,7 @@ class gloo_rank final : public collective {
       lock.lock();
     }
   } catch (const std::exception&) {
-    // A rank is gone: the calls say so.
+    // A rank is gone: the next call will report it.
   }
 
   void exchange(std::span<const transfer> sends, std::span<const transfer> receives) override {

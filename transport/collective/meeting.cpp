@@ -117,7 +117,7 @@ void look_up(const std::string& host, const std::string& port, int flags, addres
     refuse("{}: cannot be looked up ({}): name an address of this machine", host, ::gai_strerror(code));
 }
 
-/// At most a few, not yet known to be of the group.
+/// A connection that is not yet known to be of the group. There are at most a few.
 struct guest {
   int rank = 0;
   std::string word;
@@ -169,7 +169,7 @@ std::optional<std::vector<std::string>> visit(const meeting& of, const std::stri
   return words;
 }
 
-/// Until rank 0 is there and has time for this group.
+/// Tries until rank 0 is there and has time for this group.
 std::vector<std::string> attend(const meeting& of, const std::string& own) {
   const moment deadline = std::chrono::steady_clock::now() + of.patience;
   while (!of.stop.stop_requested() && std::chrono::steady_clock::now() < deadline) {

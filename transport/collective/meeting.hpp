@@ -1,5 +1,5 @@
-// Where ranks find each other before they are connected: rank 0 listens, the others come, everyone hears everyone's
-// word (an address, a key). The port belongs to the process and serves one group after the other; who comes for another
+// Where ranks find each other before they are connected: rank 0 listens, the others come, and everyone hears everyone's
+// word (an address, a key). The port belongs to the process and serves one group after the other; a rank of another
 // group is sent away and may come again.
 #pragma once
 #include <chrono>

@@ -145,7 +145,7 @@ class nccl_rank final : public collective {
     require(library_.cudaMemcpyAsync(to, from, bytes, kind, stream_));
   }
 
-  /// NCCL itself waits for ever: whoever does not answer is given up here, and all its transfers with it.
+  /// NCCL itself would wait for ever. A peer that does not answer is given up here, and all its transfers with it.
   void wait(int peer) {
     const auto deadline = std::chrono::steady_clock::now() + timeout_;
     while (true) {
@@ -165,7 +165,7 @@ class nccl_rank final : public collective {
     }
   }
 
-  /// What it was asked for may still be under way.
+  /// Operations may still be under way: that is no failure.
   static bool is_well(ncclResult_t code) { return code == ncclSuccess || code == ncclInProgress; }
 
   void require(cudaError_t code) const {

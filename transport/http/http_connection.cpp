@@ -58,7 +58,7 @@ void http_connection::start() {
 
 // --- reading ---
 
-/// One read is always under way, also while an answer is being made: so it is noticed when the client goes.
+/// One read is always under way, even while an answer is being made, so that we notice when the client goes.
 void http_connection::read() {
   if (is_reading_ || closed_) return;
   if (answer_ && buffer_.size() >= most_pipelined) return;
@@ -106,7 +106,7 @@ void http_connection::parse() {
   }
 }
 
-/// False where the request is refused already. How long a chunked body will be is not known: what has come counts.
+/// False if the request is refused already. The length of a chunked body is not known, so what has come so far counts.
 bool http_connection::reserve_body() {
   const auto length = parser_->content_length();
   const std::size_t bytes = parser_->chunked() ? parser_->get().body().size() : length.value_or(0);
@@ -193,7 +193,7 @@ void http_connection::refuse_with(int status, std::string_view why) {
 
 // --- writing ---
 
-/// Not at once, even on the strand: who calls it holds the answer's lock.
+/// Flushes later, even on the strand, because the caller holds the answer's lock.
 void http_connection::flush_soon() {
   asio::post(socket_.get_executor(), [self = shared_from_this()] { self->flush(); });
 }
@@ -261,8 +261,7 @@ void http_connection::finish_answer() {
   read();
 }
 
-/// What the client still sends is read and thrown away for a while: closing at once would destroy the response on its
-/// way.
+/// Reads and discards what the client still sends, for a while: closing at once would destroy the response on its way.
 void http_connection::linger() {
   boost::system::error_code ignored;
   socket_.shutdown(tcp::socket::shutdown_send, ignored);
@@ -279,7 +278,7 @@ void http_connection::drop() {
   timer_.cancel();
   const auto answer = std::exchange(answer_, nullptr);
   if (!answer) return;
-  std::function<void()> tell, unsent;  // what they hold goes when the lock is free
+  std::function<void()> tell, unsent;  // destroyed after the lock is released, with whatever they hold
   {
     const std::lock_guard lock(answer->mutex);
     answer->gone = true;

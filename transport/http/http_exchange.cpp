@@ -88,8 +88,8 @@ class exchange final : public http_exchange {
     else
       answer_->out += piece;
   }
-  /// Under the lock: a connection that is known here has not been dropped, so what it runs on is still there. The
-  /// server drops all of them before that goes.
+  /// Called under the lock: a connection that is known here has not been dropped, so the context that it runs on still
+  /// exists. The server drops all connections before that is destroyed.
   void flush_soon(bool at_once = false) {
     const std::lock_guard lock(answer_->mutex);
     if (std::exchange(answer_->flushing, true) && !at_once) return;

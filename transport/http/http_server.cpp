@@ -77,7 +77,7 @@ void http_server::impl::accept() {
                         });
 }
 
-/// The process or the system has too little of something (descriptors, memory): look again when there may be some.
+/// The process or the system lacks something (descriptors, memory): tries again when there may be some.
 void http_server::impl::accept_later() {
   const auto timer = std::make_shared<asio::steady_timer>(acceptor.get_executor(), std::chrono::milliseconds(50));
   timer->async_wait([this, timer](const auto& ended) {

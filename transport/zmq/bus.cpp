@@ -204,7 +204,7 @@ void bus::impl::watch_signal(int signal, const source& from) const {
   if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, signal, &wanted) != 0) throw zmq::error_t();
 }
 
-// A sender may have taken the signal of something that came meanwhile.
+// A sender may have consumed the signal of input that came meanwhile, so this looks for input itself.
 void bus::impl::note_input(link* dialed) {
   bool& noted = dialed != nullptr ? dialed->input_noted : router_noted_;
   if (noted || !detail::has_input(dialed != nullptr ? dialed->dealer : router_)) return;
@@ -232,7 +232,7 @@ bool bus::impl::may_stop() {
          std::all_of(links_.begin(), links_.end(), [](const auto& one) { return one.second->out.empty(); });
 }
 
-// Whoever comes after this process is not to get what this one has had.
+// Confirms what came, so that a process that comes after this one does not get it again.
 void bus::impl::settle() {
   for (auto& [id, one] : links_) {
     if (one->up && one->in.unconfirmed()) confirm(*one);
@@ -251,7 +251,8 @@ void bus::impl::deliver(std::vector<news>& happened) {
   happened.clear();
 }
 
-// Whoever dialed us will dial our successor; whom we dialed hears that we are gone.
+// Links that others opened go without a word, since their owners will connect to our successor. On links that we
+// opened, the other side hears that we are gone.
 void bus::impl::close_sockets() {
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(stop_at_ - clock::now()).count();
   const int linger = static_cast<int>(std::clamp<std::int64_t>(left, 0, 1000));
@@ -263,7 +264,7 @@ void bus::impl::close_sockets() {
     }
     remove(one, false);
   }
-  // While it is ours: a process that listens there next has made it anew.
+  // Before the socket closes, while the file is still ours: the next process that listens there makes its own.
   if (options_.listen.starts_with(ipc_prefix)) ::unlink(options_.listen.c_str() + ipc_prefix.size());
   if (router_) router_.set(zmq::sockopt::linger, linger);
   detail::stop_watching(router_, router_monitor_);

@@ -9,11 +9,11 @@
 // - Nothing grows without bound: a link holds at most `queue_bytes` to be sent, or one larger frame; beyond it send()
 //   says `full`.
 // - Beyond this machine traffic is encrypted and both sides are known (CURVE), see curve.hpp.
-// How the goals are met: every frame of a link is counted and kept until the other side confirms it. A connection
-// begins with a greeting that says which process is on each side and what each has, and goes on from there; so a frame
-// comes exactly once to a process. Behind an address that was connected to, another process may appear (a restart): it
-// gets what the one before it never confirmed. A process that connected to us and cannot be reached for `forget_after`
-// is taken for gone.
+// How the goals are met: every frame of a link is counted, and kept until the other side confirms it. A connection
+// begins with a greeting in which each side says which process it is and what it has received, and goes on from there;
+// so a frame comes to a process exactly once. After a restart another process may answer at an address that was
+// connected to: it gets what the one before it never confirmed. A process that connected to us counts as gone if it
+// cannot be reached for `forget_after`.
 //
 // Threads: a sender writes into the socket itself, under the bus' lock; the bus' thread reads, times and calls back.
 //

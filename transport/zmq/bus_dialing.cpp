@@ -42,7 +42,7 @@ link_id bus::impl::connect(const std::string& endpoint, const std::string& serve
   return id;
 }
 
-// The greeting waits in the socket until the connection stands, and is the first that the other side gets.
+// The greeting waits in the socket until the connection is made, and is the first thing that the other side gets.
 void bus::impl::dial(link& to) {
   to.dealer = detail::dialing_socket(context_, options_, to.endpoint, to.server_key);
   to.monitor = detail::watch(context_, to.dealer,
@@ -53,7 +53,7 @@ void bus::impl::dial(link& to) {
   to.dealer_signal = dealer_signal;
   watch_signal(monitor_signal, {source_kind::dealer_monitor, to.id});
   to.monitor_signal = monitor_signal;
-  // libzmq signals what comes only to whoever has found nothing before.
+  // libzmq signals input only after a read that found nothing, so both are read once now.
   ready_.insert(ready_.end(), {{source_kind::dealer, to.id}, {source_kind::dealer_monitor, to.id}});
   wake();
   to.dealer.connect(to.endpoint);
@@ -106,7 +106,7 @@ void bus::impl::read_dealer_monitor(link_id id) {
     const auto event = detail::next_event(from->monitor);
     if (!event) return;
     if (event->what == ZMQ_EVENT_DISCONNECTED) {
-      // What came before the end is read before the socket goes.
+      // Reads what came before the connection ended, as the socket goes now.
       read_dealer(id);
       if (find(id) != from) return;
       hang_up(*from);
@@ -116,7 +116,8 @@ void bus::impl::read_dealer_monitor(link_id id) {
       return shut(*from, fmt::format("{} refuses this process' key", from->endpoint), false);
     if (event->what == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL && event->value == mechanism_mismatch)
       return shut(*from, other_mechanism(from->endpoint), false);
-    // Whichever side sees the other's greeting first ends the connection, and libzmq then leaves its own unsaid.
+    // If the mechanisms differ, the side that sees the other's greeting first ends the connection, and libzmq then does
+    // not tell us which mechanism the other side has.
     if (event->what == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL && (event->value == EPIPE || event->value == ECONNRESET) &&
         now_ >= from->ask_mechanism_at) {
       from->ask_mechanism_at = now_ + between_asking;
@@ -134,7 +135,8 @@ std::optional<bus::impl::suspicion> bus::impl::next_suspicion() {
   return next;
 }
 
-/// Looking a name up takes as long as its servers want: other links are read meanwhile.
+/// On a thread of its own: looking up a name takes as long as the name servers want, and other links must be read
+/// meanwhile.
 void bus::impl::ask_elsewhere(const suspicion& of) {
   if (asker_.joinable()) asker_.join();
   try {
@@ -144,7 +146,7 @@ void bus::impl::ask_elsewhere(const suspicion& of) {
   }
 }
 
-/// Without the lock, so that nobody who sends waits.
+/// Asks without holding the lock, so that no sender waits.
 void bus::impl::ask_mechanism(const suspicion& of) {
   const std::string theirs = detail::mechanism_at(of.endpoint);
   const std::lock_guard lock(mutex_);

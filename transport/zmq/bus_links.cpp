@@ -44,7 +44,7 @@ void bus::impl::on_message(link& from, parts said, bool too_many) {
 }
 
 void bus::impl::on_data(link& from, const frame_header& header, parts said) {
-  // Not counted, so that they go to whoever comes after this process.
+  // Not counted, so that the next process on this side gets them again.
   if (stopping_) return;
   const auto fault = from.up ? from.in.accept(header) : frame_error::wrong_control;
   if (fault) {

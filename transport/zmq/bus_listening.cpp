@@ -44,7 +44,7 @@ void bus::impl::on_stranger(const std::string& routing, parts said, bool too_man
   const auto header = check(said, too_many);
   if (!header) return refuse_stranger(routing, address, name_of(header.error()));
   if (header->kind != static_cast<std::uint16_t>(detail::control_kind::greeting))
-    // Frames of a link that was closed, or of a connection that its dialer has given up: there is nobody to tell.
+    // Frames of a link that was closed, or of a connection that its dialer has given up: nobody needs to know.
     return;
   const auto greeting = decode<detail::greeting>(detail::bytes_of(said[1]));
   if (!greeting || greeting->first == 0) return refuse_stranger(routing, address, name_of(frame_error::wrong_control));
@@ -79,7 +79,7 @@ void bus::impl::on_greeting(const std::string& routing, const zmq::message_t& he
 }
 
 bus::impl::link* bus::impl::add_link(const detail::greeting& said) {
-  // A session of ours that is not in the table has been closed, and the other side has not heard of it.
+  // A session of ours that is not in the table was closed, and the other side has not heard of that.
   if (said.to == instance_ || by_other_.size() >= options_.max_links) return nullptr;
   auto made = std::make_unique<link>(link_id(++last_id_), options_.queue_bytes);
   link* added = made.get();
@@ -92,7 +92,7 @@ bus::impl::link* bus::impl::add_link(const detail::greeting& said) {
 }
 
 bool bus::impl::resume(link& known, const detail::greeting& said) {
-  // Who never got our welcome still speaks of the process before us.
+  // A dialer that never got our welcome still speaks of the process before us.
   const bool welcomed = said.to == instance_;
   const bool possible = (!welcomed || said.session == known.id.value) && said.first - 1 <= known.in.last() &&
                         known.out.confirm(welcomed ? said.received : 0);
@@ -107,7 +107,7 @@ void bus::impl::lose(link& unreachable) {
   unreachable.unreachable_since = clock::now();
 }
 
-// A connection of the other side's may end without our seeing it: only sending tells.
+// If the other side's connection ends, libzmq does not tell us; only an attempt to send shows it.
 void bus::impl::look_after_links() {
   if (now_ < look_after_at_) return;
   look_after_at_ = now_ + std::min<clock::duration>(1s, options_.forget_after / 2);

@@ -19,7 +19,8 @@ constexpr std::size_t before_name = 12, name_bytes = 20;
 constexpr std::array<char, before_name> first_bytes{'\xff', 0, 0, 0, 0, 0, 0, 0, 1, '\x7f', 3, 0};
 constexpr auto patience = std::chrono::milliseconds(200);
 
-/// To one listener, for as long as our patience lasts in all; looking its name up does not count.
+/// A connection to one listener. All its calls together take at most our patience, which begins after the name was
+/// looked up.
 class connection {
  public:
   explicit connection(const std::string& endpoint) {

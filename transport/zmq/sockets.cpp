@@ -41,7 +41,7 @@ void set_common(zmq::socket_t& socket, const bus::options& options, const std::s
   socket.set(zmq::sockopt::tcp_keepalive_idle, 10);
   socket.set(zmq::sockopt::tcp_keepalive_intvl, 5);
   socket.set(zmq::sockopt::tcp_keepalive_cnt, 3);
-  // A connection that is dead without a word is found and made again; links survive that.
+  // Finds connections that died silently, and makes them again; links survive that.
   socket.set(zmq::sockopt::heartbeat_ivl, 1000);
   socket.set(zmq::sockopt::heartbeat_timeout, 5000);
   socket.set(zmq::sockopt::handshake_ivl, 5000);
@@ -125,8 +125,8 @@ zmq::socket_t listening_socket(zmq::context_t& context, const bus::options& opti
   zmq::socket_t socket(context, zmq::socket_type::router);
   set_common(socket, options, options.listen);
   socket.set(zmq::sockopt::router_mandatory, true);
-  // Also without keys: with a domain libzmq turns away peers of its oldest protocols, and some of those that break off
-  // while they greet would end the process there.
+  // Set even without keys: with a domain, libzmq turns away peers of its oldest protocols. Without one, some of those
+  // that break off while they greet would end the process there.
   socket.set(zmq::sockopt::zap_domain, "troupe");
   if (options.keys) {
     socket.set(zmq::sockopt::curve_server, true);

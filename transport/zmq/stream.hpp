@@ -18,13 +18,13 @@ struct outgoing {
   shared_bytes attachment;
 };
 
-/// Frames to send, numbered from 1, each kept until it is confirmed. A new connection takes up where the other side
-/// says it is.
+/// Frames to send, numbered from 1, each kept until it is confirmed. A new connection goes on from where the other side
+/// says that it is.
 class send_window {
  public:
   explicit send_window(std::uint64_t byte_limit) : byte_limit_(byte_limit) {}
 
-  /// One frame always finds room, however large: else it never would.
+  /// A single frame always finds room, however large; otherwise it could never be sent.
   bool takes(const frame& what) const {
     return empty() || bytes_ + cost(what.body.size(), what.attachment.size()) <= byte_limit_;
   }

@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t block = block_maxima::block;
 constexpr float ranges_per_unit = 32.0f;
 constexpr float last_range = 1023.0f;
-/// The ranges that have all their weights from the start, and where they end.
+/// The ranges before this one, down to first_depth, have complete sums from the start.
 constexpr int first_part = 256;
 constexpr float first_depth = -first_part / ranges_per_unit;
 /// Adding it leaves a double in [4096, 4097], whose last bit counts 2^-40.

@@ -1,8 +1,8 @@
 // The tokens that a draw may give, as whole-number weights in the order of vocabulary_scan.hpp.
 //
 // A weight is e^((logit - largest) / temperature) in units of 2^-40, so every sum of weights is exact. Therefore sums
-// may be taken in any order and by parts, and choosing needs no sorted vocabulary to give what a sorted one would give.
-// What is lost are tokens less likely than the most likely one by a factor of 2^41.
+// may be taken in any order and in parts, and choosing gives what a sorted vocabulary would give, without sorting. The
+// price: tokens less likely than the most likely one by a factor of 2^41 are lost.
 #pragma once
 #include <array>
 #include <cstdint>

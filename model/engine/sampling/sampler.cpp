@@ -69,7 +69,7 @@ sampled_token sampler::score(std::span<const float> logits, token_id token, std:
   describe(logits, alternatives, given);
   const float own = logits[static_cast<std::size_t>(token)];
   given.rank = static_cast<std::int32_t>(
-      std::count_if(logits.begin(), logits.end(), [&](float each) { return each >= own; }));  // equal ones: the last
+      std::count_if(logits.begin(), logits.end(), [&](float each) { return each >= own; }));  // last among equals
   return given;
 }
 

@@ -60,14 +60,14 @@ void adapter_residency::serve_line() {
   }
 }
 
-/// Nobody goes in vain: only when all that may go make room enough.
+/// Drops adapters only if that makes room enough, so that none goes in vain.
 bool adapter_residency::make_room_for(const adapter& wanted) {
   const bool overdue = is_overdue(wanted);
   const auto allowed = [&](const adapter& resident) { return may_go(resident, overdue); };
   std::int64_t possible = room();
   for (const adapter_version version : residents_)
     if (const adapter& resident = adapters_.at(version); allowed(resident)) possible += resident.bytes;
-  // An overdue one takes what it can get: those that stay must not fill the gap again.
+  // An overdue adapter gets every bit of room, even if it is not enough yet: nobody else may fill it again.
   if (possible < wanted.bytes && !overdue) return false;
   while (room() < wanted.bytes) {
     const auto victim = least_recently_used(allowed);
@@ -94,8 +94,8 @@ void adapter_residency::drop(adapter_version version) {
   ++drops_;
 }
 
-/// Chosen anew in every turn, and mostly the same ones: who is closed is not used, and so stays the least recently
-/// used.
+/// They are chosen anew in every turn, and are mostly the same: a closed adapter is not used, so it stays the least
+/// recently used.
 void adapter_residency::close_for_overdue() {
   for (const adapter_version version : residents_) adapters_.at(version).closed = false;
   const std::int64_t owed = bytes_owed();
@@ -108,7 +108,7 @@ void adapter_residency::close_for_overdue() {
   }
 }
 
-/// What the overdue at the front of the line need, within the share that may be closed at a time.
+/// Bytes that the overdue adapters at the front of the line need, within the share that may be closed at a time.
 std::int64_t adapter_residency::bytes_owed() const {
   std::int64_t owed = 0;
   for (const adapter_version version : line_) {

@@ -9,15 +9,15 @@
 // Who comes and who goes
 // - An adapter that is asked for while it is away joins the end of a line. Room is made for the first in the line and
 //   nobody slips past it, so that small ones cannot keep a large one waiting.
-// - The least recently used goes first, never one that is pinned (a sequence with it runs). One that has just come
-//   stays until it has run, and one that a sequence could start with in the last turn stays too, so that the effort is
-//   not wasted: but neither for longer than `patience` turns.
-// - Where everything that is left is pinned, and the first in the line has waited for `patience` turns, the least
-//   recently used are closed: they count as not ready, no new sequence starts with them, and they go with the end of
-//   the last one that runs. At most a quarter of the budget is closed at a time, or what the first in the line needs.
-// So the first in the line waits for `patience` turns, the rest of the longest running sequence and one loading at
-// most; and since a sequence of an adapter that waits for long is urgent to the scheduler, it starts as soon as the
-// adapter is there.
+// - The least recently used goes first, but never one that is pinned (a sequence with it runs). One that has just come
+//   stays until it has run, so that the loading was not in vain; one that a sequence could start with in the last turn
+//   stays too. Neither stays longer than `patience` turns for these reasons.
+// - If everything that is left is pinned, and the first in the line has waited for `patience` turns, the least recently
+//   used are closed: they count as not ready, no new sequence starts with them, and they go when the last sequence that
+//   runs with them ends. At most a quarter of the budget is closed at a time, or what the first in the line needs.
+// So the first in the line waits at most for `patience` turns, the rest of the longest running sequence and one
+// loading. To the scheduler a sequence whose adapter waits for long is urgent, so it starts as soon as the adapter is
+// there.
 #pragma once
 #include <cstdint>
 #include <functional>

@@ -46,7 +46,7 @@ bool adapter_slots::is_running(adapter_version adapter) const {
   return found != uses_.end() && found->second.running > 0;
 }
 
-/// Puts the use where its counts say that it belongs: into the line, out of it, or away.
+/// Moves the use to where its counts say that it belongs: into the line, out of it, or away.
 void adapter_slots::settle(adapter_use& use, std::uint64_t step) {
   const bool waits = use.adapter != no_adapter && use.waiting > 0 && use.running == 0 && !use.claimed;
   if (waits && !use.in_line) {

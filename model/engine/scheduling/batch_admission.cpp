@@ -1,4 +1,4 @@
-// Who runs in the step that is planned, and in which blocks: in the order, the first gets what it needs.
+// Who runs in the step that is planned, and in which blocks: the first in the order gets what it needs first.
 #include <algorithm>
 #include <cassert>
 
@@ -29,7 +29,7 @@ void batch_scheduler::declare_urgent() {
   declare_overdue_heads();
 }
 
-/// A few at a time: each pushes others out.
+/// Only a few at a time are made urgent, because each pushes others out.
 void batch_scheduler::declare_overdue_adapters() {
   const auto most = static_cast<std::size_t>(std::max(1, options_.max_adapters / 4));
   while (urgent_.size() < most) {
@@ -54,7 +54,8 @@ void batch_scheduler::declare_overdue_batch() {
   if (first != nullptr) make_urgent(*first, options_.urgent_tokens);
 }
 
-/// Up to its end: where a class is kept waiting for so long, short turns would only make more work for everyone.
+/// They stay urgent to their end: if a class is kept waiting for so long, short turns would only make more work for
+/// all.
 void batch_scheduler::declare_overdue_heads() {
   for (const request_priority priority : {request_priority::interactive, request_priority::batch}) {
     std::uint64_t& last_turn = last_turn_[static_cast<std::size_t>(priority)];
@@ -94,14 +95,14 @@ void batch_scheduler::seat_urgent(const planning& step) {
   }
 }
 
-/// Those that are pushed out meanwhile are behind the one that is looked at.
+/// Safe while the list shrinks: those that are pushed out are behind the one that is looked at.
 void batch_scheduler::seat_running(request_priority priority, const planning& step) {
   const int tier = 1 + static_cast<int>(priority);
   for (std::size_t i = 0; i < running_.size() && running_[i]->tier() <= tier; ++i)
     if (running_[i]->tier() == tier) seat(*running_[i], step);
 }
 
-/// The blocks that a running sequence needs for its next token; or it is stalled.
+/// Gets a running sequence the blocks for its next token; otherwise it is stalled.
 void batch_scheduler::seat(sequence_state& sequence, const planning& step) {
   if (!sequence.landed()) return;
   sequence.stalled = false;
@@ -124,7 +125,7 @@ void batch_scheduler::seat(sequence_state& sequence, const planning& step) {
   assert(provided);
 }
 
-/// A class has its turn when somebody starts, or when what keeps it from that is not the want of room.
+/// A class has had its turn if one of its sequences starts, or if something other than lack of room prevents that.
 void batch_scheduler::admit_new(request_priority priority, const planning& step) {
   std::uint64_t& last_turn = last_turn_[static_cast<std::size_t>(priority)];
   if (queues_[static_cast<std::size_t>(priority)].size() == 0) last_turn = step_;
@@ -141,7 +142,7 @@ void batch_scheduler::admit_new(request_priority priority, const planning& step)
   }
 }
 
-/// Of those that may start beside the adapters that run.
+/// The next of those that may start beside the adapters that run.
 batch_scheduler::sequence_state* batch_scheduler::next_in_line(request_priority priority) const {
   return queues_[static_cast<std::size_t>(priority)].next([&](const sequence_state& sequence) {
     return sequence.urgent == 0 && adapters_.can_start(*sequence.use) && is_ready(sequence);
@@ -157,7 +158,7 @@ bool batch_scheduler::is_ready(const sequence_state& sequence) const {
   return sequence.adapter == no_adapter || !options_.is_ready || options_.is_ready(sequence.adapter);
 }
 
-/// True when it runs from now on; false when there is no room, though some may have been made.
+/// True if it runs from now on; false if there is no room, though some may have been made.
 bool batch_scheduler::admit(sequence_state& sequence, const planning& step) {
   if (!make_slots(sequence) || !make_adapter_slot(sequence)) return false;
   if (!make_blocks(sequence, step)) {
@@ -174,7 +175,8 @@ bool batch_scheduler::make_slots(const sequence_state& sequence) {
   return true;
 }
 
-/// Only what is urgent takes an adapter's place: all sequences of that adapter give way, those in flight once landed.
+/// Only an urgent sequence takes another adapter's place: all sequences of that adapter give way, those in a step as
+/// soon as it is committed.
 bool batch_scheduler::make_adapter_slot(const sequence_state& sequence) {
   if (adapters_.can_start(*sequence.use)) return true;
   if (sequence.urgent == 0) return false;
@@ -186,7 +188,7 @@ bool batch_scheduler::make_adapter_slot(const sequence_state& sequence) {
   return adapters_.can_start(*sequence.use);
 }
 
-/// The one with the fewest sequences, of those whose sequences are all behind this one.
+/// Of the adapters whose sequences all rank behind this one, that with the fewest sequences.
 detail::adapter_use* batch_scheduler::adapter_to_push_out(const sequence_state& sequence) const {
   std::vector<std::pair<detail::adapter_use*, std::int32_t>> behind;
   for (const sequence_state* other : running_) {
@@ -222,21 +224,23 @@ bool batch_scheduler::make_blocks(sequence_state& sequence, const planning& step
     blocks_.clear(sequence);
     return false;
   }
-  if (sequence.tokens.size() == sequence.prompt) sequence.reused = 0;  // it begins anew
+  if (sequence.tokens.size() == sequence.prompt) sequence.reused = 0;  // found by an earlier start
   note_reused(sequence, reused);
   [[maybe_unused]] const bool provided = blocks_.provide(sequence, sequence.tokens.size(), step.plan.copies);
   assert(provided);
   return true;
 }
 
-/// Blocks left for those that run already and do not give way, or the newcomer would soon be pushed out again.
+/// Blocks to leave for running sequences that do not give way; without them the newcomer would soon be pushed out
+/// again.
 std::size_t batch_scheduler::reserve_beside(const sequence_state& sequence) const {
   if (sequence.urgent != 0) return 0;
   const auto stays = [&](const sequence_state* other) { return !may_push_out(sequence, *other); };
   return (static_cast<std::size_t>(std::count_if(running_.begin(), running_.end(), stays)) + started_.size()) / 2;
 }
 
-/// To start; for the next token of a running sequence anyone behind it gives way.
+/// Whether `other` gives way so that `sequence` can start. For the next token of a running sequence, anyone behind it
+/// does.
 bool batch_scheduler::may_push_out(const sequence_state& sequence, const sequence_state& other) {
   return sequence.urgent != 0 ? ranks_before(sequence, other) : other.tier() > sequence.tier();
 }
@@ -253,7 +257,7 @@ bool batch_scheduler::push_out_last(Allowed&& allowed) {
   return false;
 }
 
-/// Tokens of the step that nobody of this priority or before it has a use for yet.
+/// Tokens of the step that are still free when all sequences of this priority or before it have theirs.
 std::int64_t batch_scheduler::tokens_for_new(request_priority priority) const {
   std::int64_t before = 0, batch = 0;
   const auto count = [&](const sequence_state* sequence) {

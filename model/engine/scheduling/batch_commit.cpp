@@ -81,7 +81,7 @@ const sequence_outcome& batch_scheduler::outcome_of(const sequence_state& sequen
   std::abort();
 }
 
-/// Of the tokens fed, those that turned out right are computed: all known ones, and the guesses that held.
+/// Of the tokens that were fed, the right ones count as computed: all known ones, and the guesses that held.
 void batch_scheduler::append(sequence_state& sequence, const sequence_outcome& outcome) {
   const auto taken = outcome.tokens.size();
   assert(taken <= static_cast<std::size_t>(sequence.planned_proposals) + 1);

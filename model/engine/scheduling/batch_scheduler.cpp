@@ -90,13 +90,13 @@ std::optional<refused_request> batch_scheduler::check(const sequence_request& re
   return std::nullopt;
 }
 
-/// Alone in the pool, at its longest; the last token of an answer is never fed.
+/// Whether the sequence fits at its longest if it has the pool for itself. The last token of an answer is never fed.
 bool batch_scheduler::could_ever_fit(const sequence_request& request) const {
   const std::size_t positions = std::max(limit_of(request, options_.context) - 1, request.prompt.size());
   return blocks_for(positions) <= static_cast<std::size_t>(pool_.total());
 }
 
-/// The time in which an eighth of the queue will have started, at the pace of late.
+/// The time in which an eighth of the queue will have started, at the recent pace.
 duration batch_scheduler::retry_after() const {
   const auto ahead = static_cast<std::int64_t>((queues_[0].size() + queues_[1].size()) / 8 + 1);
   return std::clamp<duration>(start_interval_ * ahead, std::chrono::milliseconds(100), std::chrono::seconds(30));

@@ -9,25 +9,26 @@
 // Non-goals: choosing tokens, stop strings, loading adapters, moving bytes.
 //
 // Who gets blocks and tokens
-// - Sequences have a total order: the urgent, then interactive, then batch; within these by arrival. A running sequence
-//   that needs a block takes it, if it must, from the last in the order, which gives up all its blocks and computes
-//   them again later. So the first in the order always gets on: no livelock.
-// - New sequences: preempted ones first, then the tenant that was served least (fair_queue). They get the blocks for
-//   all their tokens at once. An interactive one may push out batch sequences, never its equals. Who does not fit stays
-//   first in line and nobody slips past; only one whose adapter has to wait is passed over.
-// - A step gives a token to everyone that runs. The rest of the budget goes by the order, but a share of what
-//   prompts may have (batch_share) to batch; then to guesses, which never push anybody out. While an interactive answer
-//   is in the step, prompts get no more than max_mixed_prompt_tokens of it: nobody who reads along waits for a
-//   stranger's long prompt.
-// - Urgent is what must not wait any longer: an adapter of which nothing ran for `adapter_patience` steps, the batch
-//   class after `batch_patience` steps without a row, until there are `urgent_tokens` new tokens; and the oldest of a
-//   class of which nobody could start for `head_patience` steps, until its end. The urgent go before all others, among
-//   themselves first come, first served.
+// - Sequences have a total order: first urgent, then interactive, then batch; within these by arrival. A running
+//   sequence that needs a block takes it, if none is free, from the last in the order, which gives up all its blocks
+//   and computes them again later. So the first in the order always gets on, and there is no livelock.
+// - New sequences start in this order: preempted ones first, then those of the tenant that was served least
+//   (fair_queue). A new sequence gets the blocks for all its tokens at once. An interactive one may push out batch
+//   sequences, never its equals. One that does not fit stays first in line and nobody slips past; only one whose
+//   adapter has to wait is passed over.
+// - A step gives every running sequence one token. The rest of the budget is given in the order, but a share of what
+//   prompts may have (batch_share) is kept for batch; what is left goes to guesses, which never push anybody out. While
+//   an interactive answer is in the step, prompts get no more than max_mixed_prompt_tokens of it, so that nobody who
+//   reads along waits for a stranger's long prompt.
+// - Urgent is what must not wait any longer: an adapter of which nothing ran for `adapter_patience` steps, or the batch
+//   class after `batch_patience` steps without a row, each until it has `urgent_tokens` new tokens; and the oldest of a
+//   class of which nobody could start for `head_patience` steps, to its end. Urgent sequences go before all others,
+//   among themselves first come, first served.
 // - A token far into a long prompt is more work than one at its beginning: beyond `even_context` positions it counts as
 //   several, so that no step takes many times as long as others.
-// - Suspects: whoever was twice in a step in which the stages were lost, without getting further in between. As long as
-//   there are any, one step is in flight at a time, and every other one has a suspect alone; so it is seen whose the
-//   loss is. Who gets further is a suspect no more.
+// - A sequence is a suspect if the stages were lost twice in a step that it was in, without its getting further in
+//   between. As long as there are suspects, one step is in flight at a time, and every other step has one suspect
+//   alone: so it shows which sequence causes the losses. A suspect that gets further is a suspect no more.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -55,7 +56,7 @@ class batch_scheduler {
     std::int32_t max_batch_tokens = 2048;  ///< of one step; at least max_sequences
     /// Of prompts, in a step that interactive answers wait for as well: the gap between their tokens. At least 1.
     std::int32_t max_mixed_prompt_tokens = 96;
-    /// Up to here the weights are most of the work for a token, of many models; beyond it what attention reads is.
+    /// Up to here the weights are most of the work for a token, in many models; beyond it, what attention reads is.
     std::int64_t even_context = 8192;
     std::int32_t max_sequences = 256;  ///< that run at a time
     std::int32_t max_adapters = 32;    ///< that run at a time
@@ -100,7 +101,7 @@ class batch_scheduler {
   std::span<const ended_sequence> commit(step_id step, std::span<const sequence_outcome> outcomes);
   /// The stages lost what they stored: no step is in flight any more, every sequence goes on from its tokens.
   void forget_stored();
-  /// Steps with this sequence that were lost so.
+  /// How often this sequence was in such a lost step.
   lost_steps lost_with(sequence_id id) const;
 
   /// Prompt and answer so far, valid until the next call; empty for one that is not known, or whose prompt is still

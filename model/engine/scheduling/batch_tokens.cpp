@@ -27,7 +27,7 @@ bool batch_scheduler::plan_step(instant now, step_plan& plan) {
   return true;
 }
 
-/// Every sequence that can go on; where steps overlap, the share of one step, those that waited longest.
+/// Every sequence that can go on. If several steps are in flight, only one step's share: those that waited longest.
 void batch_scheduler::choose_rows() {
   chosen_.clear();
   for (sequence_state* sequence : running_)
@@ -45,7 +45,7 @@ void batch_scheduler::choose_rows() {
             [](const sequence_state* a, const sequence_state* b) { return ranks_before(*a, *b); });
 }
 
-/// A suspect alone, the one that waited longest, in turn with all the others.
+/// A step of one suspect alone, the one that waited longest, takes turns with a step of all the others.
 void batch_scheduler::part_suspects() {
   const auto suspects = std::stable_partition(chosen_.begin(), chosen_.end(),
                                               [](const sequence_state* sequence) { return !sequence->suspect(); });
@@ -58,7 +58,7 @@ void batch_scheduler::part_suspects() {
   chosen_ = {*std::min_element(suspects, chosen_.end(), waited_longer)};
 }
 
-/// One for everyone, then by the order, but a share to batch. Returns how many are left.
+/// One token for everyone, the others in the order, but a share for batch. Returns how many are left.
 std::int64_t batch_scheduler::give_tokens() {
   std::int64_t left = options_.max_batch_tokens - static_cast<std::int64_t>(chosen_.size());
   assert(left >= 0);
@@ -82,12 +82,12 @@ std::int64_t batch_scheduler::give_tokens() {
   return left;
 }
 
-/// Of one of its next tokens: how many positions it counts as having before it.
+/// What one of its next tokens costs, as the number of positions before it, at least `even_context`.
 std::int64_t batch_scheduler::weight_of(const sequence_state& sequence) const {
   return std::max(static_cast<std::int64_t>(sequence.computed), options_.even_context);
 }
 
-/// What the step may have of prompts beside the one token for everyone.
+/// How many tokens of prompts the step may have besides the one for everyone.
 std::int64_t batch_scheduler::prompt_budget() const {
   const bool somebody_reads = std::any_of(chosen_.begin(), chosen_.end(), [](const sequence_state* s) {
     return s->decoding() && s->priority == request_priority::interactive;

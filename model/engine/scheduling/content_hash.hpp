@@ -8,8 +8,8 @@
 namespace troupe {
 
 /// Names what a block of keys and values holds: its own tokens and all that came before them. The same on every
-/// machine, so that a router can compare the caches of replicas. Not meant to withstand an attacker: whoever acts on
-/// equal hashes compares the content as well.
+/// machine, so that a router can compare the caches of replicas. No protection against an attacker: whoever relies on
+/// equal hashes must compare the content as well.
 struct content_hash {
   std::uint64_t low = 0;
   std::uint64_t high = 0;

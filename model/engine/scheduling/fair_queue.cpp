@@ -78,7 +78,7 @@ const tenant_share* fair_queue::least_served_after(const tenant_share* last) con
   return least;
 }
 
-/// A tenant whose counter would be lifted when it comes back is as good as a new one.
+/// Forgets tenants whose counter would be lifted anyway when they come back: that is the same as being new.
 void fair_queue::forget_absent() {
   const tenant_share* least = least_served_after(nullptr);
   const std::uint64_t level = least != nullptr ? least->served : last_served_;

@@ -1,10 +1,10 @@
 // The waiting sequences of one priority, and whose turn is next.
 //
 // Preempted sequences come first, in the order of their arrival. Then the tenant that was served least goes first, and
-// within it the first to arrive. What was served is counted in virtual tokens: cost divided by the tenant's weight
-// (Sheng et al., "Fairness in Serving Large Language Models"). A tenant that comes to wait after a pause has its
-// counter lifted to the least of those that wait: being away saves nothing up. Nothing grows without bound: who neither
-// waits nor runs is forgotten once that makes no difference.
+// within a tenant the first to arrive. What was served is counted in virtual tokens: cost divided by the tenant's
+// weight (Sheng et al., "Fairness in Serving Large Language Models"). When a tenant comes back after a pause, its
+// counter is lifted to the least of those that wait, so that being away saves nothing up. Nothing grows without bound:
+// a tenant without sequences is forgotten once that makes no difference.
 #pragma once
 #include <algorithm>
 #include <cstdint>

@@ -97,7 +97,8 @@ void prefix_cache::insert(const prefix_place& place, std::span<const token_id, b
   ++cached_;
 }
 
-/// Only of an idle block. The oldest has no followers: a holder of one holds this too, and lets go of it later.
+/// Only for an idle block. The oldest idle block has no followers: whoever holds a follower holds this one too, and
+/// lets go of it later.
 void prefix_cache::forget(block_id block) {
   assert(at(block).followers == 0 && pool_.is_idle(block));
   leave_idle(block);
@@ -129,7 +130,7 @@ std::size_t prefix_cache::slot_of(const content_hash& hash) const {
   return slot;
 }
 
-/// Moves later entries back over the gap where their search would otherwise end in it.
+/// Moves later entries back into the gap if the search for them would otherwise end there.
 void prefix_cache::remove_from_table(const content_hash& hash) {
   const std::size_t mask = table_.size() - 1;
   std::size_t gap = slot_of(hash);

@@ -29,7 +29,7 @@ struct prefix_place {
 
 class prefix_cache {
  public:
-  /// Takes over the giving out of `pool`'s blocks; the pool must live longer.
+  /// From now on blocks of `pool` are given out here; the pool must live longer.
   prefix_cache(block_pool& pool, model_id model);
 
   /// Before the first token of any sequence with this adapter.
@@ -49,7 +49,8 @@ class prefix_cache {
 
   /// A block for new content, held once: a free one, or the least recently used idle one. no_block where there is none.
   block_id allocate();
-  /// One holder less. Blocks of a sequence go last first, or the order of leaving would not be that of the tree.
+  /// One holder less. The blocks of a sequence must be released last first, so that the end of a prefix leaves before
+  /// its beginning.
   void release(block_id block);
   void hold(block_id block);
 

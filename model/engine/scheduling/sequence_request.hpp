@@ -11,7 +11,7 @@ namespace troupe {
 
 constexpr std::int64_t most_weight = 1000;  ///< of a tenant
 
-/// What a sequence was part of when a replica's stages lost what they stored: whose step it is that kills them?
+/// How often a replica's stages lost what they stored while this sequence was in the step: perhaps it is the cause.
 struct lost_steps {
   std::int32_t lives = 0;  ///< one after the other, without getting any further between them
   std::size_t at = 0;      ///< the furthest position at which such a step began

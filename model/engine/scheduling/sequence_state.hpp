@@ -65,7 +65,7 @@ struct sequence_state {
   /// Rows it may take in a step.
   std::size_t slots() const { return 1 + followers.size(); }
 
-  /// Its step may be what the stages cannot bear.
+  /// Perhaps its step is what makes the stages fail.
   bool suspect() const { return lost.lives >= 2; }
 
   /// 0: urgent, then one per priority.

@@ -35,7 +35,7 @@ void hidden_pooler::take(const step_plan& plan, const float* normed, std::int64_
   }
 }
 
-/// A prompt that begins anew, after a preemption, is summed anew.
+/// A prompt that begins again, after a preemption, is summed from the start.
 void hidden_pooler::add(pooled& to, const planned_row& row, const float* normed, std::int64_t stride) const {
   if (row.position == 0 || to.how == hidden_pooling::last) {
     std::fill(to.sum.begin(), to.sum.end(), 0.0);

@@ -20,7 +20,7 @@ void prompt_scorer::list_rows(const step_plan& plan, std::vector<int>& rows) {
     const auto found = open_.find(row.sequence);
     if (found == open_.end()) continue;
     prompt& of = found->second;
-    if (row.position == 0) of.scored.assign(1, {of.tokens.front(), {}, {}});  // also anew, after a preemption
+    if (row.position == 0) of.scored.assign(1, {of.tokens.front(), {}, {}});  // again after a preemption
     for (int i = 0; i < row.tokens; ++i) {
       const auto next = static_cast<std::size_t>(row.position + i + 1);
       if (next >= of.tokens.size()) break;

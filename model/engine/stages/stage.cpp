@@ -51,7 +51,7 @@ int stage::begin(const step_order& order) {
       pooler_.open(opening);
     }
   }
-  if (last_) {  // all of its ranks: they make the same products
+  if (last_) {  // on all of its ranks, since they compute the same products
     for (const sequence_id gone : order.closed) scorer_.close(gone);
     for (const answer_opening& opening : order.opened) scorer_.open(opening);
   }
@@ -110,7 +110,7 @@ void stage::score(const float* hidden) {
     const float* logits = shard_->logits(hidden, {rows});
     if (chooses()) scorer_.take(static_cast<int>(rows.size()), logits, shard_->logit_stride());
   }
-  scorer_.finish(*plan_, outcome_);  // on all ranks: what is over is not read again
+  scorer_.finish(*plan_, outcome_);  // on all ranks, so that none reads finished prompts again
 }
 
 void stage::pool(const float* hidden) {

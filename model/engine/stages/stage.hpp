@@ -1,8 +1,8 @@
 // A run of consecutive layers, carried through the orders of a replica's scheduler.
 //
-// Goals: owns storage and nothing else, so that it can be lost and made again without being asked anything: what is in
-// which block, who runs and what is chosen when are the scheduler's business. A pipeline of stages computes what one
-// computes, bit for bit.
+// Goals: it owns storage and nothing else, so that it can be lost and made again at any time. What is in which block,
+// who runs and what is chosen when are the scheduler's business. A pipeline of stages computes what one stage computes,
+// bit for bit.
 #pragma once
 #include <memory>
 #include <unordered_map>
@@ -25,7 +25,7 @@ class stage {
 
   bool is_first() const { return first_layer_ == 0; }
   bool is_last() const { return last_; }
-  /// It says what was chosen: the first rank of the last stage.
+  /// Whether it chooses the tokens: the first rank of the last stage does.
   bool chooses() const { return last_ && shard_->is_first_rank(); }
   std::int64_t hidden_stride() const { return shard_->hidden_stride(); }
 

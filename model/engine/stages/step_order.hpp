@@ -48,7 +48,8 @@ struct step_order {
   }
 };
 
-/// Where they have more than about so many bytes together: takes the first ones that have not, one at least.
+/// If the openings have more than about so many bytes together: takes out the first ones that have fewer, but at least
+/// one.
 std::vector<answer_opening> take_excess(std::vector<answer_opening>& from, std::size_t bytes);
 
 /// What a stage is made for.

@@ -101,8 +101,8 @@ void token_chooser::list_rows(const step_plan& plan, bool finds_largest, std::ve
   }
 }
 
-/// True where no answer wants more of the row than its largest logit. An answer has one turn, whatever the plan says:
-/// no two threads may have it.
+/// True if no answer wants more of the row than its largest logit. An answer gets one turn even if the plan names it
+/// twice: two threads must not have it.
 bool token_chooser::list_turns(const step_plan& plan, const planned_row& row) {
   bool largest = true;
   for (const sequence_id id : plan.answers_of(row)) {
@@ -119,7 +119,7 @@ bool token_chooser::list_turns(const step_plan& plan, const planned_row& row) {
   return largest;
 }
 
-/// Answers under a constraint share what is found out about it, so one thread has them all.
+/// Answers under a constraint share what was found out about it, so one thread chooses for all of them.
 void token_chooser::choose(const step_plan& plan, const chooser_readings& readings, step_outcome& outcome) {
   if (constraints_) constraints_->keep_within_bounds();
   for (turn& each : turns_)

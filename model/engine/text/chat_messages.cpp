@@ -60,7 +60,8 @@ bool open_calls(json& message, const std::string& where) {
   return true;
 }
 
-/// Clients repeat answers with all their fields. Templates ask whether a field is there, not what it says.
+/// Clients repeat answers with all their fields, empty ones too. Templates ask whether a field is there, not what it
+/// says.
 void drop_what_says_nothing(json& message) {
   for (auto field = message.begin(); field != message.end();) {
     const bool nothing = field->is_null() || (field.key() == "tool_calls" && *field == json::array());

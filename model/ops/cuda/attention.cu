@@ -1,7 +1,7 @@
 // Attention over paged keys and values. A warp has a tile of 16 queries, which share what it reads, and goes through
-// the positions in chunks of 64 that begin at multiples of 64: scores and values come from tensor cores, the softmax is
-// mended chunk by chunk. After a section of positions it starts anew; sections are joined in order. So a query's
-// arithmetic is decided by its own position: a chunk that it does not see multiplies by one and adds zeros.
+// the positions in chunks of 64 that begin at multiples of 64. Scores and values come from tensor cores; the softmax is
+// corrected after every chunk. After a section of positions it starts anew, and sections are joined in order. So a
+// query's arithmetic depends on its own position alone: a chunk that it does not see multiplies by one and adds zeros.
 #include <algorithm>
 
 #include "model/ops/cuda/attention.hpp"
@@ -92,7 +92,7 @@ struct chunk_reader {
   head_block<element> blocks[chunk_blocks];
   int first_position;
 
-  /// Blocks that the tile does not see are not read: another one is in their place, and counts for nothing.
+  /// Blocks that the tile does not see are not read: another block takes their place, and its scores do not count.
   __device__ static head_block<element> block_of(const attention_plan& p, const tile_span& span, int kv_head,
                                                  int block) {
     const int first = span.from / static_cast<int>(kv_positions), last = (span.to - 1) / static_cast<int>(kv_positions);
@@ -127,8 +127,8 @@ struct chunk_reader {
     return 1.0f;
   }
 
-  /// The values of one dimension at the lane's four positions, and what is multiplied: zeros where the tile does not
-  /// look. Apart, so that none is waited for before others are asked for.
+  /// The values of one dimension at the lane's four positions; the next function makes what is multiplied, with zeros
+  /// where the tile does not look. They are apart so that several reads can be under way before one is waited for.
   __device__ four read_values(int block, int dim, int lane) const {
     return read(&blocks[block].value(lane % 4 * 4, dim));
   }
@@ -174,7 +174,7 @@ struct section_sums {
     add_values(span, chunk, steps, lane, scores);
   }
 
-  /// Lanes have their own positions' sums until now.
+  /// Until now every lane has the sums of its own positions; this adds them up.
   __device__ void end() {
     for (auto& part : parts)
       for (unsigned step = 1; step < 4; step *= 2) part.sum += __shfl_xor_sync(whole_warp, part.sum, step);
@@ -256,7 +256,7 @@ __device__ void for_values(const section_sums<Steps>& sums, int half, int head_d
     }
 }
 
-/// The warp goes on alone: what it has summed so far lies in the output.
+/// The warp takes the tile's sections one by one: what it has summed so far is kept in the output.
 template <int Steps>
 __device__ void join_output(const attention_plan& p, const query (&queries)[2], const section_sums<Steps>& sums,
                             bool is_first, bool is_last, softmax_part (&totals)[2]) {

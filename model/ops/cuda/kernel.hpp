@@ -43,7 +43,8 @@ inline __device__ float warp_max(float value) {
 /// Row kernels: a block for a row, of so many threads at most.
 constexpr int row_threads = 1024;
 
-/// At most four elements a thread, as far as there are threads. By the row's width alone: sums go by threads.
+/// At most four elements a thread, as far as there are threads. It depends on the row's width alone, since the threads
+/// decide the order of sums.
 inline int row_threads_for(std::int64_t width) {
   int threads = 32;
   while (threads < row_threads && 4 * threads < width) threads *= 2;
@@ -82,8 +83,8 @@ inline __device__ float row_max(float value) {
 
 constexpr int read_at_once = 8;
 
-/// use(i, read(i)) for the thread's elements of a row, in order. Some are read before any is used: what is written may
-/// be what the next ones are read from, for all that the compiler knows, and each read would wait for the memory alone.
+/// use(i, read(i)) for the thread's elements of a row, in order. Some elements are read before any is used: the
+/// compiler must assume that writing one changes the next, so each read would otherwise wait for the memory by itself.
 template <class Read, class Use>
 __device__ void for_elements(std::int64_t n, Read read, Use use) {
   const std::int64_t step = blockDim.x;

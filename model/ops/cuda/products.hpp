@@ -5,7 +5,7 @@
 // rows 2t and 2t + 1; its inputs are the words 2t and 2t + 1 of a step, so that it reads two neighbouring words of
 // weights and rows alike.
 //
-// The order of a sum, which the matrix alone decides: a slice is four stages, or more so that there are at most four
+// What decides the order of a sum is the matrix alone: a slice is four stages, or more so that there are at most four
 // slices. Steps are added in order within their slice, slices in order.
 #pragma once
 #include "model/ops/cuda/kernel.hpp"

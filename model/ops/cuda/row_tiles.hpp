@@ -69,7 +69,7 @@ struct stage_tile {
   }
 };
 
-/// That fit into the shared memory that any block of threads may have.
+/// How many stages fit into the shared memory that any block of threads may have.
 template <scheme Kind, class Rows>
 constexpr int stage_buffers = std::min(4, (48 << 10) / static_cast<int>(sizeof(stage_tile<Kind, Rows>)));
 

@@ -1,6 +1,6 @@
-// What training computes on a device beside the ops of a pass (ops.hpp), by the same rules: all pointers are the
-// device's, an op puts its kernels on a stream and returns. Every sum has an order that the shapes decide; nothing is
-// added by whoever comes first.
+// What training computes on a device besides the ops of a pass (ops.hpp), by the same rules: all pointers are the
+// device's, an op puts its kernels on a stream and returns. The shapes decide the order of every sum, never the order
+// in which threads finish.
 #pragma once
 #include <cstdint>
 
@@ -62,8 +62,8 @@ enum class head_shape : std::uint8_t {
   mixed,   ///< c [queries, dim] = a [queries, keys] b [keys, dim]
   given    ///< c [keys, dim] = a [queries, keys]^T b [queries, dim]
 };
-/// A product of each example's rows and each head. What a query does not see has zeros in `a`, up to the end of the 64
-/// keys that its own position is in; what lies behind those is never read.
+/// A product of each example's rows and each head. In `a`, keys that a query does not see are zeros up to the end of
+/// the 64 keys around its own position; later ones are never read.
 struct head_product {
   head_shape shape = head_shape::scores;
   const segment* segments = nullptr;

@@ -97,11 +97,11 @@ cuda_train_pass::cuda_train_pass(const trained_model& model, const parameter_set
   stream_.wait();
 }
 
-/// What is still running reads memory that goes now.
+/// Kernels that still run read memory that is about to be freed.
 cuda_train_pass::~cuda_train_pass() {
   try {
     stream_.wait();
-  } catch (const std::exception&) {  // of a pass that nobody waits for any more
+  } catch (const std::exception&) {  // an error of a pass that nobody waits for any more
   }
 }
 
@@ -168,7 +168,7 @@ pass_result cuda_train_pass::measure(const training_rows& batch) {
   return result();
 }
 
-/// A pass that was given up may still run.
+/// Waits first: a pass that was given up may still run.
 void cuda_train_pass::begin(const training_rows& batch, const dropout_key& dropout) {
   check_rows(batch, options_, model_.config);
   cuda::use_device(options_.device.gpu);
@@ -193,8 +193,8 @@ pass_result cuda_train_pass::result() {
   return total;
 }
 
-/// The host stays so near that what `between` does holds up the device soon, and never so near that it has nothing to
-/// do.
+/// Keeps the host only a little ahead of the device: near enough that a pause in `between` soon pauses the device, and
+/// far enough that the device never waits for work.
 void cuda_train_pass::pace() {
   if (!options_.between) return;
   const cuda::event& before_last = paced_[next_paced_];
