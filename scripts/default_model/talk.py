@@ -106,7 +106,7 @@ def told_story(random):
 
 
 def accepted(random):
-    """What follows where a story was offered."""
+    """What follows the offer of a story."""
     return phrase(random, "[Yes|Yes, please|Please do|Oh yes|Sure|OK][!|.|]"), story(random)
 
 

@@ -4,10 +4,10 @@ import collections
 import json
 import re
 
-# The words of GPT-2's splitting, for text in ASCII.
+# How GPT-2 splits text into words, for ASCII.
 WORD = re.compile(r"'(?:s|t|re|ve|m|ll|d)| ?[A-Za-z]+| ?[0-9]+| ?[^\sA-Za-z0-9]+|\s+(?!\S)|\s+")
 BEGIN, END, SYSTEM, USER, ASSISTANT = SPECIAL = ["<|begin|>", "<|end|>", "<|system|>", "<|user|>", "<|assistant|>"]
-# Of a conversation the model knows questions and answers; what a system message says it would not understand.
+# The model knows questions and answers only: the template leaves system messages out, which it would not understand.
 CHAT_TEMPLATE = (
     "{{ bos_token }}{% for message in messages %}{% if message['role'] in ['user', 'assistant'] %}"
     "{{ '<|' + message['role'] + '|>' + message['content'] + eos_token }}{% endif %}{% endfor %}"
