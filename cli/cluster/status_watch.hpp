@@ -14,7 +14,7 @@ namespace troupe {
 class status_watch {
  public:
   explicit status_watch(connect_options head);
-  ~status_watch();  ///< waits for no answer either
+  ~status_watch();  ///< does not wait for an answer
   status_watch(const status_watch&) = delete;
   status_watch& operator=(const status_watch&) = delete;
 

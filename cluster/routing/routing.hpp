@@ -30,8 +30,8 @@ struct replica_load {
   std::uint32_t free_blocks = 0, blocks = 0;  ///< free: also those that are only cached; blocks 0: unknown
   std::uint64_t queued_tokens = 0;            ///< of prompts, not yet computed
   double tokens_per_second = 0;               ///< of the last while; 0: unknown
-  /// Requests it has got from this router so far, in order; what was sent after these is added by the router. Without
-  /// it, a load is believed to know of everything that was sent before it came.
+  /// How many requests from this router it has received so far, in order; the router adds what it sent after these.
+  /// Without a number, a report counts as knowing everything that was sent before it arrived.
   std::optional<std::uint64_t> received;
   std::vector<adapter_version> adapters;  ///< resident
 

@@ -227,9 +227,9 @@ class batch_scheduler {
   std::uint64_t last_id_ = 0, last_order_ = 0, last_urgency_ = 0;
   std::uint64_t step_ = 0;  ///< planned so far
   std::uint64_t batch_served_ = 0;
-  std::array<std::uint64_t, priorities> last_turn_{};  ///< steps at which a class was last not kept waiting
-  bool closed_to_new_ = false;                         ///< in this step: who is before them in the order waits for room
-  bool closed_to_growth_ = false;                      ///< in this step: somebody urgent saves blocks
+  std::array<std::uint64_t, priorities> last_turn_{};  ///< the last step in which a class had its turn
+  bool closed_to_new_ = false;                         ///< in this step: somebody before them waits for room
+  bool closed_to_growth_ = false;                      ///< in this step: an urgent sequence needs the blocks
   std::optional<instant> last_start_;
   duration start_interval_{};  ///< between sequences that leave the queue, smoothed
   statistics counts_;

@@ -14,7 +14,7 @@ namespace troupe {
 /// One of the answers to a prompt. They differ by their seeds.
 struct opened_answer {
   sequence_id sequence;
-  std::uint32_t index = 0;  ///< its seed is the prompt's, and so much more
+  std::uint32_t index = 0;  ///< added to the prompt's seed
 
   template <class Self>
   static auto fields(Self& self) {
