@@ -142,10 +142,14 @@ void batch_scheduler::admit_new(request_priority priority, const planning& step)
   }
 }
 
-/// The next of those that may start beside the adapters that run.
+/// Of those that may start beside the adapters and the class's long prompt that run.
 batch_scheduler::sequence_state* batch_scheduler::next_in_line(request_priority priority) const {
+  const auto is_long_one = [&](const sequence_state* other) { return other->priority == priority && is_long(*other); };
+  const bool has_long = std::any_of(running_.begin(), running_.end(), is_long_one) ||
+                        std::any_of(started_.begin(), started_.end(), is_long_one);
   return queues_[static_cast<std::size_t>(priority)].next([&](const sequence_state& sequence) {
-    return sequence.urgent == 0 && adapters_.can_start(*sequence.use) && is_ready(sequence);
+    return sequence.urgent == 0 && !(has_long && is_long(sequence)) && adapters_.can_start(*sequence.use) &&
+           is_ready(sequence);
   });
 }
 
@@ -257,19 +261,21 @@ bool batch_scheduler::push_out_last(Allowed&& allowed) {
   return false;
 }
 
-/// Tokens of the step that are still free when all sequences of this priority or before it have theirs.
+/// Tokens of the step that nobody of this priority or before it has a use for yet, or that a long prompt leaves.
 std::int64_t batch_scheduler::tokens_for_new(request_priority priority) const {
-  std::int64_t before = 0, batch = 0;
+  std::int64_t before = 0, of_long = 0, batch = 0;
   const auto count = [&](const sequence_state* sequence) {
     if (!sequence->landed() || sequence->stalled) return;
-    (sequence->tier() == 2 ? batch : before) += static_cast<std::int64_t>(sequence->pending());
+    std::int64_t& sum = sequence->tier() == 2 ? batch : is_long(*sequence) ? of_long : before;
+    sum += static_cast<std::int64_t>(sequence->pending());
   };
   std::for_each(running_.begin(), running_.end(), count);
   std::for_each(started_.begin(), started_.end(), count);
   const bool any_batch = batch > 0 || queues_[static_cast<std::size_t>(request_priority::batch)].size() > 0;
   if (priority == request_priority::interactive)
-    return options_.max_batch_tokens - before - (any_batch ? kept_for_batch() : 0);
-  return std::max(options_.max_batch_tokens - before - batch, kept_for_batch() - batch);
+    return options_.max_batch_tokens - before - std::min<std::int64_t>(of_long, options_.max_batch_tokens / 2) -
+           (any_batch ? kept_for_batch() : 0);
+  return std::max(options_.max_batch_tokens - before - of_long - batch, kept_for_batch() - batch);
 }
 
 }  // namespace troupe

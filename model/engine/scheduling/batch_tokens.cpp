@@ -58,25 +58,33 @@ void batch_scheduler::part_suspects() {
   chosen_ = {*std::min_element(suspects, chosen_.end(), waited_longer)};
 }
 
-/// One token for everyone, the others in the order, but a share for batch. Returns how many are left.
+/// One for everyone, then by the order, but shares to batch and to short prompts. Returns how many are left.
 std::int64_t batch_scheduler::give_tokens() {
   std::int64_t left = options_.max_batch_tokens - static_cast<std::int64_t>(chosen_.size());
   assert(left >= 0);
-  std::int64_t batch_wants = 0;
+  std::int64_t batch_wants = 0, short_wants = 0;
   for (sequence_state* sequence : chosen_) {
     sequence->planned_tokens = 1;
-    if (sequence->tier() == 2) batch_wants += static_cast<std::int64_t>(sequence->pending()) - 1;
+    const std::int64_t wants = static_cast<std::int64_t>(sequence->pending()) - 1;
+    if (sequence->tier() == 2)
+      batch_wants += wants;
+    else if (!is_long(*sequence))
+      short_wants += wants;
   }
   const std::int64_t budget = prompt_budget();
   std::int64_t prompts = std::min(left, budget);
-  const std::int64_t kept = std::min({batch_wants, budget / options_.batch_share, prompts});
+  const std::int64_t kept_for_batch = std::min({batch_wants, budget / options_.batch_share, prompts});
+  std::int64_t kept_for_short = std::min(short_wants, budget / 2);
   for (sequence_state* sequence : chosen_) {
-    const std::int64_t most = sequence->tier() == 2 ? prompts : std::max<std::int64_t>(prompts - kept, 0);
+    const bool is_short = !is_long(*sequence);
+    const std::int64_t kept = sequence->tier() == 2 ? 0 : kept_for_batch + (is_short ? 0 : kept_for_short);
+    const std::int64_t most = std::max<std::int64_t>(prompts - kept, 0);
     const std::int64_t weight = weight_of(*sequence);
     const std::int64_t more =
         std::min(static_cast<std::int64_t>(sequence->pending()) - 1, most * options_.even_context / weight);
     sequence->planned_tokens += static_cast<std::int32_t>(more);
     prompts -= (more * weight + options_.even_context - 1) / options_.even_context;
+    if (is_short) kept_for_short = std::max<std::int64_t>(kept_for_short - more, 0);
     left -= more;
   }
   return left;
@@ -87,7 +95,13 @@ std::int64_t batch_scheduler::weight_of(const sequence_state& sequence) const {
   return std::max(static_cast<std::int64_t>(sequence.computed), options_.even_context);
 }
 
-/// How many tokens of prompts the step may have besides the one for everyone.
+/// More than a step may have: while it is computed, others come and would wait.
+bool batch_scheduler::is_long(const sequence_state& sequence) const {
+  return static_cast<std::int64_t>(sequence.pending()) * weight_of(sequence) >
+         options_.max_batch_tokens * options_.even_context;
+}
+
+/// What the step may have of prompts beside the one token for everyone.
 std::int64_t batch_scheduler::prompt_budget() const {
   const bool somebody_reads = std::any_of(chosen_.begin(), chosen_.end(), [](const sequence_state* s) {
     return s->decoding() && s->priority == request_priority::interactive;

@@ -101,6 +101,32 @@ TEST(batch_scheduler, bounds_what_a_step_has_of_prompts_while_somebody_reads_an_
   EXPECT_EQ(row_of(engine, 2)->tokens, 19) << "nobody reads: all that is left of it";
 }
 
+TEST(batch_scheduler, lets_a_short_prompt_pass_a_long_one_that_came_first) {
+  auto options = small_options();
+  options.blocks = 256;
+  options.context = 2048;
+  engine_simulation engine(options);
+  engine.submit(request_of(2000, 4, 1));
+  ASSERT_TRUE(engine.plan());
+  land(engine);
+  engine.submit(request_of(1900, 4, 2));
+  engine.submit(request_of(50, 4, 3));
+  ASSERT_TRUE(engine.plan());
+  EXPECT_EQ(row_of(engine, 3)->tokens, 1 + 32) << "half of a step";
+  EXPECT_EQ(row_of(engine, 1)->tokens, 1 + 30);
+  EXPECT_EQ(row_of(engine, 2), nullptr) << "one long prompt at a time";
+  land(engine);
+  ASSERT_TRUE(engine.plan());
+  EXPECT_EQ(row_of(engine, 3)->tokens, 17) << "all that is left of it";
+  EXPECT_EQ(row_of(engine, 1)->tokens, 64 - 17);
+  land(engine);
+  for (bool done = false; !done; land(engine)) {
+    ASSERT_TRUE(engine.plan());
+    done = row_of(engine, 1)->complete;
+    EXPECT_EQ(row_of(engine, 2) != nullptr, done) << "the next one begins in what the last step of the first has left";
+  }
+}
+
 TEST(batch_scheduler, gives_a_prompt_fewer_tokens_of_a_step_far_into_it_and_always_one) {
   auto options = small_options();
   options.blocks = 256;
