@@ -27,7 +27,7 @@
 //   class after `batch_patience` steps without a row, until there are `urgent_tokens` new tokens; and the oldest of a
 //   class of which nobody could start for `head_patience` steps, until its end. The urgent go before all others, among
 //   themselves first come, first served.
-// - A token far into a long prompt is more work than one at its beginning: beyond `even_context` positions it counts as
+// - A token far into a long text is more work than one at its beginning: beyond `even_context` positions it counts as
 //   several, so that no step takes many times as long as others.
 // - A sequence is a suspect if the stages were lost twice in a step that it was in, without its getting further in
 //   between. As long as there are suspects, one step is in flight at a time, and every other step has one suspect
@@ -195,6 +195,8 @@ class batch_scheduler {
   void part_suspects();
   std::int64_t give_tokens();
   std::int64_t weight_of(const sequence_state& sequence) const;
+  std::int64_t cost_of(const sequence_state& sequence, std::int64_t tokens) const;
+  std::int64_t affordable_tokens(const sequence_state& sequence, std::int64_t cost) const;
   bool is_long(const sequence_state& sequence) const;
   std::int64_t prompt_budget() const;
   void give_proposals(std::int64_t left, step_plan& plan);

@@ -58,7 +58,7 @@ void batch_scheduler::part_suspects() {
   chosen_ = {*std::min_element(suspects, chosen_.end(), waited_longer)};
 }
 
-/// One for everyone, then by the order, but shares to batch and to short prompts. Returns how many are left.
+/// One for everyone, then by the order, but shares to batch and to short prompts. Returns what is left of the step.
 std::int64_t batch_scheduler::give_tokens() {
   std::int64_t left = options_.max_batch_tokens - static_cast<std::int64_t>(chosen_.size());
   assert(left >= 0);
@@ -79,13 +79,13 @@ std::int64_t batch_scheduler::give_tokens() {
     const bool is_short = !is_long(*sequence);
     const std::int64_t kept = sequence->tier() == 2 ? 0 : kept_for_batch + (is_short ? 0 : kept_for_short);
     const std::int64_t most = std::max<std::int64_t>(prompts - kept, 0);
-    const std::int64_t weight = weight_of(*sequence);
     const std::int64_t more =
-        std::min(static_cast<std::int64_t>(sequence->pending()) - 1, most * options_.even_context / weight);
+        std::min(static_cast<std::int64_t>(sequence->pending()) - 1, affordable_tokens(*sequence, most));
     sequence->planned_tokens += static_cast<std::int32_t>(more);
-    prompts -= (more * weight + options_.even_context - 1) / options_.even_context;
-    if (is_short) kept_for_short = std::max<std::int64_t>(kept_for_short - more, 0);
-    left -= more;
+    const std::int64_t cost = cost_of(*sequence, more);
+    prompts -= cost;
+    left -= cost;
+    if (is_short) kept_for_short = std::max<std::int64_t>(kept_for_short - cost, 0);
   }
   return left;
 }
@@ -95,10 +95,18 @@ std::int64_t batch_scheduler::weight_of(const sequence_state& sequence) const {
   return std::max(static_cast<std::int64_t>(sequence.computed), options_.even_context);
 }
 
+/// As how many of a short text its next tokens count, rounded up.
+std::int64_t batch_scheduler::cost_of(const sequence_state& sequence, std::int64_t tokens) const {
+  return (tokens * weight_of(sequence) + options_.even_context - 1) / options_.even_context;
+}
+
+std::int64_t batch_scheduler::affordable_tokens(const sequence_state& sequence, std::int64_t cost) const {
+  return cost * options_.even_context / weight_of(sequence);
+}
+
 /// More than a step may have: while it is computed, others come and would wait.
 bool batch_scheduler::is_long(const sequence_state& sequence) const {
-  return static_cast<std::int64_t>(sequence.pending()) * weight_of(sequence) >
-         options_.max_batch_tokens * options_.even_context;
+  return cost_of(sequence, static_cast<std::int64_t>(sequence.pending())) > options_.max_batch_tokens;
 }
 
 /// What the step may have of prompts beside the one token for everyone.
@@ -115,7 +123,7 @@ void batch_scheduler::give_proposals(std::int64_t left, step_plan& plan) {
     const std::size_t guesses = affordable_proposals(*sequence, left);
     sequence->planned_proposals = static_cast<std::int32_t>(guesses);
     sequence->proposals.resize(guesses);
-    left -= sequence->planned_proposals;
+    left -= cost_of(*sequence, sequence->planned_proposals);
     if (guesses == 0) continue;
     [[maybe_unused]] const bool provided = blocks_.provide(*sequence, sequence->tokens.size() + guesses, plan.copies);
     assert(provided);
@@ -126,8 +134,8 @@ void batch_scheduler::give_proposals(std::int64_t left, step_plan& plan) {
 std::size_t batch_scheduler::affordable_proposals(const sequence_state& sequence, std::int64_t left) const {
   if (sequence.proposals.empty() || sequence.pending() != 1) return 0;
   const std::size_t known = sequence.tokens.size();
-  const std::size_t guesses =
-      std::min({sequence.proposals.size(), static_cast<std::size_t>(left), sequence.limit - known - 1});
+  const auto affordable = static_cast<std::size_t>(affordable_tokens(sequence, left));
+  const std::size_t guesses = std::min({sequence.proposals.size(), affordable, sequence.limit - known - 1});
   const std::size_t wanted = blocks_.missing(sequence, known + guesses) + running_.size() / 2;
   if (!closed_to_growth_ && wanted <= static_cast<std::size_t>(cache_.available())) return guesses;
   return std::min(guesses, sequence.blocks.size() * block_tokens - known);

@@ -150,6 +150,25 @@ TEST(batch_scheduler, gives_a_prompt_fewer_tokens_of_a_step_far_into_it_and_alwa
   heavy.run_to_end();
 }
 
+TEST(batch_scheduler, makes_fewer_guesses_in_a_step_far_into_a_text) {
+  auto options = small_options();
+  options.max_batch_tokens = 16;
+  options.even_context = 16;
+  engine_simulation engine(options);
+  engine.guesses = 8;
+  engine.submit(request_of(96, 50));
+  engine.submit(request_of(96, 50, 1));
+  std::int32_t most = 0;
+  while (engine.plan()) {
+    std::int32_t guesses = 0;
+    for (const planned_row& row : engine.flights.back().plan.rows) guesses += row.proposals;
+    most = std::max(most, guesses);
+    land(engine);
+  }
+  EXPECT_GT(most, 0);
+  EXPECT_LE(most, 15 * 16 / 96) << "each as six tokens at the beginning";
+}
+
 TEST(batch_scheduler, lets_prompts_have_all_of_a_step_that_batch_answers_are_in) {
   auto options = small_options();
   options.max_mixed_prompt_tokens = 10;
