@@ -1,5 +1,7 @@
 #include "actors/http/tool_choice.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "actors/requests/request_fields_impl.hpp"
@@ -48,18 +50,31 @@ std::vector<offered_tool> demanded(const json& choice, std::vector<offered_tool>
   return offers;
 }
 
+/// A schema that lies within another one now: what its references name begins with its place there.
+void move_references(json& schema, const std::string& place) {
+  if (schema.is_object()) {
+    const auto reference = schema.find("$ref");
+    if (reference != schema.end() && reference->is_string() && reference->get_ref<std::string&>().starts_with('#'))
+      reference->get_ref<std::string&>().replace(0, 1, "#" + place);
+  }
+  if (schema.is_structured())
+    for (json& part : schema) move_references(part, place);
+}
+
 /// One call, as the family of models writes it.
-output_constraint call_of(const std::vector<offered_tool>& tools, tool_style style) {
+output_constraint call_of(std::vector<offered_tool> tools, tool_style style) {
   if (style == tool_style::none)
     refuse_field("tool_choice", "tool_choice is served as auto and none: how this model calls tools is not known",
                  "unsupported_value");
   const char* arguments = style == tool_style::tagged ? "arguments" : "parameters";
   json calls = json::array();
-  for (const offered_tool& each : tools)
+  for (offered_tool& each : tools) {
+    move_references(each.parameters, fmt::format("/anyOf/{}/properties/{}", calls.size(), arguments));
     calls.push_back({{"type", "object"},
-                     {"properties", {{"name", {{"const", each.name}}}, {arguments, each.parameters}}},
+                     {"properties", {{"name", {{"const", each.name}}}, {arguments, std::move(each.parameters)}}},
                      {"required", {"name", arguments}},
                      {"additionalProperties", false}});
+  }
   output_constraint form{constraint_kind::json_schema, json{{"anyOf", std::move(calls)}}.dump()};
   if (style != tool_style::tagged) return form;
   form.before = "<tool_call>\n";

@@ -6,9 +6,10 @@ namespace troupe {
 
 restart_policy::decision restart_policy::ended(ending how, instant now) {
   if (how == ending::done) return {verdict::leave};
-  if (how == ending::bad_input || !options_.respawn) return {verdict::give_up};
-  if (how == ending::unreachable && has_worked_)
+  if (!options_.respawn) return {verdict::give_up};
+  if (has_worked_ && (how == ending::unreachable || lost_connections_ > 0))
     return {verdict::restart, now + next_wait(++lost_connections_, options_.longest_host_wait)};
+  if (how == ending::bad_input) return {verdict::give_up};
   failures_ = now - started_ < options_.fast ? failures_ + 1 : 0;
   if (failures_ >= options_.fast_failures) return {verdict::give_up};
   return {verdict::restart, now + next_wait(failures_, options_.longest_wait)};

@@ -37,7 +37,8 @@ class restart_policy {
     has_worked_ = true;
     failures_ = lost_connections_ = 0;
   }
-  /// A host that could be reached before may take its time to be there again.
+  /// A host that could be reached before may take its time to be there again, and with it the disks that the node
+  /// needs.
   decision ended(ending how, instant now);
   int failures() const { return failures_; }                  ///< fast ones in a row
   int lost_connections() const { return lost_connections_; }  ///< in a row, of one that has worked

@@ -96,6 +96,20 @@ TEST(tool_choices, make_the_answer_a_call_of_the_familys_form) {
   EXPECT_THROW(read_tools(request_fields(required), tool_style::none), field_error);
 }
 
+TEST(tool_choices, follow_references_within_a_functions_parameters) {
+  const json place = json::parse(R"({"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"]})");
+  const json parameters = {{"type", "object"},
+                           {"$defs", {{"place", place}}},
+                           {"properties", {{"to", {{"$ref", "#/$defs/place"}}}}},
+                           {"required", {"to"}}};
+  json tools = offers();
+  tools.push_back({{"type", "function"}, {"function", {{"name", "fly"}, {"parameters", parameters}}}});
+  for (const tool_style style : {tool_style::bare, tool_style::tagged}) {
+    const json body{{"tools", tools}, {"tool_choice", "required"}};
+    EXPECT_TRUE(can_be_kept(read_tools(request_fields(body), style).form));
+  }
+}
+
 class embeddings : public api_test {
  protected:
   static void give_hidden(const begin_request& to, std::vector<float> hidden) {

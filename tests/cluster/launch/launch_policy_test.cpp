@@ -77,6 +77,16 @@ TEST(restart_policy, waits_for_a_host_that_it_has_reached_before) {
   EXPECT_EQ(policy.failures(), 0);
 }
 
+TEST(restart_policy, waits_for_the_disks_of_a_host_that_came_back) {
+  manual_clock time;
+  restart_policy policy({});
+  policy.works();
+  EXPECT_EQ(live(policy, time, 1s, ending::unreachable).what, policy_verdict::restart);
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(live(policy, time, 1s, ending::bad_input).what, policy_verdict::restart);
+  policy.works();
+  EXPECT_EQ(live(policy, time, 1s, ending::bad_input).what, policy_verdict::give_up) << "its own fault";
+}
+
 TEST(restart_policy, gives_up_a_host_that_was_never_reached) {
   manual_clock time;
   restart_policy policy({});
