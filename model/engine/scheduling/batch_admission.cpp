@@ -142,7 +142,7 @@ void batch_scheduler::admit_new(request_priority priority, const planning& step)
   }
 }
 
-/// Of those that may start beside the adapters and the class's long prompt that run.
+/// The next of those that may start beside the adapters and the long prompt that run.
 batch_scheduler::sequence_state* batch_scheduler::next_in_line(request_priority priority) const {
   const auto is_long_one = [&](const sequence_state* other) { return other->priority == priority && is_long(*other); };
   const bool has_long = std::any_of(running_.begin(), running_.end(), is_long_one) ||
@@ -261,7 +261,8 @@ bool batch_scheduler::push_out_last(Allowed&& allowed) {
   return false;
 }
 
-/// Tokens of the step that nobody of this priority or before it has a use for yet, or that a long prompt leaves.
+/// Tokens of the step that are still free when all sequences of this priority or before it have theirs; long prompts
+/// leave half.
 std::int64_t batch_scheduler::tokens_for_new(request_priority priority) const {
   std::int64_t before = 0, of_long = 0, batch = 0;
   const auto count = [&](const sequence_state* sequence) {

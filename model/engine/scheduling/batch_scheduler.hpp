@@ -9,24 +9,24 @@
 // Non-goals: choosing tokens, stop strings, loading adapters, moving bytes.
 //
 // Who gets blocks and tokens
-// - Sequences have a total order: the urgent, then interactive, then batch; within these by arrival. A running sequence
-//   that needs a block takes it, if it must, from the last in the order, which gives up all its blocks and computes
-//   them again later. So the first in the order always gets on: no livelock.
-// - New sequences: preempted ones first, then the tenant that was served least (fair_queue). They get the blocks for
-//   all their tokens at once. An interactive one may push out batch sequences, never its equals. Who does not fit stays
-//   first in line and nobody slips past; only one whose adapter has to wait, or a second long prompt, is passed over.
-// - A step gives a token to everyone that runs. The rest of the budget goes by the order, but a share of what
-//   prompts may have (batch_share) to batch; then to guesses, which never push anybody out. While an interactive answer
-//   is in the step, prompts get no more than max_mixed_prompt_tokens of it: nobody who reads along waits for a
-//   stranger's long prompt.
+// - Sequences have a total order: first urgent, then interactive, then batch; within these by arrival. A running
+//   sequence that needs a block takes it, if none is free, from the last in the order, which gives up all its blocks
+//   and computes them again later. So the first in the order always gets on, and there is no livelock.
+// - New sequences start in this order: preempted ones first, then those of the tenant that was served least
+//   (fair_queue). A new sequence gets the blocks for all its tokens at once. An interactive one may push out batch
+//   sequences, never its equals. One that does not fit stays first in line and nobody slips past; only one whose
+//   adapter has to wait, or a second long prompt, is passed over.
+// - A step gives every running sequence one token. The rest of the budget is given in the order, but a share of what
+//   prompts may have (batch_share) is kept for batch; what is left goes to guesses, which never push anybody out. While
+//   an interactive answer is in the step, prompts get no more than max_mixed_prompt_tokens of it, so that nobody who
+//   reads along waits for a stranger's long prompt.
 // - A long prompt, one that takes several steps, leaves half of what prompts may have to shorter ones that came later,
-// and
-//   a second long one of its class waits until it is nearly done: a short question is not kept waiting by a stranger's
+//   and a second long one of its class waits until the first is nearly done: no short question waits for a stranger's
 //   book.
-// - Urgent is what must not wait any longer: an adapter of which nothing ran for `adapter_patience` steps, the batch
-//   class after `batch_patience` steps without a row, until there are `urgent_tokens` new tokens; and the oldest of a
-//   class of which nobody could start for `head_patience` steps, until its end. The urgent go before all others, among
-//   themselves first come, first served.
+// - Urgent is what must not wait any longer: an adapter of which nothing ran for `adapter_patience` steps, or the batch
+//   class after `batch_patience` steps without a row, each until it has `urgent_tokens` new tokens; and the oldest of a
+//   class of which nobody could start for `head_patience` steps, to its end. Urgent sequences go before all others,
+//   among themselves first come, first served.
 // - A token far into a long text is more work than one at its beginning: beyond `even_context` positions it counts as
 //   several, so that no step takes many times as long as others.
 // - A sequence is a suspect if the stages were lost twice in a step that it was in, without its getting further in

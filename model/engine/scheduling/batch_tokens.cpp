@@ -58,7 +58,8 @@ void batch_scheduler::part_suspects() {
   chosen_ = {*std::min_element(suspects, chosen_.end(), waited_longer)};
 }
 
-/// One for everyone, then by the order, but shares to batch and to short prompts. Returns what is left of the step.
+/// One token for everyone, the others in the order, but shares for batch and for short prompts. Returns how many are
+/// left.
 std::int64_t batch_scheduler::give_tokens() {
   std::int64_t left = options_.max_batch_tokens - static_cast<std::int64_t>(chosen_.size());
   assert(left >= 0);
@@ -95,7 +96,7 @@ std::int64_t batch_scheduler::weight_of(const sequence_state& sequence) const {
   return std::max(static_cast<std::int64_t>(sequence.computed), options_.even_context);
 }
 
-/// As how many of a short text its next tokens count, rounded up.
+/// Its next tokens, counted as tokens at the beginning of a text; rounded up.
 std::int64_t batch_scheduler::cost_of(const sequence_state& sequence, std::int64_t tokens) const {
   return (tokens * weight_of(sequence) + options_.even_context - 1) / options_.even_context;
 }
@@ -104,12 +105,12 @@ std::int64_t batch_scheduler::affordable_tokens(const sequence_state& sequence, 
   return cost * options_.even_context / weight_of(sequence);
 }
 
-/// More than a step may have: while it is computed, others come and would wait.
+/// More than a whole step: others come while it is computed.
 bool batch_scheduler::is_long(const sequence_state& sequence) const {
   return cost_of(sequence, static_cast<std::int64_t>(sequence.pending())) > options_.max_batch_tokens;
 }
 
-/// What the step may have of prompts beside the one token for everyone.
+/// How many tokens of prompts the step may have besides the one for everyone.
 std::int64_t batch_scheduler::prompt_budget() const {
   const bool somebody_reads = std::any_of(chosen_.begin(), chosen_.end(), [](const sequence_state* s) {
     return s->decoding() && s->priority == request_priority::interactive;
