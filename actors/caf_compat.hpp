@@ -2,8 +2,9 @@
 // version.
 //
 // - An interface is a list of messages, one struct each, all one-way: `actor_of<run_step, drop_adapter>`.
-// - An actor is a state struct with a `handle`, a `name`, a constructor that takes the actor's own pointer first, and
-//   `make_behavior()`. `spawn_state` starts it.
+// - An actor is a state struct with a `handle`, a `name`, `make_behavior()`, and a constructor that takes the actor's
+// own
+//   pointer and its parts: one struct, with names for all that it works with. `spawn_state` starts it.
 // - An exception that a handler lets out ends the process (actor_failure.hpp).
 // - CAF never serializes, prints or copies a message: to other processes they go as frames (wire.hpp).
 #pragma once
@@ -50,13 +51,13 @@ struct state_holder {
   std::unique_ptr<State> state;
 };
 
-template <class State, class... Args>
+template <class State, class Parts>
 typename State::handle::behavior_type start_actor(
-    typename State::handle::template stateful_pointer<state_holder<State>> self, Args... args) {
+    typename State::handle::template stateful_pointer<state_holder<State>> self, Parts parts) {
   self->set_exception_handler(
       [](caf::scheduled_actor*, std::exception_ptr& fault) -> caf::error { end_process_after(State::name, fault); });
   try {
-    self->state.state = std::make_unique<State>(self, std::move(args)...);
+    self->state.state = std::make_unique<State>(self, std::move(parts));
     return self->state.state->make_behavior();
   } catch (...) {
     end_process_after(State::name, std::current_exception());
@@ -121,11 +122,10 @@ constexpr bool understands = caf::response_type_unbox<caf::signatures_of_t<Handl
 /// `own`: for an actor that computes or waits.
 enum class actor_thread { shared, own };
 
-/// Not without arguments: CAF 0.17 then takes a tuple of them from a null pointer.
-template <class State, actor_thread Thread = actor_thread::shared, class... Args>
-requires(sizeof...(Args) > 0) typename State::handle spawn_state(caf::actor_system& system, Args... args) {
+template <class State, actor_thread Thread = actor_thread::shared, class Parts>
+typename State::handle spawn_state(caf::actor_system& system, Parts parts) {
   constexpr auto options = Thread == actor_thread::own ? caf::detached : caf::no_spawn_options;
-  return system.spawn<options>(detail::start_actor<State, Args...>, std::move(args)...);
+  return system.spawn<options>(detail::start_actor<State, Parts>, std::move(parts));
 }
 
 /// From anywhere, in order for each sender. What is told to an actor that has ended is lost without a word.

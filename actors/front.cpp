@@ -32,32 +32,45 @@ std::shared_ptr<adapter_shelf> make_shelf(const front_parts& parts) {
   return shelf;
 }
 
-jobs_options options_of(const front_parts& parts) {
-  const cluster_config& config = *parts.config;
-  jobs_options options;
-  options.say = parts.say;
-  options.in_flight = 2 * static_cast<std::size_t>(config.scheduler.max_sequences);
-  options.keep = std::chrono::days(config.keep_jobs_days);
-  return options;
+jobs_parts jobs_of(const front_parts& parts, const front_handles& made) {
+  return {.book = parts.book,
+          .prompts = parts.prompts,
+          .numbers = made.numbers,
+          .board = parts.board,
+          .read_for_endpoint = parts.read_for_endpoint,
+          .say = parts.say,
+          .in_flight = 2 * static_cast<std::size_t>(parts.config->scheduler.max_sequences),
+          .keep = std::chrono::days(parts.config->keep_jobs_days)};
 }
 
 training_desk_parts training_of(const front_parts& parts, const front_handles& made) {
   const cluster_config& config = *parts.config;
-  training_desk_parts training;
-  training.intake.folder = config.state_dir / "training";
-  training.intake.uploads = config.state_dir / "files";
-  training.intake.model = config.model.path;
-  training.intake.prompts = parts.prompts;
-  training.model = parts.model;
-  training.queue.leases_from = std::uint64_t{parts.reign} << 32;
-  training.pace.may_delay = config.training.may_delay;
-  training.adapter_memory = config.adapters.memory;
-  training.idle_priority = config.training.idle_priority;
-  training.jobs = made.jobs;
-  training.store = made.store;
-  training.board = parts.board;
-  training.say = parts.say;
-  return training;
+  return {.jobs = made.jobs,
+          .store = made.store,
+          .board = parts.board,
+          .say = parts.say,
+          .intake = {.folder = config.state_dir / "training",
+                     .uploads = config.state_dir / "files",
+                     .model = config.model.path,
+                     .prompts = parts.prompts},
+          .model = parts.model,
+          .queue = {.leases_from = std::uint64_t{parts.reign} << 32},
+          .pace = {.may_delay = config.training.may_delay},
+          .adapter_memory = config.adapters.memory,
+          .idle_priority = config.training.idle_priority};
+}
+
+client_desk_parts desk_of(const front_parts& parts, const front_handles& made) {
+  return {.links = parts.links,
+          .gateway = made.gateway,
+          .store = made.store,
+          .jobs = made.jobs,
+          .training = made.training,
+          .supervisor = parts.supervisor,
+          .prompts = parts.prompts,
+          .numbers = made.numbers,
+          .board = parts.board,
+          .cluster = parts.config->name};
 }
 
 template <message M>
@@ -67,28 +80,29 @@ void pass_to(wire& links, const auto& actor) {
 
 }  // namespace
 
-front_handles start_front(caf::actor_system& system, wire& links, const front_parts& parts) {
+front_handles start_front(caf::actor_system& system, const front_parts& parts) {
   const auto shelf = make_shelf(parts);
+  parts.adapters->publish(shelf->snapshot());
   front_handles made;
   made.numbers = std::make_shared<request_numbers>();
-  made.jobs = spawn_jobs(system, options_of(parts), parts.book, parts.prompts, made.numbers, parts.board,
-                         parts.read_for_endpoint);
-  const auto send_piece = [&links](link_id to, adapter_piece piece, std::uint64_t correlation) {
-    links.send(to, std::move(piece), correlation);
-  };
-  parts.adapters->publish(shelf->snapshot());
-  const auto workers = [directory = parts.directory] { return directory->workers(); };
-  made.store = spawn_adapter_store(system, shelf, made.jobs, send_piece, workers, parts.adapters, parts.board);
+  made.jobs = spawn_jobs(system, jobs_of(parts, made));
+  made.store = spawn_adapter_store(system, {.shelf = shelf,
+                                            .journal = made.jobs,
+                                            .links = parts.links,
+                                            .directory = parts.directory,
+                                            .adapters = parts.adapters,
+                                            .board = parts.board});
   made.training = spawn_training_desk(system, training_of(parts, made));
-  made.gateway = spawn_gateway(system, {}, parts.router, made.store, parts.prompts, parts.adapters, parts.board);
-  made.desk = spawn_client_desk(system,
-                                {made.gateway, made.store, made.jobs, made.training, parts.supervisor, parts.prompts,
-                                 made.numbers, parts.board, parts.config->name},
-                                &links);
-  pass_to<client_request>(links, made.desk);
-  pass_to<client_cancel>(links, made.desk);
-  pass_to<client_command>(links, made.desk);
-  pass_to<want_piece>(links, made.store);
+  made.gateway = spawn_gateway(system, {.router = parts.router,
+                                        .store = made.store,
+                                        .prompts = parts.prompts,
+                                        .adapters = parts.adapters,
+                                        .board = parts.board});
+  made.desk = spawn_client_desk(system, desk_of(parts, made));
+  pass_to<client_request>(*parts.links, made.desk);
+  pass_to<client_cancel>(*parts.links, made.desk);
+  pass_to<client_command>(*parts.links, made.desk);
+  pass_to<want_piece>(*parts.links, made.store);
   tell(made.jobs, begin_jobs{{}, made.gateway, made.training});
   return made;
 }

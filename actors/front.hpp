@@ -16,6 +16,7 @@
 namespace troupe {
 
 struct front_parts {
+  wire* links = nullptr;                   ///< not started yet: gets handlers for clients' messages and want_piece
   const cluster_config* config = nullptr;  ///< only while starting
   std::shared_ptr<const prompting> prompts;
   std::shared_ptr<journal> book;  ///< from now on the front's alone
@@ -39,9 +40,8 @@ struct front_handles {
   std::shared_ptr<request_numbers> numbers;
 };
 
-/// Before the wire starts: sets its handlers for clients' messages and want_piece. Publishes config.adapters.preload
-/// before it returns. Throws input_error where an adapter cannot be taken.
-front_handles start_front(caf::actor_system& system, wire& links, const front_parts& parts);
+/// Publishes config.adapters.preload before it returns. Throws input_error where an adapter cannot be taken.
+front_handles start_front(caf::actor_system& system, const front_parts& parts);
 /// Requests are refused, the journal gets what is known, the actors end.
 void stop_front(const front_handles& handles);
 

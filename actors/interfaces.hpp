@@ -23,6 +23,7 @@
 namespace troupe {
 
 class answer_sheet;  // answer_order.hpp
+class rank_alarm;    // stage_ranks.hpp
 
 // --- small ones ---
 
@@ -65,9 +66,14 @@ struct forget_life : local_message {};
 using worker_actor = actor_of<start_stage, run_step, activations, load_adapter, drop_adapter, prepare_adapter,
                               adapter_ready, forget_life, link_lost, stop_now>;
 
+/// The wiring to an adapter fetcher: there is a worker now.
+struct begin_fetching : local_message {
+  worker_actor worker;
+};
+
 /// Has adapters' files here and packed, on a thread of its own.
 using adapter_fetcher_actor =
-    actor_of<load_adapter, prepare_adapter, adapter_piece, stage_layers, forget_life, stop_now>;
+    actor_of<begin_fetching, load_adapter, prepare_adapter, adapter_piece, stage_layers, forget_life, stop_now>;
 
 /// The head, as workers see it.
 using workers_head_actor =
@@ -206,24 +212,6 @@ struct replica_removed : local_message {
 
 using router_actor = actor_of<routed_request, cancel_request, replica_added, replica_removed, replica_state,
                               requests_ended, requests_returned, wake>;
-
-// --- supervisor ---
-
-/// An operator wants a worker's requests to go on elsewhere, and its process to end.
-struct drain_node : local_message {
-  link_id link;
-  std::uint64_t correlation = 0;
-  std::string name;
-};
-
-/// Scheduler to supervisor: what a stage says of a step cannot be, so this life is over.
-struct life_rejected : local_message {
-  replica_life life;
-  std::string why;
-};
-
-using supervisor_actor = actor_of<incoming<join_cluster>, incoming<heartbeat>, incoming<leave_cluster>, link_lost,
-                                  stage_started, stage_failed, life_rejected, drain_node, wake, stop_now>;
 
 // --- requests of clients ---
 
@@ -379,6 +367,37 @@ struct use_journal : local_message {
 
 using jobs_actor =
     actor_of<command_call, save_catalogue, use_journal, begin_jobs, line_answered, line_refused, wake, stop_now>;
+
+// --- supervisor ---
+
+/// A worker in the head's own process.
+struct local_worker {
+  worker_actor worker;
+  node_hello hello;
+  std::shared_ptr<rank_alarm> alarm;
+};
+
+/// The wiring to the supervisor: there is a training desk now, and perhaps a worker of the head's own; nodes may come.
+struct begin_cluster : local_message {
+  training_desk_actor training;
+  std::optional<local_worker> local;
+};
+
+/// An operator wants a worker's requests to go on elsewhere, and its process to end.
+struct drain_node : local_message {
+  link_id link;
+  std::uint64_t correlation = 0;
+  std::string name;
+};
+
+/// Scheduler to supervisor: what a stage says of a step cannot be, so this life is over.
+struct life_rejected : local_message {
+  replica_life life;
+  std::string why;
+};
+
+using supervisor_actor = actor_of<begin_cluster, incoming<join_cluster>, incoming<heartbeat>, incoming<leave_cluster>,
+                                  link_lost, stage_started, stage_failed, life_rejected, drain_node, wake, stop_now>;
 
 // --- clients on the wire ---
 

@@ -94,17 +94,15 @@ struct remote_state<Handle, list<Forwarded...>, list<Ignored...>> {
   using handle = Handle;
   static constexpr const char* name = "remote";
 
-  remote_state(typename handle::pointer own, wire* through, std::shared_ptr<const link_slot> to)
-      : self(own), links(through), link(std::move(to)) {}
+  remote_state(typename handle::pointer own, remote_parts with) : self(own), parts(std::move(with)) {}
 
   typename handle::behavior_type make_behavior() {
-    return {[this](Forwarded& what) { links->send(link->get(), std::move(what)); }..., [](const Ignored&) {}...,
-            [this](stop_now) { self->quit(); }};
+    return {[this](Forwarded& what) { parts.links->send(parts.link->get(), std::move(what)); }...,
+            [](const Ignored&) {}..., [this](stop_now) { self->quit(); }};
   }
 
   typename handle::pointer self;
-  wire* links;
-  std::shared_ptr<const link_slot> link;
+  remote_parts parts;
 };
 
 using remote_worker =
@@ -120,28 +118,22 @@ using remote_trainers_head =
     remote_state<trainers_head_actor, list<training_progress, training_ended, want_training_piece, training_piece>,
                  list<>>;
 
-std::shared_ptr<const link_slot> fixed(link_id link) {
-  return std::make_shared<link_slot>(link);
-}
-
 }  // namespace
 
-worker_actor spawn_remote_worker(caf::actor_system& system, wire& links, link_id link) {
-  return spawn_state<remote_worker>(system, &links, fixed(link));
+worker_actor spawn_remote_worker(caf::actor_system& system, remote_parts parts) {
+  return spawn_state<remote_worker>(system, std::move(parts));
 }
 
-trainer_actor spawn_remote_trainer(caf::actor_system& system, wire& links, link_id link) {
-  return spawn_state<remote_trainer>(system, &links, fixed(link));
+trainer_actor spawn_remote_trainer(caf::actor_system& system, remote_parts parts) {
+  return spawn_state<remote_trainer>(system, std::move(parts));
 }
 
-workers_head_actor spawn_remote_head(caf::actor_system& system, wire& links,
-                                     const std::shared_ptr<const link_slot>& link) {
-  return spawn_state<remote_head>(system, &links, link);
+workers_head_actor spawn_remote_head(caf::actor_system& system, remote_parts parts) {
+  return spawn_state<remote_head>(system, std::move(parts));
 }
 
-trainers_head_actor spawn_remote_trainers_head(caf::actor_system& system, wire& links,
-                                               const std::shared_ptr<const link_slot>& link) {
-  return spawn_state<remote_trainers_head>(system, &links, link);
+trainers_head_actor spawn_remote_trainers_head(caf::actor_system& system, remote_parts parts) {
+  return spawn_state<remote_trainers_head>(system, std::move(parts));
 }
 
 }  // namespace troupe

@@ -90,12 +90,15 @@ class link_slot {
   std::atomic<std::uint64_t> value_;
 };
 
+struct remote_parts {
+  wire* links = nullptr;
+  std::shared_ptr<const link_slot> link;
+};
+
 /// Actors of another process, as actors of this one.
-worker_actor spawn_remote_worker(caf::actor_system& system, wire& links, link_id link);
-trainer_actor spawn_remote_trainer(caf::actor_system& system, wire& links, link_id link);
-workers_head_actor spawn_remote_head(caf::actor_system& system, wire& links,
-                                     const std::shared_ptr<const link_slot>& link);
-trainers_head_actor spawn_remote_trainers_head(caf::actor_system& system, wire& links,
-                                               const std::shared_ptr<const link_slot>& link);
+worker_actor spawn_remote_worker(caf::actor_system& system, remote_parts parts);
+trainer_actor spawn_remote_trainer(caf::actor_system& system, remote_parts parts);
+workers_head_actor spawn_remote_head(caf::actor_system& system, remote_parts parts);
+trainers_head_actor spawn_remote_trainers_head(caf::actor_system& system, remote_parts parts);
 
 }  // namespace troupe

@@ -33,12 +33,12 @@ bool is_complete(const fs::path& folder, const load_adapter& what) {
 
 }  // namespace
 
-adapter_fetcher_state::adapter_fetcher_state(handle::pointer self, adapter_fetcher_options options,
-                                             workers_head_actor head, std::shared_ptr<worker_actor> worker)
-    : self_(self), options_(std::move(options)), head_(std::move(head)), worker_(std::move(worker)) {}
+adapter_fetcher_state::adapter_fetcher_state(handle::pointer self, adapter_fetcher_parts parts)
+    : self_(self), parts_(std::move(parts)) {}
 
 adapter_fetcher_state::handle::behavior_type adapter_fetcher_state::make_behavior() {
   return {
+      [this](const begin_fetching& begun) { worker_ = begun.worker; },
       [this](const load_adapter& what) {
         waiting_.push_back({what, {}});
         if (!transfer_) next();
@@ -76,7 +76,7 @@ void adapter_fetcher_state::begin(const wanted& what) {
   if (ready != prepared_.end()) return hand_over(what, ready->second);
   try {
     check_files(what);
-    if (is_complete(options_.store / what.sha256, what))
+    if (is_complete(parts_.store / what.sha256, what))
       load(what);
     else
       fetch(what);
@@ -89,7 +89,7 @@ void adapter_fetcher_state::begin(const wanted& what) {
 void adapter_fetcher_state::fetch(const wanted& what) {
   transfer_ = std::make_unique<transfer>();
   transfer_->what = what;
-  transfer_->folder = options_.store / fmt::format(".fetching-{}-{}", what.sha256.substr(0, 16), ::getpid());
+  transfer_->folder = parts_.store / fmt::format(".fetching-{}-{}", what.sha256.substr(0, 16), ::getpid());
   std::error_code fault;
   fs::create_directories(transfer_->folder, fault);
   if (fault) refuse("{}: cannot be made: {}", transfer_->folder.string(), fault.message());
@@ -102,7 +102,7 @@ void adapter_fetcher_state::open_file() {
   transfer_->out = std::ofstream(transfer_->folder / file.name, std::ios::binary | std::ios::trunc);
   if (!transfer_->out) refuse("{}: cannot be written", (transfer_->folder / file.name).string());
   begin_adapter_file(transfer_->digest, file.name, file.bytes);
-  tell(head_, want_piece{transfer_->what.sha256, file.name, 0});
+  tell(parts_.head, want_piece{transfer_->what.sha256, file.name, 0});
 }
 
 void adapter_fetcher_state::take_piece(const adapter_piece& piece) {
@@ -129,7 +129,7 @@ void adapter_fetcher_state::write_piece(const adapter_piece& piece) {
   if (!now.out) refuse("{}: cannot be written: is the disk full?", (now.folder / file.name).string());
   now.digest.add(bytes);
   now.offset += bytes.size();
-  if (now.offset < file.bytes) return tell(head_, want_piece{now.what.sha256, file.name, now.offset});
+  if (now.offset < file.bytes) return tell(parts_.head, want_piece{now.what.sha256, file.name, now.offset});
   now.out.close();
   if (!now.out) refuse("{}: cannot be written: is the disk full?", (now.folder / file.name).string());
   if (++now.file < now.what.files.size()) return open_file();
@@ -148,19 +148,19 @@ void adapter_fetcher_state::finish_transfer() {
 /// Another process of this host may have had them meanwhile; what is there in part is what a crash has left.
 void adapter_fetcher_state::keep_files() const {
   const wanted& what = transfer_->what;
-  const fs::path whole = options_.store / what.sha256;
+  const fs::path whole = parts_.store / what.sha256;
   for (const adapter_file_info& file : what.files) sync_file(transfer_->folder / file.name);
   sync_file(transfer_->folder);
   std::error_code fault;
   if (!is_complete(whole, what)) fs::remove_all(whole, fault);
   fs::rename(transfer_->folder, whole, fault);
   if (fault && !is_complete(whole, what)) refuse("{}: cannot be made: {}", whole.string(), fault.message());
-  sync_file(options_.store);
+  sync_file(parts_.store);
 }
 
 void adapter_fetcher_state::load(const wanted& what) {
-  const model_config& config = options_.model->config;
-  adapter_file file = read_adapter(options_.store / what.sha256, config);
+  const model_config& config = parts_.model->config;
+  adapter_file file = read_adapter(parts_.store / what.sha256, config);
   if (layers_) {
     const auto is_elsewhere = [&](const adapter_part& part) {
       return part.layer < layers_->first || part.layer >= layers_->first + layers_->count;
@@ -172,20 +172,20 @@ void adapter_fetcher_state::load(const wanted& what) {
 
 void adapter_fetcher_state::hand_over(const wanted& what, std::shared_ptr<const lora_adapter> adapter) {
   std::erase_if(prepared_, [&](const auto& each) { return each.first == what.sha256; });
-  if (!what.ticket) return tell(*worker_, adapter_ready{{}, what, std::move(adapter), {}});
+  if (!what.ticket) return tell(worker_, adapter_ready{{}, what, std::move(adapter), {}});
   prepared_.emplace_back(what.sha256, std::move(adapter));
   const auto bytes = [&] {
     std::size_t sum = 0;
     for (const auto& each : prepared_) sum += each.second->bytes();
     return sum;
   };
-  while (bytes() > options_.most_prepared) prepared_.pop_front();
-  tell(head_, adapter_prepared{*what.ticket, {}});
+  while (bytes() > parts_.most_prepared) prepared_.pop_front();
+  tell(parts_.head, adapter_prepared{*what.ticket, {}});
 }
 
 void adapter_fetcher_state::fail(const wanted& what, const std::string& error) {
-  if (what.ticket) return tell(head_, adapter_prepared{*what.ticket, error});
-  tell(*worker_, adapter_ready{{}, what, nullptr, error});
+  if (what.ticket) return tell(parts_.head, adapter_prepared{*what.ticket, error});
+  tell(worker_, adapter_ready{{}, what, nullptr, error});
 }
 
 void adapter_fetcher_state::drop_transfer() {
@@ -195,10 +195,8 @@ void adapter_fetcher_state::drop_transfer() {
   transfer_.reset();
 }
 
-adapter_fetcher_actor spawn_adapter_fetcher(caf::actor_system& system, const adapter_fetcher_options& options,
-                                            const workers_head_actor& head,
-                                            const std::shared_ptr<worker_actor>& worker) {
-  return spawn_state<adapter_fetcher_state, actor_thread::own>(system, options, head, worker);
+adapter_fetcher_actor spawn_adapter_fetcher(caf::actor_system& system, adapter_fetcher_parts parts) {
+  return spawn_state<adapter_fetcher_state, actor_thread::own>(system, std::move(parts));
 }
 
 }  // namespace troupe

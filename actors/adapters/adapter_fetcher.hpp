@@ -12,7 +12,8 @@
 
 namespace troupe {
 
-struct adapter_fetcher_options {
+struct adapter_fetcher_parts {
+  workers_head_actor head;
   std::shared_ptr<const loaded_model> model;
   std::filesystem::path store;  ///< STORE/<sha256>/ holds an adapter's files; shared with the head where it is here too
   std::size_t most_prepared = 64 << 20;  ///< bytes of adapters that no stage has asked for yet
@@ -24,8 +25,7 @@ class adapter_fetcher_state {
   using handle = adapter_fetcher_actor;
   static constexpr const char* name = "adapter_fetcher";
 
-  adapter_fetcher_state(handle::pointer self, adapter_fetcher_options options, workers_head_actor head,
-                        std::shared_ptr<worker_actor> worker);
+  adapter_fetcher_state(handle::pointer self, adapter_fetcher_parts parts);
   handle::behavior_type make_behavior();
 
  private:
@@ -57,9 +57,8 @@ class adapter_fetcher_state {
   void drop_transfer();
 
   handle::pointer self_;
-  adapter_fetcher_options options_;
-  workers_head_actor head_;
-  std::shared_ptr<worker_actor> worker_;
+  adapter_fetcher_parts parts_;
+  worker_actor worker_;                 ///< since begin_fetching
   std::optional<stage_layers> layers_;  ///< none: all
   std::deque<wanted> waiting_;
   /// What was prepared and not asked for yet, newest last. What finds no room is packed again when it is asked for: its
@@ -68,9 +67,6 @@ class adapter_fetcher_state {
   std::unique_ptr<transfer> transfer_;
 };
 
-/// `worker` is filled in before the first message comes.
-adapter_fetcher_actor spawn_adapter_fetcher(caf::actor_system& system, const adapter_fetcher_options& options,
-                                            const workers_head_actor& head,
-                                            const std::shared_ptr<worker_actor>& worker);
+adapter_fetcher_actor spawn_adapter_fetcher(caf::actor_system& system, adapter_fetcher_parts parts);
 
 }  // namespace troupe

@@ -38,26 +38,16 @@ std::string to_json(const adapter_details& details) {
 
 }  // namespace
 
-adapter_store_state::adapter_store_state(handle::pointer self, std::shared_ptr<adapter_shelf> shelf, jobs_actor journal,
-                                         piece_sender send_piece, worker_list workers,
-                                         std::shared_ptr<adapter_directory> adapters,
-                                         std::shared_ptr<status_board> board)
-    : self_(self),
-      shelf_(std::move(shelf)),
-      journal_(std::move(journal)),
-      send_piece_(std::move(send_piece)),
-      workers_(std::move(workers)),
-      adapters_(std::move(adapters)),
-      board_(std::move(board)),
-      shown_files_(shelf_->with_files()) {
-  show(shelf_->snapshot(), shelf_->list_json());
+adapter_store_state::adapter_store_state(handle::pointer self, adapter_store_parts parts)
+    : self_(self), parts_(std::move(parts)), shown_files_(parts_.shelf->with_files()) {
+  show(parts_.shelf->snapshot(), parts_.shelf->list_json());
 }
 
 adapter_store_state::handle::behavior_type adapter_store_state::make_behavior() {
   return {
       [this](command_call& call) { run(call); },
       [this](const incoming<want_piece>& wanted) {
-        send_piece_(wanted.link, shelf_->read_piece(wanted.what), wanted.correlation);
+        parts_.links->send(wanted.link, parts_.shelf->read_piece(wanted.what), wanted.correlation);
       },
       [this](const find_adapter& wanted) { find(wanted); },
       [this](const catalogue_saved& saved) { take_saved(saved); },
@@ -89,9 +79,9 @@ bool adapter_store_state::publish(command_call& call) {
     const command_fields arguments(parsed, call.what.name);
     const std::string adapter = text_of(arguments, "name");
     const auto path = arguments.text("path");
-    const auto folder = path ? std::optional<std::filesystem::path>(*path) : shelf_->source_of(adapter);
+    const auto folder = path ? std::optional<std::filesystem::path>(*path) : parts_.shelf->source_of(adapter);
     has_folder = folder.has_value();
-    if (folder) taken = shelf_->take(adapter, *folder);
+    if (folder) taken = parts_.shelf->take(adapter, *folder);
     return std::string();
   });
   if (answer.is_refused()) {
@@ -101,14 +91,14 @@ bool adapter_store_state::publish(command_call& call) {
   if (!has_folder) return false;
   spread(taken, [this, taken, call](const std::string& error) mutable {
     if (!error.empty()) return finish(call, {{}, error, command_fault::failed});
-    finish(call, answer_of([&] { return to_json(shelf_->publish(taken)); }));
+    finish(call, answer_of([&] { return to_json(parts_.shelf->publish(taken)); }));
   });
   return true;
 }
 
 /// To all workers: each fetches it from here, by its own pace. A way to send it to all at once belongs here.
 void adapter_store_state::spread(const adapter_shelf::taken& what, std::function<void(const std::string& error)> then) {
-  const auto all = what.is_new ? workers_() : std::vector<worker_actor>();
+  const auto all = what.is_new ? parts_.directory->workers() : std::vector<worker_actor>();
   if (all.empty()) return then({});
   spreading_[++ticket_] = {what.name, all.size(), clock_.now() + longest_spread, std::move(then)};
   for (const worker_actor& worker : all) tell(worker, prepare_adapter{ticket_, what.name, what.sha256, what.files});
@@ -139,17 +129,17 @@ void adapter_store_state::end_overdue() {
 std::string adapter_store_state::carry_out(const client_command& command) {
   const auto parsed = detail::parse_json_as<json>(command.arguments, command.name);
   const command_fields arguments(parsed, command.name);
-  if (command.name == "adapters.list") return shelf_->list_json();
+  if (command.name == "adapters.list") return parts_.shelf->list_json();
   const std::string adapter = text_of(arguments, "name");
-  if (command.name == "adapters.load") return to_json(shelf_->load(adapter));
-  if (command.name == "adapters.unload") return to_json(shelf_->unload(adapter));
-  if (command.name == "adapters.rollback") return to_json(shelf_->rollback(adapter, ordinal_of(arguments)));
-  if (command.name == "adapters.files") return to_json(shelf_->details_of(adapter));
+  if (command.name == "adapters.load") return to_json(parts_.shelf->load(adapter));
+  if (command.name == "adapters.unload") return to_json(parts_.shelf->unload(adapter));
+  if (command.name == "adapters.rollback") return to_json(parts_.shelf->rollback(adapter, ordinal_of(arguments)));
+  if (command.name == "adapters.files") return to_json(parts_.shelf->details_of(adapter));
   refuse("{}: is no command: adapters.list, load, unload, rollback and files are", command.name);
 }
 
 void adapter_store_state::find(const find_adapter& wanted) {
-  const command_answer found = answer_of([&] { return shelf_->find_or_publish(wanted.name).full_name(); });
+  const command_answer found = answer_of([&] { return parts_.shelf->find_or_publish(wanted.name).full_name(); });
   save_then([found, asker = wanted.asker, wanted_name = wanted.name](const std::string& error) {
     tell(asker, adapter_found{{}, wanted_name, found.is_refused() ? found.error : error});
   });
@@ -157,7 +147,7 @@ void adapter_store_state::find(const find_adapter& wanted) {
 
 /// At once where nothing has changed and nothing is on its way.
 void adapter_store_state::save_then(continuation then) {
-  catalogue_records records = shelf_->take_changes();
+  catalogue_records records = parts_.shelf->take_changes();
   if (records.empty() && unsaved_.empty()) {
     if (changes_.empty()) show_files_that_came_back();
     if (changes_.empty()) return then({});
@@ -170,8 +160,8 @@ void adapter_store_state::save_then(continuation then) {
     records = std::move(older);
   }
   unsaved_.clear();
-  changes_[++ticket_] = {records, shelf_->snapshot(), shelf_->list_json(), {std::move(then)}};
-  tell(journal_, save_catalogue{{}, ticket_, std::move(records), handle(self_)});
+  changes_[++ticket_] = {records, parts_.shelf->snapshot(), parts_.shelf->list_json(), {std::move(then)}};
+  tell(parts_.journal, save_catalogue{{}, ticket_, std::move(records), handle(self_)});
 }
 
 void adapter_store_state::take_saved(const catalogue_saved& saved) {
@@ -187,22 +177,17 @@ void adapter_store_state::take_saved(const catalogue_saved& saved) {
 
 /// That is no change in the catalogue.
 void adapter_store_state::show_files_that_came_back() {
-  if (std::exchange(shown_files_, shelf_->with_files()) != shelf_->with_files())
-    show(shelf_->snapshot(), shelf_->list_json());
+  if (std::exchange(shown_files_, parts_.shelf->with_files()) != parts_.shelf->with_files())
+    show(parts_.shelf->snapshot(), parts_.shelf->list_json());
 }
 
 void adapter_store_state::show(adapter_directory::snapshot now, std::string list) {
-  adapters_->publish(std::move(now));
-  board_->post("adapters", std::move(list));
+  parts_.adapters->publish(std::move(now));
+  parts_.board->post("adapters", std::move(list));
 }
 
-adapter_store_actor spawn_adapter_store(caf::actor_system& system, const std::shared_ptr<adapter_shelf>& shelf,
-                                        const jobs_actor& journal, const adapter_store_state::piece_sender& send_piece,
-                                        const adapter_store_state::worker_list& workers,
-                                        const std::shared_ptr<adapter_directory>& adapters,
-                                        const std::shared_ptr<status_board>& board) {
-  return spawn_state<adapter_store_state, actor_thread::own>(system, shelf, journal, send_piece, workers, adapters,
-                                                             board);
+adapter_store_actor spawn_adapter_store(caf::actor_system& system, adapter_store_parts parts) {
+  return spawn_state<adapter_store_state, actor_thread::own>(system, std::move(parts));
 }
 
 }  // namespace troupe

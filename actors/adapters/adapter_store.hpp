@@ -7,9 +7,20 @@
 
 #include "actors/adapters/adapter_shelf.hpp"
 #include "actors/interfaces.hpp"
+#include "actors/replicas/replica_directory.hpp"
 #include "actors/status_board.hpp"
+#include "actors/wire.hpp"
 
 namespace troupe {
+
+struct adapter_store_parts {
+  std::shared_ptr<adapter_shelf> shelf;
+  jobs_actor journal;
+  wire* links = nullptr;
+  std::shared_ptr<const replica_directory> directory;  ///< its workers are to have a version before it is published
+  std::shared_ptr<adapter_directory> adapters;
+  std::shared_ptr<status_board> board;
+};
 
 /// The head's adapters: publishes, answers for their files, and tells everyone through the directory. On a thread of
 /// its own, as it reads and writes files. No change is seen by anyone before the journal has it.
@@ -17,14 +28,9 @@ class adapter_store_state {
  public:
   using handle = adapter_store_actor;
   static constexpr const char* name = "adapter_store";
-  using piece_sender = std::function<void(link_id, adapter_piece, std::uint64_t correlation)>;
-  /// Everyone who is to have a version before it is published.
-  using worker_list = std::function<std::vector<worker_actor>()>;
   static constexpr duration longest_spread = std::chrono::seconds(5);
 
-  adapter_store_state(handle::pointer self, std::shared_ptr<adapter_shelf> shelf, jobs_actor journal,
-                      piece_sender send_piece, worker_list workers, std::shared_ptr<adapter_directory> adapters,
-                      std::shared_ptr<status_board> board);
+  adapter_store_state(handle::pointer self, adapter_store_parts parts);
   handle::behavior_type make_behavior();
 
  private:
@@ -59,12 +65,7 @@ class adapter_store_state {
   void show(adapter_directory::snapshot now, std::string list);
 
   handle::pointer self_;
-  std::shared_ptr<adapter_shelf> shelf_;
-  jobs_actor journal_;
-  piece_sender send_piece_;
-  worker_list workers_;
-  std::shared_ptr<adapter_directory> adapters_;
-  std::shared_ptr<status_board> board_;
+  adapter_store_parts parts_;
   std::size_t shown_files_;                       ///< of so many versions
   std::map<std::uint64_t, change> changes_;       ///< on their way to the journal, by ticket
   std::vector<catalogue_records> unsaved_;        ///< that the journal could not write: with the next change
@@ -73,10 +74,6 @@ class adapter_store_state {
   monotonic_clock clock_;
 };
 
-adapter_store_actor spawn_adapter_store(caf::actor_system& system, const std::shared_ptr<adapter_shelf>& shelf,
-                                        const jobs_actor& journal, const adapter_store_state::piece_sender& send_piece,
-                                        const adapter_store_state::worker_list& workers,
-                                        const std::shared_ptr<adapter_directory>& adapters,
-                                        const std::shared_ptr<status_board>& board);
+adapter_store_actor spawn_adapter_store(caf::actor_system& system, adapter_store_parts parts);
 
 }  // namespace troupe

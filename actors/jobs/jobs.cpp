@@ -46,17 +46,7 @@ class line_listener final : public answer_listener {
 
 }  // namespace
 
-jobs_state::jobs_state(handle::pointer self, jobs_options options, std::shared_ptr<journal> book,
-                       std::shared_ptr<const prompting> prompts, std::shared_ptr<request_numbers> numbers,
-                       std::shared_ptr<status_board> board, endpoint_line_reader read_for_endpoint)
-    : self_(self),
-      options_(options),
-      journal_(std::move(book)),
-      prompts_(std::move(prompts)),
-      numbers_(std::move(numbers)),
-      board_(std::move(board)),
-      read_for_endpoint_(std::move(read_for_endpoint)) {
-  if (!options_.say) options_.say = [](const std::string&) {};
+jobs_state::jobs_state(handle::pointer self, jobs_parts parts) : self_(self), parts_(std::move(parts)) {
   post();
 }
 
@@ -102,13 +92,13 @@ void jobs_state::go_on(const begin_jobs& begun) {
 void jobs_state::take_up() try {
   if (!is_to_take_up_) return;
   begin_training theirs;
-  for (const job_info& listed : journal_->unfinished()) {
-    const job_info job = *journal_->find(listed.spec.id);  // with its options
+  for (const job_info& listed : parts_.book->unfinished()) {
+    const job_info job = *parts_.book->find(listed.spec.id);  // with its options
     if (job.spec.kind != "batch") theirs.unfinished.push_back(job);
     try {
       activate(job);
     } catch (const std::exception& error) {  // what an earlier build accepted may be none of this one's options
-      (void)journal_->finish(job.spec.id, job_state::failed, error.what());
+      (void)parts_.book->finish(job.spec.id, job_state::failed, error.what());
     }
   }
   is_to_take_up_ = false;
@@ -131,11 +121,11 @@ jobs_state::active_job* jobs_state::find_active(const std::string& id) {
 void jobs_state::pump() {
   if (!gateway_) return;
   try {
-    while (in_flight_.size() < options_.in_flight && outputs_.size() < most_unrecorded) {
+    while (in_flight_.size() < parts_.in_flight && outputs_.size() < most_unrecorded) {
       auto one = next_line();
       if (!one) return;
       begin(std::move(*one));
-      if (outputs_.size() >= options_.record_at_once) record();
+      if (outputs_.size() >= parts_.record_at_once) record();
     }
   } catch (const journal_failure& failure) {
     note_failure(failure);
@@ -178,8 +168,8 @@ jobs_state::active_job* jobs_state::next_job() {
 
 std::optional<jobs_state::line> jobs_state::read_next(active_job& job) {
   if (job.read.empty() && !job.is_all_read) {
-    if (job.next == 0) (void)journal_->start(job.id);
-    const auto lines = journal_->unfinished_lines(job.id, job.next, lines_read_at_once);
+    if (job.next == 0) (void)parts_.book->start(job.id);
+    const auto lines = parts_.book->unfinished_lines(job.id, job.next, lines_read_at_once);
     job.is_all_read = lines.empty();
     if (!lines.empty()) job.next = lines.back().index + 1;
     job.read.assign(lines.begin(), lines.end());
@@ -198,7 +188,7 @@ void jobs_state::begin(line one) {
   std::vector<begin_request> requests;
   try {
     parsed = read(one.text, *job);
-    requests = requests_of(parsed.asked.order, *prompts_, *numbers_);
+    requests = requests_of(parsed.asked.order, *parts_.prompts, *parts_.numbers);
   } catch (const std::exception& error) {  // whatever it is: one that stopped this actor would do so in every life
     one.custom_id = custom_id_of(one.text);
     return put_out(one, error_line(one.index, one.custom_id, error.what()), false);
@@ -210,8 +200,8 @@ void jobs_state::begin(line one) {
 
 batch_line jobs_state::read(const std::string& text, const active_job& job) const {
   const std::string& endpoint = job.terms.endpoint;
-  if (!endpoint.empty() && !read_for_endpoint_) refuse("lines of {} are not read here", endpoint.substr(0, 64));
-  batch_line parsed = endpoint.empty() ? read_batch_line(text, job.options) : read_for_endpoint_(text, endpoint);
+  if (!endpoint.empty() && !parts_.read_for_endpoint) refuse("lines of {} are not read here", endpoint.substr(0, 64));
+  batch_line parsed = endpoint.empty() ? read_batch_line(text, job.options) : parts_.read_for_endpoint(text, endpoint);
   answer_order& order = parsed.asked.order;
   order.priority = request_priority::batch;
   order.owner = job.tenant;
@@ -261,13 +251,13 @@ void jobs_state::take_refusal(const request_refused& why) {
   of.requests.clear();
   const bool may_pass = why.cause != refusal_cause::bad_input;
   if (may_pass && why.retry_after > duration{}) return try_again(std::move(of), why.retry_after);
-  if (may_pass && ++of.refusals < options_.most_tries)
-    return try_again(std::move(of), options_.shortest_retry * (1 << of.refusals));
+  if (may_pass && ++of.refusals < parts_.most_tries)
+    return try_again(std::move(of), parts_.shortest_retry * (1 << of.refusals));
   put_out(of, error_line(of.index, of.custom_id, why.error), false);
 }
 
 void jobs_state::try_again(line one, duration after) {
-  after = std::max(after, options_.shortest_retry);
+  after = std::max(after, parts_.shortest_retry);
   again_.push_back(std::move(one));
   paused_until_ = std::max(paused_until_, clock_.now() + after);
   wake_in(after + std::chrono::milliseconds(1));
@@ -295,10 +285,8 @@ void jobs_state::drop_lines_of(const std::string& id) {
   std::erase_if(active_, [&](const active_job& job) { return job.id == id; });
 }
 
-jobs_actor spawn_jobs(caf::actor_system& system, const jobs_options& options, const std::shared_ptr<journal>& book,
-                      const std::shared_ptr<const prompting>& prompts, const std::shared_ptr<request_numbers>& numbers,
-                      const std::shared_ptr<status_board>& board, const endpoint_line_reader& read_for_endpoint) {
-  return spawn_state<jobs_state, actor_thread::own>(system, options, book, prompts, numbers, board, read_for_endpoint);
+jobs_actor spawn_jobs(caf::actor_system& system, jobs_parts parts) {
+  return spawn_state<jobs_state, actor_thread::own>(system, std::move(parts));
 }
 
 }  // namespace troupe

@@ -14,7 +14,14 @@
 
 namespace troupe {
 
-struct jobs_options {
+struct jobs_parts {
+  std::shared_ptr<journal> book;
+  std::shared_ptr<const prompting> prompts;
+  std::shared_ptr<request_numbers> numbers;
+  std::shared_ptr<status_board> board;
+  endpoint_line_reader read_for_endpoint = {};  ///< without: lines are of our own form alone
+  /// That the journal fails, and that it does no more.
+  std::function<void(const std::string& line)> say = [](const std::string&) {};
   std::size_t in_flight = 512;                               ///< lines: enough to fill the batches
   std::size_t record_at_once = 256;                          ///< outputs in one transaction
   duration record_after = std::chrono::milliseconds(20);     ///< at most so much later
@@ -23,9 +30,8 @@ struct jobs_options {
   duration journal_retry = std::chrono::seconds(1);          ///< after the disk failed
   std::chrono::seconds keep = {};                            ///< of jobs that are over; 0: for ever
   duration sweep_interval = std::chrono::minutes(1);         ///< between looks for such
-  duration sweep_pause = std::chrono::milliseconds(50);   ///< between pieces of what is deleted: others wait meanwhile
-  int most_tries = 5;                                     ///< of a line that is refused without a time to come back
-  std::function<void(const std::string& line)> say = {};  ///< that the journal fails, and that it does no more
+  duration sweep_pause = std::chrono::milliseconds(50);  ///< between pieces of what is deleted: others wait meanwhile
+  int most_tries = 5;                                    ///< of a line that is refused without a time to come back
 };
 
 /// Owner of the journal, on a thread of its own; whoever else has something to write down asks it.
@@ -34,9 +40,7 @@ class jobs_state {
   using handle = jobs_actor;
   static constexpr const char* name = "jobs";
 
-  jobs_state(handle::pointer self, jobs_options options, std::shared_ptr<journal> book,
-             std::shared_ptr<const prompting> prompts, std::shared_ptr<request_numbers> numbers,
-             std::shared_ptr<status_board> board, endpoint_line_reader read_for_endpoint);
+  jobs_state(handle::pointer self, jobs_parts parts);
   handle::behavior_type make_behavior();
 
  private:
@@ -115,13 +119,8 @@ class jobs_state {
   void post_soon();
 
   handle::pointer self_;
-  jobs_options options_;
-  std::shared_ptr<journal> journal_;
-  std::shared_ptr<const prompting> prompts_;
-  std::shared_ptr<request_numbers> numbers_;
-  std::shared_ptr<status_board> board_;
-  endpoint_line_reader read_for_endpoint_;
-  gateway_actor gateway_;
+  jobs_parts parts_;
+  gateway_actor gateway_;  ///< these two since begin_jobs
   training_desk_actor training_;
   monotonic_clock clock_;
 
@@ -135,8 +134,6 @@ class jobs_state {
   instant paused_until_, posted_, sweep_at_, retry_at_;
 };
 
-jobs_actor spawn_jobs(caf::actor_system& system, const jobs_options& options, const std::shared_ptr<journal>& book,
-                      const std::shared_ptr<const prompting>& prompts, const std::shared_ptr<request_numbers>& numbers,
-                      const std::shared_ptr<status_board>& board, const endpoint_line_reader& read_for_endpoint = {});
+jobs_actor spawn_jobs(caf::actor_system& system, jobs_parts parts);
 
 }  // namespace troupe

@@ -93,11 +93,11 @@ std::string jobs_state::carry_out(const client_command& command) {
   if (command.name == "job.create") return create(command.arguments);
   if (command.name == "job.lines") return add_lines(command.arguments);
   if (command.name == "job.outputs") return outputs(command.arguments);
-  const job_info job = known_job(*journal_, arguments);
+  const job_info job = known_job(*parts_.book, arguments);
   const std::string& id = job.spec.id;
   if (command.name == "job.get") {
-    json made = to_json(job, progress_on(*board_));
-    made.update(last_points(*journal_, job));
+    json made = to_json(job, progress_on(*parts_.board));
+    made.update(last_points(*parts_.book, job));
     if (job.spec.kind != "batch") made["options"] = json::parse(job.spec.options, nullptr, false);
     return dump(made);
   }
@@ -119,7 +119,7 @@ std::string jobs_state::create(const std::string& arguments) {
   job_spec spec{text_of(from, "id"), "batch", from.text("tenant").value_or(""), options ? options->dump() : "{}",
                 count_of(from, "lines")};
   (void)read_batch_terms(spec.options);
-  return dump(to_json(value_of(journal_->create_job(spec))));
+  return dump(to_json(value_of(parts_.book->create_job(spec))));
 }
 
 std::string jobs_state::add_lines(const std::string& arguments) {
@@ -127,11 +127,11 @@ std::string jobs_state::add_lines(const std::string& arguments) {
   const command_fields from(parsed, "job.lines");
   const auto lines = from.texts("lines");
   if (!lines) refuse("job.lines: \"lines\" is missing");
-  return dump({{"received", value_of(journal_->add_lines(text_of(from, "id"), count_of(from, "first"), *lines))}});
+  return dump({{"received", value_of(parts_.book->add_lines(text_of(from, "id"), count_of(from, "first"), *lines))}});
 }
 
 std::string jobs_state::seal(const std::string& id) {
-  const job_info job = value_of(journal_->seal(id));
+  const job_info job = value_of(parts_.book->seal(id));
   if (!is_finished(job.state)) activate(job);
   post();
   return dump(to_json(job));
@@ -139,7 +139,7 @@ std::string jobs_state::seal(const std::string& id) {
 
 std::string jobs_state::cancel(const std::string& id) {
   record();
-  const job_info job = value_of(journal_->cancel(id));  // where the disk fails, the job goes on
+  const job_info job = value_of(parts_.book->cancel(id));  // where the disk fails, the job goes on
   drop_lines_of(id);
   std::erase_if(outputs_, [&](const output& each) { return each.job == id; });
   tell_training(job);
@@ -148,13 +148,13 @@ std::string jobs_state::cancel(const std::string& id) {
 }
 
 std::string jobs_state::forget(const job_info& job) {
-  (void)value_of(journal_->remove(job.spec.id));
+  (void)value_of(parts_.book->remove(job.spec.id));
   post();
   return dump(to_json(job));
 }
 
 std::string jobs_state::hold(const std::string& id, bool on) {
-  const job_info job = value_of(on ? journal_->pause(id) : journal_->resume(id));
+  const job_info job = value_of(on ? parts_.book->pause(id) : parts_.book->resume(id));
   tell_training(job);
   post();
   return dump(to_json(job));
@@ -167,34 +167,34 @@ void jobs_state::tell_training(const job_info& job) const {
 std::string jobs_state::events(const std::string& arguments) const {
   const json parsed = detail::parse_json_as<json>(arguments, "job.events");
   const command_fields from(parsed, "job.events");
-  const job_info job = known_job(*journal_, from);
+  const job_info job = known_job(*parts_.book, from);
   const auto limit = std::min<std::size_t>(count_of(from, "limit", 1000), page_lines);
   std::uint64_t after = count_of(from, "after", 0);
   if (from.boolean("newest").value_or(false)) {
     std::uint64_t last = 0;
     for (const char* kind : {"message", "metrics", "checkpoint"})
-      if (const auto event = journal_->last_event(job.spec.id, kind)) last = std::max(last, event->number);
+      if (const auto event = parts_.book->last_event(job.spec.id, kind)) last = std::max(last, event->number);
     after = std::max(after, last - std::min<std::uint64_t>(last, limit));
   }
   auto list = json::array();
   std::size_t bytes = 0;
-  for (const job_event& each : journal_->events(job.spec.id, after, limit)) {
+  for (const job_event& each : parts_.book->events(job.spec.id, after, limit)) {
     bytes += each.text.size() + 64;
     if (bytes > page_bytes && !list.empty()) break;
     list.push_back(to_json(each));
   }
-  return dump({{"job", to_json(job, progress_on(*board_))}, {"events", std::move(list)}});
+  return dump({{"job", to_json(job, progress_on(*parts_.board))}, {"events", std::move(list)}});
 }
 
 /// Outputs in order, as texts, so that whoever writes them into a file writes what was recorded.
 std::string jobs_state::outputs(const std::string& arguments) {
   const json parsed = detail::parse_json_as<json>(arguments, "job.outputs");
   const command_fields from(parsed, "job.outputs");
-  const job_info job = known_job(*journal_, from);
+  const job_info job = known_job(*parts_.book, from);
   const auto limit = std::min<std::size_t>(count_of(from, "limit", page_lines), page_lines);
   auto list = json::array();
   std::size_t bytes = 0;
-  for (line_output& each : journal_->outputs(job.spec.id, count_of(from, "from", 0), limit)) {
+  for (line_output& each : parts_.book->outputs(job.spec.id, count_of(from, "from", 0), limit)) {
     bytes += each.text.size();
     if (bytes > page_bytes && !list.empty()) break;
     list.push_back({{"index", each.index}, {"ok", each.ok}, {"text", std::move(each.text)}});
@@ -205,11 +205,12 @@ std::string jobs_state::outputs(const std::string& arguments) {
 std::string jobs_state::list(std::size_t limit, const std::string& kind, const std::optional<std::string>& owner,
                              bool with_options) const {
   auto list = json::array();
-  const json progress = progress_on(*board_);
-  for (const job_info& job : journal_->list(limit, kind, owner)) {
+  const json progress = progress_on(*parts_.board);
+  for (const job_info& job : parts_.book->list(limit, kind, owner)) {
     list.push_back(to_json(job, progress));
-    list.back().update(last_points(*journal_, job));
-    if (with_options) list.back()["options"] = json::parse(journal_->find(job.spec.id)->spec.options, nullptr, false);
+    list.back().update(last_points(*parts_.book, job));
+    if (with_options)
+      list.back()["options"] = json::parse(parts_.book->find(job.spec.id)->spec.options, nullptr, false);
   }
   return dump(list);
 }
@@ -217,22 +218,22 @@ std::string jobs_state::list(std::size_t limit, const std::string& kind, const s
 void jobs_state::post() try {
   posted_ = clock_.now();
   post_due_ = false;
-  board_->post("jobs", list(shown_jobs));
+  parts_.board->post("jobs", list(shown_jobs));
 } catch (const journal_failure& failure) {
   note_failure(failure);  // and posts when it is tried again
 }
 
 /// What changes within the interval is on the board at its end.
 void jobs_state::post_soon() {
-  if (clock_.now() - posted_ >= options_.post_interval) return post();
-  if (!std::exchange(post_due_, true)) wake_in(options_.post_interval);
+  if (clock_.now() - posted_ >= parts_.post_interval) return post();
+  if (!std::exchange(post_due_, true)) wake_in(parts_.post_interval);
 }
 
 /// What the disk did not take is tried again after a while, in its place: nobody may overtake it.
 void jobs_state::use(const use_journal& what) {
   if (!unused_.empty()) return unused_.push_back(what);
   try {
-    what.use(*journal_);
+    what.use(*parts_.book);
   } catch (const journal_failure& failure) {
     unused_.push_back(what);
     return note_failure(failure);
@@ -249,7 +250,7 @@ void jobs_state::use_again() {
 void jobs_state::save(const save_catalogue& what) {
   std::string error;
   try {
-    journal_->save(what.changes);
+    parts_.book->save(what.changes);
   } catch (const journal_failure& failure) {
     error = failure.what();
   }

@@ -8,8 +8,8 @@
 namespace troupe {
 
 void jobs_state::record_soon() {
-  if (outputs_.size() >= options_.record_at_once) return record();
-  if (!std::exchange(record_due_, true)) wake_in(options_.record_after);
+  if (outputs_.size() >= parts_.record_at_once) return record();
+  if (!std::exchange(record_due_, true)) wake_in(parts_.record_after);
 }
 
 void jobs_state::record() {
@@ -19,7 +19,7 @@ void jobs_state::record() {
   records.reserve(outputs_.size());
   for (const output& each : outputs_) records.push_back({each.job, each.index, each.text, each.ok});
   try {
-    (void)journal_->record_all(records);
+    (void)parts_.book->record_all(records);
   } catch (const journal_failure& failure) {
     record_due_ = true;
     return note_failure(failure);
@@ -38,7 +38,7 @@ bool jobs_state::end_complete_jobs() try {
   std::set<std::string> complete;
   for (const active_job& job : active_) {
     if (!job.read.empty() || job.open > 0) continue;
-    const auto info = journal_->find(job.id);
+    const auto info = parts_.book->find(job.id);
     if (!info || is_finished(info->state)) complete.insert(job.id);
   }
   return std::erase_if(active_, [&](const active_job& job) { return complete.contains(job.id); }) > 0;
@@ -50,11 +50,11 @@ bool jobs_state::end_complete_jobs() try {
 /// Jobs that are over for long enough go, piece by piece.
 void jobs_state::sweep() {
   if (clock_.now() < sweep_at_) return;
-  duration pause = options_.sweep_interval;
+  duration pause = parts_.sweep_interval;
   try {
-    const bool has_old = options_.keep.count() > 0 && journal_->remove_old(options_.keep) > 0;
+    const bool has_old = parts_.keep.count() > 0 && parts_.book->remove_old(parts_.keep) > 0;
     if (has_old) post_soon();
-    if (journal_->sweep() || has_old) pause = options_.sweep_pause;
+    if (parts_.book->sweep() || has_old) pause = parts_.sweep_pause;
   } catch (const journal_failure& failure) {
     return note_failure(failure);
   }
@@ -65,11 +65,11 @@ void jobs_state::sweep() {
 /// What could not be written or read is tried again.
 void jobs_state::note_failure(const journal_failure& failure) {
   has_failed_ = true;
-  board_->post("journal", dump(failure.what()));
-  if (!std::exchange(is_failing_, true)) options_.say(fmt::format("jobs stand still: {}", failure.what()));
+  parts_.board->post("journal", dump(failure.what()));
+  if (!std::exchange(is_failing_, true)) parts_.say(fmt::format("jobs stand still: {}", failure.what()));
   if (clock_.now() < retry_at_) return;  // that wake is on its way
-  retry_at_ = clock_.now() + options_.journal_retry;
-  wake_in(options_.journal_retry + std::chrono::milliseconds(1));
+  retry_at_ = clock_.now() + parts_.journal_retry;
+  wake_in(parts_.journal_retry + std::chrono::milliseconds(1));
 }
 
 void jobs_state::try_all_again() {
@@ -81,8 +81,8 @@ void jobs_state::try_all_again() {
   sweep();
   pump();
   if (has_failed_ || !std::exchange(is_failing_, false)) return;
-  board_->remove("journal");
-  options_.say("the journal is written again: jobs go on");
+  parts_.board->remove("journal");
+  parts_.say("the journal is written again: jobs go on");
 }
 
 void jobs_state::wake_in(duration after) {

@@ -15,8 +15,8 @@ bool is_about(const cancel_request& cancelled, const routed_request& request) {
 
 }  // namespace
 
-router_state::router_state(handle::pointer self, options chosen)
-    : self_(self), options_(chosen), policy_(chosen.policy) {}
+router_state::router_state(handle::pointer self, router_parts parts)
+    : self_(self), parts_(std::move(parts)), policy_(parts_.policy) {}
 
 router_state::handle::behavior_type router_state::make_behavior() {
   return {
@@ -65,9 +65,9 @@ bool router_state::route(routed_request& request) {
 
 /// Waits where waiting can help: a replica is coming back, or the request has begun already.
 void router_state::park(routed_request& request, bool begun) {
-  const bool hopeless = policy_.ready() > 0 || replicas_.empty() || parked_.size() >= options_.most_parked;
+  const bool hopeless = policy_.ready() > 0 || replicas_.empty() || parked_.size() >= parts_.most_parked;
   if (!begun && hopeless) return refuse_request(request, retry_interval * 4);
-  const auto until = begun ? std::nullopt : std::optional(clock_.now() + options_.patience);
+  const auto until = begun ? std::nullopt : std::optional(clock_.now() + parts_.patience);
   parked_.push_back({std::move(request), until});
   if (!std::exchange(wake_due_, true)) tell_after(self_, retry_interval, wake{});
 }
@@ -134,8 +134,8 @@ void router_state::forget_route(request_id request, replica_id replica) {
   if (found->second.replicas.empty()) routes_.erase(found);
 }
 
-router_actor spawn_router(caf::actor_system& system, const router_state::options& options) {
-  return spawn_state<router_state>(system, options);
+router_actor spawn_router(caf::actor_system& system, router_parts parts) {
+  return spawn_state<router_state>(system, std::move(parts));
 }
 
 }  // namespace troupe

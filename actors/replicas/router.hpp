@@ -10,6 +10,12 @@
 
 namespace troupe {
 
+struct router_parts {
+  routing_policy::options policy;
+  std::size_t most_parked = 4096;
+  duration patience = std::chrono::seconds(10);  ///< of a new request, while there is a replica that is not ready
+};
+
 /// Thin: routing_policy decides. A request that finds no replica ready waits here for a while before it is refused; one
 /// that has begun already waits for as long as it takes.
 class router_state {
@@ -17,13 +23,7 @@ class router_state {
   using handle = router_actor;
   static constexpr const char* name = "router";
 
-  struct options {
-    routing_policy::options policy;
-    std::size_t most_parked = 4096;
-    duration patience = std::chrono::seconds(10);  ///< of a new request, while there is a replica that is not ready
-  };
-
-  router_state(handle::pointer self, options chosen);
+  router_state(handle::pointer self, router_parts parts);
   handle::behavior_type make_behavior();
 
  private:
@@ -48,7 +48,7 @@ class router_state {
   void forget_route(request_id request, replica_id replica);
 
   handle::pointer self_;
-  options options_;
+  router_parts parts_;
   monotonic_clock clock_;
   routing_policy policy_;
   std::unordered_map<replica_id, scheduler_actor> replicas_;
@@ -57,6 +57,6 @@ class router_state {
   bool wake_due_ = false;
 };
 
-router_actor spawn_router(caf::actor_system& system, const router_state::options& options);
+router_actor spawn_router(caf::actor_system& system, router_parts parts);
 
 }  // namespace troupe

@@ -21,15 +21,7 @@ refusal_cause cause_of(refusal reason) {
 
 }  // namespace
 
-scheduler_state::scheduler_state(handle::pointer self, scheduler_options options, router_actor router,
-                                 supervisor_actor supervisor, std::shared_ptr<const adapter_directory> adapters,
-                                 std::shared_ptr<status_board> board)
-    : self_(self),
-      options_(std::move(options)),
-      router_(std::move(router)),
-      supervisor_(std::move(supervisor)),
-      adapters_(std::move(adapters)),
-      board_(std::move(board)) {
+scheduler_state::scheduler_state(handle::pointer self, scheduler_parts parts) : self_(self), parts_(std::move(parts)) {
   post_status();
 }
 
@@ -55,7 +47,8 @@ scheduler_state::handle::behavior_type scheduler_state::make_behavior() {
       [this](const step_done& done) {
         if (!running_ || done.life != life_) return;
         if (!is_expected(done.outcome))
-          return tell(supervisor_, life_rejected{{}, life_, "the last stage says what its step cannot have brought"});
+          return tell(parts_.supervisor,
+                      life_rejected{{}, life_, "the last stage says what its step cannot have brought"});
         finish_step(done);
         pump();
       },
@@ -76,7 +69,7 @@ scheduler_state::handle::behavior_type scheduler_state::make_behavior() {
 void scheduler_state::accept(routed_request& request) {
   meter_.note_request();
   report_soon();
-  if (!requests_) return tell(router_, requests_returned{{}, options_.replica, {std::move(request)}});
+  if (!requests_) return tell(parts_.router, requests_returned{{}, parts_.replica, {std::move(request)}});
   if (!declare_adapter(request.what.what.adapter))
     return refuse_request(request, "the adapter is unknown, or larger than adapters.memory", refusal_cause::bad_input,
                           {});
@@ -88,8 +81,8 @@ void scheduler_state::accept(routed_request& request) {
     }
     for (std::int32_t i = 0; i < accepted->answers; ++i) {
       const sequence_id id(accepted->first.value + static_cast<std::uint64_t>(i));
-      parts_[id] = {request.id,   request.first_index + i, request.sink, request.what.what.adapter,
-                    clock_.now(), request.what.resumed > 0};
+      answers_[id] = {request.id,   request.first_index + i, request.sink, request.what.what.adapter,
+                      clock_.now(), request.what.resumed > 0};
       sequences_[request.id].push_back(id);
     }
   } catch (const input_error& error) {
@@ -107,7 +100,7 @@ void scheduler_state::cancel(const cancel_request& cancelled) {
   const auto found = sequences_.find(cancelled.id);
   if (found == sequences_.end()) return;
   for (const std::vector<sequence_id> all = found->second; const sequence_id id : all) {
-    if (cancelled.answer && parts_.at(id).index != *cancelled.answer) continue;
+    if (cancelled.answer && answers_.at(id).index != *cancelled.answer) continue;
     requests_->cancel(id);
     forget(id);
   }
@@ -117,15 +110,15 @@ void scheduler_state::cancel(const cancel_request& cancelled) {
 bool scheduler_state::declare_adapter(adapter_version version) {
   if (version == no_adapter) return true;
   if (residency_->is_declared(version) && !residency_->failure_of(version)) return true;
-  const auto details = adapters_->find(version);
+  const auto details = parts_.adapters->find(version);
   return details && !residency_->declare(version, details->bytes);
 }
 
 void scheduler_state::forget(sequence_id id) {
-  const auto found = parts_.find(id);
-  if (found == parts_.end()) return;
-  const part gone = found->second;
-  parts_.erase(found);
+  const auto found = answers_.find(id);
+  if (found == answers_.end()) return;
+  const open_answer gone = found->second;
+  answers_.erase(found);
   auto& others = sequences_[gone.request];
   std::erase(others, id);
   if (!others.empty()) return;
@@ -135,7 +128,7 @@ void scheduler_state::forget(sequence_id id) {
 
 void scheduler_state::refuse_all_with(adapter_version version, const std::string& error) {
   std::unordered_map<request_id, sink_actor> refused;
-  for (const auto& [id, of] : parts_)
+  for (const auto& [id, of] : answers_)
     if (of.adapter == version) refused.emplace(of.request, of.sink);
   for (const auto& [request, sink] : refused) {
     cancel({{}, request});
@@ -146,7 +139,7 @@ void scheduler_state::refuse_all_with(adapter_version version, const std::string
 // --- lives ---
 
 batch_scheduler::options scheduler_state::options_for_life() const {
-  batch_scheduler::options options = options_.batches;
+  batch_scheduler::options options = parts_.batches;
   options.blocks = static_cast<std::int32_t>(blocks_);
   options.steps_in_flight = static_cast<std::int32_t>(steps_in_flight_);
   options.is_ready = [this](adapter_version version) { return residency_->is_ready(version); };
@@ -169,17 +162,17 @@ void scheduler_state::begin_life(const replica_started& started) {
   in_flight_.clear();
   loading_.clear();
   residency_ = std::make_unique<adapter_residency>(
-      adapter_residency::options{options_.adapter_bytes, options_.batches.adapter_patience});
+      adapter_residency::options{parts_.adapter_bytes, parts_.batches.adapter_patience});
   if (same_shape) {
-    for (const auto& [id, of] : parts_) (void)declare_adapter(of.adapter);
+    for (const auto& [id, of] : answers_) (void)declare_adapter(of.adapter);
     return report();
   }
-  auto before = std::exchange(requests_, std::make_unique<replica_scheduler>(options_for_life(), options_.vocab_size));
-  auto parts = std::exchange(parts_, {});
+  auto before = std::exchange(requests_, std::make_unique<replica_scheduler>(options_for_life(), parts_.vocab_size));
+  auto answers = std::exchange(answers_, {});
   sequences_.clear();
   if (before)
     for (auto& [id, what] : before->give_up_all()) {
-      const part& of = parts.at(id);
+      const open_answer& of = answers.at(id);
       routed_request again{{}, of.request, of.index, std::move(what), of.sink};
       accept(again);
     }
@@ -202,7 +195,7 @@ void scheduler_state::end_life(bool give_up_requests) {
 /// A request that ends every life would end those of other replicas too. Its last lost step had nobody else's work.
 void scheduler_state::refuse_deadly() {
   std::unordered_map<request_id, sink_actor> deadly;
-  for (const auto& [id, of] : parts_)
+  for (const auto& [id, of] : answers_)
     if (requests_->decisions().lost_with(id).lives >= most_lost_lives) deadly.emplace(of.request, of.sink);
   for (const auto& [request, sink] : deadly) {
     cancel({{}, request});
@@ -219,15 +212,15 @@ void scheduler_state::refuse_deadly() {
 }
 
 void scheduler_state::return_requests() {
-  requests_returned returned{{}, options_.replica, {}};
+  requests_returned returned{{}, parts_.replica, {}};
   for (auto& [id, what] : requests_->give_up_all()) {
-    const part& of = parts_.at(id);
+    const open_answer& of = answers_.at(id);
     returned.requests.push_back({{}, of.request, of.index, std::move(what), of.sink});
   }
-  parts_.clear();
+  answers_.clear();
   sequences_.clear();
   requests_.reset();  // what comes before the next life goes elsewhere too
-  tell(router_, std::move(returned));
+  tell(parts_.router, std::move(returned));
 }
 
 // --- adapters ---
@@ -237,7 +230,7 @@ void scheduler_state::move_adapters() {
   const adapter_residency::moves& moves = residency_->turn(is_pinned);
   for (const adapter_version version : moves.drop) tell_stages(drop_adapter{life_, version});
   for (const adapter_version version : moves.load) {
-    const auto details = adapters_->find(version);
+    const auto details = parts_.adapters->find(version);
     if (!details) {
       residency_->failed(version, "it was unloaded");
       refuse_all_with(version, "the adapter was unloaded");
@@ -268,11 +261,8 @@ void scheduler_state::take_adapter(const adapter_loaded& answer) {
   loading_.erase(found);
 }
 
-scheduler_actor spawn_scheduler(caf::actor_system& system, const scheduler_options& options, const router_actor& router,
-                                const supervisor_actor& supervisor,
-                                const std::shared_ptr<const adapter_directory>& adapters,
-                                const std::shared_ptr<status_board>& board) {
-  return spawn_state<scheduler_state>(system, options, router, supervisor, adapters, board);
+scheduler_actor spawn_scheduler(caf::actor_system& system, scheduler_parts parts) {
+  return spawn_state<scheduler_state>(system, std::move(parts));
 }
 
 }  // namespace troupe

@@ -15,7 +15,11 @@
 
 namespace troupe {
 
-struct scheduler_options {
+struct scheduler_parts {
+  router_actor router;
+  supervisor_actor supervisor;
+  std::shared_ptr<const adapter_directory> adapters;
+  std::shared_ptr<status_board> board;
   replica_id replica;
   batch_scheduler::options batches;  ///< blocks and stages are said by each life
   std::int64_t vocab_size = 0;
@@ -30,12 +34,11 @@ class scheduler_state {
   using handle = scheduler_actor;
   static constexpr const char* name = "scheduler";
 
-  scheduler_state(handle::pointer self, scheduler_options options, router_actor router, supervisor_actor supervisor,
-                  std::shared_ptr<const adapter_directory> adapters, std::shared_ptr<status_board> board);
+  scheduler_state(handle::pointer self, scheduler_parts parts);
   handle::behavior_type make_behavior();
 
  private:
-  struct part {  // one answer of a request
+  struct open_answer {  // one of a request's
     request_id request;
     std::int32_t index = 0;
     sink_actor sink;
@@ -89,10 +92,10 @@ class scheduler_state {
   void finish_step(const step_done& done);
   void note_token(const engine_token& token);
   void note_reading(const engine_reading& reading);
-  void note_timing(sequence_id id, part& of, answer_tokens& entry) const;
+  void note_timing(sequence_id id, open_answer& of, answer_tokens& entry) const;
   void note_flights();
   void note_end(const ended_sequence& ended);
-  answer_tokens& entry_of(const part& of);
+  answer_tokens& entry_of(const open_answer& of);
   void tell_sinks();
 
   // scheduler_status.cpp: word to others
@@ -103,11 +106,7 @@ class scheduler_state {
   replica_load load() const;
 
   handle::pointer self_;
-  scheduler_options options_;
-  router_actor router_;
-  supervisor_actor supervisor_;
-  std::shared_ptr<const adapter_directory> adapters_;
-  std::shared_ptr<status_board> board_;
+  scheduler_parts parts_;
   monotonic_clock clock_;
 
   replica_life life_;
@@ -119,7 +118,7 @@ class scheduler_state {
   step_order order_;
 
   std::unique_ptr<replica_scheduler> requests_;
-  std::unordered_map<sequence_id, part> parts_;
+  std::unordered_map<sequence_id, open_answer> answers_;
   std::unordered_map<request_id, std::vector<sequence_id>> sequences_;
   std::unique_ptr<adapter_residency> residency_;
   std::unordered_map<adapter_version, loading> loading_;
@@ -136,9 +135,6 @@ void scheduler_state::tell_stages(const M& what) {
     for (const worker_actor& worker : ranks) tell(worker, what);
 }
 
-scheduler_actor spawn_scheduler(caf::actor_system& system, const scheduler_options& options, const router_actor& router,
-                                const supervisor_actor& supervisor,
-                                const std::shared_ptr<const adapter_directory>& adapters,
-                                const std::shared_ptr<status_board>& board);
+scheduler_actor spawn_scheduler(caf::actor_system& system, scheduler_parts parts);
 
 }  // namespace troupe

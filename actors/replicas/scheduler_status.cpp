@@ -35,7 +35,7 @@ void scheduler_state::report_soon() {
 void scheduler_state::report() {
   report_due_ = false;
   const bool busy = meter_.note_report(clock_.now());
-  tell(router_, replica_state{{}, options_.replica, running_, load()});
+  tell(parts_.router, replica_state{{}, parts_.replica, running_, load()});
   post_status();
   // Once more after the last token (a replica at rest), and while somebody waits for an adapter, so that its clock goes
   // on.
@@ -49,19 +49,19 @@ replica_load scheduler_state::load() const {
   const auto stats = requests_->decisions().stats();
   load.running = static_cast<std::uint32_t>(stats.running);
   load.waiting = static_cast<std::uint32_t>(stats.waiting);
-  load.max_sequences = static_cast<std::uint32_t>(options_.batches.max_sequences);
-  load.max_waiting = static_cast<std::uint32_t>(options_.batches.max_waiting);
+  load.max_sequences = static_cast<std::uint32_t>(parts_.batches.max_sequences);
+  load.max_waiting = static_cast<std::uint32_t>(parts_.batches.max_waiting);
   load.blocks = static_cast<std::uint32_t>(blocks_);
   load.free_blocks = static_cast<std::uint32_t>(requests_->decisions().cache().available());
   load.queued_tokens = requests_->decisions().queued_tokens();
   load.tokens_per_second = meter_.read().tokens_per_second;
-  for (const auto& [version, details] : adapters_->read()->versions)
+  for (const auto& [version, details] : parts_.adapters->read()->versions)
     if (residency_->is_declared(version) && residency_->is_resident(version)) load.adapters.push_back(version);
   return load;
 }
 
 void scheduler_state::post_status() const {
-  board_->post(fmt::format("replica.{:04}", options_.replica.value), status_json());
+  parts_.board->post(fmt::format("replica.{:04}", parts_.replica.value), status_json());
 }
 
 std::string scheduler_state::status_json() const {
@@ -80,13 +80,13 @@ std::string scheduler_state::status_json() const {
                   R"("tokens_per_second":{:.1f},"tokens":{},"steps":{},"preemptions":{},"computed_tokens":{},)"
                   R"("reused_tokens":{},"resident_adapters":{},"max_adapters":{},"epoch":{},"lives":{},"resumed":{},)"
                   R"("active_seconds":{:.3f},"bubble_seconds":{:.3f})",
-                  running_, now.running, now.waiting, options_.batches.max_sequences, now.blocks, now.free_blocks,
+                  running_, now.running, now.waiting, parts_.batches.max_sequences, now.blocks, now.free_blocks,
                   now.tokens_per_second, so_far.tokens, stats.steps, stats.preemptions, stats.computed_tokens,
-                  stats.reused_tokens, now.adapters.size(), options_.batches.max_adapters, life_.epoch.value,
+                  stats.reused_tokens, now.adapters.size(), parts_.batches.max_adapters, life_.epoch.value,
                   so_far.lives, so_far.resumed, seconds(so_far.active), seconds(so_far.bubble));
-  append_names(text, "resident", now.adapters, *adapters_);
-  append_names(text, "running_adapters", running, *adapters_);
-  append_names(text, "waiting_adapters", waiting, *adapters_);
+  append_names(text, "resident", now.adapters, *parts_.adapters);
+  append_names(text, "running_adapters", running, *parts_.adapters);
+  append_names(text, "waiting_adapters", waiting, *parts_.adapters);
   return text + "}";
 }
 

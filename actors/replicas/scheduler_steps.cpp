@@ -16,7 +16,7 @@ void scheduler_state::pump() {
     move_adapters();
     while (in_flight_.size() < steps_in_flight_ && requests_->plan_step(clock_.now(), order_)) send_order();
   }
-  if (!ended_.empty()) tell(router_, requests_ended{{}, options_.replica, std::exchange(ended_, {})});
+  if (!ended_.empty()) tell(parts_.router, requests_ended{{}, parts_.replica, std::exchange(ended_, {})});
 }
 
 void scheduler_state::send_order() {
@@ -52,7 +52,7 @@ bool scheduler_state::is_expected(const step_outcome& outcome) const {
   const auto lies_in = [](std::int32_t first, std::int32_t count, std::size_t size) {
     return first >= 0 && count >= 0 && std::int64_t{first} + count <= static_cast<std::int64_t>(size);
   };
-  const auto is_token = [this](token_id token) { return token >= 0 && token < options_.vocab_size; };
+  const auto is_token = [this](token_id token) { return token >= 0 && token < parts_.vocab_size; };
   const auto is_right = [&](const chosen_answer& answer, const awaited_answer& awaited) {
     return answer.sequence == awaited.sequence && answer.tokens <= awaited.most &&
            (answer.tokens >= awaited.least || answer.finished) && (!answer.ending || is_token(answer.ending->token)) &&
@@ -80,7 +80,7 @@ void scheduler_state::finish_step(const step_done& done) {
 }
 
 /// One step's words to a sink lie together; of one answer they come one after the other.
-answer_tokens& scheduler_state::entry_of(const part& of) {
+answer_tokens& scheduler_state::entry_of(const open_answer& of) {
   auto batch = std::find_if(batches_.begin(), batches_.end(), [&](const sink_batch& b) { return b.sink == of.sink; });
   if (batch == batches_.end()) batch = batches_.insert(batches_.end(), {of.sink, {}});
   auto& answers = batch->tokens.answers;
@@ -90,8 +90,8 @@ answer_tokens& scheduler_state::entry_of(const part& of) {
 }
 
 void scheduler_state::note_token(const engine_token& token) {
-  const auto of = parts_.find(token.sequence);
-  if (of == parts_.end()) return;
+  const auto of = answers_.find(token.sequence);
+  if (of == answers_.end()) return;
   answer_tokens& entry = entry_of(of->second);
   entry.tokens.push_back(token.token);
   if (token.details) entry.details.push_back(*token.details);
@@ -100,15 +100,15 @@ void scheduler_state::note_token(const engine_token& token) {
 }
 
 void scheduler_state::note_reading(const engine_reading& reading) {
-  const auto of = parts_.find(reading.sequence);
-  if (of == parts_.end()) return;
+  const auto of = answers_.find(reading.sequence);
+  if (of == answers_.end()) return;
   answer_tokens& entry = entry_of(of->second);
   entry.hidden.assign(reading.hidden.begin(), reading.hidden.end());
   entry.scored.assign(reading.scored.begin(), reading.scored.end());
   if (reading.ending) entry.ending = *reading.ending;
 }
 
-void scheduler_state::note_timing(sequence_id id, part& of, answer_tokens& entry) const {
+void scheduler_state::note_timing(sequence_id id, open_answer& of, answer_tokens& entry) const {
   of.timed = true;
   if (const auto started = requests_->decisions().start_of(id))
     entry.timing = answer_timing{started->at - of.accepted, clock_.now() - started->at,
@@ -116,8 +116,8 @@ void scheduler_state::note_timing(sequence_id id, part& of, answer_tokens& entry
 }
 
 void scheduler_state::note_end(const ended_sequence& ended) {
-  const auto of = parts_.find(ended.sequence);
-  if (of == parts_.end()) return;
+  const auto of = answers_.find(ended.sequence);
+  if (of == answers_.end()) return;
   entry_of(of->second).end = ended.reason;
   forget(ended.sequence);
 }

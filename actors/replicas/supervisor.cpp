@@ -22,19 +22,12 @@ duration heartbeat_of(const cluster_config& config) {
 
 }  // namespace
 
-supervisor_state::supervisor_state(handle::pointer self, supervisor_options options, supervisor_parts parts)
-    : self_(self),
-      options_(std::move(options)),
-      parts_(std::move(parts)),
-      started_(clock_.now()),
-      members_(options_.members),
-      lives_(std::uint64_t{options_.reign} << 32) {
-  if (parts_.local && members_.join(parts_.local->hello, started_)) admit(parts_.local->hello, no_link);
-  tell(supervisor_actor(self_), wake{});
-}
+supervisor_state::supervisor_state(handle::pointer self, supervisor_parts parts)
+    : self_(self), parts_(std::move(parts)), members_(parts_.members), lives_(std::uint64_t{parts_.reign} << 32) {}
 
 supervisor_state::handle::behavior_type supervisor_state::make_behavior() {
   return {
+      [this](const begin_cluster& begun) { begin(begun); },
       [this](const incoming<join_cluster>& in) { take_join(in); },
       [this](const incoming<heartbeat>& in) { take_heartbeat(in); },
       [this](const incoming<leave_cluster>& in) { take_leave(in.what.incarnation); },
@@ -47,13 +40,21 @@ supervisor_state::handle::behavior_type supervisor_state::make_behavior() {
       [this](const drain_node& what) { drain(what); },
       [this](wake) {
         look_at_clock();
-        tell_after(self_, options_.members.detector.tick_interval(heartbeat_of(options_.config)), wake{});
+        tell_after(self_, parts_.members.detector.tick_interval(heartbeat_of(parts_.config)), wake{});
       },
       [this](stop_now) {
         for (const replica_record& replica : replicas_) tell(replica.scheduler, replica_stopped{});
         self_->quit();
       },
   };
+}
+
+void supervisor_state::begin(const begin_cluster& begun) {
+  training_ = begun.training;
+  local_ = begun.local;
+  started_ = clock_.now();
+  if (local_ && members_.join(local_->hello, started_)) admit(local_->hello, no_link);
+  tell(handle(self_), wake{});
 }
 
 void supervisor_state::take_join(const incoming<join_cluster>& in) {
@@ -81,15 +82,14 @@ bool supervisor_state::its_process_is_gone(const node_hello& hello) const {
 }
 
 void supervisor_state::admit(const node_hello& hello, link_id link) {
-  options_.say(fmt::format("{} joined (pid {}, {})", hello.name, hello.pid, hello.host));
+  parts_.say(fmt::format("{} joined (pid {}, {})", hello.name, hello.pid, hello.host));
   if (link != no_link) {
     nodes_by_link_[link] = hello.incarnation;
     parts_.directory->admit(link);
   }
   if (has_role(hello, "trainer") && link != no_link) admit_trainer(hello, link);
   if (!has_role(hello, "worker")) return;
-  const worker_actor worker =
-      link == no_link ? parts_.local->worker : spawn_remote_worker(self_->system(), *parts_.links, link);
+  const worker_actor worker = link == no_link ? local_->worker : spawn_remote_worker(self_->system(), remote(link));
   workers_[hello.name] = {hello.incarnation, link, worker, hello.endpoint, hello.meeting, offer_of(hello)};
   parts_.directory->set_worker(hello.name, worker);
   take_in(hello.name);
@@ -98,10 +98,9 @@ void supervisor_state::admit(const node_hello& hello, link_id link) {
 void supervisor_state::admit_trainer(const node_hello& hello, link_id link) {
   trainers_[hello.name] = {hello.incarnation, link};
   // What they say to each other is not encrypted: it leaves a machine only where the file says so.
-  const std::string reach = options_.config.insecure ? "" : hello.host;
-  tell(
-      *parts_.training,
-      trainer_joined{{}, hello.name, spawn_remote_trainer(self_->system(), *parts_.links, link), hello.meeting, reach});
+  const std::string reach = parts_.config.insecure ? "" : hello.host;
+  tell(training_,
+       trainer_joined{{}, hello.name, spawn_remote_trainer(self_->system(), remote(link)), hello.meeting, reach});
 }
 
 worker_offer supervisor_state::offer_of(const node_hello& hello) const {
@@ -113,7 +112,7 @@ worker_offer supervisor_state::offer_of(const node_hello& hello) const {
   offer.threads = static_cast<int>(hello.threads);
   offer.processors = static_cast<int>(hello.processors);
   offer.pool = hello.host;
-  if (const node_config* said = options_.config.find(hello.name)) {
+  if (const node_config* said = parts_.config.find(hello.name)) {
     offer.layers = said->layers;
     offer.replica = said->replica;
     offer.pool = said->memory_pool();
@@ -127,7 +126,7 @@ void supervisor_state::take_heartbeat(const incoming<heartbeat>& in) {
   parts_.links->send(in.link, heartbeat_answer{incarnation, heard == heard_as::member});
   if (heard != heard_as::member) return;
   const std::string name = members_.find(incarnation)->hello.name;
-  const auto longest = std::chrono::duration_cast<std::chrono::milliseconds>(options_.longest_step).count();
+  const auto longest = std::chrono::duration_cast<std::chrono::milliseconds>(parts_.longest_step).count();
   if (report.busy_ms < static_cast<std::uint64_t>(longest)) return take_free_memory(name, report);
   members_.leave(incarnation, clock_.now());
   lose(name, "a step took too long");
@@ -164,7 +163,7 @@ void supervisor_state::note_link_lost(link_id link) {
 
 /// It is no member any more: what it held is lost.
 void supervisor_state::lose(const std::string& name, const std::string& why) {
-  options_.say(fmt::format("{} is lost: {}", name, why));
+  parts_.say(fmt::format("{} is lost: {}", name, why));
   lose_trainer(name);
   const auto found = workers_.find(name);
   if (found == workers_.end()) return;
@@ -182,12 +181,12 @@ void supervisor_state::lose_trainer(const std::string& name) {
   if (!gone) return;
   parts_.directory->expel(gone.mapped().link);
   nodes_by_link_.erase(gone.mapped().link);
-  tell(*parts_.training, trainer_lost{{}, name});
+  tell(training_, trainer_lost{{}, name});
 }
 
 void supervisor_state::look_at_clock() {
   const instant now = clock_.now();
-  if (parts_.local) members_.heard(parts_.local->hello.incarnation, now);
+  if (local_) members_.heard(local_->hello.incarnation, now);
   for (const auto& lost : members_.tick(now)) lose(lost.name, "no sign of life");
   if (!placement_ && is_assembled(now)) place_all();
   retry_replicas(now);
@@ -205,7 +204,7 @@ void supervisor_state::drain(const drain_node& what) {
 }
 
 std::string supervisor_state::no_worker_text(const std::string& name) const {
-  if (trainers_.contains(name) || name == options_.config.head().name)
+  if (trainers_.contains(name) || name == parts_.config.head().name)
     return fmt::format("{} is no worker: only workers can be drained", name);
   return fmt::format("no worker of the cluster is called '{}': see troupe status", name);
 }
@@ -217,7 +216,7 @@ std::string supervisor_state::drain_now(const std::string& name) {
   const worker_record going = found->second;
   if (going.link == no_link) return fmt::format("{} is the head's own worker: it goes with the head", name);
   if (const auto where = placement_ ? find_worker(*placement_, name) : std::nullopt) {
-    const placement_change after = repair(*placement_, name, all_offers(), options_.shape, options_.wanted);
+    const placement_change after = repair(*placement_, name, all_offers(), parts_.shape, parts_.wanted);
     if (after.what == placement_change::kind::vacancy && !other_runs(where->replica))
       return fmt::format("nobody could take over the layers of {}: start another node first", name);
   }
@@ -227,9 +226,8 @@ std::string supervisor_state::drain_now(const std::string& name) {
   return {};
 }
 
-supervisor_actor spawn_supervisor(caf::actor_system& system, const supervisor_options& options,
-                                  const supervisor_parts& parts) {
-  return spawn_state<supervisor_state>(system, options, parts);
+supervisor_actor spawn_supervisor(caf::actor_system& system, supervisor_parts parts) {
+  return spawn_state<supervisor_state>(system, std::move(parts));
 }
 
 }  // namespace troupe

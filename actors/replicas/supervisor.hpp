@@ -14,41 +14,26 @@
 #include "actors/replicas/scheduler.hpp"
 #include "actors/status_board.hpp"
 #include "actors/wire.hpp"
-#include "actors/workers/stage_ranks.hpp"
 
 namespace troupe {
 
-struct supervisor_options {
-  cluster_config config;
-  membership::options members;
-  model_shape shape;
-  placement_request wanted;
-  batch_scheduler::options batches;
-  std::int64_t vocab_size = 0;
-  kv_kind kv = kv_kind::f16;  ///< what all workers hold keys and values in
-  std::string build;
-  std::uint32_t reign = 1;                            ///< how often a head of this cluster has started
-  duration longest_step = std::chrono::minutes(5);    ///< a worker that takes longer for one is lost
-  duration longest_start = std::chrono::minutes(10);  ///< of a stage
-  std::function<void(const std::string& line)> say;
-};
-
-/// A worker in the head's own process.
-struct local_worker {
-  worker_actor worker;
-  node_hello hello;
-  std::shared_ptr<rank_alarm> alarm;
-};
-
-/// Whom it works with.
 struct supervisor_parts {
   wire* links = nullptr;
   router_actor router;
   std::shared_ptr<replica_directory> directory;
   std::shared_ptr<const adapter_directory> adapters;
   std::shared_ptr<status_board> board;
-  std::shared_ptr<const training_desk_actor> training;  ///< filled in before any node joins
-  std::optional<local_worker> local;
+  cluster_config config;
+  membership::options members;
+  model_shape shape;
+  placement_request wanted;
+  batch_scheduler::options batches;
+  std::int64_t vocab_size = 0;
+  kv_kind kv = kv_kind::f16;                          ///< what all workers hold keys and values in
+  std::uint32_t reign = 1;                            ///< how often a head of this cluster has started
+  duration longest_step = std::chrono::minutes(5);    ///< a worker that takes longer for one is lost
+  duration longest_start = std::chrono::minutes(10);  ///< of a stage
+  std::function<void(const std::string& line)> say;
 };
 
 /// Carries out what membership and placement decide.
@@ -59,7 +44,7 @@ class supervisor_state {
   using handle = supervisor_actor;
   static constexpr const char* name = "supervisor";
 
-  supervisor_state(handle::pointer self, supervisor_options options, supervisor_parts parts);
+  supervisor_state(handle::pointer self, supervisor_parts parts);
   handle::behavior_type make_behavior();
 
  private:
@@ -86,6 +71,7 @@ class supervisor_state {
   };
 
   // supervisor.cpp: who is there
+  void begin(const begin_cluster& begun);
   void take_join(const incoming<join_cluster>& in);
   void admit(const node_hello& hello, link_id link);
   bool its_process_is_gone(const node_hello& hello) const;
@@ -101,6 +87,7 @@ class supervisor_state {
   void admit_trainer(const node_hello& hello, link_id link);
   void lose_trainer(const std::string& name);
   worker_offer offer_of(const node_hello& hello) const;
+  remote_parts remote(link_id link) const { return {parts_.links, std::make_shared<link_slot>(link)}; }
 
   // supervisor_replicas.cpp: who holds what
   void place_all();
@@ -126,8 +113,9 @@ class supervisor_state {
   std::string replicas_text() const;
 
   handle::pointer self_;
-  supervisor_options options_;
   supervisor_parts parts_;
+  training_desk_actor training_;  ///< these two since begin_cluster
+  std::optional<local_worker> local_;
   monotonic_clock clock_;
   instant started_;
 
@@ -141,7 +129,6 @@ class supervisor_state {
   std::string last_said_;
 };
 
-supervisor_actor spawn_supervisor(caf::actor_system& system, const supervisor_options& options,
-                                  const supervisor_parts& parts);
+supervisor_actor spawn_supervisor(caf::actor_system& system, supervisor_parts parts);
 
 }  // namespace troupe

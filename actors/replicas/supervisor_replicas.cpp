@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "actors/replicas/supervisor.hpp"
+#include "actors/workers/stage_ranks.hpp"
 
 namespace troupe {
 namespace {
@@ -19,17 +20,17 @@ duration retry_after(int failures) {
 /// Everybody that the cluster's file starts is there, or enough time has passed.
 bool supervisor_state::is_assembled(instant now) const {
   if (workers_.empty()) return false;
-  if (now - started_ > std::chrono::seconds(options_.config.assemble_seconds)) return true;
-  return std::all_of(options_.config.nodes.begin(), options_.config.nodes.end(), [&](const node_config& node) {
+  if (now - started_ > std::chrono::seconds(parts_.config.assemble_seconds)) return true;
+  return std::all_of(parts_.config.nodes.begin(), parts_.config.nodes.end(), [&](const node_config& node) {
     return !node.is_worker() || !node.autostart || workers_.contains(node.name);
   });
 }
 
 void supervisor_state::place_all() {
-  auto placed = place(all_offers(), options_.shape, options_.wanted);
+  auto placed = place(all_offers(), parts_.shape, parts_.wanted);
   if (!placed) {
-    const std::string text = fmt::format("{}: {}", place_of(options_.config, placed.error().key), placed.error().text);
-    if (std::exchange(last_said_, text) != text) options_.say(text);
+    const std::string text = fmt::format("{}: {}", place_of(parts_.config, placed.error().key), placed.error().text);
+    if (std::exchange(last_said_, text) != text) parts_.say(text);
     return;
   }
   placement_ = std::move(placed.value());
@@ -40,7 +41,7 @@ void supervisor_state::place_all() {
 /// A worker came, after the first placement.
 void supervisor_state::take_in(const std::string& name) {
   if (!placement_) return;
-  carry_out(extend(*placement_, workers_.at(name).offer, all_offers(), options_.shape, options_.wanted));
+  carry_out(extend(*placement_, workers_.at(name).offer, all_offers(), parts_.shape, parts_.wanted));
 }
 
 void supervisor_state::give_up_worker(const std::string& name) {
@@ -49,7 +50,7 @@ void supervisor_state::give_up_worker(const std::string& name) {
     std::erase(placement_->spares, name);
     return;
   }
-  carry_out(repair(*placement_, name, all_offers(), options_.shape, options_.wanted));
+  carry_out(repair(*placement_, name, all_offers(), parts_.shape, parts_.wanted));
 }
 
 void supervisor_state::carry_out(const placement_change& change) {
@@ -70,10 +71,15 @@ void supervisor_state::carry_out(const placement_change& change) {
 void supervisor_state::add_replica() {
   replica_record added;
   added.life.replica = replica_id(static_cast<std::uint32_t>(replicas_.size()));
-  const scheduler_options chosen{added.life.replica, options_.batches, options_.vocab_size,
-                                 static_cast<std::int64_t>(options_.config.adapters.memory)};
   added.scheduler =
-      spawn_scheduler(self_->system(), chosen, parts_.router, supervisor_actor(self_), parts_.adapters, parts_.board);
+      spawn_scheduler(self_->system(), {.router = parts_.router,
+                                        .supervisor = handle(self_),
+                                        .adapters = parts_.adapters,
+                                        .board = parts_.board,
+                                        .replica = added.life.replica,
+                                        .batches = parts_.batches,
+                                        .vocab_size = parts_.vocab_size,
+                                        .adapter_bytes = static_cast<std::int64_t>(parts_.config.adapters.memory)});
   parts_.directory->set(added.life.replica, added.scheduler);
   tell(parts_.router, replica_added{{}, added.life.replica, added.scheduler});
   replicas_.push_back(std::move(added));
@@ -103,17 +109,17 @@ void supervisor_state::tell_stage(std::size_t index, std::size_t stage, std::siz
   what.first_layer = own.layers.first;
   what.layers = own.layers.count();
   what.blocks = where.kv_tokens / positions_per_block;
-  what.context = options_.batches.context;
-  what.max_rows = options_.batches.max_batch_tokens;
-  what.lookup_tokens = options_.config.model.lookup_tokens;
-  what.kv = options_.kv;
+  what.context = parts_.batches.context;
+  what.max_rows = parts_.batches.max_batch_tokens;
+  what.lookup_tokens = parts_.config.model.lookup_tokens;
+  what.kv = parts_.kv;
   if (stage + 1 < where.stages.size()) what.next = workers_.at(where.stages[stage + 1].workers[rank]).endpoint;
   what.tensor_rank = static_cast<std::uint32_t>(rank);
   what.tensor_ranks = static_cast<std::uint32_t>(own.workers.size());
   if (what.tensor_ranks > 1) what.tensor_meeting = workers_.at(own.workers.front()).meeting;
   replicas_[index].missing.insert({what.stage, what.tensor_rank});
   const worker_record& to = workers_.at(own.workers[rank]);
-  if (to.link == no_link) parts_.local->alarm->ring();
+  if (to.link == no_link) local_->alarm->ring();
   tell(to.worker, std::move(what));
 }
 
@@ -127,7 +133,7 @@ void supervisor_state::stop_replica(std::size_t index) {
 }
 
 void supervisor_state::fail_replica(std::size_t index, const std::string& why) {
-  options_.say(fmt::format("replica {}: {}", index, why));
+  parts_.say(fmt::format("replica {}: {}", index, why));
   stop_replica(index);
   ++replicas_[index].failures;
   replicas_[index].problem = why;
@@ -168,13 +174,13 @@ void supervisor_state::announce(std::size_t index) {
       offers.push_back(workers_.at(name).offer);
     }
   }
-  const int said = options_.config.scheduler.steps_in_flight;
+  const int said = parts_.config.scheduler.steps_in_flight;
   started.steps_in_flight = said > 0 ? said : stages_at_once(where, offers);
   tell(replica.scheduler, std::move(started));
   for (const replica_record& other : replicas_)  // what waits there for another life need not wait any more
     if (other.now != phase::running) tell(other.scheduler, replica_stopped{{}, true});
-  options_.say(fmt::format("replica {} serves with {} stage{}", index, where.stages.size(),
-                           where.stages.size() == 1 ? "" : "s"));
+  parts_.say(fmt::format("replica {} serves with {} stage{}", index, where.stages.size(),
+                         where.stages.size() == 1 ? "" : "s"));
 }
 
 void supervisor_state::retry_replicas(instant now) {
@@ -182,8 +188,7 @@ void supervisor_state::retry_replicas(instant now) {
     replica_record& replica = replicas_[i];
     const duration age = now - replica.since;
     if (replica.now == phase::waiting && age > retry_after(replica.failures)) start_replica(i);
-    if (replica.now == phase::starting && age > options_.longest_start)
-      fail_replica(i, "a stage took too long to start");
+    if (replica.now == phase::starting && age > parts_.longest_start) fail_replica(i, "a stage took too long to start");
     if (replica.now == phase::running && age > longest_retry * 6) replica.failures = 0;
   }
 }

@@ -67,12 +67,12 @@ void supervisor_state::post_status() const {
 std::string supervisor_state::nodes_text() const {
   const instant now = clock_.now();
   json nodes = json::array();
-  if (!parts_.local) nodes.push_back(head_json(options_.config));
+  if (!local_) nodes.push_back(head_json(parts_.config));
   for (const node_entry& node : members_.list()) {
     json entry = node_json(node, now);
     const auto at = placement_ ? find_worker(*placement_, node.hello.name) : std::nullopt;
     entry["replica"] = at ? json(at->replica) : json(nullptr);
-    entry["rank"] = at && options_.wanted.tensor > 1 ? json(at->rank) : json(nullptr);
+    entry["rank"] = at && parts_.wanted.tensor > 1 ? json(at->rank) : json(nullptr);
     entry["layers"] = at ? to_text(placement_->replicas[at->replica].stages[at->stage].layers) : "";
     nodes.push_back(std::move(entry));
   }

@@ -65,8 +65,8 @@ class link_listener final : public answer_listener {
 
 }  // namespace
 
-client_desk_state::client_desk_state(handle::pointer self, client_desk_parts parts, wire* links)
-    : self_(self), parts_(std::move(parts)), links_(links), instance_(random_instance()) {}
+client_desk_state::client_desk_state(handle::pointer self, client_desk_parts parts)
+    : self_(self), parts_(std::move(parts)), instance_(random_instance()) {}
 
 client_desk_state::handle::behavior_type client_desk_state::make_behavior() {
   return {
@@ -102,7 +102,7 @@ void client_desk_state::begin(incoming<client_request>& request) {
                                          what.batch ? request_priority::batch : request_priority::interactive);
     begun.adapter = what.adapter;
     begun.skip_tokens = what.skip_tokens;
-    begun.listener = std::make_shared<link_listener>(links_, request.link, what.id, what.answers, handle(self_));
+    begun.listener = std::make_shared<link_listener>(parts_.links, request.link, what.id, what.answers, handle(self_));
     open.emplace(what.id, begun.id);
     tell(parts_.gateway, std::move(begun));
   } catch (const field_error& error) {
@@ -113,7 +113,7 @@ void client_desk_state::begin(incoming<client_request>& request) {
 }
 
 void client_desk_state::refuse_request(link_id link, client_refused why) {
-  links_->send(link, std::move(why));
+  parts_.links->send(link, std::move(why));
   if (requests_[link].empty()) requests_.erase(link);
 }
 
@@ -146,7 +146,7 @@ void client_desk_state::run(incoming<client_command>& command) {
                             command_fault::bad_input});
   command_call call{{},
                     std::move(command.what),
-                    [links = links_, link = command.link, number = command.correlation](command_answer answer) {
+                    [links = parts_.links, link = command.link, number = command.correlation](command_answer answer) {
                       links->send(link, std::move(answer), number);
                     }};
   if (adapters)
@@ -170,7 +170,7 @@ void client_desk_state::drain(const incoming<client_command>& command) {
 }
 
 void client_desk_state::answer(const incoming<client_command>& command, command_answer answer) {
-  links_->send(command.link, std::move(answer), command.correlation);
+  parts_.links->send(command.link, std::move(answer), command.correlation);
 }
 
 /// Sections are JSON already.
@@ -191,8 +191,8 @@ std::string client_desk_state::hello_json() const {
                {"context", parts_.prompts->context()}});
 }
 
-client_desk_actor spawn_client_desk(caf::actor_system& system, const client_desk_parts& parts, wire* links) {
-  return spawn_state<client_desk_state>(system, parts, links);
+client_desk_actor spawn_client_desk(caf::actor_system& system, client_desk_parts parts) {
+  return spawn_state<client_desk_state>(system, std::move(parts));
 }
 
 }  // namespace troupe

@@ -13,6 +13,7 @@
 namespace troupe {
 
 struct client_desk_parts {
+  wire* links = nullptr;
   gateway_actor gateway;
   adapter_store_actor store;
   jobs_actor jobs;
@@ -30,7 +31,7 @@ class client_desk_state {
   using handle = client_desk_actor;
   static constexpr const char* name = "client_desk";
 
-  client_desk_state(handle::pointer self, client_desk_parts parts, wire* links);
+  client_desk_state(handle::pointer self, client_desk_parts parts);
   handle::behavior_type make_behavior();
 
  private:
@@ -48,11 +49,10 @@ class client_desk_state {
 
   handle::pointer self_;
   client_desk_parts parts_;
-  wire* links_;
   std::string instance_;  ///< of this head's life: clients see by it that it is another one
   std::unordered_map<link_id, requests_of_link> requests_;
 };
 
-client_desk_actor spawn_client_desk(caf::actor_system& system, const client_desk_parts& parts, wire* links);
+client_desk_actor spawn_client_desk(caf::actor_system& system, client_desk_parts parts);
 
 }  // namespace troupe

@@ -13,16 +13,7 @@ std::string finish_name(end_reason reason) {
 
 }  // namespace
 
-gateway_state::gateway_state(handle::pointer self, gateway_options options, router_actor router,
-                             adapter_store_actor store, std::shared_ptr<const prompting> prompts,
-                             std::shared_ptr<const adapter_directory> adapters, std::shared_ptr<status_board> board)
-    : self_(self),
-      options_(options),
-      router_(std::move(router)),
-      store_(std::move(store)),
-      prompts_(std::move(prompts)),
-      adapters_(std::move(adapters)),
-      board_(std::move(board)) {
+gateway_state::gateway_state(handle::pointer self, gateway_parts parts) : self_(self), parts_(std::move(parts)) {
   report();
 }
 
@@ -52,7 +43,7 @@ gateway_state::handle::behavior_type gateway_state::make_behavior() {
 
 std::optional<adapter_version> gateway_state::version_for(const begin_request& request) const {
   if (request.version && *request.version) return *request.version;
-  const auto version = adapters_->resolve(request.adapter);
+  const auto version = parts_.adapters->resolve(request.adapter);
   if (request.version) *request.version = version;
   return version;
 }
@@ -69,28 +60,28 @@ void gateway_state::start(begin_request& request, adapter_version version) {
   made.listener = request.listener;
   made.prompt_tokens = static_cast<std::int64_t>(request.what.engine.what.prompt.size());
   made.skip_tokens = request.skip_tokens;
-  if (const auto details = adapters_->find(version)) made.adapter = details->full_name;
+  if (const auto details = parts_.adapters->find(version)) made.adapter = details->full_name;
   const auto answers = request.what.engine.what.answers;
   for (std::int32_t i = 0; i < answers; ++i)
-    made.answers.push_back({stream_decoder(prompts_->tokens(), true, request.what.at_start),
+    made.answers.push_back({stream_decoder(parts_.prompts->tokens(), true, request.what.at_start),
                             stop_matcher(request.what.engine.sampling.stop)});
   made.left = made.answers.size();
   prompt_tokens_ += static_cast<std::uint64_t>(made.prompt_tokens);
   running_.insert_or_assign(request.id, std::move(made));
   request.what.engine.what.adapter = version;
-  tell(router_, routed_request{{}, request.id, 0, std::move(request.what.engine), sink_actor(handle(self_))});
+  tell(parts_.router, routed_request{{}, request.id, 0, std::move(request.what.engine), sink_actor(handle(self_))});
 }
 
 /// Perhaps the adapter store finds a folder of that name.
 void gateway_state::wait_for_adapter(begin_request& request) {
-  if (waiting_count_ >= options_.max_waiting)
+  if (waiting_count_ >= parts_.max_waiting)
     return refuse_start(request, "too many requests wait for adapters: try again later", refusal_cause::full);
   const std::string adapter = request.adapter;
   auto& queue = waiting_[adapter];
-  if (queue.empty()) tell(store_, find_adapter{{}, adapter, handle(self_)});
-  queue.push_back({std::move(request), clock_.now() + options_.longest_wait});
+  if (queue.empty()) tell(parts_.store, find_adapter{{}, adapter, handle(self_)});
+  queue.push_back({std::move(request), clock_.now() + parts_.longest_wait});
   ++waiting_count_;
-  tell_after(self_, options_.longest_wait, wake{});
+  tell_after(self_, parts_.longest_wait, wake{});
 }
 
 void gateway_state::take_found(const adapter_found& found) {
@@ -126,7 +117,7 @@ void gateway_state::refuse_start(const begin_request& request, std::string error
 /// Its listener is not told: it asked for this.
 void gateway_state::end(request_id id) {
   ++cancelled_;
-  if (running_.erase(id) > 0) return tell(router_, cancel_request{{}, id});
+  if (running_.erase(id) > 0) return tell(parts_.router, cancel_request{{}, id});
   for (auto& [adapter, queue] : waiting_)
     waiting_count_ -= std::erase_if(queue, [&](const waiting& each) { return each.what.id == id; });
 }
@@ -147,7 +138,7 @@ void gateway_state::take_tokens(answer_tokens& brought) {
   const std::shared_ptr<answer_listener> listener = request.listener;
   if (part.end) {
     answer.ended = true;
-    if (stopped) tell(router_, cancel_request{{}, found->first, brought.index});
+    if (stopped) tell(parts_.router, cancel_request{{}, found->first, brought.index});
     if (--request.left == 0) running_.erase(found);
   }
   if (says) listener->on_part(std::move(part));
@@ -185,7 +176,8 @@ void gateway_state::take_refusal(const request_refused& refused) {
   const auto gone = running_.extract(refused.request);
   if (!gone) return;
   ++refused_;
-  if (gone.mapped().answers.size() > 1) tell(router_, cancel_request{{}, refused.request});  // others may be computed
+  if (gone.mapped().answers.size() > 1)
+    tell(parts_.router, cancel_request{{}, refused.request});  // others may be computed
   gone.mapped().listener->on_refused(refused);
 }
 
@@ -204,23 +196,20 @@ void gateway_state::stop() {
 
 void gateway_state::report_soon() {
   if (std::exchange(report_due_, true)) return;
-  tell_after(self_, options_.report_interval, wake{});
+  tell_after(self_, parts_.report_interval, wake{});
 }
 
 void gateway_state::report() {
   report_due_ = false;
-  board_->post(
+  parts_.board->post(
       "gateway",
       fmt::format(R"({{"running":{},"waiting_for_adapters":{},"requests":{},"refused":{},"cancelled":{},)"
                   R"("prompt_tokens":{},"answer_tokens":{}}})",
                   running_.size(), waiting_count_, requests_, refused_, cancelled_, prompt_tokens_, answer_tokens_));
 }
 
-gateway_actor spawn_gateway(caf::actor_system& system, const gateway_options& options, const router_actor& router,
-                            const adapter_store_actor& store, const std::shared_ptr<const prompting>& prompts,
-                            const std::shared_ptr<const adapter_directory>& adapters,
-                            const std::shared_ptr<status_board>& board) {
-  return spawn_state<gateway_state>(system, options, router, store, prompts, adapters, board);
+gateway_actor spawn_gateway(caf::actor_system& system, gateway_parts parts) {
+  return spawn_state<gateway_state>(system, std::move(parts));
 }
 
 }  // namespace troupe

@@ -13,7 +13,12 @@
 
 namespace troupe {
 
-struct gateway_options {
+struct gateway_parts {
+  router_actor router;
+  adapter_store_actor store;
+  std::shared_ptr<const prompting> prompts;
+  std::shared_ptr<const adapter_directory> adapters;
+  std::shared_ptr<status_board> board;
   std::size_t max_waiting = 4096;                      ///< requests whose adapter is being looked for
   duration longest_wait = std::chrono::seconds(30);    ///< of these
   duration report_interval = std::chrono::seconds(1);  ///< of figures on the board
@@ -25,9 +30,7 @@ class gateway_state {
   using handle = gateway_actor;
   static constexpr const char* name = "gateway";
 
-  gateway_state(handle::pointer self, gateway_options options, router_actor router, adapter_store_actor store,
-                std::shared_ptr<const prompting> prompts, std::shared_ptr<const adapter_directory> adapters,
-                std::shared_ptr<status_board> board);
+  gateway_state(handle::pointer self, gateway_parts parts);
   handle::behavior_type make_behavior();
 
  private:
@@ -67,12 +70,7 @@ class gateway_state {
   void report();
 
   handle::pointer self_;
-  gateway_options options_;
-  router_actor router_;
-  adapter_store_actor store_;
-  std::shared_ptr<const prompting> prompts_;
-  std::shared_ptr<const adapter_directory> adapters_;
-  std::shared_ptr<status_board> board_;
+  gateway_parts parts_;
   monotonic_clock clock_;
 
   std::unordered_map<request_id, running> running_;
@@ -82,9 +80,6 @@ class gateway_state {
   bool report_due_ = false;
 };
 
-gateway_actor spawn_gateway(caf::actor_system& system, const gateway_options& options, const router_actor& router,
-                            const adapter_store_actor& store, const std::shared_ptr<const prompting>& prompts,
-                            const std::shared_ptr<const adapter_directory>& adapters,
-                            const std::shared_ptr<status_board>& board);
+gateway_actor spawn_gateway(caf::actor_system& system, gateway_parts parts);
 
 }  // namespace troupe

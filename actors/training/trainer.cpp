@@ -4,8 +4,7 @@
 
 namespace troupe {
 
-trainer_state::trainer_state(handle::pointer self, training_site site, trainers_head_actor head)
-    : self_(self), site_(std::move(site)), head_(std::move(head)) {}
+trainer_state::trainer_state(handle::pointer self, trainer_parts parts) : self_(self), parts_(std::move(parts)) {}
 
 trainer_state::handle::behavior_type trainer_state::make_behavior() {
   return {
@@ -18,7 +17,7 @@ trainer_state::handle::behavior_type trainer_state::make_behavior() {
       },
       [this](const want_training_piece& wanted) {
         if (order_ && order_->lease == wanted.lease)
-          tell(head_, read_training_piece(folder() / training_task::result_folder, result_, wanted));
+          tell(parts_.head, read_training_piece(folder() / training_task::result_folder, result_, wanted));
       },
       [this](const training_piece& piece) { take_piece(piece); },
       [this](const training_news& news) { take_news(news); },
@@ -46,9 +45,9 @@ void trainer_state::begin(const train_job& order) {
 
 /// Asks for the next piece, or begins to compute.
 void trainer_state::go_on() {
-  if (const auto wanted = download_->next()) return tell(head_, *wanted);
+  if (const auto wanted = download_->next()) return tell(parts_.head, *wanted);
   download_.reset();
-  task_ = std::make_unique<training_task>(site_, *order_, [to = handle(self_)](training_task::news what) {
+  task_ = std::make_unique<training_task>(parts_.site, *order_, [to = handle(self_)](training_task::news what) {
     tell(to, training_news{{}, std::move(what)});
   });
 }
@@ -65,16 +64,16 @@ void trainer_state::take_piece(const training_piece& piece) {
 void trainer_state::take_news(const training_news& news) {
   const auto is_of_now = [&](const auto& what) { return order_ && what.lease == order_->lease; };
   if (const auto* progress = std::get_if<training_progress>(&news.what)) {
-    if (is_of_now(*progress)) tell(head_, *progress);
+    if (is_of_now(*progress)) tell(parts_.head, *progress);
   } else if (const auto& ended = std::get<training_ended>(news.what); is_of_now(ended)) {
     task_.reset();
     result_ = ended.files;
-    tell(head_, ended);
+    tell(parts_.head, ended);
   }
 }
 
 void trainer_state::fail(const std::string& error) {
-  tell(head_, training_ended{order_->lease, error, {}});
+  tell(parts_.head, training_ended{order_->lease, error, {}});
   drop();
 }
 
@@ -92,7 +91,7 @@ void trainer_state::end_task() {
   constexpr duration patience = std::chrono::seconds(2);
   if (!task_) return;
   task_->stop();
-  if (!task_->ends_within(patience) && site_.leave) site_.leave();
+  if (!task_->ends_within(patience) && parts_.site.leave) parts_.site.leave();
 }
 
 /// A task writes its checkpoint while it is waited for.
@@ -103,8 +102,8 @@ void trainer_state::drop() {
   order_.reset();
 }
 
-trainer_actor spawn_trainer(caf::actor_system& system, const training_site& site, const trainers_head_actor& head) {
-  return spawn_state<trainer_state, actor_thread::own>(system, site, head);
+trainer_actor spawn_trainer(caf::actor_system& system, trainer_parts parts) {
+  return spawn_state<trainer_state, actor_thread::own>(system, std::move(parts));
 }
 
 }  // namespace troupe

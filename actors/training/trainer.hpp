@@ -9,6 +9,11 @@
 
 namespace troupe {
 
+struct trainer_parts {
+  trainers_head_actor head;
+  training_site site;
+};
+
 /// Works on the job that the head gave it last: fetches what the job learns from, has a training_task compute, says how
 /// far it is, and has the result ready until the head has it. On a thread of its own, as it reads and writes files.
 class trainer_state {
@@ -16,7 +21,7 @@ class trainer_state {
   using handle = trainer_actor;
   static constexpr const char* name = "trainer";
 
-  trainer_state(handle::pointer self, training_site site, trainers_head_actor head);
+  trainer_state(handle::pointer self, trainer_parts parts);
   handle::behavior_type make_behavior();
 
  private:
@@ -28,17 +33,16 @@ class trainer_state {
   void stop(const stop_training& what);
   void drop();
   void end_task();
-  std::filesystem::path folder() const { return site_.folder / order_->job; }
+  std::filesystem::path folder() const { return parts_.site.folder / order_->job; }
 
   handle::pointer self_;
-  training_site site_;
-  trainers_head_actor head_;
+  trainer_parts parts_;
   std::optional<train_job> order_;
   std::optional<training_download> download_;
   std::unique_ptr<training_task> task_;
   std::vector<training_file> result_;
 };
 
-trainer_actor spawn_trainer(caf::actor_system& system, const training_site& site, const trainers_head_actor& head);
+trainer_actor spawn_trainer(caf::actor_system& system, trainer_parts parts);
 
 }  // namespace troupe

@@ -228,8 +228,8 @@ void training_desk_state::post() const {
   parts_.board->post("trainers", std::to_string(queue_.trainers()));
 }
 
-training_desk_actor spawn_training_desk(caf::actor_system& system, const training_desk_parts& parts) {
-  return spawn_state<training_desk_state, actor_thread::own>(system, parts);
+training_desk_actor spawn_training_desk(caf::actor_system& system, training_desk_parts parts) {
+  return spawn_state<training_desk_state, actor_thread::own>(system, std::move(parts));
 }
 
 }  // namespace troupe

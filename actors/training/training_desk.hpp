@@ -17,17 +17,17 @@
 namespace troupe {
 
 struct training_desk_parts {
-  training_intake::options intake;
-  model_id model;
-  training_queue::options queue;
-  training_pace::options pace;
-  std::uint64_t adapter_memory = std::uint64_t{1} << 30;  ///< of each worker: what is trained has to fit
-  bool idle_priority = true;                     ///< trainers' threads run when nobody else wants the processor
-  duration patience = std::chrono::seconds(30);  ///< without a step, before the job's events say why that may be
   jobs_actor jobs;
   adapter_store_actor store;
   std::shared_ptr<status_board> board;
   std::function<void(const std::string& line)> say;
+  training_intake::options intake;
+  model_id model;
+  training_queue::options queue = {};
+  training_pace::options pace = {};
+  std::uint64_t adapter_memory = std::uint64_t{1} << 30;  ///< of each worker: what is trained has to fit
+  bool idle_priority = true;                     ///< trainers' threads run when nobody else wants the processor
+  duration patience = std::chrono::seconds(30);  ///< without a step, before the job's events say why that may be
 };
 
 /// On a thread of its own, as it waits for the disk; what is to be learnt from is read whole on another one. The
@@ -141,6 +141,6 @@ void training_desk_state::tell_trainer(const training_queue::lease& lease, Messa
     tell(found->second.actor, std::move(what));
 }
 
-training_desk_actor spawn_training_desk(caf::actor_system& system, const training_desk_parts& parts);
+training_desk_actor spawn_training_desk(caf::actor_system& system, training_desk_parts parts);
 
 }  // namespace troupe

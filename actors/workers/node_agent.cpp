@@ -28,61 +28,54 @@ incarnation_id random_incarnation() {
   return incarnation_id((high << 32 | low) | 1);
 }
 
-node_agent_state::node_agent_state(handle::pointer self, node_agent_options options, wire* links,
-                                   std::shared_ptr<link_slot> head, std::vector<member_actor> members,
-                                   std::shared_ptr<const worker_meter> meter)
-    : self_(self),
-      options_(std::move(options)),
-      links_(links),
-      head_(std::move(head)),
-      members_(std::move(members)),
-      meter_(std::move(meter)) {
-  options_.hello.incarnation = random_incarnation();
+node_agent_state::node_agent_state(handle::pointer self, node_agent_parts parts)
+    : self_(self), parts_(std::move(parts)) {
+  parts_.hello.incarnation = random_incarnation();
 }
 
 node_agent_state::handle::behavior_type node_agent_state::make_behavior() {
   return {
       [this](const begin_membership& begin) {
-        options_.hello.endpoint = begin.endpoint;
-        tell(node_agent_actor(self_), wake{});
+        parts_.hello.endpoint = begin.endpoint;
+        tell(handle(self_), wake{});
       },
       [this](const join_answer& answer) { take_answer(answer); },
       [this](const heartbeat_answer& answer) {
-        if (answer.incarnation != options_.hello.incarnation || answer.member) return;
+        if (answer.incarnation != parts_.hello.incarnation || answer.member) return;
         begin_anew();
         join();
       },
       [this](const end_node& what) {
-        if (what.incarnation == options_.hello.incarnation) end(0, what.reason);
+        if (what.incarnation == parts_.hello.incarnation) end(0, what.reason);
       },
       [this](const link_lost& lost) {
-        if (lost.link != head_->get()) return tell_members(lost);
+        if (lost.link != parts_.head_link->get()) return tell_members(lost);
         begin_anew();
-        head_->set(no_link);
+        parts_.head_link->set(no_link);
       },
       [this](wake) {
         if (ended_) return;
-        if (head_->get() == no_link) connect();
+        if (parts_.head_link->get() == no_link) connect();
         if (joined_)
           beat();
         else
           join();
-        tell_after(self_, joined_ ? options_.heartbeat : options_.join_interval, wake{});
+        tell_after(self_, joined_ ? parts_.heartbeat : parts_.join_interval, wake{});
       },
       [this](stop_now) {
-        if (joined_) tell_head(leave_cluster{options_.hello.incarnation});
+        if (joined_) tell_head(leave_cluster{parts_.hello.incarnation});
         end(0, "told to end");
       },
   };
 }
 
 void node_agent_state::take_answer(const join_answer& answer) {
-  if (answer.incarnation != options_.hello.incarnation || joined_) return;
+  if (answer.incarnation != parts_.hello.incarnation || joined_) return;
   unanswered_joins_ = 0;
   joined_ = answer.accepted;
   if (joined_) {
     last_warned_.clear();
-    return options_.say(fmt::format("joined the cluster as {}", options_.hello.name));
+    return parts_.say(fmt::format("joined the cluster as {}", parts_.hello.name));
   }
   if (!answer.try_again) return end(2, answer.reason);
   warn_once(answer.reason);
@@ -90,47 +83,47 @@ void node_agent_state::take_answer(const join_answer& answer) {
 
 /// It was fenced, or the head is another one now: nothing of the old life counts.
 void node_agent_state::begin_anew() {
-  if (joined_) options_.say("the head no longer counts this node as a member: joining anew");
+  if (joined_) parts_.say("the head no longer counts this node as a member: joining anew");
   tell_members(forget_life{});
   joined_ = false;
-  options_.hello.incarnation = random_incarnation();
+  parts_.hello.incarnation = random_incarnation();
 }
 
 /// What is in the way may pass, such as a process without a free descriptor.
 void node_agent_state::connect() {
   try {
-    head_->set(links_->connect(options_.head));
+    parts_.head_link->set(parts_.links->connect(parts_.head));
   } catch (const std::exception& error) {
     warn_once(error.what());
   }
 }
 
 void node_agent_state::warn_once(const std::string& why) {
-  if (std::exchange(last_warned_, why) != why) options_.warn(why + "; trying again");
+  if (std::exchange(last_warned_, why) != why) parts_.warn(why + "; trying again");
 }
 
 void node_agent_state::join() {
-  tell_head(join_cluster{options_.hello});
+  tell_head(join_cluster{parts_.hello});
   if (++unanswered_joins_ == joins_before_note)
-    options_.say(fmt::format("{} does not answer: see whether the head runs there, with the same keys", options_.head));
+    parts_.say(fmt::format("{} does not answer: see whether the head runs there, with the same keys", parts_.head));
 }
 
 void node_agent_state::beat() {
-  tell_head(heartbeat{options_.hello.incarnation, report()});
+  tell_head(heartbeat{parts_.hello.incarnation, report()});
 }
 
 node_report node_agent_state::report() {
   node_report report;
   const instant now = monotonic_clock().now();
-  const std::uint64_t rows = meter_->rows.load(std::memory_order_relaxed);
+  const std::uint64_t rows = parts_.meter->rows.load(std::memory_order_relaxed);
   const double seconds = std::chrono::duration<double>(now - report_before_).count();
-  report.steps = meter_->steps.load(std::memory_order_relaxed);
-  report.busy_ms = meter_->busy_ms();
+  report.steps = parts_.meter->steps.load(std::memory_order_relaxed);
+  report.busy_ms = parts_.meter->busy_ms();
   report.rows_per_second = static_cast<double>(rows - rows_before_) / seconds;
   report.resident_bytes = resident_bytes();
-  report.busy_seconds = static_cast<double>(meter_->busy_ns.load(std::memory_order_relaxed)) * 1e-9;
+  report.busy_seconds = static_cast<double>(parts_.meter->busy_ns.load(std::memory_order_relaxed)) * 1e-9;
   // Only who does nothing may be a spare: the others need not be disturbed.
-  if (options_.free_memory && rows == rows_before_) report.free_bytes = options_.free_memory();
+  if (parts_.free_memory && rows == rows_before_) report.free_bytes = parts_.free_memory();
   rows_before_ = rows;
   report_before_ = now;
   return report;
@@ -139,14 +132,12 @@ node_report node_agent_state::report() {
 void node_agent_state::end(int code, const std::string& why) {
   if (std::exchange(ended_, true)) return;
   tell_members(stop_now{});
-  options_.on_end(code, why);
+  parts_.on_end(code, why);
   self_->quit();
 }
 
-node_agent_actor spawn_node_agent(caf::actor_system& system, const node_agent_options& options, wire& links,
-                                  const std::shared_ptr<link_slot>& head, const std::vector<member_actor>& members,
-                                  const std::shared_ptr<const worker_meter>& meter) {
-  return spawn_state<node_agent_state>(system, options, &links, head, members, meter);
+node_agent_actor spawn_node_agent(caf::actor_system& system, node_agent_parts parts) {
+  return spawn_state<node_agent_state>(system, std::move(parts));
 }
 
 }  // namespace troupe

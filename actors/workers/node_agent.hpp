@@ -11,11 +11,15 @@
 
 namespace troupe {
 
-struct node_agent_options {
-  node_hello hello;  ///< incarnation and endpoint are filled in
-  std::string head;  ///< endpoint
+struct node_agent_parts {
+  wire* links = nullptr;
+  std::shared_ptr<link_slot> head_link;
+  std::vector<member_actor> members;          ///< a worker, a trainer, or both
+  std::shared_ptr<const worker_meter> meter;  ///< the worker's; without a worker one that stands still
+  node_hello hello;                           ///< incarnation and endpoint are filled in
+  std::string head;                           ///< endpoint
   /// What the node may take for weights, keys and values, measured anew; empty: as the hello says, for good.
-  std::function<std::uint64_t()> free_memory;
+  std::function<std::uint64_t()> free_memory = {};
   duration heartbeat = std::chrono::milliseconds(200);
   duration join_interval = std::chrono::milliseconds(250);  ///< also between links to a head that closes them
   /// The node is to end, with this exit code and for this reason. Called once.
@@ -31,8 +35,7 @@ class node_agent_state {
   using handle = node_agent_actor;
   static constexpr const char* name = "node_agent";
 
-  node_agent_state(handle::pointer self, node_agent_options options, wire* links, std::shared_ptr<link_slot> head,
-                   std::vector<member_actor> members, std::shared_ptr<const worker_meter> meter);
+  node_agent_state(handle::pointer self, node_agent_parts parts);
   handle::behavior_type make_behavior();
 
  private:
@@ -46,19 +49,15 @@ class node_agent_state {
   void end(int code, const std::string& why);
   template <any_message M>
   void tell_members(const M& what) const {
-    for (const member_actor& member : members_) tell(member, what);
+    for (const member_actor& member : parts_.members) tell(member, what);
   }
   template <message M>
   void tell_head(M what) {
-    links_->send(head_->get(), std::move(what));
+    parts_.links->send(parts_.head_link->get(), std::move(what));
   }
 
   handle::pointer self_;
-  node_agent_options options_;
-  wire* links_;
-  std::shared_ptr<link_slot> head_;
-  std::vector<member_actor> members_;
-  std::shared_ptr<const worker_meter> meter_;
+  node_agent_parts parts_;
   bool joined_ = false, ended_ = false;
   int unanswered_joins_ = 0;
   std::string last_warned_;
@@ -66,10 +65,7 @@ class node_agent_state {
   instant report_before_;
 };
 
-/// `members`: a worker, a trainer, or both. `meter`: the worker's; without a worker one that stands still.
-node_agent_actor spawn_node_agent(caf::actor_system& system, const node_agent_options& options, wire& links,
-                                  const std::shared_ptr<link_slot>& head, const std::vector<member_actor>& members,
-                                  const std::shared_ptr<const worker_meter>& meter);
+node_agent_actor spawn_node_agent(caf::actor_system& system, node_agent_parts parts);
 
 /// Never 0.
 incarnation_id random_incarnation();

@@ -28,15 +28,8 @@ std::uint64_t worker_meter::busy_ms() const {
   return since == 0 ? 0 : static_cast<std::uint64_t>(std::max<std::int64_t>(monotonic_now() - since, 0) / 1'000'000);
 }
 
-worker_state::worker_state(handle::pointer self, worker_options options, wire* links, workers_head_actor head,
-                           adapter_fetcher_actor fetcher, std::shared_ptr<worker_meter> meter)
-    : self_(self),
-      options_(std::move(options)),
-      links_(links),
-      head_(std::move(head)),
-      fetcher_(std::move(fetcher)),
-      meter_(std::move(meter)),
-      pool_(std::make_unique<thread_pool>(options_.threads)) {}
+worker_state::worker_state(handle::pointer self, worker_parts parts)
+    : self_(self), parts_(std::move(parts)), pool_(std::make_unique<thread_pool>(parts_.threads)) {}
 
 worker_state::handle::behavior_type worker_state::make_behavior() {
   return {
@@ -44,10 +37,10 @@ worker_state::handle::behavior_type worker_state::make_behavior() {
       [this](run_step& order) { take_order(order); },
       [this](activations& hidden) { take_hidden(hidden); },
       [this](const load_adapter& what) {
-        if (role_ && role_->life == what.life) tell(fetcher_, what);
+        if (role_ && role_->life == what.life) tell(parts_.fetcher, what);
       },
       [this](const drop_adapter& what) { drop(what); },
-      [this](const prepare_adapter& what) { tell(fetcher_, what); },
+      [this](const prepare_adapter& what) { tell(parts_.fetcher, what); },
       [this](const adapter_ready& ready) { take_adapter(ready); },
       [this](forget_life) { forget(); },
       [this](const link_lost& lost) {
@@ -63,7 +56,7 @@ worker_state::handle::behavior_type worker_state::make_behavior() {
 // --- a life ---
 
 void worker_state::start(const start_stage& what) {
-  const std::stop_token stop = options_.alarm->begin();
+  const std::stop_token stop = parts_.alarm->begin();
   forget();
   stage_started answer{what.life, what.stage, what.tensor_rank, {}};
   answer.error =
@@ -72,21 +65,21 @@ void worker_state::start(const start_stage& what) {
                            what.first_layer, what.first_layer + what.layers - 1, what.blocks));
   if (answer.error.empty()) {
     role_ = what;
-    tell(fetcher_, stage_layers{{}, what.first_layer, what.layers});
+    tell(parts_.fetcher, stage_layers{{}, what.first_layer, what.layers});
   } else {
     forget();
   }
-  tell(head_, std::move(answer));
+  tell(parts_.head, std::move(answer));
 }
 
 void worker_state::make_stage(const start_stage& what, const std::stop_token& stop) {
-  const auto layers = options_.model->config.layers;
+  const auto layers = parts_.model->config.layers;
   if (what.first_layer < 0 || what.layers < 1 || what.layers > layers || what.first_layer > layers - what.layers)
     refuse("layers {} to {} of a model of {}", what.first_layer, what.first_layer + what.layers - 1, layers);
   if (what.blocks < 1 || what.blocks > 1 << 30 || what.context < 1 || what.max_rows < 1 || what.max_rows > 1 << 20)
     refuse("a stage with {} blocks, {} positions and {} rows", what.blocks, what.context, what.max_rows);
-  preload(*options_.model, what.first_layer, what.layers);
-  if (what.tensor_ranks > 1) ranks_ = std::make_unique<stage_ranks>(what, options_.ranks, stop);
+  preload(*parts_.model, what.first_layer, what.layers);
+  if (what.tensor_ranks > 1) ranks_ = std::make_unique<stage_ranks>(what, parts_.ranks, stop);
   const decoder::options part{.first_layer = what.first_layer,
                               .layers = what.layers,
                               .max_rows = what.max_rows,
@@ -94,10 +87,9 @@ void worker_state::make_stage(const start_stage& what, const std::stop_token& st
                               .blocks = what.blocks,
                               .context = what.context,
                               .split = ranks_ ? ranks_->split() : tensor_split{},
-                              .device = options_.device};
-  stage_ =
-      std::make_unique<stage>(options_.model, part, what.lookup_tokens, compute{*pool_, kernels()}, options_.tokens);
-  if (!what.next.empty()) next_ = links_->connect(what.next);
+                              .device = parts_.device};
+  stage_ = std::make_unique<stage>(parts_.model, part, what.lookup_tokens, compute{*pool_, kernels()}, parts_.tokens);
+  if (!what.next.empty()) next_ = parts_.links->connect(what.next);
 }
 
 void worker_state::forget() {
@@ -109,13 +101,13 @@ void worker_state::forget() {
   arrived_.clear();
   hidden_.reset();
   buffers_.clear();  // those of the next life may be larger
-  if (next_ != no_link) links_->close(std::exchange(next_, no_link));
-  tell(fetcher_, forget_life{});
+  if (next_ != no_link) parts_.links->close(std::exchange(next_, no_link));
+  tell(parts_.fetcher, forget_life{});
 }
 
 void worker_state::fail(const std::string& error) {
   if (!role_) return;
-  tell(head_, stage_failed{role_->life, role_->stage, error});
+  tell(parts_.head, stage_failed{role_->life, role_->stage, error});
   forget();
 }
 
@@ -125,7 +117,7 @@ std::string worker_state::fault_of(Work work, const std::string& no_memory) {
     work();
     return {};
   } catch (const device_lost& error) {
-    options_.on_device_lost(error.what());
+    parts_.on_device_lost(error.what());
     return error.what();
   } catch (const std::bad_alloc&) {
     return no_memory;
@@ -166,13 +158,13 @@ void worker_state::advance() {
 void worker_state::run_front() {
   const run_step order = std::move(orders_.front());
   orders_.pop_front();
-  meter_->busy_since.store(monotonic_now(), std::memory_order_relaxed);
+  parts_.meter->busy_since.store(monotonic_now(), std::memory_order_relaxed);
   if (const auto fault = fault_of([&] { run_order(order); }, "no memory for a step"); !fault.empty()) fail(fault);
-  meter_->busy_ns.fetch_add(monotonic_now() - meter_->busy_since.load(std::memory_order_relaxed),
-                            std::memory_order_relaxed);
-  meter_->busy_since.store(0, std::memory_order_relaxed);
-  meter_->steps.fetch_add(1, std::memory_order_relaxed);
-  meter_->rows.fetch_add(order.order.plan.tokens.size(), std::memory_order_relaxed);
+  parts_.meter->busy_ns.fetch_add(monotonic_now() - parts_.meter->busy_since.load(std::memory_order_relaxed),
+                                  std::memory_order_relaxed);
+  parts_.meter->busy_since.store(0, std::memory_order_relaxed);
+  parts_.meter->steps.fetch_add(1, std::memory_order_relaxed);
+  parts_.meter->rows.fetch_add(order.order.plan.tokens.size(), std::memory_order_relaxed);
 }
 
 void worker_state::run_order(const run_step& order) {
@@ -183,7 +175,7 @@ void worker_state::run_order(const run_step& order) {
   stage_->run(hidden);
   if (stage_->is_last()) {
     const step_outcome& outcome = stage_->finish(hidden);
-    if (stage_->chooses()) tell(head_, step_done{role_->life, outcome});
+    if (stage_->chooses()) tell(parts_.head, step_done{role_->life, outcome});
   } else {
     pass_on(order.order.plan.id, size);
   }
@@ -209,7 +201,7 @@ float* worker_state::hidden_for(const run_step& order, std::size_t size) {
 void worker_state::pass_on(step_id step, std::size_t size) {
   const std::shared_ptr<const aligned_buffer<float>> sent = std::move(hidden_);
   const std::span<const float> values(sent->data(), size);
-  links_->send(next_, activations{role_->life, step, {sent, std::as_bytes(values)}});
+  parts_.links->send(next_, activations{role_->life, step, {sent, std::as_bytes(values)}});
 }
 
 /// One that is not on its way any more.
@@ -226,7 +218,7 @@ void worker_state::take_adapter(const adapter_ready& ready) {
   if (ready.adapter)
     error = fault_of([&] { stage_->add_adapter(ready.what.version, ready.adapter); },
                      "no memory for the adapter: lower adapters.memory");
-  tell(head_, adapter_loaded{role_->life, role_->stage, role_->tensor_rank, ready.what.version, error});
+  tell(parts_.head, adapter_loaded{role_->life, role_->stage, role_->tensor_rank, ready.what.version, error});
 }
 
 void worker_state::drop(const drop_adapter& what) {
@@ -234,10 +226,8 @@ void worker_state::drop(const drop_adapter& what) {
   if (const auto fault = fault_of([&] { stage_->remove_adapter(what.version); }, {}); !fault.empty()) fail(fault);
 }
 
-worker_actor spawn_worker(caf::actor_system& system, const worker_options& options, wire* links,
-                          const workers_head_actor& head, const adapter_fetcher_actor& fetcher,
-                          const std::shared_ptr<worker_meter>& meter) {
-  return spawn_state<worker_state, actor_thread::own>(system, options, links, head, fetcher, meter);
+worker_actor spawn_worker(caf::actor_system& system, worker_parts parts) {
+  return spawn_state<worker_state, actor_thread::own>(system, std::move(parts));
 }
 
 }  // namespace troupe

@@ -27,7 +27,11 @@ struct worker_meter {
   std::uint64_t busy_ms() const;
 };
 
-struct worker_options {
+struct worker_parts {
+  wire* links = nullptr;
+  workers_head_actor head;
+  adapter_fetcher_actor fetcher;
+  std::shared_ptr<worker_meter> meter;
   std::shared_ptr<const loaded_model> model;
   int threads = 1;
   device_id device = {};
@@ -44,8 +48,7 @@ class worker_state {
   using handle = worker_actor;
   static constexpr const char* name = "worker";
 
-  worker_state(handle::pointer self, worker_options options, wire* links, workers_head_actor head,
-               adapter_fetcher_actor fetcher, std::shared_ptr<worker_meter> meter);
+  worker_state(handle::pointer self, worker_parts parts);
   handle::behavior_type make_behavior();
 
  private:
@@ -72,11 +75,7 @@ class worker_state {
   hidden_buffer free_buffer();
 
   handle::pointer self_;
-  worker_options options_;
-  wire* links_;
-  workers_head_actor head_;
-  adapter_fetcher_actor fetcher_;
-  std::shared_ptr<worker_meter> meter_;
+  worker_parts parts_;
   std::unique_ptr<thread_pool> pool_;
 
   std::optional<start_stage> role_;     ///< none: no stage is held
@@ -90,8 +89,6 @@ class worker_state {
   hidden_buffer hidden_;
 };
 
-worker_actor spawn_worker(caf::actor_system& system, const worker_options& options, wire* links,
-                          const workers_head_actor& head, const adapter_fetcher_actor& fetcher,
-                          const std::shared_ptr<worker_meter>& meter);
+worker_actor spawn_worker(caf::actor_system& system, worker_parts parts);
 
 }  // namespace troupe

@@ -50,9 +50,9 @@ void check_preload(const cluster_config& config) {
 /// Refuses here, before anything starts, what cannot work; and packs the model once, so that not every node does it.
 void check_site(const cluster_config& config) {
   const node_site site = make_site(config, config.head().name);
-  const supervisor_options options = supervisor_options_of(site, 0);
+  const supervisor_parts planned = supervisor_of(site, 0);
   (void)bus_options_of(site);  // the keys
-  (void)membership(options.members);
+  (void)membership(planned.members);
   if (is_this_machine(config.head().host)) check_preload(config);
   std::vector<worker_offer> offers;
   for (const node_config& node : config.nodes) {
@@ -63,7 +63,7 @@ void check_site(const cluster_config& config) {
     offers.push_back({node.name, node.host, memory, 1.0, node.layers, node.replica, 1, 1,
                       is_this_machine(node.host) ? node.memory_pool() : std::string()});
   }
-  const auto placed = place(offers, options.shape, options.wanted);
+  const auto placed = place(offers, planned.shape, planned.wanted);
   if (!placed) refuse("{}: {}", place_of(config, placed.error().key), placed.error().text);
 }
 

@@ -12,11 +12,11 @@
 namespace troupe {
 namespace {
 
-router_state::options router_options_of(const cluster_config& config) {
-  router_state::options options;
-  options.policy.max_waiting = static_cast<std::uint32_t>(config.scheduler.max_waiting);
-  options.most_parked = static_cast<std::size_t>(config.scheduler.max_waiting);
-  return options;
+router_parts router_of(const cluster_config& config) {
+  router_parts parts;
+  parts.policy.max_waiting = static_cast<std::uint32_t>(config.scheduler.max_waiting);
+  parts.most_parked = static_cast<std::size_t>(config.scheduler.max_waiting);
+  return parts;
 }
 
 std::shared_ptr<journal> open_journal(const cluster_config& config) {
@@ -38,7 +38,7 @@ served_model served_model_of(const node_site& site, const std::shared_ptr<const 
 }  // namespace
 
 head_node::head_node(caf::actor_system& system, wire& links, const node_site& site)
-    : system_(system), links_(links), site_(site), router_(spawn_router(system, router_options_of(site.config))) {
+    : system_(system), links_(links), site_(site), router_(spawn_router(system, router_of(site.config))) {
   try {
     start();
   } catch (...) {
@@ -53,6 +53,7 @@ void head_node::start() {
   const served_model served = served_model_of(site_, adapters_);
   start_own_supervisor(reign);
   start_own_front(book, reign, served);
+  tell(supervisor_, begin_cluster{{}, front_.training, start_own_worker()});
   listen_to_nodes();
   listen_to_members();
   listen_to_losses();
@@ -61,43 +62,39 @@ void head_node::start() {
 }
 
 void head_node::start_own_supervisor(std::uint32_t reign) {
-  const auto supervisor = std::make_shared<supervisor_actor>();
-  supervisor_parts parts{.links = &links_,
-                         .router = router_,
-                         .directory = directory_,
-                         .adapters = adapters_,
-                         .board = board_,
-                         .training = training_,
-                         .local = {}};
-  if (site_.node.is_worker()) parts.local = start_own_worker(supervisor);
-  supervisor_ = spawn_supervisor(system_, supervisor_options_of(site_, reign), parts);
-  *supervisor = supervisor_;
+  supervisor_parts parts = supervisor_of(site_, reign);
+  parts.links = &links_;
+  parts.router = router_;
+  parts.directory = directory_;
+  parts.adapters = adapters_;
+  parts.board = board_;
+  supervisor_ = spawn_supervisor(system_, std::move(parts));
 }
 
-/// `supervisor` is filled in later: it does not exist yet.
-local_worker head_node::start_own_worker(const std::shared_ptr<supervisor_actor>& supervisor) {
-  worker_ = start_worker(system_, site_, links_, spawn_local_head(system_, supervisor, store_, directory_));
-  local_worker local{worker_->worker, hello_of(site_, site_.config.head_endpoint()), worker_->alarm};
-  local.hello.incarnation = random_incarnation();
-  return local;
+std::optional<local_worker> head_node::start_own_worker() {
+  if (!site_.node.is_worker()) return {};
+  worker_ = start_worker(
+      system_, site_, links_,
+      spawn_local_head(system_, {.supervisor = supervisor_, .store = front_.store, .directory = directory_}));
+  local_worker own{worker_->worker, hello_of(site_, site_.config.head_endpoint()), worker_->alarm};
+  own.hello.incarnation = random_incarnation();
+  return own;
 }
 
 void head_node::start_own_front(const std::shared_ptr<journal>& book, std::uint32_t reign, const served_model& served) {
-  front_ = start_front(system_, links_,
-                       {.config = &site_.config,
-                        .prompts = served.prompts,
-                        .book = book,
-                        .board = board_,
-                        .adapters = adapters_,
-                        .model = site_.fingerprint,
-                        .router = router_,
-                        .supervisor = supervisor_,
-                        .directory = directory_,
-                        .reign = reign,
-                        .read_for_endpoint = batch_line_reader(served),
-                        .say = say});
-  *store_ = front_.store;
-  *training_ = front_.training;
+  front_ = start_front(system_, {.links = &links_,
+                                 .config = &site_.config,
+                                 .prompts = served.prompts,
+                                 .book = book,
+                                 .board = board_,
+                                 .adapters = adapters_,
+                                 .model = site_.fingerprint,
+                                 .router = router_,
+                                 .supervisor = supervisor_,
+                                 .directory = directory_,
+                                 .reign = reign,
+                                 .read_for_endpoint = batch_line_reader(served),
+                                 .say = say});
 }
 
 void head_node::listen_to_losses() {
@@ -149,7 +146,7 @@ void head_node::on_member(Deliver deliver) {
   });
 }
 
-/// Messages of workers and trainers count only on links of members.
+/// What workers and trainers say is heard from members alone.
 void head_node::listen_to_members() {
   const auto to_supervisor = [to = supervisor_](auto what) { tell(to, std::move(what)); };
   const auto to_store = [to = front_.store](auto what) { tell(to, std::move(what)); };

@@ -25,8 +25,8 @@ class head_node {
  private:
   void start();
   void start_own_supervisor(std::uint32_t reign);
-  local_worker start_own_worker(const std::shared_ptr<supervisor_actor>& supervisor);
   void start_own_front(const std::shared_ptr<journal>& book, std::uint32_t reign, const served_model& served);
+  std::optional<local_worker> start_own_worker();
   void listen_to_nodes();
   template <message M, class Deliver>
   void on_member(Deliver deliver);
@@ -41,11 +41,8 @@ class head_node {
   std::shared_ptr<adapter_directory> adapters_ = std::make_shared<adapter_directory>();
   std::shared_ptr<status_board> board_ = std::make_shared<status_board>();
   router_actor router_;
-  std::optional<worker_parts> worker_;
+  std::optional<worker_handles> worker_;
   supervisor_actor supervisor_;
-  /// Filled in when the front starts; actors that start earlier hold these pointers.
-  std::shared_ptr<training_desk_actor> training_ = std::make_shared<training_desk_actor>();
-  std::shared_ptr<adapter_store_actor> store_ = std::make_shared<adapter_store_actor>();
   front_handles front_;
   std::unique_ptr<http_front> http_;
 };

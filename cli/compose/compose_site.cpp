@@ -197,31 +197,31 @@ node_hello hello_of(const node_site& site, const std::string& endpoint) {
   return hello;
 }
 
-supervisor_options supervisor_options_of(const node_site& site, std::uint32_t reign) {
+supervisor_parts supervisor_of(const node_site& site, std::uint32_t reign) {
   const cluster_config& config = site.config;
-  supervisor_options options;
-  options.config = config;
-  options.members.build = build_id();
-  options.members.model = site.fingerprint;
-  options.members.detector = failure_detector::options::of(std::chrono::milliseconds(config.lost_after_ms));
-  options.shape = shape_of(site);
-  options.kv = site.kv;
-  options.wanted.replicas = config.replicas;
-  options.wanted.stages = config.stages;
-  options.wanted.tensor = config.tensor;
-  options.wanted.kv_memory = config.scheduler.kv_memory;
-  options.wanted.min_context = site.context;
-  options.batches.context = site.context;
-  options.batches.max_batch_tokens = config.scheduler.max_batch_tokens;
-  options.batches.max_mixed_prompt_tokens = config.scheduler.max_mixed_prompt_tokens;
-  options.batches.max_sequences = config.scheduler.max_sequences;
-  options.batches.max_waiting = static_cast<std::size_t>(config.scheduler.max_waiting);
-  options.batches.max_adapters = config.adapters.max_resident;
-  options.batches.model = site.fingerprint;
-  options.vocab_size = site.model->config.vocab_size;
-  options.reign = reign;
-  options.say = say;
-  return options;
+  supervisor_parts parts;
+  parts.config = config;
+  parts.members.build = build_id();
+  parts.members.model = site.fingerprint;
+  parts.members.detector = failure_detector::options::of(std::chrono::milliseconds(config.lost_after_ms));
+  parts.shape = shape_of(site);
+  parts.kv = site.kv;
+  parts.wanted.replicas = config.replicas;
+  parts.wanted.stages = config.stages;
+  parts.wanted.tensor = config.tensor;
+  parts.wanted.kv_memory = config.scheduler.kv_memory;
+  parts.wanted.min_context = site.context;
+  parts.batches.context = site.context;
+  parts.batches.max_batch_tokens = config.scheduler.max_batch_tokens;
+  parts.batches.max_mixed_prompt_tokens = config.scheduler.max_mixed_prompt_tokens;
+  parts.batches.max_sequences = config.scheduler.max_sequences;
+  parts.batches.max_waiting = static_cast<std::size_t>(config.scheduler.max_waiting);
+  parts.batches.max_adapters = config.adapters.max_resident;
+  parts.batches.model = site.fingerprint;
+  parts.vocab_size = site.model->config.vocab_size;
+  parts.reign = reign;
+  parts.say = say;
+  return parts;
 }
 
 std::string build_id() {

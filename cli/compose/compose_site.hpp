@@ -43,7 +43,8 @@ std::uint64_t memory_of(const node_config& node);
 bus::options bus_options_of(const node_site& site);
 /// All but the incarnation.
 node_hello hello_of(const node_site& site, const std::string& endpoint);
-supervisor_options supervisor_options_of(const node_site& site, std::uint32_t reign);
+/// All but whom it works with.
+supervisor_parts supervisor_of(const node_site& site, std::uint32_t reign);
 /// What two nodes must have in common to understand each other and to compute alike: the program itself.
 std::string build_id();
 /// One line of the node's log.

@@ -41,16 +41,24 @@ token_tree_source tokens_of_model(const node_site& site) {
 
 }  // namespace
 
-worker_parts start_worker(caf::actor_system& system, const node_site& site, wire& links,
-                          const workers_head_actor& head) {
-  worker_parts parts;
-  const auto worker = std::make_shared<worker_actor>();
-  parts.fetcher = spawn_adapter_fetcher(system, {site.model, site.config.state_dir / "adapters"}, head, worker);
-  const worker_options options{site.model,  site.threads,          site.node.device,        rank_settings_of(site),
-                               parts.alarm, tokens_of_model(site), end_without_device(site)};
-  parts.worker = spawn_worker(system, options, &links, head, parts.fetcher, parts.meter);
-  *worker = parts.worker;
-  return parts;
+worker_handles start_worker(caf::actor_system& system, const node_site& site, wire& links,
+                            const workers_head_actor& head) {
+  worker_handles made;
+  made.fetcher =
+      spawn_adapter_fetcher(system, {.head = head, .model = site.model, .store = site.config.state_dir / "adapters"});
+  made.worker = spawn_worker(system, {.links = &links,
+                                      .head = head,
+                                      .fetcher = made.fetcher,
+                                      .meter = made.meter,
+                                      .model = site.model,
+                                      .threads = site.threads,
+                                      .device = site.node.device,
+                                      .ranks = rank_settings_of(site),
+                                      .alarm = made.alarm,
+                                      .tokens = tokens_of_model(site),
+                                      .on_device_lost = end_without_device(site)});
+  tell(made.fetcher, begin_fetching{{}, made.worker});
+  return made;
 }
 
 /// Takes a message only if it came over the head's link.
@@ -64,15 +72,18 @@ void member_node::deliver_from_head(wire& links, const Handle& to) {
 member_node::member_node(caf::actor_system& system, wire& links, const node_site& site, end_handler on_end) {
   if (site.node.is_worker()) add_worker(system, links, site);
   if (site.node.is_trainer()) add_trainer(system, links, site);
-  node_agent_options options;
-  options.hello = hello_of(site, {});
-  options.head = site.config.head_endpoint();
-  if (site.node.is_worker()) options.free_memory = [node = site.node] { return memory_of(node); };
-  options.heartbeat = std::chrono::milliseconds(site.config.heartbeat_ms);
-  options.on_end = std::move(on_end);
-  options.say = say;
-  options.warn = warn;
-  agent_ = spawn_node_agent(system, options, links, head_link_, members_, meter_);
+  node_agent_parts parts{.links = &links,
+                         .head_link = head_link_,
+                         .members = members_,
+                         .meter = meter_,
+                         .hello = hello_of(site, {}),
+                         .head = site.config.head_endpoint(),
+                         .heartbeat = std::chrono::milliseconds(site.config.heartbeat_ms),
+                         .on_end = std::move(on_end),
+                         .say = say,
+                         .warn = warn};
+  if (site.node.is_worker()) parts.free_memory = [node = site.node] { return memory_of(node); };
+  agent_ = spawn_node_agent(system, std::move(parts));
   deliver_from_head<join_answer>(links, agent_);
   deliver_from_head<heartbeat_answer>(links, agent_);
   deliver_from_head<end_node>(links, agent_);
@@ -85,20 +96,21 @@ member_node::member_node(caf::actor_system& system, wire& links, const node_site
 }
 
 void member_node::add_worker(caf::actor_system& system, wire& links, const node_site& site) {
-  const worker_parts parts = start_worker(system, site, links, spawn_remote_head(system, links, head_link_));
-  members_.emplace_back(parts.worker);
-  meter_ = parts.meter;
-  links.on<start_stage>([to = parts.worker, alarm = parts.alarm, slot = head_link_](incoming<start_stage> in) {
+  const worker_handles made =
+      start_worker(system, site, links, spawn_remote_head(system, {.links = &links, .link = head_link_}));
+  members_.emplace_back(made.worker);
+  meter_ = made.meter;
+  links.on<start_stage>([to = made.worker, alarm = made.alarm, slot = head_link_](incoming<start_stage> in) {
     if (in.link != slot->get()) return;
     alarm->ring();
     tell(to, std::move(in.what));
   });
-  deliver_from_head<run_step>(links, parts.worker);
-  deliver_from_head<load_adapter>(links, parts.worker);
-  deliver_from_head<drop_adapter>(links, parts.worker);
-  deliver_from_head<prepare_adapter>(links, parts.worker);
-  deliver_from_head<adapter_piece>(links, parts.fetcher);
-  links.deliver<activations>(parts.worker);  // from the stage before: its life says whether it counts
+  deliver_from_head<run_step>(links, made.worker);
+  deliver_from_head<load_adapter>(links, made.worker);
+  deliver_from_head<drop_adapter>(links, made.worker);
+  deliver_from_head<prepare_adapter>(links, made.worker);
+  deliver_from_head<adapter_piece>(links, made.fetcher);
+  links.deliver<activations>(made.worker);  // from the stage before: its life says whether it counts
 }
 
 void member_node::add_trainer(caf::actor_system& system, wire& links, const node_site& site) {
@@ -114,7 +126,9 @@ void member_node::add_trainer(caf::actor_system& system, wire& links, const node
   own.checkpoint_after = std::chrono::seconds(config.training.checkpoint_seconds);
   own.meeting = site.meeting;
   own.ranks_patience = patience_with_ranks(config);
-  const trainer_actor trainer = spawn_trainer(system, own, spawn_remote_trainers_head(system, links, head_link_));
+  const trainer_actor trainer = spawn_trainer(
+      system,
+      {.head = spawn_remote_trainers_head(system, {.links = &links, .link = head_link_}), .site = std::move(own)});
   members_.emplace_back(trainer);
   deliver_from_head<train_job>(links, trainer);
   deliver_from_head<stop_training>(links, trainer);

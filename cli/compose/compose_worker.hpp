@@ -9,15 +9,15 @@
 namespace troupe {
 
 /// The actors of a worker, wherever its head is.
-struct worker_parts {
+struct worker_handles {
   std::shared_ptr<worker_meter> meter = std::make_shared<worker_meter>();
   std::shared_ptr<rank_alarm> alarm = std::make_shared<rank_alarm>();
   worker_actor worker;
   adapter_fetcher_actor fetcher;
 };
 
-worker_parts start_worker(caf::actor_system& system, const node_site& site, wire& links,
-                          const workers_head_actor& head);
+worker_handles start_worker(caf::actor_system& system, const node_site& site, wire& links,
+                            const workers_head_actor& head);
 
 /// A process without a head, with a worker, a trainer or both: joins the head and takes its orders.
 class member_node {

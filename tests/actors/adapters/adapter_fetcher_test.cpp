@@ -18,8 +18,11 @@ class fetcher : public testing::Test {
   void start_fetcher(std::size_t most_prepared) {
     auto model = std::make_shared<loaded_model>();
     model->config = read_hf_config(golden / "llama");
-    actor_ = spawn_adapter_fetcher(system_, {model, folder_.path() / "store", most_prepared}, head_.handle(),
-                                   std::make_shared<worker_actor>(worker_.handle()));
+    actor_ = spawn_adapter_fetcher(system_, {.head = head_.handle(),
+                                             .model = std::move(model),
+                                             .store = folder_.path() / "store",
+                                             .most_prepared = most_prepared});
+    tell(actor_, begin_fetching{{}, worker_.handle()});
   }
 
   /// Files of these contents, in their order.

@@ -1,30 +1,37 @@
 #include "actors/adapters/adapter_store.hpp"
 
 #include "tests/actors/support.hpp"
+#include "tests/transport/zmq/peer.hpp"
 
 namespace troupe::test {
 namespace {
 
-struct sent_piece {
-  link_id link;
-  adapter_piece piece;
-  std::uint64_t correlation = 0;
-};
+bus::options listening() {
+  bus::options options;
+  options.listen = "tcp://127.0.0.1:*";
+  return options;
+}
 
 class store : public testing::Test {
  protected:
   store() {
-    const auto send = [to = pieces_](link_id link, adapter_piece piece, std::uint64_t correlation) {
-      to->put(sent_piece{link, std::move(piece), correlation});
-    };
     const auto shelf = std::make_shared<adapter_shelf>(
         adapter_shelf::options{folder_.path() / "store", golden / "llama", read_hf_config(golden / "llama"),
                                model_id(7), "letters"},
         catalogue_records{});
-    actor_ = spawn_adapter_store(
-        system_, shelf, journal_.handle(), send, [this] { return workers_; }, adapters_, board_);
+    actor_ = spawn_adapter_store(system_, {.shelf = shelf,
+                                           .journal = journal_.handle(),
+                                           .links = &wire_,
+                                           .directory = directory_,
+                                           .adapters = adapters_,
+                                           .board = board_});
+    wire_.on<want_piece>([to = actor_](incoming<want_piece> in) { tell(to, std::move(in)); });
+    wire_.start();
   }
-  ~store() override { tell(actor_, stop_now{}); }
+  ~store() override {
+    tell(actor_, stop_now{});
+    wire_.stop();
+  }
 
   void command(const std::string& name, const json& arguments) {
     tell(actor_, command_call{{}, {name, arguments.dump()}, [to = answers_](command_answer answer) {
@@ -35,29 +42,41 @@ class store : public testing::Test {
     const auto wanted = journal_.take<save_catalogue>();
     tell(wanted.asker, catalogue_saved{{}, wanted.ticket, error});
   }
+  /// What a worker elsewhere hears that asks for the beginning of a file.
+  adapter_piece fetch(const std::string& sha256, const std::string& file) {
+    peer worker;
+    frame wanted = to_frame(want_piece{sha256, file, 0});
+    wanted.correlation = 9;
+    worker->send(worker->connect(wire_.endpoint()), std::move(wanted));
+    EXPECT_TRUE(worker.wait_frames(1));
+    frame got = worker.frames().at(0).second;
+    EXPECT_EQ(got.correlation, 9u);
+    return from_frame<adapter_piece>(std::move(got)).value_or(adapter_piece{});
+  }
   command_answer answer() { return answers_->take<command_answer>(); }
 
   temp_folder folder_;
-  std::shared_ptr<inbox> answers_ = std::make_shared<inbox>(), pieces_ = std::make_shared<inbox>();
+  std::shared_ptr<inbox> answers_ = std::make_shared<inbox>();
   std::shared_ptr<adapter_directory> adapters_ = std::make_shared<adapter_directory>();
   std::shared_ptr<status_board> board_ = std::make_shared<status_board>();
+  std::shared_ptr<replica_directory> directory_ = std::make_shared<replica_directory>();
+  wire wire_{listening()};
   caf::actor_system_config config_;
   caf::actor_system system_{config_};
   mock<jobs_actor> journal_{system_};
-  std::vector<worker_actor> workers_;
   adapter_store_actor actor_;
 };
 
 TEST_F(store, publishes_a_version_when_every_worker_has_it) {
   mock<worker_actor> first(system_), second(system_);
-  workers_ = {first.handle(), second.handle()};
+  directory_->set_worker("w0", first.handle());
+  directory_->set_worker("w1", second.handle());
   command("adapters.load", {{"name", "adapter"}});
   const auto wanted = first.take<prepare_adapter>();
   EXPECT_EQ(wanted.files.size(), 2u);
   EXPECT_EQ(second.take<prepare_adapter>().ticket, wanted.ticket);
   // Its pieces can be had before anybody may ask for the version.
-  tell(actor_, incoming<want_piece>{{}, link_id(5), 9, {wanted.sha256, "adapter_config.json", 0}});
-  EXPECT_EQ(pieces_->take<sent_piece>().piece.error, "");
+  EXPECT_EQ(fetch(wanted.sha256, "adapter_config.json").error, "");
   tell(actor_, adapter_prepared{wanted.ticket, {}});
   EXPECT_EQ(journal_.count<save_catalogue>(), 0u);
   tell(actor_, adapter_prepared{wanted.ticket, {}});
@@ -67,7 +86,7 @@ TEST_F(store, publishes_a_version_when_every_worker_has_it) {
 
 TEST_F(store, publishes_nothing_that_a_worker_cannot_take) {
   mock<worker_actor> worker(system_);
-  workers_ = {worker.handle()};
+  directory_->set_worker("w0", worker.handle());
   command("adapters.load", {{"name", "adapter"}});
   tell(actor_, adapter_prepared{worker.take<prepare_adapter>().ticket, "the disk is full"});
   EXPECT_NE(answer().error.find("the disk is full"), std::string::npos);
@@ -77,7 +96,7 @@ TEST_F(store, publishes_nothing_that_a_worker_cannot_take) {
 
 TEST_F(store, a_worker_that_says_nothing_holds_nobody_up_for_long) {
   mock<worker_actor> worker(system_);
-  workers_ = {worker.handle()};
+  directory_->set_worker("w0", worker.handle());
   command("adapters.load", {{"name", "adapter"}});
   worker.take<prepare_adapter>();
   saved();  // after a while
@@ -136,11 +155,7 @@ TEST_F(store, answers_for_its_files) {
   command("adapters.files", {{"name", "adapter"}});
   const json files = json::parse(answer().result);
   const auto sha256 = files["sha256"].get<std::string>();
-  tell(actor_, incoming<want_piece>{{}, link_id(3), 9, {sha256, "adapter_config.json", 0}});
-  const auto sent = pieces_->take<sent_piece>();
-  EXPECT_EQ(sent.link, link_id(3));
-  EXPECT_EQ(sent.correlation, 9u);
-  EXPECT_EQ(sent.piece.attachment.size(), files["files"][0]["bytes"]);
+  EXPECT_EQ(fetch(sha256, "adapter_config.json").attachment.size(), files["files"][0]["bytes"]);
 }
 
 TEST_F(store, tells_a_name_that_is_not_there_from_a_folder_that_is_not_there) {

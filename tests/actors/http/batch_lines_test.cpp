@@ -18,8 +18,11 @@ class jobs_life {
   jobs_life(const temp_folder& folder, const gateway_actor& gateway, const training_desk_actor& training,
             const served_model& served) {
     const auto book = std::make_shared<journal>(journal::options{.file = folder.path() / "journal.db"});
-    jobs_ = spawn_jobs(system_, {}, book, served.prompts, std::make_shared<request_numbers>(),
-                       std::make_shared<status_board>(), batch_line_reader(served));
+    jobs_ = spawn_jobs(system_, {.book = book,
+                                 .prompts = served.prompts,
+                                 .numbers = std::make_shared<request_numbers>(),
+                                 .board = std::make_shared<status_board>(),
+                                 .read_for_endpoint = batch_line_reader(served)});
     tell(jobs_, begin_jobs{{}, gateway, training});
   }
   ~jobs_life() {

@@ -34,13 +34,20 @@ class broken_reads {
 /// One life of a head: jobs with a journal on the same file, and a gateway that the test plays.
 class head {
  public:
-  head(const temp_folder& folder, const std::shared_ptr<const prompting>& prompts, jobs_options options = {},
-       const endpoint_line_reader& reader = {}, const std::function<std::int64_t()>& wall_seconds = {})
+  head(
+      const temp_folder& folder, const std::shared_ptr<const prompting>& prompts,
+      const std::function<void(jobs_parts&)>& change = [](jobs_parts&) {},
+      const std::function<std::int64_t()>& wall_seconds = {})
       : gateway_(system_) {
-    options.shortest_retry = std::chrono::milliseconds(1);
-    const auto book =
+    jobs_parts parts;
+    parts.book =
         std::make_shared<journal>(journal::options{.file = folder.path() / "journal.db", .wall_seconds = wall_seconds});
-    jobs_ = spawn_jobs(system_, options, book, prompts, std::make_shared<request_numbers>(), board, reader);
+    parts.prompts = prompts;
+    parts.numbers = std::make_shared<request_numbers>();
+    parts.board = board;
+    parts.shortest_retry = std::chrono::milliseconds(1);
+    change(parts);
+    jobs_ = spawn_jobs(system_, std::move(parts));
     begin();
   }
   ~head() { stop(); }
@@ -225,7 +232,7 @@ TEST_F(jobs, go_on_whatever_is_thrown_over_a_line) {
     line.asked.format = std::make_unique<no_format>();
     return line;
   };
-  head now(folder_, prompts_, {}, reader);
+  head now(folder_, prompts_, [&](jobs_parts& parts) { parts.read_for_endpoint = reader; });
   now.submit("job-1", {R"({"prompt":"A"})", R"({"prompt":"B","custom_id":"bad"})"}, {{"endpoint", "/v1/any"}});
   head::answer(now.next());
   EXPECT_EQ(now.wait("job-1")["failed"], 2);
@@ -250,7 +257,7 @@ TEST_F(jobs, fail_whose_options_nobody_can_read_any_more) {
 }
 
 TEST_F(jobs, keeps_so_many_lines_in_flight) {
-  head now(folder_, prompts_, {.in_flight = 3});
+  head now(folder_, prompts_, [](jobs_parts& parts) { parts.in_flight = 3; });
   now.submit("job-1", lines(10));
   std::set<std::uint64_t> ids;
   std::vector<begin_request> open;
@@ -266,10 +273,10 @@ TEST_F(jobs, keeps_so_many_lines_in_flight) {
 }
 
 TEST_F(jobs, of_several_tenants_share_the_lines_in_flight_by_weight) {
-  jobs_options options;
-  options.in_flight = 4;
-  options.record_at_once = 1;
-  head now(folder_, prompts_, options);
+  head now(folder_, prompts_, [](jobs_parts& parts) {
+    parts.in_flight = 4;
+    parts.record_at_once = 1;
+  });
   const auto lines_of = [](const char* prompt) { return std::vector<std::string>(8, json{{"prompt", prompt}}.dump()); };
   const auto prompt_of = [](const begin_request& request) { return request.what.engine.what.prompt; };
   now.submit("early", lines_of("A"), {{"weight", 1}}, "one");
@@ -287,10 +294,10 @@ TEST_F(jobs, of_several_tenants_share_the_lines_in_flight_by_weight) {
 
 TEST_F(jobs, say_that_the_journal_fails_and_that_it_does_no_more) {
   inbox said;
-  jobs_options options;
-  options.journal_retry = std::chrono::milliseconds(1);
-  options.say = [&said](const std::string& line) { said.put(line); };
-  head now(folder_, prompts_, options);
+  head now(folder_, prompts_, [&](jobs_parts& parts) {
+    parts.journal_retry = std::chrono::milliseconds(1);
+    parts.say = [&said](const std::string& line) { said.put(line); };
+  });
   now.submit("job-1", lines(1));
   const auto only = now.next();
   {
@@ -308,8 +315,10 @@ TEST_F(jobs, say_that_the_journal_fails_and_that_it_does_no_more) {
 TEST_F(jobs, go_on_when_the_journal_can_be_read_again) {
   broken_reads::watch();
   inbox said;
-  head now(folder_, prompts_,
-           {.journal_retry = std::chrono::milliseconds(20), .say = [&](const std::string& line) { said.put(line); }});
+  head now(folder_, prompts_, [&](jobs_parts& parts) {
+    parts.journal_retry = std::chrono::milliseconds(20);
+    parts.say = [&said](const std::string& line) { said.put(line); };
+  });
   now.submit("job-1", lines(1));
   const auto only = now.next();
   {
@@ -326,8 +335,10 @@ TEST_F(jobs, go_on_when_the_journal_can_be_read_again) {
 TEST_F(jobs, of_an_earlier_life_are_taken_up_when_the_journal_can_be_read) {
   broken_reads::watch();
   inbox said;
-  head now(folder_, prompts_,
-           {.journal_retry = std::chrono::milliseconds(20), .say = [&](const std::string& line) { said.put(line); }});
+  head now(folder_, prompts_, [&](jobs_parts& parts) {
+    parts.journal_retry = std::chrono::milliseconds(20);
+    parts.say = [&said](const std::string& line) { said.put(line); };
+  });
   now.use([](journal& book) {  // as it was left
     EXPECT_TRUE(book.create_job({"job-1", "batch", "", "{}", 1}).ok());
     EXPECT_TRUE(book.add_lines("job-1", 0, lines(1)).ok());
@@ -344,7 +355,7 @@ TEST_F(jobs, of_an_earlier_life_are_taken_up_when_the_journal_can_be_read) {
 }
 
 TEST_F(jobs, tries_lines_again_that_found_no_room) {
-  head now(folder_, prompts_, {.in_flight = 2});
+  head now(folder_, prompts_, [](jobs_parts& parts) { parts.in_flight = 2; });
   now.submit("job-1", lines(3));
   for (int i = 0; i < 20; ++i) {
     const auto refused = now.next();
@@ -355,7 +366,7 @@ TEST_F(jobs, tries_lines_again_that_found_no_room) {
 }
 
 TEST_F(jobs, gives_a_line_up_that_is_refused_for_good) {
-  head now(folder_, prompts_, {.most_tries = 3});
+  head now(folder_, prompts_, [](jobs_parts& parts) { parts.most_tries = 3; });
   now.submit("job-1", lines(1));
   const auto bad = now.next();
   bad.listener->on_refused({{}, bad.id, "no such adapter", refusal_cause::bad_input, {}});
@@ -373,7 +384,7 @@ TEST_F(jobs, go_on_after_a_restart_with_each_line_once) {
   constexpr int count = 40, answered = 13;
   std::set<std::string> before;
   {
-    head first(folder_, prompts_, {.in_flight = 20});
+    head first(folder_, prompts_, [](jobs_parts& parts) { parts.in_flight = 20; });
     first.submit("job-1", lines(count));
     for (int i = 0; i < answered; ++i) {
       const auto request = first.next();
@@ -460,10 +471,11 @@ TEST_F(jobs, are_forgotten_when_they_are_over_for_long_enough) {
     created = before.wait("old")["created"].get<std::int64_t>();
     before.get("job.create", {{"id", "never-sealed"}, {"lines", 1}});
   }
-  jobs_options options;
-  options.keep = 1h;
-  options.sweep_interval = options.sweep_pause = 1ms;
-  head now(folder_, prompts_, options, {}, [=] { return created + 7200; });
+  const auto sweeps_often = [](jobs_parts& parts) {
+    parts.keep = 1h;
+    parts.sweep_interval = parts.sweep_pause = 1ms;
+  };
+  head now(folder_, prompts_, sweeps_often, [=] { return created + 7200; });
   std::set<std::string> ids;
   const auto until = std::chrono::steady_clock::now() + 10s;
   do {

@@ -8,12 +8,19 @@ namespace {
 
 class scheduler : public testing::Test {
  protected:
-  scheduler()
-      : actor_(spawn_scheduler(system_,
-                               {.replica = replica_id(3), .batches = {}, .vocab_size = 96, .adapter_bytes = 1 << 20},
-                               router_.handle(), supervisor_.handle(), adapters_, board_)) {}
+  scheduler() { start({}); }
   ~scheduler() override { caf::anon_send_exit(actor_, caf::exit_reason::user_shutdown); }
 
+  void start(const batch_scheduler::options& batches) {
+    actor_ = spawn_scheduler(system_, {.router = router_.handle(),
+                                       .supervisor = supervisor_.handle(),
+                                       .adapters = adapters_,
+                                       .board = board_,
+                                       .replica = replica_id(3),
+                                       .batches = batches,
+                                       .vocab_size = 96,
+                                       .adapter_bytes = 1 << 20});
+  }
   static replica_life life(std::uint64_t epoch) { return {replica_id(3), epoch_id(epoch)}; }
   void begin_life(std::uint64_t epoch, std::int64_t blocks = 64, int steps_in_flight = 2) {
     tell(actor_, replica_started{{}, life(epoch), {{first_.handle()}, {last_.handle()}}, blocks, steps_in_flight});
@@ -268,9 +275,7 @@ TEST_F(scheduler, refuses_nobody_whom_it_had_accepted_when_its_storage_changes) 
   batch_scheduler::options tight;
   tight.max_waiting = 1;
   tight.max_sequences = 2;
-  actor_ =
-      spawn_scheduler(system_, {.replica = replica_id(3), .batches = tight, .vocab_size = 96, .adapter_bytes = 1 << 20},
-                      router_.handle(), supervisor_.handle(), adapters_, board_);
+  start(tight);
   begin_life(1);
   for (const auto& [id, prompt] : {std::pair{1, "AB"}, {2, "CD"}}) {
     ask(static_cast<std::uint64_t>(id), prompt);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "actors/workers/stage_ranks.hpp"
 #include "tests/actors/support.hpp"
 
 namespace troupe::test {
@@ -24,25 +25,24 @@ roles = ["router", "scheduler", "worker"]
 class supervisor : public testing::Test {
  protected:
   explicit supervisor(const std::string& more_of_the_file = {}) {
-    supervisor_options options;
-    options.config = parse_cluster_config(cluster_file + more_of_the_file, "test.toml");
-    options.members.build = "b";
-    options.members.detector.lost_after = options.members.detector.suspect_after = std::chrono::minutes(1);
-    options.shape = {.layers = 2, .layer_bytes = 1000, .embedding_bytes = 10, .head_bytes = 10, .kv_bytes = 4};
-    options.wanted = {.replicas = 0, .stages = 1, .tensor = 1, .kv_memory = 1 << 20, .min_context = 64};
-    options.batches.context = 64;
-    options.vocab_size = 96;
-    options.kv = kv_kind::i8;
-    options.say = [](const std::string&) {};
-    actor_ =
-        spawn_supervisor(system_, options,
-                         {.links = &links_,
-                          .router = router_.handle(),
-                          .directory = directory_,
-                          .adapters = std::make_shared<adapter_directory>(),
-                          .board = board_,
-                          .training = std::make_shared<training_desk_actor>(),
-                          .local = local_worker{worker_.handle(), hello("head", 1), std::make_shared<rank_alarm>()}});
+    supervisor_parts parts;
+    parts.config = parse_cluster_config(cluster_file + more_of_the_file, "test.toml");
+    parts.members.build = "b";
+    parts.members.detector.lost_after = parts.members.detector.suspect_after = std::chrono::minutes(1);
+    parts.shape = {.layers = 2, .layer_bytes = 1000, .embedding_bytes = 10, .head_bytes = 10, .kv_bytes = 4};
+    parts.wanted = {.replicas = 0, .stages = 1, .tensor = 1, .kv_memory = 1 << 20, .min_context = 64};
+    parts.batches.context = 64;
+    parts.vocab_size = 96;
+    parts.kv = kv_kind::i8;
+    parts.say = [](const std::string&) {};
+    parts.links = &links_;
+    parts.router = router_.handle();
+    parts.directory = directory_;
+    parts.adapters = std::make_shared<adapter_directory>();
+    parts.board = board_;
+    actor_ = spawn_supervisor(system_, std::move(parts));
+    tell(actor_,
+         begin_cluster{{}, {}, local_worker{worker_.handle(), hello("head", 1), std::make_shared<rank_alarm>()}});
   }
   ~supervisor() override {
     tell(actor_, stop_now{});

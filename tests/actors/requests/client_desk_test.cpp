@@ -18,18 +18,17 @@ bus::options loopback() {
 class desk : public testing::Test {
  protected:
   desk() {
-    actor_ = spawn_client_desk(system_,
-                               {gateway_.handle(),
-                                store_.handle(),
-                                jobs_.handle(),
-                                {},
-                                supervisor_.handle(),
-                                letters_prompting(folder_),
-                                std::make_shared<request_numbers>(),
-                                board_,
-                                "test",
-                                2},
-                               &wire_);
+    actor_ = spawn_client_desk(system_, {.links = &wire_,
+                                         .gateway = gateway_.handle(),
+                                         .store = store_.handle(),
+                                         .jobs = jobs_.handle(),
+                                         .training = {},
+                                         .supervisor = supervisor_.handle(),
+                                         .prompts = letters_prompting(folder_),
+                                         .numbers = std::make_shared<request_numbers>(),
+                                         .board = board_,
+                                         .cluster = "test",
+                                         .max_requests_each = 2});
     const auto pass = [&]<message M>() { wire_.on<M>([to = actor_](incoming<M> in) { tell(to, std::move(in)); }); };
     pass.template operator()<client_request>();
     pass.template operator()<client_cancel>();

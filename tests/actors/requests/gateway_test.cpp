@@ -8,7 +8,12 @@ namespace {
 
 class gateway : public testing::Test {
  protected:
-  gateway() : actor_(spawn_gateway(system_, {}, router_.handle(), store_.handle(), prompts_, adapters_, board_)) {}
+  gateway()
+      : actor_(spawn_gateway(system_, {.router = router_.handle(),
+                                       .store = store_.handle(),
+                                       .prompts = prompts_,
+                                       .adapters = adapters_,
+                                       .board = board_})) {}
   ~gateway() override { tell(actor_, stop_now{}); }
 
   std::shared_ptr<recording_listener> begin(std::uint64_t id, std::vector<std::string> stop = {},

@@ -30,7 +30,7 @@ class training_desk : public testing::Test {
     parts.store = store_.handle();
     parts.board = board_;
     parts.say = [](const std::string&) {};
-    actor_ = spawn_training_desk(system_, parts);
+    actor_ = spawn_training_desk(system_, std::move(parts));
   }
   void use_journal_once() { jobs_.take<use_journal>().use(journal_); }
   std::shared_ptr<inbox> send(const std::string& name, const json& arguments) {

@@ -26,16 +26,20 @@ class node_agent : public testing::Test {
   }
 
   node_agent_actor start(const std::string& head, const std::shared_ptr<link_slot>& slot) {
-    node_agent_options options;
-    options.hello.name = "w0";
-    options.head = head;
-    options.free_memory = [] { return 4096; };
-    options.heartbeat = std::chrono::milliseconds(20);
-    options.join_interval = std::chrono::milliseconds(20);
-    options.on_end = [this](int code, const std::string& why) { ends_.put(std::pair(code, why)); };
-    options.say = [this](const std::string& line) { said_.put(line); };
-    options.warn = [this](const std::string& line) { warned_.put(line); };
-    const auto made = spawn_node_agent(system_, options, node_side_, slot, {worker_.handle()}, meter_);
+    node_agent_parts parts;
+    parts.links = &node_side_;
+    parts.head_link = slot;
+    parts.members = {worker_.handle()};
+    parts.meter = meter_;
+    parts.hello.name = "w0";
+    parts.head = head;
+    parts.free_memory = [] { return 4096; };
+    parts.heartbeat = std::chrono::milliseconds(20);
+    parts.join_interval = std::chrono::milliseconds(20);
+    parts.on_end = [this](int code, const std::string& why) { ends_.put(std::pair(code, why)); };
+    parts.say = [this](const std::string& line) { said_.put(line); };
+    parts.warn = [this](const std::string& line) { warned_.put(line); };
+    const auto made = spawn_node_agent(system_, std::move(parts));
     tell(made, begin_membership{{}, "tcp://127.0.0.1:1"});
     return made;
   }

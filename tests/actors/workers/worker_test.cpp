@@ -15,7 +15,7 @@ class worker : public testing::Test {
   worker() {
     thread_pool pool(1);
     model_ = load_model(golden / "llama", {.quant = {}, .keep = {}, .cache = folder_.path(), .progress = {}}, pool);
-    actor_ = spawn_worker(system_, {.model = model_, .threads = 1}, &links_, head_.handle(), fetcher_.handle(), meter_);
+    actor_ = spawn_worker(system_, parts_for(head_));
     batch_scheduler::options options;
     options.blocks = 16;
     options.context = 64;
@@ -28,6 +28,9 @@ class worker : public testing::Test {
   }
   ~worker() override { tell(actor_, stop_now{}); }
 
+  worker_parts parts_for(const mock<workers_head_actor>& head) {
+    return {.links = &links_, .head = head.handle(), .fetcher = fetcher_.handle(), .meter = meter_, .model = model_};
+  }
   static replica_life life(std::uint64_t epoch) { return {replica_id(0), epoch_id(epoch)}; }
   start_stage stage_of(std::uint64_t epoch, std::int64_t first = 0, std::int64_t layers = 2) const {
     start_stage what;
@@ -188,12 +191,10 @@ TEST_F(worker, says_why_it_cannot_hold_a_stage) {
 TEST_F(worker, says_when_its_device_is_lost_and_gives_its_life_up) {
   std::promise<std::string> lost;
   const auto fails = []() -> std::shared_ptr<const token_tree> { throw device_lost("cuda: a step: it is gone"); };
-  actor_ = spawn_worker(system_,
-                        {.model = model_,
-                         .threads = 1,
-                         .tokens = fails,
-                         .on_device_lost = [&](const std::string& why) { lost.set_value(why); }},
-                        &links_, head_.handle(), fetcher_.handle(), meter_);
+  worker_parts parts = parts_for(head_);
+  parts.tokens = fails;
+  parts.on_device_lost = [&](const std::string& why) { lost.set_value(why); };
+  actor_ = spawn_worker(system_, std::move(parts));
   EXPECT_EQ(start(stage_of(2)), "");
   engine_request request;
   request.what.prompt = {4, 5};
@@ -209,11 +210,11 @@ class ranks : public worker {
  protected:
   ranks() {
     for (rank_worker& each : rank_) {
-      worker_options options{.model = model_, .threads = 1};
-      options.ranks.place = each.place;
-      options.ranks.patience = std::chrono::milliseconds(500);
-      options.alarm = each.alarm;
-      each.actor = spawn_worker(system_, options, &links_, each.head.handle(), fetcher_.handle(), meter_);
+      worker_parts parts = parts_for(each.head);
+      parts.ranks.place = each.place;
+      parts.ranks.patience = std::chrono::milliseconds(500);
+      parts.alarm = each.alarm;
+      each.actor = spawn_worker(system_, std::move(parts));
     }
   }
   ~ranks() override {
