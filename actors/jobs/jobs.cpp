@@ -46,7 +46,10 @@ class line_listener final : public answer_listener {
 
 }  // namespace
 
-jobs_state::jobs_state(handle::pointer self, jobs_parts parts) : self_(self), parts_(std::move(parts)) {
+jobs_state::jobs_state(handle::pointer self, jobs_parts parts)
+    : self_(self),
+      parts_(std::move(parts)),
+      queue_([this](const std::string& job, std::uint64_t from) { return read_lines(job, from); }) {
   post();
 }
 
@@ -108,23 +111,23 @@ void jobs_state::take_up() try {
 }
 
 void jobs_state::activate(const job_info& job) {
-  if (job.spec.kind != "batch" || find_active(job.spec.id)) return;
-  active_.push_back(
-      {job.spec.id, job.spec.tenant, job.spec.options, read_batch_terms(job.spec.options), 0, {}, false, 0});
+  if (job.spec.kind != "batch") return;
+  batch_terms terms = read_batch_terms(job.spec.options);
+  queue_.add({job.spec.id, job.spec.tenant, job.spec.options, std::move(terms.endpoint), terms.weight});
 }
 
-jobs_state::active_job* jobs_state::find_active(const std::string& id) {
-  const auto found = std::find_if(active_.begin(), active_.end(), [&](const active_job& job) { return job.id == id; });
-  return found == active_.end() ? nullptr : &*found;
+std::vector<job_line> jobs_state::read_lines(const std::string& job, std::uint64_t from) {
+  if (from == 0) (void)parts_.book->start(job);
+  return parts_.book->unfinished_lines(job, from, lines_read_at_once);
 }
 
 void jobs_state::pump() {
   if (!gateway_) return;
   try {
     while (in_flight_.size() < parts_.in_flight && outputs_.size() < most_unrecorded) {
-      auto one = next_line();
+      auto one = queue_.next(clock_.now());
       if (!one) return;
-      begin(std::move(*one));
+      begin({std::move(*one)});
       if (outputs_.size() >= parts_.record_at_once) record();
     }
   } catch (const journal_failure& failure) {
@@ -132,57 +135,8 @@ void jobs_state::pump() {
   }
 }
 
-/// Lines that were refused for want of room go first, and while one waits no new line is read: it would be refused too.
-std::optional<jobs_state::line> jobs_state::next_line() {
-  if (clock_.now() < paused_until_) return {};
-  if (!again_.empty()) {
-    line one = std::move(again_.front());
-    again_.pop_front();
-    return one;
-  }
-  while (active_job* job = next_job())
-    if (auto one = read_next(*job)) return one;
-  return {};
-}
-
-/// Of the tenant that has the fewest lines open for its weight: the oldest that is not read to its end.
-jobs_state::active_job* jobs_state::next_job() {
-  struct share {
-    std::string_view tenant;
-    std::size_t open = 0;
-    active_job* next = nullptr;
-    double used() const { return static_cast<double>(open) / static_cast<double>(next->terms.weight); }
-  };
-  std::vector<share> shares;
-  for (active_job& job : active_) {
-    auto its = std::find_if(shares.begin(), shares.end(), [&](const share& each) { return each.tenant == job.tenant; });
-    if (its == shares.end()) its = shares.insert(its, {job.tenant});
-    its->open += job.open;
-    if (!its->next && job.may_have_lines()) its->next = &job;
-  }
-  std::erase_if(shares, [](const share& each) { return !each.next; });
-  const auto least = std::min_element(shares.begin(), shares.end(),
-                                      [](const share& a, const share& b) { return a.used() < b.used(); });
-  return least == shares.end() ? nullptr : least->next;
-}
-
-std::optional<jobs_state::line> jobs_state::read_next(active_job& job) {
-  if (job.read.empty() && !job.is_all_read) {
-    if (job.next == 0) (void)parts_.book->start(job.id);
-    const auto lines = parts_.book->unfinished_lines(job.id, job.next, lines_read_at_once);
-    job.is_all_read = lines.empty();
-    if (!lines.empty()) job.next = lines.back().index + 1;
-    job.read.assign(lines.begin(), lines.end());
-  }
-  if (job.read.empty()) return {};
-  line one{job.id, job.read.front().index, std::move(job.read.front().text)};
-  job.read.pop_front();
-  ++job.open;
-  return one;
-}
-
 void jobs_state::begin(line one) {
-  const active_job* job = find_active(one.job);
+  const batch_queue::job* job = queue_.find(one.job);
   if (!job) return;
   batch_line parsed;
   std::vector<begin_request> requests;
@@ -198,14 +152,14 @@ void jobs_state::begin(line one) {
   send(std::move(one), parsed.asked.order, std::move(requests));
 }
 
-batch_line jobs_state::read(const std::string& text, const active_job& job) const {
-  const std::string& endpoint = job.terms.endpoint;
+batch_line jobs_state::read(const std::string& text, const batch_queue::job& job) const {
+  const std::string& endpoint = job.endpoint;
   if (!endpoint.empty() && !parts_.read_for_endpoint) refuse("lines of {} are not read here", endpoint.substr(0, 64));
   batch_line parsed = endpoint.empty() ? read_batch_line(text, job.options) : parts_.read_for_endpoint(text, endpoint);
   answer_order& order = parsed.asked.order;
   order.priority = request_priority::batch;
   order.owner = job.tenant;
-  order.weight = job.terms.weight;
+  order.weight = job.weight;
   return parsed;
 }
 
@@ -248,7 +202,6 @@ void jobs_state::take_refusal(const request_refused& why) {
   if (!found) return;
   line& of = found.mapped();
   if (of.requests.size() > 1) end_requests(of);
-  of.requests.clear();
   const bool may_pass = why.cause != refusal_cause::bad_input;
   if (may_pass && why.retry_after > duration{}) return try_again(std::move(of), why.retry_after);
   if (may_pass && ++of.refusals < parts_.most_tries)
@@ -256,10 +209,9 @@ void jobs_state::take_refusal(const request_refused& why) {
   put_out(of, error_line(of.index, of.custom_id, why.error), false);
 }
 
-void jobs_state::try_again(line one, duration after) {
+void jobs_state::try_again(batch_queue::line one, duration after) {
   after = std::max(after, parts_.shortest_retry);
-  again_.push_back(std::move(one));
-  paused_until_ = std::max(paused_until_, clock_.now() + after);
+  queue_.put_back(std::move(one), clock_.now() + after);
   wake_in(after + std::chrono::milliseconds(1));
 }
 
@@ -281,8 +233,7 @@ void jobs_state::drop_lines_of(const std::string& id) {
     if (is_its) end_requests(item.second);
     return is_its;
   });
-  std::erase_if(again_, [&](const line& each) { return each.job == id; });
-  std::erase_if(active_, [&](const active_job& job) { return job.id == id; });
+  queue_.remove(id);
 }
 
 jobs_actor spawn_jobs(caf::actor_system& system, jobs_parts parts) {

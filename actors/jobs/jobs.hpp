@@ -10,6 +10,7 @@
 #include "actors/interfaces.hpp"
 #include "actors/jobs/batch_line.hpp"
 #include "actors/status_board.hpp"
+#include "cluster/batches/batch_queue.hpp"
 #include "cluster/journal/journal.hpp"
 
 namespace troupe {
@@ -44,24 +45,10 @@ class jobs_state {
   handle::behavior_type make_behavior();
 
  private:
-  struct line {
-    std::string job;
-    std::uint64_t index = 0;
-    std::string text;
-    int refusals = 0;
-    std::string custom_id = {};  ///< once it was read, and so
+  struct line : batch_queue::line {  // in progress
+    std::string custom_id = {};      ///< once it was read, and so
     std::unique_ptr<answer_format> format = {};
-    std::vector<request_id> requests = {};  ///< in progress, named by the first
-  };
-  struct active_job {
-    std::string id, tenant, options;
-    batch_terms terms;
-    std::uint64_t next = 0;  ///< lines from here on were not read yet
-    std::deque<job_line> read;
-    bool is_all_read = false;
-    std::size_t open = 0;  ///< lines that were read and are not recorded
-
-    bool may_have_lines() const { return !read.empty() || !is_all_read; }
+    std::vector<request_id> requests = {};  ///< named by the first
   };
   struct output {
     std::string job;
@@ -92,18 +79,15 @@ class jobs_state {
   void go_on(const begin_jobs& begun);
   void take_up();
   void activate(const job_info& job);
-  active_job* find_active(const std::string& id);
+  std::vector<job_line> read_lines(const std::string& job, std::uint64_t from);
   void pump();
-  std::optional<line> next_line();
-  active_job* next_job();
-  std::optional<line> read_next(active_job& job);
   void begin(line one);
-  batch_line read(const std::string& text, const active_job& job) const;
+  batch_line read(const std::string& text, const batch_queue::job& job) const;
   void send(line one, const answer_order& order, std::vector<begin_request> requests);
   void end_requests(const line& of);
   void take_answer(const line_answered& answered);
   void take_refusal(const request_refused& why);
-  void try_again(line one, duration after);
+  void try_again(batch_queue::line one, duration after);
   void put_out(const line& of, std::string text, bool ok);
   void drop_lines_of(const std::string& id);
 
@@ -124,14 +108,13 @@ class jobs_state {
   training_desk_actor training_;
   monotonic_clock clock_;
 
-  std::deque<active_job> active_;                   ///< oldest first
+  batch_queue queue_;
   std::unordered_map<request_id, line> in_flight_;  ///< by the first of its requests
-  std::deque<line> again_;                          ///< refused, to be tried again
   std::vector<output> outputs_;
   std::vector<use_journal> unused_;  ///< that the disk did not take, in their order
   bool is_to_take_up_ = false, record_due_ = false, post_due_ = false;
   bool is_failing_ = false, has_failed_ = false;  ///< the journal: now, and when it was last tried
-  instant paused_until_, posted_, sweep_at_, retry_at_;
+  instant posted_, sweep_at_, retry_at_;
 };
 
 jobs_actor spawn_jobs(caf::actor_system& system, jobs_parts parts);

@@ -1,7 +1,4 @@
 // Outputs go to the journal; what fails there is tried again, and what is old goes.
-#include <algorithm>
-#include <set>
-
 #include "actors/jobs/jobs.hpp"
 #include "actors/json_dump_impl.hpp"
 
@@ -24,8 +21,7 @@ void jobs_state::record() {
     record_due_ = true;
     return note_failure(failure);
   }
-  for (const output& each : outputs_)
-    if (active_job* job = find_active(each.job)) --job->open;
+  for (const output& each : outputs_) queue_.note_recorded(each.job);
   outputs_.clear();
   if (end_complete_jobs())
     post();
@@ -35,13 +31,14 @@ void jobs_state::record() {
 
 /// Where the journal cannot be read they stay until it is tried again.
 bool jobs_state::end_complete_jobs() try {
-  std::set<std::string> complete;
-  for (const active_job& job : active_) {
-    if (!job.read.empty() || job.open > 0) continue;
-    const auto info = parts_.book->find(job.id);
-    if (!info || is_finished(info->state)) complete.insert(job.id);
+  bool has_ended = false;
+  for (const std::string& id : queue_.at_rest()) {
+    const auto info = parts_.book->find(id);
+    if (info && !is_finished(info->state)) continue;
+    queue_.remove(id);
+    has_ended = true;
   }
-  return std::erase_if(active_, [&](const active_job& job) { return complete.contains(job.id); }) > 0;
+  return has_ended;
 } catch (const journal_failure& failure) {
   note_failure(failure);
   return false;

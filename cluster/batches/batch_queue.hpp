@@ -1,0 +1,72 @@
+// Which line of which batch job is answered next. No actor, no clock, no disk.
+//
+// Goals: tenants share by weight the lines that are open (read, and without an output on the disk); a tenant's older job
+// goes first. Lines that found no room come before all others, and while one waits no new line is read: it would find no
+// room either.
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "cluster/journal/journal.hpp"
+
+namespace troupe {
+
+class batch_queue {
+ public:
+  struct job {
+    std::string id, tenant;
+    std::string options;       ///< JSON, not looked into
+    std::string endpoint;      ///< likewise
+    std::uint64_t weight = 1;  ///< of its tenant
+  };
+  struct line {
+    std::string job;
+    std::uint64_t index = 0;
+    std::string text;
+    int refusals = 0;
+  };
+  /// A job's next lines without an output, from this one on; none: there are no more. What it throws, `next` throws.
+  using reader = std::function<std::vector<job_line>(const std::string& job, std::uint64_t from)>;
+
+  explicit batch_queue(reader read) : read_(std::move(read)) {}
+
+  /// At the end. A job that is here stays as it is.
+  void add(job added);
+  /// nullptr where it is not here.
+  const job* find(const std::string& id) const;
+  /// With all its lines that wait.
+  void remove(const std::string& id);
+
+  std::optional<line> next(instant now);
+  /// It found no room: neither it nor any other before then.
+  void put_back(line one, instant until);
+  /// A line's output is on the disk.
+  void note_recorded(const std::string& job);
+  /// Jobs without open lines or lines that were read ahead: they may be over.
+  std::vector<std::string> at_rest() const;
+
+ private:
+  struct entry {
+    job what;
+    std::uint64_t from = 0;  ///< lines from here on were not read yet
+    std::deque<job_line> read = {};
+    bool is_all_read = false;
+    std::size_t open = 0;
+
+    bool may_have_lines() const { return !read.empty() || !is_all_read; }
+  };
+  entry* whose_turn();
+  std::optional<line> take_from(entry& turn);
+
+  reader read_;
+  std::deque<entry> jobs_;  ///< oldest first
+  std::deque<line> again_;
+  instant paused_until_;
+};
+
+}  // namespace troupe
