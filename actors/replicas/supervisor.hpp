@@ -4,7 +4,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -14,6 +13,7 @@
 #include "actors/replicas/scheduler.hpp"
 #include "actors/status_board.hpp"
 #include "actors/wire.hpp"
+#include "cluster/replicas/replica_course.hpp"
 
 namespace troupe {
 
@@ -36,7 +36,7 @@ struct supervisor_parts {
   std::function<void(const std::string& line)> say;
 };
 
-/// Carries out what membership and placement decide.
+/// Carries out what membership, placement and each replica_course decide.
 /// A replica has lives: each begins with start_stage to all its workers, from nothing, under a number that no earlier
 /// life had. Whatever belongs to another life is dropped wherever it arrives. That is the fence.
 class supervisor_state {
@@ -59,15 +59,10 @@ class supervisor_state {
     incarnation_id incarnation;
     link_id link = no_link;
   };
-  enum class phase : std::uint8_t { vacant, starting, running, waiting };  ///< waiting: for its next try
   struct replica_record {
     scheduler_actor scheduler;
     replica_life life;
-    phase now = phase::vacant;
-    std::set<std::pair<std::uint32_t, std::uint32_t>> missing;  ///< stages and ranks that are not ready yet
-    instant since;                                              ///< of the phase
-    int failures = 0;                                           ///< one after the other
-    std::string problem;                                        ///< the last of them; empty while it runs
+    replica_course course;
   };
 
   // supervisor.cpp: who is there

@@ -2,20 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "actors/replicas/supervisor.hpp"
 #include "actors/workers/stage_ranks.hpp"
 
 namespace troupe {
-namespace {
-
-constexpr duration first_retry = std::chrono::milliseconds(200), longest_retry = std::chrono::seconds(10);
-
-duration retry_after(int failures) {
-  return std::min<duration>(first_retry * (1 << std::min(failures, 6)), longest_retry);
-}
-
-}  // namespace
 
 /// Everybody that the cluster's file starts is there, or enough time has passed.
 bool supervisor_state::is_assembled(instant now) const {
@@ -92,11 +84,13 @@ void supervisor_state::start_replica(std::size_t index) {
   if (!where.is_complete()) return;
   replica_record& replica = replicas_[index];
   replica.life.epoch = epoch_id(++lives_);
-  replica.now = phase::starting;
-  replica.since = clock_.now();
-  replica.missing.clear();
+  std::set<replica_course::place> places;
   for (std::size_t stage = 0; stage < where.stages.size(); ++stage)
-    for (std::size_t rank = 0; rank < where.stages[stage].workers.size(); ++rank) tell_stage(index, stage, rank);
+    for (std::size_t rank = 0; rank < where.stages[stage].workers.size(); ++rank) {
+      places.emplace(stage, rank);
+      tell_stage(index, stage, rank);
+    }
+  replica.course.start(std::move(places), clock_.now());
 }
 
 void supervisor_state::tell_stage(std::size_t index, std::size_t stage, std::size_t rank) {
@@ -117,7 +111,6 @@ void supervisor_state::tell_stage(std::size_t index, std::size_t stage, std::siz
   what.tensor_rank = static_cast<std::uint32_t>(rank);
   what.tensor_ranks = static_cast<std::uint32_t>(own.workers.size());
   if (what.tensor_ranks > 1) what.tensor_meeting = workers_.at(own.workers.front()).meeting;
-  replicas_[index].missing.insert({what.stage, what.tensor_rank});
   const worker_record& to = workers_.at(own.workers[rank]);
   if (to.link == no_link) local_->alarm->ring();
   tell(to.worker, std::move(what));
@@ -126,44 +119,35 @@ void supervisor_state::tell_stage(std::size_t index, std::size_t stage, std::siz
 /// Its requests wait for its next life, or go on with another replica where one runs.
 void supervisor_state::stop_replica(std::size_t index) {
   replica_record& replica = replicas_[index];
-  const bool was_running = replica.now == phase::running;
-  replica.now = phase::vacant;
-  replica.since = clock_.now();
-  if (was_running) tell(replica.scheduler, replica_stopped{{}, other_runs(index)});
+  if (replica.course.stop(clock_.now())) tell(replica.scheduler, replica_stopped{{}, other_runs(index)});
 }
 
 void supervisor_state::fail_replica(std::size_t index, const std::string& why) {
   parts_.say(fmt::format("replica {}: {}", index, why));
   stop_replica(index);
-  ++replicas_[index].failures;
-  replicas_[index].problem = why;
-  replicas_[index].now = phase::waiting;
+  replicas_[index].course.note_failure(why);
 }
 
 /// Of what several ranks and stages say about one life, the first word counts.
 void supervisor_state::end_life(const replica_life& life, const std::string& why) {
   const std::size_t index = life.replica.value;
   if (index >= replicas_.size() || replicas_[index].life != life) return;
-  if (replicas_[index].now == phase::running || replicas_[index].now == phase::starting) fail_replica(index, why);
+  if (replicas_[index].course.is_alive()) fail_replica(index, why);
 }
 
 void supervisor_state::take_started(const stage_started& started) {
   const std::size_t index = started.life.replica.value;
   if (index >= replicas_.size() || replicas_[index].life != started.life) return;
-  replica_record& replica = replicas_[index];
-  if (replica.now != phase::starting) return;
+  replica_course& course = replicas_[index].course;
+  if (course.now() != replica_course::phase::starting) return;
   if (!started.error.empty())
     return fail_replica(index, fmt::format("stage {} cannot start: {}", started.stage, started.error));
-  replica.missing.erase({started.stage, started.tensor_rank});
-  if (replica.missing.empty()) announce(index);
+  if (course.note_ready({started.stage, started.tensor_rank}, clock_.now())) announce(index);
 }
 
 /// All stages are ready.
 void supervisor_state::announce(std::size_t index) {
-  replica_record& replica = replicas_[index];
-  replica.now = phase::running;
-  replica.since = clock_.now();
-  replica.problem.clear();
+  const replica_record& replica = replicas_[index];
   const replica_placement& where = placement_->replicas[index];
   replica_started started{{}, replica.life, {}, where.kv_tokens / positions_per_block};
   std::vector<worker_offer> offers;
@@ -178,24 +162,22 @@ void supervisor_state::announce(std::size_t index) {
   started.steps_in_flight = said > 0 ? said : stages_at_once(where, offers);
   tell(replica.scheduler, std::move(started));
   for (const replica_record& other : replicas_)  // what waits there for another life need not wait any more
-    if (other.now != phase::running) tell(other.scheduler, replica_stopped{{}, true});
+    if (!other.course.is_running()) tell(other.scheduler, replica_stopped{{}, true});
   parts_.say(fmt::format("replica {} serves with {} stage{}", index, where.stages.size(),
                          where.stages.size() == 1 ? "" : "s"));
 }
 
 void supervisor_state::retry_replicas(instant now) {
   for (std::size_t i = 0; i < replicas_.size(); ++i) {
-    replica_record& replica = replicas_[i];
-    const duration age = now - replica.since;
-    if (replica.now == phase::waiting && age > retry_after(replica.failures)) start_replica(i);
-    if (replica.now == phase::starting && age > parts_.longest_start) fail_replica(i, "a stage took too long to start");
-    if (replica.now == phase::running && age > longest_retry * 6) replica.failures = 0;
+    const auto due = replicas_[i].course.look(now, parts_.longest_start);
+    if (due == replica_course::due::next_life) start_replica(i);
+    if (due == replica_course::due::failure) fail_replica(i, "a stage took too long to start");
   }
 }
 
 bool supervisor_state::other_runs(std::size_t index) const {
   for (std::size_t i = 0; i < replicas_.size(); ++i)
-    if (i != index && replicas_[i].now == phase::running) return true;
+    if (i != index && replicas_[i].course.is_running()) return true;
   return false;
 }
 

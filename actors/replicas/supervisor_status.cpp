@@ -52,11 +52,6 @@ json replica_json(const replica_placement& where, const std::string& load) {
   return out;
 }
 
-std::string_view name_of_phase(int phase) {
-  constexpr std::string_view names[] = {"vacant", "starting", "running", "waiting"};
-  return names[phase];
-}
-
 }  // namespace
 
 void supervisor_state::post_status() const {
@@ -82,10 +77,10 @@ std::string supervisor_state::nodes_text() const {
 std::string supervisor_state::replicas_text() const {
   json replicas = json::array();
   for (std::size_t i = 0; placement_ && i < replicas_.size(); ++i) {
-    const replica_record& replica = replicas_[i];
-    json entry = {{"replica", i}, {"state", name_of_phase(static_cast<int>(replica.now))}};
+    const replica_course& course = replicas_[i].course;
+    json entry = {{"replica", i}, {"state", name_of(course.now())}};
     entry.update(replica_json(placement_->replicas[i], parts_.board->read(fmt::format("replica.{:04}", i))));
-    if (!replica.problem.empty()) entry.update(json{{"failures", replica.failures}, {"problem", replica.problem}});
+    if (!course.problem().empty()) entry.update(json{{"failures", course.failures()}, {"problem", course.problem()}});
     replicas.push_back(std::move(entry));
   }
   return dump(replicas);

@@ -1,0 +1,60 @@
+#include "cluster/replicas/replica_course.hpp"
+
+#include <algorithm>
+
+namespace troupe {
+namespace {
+
+constexpr duration first_retry = std::chrono::milliseconds(200), longest_retry = std::chrono::seconds(10);
+constexpr duration long_enough = 6 * longest_retry;
+
+duration retry_after(int failures) {
+  return std::min<duration>(first_retry * (1 << std::min(failures, 6)), longest_retry);
+}
+
+}  // namespace
+
+void replica_course::enter(phase next, instant now) {
+  phase_ = next;
+  since_ = now;
+}
+
+void replica_course::start(std::set<place> places, instant now) {
+  missing_ = std::move(places);
+  enter(phase::starting, now);
+}
+
+bool replica_course::note_ready(place which, instant now) {
+  missing_.erase(which);
+  if (phase_ != phase::starting || !missing_.empty()) return false;
+  problem_.clear();
+  enter(phase::running, now);
+  return true;
+}
+
+bool replica_course::stop(instant now) {
+  const bool was_running = phase_ == phase::running;
+  enter(phase::vacant, now);
+  return was_running;
+}
+
+void replica_course::note_failure(std::string why) {
+  ++failures_;
+  problem_ = std::move(why);
+  phase_ = phase::waiting;
+}
+
+replica_course::due replica_course::look(instant now, duration longest_start) {
+  const duration age = now - since_;
+  if (phase_ == phase::waiting && age > retry_after(failures_)) return due::next_life;
+  if (phase_ == phase::starting && age > longest_start) return due::failure;
+  if (phase_ == phase::running && age > long_enough) failures_ = 0;
+  return due::nothing;
+}
+
+std::string_view name_of(replica_course::phase phase) {
+  constexpr std::string_view names[] = {"vacant", "starting", "running", "waiting"};
+  return names[static_cast<std::size_t>(phase)];
+}
+
+}  // namespace troupe
