@@ -37,12 +37,7 @@ void supervisor_state::take_in(const std::string& name) {
 }
 
 void supervisor_state::give_up_worker(const std::string& name) {
-  if (!placement_) return;
-  if (!find_worker(*placement_, name)) {
-    std::erase(placement_->spares, name);
-    return;
-  }
-  carry_out(repair(*placement_, name, all_offers(), parts_.shape, parts_.wanted));
+  if (placement_) carry_out(repair(*placement_, name, all_offers(), parts_.shape, parts_.wanted));
 }
 
 void supervisor_state::carry_out(const placement_change& change) {

@@ -1,8 +1,8 @@
 // Which line of which batch job is answered next. No actor, no clock, no disk.
 //
-// Goals: tenants share by weight the lines that are open (read, and without an output on the disk); a tenant's older job
-// goes first. Lines that found no room come before all others, and while one waits no new line is read: it would find no
-// room either.
+// Goals: tenants share by weight the lines that are open (read, and without an output on the disk); a tenant's older
+// job goes first. Lines that found no room come before all others, and while one waits no new line is read: it would
+// find no room either.
 #pragma once
 #include <cstdint>
 #include <deque>

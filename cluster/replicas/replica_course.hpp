@@ -1,7 +1,7 @@
 // Where a replica is between one life and the next, and when it is time for something else. No actor, no clock.
 //
-// A life starts when all workers are there, runs when all of them are ready, and ends when one fails or is lost. After a
-// failure the next life waits, longer each time; a replica that has run for a minute has none behind it.
+// A life starts when all workers are there, runs when all of them are ready, and ends when one fails or is lost. After
+// a failure the next life waits, longer each time; a replica that has run for a minute has none behind it.
 #pragma once
 #include <cstdint>
 #include <set>
@@ -31,7 +31,7 @@ class replica_course {
   phase now() const { return phase_; }
   bool is_running() const { return phase_ == phase::running; }
   bool is_alive() const { return is_running() || phase_ == phase::starting; }
-  int failures() const { return failures_; }              ///< one after the other
+  int failures() const { return failures_; }               ///< one after the other
   const std::string& problem() const { return problem_; }  ///< the last of them; empty while it runs
 
  private:

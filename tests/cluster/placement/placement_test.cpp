@@ -517,6 +517,14 @@ TEST(placement_change, a_newcomer_and_a_spare_are_a_replica_together) {
   EXPECT_EQ(second.after.replicas[1].stages.size(), 2u);
 }
 
+TEST(placement_change, forgets_a_spare_that_is_lost) {
+  const auto where = placed({offer("w0", 1000)}, ask());
+  const auto spare = extend(where, offer("w1", 1000), {}, twelve_layers(), ask(1));
+  const auto lost = repair(spare.after, "w1", {}, twelve_layers(), ask(1));
+  EXPECT_EQ(lost.what, kind::none);
+  EXPECT_TRUE(lost.after.spares.empty());
+}
+
 TEST(placement_change, says_nothing_of_those_it_does_not_know) {
   const auto where = placed({offer("w0", 1000)}, ask());
   EXPECT_EQ(repair(where, "nobody", {}, twelve_layers(), ask()).what, kind::none);
