@@ -174,9 +174,10 @@ struct replica_started : local_message {
   int steps_in_flight = 1;                        ///< as many as stages can compute at the same time
 };
 
-/// Supervisor to scheduler: a stage is lost. Requests wait for the next life, or go back to the router.
+/// Supervisor to scheduler: this life is over. Requests wait for the next one, or go back to the router.
 struct replica_stopped : local_message {
   bool give_up_requests = false;
+  life_end why = life_end::loss;
 };
 
 /// Scheduler to router: this replica takes requests (or not now). Also carries what the router knows loads by.

@@ -41,7 +41,7 @@ scheduler_state::handle::behavior_type scheduler_state::make_behavior() {
         pump();
       },
       [this](const replica_stopped& stopped) {
-        end_life(stopped.give_up_requests);
+        end_life(stopped);
         pump();
       },
       [this](const step_done& done) {
@@ -179,20 +179,21 @@ void scheduler_state::begin_life(const replica_started& started) {
   report();
 }
 
-void scheduler_state::end_life(bool give_up_requests) {
+void scheduler_state::end_life(const replica_stopped& stopped) {
   running_ = false;
   in_flight_.clear();
   note_flights();
   for (auto& ranks : stages_) ranks.clear();  // a worker of this process ends once nobody knows it
   if (!requests_) return report();
   meter_.note_resumed(requests_->decisions().stats().running);
-  requests_->forget_stored();
+  requests_->forget_stored(stopped.why);
   refuse_deadly();
-  if (give_up_requests) return_requests();
+  if (stopped.give_up_requests) return_requests();
   report();
 }
 
 /// A request that ends every life would end those of other replicas too. Its last lost step had nobody else's work.
+/// That is no proof against it, so whoever asked may ask again: a job does so a few times, then the line has failed.
 void scheduler_state::refuse_deadly() {
   std::unordered_map<request_id, sink_actor> deadly;
   for (const auto& [id, of] : answers_)
@@ -202,11 +203,11 @@ void scheduler_state::refuse_deadly() {
     tell(sink,
          request_refused{{},
                          request,
-                         fmt::format("{} times in a row the replica was lost in a step of this request, which is not "
-                                     "tried again: the nodes' logs say how it was lost; where a step took too long, "
-                                     "lower scheduler.max_batch_tokens",
+                         fmt::format("{} times in a row the replica was lost in a step of this request, which is given "
+                                     "up: the nodes' logs say how it was lost; where a step took too long, lower "
+                                     "scheduler.max_batch_tokens",
                                      most_lost_lives),
-                         refusal_cause::bad_input,
+                         refusal_cause::unavailable,
                          {}});
   }
 }

@@ -74,7 +74,7 @@ class scheduler_state {
   // lives
   batch_scheduler::options options_for_life() const;
   void begin_life(const replica_started& started);
-  void end_life(bool give_up_requests);
+  void end_life(const replica_stopped& stopped);
   void refuse_deadly();
   void return_requests();
 

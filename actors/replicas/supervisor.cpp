@@ -43,7 +43,8 @@ supervisor_state::handle::behavior_type supervisor_state::make_behavior() {
         tell_after(self_, parts_.members.detector.tick_interval(heartbeat_of(parts_.config)), wake{});
       },
       [this](stop_now) {
-        for (const replica_record& replica : replicas_) tell(replica.scheduler, replica_stopped{});
+        for (const replica_record& replica : replicas_)
+          tell(replica.scheduler, replica_stopped{{}, false, life_end::planned});
         self_->quit();
       },
   };
@@ -150,7 +151,7 @@ void supervisor_state::take_leave(incarnation_id node) {
   if (!entry) return;
   const std::string name = entry->hello.name;
   members_.leave(node, clock_.now());
-  lose(name, "it left");
+  lose(name, "it left", life_end::planned);
 }
 
 void supervisor_state::note_link_lost(link_id link) {
@@ -162,7 +163,7 @@ void supervisor_state::note_link_lost(link_id link) {
 }
 
 /// It is no member any more: what it held is lost.
-void supervisor_state::lose(const std::string& name, const std::string& why) {
+void supervisor_state::lose(const std::string& name, const std::string& why, life_end of_its_replica) {
   parts_.say(fmt::format("{} is lost: {}", name, why));
   lose_trainer(name);
   const auto found = workers_.find(name);
@@ -173,7 +174,7 @@ void supervisor_state::lose(const std::string& name, const std::string& why) {
   parts_.directory->expel(gone.link);
   nodes_by_link_.erase(gone.link);
   tell(gone.worker, stop_now{});
-  give_up_worker(name);
+  give_up_worker(name, of_its_replica);
 }
 
 void supervisor_state::lose_trainer(const std::string& name) {
@@ -222,7 +223,7 @@ std::string supervisor_state::drain_now(const std::string& name) {
   }
   members_.leave(going.incarnation, clock_.now());
   parts_.links->send(going.link, end_node{going.incarnation, "drained"});
-  lose(name, "it was drained");
+  lose(name, "it was drained", life_end::planned);
   return {};
 }
 

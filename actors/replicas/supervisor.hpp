@@ -74,7 +74,7 @@ class supervisor_state {
   void take_free_memory(const std::string& name, const node_report& report);
   void take_leave(incarnation_id node);
   void note_link_lost(link_id link);
-  void lose(const std::string& name, const std::string& why);
+  void lose(const std::string& name, const std::string& why, life_end of_its_replica = life_end::loss);
   void look_at_clock();
   void drain(const drain_node& what);
   std::string drain_now(const std::string& name);
@@ -88,12 +88,12 @@ class supervisor_state {
   void place_all();
   bool is_assembled(instant now) const;
   void take_in(const std::string& name);
-  void give_up_worker(const std::string& name);
+  void give_up_worker(const std::string& name, life_end why);
   void carry_out(const placement_change& change);
   void add_replica();
   void start_replica(std::size_t index);
   void tell_stage(std::size_t index, std::size_t stage, std::size_t rank);
-  void stop_replica(std::size_t index);
+  void stop_replica(std::size_t index, life_end why);
   void fail_replica(std::size_t index, const std::string& why);
   void end_life(const replica_life& life, const std::string& why);
   void take_started(const stage_started& started);

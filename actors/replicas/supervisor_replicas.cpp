@@ -36,22 +36,23 @@ void supervisor_state::take_in(const std::string& name) {
   carry_out(extend(*placement_, workers_.at(name).offer, all_offers(), parts_.shape, parts_.wanted));
 }
 
-void supervisor_state::give_up_worker(const std::string& name) {
-  if (placement_) carry_out(repair(*placement_, name, all_offers(), parts_.shape, parts_.wanted));
+void supervisor_state::give_up_worker(const std::string& name, life_end why) {
+  if (!placement_) return;
+  if (const auto at = find_worker(*placement_, name)) stop_replica(at->replica, why);
+  carry_out(repair(*placement_, name, all_offers(), parts_.shape, parts_.wanted));
 }
 
 void supervisor_state::carry_out(const placement_change& change) {
   placement_ = change.after;
   switch (change.what) {
     case placement_change::kind::none:
+    case placement_change::kind::vacancy:
       return;
     case placement_change::kind::new_replica:
       add_replica();
       return start_replica(change.replica);
     case placement_change::kind::fills_stage:
       return start_replica(change.replica);
-    case placement_change::kind::vacancy:
-      return stop_replica(change.replica);
   }
 }
 
@@ -74,7 +75,7 @@ void supervisor_state::add_replica() {
 
 /// A new life, from nothing. Needs all workers.
 void supervisor_state::start_replica(std::size_t index) {
-  stop_replica(index);
+  stop_replica(index, life_end::planned);
   const replica_placement& where = placement_->replicas[index];
   if (!where.is_complete()) return;
   replica_record& replica = replicas_[index];
@@ -112,14 +113,14 @@ void supervisor_state::tell_stage(std::size_t index, std::size_t stage, std::siz
 }
 
 /// Its requests wait for its next life, or go on with another replica where one runs.
-void supervisor_state::stop_replica(std::size_t index) {
+void supervisor_state::stop_replica(std::size_t index, life_end why) {
   replica_record& replica = replicas_[index];
-  if (replica.course.stop(clock_.now())) tell(replica.scheduler, replica_stopped{{}, other_runs(index)});
+  if (replica.course.stop(clock_.now())) tell(replica.scheduler, replica_stopped{{}, other_runs(index), why});
 }
 
 void supervisor_state::fail_replica(std::size_t index, const std::string& why) {
   parts_.say(fmt::format("replica {}: {}", index, why));
-  stop_replica(index);
+  stop_replica(index, life_end::loss);
   replicas_[index].course.note_failure(why);
 }
 

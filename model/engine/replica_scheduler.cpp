@@ -142,8 +142,8 @@ void replica_scheduler::tell_tokens(const step_outcome& outcome, const token_sin
   }
 }
 
-void replica_scheduler::forget_stored() {
-  decisions_.forget_stored();
+void replica_scheduler::forget_stored(life_end why) {
+  decisions_.forget_stored(why);
   closed_.clear();
   for (auto& [id, kept] : answers_) kept.opened = false;
 }

@@ -53,8 +53,8 @@ class replica_scheduler {
   void commit(const step_outcome& outcome, const token_sink& on_token, const end_sink& on_end,
               const reading_sink& on_reading = {});
 
-  /// The stages lost what they stored: all requests go on from their tokens.
-  void forget_stored();
+  /// The stages forgot what they stored: all requests go on from their tokens.
+  void forget_stored(life_end why = life_end::loss);
   /// Gives up every request, in the form in which it must be submitted elsewhere to go on.
   std::vector<std::pair<sequence_id, engine_request>> give_up_all();
 

@@ -214,12 +214,10 @@ void batch_scheduler::remove(sequence_state& sequence) {
   sequences_.erase(sequence_id(sequence.id));
 }
 
-void batch_scheduler::forget_stored() {
+void batch_scheduler::forget_stored(life_end why) {
   for (flying_step& step : flying_)
     for (sequence_state* sequence : step.rows) {
-      const bool is_further = sequence->computed > sequence->lost.at;
-      note_lost(*sequence,
-                {is_further ? 1 : sequence->lost.lives + 1, std::max(sequence->computed, sequence->lost.at)});
+      if (why == life_end::loss) note_lost_step(*sequence);
       sequence->in_flight = step_id{};
     }
   flying_.clear();
@@ -231,6 +229,12 @@ void batch_scheduler::forget_stored() {
   }
   running_.clear();
   cache_.clear();
+}
+
+void batch_scheduler::note_lost_step(sequence_state& sequence) {
+  const lost_steps& before = sequence.lost;
+  const bool is_further = sequence.computed > before.at;
+  note_lost(sequence, {is_further ? 1 : before.lives + 1, std::max(sequence.computed, before.at)});
 }
 
 void batch_scheduler::note_lost(sequence_state& sequence, lost_steps lost) {

@@ -102,9 +102,9 @@ class batch_scheduler {
   /// The step was carried out. There must be an outcome for every answer of a complete row that was not cancelled.
   /// Returns who ended, valid until the next call.
   std::span<const ended_sequence> commit(step_id step, std::span<const sequence_outcome> outcomes);
-  /// The stages lost what they stored: no step is in flight any more, every sequence goes on from its tokens.
-  void forget_stored();
-  /// How often this sequence was in such a lost step.
+  /// The stages forgot what they stored: no step is in flight any more, every sequence goes on from its tokens.
+  void forget_stored(life_end why = life_end::loss);
+  /// Steps with this sequence that were lost, not ended as planned.
   lost_steps lost_with(sequence_id id) const;
 
   /// Prompt and answer so far, valid until the next call; empty for one that is not known, or whose prompt is still
@@ -153,6 +153,7 @@ class batch_scheduler {
   void remove(sequence_state& sequence);
   void cancel_follower(sequence_state& sequence);
 
+  void note_lost_step(sequence_state& sequence);
   void note_lost(sequence_state& sequence, lost_steps lost);
 
   // batch_commit.cpp: what a step's outcome changes

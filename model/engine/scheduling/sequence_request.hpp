@@ -11,6 +11,12 @@ namespace troupe {
 
 constexpr std::int64_t most_weight = 1000;  ///< of a tenant
 
+/// Why stages forget what they stored.
+enum class life_end : std::uint8_t {
+  loss,    ///< perhaps a step's own doing
+  planned  ///< nobody's: a worker leaves, or is sent away
+};
+
 /// How often a replica's stages lost what they stored while this sequence was in the step: perhaps it is the cause.
 struct lost_steps {
   std::int32_t lives = 0;  ///< one after the other, without getting any further between them

@@ -237,7 +237,7 @@ TEST_F(scheduler, refuses_a_request_that_ends_every_life_and_nobody_who_was_besi
   tell(actor_, replica_stopped{});
   const auto refused = sink_.take<request_refused>();
   EXPECT_EQ(refused.request, request_id(1));
-  EXPECT_EQ(refused.cause, refusal_cause::bad_input);
+  EXPECT_EQ(refused.cause, refusal_cause::unavailable) << "no proof against the request";
   EXPECT_EQ(router_.take<requests_ended>().requests.at(0), request_id(1));
   (void)live("CD");
   tell(actor_, replica_stopped{});
@@ -252,6 +252,20 @@ TEST_F(scheduler, says_with_how_many_lives_the_requests_ended_that_it_gives_back
   (void)last_.take<run_step>();
   tell(actor_, replica_stopped{{}, true});
   EXPECT_EQ(router_.take<requests_returned>().requests.at(0).what.what.lost.lives, 1);
+}
+
+TEST_F(scheduler, holds_no_life_against_a_request_that_ended_as_planned) {
+  begin_life(1);
+  ask(1, "AB");
+  for (std::uint64_t epoch = 2; epoch < 6; ++epoch) {
+    EXPECT_EQ(last_.take<run_step>().order.plan.tokens, letters("AB"));
+    tell(actor_, replica_stopped{{}, false, life_end::planned});
+    begin_life(epoch);
+  }
+  (void)last_.take<run_step>();
+  tell(actor_, replica_stopped{{}, true, life_end::planned});
+  EXPECT_EQ(router_.take<requests_returned>().requests.at(0).what.what.lost.lives, 0);
+  EXPECT_EQ(sink_.count<request_refused>(), 0u);
 }
 
 TEST_F(scheduler, gives_its_requests_back_with_their_tokens_where_another_replica_can_go_on) {

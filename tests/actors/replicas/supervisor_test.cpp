@@ -232,6 +232,27 @@ TEST_F(supervisor, lets_nobody_wait_for_a_lost_replica_once_another_runs) {
     }
 }
 
+TEST_F(supervisor, says_whether_a_life_was_lost_or_ended_as_planned) {
+  started(worker_.take<start_stage>().life);
+  (void)next_replica();
+  join("w1", 11);
+  const scheduler_actor second = next_replica();
+  const auto lives_of_a_request_in = [&](replica_life in, const auto& end) {
+    started(in);
+    wait_until_ready(1, true);
+    ask(second);
+    end();
+    wait_until_ready(1, false);
+    for (;;)
+      if (const auto returned = router_.take<requests_returned>(); !returned.requests.empty())
+        return returned.requests[0].what.what.lost.lives;
+  };
+  EXPECT_EQ(lives_of_a_request_in(life(1, 2), [&] { leave(11); }), 0);
+  join("w1", 12);
+  EXPECT_EQ(lives_of_a_request_in(life(1, 3), [&] { join("w1", 13); }), 1) << "its process died";
+  EXPECT_EQ(lives_of_a_request_in(life(1, 4), [&] { tell(actor_, drain_node{{}, no_link, 0, "w1"}); }), 0);
+}
+
 TEST_F(supervisor, gives_work_to_a_spare_that_has_memory_by_now) {
   started(worker_.take<start_stage>().life);
   (void)next_replica();
