@@ -80,13 +80,15 @@ std::int64_t most_tokens_in(const memory_pool& pool, const stage_costs& costs, T
 
 std::optional<std::size_t> fit_pools(std::vector<replica_placement>& replicas, const std::vector<worker_offer>& workers,
                                      const stage_costs& costs, std::int64_t least) {
+  std::vector<replica_placement> fitted = replicas;
   for (const auto& [name, pool] : pools_of(replicas, workers, costs)) {
     const std::int64_t most =
-        most_tokens_in(pool, costs, [&](std::size_t replica) { return replicas[replica].kv_tokens; });
+        most_tokens_in(pool, costs, [&](std::size_t replica) { return fitted[replica].kv_tokens; });
     if (most < least) return pool.kv_per_token.rbegin()->first;
     for (const auto& [replica, each] : pool.kv_per_token)
-      replicas[replica].kv_tokens = std::min(replicas[replica].kv_tokens, most);
+      fitted[replica].kv_tokens = std::min(fitted[replica].kv_tokens, most);
   }
+  replicas = std::move(fitted);
   return {};
 }
 

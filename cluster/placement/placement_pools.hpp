@@ -8,8 +8,8 @@
 namespace troupe::detail {
 
 /// Lowers the replicas' kv_tokens until every pool holds what its workers hold together: weights once, as they are one
-/// file that all of them map, KV and passes for each. Returns a replica that finds no room for `least` tokens, the last
-/// one of its pool; then some may be lowered already.
+/// file that all of them map, KV and passes for each. Where a replica finds no room for `least` tokens, nothing is
+/// changed, and the last one of its pool is returned. Vacant places and workers without an offer hold nothing.
 std::optional<std::size_t> fit_pools(std::vector<replica_placement>& replicas, const std::vector<worker_offer>& workers,
                                      const stage_costs& costs, std::int64_t least);
 

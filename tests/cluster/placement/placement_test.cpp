@@ -95,6 +95,27 @@ TEST(placement, counts_the_memory_of_workers_that_share_a_machine_once) {
   EXPECT_EQ(apart.replicas.at(1).kv_tokens, alone.replicas[0].kv_tokens);
 }
 
+std::uint64_t kv_of(const replica_placement& replica, int layers) {  // in units, on each of its workers
+  return static_cast<std::uint64_t>(replica.kv_tokens) * static_cast<std::uint64_t>(layers) * 1024 / unit;
+}
+
+worker_offer on_host(const std::string& host, const std::string& name, std::uint64_t memory) {
+  worker_offer made = offer(name, memory, 1, host);
+  made.pool = host;
+  return made;
+}
+
+/// One of each machine, and one of both, for which the second machine has no room.
+TEST(placement, lowers_nobody_for_a_replica_that_it_does_not_make) {
+  const model_shape model{10, 850 * unit, 0, 0, false, 1024};
+  const placement_request wanted{0, 0, 1, 10'000 * unit, 500'000};
+  const auto where = placed(
+      {on_host("a", "a0", 20'000), on_host("b", "b0", 15'000), on_host("a", "a1", 8'000), on_host("b", "b1", 8'000)},
+      wanted, model);
+  ASSERT_EQ(text_of(where), "a0:0-9 | b0:0-9");
+  EXPECT_EQ(kv_of(where.replicas[0], 10), 10'000u);
+}
+
 TEST(placement, keeps_memory_for_the_pass_of_each_worker) {
   model_shape model{10, 850 * unit, 0, 0, false, 1024, 0, 1000 * unit};
   const auto where = placed({pooled("w0", 20'000), pooled("w1", 20'000)}, {0, 0, 1, 10'000 * unit, 512}, model);
