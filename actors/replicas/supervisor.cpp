@@ -93,6 +93,7 @@ void supervisor_state::admit(const node_hello& hello, link_id link) {
   const worker_actor worker = link == no_link ? local_->worker : spawn_remote_worker(self_->system(), remote(link));
   workers_[hello.name] = {hello.incarnation, link, worker, hello.endpoint, hello.meeting, offer_of(hello)};
   parts_.directory->set_worker(hello.name, worker);
+  note_pool(workers_[hello.name].offer);
   take_in(hello.name);
 }
 
@@ -112,11 +113,11 @@ worker_offer supervisor_state::offer_of(const node_hello& hello) const {
   offer.speed = hello.speed;
   offer.threads = static_cast<int>(hello.threads);
   offer.processors = static_cast<int>(hello.processors);
-  offer.pool = hello.host;
+  offer.pool = hello.machine;
   if (const node_config* said = parts_.config.find(hello.name)) {
     offer.layers = said->layers;
     offer.replica = said->replica;
-    offer.pool = said->memory_pool();
+    if (!said->shares_memory()) offer.pool.clear();
   }
   return offer;
 }
@@ -143,7 +144,13 @@ void supervisor_state::take_free_memory(const std::string& name, const node_repo
   const std::uint64_t free = report.free_bytes.value_or(0);
   if (free > most || static_cast<double>(free) <= of_note * static_cast<double>(offered)) return;
   offered = free;
+  note_pool(found->second.offer);
   take_in(name);
+}
+
+void supervisor_state::note_pool(const worker_offer& offer) {
+  std::uint64_t& most = pool_memory_[offer.pool];
+  most = std::max(most, offer.memory);
 }
 
 void supervisor_state::take_leave(incarnation_id node) {

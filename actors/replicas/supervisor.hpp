@@ -72,6 +72,7 @@ class supervisor_state {
   bool its_process_is_gone(const node_hello& hello) const;
   void take_heartbeat(const incoming<heartbeat>& in);
   void take_free_memory(const std::string& name, const node_report& report);
+  void note_pool(const worker_offer& offer);
   void take_leave(incarnation_id node);
   void note_link_lost(link_id link);
   void lose(const std::string& name, const std::string& why, life_end of_its_replica = life_end::loss);
@@ -118,6 +119,7 @@ class supervisor_state {
   std::map<std::string, worker_record> workers_;
   std::map<std::string, trainer_record> trainers_;
   std::map<link_id, incarnation_id> nodes_by_link_;
+  std::map<std::string, std::uint64_t> pool_memory_;  ///< the most that anybody of a pool has offered
   std::optional<placement> placement_;
   std::vector<replica_record> replicas_;
   std::uint64_t lives_ = 0;

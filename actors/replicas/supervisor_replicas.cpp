@@ -42,18 +42,14 @@ void supervisor_state::give_up_worker(const std::string& name, life_end why) {
   carry_out(repair(*placement_, name, all_offers(), parts_.shape, parts_.wanted));
 }
 
+/// What others of a shared machine have less from now on, they let go before it is taken.
 void supervisor_state::carry_out(const placement_change& change) {
-  placement_ = change.after;
-  switch (change.what) {
-    case placement_change::kind::none:
-    case placement_change::kind::vacancy:
-      return;
-    case placement_change::kind::new_replica:
-      add_replica();
-      return start_replica(change.replica);
-    case placement_change::kind::fills_stage:
-      return start_replica(change.replica);
-  }
+  const placement before = std::exchange(*placement_, change.after);
+  if (change.what == placement_change::kind::none || change.what == placement_change::kind::vacancy) return;
+  if (change.what == placement_change::kind::new_replica) add_replica();
+  for (std::size_t i = 0; i < before.replicas.size(); ++i)
+    if (i != change.replica && before.replicas[i] != placement_->replicas[i]) start_replica(i);
+  start_replica(change.replica);
 }
 
 void supervisor_state::add_replica() {
@@ -179,7 +175,10 @@ bool supervisor_state::other_runs(std::size_t index) const {
 
 std::vector<worker_offer> supervisor_state::all_offers() const {
   std::vector<worker_offer> all;
-  for (const auto& [name, worker] : workers_) all.push_back(worker.offer);
+  for (const auto& [name, worker] : workers_) {
+    all.push_back(worker.offer);
+    all.back().pool_memory = pool_memory_.at(worker.offer.pool);
+  }
   return all;
 }
 

@@ -61,7 +61,7 @@ void check_site(const cluster_config& config) {
     const std::uint64_t plenty = std::uint64_t{1} << 50;  // of another host's memory nothing is known yet
     const std::uint64_t memory = is_this_machine(node.host) ? memory_of(node) : node.memory.value_or(plenty);
     offers.push_back({node.name, node.host, memory, 1.0, node.layers, node.replica, 1, 1,
-                      is_this_machine(node.host) ? node.memory_pool() : std::string()});
+                      is_this_machine(node.host) && node.shares_memory() ? "this machine" : ""});
   }
   const auto placed = place(offers, planned.shape, planned.wanted);
   if (!placed) refuse("{}: {}", place_of(config, placed.error().key), placed.error().text);

@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
+#include <fstream>
 #include <functional>
 #include <thread>
 
-#include "actors/workers/step_frames.hpp"
 #include "base/error.hpp"
 #include "cli/compose/worker_speed.hpp"
 #include "cli/model/model_options.hpp"
@@ -113,7 +113,18 @@ model_shape shape_of(const node_site& site) {
   return shape;
 }
 
-/// If a number is left to placement, this counts with the largest one that it may choose.
+/// The same for all processes of a machine, whatever files call it. A container with a name of its own is one of its
+/// own: its memory may be limited apart.
+std::string machine_id() {
+  char host[256] = "";
+  (void)::gethostname(host, sizeof host - 1);
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  return fmt::format("{} {}", host, boot);
+}
+
+}  // namespace
+
 step_sizes step_sizes_of(const node_site& site) {
   const auto number = [](auto value) { return static_cast<std::uint64_t>(value); };
   const cluster_config& config = site.config;
@@ -127,8 +138,6 @@ step_sizes step_sizes_of(const node_site& site) {
   sizes.context = number(site.context);
   return sizes;
 }
-
-}  // namespace
 
 void check_device(const cluster_config& config, const node_config& node) {
   check_device(node.device, place_of(config, "node." + node.name + ".device"));
@@ -184,6 +193,7 @@ node_hello hello_of(const node_site& site, const std::string& endpoint) {
   hello.name = site.node.name;
   hello.pid = ::getpid();
   hello.host = site.node.host;
+  hello.machine = machine_id();
   hello.endpoint = endpoint;
   if (site.meeting) hello.meeting = site.meeting->endpoint();
   for (const node_role role : site.node.roles) hello.roles.emplace_back(to_text(role));

@@ -6,6 +6,7 @@
 #include "actors/interfaces.hpp"
 #include "actors/replicas/supervisor.hpp"
 #include "actors/requests/prompting.hpp"
+#include "actors/workers/step_frames.hpp"
 #include "cluster/config/config.hpp"
 #include "model/arch/loaded_model.hpp"
 #include "transport/collective/meeting.hpp"
@@ -40,6 +41,8 @@ void check_device(const cluster_config& config, const node_config& node);
 /// keeps for passes.
 std::uint64_t memory_of(const node_config& node);
 
+/// For which this node's links have room. Of a number that is left to placement, the most that it may choose.
+step_sizes step_sizes_of(const node_site& site);
 bus::options bus_options_of(const node_site& site);
 /// All but the incarnation.
 node_hello hello_of(const node_site& site, const std::string& endpoint);

@@ -46,8 +46,8 @@ struct node_config {
   bool is_head() const { return has(node_role::router); }
   bool is_worker() const { return has(node_role::worker); }
   bool is_trainer() const { return has(node_role::trainer); }
-  /// Workers of the same pool share one machine's memory; empty: this one has memory of its own.
-  std::string memory_pool() const { return device.is_cpu() && !memory ? host : std::string(); }
+  /// It may take a part of its machine's memory, as others there may; else it has memory of its own.
+  bool shares_memory() const { return device.is_cpu() && !memory; }
 };
 
 struct model_settings {

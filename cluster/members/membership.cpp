@@ -35,6 +35,7 @@ const char* fault_of(const node_hello& hello) {
   if (!is_node_name(hello.name)) return "a name has 1 to 64 letters, digits, '.', '_' or '-'";
   if (hello.incarnation == incarnation_id{}) return "its incarnation is 0";
   if (!is_plain(hello.host, 255)) return "its host is no host name";
+  if (!is_plain(hello.machine, 255)) return "its machine has no plain name";
   if (!is_plain(hello.endpoint, 255)) return "its endpoint is none";
   if (!hello.meeting.empty() && !is_plain(hello.meeting, 255)) return "its meeting place is none";
   if (!is_plain(hello.roles)) return "its roles are none";

@@ -30,7 +30,8 @@ struct node_hello {
   std::string name;
   incarnation_id incarnation;
   std::int64_t pid = 0;
-  std::string host;
+  std::string host;      ///< as its cluster's file calls it
+  std::string machine;   ///< the same for all processes there, and for none elsewhere
   std::string endpoint;  ///< where others reach it
   std::string meeting;   ///< where it hears others that share a stage or a job with it; empty: it shares none
   std::vector<std::string> roles;
@@ -43,8 +44,8 @@ struct node_hello {
 
   template <class Self>
   static auto fields(Self& self) {
-    return std::tie(self.name, self.incarnation, self.pid, self.host, self.endpoint, self.meeting, self.roles,
-                    self.build, self.model, self.threads, self.processors, self.memory_bytes, self.speed);
+    return std::tie(self.name, self.incarnation, self.pid, self.host, self.machine, self.endpoint, self.meeting,
+                    self.roles, self.build, self.model, self.threads, self.processors, self.memory_bytes, self.speed);
   }
 };
 

@@ -28,6 +28,8 @@ struct worker_offer {
   int threads = 1, processors = 1;  ///< that compute; that its machine has for all who are on it
   /// Those of one pool measured the same memory: it is theirs together. Empty: nobody else has a part in it.
   std::string pool = {};
+  /// The most that anybody of the pool has offered: who comes back measured what the others leave. 0: not known.
+  std::uint64_t pool_memory = 0;
 
   /// The replica that it is of by hand: with layers and no replica, of replica 0.
   std::optional<int> replica_by_hand() const { return layers && !replica ? 0 : replica; }
@@ -106,13 +108,14 @@ struct placement_change {
     new_replica,  ///< `replica` was added at the end
     vacancy       ///< `replica` lost a worker and there is nobody to take its place
   };
-  placement after;
+  placement after;  ///< others on a shared machine may have fewer kv_tokens than before: they start anew too
   kind what = kind::none;
   std::size_t replica = 0;
 };
 
 /// A worker joins (or comes back): it fills a vacancy, or makes a new replica, alone or with the spares (unless there
-/// are as many as were asked for), or is a spare. `others` are the offers of all who are there.
+/// are as many as were asked for), or is a spare. `others` are the offers of all who are there: where memory is shared,
+/// who holds layers and is not among them is not counted.
 placement_change extend(const placement& current, const worker_offer& joining, const std::vector<worker_offer>& others,
                         const model_shape& model, const placement_request& request);
 

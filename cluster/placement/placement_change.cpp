@@ -4,6 +4,7 @@
 #include <set>
 
 #include "cluster/placement/placement_fit.hpp"
+#include "cluster/placement/placement_pools.hpp"
 
 namespace troupe {
 namespace {
@@ -32,27 +33,50 @@ std::int64_t room_of(const replica_placement& replica, const std::vector<worker_
   return room;
 }
 
-/// The replica of which it fills a vacancy. One that it completes goes before others.
-std::optional<std::size_t> fill_vacancy(placement& where, const worker_offer& worker, std::vector<worker_offer> others,
-                                        const stage_costs& costs, const placement_request& request) {
-  std::erase_if(others, [&](const auto& each) { return each.name == worker.name; });
-  others.push_back(worker);
-  for (const bool only_completing : {true, false}) {
-    for (std::size_t r = 0; r < where.replicas.size(); ++r) {
-      replica_placement& replica = where.replicas[r];
-      for (auto& stage : replica.stages) {
-        const auto seat = std::find(stage.workers.begin(), stage.workers.end(), "");
-        if (seat == stage.workers.end() || !can_hold(worker, replica, stage, costs, request)) continue;
-        const replica_placement before = replica;
-        *seat = worker.name;
-        replica.kv_tokens = room_of(replica, others, costs, request);
-        if (!only_completing || replica.is_complete()) return r;
-        replica = before;
-        break;
-      }
+/// The placement with the worker in this vacancy; nothing where it has no room there, alone or with others of its
+/// machine.
+std::optional<placement> with_seat_taken(placement where, const worker_position& at, const worker_offer& worker,
+                                         const std::vector<worker_offer>& offers, const stage_costs& costs,
+                                         const placement_request& request) {
+  replica_placement& replica = where.replicas[at.replica];
+  stage_placement& stage = replica.stages[at.stage];
+  if (!can_hold(worker, replica, stage, costs, request)) return {};
+  stage.workers[at.rank] = worker.name;
+  replica.kv_tokens = room_of(replica, offers, costs, request);
+  if (detail::fit_pools(where.replicas, offers, costs, detail::least_tokens(request))) return {};
+  std::erase(where.spares, worker.name);
+  return where;
+}
+
+/// The first vacancy of each stage.
+std::vector<worker_position> vacancies(const placement& where) {
+  std::vector<worker_position> found;
+  for (std::size_t r = 0; r < where.replicas.size(); ++r) {
+    const auto& stages = where.replicas[r].stages;
+    for (std::size_t s = 0; s < stages.size(); ++s) {
+      const auto& workers = stages[s].workers;
+      const auto seat = std::find(workers.begin(), workers.end(), "");
+      if (seat != workers.end()) found.push_back({r, s, static_cast<std::size_t>(seat - workers.begin())});
     }
   }
-  return {};
+  return found;
+}
+
+/// Fills a vacancy. A replica that it completes goes before others.
+std::optional<placement_change> fill_vacancy(const placement& where, const worker_offer& worker,
+                                             const std::vector<worker_offer>& offers, const stage_costs& costs,
+                                             const placement_request& request) {
+  std::optional<placement_change> chosen;
+  for (const worker_position& at : vacancies(where)) {
+    if (chosen && chosen->replica == at.replica) continue;
+    auto after = with_seat_taken(where, at, worker, offers, costs, request);
+    if (!after) continue;
+    const bool completes = after->replicas[at.replica].is_complete();
+    if (completes || !chosen)
+      chosen = placement_change{std::move(*after), placement_change::kind::fills_stage, at.replica};
+    if (completes) break;
+  }
+  return chosen;
 }
 
 /// The newcomer, and those that had nothing to do and are of no replica by hand or of this one.
@@ -64,20 +88,35 @@ std::vector<worker_offer> company(const worker_offer& joining, const std::vector
   return together;
 }
 
+/// The placement with one more replica; nothing where a machine that it shares with others has no room for it.
+std::optional<placement> with_replica(placement where, replica_placement made, const std::vector<worker_offer>& offers,
+                                      const model_shape& model, const placement_request& request) {
+  for (const auto& stage : made.stages)
+    for (const auto& worker : stage.workers) std::erase(where.spares, worker);
+  where.replicas.push_back(std::move(made));
+  const stage_costs costs(model, request.tensor);
+  if (detail::fit_pools(where.replicas, offers, costs, detail::least_tokens(request))) return {};
+  return where;
+}
+
 /// A replica of the newcomer and those that had nothing to do, or of the newcomer alone. One that is named by hand is
 /// made once: `is_there` says which are.
-std::optional<replica_placement> make_replica(const worker_offer& joining, const std::vector<worker_offer>& idle,
-                                              const std::set<int>& is_there, const model_shape& model,
-                                              placement_request request) {
+std::optional<placement> make_replica(const placement& where, const worker_offer& joining,
+                                      const std::vector<worker_offer>& offers, const std::set<int>& is_there,
+                                      const model_shape& model, placement_request request) {
   request.replicas = 0;
+  std::vector<worker_offer> idle;
+  for (const auto& each : offers)
+    if (each.name != joining.name && !find_worker(where, each.name)) idle.push_back(each);
   const auto own = joining.replica_by_hand();
   std::set<std::optional<int>, std::greater<>> numbers{own};
   for (const worker_offer& each : idle)
     if (!own && each.replica_by_hand()) numbers.insert(each.replica_by_hand());
   for (const auto number : numbers) {
     if (number && is_there.contains(*number)) continue;
-    for (const auto& offers : {company(joining, idle, number), std::vector<worker_offer>{joining}})
-      if (auto made = place(offers, model, request)) return std::move(made->replicas.front());
+    for (const auto& some : {company(joining, idle, number), std::vector<worker_offer>{joining}})
+      if (auto made = place(some, model, request))
+        if (auto after = with_replica(where, made->replicas.front(), offers, model, request)) return after;
   }
   return {};
 }
@@ -89,10 +128,6 @@ std::set<int> numbers_by_hand(const placement& where) {
   return numbers;
 }
 
-void remove_spare(placement& where, const std::string& name) {
-  std::erase(where.spares, name);
-}
-
 }  // namespace
 
 placement_change extend(const placement& current, const worker_offer& joining, const std::vector<worker_offer>& others,
@@ -100,25 +135,15 @@ placement_change extend(const placement& current, const worker_offer& joining, c
   using kind = placement_change::kind;
   placement_change change{current, kind::none, 0};
   if (find_worker(current, joining.name)) return change;
-  placement& after = change.after;
-  remove_spare(after, joining.name);
-  if (const auto filled = fill_vacancy(after, joining, others, stage_costs(model, request.tensor), request)) {
-    change.what = kind::fills_stage;
-    change.replica = *filled;
-    return change;
-  }
-  after.spares.push_back(joining.name);
-  if (request.replicas != 0 && after.replicas.size() >= static_cast<std::size_t>(request.replicas)) return change;
-  std::vector<worker_offer> idle;
-  for (const auto& each : others)
-    if (each.name != joining.name && !find_worker(current, each.name)) idle.push_back(each);
-  auto made = make_replica(joining, idle, numbers_by_hand(current), model, request);
-  if (!made) return change;
-  for (const auto& stage : made->stages)
-    for (const auto& worker : stage.workers) remove_spare(after, worker);
-  after.replicas.push_back(std::move(*made));
-  change.what = kind::new_replica;
-  change.replica = after.replicas.size() - 1;
+  std::vector<worker_offer> offers = others;
+  std::erase_if(offers, [&](const auto& each) { return each.name == joining.name; });
+  offers.push_back(joining);
+  if (auto filled = fill_vacancy(current, joining, offers, stage_costs(model, request.tensor), request)) return *filled;
+  std::erase(change.after.spares, joining.name);
+  change.after.spares.push_back(joining.name);
+  if (request.replicas != 0 && current.replicas.size() >= static_cast<std::size_t>(request.replicas)) return change;
+  if (auto after = make_replica(change.after, joining, offers, numbers_by_hand(current), model, request))
+    change = {std::move(*after), kind::new_replica, current.replicas.size()};
   return change;
 }
 
@@ -126,26 +151,20 @@ placement_change repair(const placement& current, const std::string& lost, const
                         const model_shape& model, const placement_request& request) {
   using kind = placement_change::kind;
   placement_change change{current, kind::none, 0};
-  remove_spare(change.after, lost);
+  std::erase(change.after.spares, lost);
   const auto at = find_worker(current, lost);
   if (!at) return change;
-  const stage_costs costs(model, request.tensor);
-  replica_placement& replica = change.after.replicas[at->replica];
-  stage_placement& stage = replica.stages[at->stage];
-  std::string& seat = stage.workers[at->rank];
-  seat.clear();
+  change.after.replicas[at->replica].stages[at->stage].workers[at->rank].clear();
   change.what = kind::vacancy;
   change.replica = at->replica;
-  const worker_offer* best = nullptr;
-  for (const auto& each : others) {
-    const bool is_free = each.name != lost && !find_worker(current, each.name);
-    if (is_free && can_hold(each, replica, stage, costs, request) && (!best || each.speed > best->speed)) best = &each;
-  }
-  if (!best) return change;
-  seat = best->name;
-  replica.kv_tokens = room_of(replica, others, costs, request);
-  remove_spare(change.after, best->name);
-  change.what = kind::fills_stage;
+  std::vector<const worker_offer*> free;
+  for (const auto& each : others)
+    if (each.name != lost && !find_worker(current, each.name)) free.push_back(&each);
+  std::stable_sort(free.begin(), free.end(), [](auto* a, auto* b) { return a->speed > b->speed; });
+  const stage_costs costs(model, request.tensor);
+  for (const worker_offer* each : free)
+    if (auto after = with_seat_taken(change.after, *at, *each, others, costs, request))
+      return {std::move(*after), kind::fills_stage, at->replica};
   return change;
 }
 

@@ -36,12 +36,13 @@ pools pools_of(const std::vector<replica_placement>& replicas, const std::vector
   for (std::size_t r = 0; r < replicas.size(); ++r)
     for (const stage_placement& stage : replicas[r].stages)
       for (std::size_t rank = 0; rank < stage.workers.size(); ++rank) {
-        const worker_offer& worker = *by_name.at(stage.workers[rank]);
-        if (worker.pool.empty()) continue;
-        memory_pool& pool = found[worker.pool];
-        pool.memory = std::max(pool.memory, worker.memory);
-        add_stage(pool, r, stage, rank, costs);
+        const auto worker = by_name.find(stage.workers[rank]);
+        if (worker != by_name.end() && !worker->second->pool.empty())
+          add_stage(found[worker->second->pool], r, stage, rank, costs);
       }
+  for (const worker_offer& worker : workers)
+    if (const auto pool = found.find(worker.pool); pool != found.end())
+      pool->second.memory = std::max({pool->second.memory, worker.memory, worker.pool_memory});
   return found;
 }
 

@@ -271,6 +271,32 @@ TEST_F(supervisor, gives_work_to_a_spare_that_has_memory_by_now) {
   wait_until_ready(1, true);
 }
 
+TEST_F(supervisor, begins_a_replica_anew_that_leaves_another_of_its_machine_room) {
+  const auto join_tight = [&](const std::string& name, std::uint64_t incarnation) {
+    auto tight = hello(name, incarnation);
+    tight.machine = "m";
+    tight.memory_bytes = 2020 + (1 << 20);  // the weights, and what one replica wants for keys and values
+    tell(actor_, incoming<join_cluster>{{}, link_id(incarnation), 0, {tight}});
+    (void)next_replica();
+  };
+  const auto wait_until_it_has = [&](std::uint32_t replica, std::uint32_t blocks) {
+    for (;;)
+      if (const auto state = router_.take<replica_state>();
+          state.replica == replica_id(replica) && state.ready && state.load.blocks == blocks)
+        return;
+  };
+  started(worker_.take<start_stage>().life);
+  (void)next_replica();
+  join_tight("w1", 11);
+  started(life(1, 2));
+  wait_until_it_has(1, 8192);
+  join_tight("w2", 12);
+  started(life(1, 3));
+  wait_until_it_has(1, 4096);
+  started(life(2, 4));
+  wait_until_it_has(2, 4096);
+}
+
 TEST_F(supervisor, takes_a_name_of_a_dead_process_at_once_and_fences_the_old_one) {
   started(worker_.take<start_stage>().life);
   join("w1", 11);

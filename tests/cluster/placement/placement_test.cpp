@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <random>
 #include <set>
 
@@ -245,6 +246,13 @@ struct random_case {
   placement_request request;
 };
 
+std::uint64_t pool_memory(const random_case& of, const std::string& pool) {
+  std::uint64_t most = 0;
+  for (const worker_offer& each : of.workers)
+    if (each.pool == pool) most = std::max(most, each.memory);
+  return most;
+}
+
 random_case draw(std::mt19937& random) {
   const auto number = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
   const auto bytes = [&](int least, int most) { return static_cast<std::uint64_t>(number(least, most)) * unit; };
@@ -261,8 +269,10 @@ random_case draw(std::mt19937& random) {
       const int first = number(0, drawn.model.layers);
       made.layers = layer_range{first, number(first, drawn.model.layers)};
     }
+    if (number(0, 1) == 1) made.pool = made.host;
     drawn.workers.push_back(std::move(made));
   }
+  for (worker_offer& each : drawn.workers) each.pool_memory = pool_memory(drawn, each.pool);
   return drawn;
 }
 
@@ -291,6 +301,36 @@ const worker_offer* offer_of(const random_case& of, const std::string& name) {
   const auto found =
       std::find_if(of.workers.begin(), of.workers.end(), [&](const auto& worker) { return worker.name == name; });
   return found == of.workers.end() ? nullptr : &*found;
+}
+
+/// What those of one machine hold together, weights once, counted apart from the code under test.
+struct held_in_pool {
+  std::set<std::pair<int, std::size_t>> layers;
+  std::set<std::size_t> heads;
+  bool has_embedding = false;
+  std::uint64_t kv = 0;
+
+  void add(const stage_placement& stage, std::size_t rank, std::int64_t tokens, const random_case& of) {
+    for (int layer = stage.layers.first; layer <= stage.layers.last; ++layer) layers.emplace(layer, rank);
+    has_embedding |= stage.layers.first == 0;
+    if (stage.layers.last == of.model.layers - 1) heads.insert(rank);
+    kv += held(stage, tokens, of) - held(stage, 0, of);
+  }
+  std::uint64_t bytes(const random_case& of) const {
+    const std::uint64_t head = of.model.tied && has_embedding ? 0 : part(of.model.head_bytes, of.request.tensor);
+    return kv + part(of.model.layer_bytes, of.request.tensor) * layers.size() +
+           (has_embedding ? of.model.embedding_bytes : 0) + head * heads.size();
+  }
+};
+
+void expect_machines_to_hold(const placement& where, const random_case& of) {
+  std::map<std::string, held_in_pool> pools;
+  for (const auto& replica : where.replicas)
+    for (const auto& stage : replica.stages)
+      for (std::size_t rank = 0; rank < stage.workers.size(); ++rank)
+        if (const worker_offer* worker = offer_of(of, stage.workers[rank]); worker && !worker->pool.empty())
+          pools[worker->pool].add(stage, rank, replica.kv_tokens, of);
+  for (const auto& [name, pool] : pools) EXPECT_LE(pool.bytes(of), pool_memory(of, name)) << name;
 }
 
 /// Every layer once in each replica, everybody at one place at most, memory and wishes kept. `vacant`: may have gaps.
@@ -322,6 +362,7 @@ void expect_sound(const placement& where, const random_case& of, bool vacant = f
     EXPECT_EQ(replica.kv_tokens % 16, 0);
     EXPECT_TRUE(vacant || replica.is_complete());
   }
+  expect_machines_to_hold(where, of);
   for (const auto& spare : where.spares) EXPECT_TRUE(seen.insert(spare).second) << spare << " is in two places";
   std::set<int> numbers;
   for (const auto& replica : where.replicas)
@@ -354,9 +395,9 @@ TEST(placement, random_offers_are_placed_soundly_or_refused) {
   EXPECT_GT(good, 500);
 }
 
-std::vector<worker_offer> spares_of(const placement& where, const random_case& of) {
-  std::vector<worker_offer> offers;
-  for (const auto& name : where.spares) offers.push_back(*offer_of(of, name));
+std::vector<worker_offer> offers_without(const std::set<std::string>& gone, const random_case& of) {
+  std::vector<worker_offer> offers = of.workers;
+  std::erase_if(offers, [&](const worker_offer& each) { return gone.contains(each.name); });
   return offers;
 }
 
@@ -402,10 +443,10 @@ TEST(placement, stays_sound_while_workers_come_and_go) {
     for (int turn = 0; turn < 20; ++turn) {
       const auto& worker = drawn.workers[random() % drawn.workers.size()];
       if (gone.erase(worker.name)) {
-        now = extend(now, worker, spares_of(now, drawn), drawn.model, drawn.request).after;
+        now = extend(now, worker, offers_without(gone, drawn), drawn.model, drawn.request).after;
       } else {
         gone.insert(worker.name);
-        now = repair(now, worker.name, spares_of(now, drawn), drawn.model, drawn.request).after;
+        now = repair(now, worker.name, offers_without(gone, drawn), drawn.model, drawn.request).after;
       }
       expect_sound(now, drawn, true);
       for (const auto& name : gone) {
@@ -544,6 +585,70 @@ TEST(placement_change, forgets_a_spare_that_is_lost) {
   const auto lost = repair(spare.after, "w1", {}, twelve_layers(), ask(1));
   EXPECT_EQ(lost.what, kind::none);
   EXPECT_TRUE(lost.after.spares.empty());
+}
+
+// A host of 20, weights of 8.5, stages that want 10 of KV each.
+const model_shape office_model{10, 850 * unit, 0, 0, false, 1024};
+constexpr std::uint64_t half_of_the_rest = (20'000 - 8'500) / 2;
+
+placement_request office(int stages, std::int64_t context = 512) {
+  return {0, stages, 1, static_cast<std::uint64_t>(stages) * 10'000 * unit, context};
+}
+
+/// It measures what the other leaves, and that is let go when the replica starts anew.
+TEST(placement_change, two_stages_of_one_machine_share_its_memory_after_one_came_back_too) {
+  const auto w1 = pooled("w1", 20'000);
+  const auto where = placed({pooled("w0", 20'000), w1}, office(2), office_model);
+  ASSERT_EQ(kv_of(where.replicas.at(0), 5), half_of_the_rest);
+  const auto lost = repair(where, "w0", {w1}, office_model, office(2));
+  ASSERT_EQ(lost.what, kind::vacancy);
+  const auto back = extend(lost.after, pooled("w0", 20'000 - half_of_the_rest), {w1}, office_model, office(2));
+  EXPECT_EQ(back.what, kind::fills_stage);
+  EXPECT_EQ(kv_of(back.after.replicas[0], 5), half_of_the_rest);
+  const auto spare = repair(where, "w0", {w1, pooled("s", 20'000)}, office_model, office(2));
+  EXPECT_EQ(spare.what, kind::fills_stage);
+  EXPECT_EQ(kv_of(spare.after.replicas[0], 5), half_of_the_rest);
+}
+
+TEST(placement_change, replicas_of_one_machine_share_its_memory_after_all_came_back_too) {
+  const auto w0 = pooled("w0", 20'000), w1 = pooled("w1", 20'000);
+  auto now = placed({w0, w1}, office(1), office_model);
+  ASSERT_EQ(text_of(now), "w0:0-9 | w1:0-9");
+  for (const auto* name : {"w0", "w1"}) now = repair(now, name, {}, office_model, office(1)).after;
+  now = extend(now, w0, {w0}, office_model, office(1)).after;
+  EXPECT_EQ(kv_of(now.replicas[0], 10), 10'000u) << "nobody else is there";
+  now = extend(now, w1, {w0, w1}, office_model, office(1)).after;
+  ASSERT_EQ(text_of(now), "w0:0-9 | w1:0-9");
+  for (const auto& replica : now.replicas) EXPECT_EQ(kv_of(replica, 10), half_of_the_rest);
+}
+
+TEST(placement_change, spares_of_one_machine_are_no_replica_each_where_it_has_room_for_one) {
+  const auto s0 = pooled("s0", 20'000), s1 = pooled("s1", 20'000);
+  const placement elsewhere = placed({offer("w0", 20'000, 1, "b")}, office(1, 700'000), office_model);
+  const auto first = extend(elsewhere, s0, {pooled("s1", 10)}, office_model, office(1, 700'000));
+  ASSERT_EQ(text_of(first.after), "w0:0-9 | s0:0-9");
+  const auto second = extend(first.after, s1, {s0}, office_model, office(1, 700'000));
+  EXPECT_EQ(second.what, kind::none);
+  EXPECT_EQ(second.after.spares, std::vector<std::string>{"s1"});
+  EXPECT_EQ(second.after.replicas, first.after.replicas);
+  const auto less = extend(first.after, s1, {s0}, office_model, office(1));
+  EXPECT_EQ(less.what, kind::new_replica);
+  for (const std::size_t of : {1u, 2u}) EXPECT_EQ(kv_of(less.after.replicas.at(of), 10), half_of_the_rest);
+}
+
+/// Each time one came back it measured less, as the other was there.
+TEST(placement_change, a_machine_does_not_shrink_when_its_workers_come_back_one_by_one) {
+  const auto measured = [](const std::string& name) {
+    worker_offer made = pooled(name, 20'000 - half_of_the_rest);
+    made.pool_memory = 20'000 * unit;
+    return made;
+  };
+  auto now = placed({pooled("w0", 20'000), pooled("w1", 20'000)}, office(1), office_model);
+  for (const auto* name : {"w0", "w1"}) {
+    now = repair(now, name, {}, office_model, office(1)).after;
+    now = extend(now, measured(name), {measured("w0"), measured("w1")}, office_model, office(1)).after;
+  }
+  for (const auto& replica : now.replicas) EXPECT_EQ(kv_of(replica, 10), half_of_the_rest);
 }
 
 TEST(placement_change, says_nothing_of_those_it_does_not_know) {
