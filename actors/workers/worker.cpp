@@ -7,7 +7,6 @@
 
 #include "base/device_lost.hpp"
 #include "base/error.hpp"
-#include "model/arch/preload.hpp"
 #include "model/ops/isa.hpp"
 
 namespace troupe {
@@ -78,8 +77,10 @@ void worker_state::make_stage(const start_stage& what, const std::stop_token& st
     refuse("layers {} to {} of a model of {}", what.first_layer, what.first_layer + what.layers - 1, layers);
   if (what.blocks < 1 || what.blocks > 1 << 30 || what.context < 1 || what.max_rows < 1 || what.max_rows > 1 << 20)
     refuse("a stage with {} blocks, {} positions and {} rows", what.blocks, what.context, what.max_rows);
-  preload(*parts_.model, what.first_layer, what.layers);
+  // Ranks meet first: they wait for each other for a while only, and one may read from its disk what others have
+  // cached.
   if (what.tensor_ranks > 1) ranks_ = std::make_unique<stage_ranks>(what, parts_.ranks, stop);
+  parts_.preload(*parts_.model, what.first_layer, what.layers);
   const decoder::options part{.first_layer = what.first_layer,
                               .layers = what.layers,
                               .max_rows = what.max_rows,

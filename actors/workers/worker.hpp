@@ -13,6 +13,7 @@
 #include "actors/wire.hpp"
 #include "actors/workers/stage_ranks.hpp"
 #include "base/thread_pool.hpp"
+#include "model/arch/preload.hpp"
 #include "model/engine/stages/stage.hpp"
 
 namespace troupe {
@@ -39,6 +40,7 @@ struct worker_parts {
   std::shared_ptr<rank_alarm> alarm = std::make_shared<rank_alarm>();
   token_tree_source tokens = {};  ///< for answers under a constraint
   std::function<void(const std::string& why)> on_device_lost = [](const std::string&) {};
+  std::function<void(const loaded_model&, std::int64_t first_layer, std::int64_t layers)> preload = troupe::preload;
 };
 
 /// Runs on a thread of its own. Takes orders of one life at a time; what belongs to another life is dropped, so that

@@ -214,6 +214,9 @@ class ranks : public worker {
       parts.ranks.place = each.place;
       parts.ranks.patience = std::chrono::milliseconds(500);
       parts.alarm = each.alarm;
+      parts.preload = [&each](const loaded_model&, std::int64_t, std::int64_t) {
+        if (each.reads) each.reads();
+      };
       each.actor = spawn_worker(system_, std::move(parts));
     }
   }
@@ -226,6 +229,7 @@ class ranks : public worker {
     mock<workers_head_actor> head;
     std::shared_ptr<meeting_place> place = std::make_shared<meeting_place>("127.0.0.1");
     std::shared_ptr<rank_alarm> alarm = std::make_shared<rank_alarm>();
+    std::function<void()> reads;  ///< its weights
     worker_actor actor;
   };
   void begin(std::uint64_t epoch, std::uint32_t rank, std::uint32_t size = 2) {
@@ -261,6 +265,16 @@ TEST_F(ranks, fail_when_one_is_gone) {
   tell(rank_[1].actor, forget_life{});
   tell(rank_[0].actor, next_order(2));
   EXPECT_NE(rank_[0].head.take<stage_failed>().error.find("rank 1 of 2"), std::string::npos);
+}
+
+TEST_F(ranks, have_met_before_one_of_them_reads_its_weights_for_long) {
+  std::promise<void> is_read;
+  rank_[1].reads = [done = is_read.get_future().share()] { done.wait(); };
+  begin(2, 0);
+  begin(2, 1);
+  EXPECT_EQ(rank_[0].head.take<stage_started>().error, "");
+  is_read.set_value();
+  EXPECT_EQ(rank_[1].head.take<stage_started>().error, "");
 }
 
 TEST_F(ranks, that_wait_for_others_are_woken_by_the_next_life) {
