@@ -29,6 +29,12 @@ inline std::uint64_t outcome_bytes(const step_sizes& sizes) {
   return sizes.sequences * (sizes.hidden * sizeof(float) + padding) + (sizes.rows + sizes.context) * figures_bytes;
 }
 
+/// What answers bring along goes ahead of the order that opens them, part by part: all of it may wait at a time.
+inline std::uint64_t openings_bytes(const step_sizes& sizes) {
+  constexpr std::uint64_t stops_and_biases = std::uint64_t{64} << 10;
+  return sizes.sequences * (most_constraint_bytes + stops_and_biases + sizes.context * sizeof(token_id));
+}
+
 /// Activations go as attachments; the queue of a link holds those of all steps in flight, and one more.
 inline void make_room_for_steps(const step_sizes& sizes, bus::options& options) {
   constexpr std::uint64_t padding = 64;
@@ -36,7 +42,8 @@ inline void make_room_for_steps(const step_sizes& sizes, bus::options& options) 
   const std::uint64_t body = std::max(order_bytes(sizes), outcome_bytes(sizes));
   options.limits.attachment_bytes = std::max(options.limits.attachment_bytes, activations);
   options.limits.body_bytes = std::max(options.limits.body_bytes, body);
-  options.queue_bytes = std::max(options.queue_bytes, (sizes.steps + 1) * (activations + body));
+  const std::uint64_t waiting = (sizes.steps + 1) * (activations + body) + openings_bytes(sizes);
+  options.queue_bytes = std::max(options.queue_bytes, waiting);
 }
 
 }  // namespace troupe
