@@ -122,7 +122,7 @@ struct start_stage {
   std::uint32_t stage = 0, stages = 1;
   std::int64_t first_layer = 0, layers = 0;
   std::int64_t blocks = 0, context = 0;
-  std::int32_t max_rows = 0;
+  std::int32_t max_rows = 0, max_sequences = 0;  ///< of a step
   std::int32_t lookup_tokens = 0;
   kv_kind kv = kv_kind::f16;  ///< the head's choice, whatever the worker's own file says
   std::string next;           ///< endpoint of the stage that follows; empty for the last
@@ -132,8 +132,8 @@ struct start_stage {
   template <class Self>
   static auto fields(Self& self) {
     return std::tie(self.life, self.stage, self.stages, self.first_layer, self.layers, self.blocks, self.context,
-                    self.max_rows, self.lookup_tokens, self.kv, self.next, self.tensor_rank, self.tensor_ranks,
-                    self.tensor_meeting);
+                    self.max_rows, self.max_sequences, self.lookup_tokens, self.kv, self.next, self.tensor_rank,
+                    self.tensor_ranks, self.tensor_meeting);
   }
 };
 

@@ -99,6 +99,7 @@ void supervisor_state::tell_stage(std::size_t index, std::size_t stage, std::siz
   what.max_rows = parts_.batches.max_batch_tokens;
   what.lookup_tokens = parts_.config.model.lookup_tokens;
   what.kv = parts_.kv;
+  what.max_sequences = parts_.batches.max_sequences;
   if (stage + 1 < where.stages.size()) what.next = workers_.at(where.stages[stage + 1].workers[rank]).endpoint;
   what.tensor_rank = static_cast<std::uint32_t>(rank);
   what.tensor_ranks = static_cast<std::uint32_t>(own.workers.size());

@@ -46,4 +46,13 @@ inline void make_room_for_steps(const step_sizes& sizes, bus::options& options) 
   options.queue_bytes = std::max(options.queue_bytes, waiting);
 }
 
+/// Whether links with room for some steps take every frame of others.
+inline bool have_room_for(const step_sizes& others, const step_sizes& links) {
+  bus::options needed, there;
+  make_room_for_steps(others, needed);
+  make_room_for_steps(links, there);
+  return needed.limits.attachment_bytes <= there.limits.attachment_bytes &&
+         needed.limits.body_bytes <= there.limits.body_bytes;
+}
+
 }  // namespace troupe

@@ -77,6 +77,7 @@ void worker_state::make_stage(const start_stage& what, const std::stop_token& st
     refuse("layers {} to {} of a model of {}", what.first_layer, what.first_layer + what.layers - 1, layers);
   if (what.blocks < 1 || what.blocks > 1 << 30 || what.context < 1 || what.max_rows < 1 || what.max_rows > 1 << 20)
     refuse("a stage with {} blocks, {} positions and {} rows", what.blocks, what.context, what.max_rows);
+  check_links(what);
   // Ranks meet first: they wait for each other for a while only, and one may read from its disk what others have
   // cached.
   if (what.tensor_ranks > 1) ranks_ = std::make_unique<stage_ranks>(what, parts_.ranks, stop);
@@ -91,6 +92,22 @@ void worker_state::make_stage(const start_stage& what, const std::stop_token& st
                               .device = parts_.device};
   stage_ = std::make_unique<stage>(parts_.model, part, what.lookup_tokens, compute{*pool_, kernels()}, parts_.tokens);
   if (!what.next.empty()) next_ = parts_.links->connect(what.next);
+}
+
+/// A frame of a step that is too long for a link would close it in every life.
+void worker_state::check_links(const start_stage& what) const {
+  const step_sizes& own = parts_.largest_steps;
+  step_sizes asked;
+  asked.rows = static_cast<std::uint64_t>(what.max_rows);
+  asked.sequences = static_cast<std::uint64_t>(what.max_sequences);
+  asked.hidden = static_cast<std::uint64_t>(parts_.model->config.hidden);
+  asked.context = static_cast<std::uint64_t>(what.context);
+  if (!have_room_for(asked, own))
+    refuse(
+        "the head's steps have up to {} tokens, {} sequences and {} positions, and this node's links are made for {}, "
+        "{} and {}: give its file the scheduler.max_batch_tokens, scheduler.max_sequences and model.context of the "
+        "head's",
+        asked.rows, asked.sequences, asked.context, own.rows, own.sequences, own.context);
 }
 
 void worker_state::forget() {

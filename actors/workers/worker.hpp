@@ -12,6 +12,7 @@
 #include "actors/interfaces.hpp"
 #include "actors/wire.hpp"
 #include "actors/workers/stage_ranks.hpp"
+#include "actors/workers/step_frames.hpp"
 #include "base/thread_pool.hpp"
 #include "model/arch/preload.hpp"
 #include "model/engine/stages/stage.hpp"
@@ -40,6 +41,7 @@ struct worker_parts {
   std::shared_ptr<rank_alarm> alarm = std::make_shared<rank_alarm>();
   token_tree_source tokens = {};  ///< for answers under a constraint
   std::function<void(const std::string& why)> on_device_lost = [](const std::string&) {};
+  step_sizes largest_steps = {};  ///< for which this process' links have room
   std::function<void(const loaded_model&, std::int64_t first_layer, std::int64_t layers)> preload = troupe::preload;
 };
 
@@ -59,6 +61,7 @@ class worker_state {
 
   void start(const start_stage& what);
   void make_stage(const start_stage& what, const std::stop_token& stop);
+  void check_links(const start_stage& what) const;
   void forget();
   void take_order(run_step& order);
   void take_hidden(activations& hidden);

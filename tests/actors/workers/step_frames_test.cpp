@@ -40,6 +40,16 @@ TEST(step_frames, a_link_holds_what_all_answers_that_are_opened_at_once_bring_al
   EXPECT_LE(sizes.sequences * to_frame(std::move(part)).body.size(), room_for(sizes).queue_bytes);
 }
 
+TEST(step_frames, links_have_room_for_the_frames_of_no_larger_steps) {
+  const step_sizes small{.rows = 2048, .sequences = 256, .hidden = 8192, .context = 2048};
+  auto rows = small, context = small;
+  rows.rows *= 4;
+  context.context *= 64;
+  EXPECT_TRUE(have_room_for(small, rows));
+  EXPECT_FALSE(have_room_for(rows, small)) << "activations";
+  EXPECT_FALSE(have_room_for(context, small)) << "outcomes";
+}
+
 TEST(step_frames, small_models_change_no_limit) {
   const auto options = room_for({.rows = 2048, .sequences = 256, .steps = 2, .hidden = 768, .context = 2048});
   EXPECT_EQ(options.limits.attachment_bytes, bus::options().limits.attachment_bytes);

@@ -188,6 +188,15 @@ TEST_F(worker, says_why_it_cannot_hold_a_stage) {
   EXPECT_EQ(start(stage_of(3)), "");
 }
 
+TEST_F(worker, refuses_a_stage_whose_steps_are_too_long_for_its_links) {
+  auto large = stage_of(2);
+  large.max_rows = 1 << 18;
+  const std::string why = start(large);
+  EXPECT_NE(why.find("scheduler.max_batch_tokens"), std::string::npos) << why;
+  EXPECT_NE(why.find("262144"), std::string::npos) << why;
+  EXPECT_EQ(start(stage_of(3)), "");
+}
+
 TEST_F(worker, says_when_its_device_is_lost_and_gives_its_life_up) {
   std::promise<std::string> lost;
   const auto fails = []() -> std::shared_ptr<const token_tree> { throw device_lost("cuda: a step: it is gone"); };
