@@ -5,6 +5,7 @@
 #include <array>
 #include <chrono>
 
+#include "base/clock.hpp"
 #include "base/error.hpp"
 #include "cluster/journal/journal_database.hpp"
 #include "cluster/journal/journal_impl.hpp"
@@ -106,6 +107,20 @@ std::int64_t journal::now() const {
   if (options_.wall_seconds) return options_.wall_seconds();
   using namespace std::chrono;
   return duration_cast<seconds>(system_clock::now().time_since_epoch()).count();
+}
+
+/// What is in the journal was: the clock that an earlier life has read may have been right.
+std::int64_t journal::expiry_now() {
+  using namespace std::chrono;
+  const std::int64_t wall = now();
+  const std::int64_t passed = options_.passed_seconds
+                                  ? options_.passed_seconds()
+                                  : duration_cast<seconds>(monotonic_clock().now().since_start).count();
+  if (!expiry_) {
+    const std::int64_t newest = db_->number_of("SELECT ifnull(max(max(created, finished)), 0) FROM jobs");
+    expiry_.emplace(std::min(wall, newest), passed);
+  }
+  return expiry_->read(wall, passed);
 }
 
 result<job_info, journal_error> journal::create_job(const job_spec& spec) {
@@ -238,7 +253,7 @@ bool journal::make_room() {
 std::size_t journal::remove_old(std::chrono::seconds age, std::size_t limit) {
   statement query = db_->prepare("SELECT id FROM jobs WHERE state <> " TROUPE_REMOVED
                                  " AND ((finished > 0 AND finished <= ?) OR (state = ? AND created <= ?)) LIMIT ?");
-  const std::int64_t before = now() - age.count();
+  const std::int64_t before = expiry_now() - age.count();
   query << before << number_of(job_state::receiving) << before << std::uint64_t{limit};
   const auto old = texts_of(query);
   remove_all(old);

@@ -27,6 +27,7 @@
 #include "base/fields.hpp"
 #include "base/result.hpp"
 #include "cluster/adapters/adapter_catalogue.hpp"
+#include "cluster/journal/expiry_clock.hpp"
 
 namespace troupe {
 
@@ -144,8 +145,9 @@ class journal {
  public:
   struct options {
     std::filesystem::path file;
-    std::function<std::int64_t()> wall_seconds = {};  ///< since 1970; without it the system's clock
-    std::uint64_t max_lines = 1'000'000;              ///< of one job
+    std::function<std::int64_t()> wall_seconds = {};    ///< since 1970; without it the system's clock
+    std::function<std::int64_t()> passed_seconds = {};  ///< never leap; without it a monotonic clock's
+    std::uint64_t max_lines = 1'000'000;                ///< of one job
     std::size_t max_jobs = 10'000;  ///< kept, finished ones too: the oldest of those goes for a new one
     std::function<void(const std::string& id)> on_removed = {};  ///< told when a job is gone
     std::size_t max_line_bytes = 8 << 20;
@@ -203,8 +205,8 @@ class journal {
 
   /// With lines, outputs and events: nobody finds it any more. A job that is queued or running stays: cancel it first.
   result<bool, journal_error> remove(std::string_view id);
-  /// Jobs that finished so long ago, or were created so long ago and never sealed. Returns how many went, at most
-  /// `limit`.
+  /// Jobs that finished so long ago, or were created so long ago and never sealed, by a clock that believes no leap of
+  /// the system's for a day (expiry_clock). Returns how many went, at most `limit`.
   std::size_t remove_old(std::chrono::seconds age, std::size_t limit = 100);
   /// Deletes about so many lines, outputs and events of removed jobs. Piece by piece, because nobody else can use the
   /// journal meanwhile and a job may have a million of them. Returns whether there is more.
@@ -218,6 +220,7 @@ class journal {
 
  private:
   std::int64_t now() const;
+  std::int64_t expiry_now();
   result<job_info, journal_error> change_state(std::string_view id, job_state how, std::string_view error,
                                                std::string_view outcome = {});
   result<job_info, journal_error> hold(std::string_view id, bool on);
@@ -226,6 +229,7 @@ class journal {
 
   options options_;
   std::unique_ptr<detail::database> db_;
+  std::optional<expiry_clock> expiry_;  ///< since somebody asked for what is old
 };
 
 }  // namespace troupe

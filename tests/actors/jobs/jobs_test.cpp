@@ -40,8 +40,8 @@ class head {
       const std::function<std::int64_t()>& wall_seconds = {})
       : gateway_(system_) {
     jobs_parts parts;
-    parts.book =
-        std::make_shared<journal>(journal::options{.file = folder.path() / "journal.db", .wall_seconds = wall_seconds});
+    parts.book = std::make_shared<journal>(journal::options{
+        .file = folder.path() / "journal.db", .wall_seconds = wall_seconds, .passed_seconds = wall_seconds});
     parts.prompts = prompts;
     parts.numbers = std::make_shared<request_numbers>();
     parts.board = board;
@@ -475,7 +475,10 @@ TEST_F(jobs, are_forgotten_when_they_are_over_for_long_enough) {
     parts.keep = 1h;
     parts.sweep_interval = parts.sweep_pause = 1ms;
   };
-  head now(folder_, prompts_, sweeps_often, [=] { return created + 7200; });
+  std::atomic<std::int64_t> seconds = created;
+  head now(folder_, prompts_, sweeps_often, [&] { return seconds.load(); });
+  EXPECT_EQ(now.get("job.list", json::object()).size(), 3u);
+  seconds += 7200;
   std::set<std::string> ids;
   const auto until = std::chrono::steady_clock::now() + 10s;
   do {

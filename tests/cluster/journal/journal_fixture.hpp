@@ -20,7 +20,8 @@ class journal_fixture : public testing::Test {
              ("troupe-journal-" + std::string(info->name()) + "-" + std::to_string(getpid()));
     std::filesystem::remove_all(folder);
     options.file = folder / "journal.db";
-    options.wall_seconds = [this] { return seconds; };
+    options.wall_seconds = [this] { return seconds + wall_leap; };
+    options.passed_seconds = [this] { return seconds; };
   }
   ~journal_fixture() override {
     book.reset();
@@ -55,6 +56,7 @@ class journal_fixture : public testing::Test {
   std::filesystem::path folder;
   journal::options options;
   std::int64_t seconds = 1'000'000;
+  std::int64_t wall_leap = 0;  ///< of the wall clock alone
   std::unique_ptr<journal> book;
 };
 

@@ -268,6 +268,27 @@ TEST_F(the_journal, removes_and_forgets_what_is_over) {
   EXPECT_EQ(book->list().size(), 2u);
 }
 
+TEST_F(the_journal, keeps_what_a_leap_of_the_wall_clock_alone_makes_old) {
+  constexpr std::int64_t day = 24 * 3600;
+  open();
+  accepted("done", 1);
+  (void)book->record("done", 0, "x", true);
+  ASSERT_TRUE(book->create_job(spec_of("being-sent", 5)).ok());
+  EXPECT_EQ(book->remove_old(24h), 0u);
+  wall_leap = 40 * day;
+  seconds += 60;
+  EXPECT_EQ(book->remove_old(24h), 0u);
+  open();
+  EXPECT_EQ(book->remove_old(24h), 0u) << "nor in a life that begins with a clock that is wrong";
+  wall_leap = 0;
+  seconds += 60;
+  EXPECT_EQ(book->remove_old(24h), 0u);
+  seconds += day - 180;
+  EXPECT_EQ(book->remove_old(24h), 0u) << "a minute is left to them";
+  seconds += 60;
+  EXPECT_EQ(book->remove_old(24h), 2u) << "a day has passed";
+}
+
 TEST_F(the_journal, gives_the_room_of_removed_jobs_back_piece_by_piece) {
   open();
   accepted("a", 25);
