@@ -47,6 +47,7 @@ void training_desk_state::create(const command_call& call) {
   auto& askers = creating_[asked.job];
   askers.push_back(call.answer);
   if (askers.size() > 1) return;
+  intake_.hold(asked.job);
   ask_journal([job = asked.job](journal& book) { return book.find(job); },
               [this, asked](const std::optional<job_info>& known) {
                 if (!known) return create_unknown(asked);
@@ -86,6 +87,7 @@ void training_desk_state::refuse_job(const std::string& job, const command_answe
 
 void training_desk_state::answer_create(const std::string& job, const command_answer& answer) {
   const auto askers = creating_.extract(job);
+  intake_.let_go(job);
   for (const auto& tell_one : askers.mapped()) tell_one(answer);
 }
 

@@ -27,6 +27,14 @@ std::uint64_t size_of(const fs::path& file) {
   return fault ? 0 : size;
 }
 
+/// What was accepted has files under their own names.
+bool has_parts_alone(const fs::path& folder) {
+  std::error_code fault;
+  for (fs::directory_iterator each(folder, fault), end; !fault && each != end; each.increment(fault))
+    if (each->path().extension() != part_ending) return false;
+  return !fault;
+}
+
 }  // namespace
 
 fs::path training_intake::part_of(const std::string& job, const std::string& which) const {
@@ -35,7 +43,7 @@ fs::path training_intake::part_of(const std::string& job, const std::string& whi
   return folder_of(job) / (which + std::string(part_ending));
 }
 
-void training_intake::make_room(const std::string& job) const {
+void training_intake::make_room(const std::string& job) {
   std::error_code fault;
   if (fs::exists(folder_of(job), fault)) return;
   fs::create_directories(options_.folder, fault);
@@ -48,29 +56,43 @@ void training_intake::make_room(const std::string& job) const {
   if (fault) refuse("{}: cannot be made: {}", folder_of(job).string(), fault.message());
 }
 
-void training_intake::remove_abandoned() const {
+void training_intake::remove_abandoned() {
   std::error_code fault;
-  std::vector<fs::path> found;
-  for (fs::directory_iterator each(options_.folder, fault), end; !fault && each != end; each.increment(fault))
-    if (is_abandoned(each->path())) found.push_back(each->path());
-  for (const fs::path& folder : found) fs::remove_all(folder, fault);
+  std::vector<std::string> found;
+  for (fs::directory_iterator each(options_.folder, fault), end; !fault && each != end; each.increment(fault)) {
+    const std::string job = each->path().filename().string();
+    if (is_silent(job) && has_parts_alone(each->path())) found.push_back(job);
+  }
+  for (const std::string& job : found) remove(job);
 }
 
-/// What was accepted has files under their own names.
-bool training_intake::is_abandoned(const fs::path& folder) const {
-  std::error_code fault;
-  fs::file_time_type newest = fs::last_write_time(folder, fault);
-  for (fs::directory_iterator each(folder, fault), end; !fault && each != end; each.increment(fault)) {
-    if (each->path().extension() != part_ending) return false;
-    newest = std::max(newest, each->last_write_time(fault));
-  }
-  return !fault && fs::file_time_type::clock::now() - newest > options_.longest_pause;
+bool training_intake::is_silent(const std::string& job) {
+  const std::lock_guard lock(mutex_);
+  const instant now = options_.time->now();
+  const auto heard = heard_.try_emplace(job, now).first->second;
+  return now - heard > options_.longest_pause && !held_.contains(job);
+}
+
+void training_intake::note_sender(const std::string& job) {
+  const std::lock_guard lock(mutex_);
+  heard_[job] = options_.time->now();
+}
+
+void training_intake::hold(const std::string& job) {
+  const std::lock_guard lock(mutex_);
+  held_.insert(job);
+}
+
+void training_intake::let_go(const std::string& job) {
+  const std::lock_guard lock(mutex_);
+  held_.erase(job);
 }
 
 std::uint64_t training_intake::add_piece(const std::string& job, const std::string& which, std::uint64_t offset,
                                          std::string_view text) {
   const fs::path part = part_of(job, which);
   make_room(job);
+  note_sender(job);
   const std::uint64_t there = size_of(part);
   if (offset != there) return there;
   if (text.size() > options_.largest_data - std::min(there, options_.largest_data))
@@ -90,12 +112,13 @@ void training_intake::take_file(const std::string& job, const std::string& which
   if (!is_training_id(file) || !fs::is_regular_file(from, fault))
     refuse("there is no file {}: upload it with the purpose fine-tune", file.substr(0, 64));
   make_room(job);
+  note_sender(job);
   fs::copy_file(from, part, fs::copy_options::overwrite_existing, fault);
   if (fault) refuse("{}: cannot be written: {}", part.string(), fault.message());
 }
 
 training_file training_intake::name_file(const std::string& job, const std::string& which, const std::string& name,
-                                         const std::string& sha256) const {
+                                         const std::string& sha256) {
   const fs::path part = part_of(job, which);
   if (size_of(part) == 0) refuse("job {}: its {} did not come, or is empty: send it again", job, which);
   const training_file found = describe_file(folder_of(job), part.filename().string());
@@ -151,12 +174,16 @@ std::vector<training_file> training_intake::files_of(const std::string& job, con
   return files;
 }
 
-void training_intake::remove(const std::string& job) const {
+void training_intake::remove(const std::string& job) {
+  {
+    const std::lock_guard lock(mutex_);
+    heard_.erase(job);
+  }
   std::error_code ignored;
   if (is_training_id(job)) fs::remove_all(folder_of(job), ignored);
 }
 
-void training_intake::remove_all_but(const std::vector<std::string>& jobs) const {
+void training_intake::remove_all_but(const std::vector<std::string>& jobs) {
   std::error_code fault;
   std::vector<std::string> found;
   for (fs::directory_iterator each(options_.folder, fault), end; !fault && each != end; each.increment(fault))

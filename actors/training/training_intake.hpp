@@ -4,13 +4,17 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "actors/requests/prompting.hpp"
 #include "actors/training/training_files.hpp"
 #include "actors/training/training_spec.hpp"
+#include "base/clock.hpp"
 
 namespace troupe {
 
@@ -24,6 +28,7 @@ class training_intake {
     std::uint64_t largest_data = std::uint64_t{1} << 30;
     std::size_t most_open = 64;                                  ///< jobs that are being sent, or are not over
     std::chrono::seconds longest_pause = std::chrono::hours(1);  ///< of whoever sends: then it is taken for gone
+    std::shared_ptr<const clock> time = std::make_shared<monotonic_clock>();
   };
   /// What was found in a job's data.
   struct summary {
@@ -41,26 +46,33 @@ class training_intake {
                           std::string_view text);
   /// A file of /v1/files instead.
   void take_file(const std::string& job, const std::string& which, const std::string& file);
+  /// So long it is not taken for abandoned, however long what was sent waits to be read.
+  void hold(const std::string& job);
+  void let_go(const std::string& job);
   /// Everything was sent. The digests may be empty where nobody knows them.
   summary accept(const std::string& job, const training_spec& spec, const std::string& data_sha256,
                  const std::string& validation_sha256);
   /// Of a job that was accepted before.
   std::vector<training_file> files_of(const std::string& job, const training_spec& spec) const;
-  void remove(const std::string& job) const;
+  void remove(const std::string& job);
   /// Folders of jobs that are not in the list: leftovers of what never came to be, or is over.
-  void remove_all_but(const std::vector<std::string>& jobs) const;
+  void remove_all_but(const std::vector<std::string>& jobs);
 
  private:
   std::filesystem::path part_of(const std::string& job, const std::string& which) const;
-  void make_room(const std::string& job) const;
-  void remove_abandoned() const;
-  bool is_abandoned(const std::filesystem::path& folder) const;
+  void make_room(const std::string& job);
+  void note_sender(const std::string& job);
+  void remove_abandoned();
+  bool is_silent(const std::string& job);
   training_file name_file(const std::string& job, const std::string& which, const std::string& name,
-                          const std::string& sha256) const;
+                          const std::string& sha256);
   void read(const std::string& job, const std::string& file, const std::string& shown, const training_spec& spec,
             summary& into) const;
 
   options options_;
+  std::mutex mutex_;                      ///< of these two: data is read on a thread of its own
+  std::map<std::string, instant> heard_;  ///< when somebody sent of it last, or it was first seen
+  std::set<std::string> held_;
 };
 
 }  // namespace troupe

@@ -22,6 +22,7 @@ class training_desk : public testing::Test {
     parts.intake.folder = folder_.path() / "training";
     parts.intake.uploads = folder_.path() / "files";
     parts.intake.prompts = letters_prompting(folder_, 64);
+    parts.intake.time = time_;
     parts.intake.model = folder_.path() / "letters";
     parts.model = model;
     parts.adapter_memory = 100'000;
@@ -80,7 +81,12 @@ class training_desk : public testing::Test {
   }
   job_state state(const std::string& id = "job-1") const { return journal_.find(id)->state; }
 
+  command_answer send_first_byte(const std::string& id) {
+    return send("train.data", {{"id", id}, {"file", "data"}, {"offset", 0}, {"text", "a"}})->take<command_answer>();
+  }
+
   temp_folder folder_;
+  std::shared_ptr<manual_clock> time_ = std::make_shared<manual_clock>();
   mutable journal journal_{{.file = folder_.path() / "journal.db"}};
   std::shared_ptr<status_board> board_ = std::make_shared<status_board>();
   caf::actor_system_config config_;
@@ -191,21 +197,38 @@ TEST_F(training_desk, a_job_that_is_asked_for_twice_before_the_first_answer_is_m
 
 TEST_F(training_desk, uploads_that_nobody_finishes_do_not_keep_others_out_for_long) {
   EXPECT_EQ(submit(good_data, "accepted").error, "");
-  const auto begin = [&](const std::string& id) {
-    return send("train.data", {{"id", id}, {"file", "data"}, {"offset", 0}, {"text", "a"}})->take<command_answer>();
-  };
-  for (int i = 1; i < 64; ++i) EXPECT_EQ(begin("open-" + std::to_string(i)).error, "");
-  EXPECT_NE(begin("late").error, "");
-  const auto age = [&](const std::string& file) {
-    const auto before = std::filesystem::file_time_type::clock::now() - std::chrono::hours(2);
-    std::filesystem::last_write_time(folder_.path() / "training" / file, before);
-  };
-  for (const char* file : {"accepted/data.jsonl", "accepted", "open-1", "open-2/data.part", "open-2"}) age(file);
-  EXPECT_EQ(begin("late").error, "");
-  EXPECT_NE(begin("later").error, "") << "only one was forgotten by whoever sent it";
+  for (int i = 1; i < 64; ++i) EXPECT_EQ(send_first_byte("open-" + std::to_string(i)).error, "");
+  EXPECT_NE(send_first_byte("late").error, "");
+  time_->advance(std::chrono::minutes(50));
+  for (int i = 3; i < 64; ++i) EXPECT_EQ(send_first_byte("open-" + std::to_string(i)).error, "") << "sent again";
+  EXPECT_EQ(send_first_byte("open-1").error, "");
+  time_->advance(std::chrono::minutes(50));
+  EXPECT_EQ(send_first_byte("late").error, "");
+  EXPECT_NE(send_first_byte("later").error, "") << "only one was forgotten by whoever sent it";
   EXPECT_FALSE(std::filesystem::exists(folder_.path() / "training/open-2"));
   EXPECT_TRUE(std::filesystem::exists(folder_.path() / "training/open-1"));
   EXPECT_TRUE(std::filesystem::exists(folder_.path() / "training/accepted/data.jsonl"));
+}
+
+TEST_F(training_desk, uploads_stay_whatever_the_system_s_clock_says_of_them) {
+  EXPECT_EQ(send_first_byte("open").error, "");
+  for (const char* file : {"open/data.part", "open"}) {
+    const auto before = std::filesystem::file_time_type::clock::now() - std::chrono::hours(40 * 24);
+    std::filesystem::last_write_time(folder_.path() / "training" / file, before);
+  }
+  EXPECT_EQ(send_first_byte("other").error, "");
+  EXPECT_TRUE(std::filesystem::exists(folder_.path() / "training/open/data.part"));
+}
+
+TEST_F(training_desk, what_waits_to_be_read_is_not_taken_for_abandoned) {
+  send("train.data", {{"id", "job-1"}, {"file", "data"}, {"offset", 0}, {"text", good_data}})->take<command_answer>();
+  const auto created =
+      send("train.create", {{"id", "job-1"}, {"options", {{"adapter", "pricing"}, {"data", "d.jsonl"}}}});
+  (void)send("train.data", {{"id", "job-1"}})->take<command_answer>();  // the one before is heard
+  time_->advance(std::chrono::hours(2));
+  EXPECT_EQ(send_first_byte("other").error, "");
+  EXPECT_TRUE(std::filesystem::exists(folder_.path() / "training/job-1/data.part"));
+  EXPECT_EQ(answers_of({created}).front().error, "");
 }
 
 TEST_F(training_desk, names_from_outside_become_no_path) {
