@@ -1,22 +1,35 @@
 #include "cluster/batches/batch_queue.hpp"
 
 #include <algorithm>
-#include <string_view>
 
 namespace troupe {
 
 void batch_queue::add(job added) {
-  if (!find(added.id)) jobs_.push_back({std::move(added)});
+  const auto [place, is_new] = jobs_.try_emplace(added.id);
+  if (!is_new) return;
+  entry& made = place->second;
+  made.what = std::move(added);
+  made.number = added_++;
+  share& its = shares_[made.what.tenant];
+  ++its.jobs;
+  its.next.push_back(&made);
 }
 
 const batch_queue::job* batch_queue::find(const std::string& id) const {
-  const auto found = std::find_if(jobs_.begin(), jobs_.end(), [&](const entry& each) { return each.what.id == id; });
-  return found == jobs_.end() ? nullptr : &found->what;
+  const auto found = jobs_.find(id);
+  return found == jobs_.end() ? nullptr : &found->second.what;
 }
 
 void batch_queue::remove(const std::string& id) {
-  std::erase_if(jobs_, [&](const entry& each) { return each.what.id == id; });
+  const auto found = jobs_.find(id);
+  if (found == jobs_.end()) return;
+  const auto its = shares_.find(found->second.what.tenant);
+  its->second.open -= found->second.open;
+  std::erase(its->second.next, &found->second);
+  if (--its->second.jobs == 0) shares_.erase(its);
   std::erase_if(again_, [&](const line& each) { return each.job == id; });
+  begun_.erase(id);
+  jobs_.erase(found);
 }
 
 std::optional<batch_queue::line> batch_queue::next(instant now) {
@@ -26,42 +39,41 @@ std::optional<batch_queue::line> batch_queue::next(instant now) {
     again_.pop_front();
     return one;
   }
-  while (entry* turn = whose_turn())
+  while (share* turn = whose_turn())
     if (auto one = take_from(*turn)) return one;
   return {};
 }
 
-/// Of the tenant that has the fewest lines open for its weight: the oldest that is not read to its end.
-batch_queue::entry* batch_queue::whose_turn() {
-  struct share {
-    std::string_view tenant;
-    std::size_t open = 0;
-    entry* next = nullptr;
-    double used() const { return static_cast<double>(open) / static_cast<double>(next->what.weight); }
-  };
-  std::vector<share> shares;
-  for (entry& each : jobs_) {
-    auto its = std::find_if(shares.begin(), shares.end(), [&](const share& s) { return s.tenant == each.what.tenant; });
-    if (its == shares.end()) its = shares.insert(its, {each.what.tenant});
-    its->open += each.open;
-    if (!its->next && each.may_have_lines()) its->next = &each;
-  }
-  std::erase_if(shares, [](const share& each) { return !each.next; });
-  const auto least = std::min_element(shares.begin(), shares.end(),
-                                      [](const share& a, const share& b) { return a.used() < b.used(); });
-  return least == shares.end() ? nullptr : least->next;
+/// Of two that use as much of theirs, the one whose job is older.
+bool batch_queue::share::goes_before(const share& other) const {
+  const double mine = used(), its = other.used();
+  return mine != its ? mine < its : next.front()->number < other.next.front()->number;
 }
 
-std::optional<batch_queue::line> batch_queue::take_from(entry& turn) {
-  if (turn.read.empty()) {
-    const auto lines = read_(turn.what.id, turn.from);
-    turn.is_all_read = lines.empty();
-    if (lines.empty()) return {};
-    turn.from = lines.back().index + 1;
-    turn.read.assign(lines.begin(), lines.end());
+/// Who has the fewest lines open for its weight, of those with jobs that are not read to their end.
+batch_queue::share* batch_queue::whose_turn() {
+  share* first = nullptr;
+  for (auto& [tenant, each] : shares_)
+    if (!each.next.empty() && (!first || each.goes_before(*first))) first = &each;
+  return first;
+}
+
+/// Its oldest job's next line.
+std::optional<batch_queue::line> batch_queue::take_from(share& turn) {
+  entry& oldest = *turn.next.front();
+  if (oldest.read.empty()) {
+    const auto lines = read_(oldest.what.id, oldest.from);
+    begun_.insert(oldest.what.id);
+    if (lines.empty()) {
+      turn.next.pop_front();
+      return {};
+    }
+    oldest.from = lines.back().index + 1;
+    oldest.read.assign(lines.begin(), lines.end());
   }
-  line one{turn.what.id, turn.read.front().index, std::move(turn.read.front().text)};
-  turn.read.pop_front();
+  line one{oldest.what.id, oldest.read.front().index, std::move(oldest.read.front().text)};
+  oldest.read.pop_front();
+  ++oldest.open;
   ++turn.open;
   return one;
 }
@@ -72,14 +84,18 @@ void batch_queue::put_back(line one, instant until) {
 }
 
 void batch_queue::note_recorded(const std::string& job) {
-  for (entry& each : jobs_)
-    if (each.what.id == job) --each.open;
+  const auto found = jobs_.find(job);
+  if (found == jobs_.end()) return;
+  --found->second.open;
+  --shares_.at(found->second.what.tenant).open;
 }
 
 std::vector<std::string> batch_queue::at_rest() const {
   std::vector<std::string> found;
-  for (const entry& each : jobs_)
-    if (each.read.empty() && each.open == 0) found.push_back(each.what.id);
+  for (const std::string& id : begun_) {
+    const entry& job = jobs_.at(id);
+    if (job.read.empty() && job.open == 0) found.push_back(id);
+  }
   return found;
 }
 

@@ -7,8 +7,11 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "base/clock.hpp"
@@ -47,24 +50,33 @@ class batch_queue {
   void put_back(line one, instant until);
   /// A line's output is on the disk.
   void note_recorded(const std::string& job);
-  /// Jobs without open lines or lines that were read ahead: they may be over.
+  /// Jobs of which lines were asked for, and none is open or read ahead: they may be over.
   std::vector<std::string> at_rest() const;
 
  private:
   struct entry {
     job what;
-    std::uint64_t from = 0;  ///< lines from here on were not read yet
+    std::uint64_t number = 0;  ///< older ones have lower
+    std::uint64_t from = 0;    ///< lines from here on were not read yet
     std::deque<job_line> read = {};
-    bool is_all_read = false;
     std::size_t open = 0;
-
-    bool may_have_lines() const { return !read.empty() || !is_all_read; }
   };
-  entry* whose_turn();
-  std::optional<line> take_from(entry& turn);
+  /// Who has jobs here.
+  struct share {
+    std::deque<entry*> next;  ///< jobs that may have lines, oldest first
+    std::size_t jobs = 0, open = 0;
+
+    double used() const { return static_cast<double>(open) / static_cast<double>(next.front()->what.weight); }
+    bool goes_before(const share& other) const;
+  };
+  share* whose_turn();
+  std::optional<line> take_from(share& turn);
 
   reader read_;
-  std::deque<entry> jobs_;  ///< oldest first
+  std::unordered_map<std::string, entry> jobs_;  ///< by id
+  std::map<std::string, share> shares_;          ///< by tenant: thousands of jobs may wait, and each line is a choice
+  std::set<std::string> begun_;                  ///< of the jobs
+  std::uint64_t added_ = 0;
   std::deque<line> again_;
   instant paused_until_;
 };

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <map>
 #include <stdexcept>
 
@@ -72,12 +73,54 @@ TEST_F(batches, whose_lines_found_no_room_wait_and_then_go_first) {
 
 TEST_F(batches, are_at_rest_when_what_was_read_is_on_the_disk) {
   add("a", 2);
-  EXPECT_THAT(queue_.at_rest(), ElementsAre("a"));
+  EXPECT_THAT(queue_.at_rest(), IsEmpty()) << "it waits for its turn";
   (void)next(), (void)next();
   queue_.note_recorded("a");
   EXPECT_THAT(queue_.at_rest(), IsEmpty());
   queue_.note_recorded("a");
   EXPECT_THAT(queue_.at_rest(), ElementsAre("a"));
+}
+
+TEST_F(batches, that_have_no_lines_left_are_at_rest) {
+  add("a", 0);
+  EXPECT_EQ(next(), "-");
+  EXPECT_THAT(queue_.at_rest(), ElementsAre("a"));
+}
+
+TEST_F(batches, of_tenants_who_use_as_much_go_in_the_order_they_came) {
+  add("first", 1, "zoe");
+  add("second", 1, "ann");
+  EXPECT_EQ(next(), "first:0");
+  queue_.note_recorded("first");
+  EXPECT_EQ(next(), "second:0");
+}
+
+TEST_F(batches, that_are_removed_count_no_more_in_their_tenant_s_share) {
+  add("a", 20, "one");
+  add("b", 20, "other");
+  add("c", 20, "one");
+  for (const char* expected : {"a:0", "b:0", "a:1", "b:1"}) EXPECT_EQ(next(), expected);
+  queue_.remove("a");
+  queue_.note_recorded("a");
+  for (const char* expected : {"c:0", "c:1"}) EXPECT_EQ(next(), expected);
+  queue_.remove("b");
+  queue_.remove("c");
+  EXPECT_EQ(next(), "-");
+  EXPECT_THAT(queue_.at_rest(), IsEmpty());
+}
+
+TEST_F(batches, are_chosen_quickly_however_many_wait) {
+  constexpr int jobs = 5000, tenants = 500;
+  for (int i = 0; i < jobs; ++i) add("job-" + std::to_string(i), 1, "tenant-" + std::to_string(i % tenants));
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < jobs; ++i) {
+    const auto one = queue_.next(start);
+    ASSERT_TRUE(one);
+    queue_.note_recorded(one->job);
+    EXPECT_THAT(queue_.at_rest(), ElementsAre(one->job));
+    queue_.remove(one->job);
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
 }
 
 TEST_F(batches, that_are_removed_leave_no_line) {
