@@ -5,6 +5,7 @@
 #include "actors/http/api_error.hpp"
 #include "actors/http/batch_about_impl.hpp"
 #include "actors/http/batch_lines.hpp"
+#include "actors/http/job_pages_impl.hpp"
 #include "actors/http/owned_impl.hpp"
 
 namespace troupe {
@@ -77,10 +78,6 @@ class output_sender final : public output_reader {
   std::string page_;
 };
 
-struct output_sizes {
-  std::uint64_t answers = 0, errors = 0;
-};
-
 class output_measure final : public output_reader {
  public:
   output_measure(const api_call& call, const std::string& batch, std::function<void(output_sizes)> then)
@@ -109,6 +106,7 @@ bool has_ended(const json& job) {
 
 /// Only to save time: a full disk keeps nobody from reading.
 void keep_sizes(file_store& files, const std::string& id, json about, output_sizes sizes) {
+  files.note_sizes(id, sizes);
   about["output_bytes"] = sizes.answers;
   about["error_bytes"] = sizes.errors;
   try {
@@ -139,27 +137,35 @@ stored_file file_of(const batch_file& which, const json& job, const output_sizes
 /// Batch after batch, as some have to be measured first.
 class output_lister : public std::enable_shared_from_this<output_lister> {
  public:
-  output_lister(api_call call, json jobs, std::function<void(std::vector<stored_file>)> then)
+  output_lister(api_call call, std::vector<json> jobs, std::function<void(std::vector<stored_file>)> then)
       : call_(std::move(call)), jobs_(std::move(jobs)), then_(std::move(then)) {}
 
   void go_on() {
     for (; next_ < jobs_.size(); ++next_) {
       const json& job = jobs_[next_];
+      if (!has_ended(job)) continue;
       const std::string id = job.value("id", "");
-      const auto about = find_batch(call_.context->files, id);
-      if (!about || !has_ended(job)) continue;
-      const auto sizes = known_sizes(*about);
-      if (!sizes)
+      const auto sizes = sizes_of(id);
+      if (!sizes && find_batch(call_.context->files, id))
         return with_sizes(call_, id, job, [self = shared_from_this()](output_sizes measured) {
           self->add(self->jobs_[self->next_++], measured);
           self->go_on();
         });
-      add(job, *sizes);
+      if (sizes) add(job, *sizes);
     }
     then_(std::move(found_));
   }
 
  private:
+  /// As long as this process lives, no batch's file is opened twice for it.
+  std::optional<output_sizes> sizes_of(const std::string& id) const {
+    file_store& files = call_.context->files;
+    if (const auto known = files.sizes(id)) return known;
+    const auto about = find_batch(files, id);
+    const auto sizes = about ? known_sizes(*about) : std::nullopt;
+    if (sizes) files.note_sizes(id, *sizes);
+    return sizes;
+  }
   void add(const json& job, const output_sizes& sizes) {
     const std::string id = job.value("id", "");
     if (job.value("ok", 0) > 0) found_.push_back(file_of({id, false}, job, sizes));
@@ -167,7 +173,7 @@ class output_lister : public std::enable_shared_from_this<output_lister> {
   }
 
   api_call call_;
-  json jobs_;
+  std::vector<json> jobs_;
   std::function<void(std::vector<stored_file>)> then_;
   std::size_t next_ = 0;
   std::vector<stored_file> found_;
@@ -218,12 +224,14 @@ void refuse_to_remove(const api_call& call, const batch_file& which) {
 }
 
 void list_batch_files(const api_call& call, std::function<void(std::vector<stored_file>)> then) {
-  run_command(call.context->parts.jobs, {"job.list", about_owned({{"limit", 10'000}, {"kind", "batch"}}, call.key)},
-              call.exchange, [call, then = std::move(then)](const std::string& jobs) {
-                guarded_later(*call.context->parts.file_work, call.exchange, [call, then, jobs] {
-                  std::make_shared<output_lister>(call, json::parse(jobs), then)->go_on();
-                });
-              });
+  const auto jobs = std::make_shared<std::vector<json>>();
+  list_jobs(
+      call, {.kind = "batch"},
+      [jobs](const json& job) {
+        jobs->push_back(job);
+        return true;
+      },
+      [call, jobs, then = std::move(then)] { std::make_shared<output_lister>(call, std::move(*jobs), then)->go_on(); });
 }
 
 }  // namespace troupe

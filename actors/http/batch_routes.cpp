@@ -3,6 +3,7 @@
 #include "actors/http/batch_about_impl.hpp"
 #include "actors/http/batch_lines.hpp"
 #include "actors/http/batch_outputs.hpp"
+#include "actors/http/job_pages_impl.hpp"
 #include "actors/http/json_body_impl.hpp"
 #include "actors/http/list_page_impl.hpp"
 #include "actors/http/owned_impl.hpp"
@@ -119,16 +120,15 @@ void cancel_batch(const api_call& call) {
 }
 
 void list_batches(const api_call& call) {
-  const std::string wanted = about_owned({{"limit", 10'000}, {"kind", "batch"}}, call.key);
-  run_command(call.context->parts.jobs, {"job.list", wanted}, call.exchange,
-              [call, page = list_page(*call.request, 20, 100)](const std::string& result) mutable {
-                for (const json& job : json::parse(result)) {
-                  const std::string id = job.value("id", "");
-                  const auto about = find_batch(call.context->files, id);
-                  if (about && !page.add(id, [&] { return batch_json(id, *about, job); })) break;
-                }
-                reply_json(call.exchange, page.finish());
-              });
+  const auto page = std::make_shared<list_page>(*call.request, 20, 100);
+  list_jobs(
+      call, {.kind = "batch", .after = page->take_after()},
+      [call, page](const json& job) {
+        const std::string id = job.value("id", "");
+        const auto about = find_batch(call.context->files, id);
+        return !about || page->add(id, [&] { return batch_json(id, *about, job); });
+      },
+      [exchange = call.exchange, page] { reply_json(exchange, page->finish()); });
 }
 
 }  // namespace

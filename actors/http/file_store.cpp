@@ -157,6 +157,19 @@ void file_store::forget_about(const std::string& id) {
   fs::remove(folder_ / (id + ".batch"), ignored);
 }
 
+void file_store::note_sizes(const std::string& id, output_sizes sizes) {
+  constexpr std::size_t most = 20'000;  // twice the jobs that the journal keeps: some of these may be gone
+  const std::lock_guard lock(mutex_);
+  if (sizes_.size() >= most) sizes_.clear();
+  sizes_[id] = sizes;
+}
+
+std::optional<output_sizes> file_store::sizes(const std::string& id) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = sizes_.find(id);
+  return found == sizes_.end() ? std::nullopt : std::optional(found->second);
+}
+
 void file_store::write(const std::string& name, std::string_view text) const {
   make_folder(folder_);
   write_file(folder_ / name, text);

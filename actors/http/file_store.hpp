@@ -19,6 +19,11 @@ struct stored_file {
   std::string owner = {};  ///< the key's name, where there are keys
 };
 
+/// Of a batch's outputs, as files.
+struct output_sizes {
+  std::uint64_t answers = 0, errors = 0;
+};
+
 /// Thread-safe. Every name that becomes a path is one this class has made, or is refused.
 class file_store {
  public:
@@ -39,6 +44,10 @@ class file_store {
   /// Its job is gone, or never came to be. Ids of other jobs are nothing here.
   void forget_about(const std::string& id);
 
+  /// Of batches that have ended: noted for as long as the process lives, or until there are too many.
+  void note_sizes(const std::string& id, output_sizes sizes);
+  std::optional<output_sizes> sizes(const std::string& id) const;
+
  private:
   std::optional<stored_file> find_known(const std::string& id) const;
   void write(const std::string& name, std::string_view text) const;
@@ -47,6 +56,7 @@ class file_store {
   std::filesystem::path folder_;
   mutable std::mutex mutex_;
   mutable std::map<std::string, stored_file> known_;  ///< that were read for a list; of files that are there
+  std::map<std::string, output_sizes> sizes_;
 };
 
 /// The fields of a multipart/form-data body: the first of each name. Throws input_error.

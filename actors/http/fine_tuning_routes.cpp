@@ -3,6 +3,7 @@
 
 #include "actors/http/fine_tuning_json.hpp"
 #include "actors/http/fine_tuning_request.hpp"
+#include "actors/http/job_pages_impl.hpp"
 #include "actors/http/json_body_impl.hpp"
 #include "actors/http/list_page_impl.hpp"
 #include "actors/http/owned_impl.hpp"
@@ -92,14 +93,14 @@ void list_checkpoints(const api_call& call) {
   reply_events(call, "checkpoint");
 }
 
-void list_jobs(const api_call& call) {
-  const std::string wanted = about_owned({{"limit", 1000}, {"kind", "fine-tune"}, {"options", true}}, call.key);
-  run_command(call.context->parts.jobs, {"job.list", wanted}, call.exchange,
-              [call, page = list_page(*call.request, usually_listed, most_listed)](const std::string& result) mutable {
-                for (const json& each : json::parse(result))
-                  if (!page.add(each.value("id", ""), [&] { return shown(*call.context, each); })) break;
-                reply_json(call.exchange, page.finish());
-              });
+void list_fine_tunes(const api_call& call) {
+  const auto page = std::make_shared<list_page>(*call.request, usually_listed, most_listed);
+  list_jobs(
+      call, {.kind = "fine-tune", .after = page->take_after(), .with_options = true, .at_once = page->wanted()},
+      [call, page](const json& job) {
+        return page->add(job.value("id", ""), [&] { return shown(*call.context, job); });
+      },
+      [exchange = call.exchange, page] { reply_json(exchange, page->finish()); });
 }
 
 }  // namespace
@@ -107,7 +108,7 @@ void list_jobs(const api_call& call) {
 void add_fine_tuning_routes(api_routes& to) {
   const std::string jobs = "/v1/fine_tuning/jobs";
   to.add("POST", jobs, create_job);
-  to.add("GET", jobs, list_jobs);
+  to.add("GET", jobs, list_fine_tunes);
   to.add("GET", jobs + "/{id}", show_job);
   for (const std::string what : {"cancel", "pause", "resume"})
     to.add("POST", jobs + "/{id}/" + what,

@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -18,6 +19,14 @@ class list_page {
       most_ = std::clamp<std::size_t>(std::stoul(limit), 1, most);
     begun_ = after_.empty();
   }
+
+  /// For a list that begins behind this one by itself.
+  std::string take_after() {
+    begun_ = true;
+    return std::exchange(after_, {});
+  }
+  /// Of the list, to know whether there are more.
+  std::size_t wanted() const { return most_ + 1; }
 
   /// The next one of all; `made` writes it if it is of this page. False: the page is full, and there are more.
   template <class Make>

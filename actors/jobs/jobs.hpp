@@ -57,6 +57,14 @@ class jobs_state {
     bool ok = true;
   };
 
+  struct listed_jobs {
+    std::size_t limit = 0;
+    std::string kind = {};   ///< empty: all
+    std::string after = {};  ///< those that are older than this one; empty: all
+    std::optional<std::string> owner = {};
+    bool with_options = false;
+  };
+
   // jobs_commands.cpp
   std::string carry_out(const client_command& command);
   std::string create(const std::string& arguments);
@@ -65,9 +73,7 @@ class jobs_state {
   std::string cancel(const std::string& id);
   std::string forget(const job_info& job);
   std::string outputs(const std::string& arguments);
-  /// `kind`: only jobs of it; empty: all.
-  std::string list(std::size_t limit, const std::string& kind = {}, const std::optional<std::string>& owner = {},
-                   bool with_options = false) const;
+  std::string list(const listed_jobs& which) const;
   std::string hold(const std::string& id, bool on);
   std::string events(const std::string& arguments) const;
   void tell_training(const job_info& job) const;

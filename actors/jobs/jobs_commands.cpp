@@ -87,9 +87,9 @@ std::string jobs_state::carry_out(const client_command& command) {
   const json parsed = detail::parse_json_as<json>(command.arguments, command.name);
   const command_fields arguments(parsed, command.name);
   if (command.name == "job.list")
-    return list(std::min<std::size_t>(count_of(arguments, "limit", 1000), most_listed),
-                arguments.text("kind").value_or(""), arguments.text("owner"),
-                arguments.boolean("options").value_or(false));
+    return list({std::min<std::size_t>(count_of(arguments, "limit", 1000), most_listed),
+                 arguments.text("kind").value_or(""), arguments.text("after").value_or(""), arguments.text("owner"),
+                 arguments.boolean("options").value_or(false)});
   if (command.name == "job.create") return create(command.arguments);
   if (command.name == "job.lines") return add_lines(command.arguments);
   if (command.name == "job.outputs") return outputs(command.arguments);
@@ -202,14 +202,13 @@ std::string jobs_state::outputs(const std::string& arguments) {
   return dump({{"job", to_json(job)}, {"outputs", std::move(list)}});
 }
 
-std::string jobs_state::list(std::size_t limit, const std::string& kind, const std::optional<std::string>& owner,
-                             bool with_options) const {
+std::string jobs_state::list(const listed_jobs& which) const {
   auto list = json::array();
   const json progress = progress_on(*parts_.board);
-  for (const job_info& job : parts_.book->list(limit, kind, owner)) {
+  for (const job_info& job : parts_.book->list(which.limit, which.kind, which.owner, which.after)) {
     list.push_back(to_json(job, progress));
     list.back().update(last_points(*parts_.book, job));
-    if (with_options)
+    if (which.with_options)
       list.back()["options"] = json::parse(parts_.book->find(job.spec.id)->spec.options, nullptr, false);
   }
   return dump(list);
@@ -218,7 +217,7 @@ std::string jobs_state::list(std::size_t limit, const std::string& kind, const s
 void jobs_state::post() try {
   posted_ = clock_.now();
   post_due_ = false;
-  parts_.board->post("jobs", list(shown_jobs));
+  parts_.board->post("jobs", list({shown_jobs}));
 } catch (const journal_failure& failure) {
   note_failure(failure);  // and posts when it is tried again
 }

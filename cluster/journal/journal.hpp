@@ -171,9 +171,10 @@ class journal {
   result<job_info, journal_error> seal(std::string_view id);
 
   std::optional<job_info> find(std::string_view id) const;
-  /// Newest first, without their options. Of one kind and of one tenant, if they are said.
+  /// Newest first, without their options. Of one kind and of one tenant, and those older than the job `after`, if they
+  /// are said.
   std::vector<job_info> list(std::size_t limit = 1000, std::string_view kind = {},
-                             std::optional<std::string_view> tenant = {}) const;
+                             std::optional<std::string_view> tenant = {}, std::string_view after = {}) const;
   std::vector<job_info> unfinished() const;  ///< accepted, oldest first, without options: to go on with after a start
 
   /// queued → running. A running one stays.

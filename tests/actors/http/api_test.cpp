@@ -437,6 +437,43 @@ TEST_F(api_batches, have_outputs_with_a_size_and_a_time) {
   EXPECT_EQ(ask("GET", "/v1/files/file-output-batch_none").get().status, 404);
 }
 
+TEST_F(api_batches, have_outputs_whose_sizes_are_read_once) {
+  const std::string id = create()["id"];
+  const json job{{"id", id}, {"ok", 1}, {"failed", 0}, {"created", 5}, {"finished", 9}};
+  for (const bool is_first : {true, false}) {
+    auto listing = ask("GET", "/v1/files?purpose=batch_output");
+    answer_next("job.list", json::array({job}));
+    if (is_first) {
+      answer_next("job.outputs", page({{true, answered_line()}}));
+      answer_next("job.outputs", page({}));
+    }
+    EXPECT_EQ(listing.get().parsed()["data"].size(), 1u);
+    std::filesystem::remove(folder_.path() / "state" / "files" / (id + ".batch"));
+  }
+}
+
+TEST_F(api_batches, are_listed_by_pages_of_the_journal) {
+  const std::string first = create()["id"], second = create()["id"];
+  const auto job_of = [](const std::string& id) { return json{{"id", id}, {"state", "running"}, {"created", 5}}; };
+  auto listing = ask("GET", "/v1/batches?limit=1&after=batch_x");
+  auto call = jobs_.take<command_call>();
+  json wanted = json::parse(call.what.arguments);
+  EXPECT_EQ(wanted["after"], "batch_x");
+  json others = json::array();
+  for (std::size_t i = 0; i < wanted["limit"].get<std::size_t>(); ++i)
+    others.push_back(job_of("other-" + std::to_string(i)));
+  EXPECT_LT(others.size(), 1000u);
+  call.answer({others.dump()});
+  call = jobs_.take<command_call>();
+  EXPECT_EQ(json::parse(call.what.arguments)["after"], others.back()["id"])
+      << "those were made by no client of this API";
+  call.answer({json::array({job_of(second), job_of(first)}).dump()});
+  const json list = listing.get().parsed();
+  ASSERT_EQ(list["data"].size(), 1u);
+  EXPECT_EQ(list["data"][0]["id"], second);
+  EXPECT_EQ(list["has_more"], true);
+}
+
 TEST_F(api, refuses_batches_that_name_a_wrong_line) {
   const std::string bad = R"({"custom_id":"a","url":"/v1/completions","body":{"prompt":"A"}})"
                           "\n"

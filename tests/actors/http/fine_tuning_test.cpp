@@ -137,6 +137,19 @@ TEST_F(fine_tuning, a_batch_is_no_fine_tuning_job) {
   EXPECT_EQ(events.get().status, 404);
 }
 
+TEST_F(fine_tuning, jobs_are_listed_by_pages_of_the_journal) {
+  auto asked = ask("GET", "/v1/fine_tuning/jobs?limit=1&after=ftjob-3");
+  const auto call = jobs_.take<command_call>();
+  const json wanted = json::parse(call.what.arguments);
+  EXPECT_EQ(wanted["after"], "ftjob-3");
+  EXPECT_EQ(wanted["limit"], 2) << "to know whether there are more";
+  call.answer({"[" + job("ftjob-2", "running") + "," + job("ftjob-1", "running") + "]"});
+  const json got = asked.get().parsed();
+  ASSERT_EQ(got["data"].size(), 1u);
+  EXPECT_EQ(got["data"][0]["id"], "ftjob-2");
+  EXPECT_EQ(got["has_more"], true);
+}
+
 TEST_F(fine_tuning, events_come_newest_first_by_pages) {
   auto asked = ask("GET", "/v1/fine_tuning/jobs/ftjob-1/events?limit=2");
   const json page{

@@ -443,6 +443,16 @@ TEST_F(jobs, are_listed_by_kind_however_many_others_are_newer) {
   EXPECT_EQ(tunes[0]["id"], "tune");
 }
 
+TEST_F(jobs, are_listed_page_by_page) {
+  head now(folder_, prompts_);
+  for (const char* id : {"job-1", "job-2", "job-3"}) now.submit(id, {});
+  const json first = now.get("job.list", {{"limit", 2}});
+  ASSERT_EQ(first.size(), 2u);
+  const json second = now.get("job.list", {{"limit", 2}, {"after", first[1]["id"]}});
+  ASSERT_EQ(second.size(), 1u);
+  EXPECT_EQ(second[0]["id"], "job-1");
+}
+
 TEST_F(jobs, of_training_that_are_over_tell_their_last_loss) {
   head now(folder_, prompts_);
   now.use([](journal& book) {

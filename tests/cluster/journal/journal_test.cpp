@@ -223,6 +223,18 @@ TEST_F(the_journal, lists_the_newest_first) {
   EXPECT_EQ(book->unfinished().front().spec.id, "a");
 }
 
+TEST_F(the_journal, lists_what_is_older_than_a_job) {
+  open();
+  for (const char* id : {"a", "b", "c", "d"}) accepted(id, 1);
+  const auto older = book->list(2, "batch", {}, "d");
+  ASSERT_EQ(older.size(), 2u);
+  EXPECT_EQ(older[0].spec.id, "c");
+  EXPECT_EQ(older[1].spec.id, "b");
+  EXPECT_EQ(book->list(2, {}, "tenant", "b").size(), 1u);
+  EXPECT_TRUE(book->list(2, {}, {}, "a").empty());
+  EXPECT_TRUE(book->list(2, {}, {}, "none").empty());
+}
+
 TEST_F(the_journal, lists_as_many_of_a_kind_whatever_is_newer) {
   open();
   ASSERT_TRUE(book->create_job(spec_of("tune", 0, "fine-tune")).ok());
