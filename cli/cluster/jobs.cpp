@@ -24,9 +24,21 @@ struct jobs_options {
   bool json = false;
 };
 
+/// Page by page, as others wait for the journal, too.
+json all_jobs(cluster_client& cluster) {
+  constexpr std::size_t at_once = 1000;
+  json all = json::array(), wanted{{"limit", at_once}};
+  for (;;) {
+    const auto page = json::parse(cluster.command("job.list", wanted.dump()));
+    all.insert(all.end(), page.begin(), page.end());
+    if (page.size() < at_once) return all;
+    wanted["after"] = page.back().at("id");
+  }
+}
+
 int list_jobs(const jobs_options& options) {
   cluster_client cluster(options.cluster);
-  const auto jobs = json::parse(cluster.command("job.list", R"({"limit":1000})"));
+  const json jobs = all_jobs(cluster);
   if (options.json) {
     print_json(jobs);
     return 0;
