@@ -194,7 +194,8 @@ void training_desk_state::say_who_waits() {
         "{} made no step for {} s: it runs when nothing else wants its machine's processors; "
         "training.idle_priority and training.may_delay in the cluster's file can give it more",
         trainers_of(leases), seconds);
-    write_down(id, "message", dump({{"level", "warn"}, {"text", text}}));
+    note_event(id, "message", dump({{"level", "warn"}, {"text", text}}));
+    write_events(id);
   }
 }
 

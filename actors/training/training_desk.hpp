@@ -1,10 +1,12 @@
 // Fine-tunes on the head: accepted, given to trainers, written down, published.
 #pragma once
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "actors/interfaces.hpp"
@@ -42,6 +44,7 @@ class training_desk_state {
   handle::behavior_type make_behavior();
 
  private:
+  using event_texts = std::deque<std::pair<std::string, std::string>>;  ///< kind and text
   /// A job that is accepted and not over.
   struct record {
     training_spec spec;
@@ -53,6 +56,8 @@ class training_desk_state {
     bool is_publishing = false;
     instant moved;  ///< the last step, or the lease's beginning
     bool is_said_to_wait = false;
+    event_texts events;       ///< that wait until those before them are in the journal
+    bool is_writing = false;  ///< those before them
   };
   /// What somebody asks to have trained.
   struct order {
@@ -106,7 +111,9 @@ class training_desk_state {
   void publish(const std::string& job);
   void fail(const std::string& job, const std::string& error);
   void end(const std::string& job);
-  void write_down(const std::string& job, std::string kind, std::string text);
+  void note_event(const std::string& job, std::string kind, std::string text);
+  void write_events(const std::string& job);
+  event_texts last_events(const std::string& job, std::string message);
   template <class Use>
   void ask_journal(Use use, std::function<void(decltype(use(std::declval<journal&>())))> then);
 

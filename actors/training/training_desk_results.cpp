@@ -1,4 +1,6 @@
 // What trainers say, and how a result becomes a version that answers.
+#include <algorithm>
+
 #include "actors/json_dump_impl.hpp"
 #include "actors/training/training_desk.hpp"
 #include "actors/training/training_task.hpp"
@@ -13,12 +15,46 @@ std::string text_of(const training_point& point) {
   return dump({{"step", point.step}, {"loss", point.loss}, {"accuracy", point.accuracy}, {"rate", point.rate}});
 }
 
+template <class Texts>
+auto append(journal& book, const std::string& job, const Texts& events) {
+  std::vector<event_record> records;
+  for (const auto& [kind, text] : events) records.push_back({kind, text});
+  return book.append_events(job, records);
+}
+
 }  // namespace
 
-void training_desk_state::write_down(const std::string& job, std::string kind, std::string text) {
-  ask_journal([job, kind = std::move(kind),
-               text = std::move(text)](journal& book) { return book.append_event(job, kind, text); },
-              [](const auto&) {});
+/// Where many wait (the disk is full, perhaps for days) the oldest point of the curve goes.
+void training_desk_state::note_event(const std::string& job, std::string kind, std::string text) {
+  constexpr std::size_t most_waiting = 300;
+  record* known = find(job);
+  if (!known) return;
+  event_texts& events = known->events;
+  if (events.size() >= most_waiting) {
+    const auto point = std::find_if(events.begin(), events.end(), [](auto& each) { return each.first == "metrics"; });
+    events.erase(point == events.end() ? events.begin() : point);
+  }
+  events.emplace_back(std::move(kind), std::move(text));
+}
+
+/// One after the other: what is said meanwhile goes together, in one transaction.
+void training_desk_state::write_events(const std::string& id) {
+  record* job = find(id);
+  if (!job || job->is_writing || job->events.empty()) return;
+  job->is_writing = true;
+  ask_journal([id, events = std::exchange(job->events, {})](journal& book) { return append(book, id, events); },
+              [this, id](const auto&) {
+                if (record* known = find(id)) known->is_writing = false;
+                write_events(id);
+              });
+}
+
+/// For whoever writes down that it is over.
+training_desk_state::event_texts training_desk_state::last_events(const std::string& id, std::string message) {
+  record* job = find(id);
+  event_texts events = job ? std::exchange(job->events, {}) : event_texts();
+  events.emplace_back("message", std::move(message));
+  return events;
 }
 
 void training_desk_state::take_progress(const training_progress& progress) {
@@ -27,26 +63,19 @@ void training_desk_state::take_progress(const training_progress& progress) {
   if (!job) return;
   if (progress.step > job->progress.step) queue_.note_progress(lease->number);
   if (progress.step != job->progress.step) job->moved = clock_.now();  // also where steps are made again
-  std::vector<std::pair<std::string, std::string>> events;
+  const std::string& id = lease->job;
   if (!progress.message.empty())
-    events.emplace_back("message", dump({{"level", "info"}, {"text", lease->trainer + " " + progress.message}}));
+    note_event(id, "message", dump({{"level", "info"}, {"text", lease->trainer + " " + progress.message}}));
   for (const training_point& point : progress.points) {
     (point.is_validation ? job->last_validation : job->last_step) = point;
-    events.emplace_back("metrics", text_of(point));
+    note_event(id, "metrics", text_of(point));
   }
   if (progress.checkpoint > job->progress.checkpoint)
-    events.emplace_back("checkpoint", dump({{"step", progress.checkpoint}}));
+    note_event(id, "checkpoint", dump({{"step", progress.checkpoint}}));
   job->progress = progress;
   job->progress.points.clear();
   post();
-  if (events.empty()) return;
-  ask_journal(
-      [id = lease->job, events = std::move(events)](journal& book) {
-        std::vector<event_record> records;
-        for (const auto& [kind, text] : events) records.push_back({kind, text});
-        return book.append_events(id, records);
-      },
-      [](const auto&) {});
+  write_events(id);
 }
 
 void training_desk_state::take_end(const training_ended& ended) {
@@ -61,7 +90,8 @@ void training_desk_state::take_end(const training_ended& ended) {
 
 /// Its trainers have lost each other.
 void training_desk_state::part(const training_queue::lease& from, const std::string& why) {
-  write_down(from.job, "message", dump({{"level", "warn"}, {"text", from.trainer + " is alone: " + why}}));
+  note_event(from.job, "message", dump({{"level", "warn"}, {"text", from.trainer + " is alone: " + why}}));
+  write_events(from.job);
   const auto lost = queue_.fell_apart(from.number);
   stop_leases(lost.ended, false);
   if (!lost.given_up.empty())
@@ -119,8 +149,8 @@ void training_desk_state::publish(const std::string& id) {
     parts_.say(fmt::format("{}: {} is published", id, version));
     const std::string message = dump({{"level", "info"}, {"text", version + " is published"}});
     ask_journal(
-        [id, version, message](journal& book) {
-          (void)book.append_event(id, "message", message);
+        [id, version, events = last_events(id, message)](journal& book) {
+          (void)append(book, id, events);
           return book.succeed(id, version);
         },
         [this, id](const auto&) {
@@ -140,8 +170,8 @@ void training_desk_state::fail(const std::string& id, const std::string& error) 
   parts_.say(fmt::format("{}: failed: {}", id, error));
   const std::string message = dump({{"level", "error"}, {"text", error}});
   ask_journal(
-      [id, error, message](journal& book) {
-        (void)book.append_event(id, "message", message);
+      [id, error, events = last_events(id, message)](journal& book) {
+        (void)append(book, id, events);
         return book.finish(id, job_state::failed, error);
       },
       [this, id](const auto&) {

@@ -297,6 +297,42 @@ TEST_F(training_desk, what_a_trainer_says_is_written_down) {
   EXPECT_EQ(json::parse(board_->read("training"))["job-1"]["step"], 2);
 }
 
+TEST_F(training_desk, what_is_said_while_the_journal_does_not_answer_goes_together_and_not_all_of_it) {
+  submit(good_data);
+  join("coach");
+  const train_job order = given();
+  for (int step = 1; step <= 1000; ++step)
+    tell(actor_,
+         training_progress{order.lease, step, 2000, 100, 50.0, step < 3 ? 0 : 3, "", {{step, 3.5, 0.1, 1e-4, false}}});
+  send("train.none", json::object())->take<command_answer>();  // it has heard all of them
+  EXPECT_EQ(jobs_.count<use_journal>(), 1u);
+  use_journal_once();
+  use_journal_once();
+  send("train.none", json::object())->take<command_answer>();
+  EXPECT_EQ(jobs_.count<use_journal>(), 0u);
+  const auto events = journal_.events("job-1", 0, 2000);
+  EXPECT_GT(events.size(), 100u);
+  EXPECT_LT(events.size(), 500u);
+  EXPECT_EQ(json::parse(events.back().text)["step"], 1000);
+  const auto checkpoint = journal_.last_event("job-1", "checkpoint");
+  ASSERT_TRUE(checkpoint);
+  EXPECT_EQ(json::parse(checkpoint->text)["step"], 3) << "points of the curve go first";
+}
+
+TEST_F(training_desk, what_waits_to_be_written_down_comes_before_a_job_s_end) {
+  submit(good_data);
+  join("coach");
+  const train_job order = given();
+  for (int step = 1; step <= 2; ++step)
+    tell(actor_, training_progress{order.lease, step, 10, 100, 50.0, 0, "", {{step, 3.5, 0.1, 1e-4, false}}});
+  tell(actor_, training_ended{order.lease, "the loss is no number any more", {}});
+  serve_journal_until([&] { return state() == job_state::failed; });
+  const auto events = journal_.events("job-1", 0, 100);
+  ASSERT_GE(events.size(), 2u);
+  EXPECT_EQ(json::parse(events[events.size() - 2].text)["step"], 2);
+  EXPECT_NE(events.back().text.find("no number"), std::string::npos);
+}
+
 TEST_F(training_desk, a_lost_trainer_s_job_goes_to_the_next_and_old_leases_are_not_heard) {
   submit(good_data);
   join("coach");
