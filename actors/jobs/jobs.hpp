@@ -79,6 +79,7 @@ class jobs_state {
   void tell_training(const job_info& job) const;
   void save(const save_catalogue& what);
   void use(const use_journal& what);
+  bool can_use(const use_journal& what);
   void use_again();
 
   // jobs.cpp: lines
@@ -117,7 +118,7 @@ class jobs_state {
   batch_queue queue_;
   std::unordered_map<request_id, line> in_flight_;  ///< by the first of its requests
   std::vector<output> outputs_;
-  std::vector<use_journal> unused_;  ///< that the disk did not take, in their order
+  std::deque<use_journal> unused_;  ///< that the disk did not take, in their order
   bool is_to_take_up_ = false, record_due_ = false, post_due_ = false;
   bool is_failing_ = false, has_failed_ = false;  ///< the journal: now, and when it was last tried
   instant posted_, sweep_at_, retry_at_;

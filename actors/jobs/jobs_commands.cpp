@@ -230,20 +230,27 @@ void jobs_state::post_soon() {
 
 /// What the disk did not take is tried again after a while, in its place: nobody may overtake it.
 void jobs_state::use(const use_journal& what) {
-  if (!unused_.empty()) return unused_.push_back(what);
-  try {
-    what.use(*parts_.book);
-  } catch (const journal_failure& failure) {
-    unused_.push_back(what);
-    return note_failure(failure);
-  }
+  if (!unused_.empty() || !can_use(what)) return unused_.push_back(what);
   post_soon();
 }
 
+bool jobs_state::can_use(const use_journal& what) try {
+  what.use(*parts_.book);
+  return true;
+} catch (const journal_failure& failure) {
+  note_failure(failure);
+  return false;
+}
+
+/// Some at a time: others wait for the journal, too.
 void jobs_state::use_again() {
-  auto waiting = std::exchange(unused_, {});
-  for (const use_journal& each : waiting) use(each);
-  if (unused_.empty()) post();
+  constexpr std::size_t at_once = 32;
+  for (std::size_t i = 0; i < at_once && !unused_.empty(); ++i) {
+    if (!can_use(unused_.front())) return;
+    unused_.pop_front();
+  }
+  if (!unused_.empty()) return wake_in(std::chrono::milliseconds(1));
+  post();
 }
 
 void jobs_state::save(const save_catalogue& what) {

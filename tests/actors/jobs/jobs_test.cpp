@@ -60,10 +60,12 @@ class head {
     jobs_ = nullptr;
   }
 
+  void send(const std::string& name, const json& arguments, std::function<void(command_answer)> then) {
+    tell(jobs_, command_call{{}, {name, arguments.dump()}, std::move(then)});
+  }
   command_answer run(const std::string& name, const json& arguments) {
     const auto answers = std::make_shared<inbox>();
-    tell(jobs_,
-         command_call{{}, {name, arguments.dump()}, [answers](command_answer a) { answers->put(std::move(a)); }});
+    send(name, arguments, [answers](command_answer a) { answers->put(std::move(a)); });
     return answers->take<command_answer>();
   }
   json get(const std::string& name, const json& arguments) {
@@ -310,6 +312,29 @@ TEST_F(jobs, say_that_the_journal_fails_and_that_it_does_no_more) {
   EXPECT_EQ(now.board->read("journal"), "");
   EXPECT_EQ(now.wait("job-1")["state"], "succeeded");
   EXPECT_EQ(said.count<std::string>(), 0u);
+}
+
+TEST_F(jobs, are_heard_between_what_has_waited_for_the_disk) {
+  constexpr int waiting = 200;
+  inbox heard;
+  int done = 0;  // of their thread
+  head now(folder_, prompts_, [](jobs_parts& parts) { parts.journal_retry = std::chrono::milliseconds(1); });
+  now.use([](journal& book) { EXPECT_TRUE(book.create_job({"tune", "fine-tune", "", "{}", 0}).ok()); });
+  {
+    const full_disk all_of_it(1);
+    for (int i = 0; i < waiting; ++i)
+      now.use([&, i](journal& book) {
+        (void)book.append_event("tune", "message", std::to_string(i));
+        if (++done == 1) now.send("job.list", json::object(), [&](const command_answer&) { heard.put(int{done}); });
+        if (done == waiting) heard.put(std::string("all"));
+      });
+    EXPECT_NE(now.run("job.create", {{"id", "a b"}, {"lines", 1}}).error, "");  // they have come
+  }
+  EXPECT_LT(heard.take<int>(), waiting);
+  EXPECT_EQ(heard.take<std::string>(), "all");
+  const json events = now.get("job.events", {{"id", "tune"}, {"limit", waiting}})["events"];
+  ASSERT_EQ(events.size(), static_cast<std::size_t>(waiting));
+  for (int i = 0; i < waiting; ++i) ASSERT_EQ(events[static_cast<std::size_t>(i)]["data"], i) << "in their order";
 }
 
 TEST_F(jobs, go_on_when_the_journal_can_be_read_again) {
