@@ -12,6 +12,15 @@ namespace {
 
 constexpr std::int32_t most_answers = 128;
 
+/// Clients and proxies know by OpenAI's own words, which come first, that a prompt was too long.
+[[noreturn]] void refuse_length(const char* field, std::int64_t context, const std::string& prompt) {
+  refuse_field(
+      field,
+      fmt::format("This model's maximum context length is {} tokens, and the prompt has {}: shorten the prompt",
+                  context, prompt),
+      too_long_code);
+}
+
 std::size_t longest_token(const tokenizer& tokens) {
   std::size_t longest = 0;
   for (token_id token = 0; token < tokens.size(); ++token) longest = std::max(longest, tokens.bytes_of(token).size());
@@ -48,10 +57,7 @@ prepared_request prompting::prepare(const prompt_input& prompt, const sampling_p
   sequence_request& what = made.engine.what;
   what.prompt = encode(prompt);
   const auto length = static_cast<std::int64_t>(what.prompt.size());
-  if (length >= context_)
-    refuse_field(prompt.field,
-                 fmt::format("the prompt has {} tokens, the context {}: shorten the prompt", length, context_),
-                 too_long_code);
+  if (length >= context_) refuse_length(prompt.field, context_, fmt::format("{}", length));
   made.at_start =
       std::all_of(what.prompt.begin(), what.prompt.end(), [&](token_id t) { return tokens_->is_special(t); });
   made.engine.sampling = sampling;
@@ -77,11 +83,7 @@ void prompting::check_constraint(const output_constraint& constraint) const {
 void prompting::check_size(std::string_view text, const char* field) const {
   const std::size_t most = static_cast<std::size_t>(context_) * longest_token_;
   if (text.size() > most)
-    refuse_field(field,
-                 fmt::format("the prompt has {} bytes, and the context's {} tokens stand for {} at most: shorten the "
-                             "prompt",
-                             text.size(), context_, most),
-                 too_long_code);
+    refuse_length(field, context_, fmt::format("{} bytes, where these stand for {} at most", text.size(), most));
 }
 
 std::vector<token_id> prompting::encode(const prompt_input& prompt) const {

@@ -44,7 +44,15 @@ TEST(prompting, cuts_answers_to_the_context) {
   EXPECT_EQ(made.engine.what.max_tokens, 6);
   EXPECT_EQ(made.engine.sampling.max_tokens, 6);
   EXPECT_EQ(refusal([&] { prepare(*prompts, text("ABCDEFGHIJ"), params()); }),
-            "the prompt has 10 tokens, the context 10: shorten the prompt");
+            "This model's maximum context length is 10 tokens, and the prompt has 10: shorten the prompt");
+}
+
+TEST(prompting, says_in_openais_words_that_a_text_cannot_fit) {
+  const temp_folder folder;
+  const auto prompts = letters_prompting(folder, 10);
+  const std::string refused = refusal([&] { prepare(*prompts, text(std::string(1000, 'A')), params()); });
+  EXPECT_TRUE(refused.starts_with("This model's maximum context length is 10 tokens, and the prompt has 1000 bytes"))
+      << refused;
 }
 
 TEST(prompting, writes_chats_with_the_models_template) {
