@@ -5,6 +5,7 @@
 namespace troupe {
 namespace {
 
+/// An empty last part is none: clients are told of a folder's path with and without a slash behind it.
 std::vector<std::string> parts_of(std::string_view path) {
   std::vector<std::string> parts;
   while (!path.empty()) {
@@ -13,6 +14,7 @@ std::vector<std::string> parts_of(std::string_view path) {
     parts.emplace_back(path.substr(0, end));
     path.remove_prefix(end);
   }
+  if (parts.size() > 1 && parts.back().empty()) parts.pop_back();
   return parts;
 }
 
