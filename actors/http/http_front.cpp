@@ -55,6 +55,22 @@ class logged_exchange final : public forwarding_exchange {
   std::atomic<int> status_{500};
 };
 
+/// Whoever looks in the wrong place is told the right one: many clients take an address without /v1.
+constexpr std::string_view where_the_api_is = "OpenAI's API is at /v1: /v1/chat/completions, /v1/completions";
+
+http_response nothing_at_path() {
+  return error_response(
+      api_error(404, fmt::format("there is nothing at this path: {}", where_the_api_is), {}, "unknown_url"));
+}
+
+http_response wrong_method(const std::string& path, const std::string& allowed) {
+  std::string message = "this path has other methods: " + allowed;
+  if (path == "/") message += fmt::format("; {}", where_the_api_is);
+  http_response refused = error_response(api_error(405, message));
+  refused.headers.emplace_back("allow", allowed);
+  return refused;
+}
+
 std::string error_body(int status, std::string_view why) {
   return error_json(api_error(status, std::string(why)));
 }
@@ -128,11 +144,7 @@ struct http_front::impl {
         request.places = std::move(found.places);
         return (*found.handler)(std::move(request), std::move(logged));
       }
-      if (found.allowed.empty())
-        return logged->reply(error_response(api_error(404, "there is nothing at this path", {}, "unknown_url")));
-      http_response refused = error_response(api_error(405, "this path has other methods: " + found.allowed));
-      refused.headers.emplace_back("allow", found.allowed);
-      logged->reply(std::move(refused));
+      logged->reply(found.allowed.empty() ? nothing_at_path() : wrong_method(request.path, found.allowed));
     };
   }
 

@@ -179,6 +179,23 @@ TEST_F(api, says_what_it_does_not_have) {
   EXPECT_EQ(method.headers["allow"], "POST");
 }
 
+TEST_F(api, tells_who_asks_in_the_wrong_place_where_it_is) {
+  const auto told = [&](const std::string& method, const std::string& path, int status) {
+    const answered got = ask(method, path, "{}").get();
+    EXPECT_EQ(got.status, status) << path;
+    EXPECT_TRUE(got.parsed()["error"]["message"].get<std::string>().ends_with(
+        "OpenAI's API is at /v1: /v1/chat/completions, /v1/completions"))
+        << got.body;
+  };
+  for (const char* path : {"/chat/completions", "/completion", "/generate", "/v1/messages"}) told("POST", path, 404);
+  for (const char* path : {"/models", "/api/tags"}) told("GET", path, 404);
+  told("POST", "/", 405);
+}
+
+TEST_F(api, takes_a_slash_behind_a_path_for_none) {
+  EXPECT_EQ(ask("GET", "/v1/models/").get().parsed()["object"], "list");
+}
+
 TEST_F(api, has_a_page_that_asks_nobody_else) {
   answered page = ask("GET", "/").get();
   EXPECT_EQ(page.headers["content-type"], "text/html; charset=utf-8");
