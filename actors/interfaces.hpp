@@ -146,6 +146,7 @@ struct request_refused : local_message {
   std::string error;
   refusal_cause cause = refusal_cause::unavailable;
   duration retry_after{};
+  bool is_unknown_adapter = false;  ///< there is nothing by the name that it asked for
 };
 
 /// Where a request's tokens go.
@@ -265,6 +266,7 @@ struct end_request : local_message {
 /// Adapter store to gateway: the name can be resolved now, or why not.
 struct adapter_found : local_message {
   std::string name, error;
+  bool is_unknown = false;  ///< there is nothing by this name; else what there is cannot be used
 };
 
 using gateway_actor = actor_of<token_batch, request_refused, begin_request, end_request, adapter_found, wake, stop_now>;

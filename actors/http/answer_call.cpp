@@ -7,9 +7,10 @@
 namespace troupe {
 namespace {
 
-api_error error_of(const request_refused& refused, bool is_unknown_adapter) {
+api_error error_of(const request_refused& refused, const std::string& adapter, bool is_usable) {
   const bool bad_input = refused.cause == refusal_cause::bad_input, full = refused.cause == refusal_cause::full;
-  if (bad_input && is_unknown_adapter) return api_error(404, refused.error, "model", "model_not_found");
+  if (refused.is_unknown_adapter) return unknown_model(adapter);
+  if (bad_input && !is_usable) return api_error(404, refused.error, "model", "model_not_found");
   if (bad_input) return api_error(400, refused.error);
   api_error error(full ? 429 : 503, refused.error, {}, full ? "rate_limit_exceeded" : "service_unavailable");
   error.retry_after(std::max<duration>(refused.retry_after, std::chrono::milliseconds(250)));
@@ -222,8 +223,8 @@ void answer_call::finish_whole() {
 void answer_call::on_refused(const request_refused& refused) {
   if (over_) return;
   end_all();
-  const bool known = order_.adapter.empty() || context_->parts.adapters->resolve(order_.adapter).has_value();
-  const api_error error = error_of(refused, !known);
+  const bool is_usable = order_.adapter.empty() || context_->parts.adapters->resolve(order_.adapter).has_value();
+  const api_error error = error_of(refused, order_.adapter, is_usable);
   if (!streaming_) return exchange_->reply(error_response(error));
   exchange_->send("data: " + error_json(error) + "\n\n");
   exchange_->end_stream();

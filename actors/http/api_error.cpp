@@ -54,6 +54,11 @@ http_response error_response(const api_error& error) {
   return response;
 }
 
+api_error unknown_model(std::string_view name) {
+  return api_error(404, fmt::format("the model {} does not exist: see /v1/models", name.substr(0, 128)), "model",
+                   "model_not_found");
+}
+
 api_error api_error_of(const input_error& error) {
   const auto* of_field = dynamic_cast<const field_error*>(&error);
   if (!of_field) return api_error(400, error.what());

@@ -34,6 +34,9 @@ class api_error : public std::runtime_error {
 /// 400, and the field where one is known.
 api_error api_error_of(const input_error& error);
 
+/// 404: neither the base nor an adapter is called so.
+api_error unknown_model(std::string_view name);
+
 /// {"error":{"message","type","param","code"}}
 std::string error_json(const api_error& error);
 http_response error_response(const api_error& error);

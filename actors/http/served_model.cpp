@@ -7,8 +7,7 @@ namespace troupe {
 
 void served_model::check_name(const std::string& name) const {
   if (name.empty() || name == model || adapters->resolve(name) || is_adapter_name(name)) return;
-  throw api_error(404, fmt::format("the model {} does not exist: see /v1/models", name.substr(0, 128)), "model",
-                  "model_not_found");
+  throw unknown_model(name);
 }
 
 std::string served_model::full_name(const std::string& name) const {

@@ -51,8 +51,7 @@ std::optional<adapter_version> gateway_state::version_for(const begin_request& r
 void gateway_state::begin(begin_request& request) {
   if (const auto version = version_for(request)) return start(request, *version);
   if (is_adapter_name(request.adapter)) return wait_for_adapter(request);
-  refuse_start(request, fmt::format("adapter {}: there is none: see `troupe adapters list`", request.adapter),
-               refusal_cause::bad_input);
+  refuse_adapter(request, fmt::format("adapter {}: there is none: see `troupe adapters list`", request.adapter), true);
 }
 
 void gateway_state::start(begin_request& request, adapter_version version) {
@@ -92,7 +91,7 @@ void gateway_state::take_found(const adapter_found& found) {
     if (const auto version = version_for(each.what))
       start(each.what, *version);
     else
-      refuse_start(each.what, found.error, refusal_cause::bad_input);
+      refuse_adapter(each.what, found.error, found.is_unknown);
   }
 }
 
@@ -110,8 +109,12 @@ void gateway_state::end_overdue() {
 
 void gateway_state::refuse_start(const begin_request& request, std::string error, refusal_cause cause) {
   ++refused_;
-  const duration retry_after = cause == refusal_cause::bad_input ? duration{} : std::chrono::seconds(1);
-  request.listener->on_refused({{}, request.id, std::move(error), cause, retry_after});
+  request.listener->on_refused({{}, request.id, std::move(error), cause, std::chrono::seconds(1)});
+}
+
+void gateway_state::refuse_adapter(const begin_request& request, std::string error, bool is_unknown) {
+  ++refused_;
+  request.listener->on_refused({{}, request.id, std::move(error), refusal_cause::bad_input, {}, is_unknown});
 }
 
 /// Its listener is not told: it asked for this.

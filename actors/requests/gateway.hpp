@@ -65,6 +65,7 @@ class gateway_state {
   void finish_text(answer_text& answer, answer_part& part);
   void take_refusal(const request_refused& refused);
   void refuse_start(const begin_request& request, std::string error, refusal_cause cause);
+  void refuse_adapter(const begin_request& request, std::string error, bool is_unknown);
   void stop();
   void report_soon();
   void report();

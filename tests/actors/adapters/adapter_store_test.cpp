@@ -129,7 +129,9 @@ TEST_F(store, keeps_a_change_that_the_journal_could_not_write_for_the_next_time)
 TEST_F(store, answers_gateways_that_look_for_a_name) {
   mock<gateway_actor> gateway(system_);
   tell(actor_, find_adapter{{}, "nothing", gateway.handle()});
-  EXPECT_NE(gateway.take<adapter_found>().error, "");
+  const auto nothing = gateway.take<adapter_found>();
+  EXPECT_NE(nothing.error, "");
+  EXPECT_TRUE(nothing.is_unknown);
   tell(actor_, find_adapter{{}, "adapter", gateway.handle()});
   saved();
   const auto found = gateway.take<adapter_found>();

@@ -401,10 +401,20 @@ TEST_F(completions, say_why_they_cannot_be_served) {
   EXPECT_EQ(none.status, 503);
   EXPECT_EQ(none.headers["retry-after-ms"], "250");
   EXPECT_EQ(refused({{}, {}, "the adapter is too large", refusal_cause::bad_input, {}}).status, 400);
-  const answered unknown = refused({{}, {}, "adapter nope: there is none", refusal_cause::bad_input, {}},
-                                   {{"prompt", "A"}, {"model", "nope"}});
-  EXPECT_EQ(unknown.status, 404);
-  EXPECT_EQ(unknown.parsed()["error"]["code"], "model_not_found");
+}
+
+TEST_F(completions, say_that_a_model_is_not_there_or_why_it_cannot_be_used) {
+  const auto message_of = [&](const std::string& error, bool is_unknown) {
+    auto answer = post("/v1/completions", {{"prompt", "A"}, {"model", "nope"}});
+    const request_refused why{{}, {}, error, refusal_cause::bad_input, {}, is_unknown};
+    gateway_.take<begin_request>().listener->on_refused(why);
+    const answered got = answer.get();
+    EXPECT_EQ(got.status, 404);
+    EXPECT_EQ(got.parsed()["error"]["code"], "model_not_found");
+    return got.parsed()["error"]["message"].get<std::string>();
+  };
+  EXPECT_EQ(message_of("adapter nope: there is none", true), "the model nope does not exist: see /v1/models");
+  EXPECT_EQ(message_of("adapter nope: its folder is empty", false), "adapter nope: its folder is empty");
 }
 
 TEST_F(completions, say_in_the_stream_what_happened_after_its_beginning) {

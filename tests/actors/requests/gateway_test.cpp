@@ -214,11 +214,18 @@ TEST_F(orders, hear_with_the_first_part_which_version_answers) {
 
 TEST_F(gateway, refuses_an_adapter_that_there_is_not) {
   const auto unknown = begin(1, {}, 1, "nothing"), odd = begin(2, {}, 1, "../etc");
-  tell(actor_, adapter_found{{}, "nothing", "adapter nothing: there is none"});
+  tell(actor_, adapter_found{{}, "nothing", "adapter nothing: there is none", true});
   const auto refused = unknown->heard.take<request_refused>();
   EXPECT_EQ(refused.error, "adapter nothing: there is none");
   EXPECT_EQ(refused.cause, refusal_cause::bad_input);
+  EXPECT_TRUE(refused.is_unknown_adapter);
   EXPECT_EQ(odd->heard.take<request_refused>().cause, refusal_cause::bad_input);
+}
+
+TEST_F(gateway, tells_an_adapter_that_cannot_be_used_from_one_that_is_not_there) {
+  const auto broken = begin(1, {}, 1, "broken");
+  tell(actor_, adapter_found{{}, "broken", "adapter broken: its folder is empty"});
+  EXPECT_FALSE(broken->heard.take<request_refused>().is_unknown_adapter);
 }
 
 TEST_F(gateway, tells_everyone_when_it_is_stopped) {
