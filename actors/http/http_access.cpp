@@ -34,11 +34,21 @@ bool is_no_strangers(const std::string& name) {
          name.ends_with(".internal");
 }
 
+/// Who the first of the proxies on the way was asked for; empty without one that says so. No page can say it for a
+/// browser: a field of its own is asked for beforehand, and that is refused.
+std::string_view forwarded_host(const http_request& request) {
+  std::string_view first = request.header("x-forwarded-host");
+  first = first.substr(0, first.find(','));
+  while (first.ends_with(' ')) first.remove_suffix(1);
+  return first;
+}
+
 /// A page from elsewhere in somebody's browser is nobody who may use a server on that machine: neither as what it is,
 /// nor where its own name was made to lead here, so that the browser takes this server for the page's.
 void check_page(api_context& context, const http_request& request) {
   const std::string_view origin = request.header("origin"), host = request.header("host");
-  if (!origin.empty() && host_in(origin) != host)
+  const auto is_from = [&](std::string_view own) { return !own.empty() && host_in(origin) == own; };
+  if (!origin.empty() && !is_from(host) && !is_from(forwarded_host(request)))
     throw api_error(403, "requests of web pages from elsewhere are not answered", {}, "forbidden_origin");
   const std::string name = name_in(host);
   if (context.is_this_machines && context.keys.is_open() && !is_no_strangers(name))

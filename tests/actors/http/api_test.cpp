@@ -123,6 +123,19 @@ TEST_F(api, does_not_serve_pages_from_elsewhere) {
   EXPECT_EQ(ask("GET", "/v1/models", {}, {{"origin", own}}).get().status, 200);
 }
 
+TEST_F(api, serves_its_own_page_behind_a_proxy_that_says_by_what_name_it_was_asked) {
+  const auto status = [&](const std::string& origin, const std::string& forwarded) {
+    return ask("GET", "/v1/models", {}, {{"origin", origin}, {"x-forwarded-host", forwarded}}).get().status;
+  };
+  EXPECT_EQ(status("https://models.example", "models.example"), 200);
+  EXPECT_EQ(status("https://models.example", "models.example, inner:8080"), 200) << "two proxies";
+  EXPECT_EQ(status("https://evil.example", "models.example"), 403);
+  EXPECT_EQ(status("https://evil.example", ""), 403);
+  raw_client rebound(front_->port());
+  rebound.say("GET /v1/models HTTP/1.1\r\nhost: evil.example\r\nx-forwarded-host: localhost\r\n\r\n");
+  EXPECT_EQ(rebound.hear_response().substr(9, 3), "403") << "the host itself counts";
+}
+
 TEST_F(api, is_not_asked_by_a_strangers_name) {
   const auto status = [&](const std::string& host, const std::string& more = {}) {
     raw_client client(front_->port());
