@@ -226,7 +226,9 @@ void answer_call::on_refused(const request_refused& refused) {
   const bool is_usable = order_.adapter.empty() || context_->parts.adapters->resolve(order_.adapter).has_value();
   const api_error error = error_of(refused, order_.adapter, is_usable);
   if (!streaming_) return exchange_->reply(error_response(error));
-  exchange_->send("data: " + error_json(error) + "\n\n");
+  std::string frames;
+  format_->error(frames, error_json(error), error_fields(error));
+  exchange_->send(frames);
   exchange_->end_stream();
 }
 

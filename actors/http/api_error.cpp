@@ -32,14 +32,18 @@ void append_or_null(std::string& to, std::string_view text) {
 api_error::api_error(int status, const std::string& message, std::string param, std::string code)
     : std::runtime_error(message), status_(status), param_(std::move(param)), code_(std::move(code)) {}
 
-std::string error_json(const api_error& error) {
-  std::string text = R"({"error":{"message":)";
+std::string error_fields(const api_error& error) {
+  std::string text = R"("message":)";
   append_quoted(text, error.what());
-  text += fmt::format(R"(,"type":"{}","param":)", type_of(error.status()));
+  text += R"(,"param":)";
   append_or_null(text, error.param());
   text += R"(,"code":)";
   append_or_null(text, error.code());
-  return text + "}}";
+  return text;
+}
+
+std::string error_json(const api_error& error) {
+  return fmt::format(R"({{"error":{{{},"type":"{}"}}}})", error_fields(error), type_of(error.status()));
 }
 
 http_response error_response(const api_error& error) {

@@ -39,6 +39,8 @@ api_error unknown_model(std::string_view name);
 
 /// {"error":{"message","type","param","code"}}
 std::string error_json(const api_error& error);
+/// "message":…,"param":…,"code":…
+std::string error_fields(const api_error& error);
 http_response error_response(const api_error& error);
 
 }  // namespace troupe

@@ -80,6 +80,9 @@ class response_format_of_answers final : public answer_format {
     event(to, is_cut_ ? "response.incomplete" : "response.completed", R"("response":)" + ended(usage));
   }
   std::string_view last_frame() const override { return {}; }
+  void error(std::string& to, std::string_view /*error*/, std::string_view fields) override {
+    event(to, "error", fields);
+  }
   std::string whole(const std::vector<answer_choice>& choices, const answer_usage& usage) override {
     const answer_choice& choice = choices.front();
     answer_part all;

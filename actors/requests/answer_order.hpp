@@ -81,6 +81,10 @@ class answer_format {
   virtual void part(std::string& /*to*/, std::size_t /*index*/, const answer_part& /*part*/) {}
   virtual void usage(std::string& /*to*/, const answer_usage& /*usage*/) {}
   virtual std::string_view last_frame() const { return "data: [DONE]\n\n"; }
+  /// What a stream ends with that cannot go on. `error`: as a response has it; `fields`: its message, param and code.
+  virtual void error(std::string& to, std::string_view error, std::string_view /*fields*/) {
+    to.append("data: ").append(error).append("\n\n");
+  }
   /// The response in one: a JSON object.
   virtual std::string whole(const std::vector<answer_choice>& choices, const answer_usage& usage) = 0;
 };

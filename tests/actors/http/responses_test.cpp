@@ -122,6 +122,20 @@ TEST_F(responses, stream_events_that_end_with_the_whole) {
   EXPECT_GT(last["usage"]["output_tokens"].get<int>(), 0);
 }
 
+TEST_F(responses, end_with_an_event_where_they_cannot_go_on) {
+  auto answer = post("/v1/responses", {{"input", "Hi"}, {"stream", true}});
+  const auto begun = gateway_.take<begin_request>();
+  give(begun, "We");
+  begun.listener->on_refused({{}, begun.id, "the cluster is being stopped", refusal_cause::unavailable, {}});
+  const auto events = events_of(answer.get().body);
+  const json last = events.back().data;
+  EXPECT_EQ(last["type"], "error");
+  EXPECT_EQ(last["message"], "the cluster is being stopped");
+  EXPECT_EQ(last["code"], "service_unavailable");
+  EXPECT_EQ(last["param"], nullptr);
+  EXPECT_FALSE(last.contains("error")) << "the chat's form";
+}
+
 TEST_F(responses, keep_to_the_form_that_text_names) {
   const json schema{{"type", "object"}, {"properties", json::object()}, {"additionalProperties", false}};
   auto answer =
