@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/beast/core/string.hpp>
 
 #include "transport/http/http_server_impl.hpp"
 
@@ -35,6 +36,29 @@ std::pair<int, std::string_view> status_of(const boost::system::error_code& faul
   if (fault == error::header_limit) return {431, "the head of the request is too large"};
   if (fault == error::bad_version) return {505, "HTTP/1.1 is spoken here"};
   return {400, "this is no HTTP request"};
+}
+
+using request_head = beast::http::request_header<>;
+
+struct head_fault {
+  int status;
+  std::string why;
+};
+
+std::optional<head_fault> fault_in(const request_head& head, bool has_body) {
+  using beast::http::field;
+  if (head.version() >= 11 && head.count(field::host) != 1)
+    return head_fault{400, "a request of HTTP/1.1 names one host: host: NAME"};
+  const std::string encoding(head[field::content_encoding]);
+  if (has_body && !encoding.empty() && !beast::iequals(encoding, "identity"))
+    return head_fault{415, fmt::format("a body with content-encoding {} is not read: send it as it is",
+                                       std::string_view(encoding).substr(0, 64))};
+  return {};
+}
+
+/// HTTP/1.0 has no answer before the answer: it would be taken for the answer itself.
+bool waits_to_go_on(const request_head& head) {
+  return head.version() >= 11 && beast::iequals(head[beast::http::field::expect], "100-continue");
 }
 
 }  // namespace
@@ -86,12 +110,9 @@ void http_connection::on_read(const boost::system::error_code& fault, std::size_
 void http_connection::parse() {
   while (!answer_ && !closed_ && !lingering_ && buffer_.size() > 0) {
     if (!parser_) {
-      parser_.emplace();
-      parser_->eager(true);
-      parser_->header_limit(shared_->options.header_bytes);
-      parser_->body_limit(shared_->options.body_bytes);
-      head_taken_ = false;
-      set_deadline(shared_->options.header_time);
+      skip_empty_lines();
+      if (buffer_.size() == 0) return;
+      begin_request();
     }
     boost::system::error_code fault;
     buffer_.consume(parser_->put(buffer_.data(), fault));
@@ -100,13 +121,31 @@ void http_connection::parse() {
       return refuse_with(status, why);
     }
     if (parser_->is_header_done() && !reserve_body()) return;
-    if (parser_->is_header_done() && !head_taken_) take_head();
+    if (parser_->is_header_done() && !head_taken_ && !take_head()) return;
     if (parser_->is_done()) return dispatch();
     if (fault == beast::http::error::need_more) return;
   }
 }
 
-/// False if the request is refused already. The length of a chunked body is not known, so what has come so far counts.
+/// Some clients send one after a body.
+void http_connection::skip_empty_lines() {
+  const auto has_line_end = [this] {
+    const char next = buffer_.size() > 0 ? *static_cast<const char*>(buffer_.cdata().data()) : ' ';
+    return next == '\r' || next == '\n';
+  };
+  while (has_line_end()) buffer_.consume(1);
+}
+
+void http_connection::begin_request() {
+  parser_.emplace();
+  parser_->eager(true);
+  parser_->header_limit(shared_->options.header_bytes);
+  parser_->body_limit(shared_->options.body_bytes);
+  head_taken_ = false;
+  set_deadline(shared_->options.header_time);
+}
+
+/// False where the request is refused already. How long a chunked body will be is not known: what has come counts.
 bool http_connection::reserve_body() {
   const auto length = parser_->content_length();
   const std::size_t bytes = parser_->chunked() ? parser_->get().body().size() : length.value_or(0);
@@ -117,12 +156,16 @@ bool http_connection::reserve_body() {
   return false;
 }
 
-void http_connection::take_head() {
+/// False where the request is refused already.
+bool http_connection::take_head() {
   head_taken_ = true;
   set_deadline(shared_->options.body_time);
-  if (parser_->is_done()) return;
-  const auto expect = parser_->get()[beast::http::field::expect];
-  if (!expect.empty() && !is_writing_) {
+  const request_head& head = parser_->get();
+  if (const auto fault = fault_in(head, parser_->chunked() || parser_->content_length().value_or(0) > 0)) {
+    refuse_with(fault->status, fault->why);
+    return false;
+  }
+  if (!parser_->is_done() && waits_to_go_on(head) && !is_writing_) {
     writing_ = "HTTP/1.1 100 Continue\r\n\r\n";
     written_ = 0;
     is_writing_ = true;
@@ -132,6 +175,7 @@ void http_connection::take_head() {
       self->flush();
     });
   }
+  return true;
 }
 
 void http_connection::give_back_body() {

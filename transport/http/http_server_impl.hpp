@@ -75,8 +75,10 @@ class http_connection : public std::enable_shared_from_this<http_connection> {
   void read();
   void on_read(const boost::system::error_code& fault, std::size_t bytes);
   void parse();
+  void skip_empty_lines();
+  void begin_request();
   bool reserve_body();
-  void take_head();
+  bool take_head();
   void dispatch();
   http_request make_request();
   void refuse_with(int status, std::string_view why);

@@ -164,6 +164,38 @@ TEST_F(http_server_test, tells_a_client_that_waits_to_go_on) {
   EXPECT_TRUE(client.hear_response().ends_with("POST /x ok"));
 }
 
+TEST_F(http_server_test, tells_nobody_to_go_on_who_would_not_understand_it) {
+  start();
+  const auto answer_to = [&](const std::string& version, const std::string& expect) {
+    raw_client client(server_->port());
+    client.say("POST /x " + version + "\r\nhost: x\r\nexpect: " + expect + "\r\ncontent-length: 2\r\n\r\n");
+    client.say("ok");
+    return status_of(client.hear_response());
+  };
+  EXPECT_EQ(answer_to("HTTP/1.0", "100-continue"), 200);
+  EXPECT_EQ(answer_to("HTTP/1.1", "something"), 200);
+}
+
+TEST_F(http_server_test, names_the_encoding_of_a_body_that_it_does_not_read) {
+  start({.error_body = [](int, std::string_view why) { return std::string(why); }});
+  const std::string head = "POST /x HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\ncontent-encoding: ";
+  raw_client packed(server_->port()), plain(server_->port()), none(server_->port());
+  packed.say(head + "gzip\r\n\r\nok");
+  EXPECT_NE(packed.hear_response().find("content-encoding gzip"), std::string::npos);
+  plain.say(head + "Identity\r\n\r\nok");
+  EXPECT_TRUE(plain.hear_response().ends_with("POST /x ok"));
+  none.say(get("/x", "content-encoding: gzip\r\n"));
+  EXPECT_TRUE(none.hear_response().ends_with("GET /x ")) << "there is no body";
+}
+
+TEST_F(http_server_test, passes_over_empty_lines_before_a_request) {
+  start();
+  raw_client client(server_->port());
+  client.say("\r\n" + post("/x", "ok") + "\r\n\r\n" + get("/next"));
+  EXPECT_TRUE(client.hear_response().ends_with("POST /x ok"));
+  EXPECT_TRUE(client.hear_response().ends_with("GET /next "));
+}
+
 TEST_F(http_server_test, streams_in_chunks) {
   start();
   raw_client client(server_->port());
@@ -299,23 +331,28 @@ TEST_P(bad_requests, are_answered_and_the_connection_closed) {
 
 INSTANTIATE_TEST_SUITE_P(
     http, bad_requests,
-    testing::Values(bad_case{"noise", "\x16\x03\x01\x02\xff\xfe\x00garbage\r\n\r\n", 400},
-                    bad_case{"no_version", "GET /\r\n\r\n", 400}, bad_case{"old", "GET / HTTP/3.7\r\n\r\n", 505},
-                    bad_case{"long_head", "GET / HTTP/1.1\r\nx: " + std::string(5000, 'a') + "\r\n\r\n", 431},
-                    bad_case{"long_line", "GET /" + std::string(5000, 'a') + " HTTP/1.1\r\n\r\n", 431},
-                    bad_case{"long_body", "POST / HTTP/1.1\r\ncontent-length: 1001\r\n\r\n", 413},
-                    bad_case{"endless", "POST / HTTP/1.1\r\ncontent-length: 99999999999999999999999\r\n\r\n", 400},
-                    bad_case{"negative", "POST / HTTP/1.1\r\ncontent-length: -1\r\n\r\n", 400},
-                    bad_case{"bad_chunk", "POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n", 400},
-                    bad_case{"huge_chunk", "POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\nfffff\r\n", 413},
-                    bad_case{"bad_field", "GET / HTTP/1.1\r\nno colon\r\n\r\n", 400}),
+    testing::Values(
+        bad_case{"noise", "\x16\x03\x01\x02\xff\xfe\x00garbage\r\n\r\n", 400},
+        bad_case{"no_version", "GET /\r\n\r\n", 400}, bad_case{"old", "GET / HTTP/3.7\r\n\r\n", 505},
+        bad_case{"long_head", "GET / HTTP/1.1\r\nx: " + std::string(5000, 'a') + "\r\n\r\n", 431},
+        bad_case{"long_line", "GET /" + std::string(5000, 'a') + " HTTP/1.1\r\n\r\n", 431},
+        bad_case{"long_body", "POST / HTTP/1.1\r\ncontent-length: 1001\r\n\r\n", 413},
+        bad_case{"endless", "POST / HTTP/1.1\r\ncontent-length: 99999999999999999999999\r\n\r\n", 400},
+        bad_case{"negative", "POST / HTTP/1.1\r\ncontent-length: -1\r\n\r\n", 400},
+        bad_case{"bad_chunk", "POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n", 400},
+        bad_case{"huge_chunk", "POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\nfffff\r\n", 413},
+        bad_case{"bad_field", "GET / HTTP/1.1\r\nno colon\r\n\r\n", 400},
+        bad_case{"no_host", "GET / HTTP/1.1\r\n\r\n", 400},
+        bad_case{"two_hosts", "GET / HTTP/1.1\r\nhost: x\r\nhost: y\r\n\r\n", 400},
+        bad_case{"packed_body", "POST / HTTP/1.1\r\nhost: x\r\ncontent-encoding: gzip\r\ncontent-length: 9\r\n\r\n",
+                 415}),
     [](const auto& info) { return std::string(info.param.name); });
 
 TEST_F(http_server_test, gives_up_on_half_a_request) {
   start({.header_time = 40ms, .body_time = 40ms});
   raw_client head(server_->port()), body(server_->port()), silent(server_->port());
   head.say("GET / HT");
-  body.say("POST / HTTP/1.1\r\ncontent-length: 10\r\n\r\nabc");
+  body.say("POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\n\r\nabc");
   EXPECT_EQ(status_of(head.hear_all()), 408);
   EXPECT_EQ(status_of(body.hear_all()), 408);
   EXPECT_EQ(silent.hear_all(), "") << "who never said anything is not told anything";
