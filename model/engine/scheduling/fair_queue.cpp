@@ -62,6 +62,7 @@ void fair_queue::remove(sequence_state& sequence) {
 void fair_queue::leave(sequence_state& sequence) {
   assert(sequence.share->members > 0);
   --sequence.share->members;
+  last_served_ = std::max(last_served_, sequence.share->served);
   sequence.share = nullptr;
 }
 

@@ -82,7 +82,7 @@ class fair_queue {
   std::unordered_map<tenant_id, tenant_share> tenants_;
   std::vector<tenant_share*> waiting_;      ///< tenants with someone waiting
   std::vector<sequence_state*> preempted_;  ///< by arrival
-  std::uint64_t last_served_ = 0;           ///< of the last tenant whose queue ran empty
+  std::uint64_t last_served_ = 0;           ///< where nobody waits, what a tenant that comes is lifted to
   std::size_t size_ = 0;
   std::size_t many_tenants_ = 1024;  ///< when there are more, it is time to forget some
 };

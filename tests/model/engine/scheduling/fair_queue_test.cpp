@@ -62,6 +62,19 @@ TEST_F(fair_queue_test, saves_nothing_up_for_who_was_away) {
   EXPECT_EQ(std::count(served.begin(), served.end(), 1u), 4);
 }
 
+TEST_F(fair_queue_test, forgets_tenants_that_come_and_go_one_at_a_time) {
+  constexpr std::uint64_t count = 10'000;
+  for (std::uint64_t tenant = 1; tenant <= count; ++tenant) {
+    sequence_state& only = push(tenant);
+    queue.remove(only);
+    queue.charge(only, 100);
+    queue.leave(only);
+  }
+  std::size_t known = 0;
+  for (std::uint64_t tenant = 1; tenant <= count; ++tenant) known += queue.served(tenant_id{tenant}) > 0;
+  EXPECT_LE(known, 2048u);
+}
+
 TEST_F(fair_queue_test, puts_preempted_ones_first_by_arrival) {
   sequence_state& first = push(1);
   sequence_state& second = push(1);
