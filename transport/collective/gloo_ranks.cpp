@@ -111,9 +111,10 @@ std::span<std::byte> piece(std::span<std::byte> all, std::size_t index) {
 
 class gloo_rank final : public collective {
  public:
-  gloo_rank(const meeting& of, meeting_place& place, std::chrono::milliseconds timeout)
+  gloo_rank(const meeting& of, meeting_place& place, std::chrono::milliseconds timeout, std::uint32_t first_call)
       : collective(of.rank, of.size),
         context_(std::make_shared<gloo::rendezvous::Context>(of.rank, of.size)),
+        call_(first_call),
         beat_(std::min<std::chrono::milliseconds>(timeout / 4, longest_beat)) {
     std::shared_ptr<gloo::transport::Device> device = gloo::transport::tcp::CreateDevice(place.host().c_str());
     context_->setTimeout(timeout);
@@ -171,7 +172,7 @@ class gloo_rank final : public collective {
   }
 
   void exchange(std::span<const transfer> sends, std::span<const transfer> receives) override {
-    ++call_;
+    if (++call_ == sign_of_life) call_ = 0;
     std::size_t most = 0;
     for (const auto* list : {&sends, &receives})
       for (const transfer& each : *list) most = std::max(most, (each.bytes.size() + piece_bytes - 1) / piece_bytes);
@@ -208,7 +209,7 @@ class gloo_rank final : public collective {
 
   std::shared_ptr<gloo::rendezvous::Context> context_;
   std::vector<std::unique_ptr<line>> lines_;  ///< by rank
-  std::uint32_t call_ = 0;
+  std::uint32_t call_;                        ///< begins anew after the last number: replicas live longer than that
   std::atomic<bool> interrupted_{false};
   const std::chrono::milliseconds beat_;
   std::mutex mutex_;
@@ -219,9 +220,10 @@ class gloo_rank final : public collective {
 
 }  // namespace
 
-std::unique_ptr<collective> make_gloo_rank(const meeting& of, meeting_place& place, std::chrono::milliseconds timeout) {
+std::unique_ptr<collective> make_gloo_rank(const meeting& of, meeting_place& place, std::chrono::milliseconds timeout,
+                                           std::uint32_t first_call) {
   try {
-    return std::make_unique<gloo_rank>(of, place, timeout);
+    return std::make_unique<gloo_rank>(of, place, timeout, first_call);
   } catch (const gloo::Exception& error) {  // input_error and collective_failure go on
     throw collective_failure(-1, fmt::format("ranks cannot connect to each other ({})", error.what()));
   }

@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <memory>
 
 #include "transport/collective/collective.hpp"
@@ -8,7 +9,9 @@ namespace troupe {
 
 /// Ranks in processes on any hosts, over TCP by Gloo: for processors without GPUs. They meet, then each listens at
 /// `place.host()` for the others. Neither encrypted nor checked: for one machine, or a network that can be trusted.
-/// `timeout`: of every piece of every call. The process must ignore SIGPIPE. Throws collective_failure.
-std::unique_ptr<collective> make_gloo_rank(const meeting& of, meeting_place& place, std::chrono::milliseconds timeout);
+/// `timeout`: of every piece of every call. The process must ignore SIGPIPE. `first_call`: what calls are counted from,
+/// the same on all ranks. Throws collective_failure.
+std::unique_ptr<collective> make_gloo_rank(const meeting& of, meeting_place& place, std::chrono::milliseconds timeout,
+                                           std::uint32_t first_call = 0);
 
 }  // namespace troupe

@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstring>
 #include <future>
+#include <limits>
 #include <random>
 
 #include "base/error.hpp"
@@ -188,6 +189,19 @@ TEST(gloo_ranks, a_rank_that_computes_for_longer_than_a_silence_may_last_fails_n
     own.broadcast(std::as_writable_bytes(std::span(&value, 1)), 1);
     EXPECT_EQ(value, 1);
     own.set_busy(false);
+  });
+  for (const auto& failure : failures) EXPECT_EQ(failure, "");
+}
+
+TEST(gloo_ranks, go_on_when_the_numbers_of_calls_are_used_up) {
+  constexpr std::uint32_t before_the_end = std::numeric_limits<std::uint32_t>::max() - 3;
+  auto ranks = make_gloo_ranks_at(before_the_end, 2, std::chrono::seconds(20));
+  const auto failures = run_ranks(ranks, [](collective& own) {
+    for (int call = 0; call < 8; ++call) {
+      float value = static_cast<float>(own.rank() + call);
+      own.broadcast(std::as_writable_bytes(std::span(&value, 1)), 1);
+      ASSERT_EQ(value, static_cast<float>(1 + call));
+    }
   });
   for (const auto& failure : failures) EXPECT_EQ(failure, "");
 }

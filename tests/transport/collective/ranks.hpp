@@ -14,7 +14,8 @@ namespace troupe::test {
 
 using rank_work = std::function<void(collective&)>;
 
-inline std::vector<std::unique_ptr<collective>> make_gloo_ranks(int size, std::chrono::milliseconds timeout) {
+inline std::vector<std::unique_ptr<collective>> make_gloo_ranks_at(std::uint32_t first_call, int size,
+                                                                   std::chrono::milliseconds timeout) {
   std::vector<std::unique_ptr<meeting_place>> places;
   std::vector<std::unique_ptr<collective>> ranks(static_cast<std::size_t>(size));
   for (int rank = 0; rank < size; ++rank) places.push_back(std::make_unique<meeting_place>("127.0.0.1"));
@@ -23,10 +24,13 @@ inline std::vector<std::unique_ptr<collective>> make_gloo_ranks(int size, std::c
     threads.emplace_back([&, rank] {
       const auto at = static_cast<std::size_t>(rank);
       const meeting of{"test", rank, size, places.front()->endpoint(), std::chrono::seconds(20), {}};
-      ranks[at] = make_gloo_rank(of, *places[at], timeout);
+      ranks[at] = make_gloo_rank(of, *places[at], timeout, first_call);
     });
   for (std::thread& each : threads) each.join();
   return ranks;
+}
+inline std::vector<std::unique_ptr<collective>> make_gloo_ranks(int size, std::chrono::milliseconds timeout) {
+  return make_gloo_ranks_at(0, size, timeout);
 }
 
 /// What each rank failed with; empty: it did not.
