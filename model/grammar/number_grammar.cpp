@@ -171,7 +171,9 @@ piece both_sides(grammar_builder& to, const number_range& range, bool negative_z
   return to.any_of(parts);
 }
 
-}  // namespace
+std::int64_t reach_of(number_kind kind) {
+  return kind == number_kind::whole ? most_whole : most_with_fraction;
+}
 
 decimal decimal_of(double value, std::string_view where) {
   decimal made;
@@ -191,6 +193,20 @@ decimal decimal_of(double value, std::string_view where) {
   made.whole = static_cast<std::int64_t>(size);
   made.fraction = text.substr(point + 1);
   return made;
+}
+
+}  // namespace
+
+number_bound low_bound(double value, bool excluded, number_kind kind, std::string_view where) {
+  const std::int64_t reach = reach_of(kind);
+  if (value < static_cast<double>(-reach)) return {{.negative = true, .whole = reach, .fraction = {}}};
+  return {decimal_of(value, where), excluded};
+}
+
+number_bound high_bound(double value, bool excluded, number_kind kind, std::string_view where) {
+  const std::int64_t reach = reach_of(kind);
+  if (value > static_cast<double>(reach)) return {{.negative = false, .whole = reach, .fraction = {}}};
+  return {decimal_of(value, where), excluded};
 }
 
 piece integer_piece(grammar_builder& to, const number_range& range) {

@@ -1,5 +1,6 @@
 // Numbers between bounds, as JSON writes them. Bounds are compared digit by digit, so nothing is rounded.
 #pragma once
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,8 +26,12 @@ struct number_range {
   std::optional<number_bound> low, high;
 };
 
-/// Reads a JSON number; `where` is what an error calls it. Throws input_error where it has too many digits.
-decimal decimal_of(double value, std::string_view where);
+enum class number_kind : std::uint8_t { whole, any };
+
+/// Bounds that a schema says; `where` is what an error calls them. One beyond all numbers that can be written with it
+/// excludes none of them: it becomes the last of those. Throws input_error where a bound has too many digits.
+number_bound low_bound(double value, bool excluded, number_kind kind, std::string_view where);
+number_bound high_bound(double value, bool excluded, number_kind kind, std::string_view where);
 
 /// Whole numbers, of at most 15 digits where a bound is missing.
 grammar_builder::piece integer_piece(grammar_builder& to, const number_range& range);

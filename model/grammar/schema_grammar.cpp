@@ -45,6 +45,13 @@ constexpr std::array<std::pair<const char*, const char*>, 9> formats{{
     {"date-time", ""},  // made of the first two
 }};
 
+/// The expression behind a format; null where it is not known.
+const char* find_format(std::string_view name) {
+  for (const auto& [known, of] : formats)
+    if (name == known) return of;
+  return nullptr;
+}
+
 std::int32_t count_of(const json& schema, const char* key, std::int32_t otherwise) {
   const json* value = member(schema, key);
   return value ? static_cast<std::int32_t>(value->get<double>()) : otherwise;
@@ -167,37 +174,41 @@ class schema_writer {
     if (type == "string") return string(schema, where);
     if (type == "array") return array(schema, where);
     if (type == "object") return object(schema, where);
-    const number_range range = range_of(schema, where);
+    const number_range range = range_of(schema, type == "integer" ? number_kind::whole : number_kind::any, where);
     if (!range.low && !range.high) return type == "integer" ? text_.integer() : text_.number();
     return type == "integer" ? integer_piece(to_, range) : number_piece(to_, range);
   }
 
-  static number_range range_of(const json& schema, const std::string& where) {
+  static number_range range_of(const json& schema, number_kind kind, const std::string& where) {
     number_range range;
-    const auto bound = [&](const char* key, bool excluded) -> std::optional<number_bound> {
+    const auto bound = [&](const char* key, bool excluded, auto read) -> std::optional<number_bound> {
       const json* value = member(schema, key);
       if (!value) return std::nullopt;
-      return number_bound{decimal_of(value->get<double>(), where + "." + key), excluded};
+      return read(value->get<double>(), excluded, kind, where + "." + key);
     };
-    range.low = bound("minimum", false);
-    range.high = bound("maximum", false);
-    if (const auto low = bound("exclusiveMinimum", true);
+    range.low = bound("minimum", false, low_bound);
+    range.high = bound("maximum", false, high_bound);
+    if (const auto low = bound("exclusiveMinimum", true, low_bound);
         low && (!range.low || schema["exclusiveMinimum"] >= schema["minimum"]))
       range.low = low;
-    if (const auto high = bound("exclusiveMaximum", true);
+    if (const auto high = bound("exclusiveMaximum", true, high_bound);
         high && (!range.high || schema["exclusiveMaximum"] <= schema["maximum"]))
       range.high = high;
     return range;
   }
 
+  /// A format that is not known says nothing, as schemas have it. Libraries write the expression behind a known one
+  /// beside it: that expression is the more exact of the two, unless it says what rules cannot.
   piece string(const json& schema, const std::string& where) {
     const json *pattern = member(schema, "pattern"), *format = member(schema, "format");
+    if (format && !find_format(format->get<std::string>())) format = nullptr;
+    if (pattern && format && !can_be_written(pattern->get<std::string>())) pattern = nullptr;
     const bool counted = schema.contains("minLength") || schema.contains("maxLength");
-    if (counted + (pattern != nullptr) + (format != nullptr) > 1)
-      refuse("{}: pattern, format and a length exclude each other here: say it in the pattern", where);
+    if (counted && (pattern || format))
+      refuse("{}: a length beside a pattern or a format is not supported: say it in the pattern", where);
     if (pattern)
       return quoted(regex_piece(to_, pattern->get<std::string>(), false, json_character, where + ".pattern"));
-    if (format) return quoted(format_piece(format->get<std::string>(), where));
+    if (format) return quoted(format_piece(format->get<std::string>()));
     if (!counted) return text_.string();
     const std::int32_t least = count_of(schema, "minLength", 0);
     const std::int32_t most = count_of(schema, "maxLength", grammar_builder::any_number);
@@ -206,18 +217,23 @@ class schema_writer {
 
   piece quoted(piece inside) { return to_.sequence({to_.text("\""), inside, to_.text("\"")}); }
 
-  piece format_piece(const std::string& name, const std::string& where) {
+  static bool can_be_written(const std::string& pattern) {
+    try {
+      grammar_builder unused;
+      (void)regex_piece(unused, pattern, false, json_character, "pattern");
+      return true;
+    } catch (const input_error&) {
+      return false;
+    }
+  }
+
+  piece format_piece(const std::string& name) {
     const auto expression = [&](const char* of) {
       return regex_piece(to_, of, true, json_character, "format " + name);
     };
     if (name == "date-time")
       return to_.sequence({expression(formats[0].second), to_.text("T"), expression(formats[1].second)});
-    for (const auto& [known, of] : formats)
-      if (name == known) return expression(of);
-    refuse(
-        "{}: the format {} is not supported (date-time, date, time, duration, uuid, email, hostname, ipv4 and ipv6 "
-        "are)",
-        where, name);
+    return expression(find_format(name));
   }
 
   // --- arrays ------------------------------------------------------------------------------------------------------
@@ -225,17 +241,9 @@ class schema_writer {
   piece array(const json& schema, const std::string& where) {
     const std::int32_t least = count_of(schema, "minItems", 0);
     const std::int32_t most = count_of(schema, "maxItems", grammar_builder::any_number);
-    const json* items = member(schema, "items");
-    json first = json::array(), others = true;
-    if (const json* prefix = member(schema, "prefixItems")) first = *prefix;
-    if (items && items->is_array()) {  // as older drafts say prefixItems
-      if (schema.contains("prefixItems")) refuse("{}: items is a list beside prefixItems: use one", where);
-      first = *items;
-    } else if (items) {
-      others = *items;
-    }
+    const json *first = member(schema, "prefixItems"), *others = member(schema, "items");
     if (most >= 0 && most < least) return to_.any_of({});
-    return array_of(first, others, least, most, where);
+    return array_of(first ? *first : json::array(), others ? *others : json(true), least, most, where);
   }
 
   /// Behind each of the first items the array may end, if it has enough.

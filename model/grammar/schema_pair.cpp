@@ -56,7 +56,6 @@ json common_properties(const json& a, const json& b) {
 std::pair<json, json> items_of(const json& schema) {
   const json* first = member(schema, "prefixItems");
   const json* items = member(schema, "items");
-  if (items && items->is_array()) return {*items, true};  // as older drafts say prefixItems
   return {first ? *first : json::array(), items ? *items : json(true)};
 }
 

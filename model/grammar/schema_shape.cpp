@@ -39,7 +39,6 @@ constexpr std::array unsupported{"not",
                                  "dependentRequired",
                                  "dependentSchemas",
                                  "dependencies",
-                                 "additionalItems",
                                  "$dynamicRef",
                                  "$recursiveRef"};
 
@@ -52,7 +51,8 @@ bool is_in(const List& list, std::string_view key) {
 bool says_nothing(std::string_view key, const json& value) {
   return (value.is_boolean() &&
           (key == "uniqueItems" ? !value.get<bool>() : key.starts_with("uneval") && value.get<bool>())) ||
-         (key == "multipleOf" && value == 1) || (key == "minProperties" && value == 0);
+         (key == "multipleOf" && value == 1) || (key == "minProperties" && value == 0) ||
+         (key == "propertyNames" && (value == true || value == json{{"type", "string"}}));
 }
 
 bool are_texts(const json& list) {
@@ -126,6 +126,16 @@ branch_list joined(const std::vector<branch_list>& choices, const std::string& w
   return made;
 }
 
+/// Older drafts write prefixItems as a list of items, and the items behind those as additionalItems.
+void set_first_items(json& own, const json& schema, const std::string& where) {
+  const json* items = member(schema, "items");
+  if (!items || !items->is_array()) return;
+  if (schema.contains("prefixItems")) refuse("{}: items is a list beside prefixItems: use one", where);
+  own["prefixItems"] = *items;
+  own.erase("items");
+  if (const json* others = member(schema, "additionalItems")) own["items"] = *others;
+}
+
 }  // namespace
 
 void check_schema_keywords(const schema_json& schema, const std::string& where) {
@@ -165,6 +175,7 @@ std::vector<schema_json> schema_document::branches(const schema_json& schema, co
   if (!schema.is_object()) return {own};
   for (const auto& [key, value] : schema.items())
     if (is_in(constraining, key)) own[key] = value;
+  set_first_items(own, schema, where);
   branch_list all{own};
   if (const json* reference = member(schema, "$ref"))
     all = crossed(all, branches(find(reference->get<std::string>(), where), where, depth + 1), where, work_);

@@ -189,6 +189,35 @@ TEST(schema_constraints, know_the_common_formats) {
   EXPECT_TRUE(is("email", "ada.l@example.org"));
 }
 
+TEST(schema_constraints, read_what_the_libraries_of_clients_write) {
+  const struct {
+    const char *schema, *fits, *does_not;
+  } written[] = {
+      {R"({"type":"integer","minimum":-9007199254740991,"maximum":9007199254740991})", "-42", "1.5"},
+      {R"({"type":"integer","exclusiveMinimum":0,"maximum":9007199254740991})", "1", "0"},
+      {R"({"type":"number","minimum":-3.4028234663852886e+38,"maximum":3.4028234663852886e+38})", "-0.5", "1e39"},
+      {R"({"type":"number","minimum":0,"maximum":1.7976931348623157e+308})", "12.25", "-1"},
+      {R"-({"type":"string","format":"email","pattern":"^(?!\\.)[a-z.]+@[a-z.]+$"})-", R"("ada@example.org")",
+       R"("ada")"},
+      {R"({"type":"string","format":"uuid","pattern":"^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-\\w{12}$"})",
+       R"("123e4567-e89b-42d3-a456-426614174000")", R"("123e4567-e89b-12d3-a456-426614174000")"},
+      {R"-({"type":"string","format":"date-time","pattern":"^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d(:\\d\\d)?Z$"})-",
+       R"("2024-12-31T23:59:59Z")", R"("2024-12-31T23:59:59+01:00")"},
+      {R"({"type":"string","format":"base64","pattern":"^[a-z]{4}$"})", R"("abcd")", R"("abc")"},
+      {R"({"type":"string","format":"uri","minLength":1,"maxLength":5})", R"("a:b")", R"("")"},
+      {R"({"type":"string","format":"path"})", R"("a/b")", "3"},
+      {R"({"type":"object","propertyNames":{"type":"string"},"additionalProperties":{"type":"integer"}})", R"({"a":1})",
+       R"({"a":"b"})"},
+      {R"({"type":"array","items":[{"type":"string"}],"additionalItems":{"type":"boolean"}})", R"(["a",true])",
+       R"(["a",2])"},
+      {R"({"type":"array","items":[{"type":"string"}],"additionalItems":false})", R"(["a"])", R"(["a","b"])"},
+  };
+  for (const auto& each : written) {
+    EXPECT_TRUE(schema_allows(each.schema, each.fits)) << each.schema;
+    EXPECT_FALSE(schema_allows(each.schema, each.does_not)) << each.schema;
+  }
+}
+
 TEST(schema_constraints, name_what_they_do_not_support) {
   const auto refused = [](const char* schema, const char* word) {
     expect_refused(constraint_kind::json_schema, schema, word);
@@ -199,7 +228,11 @@ TEST(schema_constraints, name_what_they_do_not_support) {
   refused(R"({"type":"object","patternProperties":{}})", "patternProperties");
   refused(R"({"type":"array","uniqueItems":true})", "uniqueItems");
   refused(R"({"type":"integer","multipleOf":5})", "multipleOf");
-  refused(R"({"type":"string","format":"uri"})", "uri");
+  refused(R"({"type":"string","format":"email","maxLength":9})", "length");
+  refused(R"({"type":"integer","minimum":1e16})", "15 digits");
+  refused(R"({"type":"integer","maximum":-1e16})", "15 digits");
+  refused(R"({"type":"number","minimum":1e12})", "9 digits");
+  refused(R"({"type":"object","propertyNames":{"maxLength":3}})", "propertyNames");
   refused(R"({"type":"text"})", "no type text");
   refused(R"({"$ref":"http://x/y"})", "$ref");
   refused(R"({"$ref":"#/$defs/x"})", "no such place");
