@@ -146,9 +146,7 @@ chat_order read_chat_order(const request_fields& from, const served_model& of) {
   order.sampling.logprobs = logprobs_of(from);
   const tool_style style = tool_style_of(of.prompts->tool_template());
   tool_wishes tools = read_tools(from, style);
-  if (tools.form && order.sampling.constraint)
-    refuse_field("tool_choice", "tool_choice beside another form of the answer: leave one out");
-  if (tools.form) {
+  if (tools.form) {  // a call that must be made has no text that another form would be of
     order.sampling.constraint = std::move(tools.form);
     order.form_field = "tools";
   }

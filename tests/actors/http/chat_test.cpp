@@ -11,6 +11,10 @@ constexpr const char* hermes =
     "{% for m in messages %}{{ m.role[0] }}:{{ m.content or '' }}{% for c in m.tool_calls or [] %}"
     "<tool_call>{{ c.function.arguments.x }}</tool_call>{% endfor %};{% endfor %}a:";
 
+constexpr const char* llama =
+    "{% if tools %}\"parameters\"{% endif %}{% for m in messages %}{{ m.role[0] }}:{{ m.content or '' }};{% endfor "
+    "%}a:";
+
 class chat : public api_test {
  protected:
   static json tool(const std::string& name) {
@@ -166,6 +170,19 @@ TEST_F(chat, names_the_field_that_a_prompt_or_a_form_is_made_of) {
       error_of("/v1/chat/completions",
                {{"messages", user("Hi")}, {"tools", json::array({odd})}, {"tool_choice", "required"}}, 400)["param"],
       "tools");
+}
+
+TEST_F(chat, makes_the_call_that_is_demanded_whatever_form_its_text_should_have) {
+  start(llama);
+  auto answer = post("/v1/chat/completions", {{"messages", user("Hi")},
+                                              {"tools", {tool("go")}},
+                                              {"tool_choice", "required"},
+                                              {"response_format", {{"type", "json_object"}}}});
+  const auto begun = gateway_.take<begin_request>();
+  EXPECT_EQ(begun.what.engine.sampling.constraint.kind, constraint_kind::json_schema);
+  EXPECT_NE(begun.what.engine.sampling.constraint.text.find("\"go\""), std::string::npos);
+  give(begun, R"({"name":"go","parameters":{}})", "stop");
+  EXPECT_EQ(answer.get().parsed()["choices"][0]["finish_reason"], "tool_calls");
 }
 
 TEST_F(chat, says_that_a_model_has_no_template) {
