@@ -149,6 +149,8 @@ chat_order read_chat_order(const request_fields& from, const served_model& of) {
   if (tools.form) {  // a call that must be made has no text that another form would be of
     order.sampling.constraint = std::move(tools.form);
     order.form_field = "tools";
+  } else if (order.sampling.constraint) {
+    order.sampling.constraint.call = std::move(tools.call);
   }
   order.prompts.push_back(read_chat(from));
   return {std::move(order), tool_call_reader(style, std::move(tools.names), tools.most_calls)};

@@ -9,6 +9,8 @@
 namespace troupe {
 namespace {
 
+constexpr const char *tag_before = "<tool_call>\n", *tag_after = "\n</tool_call>";
+
 struct offered_tool {
   std::string name;
   json parameters;
@@ -77,9 +79,20 @@ output_constraint call_of(std::vector<offered_tool> tools, tool_style style) {
   }
   output_constraint form{constraint_kind::json_schema, json{{"anyOf", std::move(calls)}}.dump()};
   if (style != tool_style::tagged) return form;
-  form.before = "<tool_call>\n";
-  form.after = "\n</tool_call>";
+  form.before = tag_before;
+  form.after = tag_after;
   return form;
+}
+
+/// A call that the model may make has arguments of its own choice, as it has where its answers have no form.
+tool_call_form free_call_of(const std::vector<std::string>& names, tool_style style) {
+  const bool is_tagged = style == tool_style::tagged;
+  const char* arguments = is_tagged ? "arguments" : "parameters";
+  const json call{{"type", "object"},
+                  {"properties", {{"name", {{"enum", names}}}, {arguments, {{"type", "object"}}}}},
+                  {"required", {"name", arguments}},
+                  {"additionalProperties", false}};
+  return {call.dump(), is_tagged ? tag_before : "", is_tagged ? tag_after : ""};
 }
 
 }  // namespace
@@ -92,7 +105,10 @@ tool_wishes read_tools(const request_fields& from, tool_style style) {
   if (choice && *choice != "auto" && offers.empty()) refuse_field("tool_choice", "tool_choice needs tools");
   for (const offered_tool& each : offers) wishes.names.push_back(each.name);
   if (!from.boolean("parallel_tool_calls").value_or(true)) wishes.most_calls = 1;
-  if (choice && *choice != "auto") wishes.form = call_of(demanded(*choice, offers), style);
+  if (choice && *choice != "auto")
+    wishes.form = call_of(demanded(*choice, offers), style);
+  else if (!offers.empty() && style != tool_style::none)
+    wishes.call = free_call_of(wishes.names, style);
   return wishes;
 }
 

@@ -43,6 +43,11 @@ detail::rule_grammar read(grammar_builder& to, const output_constraint& constrai
   }
 }
 
+grammar_builder::piece framed(grammar_builder& to, std::string_view before, grammar_builder::rule_id rule,
+                              std::string_view after) {
+  return to.sequence({to.text(before), to.call(rule), to.text(after)});
+}
+
 void refuse_left_recursion(const byte_grammar& grammar, const detail::rule_grammar& read) {
   const auto rule = detail::rule_that_begins_with_itself(grammar);
   if (!rule) return;
@@ -72,12 +77,14 @@ std::string_view name_of(constraint_kind kind) {
 
 byte_grammar compile(const output_constraint& constraint, const byte_set& alphabet) {
   const std::string_view what = name_of(constraint.kind);
-  const std::size_t bytes = constraint.text.size() + constraint.before.size() + constraint.after.size();
-  if (bytes > most_constraint_bytes) refuse("{}: has {} bytes: use at most {}", what, bytes, most_constraint_bytes);
+  if (constraint.bytes() > most_constraint_bytes)
+    refuse("{}: has {} bytes: use at most {}", what, constraint.bytes(), most_constraint_bytes);
   grammar_builder to;
   const detail::rule_grammar inside = read(to, constraint);
-  const auto root = to.rule(to.sequence({to.text(constraint.before), to.call(inside.root), to.text(constraint.after)}));
-  byte_grammar made = to.finish(root, alphabet, what);
+  std::vector<grammar_builder::piece> forms{framed(to, constraint.before, inside.root, constraint.after)};
+  if (const tool_call_form& call = constraint.call)
+    forms.push_back(framed(to, call.before, detail::read_schema(to, call.schema), call.after));
+  byte_grammar made = to.finish(to.rule(to.any_of(forms)), alphabet, what);
   if (constraint.kind == constraint_kind::grammar) refuse_left_recursion(made, inside);
   return made;
 }

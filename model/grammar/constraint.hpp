@@ -22,17 +22,35 @@ constexpr constraint_kind last_enumerator(constraint_kind) {
 }
 std::string_view name_of(constraint_kind kind);
 
+/// JSON that a schema accepts, as a family of models writes it when it calls a tool.
+struct tool_call_form {
+  std::string schema;
+  std::string before, after;  ///< written around it, as they are
+
+  explicit operator bool() const { return !schema.empty(); }
+  friend bool operator==(const tool_call_form&, const tool_call_form&) = default;
+
+  template <class Self>
+  static auto fields(Self& self) {
+    return std::tie(self.schema, self.before, self.after);
+  }
+};
+
 struct output_constraint {
   constraint_kind kind = constraint_kind::none;
   std::string text;
   std::string before = {}, after = {};  ///< written around it, as they are
+  tool_call_form call = {};             ///< what may be written instead, where it is given
 
+  std::size_t bytes() const {
+    return text.size() + before.size() + after.size() + call.schema.size() + call.before.size() + call.after.size();
+  }
   explicit operator bool() const { return kind != constraint_kind::none; }
   friend bool operator==(const output_constraint&, const output_constraint&) = default;
 
   template <class Self>
   static auto fields(Self& self) {
-    return std::tie(self.kind, self.text, self.before, self.after);
+    return std::tie(self.kind, self.text, self.before, self.after, self.call);
   }
 };
 

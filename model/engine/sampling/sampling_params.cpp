@@ -56,8 +56,8 @@ void check_ends(const sampling_params& params, std::int64_t vocab_size) {
   const int least_tokens = params.prompt_logprobs ? 0 : 1;
   if (params.max_tokens < least_tokens)
     refuse_field("max_tokens", fmt::format("max_tokens is {}: use {} or more", params.max_tokens, least_tokens));
-  if (params.constraint.text.size() > most_constraint_bytes)
-    refuse("{}: has {} bytes: use at most {}", name_of(params.constraint.kind), params.constraint.text.size(),
+  if (params.constraint.bytes() > most_constraint_bytes)
+    refuse("{}: has {} bytes: use at most {}", name_of(params.constraint.kind), params.constraint.bytes(),
            most_constraint_bytes);
 }
 

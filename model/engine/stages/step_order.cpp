@@ -27,8 +27,7 @@ bool is_sound(const planned_row& row, const step_plan& plan, const order_limits&
 /// About what it takes on the wire.
 std::size_t bytes_of(const answer_opening& opening) {
   const sampling_params& sampling = opening.sampling;
-  const output_constraint& form = sampling.constraint;
-  std::size_t bytes = sizeof opening + form.text.size() + form.before.size() + form.after.size();
+  std::size_t bytes = sizeof opening + sampling.constraint.bytes();
   for (const std::string& stop : sampling.stop) bytes += sizeof stop + stop.size();
   return bytes + opening.answers.size() * sizeof(opened_answer) + sampling.logit_bias.size() * sizeof(token_bias) +
          (opening.text.size() + opening.end_tokens.size() + sampling.stop_tokens.size()) * sizeof(token_id);

@@ -185,6 +185,17 @@ TEST_F(chat, makes_the_call_that_is_demanded_whatever_form_its_text_should_have)
   EXPECT_EQ(answer.get().parsed()["choices"][0]["finish_reason"], "tool_calls");
 }
 
+TEST_F(chat, lets_the_model_call_tools_before_it_answers_in_a_form) {
+  start(hermes);
+  const json body{{"messages", user("Hi")}, {"tools", {tool("go")}}, {"response_format", {{"type", "json_object"}}}};
+  auto answer = post("/v1/chat/completions", body);
+  const auto begun = gateway_.take<begin_request>();
+  EXPECT_EQ(begun.what.engine.sampling.constraint.kind, constraint_kind::json_object);
+  EXPECT_EQ(begun.what.engine.sampling.constraint.call.before, "<tool_call>\n");
+  give(begun, R"(<tool_call>{"name":"go","arguments":{}}</tool_call>)", "stop");
+  EXPECT_EQ(answer.get().parsed()["choices"][0]["finish_reason"], "tool_calls");
+}
+
 TEST_F(chat, says_that_a_model_has_no_template) {
   const json error = error_of("/v1/chat/completions", {{"messages", user("Hi")}}, 400);
   EXPECT_EQ(error["param"], "messages");

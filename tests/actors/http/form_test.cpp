@@ -2,6 +2,7 @@
 #include "actors/http/tool_choice.hpp"
 #include "actors/requests/request_fields_impl.hpp"
 #include "tests/actors/http/fixture.hpp"
+#include "tests/model/grammar/constrained_text.hpp"
 
 namespace troupe::test {
 namespace {
@@ -108,6 +109,23 @@ TEST(tool_choices, follow_references_within_a_functions_parameters) {
     const json body{{"tools", tools}, {"tool_choice", "required"}};
     EXPECT_TRUE(can_be_kept(read_tools(request_fields(body), style).form));
   }
+}
+
+TEST(tool_choices, let_an_answer_that_has_a_form_be_a_call_where_the_model_may_choose) {
+  const auto call_of = [](json body, tool_style style) {
+    body["tools"] = offers();
+    return read_tools(request_fields(body), style).call;
+  };
+  output_constraint form{constraint_kind::choice, R"(["yes"])"};
+  form.call = call_of(json::object(), tool_style::tagged);
+  EXPECT_TRUE(allows(form, "yes"));
+  EXPECT_TRUE(allows(form, "<tool_call>\n{\"name\": \"go\", \"arguments\": {\"to\": 1}}\n</tool_call>"));
+  EXPECT_FALSE(allows(form, "<tool_call>\n{\"name\": \"fly\", \"arguments\": {\"to\": 1}}\n</tool_call>"));
+  form.call = call_of({{"tool_choice", "auto"}}, tool_style::bare);
+  EXPECT_TRUE(allows(form, R"({"name": "look", "parameters": {"at": 2}})"));
+  EXPECT_FALSE(call_of(json::object(), tool_style::none));
+  EXPECT_FALSE(call_of({{"tool_choice", "none"}}, tool_style::bare));
+  EXPECT_FALSE(call_of({{"tool_choice", "required"}}, tool_style::bare));
 }
 
 class embeddings : public api_test {

@@ -253,6 +253,14 @@ TEST(constraints, refuse_what_is_too_large) {
   EXPECT_EQ(refusal(constraint_kind::regex, many + ")"), "(accepted)") << "counts cost nothing";
 }
 
+TEST(constraints, let_a_call_be_written_instead) {
+  output_constraint form{constraint_kind::choice, R"(["yes"])"};
+  form.call = {R"({"enum":["go"]})", "<", ">"};
+  EXPECT_TRUE(test::allows(form, "yes"));
+  EXPECT_TRUE(test::allows(form, R"(<"go">)"));
+  for (const char* text : {R"("go")", R"(yes<"go">)", R"(<"go")", "<yes>"}) EXPECT_FALSE(test::allows(form, text));
+}
+
 TEST(constraints, forget_what_they_found_and_go_on_alike) {
   std::mt19937 random(3);
   const auto tokens = test::byte_tokens();
