@@ -55,7 +55,7 @@ class chat_format_of_answers final : public answer_format {
   void part(std::string& to, std::size_t index, const answer_part& part) override {
     tool_call_reader& reader = readers_[index];
     std::string text = reader.push(part.text);
-    if (part.end) text += reader.finish();
+    if (part.end) text += reader.finish(part.end->finish == "length");
     const auto calls = reader.take_calls();
     const bool has_more = has_logprobs_ && !part.details.empty();
     if (!text.empty() || has_more || (calls.empty() && !part.tokens.empty())) {
@@ -74,7 +74,7 @@ class chat_format_of_answers final : public answer_format {
     std::string text = whole_head_;
     for (std::size_t i = 0; i < choices.size(); ++i) {
       if (i > 0) text += ',';
-      const std::string said = message(i, choices[i].text);  // finds the calls that the end depends on
+      const std::string said = message(i, choices[i]);  // finds the calls that the end depends on
       text += fmt::format(R"({{"index":{},"message":{},"logprobs":{},"finish_reason":{}}})", i, said,
                           has_logprobs_ ? logprobs_json(prompts_->tokens(), choices[i].details) : "null",
                           json_text(finish_of(i, choices[i].finish)));
@@ -87,10 +87,10 @@ class chat_format_of_answers final : public answer_format {
   }
 
  private:
-  std::string message(std::size_t index, const std::string& answer) {
+  std::string message(std::size_t index, const answer_choice& choice) {
     tool_call_reader& reader = readers_[index];
-    std::string text = reader.push(answer);
-    text += reader.finish();
+    std::string text = reader.push(choice.text);
+    text += reader.finish(choice.finish == "length");
     const auto calls = reader.take_calls();
     std::string made = R"({"role":"assistant","content":)";
     const bool silent = !calls.empty() && text.find_first_not_of(" \t\r\n") == text.npos;
@@ -146,14 +146,15 @@ chat_order read_chat_order(const request_fields& from, const served_model& of) {
   order.sampling.logprobs = logprobs_of(from);
   const tool_style style = tool_style_of(of.prompts->tool_template());
   tool_wishes tools = read_tools(from, style);
-  if (tools.form) {  // a call that must be made has no text that another form would be of
+  const bool is_call{tools.form};
+  if (is_call) {  // a call that must be made has no text that another form would be of
     order.sampling.constraint = std::move(tools.form);
     order.form_field = "tools";
   } else if (order.sampling.constraint) {
     order.sampling.constraint.call = std::move(tools.call);
   }
   order.prompts.push_back(read_chat(from));
-  return {std::move(order), tool_call_reader(style, std::move(tools.names), tools.most_calls)};
+  return {std::move(order), tool_call_reader(style, std::move(tools.names), tools.most_calls, is_call)};
 }
 
 asked_answer read_chat_completion(const request_fields& from, const served_model& of) {

@@ -63,7 +63,7 @@ class response_format_of_answers final : public answer_format {
   }
   void part(std::string& to, std::size_t /*index*/, const answer_part& part) override {
     waiting_ += reader_.push(part.text);
-    if (part.end) waiting_ += reader_.finish();
+    if (part.end) waiting_ += reader_.finish(part.end->finish == "length");
     waiting_details_.insert(waiting_details_.end(), part.details.begin(), part.details.end());
     // White space before a call is none of the answer.
     if (message_ ? !waiting_.empty() : waiting_.find_first_not_of(" \t\r\n") != waiting_.npos) add_text(to);
@@ -163,7 +163,7 @@ class response_format_of_answers final : public answer_format {
     event(to, "response.function_call_arguments.delta", fmt::format(R"({},"delta":{})", place, arguments));
     event(to, "response.function_call_arguments.done",
           fmt::format(R"({},"name":{},"arguments":{})", place, name, arguments));
-    add_item(to, item("completed", arguments));
+    add_item(to, item(call.is_cut ? "incomplete" : "completed", arguments));
   }
   void add_item(std::string& to, const std::string& item) {
     event(to, "response.output_item.done", fmt::format(R"("output_index":{},"item":{})", item_count_, item));

@@ -35,8 +35,8 @@ tool_style tool_style_of(std::string_view chat_template) {
   return has("\"parameters\"") || has("python_tag") ? tool_style::bare : tool_style::none;
 }
 
-tool_call_reader::tool_call_reader(tool_style style, std::vector<std::string> names, std::size_t most)
-    : style_(names.empty() ? tool_style::none : style), names_(std::move(names)), most_(most) {}
+tool_call_reader::tool_call_reader(tool_style style, std::vector<std::string> names, std::size_t most, bool is_call)
+    : style_(names.empty() ? tool_style::none : style), names_(std::move(names)), is_call_(is_call), most_(most) {}
 
 std::string tool_call_reader::push(std::string_view piece) {
   if (style_ == tool_style::none || is_text_) return std::string(piece);
@@ -75,12 +75,16 @@ std::string tool_call_reader::read_bare() {
   return std::exchange(held_, {});
 }
 
-std::string tool_call_reader::finish() {
+std::string tool_call_reader::finish(bool is_cut) {
   if (style_ == tool_style::none || is_text_) return {};
   std::string rest = std::exchange(held_, {});
-  if (style_ == tool_style::bare) return read_call(rest) ? std::string() : rest;
-  if (!inside_) return rest;
-  return read_call(std::string_view(rest).substr(opening.size())) ? std::string() : rest;
+  if (style_ == tool_style::tagged && !inside_) return is_call_ ? std::string() : rest;
+  std::string_view call = rest;
+  if (inside_) {
+    call.remove_prefix(opening.size());
+    call.remove_suffix(beginning_of(closing, call));
+  }
+  return read_call(call) || (is_cut && read_cut_call(call)) || is_call_ ? std::string() : rest;
 }
 
 bool tool_call_reader::read_call(std::string_view text) {
@@ -89,14 +93,41 @@ bool tool_call_reader::read_call(std::string_view text) {
     if (!call.is_object() || !call.contains("name") || !call["name"].is_string()) return false;
     const std::string called = call["name"];
     const auto arguments = call.contains("arguments") ? call.find("arguments") : call.find("parameters");
-    const bool known = std::find(names_.begin(), names_.end(), called) != names_.end();
-    if (!known || arguments == call.end() || !(arguments->is_object() || arguments->is_string())) return false;
-    if (++found_ <= most_)
-      calls_.push_back({called, arguments->is_string() ? arguments->get<std::string>() : arguments->dump()});
+    if (!is_offered(called) || arguments == call.end() || !(arguments->is_object() || arguments->is_string()))
+      return false;
+    add_call({called, arguments->is_string() ? arguments->get<std::string>() : arguments->dump()});
     return true;
   } catch (const input_error&) {
     return false;
   }
+}
+
+/// What there is of {"name": …, "arguments": …}: the arguments as they are, none where they have not begun.
+bool tool_call_reader::read_cut_call(std::string_view text) {
+  const auto take = [&](std::string_view wanted) {
+    text.remove_prefix(first_letter(text));
+    if (!text.starts_with(wanted)) return false;
+    text.remove_prefix(wanted.size());
+    return true;
+  };
+  if (!take("{") || !take(R"("name")") || !take(":") || !take("\"")) return false;
+  const std::size_t end = text.find('"');
+  if (end == text.npos) return false;
+  tool_call call{.name = std::string(text.substr(0, end)), .arguments = {}, .is_cut = true};
+  if (!is_offered(call.name)) return false;
+  text.remove_prefix(end + 1);
+  if (take(",") && (take(R"("arguments")") || take(R"("parameters")")) && take(":"))
+    call.arguments = text.substr(first_letter(text));
+  add_call(std::move(call));
+  return true;
+}
+
+bool tool_call_reader::is_offered(const std::string& name) const {
+  return std::find(names_.begin(), names_.end(), name) != names_.end();
+}
+
+void tool_call_reader::add_call(tool_call call) {
+  if (++found_ <= most_) calls_.push_back(std::move(call));
 }
 
 std::vector<tool_call> tool_call_reader::take_calls() {

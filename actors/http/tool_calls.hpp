@@ -18,17 +18,19 @@ tool_style tool_style_of(std::string_view chat_template);
 struct tool_call {
   std::string name;
   std::string arguments;  ///< a JSON object, as text
+  bool is_cut = false;    ///< the arguments end where the answer was cut
 };
 
 /// Reads an answer piece by piece. What only looked like a call comes out as text.
 class tool_call_reader {
  public:
-  /// Only calls of `names` are calls. Those after `most` are dropped.
-  tool_call_reader(tool_style style, std::vector<std::string> names, std::size_t most = SIZE_MAX);
+  /// Only calls of `names` are calls. Those after `most` are dropped. `is_call`: the answer is a call and nothing else.
+  tool_call_reader(tool_style style, std::vector<std::string> names, std::size_t most = SIZE_MAX, bool is_call = false);
 
   /// The text that is certain to be none of a call.
   std::string push(std::string_view piece);
-  std::string finish();
+  /// `is_cut`: the answer would have gone on. A call whose name is known by then is one.
+  std::string finish(bool is_cut);
   /// Those that were completed since they were last taken.
   std::vector<tool_call> take_calls();
   bool has_calls() const { return found_ > 0; }
@@ -37,11 +39,14 @@ class tool_call_reader {
   std::string read_tagged();
   std::string read_bare();
   bool read_call(std::string_view text);
+  bool read_cut_call(std::string_view text);
+  bool is_offered(const std::string& name) const;
+  void add_call(tool_call call);
 
   tool_style style_;
   std::vector<std::string> names_;
   std::string held_;
-  bool inside_ = false, is_text_ = false;
+  bool inside_ = false, is_text_ = false, is_call_ = false;
   std::vector<tool_call> calls_;
   std::size_t most_, found_ = 0;
 };

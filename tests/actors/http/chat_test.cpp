@@ -196,6 +196,21 @@ TEST_F(chat, lets_the_model_call_tools_before_it_answers_in_a_form) {
   EXPECT_EQ(answer.get().parsed()["choices"][0]["finish_reason"], "tool_calls");
 }
 
+TEST_F(chat, gives_what_there_is_of_a_call_that_was_cut) {
+  start(llama);
+  json body{{"messages", user("Hi")}, {"tools", {tool("go")}}, {"tool_choice", "required"}};
+  auto answer = post("/v1/chat/completions", body);
+  give(gateway_.take<begin_request>(), R"({"name":"go","parameters":{"x)", "length");
+  const json choice = answer.get().parsed()["choices"][0];
+  EXPECT_EQ(choice["finish_reason"], "length");
+  EXPECT_EQ(choice["message"]["content"], nullptr);
+  EXPECT_EQ(choice["message"]["tool_calls"][0]["function"], json({{"name", "go"}, {"arguments", R"({"x)"}}));
+  body["stream"] = true;
+  auto stream = post("/v1/chat/completions", body);
+  give(gateway_.take<begin_request>(), R"({"na)", "length");
+  EXPECT_EQ(stream.get().body.find(R"("content":"{)"), std::string::npos);
+}
+
 TEST_F(chat, says_that_a_model_has_no_template) {
   const json error = error_of("/v1/chat/completions", {{"messages", user("Hi")}}, 400);
   EXPECT_EQ(error["param"], "messages");

@@ -98,6 +98,17 @@ TEST_F(responses, call_functions) {
   EXPECT_EQ(body["tools"][0]["strict"], false);
 }
 
+TEST_F(responses, say_that_a_call_was_cut) {
+  auto answer = post("/v1/responses", {{"input", "Hi"}, {"tools", {tool("go")}}});
+  give(gateway_.take<begin_request>(), R"(<tool_call>{"name":"go","arguments":{"x":)", "length");
+  const json body = answer.get().parsed();
+  EXPECT_EQ(body["status"], "incomplete");
+  ASSERT_EQ(body["output"].size(), 1u);
+  EXPECT_EQ(body["output"][0]["type"], "function_call");
+  EXPECT_EQ(body["output"][0]["status"], "incomplete");
+  EXPECT_EQ(body["output"][0]["arguments"], R"({"x":)");
+}
+
 TEST_F(responses, stream_events_that_end_with_the_whole) {
   auto answer = post("/v1/responses", {{"input", "Hi"}, {"tools", {tool("go")}}, {"stream", true}});
   const auto begun = gateway_.take<begin_request>();

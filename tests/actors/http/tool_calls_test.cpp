@@ -10,7 +10,7 @@ std::pair<std::string, std::string> read(tool_style style, const std::string& an
   tool_call_reader reader(style, {"go", "look"});
   std::string text, calls;
   for (std::size_t at = 0; at < answer.size(); at += size) text += reader.push(answer.substr(at, size));
-  text += reader.finish();
+  text += reader.finish(false);
   for (const tool_call& each : reader.take_calls()) calls += each.name + "(" + each.arguments + ")";
   return {text, calls};
 }
@@ -28,10 +28,31 @@ TEST(tool_calls, are_read_the_same_however_the_answer_is_cut) {
   }
 }
 
+TEST(tool_calls, that_are_cut_have_the_arguments_that_came) {
+  const auto read_cut = [](tool_style style, const std::string& answer, bool is_call = false) {
+    tool_call_reader reader(style, {"go", "look"}, SIZE_MAX, is_call);
+    std::string read = reader.push(answer);
+    read += reader.finish(true);
+    for (const tool_call& each : reader.take_calls())
+      read += "|" + each.name + "|" + each.arguments + (each.is_cut ? "|cut" : "");
+    return read;
+  };
+  EXPECT_EQ(read_cut(tool_style::tagged, R"(Hm <tool_call>{"name": "go", "arguments": {"to": "a b)"),
+            R"(Hm |go|{"to": "a b|cut)");
+  EXPECT_EQ(read_cut(tool_style::bare, R"({"name": "look", "parameters": {"a": [1,)"), R"(|look|{"a": [1,|cut)");
+  EXPECT_EQ(read_cut(tool_style::bare, R"({"name": "go", "para)"), "|go||cut");
+  EXPECT_EQ(read_cut(tool_style::tagged, "<tool_call>{\"name\": \"go\", \"arguments\": {\"x\": 1}}\n</tool_"),
+            R"(|go|{"x":1})");
+  for (const char* unnamed : {R"(<tool_call>{"name": "g)", R"(<tool_call>{"name": "fly", "argu)", "<tool_c"}) {
+    EXPECT_EQ(read_cut(tool_style::tagged, unnamed), unnamed);
+    EXPECT_EQ(read_cut(tool_style::tagged, unnamed, true), "") << "there is no text where a call must be made";
+  }
+}
+
 TEST(tool_calls, are_as_many_as_wanted) {
   tool_call_reader reader(tool_style::tagged, {"go"}, 1);
   const std::string call = R"(<tool_call>{"name": "go", "arguments": {}}</tool_call>)";
-  EXPECT_EQ(reader.push(call + call) + reader.finish(), "");
+  EXPECT_EQ(reader.push(call + call) + reader.finish(false), "");
   EXPECT_EQ(reader.take_calls().size(), 1u);
 }
 
