@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t most_prompts = 2048;  // as the published form has it
 
 /// By name: what would change the answer.
-constexpr std::array<std::string_view, 15> unserved{"suffix",
+constexpr std::array<std::string_view, 16> unserved{"suffix",
                                                     "min_tokens",
                                                     "audio",
                                                     "functions",
@@ -28,7 +28,8 @@ constexpr std::array<std::string_view, 15> unserved{"suffix",
                                                     "chat_template",
                                                     "continue_final_message",
                                                     "add_special_tokens",
-                                                    "return_tokens_as_token_ids"};
+                                                    "return_tokens_as_token_ids",
+                                                    "return_token_ids"};
 
 std::uint64_t random_seed() {
   static thread_local std::mt19937_64 random{std::random_device()()};
@@ -63,7 +64,7 @@ std::string adapter_of(const request_fields& from, const served_model& of) {
 /// The first that asks for more than a text: no second one does, or it was refused.
 std::string form_field_of(const request_fields& from) {
   for (const std::string_view key : constraint_keys)
-    if (key != "response_format" && from.has(key)) return std::string(key);
+    if (const json* value = from.find(key); value && *value != "" && key != "response_format") return std::string(key);
   return "response_format";
 }
 

@@ -141,6 +141,8 @@ std::optional<std::int32_t> logprobs_of(const request_fields& from) {
 }  // namespace
 
 chat_order read_chat_order(const request_fields& from, const served_model& of) {
+  if (from.boolean("echo").value_or(false))
+    refuse_field("echo", "echo is served for completions alone: leave it out", "unsupported_parameter");
   answer_order order = read_order(from, of);
   order.sampling.max_tokens = max_tokens_of(from);
   order.sampling.logprobs = logprobs_of(from);

@@ -66,10 +66,11 @@ output_constraint of_structured_outputs(const json& outputs) {
 
 output_constraint form_said_by(std::string_view key, const json& value) {
   if (key == "response_format") return of_response_format(value);
-  if (key == "guided_json") return schema_constraint(value, key);
-  if (key == "guided_regex") return {constraint_kind::regex, text_of(value, key)};
+  if (key == "guided_json" || key == "json_schema") return schema_constraint(value, key);
+  if (key == "guided_regex" || key == "regex") return {constraint_kind::regex, text_of(value, key)};
   if (key == "guided_choice") return choice_constraint(value, key);
-  if (key == "guided_grammar") return {constraint_kind::grammar, text_of(value, key)};
+  if (key == "guided_grammar" || key == "ebnf" || key == "grammar")
+    return {constraint_kind::grammar, text_of(value, key)};
   return of_structured_outputs(value);
 }
 
@@ -90,9 +91,9 @@ output_constraint read_constraint(const json& request) {
   std::string_view by;
   for (const std::string_view key : constraint_keys) {
     const json* value = field_of(request, key);
-    if (!value) continue;
+    if (!value || *value == "") continue;
     output_constraint one = of_field(key, *value);
-    if (!one) continue;
+    if (!one || found == one) continue;
     if (found)
       refuse_field(key, fmt::format("{} beside {}: an answer has one form: leave one out", key, by), unsupported);
     found = std::move(one);

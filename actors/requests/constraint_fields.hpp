@@ -1,4 +1,4 @@
-// An answer's form in the fields of a request, in OpenAI's names and vLLM's: from HTTP and from a job's line alike.
+// An answer's form in the fields of a request, in the names of several servers: from HTTP and from a job's line alike.
 #pragma once
 #include <array>
 #include <string_view>
@@ -9,10 +9,12 @@
 
 namespace troupe {
 
-constexpr std::array<std::string_view, 6> constraint_keys{"response_format", "guided_json",    "guided_regex",
-                                                          "guided_choice",   "guided_grammar", "structured_outputs"};
+/// The last ones are SGLang's and llama.cpp's.
+constexpr std::array<std::string_view, 10> constraint_keys{
+    "response_format",    "guided_json", "guided_regex", "guided_choice", "guided_grammar",
+    "structured_outputs", "json_schema", "regex",        "ebnf",          "grammar"};
 
-/// None where nothing is asked for. Throws field_error.
+/// None where nothing is asked for. Several fields that say the same are one. Throws field_error.
 output_constraint read_constraint(const nlohmann::ordered_json& request);
 
 }  // namespace troupe

@@ -67,7 +67,7 @@ class rule_reader {
   std::string name() {
     const std::size_t begin = at_;
     while (is_name_letter(peek())) ++at_;
-    if (begin == at_) fail("a rule's name is expected");
+    if (begin == at_) fail("a rule's name is expected: rules are read as llama.cpp writes them (GBNF)");
     return std::string(text_.substr(begin, at_ - begin));
   }
   known_rule& rule_called(const std::string& name) {
@@ -79,7 +79,7 @@ class rule_reader {
   void read_rule() {
     const std::string called = name();
     skip_space(false);
-    if (!take("::=")) fail("::= is expected behind a rule's name");
+    if (!take("::=")) fail("::= is expected behind a rule's name: rules are read as llama.cpp writes them (GBNF)");
     skip_space(true);
     known_rule& rule = rule_called(called);
     if (rule.defined) fail("the rule " + called + " is defined twice");

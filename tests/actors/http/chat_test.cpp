@@ -157,6 +157,7 @@ TEST_F(chat, refuses_what_a_template_cannot_read) {
   EXPECT_EQ(param({{"messages", user("Hi")}, {"tools", {{{"type", 5}}}}}), "tools");
   EXPECT_EQ(param({{"messages", user("Hi")}, {"tool_choice", "required"}, {"tools", {tool("go")}}}), "tool_choice");
   EXPECT_EQ(param({{"messages", user("Hi")}, {"top_logprobs", 3}}), "top_logprobs");
+  EXPECT_EQ(param({{"messages", user("Hi")}, {"echo", true}}), "echo");
 }
 
 TEST_F(chat, names_the_field_that_a_prompt_or_a_form_is_made_of) {

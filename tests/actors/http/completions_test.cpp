@@ -58,6 +58,7 @@ TEST_F(completions, refuse_what_would_change_the_answer_by_name_and_take_what_wo
                                                            {"return_tokens_as_token_ids", true},
                                                            {"min_tokens", 1},
                                                            {"suffix", "b"},
+                                                           {"return_token_ids", true},
                                                            {"use_beam_search", true}};
   for (const auto& [name, value] : unserved)
     EXPECT_EQ(error_of("/v1/completions", {{"prompt", "A"}, {name, value}}, 400)["param"], name);

@@ -39,6 +39,21 @@ TEST_F(forms, are_read_in_openais_and_vllms_names) {
             (output_constraint{constraint_kind::grammar, "root ::= \"a\""}));
 }
 
+TEST_F(forms, are_read_in_other_servers_names) {
+  const json schema{{"type", "object"}, {"properties", {{"a", {{"type", "integer"}}}}}};
+  const output_constraint rules{constraint_kind::grammar, "root ::= \"a\""};
+  EXPECT_EQ(form_of({{"json_schema", schema}}), (output_constraint{constraint_kind::json_schema, schema.dump()}));
+  EXPECT_EQ(form_of({{"regex", "a+"}}), (output_constraint{constraint_kind::regex, "a+"}));
+  EXPECT_EQ(form_of({{"ebnf", rules.text}}), rules);
+  EXPECT_EQ(form_of({{"grammar", rules.text}}), rules);
+  EXPECT_EQ(form_of({{"grammar", ""}, {"regex", "a+"}}), (output_constraint{constraint_kind::regex, "a+"}));
+}
+
+TEST_F(forms, may_be_said_twice) {
+  const std::string rules = "root ::= \"a\"";
+  EXPECT_EQ(form_of({{"guided_grammar", rules}, {"structured_outputs", {{"grammar", rules}}}}).text, rules);
+}
+
 json offers() {
   const auto tool = [](const char* name, const char* field) {
     return json{{"type", "function"},

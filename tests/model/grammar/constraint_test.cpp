@@ -119,6 +119,8 @@ TEST(grammar_constraints, name_what_is_wrong) {
   refused("root ::= \"a\" root", "nothing can satisfy");
   refused("root ::= \"a", "no end");
   refused("root = a", "::=");
+  refused("start: \"a\"", "GBNF");
+  refused("?start: \"a\"", "GBNF");
   refused("root ::= (\"a\"", "no end");
   EXPECT_EQ(refusal(constraint_kind::grammar, "root ::= a root | \"x\"\na ::= \"y\""), "(accepted)");
 }
