@@ -73,6 +73,7 @@ adapter_catalogue::adapter_catalogue(options chosen, catalogue_records saved)
     name.pointer.next = std::max(name.pointer.next, entry.ordinal + 1);
     name.versions[entry.ordinal] = entry.version;
     next_version_ = std::max(next_version_, entry.version.value + 1);
+    if (!is_of_use(entry)) unloaded_.push_back(entry.version);
     entries_.insert_or_assign(entry.version, std::move(entry));
   }
 }
@@ -82,6 +83,12 @@ result<adapter_entry, catalogue_error> adapter_catalogue::publish(adapter_spec s
   if (const auto known = names_.find(spec.name); known != names_.end()) {
     const adapter_entry* newest = newest_of(known->second);
     if (newest != nullptr && is_of_use(*newest) && newest->spec.sha256 == spec.sha256) return *newest;
+    unload_superseded(known->second);
+  }
+  if (const std::size_t in_use = entries_.size() - unloaded_.size(); in_use >= options_.max_versions) {
+    return error(fault::full,
+                 "adapter {}: there are {} versions, as many as may be: make room with `troupe adapters unload NAME`",
+                 spec.name, in_use);
   }
   named& name = change(spec.name);
   adapter_entry entry{
@@ -109,9 +116,6 @@ std::optional<catalogue_error> adapter_catalogue::check(const adapter_spec& spec
     return error(fault::other_base, "adapter {}: made for base {:016x}, the cluster runs {:016x}", spec.name,
                  spec.base.value, options_.base.value);
   }
-  if (entries_.size() >= options_.max_versions) {
-    return error(fault::full, "adapter {}: there are {} versions, as many as may be", spec.name, entries_.size());
-  }
   return {};
 }
 
@@ -132,8 +136,7 @@ bool adapter_catalogue::set_ready(adapter_version version) {
 void adapter_catalogue::set_failed(adapter_version version, std::string why) {
   const auto found = entries_.find(version);
   if (found == entries_.end() || found->second.state != adapter_state::loading) return;
-  adapter_entry& entry = change(version);
-  entry.state = adapter_state::failed;
+  adapter_entry& entry = set_state(version, adapter_state::failed);
   entry.error = std::move(why);
   if (entry.error.size() > max_error_bytes) entry.error.resize(max_error_bytes);
 }
@@ -158,7 +161,8 @@ result<adapter_version, catalogue_error> adapter_catalogue::resolve(std::string_
   const adapter_entry* entry = what->ordinal ? find(*what) : current(what->name);
   if (entry != nullptr && entry->state == adapter_state::ready) return entry->version;
   if (entry != nullptr) return error(fault::not_ready, "adapter {}: is {}", entry->full_name(), name_of(entry->state));
-  if (!what->ordinal && names_.contains(what->name)) {
+  const auto name = names_.find(what->name);
+  if (!what->ordinal && name != names_.end() && !name->second.versions.empty()) {
     return error(fault::not_ready, "adapter {}: no version of it is ready", what->name);
   }
   return error(fault::unknown, "adapter {}: there is none: see `troupe adapters list`", shown(text));
@@ -220,7 +224,7 @@ result<std::vector<adapter_version>, catalogue_error> adapter_catalogue::unload(
   std::vector<adapter_version> gone;
   for (const auto& [ordinal, version] : name.versions) {
     if ((what->ordinal && *what->ordinal != ordinal) || !is_of_use(*find(version))) continue;
-    change(version).state = adapter_state::unloaded;
+    set_state(version, adapter_state::unloaded);
     gone.push_back(version);
   }
   if (!what->ordinal) point(name, 0);
@@ -233,19 +237,51 @@ result<adapter_entry, catalogue_error> adapter_catalogue::load(std::string_view 
   const adapter_entry* known = find(*what);
   if (known == nullptr) return error(fault::unknown, "adapter {}: there is none", shown(text));
   if (is_of_use(*known)) return *known;
-  adapter_entry& entry = change(known->version);
-  entry.state = adapter_state::loading;
+  adapter_entry& entry = set_state(known->version, adapter_state::loading);
   entry.error.clear();
   return entry;
 }
 
-std::vector<adapter_entry> adapter_catalogue::list() const {
-  std::vector<adapter_entry> all;
-  all.reserve(entries_.size());
-  for (const auto& [name, versions] : names_) {
-    for (const auto& [ordinal, version] : versions.versions) all.push_back(*find(version));
+/// Whoever uses a version keeps it: he may need its files again.
+std::vector<adapter_entry> adapter_catalogue::forget_unloaded(const std::function<bool(adapter_version)>& is_used) {
+  std::vector<adapter_entry> gone;
+  const std::size_t over = unloaded_.size() - std::min(unloaded_.size(), options_.kept_unloaded);
+  for (std::size_t i = 0; i < over; ++i) {
+    if (!is_used(unloaded_[i])) gone.push_back(*find(unloaded_[i]));
   }
-  return all;
+  for (const adapter_entry& entry : gone) forget(entry);
+  std::erase_if(unloaded_, [&](adapter_version version) { return !entries_.contains(version); });
+  return gone;
+}
+
+/// Its name stays, however empty, as its ordinals are not given again.
+void adapter_catalogue::forget(const adapter_entry& entry) {
+  names_.find(entry.spec.name)->second.versions.erase(entry.ordinal);
+  entries_.erase(entry.version);
+  changed_entries_.erase(entry.version);
+  forgotten_.push_back(entry.version);
+}
+
+void adapter_catalogue::unload_superseded(const named& name) {
+  std::size_t newer = 0;
+  for (auto each = name.versions.rbegin(); each != name.versions.rend(); ++each) {
+    if (each->first == name.pointer.current || !is_of_use(*find(each->second))) continue;
+    if (++newer > options_.kept_earlier) set_state(each->second, adapter_state::unloaded);
+  }
+}
+
+std::vector<adapter_entry> adapter_catalogue::list(std::string_view after, std::size_t most) const {
+  const std::string_view last = after.substr(0, after.find('@'));
+  const std::uint32_t behind = last.size() == after.size() ? 0 : ordinal_of(after.substr(last.size() + 1)).value_or(0);
+  std::vector<adapter_entry> page;
+  for (auto name = names_.lower_bound(last); name != names_.end(); ++name) {
+    const auto& versions = name->second.versions;
+    for (auto each = versions.upper_bound(name->first == last ? behind : 0); each != versions.end(); ++each) {
+      if (page.size() == most) return page;
+      page.push_back(*find(each->second));
+    }
+  }
+  return page;
 }
 
 bool adapter_catalogue::is_current(const adapter_entry& entry) const {
@@ -258,6 +294,8 @@ catalogue_records adapter_catalogue::take_changes() {
   changes.next_version = next_version_;
   for (const adapter_version version : changed_entries_) changes.entries.push_back(*find(version));
   for (const std::string& name : changed_names_) changes.pointers.push_back(names_.find(name)->second.pointer);
+  changes.forgotten = std::move(forgotten_);
+  forgotten_.clear();
   changed_entries_.clear();
   changed_names_.clear();
   return changes;
@@ -266,6 +304,14 @@ catalogue_records adapter_catalogue::take_changes() {
 adapter_entry& adapter_catalogue::change(adapter_version version) {
   changed_entries_.insert(version);
   return entries_.find(version)->second;
+}
+
+adapter_entry& adapter_catalogue::set_state(adapter_version version, adapter_state state) {
+  adapter_entry& entry = change(version);
+  if (!is_of_use(entry)) std::erase(unloaded_, version);
+  entry.state = state;
+  if (!is_of_use(entry)) unloaded_.push_back(version);
+  return entry;
 }
 
 adapter_catalogue::named& adapter_catalogue::change(const std::string& name) {

@@ -3,10 +3,14 @@
 // Goals
 // - A version's number is never given again, neither the cluster-wide one nor the ordinal behind the `@`.
 // - A name points at one version, which answers new requests. It flips only to versions that are ready.
+// - Bounded: of each name the newest versions stay, of all that was unloaded or failed what was so last. The rest is
+//   forgotten when nobody uses it any more.
 // - Decisions only. Every change is noted; the owner writes the notes into the journal before acting on them.
 // Non-goals: files, bytes, workers.
 #pragma once
 #include <cstdint>
+#include <deque>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -65,8 +69,9 @@ struct catalogue_records {
   std::vector<adapter_entry> entries;
   std::vector<adapter_pointer> pointers;
   std::uint32_t next_version = 1;
+  std::vector<adapter_version> forgotten = {};  ///< of a change: whatever `entries` says of them
 
-  bool empty() const { return entries.empty() && pointers.empty(); }
+  bool empty() const { return entries.empty() && pointers.empty() && forgotten.empty(); }
 };
 
 struct catalogue_error {
@@ -81,15 +86,18 @@ bool is_adapter_name(std::string_view name);
 class adapter_catalogue {
  public:
   struct options {
-    std::string base_name;  ///< how requests call the bare model; "base" is always understood
-    model_id base;          ///< what adapters must fit; 0: any
-    std::size_t max_versions = 1 << 16;
+    std::string base_name;               ///< how requests call the bare model; "base" is always understood
+    model_id base;                       ///< what adapters must fit; 0: any
+    std::size_t max_versions = 1 << 16;  ///< loading or ready
+    std::size_t kept_earlier = 16;       ///< of a name, loading or ready, when the next version comes: for rollbacks
+    std::size_t kept_unloaded = 16;      ///< or failed, of all names: to be loaded again
   };
 
   explicit adapter_catalogue(options chosen, catalogue_records saved = {});
 
   /// A new version, loading. What the newest version of the name (not failed, not unloaded) holds already is not
-  /// published again: that version is returned, so that a publisher may repeat itself.
+  /// published again: that version is returned, so that a publisher may repeat itself. The name's versions before its
+  /// newest `kept_earlier` are unloaded, but for the one that answers.
   result<adapter_entry, catalogue_error> publish(adapter_spec spec);
   /// Every worker has it. Returns whether its name points at it from now on: it does, unless a newer one did before.
   bool set_ready(adapter_version version);
@@ -109,9 +117,11 @@ class adapter_catalogue {
   result<std::vector<adapter_version>, catalogue_error> unload(std::string_view text);
   /// An unloaded or failed version is loading again: "name" (its newest) or "name@2".
   result<adapter_entry, catalogue_error> load(std::string_view text);
+  /// Returns what is gone: all that was unloaded or failed before the last `kept_unloaded`, but for what is in use.
+  std::vector<adapter_entry> forget_unloaded(const std::function<bool(adapter_version)>& is_used);
 
-  /// By name and ordinal.
-  std::vector<adapter_entry> list() const;
+  /// By name and ordinal; a page of at most so many behind "name@2".
+  std::vector<adapter_entry> list(std::string_view after = {}, std::size_t most = SIZE_MAX) const;
   bool is_current(const adapter_entry& entry) const;
   /// What changed since the last call.
   catalogue_records take_changes();
@@ -133,13 +143,18 @@ class adapter_catalogue {
   const adapter_entry* newest_of(const named& name) const;
   adapter_entry& change(adapter_version version);
   named& change(const std::string& name);
+  adapter_entry& set_state(adapter_version version, adapter_state state);
+  void unload_superseded(const named& name);
+  void forget(const adapter_entry& entry);
   void point(named& name, std::uint32_t ordinal);
 
   options options_;
   std::map<adapter_version, adapter_entry> entries_;
   std::map<std::string, named, std::less<>> names_;
+  std::deque<adapter_version> unloaded_;  ///< or failed, the last one last
   std::uint32_t next_version_ = 1;
   std::set<adapter_version> changed_entries_;
+  std::vector<adapter_version> forgotten_;
   std::set<std::string> changed_names_;
 };
 

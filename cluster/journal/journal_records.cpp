@@ -111,6 +111,8 @@ void journal::save(const catalogue_records& changes) {
   transaction change(*db_, transaction::kind::durable);
   for (const adapter_entry& entry : changes.entries) save_entry(*db_, entry);
   for (const adapter_pointer& pointer : changes.pointers) save_pointer(*db_, pointer);
+  for (const adapter_version version : changes.forgotten)
+    (db_->prepare("DELETE FROM adapters WHERE version = ?") << version.value).run();
   (db_->prepare("UPDATE heads SET next_version = max(next_version, ?)") << changes.next_version).run();
   change.commit();
 }

@@ -155,7 +155,68 @@ TEST_F(a_catalogue, is_bounded) {
   adapter_catalogue small({"llama", model_id{5}, 2});
   EXPECT_TRUE(small.publish(spec_of("a", 'a')).ok());
   EXPECT_TRUE(small.publish(spec_of("b", 'a')).ok());
-  EXPECT_EQ(small.publish(spec_of("c", 'a')).error().why, reason::full);
+  const auto refused = small.publish(spec_of("c", 'a'));
+  EXPECT_EQ(refused.error().why, reason::full);
+  EXPECT_NE(refused.error().text.find("troupe adapters unload"), std::string::npos) << "it names a remedy";
+  EXPECT_TRUE(small.unload("a").ok());
+  EXPECT_TRUE(small.publish(spec_of("c", 'a')).ok());
+}
+
+TEST_F(a_catalogue, keeps_the_newest_versions_of_a_name_and_the_one_that_answers) {
+  adapters = adapter_catalogue({"llama", model_id{5}, 4, 2, 16});
+  std::vector<adapter_version> all;
+  for (const char content : {'a', 'b', 'c', 'd'}) all.push_back(publish_ready("pricing", content));
+  const auto state_of = [&](std::size_t place) { return adapters.find(all[place])->state; };
+  EXPECT_EQ(state_of(0), adapter_state::ready) << "when the fourth came, there were two before the third";
+  all.push_back(publish_ready("pricing", 'e'));
+  EXPECT_EQ(state_of(0), adapter_state::unloaded);
+  EXPECT_EQ(state_of(1), adapter_state::ready);
+  EXPECT_EQ(adapters.rollback("pricing", 2)->version, all[1]);
+  publish("pricing", 'f');
+  EXPECT_EQ(resolved("pricing"), all[1]) << "it answers, so it stays";
+  EXPECT_EQ(state_of(2), adapter_state::unloaded);
+  EXPECT_EQ(state_of(3), adapter_state::ready);
+  EXPECT_EQ(state_of(4), adapter_state::ready);
+}
+
+TEST_F(a_catalogue, forgets_what_was_unloaded_long_ago_and_is_not_in_use) {
+  adapters = adapter_catalogue({"llama", model_id{5}, 1000, 16, 1});
+  const auto nobody = [](adapter_version) { return false; };
+  const adapter_version first = publish_ready("a", 'a'), second = publish_ready("b", 'a');
+  const adapter_version third = publish_ready("c", 'a');
+  (void)adapters.unload("b");
+  (void)adapters.unload("a");
+  (void)adapters.take_changes();
+  EXPECT_TRUE(adapters.forget_unloaded([&](adapter_version each) { return each == second; }).empty());
+  EXPECT_NE(adapters.find(second), nullptr) << "a request still runs with it";
+  const auto gone = adapters.forget_unloaded(nobody);
+  ASSERT_EQ(gone.size(), 1u);
+  EXPECT_EQ(gone[0].version, second);
+  EXPECT_EQ(adapters.find(second), nullptr);
+  EXPECT_EQ(refusal("b"), reason::unknown);
+  EXPECT_EQ(adapters.load("a")->version, first) << "unloaded last: it can be loaded again";
+  EXPECT_TRUE(adapters.set_ready(first));
+  EXPECT_TRUE(adapters.forget_unloaded(nobody).empty());
+  EXPECT_EQ(resolved("a"), first);
+  EXPECT_EQ(resolved("c"), third);
+  const auto changes = adapters.take_changes();
+  EXPECT_EQ(changes.forgotten, std::vector{second});
+  EXPECT_EQ(adapters.publish(spec_of("b", 'a'))->full_name(), "b@2") << "an ordinal is not given again";
+}
+
+TEST_F(a_catalogue, lists_page_by_page) {
+  for (const char content : {'a', 'b', 'c'}) publish_ready("pricing", content);
+  publish_ready("legal", 'a');
+  std::vector<std::string> names;
+  for (std::string last;;) {
+    const auto page = adapters.list(last, 2);
+    EXPECT_LE(page.size(), 2u);
+    if (page.empty()) break;
+    for (const adapter_entry& entry : page) names.push_back(entry.full_name());
+    last = names.back();
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"legal@1", "pricing@1", "pricing@2", "pricing@3"}));
+  EXPECT_TRUE(adapters.list("zebra", 2).empty());
 }
 
 TEST_F(a_catalogue, notes_its_changes_once) {
@@ -179,6 +240,9 @@ void apply(catalogue_records& saved, const catalogue_records& changes) {
   };
   for (const auto& entry : changes.entries) put(saved.entries, entry, [](auto& each) { return each.version; });
   for (const auto& pointer : changes.pointers) put(saved.pointers, pointer, [](auto& each) { return each.name; });
+  std::erase_if(saved.entries, [&](const adapter_entry& each) {
+    return std::find(changes.forgotten.begin(), changes.forgotten.end(), each.version) != changes.forgotten.end();
+  });
   saved.next_version = std::max(saved.next_version, changes.next_version);
 }
 
@@ -217,6 +281,7 @@ TEST(a_random_catalogue, never_gives_a_number_twice_and_comes_back_the_same) {
         (void)adapters->load(versioned);
         break;
     }
+    if (i % 10 == 0) (void)adapters->forget_unloaded([&](adapter_version) { return random() % 4 == 0; });
     apply(saved, adapters->take_changes());
     for (const char* each : {"a", "b", "c", "d"}) {
       const adapter_entry* current = adapters->current(each);

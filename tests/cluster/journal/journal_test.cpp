@@ -422,6 +422,26 @@ TEST_F(the_journal, keeps_the_adapter_catalogue) {
   EXPECT_EQ(adapter_catalogue(base, book->load_catalogue()).find(adapter_version{2})->spec.base, model_id{7});
 }
 
+TEST_F(the_journal, forgets_versions_that_the_catalogue_forgot) {
+  const adapter_catalogue::options base{"llama", model_id{5}, 100, 16, 0};
+  open();
+  adapter_catalogue adapters(base);
+  const auto version = adapters.publish({"pricing", std::string(64, 'a'), "x", 1, 8, model_id{5}})->version;
+  adapters.set_ready(version);
+  book->save(adapters.take_changes());
+  EXPECT_EQ(book->load_catalogue().entries.size(), 1u);
+  (void)adapters.unload("pricing");
+  (void)adapters.forget_unloaded([](adapter_version) { return false; });
+  book->save(adapters.take_changes());
+  open();
+  const auto saved = book->load_catalogue();
+  EXPECT_TRUE(saved.entries.empty());
+  adapter_catalogue again(base, saved);
+  const auto next = again.publish({"pricing", std::string(64, 'a'), "x", 1, 8, model_id{5}});
+  EXPECT_EQ(next->full_name(), "pricing@2") << "an ordinal is not given again";
+  EXPECT_EQ(next->version, adapter_version{2});
+}
+
 class a_journal_file : public journal_fixture {
  protected:
   std::string refusal() {
