@@ -44,6 +44,19 @@ class adapter_directory {
     const auto found = now->names.find(name);
     return found == now->names.end() ? std::nullopt : std::optional(found->second);
   }
+  /// As long as someone has it, the version's files stay, also when it is unloaded: a replica may need them again.
+  std::shared_ptr<const void> hold(adapter_version version) const {
+    const std::lock_guard lock(mutex_);
+    std::weak_ptr<const void>& known = held_[version];
+    auto held = known.lock();
+    if (!held) known = held = std::make_shared<const char>();
+    return held;
+  }
+  bool is_held(adapter_version version) const {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(held_, [](const auto& each) { return each.second.expired(); });
+    return held_.contains(version);
+  }
   std::optional<adapter_details> find(adapter_version version) const {
     const auto now = read();
     const auto found = now->versions.find(version);
@@ -52,6 +65,7 @@ class adapter_directory {
 
  private:
   mutable std::mutex mutex_;
+  mutable std::unordered_map<adapter_version, std::weak_ptr<const void>> held_;
   std::shared_ptr<const snapshot> current_ = std::make_shared<const snapshot>();
 };
 

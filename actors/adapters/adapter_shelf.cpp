@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -70,6 +71,7 @@ std::string adapter_shelf::take_files(const adapter_entry& entry) {
       return "was made for another model: publish one that was made for this model";
     catalogue_.set_fits(entry.version);
   }
+  times_files_came_ += details_.contains(entry.version) ? 0 : 1;
   details_[entry.version] = {entry.version, entry.full_name(), entry.spec.sha256, std::move(files),
                              static_cast<std::int64_t>(entry.spec.bytes)};
   return {};
@@ -95,6 +97,7 @@ adapter_entry adapter_shelf::publish(const taken& what) {
 
 adapter_entry adapter_shelf::add(const taken& what) {
   taken_.erase(what.sha256);
+  perhaps_unused_.insert(what.sha256);  // until it is a version's
   const auto all = catalogue_.list();
   const adapter_entry* last = newest(what.name, all);
   // What was unloaded comes back under its old version.
@@ -175,6 +178,24 @@ std::vector<adapter_entry> adapter_shelf::unload(const std::string& text) {
   std::vector<adapter_entry> gone;
   for (const adapter_version version : value_of(catalogue_.unload(text))) gone.push_back(*catalogue_.find(version));
   return gone;
+}
+
+void adapter_shelf::forget_unloaded(const std::function<bool(adapter_version)>& is_used) {
+  for (const adapter_entry& gone : catalogue_.forget_unloaded(is_used)) {
+    details_.erase(gone.version);
+    faults_.erase(gone.version);
+    perhaps_unused_.insert(gone.spec.sha256);
+  }
+}
+
+void adapter_shelf::remove_unused_files() {
+  if (perhaps_unused_.empty()) return;
+  for (const adapter_entry& each : catalogue_.list()) perhaps_unused_.erase(each.spec.sha256);
+  for (const auto& [sha256, files] : taken_) perhaps_unused_.erase(sha256);
+  for (const std::string& sha256 : std::exchange(perhaps_unused_, {})) {
+    std::error_code ignored;
+    fs::remove_all(folder_of(sha256), ignored);
+  }
 }
 
 adapter_details adapter_shelf::details_of(const std::string& text) const {

@@ -5,8 +5,10 @@
 // Non-goals: writing the catalogue down (take_changes() is the owner's to save), workers.
 #pragma once
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -60,7 +62,11 @@ class adapter_shelf {
 
   catalogue_records take_changes() { return catalogue_.take_changes(); }
   adapter_directory::snapshot snapshot() const;
-  std::size_t with_files() const { return details_.size(); }  ///< versions; it only grows
+  std::uint64_t times_files_came() const { return times_files_came_; }  ///< of versions
+  /// What was unloaded long ago and nobody uses is no version any more.
+  void forget_unloaded(const std::function<bool(adapter_version)>& is_used);
+  /// Removes folders whose last version was forgotten, or that did not become one: when the journal knows.
+  void remove_unused_files();
   /// A JSON list, one object for each version.
   std::string list_json() const;
   /// At most `largest_piece` bytes of a file, or why not.
@@ -84,7 +90,8 @@ class adapter_shelf {
   std::map<adapter_version, adapter_details> details_;           ///< of all versions whose files are there
   std::map<adapter_version, std::string> faults_;                ///< why a version cannot be used; empty: it can
   std::map<std::string, std::vector<adapter_file_info>> taken_;  ///< by digest: what may become a version
-  std::uint64_t incoming_ = 0;
+  std::set<std::string> perhaps_unused_;                         ///< digests
+  std::uint64_t incoming_ = 0, times_files_came_ = 0;
 };
 
 }  // namespace troupe

@@ -39,7 +39,7 @@ std::string to_json(const adapter_details& details) {
 }  // namespace
 
 adapter_store_state::adapter_store_state(handle::pointer self, adapter_store_parts parts)
-    : self_(self), parts_(std::move(parts)), shown_files_(parts_.shelf->with_files()) {
+    : self_(self), parts_(std::move(parts)), shown_files_(parts_.shelf->times_files_came()) {
   show(parts_.shelf->snapshot(), parts_.shelf->list_json());
 }
 
@@ -89,41 +89,39 @@ bool adapter_store_state::publish(command_call& call) {
     return true;
   }
   if (!has_folder) return false;
-  spread(taken, [this, taken, call](const std::string& error) mutable {
-    if (!error.empty()) return finish(call, {{}, error, command_fault::failed});
+  spread(taken, [this, taken, call]() mutable {
     finish(call, answer_of([&] { return to_json(parts_.shelf->publish(taken)); }));
   });
   return true;
 }
 
 /// To all workers: each fetches it from here, by its own pace. A way to send it to all at once belongs here.
-void adapter_store_state::spread(const adapter_shelf::taken& what, std::function<void(const std::string& error)> then) {
+void adapter_store_state::spread(const adapter_shelf::taken& what, std::function<void()> then) {
   const auto all = what.is_new ? parts_.directory->workers() : std::vector<worker_actor>();
-  if (all.empty()) return then({});
-  spreading_[++ticket_] = {what.name, all.size(), clock_.now() + longest_spread, std::move(then)};
+  if (all.empty()) return then();
+  spreading_[++ticket_] = {all.size(), clock_.now() + longest_spread, std::move(then)};
   for (const worker_actor& worker : all) tell(worker, prepare_adapter{ticket_, what.name, what.sha256, what.files});
   tell_after(self_, longest_spread, wake{});
 }
 
+/// A worker that could not take it (its disk is full, say) keeps nobody else from it: it tries again when it is asked
+/// for. What is wrong with the adapter itself was found here.
 void adapter_store_state::take_prepared(const adapter_prepared& prepared) {
   const auto found = spreading_.find(prepared.ticket);
-  if (found == spreading_.end()) return;
-  if (prepared.error.empty() && --found->second.missing > 0) return;
-  const auto done = spreading_.extract(found);
-  const std::string& name = done.mapped().name;
-  done.mapped().then(prepared.error.empty() ? "" : fmt::format("adapter {}: a worker: {}", name, prepared.error));
+  if (found == spreading_.end() || --found->second.missing > 0) return;
+  spreading_.extract(found).mapped().then();
 }
 
 /// Who has not answered was lost, or loads it when it is asked for.
 void adapter_store_state::end_overdue() {
   const instant now = clock_.now();
-  std::vector<std::function<void(const std::string&)>> due;
+  std::vector<std::function<void()>> due;
   std::erase_if(spreading_, [&](auto& each) {
     if (each.second.until > now) return false;
     due.push_back(std::move(each.second.then));
     return true;
   });
-  for (const auto& then : due) then({});
+  for (const auto& then : due) then();
 }
 
 std::string adapter_store_state::carry_out(const client_command& command) {
@@ -148,15 +146,18 @@ void adapter_store_state::find(const find_adapter& wanted) {
 
 /// At once where nothing has changed and nothing is on its way.
 void adapter_store_state::save_then(continuation then) {
+  parts_.shelf->forget_unloaded([this](adapter_version version) { return parts_.adapters->is_held(version); });
   catalogue_records records = parts_.shelf->take_changes();
   if (records.empty() && unsaved_.empty()) {
     if (changes_.empty()) show_files_that_came_back();
+    remove_unused_files();
     if (changes_.empty()) return then({});
     return changes_.rbegin()->second.then.push_back(std::move(then));
   }
   for (catalogue_records& older : unsaved_) {
     older.entries.insert(older.entries.end(), records.entries.begin(), records.entries.end());
     older.pointers.insert(older.pointers.end(), records.pointers.begin(), records.pointers.end());
+    older.forgotten.insert(older.forgotten.end(), records.forgotten.begin(), records.forgotten.end());
     older.next_version = records.next_version;
     records = std::move(older);
   }
@@ -173,12 +174,18 @@ void adapter_store_state::take_saved(const catalogue_saved& saved) {
     show(std::move(what.snapshot), std::move(what.list));
   else
     unsaved_.push_back(std::move(what.records));
+  remove_unused_files();
   for (const continuation& then : what.then) then(saved.error);
+}
+
+/// Not before the journal has it: a head that died in between would have versions without files.
+void adapter_store_state::remove_unused_files() {
+  if (changes_.empty() && unsaved_.empty()) parts_.shelf->remove_unused_files();
 }
 
 /// That is no change in the catalogue.
 void adapter_store_state::show_files_that_came_back() {
-  if (std::exchange(shown_files_, parts_.shelf->with_files()) != parts_.shelf->with_files())
+  if (std::exchange(shown_files_, parts_.shelf->times_files_came()) != parts_.shelf->times_files_came())
     show(parts_.shelf->snapshot(), parts_.shelf->list_json());
 }
 

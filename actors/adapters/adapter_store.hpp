@@ -45,28 +45,28 @@ class adapter_store_state {
 
   /// A version on its way to the workers.
   struct spreading {
-    std::string name;
     std::size_t missing = 0;
     instant until;
-    std::function<void(const std::string& error)> then;
+    std::function<void()> then;
   };
 
   void run(command_call& call);
   bool publish(command_call& call);
-  void spread(const adapter_shelf::taken& what, std::function<void(const std::string& error)> then);
+  void spread(const adapter_shelf::taken& what, std::function<void()> then);
   void take_prepared(const adapter_prepared& prepared);
   void end_overdue();
   void finish(command_call& call, command_answer answer);
   std::string carry_out(const client_command& command);
   void find(const find_adapter& wanted);
   void save_then(continuation then);
+  void remove_unused_files();
   void take_saved(const catalogue_saved& saved);
   void show_files_that_came_back();
   void show(adapter_directory::snapshot now, std::string list);
 
   handle::pointer self_;
   adapter_store_parts parts_;
-  std::size_t shown_files_;                       ///< of so many versions
+  std::uint64_t shown_files_;                     ///< those that had come then
   std::map<std::uint64_t, change> changes_;       ///< on their way to the journal, by ticket
   std::vector<catalogue_records> unsaved_;        ///< that the journal could not write: with the next change
   std::map<std::uint64_t, spreading> spreading_;  ///< by ticket

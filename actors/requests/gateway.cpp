@@ -60,6 +60,7 @@ void gateway_state::start(begin_request& request, adapter_version version) {
   made.prompt_tokens = static_cast<std::int64_t>(request.what.engine.what.prompt.size());
   made.skip_tokens = request.skip_tokens;
   if (const auto details = parts_.adapters->find(version)) made.adapter = details->full_name;
+  if (version != no_adapter) made.hold = parts_.adapters->hold(version);
   const auto answers = request.what.engine.what.answers;
   for (std::int32_t i = 0; i < answers; ++i)
     made.answers.push_back({stream_decoder(parts_.prompts->tokens(), true, request.what.at_start),

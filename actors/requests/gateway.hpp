@@ -44,6 +44,7 @@ class gateway_state {
     std::shared_ptr<answer_listener> listener;
     std::int64_t prompt_tokens = 0;
     std::string adapter;
+    std::shared_ptr<const void> hold;  ///< on the adapter's version
     std::uint64_t skip_tokens = 0;
     std::vector<answer_text> answers;
     std::size_t left = 0;  ///< answers without an end

@@ -161,8 +161,7 @@ result<adapter_version, catalogue_error> adapter_catalogue::resolve(std::string_
   const adapter_entry* entry = what->ordinal ? find(*what) : current(what->name);
   if (entry != nullptr && entry->state == adapter_state::ready) return entry->version;
   if (entry != nullptr) return error(fault::not_ready, "adapter {}: is {}", entry->full_name(), name_of(entry->state));
-  const auto name = names_.find(what->name);
-  if (!what->ordinal && name != names_.end() && !name->second.versions.empty()) {
+  if (!what->ordinal && names_.contains(what->name)) {
     return error(fault::not_ready, "adapter {}: no version of it is ready", what->name);
   }
   return error(fault::unknown, "adapter {}: there is none: see `troupe adapters list`", shown(text));

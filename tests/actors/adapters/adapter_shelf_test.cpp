@@ -108,6 +108,38 @@ TEST_F(shelf, rolls_back_unloads_and_loads_again) {
   EXPECT_EQ(made.load("pricing").version, second.version) << "of the same contents as its folder";
 }
 
+TEST_F(shelf, removes_the_files_of_what_was_unloaded_long_ago) {
+  adapter_shelf made(options(), {});
+  const auto nobody = [](adapter_version) { return false; };
+  std::vector<adapter_entry> all;
+  const auto name = [](int i) { return "a" + std::to_string(i); };
+  const auto folder = [&](int i) { return folder_.path() / "store" / all[static_cast<std::size_t>(i)].spec.sha256; };
+  for (int i = 0; i < 19; ++i) all.push_back(made.publish(name(i), source(name(i), 4 + i)));
+  const auto twin = made.publish("twin", source("twin", 4));
+  for (int i = 0; i < 18; ++i) (void)made.unload(name(i));
+  made.forget_unloaded([&](adapter_version version) { return version == all[1].version; });
+  made.remove_unused_files();
+  const auto now = made.snapshot();
+  EXPECT_FALSE(now.versions.contains(all[0].version));
+  EXPECT_TRUE(fs::exists(folder(0))) << "twin has the same contents";
+  EXPECT_TRUE(now.versions.contains(all[1].version)) << "a request runs with it";
+  EXPECT_EQ(made.take_changes().forgotten, std::vector{all[0].version});
+  made.forget_unloaded(nobody);
+  made.remove_unused_files();
+  EXPECT_FALSE(fs::exists(folder(1)));
+  EXPECT_NE(made.read_piece({all[1].spec.sha256, "adapter_config.json", 0}).error, "");
+  fs::remove_all(folder_.path() / "source");
+  EXPECT_EQ(made.load(name(2)).version, all[2].version) << "one of the last 16";
+  EXPECT_EQ(made.snapshot().names.at("twin"), twin.version);
+}
+
+TEST_F(shelf, keeps_no_files_of_what_did_not_become_a_version) {
+  adapter_shelf made(options(), {});
+  EXPECT_NE(refusal([&] { made.publish("letters", source("letters")); }), "") << "the base's name";
+  made.remove_unused_files();
+  EXPECT_TRUE(fs::is_empty(folder_.path() / "store"));
+}
+
 TEST_F(shelf, brings_back_what_was_rolled_back_when_it_is_published_again_not_when_a_head_starts) {
   adapter_shelf made(options(), {});
   const auto first = made.publish("pricing", source("pricing"));

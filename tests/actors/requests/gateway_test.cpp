@@ -152,8 +152,12 @@ TEST_F(gateway, asks_the_store_for_an_adapter_that_nobody_published) {
   EXPECT_EQ(router_.take<routed_request>().what.what.adapter, adapter_version(4));
   EXPECT_EQ(router_.take<routed_request>().what.what.adapter, adapter_version(4));
   EXPECT_EQ(store_.count<find_adapter>(), 0u) << "one question for both";
+  bring(1, "x", end_reason::stop);
+  EXPECT_EQ(first->heard.take<answer_part>().end->adapter, "pricing@1");
+  EXPECT_TRUE(adapters_->is_held(adapter_version(4))) << "the second request may need it again";
   bring(2, "x", end_reason::stop);
   EXPECT_EQ(second->heard.take<answer_part>().end->adapter, "pricing@1");
+  EXPECT_FALSE(adapters_->is_held(adapter_version(4)));
 }
 
 /// As an order's requests are made: all of one adapter, and with something in common.

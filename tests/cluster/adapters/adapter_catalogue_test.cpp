@@ -193,7 +193,8 @@ TEST_F(a_catalogue, forgets_what_was_unloaded_long_ago_and_is_not_in_use) {
   ASSERT_EQ(gone.size(), 1u);
   EXPECT_EQ(gone[0].version, second);
   EXPECT_EQ(adapters.find(second), nullptr);
-  EXPECT_EQ(refusal("b"), reason::unknown);
+  EXPECT_EQ(refusal("b"), reason::not_ready) << "what was unloaded does not come by itself";
+  EXPECT_EQ(refusal("b@1"), reason::unknown);
   EXPECT_EQ(adapters.load("a")->version, first) << "unloaded last: it can be loaded again";
   EXPECT_TRUE(adapters.set_ready(first));
   EXPECT_TRUE(adapters.forget_unloaded(nobody).empty());
