@@ -224,9 +224,18 @@ adapter_directory::snapshot adapter_shelf::snapshot() const {
   return made;
 }
 
-std::string adapter_shelf::list_json() const {
+std::string adapter_shelf::list_json(std::string_view after) const {
+  return json_of(catalogue_.list(after, page_versions));
+}
+
+adapter_shelf::summary adapter_shelf::shown() const {
+  const auto answering = catalogue_.answering(page_versions);
+  return {json_of(answering), catalogue_.size() - answering.size()};
+}
+
+std::string adapter_shelf::json_of(const std::vector<adapter_entry>& entries) const {
   auto list = nlohmann::ordered_json::array();
-  for (const adapter_entry& entry : catalogue_.list()) {
+  for (const adapter_entry& entry : entries) {
     const bool gone = entry.state == adapter_state::ready && !details_.contains(entry.version);
     list.push_back({{"name", entry.spec.name},
                     {"version", entry.full_name()},

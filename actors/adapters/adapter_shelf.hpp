@@ -67,18 +67,26 @@ class adapter_shelf {
   void forget_unloaded(const std::function<bool(adapter_version)>& is_used);
   /// Removes folders whose last version was forgotten, or that did not become one: when the journal knows.
   void remove_unused_files();
-  /// A JSON list, one object for each version.
-  std::string list_json() const;
+  /// A JSON list, one object for each version: a page, of those behind "name@2".
+  std::string list_json(std::string_view after = {}) const;
+  /// For the status, which is one message, however many there are.
+  struct summary {
+    std::string list;        ///< JSON, of versions that answer
+    std::size_t others = 0;  ///< that are not in it
+  };
+  summary shown() const;
   /// At most `largest_piece` bytes of a file, or why not.
   adapter_piece read_piece(const want_piece& wanted) const;
 
   static constexpr std::size_t largest_piece = 4 << 20;
+  static constexpr std::size_t page_versions = 1000;
 
  private:
   std::filesystem::path folder_of(const std::string& sha256) const { return options_.store / sha256; }
   taken take_in(const std::filesystem::path& folder);
   adapter_entry add(const taken& what);
   adapter_entry make_ready(const adapter_entry& entry);
+  std::string json_of(const std::vector<adapter_entry>& entries) const;
   void check_fits(std::uint64_t bytes, const std::string& what) const;
   /// What keeps it from being used; empty: nothing does, and it is in `details_`.
   const std::string& note_files(const adapter_entry& entry);

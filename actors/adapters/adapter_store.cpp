@@ -40,7 +40,7 @@ std::string to_json(const adapter_details& details) {
 
 adapter_store_state::adapter_store_state(handle::pointer self, adapter_store_parts parts)
     : self_(self), parts_(std::move(parts)), shown_files_(parts_.shelf->times_files_came()) {
-  show(parts_.shelf->snapshot(), parts_.shelf->list_json());
+  show(parts_.shelf->snapshot(), parts_.shelf->shown());
 }
 
 adapter_store_state::handle::behavior_type adapter_store_state::make_behavior() {
@@ -127,7 +127,7 @@ void adapter_store_state::end_overdue() {
 std::string adapter_store_state::carry_out(const client_command& command) {
   const auto parsed = detail::parse_json_as<json>(command.arguments, command.name);
   const command_fields arguments(parsed, command.name);
-  if (command.name == "adapters.list") return parts_.shelf->list_json();
+  if (command.name == "adapters.list") return parts_.shelf->list_json(arguments.text("after").value_or(""));
   const std::string adapter = text_of(arguments, "name");
   if (command.name == "adapters.load") return to_json(parts_.shelf->load(adapter));
   if (command.name == "adapters.unload") return to_json(parts_.shelf->unload(adapter));
@@ -162,7 +162,7 @@ void adapter_store_state::save_then(continuation then) {
     records = std::move(older);
   }
   unsaved_.clear();
-  changes_[++ticket_] = {records, parts_.shelf->snapshot(), parts_.shelf->list_json(), {std::move(then)}};
+  changes_[++ticket_] = {records, parts_.shelf->snapshot(), parts_.shelf->shown(), {std::move(then)}};
   tell(parts_.journal, save_catalogue{{}, ticket_, std::move(records), handle(self_)});
 }
 
@@ -171,7 +171,7 @@ void adapter_store_state::take_saved(const catalogue_saved& saved) {
   if (!done) return;
   change& what = done.mapped();
   if (saved.error.empty())
-    show(std::move(what.snapshot), std::move(what.list));
+    show(std::move(what.snapshot), std::move(what.shown));
   else
     unsaved_.push_back(std::move(what.records));
   remove_unused_files();
@@ -186,12 +186,13 @@ void adapter_store_state::remove_unused_files() {
 /// That is no change in the catalogue.
 void adapter_store_state::show_files_that_came_back() {
   if (std::exchange(shown_files_, parts_.shelf->times_files_came()) != parts_.shelf->times_files_came())
-    show(parts_.shelf->snapshot(), parts_.shelf->list_json());
+    show(parts_.shelf->snapshot(), parts_.shelf->shown());
 }
 
-void adapter_store_state::show(adapter_directory::snapshot now, std::string list) {
+void adapter_store_state::show(adapter_directory::snapshot now, adapter_shelf::summary what) {
   parts_.adapters->publish(std::move(now));
-  parts_.board->post("adapters", std::move(list));
+  parts_.board->post("adapters", std::move(what.list));
+  parts_.board->post("adapters.others", std::to_string(what.others));
 }
 
 adapter_store_actor spawn_adapter_store(caf::actor_system& system, adapter_store_parts parts) {

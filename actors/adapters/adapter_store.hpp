@@ -39,7 +39,7 @@ class adapter_store_state {
   struct change {
     catalogue_records records;
     adapter_directory::snapshot snapshot;
-    std::string list;
+    adapter_shelf::summary shown;
     std::vector<continuation> then;
   };
 
@@ -62,7 +62,7 @@ class adapter_store_state {
   void remove_unused_files();
   void take_saved(const catalogue_saved& saved);
   void show_files_that_came_back();
-  void show(adapter_directory::snapshot now, std::string list);
+  void show(adapter_directory::snapshot now, adapter_shelf::summary what);
 
   handle::pointer self_;
   adapter_store_parts parts_;

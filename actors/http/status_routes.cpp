@@ -15,6 +15,8 @@ std::string status_json(const api_context& context) {
     const std::string text = context.parts.board->read(section);
     made += fmt::format(",\"{}\":{}", section, text.empty() ? "[]" : text);
   }
+  if (const std::string others = context.parts.board->read("adapters.others"); !others.empty())
+    made += ",\"other_adapters\":" + others;
   if (const std::string problem = context.parts.board->read("journal"); !problem.empty())
     made += ",\"journal\":" + problem;
   return made + "}";

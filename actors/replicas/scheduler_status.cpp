@@ -1,6 +1,8 @@
 // What a scheduler tells the router, and leaves on the board.
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "actors/replicas/scheduler.hpp"
 
 namespace troupe {
@@ -55,8 +57,7 @@ replica_load scheduler_state::load() const {
   load.free_blocks = static_cast<std::uint32_t>(requests_->decisions().cache().available());
   load.queued_tokens = requests_->decisions().queued_tokens();
   load.tokens_per_second = meter_.read().tokens_per_second;
-  for (const auto& [version, details] : parts_.adapters->read()->versions)
-    if (residency_->is_declared(version) && residency_->is_resident(version)) load.adapters.push_back(version);
+  load.adapters = residency_->residents();
   return load;
 }
 

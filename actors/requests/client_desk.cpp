@@ -180,6 +180,8 @@ std::string client_desk_state::status_json() const {
     const std::string text = parts_.board->read(section);
     made += fmt::format("{}\"{}\":{}", made.size() > 1 ? "," : "", section, text.empty() ? "[]" : text);
   }
+  if (const std::string others = parts_.board->read("adapters.others"); !others.empty())
+    made += ",\"other_adapters\":" + others;
   if (const std::string problem = parts_.board->read("journal"); !problem.empty()) made += ",\"journal\":" + problem;
   return made + "}";
 }

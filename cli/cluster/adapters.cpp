@@ -25,8 +25,20 @@ struct adapters_options {
   bool json = false;
 };
 
+/// Page by page.
+json all_versions(cluster_client& cluster) {
+  json all = json::array();
+  for (std::string last;;) {
+    const auto page = json::parse(cluster.command("adapters.list", json{{"after", last}}.dump()));
+    if (page.empty()) return all;
+    for (const auto& each : page) all.push_back(each);
+    last = page.back().at("version").get<std::string>();
+  }
+}
+
 int list(const adapters_options& options) {
-  const auto adapters = json::parse(cluster_client(options.cluster).command("adapters.list", "{}"));
+  cluster_client cluster(options.cluster);
+  const json adapters = all_versions(cluster);
   if (options.json) {
     print_json(adapters);
     return 0;

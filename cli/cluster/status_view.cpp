@@ -152,6 +152,13 @@ std::string jobs_table(const json& jobs) {
   return finished(std::move(all));
 }
 
+std::string shown_adapters(const json& status) {
+  std::string text = adapters_table(list_of(status, "adapters"));
+  if (const double others = number_of(status, "other_adapters"); others > 0)
+    text += fmt::format("{:.0f} other versions: troupe adapters list\n", others);
+  return text;
+}
+
 std::string journal_problem(const json& status) {
   const std::string problem = text_of(status, "journal");
   return problem == "-" ? "" : fmt::format("jobs stand still: {}\n", problem);
@@ -159,7 +166,7 @@ std::string journal_problem(const json& status) {
 
 std::string status_text(const json& status, std::size_t most_jobs) {
   std::string text = journal_problem(status);
-  for (const auto& part : {nodes_table(status), replicas_table(status), adapters_table(list_of(status, "adapters")),
+  for (const auto& part : {nodes_table(status), replicas_table(status), shown_adapters(status),
                            some_jobs(list_of(status, "jobs"), most_jobs)})
     if (!part.empty()) text += (text.empty() ? "" : "\n") + part;
   return text.empty() ? "the cluster says nothing of itself yet\n" : text;

@@ -283,6 +283,15 @@ std::vector<adapter_entry> adapter_catalogue::list(std::string_view after, std::
   return page;
 }
 
+std::vector<adapter_entry> adapter_catalogue::answering(std::size_t most) const {
+  std::vector<adapter_entry> all;
+  for (const auto& [name, versions] : names_) {
+    if (all.size() == most) break;
+    if (const adapter_entry* entry = current(name)) all.push_back(*entry);
+  }
+  return all;
+}
+
 bool adapter_catalogue::is_current(const adapter_entry& entry) const {
   const adapter_entry* pointed = current(entry.spec.name);
   return pointed != nullptr && pointed->version == entry.version;

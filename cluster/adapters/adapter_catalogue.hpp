@@ -122,6 +122,9 @@ class adapter_catalogue {
 
   /// By name and ordinal; a page of at most so many behind "name@2".
   std::vector<adapter_entry> list(std::string_view after = {}, std::size_t most = SIZE_MAX) const;
+  /// What names point at, by name; at most so many.
+  std::vector<adapter_entry> answering(std::size_t most) const;
+  std::size_t size() const { return entries_.size(); }
   bool is_current(const adapter_entry& entry) const;
   /// What changed since the last call.
   catalogue_records take_changes();

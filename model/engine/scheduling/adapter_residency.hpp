@@ -71,6 +71,7 @@ class adapter_residency {
   const std::string* failure_of(adapter_version version) const;
 
   bool is_resident(adapter_version version) const;
+  const std::vector<adapter_version>& residents() const { return residents_; }
   bool is_anybody_waiting() const { return !line_.empty(); }
   /// Of a declared one.
   std::int64_t bytes_of(adapter_version version) const { return adapters_.at(version).bytes; }

@@ -133,6 +133,23 @@ TEST_F(shelf, removes_the_files_of_what_was_unloaded_long_ago) {
   EXPECT_EQ(made.snapshot().names.at("twin"), twin.version);
 }
 
+TEST_F(shelf, shows_what_answers_and_counts_the_rest) {
+  adapter_shelf made(options(), {});
+  made.publish("pricing", source("pricing"));
+  made.publish("pricing", source("pricing", 8));
+  made.publish("legal", source("legal"));
+  (void)made.unload("legal");
+  const auto shown = made.shown();
+  const json list = json::parse(shown.list);
+  ASSERT_EQ(list.size(), 1u);
+  EXPECT_EQ(list[0]["version"], "pricing@2");
+  EXPECT_EQ(shown.others, 2u);
+  EXPECT_EQ(json::parse(made.list_json()).size(), 3u);
+  const json rest = json::parse(made.list_json("pricing@1"));
+  ASSERT_EQ(rest.size(), 1u);
+  EXPECT_EQ(rest[0]["version"], "pricing@2");
+}
+
 TEST_F(shelf, keeps_no_files_of_what_did_not_become_a_version) {
   adapter_shelf made(options(), {});
   EXPECT_NE(refusal([&] { made.publish("letters", source("letters")); }), "") << "the base's name";

@@ -52,6 +52,15 @@ struct residents {
   std::set<int> pinned;
 };
 
+TEST(adapter_residency, names_those_that_are_here) {
+  residents r({.bytes = 2});
+  r.declare(3);
+  EXPECT_THAT(r.residency.residents(), IsEmpty());
+  r.bring(3);
+  r.bring(1);
+  EXPECT_THAT(r.residency.residents(), ElementsAre(version(3), version(1)));
+}
+
 TEST(adapter_residency, loads_what_is_asked_for_in_the_order_of_asking) {
   residents r({.bytes = 3});
   r.declare(3);
