@@ -51,7 +51,7 @@ std::string file_name(const api_call& call, const std::string& id, const char* f
 
 std::string name_of_adapter(const request_fields& body, const std::string& id) {
   const std::string suffix = body.text("suffix").value_or("");
-  if (suffix.empty()) return "ft-" + id.substr(id.size() - 8);
+  if (suffix.empty()) return "ft" + id.substr(id.find('-'));  // all its digits: names are kept for ever
   if (!is_adapter_name(suffix))
     refuse_field("suffix",
                  "suffix should be 1 to 64 letters, digits, '.', '_' or '-', beginning with a letter or digit");

@@ -25,6 +25,18 @@ class fine_tuning : public api_test {
   }
 };
 
+TEST_F(fine_tuning, an_adapter_without_a_name_is_called_by_the_whole_id_of_its_job) {
+  auto made = post("/v1/fine_tuning/jobs", {{"model", "letters"}, {"training_file", upload("{\"text\":\"abc\"}\n")}});
+  auto call = training_.take<command_call>();
+  const json order = json::parse(call.what.arguments);
+  const auto id = order["id"].get<std::string>();
+  ASSERT_EQ(id.size(), 30u) << "ftjob- and 24 digits";
+  EXPECT_EQ(order["options"]["adapter"], "ft-" + id.substr(6));
+  call.answer({"{}"});
+  jobs_.take<command_call>().answer({job(id, "queued")});
+  EXPECT_EQ(made.get().parsed()["id"], id);
+}
+
 TEST_F(fine_tuning, a_job_is_made_of_a_file) {
   const std::string file = upload("{\"text\":\"abc\"}\n");
   auto made =
