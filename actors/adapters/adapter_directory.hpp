@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -27,9 +28,12 @@ class adapter_directory {
     /// All ways to say a version that is ready: "pricing", "pricing@3", "base:pricing" … and the bare base's names.
     std::unordered_map<std::string, adapter_version> names;
     std::unordered_map<adapter_version, adapter_details> versions;
+    /// What lists show, by name: "pricing" and "pricing@3", each with its full name. publish() makes it.
+    std::vector<std::pair<std::string, std::string>> listed = {};
   };
 
   void publish(snapshot now) {
+    now.listed = list_of(now);
     auto fresh = std::make_shared<const snapshot>(std::move(now));
     const std::lock_guard lock(mutex_);
     current_ = std::move(fresh);
@@ -64,6 +68,17 @@ class adapter_directory {
   }
 
  private:
+  static std::vector<std::pair<std::string, std::string>> list_of(const snapshot& now) {
+    std::vector<std::pair<std::string, std::string>> list;
+    for (const auto& [name, version] : now.names) {
+      const auto details = now.versions.find(version);
+      if (details != now.versions.end() && name.find(':') == name.npos)
+        list.emplace_back(name, details->second.full_name);
+    }
+    std::sort(list.begin(), list.end());
+    return list;
+  }
+
   mutable std::mutex mutex_;
   mutable std::unordered_map<adapter_version, std::weak_ptr<const void>> held_;
   std::shared_ptr<const snapshot> current_ = std::make_shared<const snapshot>();

@@ -1,55 +1,61 @@
-#include <set>
-
 #include "actors/http/json_body_impl.hpp"
+#include "actors/http/json_text.hpp"
 #include "actors/http/routes.hpp"
 
 namespace troupe {
 namespace {
 
-json base_json(const api_context& context) {
-  return {{"id", context.parts.model},
-          {"object", "model"},
-          {"created", context.created},
-          {"owned_by", "troupe"},
-          {"root", context.parts.model},
-          {"parent", nullptr},
-          {"max_model_len", context.parts.prompts->context()}};
+/// An entry of the list, up to its parent: there may be tens of thousands of them.
+void append_model(std::string& to, const api_context& context, std::string_view name, std::string_view root,
+                  std::string_view parent) {
+  const auto quoted = [&](std::string_view key, std::string_view text) {
+    to += key;
+    append_quoted(to, text);
+  };
+  quoted(R"({"id":)", name);
+  to += fmt::format(R"(,"object":"model","created":{},"owned_by":"troupe")", context.created);
+  quoted(R"(,"root":)", root);
+  if (parent.empty())
+    to += R"(,"parent":null)";
+  else
+    quoted(R"(,"parent":)", parent);
+  to += fmt::format(R"(,"max_model_len":{}}})", context.parts.prompts->context());
 }
 
-json adapter_json(const api_context& context, const std::string& name, const std::string& version) {
-  json made = base_json(context);
-  made["id"] = name;
-  made["root"] = version;
-  made["parent"] = context.parts.model;
-  return made;
+void append_base(std::string& to, const api_context& context) {
+  append_model(to, context, context.parts.model, context.parts.model, {});
+}
+
+void reply_text(const api_call& call, std::string body) {
+  call.exchange->reply({200, "application/json", std::move(body), {}});
 }
 
 /// The base, each adapter by the name that answers now, and each version.
-json models_json(const api_context& context) {
-  auto list = json::array({base_json(context)});
-  const auto known = context.parts.adapters->read();
-  std::set<std::pair<std::string, std::string>> adapters;
-  for (const auto& [name, version] : known->names) {
-    const auto details = known->versions.find(version);
-    if (details != known->versions.end() && name.find(':') == name.npos)
-      adapters.emplace(name, details->second.full_name);
-  }
-  for (const auto& [name, version] : adapters) list.push_back(adapter_json(context, name, version));
-  return {{"object", "list"}, {"data", std::move(list)}};
-}
-
 void list_models(const api_call& call) {
-  reply_json(call.exchange, models_json(*call.context));
+  const api_context& context = *call.context;
+  std::string body = R"({"object":"list","data":[)";
+  append_base(body, context);
+  const auto known = context.parts.adapters->read();
+  for (const auto& [name, version] : known->listed) {
+    body += ',';
+    append_model(body, context, name, version, context.parts.model);
+  }
+  reply_text(call, body + "]}");
 }
 
 void show_model(const api_call& call) {
   const api_context& context = *call.context;
   const std::string& name = call.place();
-  if (name == context.parts.model) return reply_json(call.exchange, base_json(context));
+  std::string body;
+  if (name == context.parts.model) {
+    append_base(body, context);
+    return reply_text(call, std::move(body));
+  }
   const auto version = context.parts.adapters->resolve(name);
   const auto details = version ? context.parts.adapters->find(*version) : std::nullopt;
   if (!details) throw api_error(404, "the model does not exist: see /v1/models", "model", "model_not_found");
-  reply_json(call.exchange, adapter_json(context, name, details->full_name));
+  append_model(body, context, name, details->full_name, context.parts.model);
+  reply_text(call, std::move(body));
 }
 
 /// vLLM's way to publish an adapter; the folder is one of the head's machine.

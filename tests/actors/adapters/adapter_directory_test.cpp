@@ -19,5 +19,28 @@ TEST(adapter_directory, answers_from_the_newest_snapshot) {
   EXPECT_TRUE(before->names.empty()) << "a snapshot never changes";
 }
 
+TEST(adapter_directory, has_the_list_of_names_ready) {
+  adapter_directory directory;
+  adapter_directory::snapshot now;
+  now.names = {{"pricing@1", adapter_version(3)},
+               {"pricing", adapter_version(3)},
+               {"base:pricing", adapter_version(3)},
+               {"base", no_adapter}};
+  now.versions[adapter_version(3)].full_name = "pricing@1";
+  directory.publish(std::move(now));
+  const std::vector<std::pair<std::string, std::string>> wanted{{"pricing", "pricing@1"}, {"pricing@1", "pricing@1"}};
+  EXPECT_EQ(directory.read()->listed, wanted);
+}
+
+TEST(adapter_directory, knows_which_versions_are_held) {
+  const adapter_directory directory;
+  auto first = directory.hold(adapter_version(3)), second = directory.hold(adapter_version(3));
+  EXPECT_FALSE(directory.is_held(adapter_version(4)));
+  first.reset();
+  EXPECT_TRUE(directory.is_held(adapter_version(3)));
+  second.reset();
+  EXPECT_FALSE(directory.is_held(adapter_version(3)));
+}
+
 }  // namespace
 }  // namespace troupe

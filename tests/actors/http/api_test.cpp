@@ -19,6 +19,10 @@ TEST_F(api, lists_the_base_and_its_adapters) {
   ASSERT_EQ(list["data"].size(), 3u);
   EXPECT_EQ(list["data"][0]["id"], "letters");
   EXPECT_EQ(list["data"][0]["max_model_len"], 64);
+  EXPECT_EQ(list["data"][0]["root"], "letters");
+  EXPECT_TRUE(list["data"][0]["parent"].is_null());
+  EXPECT_EQ(list["data"][2]["id"], "pricing@2");
+  EXPECT_EQ(ask("GET", "/v1/models/letters").get().parsed(), list["data"][0]);
   EXPECT_EQ(list["data"][1]["id"], "pricing");
   EXPECT_EQ(list["data"][1]["root"], "pricing@2");
   EXPECT_EQ(list["data"][1]["parent"], "letters");
