@@ -14,6 +14,10 @@ constexpr std::uint64_t largest_adapter_file = std::uint64_t{16} << 30;
 /// An adapter's files, in the order in which their digest takes them in: for each this head, then its contents.
 constexpr std::array<std::string_view, 2> adapter_file_names{"adapter_config.json", "adapter_model.safetensors"};
 
+/// In a folder that a worker fetched, and may remove again; its time is that of the last use. Not the head's own
+/// folders.
+constexpr std::string_view fetched_mark = ".fetched";
+
 inline void begin_adapter_file(sha256& digest, std::string_view name, std::uint64_t bytes) {
   digest.add_field(name).add(std::to_string(bytes) + ":");
 }

@@ -1,8 +1,11 @@
 #include "actors/adapters/adapter_fetcher.hpp"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <charconv>
 
 #include "actors/adapters/adapter_digest.hpp"
 #include "base/error.hpp"
@@ -13,6 +16,49 @@ namespace troupe {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::string_view fetching_prefix = ".fetching-";
+
+bool is_of_a_process_that_ended(const std::string& name) {
+  if (!name.starts_with(fetching_prefix)) return false;
+  pid_t pid = 0;
+  const char* digits = name.data() + name.rfind('-') + 1;
+  std::from_chars(digits, name.data() + name.size(), pid);
+  return pid > 0 && ::kill(pid, 0) != 0 && errno == ESRCH;
+}
+
+/// What workers of this host that were killed have left.
+void remove_abandoned_files(const fs::path& store) {
+  std::error_code fault;
+  std::vector<fs::path> found;
+  for (fs::directory_iterator each(store, fault), end; !fault && each != end; each.increment(fault))
+    if (is_of_a_process_that_ended(each->path().filename().string())) found.push_back(each->path());
+  for (const fs::path& path : found) fs::remove_all(path, fault);
+}
+
+struct fetched_folder {
+  fs::file_time_type used;
+  std::uint64_t bytes = 0;
+  fs::path path;
+};
+
+/// The least recently used one first.
+std::vector<fetched_folder> fetched_folders(const fs::path& store) {
+  std::vector<fetched_folder> all;
+  std::error_code fault;
+  for (fs::directory_iterator each(store, fault), end; !fault && each != end; each.increment(fault)) {
+    std::error_code none;
+    if (!is_digest(each->path().filename().string())) continue;
+    const auto used = fs::last_write_time(each->path() / fetched_mark, none);
+    if (none) continue;
+    fetched_folder folder{used, 0, each->path()};
+    for (const std::string_view name : adapter_file_names)
+      if (const auto bytes = fs::file_size(each->path() / name, none); !none) folder.bytes += bytes;
+    all.push_back(std::move(folder));
+  }
+  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.used < b.used; });
+  return all;
+}
 
 void check_files(const load_adapter& what) {
   if (!is_digest(what.sha256)) refuse("adapter {}: '{}' is no digest", what.full_name, what.sha256);
@@ -34,7 +80,9 @@ bool is_complete(const fs::path& folder, const load_adapter& what) {
 }  // namespace
 
 adapter_fetcher_state::adapter_fetcher_state(handle::pointer self, adapter_fetcher_parts parts)
-    : self_(self), parts_(std::move(parts)) {}
+    : self_(self), parts_(std::move(parts)) {
+  remove_abandoned_files(parts_.store);
+}
 
 adapter_fetcher_state::handle::behavior_type adapter_fetcher_state::make_behavior() {
   return {
@@ -89,7 +137,7 @@ void adapter_fetcher_state::begin(const wanted& what) {
 void adapter_fetcher_state::fetch(const wanted& what) {
   transfer_ = std::make_unique<transfer>();
   transfer_->what = what;
-  transfer_->folder = parts_.store / fmt::format(".fetching-{}-{}", what.sha256.substr(0, 16), ::getpid());
+  transfer_->folder = parts_.store / fmt::format("{}{}-{}", fetching_prefix, what.sha256.substr(0, 16), ::getpid());
   std::error_code fault;
   fs::create_directories(transfer_->folder, fault);
   if (fault) refuse("{}: cannot be made: {}", transfer_->folder.string(), fault.message());
@@ -149,6 +197,7 @@ void adapter_fetcher_state::finish_transfer() {
 void adapter_fetcher_state::keep_files() const {
   const wanted& what = transfer_->what;
   const fs::path whole = parts_.store / what.sha256;
+  (void)std::ofstream(transfer_->folder / fetched_mark);
   for (const adapter_file_info& file : what.files) sync_file(transfer_->folder / file.name);
   sync_file(transfer_->folder);
   std::error_code fault;
@@ -156,10 +205,26 @@ void adapter_fetcher_state::keep_files() const {
   fs::rename(transfer_->folder, whole, fault);
   if (fault && !is_complete(whole, what)) refuse("{}: cannot be made: {}", whole.string(), fault.message());
   sync_file(parts_.store);
+  remove_least_used(what.sha256);
+}
+
+void adapter_fetcher_state::remove_least_used(const std::string& but_not) const {
+  const auto all = fetched_folders(parts_.store);
+  std::uint64_t bytes = 0;
+  for (const fetched_folder& each : all) bytes += each.bytes;
+  for (const fetched_folder& each : all) {
+    if (bytes <= parts_.most_stored) return;
+    if (each.path.filename() == but_not) continue;
+    std::error_code ignored;
+    fs::remove_all(each.path, ignored);
+    bytes -= each.bytes;
+  }
 }
 
 void adapter_fetcher_state::load(const wanted& what) {
   const model_config& config = parts_.model->config;
+  std::error_code no_mark;
+  fs::last_write_time(parts_.store / what.sha256 / fetched_mark, fs::file_time_type::clock::now(), no_mark);
   adapter_file file = read_adapter(parts_.store / what.sha256, config);
   if (layers_) {
     const auto is_elsewhere = [&](const adapter_part& part) {

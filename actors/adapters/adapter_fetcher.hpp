@@ -16,7 +16,8 @@ struct adapter_fetcher_parts {
   workers_head_actor head;
   std::shared_ptr<const loaded_model> model;
   std::filesystem::path store;  ///< STORE/<sha256>/ holds an adapter's files; shared with the head where it is here too
-  std::size_t most_prepared = 64 << 20;  ///< bytes of adapters that no stage has asked for yet
+  std::uint64_t most_stored = std::uint64_t{64} << 30;  ///< bytes of files that were fetched; the newest one's stay
+  std::size_t most_prepared = 64 << 20;                 ///< bytes of adapters that no stage has asked for yet
 };
 
 /// One adapter at a time, on a thread of its own, so that neither disk nor network delays a step.
@@ -51,6 +52,7 @@ class adapter_fetcher_state {
   void write_piece(const adapter_piece& piece);
   void finish_transfer();
   void keep_files() const;
+  void remove_least_used(const std::string& but_not) const;
   void load(const wanted& what);
   void fail(const wanted& what, const std::string& error);
   void hand_over(const wanted& what, std::shared_ptr<const lora_adapter> adapter);

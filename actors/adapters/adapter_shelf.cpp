@@ -71,6 +71,8 @@ std::string adapter_shelf::take_files(const adapter_entry& entry) {
       return "was made for another model: publish one that was made for this model";
     catalogue_.set_fits(entry.version);
   }
+  std::error_code ignored;  // a worker that was here may have fetched them once: they are the head's now
+  fs::remove(folder_of(entry.spec.sha256) / fetched_mark, ignored);
   times_files_came_ += details_.contains(entry.version) ? 0 : 1;
   details_[entry.version] = {entry.version, entry.full_name(), entry.spec.sha256, std::move(files),
                              static_cast<std::int64_t>(entry.spec.bytes)};

@@ -3,6 +3,8 @@
 #include <fstream>
 #include <sstream>
 
+#include <unistd.h>
+
 #include "actors/adapters/adapter_digest.hpp"
 #include "tests/actors/support.hpp"
 
@@ -15,12 +17,13 @@ class fetcher : public testing::Test {
   fetcher() { start_fetcher(64 << 20); }
   ~fetcher() override { tell(actor_, stop_now{}); }
 
-  void start_fetcher(std::size_t most_prepared) {
+  void start_fetcher(std::size_t most_prepared, std::uint64_t most_stored = std::uint64_t{1} << 30) {
     auto model = std::make_shared<loaded_model>();
     model->config = read_hf_config(golden / "llama");
     actor_ = spawn_adapter_fetcher(system_, {.head = head_.handle(),
                                              .model = std::move(model),
                                              .store = folder_.path() / "store",
+                                             .most_stored = most_stored,
                                              .most_prepared = most_prepared});
     tell(actor_, begin_fetching{{}, worker_.handle()});
   }
@@ -135,6 +138,41 @@ TEST_F(fetcher, fetches_again_what_lies_there_damaged) {
   EXPECT_EQ(head_.take<adapter_prepared>().error, "");
   for (std::size_t i = 0; i < golden_.size(); ++i)
     EXPECT_EQ(folder_.read(there + std::string(adapter_file_names[i])), golden_[i]);
+}
+
+TEST_F(fetcher, removes_what_it_fetched_and_used_least_recently_but_not_what_is_the_heads) {
+  const auto fetch = [&](std::uint64_t ticket, const std::array<std::string, 2>& contents) {
+    const prepare_adapter what = wanted(ticket, contents);
+    tell(actor_, what);
+    for (const std::string& text : contents) answer_piece(text);
+    EXPECT_EQ(head_.take<adapter_prepared>().error, "");
+    return folder_.path() / "store" / what.sha256;
+  };
+  const auto of_the_head = folder_.path() / "store" / std::string(64, 'a');
+  std::filesystem::create_directories(of_the_head);
+  tell(actor_, stop_now{});
+  start_fetcher(64 << 20, golden_[0].size() + golden_[1].size());
+  const auto first = fetch(1, golden_);
+  EXPECT_TRUE(std::filesystem::exists(first));
+  const auto second = fetch(2, {golden_[0] + " ", golden_[1]});
+  EXPECT_FALSE(std::filesystem::exists(first));
+  EXPECT_TRUE(std::filesystem::exists(second)) << "alone too large, but it is needed";
+  EXPECT_TRUE(std::filesystem::exists(of_the_head));
+}
+
+TEST_F(fetcher, removes_what_workers_that_were_killed_have_left) {
+  const auto left_by = [&](pid_t pid) {
+    return folder_.path() / "store" / (".fetching-0123456789abcdef-" + std::to_string(pid));
+  };
+  const pid_t nobody = 999'999'999, somebody = ::getppid();
+  for (const pid_t pid : {nobody, somebody}) std::filesystem::create_directories(left_by(pid));
+  tell(actor_, stop_now{});
+  start_fetcher(64 << 20);
+  tell(actor_, wanted(1, golden_));
+  for (const std::string& text : golden_) answer_piece(text);
+  EXPECT_EQ(head_.take<adapter_prepared>().error, "");
+  EXPECT_FALSE(std::filesystem::exists(left_by(nobody)));
+  EXPECT_TRUE(std::filesystem::exists(left_by(somebody))) << "it may still fetch";
 }
 
 TEST_F(fetcher, goes_on_with_others_when_a_folder_cannot_be_made) {
