@@ -87,7 +87,7 @@ adapter_shelf::taken adapter_shelf::take(const std::string& name, const fs::path
   made.files = adapter_files_in(folder_of(made.sha256));
   made.is_new = std::none_of(details_.begin(), details_.end(),
                              [&](const auto& each) { return each.second.sha256 == made.sha256; });
-  taken_[made.sha256] = made.files;
+  taken_.insert(made.sha256);
   return made;
 }
 
@@ -98,7 +98,7 @@ adapter_entry adapter_shelf::publish(const taken& what) {
 }
 
 adapter_entry adapter_shelf::add(const taken& what) {
-  taken_.erase(what.sha256);
+  if (const auto one = taken_.find(what.sha256); one != taken_.end()) taken_.erase(one);
   perhaps_unused_.insert(what.sha256);  // until it is a version's
   const auto all = catalogue_.list();
   const adapter_entry* last = newest(what.name, all);
@@ -193,7 +193,7 @@ void adapter_shelf::forget_unloaded(const std::function<bool(adapter_version)>& 
 void adapter_shelf::remove_unused_files() {
   if (perhaps_unused_.empty()) return;
   for (const adapter_entry& each : catalogue_.list()) perhaps_unused_.erase(each.spec.sha256);
-  for (const auto& [sha256, files] : taken_) perhaps_unused_.erase(sha256);
+  for (const std::string& sha256 : taken_) perhaps_unused_.erase(sha256);
   for (const std::string& sha256 : std::exchange(perhaps_unused_, {})) {
     std::error_code ignored;
     fs::remove_all(folder_of(sha256), ignored);

@@ -95,10 +95,10 @@ class adapter_shelf {
 
   options options_;
   adapter_catalogue catalogue_;
-  std::map<adapter_version, adapter_details> details_;           ///< of all versions whose files are there
-  std::map<adapter_version, std::string> faults_;                ///< why a version cannot be used; empty: it can
-  std::map<std::string, std::vector<adapter_file_info>> taken_;  ///< by digest: what may become a version
-  std::set<std::string> perhaps_unused_;                         ///< digests
+  std::map<adapter_version, adapter_details> details_;  ///< of all versions whose files are there
+  std::map<adapter_version, std::string> faults_;       ///< why a version cannot be used; empty: it can
+  std::multiset<std::string> taken_;                    ///< digests of what may become a version
+  std::set<std::string> perhaps_unused_;                ///< digests
   std::uint64_t incoming_ = 0, times_files_came_ = 0;
 };
 

@@ -155,6 +155,10 @@ TEST_F(shelf, keeps_no_files_of_what_did_not_become_a_version) {
   EXPECT_NE(refusal([&] { made.publish("letters", source("letters")); }), "") << "the base's name";
   made.remove_unused_files();
   EXPECT_TRUE(fs::is_empty(folder_.path() / "store"));
+  const auto other = made.take("fine", source("fine"));  // of the same contents, on its way to the workers
+  EXPECT_NE(refusal([&] { made.publish("letters", source("letters")); }), "");
+  made.remove_unused_files();
+  EXPECT_EQ(made.publish(other).full_name(), "fine@1");
 }
 
 TEST_F(shelf, brings_back_what_was_rolled_back_when_it_is_published_again_not_when_a_head_starts) {
