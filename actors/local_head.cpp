@@ -13,12 +13,18 @@ struct local_head_state {
     return {
         [this](stage_started& what) { tell(parts.supervisor, std::move(what)); },
         [this](stage_failed& what) { tell(parts.supervisor, std::move(what)); },
-        [this](step_done& what) { tell(parts.directory->find(what.life.replica), std::move(what)); },
-        [this](adapter_loaded& what) { tell(parts.directory->find(what.life.replica), std::move(what)); },
+        [this](step_done& what) { tell_scheduler(what); },
+        [this](adapter_loaded& what) { tell_scheduler(what); },
         [this](adapter_prepared& what) { tell(parts.store, std::move(what)); },
         [](const want_piece&) {},  // the store is here: what a worker asks for is there already
         [this](stop_now) { self->quit(); },
     };
+  }
+
+  template <any_message M>
+  void tell_scheduler(M& what) const {
+    const replica_id replica = what.life.replica;  // read before it goes
+    tell(parts.directory->find(replica), std::move(what));
   }
 
   handle::pointer self;

@@ -159,7 +159,7 @@ struct http_front::impl {
   http_server server;
 };
 
-http_front::http_front(http_options options, http_parts parts)
+http_front::http_front(const http_options& options, http_parts parts)
     : impl_(std::make_unique<impl>(options, std::move(parts))) {}
 
 http_front::~http_front() {

@@ -10,7 +10,7 @@ namespace troupe {
 class http_front {
  public:
   /// Listens at once. Throws input_error where the address is in use, or the keys cannot be read.
-  http_front(http_options options, http_parts parts);
+  http_front(const http_options& options, http_parts parts);
   ~http_front();
 
   /// Requests in progress end; nothing is told to the actors after that.

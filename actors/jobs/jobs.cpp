@@ -204,8 +204,10 @@ void jobs_state::take_refusal(const request_refused& why) {
   if (of.requests.size() > 1) end_requests(of);
   const bool may_pass = why.cause != refusal_cause::bad_input;
   if (may_pass && why.retry_after > duration{}) return try_again(std::move(of), why.retry_after);
-  if (may_pass && ++of.refusals < parts_.most_tries)
-    return try_again(std::move(of), parts_.shortest_retry * (1 << of.refusals));
+  if (may_pass && ++of.refusals < parts_.most_tries) {
+    const duration wait = parts_.shortest_retry * (1 << of.refusals);
+    return try_again(std::move(of), wait);
+  }
   put_out(of, error_line(of.index, of.custom_id, why.error), false);
 }
 

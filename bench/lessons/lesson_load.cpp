@@ -27,7 +27,7 @@ engine_options options_for(const load_place& place, const std::vector<request_le
 
 }  // namespace
 
-lesson_load::lesson_load(const lesson_place& place, std::shared_ptr<const loaded_model> model,
+lesson_load::lesson_load(const lesson_place& place, const std::shared_ptr<const loaded_model>& model,
                          std::vector<request_lengths> requests, int sequences, int adapters)
     : requests_(std::move(requests)),
       adapters_(adapters),

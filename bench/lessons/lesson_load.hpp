@@ -22,7 +22,7 @@ struct request_lengths {
 class lesson_load {
  public:
   /// With adapters each request has the next of them in turn; `sequences` run at a time.
-  lesson_load(const lesson_place& place, std::shared_ptr<const loaded_model> model,
+  lesson_load(const lesson_place& place, const std::shared_ptr<const loaded_model>& model,
               std::vector<request_lengths> requests, int sequences, int adapters = 0);
 
   load_figures at_once() { return replay(engine_, place_, next(), 0); }

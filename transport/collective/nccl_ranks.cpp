@@ -51,6 +51,7 @@ class nccl_library {
   void* nccl_ = open_library(std::array{"libnccl.so.2", "libnccl.so"});
 
  public:
+// NOLINTNEXTLINE(bugprone-macro-parentheses): a member's name can have none
 #define TROUPE_FUNCTION(library, name) decltype(::name)* name = find<decltype(::name)>(library, #name)
   TROUPE_FUNCTION(cuda_, cudaSetDevice);
   TROUPE_FUNCTION(cuda_, cudaStreamCreate);
