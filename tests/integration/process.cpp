@@ -18,8 +18,8 @@ namespace {
 
 using steady = std::chrono::steady_clock;
 
-void pause(int milliseconds) {
-  ::poll(nullptr, 0, milliseconds);
+void pause(std::chrono::milliseconds length) {
+  ::poll(nullptr, 0, static_cast<int>(length.count()));
 }
 
 std::string error_file(const std::filesystem::path& out) {
@@ -91,9 +91,15 @@ std::string process::error() const {
 }
 
 bool wait_until(const std::function<bool()>& holds, std::chrono::milliseconds longest) {
-  for (const auto until = steady::now() + longest; !holds(); pause(5))
-    if (steady::now() > until) return false;
-  return true;
+  constexpr std::chrono::milliseconds shortest_pause(5);
+  for (const auto until = steady::now() + longest;;) {
+    const auto asked = steady::now();
+    if (holds()) return true;
+    const auto now = steady::now();
+    if (now > until) return false;
+    // Many questions are processes: most of the time is left to what is waited for, and to other tests.
+    pause(std::max(shortest_pause, 2 * std::chrono::ceil<std::chrono::milliseconds>(now - asked)));
+  }
 }
 
 long status_number(pid_t pid, const std::string& key) {

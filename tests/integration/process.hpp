@@ -36,7 +36,7 @@ class process {
   std::filesystem::path out_;
 };
 
-/// Looks every few milliseconds until it holds; false after so long.
+/// Looks again and again until it holds; false after so long.
 bool wait_until(const std::function<bool()>& holds, std::chrono::milliseconds longest = std::chrono::seconds(15));
 
 /// Of a process: a number from a line of /proc/PID/status ("VmRSS", in kB), and its open files.

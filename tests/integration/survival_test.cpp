@@ -11,6 +11,18 @@ namespace {
 using steady = std::chrono::steady_clock;
 using std::chrono::milliseconds, std::chrono::seconds;
 
+/// The process that `up` started for a node, from the moment that it is there; 0: none.
+pid_t process_of(const std::filesystem::path& cluster, const std::string& node) {
+  const std::string words = cluster.string() + '\0' + "--name" + '\0' + node + '\0';
+  for (const auto& each : std::filesystem::directory_iterator("/proc")) {
+    const std::string name = each.path().filename().string();
+    if (name.find_first_not_of("0123456789") == std::string::npos &&
+        read_text(each.path() / "cmdline").find(words) != std::string::npos)
+      return std::stoi(name);
+  }
+  return 0;
+}
+
 class survival : public testing::Test {
  protected:
   void start(const cluster_plan& plan) {
@@ -26,6 +38,16 @@ class survival : public testing::Test {
     pid_t pid = 0;
     ASSERT_TRUE(wait_until([&] { return (pid = cluster_->pid_of(name)) > 1; })) << name;
     ::kill(pid, signal);
+  }
+  /// Returns as soon as it is started again: the next process has not joined yet.
+  void kill_and_await_next(const std::string& name) {
+    const pid_t before = process_of(cluster_->file(), name);
+    ASSERT_GT(before, 1);
+    ::kill(before, SIGKILL);
+    ASSERT_TRUE(wait_until([&] {
+      const pid_t now = process_of(cluster_->file(), name);
+      return now > 1 && now != before;
+    }));
   }
   /// Started again, joined, and all replicas run.
   bool is_whole(int replicas) const { return cluster_->running_replicas() == replicas; }
@@ -103,13 +125,7 @@ TEST_F(survival, of_a_worker_that_dies_while_it_starts) {
   start({.stages = 2, .workers = {"w0", "w1"}});
   load traffic(site(), cluster().endpoint());
   ASSERT_TRUE(runs(traffic));
-  for (int i = 0; i < 3; ++i) {
-    const pid_t before = cluster().pid_of("w1");
-    ASSERT_GT(before, 1);
-    ::kill(before, SIGKILL);
-    ASSERT_TRUE(wait_until([&] { return cluster().pid_of("w1") != before; }));
-  }
-  kill("w1");
+  for (int i = 0; i < 4; ++i) ASSERT_NO_FATAL_FAILURE(kill_and_await_next("w1"));
   expect_nothing_lost(traffic);
 }
 
@@ -142,33 +158,13 @@ TEST_F(survival, a_hanging_worker_is_started_again) {
   expect_nothing_lost(traffic);
 }
 
-/// The process that `up` started for a node, when the head cannot be asked; 0: none.
-pid_t process_of(const std::filesystem::path& cluster, const std::string& node) {
-  const std::string words = cluster.string() + '\0' + "--name" + '\0' + node + '\0';
-  for (const auto& each : std::filesystem::directory_iterator("/proc")) {
-    const std::string name = each.path().filename().string();
-    if (name.find_first_not_of("0123456789") == std::string::npos &&
-        read_text(each.path() / "cmdline").find(words) != std::string::npos)
-      return std::stoi(name);
-  }
-  return 0;
-}
-
 /// Nobody answers `up` meanwhile, and it starts again what dies all the same.
 TEST_F(survival, of_a_worker_while_the_head_is_stopped) {
   start({});
   const pid_t head = cluster().pid_of("head");
   ::kill(head, SIGSTOP);
   const auto stopped = steady::now();
-  for (int i = 0; i < 3; ++i) {
-    const pid_t before = process_of(cluster().file(), "w0");
-    ASSERT_GT(before, 1);
-    ::kill(before, SIGKILL);
-    ASSERT_TRUE(wait_until([&] {
-      const pid_t now = process_of(cluster().file(), "w0");
-      return now > 1 && now != before;
-    }));
-  }
+  for (int i = 0; i < 3; ++i) ASSERT_NO_FATAL_FAILURE(kill_and_await_next("w0"));
   EXPECT_LT(steady::now() - stopped, seconds(5)) << "three restarts, after 0.2, 0.4 and 0.8 seconds";
   ::kill(head, SIGCONT);
   EXPECT_TRUE(wait_until([&] { return is_whole(1); }));
