@@ -63,7 +63,7 @@ std::string workers_of(const json& replica) {
   return all.empty() ? "-" : all;
 }
 
-std::string finished(table_rows all) {
+std::string finished(const table_rows& all) {
   return all.size() > 1 ? table(all) : "";
 }
 
@@ -105,7 +105,7 @@ std::string nodes_table(const json& status) {
     all.push_back({text_of(node, "name"), text_of(node, "state"), texts_of(node, "roles"), layers_of(node),
                    text_of(node, "replica"), text_of(node, "host"), text_of(node, "pid"),
                    fmt::format("{:.0f}", number_of(node, "rows_per_second"))});
-  return finished(std::move(all));
+  return finished(all);
 }
 
 std::string replicas_table(const json& status) {
@@ -118,7 +118,7 @@ std::string replicas_table(const json& status) {
          share(blocks - number_of(replica, "free_blocks"), blocks),
          fmt::format("{:.0f}", number_of(replica, "tokens_per_second")), text_of(replica, "resident_adapters")});
   }
-  return finished(std::move(all)) + problems_of(status);
+  return finished(all) + problems_of(status);
 }
 
 std::string adapters_table(const json& adapters) {
@@ -130,7 +130,7 @@ std::string adapters_table(const json& adapters) {
                    size_text(static_cast<std::int64_t>(number_of(each, "bytes"))),
                    text_of(each, "sha256").substr(0, 12)});
   }
-  return finished(std::move(all));
+  return finished(all);
 }
 
 std::string jobs_table(const json& jobs) {
@@ -149,7 +149,7 @@ std::string jobs_table(const json& jobs) {
                    share(number_of(job, "ok") + number_of(job, "failed"), number_of(job, "lines")),
                    text_of(job, "lines"), text_of(job, "failed"), "-", "-"});
   }
-  return finished(std::move(all));
+  return finished(all);
 }
 
 std::string shown_adapters(const json& status) {

@@ -131,8 +131,8 @@ void head_node::listen_to_nodes() {
     links.send(in.link, join_answer{in.what.hello.incarnation, false, false,
                                     "this key is a client's: a node needs cluster.key"});
   });
-  links_.on<heartbeat>([to = supervisor_](incoming<heartbeat> in) { tell(to, std::move(in)); });
-  links_.on<leave_cluster>([to = supervisor_](incoming<leave_cluster> in) { tell(to, std::move(in)); });
+  links_.on<heartbeat>([to = supervisor_](incoming<heartbeat> in) { tell(to, in); });
+  links_.on<leave_cluster>([to = supervisor_](incoming<leave_cluster> in) { tell(to, in); });
   if (worker_)
     links_.on<activations>([&links = links_, to = worker_->worker](incoming<activations> in) {
       if (!links.is_client(in.link)) tell(to, std::move(in.what));
@@ -152,7 +152,8 @@ void head_node::listen_to_members() {
   const auto to_store = [to = front_.store](auto what) { tell(to, std::move(what)); };
   const auto to_training = [to = front_.training](auto what) { tell(to, std::move(what)); };
   const auto to_scheduler = [directory = directory_](auto what) {
-    tell(directory->find(what.life.replica), std::move(what));
+    const replica_id replica = what.life.replica;  // read before it goes
+    tell(directory->find(replica), std::move(what));
   };
   on_member<stage_started>(to_supervisor);
   on_member<stage_failed>(to_supervisor);

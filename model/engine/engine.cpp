@@ -35,11 +35,13 @@ batch_scheduler::options with_adapters(batch_scheduler::options options, const s
 
 }  // namespace
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): once in an engine's life
 engine::engine(std::shared_ptr<const loaded_model> model, engine_options options, const compute& with)
     : stages_(make_stages(model, options, with)),
       scheduler_(with_adapters(options.scheduler, *stages_.front()), model->config.vocab_size),
       hidden_(static_cast<std::size_t>(options.scheduler.max_batch_tokens * stages_.front()->hidden_stride())) {}
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): every stage gets one of its own
 void engine::add_adapter(adapter_version version, std::shared_ptr<const lora_adapter> adapter) {
   for (const auto& part : stages_) part->add_adapter(version, adapter);
 }
