@@ -136,11 +136,12 @@ class placer {
   failure fill_gap(replica_placement& replica, std::vector<placement_unit>& reserved, layer_range run, int number) {
     if (run.count() <= 0) return {};
     const bool is_whole = run.count() == model().layers;
-    auto chosen = take(reserved, run, is_whole ? stage_counts() : any_count(), unit_order::fastest, replica.kv_tokens);
+    const auto stages = is_whole ? stage_counts() : any_count();
+    auto chosen = take(reserved, run, stages, unit_order::fastest, replica, {});
     if (!chosen) {
       std::vector<placement_unit> both = reserved;
       both.insert(both.end(), pool_.begin(), pool_.end());
-      chosen = take(both, run, is_whole ? stage_counts() : any_count(), unit_order::fastest, replica.kv_tokens);
+      chosen = take(both, run, stages, unit_order::fastest, replica, {});
       if (chosen) keep_only(both, reserved);
     }
     if (!chosen)
@@ -148,7 +149,7 @@ class placer {
           fmt::format("layers {} of replica {} are on no worker, and no free workers have the memory: {}", to_text(run),
                       number, needs(run)),
           is_whole ? "cluster.replicas" : "node"};
-    append(replica, std::move(*chosen));
+    append(replica, *chosen);
     return {};
   }
 
@@ -161,9 +162,9 @@ class placer {
     std::erase_if(reserved, is_taken);
   }
 
-  static void append(replica_placement& replica, detail::chosen_units chosen) {
+  static void append(replica_placement& replica, const detail::chosen_units& chosen) {
     for (std::size_t i = 0; i < chosen.units.size(); ++i)
-      replica.stages.push_back({chosen.how.stages[i], std::move(chosen.units[i].workers)});
+      replica.stages.push_back({chosen.how.stages[i], chosen.units[i].workers});
     replica.kv_tokens = std::min(replica.kv_tokens, chosen.how.kv_tokens);
   }
 
@@ -173,9 +174,16 @@ class placer {
     return wanted ? detail::stage_count{wanted, wanted} : any_count();
   }
 
+  /// For a replica that has been begun, beside `others`.
   std::optional<detail::chosen_units> take(std::vector<placement_unit>& from, layer_range run,
-                                           detail::stage_count stages, unit_order order, std::int64_t most) const {
-    return detail::take_units(from, costs_, run, stages, order, least_, most);
+                                           detail::stage_count stages, unit_order order, const replica_placement& begun,
+                                           const std::vector<replica_placement>& others) const {
+    const auto fits = [&](const detail::chosen_units& chosen) {
+      std::vector<replica_placement> all = others;
+      append(all.emplace_back(begun), chosen);
+      return !detail::fit_pools(all, workers_, costs_, least_);
+    };
+    return detail::take_units(from, costs_, run, stages, order, least_, begun.kv_tokens, fits);
   }
 
   failure place_the_rest() {
@@ -200,11 +208,13 @@ class placer {
     std::vector<replica_placement> made;
     auto stages = stage_counts();
     while (made.size() < most) {
-      auto chosen = take(left, whole_model(), stages, order, most_);
+      const replica_placement begun{{}, most_};
+      std::vector<replica_placement> others = replicas_;
+      others.insert(others.end(), made.begin(), made.end());
+      const auto chosen = take(left, whole_model(), stages, order, begun, others);
       if (!chosen) break;
       stages.least = chosen->units.size();
-      made.push_back({{}, most_});
-      append(made.back(), std::move(*chosen));
+      append(made.emplace_back(begun), *chosen);
     }
     return made;
   }

@@ -104,7 +104,8 @@ std::vector<placement_unit> make_units(const std::vector<const worker_offer*>& w
 }
 
 std::optional<chosen_units> take_units(std::vector<placement_unit>& from, const stage_costs& costs, layer_range run,
-                                       stage_count stages, unit_order order, std::int64_t least, std::int64_t most) {
+                                       stage_count stages, unit_order order, std::int64_t least, std::int64_t most,
+                                       const std::function<bool(const chosen_units&)>& is_right) {
   const auto groups = candidate_groups(from, in_order(from, order));
   const std::size_t largest = std::min({stages.most, from.size(), static_cast<std::size_t>(run.count())});
   for (std::size_t count = stages.least; count <= largest; ++count) {
@@ -116,8 +117,10 @@ std::optional<chosen_units> take_units(std::vector<placement_unit>& from, const 
         if (!could_hold(units, costs, run, least)) continue;
         auto how = cut_for_most_tokens(costs, run, units, least, most);
         if (!how) continue;
+        chosen_units found{std::move(units), std::move(*how)};
+        if (!is_right(found)) continue;
         erase_all(from, chosen);
-        return chosen_units{std::move(units), std::move(*how)};
+        return found;
       }
     }
   }

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -27,8 +28,10 @@ struct chosen_units {
 };
 
 /// Takes the fewest units out of `from` that can hold the run, on one host where as few are enough there.
-/// `tokens` with room for at least `least` and at most `most`. Nothing where it cannot be; then `from` stays as it is.
+/// `tokens` with room for at least `least` and at most `most`, and such that `is_right` says yes: it knows what else is
+/// on their machines. Nothing where it cannot be; then `from` stays as it is.
 std::optional<chosen_units> take_units(std::vector<placement_unit>& from, const stage_costs& costs, layer_range run,
-                                       stage_count stages, unit_order order, std::int64_t least, std::int64_t most);
+                                       stage_count stages, unit_order order, std::int64_t least, std::int64_t most,
+                                       const std::function<bool(const chosen_units&)>& is_right);
 
 }  // namespace troupe::detail

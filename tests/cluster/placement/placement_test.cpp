@@ -134,6 +134,12 @@ TEST(placement, makes_no_replica_that_a_shared_machine_has_no_room_for) {
   const auto none = place({pooled("w0", 8'000), pooled("w1", 8'000)}, model, {0, 2, 1, 10'000 * unit, 512});
   ASSERT_FALSE(none) << "each half fits on one, both do not";
   EXPECT_EQ(none.error().key, "model.path");
+  auto elsewhere = pooled("w2", 8'000);
+  elsewhere.host = elsewhere.pool = "host b";
+  const auto apart =
+      placed({pooled("w0", 8'000), pooled("w1", 8'000), elsewhere}, {0, 0, 1, 10'000 * unit, 512}, model);
+  ASSERT_EQ(apart.replicas.size(), 1u) << "what one machine cannot hold two can";
+  EXPECT_EQ(apart.replicas[0].stages.back().workers, std::vector<std::string>{"w2"});
 }
 
 TEST(placement, makes_as_many_replicas_as_fit) {
