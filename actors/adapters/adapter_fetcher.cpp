@@ -19,12 +19,13 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view fetching_prefix = ".fetching-";
 
+/// In a container each process may have the number of the one before.
 bool is_of_a_process_that_ended(const std::string& name) {
   if (!name.starts_with(fetching_prefix)) return false;
   pid_t pid = 0;
   const char* digits = name.data() + name.rfind('-') + 1;
   std::from_chars(digits, name.data() + name.size(), pid);
-  return pid > 0 && ::kill(pid, 0) != 0 && errno == ESRCH;
+  return pid == ::getpid() || (pid > 0 && ::kill(pid, 0) != 0 && errno == ESRCH);
 }
 
 /// What workers of this host that were killed have left.
@@ -124,20 +125,30 @@ void adapter_fetcher_state::begin(const wanted& what) {
   if (ready != prepared_.end()) return hand_over(what, ready->second);
   try {
     check_files(what);
-    if (is_complete(parts_.store / what.sha256, what))
-      load(what);
-    else
-      fetch(what);
+    if (!load_stored(what)) fetch(what);
   } catch (const std::exception& error) {
     drop_transfer();
     fail(what, error.what());
   }
 }
 
+/// False where the files are not there, or another process of this host has just removed them.
+bool adapter_fetcher_state::load_stored(const wanted& what) {
+  const fs::path folder = parts_.store / what.sha256;
+  if (!is_complete(folder, what)) return false;
+  try {
+    load(what);
+  } catch (const std::exception&) {
+    if (is_complete(folder, what)) throw;
+    return false;
+  }
+  return true;
+}
+
 void adapter_fetcher_state::fetch(const wanted& what) {
   transfer_ = std::make_unique<transfer>();
   transfer_->what = what;
-  transfer_->folder = parts_.store / fmt::format("{}{}-{}", fetching_prefix, what.sha256.substr(0, 16), ::getpid());
+  transfer_->folder = folder_in_work(what.sha256);
   std::error_code fault;
   fs::create_directories(transfer_->folder, fault);
   if (fault) refuse("{}: cannot be made: {}", transfer_->folder.string(), fault.message());
@@ -215,10 +226,16 @@ void adapter_fetcher_state::remove_least_used(const std::string& but_not) const 
   for (const fetched_folder& each : all) {
     if (bytes <= parts_.most_stored) return;
     if (each.path.filename() == but_not) continue;
-    std::error_code ignored;
-    fs::remove_all(each.path, ignored);
+    std::error_code fault;
+    const fs::path leaving = folder_in_work(each.path.filename().string());  // so that others find it whole or not
+    fs::rename(each.path, leaving, fault);
+    if (!fault) fs::remove_all(leaving, fault);
     bytes -= each.bytes;
   }
+}
+
+fs::path adapter_fetcher_state::folder_in_work(const std::string& sha256) const {
+  return parts_.store / fmt::format("{}{}-{}", fetching_prefix, sha256.substr(0, 16), ::getpid());
 }
 
 void adapter_fetcher_state::load(const wanted& what) {

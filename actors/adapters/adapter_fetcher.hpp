@@ -46,6 +46,7 @@ class adapter_fetcher_state {
 
   void next();
   void begin(const wanted& what);
+  bool load_stored(const wanted& what);
   void fetch(const wanted& what);
   void open_file();
   void take_piece(const adapter_piece& piece);
@@ -54,6 +55,7 @@ class adapter_fetcher_state {
   void keep_files() const;
   void remove_least_used(const std::string& but_not) const;
   void load(const wanted& what);
+  std::filesystem::path folder_in_work(const std::string& sha256) const;
   void fail(const wanted& what, const std::string& error);
   void hand_over(const wanted& what, std::shared_ptr<const lora_adapter> adapter);
   void drop_transfer();

@@ -144,9 +144,16 @@ void adapter_store_state::find(const find_adapter& wanted) {
   });
 }
 
+/// By a request, or by one that may still come: until an unloading is published its names lead to it.
+bool adapter_store_state::is_used(adapter_version version) const {
+  if (parts_.adapters->is_held(version)) return true;
+  const auto shown = parts_.adapters->find(version);
+  return shown && parts_.adapters->resolve(shown->full_name) == version;
+}
+
 /// At once where nothing has changed and nothing is on its way.
 void adapter_store_state::save_then(continuation then) {
-  parts_.shelf->forget_unloaded([this](adapter_version version) { return parts_.adapters->is_held(version); });
+  parts_.shelf->forget_unloaded([this](adapter_version version) { return is_used(version); });
   catalogue_records records = parts_.shelf->take_changes();
   if (records.empty() && unsaved_.empty()) {
     if (changes_.empty()) show_files_that_came_back();

@@ -58,6 +58,7 @@ class adapter_store_state {
   void finish(command_call& call, command_answer answer);
   std::string carry_out(const client_command& command);
   void find(const find_adapter& wanted);
+  bool is_used(adapter_version version) const;
   void save_then(continuation then);
   void remove_unused_files();
   void take_saved(const catalogue_saved& saved);

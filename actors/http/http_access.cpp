@@ -50,13 +50,14 @@ void check_page(api_context& context, const http_request& request) {
   const auto is_from = [&](std::string_view own) { return !own.empty() && host_in(origin) == own; };
   if (!origin.empty() && !is_from(host) && !is_from(forwarded_host(request)))
     throw api_error(403, "requests of web pages from elsewhere are not answered", {}, "forbidden_origin");
-  const std::string name = name_in(host);
-  if (context.is_this_machines && context.keys.is_open() && !is_no_strangers(name))
-    throw api_error(403,
-                    fmt::format("requests to {} are not answered here without keys: ask by an address or as localhost, "
-                                "or make a key with `troupe keys add`",
-                                name.substr(0, 128)),
-                    {}, "forbidden_host");
+  if (!context.is_this_machines || !context.keys.is_open()) return;
+  for (const std::string& name : {name_in(host), name_in(forwarded_host(request))})
+    if (!is_no_strangers(name))
+      throw api_error(403,
+                      fmt::format("requests to {} are not answered here without keys: ask by an address or as "
+                                  "localhost, or make a key with `troupe keys add`",
+                                  name.substr(0, 128)),
+                      {}, "forbidden_host");
 }
 
 }  // namespace

@@ -26,6 +26,21 @@ std::size_t first_letter(std::string_view text) {
   return std::min(text.find_first_not_of(" \t\r\n"), text.size());
 }
 
+/// An object, or one as a text, of which the end is missing.
+bool is_begun(std::string_view value) {
+  if (!value.starts_with('{') && !value.starts_with('"')) return false;
+  int depth = 0;
+  bool quoted = false;
+  for (std::size_t i = 0; i < value.size(); ++i) {
+    const char c = value[i];
+    if (c == '"') quoted = !quoted;
+    if (quoted && c == '\\') ++i;
+    if (!quoted) depth += (c == '{' || c == '[') - (c == '}' || c == ']');
+    if (!quoted && depth <= 0) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 tool_style tool_style_of(std::string_view chat_template) {
@@ -102,7 +117,8 @@ bool tool_call_reader::read_call(std::string_view text) {
   }
 }
 
-/// What there is of {"name": …, "arguments": …}: the arguments as they are, none where they have not begun.
+/// What there is of {"name": …, "arguments": …}: the arguments as they are, none where they have not begun. A call that
+/// is whole and was not read is none.
 bool tool_call_reader::read_cut_call(std::string_view text) {
   const auto take = [&](std::string_view wanted) {
     text.remove_prefix(first_letter(text));
@@ -118,6 +134,7 @@ bool tool_call_reader::read_cut_call(std::string_view text) {
   text.remove_prefix(end + 1);
   if (take(",") && (take(R"("arguments")") || take(R"("parameters")")) && take(":"))
     call.arguments = text.substr(first_letter(text));
+  if (!call.arguments.empty() && !is_begun(call.arguments)) return false;
   add_call(std::move(call));
   return true;
 }

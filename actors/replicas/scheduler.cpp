@@ -193,7 +193,6 @@ void scheduler_state::end_life(const replica_stopped& stopped) {
 }
 
 /// A request that ends every life would end those of other replicas too. Its last lost step had nobody else's work.
-/// That is no proof against it, so whoever asked may ask again: a job does so a few times, then the line has failed.
 void scheduler_state::refuse_deadly() {
   std::unordered_map<request_id, sink_actor> deadly;
   for (const auto& [id, of] : answers_)
@@ -203,11 +202,11 @@ void scheduler_state::refuse_deadly() {
     tell(sink,
          request_refused{{},
                          request,
-                         fmt::format("{} times in a row the replica was lost in a step of this request, which is given "
-                                     "up: the nodes' logs say how it was lost; where a step took too long, lower "
-                                     "scheduler.max_batch_tokens",
+                         fmt::format("{} times in a row the replica was lost in a step of this request, which is not "
+                                     "tried again: the nodes' logs say how it was lost; where a step took too long, "
+                                     "lower scheduler.max_batch_tokens",
                                      most_lost_lives),
-                         refusal_cause::unavailable,
+                         refusal_cause::bad_input,
                          {}});
   }
 }

@@ -153,6 +153,13 @@ void supervisor_state::note_pool(const worker_offer& offer) {
   most = std::max(most, offer.memory);
 }
 
+/// While others of a machine are there, one that comes back measures less than the machine has; once all are gone, what
+/// they offered says nothing any more.
+void supervisor_state::forget_pool(const std::string& pool) {
+  const auto is_of_it = [&](const auto& worker) { return worker.second.offer.pool == pool; };
+  if (std::none_of(workers_.begin(), workers_.end(), is_of_it)) pool_memory_.erase(pool);
+}
+
 void supervisor_state::take_leave(incarnation_id node) {
   const node_entry* entry = members_.find(node);
   if (!entry) return;
@@ -177,6 +184,7 @@ void supervisor_state::lose(const std::string& name, const std::string& why, lif
   if (found == workers_.end()) return;
   const worker_record gone = found->second;
   workers_.erase(found);
+  forget_pool(gone.offer.pool);
   parts_.directory->drop_worker(name);
   parts_.directory->expel(gone.link);
   nodes_by_link_.erase(gone.link);

@@ -73,6 +73,7 @@ class supervisor_state {
   void take_heartbeat(const incoming<heartbeat>& in);
   void take_free_memory(const std::string& name, const node_report& report);
   void note_pool(const worker_offer& offer);
+  void forget_pool(const std::string& pool);
   void take_leave(incarnation_id node);
   void note_link_lost(link_id link);
   void lose(const std::string& name, const std::string& why, life_end of_its_replica = life_end::loss);

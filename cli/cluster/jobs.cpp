@@ -31,7 +31,8 @@ json all_jobs(cluster_client& cluster) {
   for (;;) {
     const auto page = json::parse(cluster.command("job.list", wanted.dump()));
     all.insert(all.end(), page.begin(), page.end());
-    if (page.size() < at_once) return all;
+    const bool is_same = !page.empty() && wanted.value("after", "") == page.back().at("id");  // a head of before
+    if (page.size() < at_once || is_same) return all;
     wanted["after"] = page.back().at("id");
   }
 }

@@ -223,9 +223,11 @@ result<std::vector<adapter_version>, catalogue_error> adapter_catalogue::unload(
   std::vector<adapter_version> gone;
   for (const auto& [ordinal, version] : name.versions) {
     if ((what->ordinal && *what->ordinal != ordinal) || !is_of_use(*find(version))) continue;
-    set_state(version, adapter_state::unloaded);
     gone.push_back(version);
   }
+  // What answered until now is the last to be forgotten.
+  std::stable_partition(gone.begin(), gone.end(), [&](adapter_version version) { return !is_current(*find(version)); });
+  for (const adapter_version version : gone) set_state(version, adapter_state::unloaded);
   if (!what->ordinal) point(name, 0);
   return gone;
 }

@@ -116,11 +116,17 @@ std::int64_t journal::expiry_now() {
   const std::int64_t passed = options_.passed_seconds
                                   ? options_.passed_seconds()
                                   : duration_cast<seconds>(monotonic_clock().now().since_start).count();
-  if (!expiry_) {
-    const std::int64_t newest = db_->number_of("SELECT ifnull(max(max(created, finished)), 0) FROM jobs");
-    expiry_.emplace(std::min(wall, newest), passed);
-  }
-  return expiry_->read(wall, passed);
+  if (!expiry_) expiry_.emplace(std::min(wall, last_expiry().value_or(wall)), passed);
+  const std::int64_t time = expiry_->read(wall, passed);
+  (db_->prepare("UPDATE heads SET expired_to = ? WHERE expired_to <> ?") << time << time).run();
+  return time;
+}
+
+/// Where the clock stood in the last life. A journal of an earlier build does not say: there the newest job's time.
+std::optional<std::int64_t> journal::last_expiry() const {
+  for (const char* time : {"SELECT expired_to FROM heads", "SELECT ifnull(max(max(created, finished)), 0) FROM jobs"})
+    if (const std::int64_t found = db_->number_of(time)) return found;
+  return {};
 }
 
 result<job_info, journal_error> journal::create_job(const job_spec& spec) {

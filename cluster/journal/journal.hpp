@@ -222,6 +222,7 @@ class journal {
  private:
   std::int64_t now() const;
   std::int64_t expiry_now();
+  std::optional<std::int64_t> last_expiry() const;
   result<job_info, journal_error> change_state(std::string_view id, job_state how, std::string_view error,
                                                std::string_view outcome = {});
   result<job_info, journal_error> hold(std::string_view id, bool on);

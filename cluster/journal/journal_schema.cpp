@@ -78,7 +78,8 @@ CREATE TABLE adapter_names (
   next INTEGER NOT NULL
 ) WITHOUT ROWID;
 )",
-    R"(ALTER TABLE jobs ADD COLUMN result TEXT NOT NULL DEFAULT '')"};
+    R"(ALTER TABLE jobs ADD COLUMN result TEXT NOT NULL DEFAULT '')",
+    R"(ALTER TABLE heads ADD COLUMN expired_to INTEGER NOT NULL DEFAULT 0)"};
 
 void check_is_ours(database& db) {
   const bool is_new = db.number_of("SELECT count(*) FROM sqlite_schema") == 0;

@@ -137,11 +137,11 @@ class placer {
     if (run.count() <= 0) return {};
     const bool is_whole = run.count() == model().layers;
     const auto stages = is_whole ? stage_counts() : any_count();
-    auto chosen = take(reserved, run, stages, unit_order::fastest, replica, {});
+    auto chosen = take(reserved, run, stages, unit_order::fastest, replica, replicas_);
     if (!chosen) {
       std::vector<placement_unit> both = reserved;
       both.insert(both.end(), pool_.begin(), pool_.end());
-      chosen = take(both, run, stages, unit_order::fastest, replica, {});
+      chosen = take(both, run, stages, unit_order::fastest, replica, replicas_);
       if (chosen) keep_only(both, reserved);
     }
     if (!chosen)

@@ -115,8 +115,9 @@ std::optional<placement> make_replica(const placement& where, const worker_offer
   for (const auto number : numbers) {
     if (number && is_there.contains(*number)) continue;
     for (const auto& some : {company(joining, idle, number), std::vector<worker_offer>{joining}})
-      if (auto made = place(some, model, request))
-        if (auto after = with_replica(where, made->replicas.front(), offers, model, request)) return after;
+      if (const auto made = place(some, model, request))
+        for (const replica_placement& each : made->replicas)
+          if (auto after = with_replica(where, each, offers, model, request)) return after;
   }
   return {};
 }

@@ -142,9 +142,11 @@ void batch_scheduler::admit_new(request_priority priority, const planning& step)
   }
 }
 
-/// The next of those that may start beside the adapters and the long prompt that run.
+/// The next of those that may start beside the adapters that run and the long prompt of this step.
 batch_scheduler::sequence_state* batch_scheduler::next_in_line(request_priority priority) const {
-  const auto is_long_one = [&](const sequence_state* other) { return other->priority == priority && is_long(*other); };
+  const auto is_long_one = [&](const sequence_state* other) {
+    return other->landed() && other->priority == priority && is_long(*other);
+  };
   const bool has_long = std::any_of(running_.begin(), running_.end(), is_long_one) ||
                         std::any_of(started_.begin(), started_.end(), is_long_one);
   return queues_[static_cast<std::size_t>(priority)].next([&](const sequence_state& sequence) {

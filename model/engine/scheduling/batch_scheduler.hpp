@@ -21,8 +21,8 @@
 //   an interactive answer is in the step, prompts get no more than max_mixed_prompt_tokens of it, so that nobody who
 //   reads along waits for a stranger's long prompt.
 // - A long prompt, one that takes several steps, leaves half of what prompts may have to shorter ones that came later,
-//   and a second long one of its class waits until the first is nearly done: no short question waits for a stranger's
-//   book.
+//   and a second long one of its class waits until the first is nearly done, unless that is in another step that is in
+//   flight: no short question waits for a stranger's book.
 // - Urgent is what must not wait any longer: an adapter of which nothing ran for `adapter_patience` steps, or the batch
 //   class after `batch_patience` steps without a row, each until it has `urgent_tokens` new tokens; and the oldest of a
 //   class of which nobody could start for `head_patience` steps, to its end. Urgent sequences go before all others,

@@ -75,7 +75,7 @@ std::int64_t batch_scheduler::give_tokens() {
   const std::int64_t budget = prompt_budget();
   std::int64_t prompts = std::min(left, budget);
   const std::int64_t kept_for_batch = std::min({batch_wants, budget / options_.batch_share, prompts});
-  std::int64_t kept_for_short = std::min(short_wants, budget / 2);
+  std::int64_t kept_for_short = std::min(short_wants, (prompts - kept_for_batch) / 2);
   for (sequence_state* sequence : chosen_) {
     const bool is_short = !is_long(*sequence);
     const std::int64_t kept = sequence->tier() == 2 ? 0 : kept_for_batch + (is_short ? 0 : kept_for_short);

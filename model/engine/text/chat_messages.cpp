@@ -38,7 +38,16 @@ std::string joined_content(const json& content, const std::string& where) {
   return text;
 }
 
-/// Clients send arguments as a text, templates print them as the objects that they are.
+std::optional<json> parsed(const std::string& arguments, const std::string& where) {
+  try {
+    return detail::parse_json_as<json>(arguments, where + ".tool_calls: arguments", {.depth = 64});
+  } catch (const input_error&) {
+    return {};
+  }
+}
+
+/// Clients send arguments as a text, templates print them as the objects that they are. What is no JSON stays a text: a
+/// call that `max_tokens` cut has such arguments, and the conversation goes on.
 void open_arguments(json& call, const std::string& where) {
   if (!call.is_object() || !call.contains("function") || !call["function"].is_object())
     refuse("{}.tool_calls should be a list of calls of functions", where);
@@ -47,8 +56,8 @@ void open_arguments(json& call, const std::string& where) {
   const auto text = arguments.get<std::string>();
   if (text.find_first_not_of(" \t\r\n") == text.npos)
     arguments = json::object();
-  else
-    arguments = detail::parse_json_as<json>(text, where + ".tool_calls: arguments", {.depth = 64});
+  else if (auto value = parsed(text, where))
+    arguments = *std::move(value);
 }
 
 /// True where there are some.

@@ -165,13 +165,14 @@ TEST_F(fetcher, removes_what_workers_that_were_killed_have_left) {
     return folder_.path() / "store" / (".fetching-0123456789abcdef-" + std::to_string(pid));
   };
   const pid_t nobody = 999'999'999, somebody = ::getppid();
-  for (const pid_t pid : {nobody, somebody}) std::filesystem::create_directories(left_by(pid));
+  for (const pid_t pid : {nobody, somebody, ::getpid()}) std::filesystem::create_directories(left_by(pid));
   tell(actor_, stop_now{});
   start_fetcher(64 << 20);
   tell(actor_, wanted(1, golden_));
   for (const std::string& text : golden_) answer_piece(text);
   EXPECT_EQ(head_.take<adapter_prepared>().error, "");
   EXPECT_FALSE(std::filesystem::exists(left_by(nobody)));
+  EXPECT_FALSE(std::filesystem::exists(left_by(::getpid()))) << "in a container, of the process before";
   EXPECT_TRUE(std::filesystem::exists(left_by(somebody))) << "it may still fetch";
 }
 

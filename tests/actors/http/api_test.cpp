@@ -131,9 +131,10 @@ TEST_F(api, serves_its_own_page_behind_a_proxy_that_says_by_what_name_it_was_ask
   const auto status = [&](const std::string& origin, const std::string& forwarded) {
     return ask("GET", "/v1/models", {}, {{"origin", origin}, {"x-forwarded-host", forwarded}}).get().status;
   };
-  EXPECT_EQ(status("https://models.example", "models.example"), 200);
-  EXPECT_EQ(status("https://models.example", "models.example, inner:8080"), 200) << "two proxies";
-  EXPECT_EQ(status("https://evil.example", "models.example"), 403);
+  EXPECT_EQ(status("https://models.internal", "models.internal"), 200);
+  EXPECT_EQ(status("https://models.internal", "models.internal, inner:8080"), 200) << "two proxies";
+  EXPECT_EQ(status("https://evil.example", "models.internal"), 403);
+  EXPECT_EQ(status("https://evil.example", "evil.example"), 403) << "whose name was made to lead to the proxy";
   EXPECT_EQ(status("https://evil.example", ""), 403);
   raw_client rebound(front_->port());
   rebound.say("GET /v1/models HTTP/1.1\r\nhost: evil.example\r\nx-forwarded-host: localhost\r\n\r\n");

@@ -43,6 +43,9 @@ TEST(tool_calls, that_are_cut_have_the_arguments_that_came) {
   EXPECT_EQ(read_cut(tool_style::bare, R"({"name": "go", "para)"), "|go||cut");
   EXPECT_EQ(read_cut(tool_style::tagged, "<tool_call>{\"name\": \"go\", \"arguments\": {\"x\": 1}}\n</tool_"),
             R"(|go|{"x":1})");
+  for (const char* whole : {R"({"name":"go","parameters":{"a":1}}; {"name":"look","para)",
+                            R"({"name":"go","parameters":{}} I will)", R"({"name":"go","parameters":[1]})"})
+    EXPECT_EQ(read_cut(tool_style::bare, whole), whole) << "what follows a call is no part of its arguments";
   for (const char* unnamed : {R"(<tool_call>{"name": "g)", R"(<tool_call>{"name": "fly", "argu)", "<tool_c"}) {
     EXPECT_EQ(read_cut(tool_style::tagged, unnamed), unnamed);
     EXPECT_EQ(read_cut(tool_style::tagged, unnamed, true), "") << "there is no text where a call must be made";

@@ -237,7 +237,7 @@ TEST_F(scheduler, refuses_a_request_that_ends_every_life_and_nobody_who_was_besi
   tell(actor_, replica_stopped{});
   const auto refused = sink_.take<request_refused>();
   EXPECT_EQ(refused.request, request_id(1));
-  EXPECT_EQ(refused.cause, refusal_cause::unavailable) << "no proof against the request";
+  EXPECT_EQ(refused.cause, refusal_cause::bad_input) << "each further try would end three more lives";
   EXPECT_EQ(router_.take<requests_ended>().requests.at(0), request_id(1));
   (void)live("CD");
   tell(actor_, replica_stopped{});

@@ -112,13 +112,13 @@ TEST(batch_scheduler, lets_a_short_prompt_pass_a_long_one_that_came_first) {
   engine.submit(request_of(1900, 4, 2));
   engine.submit(request_of(50, 4, 3));
   ASSERT_TRUE(engine.plan());
-  EXPECT_EQ(row_of(engine, 3)->tokens, 1 + 32) << "half of a step";
-  EXPECT_EQ(row_of(engine, 1)->tokens, 1 + 30);
+  EXPECT_EQ(row_of(engine, 3)->tokens, 32) << "half of a step";
+  EXPECT_EQ(row_of(engine, 1)->tokens, 32);
   EXPECT_EQ(row_of(engine, 2), nullptr) << "one long prompt at a time";
   land(engine);
   ASSERT_TRUE(engine.plan());
-  EXPECT_EQ(row_of(engine, 3)->tokens, 17) << "all that is left of it";
-  EXPECT_EQ(row_of(engine, 1)->tokens, 64 - 17);
+  EXPECT_EQ(row_of(engine, 3)->tokens, 18) << "all that is left of it";
+  EXPECT_EQ(row_of(engine, 1)->tokens, 64 - 18);
   land(engine);
   for (bool done = false; !done; land(engine)) {
     ASSERT_TRUE(engine.plan());
@@ -148,6 +148,38 @@ TEST(batch_scheduler, gives_a_prompt_fewer_tokens_of_a_step_far_into_it_and_alwa
   engine_simulation heavy(options);
   heavy.submit(request_of(1000, 4));
   heavy.run_to_end();
+}
+
+TEST(batch_scheduler, has_a_long_prompt_in_each_step_in_flight) {
+  auto options = small_options();
+  options.blocks = 256;
+  options.context = 2048;
+  options.steps_in_flight = 2;
+  engine_simulation engine(options);
+  engine.submit(request_of(1000, 4, 1));
+  engine.submit(request_of(1000, 4, 2));
+  ASSERT_TRUE(engine.plan());
+  ASSERT_TRUE(engine.plan());
+  EXPECT_NE(row_of(engine, 2), nullptr);
+}
+
+TEST(batch_scheduler, leaves_a_long_prompt_half_of_the_few_tokens_that_readers_leave) {
+  auto options = small_options();
+  options.blocks = 256;
+  options.context = 2048;
+  options.max_batch_tokens = 10;
+  options.max_sequences = 10;
+  engine_simulation engine(options);
+  for (token_id first = 0; first < 2; ++first) engine.submit(request_of(1, 40, first));
+  ASSERT_TRUE(engine.plan());
+  land(engine);
+  engine.submit(request_of(1000, 4, 3));
+  ASSERT_TRUE(engine.plan());
+  land(engine);
+  engine.submit(request_of(9, 4, 4));
+  ASSERT_TRUE(engine.plan());
+  EXPECT_EQ(row_of(engine, 3)->tokens, 1 + 3);
+  EXPECT_EQ(row_of(engine, 4)->tokens, 1 + 3);
 }
 
 TEST(batch_scheduler, makes_fewer_guesses_in_a_step_far_into_a_text) {

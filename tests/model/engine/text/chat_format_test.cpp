@@ -53,8 +53,9 @@ TEST(chat_messages, say_which_one_is_wrong) {
   EXPECT_THAT(says(R"([{"role": "user", "content": [{"type": 5, "text": "x"}]}])"), HasSubstr("no text"));
   EXPECT_THAT(says(R"([{"role": "user", "content": [{"type": "image_url"}]}])"), HasSubstr("no text"));
   EXPECT_THAT(says(R"([{"role": "assistant", "tool_calls": [5]}])"), HasSubstr("messages[0].tool_calls"));
-  EXPECT_THAT(says(R"([{"role": "assistant", "tool_calls": [{"function": {"arguments": "{"}}]}])"),
-              HasSubstr("messages[0].tool_calls"));
+  EXPECT_THAT(says(R"([{"role": "assistant", "tool_calls": ["go"]}])"), HasSubstr("messages[0].tool_calls"));
+  EXPECT_EQ(says(R"([{"role": "assistant", "tool_calls": [{"function": {"arguments": "{"}}]}])"), "")
+      << "of a call that was cut";
   EXPECT_EQ(says(R"([{"role": "assistant", "content": "", "function_call": {"name": "f", "arguments": "{}"}}])"),
             "messages[0].function_call is the older form: use tool_calls");
   EXPECT_EQ(says(R"([{"role": "assistant", "content": "x", "function_call": null}])"), "");
