@@ -7,7 +7,7 @@
 
 namespace troupe {
 
-/// What a command returns, or what it throws, as the answer to whoever asked. `run` returns JSON.
+/// Turns what `run` returns (JSON) or throws into the answer to a command.
 template <class Run>
 command_answer answer_of(const Run& run) {
   try {

@@ -1,4 +1,4 @@
-// JSON as it is sent. For .cpp files only.
+// How JSON is written for sending. For .cpp files only.
 #pragma once
 #include <string>
 
@@ -9,7 +9,7 @@ namespace troupe {
 /// Keys stay in the order in which they were written.
 using json = nlohmann::ordered_json;
 
-/// In one line; what is no UTF-8 becomes U+FFFD.
+/// On one line; bytes that are no UTF-8 become U+FFFD.
 inline std::string dump(const json& value) {
   return value.dump(-1, ' ', false, json::error_handler_t::replace);
 }

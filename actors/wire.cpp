@@ -6,8 +6,8 @@
 namespace troupe {
 namespace {
 
-/// Why a link cannot be used any more; empty: it can. A frame that is too long is our own mistake, for which no actor
-/// is to die: it would leave a process that is there and says nothing.
+/// Sends a frame. Returns why the link cannot be used any more, or an empty text. A frame that is too long is our own
+/// mistake, but no actor may die of it: the process would stay and never answer again.
 std::string fault_of_sending(bus& through, link_id to, frame made) {
   try {
     return through.send(to, std::move(made)) == send_status::full ? "reads too slowly" : "";
@@ -18,7 +18,7 @@ std::string fault_of_sending(bus& through, link_id to, frame made) {
 
 }  // namespace
 
-/// Frames may come before the bus is made: who answers them waits until it is there.
+/// Frames may arrive before bus_ is set. The lock makes handlers that answer at once wait for it.
 void wire::start() {
   const std::lock_guard lock(mutex_);
   bus_ =
@@ -85,7 +85,7 @@ namespace {
 template <any_message... Messages>
 struct list {};
 
-/// Forwards what it is told, but for what means nothing beyond this process.
+/// Sends the messages Forwarded over the link, and drops the messages Ignored, which mean nothing in another process.
 template <class Handle, class Forwarded, class Ignored>
 struct remote_state;
 

@@ -1,7 +1,7 @@
 // This process' links to others, in messages instead of frames. Thread-safe; one per process.
 //
-// Frames that are no message, or one that nobody here handles, close their link. So a process that says something
-// wrong is heard no more, and nobody else notices.
+// A frame that is no message, or a message that nobody here handles, closes its link. So a process that sends something
+// wrong is cut off, and nobody else notices.
 #pragma once
 #include <array>
 #include <atomic>
@@ -17,7 +17,7 @@
 
 namespace troupe {
 
-/// Both are made in wire_messages.cpp, for every message there is.
+/// Both are defined in wire_messages.cpp for every message.
 template <message M>
 frame to_frame(M what);
 template <message M>
@@ -28,7 +28,7 @@ class wire {
   explicit wire(bus::options options) : options_(std::move(options)) {}
   ~wire() { stop(); }
 
-  // Before start(). Handlers run on the bus' thread: they tell an actor, no more.
+  // To be called before start(). Handlers run on the bus' thread, so they must only tell an actor.
   template <message M, class Handler>
   void on(Handler handler) {
     handlers_.at(M::kind) = [handler](link_id link, frame&& from) {
@@ -39,7 +39,7 @@ class wire {
       return true;
     };
   }
-  /// Everything that comes as M goes to this actor, which does not care for the link.
+  /// Every M goes to this actor, without its link.
   template <message M, class Handle>
   void deliver(Handle to) {
     on<M>([to](incoming<M> in) { tell(to, std::move(in.what)); });
@@ -51,7 +51,7 @@ class wire {
 
   // Before start() and after stop() these do nothing.
   link_id connect(const std::string& endpoint);
-  /// A link whose other side reads too slowly, or would be told more than a frame holds, is given up.
+  /// If the other side reads too slowly, or the message is longer than a frame, the link is given up.
   template <message M>
   void send(link_id to, M what, std::uint64_t correlation = 0) {
     frame made = to_frame(std::move(what));
@@ -59,7 +59,7 @@ class wire {
     send_frame(to, std::move(made));
   }
   void close(link_id link);
-  /// Whether somebody with a client's key is there, who is no node.
+  /// Whether the other side is a client: it has a client's key and is no node.
   bool is_client(link_id link) const;
   std::string endpoint() const;
 
@@ -76,10 +76,10 @@ class wire {
   std::array<frame_handler, kinds> handlers_;
   std::function<void(link_id, const std::string&)> lost_;
   mutable std::mutex mutex_;
-  std::shared_ptr<bus> bus_;  ///< actors may still be sending when it stops
+  std::shared_ptr<bus> bus_;  ///< shared, since actors may still be sending when it stops
 };
 
-/// A link that may be made anew: written by who makes it, read by who uses it.
+/// A link that can be replaced by a new one: one thread sets it, others read it.
 class link_slot {
  public:
   explicit link_slot(link_id link = no_link) : value_(link.value) {}
@@ -95,7 +95,7 @@ struct remote_parts {
   std::shared_ptr<const link_slot> link;
 };
 
-/// Actors of another process, as actors of this one.
+/// Actors of another process, to be told like actors of this one.
 worker_actor spawn_remote_worker(caf::actor_system& system, remote_parts parts);
 trainer_actor spawn_remote_trainer(caf::actor_system& system, remote_parts parts);
 workers_head_actor spawn_remote_head(caf::actor_system& system, remote_parts parts);

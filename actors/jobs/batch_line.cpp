@@ -31,7 +31,7 @@ void check_keys(const json& object, bool is_line) {
              fmt::join(constraint_keys, ", "), is_line ? ", prompt, messages, tokens, custom_id" : "");
 }
 
-/// What is wrong is said with its place.
+/// Adds the place to the text of an error.
 template <class Read>
 auto read_at(const char* place, const Read& read) {
   try {

@@ -1,4 +1,4 @@
-// Lines go from the journal to the gateway, and come back answered.
+// Takes lines from the journal to the gateway, and takes back their answers.
 #include "actors/jobs/jobs.hpp"
 
 #include <algorithm>
@@ -10,10 +10,10 @@ namespace troupe {
 namespace {
 
 constexpr std::size_t lines_read_at_once = 256;
-constexpr std::size_t largest_output = 4 << 20;  // fits into a frame, escaped once more
+constexpr std::size_t largest_output = 4 << 20;  // fits into a frame even after JSON has escaped it again
 constexpr std::size_t most_unrecorded = 1 << 14;
 
-/// Hears of all requests of one line.
+/// Listens to all requests of one line.
 struct line_in_progress {
   request_id first;
   jobs_actor jobs;
@@ -91,7 +91,8 @@ void jobs_state::go_on(const begin_jobs& begun) {
   take_up();
 }
 
-/// What an earlier life left unfinished; from the beginning once more where the journal could not be read.
+/// Takes up the jobs that an earlier life left unfinished. If the journal cannot be read, it starts from the beginning
+/// later.
 void jobs_state::take_up() try {
   if (!is_to_take_up_) return;
   begin_training theirs;
@@ -100,7 +101,7 @@ void jobs_state::take_up() try {
     if (job.spec.kind != "batch") theirs.unfinished.push_back(job);
     try {
       activate(job);
-    } catch (const std::exception& error) {  // what an earlier build accepted may be none of this one's options
+    } catch (const std::exception& error) {  // an earlier build may have accepted options that this one refuses
       (void)parts_.book->finish(job.spec.id, job_state::failed, error.what());
     }
   }
@@ -143,7 +144,7 @@ void jobs_state::begin(line one) {
   try {
     parsed = read(one.text, *job);
     requests = requests_of(parsed.asked.order, *parts_.prompts, *parts_.numbers);
-  } catch (const std::exception& error) {  // whatever it is: one that stopped this actor would do so in every life
+  } catch (const std::exception& error) {  // any exception: one that ended this actor would do so in every life
     one.custom_id = custom_id_of(one.text);
     return put_out(one, error_line(one.index, one.custom_id, error.what()), false);
   }
@@ -192,7 +193,7 @@ void jobs_state::take_answer(const line_answered& answered) {
   put_out(of, std::move(text), ok);
 }
 
-/// Those of its requests that ended already are nothing to the gateway.
+/// Also names requests that have ended already; the gateway ignores those.
 void jobs_state::end_requests(const line& of) {
   for (const request_id request : of.requests) tell(gateway_, end_request{{}, request});
 }

@@ -20,22 +20,22 @@ struct jobs_parts {
   std::shared_ptr<const prompting> prompts;
   std::shared_ptr<request_numbers> numbers;
   std::shared_ptr<status_board> board;
-  endpoint_line_reader read_for_endpoint = {};  ///< without: lines are of our own form alone
-  /// That the journal fails, and that it does no more.
+  endpoint_line_reader read_for_endpoint = {};  ///< without it only lines of our own form are read
+  /// Told when the journal begins to fail and when it works again.
   std::function<void(const std::string& line)> say = [](const std::string&) {};
-  std::size_t in_flight = 512;                               ///< lines: enough to fill the batches
-  std::size_t record_at_once = 256;                          ///< outputs in one transaction
-  duration record_after = std::chrono::milliseconds(20);     ///< at most so much later
-  duration shortest_retry = std::chrono::milliseconds(100);  ///< after a refusal
-  duration post_interval = std::chrono::milliseconds(200);   ///< of word on the board
-  duration journal_retry = std::chrono::seconds(1);          ///< after the disk failed
-  std::chrono::seconds keep = {};                            ///< of jobs that are over; 0: for ever
-  duration sweep_interval = std::chrono::minutes(1);         ///< between looks for such
-  duration sweep_pause = std::chrono::milliseconds(50);  ///< between pieces of what is deleted: others wait meanwhile
-  int most_tries = 5;                                    ///< of a line that is refused without a time to come back
+  std::size_t in_flight = 512;                            ///< lines: enough to fill the batches
+  std::size_t record_at_once = 256;                       ///< outputs in one transaction, at most
+  duration record_after = std::chrono::milliseconds(20);  ///< outputs are written after so long, even if they are fewer
+  duration shortest_retry = std::chrono::milliseconds(100);  ///< before a refused line is tried again
+  duration post_interval = std::chrono::milliseconds(200);   ///< between updates of the board
+  duration journal_retry = std::chrono::seconds(1);          ///< between attempts while the disk fails
+  std::chrono::seconds keep = {};                            ///< how long jobs that are over stay; 0: for ever
+  duration sweep_interval = std::chrono::minutes(1);         ///< between searches for jobs to remove
+  duration sweep_pause = std::chrono::milliseconds(50);  ///< between pieces of a removal, so that others get their turn
+  int most_tries = 5;                                    ///< for a line whose refusals do not say when to come back
 };
 
-/// Owner of the journal, on a thread of its own; whoever else has something to write down asks it.
+/// Owner of the journal, on a thread of its own. Other actors that have something to write ask this one.
 class jobs_state {
  public:
   using handle = jobs_actor;
@@ -46,9 +46,9 @@ class jobs_state {
 
  private:
   struct line : batch_queue::line {  // in progress
-    std::string custom_id = {};      ///< once it was read, and so
+    std::string custom_id = {};      ///< read together with the line
     std::unique_ptr<answer_format> format = {};
-    std::vector<request_id> requests = {};  ///< named by the first
+    std::vector<request_id> requests = {};  ///< the first one names the line
   };
   struct output {
     std::string job;
@@ -60,7 +60,7 @@ class jobs_state {
   struct listed_jobs {
     std::size_t limit = 0;
     std::string kind = {};   ///< empty: all
-    std::string after = {};  ///< those that are older than this one; empty: all
+    std::string after = {};  ///< only jobs older than this one; empty: all
     std::optional<std::string> owner = {};
     bool with_options = false;
   };
@@ -111,16 +111,16 @@ class jobs_state {
 
   handle::pointer self_;
   jobs_parts parts_;
-  gateway_actor gateway_;  ///< these two since begin_jobs
+  gateway_actor gateway_;  ///< these two are set by begin_jobs
   training_desk_actor training_;
   monotonic_clock clock_;
 
   batch_queue queue_;
-  std::unordered_map<request_id, line> in_flight_;  ///< by the first of its requests
+  std::unordered_map<request_id, line> in_flight_;  ///< by the first of their requests
   std::vector<output> outputs_;
-  std::deque<use_journal> unused_;  ///< that the disk did not take, in their order
+  std::deque<use_journal> unused_;  ///< that the disk did not take, in order
   bool is_to_take_up_ = false, record_due_ = false, post_due_ = false;
-  bool is_failing_ = false, has_failed_ = false;  ///< the journal: now, and when it was last tried
+  bool is_failing_ = false, has_failed_ = false;  ///< the journal fails; it failed in the last attempt
   instant posted_, sweep_at_, retry_at_;
 };
 

@@ -1,4 +1,4 @@
-// What people ask of jobs, and what the adapter store has written down.
+// Commands about jobs, and what the adapter store wants written into the journal.
 #include <algorithm>
 
 #include "actors/command_fields_impl.hpp"
@@ -29,7 +29,7 @@ json to_json(const job_info& job) {
   return made;
 }
 
-/// What the trainers' side has left on the board about jobs that are not over, by id.
+/// How far fine-tunes are, by job id, as the training desk has posted it on the board.
 json progress_on(const status_board& board) {
   json all = json::parse(board.read("training"), nullptr, false);
   return all.is_object() ? all : json::object();
@@ -41,9 +41,9 @@ json to_json(const job_info& job, const json& progress) {
   return made;
 }
 
-/// What the last points of a fine-tune that is over said.
+/// The figures of the last points of a fine-tune that is over.
 json last_points(const journal& book, const job_info& job) {
-  constexpr std::uint64_t looked_at = 4;  // the last may be of a validation
+  constexpr std::uint64_t looked_at = 4;  // the very last event may hold only a validation loss
   json made = json::object();
   const bool is_over = job.spec.kind != "batch" && is_finished(job.state);
   const auto last = is_over ? book.last_event(job.spec.id, "metrics") : std::nullopt;
@@ -71,7 +71,7 @@ std::uint64_t count_of(const command_fields& arguments, std::string_view key,
   return static_cast<std::uint64_t>(*number);
 }
 
-/// To an owner who asks, somebody else's is none.
+/// Jobs of somebody else are unknown to an owner who asks.
 job_info known_job(const journal& book, const command_fields& asked) {
   const std::string id = text_of(asked, "id");
   auto job = book.find(id);
@@ -139,7 +139,7 @@ std::string jobs_state::seal(const std::string& id) {
 
 std::string jobs_state::cancel(const std::string& id) {
   record();
-  const job_info job = value_of(parts_.book->cancel(id));  // where the disk fails, the job goes on
+  const job_info job = value_of(parts_.book->cancel(id));  // throws if the disk fails; then the job goes on
   drop_lines_of(id);
   std::erase_if(outputs_, [&](const output& each) { return each.job == id; });
   tell_training(job);
@@ -186,7 +186,7 @@ std::string jobs_state::events(const std::string& arguments) const {
   return dump({{"job", to_json(job, progress_on(*parts_.board))}, {"events", std::move(list)}});
 }
 
-/// Outputs in order, as texts, so that whoever writes them into a file writes what was recorded.
+/// Outputs in order, as texts: what is written into a file is exactly what was recorded.
 std::string jobs_state::outputs(const std::string& arguments) {
   const json parsed = detail::parse_json_as<json>(arguments, "job.outputs");
   const command_fields from(parsed, "job.outputs");
@@ -219,16 +219,16 @@ void jobs_state::post() try {
   post_due_ = false;
   parts_.board->post("jobs", list({shown_jobs}));
 } catch (const journal_failure& failure) {
-  note_failure(failure);  // and posts when it is tried again
+  note_failure(failure);  // the next attempt posts
 }
 
-/// What changes within the interval is on the board at its end.
+/// Posts at most once in an interval; later changes appear on the board at its end.
 void jobs_state::post_soon() {
   if (clock_.now() - posted_ >= parts_.post_interval) return post();
   if (!std::exchange(post_due_, true)) wake_in(parts_.post_interval);
 }
 
-/// What the disk did not take is tried again after a while, in its place: nobody may overtake it.
+/// What the disk did not take is tried again after a while, in order: later uses must not overtake it.
 void jobs_state::use(const use_journal& what) {
   if (!unused_.empty() || !can_use(what)) return unused_.push_back(what);
   post_soon();
@@ -242,7 +242,7 @@ bool jobs_state::can_use(const use_journal& what) try {
   return false;
 }
 
-/// Some at a time: others wait for the journal, too.
+/// Some at a time, since others wait for the journal as well.
 void jobs_state::use_again() {
   constexpr std::size_t at_once = 32;
   for (std::size_t i = 0; i < at_once && !unused_.empty(); ++i) {

@@ -1,4 +1,4 @@
-// Outputs go to the journal; what fails there is tried again, and what is old goes.
+// Writes outputs into the journal, tries again what failed, and removes old jobs.
 #include "actors/jobs/jobs.hpp"
 #include "actors/json_dump_impl.hpp"
 
@@ -29,7 +29,7 @@ void jobs_state::record() {
     post_soon();
 }
 
-/// Where the journal cannot be read they stay until it is tried again.
+/// Removes jobs that are finished from the queue. While the journal cannot be read they stay until the next attempt.
 bool jobs_state::end_complete_jobs() try {
   bool has_ended = false;
   for (const std::string& id : queue_.at_rest()) {
@@ -44,7 +44,7 @@ bool jobs_state::end_complete_jobs() try {
   return false;
 }
 
-/// Jobs that are over for long enough go, piece by piece.
+/// Removes jobs that have been over for long enough, piece by piece.
 void jobs_state::sweep() {
   if (clock_.now() < sweep_at_) return;
   duration pause = parts_.sweep_interval;
@@ -59,12 +59,12 @@ void jobs_state::sweep() {
   wake_in(pause + std::chrono::milliseconds(1));
 }
 
-/// What could not be written or read is tried again.
+/// Sees to it that what could not be written or read is tried again.
 void jobs_state::note_failure(const journal_failure& failure) {
   has_failed_ = true;
   parts_.board->post("journal", dump(failure.what()));
   if (!std::exchange(is_failing_, true)) parts_.say(fmt::format("jobs stand still: {}", failure.what()));
-  if (clock_.now() < retry_at_) return;  // that wake is on its way
+  if (clock_.now() < retry_at_) return;  // the wake for it is on its way
   retry_at_ = clock_.now() + parts_.journal_retry;
   wake_in(parts_.journal_retry + std::chrono::milliseconds(1));
 }

@@ -85,8 +85,8 @@ void trainer_state::stop(const stop_training& what) {
   if (what.forget) std::filesystem::remove_all(gone, ignored);
 }
 
-/// On a machine that is busy a thread with idle priority might not get far for minutes: then the last checkpoint
-/// counts.
+/// On a busy machine a thread with idle priority may not reach its next checkpoint for minutes. Then this does not
+/// wait: the last checkpoint counts.
 void trainer_state::end_task() {
   constexpr duration patience = std::chrono::seconds(2);
   if (!task_) return;
@@ -94,7 +94,7 @@ void trainer_state::end_task() {
   if (!task_->ends_within(patience) && parts_.site.leave) parts_.site.leave();
 }
 
-/// A task writes its checkpoint while it is waited for.
+/// Destroying the task waits until it has written its checkpoint.
 void trainer_state::drop() {
   task_.reset();
   download_.reset();

@@ -14,8 +14,8 @@ struct trainer_parts {
   training_site site;
 };
 
-/// Works on the job that the head gave it last: fetches what the job learns from, has a training_task compute, says how
-/// far it is, and has the result ready until the head has it. On a thread of its own, as it reads and writes files.
+/// Works on the job that the head gave it last: fetches the data, lets a training_task compute, reports how far it is,
+/// and keeps the result until the head has it. On a thread of its own, since it reads and writes files.
 class trainer_state {
  public:
   using handle = trainer_actor;

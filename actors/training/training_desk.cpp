@@ -1,4 +1,4 @@
-// Who works on what. Commands: training_desk_commands.cpp. Results: training_desk_results.cpp.
+// Leases: which trainer works on which job. Commands: training_desk_commands.cpp. Results: training_desk_results.cpp.
 #include "actors/training/training_desk.hpp"
 
 #include <cmath>
@@ -10,9 +10,9 @@ namespace troupe {
 namespace {
 
 constexpr duration look_interval = std::chrono::milliseconds(100);
-constexpr double least_change = 0.02;  // of a share that is worth a message
+constexpr double least_change = 0.02;  // smaller changes of the share are not sent
 
-/// What the schedulers have left on the board.
+/// The load of all replicas, as their schedulers have posted it on the board.
 training_pace::load load_of(const status_board& board) {
   training_pace::load all;
   for (const auto& [section, text] : board.read_all("replica.")) {
@@ -82,7 +82,7 @@ std::optional<training_queue::lease> training_desk_state::lease_of(training_leas
   return queue_.find_lease(number.value);
 }
 
-/// Jobs of an earlier head go on.
+/// Takes up the jobs of an earlier head.
 void training_desk_state::begin(const begin_training& begun) {
   std::vector<std::string> known;
   for (const job_info& job : begun.unfinished) known.push_back(job.spec.id);
@@ -101,7 +101,7 @@ void training_desk_state::begin(const begin_training& begun) {
   assign();
 }
 
-/// The journal has it already.
+/// Called when the change is in the journal.
 void training_desk_state::take_change(const job_changed& changed) {
   if (changed.state == job_state::paused) {
     stop_leases(queue_.pause(changed.job), false);
@@ -114,7 +114,7 @@ void training_desk_state::take_change(const job_changed& changed) {
   assign();
 }
 
-/// A job that could have more trainers stops with a checkpoint and goes on with them.
+/// Also widens: a job that could have more trainers stops with a checkpoint and goes on with all of them.
 void training_desk_state::assign() {
   while (true) {
     if (const auto leases = queue_.assign(); !leases.empty())
@@ -182,7 +182,7 @@ void training_desk_state::pace_trainers() {
     for (const auto& lease : queue_.leases_of(id)) tell_trainer(lease, set_training_share{{}, share});
 }
 
-/// Tells people why a job does not move; once a lease, since a step may simply take that long.
+/// Tells people why a job does not move. Once a lease, since a single step may take that long.
 void training_desk_state::say_who_waits() {
   if (!parts_.idle_priority) return;
   for (auto& [id, job] : jobs_) {
@@ -199,7 +199,7 @@ void training_desk_state::say_who_waits() {
   }
 }
 
-/// While anybody trains.
+/// Wakes this actor again, as long as anybody trains.
 void training_desk_state::look_again() {
   if (is_looking_) return;
   for (const auto& [id, job] : jobs_) {
@@ -209,7 +209,7 @@ void training_desk_state::look_again() {
   }
 }
 
-/// How far jobs are: an object of them by id, which `troupe jobs` shows beside what the journal says.
+/// Posts how far jobs are: a JSON object by job id, which `troupe jobs` shows beside what the journal has.
 void training_desk_state::post() const {
   auto all = nlohmann::ordered_json::object();
   for (const auto& [id, job] : jobs_) {

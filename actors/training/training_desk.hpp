@@ -27,14 +27,14 @@ struct training_desk_parts {
   model_id model;
   training_queue::options queue = {};
   training_pace::options pace = {};
-  std::uint64_t adapter_memory = std::uint64_t{1} << 30;  ///< of each worker: what is trained has to fit
-  bool idle_priority = true;                     ///< trainers' threads run when nobody else wants the processor
-  duration patience = std::chrono::seconds(30);  ///< without a step, before the job's events say why that may be
+  std::uint64_t adapter_memory = std::uint64_t{1} << 30;  ///< of each worker; a trained adapter must fit
+  bool idle_priority = true;                     ///< trainers' threads run only when nobody else wants the processor
+  duration patience = std::chrono::seconds(30);  ///< without a step; then the job's events say why that may be
 };
 
-/// On a thread of its own, as it waits for the disk; what is to be learnt from is read whole on another one. The
-/// journal is the truth, and jobs its owner: what happens to a job is written down there first, by functions that run
-/// on its thread and tell this actor to carry on.
+/// Runs on a thread of its own, since it waits for the disk; data is read whole on yet another one. The journal is the
+/// truth, and the jobs actor owns it: whatever happens to a job is first written there, by functions that run on the
+/// journal's thread and then tell this actor to carry on.
 class training_desk_state {
  public:
   using handle = training_desk_actor;
@@ -45,26 +45,26 @@ class training_desk_state {
 
  private:
   using event_texts = std::deque<std::pair<std::string, std::string>>;  ///< kind and text
-  /// A job that is accepted and not over.
+  /// A job that was accepted and is not over.
   struct record {
     training_spec spec;
     std::string spec_text;
     std::vector<training_file> files;
-    training_progress progress;  ///< the newest
+    training_progress progress;  ///< the newest report
     std::optional<training_point> last_step, last_validation;
-    std::optional<training_download> result;  ///< on its way here
+    std::optional<training_download> result;  ///< the result while it is being fetched
     bool is_publishing = false;
-    instant moved;  ///< the last step, or the lease's beginning
+    instant moved;  ///< when the last step was made, or the lease began
     bool is_said_to_wait = false;
-    event_texts events;       ///< that wait until those before them are in the journal
-    bool is_writing = false;  ///< those before them
+    event_texts events;       ///< that wait for the ones being written
+    bool is_writing = false;  ///< earlier events are being written to the journal
   };
-  /// What somebody asks to have trained.
+  /// What a client wants to have trained.
   struct order {
     std::string job, tenant;
-    std::string options;                          ///< the spec, as it came
-    std::optional<std::string> data, validation;  ///< files of /v1/files; without: what was sent in pieces
-    std::string data_sha256, validation_sha256;   ///< empty: nobody knows
+    std::string options;                          ///< the spec, as text
+    std::optional<std::string> data, validation;  ///< files of /v1/files; nothing: the data was sent in pieces
+    std::string data_sha256, validation_sha256;   ///< empty: unknown
   };
   struct trainer {
     trainer_actor actor;
@@ -87,7 +87,7 @@ class training_desk_state {
   std::optional<training_queue::lease> lease_of(training_lease number) const;
   record* find(const std::string& job);
 
-  // training_desk_commands.cpp: what clients ask
+  // training_desk_commands.cpp: commands of clients
   void run(command_call& call);
   std::string take_data(const std::string& arguments);
   void create(const command_call& call);
@@ -101,7 +101,7 @@ class training_desk_state {
   void take_in(const job_info& made, const training_spec& spec, const training_intake::summary& found);
   void answer_create(const std::string& job, const command_answer& answer);
 
-  // training_desk_results.cpp: what trainers say, and what becomes of it
+  // training_desk_results.cpp: reports of trainers, and their results
   void take_progress(const training_progress& progress);
   void take_end(const training_ended& ended);
   void part(const training_queue::lease& from, const std::string& why);
@@ -127,12 +127,12 @@ class training_desk_state {
   monotonic_clock clock_;
   std::map<std::string, trainer> trainers_;
   std::map<std::string, record> jobs_;
-  /// Who waits to hear of a job that is being made.
+  /// Callers that wait for a job that is being made, by its id.
   std::map<std::string, std::vector<std::function<void(command_answer)>>> creating_;
   long_work reading_;  ///< last: it uses the intake
 };
 
-/// `jobs` on the journal's thread, then `then` on this actor's.
+/// Runs `jobs` on the journal's thread, then `then` on this actor's.
 template <class Use>
 void training_desk_state::ask_journal(Use use, std::function<void(decltype(use(std::declval<journal&>())))> then) {
   tell(parts_.jobs, use_journal{{}, [use = std::move(use), then = std::move(then), own = handle(self_)](journal& book) {

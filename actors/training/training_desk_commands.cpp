@@ -1,4 +1,4 @@
-// What people ask for: data, and jobs of it. Whatever concerns a job that is accepted goes to jobs.
+// Commands about fine-tunes: sending data and creating jobs. Commands about accepted jobs go to the jobs actor.
 #include "actors/command_fields_impl.hpp"
 #include "actors/commands.hpp"
 #include "actors/training/training_desk.hpp"
@@ -36,7 +36,7 @@ std::string training_desk_state::take_data(const std::string& arguments) {
   return dump({{"received", there}});
 }
 
-/// Asked twice, it is made once, and both hear the same.
+/// If it is asked for twice, the job is made once, and both callers get the same answer.
 void training_desk_state::create(const command_call& call) {
   order asked;
   const auto refused = answer_of([&] {
@@ -98,7 +98,7 @@ void training_desk_state::check_size(const training_spec& spec) const {
            parts_.adapter_memory);
 }
 
-/// The data is read whole before anybody hears yes. That may take minutes: others are heard meanwhile.
+/// Reads all data before the job is accepted. Since that may take minutes, another thread does it.
 void training_desk_state::accept(const order& asked) {
   training_spec spec = read_training_spec(asked.options, "train.create");
   check_size(spec);

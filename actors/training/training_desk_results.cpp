@@ -1,4 +1,4 @@
-// What trainers say, and how a result becomes a version that answers.
+// Reports of trainers, and how a result becomes a version that answers.
 #include <algorithm>
 
 #include "actors/json_dump_impl.hpp"
@@ -24,7 +24,7 @@ auto append(journal& book, const std::string& job, const Texts& events) {
 
 }  // namespace
 
-/// Where many wait (the disk is full, perhaps for days) the oldest point of the curve goes.
+/// If many events wait (the disk may be full for days), the oldest point of the loss curve is dropped.
 void training_desk_state::note_event(const std::string& job, std::string kind, std::string text) {
   constexpr std::size_t most_waiting = 300;
   record* known = find(job);
@@ -37,7 +37,7 @@ void training_desk_state::note_event(const std::string& job, std::string kind, s
   events.emplace_back(std::move(kind), std::move(text));
 }
 
-/// One after the other: what is said meanwhile goes together, in one transaction.
+/// One transaction at a time; events that come meanwhile go together into the next one.
 void training_desk_state::write_events(const std::string& id) {
   record* job = find(id);
   if (!job || job->is_writing || job->events.empty()) return;
@@ -49,7 +49,7 @@ void training_desk_state::write_events(const std::string& id) {
               });
 }
 
-/// For whoever writes down that it is over.
+/// The events that still wait, and the last message: for the transaction that ends the job.
 training_desk_state::event_texts training_desk_state::last_events(const std::string& id, std::string message) {
   record* job = find(id);
   event_texts events = job ? std::exchange(job->events, {}) : event_texts();
@@ -62,7 +62,7 @@ void training_desk_state::take_progress(const training_progress& progress) {
   record* job = lease ? find(lease->job) : nullptr;
   if (!job) return;
   if (progress.step > job->progress.step) queue_.note_progress(lease->number);
-  if (progress.step != job->progress.step) job->moved = clock_.now();  // also where steps are made again
+  if (progress.step != job->progress.step) job->moved = clock_.now();  // also backwards, when steps are made again
   const std::string& id = lease->job;
   if (!progress.message.empty())
     note_event(id, "message", dump({{"level", "info"}, {"text", lease->trainer + " " + progress.message}}));
@@ -84,11 +84,11 @@ void training_desk_state::take_end(const training_ended& ended) {
   if (ended.is_alone) return part(*lease, ended.error);
   if (!ended.error.empty()) return fail(lease->job, ended.error);
   if (!ended.files.empty()) return take_result(*lease, ended.files);
-  stop_leases(queue_.give_back(lease->number), false);  // stopped, but not by this head
+  stop_leases(queue_.give_back(lease->number), false);  // it has stopped, but this head did not ask for it
   assign();
 }
 
-/// Its trainers have lost each other.
+/// The trainers of the job have lost each other.
 void training_desk_state::part(const training_queue::lease& from, const std::string& why) {
   note_event(from.job, "message", dump({{"level", "warn"}, {"text", from.trainer + " is alone: " + why}}));
   write_events(from.job);
@@ -133,7 +133,7 @@ void training_desk_state::fetch_result(const std::string& id) {
   publish(id);
 }
 
-/// The store checks the files, has them spread to all workers, and makes a version of them: or nothing at all.
+/// The adapter store checks the files, spreads them to all workers and makes a version of them, or does nothing at all.
 void training_desk_state::publish(const std::string& id) {
   record& job = jobs_.at(id);
   if (std::exchange(job.is_publishing, true)) return;
@@ -141,7 +141,7 @@ void training_desk_state::publish(const std::string& id) {
   const std::string folder = (intake_.folder_of(id) / training_task::result_folder).string();
   const auto take_answer = [this, id](const command_answer& answer) {
     record* known = find(id);
-    if (!known) return;  // cancelled meanwhile
+    if (!known) return;  // it was cancelled meanwhile
     known->is_publishing = false;
     if (answer.is_refused()) return fail(id, "its adapter was not published: " + answer.error);
     const auto said = json::parse(answer.result, nullptr, false);
@@ -180,7 +180,7 @@ void training_desk_state::fail(const std::string& id, const std::string& error) 
       });
 }
 
-/// The journal has its end; nothing of it is needed any more, here and there.
+/// The end is in the journal: everything else of the job is removed, here and on trainers.
 void training_desk_state::end(const std::string& id) {
   stop_leases(queue_.remove(id), true);
   jobs_.erase(id);

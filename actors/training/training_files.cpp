@@ -23,7 +23,7 @@ bool is_known_name(std::string_view name) {
   return in(data_names) || in(adapter_file_names);
 }
 
-/// Trainers of one host share a job's folder: each has a part of its own.
+/// The process id is part of the name, since trainers of one host share a job's folder.
 fs::path part_of(const fs::path& file) {
   return file.string() + fmt::format(".{}.part", ::getpid());
 }

@@ -1,5 +1,5 @@
-// Files of a fine-tune on their way between a head and a trainer: described by length and SHA-256, sent in pieces,
-// there under their name when they are whole and right. No actor.
+// The files of a fine-tune on their way between a head and a trainer. They are described by length and SHA-256, sent in
+// pieces, and get their final names once they are whole and right. No actor.
 #pragma once
 #include <filesystem>
 #include <fstream>
@@ -12,27 +12,27 @@
 
 namespace troupe {
 
-/// What becomes a folder's name: letters, digits, '-' and '_', 1 to 64.
+/// Whether a text may name a job's folder: letters, digits, '-' and '_', 1 to 64 of them.
 bool is_training_id(std::string_view text);
 
-/// A file as it lies there. Throws input_error where it cannot be read.
+/// Length and digest of a file. Throws input_error if it cannot be read.
 training_file describe_file(const std::filesystem::path& folder, const std::string& name);
 bool is_there(const std::filesystem::path& folder, const training_file& file);
 
-/// At most `largest_training_piece` bytes of one of `files`, or why not. Names from outside are only compared with
+/// At most `largest_training_piece` bytes of one of `files`, or why not. Names from outside are only compared with the
 /// known ones; they never become part of a path.
 training_piece read_training_piece(const std::filesystem::path& folder, const std::vector<training_file>& files,
                                    const want_training_piece& wanted);
 constexpr std::size_t largest_training_piece = 4 << 20;
 
-/// Fetches what is not in a folder yet, one piece after the other. Errors are input_error.
+/// Fetches the files that a folder lacks, one piece after the other. Errors are input_error.
 class training_download {
  public:
   training_download(std::filesystem::path folder, std::vector<training_file> files, training_lease lease);
 
   /// The piece to ask for; nothing once all files are there.
   std::optional<want_training_piece> next();
-  /// A piece of something else is ignored. False: it was not the one that was asked for.
+  /// Returns false, and ignores the piece, if it is not the one that was asked for.
   bool take(const training_piece& piece);
 
  private:

@@ -27,7 +27,7 @@ std::uint64_t size_of(const fs::path& file) {
   return fault ? 0 : size;
 }
 
-/// What was accepted has files under their own names.
+/// Whether nothing was accepted yet: accepted files have names of their own.
 bool has_parts_alone(const fs::path& folder) {
   std::error_code fault;
   for (fs::directory_iterator each(folder, fault), end; !fault && each != end; each.increment(fault))

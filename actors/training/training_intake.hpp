@@ -1,5 +1,5 @@
-// What clients send to learn from, without an actor: pieces become files, files are read whole and checked before a job
-// may be made of them. Everything throws input_error with one line for whoever asked.
+// Receives the data that clients send for a fine-tune. No actor. Pieces become files, which are read whole and checked
+// before a job may be made of them. Everything throws input_error with one line for the user.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -21,41 +21,41 @@ namespace troupe {
 class training_intake {
  public:
   struct options {
-    std::filesystem::path folder;   ///< FOLDER/<job>/ becomes a job's
-    std::filesystem::path uploads;  ///< of /v1/files: <id>.data
+    std::filesystem::path folder;   ///< FOLDER/<job>/ has the files of a job
+    std::filesystem::path uploads;  ///< where /v1/files keeps <id>.data
     std::filesystem::path model;
     std::shared_ptr<const prompting> prompts;
     std::uint64_t largest_data = std::uint64_t{1} << 30;
     std::size_t most_open = 64;                                  ///< jobs that are being sent, or are not over
-    std::chrono::seconds longest_pause = std::chrono::hours(1);  ///< of whoever sends: then it is taken for gone
+    std::chrono::seconds longest_pause = std::chrono::hours(1);  ///< without a piece: then the sender counts as gone
     std::shared_ptr<const clock> time = std::make_shared<monotonic_clock>();
   };
-  /// What was found in a job's data.
+  /// What reading a job's data has shown.
   struct summary {
     std::vector<training_file> files;
     std::int64_t examples = 0, learned_tokens = 0, shortened = 0;
-    std::uint64_t reading = 0;  ///< of all of it (reading_of)
+    std::uint64_t reading = 0;  ///< fingerprint of all data as it was read (reading_of)
   };
 
   explicit training_intake(options chosen) : options_(std::move(chosen)) {}
 
   std::filesystem::path folder_of(const std::string& job) const { return options_.folder / job; }
-  /// A piece of "data" or "validation". Returns how many bytes are there now: a caller that was not heard goes on
-  /// there.
+  /// Adds a piece of "data" or "validation". Returns how many bytes have arrived, so that a caller whose answer was
+  /// lost knows where to go on.
   std::uint64_t add_piece(const std::string& job, const std::string& which, std::uint64_t offset,
                           std::string_view text);
-  /// A file of /v1/files instead.
+  /// Uses a file of /v1/files in place of sent pieces.
   void take_file(const std::string& job, const std::string& which, const std::string& file);
-  /// So long it is not taken for abandoned, however long what was sent waits to be read.
+  /// Until let_go(), the job's files do not count as abandoned, however long they wait to be read.
   void hold(const std::string& job);
   void let_go(const std::string& job);
-  /// Everything was sent. The digests may be empty where nobody knows them.
+  /// To be called when everything was sent. A digest that nobody knows is empty.
   summary accept(const std::string& job, const training_spec& spec, const std::string& data_sha256,
                  const std::string& validation_sha256);
-  /// Of a job that was accepted before.
+  /// The files of a job that was accepted earlier.
   std::vector<training_file> files_of(const std::string& job, const training_spec& spec) const;
   void remove(const std::string& job);
-  /// Folders of jobs that are not in the list: leftovers of what never came to be, or is over.
+  /// Removes the folders of all jobs that are not in the list: they were never accepted, or are over.
   void remove_all_but(const std::vector<std::string>& jobs);
 
  private:
@@ -70,8 +70,8 @@ class training_intake {
             summary& into) const;
 
   options options_;
-  std::mutex mutex_;                      ///< of these two: data is read on a thread of its own
-  std::map<std::string, instant> heard_;  ///< when somebody sent of it last, or it was first seen
+  std::mutex mutex_;                      ///< guards the next two: a thread of its own reads the data
+  std::map<std::string, instant> heard_;  ///< when its sender was last heard, or it was first seen
   std::set<std::string> held_;
 };
 

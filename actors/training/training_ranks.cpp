@@ -59,14 +59,14 @@ void training_ranks::check() const {
   if (failure_) std::rethrow_exception(failure_);
 }
 
-/// The speaker carries it out once all wait for it.
+/// The speaker carries out `what` once all trainers wait for it.
 void training_ranks::together(const work& what) {
   {
     std::unique_lock lock(mutex_);
     wanted_ = &what;
     changed_.notify_all();
     changed_.wait(lock, stop_, [this] { return failure_ || !wanted_; });
-    if (!wanted_) return;  // also where one has left since, as all may at the end
+    if (!wanted_) return;  // done, even if another trainer has left since, as all may at the end
     if (failure_) std::rethrow_exception(failure_);
   }
   leave();  // after this no thread refers to `what`

@@ -1,6 +1,6 @@
-// A trainer's part in a job that several share: it meets the others and adds up gradients with them. A thread of its
-// own speaks for it: while the trainer computes or stands still, however long, the others hear several times a second
-// that it is there. So one that hangs is found within the time-out of a call, and no pass is too long.
+// A trainer's part in a job that several trainers share: it meets the others and adds up gradients with them. A thread
+// of its own (the speaker) talks to the others, so they hear of this trainer several times a second, however long it
+// computes or stands still. So a trainer that hangs is found within the time-out of a call, and no pass is too long.
 #pragma once
 #include <condition_variable>
 #include <exception>
@@ -20,18 +20,18 @@ namespace troupe {
 
 class training_ranks {
  public:
-  /// Returns when all have met. `patience`: with one that says nothing. Throws collective_failure where they do not
-  /// meet, input_error where this trainer cannot.
+  /// Returns when all have met. `patience`: how long a silent trainer is waited for. Throws collective_failure if they
+  /// do not meet, input_error if this trainer cannot take part.
   training_ranks(const train_job& order, meeting_place* place, std::chrono::milliseconds patience,
                  const std::stop_token& stop);
-  /// Over any collective.
+  /// Over a collective that has met already.
   training_ranks(std::unique_ptr<collective> ranks, const std::stop_token& stop);
   ~training_ranks();
 
-  /// Refers to this object. Its functions throw collective_failure, also where they are told to stop; and whatever else
-  /// ended the thread that speaks.
+  /// The result refers to this object. Its functions throw collective_failure, also when told to stop, and rethrow
+  /// whatever else ended the speaker.
   training_group group();
-  /// Throws the same where the others are lost.
+  /// Throws like the functions above if the other trainers are lost.
   void check() const;
 
  private:
@@ -48,8 +48,8 @@ class training_ranks {
   std::condition_variable_any changed_;
   const work* wanted_ = nullptr;  ///< what the trainer waits for
   bool leaves_ = false;
-  std::exception_ptr failure_;  ///< of the speaker
-  std::thread speaker_;         ///< last: it uses all the others
+  std::exception_ptr failure_;  ///< what ended the speaker
+  std::thread speaker_;         ///< last: it uses all members above
 };
 
 }  // namespace troupe

@@ -1,4 +1,4 @@
-// What a fine-tune is told to be, as JSON: the job's options in the journal, and what a trainer is given.
+// Describes a fine-tune as JSON: the job's options in the journal, and the order that a trainer gets.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -9,18 +9,18 @@
 namespace troupe {
 
 struct training_spec {
-  std::string adapter;                ///< the name to publish as
-  std::string data_name;              ///< as the user calls the file: what it ends with says what it is
-  std::string validation_name;        ///< empty: a share of the data is held out
-  bool publish_best = false;          ///< the weights that did best with what was held out, instead of the last ones
-  std::int64_t validate_every = 0;    ///< steps; 0: an epoch
-  std::int64_t checkpoint_every = 0;  ///< steps; 0: by time alone
-  std::int64_t trainers = 1;          ///< that share its passes, at most; changes nothing in what comes out
+  std::string adapter;              ///< the name to publish as
+  std::string data_name;            ///< the user's name of the file; its ending says the format
+  std::string validation_name;      ///< empty: a share of the data is held out
+  bool publish_best = false;        ///< publish the weights that did best on the held-out data instead of the last ones
+  std::int64_t validate_every = 0;  ///< steps; 0: once an epoch
+  std::int64_t checkpoint_every = 0;  ///< steps; 0: only by time
+  std::int64_t trainers = 1;          ///< that share its passes, at most; the result is the same for any number
   lora_options lora;
   training_options run;
-  // What the head that takes the job writes in it; 0 where nobody has.
+  // Written by the head that accepts the job; 0 before.
   std::uint64_t base = 0;     ///< fingerprint of the model that it runs
-  std::uint64_t reading = 0;  ///< of the data as its tokenizer and template read it (reading_of)
+  std::uint64_t reading = 0;  ///< fingerprint of the data as the head's tokenizer and template read it (reading_of)
 
   bool has_validation() const { return !validation_name.empty(); }
   std::string data_file() const { return stored_name("data", data_name); }
@@ -30,11 +30,11 @@ struct training_spec {
   static std::string stored_name(const char* what, const std::string& name);
 };
 
-/// Throws input_error where something is missing, unknown or out of its range. `where` names the text in errors.
+/// Throws input_error if something is missing, unknown or out of range. `where` names the text in errors.
 training_spec read_training_spec(const std::string& text, const std::string& where);
-/// Of data and validation as tokens, by their fingerprints: who comes to another has another tokenizer or template.
+/// Fingerprint of data and validation as tokens. A different one means another tokenizer or template.
 std::uint64_t reading_of(std::uint64_t data, std::uint64_t validation);
-/// What read_training_spec reads, whole.
+/// Writes what read_training_spec reads.
 std::string to_json(const training_spec& spec);
 
 }  // namespace troupe

@@ -23,13 +23,13 @@ namespace fs = std::filesystem;
 
 struct stopped {};
 
-/// Threads made from here on inherit it. Where the system refuses, training runs at normal priority.
+/// Threads made after this inherit the priority. If the system refuses, training runs at normal priority.
 void take_idle_priority() {
   const sched_param none{};
   (void)::sched_setscheduler(0, SCHED_IDLE, &none);
 }
 
-/// Of many points, as many as there is room for, evenly.
+/// Keeps at most `most` points, evenly spaced.
 void thin(std::vector<training_point>& points, std::size_t most) {
   const std::size_t step = points.size() / most + 1;
   std::size_t kept = 0, seen = 0;
@@ -81,7 +81,7 @@ bool training_brake::pass() {
 
 // --- the session ---
 
-/// All that a job takes, from its data to its result.
+/// One job on this trainer, from its data to its result.
 class training_task::session {
  public:
   session(training_task& owner, training_spec spec, training_ranks* ranks)
@@ -130,16 +130,16 @@ class training_task::session {
     } catch (const stopped&) {
       course_->save_checkpoint();
       throw;
-    } catch (const collective_failure&) {  // whoever is left has all that was done together
+    } catch (const collective_failure&) {  // this trainer still has all that was done together
       course_->save_checkpoint();
       throw;
-    } catch (const device_lost&) {  // what is trained is the host's
+    } catch (const device_lost&) {  // the trained weights are in the host's memory
       course_->save_checkpoint();
       throw;
     }
   }
 
-  /// With a checkpoint of the end: who loses the result before it is published makes it again at once.
+  /// Writes a last checkpoint first: if the result is lost before it is published, it is made again at once.
   std::vector<training_file> publish() {
     course_->save_checkpoint();
     report({});
@@ -198,19 +198,19 @@ class training_task::session {
   std::string load_checkpoint() {
     const fs::path& checkpoint = course_->checkpoint();
     std::error_code ignored;
-    remove_partial_files(folder_);  // of trainers that died; one that still writes there has lost the job
+    remove_partial_files(folder_);  // left by trainers that died; one that still writes there has lost the job
     if (!fs::exists(checkpoint, ignored)) return "begins";
     try {
       run_->load(checkpoint);
       checkpoint_ = run_->done();
       return fmt::format("goes on from step {}", run_->done());
-    } catch (const input_error& error) {  // torn by a machine that died, or of another build
+    } catch (const input_error& error) {  // torn when a machine died, or written by another build
       fs::remove(checkpoint, ignored);
       return fmt::format("begins anew: {}", error.what());
     }
   }
 
-  /// A checkpoint is told at once.
+  /// Reports a new checkpoint at once.
   void report_when_due() {
     if (checkpoint_ != told_checkpoint_ || monotonic_clock().now() - report_at_ >= site_.report_after) report({});
   }
@@ -286,7 +286,8 @@ void training_task::run() {
   changed_.notify_all();
 }
 
-/// Who speaks for this trainer to the others has no idle priority: they hear it whatever else runs here.
+/// Starts the thread that talks to the other trainers before taking idle priority, so that it keeps running whatever
+/// else this machine does.
 std::vector<training_file> training_task::train() {
   std::optional<training_ranks> ranks;
   if (order_.ranks > 1) ranks.emplace(order_, site_.meeting.get(), site_.ranks_patience, brake_.token());

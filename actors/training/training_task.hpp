@@ -17,32 +17,33 @@
 
 namespace troupe {
 
-/// What a trainer has of its node.
+/// What a trainer knows of its node.
 struct training_site {
   std::filesystem::path model;
-  load_options load;             ///< as the workers load it: then the packed file is the same
+  load_options load;             ///< the same as the workers', so that both use one packed file
   std::filesystem::path folder;  ///< FOLDER/<job>/ holds a job's files
   int threads = 1;
-  device_id device = {};  ///< what computes the passes
+  device_id device = {};  ///< what computes
   bool idle_priority = true;
-  /// The process is told to end and the thread that computes cannot be stopped in time: ends the process, may not
-  /// return.
+  /// Called when the process is to end and the computing thread cannot be stopped in time. It ends the process, so it
+  /// may not return.
   std::function<void()> leave = {};
-  std::function<void(const std::string& why)> on_device_lost = {};  ///< likewise, once there is a checkpoint
+  std::function<void(const std::string& why)> on_device_lost = {};  ///< the same; called after the checkpoint
   duration checkpoint_after = std::chrono::seconds(60);
   duration report_after = std::chrono::milliseconds(200);
-  std::shared_ptr<meeting_place> meeting = {};       ///< for trainers that share a job; none: it shares none
-  std::chrono::milliseconds ranks_patience{10'000};  ///< with one of them that says nothing
+  std::shared_ptr<meeting_place> meeting = {};  ///< where trainers that share a job meet; none: this one shares no jobs
+  std::chrono::milliseconds ranks_patience{10'000};  ///< how long one that says nothing is waited for
 };
 
-/// How much of the time may be used: asked between ops, on the thread that computes. Sleeps for what it owes.
+/// Keeps training to its share of the time. The thread that computes asks it between ops, and sleeps in it as long as
+/// its share demands.
 class training_brake {
  public:
   void set_share(double share);
   void stop();
   bool is_stopped() const { return stopped_.stop_requested(); }
   std::stop_token token() const { return stopped_.get_token(); }
-  /// Returns false when the work is to stop.
+  /// Returns false if the work must stop.
   bool pass();
 
  private:
@@ -51,21 +52,21 @@ class training_brake {
   std::atomic<double> share_{1};
   std::stop_source stopped_;
   instant passed_;
-  double owed_ = 0;  ///< seconds
+  double owed_ = 0;  ///< seconds of sleep
 };
 
-/// Begins at once. Says how far it is, and once, last, how it ended; on its own thread.
+/// Begins at once. `say` is called on the task's own thread: with the progress, and once, last, with the end.
 class training_task {
  public:
   using news = std::variant<training_progress, training_ended>;
 
   training_task(training_site site, train_job order, std::function<void(news)> say);
-  ~training_task();  ///< stops, with a checkpoint, and waits for that
+  ~training_task();  ///< stops, waits for the checkpoint
   training_task(const training_task&) = delete;
   training_task& operator=(const training_task&) = delete;
 
   void stop() { brake_.stop(); }
-  /// After stop(): whether the thread has ended. One with idle priority may not be let run for long.
+  /// Whether the thread has ended after stop(). One with idle priority may not get to run for a long time.
   bool ends_within(duration longest);
   void set_share(double share) { brake_.set_share(share); }
   std::filesystem::path folder() const { return site_.folder / order_.job; }
@@ -85,7 +86,7 @@ class training_task {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool has_ended_ = false;
-  std::thread thread_;  ///< last: it uses all the others
+  std::thread thread_;  ///< last: it uses all members above
 };
 
 }  // namespace troupe
