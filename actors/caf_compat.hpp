@@ -1,11 +1,10 @@
-// The part of CAF that Troupe uses, in words that hold for 0.17 as for later ones. The only place that knows its
-// version.
+// The part of CAF that Troupe uses, under names that fit version 0.17 and later ones. The only place that knows which
+// version it is.
 //
 // - An interface is a list of messages, one struct each, all one-way: `actor_of<run_step, drop_adapter>`.
 // - An actor is a state struct with a `handle`, a `name`, `make_behavior()`, and a constructor that takes the actor's
-// own
-//   pointer and its parts: one struct, with names for all that it works with. `spawn_state` starts it.
-// - An exception that a handler lets out ends the process (actor_failure.hpp).
+//   own pointer and its parts: one struct that names everything it works with. `spawn_state` starts it.
+// - An exception that leaves a handler ends the process (actor_failure.hpp).
 // - CAF never serializes, prints or copies a message: to other processes they go as frames (wire.hpp).
 #pragma once
 #include <caf/actor_system.hpp>
@@ -27,13 +26,14 @@
 
 namespace troupe {
 
-/// How actors share threads. CAF's own way, work stealing, looks for work a thousand times a second when there is none.
+/// Makes actors share one queue of work. CAF's default, work stealing, looks for work a thousand times a second even if
+/// there is none.
 inline void share_threads(caf::actor_system_config& config, std::size_t threads) {
   config.set("scheduler.policy", caf::atom("sharing"));
   config.set("scheduler.max-threads", threads);
 }
 
-/// Marks a struct that actors of one process tell each other, and which never becomes a frame.
+/// Base of messages between actors of one process, which never become frames.
 struct local_message {};
 
 template <class T>
@@ -44,7 +44,7 @@ using actor_of = caf::typed_actor<caf::reacts_to<Messages>...>;
 
 namespace detail {
 
-/// CAF wants states that it can make without arguments.
+/// Holds a state, since CAF needs states that it can make without arguments.
 template <class State>
 struct state_holder {
   static inline const char* name = State::name;
@@ -87,8 +87,8 @@ class open_ends {
   int count_ = 0;
 };
 
-/// One message in a mailbox. CAF's own would come with a dozen ways to print, copy and serialize each message, which
-/// nobody calls: a fifth of what the compiler has to do for the largest file of actors.
+/// One message in a mailbox. CAF's own type would bring a dozen ways to print, copy and serialize each message. Nobody
+/// calls them, and they were a fifth of the compiler's work for the largest file of actors.
 template <class M>
 class letter final : public caf::mailbox_element, public caf::empty_type_erased_tuple {
  public:
@@ -128,14 +128,15 @@ typename State::handle spawn_state(caf::actor_system& system, Parts parts) {
   return system.spawn<options>(detail::start_actor<State, Parts>, std::move(parts));
 }
 
-/// From anywhere, in order for each sender. What is told to an actor that has ended is lost without a word.
+/// May be called on any thread; messages of one sender arrive in order. Messages to an actor that has ended are lost
+/// silently.
 template <class Handle, any_message M>
 requires detail::understands<Handle, M>
 void tell(const Handle& to, M what) {
   if (to) to->enqueue(detail::seal(std::move(what)), nullptr);
 }
 
-/// Waits until all of them have ended, and have said what they say last; not longer than so. Empty handles count as
+/// Waits until all of them have ended and sent their last messages, at most for the given time. Empty handles count as
 /// ended.
 template <class... Handles>
 bool await_ends(duration longest, const Handles&... actors) {
@@ -149,7 +150,7 @@ bool await_ends(duration longest, const Handles&... actors) {
   return open->wait(longest);
 }
 
-/// To itself, later.
+/// Sends a message to the actor itself, later.
 template <class Self, any_message M>
 requires detail::understands<Self, M>
 void tell_after(Self* self, duration delay, M what) {

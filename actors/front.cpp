@@ -10,7 +10,8 @@
 namespace troupe {
 namespace {
 
-/// The default folder of adapters is also where the store keeps them: sources are named, copies are digests.
+/// The folder where adapters are looked for is by default also the store. They do not collide: sources have names, and
+/// the store's copies are named by digests.
 std::shared_ptr<adapter_shelf> make_shelf(const front_parts& parts) {
   const cluster_config& config = *parts.config;
   adapter_shelf::options options;

@@ -1,4 +1,4 @@
-// Everything between a head and people: gateway, client desk, adapter store, jobs, training.
+// Starts everything between a head and its users: gateway, client desk, adapter store, jobs, training.
 #pragma once
 #include <functional>
 #include <memory>
@@ -16,12 +16,12 @@
 namespace troupe {
 
 struct front_parts {
-  wire* links = nullptr;                   ///< not started yet: gets handlers for clients' messages and want_piece
-  const cluster_config* config = nullptr;  ///< only while starting
+  wire* links = nullptr;  ///< not started yet: start_front adds handlers for clients' messages and want_piece
+  const cluster_config* config = nullptr;  ///< read only while starting
   std::shared_ptr<const prompting> prompts;
-  std::shared_ptr<journal> book;  ///< from now on the front's alone
+  std::shared_ptr<journal> book;  ///< only the front uses it from now on
   std::shared_ptr<status_board> board;
-  std::shared_ptr<adapter_directory> adapters;  ///< filled here, before start_front returns
+  std::shared_ptr<adapter_directory> adapters;  ///< filled before start_front returns
   model_id model;
   router_actor router;
   supervisor_actor supervisor;
@@ -33,16 +33,16 @@ struct front_parts {
 
 struct front_handles {
   gateway_actor gateway;
-  client_desk_actor desk;  ///< wants to hear of links that are lost
+  client_desk_actor desk;  ///< must be told of lost links
   adapter_store_actor store;
   jobs_actor jobs;
   training_desk_actor training;
   std::shared_ptr<request_numbers> numbers;
 };
 
-/// Publishes config.adapters.preload before it returns. Throws input_error where an adapter cannot be taken.
+/// Publishes config.adapters.preload before it returns. Throws input_error if an adapter cannot be taken.
 front_handles start_front(caf::actor_system& system, const front_parts& parts);
-/// Requests are refused, the journal gets what is known, the actors end.
+/// Refuses requests, writes what is known into the journal, ends the actors.
 void stop_front(const front_handles& handles);
 
 }  // namespace troupe

@@ -1,5 +1,5 @@
-// Who there is to talk to, and what actors of one process tell each other beside the messages of messages.hpp.
-// A handle looks the same whether its actor is in this process or behind a link (wire.hpp makes those).
+// All interfaces: which actors exist, and the messages between actors of one process; those between processes are in
+// messages.hpp. A handle looks the same whether its actor is in this process or behind a link (wire.hpp makes those).
 #pragma once
 #include <atomic>
 #include <functional>
@@ -25,12 +25,12 @@ namespace troupe {
 class answer_sheet;  // answer_order.hpp
 class rank_alarm;    // stage_ranks.hpp
 
-// --- small ones ---
+// --- general ---
 
 /// Time to look at the clock again.
 struct wake : local_message {};
 
-/// A message whose sender may be answered or must be known.
+/// A message together with its link, for actors that answer or must know the sender.
 template <message M>
 struct incoming : local_message {
   link_id link;
@@ -42,36 +42,36 @@ struct link_lost : local_message {
   link_id link;
 };
 
-/// The process is told to end: finish what is short.
+/// The process is about to end: finish what is short.
 struct stop_now : local_message {};
 
 // --- worker ---
 
-/// Adapter fetcher to worker: an adapter is ready to run, or why not.
+/// Adapter fetcher to worker: an adapter is ready to run, or why it is not.
 struct adapter_ready : local_message {
   load_adapter what;
   std::shared_ptr<const lora_adapter> adapter;
   std::string error;
 };
 
-/// Worker to adapter fetcher: until the next forget_life adapters are wanted for these layers alone.
+/// Worker to adapter fetcher: until the next forget_life, prepare adapters for these layers only.
 struct stage_layers : local_message {
   std::int64_t first = 0, count = 0;
 };
 
-/// The process is no member any more: whatever it was doing for the cluster is void.
+/// The process is no member any more: drop whatever it was doing for the cluster.
 struct forget_life : local_message {};
 
-/// Owns a shard and the thread that computes it.
+/// Owns a shard, and the thread that computes with it.
 using worker_actor = actor_of<start_stage, run_step, activations, load_adapter, drop_adapter, prepare_adapter,
                               adapter_ready, forget_life, link_lost, stop_now>;
 
-/// The wiring to an adapter fetcher: there is a worker now.
+/// The wiring to an adapter fetcher: this is your worker.
 struct begin_fetching : local_message {
   worker_actor worker;
 };
 
-/// Has adapters' files here and packed, on a thread of its own.
+/// Fetches the files of adapters and packs them, on a thread of its own.
 using adapter_fetcher_actor =
     actor_of<begin_fetching, load_adapter, prepare_adapter, adapter_piece, stage_layers, forget_life, stop_now>;
 
@@ -81,7 +81,7 @@ using workers_head_actor =
 
 // --- trainer ---
 
-/// A trainer's thread to the trainer: how far it is, or that it has ended.
+/// A trainer's thread to its actor: the progress, or the end.
 struct training_news : local_message {
   std::variant<training_progress, training_ended> what;
 };
@@ -93,24 +93,24 @@ using trainer_actor = actor_of<train_job, stop_training, set_training_share, wan
 /// The head, as trainers see it.
 using trainers_head_actor = actor_of<training_progress, training_ended, want_training_piece, training_piece, stop_now>;
 
-/// What every actor of a node that joins a head must know.
+/// What every actor of a node must understand, since its node may stop being a member.
 using member_actor = actor_of<forget_life, link_lost, stop_now>;
 
-/// The wiring to a node's agent: we listen there (if anywhere), the head may be joined.
+/// The wiring to a node's agent: this process listens at `endpoint` (empty: nowhere); begin to join the head.
 struct begin_membership : local_message {
   std::string endpoint;
 };
 
-/// A worker process' side of the membership: joins, beats, is fenced.
+/// A worker process' side of the membership: joins, sends heartbeats, begins anew when it is fenced.
 using node_agent_actor = actor_of<begin_membership, join_answer, heartbeat_answer, end_node, link_lost, wake, stop_now>;
 
 // --- requests ---
 
-/// Of a head's life, never used again.
+/// Unique within the life of a head.
 using request_id = strong_id<struct request_tag, std::uint64_t>;
 
-/// How long an answer waited until it ran, and then for its first token; how many of the prompt's tokens needed no
-/// computing, as the prefix cache had them.
+/// How long an answer waited until it ran, and from there to its first token; and how many tokens of the prompt came
+/// from the prefix cache.
 struct answer_timing {
   duration queued{}, prefill{};
   std::int64_t cached_tokens = 0;
@@ -122,40 +122,39 @@ struct answer_tokens {
   std::vector<token_id> tokens;
   std::vector<sampled_token> details;  ///< parallel to tokens where logprobs were asked for, else empty
   std::optional<end_reason> end;
-  std::vector<float> hidden = {};            ///< where they were asked for: comes with the end
-  std::vector<sampled_token> scored = {};    ///< the prompt's tokens, where asked for: come first
-  std::optional<answer_timing> timing = {};  ///< with the first, where it is known
-  std::optional<sampled_token> ending =
-      {};  ///< the token that ended it, where logprobs were asked for: not in `tokens`
+  std::vector<float> hidden = {};            ///< if asked for; sent with the end
+  std::vector<sampled_token> scored = {};    ///< the prompt's tokens, if asked for; they come first
+  std::optional<answer_timing> timing = {};  ///< with the first part, if known
+  std::optional<sampled_token> ending = {};  ///< the token that ended it, if logprobs were asked for; not in `tokens`
 };
 
-/// Scheduler to sink: all that one step brought for its requests.
+/// Scheduler to sink: all tokens of one step for the sink's requests.
 struct token_batch : local_message {
   std::vector<answer_tokens> answers;
 };
 
 enum class refusal_cause : std::uint8_t {
-  bad_input,   ///< the request itself: trying again is of no use
-  full,        ///< so many are being served that there is no room for it
-  unavailable  ///< the cluster's state
+  bad_input,   ///< the request is wrong: trying again is of no use
+  full,        ///< too many requests are being served
+  unavailable  ///< because of the cluster's state
 };
 
-/// Router or scheduler to sink: there will be no (more) answer.
+/// Router or scheduler to sink: no (more) answers will come.
 struct request_refused : local_message {
   request_id request;
   std::string error;
   refusal_cause cause = refusal_cause::unavailable;
   duration retry_after{};
-  bool is_unknown_adapter = false;  ///< there is nothing by the name that it asked for
+  bool is_unknown_adapter = false;  ///< no adapter has the name that it asked for
 };
 
 /// Where a request's tokens go.
 using sink_actor = actor_of<token_batch, request_refused>;
 
-/// Gateway to router to scheduler, and back to the router when its replica is lost.
+/// Gateway to router to scheduler; back to the router when the replica is lost.
 struct routed_request : local_message {
   request_id id;
-  std::int32_t first_index = 0;  ///< of its answers: a request that goes on is one of several answers
+  std::int32_t first_index = 0;  ///< of its first answer: one that goes on elsewhere has only one answer
   engine_request what;
   sink_actor sink;
 };
@@ -167,34 +166,35 @@ struct cancel_request : local_message {
 
 // --- scheduler and router ---
 
-/// Supervisor to scheduler: all stages are ready for orders, from nothing.
+/// Supervisor to scheduler: all stages are ready for orders, with empty storage.
 struct replica_started : local_message {
   replica_life life;
   std::vector<std::vector<worker_actor>> stages;  ///< [stage][tensor rank]
-  std::int64_t blocks = 0;                        ///< of storage on each
-  int steps_in_flight = 1;                        ///< as many as stages can compute at the same time
+  std::int64_t blocks = 0;                        ///< of the storage of each
+  int steps_in_flight = 1;                        ///< as many as the stages can compute at the same time
 };
 
-/// Supervisor to scheduler: this life is over. Requests wait for the next one, or go back to the router.
+/// Supervisor to scheduler: this life is over. Requests wait for the next one or, with give_up_requests, go back to the
+/// router.
 struct replica_stopped : local_message {
   bool give_up_requests = false;
   life_end why = life_end::loss;
 };
 
-/// Scheduler to router: this replica takes requests (or not now). Also carries what the router knows loads by.
+/// Scheduler to router: whether this replica takes requests now, and its load.
 struct replica_state : local_message {
   replica_id replica;
   bool ready = false;
   replica_load load;
 };
 
-/// Scheduler to router: these ended, or were refused.
+/// Scheduler to router: these requests have ended or were refused.
 struct requests_ended : local_message {
   replica_id from;
   std::vector<request_id> requests;
 };
 
-/// Scheduler to router: find another replica for them.
+/// Scheduler to router: find another replica for these requests.
 struct requests_returned : local_message {
   replica_id from;
   std::vector<routed_request> requests;
@@ -203,7 +203,7 @@ struct requests_returned : local_message {
 using scheduler_actor =
     actor_of<routed_request, cancel_request, replica_started, replica_stopped, step_done, adapter_loaded, wake>;
 
-/// Supervisor to router: a replica there is from now on, or not any more. Draining ones take nothing new.
+/// Supervisor to router: a replica exists from now on, or no longer does.
 struct replica_added : local_message {
   replica_id replica;
   scheduler_actor scheduler;
@@ -220,26 +220,26 @@ using router_actor = actor_of<routed_request, cancel_request, replica_added, rep
 /// How an answer ended.
 struct answer_end {
   std::string finish;                       ///< "stop" or "length"
-  std::int64_t prompt_tokens = 0;           ///< of the one prompt
-  std::string adapter;                      ///< the version that answered, "pricing@3"; empty: the bare base
-  std::optional<sampled_token> token = {};  ///< that ended it, where logprobs were asked for: not in the answer
+  std::int64_t prompt_tokens = 0;           ///< of its prompt
+  std::string adapter;                      ///< the version that answered, like "pricing@3"; empty: the bare base
+  std::optional<sampled_token> token = {};  ///< that ended it, if logprobs were asked for; not in the answer
 };
 
 /// What one step brought for one answer.
 struct answer_part {
   std::int32_t index = 0;  ///< which answer
-  std::string text;        ///< whole characters, certain
+  std::string text;        ///< only whole characters that cannot change any more
   std::vector<token_id> tokens;
-  std::vector<sampled_token> details;        ///< parallel to tokens where logprobs were asked for
+  std::vector<sampled_token> details;        ///< parallel to tokens, if logprobs were asked for
   std::optional<answer_end> end;             ///< with the last part
-  std::vector<float> hidden = {};            ///< with the end, where hidden states were asked for
-  std::vector<sampled_token> scored = {};    ///< the prompt's tokens with the first, where asked for
-  std::optional<answer_timing> timing = {};  ///< with the first, where it is known
-  std::string adapter = {};                  ///< with the first: the version that answers; empty: the bare base
+  std::vector<float> hidden = {};            ///< with the end, if hidden states were asked for
+  std::vector<sampled_token> scored = {};    ///< the prompt's tokens, with the first part, if asked for
+  std::optional<answer_timing> timing = {};  ///< with the first part, if known
+  std::string adapter = {};                  ///< with the first part: the version that answers; empty: the bare base
 };
 
-/// Who hears of a request. Called on the gateway's thread: must be quick and not throw. Each answer's last part has its
-/// end; after the last end, or a refusal, nothing more is said.
+/// Gets the answers of a request. Called on the gateway's thread, so it must be quick and must not throw. The last part
+/// of each answer has its end; after the last end, or a refusal, nothing more comes.
 class answer_listener {
  public:
   virtual ~answer_listener() = default;
@@ -247,31 +247,31 @@ class answer_listener {
   virtual void on_refused(const request_refused& refused) = 0;
 };
 
-/// Anyone to gateway: answer this. The id comes from `request_numbers`.
+/// Anyone to gateway: answer this. `request_numbers` gives the id.
 struct begin_request : local_message {
   request_id id;
   prepared_request what;
   std::string adapter;            ///< name, name@version, or empty for the bare base
-  std::uint64_t skip_tokens = 0;  ///< of each answer, which the listener has from before
+  std::uint64_t skip_tokens = 0;  ///< of each answer; the listener has them already
   std::shared_ptr<answer_listener> listener;
-  /// What requests that are answered together have in common: the first to begin decides the version for all.
+  /// Shared by requests that are answered together: the first to begin decides the version for all.
   std::shared_ptr<std::optional<adapter_version>> version = {};
 };
 
-/// Anyone to gateway: nobody listens any more.
+/// Anyone to gateway: nobody listens to this request any more.
 struct end_request : local_message {
   request_id id;
 };
 
-/// Adapter store to gateway: the name can be resolved now, or why not.
+/// Adapter store to gateway: the name can be resolved now, or why it cannot.
 struct adapter_found : local_message {
   std::string name, error;
-  bool is_unknown = false;  ///< there is nothing by this name; else what there is cannot be used
+  bool is_unknown = false;  ///< nothing has this name; otherwise it exists but cannot be used
 };
 
 using gateway_actor = actor_of<token_batch, request_refused, begin_request, end_request, adapter_found, wake, stop_now>;
 
-/// Names requests. Thread-safe.
+/// Gives out request ids. Thread-safe.
 class request_numbers {
  public:
   request_id next() { return request_id(last_.fetch_add(1, std::memory_order_relaxed) + 1); }
@@ -282,7 +282,7 @@ class request_numbers {
 
 // --- commands ---
 
-/// Anyone to whom a command belongs: carry it out. `answer` may be called on any thread, once.
+/// Anyone to the actor that knows the command: carry it out. `answer` may be called on any thread, once.
 struct command_call : local_message {
   client_command what;
   std::function<void(command_answer)> answer;
@@ -290,13 +290,14 @@ struct command_call : local_message {
 
 // --- adapter store ---
 
-/// Gateway to adapter store: a request names an adapter that nobody published: perhaps there is a folder of that name.
+/// Gateway to adapter store: a request names an adapter that is not published; publish the folder of that name, if
+/// there is one.
 struct find_adapter : local_message {
   std::string name;
   gateway_actor asker;
 };
 
-/// Jobs to adapter store: what save_catalogue asked for is on the disk, or why not.
+/// Jobs to adapter store: what save_catalogue asked for is on the disk, or why it is not.
 struct catalogue_saved : local_message {
   std::uint64_t ticket = 0;
   std::string error;
@@ -307,34 +308,34 @@ using adapter_store_actor =
 
 // --- training ---
 
-/// Supervisor to training: a node that trains is a member, or is not any more.
+/// Supervisor to training: a node with a trainer has become a member, or is one no longer.
 struct trainer_joined : local_message {
   std::string name;
   trainer_actor trainer;
-  std::string meeting;  ///< where it waits for others to share a job
-  std::string reach;    ///< trainers of the same can meet
+  std::string meeting;  ///< endpoint where it waits for others that share a job
+  std::string reach;    ///< trainers can meet if theirs are equal
 };
 struct trainer_lost : local_message {
   std::string name;
 };
 
-/// Jobs to training: a job for a trainer was cancelled, paused or taken up again.
+/// Jobs to training: a fine-tune was cancelled, paused or resumed.
 struct job_changed : local_message {
   std::string job;
   job_state state = job_state::queued;
 };
 
-/// Whoever asked another actor for something with a function: go on with the answer, on one's own thread.
+/// To an actor that gave another one a function to call: run this on your own thread.
 struct carry_on : local_message {
   std::function<void()> what;
 };
 
-/// Jobs to training, once: these were accepted and have not ended, oldest first.
+/// Jobs to training, once: the accepted jobs that have not ended, oldest first.
 struct begin_training : local_message {
   std::vector<job_info> unfinished;
 };
 
-/// Gives jobs to trainers, keeps their files, has what comes out published.
+/// Gives jobs to trainers, keeps their files, gets their results published.
 using training_desk_actor =
     actor_of<command_call, begin_training, job_changed, trainer_joined, trainer_lost, training_progress, training_ended,
              want_training_piece, training_piece, carry_on, wake, stop_now>;
@@ -348,22 +349,23 @@ struct save_catalogue : local_message {
   adapter_store_actor asker;
 };
 
-/// A job's listener to jobs: a line has its output, or found no room and is to be tried again.
+/// A job's listener to jobs: a line was answered, or was refused and may be tried again.
 struct line_answered : local_message {
-  request_id request;  ///< the line's first
+  request_id request;  ///< the first one of the line
   std::shared_ptr<const answer_sheet> sheet;
 };
 struct line_refused : local_message {
-  request_refused why;  ///< the line's first request, whichever it was
+  request_refused why;  ///< names the first request of the line, whichever was refused
 };
 
-/// The wiring to jobs: there is a gateway now, and somebody who knows trainers; unfinished jobs go on.
+/// The wiring to jobs: this is the gateway, and the actor for fine-tunes; take up unfinished jobs.
 struct begin_jobs : local_message {
   gateway_actor gateway;
   training_desk_actor training;
 };
 
-/// Training to jobs: use the journal, on its owner's thread. May throw journal_failure; then it is tried again later.
+/// Training to jobs: use the journal, on its owner's thread. `use` may throw journal_failure; then it is called again
+/// later.
 struct use_journal : local_message {
   std::function<void(journal&)> use;
 };
@@ -380,20 +382,21 @@ struct local_worker {
   std::shared_ptr<rank_alarm> alarm;
 };
 
-/// The wiring to the supervisor: there is a training desk now, and perhaps a worker of the head's own; nodes may come.
+/// The wiring to the supervisor: this is the training desk, and perhaps a worker in the head's process; nodes may join
+/// from now on.
 struct begin_cluster : local_message {
   training_desk_actor training;
   std::optional<local_worker> local;
 };
 
-/// An operator wants a worker's requests to go on elsewhere, and its process to end.
+/// An operator wants the requests of a worker to go on elsewhere, and its process to end.
 struct drain_node : local_message {
   link_id link;
   std::uint64_t correlation = 0;
   std::string name;
 };
 
-/// Scheduler to supervisor: what a stage says of a step cannot be, so this life is over.
+/// Scheduler to supervisor: a stage has reported something impossible, so this life is over.
 struct life_rejected : local_message {
   replica_life life;
   std::string why;
@@ -404,7 +407,7 @@ using supervisor_actor = actor_of<begin_cluster, incoming<join_cluster>, incomin
 
 // --- clients on the wire ---
 
-/// Gateway's thread to client desk: a client's request is over.
+/// The gateway's thread to client desk: a client's request has ended.
 struct client_done : local_message {
   link_id link;
   std::uint64_t id = 0;

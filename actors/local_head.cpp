@@ -16,14 +16,14 @@ struct local_head_state {
         [this](step_done& what) { tell_scheduler(what); },
         [this](adapter_loaded& what) { tell_scheduler(what); },
         [this](adapter_prepared& what) { tell(parts.store, std::move(what)); },
-        [](const want_piece&) {},  // the store is here: what a worker asks for is there already
+        [](const want_piece&) {},  // the worker shares the store's folder, so all files are there already
         [this](stop_now) { self->quit(); },
     };
   }
 
   template <any_message M>
   void tell_scheduler(M& what) const {
-    const replica_id replica = what.life.replica;  // read before it goes
+    const replica_id replica = what.life.replica;  // read before `what` is moved away
     tell(parts.directory->find(replica), std::move(what));
   }
 

@@ -12,7 +12,7 @@ struct local_head_parts {
   std::shared_ptr<const replica_directory> directory;
 };
 
-/// The head, for the worker of its own process: passes on what a link would bring.
+/// The head, for the worker in its own process: passes messages on without a link.
 workers_head_actor spawn_local_head(caf::actor_system& system, local_head_parts parts);
 
 }  // namespace troupe

@@ -49,7 +49,7 @@ void long_work::work() {
     waiting_.pop_front();
     lock.unlock();
     next.what();
-    next.what = nullptr;  // what it holds goes while the lock is free
+    next.what = nullptr;  // destroys what the task holds while the mutex is free
     lock.lock();
     bytes_ -= next.bytes;
   }

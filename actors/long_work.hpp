@@ -1,5 +1,5 @@
-// What takes long, on one thread of its own: the server's threads write everyone's streams, the gateway's passes
-// everyone's tokens on, and an actor's has others to hear.
+// A thread for tasks that take long. Other threads must not be held up: the server's write everyone's streams, the
+// gateway's passes on everyone's tokens, and an actor's has other messages to answer.
 #pragma once
 #include <condition_variable>
 #include <cstddef>
@@ -16,15 +16,16 @@ class long_work {
   using task = std::function<void()>;
 
   explicit long_work(std::size_t most_bytes = std::size_t{256} << 20);
-  ~long_work();  ///< stops
+  ~long_work();  ///< like stop()
   long_work(const long_work&) = delete;
   long_work& operator=(const long_work&) = delete;
 
-  /// One after the other, in the order in which they come. They must not throw.
+  /// Tasks run one after the other, in order. They must not throw.
   void run(task what);
-  /// False where what waits holds too much already. `bytes`: what this one holds until it is done.
+  /// Like run(), but returns false if the waiting tasks hold too many bytes already. `bytes`: what this task holds
+  /// until it is done.
   bool offer(std::size_t bytes, task what);
-  /// Waits for what is under way. What has not begun is let go, and so is what comes later.
+  /// Waits for the task that runs. Tasks that have not begun are dropped, and so are later ones.
   void stop();
 
   std::size_t waiting() const;
@@ -40,7 +41,7 @@ class long_work {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<item> waiting_;
-  std::size_t bytes_ = 0;  ///< held by what waits or is under way
+  std::size_t bytes_ = 0;  ///< held by tasks that wait or run
   bool stopped_ = false;
   std::thread thread_;
 };

@@ -6,8 +6,8 @@
 
 namespace troupe {
 
-/// Where actors leave word of themselves for whoever shows it (`troupe status`, the HTTP page): the newest JSON of each
-/// section. So nobody has to wait for an actor that is busy. Thread-safe.
+/// Where actors post their state for those who show it (`troupe status`, the HTTP page), so that nobody has to wait for
+/// a busy actor. Holds the newest JSON of each section. Thread-safe.
 class status_board {
  public:
   void post(const std::string& section, std::string json) {
@@ -18,13 +18,13 @@ class status_board {
     const std::lock_guard lock(mutex_);
     sections_.erase(section);
   }
-  /// Empty where nobody posted it.
+  /// Empty if nobody has posted it.
   std::string read(const std::string& section) const {
     const std::lock_guard lock(mutex_);
     const auto found = sections_.find(section);
     return found == sections_.end() ? std::string() : found->second;
   }
-  /// Every section whose name begins so, in order.
+  /// All sections whose names begin with `prefix`, by name.
   std::map<std::string, std::string> read_all(const std::string& prefix = {}) const {
     const std::lock_guard lock(mutex_);
     std::map<std::string, std::string> found;

@@ -1,4 +1,4 @@
-// The one place where messages become bytes and bytes become messages.
+// The only place where messages become bytes and bytes become messages.
 #include "actors/wire.hpp"
 #include "transport/zmq/codec.hpp"
 

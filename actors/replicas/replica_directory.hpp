@@ -9,15 +9,15 @@
 
 namespace troupe {
 
-/// Which scheduler speaks for which replica, who computes, and which links are members' of this cluster: written by the
-/// supervisor, read where workers' messages come in. Thread-safe.
+/// Which scheduler belongs to which replica, who the workers are, and which links are those of members. The supervisor
+/// writes it; it is read where workers' messages arrive. Thread-safe.
 class replica_directory {
  public:
   void set(replica_id replica, scheduler_actor scheduler) {
     const std::lock_guard lock(mutex_);
     schedulers_[replica] = std::move(scheduler);
   }
-  /// Empty where there is none.
+  /// Empty if there is none.
   scheduler_actor find(replica_id replica) const {
     const std::lock_guard lock(mutex_);
     const auto found = schedulers_.find(replica);
@@ -49,7 +49,7 @@ class replica_directory {
     const std::lock_guard lock(mutex_);
     workers_.erase(name);
   }
-  /// All there are, whatever they hold.
+  /// All workers, also those that hold no layers.
   std::vector<worker_actor> workers() const {
     const std::lock_guard lock(mutex_);
     std::vector<worker_actor> found;

@@ -7,7 +7,7 @@ namespace {
 
 constexpr duration retry_interval = std::chrono::milliseconds(250);
 
-/// Answers that have begun are requests of their own by then.
+/// Whether a returned request is cancelled. Answers that had begun are returned as requests of one answer each.
 bool is_about(const cancel_request& cancelled, const routed_request& request) {
   if (cancelled.id != request.id) return false;
   return !cancelled.answer || (request.what.what.answers == 1 && request.first_index == *cancelled.answer);
@@ -50,7 +50,7 @@ void router_state::route_new(routed_request& request) {
   if (!parked_.empty() || !route(request)) park(request, false);
 }
 
-/// False where no replica can take it now.
+/// Returns false if no replica can take it now.
 bool router_state::route(routed_request& request) {
   const auto& what = request.what.what;
   const auto prefix = prefix_hashes(what.prompt, what.adapter);
@@ -63,7 +63,7 @@ bool router_state::route(routed_request& request) {
   return true;
 }
 
-/// Waits where waiting can help: a replica is coming back, or the request has begun already.
+/// Lets a request wait if that can help: a replica is coming back, or the request has begun already.
 void router_state::park(routed_request& request, bool begun) {
   const bool hopeless = policy_.ready() > 0 || replicas_.empty() || parked_.size() >= parts_.most_parked;
   if (!begun && hopeless) return refuse_request(request, retry_interval * 4);
@@ -108,7 +108,7 @@ void router_state::note_ended(const requests_ended& ended) {
   for (const request_id request : ended.requests) forget_route(request, ended.from);
 }
 
-/// A replica was lost. What it had accepted is not refused for want of room elsewhere: it waits.
+/// A replica was lost. The requests that it had accepted wait if there is no room elsewhere, and are not refused.
 void router_state::take_back(requests_returned& returned) {
   policy_.set_ready(returned.from, false);
   policy_.forget_prefixes(returned.from);

@@ -1,4 +1,4 @@
-// The router: which replica a request goes to, and where those of a lost replica go on.
+// The router: which replica a request goes to, and where the requests of a lost replica go on.
 #pragma once
 #include <deque>
 #include <memory>
@@ -13,11 +13,11 @@ namespace troupe {
 struct router_parts {
   routing_policy::options policy;
   std::size_t most_parked = 4096;
-  duration patience = std::chrono::seconds(10);  ///< of a new request, while there is a replica that is not ready
+  duration patience = std::chrono::seconds(10);  ///< of a new request while no replica is ready but some exist
 };
 
-/// Thin: routing_policy decides. A request that finds no replica ready waits here for a while before it is refused; one
-/// that has begun already waits for as long as it takes.
+/// routing_policy decides; this class carries it out. A request that finds no replica ready waits here for a while
+/// before it is refused. One that has begun already waits for as long as it takes.
 class router_state {
  public:
   using handle = router_actor;
@@ -32,8 +32,8 @@ class router_state {
     std::optional<instant> until;
   };
   struct request_routes {
-    std::unordered_set<replica_id> replicas;  ///< where its answers are being made
-    std::vector<cancel_request> cancelled;    ///< it, or some of its answers: they may be on their way back
+    std::unordered_set<replica_id> replicas;  ///< which compute its answers
+    std::vector<cancel_request> cancelled;    ///< it or some answers: a lost replica may be returning them
   };
   void route_new(routed_request& request);
   bool route(routed_request& request);

@@ -12,7 +12,7 @@ std::string text_of(const refused_request& refused) {
   return std::string(name_of(refused.reason));
 }
 
-/// Lives that a request may end, before it is taken for the reason.
+/// When so many lives in a row ended in a step of one request, that request counts as the cause.
 constexpr std::int32_t most_lost_lives = 3;
 
 refusal_cause cause_of(refusal reason) {
@@ -93,7 +93,7 @@ void scheduler_state::accept(routed_request& request) {
 void scheduler_state::refuse_request(const routed_request& request, std::string error, refusal_cause cause,
                                      duration retry_after) {
   tell(request.sink, request_refused{{}, request.id, std::move(error), cause, retry_after});
-  if (!sequences_.contains(request.id)) ended_.push_back(request.id);  // else other answers to it are here
+  if (!sequences_.contains(request.id)) ended_.push_back(request.id);  // else other answers of it go on here
 }
 
 void scheduler_state::cancel(const cancel_request& cancelled) {
@@ -106,7 +106,7 @@ void scheduler_state::cancel(const cancel_request& cancelled) {
   }
 }
 
-/// False where it is not known, or can never be loaded.
+/// Returns false if the adapter is unknown or can never be loaded.
 bool scheduler_state::declare_adapter(adapter_version version) {
   if (version == no_adapter) return true;
   if (residency_->is_declared(version) && !residency_->failure_of(version)) return true;
@@ -146,8 +146,8 @@ batch_scheduler::options scheduler_state::options_for_life() const {
   return options;
 }
 
-/// All stages start from nothing. Requests that waited here go on; where the storage has another size now, they begin
-/// as new ones with the text they have.
+/// All stages start with empty storage, and the requests that waited here go on. If the storage has another size now,
+/// they are submitted anew, with the text that they have.
 void scheduler_state::begin_life(const replica_started& started) {
   life_ = started.life;
   const bool same_shape =
@@ -183,7 +183,7 @@ void scheduler_state::end_life(const replica_stopped& stopped) {
   running_ = false;
   in_flight_.clear();
   note_flights();
-  for (auto& ranks : stages_) ranks.clear();  // a worker of this process ends once nobody knows it
+  for (auto& ranks : stages_) ranks.clear();  // a worker of this process ends when its last handle is gone
   if (!requests_) return report();
   meter_.note_resumed(requests_->decisions().stats().running);
   requests_->forget_stored(stopped.why);
@@ -192,7 +192,8 @@ void scheduler_state::end_life(const replica_stopped& stopped) {
   report();
 }
 
-/// A request that ends every life would end those of other replicas too. Its last lost step had nobody else's work.
+/// Refuses requests that end every life, since they would end those of other replicas as well. The last step that was
+/// lost had nothing but such a request in it.
 void scheduler_state::refuse_deadly() {
   std::unordered_map<request_id, sink_actor> deadly;
   for (const auto& [id, of] : answers_)
@@ -219,7 +220,7 @@ void scheduler_state::return_requests() {
   }
   answers_.clear();
   sequences_.clear();
-  requests_.reset();  // what comes before the next life goes elsewhere too
+  requests_.reset();  // requests that come before the next life are returned as well
   tell(parts_.router, std::move(returned));
 }
 
@@ -241,7 +242,7 @@ void scheduler_state::move_adapters() {
   }
 }
 
-/// It is not tried again before all have answered: else a late word of one try would count for the next.
+/// The adapter is not tried again before all workers have answered: a late answer would count for the next try.
 void scheduler_state::take_adapter(const adapter_loaded& answer) {
   const auto found = loading_.find(answer.version);
   if (found == loading_.end()) return;
@@ -256,7 +257,7 @@ void scheduler_state::take_adapter(const adapter_loaded& answer) {
   } else {
     residency_->failed(answer.version, error);
     tell_stages(drop_adapter{life_, answer.version});
-    (void)declare_adapter(answer.version);  // again, for who came after the refusal
+    (void)declare_adapter(answer.version);  // for requests that came after the refusal
   }
   loading_.erase(found);
 }

@@ -1,4 +1,4 @@
-// The scheduler of one replica: requests in, orders to the stages, tokens to the requests' sinks.
+// The scheduler of one replica: takes requests, sends orders to the stages and tokens to the requests' sinks.
 #pragma once
 #include <deque>
 #include <memory>
@@ -21,14 +21,14 @@ struct scheduler_parts {
   std::shared_ptr<const adapter_directory> adapters;
   std::shared_ptr<status_board> board;
   replica_id replica;
-  batch_scheduler::options batches;  ///< blocks and stages are said by each life
+  batch_scheduler::options batches;  ///< blocks and stages are set at the start of each life
   std::int64_t vocab_size = 0;
   std::int64_t adapter_bytes = 0;  ///< on each stage
 };
 
-/// Thin: replica_scheduler decides about steps, adapter_residency about adapters. Here their decisions are carried to
-/// the stages and back. A replica's lives follow each other; between two of them requests wait here, or go back to the
-/// router.
+/// Decides little itself: replica_scheduler decides about steps, adapter_residency about adapters. This class carries
+/// their decisions to the stages and the outcomes back. The lives of a replica follow each other; between two of them
+/// requests wait here or go back to the router.
 class scheduler_state {
  public:
   using handle = scheduler_actor;
@@ -38,25 +38,25 @@ class scheduler_state {
   handle::behavior_type make_behavior();
 
  private:
-  struct open_answer {  // one of a request's
+  struct open_answer {  // one of the answers to a request
     request_id request;
     std::int32_t index = 0;
     sink_actor sink;
     adapter_version adapter;
     instant accepted;
-    bool timed = false;  ///< its first token was told, here or elsewhere
+    bool timed = false;  ///< its first token was sent, by this scheduler or by another
   };
   struct awaited_answer {
     sequence_id sequence;
-    std::int32_t least = 0, most = 0;  ///< tokens
+    std::int32_t least = 0, most = 0;  ///< how many tokens it may bring
   };
   struct flight {
     step_id step;
     std::vector<awaited_answer> answers;
   };
-  struct loading {            // an adapter on its way to the stages
+  struct loading {            // an adapter that the stages are loading
     std::size_t missing = 0;  ///< workers that have not answered yet
-    std::string error;        ///< why one of them cannot have it
+    std::string error;        ///< why one of the workers cannot load it
   };
   struct sink_batch {
     sink_actor sink;
@@ -98,7 +98,7 @@ class scheduler_state {
   answer_tokens& entry_of(const open_answer& of);
   void tell_sinks();
 
-  // scheduler_status.cpp: word to others
+  // scheduler_status.cpp: reports to the router and the board
   void report_soon();
   void report();
   void post_status() const;
@@ -114,7 +114,7 @@ class scheduler_state {
   std::size_t steps_in_flight_ = 1, workers_ = 0;
   std::int64_t blocks_ = 0;
   bool running_ = false;
-  std::deque<flight> in_flight_;  ///< outcomes come in the order of their orders
+  std::deque<flight> in_flight_;  ///< in the order in which they were sent, which is also that of the outcomes
   step_order order_;
 
   std::unique_ptr<replica_scheduler> requests_;

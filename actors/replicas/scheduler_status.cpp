@@ -1,4 +1,4 @@
-// What a scheduler tells the router, and leaves on the board.
+// What a scheduler reports to the router and posts on the board.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -10,9 +10,9 @@ namespace {
 
 constexpr duration report_interval = std::chrono::milliseconds(100);
 
-constexpr std::size_t most_names = 64;  ///< of a list on the board
+constexpr std::size_t most_names = 64;  ///< in a list on the board
 
-/// ,"key":["pricing@2",…]: names have no character that JSON would want escaped.
+/// Appends ,"key":["pricing@2",…]. Names need no escapes in JSON.
 void append_names(std::string& to, std::string_view key, std::vector<adapter_version> versions,
                   const adapter_directory& directory) {
   std::sort(versions.begin(), versions.end());
@@ -39,8 +39,8 @@ void scheduler_state::report() {
   const bool busy = meter_.note_report(clock_.now());
   tell(parts_.router, replica_state{{}, parts_.replica, running_, load()});
   post_status();
-  // Once more after the last token (a replica at rest), and while somebody waits for an adapter, so that its clock goes
-  // on.
+  // Reports once more after the last token, to show the replica at rest. While requests wait for an adapter it goes on
+  // reporting, since each wake also moves the scheduler's clock.
   if (busy || (requests_ && requests_->decisions().stats().waiting > 0)) report_soon();
 }
 

@@ -1,4 +1,4 @@
-// Orders to the stages, and what comes back.
+// Sends orders to the stages and takes their outcomes.
 #include <algorithm>
 
 #include "actors/replicas/scheduler.hpp"
@@ -6,7 +6,7 @@
 namespace troupe {
 namespace {
 
-/// Far below what a frame may have (frame_limits), as the rest of an order comes on top.
+/// Far below what a frame may have (frame_limits), since the rest of the order comes on top.
 constexpr std::size_t opened_bytes_at_once = std::size_t{4} << 20;
 
 }  // namespace
@@ -31,8 +31,8 @@ void scheduler_state::send_order() {
   note_flights();
 }
 
-/// All answers that a step opens may be more than one frame holds: what is too much goes before the order itself.
-/// Nobody but the last stage needs to know them.
+/// What the answers of one step bring along may be more than one frame holds: the excess is sent before the order
+/// itself. Only the last stage needs it.
 void scheduler_state::send_openings_ahead() {
   for (;;) {
     run_step part{life_, {}, true};
@@ -46,7 +46,8 @@ void scheduler_state::note_flights() {
   meter_.note_steps(in_flight_.size(), steps_in_flight_, clock_.now());
 }
 
-/// It comes from another process: only what was ordered is believed, once, and nothing beyond its lists is read.
+/// Whether an outcome answers the oldest order. It comes from another process, so nothing in it is believed unchecked:
+/// it must name what was ordered, and its ranges must lie within its lists.
 bool scheduler_state::is_expected(const step_outcome& outcome) const {
   if (in_flight_.empty() || in_flight_.front().step != outcome.step) return false;
   const auto lies_in = [](std::int32_t first, std::int32_t count, std::size_t size) {
@@ -79,7 +80,8 @@ void scheduler_state::finish_step(const step_done& done) {
   report_soon();
 }
 
-/// One step's words to a sink lie together; of one answer they come one after the other.
+/// The entry of an answer in the message to its sink: one message for each sink and step. The search starts at the end,
+/// since tokens of one answer come one after the other.
 answer_tokens& scheduler_state::entry_of(const open_answer& of) {
   auto batch = std::find_if(batches_.begin(), batches_.end(), [&](const sink_batch& b) { return b.sink == of.sink; });
   if (batch == batches_.end()) batch = batches_.insert(batches_.end(), {of.sink, {}});

@@ -1,4 +1,4 @@
-// Who is in the cluster.
+// Who is a member of the cluster.
 #include "actors/replicas/supervisor.hpp"
 
 #include <fmt/format.h>
@@ -74,7 +74,7 @@ void supervisor_state::take_join(const incoming<join_cluster>& in) {
   if (!known) admit(hello, in.link);
 }
 
-/// The name's other process ran on this machine, and does not any more.
+/// Whether an earlier process of this name ran on this machine and has ended.
 bool supervisor_state::its_process_is_gone(const node_hello& hello) const {
   const node_entry* before = members_.find(hello.name);
   if (!before || before->hello.incarnation == hello.incarnation || before->hello.host != hello.host) return false;
@@ -99,7 +99,7 @@ void supervisor_state::admit(const node_hello& hello, link_id link) {
 
 void supervisor_state::admit_trainer(const node_hello& hello, link_id link) {
   trainers_[hello.name] = {hello.incarnation, link};
-  // What they say to each other is not encrypted: it leaves a machine only where the file says so.
+  // Trainers' traffic is not encrypted: it may leave a machine only if the cluster file allows that.
   const std::string reach = parts_.config.insecure ? "" : hello.host;
   tell(training_,
        trainer_joined{{}, hello.name, spawn_remote_trainer(self_->system(), remote(link)), hello.meeting, reach});
@@ -134,7 +134,8 @@ void supervisor_state::take_heartbeat(const incoming<heartbeat>& in) {
   lose(name, "a step took too long");
 }
 
-/// A spare may have come when there was too little for it. Who holds layers keeps the offer by which they were placed.
+/// Notes how much memory an idle worker has now: when it came there may have been too little for it. A worker that
+/// holds layers keeps the offer by which they were placed.
 void supervisor_state::take_free_memory(const std::string& name, const node_report& report) {
   constexpr double of_note = 1.05;
   constexpr std::uint64_t most = std::uint64_t{1} << 60;
@@ -176,7 +177,7 @@ void supervisor_state::note_link_lost(link_id link) {
   nodes_by_link_.erase(found);
 }
 
-/// It is no member any more: what it held is lost.
+/// The node is no member any more, so what it held is lost.
 void supervisor_state::lose(const std::string& name, const std::string& why, life_end of_its_replica) {
   parts_.say(fmt::format("{} is lost: {}", name, why));
   lose_trainer(name);
@@ -225,7 +226,7 @@ std::string supervisor_state::no_worker_text(const std::string& name) const {
   return fmt::format("no worker of the cluster is called '{}': see troupe status", name);
 }
 
-/// Its requests go on elsewhere; then it ends. Returns why that cannot be, if it cannot.
+/// Its requests go on elsewhere, then the node ends. Returns why that is impossible; empty if it is not.
 std::string supervisor_state::drain_now(const std::string& name) {
   const auto found = workers_.find(name);
   if (found == workers_.end()) return no_worker_text(name);

@@ -1,4 +1,4 @@
-// The supervisor: who is in the cluster, who holds which layers, and what happens when somebody is lost.
+// The supervisor: who is in the cluster, who holds which layers, and what happens when a node is lost.
 #pragma once
 #include <functional>
 #include <map>
@@ -29,16 +29,16 @@ struct supervisor_parts {
   placement_request wanted;
   batch_scheduler::options batches;
   std::int64_t vocab_size = 0;
-  kv_kind kv = kv_kind::f16;                          ///< what all workers hold keys and values in
+  kv_kind kv = kv_kind::f16;                          ///< how all workers store keys and values
   std::uint32_t reign = 1;                            ///< how often a head of this cluster has started
-  duration longest_step = std::chrono::minutes(5);    ///< a worker that takes longer for one is lost
-  duration longest_start = std::chrono::minutes(10);  ///< of a stage
+  duration longest_step = std::chrono::minutes(5);    ///< of one step; a worker that takes longer counts as lost
+  duration longest_start = std::chrono::minutes(10);  ///< of a stage that starts
   std::function<void(const std::string& line)> say;
 };
 
-/// Carries out what membership, placement and each replica_course decide.
-/// A replica has lives: each begins with start_stage to all its workers, from nothing, under a number that no earlier
-/// life had. Whatever belongs to another life is dropped wherever it arrives. That is the fence.
+/// Carries out what membership, placement and each replica_course decide. A replica has lives. Each begins with
+/// start_stage to all its workers, with empty storage, under a number that no earlier life had. A message of another
+/// life is dropped wherever it arrives: that keeps lost workers from doing harm.
 class supervisor_state {
  public:
   using handle = supervisor_actor;
@@ -65,7 +65,7 @@ class supervisor_state {
     replica_course course;
   };
 
-  // supervisor.cpp: who is there
+  // supervisor.cpp: who is a member
   void begin(const begin_cluster& begun);
   void take_join(const incoming<join_cluster>& in);
   void admit(const node_hello& hello, link_id link);
@@ -111,7 +111,7 @@ class supervisor_state {
 
   handle::pointer self_;
   supervisor_parts parts_;
-  training_desk_actor training_;  ///< these two since begin_cluster
+  training_desk_actor training_;  ///< these two are set by begin_cluster
   std::optional<local_worker> local_;
   monotonic_clock clock_;
   instant started_;
@@ -120,7 +120,7 @@ class supervisor_state {
   std::map<std::string, worker_record> workers_;
   std::map<std::string, trainer_record> trainers_;
   std::map<link_id, incarnation_id> nodes_by_link_;
-  std::map<std::string, std::uint64_t> pool_memory_;  ///< the most that anybody of a pool has offered
+  std::map<std::string, std::uint64_t> pool_memory_;  ///< the most that a worker of each pool has ever offered
   std::optional<placement> placement_;
   std::vector<replica_record> replicas_;
   std::uint64_t lives_ = 0;

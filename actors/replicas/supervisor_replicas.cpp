@@ -9,7 +9,7 @@
 
 namespace troupe {
 
-/// Everybody that the cluster's file starts is there, or enough time has passed.
+/// Whether all nodes of the cluster's file are here, or enough time has passed.
 bool supervisor_state::is_assembled(instant now) const {
   if (workers_.empty()) return false;
   if (now - started_ > std::chrono::seconds(parts_.config.assemble_seconds)) return true;
@@ -30,7 +30,7 @@ void supervisor_state::place_all() {
   for (std::size_t i = 0; i < replicas_.size(); ++i) start_replica(i);
 }
 
-/// A worker came, after the first placement.
+/// For a worker that came after the first placement.
 void supervisor_state::take_in(const std::string& name) {
   if (!placement_) return;
   carry_out(extend(*placement_, workers_.at(name).offer, all_offers(), parts_.shape, parts_.wanted));
@@ -42,7 +42,8 @@ void supervisor_state::give_up_worker(const std::string& name, life_end why) {
   carry_out(repair(*placement_, name, all_offers(), parts_.shape, parts_.wanted));
 }
 
-/// What others of a shared machine have less from now on, they let go before it is taken.
+/// Where replicas share a machine, those that get smaller are restarted first: their memory must be free before the
+/// changed replica takes it.
 void supervisor_state::carry_out(const placement_change& change) {
   const placement before = std::exchange(*placement_, change.after);
   if (change.what == placement_change::kind::none || change.what == placement_change::kind::vacancy) return;
@@ -69,7 +70,7 @@ void supervisor_state::add_replica() {
   replicas_.push_back(std::move(added));
 }
 
-/// A new life, from nothing. Needs all workers.
+/// Begins a new life with empty storage. Needs all workers of the replica.
 void supervisor_state::start_replica(std::size_t index) {
   stop_replica(index, life_end::planned);
   const replica_placement& where = placement_->replicas[index];
@@ -109,7 +110,7 @@ void supervisor_state::tell_stage(std::size_t index, std::size_t stage, std::siz
   tell(to.worker, std::move(what));
 }
 
-/// Its requests wait for its next life, or go on with another replica where one runs.
+/// Its requests wait for its next life, or go to another replica if one runs.
 void supervisor_state::stop_replica(std::size_t index, life_end why) {
   replica_record& replica = replicas_[index];
   if (replica.course.stop(clock_.now())) tell(replica.scheduler, replica_stopped{{}, other_runs(index), why});
@@ -121,7 +122,7 @@ void supervisor_state::fail_replica(std::size_t index, const std::string& why) {
   replicas_[index].course.note_failure(why);
 }
 
-/// Of what several ranks and stages say about one life, the first word counts.
+/// Several ranks and stages may report that a life is over: the first report counts.
 void supervisor_state::end_life(const replica_life& life, const std::string& why) {
   const std::size_t index = life.replica.value;
   if (index >= replicas_.size() || replicas_[index].life != life) return;
@@ -138,7 +139,7 @@ void supervisor_state::take_started(const stage_started& started) {
   if (course.note_ready({started.stage, started.tensor_rank}, clock_.now())) announce(index);
 }
 
-/// All stages are ready.
+/// To be called when all stages are ready.
 void supervisor_state::announce(std::size_t index) {
   const replica_record& replica = replicas_[index];
   const replica_placement& where = placement_->replicas[index];
@@ -154,7 +155,7 @@ void supervisor_state::announce(std::size_t index) {
   const int said = parts_.config.scheduler.steps_in_flight;
   started.steps_in_flight = said > 0 ? said : stages_at_once(where, offers);
   tell(replica.scheduler, std::move(started));
-  for (const replica_record& other : replicas_)  // what waits there for another life need not wait any more
+  for (const replica_record& other : replicas_)  // requests that wait there for a new life can come here
     if (!other.course.is_running()) tell(other.scheduler, replica_stopped{{}, true});
   parts_.say(fmt::format("replica {} serves with {} stage{}", index, where.stages.size(),
                          where.stages.size() == 1 ? "" : "s"));

@@ -1,4 +1,4 @@
-// What the supervisor leaves on the board.
+// What the supervisor posts on the board.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -8,7 +8,7 @@
 namespace troupe {
 namespace {
 
-/// A head that computes nothing is no member.
+/// The head's own entry: a head that computes nothing is not among the members.
 json head_json(const cluster_config& config) {
   const node_config& head = config.head();
   json roles = json::array();
