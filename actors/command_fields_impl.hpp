@@ -1,4 +1,4 @@
-// What the commands of clients are read with.
+// Reads the arguments of clients' commands.
 #pragma once
 #include <string>
 #include <string_view>

@@ -1,8 +1,8 @@
 // Everything that travels between processes of a cluster, and between them and clients. One comment per message; the
 // kind is its number on the wire and never changes its meaning.
 //
-// This header knows neither CAF nor ZeroMQ: clients use it too. What actors of one process tell each other beside these
-// is in interfaces.hpp.
+// This header includes neither CAF nor ZeroMQ, since clients use it as well. Messages that stay within one process are
+// in interfaces.hpp.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -16,7 +16,8 @@
 
 namespace troupe {
 
-/// A struct with a number on the wire. A member `shared_bytes attachment` travels beside the fields, uncopied.
+/// A struct with a number on the wire. A member `shared_bytes attachment` is sent after the fields without being
+/// copied.
 template <class T>
 concept message = described<T> && requires {
   { T::kind } -> std::convertible_to<std::uint16_t>;
@@ -24,7 +25,7 @@ concept message = described<T> && requires {
 
 // --- nodes and the head ---
 
-/// A node comes, or repeats itself until it is answered.
+/// Node to head: it wants to join. Repeated until it is answered.
 struct join_cluster {
   static constexpr std::uint16_t kind = 1;
   node_hello hello;
@@ -35,12 +36,12 @@ struct join_cluster {
   }
 };
 
-/// The head's answer to join_cluster. A node that is refused for good ends with the reason.
+/// The head's answer to join_cluster. A node that is refused and may not try again ends with the reason.
 struct join_answer {
   static constexpr std::uint16_t kind = 2;
   incarnation_id incarnation;
   bool accepted = false;
-  bool try_again = false;  ///< the refusal may pass by itself
+  bool try_again = false;  ///< the reason for the refusal may go away
   std::string reason;
 
   template <class Self>
@@ -49,7 +50,7 @@ struct join_answer {
   }
 };
 
-/// A node's sign of life, several times a second.
+/// Node to head, several times a second: it lives.
 struct heartbeat {
   static constexpr std::uint16_t kind = 3;
   incarnation_id incarnation;
@@ -61,7 +62,7 @@ struct heartbeat {
   }
 };
 
-/// The head's answer to each heartbeat: a node that hears that it is no member forgets everything and joins anew; one
+/// The head's answer to each heartbeat. A node that hears that it is no member forgets everything and joins anew. One
 /// that hears nothing for long keeps trying.
 struct heartbeat_answer {
   static constexpr std::uint16_t kind = 4;
@@ -74,7 +75,7 @@ struct heartbeat_answer {
   }
 };
 
-/// A node goes by itself (it was told to end); the head answers nothing.
+/// Node to head: it leaves, since it was told to end. Not answered.
 struct leave_cluster {
   static constexpr std::uint16_t kind = 5;
   incarnation_id incarnation;
@@ -85,7 +86,7 @@ struct leave_cluster {
   }
 };
 
-/// The head sends a node away: it ends.
+/// Head to node: end.
 struct end_node {
   static constexpr std::uint16_t kind = 6;
   incarnation_id incarnation;
@@ -99,7 +100,7 @@ struct end_node {
 
 // --- a replica and its stages ---
 
-/// Which life of which replica a message belongs to. Whoever lives in another one drops it.
+/// Which life of which replica a message belongs to. A receiver that is in another life drops the message.
 struct replica_life {
   replica_id replica;
   epoch_id epoch;
@@ -115,7 +116,7 @@ constexpr kv_kind last_enumerator(kv_kind) {
   return kv_kind::i8;
 }
 
-/// Supervisor to worker: hold these layers, with storage for so many blocks, from nothing. Ends any other stage there.
+/// Supervisor to worker: hold these layers, with empty storage of so many blocks. Ends any other stage of the worker.
 struct start_stage {
   static constexpr std::uint16_t kind = 16;
   replica_life life;
@@ -124,8 +125,8 @@ struct start_stage {
   std::int64_t blocks = 0, context = 0;
   std::int32_t max_rows = 0, max_sequences = 0;  ///< of a step
   std::int32_t lookup_tokens = 0;
-  kv_kind kv = kv_kind::f16;  ///< the head's choice, whatever the worker's own file says
-  std::string next;           ///< endpoint of the stage that follows; empty for the last
+  kv_kind kv = kv_kind::f16;  ///< the head's choice; the worker's own file does not count
+  std::string next;           ///< endpoint of the next stage; empty: this one is the last
   std::uint32_t tensor_rank = 0, tensor_ranks = 1;
   std::string tensor_meeting;  ///< where the ranks of this stage find each other
 
@@ -137,7 +138,7 @@ struct start_stage {
   }
 };
 
-/// Worker to supervisor: the stage is ready for orders, or why it cannot be.
+/// Worker to supervisor: the stage is ready for orders, or why it is not.
 struct stage_started {
   static constexpr std::uint16_t kind = 17;
   replica_life life;
@@ -150,12 +151,12 @@ struct stage_started {
   }
 };
 
-/// Scheduler to every stage: one step. Orders are carried out as they come.
+/// Scheduler to every stage: one step. Orders are carried out in the order in which they arrive.
 struct run_step {
   static constexpr std::uint16_t kind = 18;
   replica_life life;
   step_order order;
-  bool goes_on = false;  ///< there are only some of the answers that open; more of the same order follows
+  bool goes_on = false;  ///< has only some of the answers that the step opens: the rest of the order follows
 
   template <class Self>
   static auto fields(Self& self) {
@@ -188,7 +189,7 @@ struct step_done {
   }
 };
 
-/// Stage to supervisor: it cannot go on in this life (an order it cannot carry out, no more memory, a lost neighbour).
+/// Stage to supervisor: it cannot go on in this life (an impossible order, no more memory, a lost neighbour).
 struct stage_failed {
   static constexpr std::uint16_t kind = 21;
   replica_life life;
@@ -214,13 +215,13 @@ struct adapter_file_info {
   }
 };
 
-/// Scheduler to every stage: have this adapter ready. The stage answers adapter_loaded.
+/// Scheduler to every stage: make this adapter ready. The stage answers adapter_loaded.
 struct load_adapter {
   static constexpr std::uint16_t kind = 32;
   replica_life life;
   adapter_version version;
-  std::string full_name;  ///< "pricing@3"
-  std::string sha256;     ///< of its files: the name of its folder in every adapter store
+  std::string full_name;  ///< like "pricing@3"
+  std::string sha256;     ///< digest of its files, which names its folder in every store
   std::vector<adapter_file_info> files;
 
   template <class Self>
@@ -229,7 +230,7 @@ struct load_adapter {
   }
 };
 
-/// Stage to scheduler.
+/// Stage to scheduler: the adapter is ready, or why it is not.
 struct adapter_loaded {
   static constexpr std::uint16_t kind = 33;
   replica_life life;
@@ -243,7 +244,7 @@ struct adapter_loaded {
   }
 };
 
-/// Scheduler to every stage: no order names this adapter any more, its memory can go.
+/// Scheduler to every stage: no order names this adapter any more, so its memory may be freed.
 struct drop_adapter {
   static constexpr std::uint16_t kind = 34;
   replica_life life;
@@ -255,7 +256,7 @@ struct drop_adapter {
   }
 };
 
-/// Worker or client to adapter store: a piece of a file, please. The frame's correlation comes back with the answer.
+/// Worker or client to adapter store: send a piece of a file. The answer has the same correlation.
 struct want_piece {
   static constexpr std::uint16_t kind = 35;
   std::string sha256, file;
@@ -267,7 +268,7 @@ struct want_piece {
   }
 };
 
-/// The adapter store's answer: bytes from the offset on; none where there is an error.
+/// The adapter store's answer: bytes of the file from the offset on; none if there is an error.
 struct adapter_piece {
   static constexpr std::uint16_t kind = 36;
   std::string sha256, file;
@@ -281,8 +282,8 @@ struct adapter_piece {
   }
 };
 
-/// Adapter store to every worker, before a version is published: have it here, and ready for the kernels. The worker
-/// answers adapter_prepared.
+/// Adapter store to every worker, before a version is published: fetch its files and pack them for the kernels. The
+/// worker answers adapter_prepared.
 struct prepare_adapter {
   static constexpr std::uint16_t kind = 37;
   std::uint64_t ticket = 0;
@@ -296,7 +297,7 @@ struct prepare_adapter {
   }
 };
 
-/// Worker to adapter store: it is, or why not.
+/// Worker to adapter store: the adapter is ready, or why it is not.
 struct adapter_prepared {
   static constexpr std::uint16_t kind = 38;
   std::uint64_t ticket = 0;
@@ -310,10 +311,10 @@ struct adapter_prepared {
 
 // --- training ---
 
-/// A job in a trainer's hands, for once: the head counts them up. Whoever speaks of another lease is not heard.
+/// One assignment of a job to a trainer; the head numbers them. Messages that name an older lease are ignored.
 using training_lease = strong_id<struct training_lease_tag, std::uint64_t>;
 
-/// A file that a job has: what to learn from, or what came out.
+/// A file of a job: data, or a part of the result.
 struct training_file {
   std::string name;
   std::uint64_t bytes = 0;
@@ -325,18 +326,18 @@ struct training_file {
   }
 };
 
-/// Head to trainer: work on this job, from its checkpoint where there is one.
+/// Head to trainer: work on this job, from its checkpoint if there is one.
 struct train_job {
   static constexpr std::uint16_t kind = 40;
   training_lease lease;
   std::string job;
   std::string spec;  ///< JSON, as training_spec.hpp reads it
-  model_id model;    ///< the base must be this one
-  double share = 1;  ///< of the time that may be used
+  model_id model;    ///< the trainer's base must be this model
+  double share = 1;  ///< the part of the time that training may use
   std::vector<training_file> files;
   std::uint32_t rank = 0, ranks = 1;  ///< of the trainers that share it
-  training_lease first;               ///< rank 0's
-  std::string meeting;                ///< where they find each other
+  training_lease first;               ///< the lease of rank 0
+  std::string meeting;                ///< endpoint where they meet
 
   template <class Self>
   static auto fields(Self& self) {
@@ -345,11 +346,11 @@ struct train_job {
   }
 };
 
-/// Head to trainer: leave the job, with a checkpoint, or for good. The trainer answers training_ended.
+/// Head to trainer: leave the job, with a checkpoint or for good. The trainer answers training_ended.
 struct stop_training {
   static constexpr std::uint16_t kind = 41;
   training_lease lease;
-  bool forget = false;  ///< the job is over: nothing of it is needed any more
+  bool forget = false;  ///< the job is over: remove everything of it
 
   template <class Self>
   static auto fields(Self& self) {
@@ -357,7 +358,7 @@ struct stop_training {
   }
 };
 
-/// Head to trainer: so much of the time may be used from now on, since requests run or do not.
+/// Head to trainer: use so much of the time from now on. Depends on whether requests run.
 struct set_training_share {
   static constexpr std::uint16_t kind = 42;
   training_lease lease;
@@ -369,11 +370,11 @@ struct set_training_share {
   }
 };
 
-/// One step, or one look at the examples that were held out.
+/// The figures of one step, or of one validation on the held-out examples.
 struct training_point {
   std::int64_t step = 0;
   double loss = 0, accuracy = 0;
-  double rate = 0;  ///< of learning
+  double rate = 0;  ///< the learning rate
   bool is_validation = false;
 
   template <class Self>
@@ -382,14 +383,14 @@ struct training_point {
   }
 };
 
-/// Trainer to head: how far it is.
+/// Trainer to head: the progress of its job.
 struct training_progress {
   static constexpr std::uint16_t kind = 43;
   training_lease lease;
   std::int64_t step = 0, steps = 0;
-  std::int64_t tokens = 0;       ///< that went through the model in this process
-  double tokens_per_second = 0;  ///< lately
-  std::int64_t checkpoint = -1;  ///< the step that going on would begin with; -1: none yet
+  std::int64_t tokens = 0;       ///< that this process has read for the job
+  double tokens_per_second = 0;  ///< recently
+  std::int64_t checkpoint = -1;  ///< the step that the newest checkpoint goes on from; -1: there is none
   std::string message;           ///< for people; may be empty
   std::vector<training_point> points;
 
@@ -400,14 +401,14 @@ struct training_progress {
   }
 };
 
-/// Trainer to head: it has left the job. With files: they are the adapter, and wait to be fetched until stop_training.
-/// Of trainers that share a job only rank 0 says that it is done.
+/// Trainer to head: it has left the job. Files, if any, are the adapter; the trainer keeps them until stop_training. If
+/// trainers share a job, only rank 0 reports that it is done.
 struct training_ended {
   static constexpr std::uint16_t kind = 44;
   training_lease lease;
-  std::string error;  ///< the job cannot be done; empty with no files: it was told to stop
+  std::string error;  ///< why the job cannot be done; empty with no files: the trainer was told to stop
   std::vector<training_file> files;
-  bool is_alone = false;  ///< it has lost the others: the job can be done, but not by this group
+  bool is_alone = false;  ///< the trainer has lost the others: the job can be done, but not by this group
 
   template <class Self>
   static auto fields(Self& self) {
@@ -415,7 +416,7 @@ struct training_ended {
   }
 };
 
-/// Either side to the other: a piece of a job's file, please.
+/// Head to trainer or trainer to head: send a piece of a job's file.
 struct want_training_piece {
   static constexpr std::uint16_t kind = 45;
   training_lease lease;
@@ -428,7 +429,7 @@ struct want_training_piece {
   }
 };
 
-/// And the piece, or why there is none.
+/// The answer to want_training_piece: the piece, or why there is none.
 struct training_piece {
   static constexpr std::uint16_t kind = 46;
   training_lease lease;
@@ -445,18 +446,18 @@ struct training_piece {
 
 // --- clients ---
 
-/// Client to head: answer this. `id` is the client's own and names the request in every answer.
+/// Client to head: answer this. The client chooses `id`, which names the request in every answer.
 struct client_request {
   static constexpr std::uint16_t kind = 48;
   std::uint64_t id = 0;
-  std::string text;              ///< a prompt; or else
-  std::vector<token_id> tokens;  ///< the same as tokens; or else
+  std::string text;              ///< a prompt, or instead
+  std::vector<token_id> tokens;  ///< a prompt as tokens, or instead
   std::string messages;          ///< a chat: a JSON list of {role, content}, rendered by the model's template
-  std::string adapter;           ///< name, name@version, or empty for the bare base
+  std::string adapter;           ///< name or name@version; empty: the bare base
   std::int32_t answers = 1;
-  bool batch = false;  ///< priority: after everything interactive
+  bool batch = false;  ///< priority: behind interactive requests
   sampling_params sampling;
-  std::uint64_t skip_tokens = 0;  ///< of each answer, which the client has from before
+  std::uint64_t skip_tokens = 0;  ///< of each answer; the client has them already
 
   template <class Self>
   static auto fields(Self& self) {
@@ -465,7 +466,7 @@ struct client_request {
   }
 };
 
-/// Client to head: stop working on it.
+/// Client to head: stop working on this request.
 struct client_cancel {
   static constexpr std::uint16_t kind = 49;
   std::uint64_t id = 0;
@@ -476,17 +477,17 @@ struct client_cancel {
   }
 };
 
-/// Head to client: more of one answer.
+/// Head to client: the next part of one answer.
 struct client_text {
   static constexpr std::uint16_t kind = 50;
   std::uint64_t id = 0;
   std::int32_t index = 0;  ///< which answer
-  std::string text;        ///< whole characters, certain
+  std::string text;        ///< only whole characters that cannot change any more
   std::vector<token_id> tokens;
-  std::vector<sampled_token> details;  ///< where logprobs were asked for
-  std::string finish;                  ///< "stop", "length" or, before the end, empty
+  std::vector<sampled_token> details;  ///< if logprobs were asked for
+  std::string finish;                  ///< "stop" or "length"; empty before the end
   std::int64_t prompt_tokens = 0;      ///< with the end
-  std::string adapter;                 ///< with the first part and the end: the version that answers, "pricing@3"
+  std::string adapter;                 ///< with the first part and the end: the version that answers, like "pricing@3"
 
   template <class Self>
   static auto fields(Self& self) {
@@ -495,12 +496,12 @@ struct client_text {
   }
 };
 
-/// Head to client: there will be no (more) answer, and why.
+/// Head to client: no (more) answers will come, and why.
 struct client_refused {
   static constexpr std::uint16_t kind = 51;
   std::uint64_t id = 0;
   std::string error;
-  bool bad_input = false;                  ///< the request itself; else the cluster's state
+  bool bad_input = false;                  ///< the request is wrong; otherwise the cluster's state is the reason
   std::uint64_t retry_after_ms = 0;        ///< 0: trying again is of no use
   std::string field_name = {}, code = {};  ///< of a field_error
 
@@ -510,8 +511,8 @@ struct client_refused {
   }
 };
 
-/// Client to head: anything that is asked once and answered once ("status", "adapters.load", "job.seal" …), its
-/// arguments as a JSON object. The frame's correlation comes back with the answer.
+/// Client to head: a command with one answer ("status", "adapters.load", "job.seal" …), and its arguments as a JSON
+/// object. The answer has the same correlation.
 struct client_command {
   static constexpr std::uint16_t kind = 52;
   std::string name, arguments;
@@ -524,9 +525,9 @@ struct client_command {
 
 enum class command_fault : std::uint8_t {
   none,
-  bad_input,  ///< the command itself
-  unknown,    ///< it names what is not there
-  failed      ///< the cluster's state, or a disk
+  bad_input,  ///< the command is wrong
+  unknown,    ///< it names something that does not exist
+  failed      ///< because of the cluster's state, or of a disk
 };
 constexpr command_fault last_enumerator(command_fault) {
   return command_fault::failed;

@@ -11,18 +11,19 @@ namespace troupe {
 
 constexpr std::uint64_t largest_adapter_file = std::uint64_t{16} << 30;
 
-/// An adapter's files, in the order in which their digest takes them in: for each this head, then its contents.
+/// An adapter's files, in the order in which the digest covers them: for each file what begin_adapter_file adds, then
+/// its contents.
 constexpr std::array<std::string_view, 2> adapter_file_names{"adapter_config.json", "adapter_model.safetensors"};
 
-/// In a folder that a worker fetched, and may remove again; its time is that of the last use. Not the head's own
-/// folders.
+/// Marks a folder that a worker fetched and may remove; its time is that of the last use. The head's own folders have
+/// none.
 constexpr std::string_view fetched_mark = ".fetched";
 
 inline void begin_adapter_file(sha256& digest, std::string_view name, std::uint64_t bytes) {
   digest.add_field(name).add(std::to_string(bytes) + ":");
 }
 
-/// What folders are named by: nothing else is looked for in a store.
+/// Whether a text can name a folder in a store; folders with other names are ignored.
 inline bool is_digest(std::string_view text) {
   return text.size() == 64 &&
          std::all_of(text.begin(), text.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });

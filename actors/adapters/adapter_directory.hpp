@@ -12,23 +12,23 @@
 
 namespace troupe {
 
-/// What a replica must know of an adapter to have it loaded.
+/// What a replica must know of an adapter to load it.
 struct adapter_details {
   adapter_version version;
-  std::string full_name;  ///< "pricing@3"
+  std::string full_name;  ///< like "pricing@3"
   std::string sha256;
   std::vector<adapter_file_info> files;
   std::int64_t bytes = 0;  ///< in memory
 };
 
-/// What the adapter store knows, for everyone to read at any time: the newest snapshot. Thread-safe.
+/// The newest state of the adapter store, for everyone to read at any time. Thread-safe.
 class adapter_directory {
  public:
   struct snapshot {
-    /// All ways to say a version that is ready: "pricing", "pricing@3", "base:pricing" … and the bare base's names.
+    /// All names of ready versions ("pricing", "pricing@3", "base:pricing" …) and those of the bare base.
     std::unordered_map<std::string, adapter_version> names;
     std::unordered_map<adapter_version, adapter_details> versions;
-    /// What lists show, by name: "pricing" and "pricing@3", each with its full name. publish() makes it.
+    /// What lists show, sorted: names like "pricing" and "pricing@3", each with its full name. publish() makes it.
     std::vector<std::pair<std::string, std::string>> listed = {};
   };
 
@@ -48,7 +48,7 @@ class adapter_directory {
     const auto found = now->names.find(name);
     return found == now->names.end() ? std::nullopt : std::optional(found->second);
   }
-  /// As long as someone has it, the version's files stay, also when it is unloaded: a replica may need them again.
+  /// While somebody holds the result, the version's files stay even if it is unloaded: a replica may need them again.
   std::shared_ptr<const void> hold(adapter_version version) const {
     const std::lock_guard lock(mutex_);
     std::weak_ptr<const void>& known = held_[version];

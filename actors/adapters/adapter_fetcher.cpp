@@ -28,7 +28,7 @@ bool is_of_a_process_that_ended(const std::string& name) {
   return pid == ::getpid() || (pid > 0 && ::kill(pid, 0) != 0 && errno == ESRCH);
 }
 
-/// What workers of this host that were killed have left.
+/// Removes what killed workers of this host have left.
 void remove_abandoned_files(const fs::path& store) {
   std::error_code fault;
   std::vector<fs::path> found;
@@ -43,7 +43,7 @@ struct fetched_folder {
   fs::path path;
 };
 
-/// The least recently used one first.
+/// The fetched folders, least recently used first.
 std::vector<fetched_folder> fetched_folders(const fs::path& store) {
   std::vector<fetched_folder> all;
   std::error_code fault;
@@ -166,7 +166,7 @@ void adapter_fetcher_state::open_file() {
 
 void adapter_fetcher_state::take_piece(const adapter_piece& piece) {
   if (!transfer_ || piece.sha256 != transfer_->what.sha256) return;
-  const wanted what = transfer_->what;  // a copy: fail() comes after drop_transfer()
+  const wanted what = transfer_->what;  // a copy, since fail() comes after drop_transfer()
   try {
     write_piece(piece);
   } catch (const std::exception& error) {
@@ -204,7 +204,8 @@ void adapter_fetcher_state::finish_transfer() {
   load(what);
 }
 
-/// Another process of this host may have had them meanwhile; what is there in part is what a crash has left.
+/// Another process of this host may have fetched the files meanwhile. A folder that lacks some of them was left by a
+/// crash.
 void adapter_fetcher_state::keep_files() const {
   const wanted& what = transfer_->what;
   const fs::path whole = parts_.store / what.sha256;

@@ -1,4 +1,4 @@
-// Has adapters ready for a worker: their files from the head, where they are not here yet, packed for the kernels.
+// Makes adapters ready for a worker: fetches missing files from the head, and packs them for the kernels.
 #pragma once
 #include <deque>
 #include <filesystem>
@@ -15,12 +15,12 @@ namespace troupe {
 struct adapter_fetcher_parts {
   workers_head_actor head;
   std::shared_ptr<const loaded_model> model;
-  std::filesystem::path store;  ///< STORE/<sha256>/ holds an adapter's files; shared with the head where it is here too
-  std::uint64_t most_stored = std::uint64_t{64} << 30;  ///< bytes of files that were fetched; the newest one's stay
-  std::size_t most_prepared = 64 << 20;                 ///< bytes of adapters that no stage has asked for yet
+  std::filesystem::path store;  ///< STORE/<sha256>/ holds an adapter's files; the head of the same machine shares it
+  std::uint64_t most_stored = std::uint64_t{64} << 30;  ///< bytes of fetched files; the newest adapter always stays
+  std::size_t most_prepared = 64 << 20;                 ///< bytes of packed adapters that no stage has asked for yet
 };
 
-/// One adapter at a time, on a thread of its own, so that neither disk nor network delays a step.
+/// Handles one adapter at a time, on a thread of its own, so that neither disk nor network delays a step.
 class adapter_fetcher_state {
  public:
   using handle = adapter_fetcher_actor;
@@ -30,11 +30,11 @@ class adapter_fetcher_state {
   handle::behavior_type make_behavior();
 
  private:
-  /// An adapter to be had ready: for a stage, or only so that it is here when a stage asks for it.
+  /// An adapter to make ready. With a ticket no stage needs it yet: it is only prepared.
   struct wanted : load_adapter {
     std::optional<std::uint64_t> ticket;
   };
-  /// Files on their way here: they get their final name when all are there and their digest is right.
+  /// Files that are being fetched: they get their final name when all have come and their digest is right.
   struct transfer {
     wanted what;
     std::filesystem::path folder;
@@ -62,11 +62,11 @@ class adapter_fetcher_state {
 
   handle::pointer self_;
   adapter_fetcher_parts parts_;
-  worker_actor worker_;                 ///< since begin_fetching
-  std::optional<stage_layers> layers_;  ///< none: all
+  worker_actor worker_;                 ///< set by begin_fetching
+  std::optional<stage_layers> layers_;  ///< empty: all layers
   std::deque<wanted> waiting_;
-  /// What was prepared and not asked for yet, newest last. What finds no room is packed again when it is asked for: its
-  /// files are here.
+  /// Adapters that were prepared and not asked for yet, newest last. One that does not fit is packed again when it is
+  /// asked for, from the files that are here.
   std::deque<std::pair<std::string, std::shared_ptr<const lora_adapter>>> prepared_;
   std::unique_ptr<transfer> transfer_;
 };

@@ -63,7 +63,7 @@ void sync_folder(const fs::path& folder) {
   open_file(folder, O_RDONLY | O_DIRECTORY).sync();
 }
 
-/// Copies until the file ends, however long it was said to be.
+/// Copies to the end of the file, whatever its size was at first.
 void copy_file(const fs::path& from, const fs::path& to, sha256& digest) {
   const open_file source(from, O_RDONLY), target(to, O_WRONLY | O_CREAT | O_EXCL);
   const off_t size = source.size();

@@ -38,7 +38,7 @@ bool fits(const fs::path& folder, const model_config& model) {
   }
 }
 
-/// read_adapter's refusal with the path that the user knows.
+/// Reads an adapter; errors name the path that the user knows.
 adapter_file read_as(const fs::path& shown, const fs::path& folder, const model_config& model) {
   try {
     return read_adapter(folder, model);
@@ -62,7 +62,8 @@ const std::string& adapter_shelf::note_files(const adapter_entry& entry) {
   return faults_[entry.version] = take_files(entry);
 }
 
-/// A base's id is its fingerprint: another quantization is another base, and what fits the one fits the other.
+/// A base's id is its fingerprint, which differs if the same model is quantized differently. So an adapter made for
+/// another base is accepted if it fits this one.
 std::string adapter_shelf::take_files(const adapter_entry& entry) {
   auto files = adapter_files_in(folder_of(entry.spec.sha256));
   if (files.empty()) return "its files are gone: publish the folder again";
@@ -71,7 +72,7 @@ std::string adapter_shelf::take_files(const adapter_entry& entry) {
       return "was made for another model: publish one that was made for this model";
     catalogue_.set_fits(entry.version);
   }
-  std::error_code ignored;  // a worker that was here may have fetched them once: they are the head's now
+  std::error_code ignored;  // a worker on this machine may have fetched them earlier; now the head owns them
   fs::remove(folder_of(entry.spec.sha256) / fetched_mark, ignored);
   times_files_came_ += details_.contains(entry.version) ? 0 : 1;
   details_[entry.version] = {entry.version, entry.full_name(), entry.spec.sha256, std::move(files),
@@ -99,10 +100,10 @@ adapter_entry adapter_shelf::publish(const taken& what) {
 
 adapter_entry adapter_shelf::add(const taken& what) {
   if (const auto one = taken_.find(what.sha256); one != taken_.end()) taken_.erase(one);
-  perhaps_unused_.insert(what.sha256);  // until it is a version's
+  perhaps_unused_.insert(what.sha256);  // unless it becomes a version below
   const auto all = catalogue_.list();
   const adapter_entry* last = newest(what.name, all);
-  // What was unloaded comes back under its old version.
+  // An unloaded version with the same contents comes back under its old number.
   if (last && last->spec.sha256 == what.sha256 && last->state == adapter_state::unloaded)
     return make_ready(value_of(catalogue_.load(last->full_name())));
   return make_ready(value_of(catalogue_.publish(
@@ -125,7 +126,7 @@ adapter_shelf::taken adapter_shelf::take_in(const fs::path& folder) {
   return made;
 }
 
-/// Workers could never load it: each request would be refused.
+/// Refuses adapters that workers could never load: each request would be refused.
 void adapter_shelf::check_fits(std::uint64_t bytes, const std::string& what) const {
   if (bytes > options_.memory)
     refuse("{}: has {} bytes in memory, more than adapters.memory ({}): raise that, or take a lower rank", what, bytes,

@@ -1,8 +1,8 @@
-// The cluster's adapters as files and versions, without an actor: the catalogue decides, this class moves the bytes.
+// The cluster's adapters as files and versions. No actor: the catalogue decides, this class moves the bytes.
 //
-// Goals: what is published is a copy that nobody changes, named by its contents; what cannot run with the model is
-// refused when it comes. Everything throws input_error with one line for whoever asked.
-// Non-goals: writing the catalogue down (take_changes() is the owner's to save), workers.
+// Goals: a published version is a copy that nobody changes, named by its contents; an adapter that cannot run with the
+// model is refused when it arrives. Everything throws input_error with one line for the user.
+// Non-goals: saving the catalogue (the owner saves take_changes()), workers.
 #pragma once
 #include <filesystem>
 #include <functional>
@@ -23,56 +23,57 @@ class adapter_shelf {
  public:
   struct options {
     std::filesystem::path store;   ///< STORE/<sha256>/ holds an adapter's files
-    std::filesystem::path source;  ///< where folders named like adapters are looked for
+    std::filesystem::path source;  ///< where adapters are looked for by the name of their folder
     model_config model;
     model_id base;
-    std::string base_name;                          ///< how requests may call the bare model, beside "base"
+    std::string base_name;                          ///< a name for the bare model in requests, beside "base"
     std::uint64_t memory = std::uint64_t{1} << 30;  ///< of each worker, for adapters
   };
 
-  /// Versions that were saved are there again, where their files are and fit the model.
+  /// Saved versions are ready again if their files exist and fit the model.
   adapter_shelf(options chosen, catalogue_records saved);
 
-  /// A PEFT folder that is here and right, and may become a version. Its pieces can be read from now on.
+  /// A PEFT folder that was copied and checked, and may become a version. Its pieces can be read from now on.
   struct taken {
     std::string name, sha256;
     std::uint64_t bytes = 0;  ///< in memory
     std::uint32_t rank = 0;
     std::vector<adapter_file_info> files;
-    bool is_new = true;  ///< no version has the same contents
+    bool is_new = true;  ///< whether no version has the same contents
   };
   taken take(const std::string& name, const std::filesystem::path& folder);
-  /// A new version, ready; or the newest one where the contents are the same. Its name answers as it from now on, also
-  /// where it had been rolled back.
+  /// Makes a new version that is ready; or takes the newest one, if its contents are the same. The name means this
+  /// version from now on, even if it had been rolled back.
   adapter_entry publish(const taken& what);
   adapter_entry publish(const std::string& name, const std::filesystem::path& folder) {
     return publish(take(name, folder));
   }
-  /// Where `load` would look for a folder of that name, if there is one.
+  /// The folder of that name that `load` would take, if there is one.
   std::optional<std::filesystem::path> source_of(const std::string& name) const;
-  /// "name": the folder of that name in `source`, published, but for contents that were rolled back: a start does not
-  /// bring them back. Without a folder a version that was unloaded. "name@2": that one again.
+  /// "name": publishes the folder of that name in `source`, unless its contents were rolled back, so that a restart
+  /// does not bring them back. Without a folder, loads a version that was unloaded. "name@2": loads that version again.
   adapter_entry load(const std::string& text);
-  /// For a request that names an adapter nobody published.
+  /// For a request that names an adapter which is not published.
   adapter_entry find_or_publish(const std::string& name);
   adapter_entry rollback(const std::string& name, std::optional<std::uint32_t> ordinal);
   std::vector<adapter_entry> unload(const std::string& text);
-  /// Of "name" or "name@2", ready.
+  /// Details of a ready version, "name" or "name@2".
   adapter_details details_of(const std::string& text) const;
 
   catalogue_records take_changes() { return catalogue_.take_changes(); }
   adapter_directory::snapshot snapshot() const;
-  std::uint64_t times_files_came() const { return times_files_came_; }  ///< of versions
-  /// What was unloaded long ago and nobody uses is no version any more.
+  std::uint64_t times_files_came() const { return times_files_came_; }  ///< how often files of a version were found
+  /// Forgets versions that were unloaded long ago and that nobody uses.
   void forget_unloaded(const std::function<bool(adapter_version)>& is_used);
-  /// Removes folders whose last version was forgotten, or that did not become one: when the journal knows.
+  /// Removes folders whose last version was forgotten, and those that never became one. To be called when the journal
+  /// has it.
   void remove_unused_files();
-  /// A JSON list, one object for each version: a page, of those behind "name@2".
+  /// A page of all versions, those after "name@2": a JSON list with an object for each.
   std::string list_json(std::string_view after = {}) const;
-  /// For the status, which is one message, however many there are.
+  /// The part of the list that the status shows, which is one message however many versions there are.
   struct summary {
-    std::string list;        ///< JSON, of versions that answer
-    std::size_t others = 0;  ///< that are not in it
+    std::string list;        ///< JSON list of versions that answer
+    std::size_t others = 0;  ///< how many versions it leaves out
   };
   summary shown() const;
   /// At most `largest_piece` bytes of a file, or why not.
@@ -88,17 +89,17 @@ class adapter_shelf {
   adapter_entry make_ready(const adapter_entry& entry);
   std::string json_of(const std::vector<adapter_entry>& entries) const;
   void check_fits(std::uint64_t bytes, const std::string& what) const;
-  /// What keeps it from being used; empty: nothing does, and it is in `details_`.
+  /// Looks for a version's files. Returns why it cannot be used; empty if it can, and then it is in `details_`.
   const std::string& note_files(const adapter_entry& entry);
   std::string take_files(const adapter_entry& entry);
   const adapter_entry* newest(std::string_view name, const std::vector<adapter_entry>& all) const;
 
   options options_;
   adapter_catalogue catalogue_;
-  std::map<adapter_version, adapter_details> details_;  ///< of all versions whose files are there
+  std::map<adapter_version, adapter_details> details_;  ///< of all versions whose files exist
   std::map<adapter_version, std::string> faults_;       ///< why a version cannot be used; empty: it can
-  std::multiset<std::string> taken_;                    ///< digests of what may become a version
-  std::set<std::string> perhaps_unused_;                ///< digests
+  std::multiset<std::string> taken_;                    ///< digests of folders that may become versions
+  std::set<std::string> perhaps_unused_;                ///< digests of folders
   std::uint64_t incoming_ = 0, times_files_came_ = 0;
 };
 

@@ -69,7 +69,7 @@ void adapter_store_state::finish(command_call& call, command_answer answer) {
   });
 }
 
-/// A folder becomes a version when all workers have it. False: the command is about something else.
+/// Returns false if the command is not adapters.load. A folder becomes a version when all workers have it.
 bool adapter_store_state::publish(command_call& call) {
   if (call.what.name != "adapters.load") return false;
   adapter_shelf::taken taken;
@@ -95,7 +95,7 @@ bool adapter_store_state::publish(command_call& call) {
   return true;
 }
 
-/// To all workers: each fetches it from here, by its own pace. A way to send it to all at once belongs here.
+/// Tells all workers; each fetches the files from here at its own pace. A way to send them to all at once belongs here.
 void adapter_store_state::spread(const adapter_shelf::taken& what, std::function<void()> then) {
   const auto all = what.is_new ? parts_.directory->workers() : std::vector<worker_actor>();
   if (all.empty()) return then();
@@ -104,15 +104,15 @@ void adapter_store_state::spread(const adapter_shelf::taken& what, std::function
   tell_after(self_, longest_spread, wake{});
 }
 
-/// A worker that could not take it (its disk is full, say) keeps nobody else from it: it tries again when it is asked
-/// for. What is wrong with the adapter itself was found here.
+/// An error of one worker (a full disk, say) does not stop the publication: the worker tries again when a request needs
+/// the adapter. Errors of the adapter itself were found earlier, here.
 void adapter_store_state::take_prepared(const adapter_prepared& prepared) {
   const auto found = spreading_.find(prepared.ticket);
   if (found == spreading_.end() || --found->second.missing > 0) return;
   spreading_.extract(found).mapped().then();
 }
 
-/// Who has not answered was lost, or loads it when it is asked for.
+/// A worker that has not answered was lost, or loads the adapter when a request needs it.
 void adapter_store_state::end_overdue() {
   const instant now = clock_.now();
   std::vector<std::function<void()>> due;
@@ -144,14 +144,14 @@ void adapter_store_state::find(const find_adapter& wanted) {
   });
 }
 
-/// By a request, or by one that may still come: until an unloading is published its names lead to it.
+/// By a request, or perhaps by one that comes yet: until an unloading is published, the name still leads to the version.
 bool adapter_store_state::is_used(adapter_version version) const {
   if (parts_.adapters->is_held(version)) return true;
   const auto shown = parts_.adapters->find(version);
   return shown && parts_.adapters->resolve(shown->full_name) == version;
 }
 
-/// At once where nothing has changed and nothing is on its way.
+/// Calls `then` at once if nothing has changed and nothing is being saved.
 void adapter_store_state::save_then(continuation then) {
   parts_.shelf->forget_unloaded([this](adapter_version version) { return is_used(version); });
   catalogue_records records = parts_.shelf->take_changes();
@@ -185,12 +185,13 @@ void adapter_store_state::take_saved(const catalogue_saved& saved) {
   for (const continuation& then : what.then) then(saved.error);
 }
 
-/// Not before the journal has it: a head that died in between would have versions without files.
+/// Waits until the journal has all changes: otherwise, if the head died in between, there would be versions without
+/// files.
 void adapter_store_state::remove_unused_files() {
   if (changes_.empty() && unsaved_.empty()) parts_.shelf->remove_unused_files();
 }
 
-/// That is no change in the catalogue.
+/// Files that came back change nothing in the catalogue, so they are shown without the journal.
 void adapter_store_state::show_files_that_came_back() {
   if (std::exchange(shown_files_, parts_.shelf->times_files_came()) != parts_.shelf->times_files_came())
     show(parts_.shelf->snapshot(), parts_.shelf->shown());

@@ -17,13 +17,13 @@ struct adapter_store_parts {
   std::shared_ptr<adapter_shelf> shelf;
   jobs_actor journal;
   wire* links = nullptr;
-  std::shared_ptr<const replica_directory> directory;  ///< its workers are to have a version before it is published
+  std::shared_ptr<const replica_directory> directory;  ///< its workers get a version before it is published
   std::shared_ptr<adapter_directory> adapters;
   std::shared_ptr<status_board> board;
 };
 
-/// The head's adapters: publishes, answers for their files, and tells everyone through the directory. On a thread of
-/// its own, as it reads and writes files. No change is seen by anyone before the journal has it.
+/// The head's adapters: publishes them, sends their files, and shows them to everyone in the directory. On a thread of
+/// its own, since it reads and writes files. Nobody sees a change before the journal has it.
 class adapter_store_state {
  public:
   using handle = adapter_store_actor;
@@ -34,7 +34,7 @@ class adapter_store_state {
   handle::behavior_type make_behavior();
 
  private:
-  /// What happens when the journal has a change; with what kept it from that, or an empty text.
+  /// Called when the journal has a change; `error` says what prevented that, or is empty.
   using continuation = std::function<void(const std::string& error)>;
   struct change {
     catalogue_records records;
@@ -43,7 +43,7 @@ class adapter_store_state {
     std::vector<continuation> then;
   };
 
-  /// A version on its way to the workers.
+  /// A version that workers are fetching.
   struct spreading {
     std::size_t missing = 0;
     instant until;
@@ -67,9 +67,9 @@ class adapter_store_state {
 
   handle::pointer self_;
   adapter_store_parts parts_;
-  std::uint64_t shown_files_;                     ///< those that had come then
-  std::map<std::uint64_t, change> changes_;       ///< on their way to the journal, by ticket
-  std::vector<catalogue_records> unsaved_;        ///< that the journal could not write: with the next change
+  std::uint64_t shown_files_;                ///< times_files_came() when files were last shown
+  std::map<std::uint64_t, change> changes_;  ///< changes that are being written, by ticket
+  std::vector<catalogue_records> unsaved_;   ///< changes that the journal could not write; they go with the next one
   std::map<std::uint64_t, spreading> spreading_;  ///< by ticket
   std::uint64_t ticket_ = 0;
   monotonic_clock clock_;

@@ -16,8 +16,8 @@ tenant_id tenant_of(const std::string& owner) {
 constexpr std::int64_t most_told = 500'000, most_told_in_streams = 10'000;
 constexpr std::int32_t likeliest_of_chats = 20;
 
-/// How many log-probabilities are put together in memory before they are sent. Those of one chat's answer are not
-/// counted: clients leave it to the context how long that is.
+/// How many log-probabilities are held in memory before they are sent. Those of a chat with one answer do not count,
+/// since clients leave its length to the context.
 std::int64_t told_at_once(const answer_order& order, const std::vector<begin_request>& requests) {
   const auto &of_prompts = order.sampling.prompt_logprobs, &of_answers = order.sampling.logprobs;
   const bool is_one = requests.size() == 1 && order.n == 1 && of_answers.value_or(0) <= likeliest_of_chats;
@@ -81,7 +81,7 @@ void answer_sheet::keep(std::size_t prompt, answer_part part) {
   choice.text += part.text;
   choice.tokens.insert(choice.tokens.end(), part.tokens.begin(), part.tokens.end());
   std::move(part.details.begin(), part.details.end(), std::back_inserter(choice.details));
-  if (!part.scored.empty()) choice.scored = std::move(part.scored);  // whole again where it is computed anew
+  if (!part.scored.empty()) choice.scored = std::move(part.scored);  // sent again if the prompt is computed anew
   if (!part.end) return;
   choice.finish = std::move(part.end->finish);
   choice.adapter = std::move(part.end->adapter);

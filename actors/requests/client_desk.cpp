@@ -30,7 +30,7 @@ prompt_input input_of(const client_request& request) {
   return input;
 }
 
-/// Sends what comes for one request over its link, from the gateway's thread.
+/// Sends the answers of one request over its link, on the gateway's thread.
 class link_listener final : public answer_listener {
  public:
   link_listener(wire* links, link_id link, std::uint64_t id, std::int32_t answers, client_desk_actor desk)
@@ -157,7 +157,7 @@ void client_desk_state::run(incoming<client_command>& command) {
     tell(parts_.jobs, std::move(call));
 }
 
-/// The supervisor answers.
+/// The supervisor sends the answer.
 void client_desk_state::drain(const incoming<client_command>& command) {
   try {
     const auto parsed = detail::parse_json(command.what.arguments, command.what.name);
@@ -173,7 +173,7 @@ void client_desk_state::answer(const incoming<client_command>& command, command_
   parts_.links->send(command.link, std::move(answer), command.correlation);
 }
 
-/// Sections are JSON already.
+/// Puts texts together, since sections are JSON already.
 std::string client_desk_state::status_json() const {
   std::string made = "{";
   for (const char* section : {"nodes", "replicas", "adapters", "jobs"}) {

@@ -1,5 +1,5 @@
-// Clients on the wire: their requests go to the gateway, their commands to whom they belong, answers back over the
-// link.
+// Clients on the wire: passes their requests to the gateway and their commands to the right actor, and sends the
+// answers back.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -22,8 +22,8 @@ struct client_desk_parts {
   std::shared_ptr<const prompting> prompts;
   std::shared_ptr<request_numbers> numbers;
   std::shared_ptr<status_board> board;
-  std::string cluster;                   ///< its name
-  std::size_t max_requests_each = 4096;  ///< of one link at a time
+  std::string cluster;                   ///< the cluster's name
+  std::size_t max_requests_each = 4096;  ///< of one link at the same time
 };
 
 class client_desk_state {
@@ -49,7 +49,7 @@ class client_desk_state {
 
   handle::pointer self_;
   client_desk_parts parts_;
-  std::string instance_;  ///< of this head's life: clients see by it that it is another one
+  std::string instance_;  ///< names this life of the head, so that clients notice a new one
   std::unordered_map<link_id, requests_of_link> requests_;
 };
 

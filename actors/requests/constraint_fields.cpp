@@ -30,7 +30,7 @@ output_constraint choice_constraint(const json& list, std::string_view key) {
   return {constraint_kind::choice, list.dump()};
 }
 
-/// {"type": "text" | "json_object" | "json_schema", "json_schema": {"schema"}}, or as LoRAX and others have it:
+/// {"type": "text" | "json_object" | "json_schema", "json_schema": {"schema"}}, or as in LoRAX and other servers:
 /// {"type": "json_object", "schema"}.
 output_constraint of_response_format(const json& format) {
   if (!format.is_object()) refuse("response_format should be an object");
@@ -50,7 +50,7 @@ output_constraint of_response_format(const json& format) {
   return schema_constraint(*schema, "response_format.json_schema.schema");
 }
 
-/// vLLM's newer way of saying the same: {"json"}, {"regex"}, {"choice"}, {"grammar"} or {"json_object": true}.
+/// vLLM's newer form: {"json"}, {"regex"}, {"choice"}, {"grammar"} or {"json_object": true}.
 output_constraint of_structured_outputs(const json& outputs) {
   if (!outputs.is_object()) refuse("structured_outputs should be an object");
   if (const json* schema = field_of(outputs, "json")) return schema_constraint(*schema, "structured_outputs.json");

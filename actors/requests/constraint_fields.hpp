@@ -1,4 +1,5 @@
-// An answer's form in the fields of a request, in the names of several servers: from HTTP and from a job's line alike.
+// The fields of a request that say what form the answer must have, in the names of several servers. For HTTP and for
+// lines of jobs.
 #pragma once
 #include <array>
 #include <string_view>
@@ -9,12 +10,12 @@
 
 namespace troupe {
 
-/// The last ones are SGLang's and llama.cpp's.
+/// The last three are SGLang's and llama.cpp's names.
 constexpr std::array<std::string_view, 10> constraint_keys{
     "response_format",    "guided_json", "guided_regex", "guided_choice", "guided_grammar",
     "structured_outputs", "json_schema", "regex",        "ebnf",          "grammar"};
 
-/// None where nothing is asked for. Several fields that say the same are one. Throws field_error.
+/// Returns no constraint if none is asked for. Several fields may say the same. Throws field_error.
 output_constraint read_constraint(const nlohmann::ordered_json& request);
 
 }  // namespace troupe

@@ -72,7 +72,7 @@ void gateway_state::start(begin_request& request, adapter_version version) {
   tell(parts_.router, routed_request{{}, request.id, 0, std::move(request.what.engine), sink_actor(handle(self_))});
 }
 
-/// Perhaps the adapter store finds a folder of that name.
+/// Asks the adapter store, which may find a folder of that name.
 void gateway_state::wait_for_adapter(begin_request& request) {
   if (waiting_count_ >= parts_.max_waiting)
     return refuse_start(request, "too many requests wait for adapters: try again later", refusal_cause::full);
@@ -118,7 +118,7 @@ void gateway_state::refuse_adapter(const begin_request& request, std::string err
   request.listener->on_refused({{}, request.id, std::move(error), refusal_cause::bad_input, {}, is_unknown});
 }
 
-/// Its listener is not told: it asked for this.
+/// The listener is not told, since it asked for this.
 void gateway_state::end(request_id id) {
   ++cancelled_;
   if (running_.erase(id) > 0) return tell(parts_.router, cancel_request{{}, id});
@@ -181,7 +181,7 @@ void gateway_state::take_refusal(const request_refused& refused) {
   if (!gone) return;
   ++refused_;
   if (gone.mapped().answers.size() > 1)
-    tell(parts_.router, cancel_request{{}, refused.request});  // others may be computed
+    tell(parts_.router, cancel_request{{}, refused.request});  // other answers of it may still be computed
   gone.mapped().listener->on_refused(refused);
 }
 

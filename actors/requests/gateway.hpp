@@ -1,4 +1,4 @@
-// The gateway: requests in one way, answers as text out another, whoever asks: clients on the wire, HTTP, batch jobs.
+// The gateway: takes requests and gives their answers as text, for all callers: clients on the wire, HTTP, batch jobs.
 #pragma once
 #include <deque>
 #include <memory>
@@ -19,12 +19,13 @@ struct gateway_parts {
   std::shared_ptr<const prompting> prompts;
   std::shared_ptr<const adapter_directory> adapters;
   std::shared_ptr<status_board> board;
-  std::size_t max_waiting = 4096;                      ///< requests whose adapter is being looked for
-  duration longest_wait = std::chrono::seconds(30);    ///< of these
-  duration report_interval = std::chrono::seconds(1);  ///< of figures on the board
+  std::size_t max_waiting = 4096;                      ///< requests that wait for an adapter to be found
+  duration longest_wait = std::chrono::seconds(30);    ///< of such a request
+  duration report_interval = std::chrono::seconds(1);  ///< between figures on the board
 };
 
-/// Sink of all its requests: turns tokens into text, ends answers at stop strings, tells listeners. Speaks no protocol.
+/// The sink of all its requests: turns tokens into text, ends answers at stop strings, tells listeners. Knows no
+/// protocol.
 class gateway_state {
  public:
   using handle = gateway_actor;
@@ -44,10 +45,10 @@ class gateway_state {
     std::shared_ptr<answer_listener> listener;
     std::int64_t prompt_tokens = 0;
     std::string adapter;
-    std::shared_ptr<const void> hold;  ///< on the adapter's version
+    std::shared_ptr<const void> hold;  ///< keeps the files of the adapter's version
     std::uint64_t skip_tokens = 0;
     std::vector<answer_text> answers;
-    std::size_t left = 0;  ///< answers without an end
+    std::size_t left = 0;  ///< answers that have not ended
   };
   struct waiting {
     begin_request what;

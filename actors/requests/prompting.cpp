@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int32_t most_answers = 128;
 
-/// Clients and proxies know by OpenAI's own words, which come first, that a prompt was too long.
+/// Begins with OpenAI's own words, by which clients and proxies recognise that a prompt was too long.
 [[noreturn]] void refuse_length(const char* field, std::int64_t context, const std::string& prompt) {
   refuse_field(
       field,

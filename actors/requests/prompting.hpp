@@ -1,5 +1,5 @@
-// From what a client asks to what a replica computes, by whatever way it came. Knows the model's texts, not its
-// weights. Immutable: any number of threads may use one.
+// Makes what a replica computes from what a client asks, over whatever interface. Uses the model's tokenizer and
+// templates, not its weights. Immutable, so any number of threads may use one.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -16,45 +16,44 @@
 
 namespace troupe {
 
-/// What is to be answered: exactly one of text, tokens and messages.
+/// A prompt: exactly one of text, tokens and messages.
 struct prompt_input {
   std::optional<std::string> text = {};  ///< "" is the model's BOS token alone
   std::vector<token_id> tokens = {};
   std::string messages = {};            ///< a JSON list of {role, content}
-  std::string tools = {};               ///< with messages: a JSON list of tools
-  std::string template_variables = {};  ///< with messages: a JSON object of more that the template may know
-  bool add_generation_prompt = true;    ///< with messages: the text ends where the assistant's answer begins
-  const char* field = "prompt";         ///< of the request that has it, as errors name it
+  std::string tools = {};               ///< a JSON list of tools; only with messages
+  std::string template_variables = {};  ///< a JSON object of variables for the template; only with messages
+  bool add_generation_prompt = true;  ///< whether the text ends where the assistant's answer begins; only with messages
+  const char* field = "prompt";       ///< the request's field that has the prompt, for errors
 };
 
-/// Ready for the router once its adapter has a version.
+/// A request that lacks only its adapter's version.
 struct prepared_request {
   engine_request engine;
-  bool at_start = true;  ///< no text goes before the answer
+  bool at_start = true;  ///< no text comes before the answer
 };
 
 class prompting {
  public:
-  /// `model`: where the tokenizer and the chat template are. `context` 0: the model's own. Throws input_error.
+  /// `model`: the folder of the tokenizer and the chat template. `context`: 0 for the model's own. Throws input_error.
   prompting(const std::filesystem::path& model, model_config config, std::int64_t context);
   ~prompting();
 
-  /// Throws input_error that says what is wrong with the request, field_error where it is one field. max_tokens is cut
-  /// to what the context holds.
+  /// Throws input_error that says what is wrong with the request, field_error if one field is at fault. max_tokens is
+  /// cut to what the context holds.
   prepared_request prepare(const prompt_input& prompt, const sampling_params& sampling, std::int32_t answers,
                            request_priority priority) const;
 
   /// Throws field_error.
   std::vector<token_id> encode(const prompt_input& prompt) const;
-  /// Before it is encoded, which takes long: refuses a text of more bytes than the context's tokens can stand for.
+  /// Refuses a text of more bytes than a context's tokens can stand for. Called before encoding, which takes long.
   void check_size(std::string_view text, const char* field) const;
-  /// Throws input_error where no answer can have this form. Quick where the last one that was asked for is the same.
+  /// Throws input_error if no answer can have this form. Quick if the last call asked for the same form.
   void check_constraint(const output_constraint& constraint) const;
 
   const tokenizer& tokens() const { return *tokens_; }
   bool has_tokenizer() const { return readable_; }
-  /// The source of the model's chat template; empty where it has none.
-  /// By which requests with tools are written; empty: the model has none.
+  /// The source of the chat template for requests with tools; empty if the model has none.
   const std::string& tool_template() const;
   const model_config& config() const { return config_; }
   std::int64_t context() const { return context_; }
@@ -69,13 +68,13 @@ class prompting {
   std::int64_t context_;
   bool readable_;
   std::shared_ptr<const tokenizer> tokens_;
-  std::unique_ptr<const chat_format> chat_;  ///< none: the model has no template
-  std::string no_chat_;                      ///< why
+  std::unique_ptr<const chat_format> chat_;  ///< null if the model has no chat template
+  std::string no_chat_;                      ///< why chat_ is null
   std::vector<token_id> end_tokens_;
-  byte_set spelled_;           ///< what constraints may be made of
+  byte_set spelled_;           ///< the bytes that tokens can spell, of which constraints may be made
   std::size_t longest_token_;  ///< in bytes
   mutable std::mutex checked_mutex_;
-  mutable output_constraint checked_;  ///< the last that was found good: requests of many prompts have one
+  mutable output_constraint checked_;  ///< the last good one: requests of many prompts repeat it
 };
 
 }  // namespace troupe

@@ -1,4 +1,4 @@
-// A request's fields, by name and type: what comes over HTTP and the lines of jobs. For .cpp files only.
+// Reads a request's fields by name and type, for HTTP and for lines of jobs. For .cpp files only.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace troupe {
 
-/// The object that a request is. Throws input_error that begins with `where`.
+/// Reads a request, which must be an object. Throws input_error that begins with `where`.
 inline json parse_object(std::string_view text, const std::string& where) {
   json parsed = detail::parse_json_as<json>(text, where, {.depth = 64});
   if (!parsed.is_object()) refuse("{} is no JSON object", where);
@@ -27,7 +27,7 @@ void set_if(T& to, const std::optional<T>& value) {
   if (value) to = *value;
 }
 
-/// Fields of a request by name and type; null counts as absent. What is of another type is refused by its name.
+/// Fields of a request by name and type; null counts as absent. A field of the wrong type is refused with its name.
 class request_fields {
  public:
   explicit request_fields(const json& object) : object_(object) {}

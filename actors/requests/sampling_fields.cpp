@@ -17,7 +17,7 @@ std::vector<std::string> stops_of(const json& value) {
   return value.get<std::vector<std::string>>();
 }
 
-/// {"42": -5}
+/// Like {"42": -5}.
 std::vector<token_bias> biases_of(const json& object) {
   std::vector<token_bias> biases;
   for (const auto& [key, bias] : object.items()) {
@@ -42,7 +42,7 @@ void read_sampling(const request_fields& from, sampling_params& to) {
   set_if(to.temperature, from.number("temperature"));
   if (const auto k = from.small("top_k", -1)) to.top_k = std::max(*k, 0);
   set_if(to.top_p, from.number("top_p"));
-  if (to.top_p == 0.0) {  // the smallest nucleus is the likeliest token
+  if (to.top_p == 0.0) {  // the smallest nucleus is the most likely token
     to.top_p = 1.0;
     to.top_k = 1;
   }

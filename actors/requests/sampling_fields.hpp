@@ -1,5 +1,4 @@
-// How tokens are chosen in the fields of a request, in OpenAI's names and vLLM's: from HTTP and from a job's line
-// alike.
+// The fields of a request that say how tokens are chosen, in OpenAI's names and vLLM's. For HTTP and for lines of jobs.
 #pragma once
 #include "model/engine/sampling/sampling_params.hpp"
 
@@ -7,8 +6,7 @@ namespace troupe {
 
 class request_fields;
 
-/// What the request says; the rest of `to` stays. Left to the caller: how much is answered, and what is told of it.
-/// Throws field_error.
+/// Changes in `to` what the request says. How much is answered and reported is left to the caller. Throws field_error.
 void read_sampling(const request_fields& from, sampling_params& to);
 
 }  // namespace troupe

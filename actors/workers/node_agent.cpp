@@ -10,7 +10,7 @@ namespace {
 
 constexpr int joins_before_note = 20;
 
-/// Pages in memory, from /proc/self/statm.
+/// Resident memory, in pages, from /proc/self/statm.
 std::uint64_t resident_bytes() {
   std::uint64_t size = 0, resident = 0;
   if (std::FILE* file = std::fopen("/proc/self/statm", "r")) {
@@ -81,7 +81,7 @@ void node_agent_state::take_answer(const join_answer& answer) {
   warn_once(answer.reason);
 }
 
-/// It was fenced, or the head is another one now: nothing of the old life counts.
+/// The node was fenced, or the head is a new one: nothing of the old life is valid any more.
 void node_agent_state::begin_anew() {
   if (joined_) parts_.say("the head no longer counts this node as a member: joining anew");
   tell_members(forget_life{});
@@ -89,7 +89,7 @@ void node_agent_state::begin_anew() {
   parts_.hello.incarnation = random_incarnation();
 }
 
-/// What is in the way may pass, such as a process without a free descriptor.
+/// A failure may pass, for example if the process is out of descriptors.
 void node_agent_state::connect() {
   try {
     parts_.head_link->set(parts_.links->connect(parts_.head));
@@ -122,7 +122,7 @@ node_report node_agent_state::report() {
   report.rows_per_second = static_cast<double>(rows - rows_before_) / seconds;
   report.resident_bytes = resident_bytes();
   report.busy_seconds = static_cast<double>(parts_.meter->busy_ns.load(std::memory_order_relaxed)) * 1e-9;
-  // Only who does nothing may be a spare: the others need not be disturbed.
+  // Only an idle worker can be a spare, so only such a one measures its free memory.
   if (parts_.free_memory && rows == rows_before_) report.free_bytes = parts_.free_memory();
   rows_before_ = rows;
   report_before_ = now;

@@ -1,4 +1,4 @@
-// A node's side of the membership.
+// A node's part in the membership.
 #pragma once
 #include <functional>
 #include <memory>
@@ -15,21 +15,21 @@ struct node_agent_parts {
   wire* links = nullptr;
   std::shared_ptr<link_slot> head_link;
   std::vector<member_actor> members;          ///< a worker, a trainer, or both
-  std::shared_ptr<const worker_meter> meter;  ///< the worker's; without a worker one that stands still
-  node_hello hello;                           ///< incarnation and endpoint are filled in
-  std::string head;                           ///< endpoint
-  /// What the node may take for weights, keys and values, measured anew; empty: as the hello says, for good.
+  std::shared_ptr<const worker_meter> meter;  ///< the worker's; one that never moves if there is no worker
+  node_hello hello;                           ///< the agent fills in incarnation and endpoint
+  std::string head;                           ///< its endpoint
+  /// Measures what the node may take for weights, keys and values. Empty: the hello's figure is always valid.
   std::function<std::uint64_t()> free_memory = {};
   duration heartbeat = std::chrono::milliseconds(200);
-  duration join_interval = std::chrono::milliseconds(250);  ///< also between links to a head that closes them
-  /// The node is to end, with this exit code and for this reason. Called once.
+  duration join_interval = std::chrono::milliseconds(250);  ///< between attempts, also while the head closes the links
+  /// Ends the node, with this exit code and for this reason. Called once.
   std::function<void(int code, const std::string& why)> on_end;
   std::function<void(const std::string& line)> say;
-  std::function<void(const std::string& line)> warn;  ///< why it has to wait: once for each reason
+  std::function<void(const std::string& line)> warn;  ///< says why the node has to wait: once for each reason
 };
 
-/// Joins until it is heard, beats, and begins anew with a new incarnation when it was fenced. The head may vanish and
-/// come back: the agent keeps trying.
+/// Joins a head, repeating itself until it is answered, and sends heartbeats. When the node is fenced it begins anew
+/// with a new incarnation. While the head is gone, the agent keeps trying.
 class node_agent_state {
  public:
   using handle = node_agent_actor;

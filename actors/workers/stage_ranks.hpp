@@ -1,5 +1,5 @@
-// A worker's part in a stage that several share: it meets the other ranks, gathers with them, and is woken when it
-// waits for ranks that will not come.
+// A worker's part in a stage that several workers share: it meets the other ranks, exchanges data with them, and can be
+// woken when it waits for ranks that will not come.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -17,13 +17,13 @@ namespace troupe {
 
 class collective;
 
-/// Whoever sees a stage's orders on their way to a worker rings: a worker that waits for the ranks of an earlier life
-/// gives them up. Thread-safe.
+/// Rings when a new start_stage is on its way to a worker, so that a worker that still waits for the ranks of an
+/// earlier life gives up. Thread-safe.
 class rank_alarm {
  public:
-  /// A start_stage is on its way.
+  /// To be called when a start_stage is on its way, by the thread that sees it first.
   void ring();
-  /// The worker begins with a start_stage. Stopped from the start where a later one has been announced.
+  /// To be called when the worker begins with a start_stage. The token is stopped already if a later one was announced.
   std::stop_token begin();
 
  private:
@@ -33,25 +33,25 @@ class rank_alarm {
 };
 
 struct rank_settings {
-  std::shared_ptr<meeting_place> place;  ///< none: this worker shares no stage
+  std::shared_ptr<meeting_place> place;  ///< null: this worker shares no stage
   std::chrono::milliseconds meeting_patience{20'000}, patience{5'000};
 };
 
 class stage_ranks {
  public:
-  /// Returns when all ranks have met. Throws collective_failure where they do not, input_error where this worker
-  /// cannot.
+  /// Returns when all ranks have met. Throws collective_failure if they do not meet, input_error if this worker cannot
+  /// take part.
   stage_ranks(const start_stage& what, const rank_settings& settings, const std::stop_token& stop);
   ~stage_ranks();
 
-  /// Refers to this object.
+  /// The result refers to this object.
   tensor_split split() const;
-  /// While this worker computes a step: the others wait for its share of an op for as long as it takes.
+  /// While it is busy with a step, the other ranks wait for this worker as long as it takes.
   void set_busy(bool is_busy) const;
 
  private:
   std::unique_ptr<collective> ranks_;
-  std::optional<std::stop_callback<std::function<void()>>> on_stop_;  ///< goes before what it interrupts
+  std::optional<std::stop_callback<std::function<void()>>> on_stop_;  ///< last: it interrupts ranks_
 };
 
 }  // namespace troupe

@@ -1,4 +1,5 @@
-// What the frames of a replica's steps take: the bus' limits grow with the model, so that no step is too large for it.
+// The size of the frames of a replica's steps: the bus' limits grow with the model, so that no step is too large for
+// it.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -9,13 +10,14 @@
 namespace troupe {
 
 struct step_sizes {
-  std::uint64_t rows = 0, sequences = 0;  ///< of one step at most
-  std::uint64_t steps = 1;                ///< in flight at most
-  std::uint64_t hidden = 0;               ///< floats of a row
+  std::uint64_t rows = 0, sequences = 0;  ///< of one step, at most
+  std::uint64_t steps = 1;                ///< in flight, at most
+  std::uint64_t hidden = 0;               ///< floats in a row
   std::uint64_t context = 0;
 };
 
-/// An order has all blocks of all sequences, and of what it opens as much as goes at once, or one text.
+/// An order names all blocks of all sequences. Of what answers bring along it has as much as is sent at once, or one
+/// text.
 inline std::uint64_t order_bytes(const step_sizes& sizes) {
   constexpr std::uint64_t opened = std::uint64_t{4} << 20, sequence_bytes = 256;
   const std::uint64_t blocks = sizes.context / positions_per_block + 1;
@@ -23,19 +25,19 @@ inline std::uint64_t order_bytes(const step_sizes& sizes) {
          sizes.sequences * (blocks * sizeof(block_id) + sequence_bytes);
 }
 
-/// An outcome has pooled rows, and the figures of every token chosen and of a prompt's own tokens.
+/// An outcome has pooled rows, and the logprobs of every chosen token and of a prompt's tokens.
 inline std::uint64_t outcome_bytes(const step_sizes& sizes) {
-  constexpr std::uint64_t padding = 64, figures_bytes = 840;  // of a token with 100 alternatives
+  constexpr std::uint64_t padding = 64, figures_bytes = 840;  // for a token with 100 alternatives
   return sizes.sequences * (sizes.hidden * sizeof(float) + padding) + (sizes.rows + sizes.context) * figures_bytes;
 }
 
-/// What answers bring along goes ahead of the order that opens them, part by part: all of it may wait at a time.
+/// What answers bring along is sent in parts before the order that opens them, and all of it may wait at the same time.
 inline std::uint64_t openings_bytes(const step_sizes& sizes) {
   constexpr std::uint64_t stops_and_biases = std::uint64_t{64} << 10;
   return sizes.sequences * (most_constraint_bytes + stops_and_biases + sizes.context * sizeof(token_id));
 }
 
-/// Activations go as attachments; the queue of a link holds those of all steps in flight, and one more.
+/// Activations are sent as attachments. The queue of a link holds those of all steps in flight, and one more.
 inline void make_room_for_steps(const step_sizes& sizes, bus::options& options) {
   constexpr std::uint64_t padding = 64;
   const std::uint64_t activations = sizes.rows * (sizes.hidden + padding) * sizeof(float);
@@ -46,7 +48,7 @@ inline void make_room_for_steps(const step_sizes& sizes, bus::options& options) 
   options.queue_bytes = std::max(options.queue_bytes, waiting);
 }
 
-/// Whether links with room for some steps take every frame of others.
+/// Whether links made for steps of the sizes `links` take every frame of steps of the sizes `others`.
 inline bool have_room_for(const step_sizes& others, const step_sizes& links) {
   bus::options needed, there;
   make_room_for_steps(others, needed);

@@ -12,7 +12,7 @@
 namespace troupe {
 namespace {
 
-/// A stage has no more steps waiting than there are stages; what is far beyond that is not meant for it.
+/// A stage has at most as many waiting steps as there are stages; a peer that sends far more is wrong.
 constexpr std::size_t most_waiting = 256;
 constexpr std::size_t most_opened = 1 << 16;  // as many sequences as a replica may run (scheduler.max_sequences)
 
@@ -78,8 +78,8 @@ void worker_state::make_stage(const start_stage& what, const std::stop_token& st
   if (what.blocks < 1 || what.blocks > 1 << 30 || what.context < 1 || what.max_rows < 1 || what.max_rows > 1 << 20)
     refuse("a stage with {} blocks, {} positions and {} rows", what.blocks, what.context, what.max_rows);
   check_links(what);
-  // Ranks meet first: they wait for each other for a while only, and one may read from its disk what others have
-  // cached.
+  // Ranks meet before the layers are read: they wait for each other only for a while, and reading takes longer for one
+  // whose disk cache is cold.
   if (what.tensor_ranks > 1) ranks_ = std::make_unique<stage_ranks>(what, parts_.ranks, stop);
   parts_.preload(*parts_.model, what.first_layer, what.layers);
   const decoder::options part{.first_layer = what.first_layer,
@@ -94,7 +94,7 @@ void worker_state::make_stage(const start_stage& what, const std::stop_token& st
   if (!what.next.empty()) next_ = parts_.links->connect(what.next);
 }
 
-/// A frame of a step that is too long for a link would close it in every life.
+/// Refuses a stage whose frames are too long for this process' links: they would close the link in every life.
 void worker_state::check_links(const start_stage& what) const {
   const step_sizes& own = parts_.largest_steps;
   step_sizes asked;
@@ -118,7 +118,7 @@ void worker_state::forget() {
   opened_ahead_.clear();
   arrived_.clear();
   hidden_.reset();
-  buffers_.clear();  // those of the next life may be larger
+  buffers_.clear();  // the next life may need larger ones
   if (next_ != no_link) parts_.links->close(std::exchange(next_, no_link));
   tell(parts_.fetcher, forget_life{});
 }
@@ -186,7 +186,7 @@ void worker_state::run_front() {
 }
 
 void worker_state::run_order(const run_step& order) {
-  if (ranks_) ranks_->set_busy(true);  // where the step fails they are let go
+  if (ranks_) ranks_->set_busy(true);  // if the step fails, this stays set; the end of the stage releases the others
   const int rows = stage_->begin(order.order);
   const auto size = static_cast<std::size_t>(rows) * static_cast<std::size_t>(stage_->hidden_stride());
   float* hidden = hidden_for(order, size);
@@ -200,7 +200,7 @@ void worker_state::run_order(const run_step& order) {
   if (ranks_) ranks_->set_busy(false);
 }
 
-/// The first stage makes them; the others copy them to where the kernels want them.
+/// The first stage makes the hidden states; the others copy what arrived to memory that is aligned for the kernels.
 float* worker_state::hidden_for(const run_step& order, std::size_t size) {
   hidden_ = free_buffer();
   if (stage_->is_first()) {
@@ -222,7 +222,7 @@ void worker_state::pass_on(step_id step, std::size_t size) {
   parts_.links->send(next_, activations{role_->life, step, {sent, std::as_bytes(values)}});
 }
 
-/// One that is not on its way any more.
+/// Finds a buffer that is not being sent any more.
 worker_state::hidden_buffer worker_state::free_buffer() {
   for (const hidden_buffer& buffer : buffers_)
     if (buffer.use_count() == 1) return buffer;

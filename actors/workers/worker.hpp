@@ -1,4 +1,4 @@
-// The worker: a stage of a replica and the thread that computes it.
+// The worker: holds a stage of a replica, on the thread that computes it.
 #pragma once
 #include <atomic>
 #include <deque>
@@ -19,13 +19,13 @@
 
 namespace troupe {
 
-/// What a worker does, for whoever beats its heart. Written by the worker alone.
+/// What the worker does, for the actor that sends heartbeats. Only the worker writes it.
 struct worker_meter {
   std::atomic<std::uint64_t> steps{0}, rows{0};
   std::atomic<std::int64_t> busy_since{0};  ///< of the monotonic clock; 0: idle
-  std::atomic<std::int64_t> busy_ns{0};     ///< of all steps so far
+  std::atomic<std::int64_t> busy_ns{0};     ///< in all steps so far
 
-  /// Milliseconds that the step in progress has taken.
+  /// For how many milliseconds the current step has run.
   std::uint64_t busy_ms() const;
 };
 
@@ -39,14 +39,14 @@ struct worker_parts {
   device_id device = {};
   rank_settings ranks = {};
   std::shared_ptr<rank_alarm> alarm = std::make_shared<rank_alarm>();
-  token_tree_source tokens = {};  ///< for answers under a constraint
+  token_tree_source tokens = {};  ///< for answers with a constraint
   std::function<void(const std::string& why)> on_device_lost = [](const std::string&) {};
   step_sizes largest_steps = {};  ///< for which this process' links have room
   std::function<void(const loaded_model&, std::int64_t first_layer, std::int64_t layers)> preload = troupe::preload;
 };
 
-/// Runs on a thread of its own. Takes orders of one life at a time; what belongs to another life is dropped, so that
-/// nothing that was sent to or from a worker that is fenced does any harm.
+/// Runs on a thread of its own. Takes orders of one life at a time and drops messages of other lives, so that nothing
+/// sent to or by a fenced worker does any harm.
 class worker_state {
  public:
   using handle = worker_actor;
@@ -56,7 +56,7 @@ class worker_state {
   handle::behavior_type make_behavior();
 
  private:
-  /// Hidden states that can be sent as they lie.
+  /// Hidden states, in memory that can be sent without a copy.
   using hidden_buffer = std::shared_ptr<aligned_buffer<float>>;
 
   void start(const start_stage& what);
@@ -72,7 +72,7 @@ class worker_state {
   float* hidden_for(const run_step& order, std::size_t size);
   void pass_on(step_id step, std::size_t size);
   void fail(const std::string& error);
-  /// What went wrong; empty: nothing did.
+  /// Runs `work`. Returns what went wrong; empty if nothing did.
   template <class Work>
   std::string fault_of(Work work, const std::string& no_memory);
   void take_adapter(const adapter_ready& ready);
@@ -83,13 +83,13 @@ class worker_state {
   worker_parts parts_;
   std::unique_ptr<thread_pool> pool_;
 
-  std::optional<start_stage> role_;     ///< none: no stage is held
-  std::unique_ptr<stage_ranks> ranks_;  ///< of a stage that several share; the stage refers to it
+  std::optional<start_stage> role_;     ///< empty: no stage is held
+  std::unique_ptr<stage_ranks> ranks_;  ///< if several workers share the stage, which refers to it
   std::unique_ptr<stage> stage_;
   link_id next_ = no_link;
   std::deque<run_step> orders_;
-  std::vector<answer_opening> opened_ahead_;  ///< of an order whose rest is to come
-  std::map<step_id, shared_bytes> arrived_;   ///< hidden states that wait for their order, or it for them
+  std::vector<answer_opening> opened_ahead_;  ///< opened by an order whose rest has not arrived yet
+  std::map<step_id, shared_bytes> arrived_;   ///< hidden states by step, until the step is run
   std::vector<hidden_buffer> buffers_;
   hidden_buffer hidden_;
 };
