@@ -21,7 +21,8 @@ double seconds_of(duration d) {
   return std::chrono::duration<double>(d).count();
 }
 
-/// Whether a whole response takes more than some milliseconds to write. `echoed`: tokens of prompts it may repeat.
+/// Whether writing the whole response takes more than some milliseconds. `echoed`: tokens of prompts that it may
+/// repeat.
 bool is_long(const std::vector<answer_choice>& choices, std::int64_t echoed, std::int32_t n) {
   constexpr std::size_t most_figures = 4096, most_echoed = 1 << 16;
   std::size_t figures = 0;
@@ -37,7 +38,7 @@ bool is_long(const std::vector<answer_choice>& choices, std::int64_t echoed, std
   return static_cast<std::size_t>(echoed) > most_echoed;
 }
 
-/// All but `ids_` and `over_` is the gateway's thread's, until it is over.
+/// Only the gateway's thread uses the members until the call is over, except `ids_` and `over_`.
 class answer_call : public std::enable_shared_from_this<answer_call> {
  public:
   answer_call(std::shared_ptr<api_context> context, answer_order order, std::unique_ptr<answer_format> format,
@@ -72,11 +73,11 @@ class answer_call : public std::enable_shared_from_this<answer_call> {
   monotonic_clock clock_;
   instant begun_at_;
   std::vector<request_id> ids_;
-  std::vector<std::int64_t> uncharged_;  ///< tokens of each prompt, until its answer begins
+  std::vector<std::int64_t> uncharged_;  ///< tokens of each prompt; 0 once they are charged
   std::atomic<bool> over_{false};
   answer_sheet sheet_;
   struct choice_times {
-    instant first, last;  ///< when tokens came
+    instant first, last;  ///< when the first and the last token came
     std::size_t tokens = 0;
     std::optional<answer_timing> timing;
   };
@@ -115,7 +116,7 @@ std::vector<begin_request> answer_call::requests() const {
   try {
     return requests_of(order_, *context_->parts.prompts, *context_->parts.numbers);
   } catch (const field_error& error) {
-    // The engine's name of it is no field of the API's.
+    // The engine's name for it is not the name of the API's field.
     if (error.field() == "stop_tokens") refuse_field("stop_token_ids", error.what(), error.code());
     throw;
   }
@@ -154,7 +155,7 @@ void answer_call::stream_part(std::size_t index, const answer_part& part) {
   if (!frames.empty() && !exchange_->send(frames)) end_all();
 }
 
-/// A prompt was used once its answer begins: what was refused costs nothing.
+/// A prompt is charged when its answer begins, so refused requests cost nothing.
 void answer_call::charge(std::size_t prompt, const answer_part& part) {
   if (order_.owner.empty()) return;
   const auto answered = static_cast<std::int64_t>(part.tokens.size());
@@ -210,7 +211,7 @@ void answer_call::finish() {
   exchange_->end_stream();
 }
 
-/// What is long is written elsewhere: all other answers wait for this thread.
+/// Writes long responses on another thread: all other answers wait for this one.
 void answer_call::finish_whole() {
   const auto write = [self = shared_from_this()] {
     const answer_sheet& sheet = self->sheet_;
@@ -232,7 +233,7 @@ void answer_call::on_refused(const request_refused& refused) {
   exchange_->end_stream();
 }
 
-/// From any thread.
+/// May be called on any thread.
 void answer_call::end_all() {
   if (over_.exchange(true)) return;
   for (const request_id id : ids_) tell(context_->parts.gateway, end_request{{}, id});

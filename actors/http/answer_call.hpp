@@ -1,4 +1,4 @@
-// One request of the API on its way through the gateway: several prompts, several answers each, one response.
+// Takes one request of the API through the gateway: several prompts, several answers each, one response.
 #pragma once
 #include <memory>
 
@@ -7,8 +7,7 @@
 
 namespace troupe {
 
-/// Answers `call` when the gateway has answered; ends the requests when the client goes. Throws what is wrong with the
-/// order.
+/// Answers `call` when the gateway has answered; ends its requests if the client leaves. Throws if the order is wrong.
 void start_answer(const api_call& call, asked_answer asked);
 
 }  // namespace troupe

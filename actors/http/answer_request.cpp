@@ -11,9 +11,9 @@
 namespace troupe {
 namespace {
 
-constexpr std::size_t most_prompts = 2048;  // as the published form has it
+constexpr std::size_t most_prompts = 2048;  // as OpenAI's specification says
 
-/// By name: what would change the answer.
+/// Fields that are refused by name, since they would change the answer.
 constexpr std::array<std::string_view, 16> unserved{"suffix",
                                                     "min_tokens",
                                                     "audio",
@@ -44,7 +44,7 @@ void take_advice(const sampling_advice& advice, sampling_params& to) {
   set_if(to.repetition_penalty, advice.repetition_penalty);
 }
 
-/// LoRAX's adapter_id stands for itself; "base" and "" there mean none.
+/// LoRAX's adapter_id names an adapter only; "base" and "" there mean none.
 std::string adapter_of(const request_fields& from, const served_model& of) {
   std::optional<std::string> named = from.text("adapter_id");
   const char* key = "adapter_id";
@@ -61,7 +61,7 @@ std::string adapter_of(const request_fields& from, const served_model& of) {
   return *named;
 }
 
-/// The first that asks for more than a text: no second one does, or it was refused.
+/// The first field that asks for a form other than text. There is only one: several were refused before.
 std::string form_field_of(const request_fields& from) {
   for (const std::string_view key : constraint_keys)
     if (const json* value = from.find(key); value && *value != "" && key != "response_format") return std::string(key);
@@ -81,7 +81,7 @@ void read_stream(const request_fields& from, answer_order& to) {
   if (options) to.include_usage = request_fields(*options).boolean("include_usage").value_or(false);
 }
 
-/// A value that says what happens anyway. A chat's template has the special tokens in it already.
+/// Whether a value asks for what happens anyway. A chat's template already has the special tokens.
 bool has_no_effect(std::string_view name, const json& value, const request_fields& from) {
   if (name == "add_special_tokens") return value == json(!from.has("messages"));
   return value == json(0) || value == json(false) || value == json("") || value == json::array();

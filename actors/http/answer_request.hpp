@@ -1,4 +1,4 @@
-// What completions, chats and embeddings have in common: the fields of a request.
+// The fields that requests for completions, chats and embeddings have in common.
 #pragma once
 #include <string_view>
 #include <vector>
@@ -10,10 +10,10 @@ namespace troupe {
 
 class request_fields;
 
-/// Model or adapter, sampling, n, stream, priority: in OpenAI's names and vLLM's. Prompts are left to the caller.
-/// Throws field_error, and api_error where there is no such model.
+/// Reads model or adapter, sampling, n, stream and priority, in OpenAI's names and vLLM's. Prompts are left to the
+/// caller. Throws field_error, and api_error if there is no such model.
 answer_order read_order(const request_fields& from, const served_model& of);
-/// Texts or tokens under `key`: a text, a list of texts, a list of tokens, or a list of lists of tokens.
+/// Reads `key`: a text, a list of texts, a list of tokens, or a list of lists of tokens.
 std::vector<prompt_input> read_prompts(const request_fields& from, const char* key);
 
 }  // namespace troupe

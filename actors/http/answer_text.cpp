@@ -11,7 +11,7 @@ namespace {
 constexpr double impossible = -9999.0;
 
 json described_place(const tokenizer& tokens, const sampled_token& given, std::int32_t most) {
-  if (!given.logprob) return nullptr;  // the first token: nothing was before it
+  if (!given.logprob) return nullptr;  // the first token, which has none before it
   json place = json::object();
   const auto add = [&](token_id token, float logprob, std::int32_t rank) {
     place[fmt::format("{}", token)] = {

@@ -16,7 +16,7 @@
 
 namespace troupe {
 
-/// What the HTTP interface is made of; all of it outlives the server.
+/// What the HTTP interface uses; all of it outlives the server.
 struct http_parts : served_model {
   gateway_actor gateway;
   adapter_store_actor store;
@@ -24,11 +24,11 @@ struct http_parts : served_model {
   training_desk_actor training;
   std::shared_ptr<request_numbers> numbers;
   std::shared_ptr<status_board> board;
-  std::filesystem::path state_dir;                                  ///< of the cluster: keys and files are there
-  std::function<void(const std::string&)> log{};                    ///< a line for each request
-  bool log_bodies = false;                                          ///< in these lines; else never a prompt's text
-  std::shared_ptr<long_work> work = std::make_shared<long_work>();  ///< stopped with the server
-  /// For files and batches, as large as they are: no answer waits behind them. Stopped with the server, too.
+  std::filesystem::path state_dir;                ///< the cluster's folder with keys and files
+  std::function<void(const std::string&)> log{};  ///< takes a line for each request
+  bool log_bodies = false;                        ///< put bodies into these lines; otherwise no prompt's text is logged
+  std::shared_ptr<long_work> work = std::make_shared<long_work>();  ///< stopped together with the server
+  /// For files and batches, which may be large, so that no answer waits behind them. Stopped together with the server.
   std::shared_ptr<long_work> file_work = std::make_shared<long_work>();
 };
 
@@ -42,34 +42,34 @@ struct api_context {
   key_limits limits{time};
   http_metrics metrics;
   file_store files;
-  std::int64_t created;           ///< of the models, as far as clients are told: the start
-  bool is_this_machines = false;  ///< nobody else's can reach the address
+  std::int64_t created;           ///< when the models were made, for clients: the start of this process
+  bool is_this_machines = false;  ///< only this machine can reach the address
 
-  /// Some replica runs.
+  /// Whether a replica runs.
   bool is_ready() const;
 };
 
-/// One request on its way. Copies are cheap and share the body, which may be large.
+/// One request. Copies are cheap: they share the body, which may be large.
 struct api_call {
   std::shared_ptr<api_context> context;
   std::shared_ptr<const http_request> request;
-  api_key key;  ///< that it came with: one without a name where there are no keys
+  api_key key;  ///< of the request; without a name if there are no keys
   std::shared_ptr<http_exchange> exchange;
 
-  /// What stands for {…} in the route's path.
+  /// The part of the path that {…} stands for in the route.
   const std::string& place() const { return request->places[0]; }
 };
 
 using command_actor = actor_of<command_call>;
 
-/// `then` is called on some thread, with what the command returned. Where it was refused, `refused` is called, and
-/// `exchange` answered with the error.
+/// Calls `then` on some thread with what the command returned. If the command was refused, answers `exchange` with the
+/// error and calls `refused`.
 void run_command(const command_actor& whom, client_command what, const std::shared_ptr<http_exchange>& exchange,
                  std::function<void(const std::string& result)> then, std::function<void()> refused = {});
 
-/// Runs `handle`; what it throws becomes the response.
+/// Runs `handle`, and turns what it throws into the response.
 void guarded(const std::shared_ptr<http_exchange>& exchange, const std::function<void()>& handle);
-/// The same, later, on a thread for long work.
+/// The same, but later on a thread for long work.
 void guarded_later(long_work& thread, const std::shared_ptr<http_exchange>& exchange, std::function<void()> handle);
 
 std::string random_hex(int digits);

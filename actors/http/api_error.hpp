@@ -10,7 +10,7 @@
 
 namespace troupe {
 
-/// What a request is answered with when it cannot be served, in the shape that OpenAI publishes.
+/// Why a request cannot be served, in the form that OpenAI publishes.
 class api_error : public std::runtime_error {
  public:
   api_error(int status, const std::string& message, std::string param = {}, std::string code = {});
@@ -31,10 +31,10 @@ class api_error : public std::runtime_error {
   duration retry_after_{};
 };
 
-/// 400, and the field where one is known.
+/// 400, with the field at fault if that is known.
 api_error api_error_of(const input_error& error);
 
-/// 404: neither the base nor an adapter is called so.
+/// 404: neither the base nor an adapter has this name.
 api_error unknown_model(std::string_view name);
 
 /// {"error":{"message","type","param","code"}}

@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t largest_file = 4 << 20;
-constexpr int key_characters = 43;  // of 62 kinds: 256 bits
+constexpr int key_characters = 43;  // of 62 kinds, which makes 256 bits
 
 constexpr std::pair<const char*, std::int64_t rate_limits::*> limit_fields[] = {
     {"requests_per_minute", &rate_limits::requests_per_minute},
@@ -143,7 +143,7 @@ void api_key_ring::look_again() {
   looked_ = clock_.now();
   try {
     auto fresh = read_api_keys(file_);
-    // Keys that were there once are not given up because their file has gone: that would open the door.
+    // If the file is gone, the keys that were read from it still count: otherwise anybody could get in.
     if (fresh || !keys_) keys_ = std::move(fresh);
     is_broken_ = false;
   } catch (const input_error&) {

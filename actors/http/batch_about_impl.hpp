@@ -1,4 +1,4 @@
-// What a batch was made of, as it is kept with the files. For .cpp files only.
+// What a client gave for a batch, as it is kept with the files. For .cpp files only.
 #pragma once
 #include <optional>
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace troupe {
 
-constexpr std::string_view batch_prefix = "batch_";  // of ids: fine-tunes are jobs, too
+constexpr std::string_view batch_prefix = "batch_";  // begins the ids of batches, since fine-tunes are jobs, too
 
 inline std::optional<json> find_batch(const file_store& files, const std::string& id) {
   const auto text = id.starts_with(batch_prefix) ? files.about(id) : std::nullopt;

@@ -35,7 +35,7 @@ batch_line read_line(std::string_view text, const std::string& endpoint, const s
   return line;
 }
 
-/// Whoever reads lines elsewhere knows nothing of HTTP.
+/// Reads a line for the jobs actor, which knows nothing of HTTP: an api_error becomes a field_error.
 batch_line read_line_apart(std::string_view text, const std::string& endpoint, const served_model& of) {
   try {
     return read_line(text, endpoint, of);

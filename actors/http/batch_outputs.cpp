@@ -30,7 +30,7 @@ class output_reader : public std::enable_shared_from_this<output_reader> {
 
  protected:
   virtual void take_line(bool is_error, const std::string& line) = 0;
-  virtual void end_page() = 0;  ///< read_on() brings the next one
+  virtual void end_page() = 0;  ///< read_on() asks for the next page
   virtual void end() = 0;
 
   api_call call_;
@@ -59,7 +59,7 @@ class output_sender final : public output_reader {
   void take_line(bool is_error, const std::string& line) override {
     if (is_error == errors_) page_ += line;
   }
-  /// The next one is read when this one is on its way: a slow client has one page in memory.
+  /// Reads the next page only when this one has been sent: a slow client keeps one page in memory.
   void end_page() override {
     if (page_.empty()) return read_on();
     begin();
@@ -94,7 +94,7 @@ class output_measure final : public output_reader {
   output_sizes sizes_;
 };
 
-/// Of a batch that has ended and was measured before.
+/// The sizes of a batch that has ended, if they were measured before.
 std::optional<output_sizes> known_sizes(const json& about) {
   if (!about.contains("output_bytes")) return std::nullopt;
   return output_sizes{about.value("output_bytes", std::uint64_t{0}), about.value("error_bytes", std::uint64_t{0})};
@@ -104,7 +104,7 @@ bool has_ended(const json& job) {
   return job.value("finished", std::int64_t{0}) > 0;
 }
 
-/// Only to save time: a full disk keeps nobody from reading.
+/// Keeps them only to save time, so a full disk does not stop the reader.
 void keep_sizes(file_store& files, const std::string& id, json about, output_sizes sizes) {
   files.note_sizes(id, sizes);
   about["output_bytes"] = sizes.answers;
@@ -115,7 +115,7 @@ void keep_sizes(file_store& files, const std::string& id, json about, output_siz
   }
 }
 
-/// To know them all outputs have to be read: they are kept for the next time, once they change no more.
+/// Measuring means reading all outputs. So the sizes are kept once the outputs cannot change any more.
 void with_sizes(const api_call& call, const std::string& id, const json& job, std::function<void(output_sizes)> then) {
   auto about = find_batch(call.context->files, id);
   if (!about) throw api_error(404, fmt::format("there is no batch {}", id.substr(0, 80)), "id");
@@ -134,7 +134,7 @@ stored_file file_of(const batch_file& which, const json& job, const output_sizes
           job.value(has_ended(job) ? "finished" : "created", std::int64_t{0})};
 }
 
-/// Batch after batch, as some have to be measured first.
+/// Handles one batch after another, since some must be measured first.
 class output_lister : public std::enable_shared_from_this<output_lister> {
  public:
   output_lister(api_call call, std::vector<json> jobs, std::function<void(std::vector<stored_file>)> then)
@@ -157,7 +157,7 @@ class output_lister : public std::enable_shared_from_this<output_lister> {
   }
 
  private:
-  /// As long as this process lives, no batch's file is opened twice for it.
+  /// Remembered for the life of the process, so that a batch's file is opened only once for it.
   std::optional<output_sizes> sizes_of(const std::string& id) const {
     file_store& files = call_.context->files;
     if (const auto known = files.sizes(id)) return known;

@@ -1,4 +1,4 @@
-// The outputs of a batch as files: one of its answers, one of its errors.
+// The outputs of a batch as two files: its answers and its errors.
 #pragma once
 #include <functional>
 #include <memory>
@@ -15,17 +15,17 @@ struct batch_file {
   bool errors = false;
 };
 std::string id_of(const batch_file& file);
-/// Nothing where `id` names no such file.
+/// Empty if `id` names no such file.
 std::optional<batch_file> batch_file_of(const std::string& id);
 
-/// As the lines come from the journal, no faster than the client reads. Throws api_error where there is no such batch.
+/// Sends lines as they come from the journal, no faster than the client reads. Throws api_error if there is no such
+/// batch.
 void send_batch_file(const api_call& call, const batch_file& which);
-/// `then` is called later, on the thread for files and batches; errors answer the exchange. Throws like
-/// send_batch_file.
+/// Calls `then` later, on the thread for files and batches; errors go to the exchange. Throws like send_batch_file.
 void find_batch_file(const api_call& call, const batch_file& which, std::function<void(const stored_file&)> then);
-/// Answers why: the journal has it, and forgets a batch whole or not at all. Throws like send_batch_file.
+/// Answers why not: the file is in the journal, which forgets a batch whole or not at all. Throws like send_batch_file.
 void refuse_to_remove(const api_call& call, const batch_file& which);
-/// Those of all the key's batches that have ended.
+/// The output files of all batches of the key that have ended.
 void list_batch_files(const api_call& call, std::function<void(std::vector<stored_file>)> then);
 
 }  // namespace troupe

@@ -20,7 +20,7 @@ std::string status_name(const std::string& state) {
   return state == "failed" || state == "cancelled" ? state : "in_progress";
 }
 
-/// What is not known (yet) is left out, as the specification has no nulls here.
+/// Fields whose values are not known (yet) are left out, since the specification has no nulls here.
 json batch_json(const std::string& id, const json& about, const json& job) {
   const std::string status = status_name(job.value("state", ""));
   const auto created = job.value("created", std::int64_t{0}), finished = job.value("finished", std::int64_t{0});
@@ -39,7 +39,7 @@ json batch_json(const std::string& id, const json& about, const json& job) {
   if (finished == 0) return made;
   if (ok > 0) made["output_file_id"] = id_of({id, false});
   if (failed > 0) made["error_file_id"] = id_of({id, true});
-  made[status + "_at"] = finished;  // completed, failed, cancelled
+  made[status + "_at"] = finished;  // completed_at, failed_at or cancelled_at
   return made;
 }
 
@@ -49,7 +49,8 @@ json about_batch(const file_store& files, const std::string& id) {
   return *std::move(about);
 }
 
-/// Commands of one sender are carried out in their order: so all are told at once, and the last one's answer counts.
+/// Sends all lines without waiting: an actor carries out the commands of one sender in order, so the answer to the last
+/// one counts.
 void send_lines(const api_call& call, const std::string& id, const std::vector<std::string>& lines,
                 const std::function<void()>& refused) {
   std::size_t first = 0;
@@ -97,12 +98,12 @@ void create_batch(const api_call& call) {
       forget);
 }
 
-/// Its file is read whole.
+/// On the thread for files, since the whole file is read.
 void create_batch_later(const api_call& call) {
   guarded_later(*call.context->parts.file_work, call.exchange, [call] { create_batch(call); });
 }
 
-/// What `command` returns of it.
+/// Answers with the batch that `command` returns.
 void reply_batch(const api_call& call, const std::string& command) {
   const std::string& id = call.place();
   run_command(call.context->parts.jobs, {command, about_owned({{"id", id}}, call.key)}, call.exchange,

@@ -74,7 +74,7 @@ class chat_format_of_answers final : public answer_format {
     std::string text = whole_head_;
     for (std::size_t i = 0; i < choices.size(); ++i) {
       if (i > 0) text += ',';
-      const std::string said = message(i, choices[i]);  // finds the calls that the end depends on
+      const std::string said = message(i, choices[i]);  // also finds the calls that the finish reason depends on
       text += fmt::format(R"({{"index":{},"message":{},"logprobs":{},"finish_reason":{}}})", i, said,
                           has_logprobs_ ? logprobs_json(prompts_->tokens(), choices[i].details) : "null",
                           json_text(finish_of(i, choices[i].finish)));
@@ -118,10 +118,10 @@ class chat_format_of_answers final : public answer_format {
 
   std::shared_ptr<const prompting> prompts_;
   bool has_logprobs_;
-  std::optional<std::int32_t> prompt_logprobs_;  ///< that are told
+  std::optional<std::int32_t> prompt_logprobs_;  ///< how many the response has
   std::string usage_null_, chunk_head_, whole_head_;
   std::vector<tool_call_reader> readers_;
-  std::vector<std::size_t> calls_;  ///< that were sent
+  std::vector<std::size_t> calls_;  ///< how many calls were sent for each choice
 };
 
 std::int64_t max_tokens_of(const request_fields& from) {
@@ -149,7 +149,7 @@ chat_order read_chat_order(const request_fields& from, const served_model& of) {
   const tool_style style = tool_style_of(of.prompts->tool_template());
   tool_wishes tools = read_tools(from, style);
   const bool is_call{tools.form};
-  if (is_call) {  // a call that must be made has no text that another form would be of
+  if (is_call) {  // its text is a call, to which the form that was asked for texts does not apply
     order.sampling.constraint = std::move(tools.form);
     order.form_field = "tools";
   } else if (order.sampling.constraint) {

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::size_t most_messages = 10'000;
 
-/// An assistant that refused has said nothing else.
+/// An assistant's message that only refuses has no content: it gets an empty text, since messages need one.
 void fill_refusals(json& messages) {
   for (json& message : messages)
     if (message.is_object() && message.contains("refusal") && message.value("tool_calls", json()).empty() &&

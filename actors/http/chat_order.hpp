@@ -7,12 +7,12 @@ namespace troupe {
 
 class request_fields;
 
-/// What a chat asks, and how calls of its tools are found in the answers.
+/// What a chat asks for, and the reader that finds calls of its tools in answers.
 struct chat_order {
   answer_order order;
   tool_call_reader calls;
 };
-/// Throws what read_order throws.
+/// Throws like read_order.
 chat_order read_chat_order(const request_fields& from, const served_model& of);
 
 }  // namespace troupe

@@ -19,10 +19,10 @@ std::int64_t characters_of(std::string_view text) {
   return std::count_if(text.begin(), text.end(), [](unsigned char c) { return (c & 0xc0) != 0x80; });
 }
 
-/// {"tokens","token_logprobs","top_logprobs","text_offset"}
+/// The lists in completions: {"tokens","token_logprobs","top_logprobs","text_offset"}
 class logprob_lists {
  public:
-  /// `most`: likeliest tokens that are told of each place.
+  /// `most`: how many of the likeliest tokens each place has.
   logprob_lists(const tokenizer& tokens, std::int32_t most) : tokens_(tokens), most_(static_cast<std::size_t>(most)) {}
 
   void add(token_id token, const sampled_token* details, std::int64_t offset) {
@@ -33,8 +33,8 @@ class logprob_lists {
     made_["token_logprobs"].push_back(known ? json(finite_logprob(*details->logprob)) : json(nullptr));
     made_["top_logprobs"].push_back(known ? most_likely(*details, name) : json(nullptr));
   }
-  /// The token that ended it is told, too, though the text has nothing of it: evaluations count on an entry for each
-  /// token that was chosen.
+  /// Includes the token that ended the answer, although it is not in the text: evaluations expect an entry for each
+  /// chosen token.
   void add_answer(const std::vector<token_id>& ids, const std::vector<sampled_token>& details,
                   const std::optional<sampled_token>& ending, std::int64_t& offset) {
     for (std::size_t i = 0; i < ids.size(); ++i) {
@@ -43,7 +43,7 @@ class logprob_lists {
     }
     if (ending) add(ending->token, &*ending, offset);
   }
-  /// `text`: as it is echoed, so without a token that the tokenizer put before it.
+  /// `text`: as it is echoed, without a token that the tokenizer put before it.
   void add_prompt(const std::vector<sampled_token>& scored, std::string_view text) {
     stream_decoder decoder(tokens_, false);
     std::int64_t offset = 0;
@@ -57,7 +57,7 @@ class logprob_lists {
   std::string text() const { return dump(made_); }
 
  private:
-  /// Of tokens with the same name the likeliest is told, and the one at this place before all.
+  /// If several tokens have the same text, only one can be shown: the one at this place, or else the likeliest.
   json most_likely(const sampled_token& details, const std::string& name) const {
     json top = json::object();
     for (const token_logprob& each :
@@ -96,7 +96,7 @@ class completion_format final : public answer_format {
   }
 
   void begin(std::string& to, std::size_t index) override {
-    const bool follows = logprobs_.has_value();  // with its probabilities
+    const bool follows = logprobs_.has_value();  // then the echo comes later, with its log-probabilities
     if (!echoed_.empty() && !echoed_[index / n_].empty() && !follows)
       frame(to, index, echoed_[index / n_], "null", "null");
   }
@@ -137,7 +137,8 @@ class completion_format final : public answer_format {
     lists.add_answer(choice.tokens, choice.details, choice.ending, offsets_[index]);
     return lists.text();
   }
-  /// The prompt's scores come with the first of its answers, before all others; again where it is computed anew.
+  /// The prompt's scores come before its first answer, and may come again if the prompt is computed anew: only the
+  /// first ones are sent.
   void echo(std::string& to, std::size_t prompt, const std::vector<sampled_token>& scored) {
     if (std::exchange(told_[prompt], true)) return;
     logprob_lists lists(prompts_->tokens(), *logprobs_);
@@ -163,10 +164,10 @@ class completion_format final : public answer_format {
   std::shared_ptr<const prompting> prompts_;
   std::size_t n_;
   std::vector<std::string> echoed_;                         ///< a text for each prompt; empty: no echo
-  std::optional<std::int32_t> logprobs_, prompt_logprobs_;  ///< that are told
+  std::optional<std::int32_t> logprobs_, prompt_logprobs_;  ///< how many the response has
   std::string usage_null_;
   std::vector<std::int64_t> offsets_;
-  std::deque<bool> told_;  ///< of each prompt: its echo with probabilities
+  std::deque<bool> told_;  ///< for each prompt, whether its echo with log-probabilities was sent
   std::string head_;
 };
 

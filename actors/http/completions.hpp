@@ -6,13 +6,13 @@ namespace troupe {
 
 class request_fields;
 
-// What a request asks, and how its answer is written. Throw what read_order throws.
+// Reads what a request asks, and makes the format of its answer. Throws like read_order.
 asked_answer read_completion(const request_fields& from, const served_model& of);
 asked_answer read_chat_completion(const request_fields& from, const served_model& of);
 asked_answer read_response(const request_fields& from, const served_model& of);
 asked_answer read_embeddings(const request_fields& from, const served_model& of);
 
-/// Where they are asked for, by POST and in batches.
+/// The paths, for POST and for batches.
 struct answering_path {
   const char* path;
   asked_answer (*read)(const request_fields& from, const served_model& of);

@@ -33,7 +33,7 @@ void make_unit_length(std::vector<float>& values) {
   for (float& each : values) each = static_cast<float>(static_cast<double>(each) / std::sqrt(sum));
 }
 
-/// [0.1,0.2…]; each number reads back as the float that it is.
+/// Like [0.1,0.2…]; each number reads back as exactly the same float.
 std::string list_of(const std::vector<float>& values) {
   std::string text = "[";
   for (const float each : values) {
@@ -81,7 +81,7 @@ bool wants_base64(const request_fields& from) {
   return named == "base64";
 }
 
-/// No model here is trained to have its embeddings cut.
+/// Refuses shorter embeddings: no model here is trained to have them cut.
 void check_dimensions(const request_fields& from, std::int64_t hidden) {
   const auto wanted = from.integer("dimensions", 1, INT32_MAX);
   if (wanted && *wanted != hidden)

@@ -24,7 +24,7 @@ bool is_id(std::string_view text) {
          std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isalnum(c) || c == '-' || c == '_'; });
 }
 
-/// The value of `key="…"` or key=… in a header.
+/// The value of key="…" or key=… in a header.
 std::string parameter_of(std::string_view header, std::string_view key) {
   for (std::size_t at = header.find(key); at != header.npos; at = header.find(key, at + 1)) {
     const bool whole = at > 0 && (header[at - 1] == ' ' || header[at - 1] == ';');
@@ -100,7 +100,7 @@ std::optional<stored_file> file_store::find(const std::string& id) const {
                      about.value("owner", "")};
 }
 
-/// What is said of a file never changes.
+/// What is known of a file never changes, so it is read only once.
 std::optional<stored_file> file_store::find_known(const std::string& id) const {
   {
     const std::lock_guard lock(mutex_);
@@ -158,7 +158,7 @@ void file_store::forget_about(const std::string& id) {
 }
 
 void file_store::note_sizes(const std::string& id, output_sizes sizes) {
-  constexpr std::size_t most = 20'000;  // twice the jobs that the journal keeps: some of these may be gone
+  constexpr std::size_t most = 20'000;  // twice the jobs that the journal keeps, since some of these may be gone
   const std::lock_guard lock(mutex_);
   if (sizes_.size() >= most) sizes_.clear();
   sizes_[id] = sizes;

@@ -1,4 +1,4 @@
-// Files that clients upload, and what jobs of the API must remember beside the journal. In a folder of the cluster's
+// Files that clients upload, and what the API must remember of jobs besides the journal. In a folder of the cluster's
 // state.
 #pragma once
 #include <cstdint>
@@ -16,21 +16,21 @@ struct stored_file {
   std::string id, filename, purpose;
   std::uint64_t bytes = 0;
   std::int64_t created = 0;
-  std::string owner = {};  ///< the key's name, where there are keys
+  std::string owner = {};  ///< the key's name, if there are keys
 };
 
-/// Of a batch's outputs, as files.
+/// The sizes of a batch's two output files.
 struct output_sizes {
   std::uint64_t answers = 0, errors = 0;
 };
 
-/// Thread-safe. Every name that becomes a path is one this class has made, or is refused.
+/// Thread-safe. A name becomes a path only if this class made it; others are refused.
 class file_store {
  public:
-  /// What a process has left there that died while it wrote is removed.
+  /// Removes what a process left there that died while it wrote.
   explicit file_store(std::filesystem::path folder);
 
-  /// Throws runtime_error where the disk will not take it.
+  /// Throws runtime_error if the disk does not take it.
   stored_file add(std::string_view filename, std::string_view purpose, std::string_view content,
                   const std::string& owner = {});
   std::optional<stored_file> find(const std::string& id) const;
@@ -38,13 +38,13 @@ class file_store {
   std::optional<std::string> content(const std::string& id) const;
   bool remove(const std::string& id);
 
-  /// What a job of the API was made of, as JSON. `id`: the job's.
+  /// What a client gave for a job of the API, as JSON. `id`: the job's.
   void keep_about(const std::string& id, const std::string& text);
   std::optional<std::string> about(const std::string& id) const;
-  /// Its job is gone, or never came to be. Ids of other jobs are nothing here.
+  /// To be called when the job is gone or never began. Ids of other jobs are ignored.
   void forget_about(const std::string& id);
 
-  /// Of batches that have ended: noted for as long as the process lives, or until there are too many.
+  /// Sizes for batches that have ended. Remembered as long as the process lives, or until there are too many.
   void note_sizes(const std::string& id, output_sizes sizes);
   std::optional<output_sizes> sizes(const std::string& id) const;
 
@@ -55,11 +55,11 @@ class file_store {
 
   std::filesystem::path folder_;
   mutable std::mutex mutex_;
-  mutable std::map<std::string, stored_file> known_;  ///< that were read for a list; of files that are there
+  mutable std::map<std::string, stored_file> known_;  ///< existing files that were read for a list
   std::map<std::string, output_sizes> sizes_;
 };
 
-/// The fields of a multipart/form-data body: the first of each name. Throws input_error.
+/// The fields of a multipart/form-data body; of several with one name, the first. Throws input_error.
 struct form_part {
   std::string name, filename, content;
 };

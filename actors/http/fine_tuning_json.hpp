@@ -1,4 +1,4 @@
-// Fine-tuning jobs, their events and checkpoints in the published form, from what the journal says of them.
+// Fine-tuning jobs, their events and checkpoints in OpenAI's published form, made from the journal's records.
 #pragma once
 #include <string>
 
@@ -6,7 +6,7 @@
 
 namespace troupe {
 
-/// `about`: what the client said beside the job's own options; an object.
+/// `about`: an object with what the client gave besides the job's own options.
 nlohmann::ordered_json fine_tune_json(const std::string& model, const nlohmann::ordered_json& job,
                                       const nlohmann::ordered_json& about);
 nlohmann::ordered_json event_json(const std::string& job, const nlohmann::ordered_json& event);

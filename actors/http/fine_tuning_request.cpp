@@ -32,7 +32,7 @@ hyperparameters read_hyperparameters(const json* object) {
   return made;
 }
 
-/// Of the method, or where older clients say them.
+/// Reads them from the method, or from the body itself, where older clients put them.
 hyperparameters hyperparameters_of(const request_fields& body) {
   const json* method = body.object("method");
   if (!method) return read_hyperparameters(body.object("hyperparameters"));
@@ -51,14 +51,14 @@ std::string file_name(const api_call& call, const std::string& id, const char* f
 
 std::string name_of_adapter(const request_fields& body, const std::string& id) {
   const std::string suffix = body.text("suffix").value_or("");
-  if (suffix.empty()) return "ft" + id.substr(id.find('-'));  // all its digits: names are kept for ever
+  if (suffix.empty()) return "ft" + id.substr(id.find('-'));  // the whole id: names are kept for ever
   if (!is_adapter_name(suffix))
     refuse_field("suffix",
                  "suffix should be 1 to 64 letters, digits, '.', '_' or '-', beginning with a letter or digit");
   return suffix;
 }
 
-/// A step's rows in as many passes as there are trainers to share them.
+/// A step's rows must make as many equal passes as there are trainers.
 std::int64_t trainers_of(const request_fields& body, std::int64_t batch) {
   const std::int64_t trainers = body.integer("trainers", 1, most_trainers).value_or(1);
   if (batch % trainers != 0)

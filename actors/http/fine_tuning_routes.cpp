@@ -1,4 +1,4 @@
-// What a client said of a job beside its own options (files, metadata) is kept with the files, as batches do.
+// What a client gave besides a job's own options (files, metadata) is kept with the files, as for batches.
 #include <algorithm>
 
 #include "actors/http/fine_tuning_json.hpp"
@@ -21,7 +21,7 @@ json shown(const api_context& context, const json& job) {
   return fine_tune_json(context.parts.model, job, about);
 }
 
-/// Batches are jobs, too.
+/// Other jobs, such as batches, are unknown here.
 void check_kind(const json& job, const std::string& id) {
   if (job.value("kind", "") != "fine-tune")
     throw api_error(404, fmt::format("there is no fine-tuning job {}", id.substr(0, 80)), "id");
@@ -48,7 +48,7 @@ void show_job(const api_call& call) {
   reply_job(call, call.place());
 }
 
-/// What `command` does with it, and then the job.
+/// Carries out `command` for the job, then answers with the job.
 void change_job(const api_call& call, const std::string& command) {
   with_job(call, call.place(), [call, command](const json&) {
     run_job(call, call.place(), command, [call](const std::string&) { show_job(call); });
@@ -64,7 +64,7 @@ void create_job(const api_call& call) {
       [context = call.context, id = asked.id] { context->files.forget_about(id); });
 }
 
-/// Newest first. `kind`: only events of it, as checkpoints.
+/// Newest first. `kind`: only events of this kind, such as checkpoints.
 void reply_events(const api_call& call, const std::string& kind) {
   const std::string& id = call.place();
   const std::string wanted = about_owned({{"id", id}, {"limit", 10'000}, {"newest", true}}, call.key);

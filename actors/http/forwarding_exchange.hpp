@@ -6,7 +6,7 @@
 
 namespace troupe {
 
-/// Passes everything on: for exchanges that add to another one.
+/// Passes everything on: the base of exchanges that add something to another one.
 class forwarding_exchange : public http_exchange {
  public:
   explicit forwarding_exchange(std::shared_ptr<http_exchange> to) : to_(std::move(to)) {}

@@ -22,20 +22,20 @@ std::string_view host_in(std::string_view origin) {
   return scheme == origin.npos ? origin : origin.substr(scheme + 3);
 }
 
-/// "localhost:8000" → "localhost", "[::1]:8000" → "::1"
+/// The host without its port: "localhost:8000" → "localhost", "[::1]:8000" → "::1"
 std::string name_in(std::string_view host) {
   if (host.starts_with('[')) return std::string(host.substr(1, host.find(']') - 1));
   return std::string(host.substr(0, host.rfind(':')));
 }
 
-/// An address, or a name that nobody can register.
+/// Whether a host is an address, or a name that nobody can register.
 bool is_no_strangers(const std::string& name) {
   return name.find('.') == name.npos || is_numeric_host(name) || name.ends_with(".localhost") ||
          name.ends_with(".internal");
 }
 
-/// Who the first of the proxies on the way was asked for; empty without one that says so. No page can say it for a
-/// browser: a field of its own is asked for beforehand, and that is refused.
+/// The host that the first proxy on the way was asked for; empty if no proxy says so. A web page cannot forge it: a
+/// browser asks the server before it sends a header of a page's own, and this server refuses.
 std::string_view forwarded_host(const http_request& request) {
   std::string_view first = request.header("x-forwarded-host");
   first = first.substr(0, first.find(','));
@@ -43,8 +43,8 @@ std::string_view forwarded_host(const http_request& request) {
   return first;
 }
 
-/// A page from elsewhere in somebody's browser is nobody who may use a server on that machine: neither as what it is,
-/// nor where its own name was made to lead here, so that the browser takes this server for the page's.
+/// A web page from elsewhere must not use this server through somebody's browser. Refuses its requests, also if the
+/// page's own name was made to point here (DNS rebinding), so that the browser takes this server for the page's.
 void check_page(api_context& context, const http_request& request) {
   const std::string_view origin = request.header("origin"), host = request.header("host");
   const auto is_from = [&](std::string_view own) { return !own.empty() && host_in(origin) == own; };

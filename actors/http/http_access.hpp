@@ -4,8 +4,8 @@
 
 namespace troupe {
 
-/// The key that a request came with: an admin's without a name, which stands for everyone, where there are no keys.
-/// Throws api_error where the request is not to be answered: it has no good key, or is some web page's from elsewhere.
+/// The key of a request. If there are no keys, it is an admin's without a name, which stands for everyone. Throws
+/// api_error if the request must be refused: it has no valid key, or is sent by a web page from elsewhere.
 api_key admit(api_context& context, const http_request& request);
 
 }  // namespace troupe

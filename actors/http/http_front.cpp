@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t longest_logged = 4096;
 
-/// Tells the log what became of a request, when the exchange is let go.
+/// Writes the outcome of a request into the log when the exchange is gone.
 class logged_exchange final : public forwarding_exchange {
  public:
   logged_exchange(std::shared_ptr<http_exchange> to, std::shared_ptr<api_context> context, const http_request& request)
@@ -55,7 +55,7 @@ class logged_exchange final : public forwarding_exchange {
   std::atomic<int> status_{500};
 };
 
-/// Whoever looks in the wrong place is told the right one: many clients take an address without /v1.
+/// Says where the API is, since many clients are given an address without /v1.
 constexpr std::string_view where_the_api_is = "OpenAI's API is at /v1: /v1/chat/completions, /v1/completions";
 
 http_response nothing_at_path() {
@@ -75,9 +75,9 @@ std::string error_body(int status, std::string_view why) {
   return error_json(api_error(status, std::string(why)));
 }
 
-constexpr std::size_t longest_at_once = 64 << 10;  // of a body; read and tokenized in some milliseconds
+constexpr std::size_t longest_at_once = 64 << 10;  // of a body: it takes some milliseconds to read and tokenize
 
-/// A long request is handled elsewhere, so that it holds up nobody's stream.
+/// Handles long requests on another thread, so that they hold up nobody's stream.
 void handle_call(const api_routes::api_handler& handler, const api_call& call) {
   const std::size_t bytes = call.request->body.size();
   if (bytes <= longest_at_once) return handler(call);

@@ -1,4 +1,4 @@
-// The API and the page, as one more user of the gateway: an HTTP server with its routes.
+// The API and the page: an HTTP server with its routes, which uses the gateway like all other callers.
 #pragma once
 #include <memory>
 
@@ -9,11 +9,11 @@ namespace troupe {
 
 class http_front {
  public:
-  /// Listens at once. Throws input_error where the address is in use, or the keys cannot be read.
+  /// Listens at once. Throws input_error if the address is in use or the keys cannot be read.
   http_front(const http_options& options, http_parts parts);
   ~http_front();
 
-  /// Requests in progress end; nothing is told to the actors after that.
+  /// Ends requests in progress; actors are told nothing after that.
   void stop();
   std::uint16_t port() const;
 

@@ -26,7 +26,7 @@ struct described_figure {
   const std::vector<double>& bounds;
   const char* help;
 };
-/// In the order of request_figure.
+/// In the order of the enum request_figure.
 const std::array<described_figure, request_figures> figures{{
     {"vllm:time_to_first_token_seconds", first_bounds, "From a request to its first token."},
     {"vllm:inter_token_latency_seconds", gap_bounds, "Between two tokens of an answer."},
@@ -42,7 +42,7 @@ const std::array<described_figure, request_figures> figures{{
     {"vllm:request_params_n", answer_bounds, "Answers that a request asked for."},
 }};
 
-/// `all`: by their labels.
+/// `all`: the figures and their labels.
 void write_requests(std::string& to, const std::vector<std::pair<std::string, series_figures>>& all) {
   const auto out = std::back_inserter(to);
   describe(to, "vllm:prompt_tokens_total", "counter", "Tokens of answered prompts.");
@@ -130,7 +130,7 @@ std::shared_ptr<request_series> http_metrics::series(const std::string& model) {
   return counts;
 }
 
-/// None that a request still counts with.
+/// Never one into which a running request still counts.
 void http_metrics::forget_oldest() {
   auto oldest = series_.end();
   for (auto each = series_.begin(); each != series_.end(); ++each)

@@ -1,4 +1,4 @@
-// Figures of requests as Prometheus reads them, in the names that dashboards know from vLLM.
+// Figures of requests for Prometheus, under vLLM's names, which dashboards know.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -13,14 +13,14 @@
 
 namespace troupe {
 
-/// Counts of values below bounds.
+/// Counts how many values lie below each bound.
 class histogram {
  public:
   explicit histogram(const std::vector<double>& bounds) : bounds_(&bounds), counts_(bounds.size() + 1) {}
 
   void add(double value, std::uint64_t times = 1);
-  void add(const histogram& other);  ///< with the same bounds
-  /// The lines of the text exposition; `labels` without braces.
+  void add(const histogram& other);  ///< `other` must have the same bounds
+  /// The lines in Prometheus' text format; `labels` without braces.
   void write(std::string& to, std::string_view name, std::string_view labels) const;
 
  private:
@@ -30,24 +30,24 @@ class histogram {
   std::uint64_t total_ = 0;
 };
 
-/// What is known of requests as histograms; all times in seconds.
+/// The figures that are kept as histograms; all times are in seconds.
 enum class request_figure : std::uint8_t {
-  first_token,  ///< from the request
+  first_token,  ///< since the request came
   gap,          ///< between two tokens
-  latency,      ///< from the request to its end
-  queued,       ///< until it ran
-  prefill,      ///< from there to the first token
-  decode,       ///< from there to the end
-  inference,    ///< both
-  per_token,    ///< mean of an answer's tokens after the first
+  latency,      ///< of the whole request
+  queued,       ///< until it began to run
+  prefill,      ///< from then to the first token
+  decode,       ///< from the first token to the end
+  inference,    ///< prefill and decode
+  per_token,    ///< mean over an answer's tokens after the first
   prompt_tokens,
   answer_tokens,
-  wanted_tokens,   ///< at most, as the request said
+  wanted_tokens,   ///< the most that the request allows
   wanted_answers,  ///< n
 };
 constexpr std::size_t request_figures = 12;
 
-/// What is counted of one model or adapter.
+/// Everything that is counted for one model or adapter.
 struct series_figures {
   series_figures();
   series_figures& operator+=(const series_figures& other);
@@ -57,7 +57,7 @@ struct series_figures {
   std::uint64_t prompt_tokens = 0, tokens = 0;
 };
 
-/// The same, counted by several threads.
+/// The same, for several threads that count.
 class request_series {
  public:
   void add(request_figure which, double value, std::uint64_t times = 1);
@@ -70,22 +70,22 @@ class request_series {
   series_figures figures_;
 };
 
-/// Every adapter version that ever answered would be too many: those that have not been asked for the longest are
-/// counted together, as `other`.
+/// Counts by adapter version. Since there may be too many, those that were not asked for the longest are counted
+/// together, as `other`.
 class http_metrics {
  public:
   static constexpr std::size_t most_series = 100;
 
   std::shared_ptr<request_series> series(const std::string& model);
   void count_response(int status);
-  /// The whole exposition. `replicas` and `nodes`: the board's JSON of them; `model`: the base's name.
+  /// Everything in Prometheus' text format. `replicas` and `nodes`: their JSON on the board; `model`: the base's name.
   std::string write(const std::string& model, const std::string& replicas, const std::string& nodes) const;
 
  private:
   using named_figures = std::vector<std::pair<std::string, series_figures>>;
   struct used_series {
     std::shared_ptr<request_series> counts;
-    std::uint64_t used = 0;  ///< the last time, by count
+    std::uint64_t used = 0;  ///< number of the last use
   };
   void forget_oldest();
   named_figures all_figures() const;

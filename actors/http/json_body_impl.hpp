@@ -1,4 +1,4 @@
-// JSON as the body of requests and responses. For .cpp files only.
+// JSON in the bodies of requests and responses. For .cpp files only.
 #pragma once
 #include <memory>
 #include <string_view>

@@ -7,7 +7,7 @@
 namespace troupe {
 namespace {
 
-/// Bytes of the character at the beginning; 0 where there is none.
+/// Length in bytes of the first character; 0 if the bytes are no character.
 std::size_t character_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned first = byte(0);

@@ -4,7 +4,7 @@
 
 namespace troupe {
 
-/// Appends `text` as a JSON string; what is no UTF-8 becomes U+FFFD.
+/// Appends `text` as a JSON string; bytes that are no UTF-8 become U+FFFD.
 void append_quoted(std::string& to, std::string_view text);
 std::string json_text(std::string_view text);
 

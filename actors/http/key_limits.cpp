@@ -20,7 +20,7 @@ namespace detail {
 void refilled_bucket::refill(std::int64_t per_minute, instant now) {
   const auto rate = static_cast<double>(per_minute);
   if (rate != per_minute_) {
-    left_ += rate - per_minute_;  // what was used stays used
+    left_ += rate - per_minute_;  // what was used stays counted
     per_minute_ = rate;
   } else {
     left_ += rate * static_cast<double>((now - at_).count()) / minute;

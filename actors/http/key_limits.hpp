@@ -1,8 +1,8 @@
 // How much each key may ask for: requests and tokens in a minute, requests at a time.
 //
-// A minute's worth is saved up at most, and comes back evenly. Tokens are taken as they are used, prompts and answers:
-// nobody has to guess an answer's length, and a long one may leave a debt, which keeps the key waiting until it is
-// paid.
+// A key saves up at most a minute's worth, which comes back evenly. Tokens, of prompts and answers, are taken when they
+// are used, so nobody has to guess the length of an answer. A long answer may leave a debt; the key must wait until it
+// is paid.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -15,7 +15,7 @@
 
 namespace troupe {
 
-/// 0: without a limit.
+/// 0: no limit
 struct rate_limits {
   std::int64_t requests_per_minute = 0, tokens_per_minute = 0, concurrent = 0;
 
@@ -25,16 +25,16 @@ struct rate_limits {
 
 namespace detail {
 
-/// Holds `per_minute` at most; below zero it is in debt.
+/// Holds at most `per_minute`; below zero it is in debt.
 class refilled_bucket {
  public:
-  /// What came back until now. A limit that has changed counts from now on.
+  /// Adds what came back since the last call. A changed limit applies from now on.
   void refill(std::int64_t per_minute, instant now);
   void take(std::int64_t what) {
     if (per_minute_ > 0) left_ -= static_cast<double>(what);
   }
   double left() const { return left_; }
-  /// Until there is so much, and until it is full.
+  /// The time until `wanted` is there, or until the bucket is full.
   duration until(double wanted) const;
   duration until_full() const { return until(per_minute_); }
 
@@ -52,21 +52,21 @@ class key_limits {
   struct standing {
     rate_limits limits;
     std::int64_t requests_left = 0, tokens_left = 0;
-    duration requests_full{}, tokens_full{};  ///< until all of a minute's worth is back
+    duration requests_full{}, tokens_full{};  ///< the time until a whole minute's worth is back
   };
   struct refused {
     std::string what;  ///< "requests", "tokens" or "concurrent"
     duration wait{};
     standing now;
   };
-  /// One request in progress; it ends with the last copy.
+  /// A request in progress, which ends when the last copy is gone.
   using ticket = std::shared_ptr<const void>;
 
   explicit key_limits(const clock& time) : clock_(time) {}
 
-  /// A request begins, or may not.
+  /// Begins a request, or says why it may not begin.
   result<ticket, refused> begin(const std::string& key, const rate_limits& limits);
-  /// Tokens were used by a request that began.
+  /// Takes tokens that were used by a request.
   void use_tokens(const std::string& key, std::int64_t tokens);
   standing standing_of(const std::string& key, const rate_limits& limits);
 

@@ -23,7 +23,7 @@ void add_standing(http_headers& to, const key_limits::standing& now) {
   say("tokens", now.limits.tokens_per_minute, now.tokens_left, now.tokens_full);
 }
 
-/// Says with the answer how the key stands, and that the request is over when it is let go.
+/// Adds the state of the key's limits to the answer, and ends the ticket when the exchange is gone.
 class limited_exchange final : public forwarding_exchange {
  public:
   limited_exchange(const api_call& call, key_limits::ticket ticket)

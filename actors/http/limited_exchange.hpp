@@ -5,8 +5,8 @@
 
 namespace troupe {
 
-/// Counts a request against its key's limits, until the exchange that is returned is let go; its answer says how the
-/// key stands (x-ratelimit-…). Null, and the call answered with 429, where the key may not ask for more at the moment.
+/// Counts a request against its key's limits, until the returned exchange is gone. The answer shows the state of the
+/// limits (x-ratelimit-…). Returns null, and answers with 429, if the key may not ask for more now.
 std::shared_ptr<http_exchange> limit_exchange(const api_call& call);
 
 }  // namespace troupe

@@ -1,4 +1,4 @@
-// A page of a list, as `after` and `limit` of the query choose it. For .cpp files only.
+// A page of a list, chosen by `after` and `limit` in the query. For .cpp files only.
 #pragma once
 #include <algorithm>
 #include <string>
@@ -20,15 +20,16 @@ class list_page {
     begun_ = after_.empty();
   }
 
-  /// For a list that begins behind this one by itself.
+  /// For a source that skips to `after` itself.
   std::string take_after() {
     begun_ = true;
     return std::exchange(after_, {});
   }
-  /// Of the list, to know whether there are more.
+  /// How many entries to ask the source for: one more than the page has, to know whether there are more.
   std::size_t wanted() const { return most_ + 1; }
 
-  /// The next one of all; `made` writes it if it is of this page. False: the page is full, and there are more.
+  /// Takes the next entry of the whole list; calls `made` to write it if it is on this page. Returns false if the page
+  /// is full and there are more.
   template <class Make>
   bool add(const std::string& id, Make made) {
     if (begun_ && data_.size() == most_) {

@@ -5,7 +5,8 @@
 namespace troupe {
 namespace {
 
-/// An entry of the list, up to its parent: there may be tens of thousands of them.
+/// Appends the beginning of an entry, up to its parent. Not by a JSON object, since there may be tens of thousands of
+/// entries.
 void append_model(std::string& to, const api_context& context, std::string_view name, std::string_view root,
                   std::string_view parent) {
   const auto quoted = [&](std::string_view key, std::string_view text) {
@@ -30,7 +31,7 @@ void reply_text(const api_call& call, std::string body) {
   call.exchange->reply({200, "application/json", std::move(body), {}});
 }
 
-/// The base, each adapter by the name that answers now, and each version.
+/// The base; each adapter by its name, for the version that answers now; and each version.
 void list_models(const api_call& call) {
   const api_context& context = *call.context;
   std::string body = R"({"object":"list","data":[)";
@@ -58,7 +59,7 @@ void show_model(const api_call& call) {
   reply_text(call, std::move(body));
 }
 
-/// vLLM's way to publish an adapter; the folder is one of the head's machine.
+/// As in vLLM, publishes an adapter from a folder on the head's machine.
 void load_adapter_folder(const api_call& call) {
   const json body = parse_body(call.request->body);
   const request_fields from(body);

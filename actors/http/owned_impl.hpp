@@ -1,4 +1,5 @@
-// What a key may see: its own files and jobs, or all. Others' are to it as if they were not there. For .cpp files only.
+// What a key may see: its own files and jobs, or all for an admin. Others look to it as if they did not exist. For .cpp
+// files only.
 #pragma once
 #include <string>
 
@@ -12,7 +13,7 @@ namespace troupe {
   throw api_error(404, fmt::format("there is no file {}", id.substr(0, 80)), field);
 }
 
-/// Throws api_error where there is none; `field` is the request's that named it.
+/// Throws api_error if there is no such file; `field` is the request's field that names it.
 inline stored_file owned_file(const api_call& call, const std::string& id, const char* field = "id") {
   auto file = call.context->files.find(id);
   if (!file || !call.key.owns(file->owner)) refuse_file(id, field);
@@ -26,7 +27,7 @@ inline std::string owned_content(const api_call& call, const std::string& id, co
   return *std::move(content);
 }
 
-/// The arguments of a command about jobs, which then knows of no others.
+/// Arguments of a command about jobs, limited to the jobs that the key may see.
 inline std::string about_owned(json arguments, const api_key& key) {
   if (!key.is_admin) arguments["owner"] = key.name;
   return dump(arguments);

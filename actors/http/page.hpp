@@ -3,7 +3,7 @@
 
 namespace troupe {
 
-/// page.html, as it was built in.
+/// The text of page.html, which is built into the program.
 std::string_view page_html();
 
 }  // namespace troupe

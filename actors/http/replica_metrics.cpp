@@ -37,7 +37,7 @@ constexpr described_value replica_values[] = {
      "Of the active time, the share that stages were without a step and could have had one."},
 };
 
-/// Lines of one name, a line for each replica.
+/// Writes the lines of one metric, one for each replica.
 class replica_lines {
  public:
   replica_lines(std::string& to, const std::string& model, const json& replicas)

@@ -4,7 +4,7 @@
 
 namespace troupe::detail {
 
-/// The exposition's lines about replicas and workers, from the board's JSON. `model`: the base's name.
+/// The metrics of replicas and workers in Prometheus' text format, from the board's JSON. `model`: the base's name.
 void write_replica_metrics(std::string& to, const std::string& model, const std::string& replicas,
                            const std::string& nodes);
 

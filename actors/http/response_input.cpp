@@ -3,7 +3,7 @@
 namespace troupe {
 namespace {
 
-/// By name: what other servers keep between requests, and what runs without a client.
+/// Refuses by name what other servers keep between requests, or run without a client.
 void refuse_kept_state(const request_fields& from) {
   for (const char* name : {"previous_response_id", "conversation"})
     if (from.has(name))
@@ -25,7 +25,7 @@ const std::string& item_text(const json& item, std::size_t index, const char* ke
   return found->get_ref<const std::string&>();
 }
 
-/// A text, or parts {"type": "input_text" | "output_text" | "text", "text"} and {"type": "refusal", "refusal"}.
+/// A text, or parts: {"type": "input_text" | "output_text" | "text", "text"} and {"type": "refusal", "refusal"}.
 std::string content_of(const json& content, std::size_t index) {
   if (content.is_string()) return content.get<std::string>();
   if (!content.is_array()) refuse_item(index, "should have a text or a list of parts");
@@ -40,7 +40,7 @@ std::string content_of(const json& content, std::size_t index) {
   return text;
 }
 
-/// Calls belong to the assistant's message before them.
+/// A call is added to the assistant's message before it.
 void add_call(json& messages, const json& item, std::size_t index) {
   if (messages.empty() || messages.back()["role"] != "assistant")
     messages.push_back({{"role", "assistant"}, {"content", nullptr}});
@@ -53,7 +53,7 @@ void add_call(json& messages, const json& item, std::size_t index) {
 void add_item(json& messages, const json& item, std::size_t index) {
   if (!item.is_object()) refuse_item(index, "should be an object");
   const std::string type = item.contains("type") ? item_text(item, index, "type") : "message";
-  if (type == "reasoning") return;  // another model's: it is not for this one to read
+  if (type == "reasoning") return;  // another model's thoughts, not meant for this one
   if (type == "function_call") return add_call(messages, item, index);
   if (type == "function_call_output") {
     if (!item.contains("output")) refuse_item(index, "has no output");

@@ -1,10 +1,10 @@
-// What POST /v1/responses says, as the body of a chat that asks the same. For .cpp files only.
+// Turns the body of POST /v1/responses into that of a chat that asks the same. For .cpp files only.
 #pragma once
 #include "actors/requests/request_fields_impl.hpp"
 
 namespace troupe {
 
-/// Sampling fields stay under their names. Throws field_error.
+/// Sampling fields keep their names. Throws field_error.
 json chat_of_response(const request_fields& from);
 
 }  // namespace troupe

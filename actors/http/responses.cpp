@@ -1,4 +1,4 @@
-// POST /v1/responses: a chat in OpenAI's newer form. Nothing is kept of it: each request brings all of its input.
+// POST /v1/responses: a chat in OpenAI's newer form. Nothing is stored: each request brings all of its input.
 #include <ctime>
 
 #include "actors/http/answer_text.hpp"
@@ -11,7 +11,7 @@
 namespace troupe {
 namespace {
 
-/// The response repeats what it was asked for: `"name":value,` for each.
+/// The fields of the request that the response repeats: `"name":value,` for each.
 std::string repeated_fields(const request_fields& from, const answer_order& order) {
   json all{{"model", order.model},
            {"instructions", nullptr},
@@ -38,7 +38,8 @@ std::string repeated_fields(const request_fields& from, const answer_order& orde
   return text.substr(1, text.size() - 2) + ',';
 }
 
-/// Writing to the prefix cache costs clients nothing, and no thoughts are told apart from the answer.
+/// Two counts are always 0: writing to the prefix cache costs clients nothing, and reasoning is not told apart from the
+/// answer.
 std::string usage_fields(const answer_usage& usage) {
   return fmt::format(R"({{"input_tokens":{},"input_tokens_details":{{"cached_tokens":{},"cache_write_tokens":0}},)"
                      R"("output_tokens":{},"output_tokens_details":{{"reasoning_tokens":0}},"total_tokens":{}}})",
@@ -46,7 +47,7 @@ std::string usage_fields(const answer_usage& usage) {
                      usage.prompt_tokens + usage.completion_tokens);
 }
 
-/// Items come one after the other: one message at a time, and calls. Each says when it begins, goes on and is done.
+/// Items come one after the other: messages and calls. Each has events when it begins, goes on and is done.
 class response_format_of_answers final : public answer_format {
  public:
   response_format_of_answers(std::shared_ptr<const prompting> prompts, const answer_order& order,
@@ -65,7 +66,7 @@ class response_format_of_answers final : public answer_format {
     waiting_ += reader_.push(part.text);
     if (part.end) waiting_ += reader_.finish(part.end->finish == "length");
     waiting_details_.insert(waiting_details_.end(), part.details.begin(), part.details.end());
-    // White space before a call is none of the answer.
+    // White space before a call is not part of the answer.
     if (message_ ? !waiting_.empty() : waiting_.find_first_not_of(" \t\r\n") != waiting_.npos) add_text(to);
     for (const tool_call& call : reader_.take_calls()) {
       end_message(to, "completed");
@@ -122,7 +123,7 @@ class response_format_of_answers final : public answer_format {
     return fmt::format(R"({{"id":"{}","type":"message","status":"{}","role":"assistant","content":[{}]}})",
                        message_->id, status, content);
   }
-  /// Where in the response the open message's text lies.
+  /// The fields that say where in the response the text of the open message belongs.
   std::string text_place() const {
     return fmt::format(R"("item_id":"{}","output_index":{},"content_index":0)", message_->id, item_count_);
   }
@@ -173,16 +174,16 @@ class response_format_of_answers final : public answer_format {
 
   std::shared_ptr<const prompting> prompts_;
   tool_call_reader reader_;
-  std::string head_;  ///< of the response, up to what changes
+  std::string head_;  ///< the response's beginning, up to the first field that changes
   bool has_logprobs_ = false, is_cut_ = false;
-  std::string waiting_;  ///< text that is in no item yet
+  std::string waiting_;  ///< text that is not in an item yet
   std::vector<sampled_token> waiting_details_;
   std::optional<open_message> message_;
-  std::string items_;  ///< that are done, as JSON
+  std::string items_;  ///< finished items, as JSON
   std::size_t item_count_ = 0, sequence_number_ = 0;
 };
 
-/// What a chat calls otherwise has its own name again.
+/// Reads the request as a chat; errors use the names of this API's fields.
 chat_order read_as_chat(const json& chat, const served_model& of) {
   try {
     return read_chat_order(request_fields(chat), of);
@@ -199,7 +200,7 @@ chat_order read_as_chat(const json& chat, const served_model& of) {
 
 asked_answer read_response(const request_fields& from, const served_model& of) {
   chat_order asked = read_as_chat(chat_of_response(from), of);
-  asked.order.include_usage = asked.order.stream;  // the last event has it
+  asked.order.include_usage = asked.order.stream;  // the last event reports usage
   for (prompt_input& prompt : asked.order.prompts) prompt.field = "input";
   if (asked.order.form_field == "response_format") asked.order.form_field = "text";
   auto format = std::make_unique<response_format_of_answers>(

@@ -1,4 +1,4 @@
-// What is served at which path. Each adds its routes to `to`.
+// What is served at which path. Each function adds its routes to `to`.
 #pragma once
 #include <functional>
 #include <memory>
@@ -10,18 +10,18 @@
 
 namespace troupe {
 
-/// Adds routes whose handlers may throw api_error and input_error.
+/// Adds routes. Their handlers may throw api_error and input_error.
 class api_routes {
  public:
   using api_handler = std::function<void(const api_call&)>;
 
   api_routes(http_router& to, std::shared_ptr<api_context> context) : to_(to), context_(std::move(context)) {}
 
-  /// Needs a key, where there are keys.
+  /// Needs a key, if there are keys.
   void add(std::string_view method, std::string_view path, api_handler handler);
-  /// The same, and counts against the key's limits: what makes the cluster compute.
+  /// The same, and counts against the key's limits: for requests that make the cluster compute.
   void add_limited(std::string_view method, std::string_view path, api_handler handler);
-  /// For everyone.
+  /// For everyone, without a key.
   void add_open(std::string_view method, std::string_view path, api_handler handler);
 
  private:
@@ -31,9 +31,9 @@ class api_routes {
   std::shared_ptr<api_context> context_;
 };
 
-void add_model_routes(api_routes& to);   ///< models, adapters
-void add_text_routes(api_routes& to);    ///< completions, chats, tokens
-void add_status_routes(api_routes& to);  ///< health, metrics, the page
+void add_model_routes(api_routes& to);   ///< models and adapters
+void add_text_routes(api_routes& to);    ///< completions, chats and tokens
+void add_status_routes(api_routes& to);  ///< health, metrics and the page
 void add_file_routes(api_routes& to);
 void add_batch_routes(api_routes& to);
 void add_fine_tuning_routes(api_routes& to);

@@ -8,16 +8,16 @@
 
 namespace troupe {
 
-/// What a request is read against. Immutable but for the adapters, which are there to be shared.
+/// What requests are checked against. Immutable, except for the adapters, which others change.
 struct served_model {
-  std::string model;       ///< what the base is called
-  sampling_advice advice;  ///< where a request says nothing
+  std::string model;       ///< the name of the base
+  sampling_advice advice;  ///< for fields that a request leaves out
   std::shared_ptr<const prompting> prompts;
   std::shared_ptr<const adapter_directory> adapters;
 
-  /// Refuses what neither the base nor an adapter can be called. Empty: the base.
+  /// Refuses a name that can mean neither the base nor an adapter. An empty name means the base.
   void check_name(const std::string& name) const;
-  /// "pricing@2", or the base's name.
+  /// The version that a name means now, like "pricing@2", or the base's name.
   std::string full_name(const std::string& name) const;
 };
 

@@ -8,7 +8,7 @@
 namespace troupe {
 namespace {
 
-/// Sections are JSON already.
+/// Puts texts together, since sections are JSON already.
 std::string status_json(const api_context& context) {
   std::string made = "{\"model\":" + json_text(context.parts.model);
   for (const char* section : {"nodes", "replicas", "adapters", "jobs", "gateway"}) {

@@ -17,7 +17,7 @@ void answer(const api_call& call, decltype(answering_path::read) read) {
   start_answer(call, std::move(asked));
 }
 
-/// vLLM's: {"prompt", "add_special_tokens", "return_token_strs"}, or messages of a chat.
+/// As in vLLM: {"prompt", "add_special_tokens", "return_token_strs"}, or messages of a chat.
 void tokenize(const api_call& call) {
   const json body = parse_body(call.request->body);
   const request_fields from(body);

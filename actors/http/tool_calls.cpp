@@ -15,7 +15,7 @@ using json = nlohmann::ordered_json;
 constexpr std::string_view opening = "<tool_call>", closing = "</tool_call>";
 constexpr std::size_t longest_call = 1 << 20;
 
-/// Bytes at the end of `text` that could begin `tag`.
+/// How many bytes at the end of `text` could be the beginning of `tag`.
 std::size_t beginning_of(std::string_view tag, std::string_view text) {
   for (std::size_t length = std::min(tag.size() - 1, text.size()); length > 0; --length)
     if (text.ends_with(tag.substr(0, length))) return length;
@@ -65,7 +65,7 @@ std::string tool_call_reader::read_tagged() {
     if (!inside_) {
       const std::size_t at = held_.find(opening);
       std::size_t keep = at == held_.npos ? beginning_of(opening, held_) : held_.size() - at;
-      // Between two calls there is only space, which is nobody's text.
+      // Between two calls there is only white space, which is not part of the text.
       std::string text = held_.substr(0, held_.size() - keep);
       if (found_ == 0 || first_letter(text) < text.size()) certain += text;
       held_.erase(0, held_.size() - keep);
@@ -117,8 +117,8 @@ bool tool_call_reader::read_call(std::string_view text) {
   }
 }
 
-/// What there is of {"name": …, "arguments": …}: the arguments as they are, none where they have not begun. A call that
-/// is whole and was not read is none.
+/// Reads a call that was cut: {"name": …, "arguments": …}. Takes the arguments as far as they go; none if they have not
+/// begun. False for a call that is whole, since read_call() would have read it.
 bool tool_call_reader::read_cut_call(std::string_view text) {
   const auto take = [&](std::string_view wanted) {
     text.remove_prefix(first_letter(text));

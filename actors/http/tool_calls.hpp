@@ -1,4 +1,4 @@
-// Calls of tools in what a model writes, for the families whose format is known.
+// Finds calls of tools in what a model writes, for families of models whose format is known.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -8,30 +8,31 @@
 namespace troupe {
 
 enum class tool_style {
-  none,    ///< the template knows no tools, or in a way that is not known here
+  none,    ///< the template has no tools, or in a form that is not known here
   tagged,  ///< Hermes, Qwen: <tool_call>{"name": …, "arguments": {…}}</tool_call>
   bare     ///< Llama 3: the answer is {"name": …, "parameters": {…}}
 };
-/// What a chat template makes its model write.
+/// How models with this chat template write calls.
 tool_style tool_style_of(std::string_view chat_template);
 
 struct tool_call {
   std::string name;
-  std::string arguments;  ///< a JSON object, as text
-  bool is_cut = false;    ///< the arguments end where the answer was cut
+  std::string arguments;  ///< the text of a JSON object
+  bool is_cut = false;    ///< the answer was cut inside the arguments
 };
 
-/// Reads an answer piece by piece. What only looked like a call comes out as text.
+/// Reads an answer piece by piece. What only looks like a call comes out as text.
 class tool_call_reader {
  public:
-  /// Only calls of `names` are calls. Those after `most` are dropped. `is_call`: the answer is a call and nothing else.
+  /// Only calls of functions in `names` count. Those after the first `most` are dropped. `is_call`: the whole answer is
+  /// a call.
   tool_call_reader(tool_style style, std::vector<std::string> names, std::size_t most = SIZE_MAX, bool is_call = false);
 
-  /// The text that is certain to be none of a call.
+  /// Returns the text that is certainly not part of a call.
   std::string push(std::string_view piece);
-  /// `is_cut`: the answer would have gone on. A call whose name is known by then is one.
+  /// Ends the answer. `is_cut`: it would have gone on; an unfinished call counts if its name is complete.
   std::string finish(bool is_cut);
-  /// Those that were completed since they were last taken.
+  /// The calls that were completed since the last time.
   std::vector<tool_call> take_calls();
   bool has_calls() const { return found_ > 0; }
 

@@ -16,7 +16,7 @@ struct offered_tool {
   json parameters;
 };
 
-/// Arguments are an object. A function that says nothing of them has none.
+/// The schema of a function's arguments, which are an object. A function without a schema has no arguments.
 json parameters_of(const json& function) {
   json parameters = function.value("parameters", json());
   if (!parameters.is_object() || parameters.empty())
@@ -41,7 +41,8 @@ std::vector<offered_tool> read_offers(const request_fields& from) {
   return offers;
 }
 
-/// "required", or the one tool that {"type": "function", "function": {"name"}} names.
+/// The tools of which one must be called: all of them for "required", or the one that {"type": "function", "function":
+/// {"name"}} names.
 std::vector<offered_tool> demanded(const json& choice, std::vector<offered_tool> offers) {
   if (choice == "required") return offers;
   const bool right = choice.is_object() && choice.contains("function") && choice["function"].is_object() &&
@@ -52,7 +53,7 @@ std::vector<offered_tool> demanded(const json& choice, std::vector<offered_tool>
   return offers;
 }
 
-/// A schema that lies within another one now: what its references name begins with its place there.
+/// Adapts the references of a schema that was put into another one: they now begin with its place there.
 void move_references(json& schema, const std::string& place) {
   if (schema.is_object()) {
     const auto reference = schema.find("$ref");
@@ -63,7 +64,7 @@ void move_references(json& schema, const std::string& place) {
     for (json& part : schema) move_references(part, place);
 }
 
-/// One call, as the family of models writes it.
+/// The form of one call, as models of this style write it.
 output_constraint call_of(std::vector<offered_tool> tools, tool_style style) {
   if (style == tool_style::none)
     refuse_field("tool_choice", "tool_choice is served as auto and none: how this model calls tools is not known",
@@ -84,7 +85,7 @@ output_constraint call_of(std::vector<offered_tool> tools, tool_style style) {
   return form;
 }
 
-/// A call that the model may make has arguments of its own choice, as it has where its answers have no form.
+/// The form of a call that the model may make or not. Its arguments are free, as in answers without a form.
 tool_call_form free_call_of(const std::vector<std::string>& names, tool_style style) {
   const bool is_tagged = style == tool_style::tagged;
   const char* arguments = is_tagged ? "arguments" : "parameters";

@@ -10,12 +10,12 @@ namespace troupe {
 
 class request_fields;
 
-/// What a request says of tools.
+/// What a request says about tools.
 struct tool_wishes {
-  std::vector<std::string> names;  ///< whose calls are read back
+  std::vector<std::string> names;  ///< the functions whose calls are looked for in answers
   std::size_t most_calls = SIZE_MAX;
-  output_constraint form;    ///< of an answer that must be a call
-  tool_call_form call = {};  ///< where an answer may be one: what it is beside the form that its text should have
+  output_constraint form;    ///< if the answer must be a call: its form
+  tool_call_form call = {};  ///< if the answer may be a call: the form of that, besides the form of a text
 };
 /// `style`: how the model writes calls. Throws field_error.
 tool_wishes read_tools(const request_fields& from, tool_style style);
