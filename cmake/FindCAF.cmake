@@ -1,4 +1,4 @@
-# CAF 0.17 comes without a CMake file: CAF::core, from its headers and library.
+# Makes CAF::core from headers and library, since CAF 0.17 comes without a CMake file.
 find_path(CAF_INCLUDE_DIR caf/all.hpp)
 find_library(CAF_CORE_LIBRARY caf_core)
 if(CAF_INCLUDE_DIR)

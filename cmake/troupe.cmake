@@ -7,17 +7,17 @@ macro(troupe_global_settings)
   set(CMAKE_CXX_EXTENSIONS OFF)
   set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
   set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
-  set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")  # kernels, which need more, say so
-  # Promise 1 needs every float operation to be the one that is written: no silent fused multiply-add.
+  set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")  # kernels need more and have options of their own
+  # Promise 1 needs each float operation as it is written, so the compiler must not fuse multiplications and additions.
   add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Werror;-ffp-contract=off>")
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    # GCC takes files that are compiled together for headers, and warns of what they keep to themselves.
+    # GCC treats files that are compiled together as headers, and warns when these have names of their own.
     add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)
-    # Collects its garbage from 512 MB on, not from 128: large files compile some 5 % faster.
+    # GCC collects its garbage from 512 MB on instead of 128: large files compile some 5 % faster.
     add_compile_options($<$<COMPILE_LANGUAGE:CXX>:--param=ggc-min-heapsize=524288>)
   endif()
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-    # GCC 12 sees overlaps in std::string that cannot be
+    # GCC 12 warns of overlaps in std::string that cannot happen.
     add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
   endif()
   if(TROUPE_CUDA)
@@ -39,7 +39,7 @@ macro(troupe_global_settings)
   endif()
 endmacro()
 
-# Kernels, too: every product and sum is rounded where it is written, and warnings are errors.
+# As for C++: every product and sum is rounded where it is written, and warnings are errors.
 macro(troupe_cuda_settings)
   if(NOT DEFINED ENV{CUDAARCHS})
     set(CMAKE_CUDA_ARCHITECTURES "80-real;86-real;89-real;90a-real" CACHE STRING "GPUs to build for")
@@ -54,15 +54,15 @@ macro(troupe_cuda_settings)
   add_compile_options("$<$<COMPILE_LANGUAGE:CUDA>:${kernel_options}>")
 endmacro()
 
-# All builds but debug compile the files of a folder together, many at once (CMAKE_UNITY_BUILD): the libraries' headers are
-# then read once for all of them. troupe_apart names those of the calling folder that cannot be, since a name of their own
-# is another one in a file beside them.
+# All builds but debug compile many files of a folder together (CMAKE_UNITY_BUILD), so that the libraries' headers are
+# read once for all of them. troupe_apart names files of the calling folder to be compiled alone, since another file has
+# a name of theirs with another meaning.
 function(troupe_apart)
   set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()
 
-# As few batches as CMAKE_UNITY_BUILD_BATCH_SIZE allows, all of one size: a small one at the end would read the headers
-# anew for little, and large ones would be waited for.
+# Makes as few batches as CMAKE_UNITY_BUILD_BATCH_SIZE allows, all of about one size: a small last one would read the
+# headers for only a few files, and a build waits for its largest one.
 function(troupe_even_batches target)
   get_target_property(sources ${target} SOURCES)
   list(LENGTH sources count)
@@ -73,13 +73,14 @@ function(troupe_even_batches target)
   endif()
 endfunction()
 
-# For what is not hot: -O1 takes the compiler a quarter less than -O2. Seeing less, GCC warns of what optionals hold.
+# For code that is not hot: -O1 takes a quarter less compile time than -O2. At -O1 GCC warns wrongly that values of
+# optionals may be uninitialized.
 function(troupe_cold target)
   target_compile_options(${target} PRIVATE
     $<$<CONFIG:Release>:-O1> $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
 endfunction()
 
-# Every .cpp beside the CMakeLists.txt that calls it, and in the folders named.
+# All .cpp files beside the calling CMakeLists.txt, and in the given folders.
 function(troupe_sources into)
   list(TRANSFORM ARGN APPEND /*.cpp)
   file(GLOB found CONFIGURE_DEPENDS *.cpp ${ARGN})
@@ -97,10 +98,11 @@ function(troupe_library name)
   target_link_libraries(${name} PUBLIC ${arg_DEPENDS} PRIVATE ${arg_PRIVATE})
 endfunction()
 
-# troupe_kernels(TARGET sources...): compiles the sources once per instruction set and puts all of them into the library.
-# -O3 in every build type: the kernels are unusable without it. Only sanitizers get less, and none that looks at every
-# single operation: that takes the compiler minutes a file. So do the generic kernels, whose vectors are arrays: they
-# have -O1 everywhere, and no sanitizer.
+# troupe_kernels(TARGET sources...): compiles the sources once per instruction set and puts all of them into the
+# library.
+# Kernels have -O3 in every build type, since they are unusable without it. There are exceptions where compiling would
+# take minutes a file: with sanitizers they have -O1, and never the one that checks every operation; generic kernels,
+# whose vectors are arrays, have -O1 always and no sanitizer.
 function(troupe_kernels target)
   set(generic_options -O1)
   set(avx2_options -O3 -mavx2 -mfma -mf16c)
@@ -117,7 +119,7 @@ function(troupe_kernels target)
     set_target_properties(${kernels} PROPERTIES UNITY_BUILD OFF)
     target_include_directories(${kernels} PRIVATE ${CMAKE_SOURCE_DIR})
     target_compile_definitions(${kernels} PRIVATE TROUPE_ISA=${isa})
-    # GCC 12 warns inside its own intrinsics headers, and notes how vectors were passed by older ones.
+    # GCC 12 warns inside its own intrinsics headers, and notes that older versions passed vectors differently.
     target_compile_options(${kernels} PRIVATE ${${isa}_options}
       $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized -Wno-uninitialized -Wno-psabi>)
     target_sources(${target} PRIVATE $<TARGET_OBJECTS:${kernels}>)
@@ -125,8 +127,8 @@ function(troupe_kernels target)
 endfunction()
 
 # troupe_test(NAME [COMPUTES] [PREFIX text] [FOLDERS inner...] DEPENDS libs...): one GoogleTest program.
-# The prefix tells tests apart that are built twice. What is tested is fast; tests need it only where they COMPUTE much
-# themselves.
+# The prefix distinguishes tests that are built twice. Tests are not optimized, since the code that they test is; in
+# release builds those that COMPUTE much themselves have -O1.
 function(troupe_test name)
   cmake_parse_arguments(arg "COMPUTES" "PREFIX" "FOLDERS;DEPENDS" ${ARGN})
   troupe_sources(sources ${arg_FOLDERS})

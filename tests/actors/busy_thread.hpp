@@ -1,4 +1,4 @@
-// What tests of long work wait with.
+// How tests wait for long work, and keep it waiting.
 #pragma once
 #include <chrono>
 #include <future>
@@ -9,7 +9,7 @@
 
 namespace troupe::test {
 
-/// Keeps the thread for long work busy until it is told to go on.
+/// Keeps the thread for long work busy until it may go on.
 class busy_thread {
  public:
   explicit busy_thread(long_work& work) {
@@ -30,7 +30,7 @@ class busy_thread {
   bool over_ = false;
 };
 
-/// Whether it becomes so within ten seconds.
+/// Whether a condition becomes true within ten seconds.
 template <class Condition>
 bool is_soon(const Condition& condition) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);

@@ -1,4 +1,4 @@
-// Mock actors that remember what they were told, and waiting for it with a deadline instead of sleeping.
+// Mock actors that remember their messages. Tests wait for these with a deadline instead of sleeping.
 #pragma once
 #include <any>
 #include <chrono>
@@ -36,7 +36,7 @@ class inbox {
     messages_.emplace_back(std::make_shared<M>(std::move(what)));
     changed_.notify_all();
   }
-  /// The oldest M that was not taken. Throws after ten seconds.
+  /// Takes the oldest M that is left. Throws if none comes within ten seconds.
   template <class M>
   M take() {
     std::unique_lock lock(mutex_);
@@ -52,7 +52,7 @@ class inbox {
     messages_.erase(found);
     return std::move(*taken);
   }
-  /// How many M are there now and not taken.
+  /// How many M have come and were not taken.
   template <class M>
   std::size_t count() {
     const std::lock_guard lock(mutex_);
@@ -87,7 +87,7 @@ struct mock_state<caf::typed_actor<caf::typed_mpi<caf::detail::type_list<Message
 
 }  // namespace detail
 
-/// Stands for the actor of an interface. Ends with this object.
+/// An actor that has an interface and only remembers messages. Ends with this object.
 template <class Handle>
 class mock {
  public:
@@ -120,7 +120,7 @@ class recording_listener final : public answer_listener {
   inbox heard;
 };
 
-/// Config and tokenizer of a tiny model whose tokens are letters; there are no weights.
+/// Configuration and tokenizer of a tiny model whose tokens are letters; it has no weights.
 inline std::shared_ptr<const prompting> letters_prompting(const temp_folder& folder, std::int64_t context = 0,
                                                           const std::string& chat_template = {}) {
   const auto model = folder.path() / "letters";

@@ -6,7 +6,7 @@
 
 namespace troupe::test {
 
-/// While it lives no file of a process (0: this one) can grow beyond `bytes`, as where the disk ends there.
+/// While this object lives, no file of a process (0: this one) can grow beyond `bytes`: like a full disk.
 class full_disk {
  public:
   explicit full_disk(rlim_t bytes, pid_t process = 0) : process_(process) {

@@ -2,7 +2,7 @@
 
 namespace troupe {
 
-/// Whether a sanitizer watches: long tests do less then.
+/// Whether the build has a sanitizer: long tests do less then.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool sanitized = true;
 #elif defined(__has_feature)

@@ -9,7 +9,7 @@
 
 namespace troupe::test {
 
-/// A folder of its own for one test, gone with it.
+/// A folder for one test, removed with this object.
 class temp_folder {
  public:
   temp_folder() {

@@ -33,7 +33,7 @@ inline std::string read_file(const std::filesystem::path& path) {
   return text.str();
 }
 
-/// Starts the program; `out` and `error` become its standard output and error. Packed models go to `cache`.
+/// Starts the program; `out` and `error` become its standard output and error, `cache` its folder for packed models.
 inline pid_t start(const words& arguments, int out, int error, const std::filesystem::path& cache,
                    const words& environment = {}) {
   const pid_t child = ::fork();
@@ -49,7 +49,7 @@ inline pid_t start(const words& arguments, int out, int error, const std::filesy
   ::_exit(127);
 }
 
-/// The exit code; 1000 + signal where a signal ended the process.
+/// The exit code; 1000 + the signal if a signal ended the process.
 inline int wait_for(pid_t child) {
   int status = 0;
   ::waitpid(child, &status, 0);
@@ -63,7 +63,7 @@ struct result {
   json parsed() const { return json::parse(out, nullptr, false); }
 };
 
-/// A folder for packed models and test files, and the program run with it.
+/// A folder for packed models and test files, and the program that uses it.
 class program : public testing::Test {
  protected:
   result run(const words& arguments, const words& environment = {}) const {
@@ -76,7 +76,7 @@ class program : public testing::Test {
     ::close(error);
     return {code, read_file(path("stdout")), read_file(path("stderr"))};
   }
-  /// Of a command that has to succeed and print JSON.
+  /// The JSON that a command prints, which must succeed.
   json run_json(words arguments) const {
     arguments.push_back("--json");
     const result got = run(arguments);
@@ -89,7 +89,7 @@ class program : public testing::Test {
   std::filesystem::path path(const std::string& name) const { return folder_.path() / name; }
   const temp_folder& folder() const { return folder_; }
 
-  /// A golden model under a name of its own, with a tokenizer: <s>, one letter a token from 'A' on, </s> as token 95.
+  /// Copies a golden model under another name, with a tokenizer: <s>, one letter a token from 'A' on, </s> as token 95.
   std::filesystem::path readable_model(const std::string& name = "readable") const {
     std::filesystem::copy(golden / "llama", path(name), std::filesystem::copy_options::recursive);
     folder_.write(name + "/tokenizer.json", letters_tokenizer().dump());

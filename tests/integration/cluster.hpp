@@ -26,7 +26,7 @@ struct cluster_plan {
   std::string in_cluster = {};  ///< more lines for [cluster]
   std::string in_model = {};
   std::string in_scheduler = "max_batch_tokens = 256";
-  std::string in_training = "idle_priority = false";  ///< whatever else runs there
+  std::string in_training = "idle_priority = false";  ///< trains even while other programs use the processors
   std::string listen = {};                            ///< of the head; empty: a free port of this machine
   bool http = false;                                  ///< also at a free port
 };
@@ -42,25 +42,25 @@ class test_cluster {
   std::filesystem::path state() const { return site_.path(name_ + "-state"); }
   const test_site& site() const { return site_; }
 
-  /// Starts `troupe up`, or waits for it to serve. Throws where it does not.
+  /// up() starts `troupe up`; wait_for_service() waits until it serves. Both throw if that fails.
   void up();
   void wait_for_service(std::chrono::seconds longest = std::chrono::seconds(30)) const;
-  /// SIGTERM to `up`; its exit code.
+  /// Sends SIGTERM to `up`; returns its exit code.
   int down();
-  /// `troupe` with these words. The result's process is independent of `up`.
+  /// Runs `troupe` with these words. The process does not depend on `up`.
   process start(const words& arguments) const;
   process start_node(const std::string& name) const { return start({"node", file_.string(), "--name", name}); }
-  /// `troupe` with these words, and --connect; its output where it ended with 0, else throws.
+  /// Runs `troupe` with these words and --connect. Returns its output; throws if it does not end with 0.
   std::string run(words arguments) const;
   void load_adapters() const;
 
-  /// Null where the head does not answer.
+  /// Null if the head does not answer.
   json status() const;
-  /// The entry of a node; null where there is none.
+  /// The status entry of a node; null if there is none.
   json node(const std::string& name) const;
   pid_t pid_of(const std::string& name) const;
   int running_replicas() const;
-  /// Nothing runs, nothing waits, all blocks are free.
+  /// Whether nothing runs, nothing waits and all blocks are free.
   bool is_at_rest() const;
   std::string log(const std::string& node) const;
 
@@ -71,16 +71,16 @@ class test_cluster {
   std::optional<process> up_;
 };
 
-/// Not among those that the system hands out by itself, so that it is still free when a head comes again.
+/// A port outside the range from which the system gives out ports, so that it is still free when a head starts again.
 int free_port();
 
-/// 32 requests of every kind, begun; and whether each got exactly what one process gives it.
+/// Begins 32 requests of every kind, and checks that each gets exactly what a single process answers.
 class load {
  public:
   load(const test_site& site, const std::string& endpoint, int requests = 32, std::int64_t tokens = 400);
 
   streams& traffic() { return streams_; }
-  /// How many answers are not what they should be; says which.
+  /// How many answers are wrong; prints which.
   int wrong_answers(std::chrono::seconds longest = std::chrono::seconds(90));
 
  private:
@@ -89,7 +89,7 @@ class load {
   std::vector<client_request> requests_;
 };
 
-/// The same as load expects, computed once for a size.
+/// The answer that `load` expects; computed once for each size.
 const std::vector<token_id>& expected_answer(const test_site& site, int i, std::int64_t tokens, std::int32_t index);
 
 }  // namespace troupe::test

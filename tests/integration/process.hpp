@@ -1,4 +1,4 @@
-// A process of the built program, ended with the object that stands for it.
+// A process of the built program, which is ended with this object.
 #pragma once
 #include <sys/types.h>
 
@@ -17,15 +17,15 @@ class process {
  public:
   /// The first word is the program. Standard output and error become files `out` and `out`.err.
   process(const words& command, std::filesystem::path out, const words& environment = {});
-  ~process();  ///< SIGKILL where it still runs
+  ~process();  ///< SIGKILL if it still runs
   process(process&& other) noexcept;
   process& operator=(process&& other) noexcept;
 
   pid_t pid() const { return pid_; }
   void signal(int number) const;
-  /// The exit code, or 1000 + the signal that ended it; none where it still runs.
+  /// The exit code, or 1000 + the signal that ended it; empty if it still runs.
   std::optional<int> poll();
-  /// The same; kills it after so long and returns -1.
+  /// The same, but waits; after `longest` it kills the process and returns -1.
   int wait(std::chrono::seconds longest = std::chrono::seconds(30));
   std::string out() const;
   std::string error() const;
@@ -36,10 +36,10 @@ class process {
   std::filesystem::path out_;
 };
 
-/// Looks again and again until it holds; false after so long.
+/// Checks again and again until `holds` returns true. Returns false after `longest`.
 bool wait_until(const std::function<bool()>& holds, std::chrono::milliseconds longest = std::chrono::seconds(15));
 
-/// Of a process: a number from a line of /proc/PID/status ("VmRSS", in kB), and its open files.
+/// Of a process: a number from /proc/PID/status (like "VmRSS", in kB), and how many files it has open.
 long status_number(pid_t pid, const std::string& key);
 std::size_t open_files(pid_t pid);
 

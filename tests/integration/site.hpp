@@ -1,4 +1,4 @@
-// A small model with adapters, requests of every kind, and what one process answers to them.
+// A small model with adapters, requests of every kind, and the answers that a single process gives to them.
 #pragma once
 #include <filesystem>
 #include <map>
@@ -23,19 +23,20 @@ class test_site {
   std::filesystem::path write(const std::string& name, const std::string& text) const {
     return folder_.write(name, text);
   }
-  /// Packed models go to a cache of this folder.
+  /// Sets the cache for packed models to a folder of this site.
   words environment() const { return {"TROUPE_CACHE=" + path("cache").string()}; }
   std::filesystem::path model() const { return path("model"); }
   std::filesystem::path adapter(const std::string& name) const { return path(name); }
 
-  /// One that knows tools.
+  /// Gives the model a chat template that knows tools.
   void give_chat_template() const;
 
-  /// The i-th of requests that differ in all they can differ in; every one has `tokens` tokens if nothing ends it.
+  /// Requests that differ from each other in everything they can; `i` chooses one. Each has `tokens` tokens if nothing
+  /// ends it earlier.
   client_request request(int i, std::int64_t tokens) const;
-  /// What `expected` takes for an adapter of that name from now on.
+  /// From now on `expected` uses this folder for the adapter of that name.
   void take_adapter(const std::string& name, const std::filesystem::path& folder);
-  /// What one process answers, without a cluster.
+  /// What a single process answers, without a cluster.
   std::vector<token_id> expected(const client_request& request, std::int32_t index = 0) const;
 
  private:

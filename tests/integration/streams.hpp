@@ -1,4 +1,4 @@
-// Many requests of one client at once, and every token that came for them.
+// Many requests of one client at the same time, and every token that came for them.
 #pragma once
 #include <chrono>
 #include <condition_variable>
@@ -20,21 +20,21 @@ class streams {
  public:
   explicit streams(const std::string& endpoint, const std::optional<curve_keys>& keys = {});
 
-  /// The id it is known by.
+  /// Returns the request's id.
   std::uint64_t begin(client_request request);
   void cancel(std::uint64_t id);
 
-  /// Whether every answer that was begun has ended, or was refused, within so long.
+  /// Whether all answers end, or are refused, within that time.
   bool finish(std::chrono::seconds longest);
   bool finished() const;
   std::size_t tokens() const;  ///< of all answers so far
   std::size_t tokens_of(std::uint64_t id) const;
   std::vector<token_id> answer(std::uint64_t id, std::int32_t index = 0) const;
-  /// The version that answered, once it has ended; empty: the bare base.
+  /// The version that gave an answer which has ended; empty: the bare base.
   std::string version_of(std::uint64_t id, std::int32_t index = 0) const;
-  /// What went wrong, one line each: refusals, tokens after an end.
+  /// Everything that went wrong, a line each: refusals, tokens after an end.
   std::vector<std::string> faults() const;
-  /// The longest time in which nothing came while something was awaited.
+  /// The longest time in which nothing came although something was expected.
   std::chrono::milliseconds longest_silence() const;
 
  private:

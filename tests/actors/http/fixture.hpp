@@ -19,7 +19,7 @@ struct answered {
   json parsed() const { return json::parse(body); }
 };
 
-/// A front with mocks for everything behind it.
+/// A front whose other actors are mocks.
 class api_test : public testing::Test {
  protected:
   api_test() { start(); }
@@ -88,7 +88,7 @@ class api_test : public testing::Test {
     now.versions[adapter_version(4)].full_name = "pricing@2";
     adapters_->publish(std::move(now));
   }
-  /// What the files' folder has beside uploads.
+  /// How many jobs have a record in the files' folder.
   std::size_t kept_jobs() const {
     std::size_t count = 0;
     std::error_code none;
@@ -120,7 +120,7 @@ class api_test : public testing::Test {
   std::unique_ptr<http_front> front_;
 };
 
-/// What the data lines of a stream say.
+/// The contents of a stream's data lines.
 inline std::vector<std::string> frames_of(const std::string& stream) {
   std::vector<std::string> frames;
   for (std::size_t at = 0; at < stream.size();) {

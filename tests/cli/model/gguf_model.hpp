@@ -23,13 +23,13 @@ class gguf_model {
                heads);
   }
   std::string build() const { return to_.build(); }
-  /// For changes before it is built.
+  /// For changes before build().
   gguf_builder& builder() { return to_; }
 
  private:
   struct part {
     const char *ours, *theirs;
-    std::size_t heads;  ///< > 0: GGUF has the pairs of a rotated head side by side
+    std::size_t heads;  ///< > 0: rows must be reordered, since GGUF puts the two values of a rotated pair side by side
   };
   static constexpr std::array<part, 9> parts{{{"input_layernorm", "attn_norm", 0},
                                               {"self_attn.q_proj", "attn_q", 4},

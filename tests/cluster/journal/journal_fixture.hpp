@@ -11,7 +11,7 @@
 
 namespace troupe {
 
-/// A journal in a folder of its own, on a clock that stands still.
+/// A journal in a folder of its own; its clock moves only when a test says so.
 class journal_fixture : public testing::Test {
  protected:
   journal_fixture() {
@@ -44,7 +44,7 @@ class journal_fixture : public testing::Test {
     return {id, kind, "tenant", R"({"max_tokens":8})", lines};
   }
 
-  /// Accepted, with `count` lines.
+  /// Makes an accepted job of `count` lines.
   job_info accepted(const std::string& id, std::size_t count) {
     EXPECT_TRUE(book->create_job(spec_of(id, count)).ok());
     EXPECT_TRUE(book->add_lines(id, 0, lines_of(count)).ok());
@@ -56,7 +56,7 @@ class journal_fixture : public testing::Test {
   std::filesystem::path folder;
   journal::options options;
   std::int64_t seconds = 1'000'000;
-  std::int64_t wall_leap = 0;  ///< of the wall clock alone
+  std::int64_t wall_leap = 0;  ///< added to the wall clock only
   std::unique_ptr<journal> book;
 };
 

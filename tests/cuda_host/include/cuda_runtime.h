@@ -1,5 +1,5 @@
-// Stands in for CUDA's header where kernels are compiled for the host: the language's words, the built-in variables and
-// functions that kernels use, and the part of the runtime that model/ops/cuda/device.hpp and launch() rest on.
+// Replaces CUDA's header where kernels are compiled for the host: the language's keywords, the built-in variables and
+// functions that kernels use, and the part of the runtime that model/ops/cuda/device.hpp and launch() need.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -85,7 +85,7 @@ enum cudaError_t {
   cudaErrorInvalidValue,
   cudaErrorMemoryAllocation,
   cudaErrorLaunchFailure,
-  // What no test makes happen.
+  // What tests never cause.
   cudaErrorECCUncorrectable,
   cudaErrorIllegalAddress,
   cudaErrorLaunchTimeout,

@@ -25,7 +25,7 @@ std::vector<T> values(const tensor_set& tensors, const std::string& name) {
   return out;
 }
 
-/// The largest difference in units of the largest expected value.
+/// The largest difference, as a share of the largest expected value.
 inline double relative_error(const std::vector<float>& got, const std::vector<float>& expected) {
   double most = 0, difference = 0;
   for (std::size_t i = 0; i < expected.size(); ++i) {

@@ -13,7 +13,7 @@
 
 namespace troupe {
 
-/// Packed models of this process, gone with it: no build ever sees what another packed.
+/// A folder for packed models that is removed with this process, so that no build reads what another one packed.
 inline const std::filesystem::path& test_cache() {
   static const test::temp_folder folder;
   return folder.path();

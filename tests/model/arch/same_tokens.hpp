@@ -1,5 +1,5 @@
-// Promise 1 inside the library: what a row becomes depends on its own sequence alone, to the last bit. One text for all
-// devices.
+// Promise 1 inside the library: what a row becomes depends on its own sequence alone, to the last bit. The same tests
+// for all devices.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -41,7 +41,7 @@ class same_tokens : public testing::TestWithParam<same_tokens_case> {
     }
   }
 
-  /// Several sequences advance side by side, chunk by chunk, each at a pace of its own, with and without adapters.
+  /// Several sequences are computed together, chunk by chunk, each at its own pace, with and without adapters.
   void expect_the_same_in_company() {
     const lora_adapter adapter(read_adapter(golden / GetParam().model / "adapter", model_->config),
                                model_->config.layers);
@@ -57,7 +57,7 @@ class same_tokens : public testing::TestWithParam<same_tokens_case> {
     for (int s = 0; s < sequences; ++s) {
       tokens.push_back(random_tokens(length, model_->config.vocab_size, 100 + static_cast<unsigned>(s)));
       tables.emplace_back(static_cast<std::size_t>(blocks_each));
-      // blocks of different sequences lie mixed
+      // blocks of different sequences alternate
       for (int b = 0; b < blocks_each; ++b)
         tables.back()[static_cast<std::size_t>(b)] = b * sequences + (s * 3) % sequences;
     }
@@ -102,7 +102,7 @@ class same_tokens : public testing::TestWithParam<same_tokens_case> {
     }
   }
 
-  /// A pipeline of shards computes what one does.
+  /// A pipeline of shards computes the same as a whole model.
   void expect_the_same_from_two_shards() {
     thread_pool pool(2);
     const compute with{pool, kernels()};

@@ -13,7 +13,7 @@
 
 namespace troupe {
 
-/// The reference's renderings were made with the clock at this point: 26 July 2024, 12:00 UTC.
+/// The reference rendered with its clock at this time: 26 July 2024, 12:00 UTC.
 inline render_options at_fixed_time() {
   render_options options;
   options.now = std::chrono::system_clock::from_time_t(1721995200);
@@ -25,7 +25,7 @@ inline std::string render(std::string_view source, const nlohmann::ordered_json&
   return chat_template(source, "test").render(variables, options);
 }
 
-/// What a template is refused with, while parsing or rendering; empty if it is not.
+/// The error of parsing or rendering a template; empty if there is none.
 inline std::string refusal(std::string_view source, const nlohmann::ordered_json& variables = {{"unused", 0}},
                            const render_options& options = at_fixed_time()) {
   try {

@@ -15,7 +15,7 @@
 
 namespace troupe::test {
 
-/// The text of the input_error that `action` throws; empty where it throws none.
+/// The text of the input_error that `action` throws; empty if it throws none.
 template <class Action>
 std::string refusal(const Action& action) {
   try {

@@ -7,7 +7,7 @@
 
 namespace troupe::test {
 
-/// Puts a GGUF file together field by field, also a wrong one.
+/// Puts a GGUF file together field by field, so that it can also be wrong.
 class gguf_builder {
  public:
   static std::string text(const std::string& value) { return raw<std::uint64_t>(value.size()) + value; }
@@ -26,7 +26,7 @@ class gguf_builder {
     return key(name, 9, list);
   }
 
-  /// `sizes` as the file lists them: the contiguous one first.
+  /// `sizes` in the order of the file: the contiguous dimension first.
   gguf_builder& tensor_at(const std::string& name, const std::vector<std::uint64_t>& sizes, std::uint32_t type,
                           std::uint64_t offset) {
     tensors_ += text(name) + raw(static_cast<std::uint32_t>(sizes.size()));

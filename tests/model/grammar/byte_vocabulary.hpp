@@ -8,7 +8,7 @@
 
 namespace troupe::test {
 
-/// A vocabulary for constraints: an end token, all bytes, and what JSON is often made of. Encodes nothing.
+/// A vocabulary for constraints: an end token, all bytes, and pieces that JSON often has. It cannot encode.
 class byte_vocabulary final : public tokenizer {
  public:
   static constexpr token_id end = 0;

@@ -14,8 +14,8 @@ inline std::shared_ptr<const token_tree> byte_tokens(bool pieces = true) {
   return std::make_shared<token_tree>(vocabulary, vocabulary->size() + 5);
 }
 
-/// A random text under a constraint; after `hurried` tokens it takes closing marks where it may. None: it has no end
-/// within `most` tokens.
+/// A random text under a constraint. After `hurried` tokens it takes closing marks where allowed, so that it comes to
+/// an end. Empty if it does not within `most` tokens.
 inline std::optional<std::string> random_text(token_constraint& under, const token_tree& tokens, std::mt19937& random,
                                               int hurried = 60, int most = 4000) {
   std::string text;
@@ -41,7 +41,7 @@ inline std::optional<std::string> random_text(token_constraint& under, const tok
   return std::nullopt;
 }
 
-/// Whether the bytes of a text are allowed one after another, and it may end.
+/// Whether the bytes of a text are allowed one after another, and the text may end there.
 inline bool allows(const output_constraint& constraint, std::string_view text) {
   byte_set all;
   all.set();

@@ -5,7 +5,7 @@
 
 namespace troupe::test {
 
-/// A schema of the supported keywords; its definitions may refer to themselves.
+/// A random schema of supported keywords; its definitions may refer to themselves.
 nlohmann::ordered_json random_schema(std::mt19937& random);
 
 }  // namespace troupe::test

@@ -3,7 +3,7 @@
 
 namespace troupe::test {
 
-/// Whether a value satisfies a schema, by the words of the standard; knows nothing of grammars.
+/// Whether a value satisfies a schema by the words of the standard. Independent of the grammars under test.
 bool satisfies(const nlohmann::ordered_json& value, const nlohmann::ordered_json& schema,
                const nlohmann::ordered_json& document);
 

@@ -15,7 +15,7 @@ class random_data {
   explicit random_data(unsigned seed) : random_(seed) {}
   float value() { return normal_(random_); }
   int between(int least, int most) { return std::uniform_int_distribution<int>(least, most)(random_); }
-  /// [rows, padded] with zeros behind each row's `n`.
+  /// [rows, padded], with zeros after the first `n` values of each row.
   aligned_buffer<float> rows(int rows, std::int64_t n, std::int64_t padded) {
     aligned_buffer<float> all(static_cast<std::size_t>(rows * padded + 16));
     for (int row = 0; row < rows; ++row)
@@ -32,7 +32,7 @@ class random_data {
 struct random_matrix {
   aligned_buffer<std::byte> memory;
   matrix_view view;
-  std::vector<float> weights;  // [outs, ins] as they were before
+  std::vector<float> weights;  // [outs, ins], before packing
 
   random_matrix(random_data& random, scheme kind, std::int64_t outs, std::int64_t ins)
       : memory(packed_bytes(kind, outs, ins).total()), weights(static_cast<std::size_t>(outs * ins)) {

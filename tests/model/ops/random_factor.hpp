@@ -8,7 +8,7 @@
 
 namespace troupe {
 
-/// A factor packed by the rule that factor_view states, and its values as they were rounded.
+/// A factor packed by the rule in factor_view, and its values after rounding.
 struct random_factor {
   aligned_buffer<std::byte> memory;
   factor_view view;

@@ -5,7 +5,7 @@
 
 namespace troupe::test {
 
-/// A tokenizer.json of 96 tokens: <s>, one letter a token from ' ' + 1 on, </s> as token 95.
+/// A tokenizer.json of 96 tokens: <s>, then one letter a token from ' ' + 1 on, and </s> as token 95.
 inline nlohmann::ordered_json letters_tokenizer() {
   using json = nlohmann::ordered_json;
   json vocabulary{{"<s>", 0}};

@@ -36,7 +36,7 @@ inline std::shared_ptr<const tokenizer> from_json(const std::filesystem::path& p
 
 inline constexpr encode_options plain{.add_special = false, .parse_special = true};
 
-/// As GPT-2 writes these bytes.
+/// How GPT-2's vocabulary spells these bytes.
 inline std::string spell(std::string_view bytes) {
   std::string out;
   for (const char byte : bytes) detail::append_utf8(out, detail::letter_of(static_cast<std::uint8_t>(byte)));
@@ -54,7 +54,7 @@ std::string refusal(const Act& act) {
   return "(nothing was refused)";
 }
 
-/// A tokenizer whose tokens are one letter each or listed merges of them; enough for rules to be seen at work.
+/// A tokenizer whose tokens are single letters or listed merges of letters: enough to see rules at work.
 inline std::string tiny_json(const std::string& vocab, const std::string& merges, const std::string& rest = "") {
   return R"({"model":{"type":"BPE","vocab":)" + vocab + R"(,"merges":)" + merges + "}" + (rest.empty() ? "" : ",") +
          rest + "}";

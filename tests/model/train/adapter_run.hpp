@@ -11,7 +11,7 @@
 
 namespace troupe {
 
-/// Examples in which every token says what follows, of many lengths.
+/// Examples of many lengths, in which each token determines the next.
 inline training_data counting_data(std::int64_t vocabulary, std::size_t examples) {
   training_data data;
   for (std::size_t i = 0; i < examples; ++i) {
@@ -32,7 +32,7 @@ inline training_options quick_options() {
   return o;
 }
 
-/// A golden model, an adapter for it and a run; moved nowhere.
+/// A golden model, an adapter for it and a run. Cannot be moved, since the members refer to each other.
 struct adapter_run {
   adapter_run(const char* model, int threads, const training_options& options, const training_data& data,
               std::optional<scheme> quant = scheme::u8)

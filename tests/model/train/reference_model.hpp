@@ -10,8 +10,8 @@
 
 namespace troupe {
 
-/// The whole forward pass in plain double loops, from the weights that a packed model stands for: what gradients are
-/// compared with. Slow and simple; every value may be changed by its name.
+/// The whole forward pass in plain double loops, with the weights of a packed model: gradients are compared with its
+/// slopes. Slow and simple; every value may be changed by its name.
 class reference_model {
  public:
   explicit reference_model(const loaded_model& model);
@@ -22,7 +22,7 @@ class reference_model {
     double scale = 0;
   };
   std::map<std::string, std::vector<double>> weights;  ///< by our names; matrices [outs, ins]
-  std::map<std::string, factors> adapter;              ///< by our module, "model.layers.0.self_attn.q_proj"
+  std::map<std::string, factors> adapter;              ///< by the name of our module: "model.layers.0.self_attn.q_proj"
 
   /// The loss summed over the targets.
   double loss(const training_rows& batch) const;

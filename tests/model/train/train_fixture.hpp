@@ -18,14 +18,14 @@ std::filesystem::path golden(const std::string& model);
 std::shared_ptr<const loaded_model> load_golden(const std::string& model, thread_pool& pool,
                                                 std::optional<scheme> quant = {});
 
-/// Segments of these lengths with drawn tokens; most of them have a target.
+/// Segments of these lengths with random tokens; most of the tokens have a target.
 training_rows some_rows(const model_config& config, const std::vector<std::int64_t>& lengths, unsigned seed = 3);
 
-/// The slope at 0 of what `loss` gives for a step of some width, by four points around it.
+/// The slope of `loss` at 0, from four points around it.
 double central_slope(const std::function<double(double)>& loss);
 
-/// A direction through a parameter, half of it drawn and half along the gradient, so that the slope is no small
-/// difference of large numbers; and the slope that the gradient says.
+/// A direction in which a parameter is changed, half random and half along the gradient, so that the slope is not a
+/// small difference of large numbers; and the slope that the gradient predicts.
 struct direction {
   std::vector<double> step;
   double slope = 0;
@@ -33,7 +33,7 @@ struct direction {
 direction draw_direction(const std::vector<float>& gradient, unsigned seed);
 
 void put_adapter(reference_model& reference, const adapter_file& file);
-/// The reference's values of a LoRA parameter: one of each of our modules that it is for.
+/// The reference's values for a LoRA parameter, one vector for each module that the parameter belongs to.
 std::vector<std::vector<double>*> factors_of(reference_model& reference, const model_config& config,
                                              const parameter& p);
 

@@ -1,4 +1,4 @@
-// Ranks for tests: each runs on a thread of its own, whatever carries its bytes.
+// Ranks for tests, each on a thread of its own, over any kind of transport.
 #pragma once
 #include <exception>
 #include <functional>
@@ -33,7 +33,7 @@ inline std::vector<std::unique_ptr<collective>> make_gloo_ranks(int size, std::c
   return make_gloo_ranks_at(0, size, timeout);
 }
 
-/// What each rank failed with; empty: it did not.
+/// Runs `work` on every rank. Returns each rank's failure; empty if it did not fail.
 inline std::vector<std::string> run_ranks(std::vector<std::unique_ptr<collective>>& ranks, const rank_work& work) {
   std::vector<std::string> failures(ranks.size());
   std::vector<std::thread> threads;

@@ -10,7 +10,7 @@
 
 namespace troupe::test {
 
-/// A socket that says exactly what it is told, and waits ten seconds at most for what comes.
+/// A socket that sends exactly what a test says. It waits at most ten seconds for an answer.
 class raw_client {
  public:
   explicit raw_client(std::uint16_t port, int receive_bytes = 0) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
@@ -36,7 +36,7 @@ class raw_client {
     }
     return true;
   }
-  /// Until `end` was seen, or the other side closed, or ten seconds of silence.
+  /// Reads until `end` has come, the other side closes, or ten seconds pass in silence.
   std::string hear_until(std::string_view end) {
     while (heard_.find(end) == std::string::npos && hear_more()) {
     }
@@ -51,7 +51,7 @@ class raw_client {
     }
     return std::exchange(heard_, {});
   }
-  /// One response with a length.
+  /// Reads one response that has a content-length.
   std::string hear_response() {
     std::string text = hear_until("\r\n\r\n");
     const std::size_t at = text.find("content-length: ");

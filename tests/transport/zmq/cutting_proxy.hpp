@@ -1,4 +1,4 @@
-// Passes bytes between whoever connects and one port, until it is told to cut every connection.
+// Passes bytes between clients and one port, until it is told to cut all connections.
 #pragma once
 #include <array>
 #include <atomic>
@@ -38,7 +38,7 @@ class cutting_proxy {
 
   bool ready() const { return ready_; }
   const std::string& endpoint() const { return endpoint_; }
-  /// Every connection is cut once so many bytes have passed through it.
+  /// Cuts every connection once so many bytes have passed through it.
   void cut_after(std::size_t bytes) { cut_after_ = bytes; }
   int cuts() const { return cuts_; }
 
@@ -96,7 +96,7 @@ class cutting_proxy {
   }
 
   std::list<connection>::iterator cut(std::list<connection>::iterator one) {
-    // At once, as a broken network would: what is in the buffers is lost.
+    // Closes at once, as a broken network would: what is in the buffers is lost.
     const linger none{1, 0};
     for (const int socket : {one->outer, one->inner}) {
       ::setsockopt(socket, SOL_SOCKET, SO_LINGER, &none, sizeof none);

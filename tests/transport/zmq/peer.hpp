@@ -1,4 +1,4 @@
-// A bus that remembers what it was told, and waits for it.
+// A bus that remembers what it received, and waits for it.
 #pragma once
 #include <chrono>
 #include <condition_variable>
@@ -62,7 +62,7 @@ class peer {
     });
   }
 
-  /// What has come until now: more may come at any time, so these are copies.
+  /// All frames so far. Copies, since more may come at any time.
   std::vector<std::pair<link_id, frame>> frames() const {
     const std::lock_guard lock(mutex_);
     return frames_;
@@ -73,7 +73,7 @@ class peer {
   }
 
  private:
-  /// False: not within a minute, which a machine full of compilers may need for what is done in milliseconds elsewhere.
+  /// Returns false after a minute. Everything here takes milliseconds, but a machine full of compilers may be slow.
   template <class Done>
   bool wait(Done done) {
     std::unique_lock lock(mutex_);

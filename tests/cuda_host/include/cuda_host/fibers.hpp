@@ -1,5 +1,5 @@
-// Runs the threads of a grid one at a time, each as a fiber that is left only where a kernel waits for other threads.
-// Which thread and which block comes next is the test's to choose: a kernel that lacks a barrier then shows.
+// Runs the threads of a grid one at a time, each as a fiber that stops only where a kernel waits for other threads.
+// Tests choose which thread and which block comes next: so a missing barrier shows as a wrong result.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -16,14 +16,14 @@ struct extent3 {
   std::size_t count() const { return std::size_t{x} * y * z; }
 };
 
-/// The order in which threads and blocks run: 0 forward, 1 backward, any other number a shuffle of its own, new at
-/// every barrier. For the calling host thread.
+/// The order in which threads and blocks run: 0 forward, 1 backward, any other number a shuffle of its own that changes
+/// at every barrier. Applies to the calling host thread.
 void set_order(unsigned order);
 
-/// Runs all blocks of a grid. Throws std::logic_error where threads wait for what never comes.
+/// Runs all blocks of a grid. Throws std::logic_error if threads wait for something that never comes.
 void run_grid(extent3 grid, extent3 block, const std::function<void()>& kernel);
 
-// What the thread that runs sees.
+// What a running thread sees.
 inline thread_local constinit index3 threadIdx, blockIdx, blockDim;
 
 /// Waits for all threads of the block that have not ended.
@@ -31,11 +31,12 @@ void block_barrier();
 
 constexpr int warp_lanes = 32;
 constexpr std::size_t lane_bytes = 64;
-/// Waits for all lanes of the warp, each of which shows some bytes under the same name; returns what they showed:
-/// [warp_lanes][lane_bytes], until the lane's next exchange.
+/// Waits for all lanes of the warp. Each lane gives some bytes under the same name. Returns the bytes of all,
+/// [warp_lanes][lane_bytes], valid until the lane's next exchange.
 const std::byte* warp_exchange(const char* what, const void* mine, std::size_t bytes);
 
-/// Copies that go on while the thread runs: they land at once in odd orders, and when it waits for them in even ones.
+/// Starts a copy in the background. It is done at once in odd orders, and only when the thread waits for it in even
+/// ones.
 void start_copy(void* to, const void* from, std::size_t bytes);
 void close_copy_group();
 void wait_for_copies(std::size_t groups_left);

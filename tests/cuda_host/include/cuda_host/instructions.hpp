@@ -1,4 +1,5 @@
-// What model/ops/cuda/instructions.hpp gives kernels, in plain C++: fragments lie in the lanes as the PTX manual says.
+// What model/ops/cuda/instructions.hpp gives kernels, in plain C++. Fragments are spread over the lanes as the PTX
+// manual says.
 #pragma once
 #include <cuda_runtime.h>
 

@@ -1,5 +1,5 @@
-// Tests of what GPUs compute: on the first one in a build with CUDA, else on one that plain C++ plays
-// (tests/cuda_host).
+// Tests of what GPUs compute. In a build with CUDA they use the first GPU, otherwise the one that tests/cuda_host
+// simulates in plain C++.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ inline void skip_without_gpu() {
   if (const std::string fault = gpu_fault(first_gpu.gpu); !fault.empty()) GTEST_SKIP() << fault;
 }
 
-/// The order in which a played device takes its threads; a real one has its own.
+/// The order in which a simulated device runs its threads; a real one has its own.
 inline void set_thread_order([[maybe_unused]] unsigned order) {
 #if __has_include(<cuda_host/fibers.hpp>)
   cuda_host::set_order(order);

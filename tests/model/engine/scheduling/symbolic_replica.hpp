@@ -11,8 +11,8 @@
 
 namespace troupe::test {
 
-/// A replica without arithmetic: for each position it stores the hash of everything up to there instead of keys and
-/// values. Reading a block that holds anything but the sequence's own past is seen at once.
+/// A replica without arithmetic. Instead of keys and values it stores, for each position, the hash of everything up to
+/// there. So it notices at once if a block that is read holds anything but the sequence's own past.
 class symbolic_replica {
  public:
   explicit symbolic_replica(std::int32_t blocks) : storage_(static_cast<std::size_t>(blocks) * block_tokens) {}
@@ -22,7 +22,7 @@ class symbolic_replica {
     return detail::folded_product(past ^ 0x9e3779b97f4a7c15ULL,
                                   static_cast<std::uint64_t>(token) * 2 + 0xd1342543de82ef95ULL);
   }
-  /// The hashes after each token.
+  /// The hash after each token.
   static std::vector<std::uint64_t> hashes_of(adapter_version adapter, const std::vector<token_id>& tokens) {
     std::vector<std::uint64_t> hashes;
     std::uint64_t past = start_of(adapter);
@@ -30,7 +30,7 @@ class symbolic_replica {
     return hashes;
   }
 
-  /// Runs the plan, whose rows go on from `known` tokens. The past of every row must lie in its blocks.
+  /// Runs the plan, whose rows follow the tokens in `known_tokens`. The past of every row must lie in its blocks.
   template <class KnownTokens>
   void run(const step_plan& plan, KnownTokens&& known_tokens) {
     for (const sequence_id gone : plan.forgotten) tables_.erase(gone);
@@ -80,7 +80,7 @@ class symbolic_replica {
   std::unordered_map<sequence_id, std::vector<block_id>> tables_;
 };
 
-/// A scheduler, a symbolic replica and callers, all checked against each other after every call.
+/// A scheduler, a symbolic replica and callers. After every call all are checked against each other.
 class engine_simulation {
  public:
   struct answer {
@@ -91,7 +91,7 @@ class engine_simulation {
     request_priority priority{};
     bool every_prompt_row = false;
     bool ended = false;
-    std::uint64_t since = 0;         ///< step of the last row, or of arrival
+    std::uint64_t since = 0;         ///< the step of its last row, or in which it arrived
     std::uint64_t longest_wait = 0;  ///< in steps
     std::size_t rows = 0;
   };
@@ -127,7 +127,7 @@ class engine_simulation {
     if (!one.ended) end(one);
   }
 
-  /// Plans a step; false where there is nothing to do.
+  /// Plans a step. Returns false if there is nothing to do.
   bool plan() {
     now = now + std::chrono::milliseconds(1);
     flight next;
@@ -143,7 +143,7 @@ class engine_simulation {
     return true;
   }
 
-  /// Carries out the first planned step that has not been.
+  /// Carries out the first planned step that has not run yet.
   void run() {
     for (flight& next : flights) {
       if (next.ran) continue;
@@ -153,7 +153,7 @@ class engine_simulation {
     }
   }
 
-  /// Commits the given one of the steps in flight, which must have been run.
+  /// Commits one of the steps in flight, which must have run.
   void commit(std::size_t index) {
     flight done = std::move(flights[index]);
     flights.erase(flights.begin() + static_cast<std::ptrdiff_t>(index));
@@ -176,7 +176,7 @@ class engine_simulation {
     spare.push_back(std::move(done));
   }
 
-  /// One whole step; false where there is nothing to do.
+  /// One whole step. Returns false if there is nothing to do.
   bool step() {
     if (!plan()) return false;
     run();
@@ -192,7 +192,7 @@ class engine_simulation {
     ASSERT_EQ(alive, 0u);
   }
 
-  /// The token that follows, for one answer of a prompt.
+  /// The next token of one answer to a prompt.
   static token_id next_token(std::uint64_t past, std::uint64_t id) {
     return static_cast<token_id>((detail::folded_product(past, 0xa0761d6478bd642fULL + id % 3) >> 7) % 4);
   }
@@ -208,7 +208,7 @@ class engine_simulation {
   std::uint64_t steps = 0;
   std::size_t alive = 0;
   std::uint64_t stop_one_in = 0;
-  std::size_t guesses = 0;  ///< proposals for every next step
+  std::size_t guesses = 0;  ///< how many guesses every step gets
 
  private:
   void end(answer& one) {
@@ -233,7 +233,7 @@ class engine_simulation {
     outcomes.push_back({id, tokens, finished, make_guesses(past, id.value, kept)});
   }
 
-  /// The first few are right.
+  /// Makes guesses of which the first few are right.
   std::span<const token_id> make_guesses(std::uint64_t past, std::uint64_t id,
                                          std::deque<std::vector<token_id>>& kept) {
     std::vector<token_id>& made = kept.emplace_back();
@@ -264,7 +264,7 @@ class engine_simulation {
     check_writers(plan);
   }
 
-  /// Beside an interactive answer, prompts have a token each and a bounded share of the rest.
+  /// In a step with an interactive answer, each prompt has one token, and all share a bounded part of the rest.
   void check_prompt_share(const step_plan& plan) {
     const auto is_answer = [&](const planned_row& row) {
       const answer& one = answers.at(row.sequence.value);
@@ -306,7 +306,7 @@ class engine_simulation {
     ++one.rows;
   }
 
-  /// What a step in flight writes, nobody else holds, and nobody was promised.
+  /// Blocks that a step in flight writes must not be held by, or promised to, anybody else.
   void check_writers(const step_plan& plan) {
     for (const planned_row& row : plan.rows) {
       std::vector<block_id>& table = tables_[row.sequence];

@@ -1,4 +1,4 @@
-// A random cache on the device, and what it should hold.
+// Random keys and values in a cache on the device, and what the cache should hold.
 #pragma once
 #include <numeric>
 
@@ -14,7 +14,7 @@ struct cache_shape {
   std::int64_t kv_stride() const { return padded_row(kv_heads * dim); }
 };
 
-/// As the cache rounds a head.
+/// Rounds a head as the cache does.
 inline void round_head(kv_kind kind, float* head, int dim) {
   float most = 0;
   for (int d = 0; d < dim; ++d) most = std::max(most, std::fabs(head[d]));
@@ -25,7 +25,7 @@ inline void round_head(kv_kind kind, float* head, int dim) {
   }
 }
 
-/// Sequences of some lengths with all of their rows, in shuffled blocks.
+/// Sequences of several lengths with all their rows, in shuffled blocks.
 struct sequences_data {
   cache_shape shape;
   std::vector<int> lengths;
@@ -63,7 +63,7 @@ struct sequences_data {
 
   kv_layer layer() const { return {shape.kind, memory.data(), shape.kv_heads, shape.dim}; }
 
-  /// Stores the rows' keys and values, in the rows' order or backwards, some at a time.
+  /// Stores the rows' keys and values, at most `at_once` rows in one call.
   void store(int at_once) const {
     const stream on;
     const device_array<std::int32_t> sequences(row_sequences), positions(row_positions);

@@ -1,4 +1,5 @@
-// What the device tests share: arrays that travel there and back, and every op in several orders of threads.
+// What the device tests share: arrays that are copied to the device and back, and running an op in several orders of
+// threads.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -13,7 +14,7 @@
 #include <cuda_host/fibers.hpp>
 #else
 namespace cuda_host {
-inline void set_order(unsigned) {}  // a real device has an order of its own each time
+inline void set_order(unsigned) {}  // a real device has another order each time
 }  // namespace cuda_host
 #endif
 
@@ -27,7 +28,7 @@ class device_test : public testing::Test {
   }
 };
 
-/// An array on the device, from the host's or empty.
+/// An array on the device, copied from the host's or empty.
 template <class T>
 class device_array {
  public:
@@ -62,7 +63,7 @@ struct device_matrix {
       : memory(from.memory), view(view_of(from.view.kind, from.view.outs, from.view.ins, memory.data())) {}
 };
 
-/// Rows of `n` floats, the rest of each row NaN: nobody may read it.
+/// Rows of `n` floats. The rest of each row is NaN, which shows in the results if it is read.
 inline std::vector<float> random_rows(random_data& random, int rows, std::int64_t n, std::int64_t stride) {
   std::vector<float> all(static_cast<std::size_t>(rows * stride), std::numeric_limits<float>::quiet_NaN());
   for (int row = 0; row < rows; ++row)
@@ -75,7 +76,7 @@ bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
 }
 
-/// What `run` makes, which must be the same to the bit in every order of threads.
+/// What `run` returns, which must be equal to the bit in every order of threads.
 template <class Run>
 auto in_every_order(Run run) {
   cuda_host::set_order(0);
@@ -88,7 +89,7 @@ auto in_every_order(Run run) {
   return expected;
 }
 
-/// Within a share of the largest of the expected values.
+/// The difference may be a share of the largest expected value.
 template <class A, class B>
 void expect_near(const A& got, const B& expected, std::size_t count, double share = 1e-3) {
   double largest = 1e-6;
