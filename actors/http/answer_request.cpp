@@ -44,7 +44,7 @@ void take_advice(const sampling_advice& advice, sampling_params& to) {
   set_if(to.repetition_penalty, advice.repetition_penalty);
 }
 
-/// LoRAX's adapter_id names an adapter only; "base" and "" there mean none.
+/// LoRAX's adapter_id goes before model; "base" and "" mean no adapter.
 std::string adapter_of(const request_fields& from, const served_model& of) {
   std::optional<std::string> named = from.text("adapter_id");
   const char* key = "adapter_id";

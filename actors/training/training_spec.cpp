@@ -18,7 +18,7 @@ using json = nlohmann::ordered_json;
 
 constexpr std::int64_t most = std::int64_t{1} << 40;
 
-/// One value and its name. A single list of these serves both reading and writing.
+/// Takes values by name. spec_writer has the same form, so that one list of names serves reading and writing.
 class spec_reader {
  public:
   spec_reader(const json& from, const std::string& where) : fields_(from, where) {
