@@ -144,7 +144,8 @@ void adapter_store_state::find(const find_adapter& wanted) {
   });
 }
 
-/// By a request, or perhaps by one that comes yet: until an unloading is published, the name still leads to the version.
+/// By a request, or perhaps by one that comes yet: until an unloading is published, the name still leads to the
+/// version.
 bool adapter_store_state::is_used(adapter_version version) const {
   if (parts_.adapters->is_held(version)) return true;
   const auto shown = parts_.adapters->find(version);
