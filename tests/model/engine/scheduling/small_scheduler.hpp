@@ -35,7 +35,7 @@ inline sequence_request with_adapter(sequence_request request, std::uint32_t ada
   return request;
 }
 
-inline refusal refused(engine_simulation& engine, const sequence_request& request) {
+inline troupe::refusal refused(engine_simulation& engine, const sequence_request& request) {
   return engine.scheduler.submit(request).error().reason;
 }
 
