@@ -31,9 +31,10 @@ json all_jobs(cluster_client& cluster) {
   for (;;) {
     const auto page = json::parse(cluster.command("job.list", wanted.dump()));
     all.insert(all.end(), page.begin(), page.end());
-    const bool is_same = !page.empty() && wanted.value("after", "") == page.back().at("id");  // a head of before
-    if (page.size() < at_once || is_same) return all;
-    wanted["after"] = page.back().at("id");
+    if (page.size() < at_once) return all;
+    const auto last = page.back().at("id").get<std::string>();
+    if (wanted.value("after", "") == last) return all;  // a head of before pages
+    wanted["after"] = last;
   }
 }
 

@@ -52,7 +52,8 @@ void check_type(const tensor_set& set, const tensor_view& tensor, const wanted_w
 
 weight_source source_of(const tensor_set& set, const wanted_weight& weight, weight_place place,
                         const std::string& where) {
-  const auto& tensor = find_tensor(set, place, file_shape(weight, place), where);
+  const auto shape = file_shape(weight, place);
+  const auto& tensor = find_tensor(set, place, shape, where);
   check_type(set, tensor, weight, place);
   return {std::move(place.name), tensor, weight.outs, weight.ins, place.first_out, place.transposed, place.rope_heads};
 }
