@@ -1,9 +1,11 @@
 #include "bench/engine.hpp"
 
+#include <algorithm>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "base/error.hpp"
 #include "bench/constrained.hpp"
 #include "bench/limits.hpp"
 #include "bench/many_adapters.hpp"
@@ -100,6 +102,24 @@ void run_batches(const load_place& place, const engine_bench& options, const rep
   for (const int adapters : {1, 8, 32}) run_batch(place, options, 32, adapters, out);
 }
 
+/// The lengths that will be run, which the model must have positions for.
+engine_bench fitted(engine_bench options, const model_config& config) {
+  const std::int64_t usual = std::min<std::int64_t>(512, config.context);
+  if (options.prompt == 0) options.prompt = static_cast<int>(usual);
+  if (options.context == 0) options.context = usual;
+  const int longest = std::max(options.prompt, options.decode_context + options.decode);
+  if (options.trace.empty() && longest > config.context)
+    refuse(
+        "a sequence would take {} positions, the model has {}: lower --prompt-tokens, or the sum of --decode-context "
+        "and "
+        "--decode-tokens",
+        longest, config.context);
+  if (!options.trace.empty() && options.context > config.context)
+    refuse("the trace's lengths cannot be scaled to {} tokens, the model has {} positions: lower --context",
+           options.context, config.context);
+  return options;
+}
+
 void run_prefill(const load_place& place, const engine_bench& options, single_sequence& sequence, const report& out) {
   const auto prompt = random_tokens(options.prompt, place.model->config.vocab_size, 1);
   const double seconds = median_seconds(
@@ -160,8 +180,9 @@ machine_limits measure_limits(const load_place& place, const report& out) {
 
 }  // namespace
 
-void run_engine(const std::shared_ptr<const loaded_model>& model, const engine_bench& options, const compute& with,
+void run_engine(const std::shared_ptr<const loaded_model>& model, const engine_bench& chosen, const compute& with,
                 const report& out) {
+  const engine_bench options = fitted(chosen, model->config);
   const model_work work = work_of(*model, options.kv);
   machine_limits limits;
   const load_place place{model, with, work, limits, options.kv, options.device};

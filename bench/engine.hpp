@@ -14,7 +14,7 @@ namespace troupe::bench {
 struct engine_bench {
   device_id device = {};
   kv_kind kv = kv_kind::f16;
-  int prompt = 512;          ///< tokens of the prefill
+  int prompt = 0;            ///< tokens of the prefill; 0: 512, or as many as the model can read
   int decode = 64;           ///< tokens generated after it, one at a time
   int decode_context = 128;  ///< tokens before them
   std::vector<int> batches;  ///< sequences of each batch, without adapters; empty: the usual ones, with and without
@@ -22,7 +22,7 @@ struct engine_bench {
   std::string trace;           ///< a file; then that load alone is run
   double rate = 0;             ///< of the trace's time; 0: all requests come at once
   int requests = 200;          ///< of the trace, from its beginning
-  std::int64_t context = 512;  ///< that the trace's lengths are scaled to
+  std::int64_t context = 0;    ///< that the trace's lengths are scaled to; 0: 512, or the model's
   std::int64_t kv_tokens = 0;  ///< memory for keys and values; 0: as much as the worst static batch takes
   int sequences = 32;          ///< that run at a time, and the size of a static batch
 

@@ -65,9 +65,7 @@ void compare_static(const load_place& place, const engine_bench& options, const 
 void run_trace(const load_place& place, const engine_bench& options, const report& out) {
   const std::filesystem::path path = options.trace;
   const auto trace = read_trace(path, static_cast<std::size_t>(options.requests));
-  load_shape shape{.context = std::min(options.context, place.model->config.context),
-                   .vocab = place.model->config.vocab_size,
-                   .rate = options.rate};
+  load_shape shape{.context = options.context, .vocab = place.model->config.vocab_size, .rate = options.rate};
   const auto load = load_of(trace, shape);
   const bool named = !trace.front().blocks.empty();
   std::int64_t answers = 0;

@@ -65,26 +65,36 @@ int bench_scheduler(const machine_options& options) {
 
 void add_load(CLI::App& command, bench::engine_bench& options) {
   const auto count = CLI::Range(1, 1 << 20);
-  command.add_option("--trace", options.trace, "run a recorded load: Azure's CSV or Mooncake's JSON lines")
-      ->type_name("FILE");
+  CLI::Option* const trace =
+      command.add_option("--trace", options.trace, "run a recorded load: Azure's CSV or Mooncake's JSON lines")
+          ->type_name("FILE");
   command.add_option("--rate", options.rate, "at so many times the trace's pace [all requests come at once]")
-      ->check(CLI::Range(1e-6, 1e6));
+      ->check(CLI::Range(1e-6, 1e6))
+      ->needs(trace);
   command.add_option("--requests", options.requests, "so many requests [200]")->check(count);
-  command.add_option("--context", options.context, "tokens that the trace's lengths are scaled to [512]")
-      ->check(CLI::Range(32, 1 << 20));
+  command
+      .add_option("--context", options.context,
+                  "tokens that the trace's lengths are scaled to [512, or the model's positions]")
+      ->check(CLI::Range(32, 1 << 20))
+      ->needs(trace);
   command.add_option("--kv-tokens", options.kv_tokens, "room for keys and values [what the worst static batch takes]")
-      ->check(CLI::Range(1024, 1 << 24));
+      ->check(CLI::Range(1024, 1 << 24))
+      ->needs(trace);
   command.add_option("--sequences", options.sequences, "that run at a time; size of a static batch [32]")
       ->check(CLI::Range(1, 512));
-  command
-      .add_option("--adapters-on-disk", options.adapters_on_disk, "run with so many adapters in a folder of its own")
-      ->check(CLI::Range(1, 100000));
+  CLI::Option* const adapters = command
+                                    .add_option("--adapters-on-disk", options.adapters_on_disk,
+                                                "run with so many adapters in a folder of its own")
+                                    ->check(CLI::Range(1, 100000));
   command.add_option("--adapters-in-memory", options.adapters_in_memory, "room for so many of them [32]")
-      ->check(CLI::Range(1, 100000));
+      ->check(CLI::Range(1, 100000))
+      ->needs(adapters);
   command.add_option("--adapter-rank", options.adapter_rank, "their rank, on all linear layers [8]")
-      ->check(CLI::Range(1, 512));
+      ->check(CLI::Range(1, 512))
+      ->needs(adapters);
   command.add_option("--adapter-skew", options.adapter_skew, "the n-th is asked for like n to the power of -SKEW [1]")
-      ->check(CLI::Range(0.0, 10.0));
+      ->check(CLI::Range(0.0, 10.0))
+      ->needs(adapters);
 }
 
 void add_engine(CLI::App& command, engine_bench_options& options) {
@@ -96,7 +106,8 @@ void add_engine(CLI::App& command, engine_bench_options& options) {
   add_kv(command, options.model);
   add_threads(command, options.model);
   add_device(command, options.model);
-  command.add_option("--prompt-tokens", engine.prompt, "tokens of the prefill [512]")->check(tokens);
+  command.add_option("--prompt-tokens", engine.prompt, "tokens of the prefill [512, or the model's positions]")
+      ->check(tokens);
   command.add_option("--decode-tokens", engine.decode, "tokens decoded one by one [64]")->check(tokens);
   command.add_option("--decode-context", engine.decode_context, "tokens before them [128]")->check(tokens);
   command.add_option("--batches", engine.batches, "so many sequences at a time, without adapters [the usual ones]")

@@ -227,6 +227,7 @@ supervisor_parts supervisor_of(const node_site& site, std::uint32_t reign) {
   parts.batches.max_sequences = config.scheduler.max_sequences;
   parts.batches.max_waiting = static_cast<std::size_t>(config.scheduler.max_waiting);
   parts.batches.max_adapters = config.adapters.max_resident;
+  parts.batches.adapter_patience = static_cast<std::uint64_t>(config.scheduler.adapter_patience);
   parts.batches.model = site.fingerprint;
   parts.vocab_size = site.model->config.vocab_size;
   parts.reign = reign;

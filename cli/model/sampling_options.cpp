@@ -40,6 +40,7 @@ void add_choice(CLI::App& own, sampling_options& options) {
       ->type_name("X");
   own.add_option("--logit-bias", options.biases, "added to a token's logit, -100 to 100; may be repeated")
       ->type_name("ID=VALUE")
+      ->option_text("ID=VALUE")
       ->allow_extra_args(false);
   own.add_option("--seed", params.seed, "the same seed draws the same answer [0]")->type_name("S");
 }
@@ -48,9 +49,11 @@ void add_ends(CLI::App& own, sampling_options& options, const std::string& json_
   sampling_params& params = options.params;
   own.add_option("--stop", params.stop, "end before this text; may be repeated")
       ->type_name("TEXT")
+      ->option_text("TEXT")
       ->allow_extra_args(false);
   own.add_option("--stop-token", params.stop_tokens, "end at this token; may be repeated")
       ->type_name("ID")
+      ->option_text("ID")
       ->allow_extra_args(false);
   own.add_flag("--ignore-eos", params.ignore_eos, "the model's own end tokens do not end the answer");
   if (json_help.empty()) return;
@@ -102,7 +105,8 @@ void add_prompt(CLI::App& command, std::optional<std::string>& prompt, std::vect
   };
   command.add_option_function<std::vector<std::string>>("--tokens", take, "the same as token ids: 1,2,3")
       ->allow_extra_args(false)
-      ->type_name("IDS");
+      ->type_name("IDS")
+      ->option_text("IDS");
 }
 
 void add_sampling(CLI::App& command, sampling_options& options, const std::string& json_help) {

@@ -65,7 +65,8 @@ struct scheduler_settings {
   int max_sequences = 256;
   std::uint64_t kv_memory = std::uint64_t{1} << 30;  ///< bytes of keys and values per replica, over all its stages
   int max_waiting = 4096;
-  int steps_in_flight = 0;  ///< 0: as many as stages find processors for at the same time
+  int adapter_patience = 64;  ///< steps that an adapter may be waited for before others give way
+  int steps_in_flight = 0;    ///< 0: as many as stages find processors for at the same time
 };
 
 struct adapter_settings {

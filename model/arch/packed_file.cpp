@@ -134,7 +134,8 @@ struct file_plan {
   std::map<std::string, std::string> metadata;
 };
 
-file_plan plan_file(const model_files& source, const load_options& options) {
+file_plan plan_file(const model_files& source, const load_options& chosen) {
+  const load_options options = with_tied_head(chosen, source.config);
   check_keep(source, options);
   file_plan plan;
   plan.metadata[std::string(packed_layout_key)] = packed_layout;
@@ -237,6 +238,14 @@ scheme stored_scheme(const load_options& options, const std::string& name, const
   if (!options.quant || keeps_bits(source.tensor.type, *options.quant)) return native;
   if (is_kept(options, name, source)) return is_integer(native) ? scheme::f32 : native;
   return stored_scheme(*options.quant, name);
+}
+
+load_options with_tied_head(load_options options, const model_config& config) {
+  constexpr std::string_view head = "lm_head.weight";
+  if (config.tied_embeddings)
+    for (std::string& part : options.keep)
+      if (head.find(part) != std::string_view::npos) part = "model.embed_tokens.weight";
+  return options;
 }
 
 std::string packed_header(const model_files& source, const load_options& options) {

@@ -26,6 +26,9 @@ scheme stored_scheme(scheme asked, std::string_view name);
 /// Likewise for a weight that a file gives, by all of the options; without a scheme as the file has it.
 scheme stored_scheme(const load_options& options, const std::string& name, const weight_source& source);
 
+/// `options`, where a name that fits the head means the embeddings if they are the head.
+load_options with_tied_head(load_options options, const model_config& config);
+
 /// The head of the packed file that write_packed would write: differs where the layout, or any weight's scheme or size
 /// does. Refuses `keep` where it names nothing.
 std::string packed_header(const model_files& source, const load_options& options);

@@ -102,8 +102,9 @@ std::int64_t vector_bytes(std::int64_t rows, std::int64_t size) {
 }
 
 /// Of the weights in a new file; a little more than that, never less.
-std::int64_t expected_bytes(const model_files& source, const load_options& options) {
+std::int64_t expected_bytes(const model_files& source, const load_options& chosen) {
   constexpr std::int64_t header = 1 << 20;
+  const load_options options = with_tied_head(chosen, source.config);
   std::int64_t total = header;
   visit_weights(source.config,
                 {[&](const std::string& name, std::int64_t outs, std::int64_t ins) {

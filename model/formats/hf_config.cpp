@@ -186,8 +186,6 @@ void read_llama_like(const fields& config, const family_defaults& defaults, mode
   const auto activation = config.text("hidden_act").value_or("silu");
   if (activation != "silu" && activation != "swish")
     refuse("{}: the hidden_act \"{}\" is not supported: silu is", config.where(), activation.substr(0, 80));
-  if (const auto slices = config.integer("pretraining_tp").value_or(1); slices != 1)
-    refuse("{}: \"pretraining_tp\" is {}, only 1 is supported", config.where(), slices);
   into.hidden = bounded(config, "hidden_size", defaults.hidden);
   into.layers = bounded(config, "num_hidden_layers", defaults.layers);
   into.heads = bounded(config, "num_attention_heads", defaults.heads);

@@ -92,6 +92,7 @@ const key_row every_key[] = {
     {"scheduler", "max_sequences = 32", [](const cluster& c) { return c.scheduler.max_sequences == 32; }},
     {"scheduler", "kv_memory = \"1.5GiB\"", [](const cluster& c) { return c.scheduler.kv_memory == 3ULL << 29; }},
     {"scheduler", "max_waiting = 10", [](const cluster& c) { return c.scheduler.max_waiting == 10; }},
+    {"scheduler", "adapter_patience = 9", [](const cluster& c) { return c.scheduler.adapter_patience == 9; }},
     {"scheduler", "steps_in_flight = 3", [](const cluster& c) { return c.scheduler.steps_in_flight == 3; }},
     {"adapters", "dir = \"lora\"", [](const cluster& c) { return c.adapters.dir == "/etc/lora"; }},
     {"adapters", "preload = [\"pricing\"]", [](const cluster& c) { return c.adapters.preload == words{"pricing"}; }},

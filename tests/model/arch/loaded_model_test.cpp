@@ -132,6 +132,15 @@ TEST_F(packed_models, refuse_to_keep_what_is_not_there) {
   EXPECT_THAT(refusal([&] { load(scheme::u8, {"mlp.side_proj"}); }), HasSubstr("keep = \"mlp.side_proj\""));
 }
 
+TEST(keep, of_the_head_means_the_embeddings_where_they_are_the_head) {
+  const test::temp_folder cache;
+  thread_pool pool(1);
+  const auto model = load_model(golden / "llama-tied-llama3", {scheme::u8, {"lm_head"}, cache.path(), {}}, pool);
+  EXPECT_EQ(model->embeddings.kind, scheme::f32);
+  EXPECT_EQ(model->head.kind, scheme::f32);
+  EXPECT_EQ(model->layers.front().q.w.kind, scheme::u8);
+}
+
 TEST_F(packed_models, take_the_size_that_is_foretold) {
   for (const scheme kind : {scheme::f32, scheme::bf16, scheme::u8, scheme::u8g64, scheme::q8, scheme::q4}) {
     const auto model = load(kind);

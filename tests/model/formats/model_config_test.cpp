@@ -186,7 +186,6 @@ INSTANTIATE_TEST_SUITE_P(
         bad_field{"gpt2_scale", "gpt2", {{"scale_attn_by_inverse_layer_idx", true}}, "scale_attn_by_inverse"},
         bad_field{"gpt2_cross", "gpt2", {{"add_cross_attention", true}}, "add_cross_attention"},
         bad_field{"gpt2_heads", "gpt2", {{"n_head", 3}}, "does not split"},
-        bad_field{"pretraining_tp", "llama", {{"pretraining_tp", 2}}, "pretraining_tp"},
         bad_field{"partial_rotary", "llama", {{"partial_rotary_factor", 0.5}}, "partial_rotary_factor"},
         bad_field{"yarn", "qwen2", rope({{"type", "yarn"}, {"factor", 4}}), "yarn"},
         bad_field{"dynamic", "llama", rope({{"rope_type", "dynamic"}, {"factor", 4}}), "dynamic"},

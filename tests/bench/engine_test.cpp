@@ -1,0 +1,39 @@
+#include "bench/engine.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.hpp"
+#include "model/ops/isa.hpp"
+#include "tests/model/arch/golden.hpp"
+#include "tests/model/arch/models.hpp"
+
+namespace troupe::bench {
+namespace {
+
+std::string refusal_of(const engine_bench& options) {
+  thread_pool pool(1);
+  try {
+    run_engine(load_for_test(golden / "gpt2", std::nullopt), options, {pool, kernels()}, report(true));
+  } catch (const input_error& error) {
+    return error.what();
+  }
+  return "(ran)";
+}
+
+TEST(engine_bench, refuses_sequences_for_which_the_model_has_no_positions) {
+  const testing::Matcher<std::string> names_them = testing::HasSubstr("the model has 160");
+  engine_bench prefill, decode, recorded;
+  prefill.prompt = 512;
+  decode.prompt = 16;
+  decode.decode_context = 128;
+  decode.decode = 64;
+  recorded.trace = "any";
+  recorded.context = 2048;
+  EXPECT_THAT(refusal_of(prefill), names_them);
+  EXPECT_THAT(refusal_of(decode), names_them);
+  EXPECT_THAT(refusal_of(recorded), names_them);
+}
+
+}  // namespace
+}  // namespace troupe::bench
