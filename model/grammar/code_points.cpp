@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/json_escape.hpp"
-#include "model/tokenizer/utf8.hpp"
+#include "base/utf8.hpp"
 
 namespace troupe::detail {
 namespace {

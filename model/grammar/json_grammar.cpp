@@ -3,9 +3,9 @@
 #include <map>
 #include <memory>
 
+#include "base/utf8.hpp"
 #include "model/grammar/code_points.hpp"
 #include "model/grammar/number_grammar.hpp"
-#include "model/tokenizer/utf8.hpp"
 
 namespace troupe::detail {
 namespace {

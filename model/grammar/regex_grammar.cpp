@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "base/error.hpp"
-#include "model/tokenizer/utf8.hpp"
+#include "base/utf8.hpp"
 
 namespace troupe::detail {
 namespace {

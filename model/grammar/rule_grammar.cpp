@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/utf8.hpp"
 #include "model/grammar/code_points.hpp"
-#include "model/tokenizer/utf8.hpp"
 
 namespace troupe::detail {
 namespace {

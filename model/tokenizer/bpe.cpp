@@ -4,9 +4,9 @@
 #include <cstddef>
 #include <string>
 
+#include "base/utf8.hpp"
 #include "model/tokenizer/bpe_heap.hpp"
 #include "model/tokenizer/byte_alphabet.hpp"
-#include "model/tokenizer/utf8.hpp"
 
 namespace troupe::detail {
 namespace {

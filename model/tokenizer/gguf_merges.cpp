@@ -5,7 +5,7 @@
 #include <cstddef>
 
 #include "base/error.hpp"
-#include "model/tokenizer/utf8.hpp"
+#include "base/utf8.hpp"
 
 namespace troupe::detail {
 namespace {

@@ -1,10 +1,10 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/utf8.hpp"
 #include "model/formats/json_input.hpp"
 #include "model/tokenizer/json_parts.hpp"
 #include "model/tokenizer/patterns.hpp"
-#include "model/tokenizer/utf8.hpp"
 
 namespace troupe::detail {
 namespace {

@@ -6,7 +6,7 @@
 #include <iterator>
 #include <vector>
 
-#include "model/tokenizer/utf8.hpp"
+#include "base/utf8.hpp"
 
 namespace troupe::detail {
 namespace {

@@ -1,8 +1,8 @@
 #include "model/tokenizer/normalizer.hpp"
 
 #include "base/error.hpp"
+#include "base/utf8.hpp"
 #include "model/tokenizer/nfc.hpp"
-#include "model/tokenizer/utf8.hpp"
 
 namespace troupe::detail {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "base/utf8.hpp"
 #include "model/tokenizer/normalizer.hpp"
-#include "model/tokenizer/utf8.hpp"
 
 namespace troupe::detail {
 namespace {

@@ -2,13 +2,13 @@
 #include <array>
 
 #include "base/error.hpp"
+#include "base/utf8.hpp"
 #include "model/formats/gguf.hpp"
 #include "model/tokenizer/bpe_model.hpp"
 #include "model/tokenizer/byte_alphabet.hpp"
 #include "model/tokenizer/gguf_merges.hpp"
 #include "model/tokenizer/patterns.hpp"
 #include "model/tokenizer/text_tokenizer.hpp"
-#include "model/tokenizer/utf8.hpp"
 #include "model/tokenizer/vocabulary_builder.hpp"
 
 namespace troupe {

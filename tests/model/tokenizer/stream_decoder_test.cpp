@@ -1,4 +1,4 @@
-#include "model/tokenizer/utf8.hpp"
+#include "base/utf8.hpp"
 #include "tests/model/tokenizer/support.hpp"
 
 namespace troupe {
@@ -88,7 +88,7 @@ TEST(stream_decoder, writes_what_decode_writes_in_whole_characters) {
     std::string all;
     for (const auto id : ids) {
       const auto part = decoder.push(id);
-      EXPECT_EQ(detail::valid_stretch(part, 0), part);
+      EXPECT_EQ(valid_stretch(part, 0), part);
       all += part;
     }
     EXPECT_EQ(all + decoder.finish(), tokens->decode(ids)) << name;

@@ -12,9 +12,9 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
+#include "base/utf8.hpp"
 #include "model/tokenizer/byte_alphabet.hpp"
 #include "model/tokenizer/tokenizer.hpp"
-#include "model/tokenizer/utf8.hpp"
 
 namespace troupe::testing_support {
 
@@ -39,7 +39,7 @@ inline constexpr encode_options plain{.add_special = false, .parse_special = tru
 /// How GPT-2's vocabulary spells these bytes.
 inline std::string spell(std::string_view bytes) {
   std::string out;
-  for (const char byte : bytes) detail::append_utf8(out, detail::letter_of(static_cast<std::uint8_t>(byte)));
+  for (const char byte : bytes) append_utf8(out, detail::letter_of(static_cast<std::uint8_t>(byte)));
   return out;
 }
 

@@ -1,7 +1,7 @@
+#include "base/utf8.hpp"
 #include "model/tokenizer/byte_alphabet.hpp"
-#include "model/tokenizer/characters.hpp"
 #include "model/tokenizer/nfc.hpp"
-#include "model/tokenizer/utf8.hpp"
+#include "model/tokenizer/regex.hpp"
 #include "tests/model/tokenizer/support.hpp"
 
 namespace troupe::detail {
