@@ -52,7 +52,6 @@ class evaluator {
   value run_macro(const macro& source, const scope_ptr& defined_in, arguments&& given);
   void bind_parameters(const macro& source, arguments&& given);
   void bind_named(const macro& source, arguments& given);
-  bool is_bound(std::string_view name) const;
   value filtered(const std::vector<expression_ptr>& filters, std::string text);
   void bind(const target& to, value v);
   void bind_attribute(const target& to, value v);

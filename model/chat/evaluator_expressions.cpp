@@ -145,9 +145,7 @@ value evaluator::filtered(const expression& use, value subject) {
 value evaluator::lookup(const std::string& name) {
   for (const scope* inside = scope_.get(); inside; inside = inside->outer.get()) {
     run_.cost.step(inside->names.size() / 16);
-    for (const auto& [known, v] : inside->names) {
-      if (known == name) return v;
-    }
+    if (const value* known = find_named(inside->names, name)) return *known;
   }
   return global_function(name);
 }

@@ -87,17 +87,15 @@ bool is_integer_type(char type) {
 
 // Sign and digits of a number, apart because zeros go between them.
 std::pair<std::string, std::string> number_parts(const value& v, const field& how) {
-  double number = 0;
-  if (!number_of(v, number)) fail("format: %{} needs a number, not {}", how.type, type_name(v));
-  integer whole = 0;
-  if (is_integer_type(how.type)) {
-    if (!integer_of(v, whole)) {
-      if (!(std::abs(number) < 1e30)) fail("format: the number is too large for %{}", how.type);
-      whole = static_cast<integer>(number);
-    }
-    return {whole < 0 ? "-" : "", digits(whole, how.type)};
+  const std::optional<double> number = number_of(v);
+  if (!number) fail("format: %{} needs a number, not {}", how.type, type_name(v));
+  if (!is_integer_type(how.type)) return {std::signbit(*number) ? "-" : "", float_digits(*number, how)};
+  std::optional<integer> whole = integer_of(v);
+  if (!whole) {
+    if (!(std::abs(*number) < 1e30)) fail("format: the number is too large for %{}", how.type);
+    whole = static_cast<integer>(*number);
   }
-  return {std::signbit(number) ? "-" : "", float_digits(number, how)};
+  return {*whole < 0 ? "-" : "", digits(*whole, how.type)};
 }
 
 std::string cut(std::string text, int precision) {
@@ -154,11 +152,9 @@ class argument_source {
     return given_.positional[index];
   }
   const value& named(std::string_view name) {
-    for (const auto& [key, item] : given_.named) {
-      if (key == name) return item;
-    }
-    const mapping_ptr* dict = given_.positional.size() == 1 ? given_.positional[0].as<mapping_ptr>() : nullptr;
-    const value* entry = dict ? find(cost_, **dict, make_text(std::string(name))) : nullptr;
+    if (const value* given = find_named(given_.named, name)) return *given;
+    const mapping* dict = given_.positional.size() == 1 ? mapping_of(given_.positional[0]) : nullptr;
+    const value* entry = dict ? find(cost_, *dict, make_text(std::string(name))) : nullptr;
     if (!entry) fail("format: there is no argument '{}'", name);
     used_names_ = true;
     return *entry;

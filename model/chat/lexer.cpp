@@ -3,7 +3,7 @@
 #include <array>
 #include <optional>
 
-#include "model/chat/string_literal.hpp"
+#include "model/chat/literals.hpp"
 #include "model/chat/text.hpp"
 
 namespace troupe::detail::jinja {
@@ -242,7 +242,7 @@ class lexer {
     std::size_t skipped = 0;
     while (skipped < rest.size()) {
       const code_point next = decode(rest, skipped);
-      if (!is_space(next.point)) break;
+      if (!is_space(next.value)) break;
       skipped += next.length;
     }
     skip_to(at_ + skipped);

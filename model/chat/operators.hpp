@@ -17,6 +17,8 @@ enum class arithmetic { add, subtract, multiply, divide, floor_divide, modulo, p
 value compute(budget& cost, arithmetic op, const value& a, const value& b);
 value negate(const value& v);
 
+/// Python can hash it, except for what a tuple contains.
+bool can_be_key(const value& v);
 /// The value under a key; null if there is none. Fails for keys that Python cannot hash.
 const value* find(budget& cost, const mapping& dict, const value& key);
 void set_entry(budget& cost, std::vector<std::pair<value, value>>& entries, value key, value item);

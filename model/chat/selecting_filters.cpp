@@ -56,7 +56,7 @@ value select_by(runtime& run, const value& subject, arguments&& given, std::stri
                 bool wanted) {
   const value path = by_attribute ? take_first(given, name) : value{};
   const std::string test_name = given.positional.empty() ? "" : take_name(given, name);
-  const type_test test = test_name.empty() ? nullptr : find_test(test_name);
+  const type_test test = test_name.empty() ? type_test() : find_test(test_name);
   if (!test && !test_name.empty()) fail("there is no test named '{}'", test_name);
   std::vector<value> kept;
   const sequence_ptr items = items_of(run, subject);
@@ -85,9 +85,9 @@ value rejectattr(runtime& run, const value& subject, arguments&& given) {
 }  // namespace
 
 filter find_selecting_filter(std::string_view name) {
-  static constexpr filter_entry table[] = {
+  static constexpr std::pair<std::string_view, filter> table[] = {
       {"map", map}, {"select", select}, {"reject", reject}, {"selectattr", selectattr}, {"rejectattr", rejectattr}};
-  return find_in(table, name);
+  return find_function(table, name);
 }
 
 }  // namespace troupe::detail::jinja

@@ -35,20 +35,21 @@ value to_list(runtime& run, const value& subject, arguments&& given) {
 value items_filter(runtime& run, const value& subject, arguments&& given) {
   const parameters nothing("items", std::move(given), {});
   if (subject.is<undefined>()) return make_sequence(sequence_kind::generator, {});
-  const mapping_ptr* dict = subject.as<mapping_ptr>();
+  const mapping* dict = mapping_of(subject);
   if (!dict) fail("items needs a dict, not {}", type_name(subject));
-  return items_view(run.cost, **dict, sequence_kind::generator);
+  return items_view(run.cost, *dict, sequence_kind::generator);
 }
 
 value join_filter(runtime& run, const value& subject, arguments&& given) {
   const parameters p("join", std::move(given), {"d", "attribute"});
   const std::string separator = p.find(0) ? printed(run.cost, p.at(0)) : "";
+  const value* path = p.given(1);
   text_builder out(run.cost);
   bool starts = true;
   const sequence_ptr items = iterate(run.cost, subject);
   for (const value& item : items->items) {
     if (!std::exchange(starts, false)) out.append(separator);
-    print(out, p.find(1) && !p.at(1).is<none>() ? follow(run, item, p.at(1)) : item);
+    print(out, path ? follow(run, item, *path) : item);
   }
   return make_text(out.take());
 }
@@ -65,10 +66,6 @@ value reverse(runtime& run, const value& subject, arguments&& given) {
 struct keyed {
   value key, item;
 };
-
-bool is_given(const parameters& p, std::size_t index) {
-  return p.find(index) && !p.at(index).is<none>();
-}
 
 // The sort key: the item itself, or its attributes; several are separated by commas.
 value key_of(runtime& run, const value& item, const value* path, bool case_sensitive) {
@@ -97,50 +94,46 @@ value sorted(runtime& run, std::vector<keyed> all, bool descending) {
     return descending ? order(run.cost, b.key, a.key) < 0 : order(run.cost, a.key, b.key) < 0;
   });
   std::vector<value> items;
-  for (keyed& one : all) items.push_back(std::move(one.item));
+  for (keyed& entry : all) items.push_back(std::move(entry.item));
   return make_sequence(sequence_kind::list, std::move(items));
 }
 
 value sort(runtime& run, const value& subject, arguments&& given) {
   const parameters p("sort", std::move(given), {"reverse", "case_sensitive", "attribute"});
-  const value* path = is_given(p, 2) ? p.find(2) : nullptr;
-  return sorted(run, with_keys(run, subject, path, p.flag(1, false)), p.flag(0, false));
+  return sorted(run, with_keys(run, subject, p.given(2), p.flag(1, false)), p.flag(0, false));
 }
 
 value dictsort(runtime& run, const value& subject, arguments&& given) {
   const parameters p("dictsort", std::move(given), {"case_sensitive", "by", "reverse"});
   const std::string by = p.text(1, "key");
   if (by != "key" && by != "value") fail("dictsort sorts by key or value, not by '{}'", by);
-  const mapping_ptr* dict = subject.as<mapping_ptr>();
+  const mapping* dict = mapping_of(subject);
   if (!dict) fail("dictsort needs a dict, not {}", type_name(subject));
   const value path = make_integer(by == "key" ? 0 : 1);
-  const value pairs = items_view(run.cost, **dict, sequence_kind::list);
+  const value pairs = items_view(run.cost, *dict, sequence_kind::list);
   return sorted(run, with_keys(run, pairs, &path, p.flag(0, false)), p.flag(2, false));
 }
 
 value unique(runtime& run, const value& subject, arguments&& given) {
   const parameters p("unique", std::move(given), {"case_sensitive", "attribute"});
-  const value* path = is_given(p, 1) ? p.find(1) : nullptr;
   std::vector<std::pair<value, value>> seen;
   std::vector<value> kept;
-  for (keyed& one : with_keys(run, subject, path, p.flag(0, false))) {
+  for (keyed& entry : with_keys(run, subject, p.given(1), p.flag(0, false))) {
     const std::size_t before = seen.size();
-    set_entry(run.cost, seen, std::move(one.key), {});
-    if (seen.size() == before) continue;
-    kept.push_back(std::move(one.item));
+    set_entry(run.cost, seen, std::move(entry.key), {});
+    if (seen.size() > before) kept.push_back(std::move(entry.item));
   }
   return make_sequence(sequence_kind::generator, std::move(kept));
 }
 
 value extreme(runtime& run, const value& subject, arguments&& given, std::string_view name, bool largest) {
   const parameters p(name, std::move(given), {"case_sensitive", "attribute"});
-  const value* path = is_given(p, 1) ? p.find(1) : nullptr;
-  const std::vector<keyed> all = with_keys(run, subject, path, p.flag(0, false));
+  const std::vector<keyed> all = with_keys(run, subject, p.given(1), p.flag(0, false));
   if (all.empty()) return make_undefined(fmt::format("there is no {}, the sequence is empty", name));
   const keyed* best = &all.front();
-  for (const keyed& one : all) {
-    const std::partial_ordering than_best = order(run.cost, one.key, best->key);
-    if (largest ? than_best > 0 : than_best < 0) best = &one;
+  for (const keyed& entry : all) {
+    const std::partial_ordering than_best = order(run.cost, entry.key, best->key);
+    if (largest ? than_best > 0 : than_best < 0) best = &entry;
   }
   return best->item;
 }
@@ -155,11 +148,12 @@ value largest(runtime& run, const value& subject, arguments&& given) {
 
 value sum(runtime& run, const value& subject, arguments&& given) {
   const parameters p("sum", std::move(given), {"attribute", "start"});
+  const value* path = p.given(0);
   value total = p.find(1) ? p.at(1) : make_integer(0);
   if (text_of(total)) fail("sum does not join strings; join does");
   const sequence_ptr items = iterate(run.cost, subject);
   for (const value& item : items->items) {
-    total = compute(run.cost, arithmetic::add, total, is_given(p, 0) ? follow(run, item, p.at(0)) : item);
+    total = compute(run.cost, arithmetic::add, total, path ? follow(run, item, *path) : item);
     run.cost.built(total);
   }
   return total;
@@ -181,13 +175,13 @@ value attr(runtime& run, const value& subject, arguments&& given) {
 }  // namespace
 
 filter find_sequence_filter(std::string_view name) {
-  static constexpr filter_entry table[] = {
+  static constexpr std::pair<std::string_view, filter> table[] = {
       {"length", count_filter}, {"count", count_filter}, {"first", first},     {"last", last}, {"list", to_list},
       {"items", items_filter},  {"join", join_filter},   {"reverse", reverse}, {"sort", sort}, {"dictsort", dictsort},
       {"unique", unique},       {"min", smallest},       {"max", largest},     {"sum", sum},   {"default", otherwise},
       {"d", otherwise},         {"attr", attr},
   };
-  return find_in(table, name);
+  return find_function(table, name);
 }
 
 }  // namespace troupe::detail::jinja

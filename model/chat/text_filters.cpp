@@ -11,9 +11,7 @@ namespace {
 
 value trim(runtime& run, const value& subject, arguments&& given) {
   const parameters p("trim", std::move(given), {"chars"});
-  const std::string text = printed(run.cost, subject);
-  if (!p.find(0) || p.at(0).is<none>()) return make_text(std::string(strip(text, side::both)));
-  return make_text(std::string(strip_set(run.cost, text, side::both, p.text(0, ""))));
+  return strip_text(run.cost, printed(run.cost, subject), side::both, p);
 }
 
 value to_upper_case(runtime& run, const value& subject, arguments&& given) {
@@ -45,11 +43,11 @@ value to_title(runtime& run, const value& subject, arguments&& given) {
   for (std::size_t at = 0; at < text.size();) {
     const code_point next = decode(text, at);
     if (next.valid) {
-      encode(starts ? to_upper(next.point) : to_lower(next.point), out);
+      append_utf8(out, starts ? to_upper(next.value) : to_lower(next.value));
     } else {
       out += text[at];
     }
-    starts = parts_words(next.point);
+    starts = parts_words(next.value);
     at += next.length;
   }
   return make_text(std::move(out));
@@ -57,7 +55,7 @@ value to_title(runtime& run, const value& subject, arguments&& given) {
 
 value replace_filter(runtime& run, const value& subject, arguments&& given) {
   const parameters p("replace", std::move(given), {"old", "new", "count"}, 2);
-  const integer count = p.find(2) && !p.at(2).is<none>() ? p.number(2, -1) : -1;
+  const integer count = p.given(2) ? p.number(2, -1) : -1;
   const std::string old = printed(run.cost, p.at(0));
   return make_text(replace_text(run.cost, printed(run.cost, subject), old, printed(run.cost, p.at(1)), count));
 }
@@ -128,12 +126,12 @@ value tojson(runtime& run, const value& subject, arguments&& given) {
   json_style style;
   style.ascii_only = p.flag(0, false);
   style.sorted_keys = p.flag(3, false);
-  if (p.find(1) && !p.at(1).is<none>()) {
+  if (p.given(1)) {
     style.indent = indentation(p, 1, 0);
     style.item_separator = ",";
   }
-  if (p.find(2) && !p.at(2).is<none>()) {
-    const sequence_ptr pair = iterate(run.cost, p.at(2));
+  if (const value* separators = p.given(2)) {
+    const sequence_ptr pair = iterate(run.cost, *separators);
     if (pair->items.size() != 2) fail("tojson: separators are two strings");
     style.item_separator = printed(run.cost, pair->items[0]);
     style.key_separator = printed(run.cost, pair->items[1]);
@@ -146,13 +144,13 @@ value tojson(runtime& run, const value& subject, arguments&& given) {
 }  // namespace
 
 filter find_text_filter(std::string_view name) {
-  static constexpr filter_entry table[] = {
+  static constexpr std::pair<std::string_view, filter> table[] = {
       {"trim", trim},      {"upper", to_upper_case},    {"lower", to_lower_case}, {"capitalize", to_capitalized},
       {"title", to_title}, {"replace", replace_filter}, {"indent", indent},       {"escape", escape},
       {"e", escape},       {"forceescape", escape},     {"safe", to_text},        {"string", to_text},
       {"format", format},  {"tojson", tojson},
   };
-  return find_in(table, name);
+  return find_function(table, name);
 }
 
 }  // namespace troupe::detail::jinja
