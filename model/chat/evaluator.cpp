@@ -31,7 +31,7 @@ struct evaluator::statement_visitor {
   }
 
   flow operator()(const block_assignment& n) {
-    self.bind(n.bound, self.filtered(n.filters, self.captured(n.body)));
+    self.bind(n.bound, self.filtered_block(n.body, n.filters));
     return flow::onward;
   }
 
@@ -50,7 +50,7 @@ struct evaluator::statement_visitor {
   }
 
   flow operator()(const filter_block& n) {
-    self.write(printed(self.run_.cost, self.filtered(n.filters, self.captured(n.body))));
+    self.write(printed(self.run_.cost, self.filtered_block(n.body, n.filters)));
     return flow::onward;
   }
 
@@ -140,14 +140,20 @@ sequence_ptr evaluator::loop_items(const for_loop& loop) {
   return std::make_shared<const sequence>(std::move(kept));
 }
 
-// What `body` writes, kept back from the output.
+// What `body` writes in the current scope, kept back from the output.
 std::string evaluator::captured(const block& body) {
   std::string text;
   std::string* const outer = std::exchange(out_, &text);
   // An exception ends the whole rendering, so out_ need not be restored then.
-  in_scope(scope_, [&] { return execute(body); });
+  execute(body);
   out_ = outer;
   return text;
+}
+
+value evaluator::filtered_block(const block& body, const std::vector<expression_ptr>& filters) {
+  value result = make_text(in_scope(scope_, [&] { return captured(body); }));
+  for (const expression_ptr& use : filters) result = filtered(*use, std::move(result));
+  return result;
 }
 
 value evaluator::make_macro(const macro& source) {
@@ -163,11 +169,7 @@ value evaluator::make_macro(const macro& source) {
 value evaluator::run_macro(const macro& source, const scope_ptr& defined_in, arguments&& given) {
   return in_scope(defined_in, [&] {
     bind_parameters(source, std::move(given));
-    std::string text;
-    std::string* const outer = std::exchange(out_, &text);
-    execute(source.body);
-    out_ = outer;
-    return make_text(std::move(text));
+    return make_text(captured(source.body));
   });
 }
 
@@ -211,12 +213,6 @@ void evaluator::bind_named(const macro& source, arguments& given) {
     }
   }
   if (source.takes_more_named) define("kwargs", make_mapping(std::move(more)));
-}
-
-value evaluator::filtered(const std::vector<expression_ptr>& filters, std::string text) {
-  value result = make_text(std::move(text));
-  for (const expression_ptr& use : filters) result = filtered(*use, std::move(result));
-  return result;
 }
 
 void evaluator::bind(const target& to, value v) {

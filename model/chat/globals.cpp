@@ -85,10 +85,10 @@ value format_now(runtime& run, arguments&& given) {
 using global = value (*)(runtime&, arguments&&);
 
 constexpr std::pair<std::string_view, global> globals[] = {{"range", range},
-                                    {"dict", dict},
-                                    {"namespace", make_name_space},
-                                    {"raise_exception", raise},
-                                    {"strftime_now", format_now}};
+                                                           {"dict", dict},
+                                                           {"namespace", make_name_space},
+                                                           {"raise_exception", raise},
+                                                           {"strftime_now", format_now}};
 
 }  // namespace
 

@@ -94,7 +94,10 @@ class json_printer {
   void print_value(const value& v) {
     out_.cost().step();
     if (const std::string* text = text_of(v)) return print_json_text(out_, *text, style_.ascii_only);
-    if (const sequence* list = sequence_of(v)) return print_list(*list);
+    if (const sequence* list = sequence_of(v)) {
+      if (!is_indexed(*list)) fail("tojson: a {} has no JSON form; make it a list first", type_name(v));
+      return print_list(*list);
+    }
     if (const mapping* dict = mapping_of(v)) return print_dict(*dict);
     if (!print_scalar(v)) fail("tojson: a value of type {} has no JSON form", type_name(v));
   }
@@ -112,9 +115,6 @@ class json_printer {
   }
 
   void print_list(const sequence& list) {
-    if (list.kind == sequence_kind::view || list.kind == sequence_kind::generator) {
-      fail("tojson: a {} has no JSON form; make it a list first", type_name(value{sequence_ptr(&list, [](auto) {})}));
-    }
     if (list.items.empty()) return out_.append("[]");
     out_.append('[');
     ++level_;

@@ -19,7 +19,6 @@ value strip_text(budget& cost, std::string_view text, side from, const parameter
 value text_list(budget& cost, const std::vector<std::string_view>& parts);
 std::size_t find_last_text(budget& cost, std::string_view text, std::string_view wanted);
 /// At most `count` replacements; all if negative.
-std::string replace_text(budget& cost, std::string_view text, std::string_view old, std::string_view by,
-                         integer count);
+std::string replace_text(budget& cost, std::string_view text, std::string_view old, std::string_view by, integer count);
 
 }  // namespace troupe::detail::jinja

@@ -139,7 +139,8 @@ constexpr std::pair<std::string_view, test_function> tests[] = {
 
 type_test find_test(std::string_view name) {
   if (const test_function test = find_function(tests, name)) return test;
-  const auto* known = std::find_if(std::begin(traits), std::end(traits), [&](const auto& t) { return t.first == name; });
+  const auto* known =
+      std::find_if(std::begin(traits), std::end(traits), [&](const auto& t) { return t.first == name; });
   if (known == std::end(traits)) return nullptr;
   return [known](runtime&, const value& v, arguments&& given) {
     const parameters nothing(known->first, std::move(given), {});
