@@ -24,6 +24,8 @@ nlohmann::json parse_json(std::string_view text, const std::string& where, json_
 
 /// A text file of at most `limit` bytes.
 std::string read_text(const std::filesystem::path& path, std::size_t limit);
+/// The JSON in such a file.
+nlohmann::json read_json(const std::filesystem::path& path, std::size_t limit);
 
 /// The fields of a JSON object, read by name and type. A field that is null counts as absent; one of another type is
 /// refused by its name. Keeps a reference to `object`.
@@ -46,6 +48,9 @@ class json_fields {
   const std::string& where() const { return where_; }
 
  private:
+  template <class T>
+  std::optional<T> typed(std::string_view key, bool (Json::*is_typed)() const, std::string_view wanted) const;
+
   const Json& object_;
   std::string where_;
 };
