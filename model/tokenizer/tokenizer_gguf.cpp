@@ -24,21 +24,21 @@ enum token_type : std::int64_t { normal = 1, unknown = 2, control = 3, user_defi
 /// The keys under "tokenizer.ggml.", each of one type.
 class ggml_keys {
  public:
-  ggml_keys(const gguf_file& file, std::string where) : file_(file), where_(std::move(where)) {}
+  explicit ggml_keys(const gguf_file& file) : file_(file) {}
 
   template <class Value>
   const Value* find(std::string_view name) const {
     const auto found = file_.metadata.find("tokenizer.ggml." + std::string(name));
     if (found == file_.metadata.end()) return nullptr;
     const auto* value = std::get_if<Value>(&found->second);
-    if (!value) refuse("{}: tokenizer.ggml.{} has the wrong type", where_, name);
+    if (!value) refuse("{}: tokenizer.ggml.{} has the wrong type", where(), name);
     return value;
   }
 
   template <class Value>
   const Value& need(std::string_view name) const {
     const auto* value = find<Value>(name);
-    if (!value) refuse("{}: has no tokenizer.ggml.{}", where_, name);
+    if (!value) refuse("{}: has no tokenizer.ggml.{}", where(), name);
     return *value;
   }
 
@@ -51,16 +51,15 @@ class ggml_keys {
     const auto* id = find<std::int64_t>(name);
     if (!id) return std::nullopt;
     if (*id < 0 || static_cast<std::size_t>(*id) >= count)
-      refuse("{}: tokenizer.ggml.{} is {}, but there are {} tokens", where_, name, *id, count);
+      refuse("{}: tokenizer.ggml.{} is {}, but there are {} tokens", where(), name, *id, count);
     return static_cast<token_id>(*id);
   }
 
   std::string architecture() const { return file_.get<std::string>("general.architecture").value_or(""); }
-  const std::string& where() const { return where_; }
+  const std::string& where() const { return file_.name; }
 
  private:
   const gguf_file& file_;
-  std::string where_;
 };
 
 /// How one kind of pre-tokenizer that GGUF knows by name treats text.
@@ -219,12 +218,12 @@ std::shared_ptr<const tokenizer> sentencepiece_tokenizer(const ggml_keys& keys) 
 
 }  // namespace
 
-std::shared_ptr<const tokenizer> tokenizer_from_gguf(const gguf_file& file, const std::string& where) {
-  const ggml_keys keys(file, where);
+std::shared_ptr<const tokenizer> tokenizer_from_gguf(const gguf_file& file) {
+  const ggml_keys keys(file);
   const auto& model = keys.need<std::string>("model");
   if (model == "gpt2") return byte_level_tokenizer(keys);
   if (model == "llama") return sentencepiece_tokenizer(keys);
-  refuse("{}: tokenizer.ggml.model \"{}\" is not supported (gpt2 and llama are)", where, model);
+  refuse("{}: tokenizer.ggml.model \"{}\" is not supported (gpt2 and llama are)", file.name, model);
 }
 
 }  // namespace troupe

@@ -254,7 +254,7 @@ model_config from_gguf(const test::gguf_builder& builder) {
   gguf_file file;
   const auto bytes = builder.build();
   parse_gguf(test::bytes_of(bytes), "x.gguf", file);
-  return config_from_gguf(file, "x.gguf");
+  return config_from_gguf(file);
 }
 
 TEST(gguf_config, reads_the_usual_keys) {
@@ -292,7 +292,7 @@ TEST(gguf_config, learns_the_rest_from_the_tensors_and_keeps_it_without_them) {
   const auto bare_bytes = metadata_only_gguf(file);
   gguf_file bare;
   parse_gguf(test::bytes_of(bare_bytes), "metadata.gguf", bare);
-  for (const auto& config : {config_from_gguf(file, "x.gguf"), config_from_gguf(bare, "metadata.gguf")}) {
+  for (const auto& config : {config_from_gguf(file), config_from_gguf(bare)}) {
     EXPECT_EQ(config.vocab_size, 5);
     EXPECT_FALSE(config.tied_embeddings);
     EXPECT_TRUE(config.qkv_bias);
