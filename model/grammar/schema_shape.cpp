@@ -94,15 +94,15 @@ void spend(std::size_t& work, std::size_t more, const std::string& where) {
 }
 
 branch_list crossed(const branch_list& a, const branch_list& b, const std::string& where, std::size_t& work) {
-  branch_list made;
+  branch_list result;
   for (const json& first : a)
     for (const json& second : b) {
       spend(work, weight_of(first) * weight_of(second), where);
-      if (auto one = merged(first, second, where)) made.push_back(std::move(*one));
-      if (made.size() > most_branches)
+      if (auto one = merged(first, second, where)) result.push_back(std::move(*one));
+      if (result.size() > most_branches)
         refuse("{}: its choices make more than {} cases: use fewer", where, most_branches);
     }
-  return made;
+  return result;
 }
 
 /// Throws input_error where a value could satisfy two of the choices.
@@ -120,10 +120,10 @@ void check_apart(const std::vector<branch_list>& choices, const std::string& whe
 }
 
 branch_list joined(const std::vector<branch_list>& choices, const std::string& where) {
-  branch_list made;
-  for (const branch_list& each : choices) made.insert(made.end(), each.begin(), each.end());
-  if (made.size() > most_branches) refuse("{}: its choices make more than {} cases: use fewer", where, most_branches);
-  return made;
+  branch_list result;
+  for (const branch_list& each : choices) result.insert(result.end(), each.begin(), each.end());
+  if (result.size() > most_branches) refuse("{}: its choices make more than {} cases: use fewer", where, most_branches);
+  return result;
 }
 
 /// Older drafts write prefixItems as a list of items, and the items behind those as additionalItems.

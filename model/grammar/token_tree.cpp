@@ -10,12 +10,12 @@ constexpr std::size_t longest_text = 512;
 }  // namespace
 
 byte_set spelled_bytes(const tokenizer& tokens) {
-  byte_set made;
+  byte_set result;
   for (token_id token = 0; token < tokens.size(); ++token) {
     const std::string_view bytes = tokens.bytes_of(token);
-    if (bytes.size() == 1 && !tokens.is_special(token)) made.set(static_cast<unsigned char>(bytes[0]));
+    if (bytes.size() == 1 && !tokens.is_special(token)) result.set(static_cast<unsigned char>(bytes[0]));
   }
-  return made;
+  return result;
 }
 
 token_tree::token_tree(std::shared_ptr<const tokenizer> tokens, std::int64_t vocab_size)
