@@ -23,6 +23,18 @@ bool is_utf8(std::string_view text);
 std::string_view valid_stretch(std::string_view text, std::size_t at);
 /// The invalid bytes from `at` on, up to the next valid character or the end.
 std::string_view invalid_stretch(std::string_view text, std::size_t at);
+/// Hands out a text in stretches of valid characters and stretches of invalid bytes, none of them empty.
+template <class OnValid, class OnInvalid>
+void for_each_stretch(std::string_view text, const OnValid& on_valid, const OnInvalid& on_invalid) {
+  for (std::size_t at = 0; at < text.size();) {
+    const auto valid = valid_stretch(text, at);
+    if (!valid.empty()) on_valid(valid);
+    at += valid.size();
+    const auto invalid = invalid_stretch(text, at);
+    if (!invalid.empty()) on_invalid(invalid);
+    at += invalid.size();
+  }
+}
 
 /// Unicode's White_Space.
 bool is_white_space(char32_t value);
