@@ -102,6 +102,13 @@ std::optional<std::int64_t> json_fields<Json>::integer(std::string_view key) con
 }
 
 template <class Json>
+const Json& json_fields<Json>::list(std::string_view key) const {
+  const auto* value = find(key);
+  if (!value || !value->is_array()) refuse("{}: \"{}\" should be a list", where_, key);
+  return *value;
+}
+
+template <class Json>
 template <class T>
 std::optional<T> json_fields<Json>::typed(std::string_view key, bool (Json::*is_typed)() const,
                                           std::string_view wanted) const {

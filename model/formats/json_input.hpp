@@ -45,6 +45,15 @@ class json_fields {
   std::optional<std::vector<std::string>> texts(std::string_view key) const;
   /// One integer or a list of them; empty when absent.
   std::vector<std::int64_t> integers(std::string_view key) const;
+  /// A list that must be there.
+  const Json& list(std::string_view key) const;
+  /// Its elements, each with its place: "where.key[0]".
+  template <class Read>
+  void for_each_in(std::string_view key, const Read& read) const {
+    std::size_t i = 0;
+    for (const Json& element : list(key))
+      read(element, where_ + "." + std::string(key) + "[" + std::to_string(i++) + "]");
+  }
   const std::string& where() const { return where_; }
 
  private:
