@@ -16,7 +16,6 @@ namespace {
 
 using namespace detail;
 
-constexpr std::string_view visible_space = "\u2581";
 constexpr std::size_t most_tokens = std::size_t{1} << 24;
 
 enum token_type : std::int64_t { normal = 1, unknown = 2, control = 3, user_defined = 4, unused = 5, byte = 6 };
@@ -150,12 +149,20 @@ void add_tokens(const ggml_keys& keys, const gguf_vocabulary& all, const BytesOf
   parts.tokens = builder.take();
 }
 
+/// Merges neither make nor join the tokens that are looked for: they count as empty.
+std::vector<std::string> mergeable_tokens(const gguf_vocabulary& all) {
+  auto tokens = all.tokens;
+  for (std::size_t i = 0; i < tokens.size(); ++i)
+    if (is_looked_for(all.types[i])) tokens[i].clear();
+  return tokens;
+}
+
 void add_bos_and_eos(const ggml_keys& keys, bool bos_by_default, tokenizer_parts& parts) {
   const auto count = static_cast<std::size_t>(parts.tokens.size());
   parts.bos = keys.token("bos_token_id", count);
   parts.eos = keys.token("eos_token_id", count);
-  for (const auto id : {parts.bos, parts.eos})
-    if (id) parts.tokens.special[static_cast<std::size_t>(*id)] = true;
+  parts.tokens.mark_special(parts.bos);
+  parts.tokens.mark_special(parts.eos);
   if (keys.flag("add_bos_token", bos_by_default) && parts.bos) parts.before = {*parts.bos};
   if (keys.flag("add_eos_token", false) && parts.eos) parts.after = {*parts.eos};
 }
@@ -172,20 +179,12 @@ std::shared_ptr<const tokenizer> byte_level_tokenizer(const ggml_keys& keys) {
   const auto where = keys.where() + ": tokenizer.ggml.pre";
   cut.add(split_step{regex(to_pcre2(rules.pattern, where), where), split_behavior::isolated, false});
   const auto merges = listed_merges(keys.need<std::vector<std::string>>("merges"), parts.tokens, keys.where());
-  auto mergeable = all.tokens;
-  for (std::size_t i = 0; i < mergeable.size(); ++i)
-    if (is_looked_for(all.types[i])) mergeable[i].clear();
   parts.model = std::make_shared<bpe_model>(
       std::move(normalize), added_token_splitter(), std::move(cut),
-      bpe(mergeable, merges, {.byte_level = true, .ignore_merges = rules.ignore_merges, .unknown = std::nullopt}));
+      bpe(mergeable_tokens(all), merges,
+          {.byte_level = true, .ignore_merges = rules.ignore_merges, .unknown = std::nullopt}));
   add_bos_and_eos(keys, rules.add_bos, parts);
   return std::make_shared<text_tokenizer>(std::move(parts));
-}
-
-std::string sentencepiece_bytes(const gguf_vocabulary& all, std::size_t i) {
-  if (all.types[i] == byte)
-    if (const auto value = fallback_byte(all.tokens[i])) return {static_cast<char>(*value)};
-  return replace_all(all.tokens[i], visible_space, " ");
 }
 
 std::shared_ptr<const tokenizer> sentencepiece_tokenizer(const ggml_keys& keys) {
@@ -195,23 +194,19 @@ std::shared_ptr<const tokenizer> sentencepiece_tokenizer(const ggml_keys& keys) 
     refuse("{}: tokenizer.ggml.scores has {} elements for {} tokens", keys.where(), scores.size(), all.tokens.size());
   tokenizer_parts parts;
   add_tokens(
-      keys, all, [&](std::size_t i) { return sentencepiece_bytes(all, i); }, parts);
+      keys, all, [&](std::size_t i) { return sentencepiece_bytes(all.tokens[i], all.types[i] == byte); }, parts);
 
   std::vector<bool> joins(all.tokens.size());
-  auto symbols = all.tokens;
-  for (std::size_t i = 0; i < joins.size(); ++i) {
-    joins[i] = !is_looked_for(all.types[i]) && all.types[i] != byte;
-    if (is_looked_for(all.types[i])) symbols[i].clear();
-  }
+  for (std::size_t i = 0; i < joins.size(); ++i) joins[i] = !is_looked_for(all.types[i]) && all.types[i] != byte;
   normalizer normalize;
   parts.strips_leading_space = keys.flag("add_space_prefix", true);
   if (parts.strips_leading_space) normalize.add(prepend_step{" "});
   normalize.add(replace_text_step{" ", std::string(visible_space)});
   bpe_rules rules{.byte_fallback = true, .fuse_unknown = true, .unknown = std::nullopt};
   rules.unknown = keys.token("unknown_token_id", all.tokens.size());
-  parts.model =
-      std::make_shared<bpe_model>(std::move(normalize), added_token_splitter(), pre_tokenizer(),
-                                  bpe(symbols, scored_merges(parts.tokens, joins, scores, keys.where()), rules));
+  parts.model = std::make_shared<bpe_model>(
+      std::move(normalize), added_token_splitter(), pre_tokenizer(),
+      bpe(mergeable_tokens(all), scored_merges(parts.tokens, joins, scores, keys.where()), rules));
   add_bos_and_eos(keys, true, parts);
   return std::make_shared<text_tokenizer>(std::move(parts));
 }
