@@ -41,11 +41,13 @@ inline std::optional<std::string> random_text(token_constraint& under, const tok
   return std::nullopt;
 }
 
+inline byte_set all_bytes() {
+  return byte_set().set();
+}
+
 /// Whether the bytes of a text are allowed one after another, and the text may end there.
 inline bool allows(const output_constraint& constraint, std::string_view text) {
-  byte_set all;
-  all.set();
-  text_automaton automaton(std::make_shared<const byte_grammar>(compile(constraint, all)));
+  text_automaton automaton(std::make_shared<const byte_grammar>(compile(constraint, all_bytes())));
   auto state = automaton.start();
   for (const char byte : text) state = automaton.next(state, static_cast<std::uint8_t>(byte));
   return automaton.is_complete(state);

@@ -4,7 +4,7 @@
 namespace troupe {
 namespace {
 
-using namespace testing_support;
+using namespace test;
 
 /// Every token is one byte, two tokens more: 256 is special, 257 writes " x".
 class byte_tokenizer final : public tokenizer {

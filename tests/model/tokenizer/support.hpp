@@ -11,12 +11,12 @@
 
 #include <gtest/gtest.h>
 
-#include "base/error.hpp"
 #include "base/utf8.hpp"
 #include "model/tokenizer/byte_alphabet.hpp"
 #include "model/tokenizer/tokenizer.hpp"
+#include "tests/base/refusal.hpp"
 
-namespace troupe::testing_support {
+namespace troupe::test {
 
 inline std::filesystem::path shared(const std::string& path) {
   return std::filesystem::path(TROUPE_SHARED_DATA) / path;
@@ -43,24 +43,13 @@ inline std::string spell(std::string_view bytes) {
   return out;
 }
 
-/// The text of the error that `act` throws.
-template <class Act>
-std::string refusal(const Act& act) {
-  try {
-    act();
-  } catch (const input_error& error) {
-    return error.what();
-  }
-  return "(nothing was refused)";
-}
-
 /// A tokenizer whose tokens are single letters or listed merges of letters: enough to see rules at work.
 inline std::string tiny_json(const std::string& vocab, const std::string& merges, const std::string& rest = "") {
   return R"({"model":{"type":"BPE","vocab":)" + vocab + R"(,"merges":)" + merges + "}" + (rest.empty() ? "" : ",") +
          rest + "}";
 }
 
-}  // namespace troupe::testing_support
+}  // namespace troupe::test
 
 #define TROUPE_NEEDS(path) \
   if (!std::filesystem::exists(path)) GTEST_SKIP() << (path).string() << " is not here"

@@ -5,7 +5,7 @@
 namespace troupe {
 namespace {
 
-using namespace testing_support;
+using namespace test;
 using ids = std::vector<token_id>;
 using texts = std::vector<std::string>;
 using integers = std::vector<std::int64_t>;

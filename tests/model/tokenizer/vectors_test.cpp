@@ -6,7 +6,7 @@
 namespace troupe {
 namespace {
 
-using namespace testing_support;
+using namespace test;
 
 std::vector<std::string> texts_of(const std::filesystem::path& path) {
   const auto all = read(path);
