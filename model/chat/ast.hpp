@@ -72,7 +72,6 @@ struct arithmetic_use {
 struct concatenation {
   std::vector<expression_ptr> parts;
 };
-enum class comparison { equal, not_equal, less, less_equal, greater, greater_equal, in, not_in };
 /// a < b <= c
 struct comparison_chain {
   expression_ptr first;

@@ -116,6 +116,27 @@ bool contains(budget& cost, const value& needle, const value& haystack) {
   return false;
 }
 
+bool compare(budget& cost, comparison op, const value& a, const value& b) {
+  switch (op) {
+    case comparison::equal:
+      return equal(cost, a, b);
+    case comparison::not_equal:
+      return !equal(cost, a, b);
+    case comparison::less:
+      return order(cost, a, b) < 0;
+    case comparison::less_equal:
+      return order(cost, a, b) <= 0;
+    case comparison::greater:
+      return order(cost, a, b) > 0;
+    case comparison::greater_equal:
+      return order(cost, a, b) >= 0;
+    case comparison::in:
+      return contains(cost, a, b);
+    default:
+      return !contains(cost, a, b);
+  }
+}
+
 bool can_be_key(const value& v) {
   return !v.is<mapping_ptr>() && (!v.is<sequence_ptr>() || is_kind(v, sequence_kind::tuple));
 }

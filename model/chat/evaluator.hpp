@@ -39,7 +39,6 @@ class evaluator {
   value call_value(const value& callee, arguments&& given);
   value filtered(const expression& use, value subject);
   value lookup(const std::string& name);
-  bool compare(comparison op, const value& left, const value& right);
   value make_macro(const macro& source);
 
   // Statements: evaluator.cpp

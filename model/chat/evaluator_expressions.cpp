@@ -70,7 +70,7 @@ struct evaluator::expression_visitor {
     value left = self.evaluate(*n.first);
     for (const auto& [op, operand] : n.rest) {
       value right = self.evaluate(*operand);
-      if (!self.compare(op, left, right)) return make_bool(false);
+      if (!compare(cost(), op, left, right)) return make_bool(false);
       left = std::move(right);
     }
     return make_bool(true);
@@ -148,27 +148,6 @@ value evaluator::lookup(const std::string& name) {
     if (const value* known = find_named(inside->names, name)) return *known;
   }
   return global_function(name);
-}
-
-bool evaluator::compare(comparison op, const value& left, const value& right) {
-  switch (op) {
-    case comparison::equal:
-      return equal(run_.cost, left, right);
-    case comparison::not_equal:
-      return !equal(run_.cost, left, right);
-    case comparison::less:
-      return order(run_.cost, left, right) < 0;
-    case comparison::less_equal:
-      return order(run_.cost, left, right) <= 0;
-    case comparison::greater:
-      return order(run_.cost, left, right) > 0;
-    case comparison::greater_equal:
-      return order(run_.cost, left, right) >= 0;
-    case comparison::in:
-      return contains(run_.cost, left, right);
-    default:
-      return !contains(run_.cost, left, right);
-  }
 }
 
 }  // namespace troupe::detail::jinja

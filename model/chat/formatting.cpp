@@ -23,7 +23,7 @@ struct field {
 
 class spec_reader {
  public:
-  spec_reader(std::string_view text, std::size_t at) : text_(text), at_(at) {}
+  explicit spec_reader(std::string_view text) : text_(text) {}
 
   bool done() const { return at_ >= text_.size(); }
   char peek() const { return done() ? '\0' : text_[at_]; }
@@ -31,7 +31,11 @@ class spec_reader {
     if (done()) fail("format: incomplete format");
     return text_[at_++];
   }
-  bool skip(char wanted) { return peek() == wanted && !done() ? (++at_, true) : false; }
+  bool skip(char wanted) {
+    if (done() || text_[at_] != wanted) return false;
+    ++at_;
+    return true;
+  }
   std::string_view until(char end) {
     const std::size_t stop = text_.find(end, at_);
     if (stop == text_.npos) fail("format: '{}' is missing", end);
@@ -51,11 +55,10 @@ class spec_reader {
     into.width = number();
     if (skip('.')) into.precision = number();
   }
-  std::size_t at() const { return at_; }
 
  private:
   std::string_view text_;
-  std::size_t at_;
+  std::size_t at_ = 0;
 };
 
 std::string digits(integer number, char type) {
@@ -186,7 +189,7 @@ void put_percent(text_builder& out, spec_reader& reader, argument_source& source
 }
 
 field read_brace_spec(std::string_view spec, const value& v) {
-  spec_reader reader(spec, 0);
+  spec_reader reader(spec);
   field how;
   const bool number = v.is<integer>() || v.is<double>();
   how.left = !number;
@@ -204,7 +207,7 @@ field read_brace_spec(std::string_view spec, const value& v) {
 const value& chosen_by(std::string_view name, argument_source& source) {
   if (name.empty()) return source.next();
   if (name.find_first_not_of("0123456789") == name.npos) {
-    return source.numbered(static_cast<std::size_t>(spec_reader(name, 0).number()));
+    return source.numbered(static_cast<std::size_t>(spec_reader(name).number()));
   }
   return source.named(name);
 }
@@ -220,7 +223,7 @@ void put_braces(text_builder& out, std::string_view inside, argument_source& sou
 value format_percent(budget& cost, const std::string& format, const arguments& given) {
   text_builder out(cost);
   argument_source source(cost, given);
-  spec_reader reader(format, 0);
+  spec_reader reader(format);
   while (!reader.done()) {
     const char next = reader.next();
     if (next == '%')
@@ -235,7 +238,7 @@ value format_percent(budget& cost, const std::string& format, const arguments& g
 value format_braces(budget& cost, const std::string& format, const arguments& given) {
   text_builder out(cost);
   argument_source source(cost, given);
-  spec_reader reader(format, 0);
+  spec_reader reader(format);
   while (!reader.done()) {
     const char next = reader.next();
     if (next == '}' && !reader.skip('}')) fail("format: a single '}}' stands alone");

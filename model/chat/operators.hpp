@@ -13,6 +13,9 @@ std::partial_ordering order(budget& cost, const value& a, const value& b);
 /// `needle in haystack`
 bool contains(budget& cost, const value& needle, const value& haystack);
 
+enum class comparison { equal, not_equal, less, less_equal, greater, greater_equal, in, not_in };
+bool compare(budget& cost, comparison op, const value& a, const value& b);
+
 enum class arithmetic { add, subtract, multiply, divide, floor_divide, modulo, power };
 value compute(budget& cost, arithmetic op, const value& a, const value& b);
 value negate(const value& v);

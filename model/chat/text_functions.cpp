@@ -45,12 +45,11 @@ std::vector<std::string_view> split_spaces(budget& cost, std::string_view text, 
   if (parts.size() <= limit || parts.size() < 2) return parts;
   // What is beyond the limit stays in one piece, the spaces inside it included.
   if (from_right) {
-    const auto rest = parts.end() - static_cast<std::ptrdiff_t>(limit) - 1;
-    const std::string_view kept(parts.front().data(), rest->data() + rest->size() - parts.front().data());
-    parts.erase(parts.begin(), rest);
-    parts.front() = strip(text.substr(0, kept.data() + kept.size() - text.data()), side::right);
+    parts.erase(parts.begin(), parts.end() - static_cast<std::ptrdiff_t>(limit) - 1);
+    const std::string_view last = parts.front();
+    parts.front() = text.substr(0, static_cast<std::size_t>(last.data() + last.size() - text.data()));
   } else {
-    parts[limit] = strip(text.substr(parts[limit].data() - text.data()), side::left);
+    parts[limit] = text.substr(static_cast<std::size_t>(parts[limit].data() - text.data()));
     parts.resize(limit + 1);
   }
   return parts;

@@ -43,26 +43,10 @@ value other(std::string_view name, arguments&& given) {
   return p.at(0);
 }
 
-bool is_equal(runtime& run, const value& v, arguments&& given) {
-  return equal(run.cost, v, other("eq", std::move(given)));
-}
-bool is_unequal(runtime& run, const value& v, arguments&& given) {
-  return !equal(run.cost, v, other("ne", std::move(given)));
-}
-bool is_less(runtime& run, const value& v, arguments&& given) {
-  return order(run.cost, v, other("lt", std::move(given))) < 0;
-}
-bool is_less_or_equal(runtime& run, const value& v, arguments&& given) {
-  return order(run.cost, v, other("le", std::move(given))) <= 0;
-}
-bool is_greater(runtime& run, const value& v, arguments&& given) {
-  return order(run.cost, v, other("gt", std::move(given))) > 0;
-}
-bool is_greater_or_equal(runtime& run, const value& v, arguments&& given) {
-  return order(run.cost, v, other("ge", std::move(given))) >= 0;
-}
-bool is_in(runtime& run, const value& v, arguments&& given) {
-  return contains(run.cost, v, other("in", std::move(given)));
+template <comparison Op>
+bool is_compared(runtime& run, const value& v, arguments&& given) {
+  constexpr std::string_view names[] = {"eq", "ne", "lt", "le", "gt", "ge", "in"};
+  return compare(run.cost, Op, v, other(names[static_cast<std::size_t>(Op)], std::move(given)));
 }
 
 // The very same object: for what templates hold, of the same type and equal.
@@ -109,22 +93,22 @@ bool is_test(runtime&, const value& v, arguments&& given) {
 
 using test_function = bool (*)(runtime&, const value&, arguments&&);
 constexpr std::pair<std::string_view, test_function> tests[] = {
-    {"eq", is_equal},
-    {"equalto", is_equal},
-    {"==", is_equal},
-    {"ne", is_unequal},
-    {"!=", is_unequal},
-    {"lt", is_less},
-    {"lessthan", is_less},
-    {"<", is_less},
-    {"le", is_less_or_equal},
-    {"<=", is_less_or_equal},
-    {"gt", is_greater},
-    {"greaterthan", is_greater},
-    {">", is_greater},
-    {"ge", is_greater_or_equal},
-    {">=", is_greater_or_equal},
-    {"in", is_in},
+    {"eq", is_compared<comparison::equal>},
+    {"equalto", is_compared<comparison::equal>},
+    {"==", is_compared<comparison::equal>},
+    {"ne", is_compared<comparison::not_equal>},
+    {"!=", is_compared<comparison::not_equal>},
+    {"lt", is_compared<comparison::less>},
+    {"lessthan", is_compared<comparison::less>},
+    {"<", is_compared<comparison::less>},
+    {"le", is_compared<comparison::less_equal>},
+    {"<=", is_compared<comparison::less_equal>},
+    {"gt", is_compared<comparison::greater>},
+    {"greaterthan", is_compared<comparison::greater>},
+    {">", is_compared<comparison::greater>},
+    {"ge", is_compared<comparison::greater_equal>},
+    {">=", is_compared<comparison::greater_equal>},
+    {"in", is_compared<comparison::in>},
     {"sameas", is_same},
     {"divisibleby", is_divisible},
     {"odd", is_odd},
