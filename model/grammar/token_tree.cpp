@@ -37,7 +37,11 @@ token_tree::token_tree(std::shared_ptr<const tokenizer> tokens, std::int64_t voc
     close(shared);
     for (std::size_t at = shared; at < text.size(); ++at) {
       path.push_back(static_cast<std::uint32_t>(nodes_.size()));
-      nodes_.push_back({0, i, i, static_cast<std::uint16_t>(at + 1), static_cast<std::uint8_t>(text[at])});
+      nodes_.push_back({.behind = 0,
+                        .first_token = i,
+                        .last_token = i,
+                        .depth = static_cast<std::uint16_t>(at + 1),
+                        .byte = static_cast<std::uint8_t>(text[at])});
     }
     nodes_[path.back()].last_token = i + 1;
     longest_ = std::max(longest_, static_cast<std::int32_t>(text.size()));

@@ -65,17 +65,17 @@ class ggml_keys {
 struct text_rules {
   std::string_view name;
   std::string_view pattern;
-  bool nfc;
-  bool ignore_merges;
-  bool add_bos;
+  bool nfc = false;
+  bool ignore_merges = false;
+  bool add_bos = false;
 };
 
 constexpr std::array<text_rules, 5> known_rules = {{
-    {"gpt-2", gpt2_pattern, false, false, false},
-    {"llama-bpe", llama3_pattern, false, true, true},
-    {"llama3", llama3_pattern, false, true, true},
-    {"llama-v3", llama3_pattern, false, true, true},
-    {"qwen2", qwen2_pattern, true, false, false},
+    {.name = "gpt-2", .pattern = gpt2_pattern},
+    {.name = "llama-bpe", .pattern = llama3_pattern, .ignore_merges = true, .add_bos = true},
+    {.name = "llama3", .pattern = llama3_pattern, .ignore_merges = true, .add_bos = true},
+    {.name = "llama-v3", .pattern = llama3_pattern, .ignore_merges = true, .add_bos = true},
+    {.name = "qwen2", .pattern = qwen2_pattern, .nfc = true},
 }};
 
 /// Older files of other models than GPT-2 do not say how their text is split: a guess would give other tokens.
