@@ -187,22 +187,22 @@ sequence_ptr iterate(budget& cost, const value& v) {
   return as_sequence({});
 }
 
-value attribute(runtime& run, const value& object, const std::string& name) {
+value attribute(budget& cost, const value& object, const std::string& name) {
   require_defined(object);
   if (std::optional<value> own = own_attribute(object, name)) return *std::move(own);
   if (const mapping* dict = mapping_of(object)) {
-    if (const value* entry = find(run.cost, *dict, make_text(name))) return *entry;
+    if (const value* entry = find(cost, *dict, make_text(name))) return *entry;
   }
   return missing_attribute(object, name);
 }
 
-value item(runtime& run, const value& object, const value& key) {
+value item(budget& cost, const value& object, const value& key) {
   require_defined(object);
   if (const mapping* dict = mapping_of(object)) {
     if (!can_be_key(key)) return make_undefined("no such key");
-    if (const value* entry = find(run.cost, *dict, key)) return *entry;
+    if (const value* entry = find(cost, *dict, key)) return *entry;
   } else if (const std::optional<integer> index = integer_of(key)) {
-    if (text_of(object)) run.cost.scan(object);
+    if (text_of(object)) cost.scan(object);
     if (std::optional<value> found = element(object, *index)) return *std::move(found);
     return make_undefined(fmt::format("{} has no element {}", type_name(object), *index));
   }

@@ -25,11 +25,11 @@ struct evaluator::expression_visitor {
     return make_mapping(std::move(entries));
   }
 
-  value operator()(const attribute_access& n) { return attribute(self.run_, self.evaluate(*n.object), n.name); }
+  value operator()(const attribute_access& n) { return attribute(cost(), self.evaluate(*n.object), n.name); }
 
   value operator()(const item_access& n) {
     const value object = self.evaluate(*n.object);
-    return item(self.run_, object, self.evaluate(*n.key));
+    return item(cost(), object, self.evaluate(*n.key));
   }
 
   value operator()(const slice_access& n) {
@@ -47,12 +47,12 @@ struct evaluator::expression_visitor {
 
   value operator()(const filter_use& n) {
     value subject = self.evaluate(*n.subject);
-    return n.function(self.run_, paid(subject), paid(self.evaluate(n.given)));
+    return n.function(cost(), paid(subject), paid(self.evaluate(n.given)));
   }
 
   value operator()(const test_use& n) {
     const value subject = self.evaluate(*n.subject);
-    return make_bool(n.function(self.run_, subject, paid(self.evaluate(n.given))));
+    return make_bool(n.function(cost(), subject, paid(self.evaluate(n.given))));
   }
 
   value operator()(const arithmetic_use& n) {
@@ -138,7 +138,7 @@ value evaluator::filtered(const expression& use, value subject) {
   return located(use.at, [&] {
     const auto& applied = std::get<filter_use>(use.node);
     run_.cost.scan(subject);
-    return applied.function(run_, subject, evaluate(applied.given));
+    return applied.function(run_.cost, subject, evaluate(applied.given));
   });
 }
 

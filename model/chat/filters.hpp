@@ -7,9 +7,9 @@
 namespace troupe::detail::jinja {
 
 /// `subject | name(given)`
-using filter = value (*)(runtime&, const value& subject, arguments&& given);
+using filter = value (*)(budget&, const value& subject, arguments&& given);
 /// `subject is name(given)`
-using type_test = std::function<bool(runtime&, const value& subject, arguments&& given)>;
+using type_test = std::function<bool(budget&, const value& subject, arguments&& given)>;
 
 /// Empty if there is none of that name.
 filter find_filter(std::string_view name);
@@ -21,7 +21,7 @@ filter find_sequence_filter(std::string_view name);
 filter find_selecting_filter(std::string_view name);
 
 /// What `attribute=` arguments do: "a.b.0" is followed from item to item.
-value follow(runtime& run, const value& from, const value& path);
+value follow(budget& cost, const value& from, const value& path);
 /// How sort, min, max and unique see a value: strings without regard to case unless asked.
 value comparable(const value& v, bool case_sensitive);
 

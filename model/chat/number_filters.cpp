@@ -65,7 +65,7 @@ std::optional<integer> truncated(double number) {
   return static_cast<integer>(number);
 }
 
-value to_integer(runtime&, const value& subject, arguments&& given) {
+value to_integer(budget&, const value& subject, arguments&& given) {
   const parameters p("int", std::move(given), {"default", "base"});
   require_defined(subject);
   std::optional<integer> number;
@@ -82,7 +82,7 @@ value to_integer(runtime&, const value& subject, arguments&& given) {
   return p.find(0) ? p.at(0) : make_integer(0);
 }
 
-value to_float(runtime&, const value& subject, arguments&& given) {
+value to_float(budget&, const value& subject, arguments&& given) {
   const parameters p("float", std::move(given), {"default"});
   require_defined(subject);
   if (const std::optional<double> number = number_of(subject)) return {*number};
@@ -92,7 +92,7 @@ value to_float(runtime&, const value& subject, arguments&& given) {
   return p.find(0) ? p.at(0) : value{0.0};
 }
 
-value absolute(runtime&, const value& subject, arguments&& given) {
+value absolute(budget&, const value& subject, arguments&& given) {
   const parameters nothing("abs", std::move(given), {});
   require_defined(subject);
   if (const std::optional<integer> whole = integer_of(subject))
@@ -110,7 +110,7 @@ double round_to_digits(double number, int digits) {
   return std::nearbyint(number / unit) * unit;
 }
 
-value rounded(runtime&, const value& subject, arguments&& given) {
+value rounded(budget&, const value& subject, arguments&& given) {
   const parameters p("round", std::move(given), {"precision", "method"});
   require_defined(subject);
   const std::string how = p.text(1, "common");

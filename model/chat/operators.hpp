@@ -32,9 +32,9 @@ std::size_t length(const value& v);
 sequence_ptr iterate(budget& cost, const value& v);
 
 /// a.name: methods first, then the entry of that name.
-value attribute(runtime& run, const value& object, const std::string& name);
+value attribute(budget& cost, const value& object, const std::string& name);
 /// a[key]: the entry first, then the attribute of that name.
-value item(runtime& run, const value& object, const value& key);
+value item(budget& cost, const value& object, const value& key);
 /// a[start:stop:step]; none() where the template left one out.
 value slice(const value& object, const value& start, const value& stop, const value& step);
 

@@ -44,54 +44,54 @@ value other(std::string_view name, arguments&& given) {
 }
 
 template <comparison Op>
-bool is_compared(runtime& run, const value& v, arguments&& given) {
+bool is_compared(budget& cost, const value& v, arguments&& given) {
   constexpr std::string_view names[] = {"eq", "ne", "lt", "le", "gt", "ge", "in"};
-  return compare(run.cost, Op, v, other(names[static_cast<std::size_t>(Op)], std::move(given)));
+  return compare(cost, Op, v, other(names[static_cast<std::size_t>(Op)], std::move(given)));
 }
 
 // The very same object: for what templates hold, of the same type and equal.
-bool is_same(runtime& run, const value& v, arguments&& given) {
+bool is_same(budget& cost, const value& v, arguments&& given) {
   const value same = other("sameas", std::move(given));
-  return v.data.index() == same.data.index() && equal(run.cost, v, same);
+  return v.data.index() == same.data.index() && equal(cost, v, same);
 }
 
-bool has_remainder(runtime& run, const value& v, const value& divisor, integer wanted) {
-  return equal(run.cost, compute(run.cost, arithmetic::modulo, v, divisor), make_integer(wanted));
+bool has_remainder(budget& cost, const value& v, const value& divisor, integer wanted) {
+  return equal(cost, compute(cost, arithmetic::modulo, v, divisor), make_integer(wanted));
 }
-bool is_divisible(runtime& run, const value& v, arguments&& given) {
-  return has_remainder(run, v, other("divisibleby", std::move(given)), 0);
+bool is_divisible(budget& cost, const value& v, arguments&& given) {
+  return has_remainder(cost, v, other("divisibleby", std::move(given)), 0);
 }
-bool is_odd(runtime& run, const value& v, arguments&& given) {
+bool is_odd(budget& cost, const value& v, arguments&& given) {
   const parameters nothing("odd", std::move(given), {});
-  return has_remainder(run, v, make_integer(2), 1);
+  return has_remainder(cost, v, make_integer(2), 1);
 }
-bool is_even(runtime& run, const value& v, arguments&& given) {
+bool is_even(budget& cost, const value& v, arguments&& given) {
   const parameters nothing("even", std::move(given), {});
-  return has_remainder(run, v, make_integer(2), 0);
+  return has_remainder(cost, v, make_integer(2), 0);
 }
 
 bool has_case(const std::string& text, std::string (*mapped)(std::string_view)) {
   return mapped(text) == text && lower(text) != upper(text);
 }
-bool is_lower(runtime& run, const value& v, arguments&& given) {
+bool is_lower(budget& cost, const value& v, arguments&& given) {
   const parameters nothing("lower", std::move(given), {});
-  return has_case(printed(run.cost, v), lower);
+  return has_case(printed(cost, v), lower);
 }
-bool is_upper(runtime& run, const value& v, arguments&& given) {
+bool is_upper(budget& cost, const value& v, arguments&& given) {
   const parameters nothing("upper", std::move(given), {});
-  return has_case(printed(run.cost, v), upper);
+  return has_case(printed(cost, v), upper);
 }
 
-bool is_filter(runtime&, const value& v, arguments&& given) {
+bool is_filter(budget&, const value& v, arguments&& given) {
   const parameters nothing("filter", std::move(given), {});
   return text_of(v) && find_filter(*text_of(v));
 }
-bool is_test(runtime&, const value& v, arguments&& given) {
+bool is_test(budget&, const value& v, arguments&& given) {
   const parameters nothing("test", std::move(given), {});
   return text_of(v) && find_test(*text_of(v));
 }
 
-using test_function = bool (*)(runtime&, const value&, arguments&&);
+using test_function = bool (*)(budget&, const value&, arguments&&);
 constexpr std::pair<std::string_view, test_function> tests[] = {
     {"eq", is_compared<comparison::equal>},
     {"equalto", is_compared<comparison::equal>},
@@ -126,7 +126,7 @@ type_test find_test(std::string_view name) {
   const auto* known =
       std::find_if(std::begin(traits), std::end(traits), [&](const auto& t) { return t.first == name; });
   if (known == std::end(traits)) return nullptr;
-  return [known](runtime&, const value& v, arguments&& given) {
+  return [known](budget&, const value& v, arguments&& given) {
     const parameters nothing(known->first, std::move(given), {});
     return known->second(v);
   };
