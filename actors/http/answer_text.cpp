@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "actors/json_dump_impl.hpp"
-#include "model/tokenizer/utf8.hpp"
+#include "base/utf8.hpp"
 
 namespace troupe {
 namespace {
@@ -46,7 +46,7 @@ std::string token_text(const tokenizer& tokens, token_id token) {
 }
 
 std::string completion_token(const std::string& text) {
-  if (detail::valid_stretch(text, 0).size() == text.size()) return text;
+  if (is_utf8(text)) return text;
   std::string name = "bytes:";
   for (const unsigned char byte : text) fmt::format_to(std::back_inserter(name), "\\x{:02x}", byte);
   return name;

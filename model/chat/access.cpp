@@ -44,10 +44,11 @@ value loop_attribute(const loop_ptr& loop, const std::string& name) {
 }
 
 value bind(const value& self, const std::string& name, method function) {
-  const auto call = [self, function](runtime& run, arguments&& given) {
+  const auto call = [self, name, function](runtime& run, arguments&& given) {
     run.cost.scan(self);
     for (const value& argument : given.positional) run.cost.scan(argument);
-    return function(run, self, std::move(given));
+    method_call bound{run.cost, self, name, std::move(given)};
+    return function(bound);
   };
   return {std::make_shared<const callable>(callable{name, call, depth_of(self) + 1})};
 }
@@ -63,21 +64,10 @@ std::optional<value> bound_method(const value& object, const std::string& name) 
 std::optional<value> own_attribute(const value& object, const std::string& name) {
   if (const loop_ptr* loop = object.as<loop_ptr>()) return loop_attribute(*loop, name);
   if (const name_space_ptr* space = object.as<name_space_ptr>()) {
-    for (const auto& [key, item] : (*space)->attributes) {
-      if (key == name) return item;
-    }
-    return missing_attribute(object, name);
+    const value* found = find_named((*space)->attributes, name);
+    return found ? *found : missing_attribute(object, name);
   }
   return bound_method(object, name);
-}
-
-bool can_be_key(const value& key) {
-  const sequence_ptr* list = key.as<sequence_ptr>();
-  return list ? (*list)->kind == sequence_kind::tuple : !key.is<mapping_ptr>();
-}
-
-bool can_index(const sequence& list) {
-  return list.kind == sequence_kind::list || list.kind == sequence_kind::tuple;
 }
 
 // Where a Python index points; `size` or more if outside.
@@ -88,9 +78,9 @@ std::size_t position_of(integer index, std::size_t size) {
 }
 
 std::optional<value> element(const value& object, integer index) {
-  if (const sequence_ptr* list = object.as<sequence_ptr>(); list && can_index(**list)) {
-    const std::size_t at = position_of(index, (*list)->items.size());
-    if (at < (*list)->items.size()) return (*list)->items[at];
+  if (const sequence* list = sequence_of(object); list && is_indexed(*list)) {
+    const std::size_t at = position_of(index, list->items.size());
+    if (at < list->items.size()) return list->items[at];
   } else if (const std::string* text = text_of(object)) {
     const std::size_t size = code_points(*text);
     const std::size_t number = position_of(index, size);
@@ -127,11 +117,12 @@ struct selection {
  private:
   static integer bound(const value& v, integer otherwise) {
     require_defined(v);
-    integer number = otherwise;
-    if (!v.is<none>() && !integer_of(v, number)) fail("a slice needs whole numbers, not {}", type_name(v));
+    if (v.is<none>()) return otherwise;
+    const std::optional<integer> number = integer_of(v);
+    if (!number) fail("a slice needs whole numbers, not {}", type_name(v));
     // Far outside of any list, and small enough to add to.
     constexpr integer far = integer{1} << 62;
-    return std::clamp(number, -far, far);
+    return std::clamp(*number, -far, far);
   }
 };
 
@@ -166,10 +157,10 @@ sequence_ptr as_sequence(std::vector<value> items) {
 
 std::size_t length(const value& v) {
   if (const std::string* text = text_of(v)) return code_points(*text);
-  if (const sequence_ptr* list = v.as<sequence_ptr>(); list && (*list)->kind != sequence_kind::generator) {
-    return (*list)->items.size();
+  if (const sequence* list = sequence_of(v); list && list->kind != sequence_kind::generator) {
+    return list->items.size();
   }
-  if (const mapping_ptr* dict = v.as<mapping_ptr>()) return (*dict)->entries.size();
+  if (const mapping* dict = mapping_of(v)) return dict->entries.size();
   if (const loop_ptr* loop = v.as<loop_ptr>()) return (*loop)->items->items.size();
   if (!v.is<undefined>()) fail("a {} has no length", type_name(v));
   return 0;
@@ -187,33 +178,33 @@ sequence_ptr iterate(budget& cost, const value& v) {
     cost.step(text->size());
     return as_sequence(characters(*text));
   }
-  if (const mapping_ptr* dict = v.as<mapping_ptr>()) {
+  if (const mapping* dict = mapping_of(v)) {
     std::vector<value> keys;
-    for (const auto& [key, item] : (*dict)->entries) keys.push_back(key);
+    for (const auto& [key, item] : dict->entries) keys.push_back(key);
     return as_sequence(std::move(keys));
   }
   if (!v.is<undefined>()) fail("a {} cannot be iterated over", type_name(v));
   return as_sequence({});
 }
 
-value attribute(runtime& run, const value& object, const std::string& name) {
+value attribute(budget& cost, const value& object, const std::string& name) {
   require_defined(object);
   if (std::optional<value> own = own_attribute(object, name)) return *std::move(own);
-  if (const mapping_ptr* dict = object.as<mapping_ptr>()) {
-    if (const value* entry = find(run.cost, **dict, make_text(name))) return *entry;
+  if (const mapping* dict = mapping_of(object)) {
+    if (const value* entry = find(cost, *dict, make_text(name))) return *entry;
   }
   return missing_attribute(object, name);
 }
 
-value item(runtime& run, const value& object, const value& key) {
+value item(budget& cost, const value& object, const value& key) {
   require_defined(object);
-  if (const mapping_ptr* dict = object.as<mapping_ptr>()) {
+  if (const mapping* dict = mapping_of(object)) {
     if (!can_be_key(key)) return make_undefined("no such key");
-    if (const value* entry = find(run.cost, **dict, key)) return *entry;
-  } else if (integer index = 0; integer_of(key, index)) {
-    if (text_of(object)) run.cost.scan(object);
-    if (std::optional<value> found = element(object, index)) return *std::move(found);
-    return make_undefined(fmt::format("{} has no element {}", type_name(object), index));
+    if (const value* entry = find(cost, *dict, key)) return *entry;
+  } else if (const std::optional<integer> index = integer_of(key)) {
+    if (text_of(object)) cost.scan(object);
+    if (std::optional<value> found = element(object, *index)) return *std::move(found);
+    return make_undefined(fmt::format("{} has no element {}", type_name(object), *index));
   }
   if (const std::string* name = text_of(key)) {
     if (std::optional<value> own = own_attribute(object, *name)) return *std::move(own);
@@ -225,11 +216,11 @@ value item(runtime& run, const value& object, const value& key) {
 value slice(const value& object, const value& start, const value& stop, const value& step) {
   require_defined(object);
   if (const std::string* text = text_of(object)) return slice_text(*text, start, stop, step);
-  const sequence_ptr* list = object.as<sequence_ptr>();
-  if (!list || !can_index(**list)) fail("a {} cannot be sliced", type_name(object));
+  const sequence* list = sequence_of(object);
+  if (!list || !is_indexed(*list)) fail("a {} cannot be sliced", type_name(object));
   std::vector<value> picked;
-  selection(start, stop, step, (*list)->items.size()).each([&](std::size_t i) { picked.push_back((*list)->items[i]); });
-  return make_sequence((*list)->kind, std::move(picked));
+  selection(start, stop, step, list->items.size()).each([&](std::size_t i) { picked.push_back(list->items[i]); });
+  return make_sequence(list->kind, std::move(picked));
 }
 
 }  // namespace troupe::detail::jinja

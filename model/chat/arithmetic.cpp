@@ -103,10 +103,6 @@ value join_sequences(budget& cost, const sequence& a, const sequence& b) {
   return make_sequence(a.kind, std::move(items));
 }
 
-bool can_join(const sequence& a, const sequence& b) {
-  return a.kind == b.kind && (a.kind == sequence_kind::list || a.kind == sequence_kind::tuple);
-}
-
 // `count` copies of what has `size` elements; pays for them.
 std::size_t repetitions(budget& cost, std::size_t size, integer count, std::size_t bytes_each) {
   if (size == 0 || count <= 0) return 0;
@@ -117,21 +113,21 @@ std::size_t repetitions(budget& cost, std::size_t size, integer count, std::size
   return times;
 }
 
-std::optional<value> repeat(budget& cost, const value& what, const value& times) {
-  integer count = 0;
-  if (!integer_of(times, count)) return std::nullopt;
-  if (const std::string* text = text_of(what)) {
+std::optional<value> repeat(budget& cost, const value& repeatable, const value& times) {
+  const std::optional<integer> count = integer_of(times);
+  if (!count) return std::nullopt;
+  if (const std::string* text = text_of(repeatable)) {
     std::string repeated;
-    for (std::size_t i = repetitions(cost, text->size(), count, 1); i > 0; --i) repeated += *text;
+    for (std::size_t i = repetitions(cost, text->size(), *count, 1); i > 0; --i) repeated += *text;
     return make_text(std::move(repeated));
   }
-  const sequence_ptr* list = what.as<sequence_ptr>();
-  if (!list || !can_join(**list, **list)) return std::nullopt;
+  const sequence* list = sequence_of(repeatable);
+  if (!list || !is_indexed(*list)) return std::nullopt;
   std::vector<value> items;
-  for (std::size_t i = repetitions(cost, (*list)->items.size(), count, sizeof(value)); i > 0; --i) {
-    items.insert(items.end(), (*list)->items.begin(), (*list)->items.end());
+  for (std::size_t i = repetitions(cost, list->items.size(), *count, sizeof(value)); i > 0; --i) {
+    items.insert(items.end(), list->items.begin(), list->items.end());
   }
-  return make_sequence((*list)->kind, std::move(items));
+  return make_sequence(list->kind, std::move(items));
 }
 
 std::optional<value> add_containers(budget& cost, const value& a, const value& b) {
@@ -141,15 +137,14 @@ std::optional<value> add_containers(budget& cost, const value& a, const value& b
     cost.take(text->size() + other->size());
     return make_text(*text + *other);
   }
-  const sequence_ptr* list = a.as<sequence_ptr>();
-  const sequence_ptr* second = b.as<sequence_ptr>();
-  if (list && second && can_join(**list, **second)) return join_sequences(cost, **list, **second);
+  const sequence* list = sequence_of(a);
+  const sequence* second = sequence_of(b);
+  if (list && second && list->kind == second->kind && is_indexed(*list)) return join_sequences(cost, *list, *second);
   return std::nullopt;
 }
 
 arguments percent_arguments(const value& given) {
-  const sequence_ptr* list = given.as<sequence_ptr>();
-  if (list && (*list)->kind == sequence_kind::tuple) return {(*list)->items, {}};
+  if (is_kind(given, sequence_kind::tuple)) return {sequence_of(given)->items, {}};
   return {{given}, {}};
 }
 
@@ -166,10 +161,8 @@ std::optional<value> compute_containers(budget& cost, arithmetic op, const value
 value compute(budget& cost, arithmetic op, const value& a, const value& b) {
   require_defined(a);
   require_defined(b);
-  integer m = 0, n = 0;
-  if (integer_of(a, m) && integer_of(b, n)) return compute_integers(op, m, n);
-  double x = 0, y = 0;
-  if (number_of(a, x) && number_of(b, y)) return compute_floats(op, x, y);
+  if (const auto m = integer_of(a), n = integer_of(b); m && n) return compute_integers(op, *m, *n);
+  if (const auto x = number_of(a), y = number_of(b); x && y) return compute_floats(op, *x, *y);
   if (std::optional<value> result = compute_containers(cost, op, a, b)) return *std::move(result);
   if (op == arithmetic::add && (text_of(a) || text_of(b))) {
     fail("'+' joins a string with strings only ({} + {}); '~' joins anything", type_name(a), type_name(b));
@@ -180,9 +173,9 @@ value compute(budget& cost, arithmetic op, const value& a, const value& b) {
 value negate(const value& v) {
   require_defined(v);
   if (const double* number = v.as<double>()) return {-*number};
-  integer whole = 0;
-  if (!integer_of(v, whole)) fail("a {} cannot be negated", type_name(v));
-  return compute_integers(arithmetic::subtract, 0, whole);
+  const std::optional<integer> whole = integer_of(v);
+  if (!whole) fail("a {} cannot be negated", type_name(v));
+  return compute_integers(arithmetic::subtract, 0, *whole);
 }
 
 }  // namespace troupe::detail::jinja

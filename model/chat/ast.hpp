@@ -72,7 +72,6 @@ struct arithmetic_use {
 struct concatenation {
   std::vector<expression_ptr> parts;
 };
-enum class comparison { equal, not_equal, less, less_equal, greater, greater_equal, in, not_in };
 /// a < b <= c
 struct comparison_chain {
   expression_ptr first;
@@ -93,13 +92,14 @@ struct choice {
   expression_ptr condition, then, otherwise;  // the last may be null: undefined
 };
 
+using expression_node = std::variant<literal, name_reference, sequence_display, mapping_display, attribute_access,
+                                     item_access, slice_access, call, filter_use, test_use, arithmetic_use,
+                                     concatenation, comparison_chain, logical, negation, sign, choice>;
+
 struct expression {
   position at;
   std::size_t depth;  // levels below and including this one
-  std::variant<literal, name_reference, sequence_display, mapping_display, attribute_access, item_access, slice_access,
-               call, filter_use, test_use, arithmetic_use, concatenation, comparison_chain, logical, negation, sign,
-               choice>
-      node;
+  expression_node node;
 };
 
 struct statement;

@@ -29,10 +29,8 @@ bool same_object(const value& a, const value& b) {
 }
 
 std::optional<std::partial_ordering> order_numbers(const value& a, const value& b) {
-  integer m = 0, n = 0;
-  if (integer_of(a, m) && integer_of(b, n)) return m <=> n;
-  double x = 0, y = 0;
-  if (number_of(a, x) && number_of(b, y)) return x <=> y;
+  if (const auto m = integer_of(a), n = integer_of(b); m && n) return *m <=> *n;
+  if (const auto x = number_of(a), y = number_of(b); x && y) return *x <=> *y;
   return std::nullopt;
 }
 
@@ -46,11 +44,10 @@ std::partial_ordering order_items(budget& cost, const sequence& a, const sequenc
 // Keys cannot change in Python; here nothing can, but what prints must fail where Python fails.
 void require_key(budget& cost, const value& v) {
   cost.step();
-  const sequence_ptr* list = v.as<sequence_ptr>();
-  if (v.is<mapping_ptr>() || (list && (*list)->kind != sequence_kind::tuple))
-    fail("a {} cannot be a key", type_name(v));
-  if (!list) return;
-  for (const value& item : (*list)->items) require_key(cost, item);
+  if (!can_be_key(v)) fail("a {} cannot be a key", type_name(v));
+  const sequence* tuple = sequence_of(v);
+  if (!tuple) return;
+  for (const value& item : tuple->items) require_key(cost, item);
 }
 
 bool same_key(budget& cost, const value& a, const value& b) {
@@ -65,11 +62,11 @@ bool same_key(budget& cost, const value& a, const value& b) {
 bool truthy(const value& v) {
   if (const bool* truth = v.as<bool>()) return *truth;
   if (const std::string* text = text_of(v)) return !text->empty();
-  if (const sequence_ptr* list = v.as<sequence_ptr>()) {
-    return (*list)->kind == sequence_kind::generator || !(*list)->items.empty();
+  if (const sequence* list = sequence_of(v)) {
+    return list->kind == sequence_kind::generator || !list->items.empty();
   }
-  if (const mapping_ptr* dict = v.as<mapping_ptr>()) return !(*dict)->entries.empty();
-  if (double number = 0; number_of(v, number)) return number != 0;
+  if (const mapping* dict = mapping_of(v)) return !dict->entries.empty();
+  if (const std::optional<double> number = number_of(v)) return *number != 0;
   return !v.is<undefined>() && !v.is<none>();
 }
 
@@ -81,8 +78,8 @@ bool equal(budget& cost, const value& a, const value& b) {
     cost.step(text->size() / 64);
     return *text == *text_of(b);
   }
-  if (const sequence_ptr* list = a.as<sequence_ptr>()) return equal_items(cost, **list, **b.as<sequence_ptr>());
-  if (const mapping_ptr* dict = a.as<mapping_ptr>()) return equal_entries(cost, **dict, **b.as<mapping_ptr>());
+  if (const sequence* list = sequence_of(a)) return equal_items(cost, *list, *sequence_of(b));
+  if (const mapping* dict = mapping_of(a)) return equal_entries(cost, *dict, *mapping_of(b));
   return a.is<none>() || a.is<undefined>() || same_object<callable_ptr>(a, b) || same_object<name_space_ptr>(a, b) ||
          same_object<loop_ptr>(a, b);
 }
@@ -98,9 +95,9 @@ std::partial_ordering order(budget& cost, const value& a, const value& b) {
     cost.step(std::min(text->size(), other->size()) / 64);
     return *text <=> *other;  // UTF-8 sorts as its code points do
   }
-  const sequence_ptr* list = a.as<sequence_ptr>();
-  const sequence_ptr* second = b.as<sequence_ptr>();
-  if (list && second && (*list)->kind == (*second)->kind) return order_items(cost, **list, **second);
+  const sequence* list = sequence_of(a);
+  const sequence* second = sequence_of(b);
+  if (list && second && list->kind == second->kind) return order_items(cost, *list, *second);
   fail("{} and {} have no order", type_name(a), type_name(b));
 }
 
@@ -111,12 +108,37 @@ bool contains(budget& cost, const value& needle, const value& haystack) {
     cost.scan(haystack);
     return find_text(*text, *wanted) != text->npos;
   }
-  if (const mapping_ptr* dict = haystack.as<mapping_ptr>()) return find(cost, **dict, needle) != nullptr;
+  if (const mapping* dict = mapping_of(haystack)) return find(cost, *dict, needle) != nullptr;
   const sequence_ptr items = iterate(cost, haystack);
   for (const value& item : items->items) {
     if (equal(cost, needle, item)) return true;
   }
   return false;
+}
+
+bool compare(budget& cost, comparison op, const value& a, const value& b) {
+  switch (op) {
+    case comparison::equal:
+      return equal(cost, a, b);
+    case comparison::not_equal:
+      return !equal(cost, a, b);
+    case comparison::less:
+      return order(cost, a, b) < 0;
+    case comparison::less_equal:
+      return order(cost, a, b) <= 0;
+    case comparison::greater:
+      return order(cost, a, b) > 0;
+    case comparison::greater_equal:
+      return order(cost, a, b) >= 0;
+    case comparison::in:
+      return contains(cost, a, b);
+    default:
+      return !contains(cost, a, b);
+  }
+}
+
+bool can_be_key(const value& v) {
+  return !v.is<mapping_ptr>() && (!v.is<sequence_ptr>() || is_kind(v, sequence_kind::tuple));
 }
 
 const value* find(budget& cost, const mapping& dict, const value& key) {

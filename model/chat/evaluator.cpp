@@ -6,17 +6,6 @@
 #include "model/chat/printing.hpp"
 
 namespace troupe::detail::jinja {
-namespace {
-
-const std::string* find_parameter(const macro& source, std::string_view name) {
-  for (const auto& parameter : source.parameters) {
-    if (parameter.first == name) return &parameter.first;
-  }
-  return nullptr;
-}
-
-}  // namespace
-
 struct evaluator::statement_visitor {
   evaluator& self;
 
@@ -42,7 +31,7 @@ struct evaluator::statement_visitor {
   }
 
   flow operator()(const block_assignment& n) {
-    self.bind(n.bound, self.filtered(n.filters, self.captured(n.body)));
+    self.bind(n.bound, self.filtered_block(n.body, n.filters));
     return flow::onward;
   }
 
@@ -61,7 +50,7 @@ struct evaluator::statement_visitor {
   }
 
   flow operator()(const filter_block& n) {
-    self.write(printed(self.run_.cost, self.filtered(n.filters, self.captured(n.body))));
+    self.write(printed(self.run_.cost, self.filtered_block(n.body, n.filters)));
     return flow::onward;
   }
 
@@ -151,14 +140,20 @@ sequence_ptr evaluator::loop_items(const for_loop& loop) {
   return std::make_shared<const sequence>(std::move(kept));
 }
 
-// What `body` writes, kept back from the output.
+// What `body` writes in the current scope, kept back from the output.
 std::string evaluator::captured(const block& body) {
   std::string text;
   std::string* const outer = std::exchange(out_, &text);
   // An exception ends the whole rendering, so out_ need not be restored then.
-  in_scope(scope_, [&] { return execute(body); });
+  execute(body);
   out_ = outer;
   return text;
+}
+
+value evaluator::filtered_block(const block& body, const std::vector<expression_ptr>& filters) {
+  value result = make_text(in_scope(scope_, [&] { return captured(body); }));
+  for (const expression_ptr& use : filters) result = filtered(*use, std::move(result));
+  return result;
 }
 
 value evaluator::make_macro(const macro& source) {
@@ -174,11 +169,7 @@ value evaluator::make_macro(const macro& source) {
 value evaluator::run_macro(const macro& source, const scope_ptr& defined_in, arguments&& given) {
   return in_scope(defined_in, [&] {
     bind_parameters(source, std::move(given));
-    std::string text;
-    std::string* const outer = std::exchange(out_, &text);
-    execute(source.body);
-    out_ = outer;
-    return make_text(std::move(text));
+    return make_text(captured(source.body));
   });
 }
 
@@ -198,7 +189,7 @@ void evaluator::bind_parameters(const macro& source, arguments&& given) {
   bind_named(source, given);
   for (std::size_t i = given.positional.size(); i < source.parameters.size(); ++i) {
     const auto& [name, otherwise] = source.parameters[i];
-    if (is_bound(name)) continue;
+    if (find_named(scope_->names, name)) continue;
     define(name,
            otherwise ? evaluate(*otherwise) : make_undefined(fmt::format("the parameter '{}' was not given", name)));
   }
@@ -208,9 +199,11 @@ void evaluator::bind_parameters(const macro& source, arguments&& given) {
 void evaluator::bind_named(const macro& source, arguments& given) {
   std::vector<std::pair<value, value>> more;
   for (auto& [name, argument] : given.named) {
-    if (const std::string* known = find_parameter(source, name)) {
-      if (is_bound(name)) fail("the macro '{}' got '{}' twice", source.name, name);
-      define(*known, std::move(argument));
+    const auto known = std::find_if(source.parameters.begin(), source.parameters.end(),
+                                    [&](const auto& parameter) { return parameter.first == name; });
+    if (known != source.parameters.end()) {
+      if (find_named(scope_->names, name)) fail("the macro '{}' got '{}' twice", source.name, name);
+      define(known->first, std::move(argument));
     } else if (name == "caller" && source.takes_caller) {
       define("caller", std::move(argument));
     } else if (source.takes_more_named) {
@@ -220,17 +213,6 @@ void evaluator::bind_named(const macro& source, arguments& given) {
     }
   }
   if (source.takes_more_named) define("kwargs", make_mapping(std::move(more)));
-}
-
-bool evaluator::is_bound(std::string_view name) const {
-  return std::any_of(scope_->names.begin(), scope_->names.end(),
-                     [&](const auto& entry) { return entry.first == name; });
-}
-
-value evaluator::filtered(const std::vector<expression_ptr>& filters, std::string text) {
-  value result = make_text(std::move(text));
-  for (const expression_ptr& use : filters) result = filtered(*use, std::move(result));
-  return result;
 }
 
 void evaluator::bind(const target& to, value v) {
@@ -250,18 +232,19 @@ void evaluator::bind_attribute(const target& to, value v) {
   if (!space) fail("only a namespace's attributes can be set; '{}' is a {}", to.name, type_name(owner));
   auto& attributes = (*space)->attributes;
   run_.cost.step(attributes.size() / 16);
-  const auto found = std::find_if(attributes.begin(), attributes.end(),
-                                  [&](const auto& entry) { return entry.first == to.attribute; });
-  if (found != attributes.end()) return void(found->second = std::move(v));
-  attributes.emplace_back(to.attribute, std::move(v));
+  if (value* known = find_named(attributes, to.attribute))
+    *known = std::move(v);
+  else
+    attributes.emplace_back(to.attribute, std::move(v));
 }
 
 void evaluator::define(std::string_view name, value v) {
   auto& names = scope_->names;
   run_.cost.step(names.size() / 16);
-  const auto found = std::find_if(names.begin(), names.end(), [&](const auto& entry) { return entry.first == name; });
-  if (found != names.end()) return void(found->second = std::move(v));
-  names.emplace_back(name, std::move(v));
+  if (value* known = find_named(names, name))
+    *known = std::move(v);
+  else
+    names.emplace_back(name, std::move(v));
 }
 
 void evaluator::write(std::string_view text) {

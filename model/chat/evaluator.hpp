@@ -39,7 +39,6 @@ class evaluator {
   value call_value(const value& callee, arguments&& given);
   value filtered(const expression& use, value subject);
   value lookup(const std::string& name);
-  bool compare(comparison op, const value& left, const value& right);
   value make_macro(const macro& source);
 
   // Statements: evaluator.cpp
@@ -49,11 +48,10 @@ class evaluator {
   bool execute_rounds(const for_loop& loop, const std::shared_ptr<loop_state>& state);
   sequence_ptr loop_items(const for_loop& loop);
   std::string captured(const block& body);
+  value filtered_block(const block& body, const std::vector<expression_ptr>& filters);
   value run_macro(const macro& source, const scope_ptr& defined_in, arguments&& given);
   void bind_parameters(const macro& source, arguments&& given);
   void bind_named(const macro& source, arguments& given);
-  bool is_bound(std::string_view name) const;
-  value filtered(const std::vector<expression_ptr>& filters, std::string text);
   void bind(const target& to, value v);
   void bind_attribute(const target& to, value v);
   void define(std::string_view name, value v);

@@ -25,11 +25,11 @@ struct evaluator::expression_visitor {
     return make_mapping(std::move(entries));
   }
 
-  value operator()(const attribute_access& n) { return attribute(self.run_, self.evaluate(*n.object), n.name); }
+  value operator()(const attribute_access& n) { return attribute(cost(), self.evaluate(*n.object), n.name); }
 
   value operator()(const item_access& n) {
     const value object = self.evaluate(*n.object);
-    return item(self.run_, object, self.evaluate(*n.key));
+    return item(cost(), object, self.evaluate(*n.key));
   }
 
   value operator()(const slice_access& n) {
@@ -47,12 +47,12 @@ struct evaluator::expression_visitor {
 
   value operator()(const filter_use& n) {
     value subject = self.evaluate(*n.subject);
-    return n.function(self.run_, paid(subject), paid(self.evaluate(n.given)));
+    return n.function(cost(), paid(subject), paid(self.evaluate(n.given)));
   }
 
   value operator()(const test_use& n) {
     const value subject = self.evaluate(*n.subject);
-    return make_bool(n.function(self.run_, subject, paid(self.evaluate(n.given))));
+    return make_bool(n.function(cost(), subject, paid(self.evaluate(n.given))));
   }
 
   value operator()(const arithmetic_use& n) {
@@ -70,7 +70,7 @@ struct evaluator::expression_visitor {
     value left = self.evaluate(*n.first);
     for (const auto& [op, operand] : n.rest) {
       value right = self.evaluate(*operand);
-      if (!self.compare(op, left, right)) return make_bool(false);
+      if (!compare(cost(), op, left, right)) return make_bool(false);
       left = std::move(right);
     }
     return make_bool(true);
@@ -138,39 +138,16 @@ value evaluator::filtered(const expression& use, value subject) {
   return located(use.at, [&] {
     const auto& applied = std::get<filter_use>(use.node);
     run_.cost.scan(subject);
-    return applied.function(run_, subject, evaluate(applied.given));
+    return applied.function(run_.cost, subject, evaluate(applied.given));
   });
 }
 
 value evaluator::lookup(const std::string& name) {
   for (const scope* inside = scope_.get(); inside; inside = inside->outer.get()) {
     run_.cost.step(inside->names.size() / 16);
-    for (const auto& [known, v] : inside->names) {
-      if (known == name) return v;
-    }
+    if (const value* known = find_named(inside->names, name)) return *known;
   }
   return global_function(name);
-}
-
-bool evaluator::compare(comparison op, const value& left, const value& right) {
-  switch (op) {
-    case comparison::equal:
-      return equal(run_.cost, left, right);
-    case comparison::not_equal:
-      return !equal(run_.cost, left, right);
-    case comparison::less:
-      return order(run_.cost, left, right) < 0;
-    case comparison::less_equal:
-      return order(run_.cost, left, right) <= 0;
-    case comparison::greater:
-      return order(run_.cost, left, right) > 0;
-    case comparison::greater_equal:
-      return order(run_.cost, left, right) >= 0;
-    case comparison::in:
-      return contains(run_.cost, left, right);
-    default:
-      return !contains(run_.cost, left, right);
-  }
 }
 
 }  // namespace troupe::detail::jinja

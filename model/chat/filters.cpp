@@ -6,10 +6,10 @@
 namespace troupe::detail::jinja {
 namespace {
 
-value step_into(runtime& run, const value& from, std::string_view part) {
+value step_into(budget& cost, const value& from, std::string_view part) {
   const bool digits = !part.empty() && part.size() < 10 && part.find_first_not_of("0123456789") == part.npos;
-  if (digits) return item(run, from, make_integer(std::stol(std::string(part))));
-  return item(run, from, make_text(std::string(part)));
+  if (digits) return item(cost, from, make_integer(std::stol(std::string(part))));
+  return item(cost, from, make_text(std::string(part)));
 }
 
 }  // namespace
@@ -21,16 +21,16 @@ filter find_filter(std::string_view name) {
   return find_selecting_filter(name);
 }
 
-value follow(runtime& run, const value& from, const value& path) {
+value follow(budget& cost, const value& from, const value& path) {
   const std::string* names = text_of(path);
-  if (!names) return item(run, from, path);
+  if (!names) return item(cost, from, path);
   value here = from;
   std::string_view rest = *names;
   for (std::size_t dot; (dot = rest.find('.')) != rest.npos; rest.remove_prefix(dot + 1)) {
-    run.cost.step();
-    here = step_into(run, here, rest.substr(0, dot));
+    cost.step();
+    here = step_into(cost, here, rest.substr(0, dot));
   }
-  return step_into(run, here, rest);
+  return step_into(cost, here, rest);
 }
 
 value comparable(const value& v, bool case_sensitive) {

@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <string_view>
 
 #include "model/chat/runtime.hpp"
@@ -6,25 +7,13 @@
 namespace troupe::detail::jinja {
 
 /// `subject | name(given)`
-using filter = value (*)(runtime&, const value& subject, arguments&& given);
+using filter = value (*)(budget&, const value& subject, arguments&& given);
 /// `subject is name(given)`
-using type_test = bool (*)(runtime&, const value& subject, arguments&& given);
+using type_test = std::function<bool(budget&, const value& subject, arguments&& given)>;
 
-/// Null if there is none of that name.
+/// Empty if there is none of that name.
 filter find_filter(std::string_view name);
 type_test find_test(std::string_view name);
-
-struct filter_entry {
-  std::string_view name;
-  filter function;
-};
-template <std::size_t Size>
-filter find_in(const filter_entry (&table)[Size], std::string_view name) {
-  for (const filter_entry& entry : table) {
-    if (entry.name == name) return entry.function;
-  }
-  return nullptr;
-}
 
 filter find_text_filter(std::string_view name);
 filter find_number_filter(std::string_view name);
@@ -32,7 +21,7 @@ filter find_sequence_filter(std::string_view name);
 filter find_selecting_filter(std::string_view name);
 
 /// What `attribute=` arguments do: "a.b.0" is followed from item to item.
-value follow(runtime& run, const value& from, const value& path);
+value follow(budget& cost, const value& from, const value& path);
 /// How sort, min, max and unique see a value: strings without regard to case unless asked.
 value comparable(const value& v, bool case_sensitive);
 

@@ -23,7 +23,7 @@ struct field {
 
 class spec_reader {
  public:
-  spec_reader(std::string_view text, std::size_t at) : text_(text), at_(at) {}
+  explicit spec_reader(std::string_view text) : text_(text) {}
 
   bool done() const { return at_ >= text_.size(); }
   char peek() const { return done() ? '\0' : text_[at_]; }
@@ -31,7 +31,11 @@ class spec_reader {
     if (done()) fail("format: incomplete format");
     return text_[at_++];
   }
-  bool skip(char wanted) { return peek() == wanted && !done() ? (++at_, true) : false; }
+  bool skip(char wanted) {
+    if (done() || text_[at_] != wanted) return false;
+    ++at_;
+    return true;
+  }
   std::string_view until(char end) {
     const std::size_t stop = text_.find(end, at_);
     if (stop == text_.npos) fail("format: '{}' is missing", end);
@@ -51,11 +55,10 @@ class spec_reader {
     into.width = number();
     if (skip('.')) into.precision = number();
   }
-  std::size_t at() const { return at_; }
 
  private:
   std::string_view text_;
-  std::size_t at_;
+  std::size_t at_ = 0;
 };
 
 std::string digits(integer number, char type) {
@@ -87,17 +90,15 @@ bool is_integer_type(char type) {
 
 // Sign and digits of a number, apart because zeros go between them.
 std::pair<std::string, std::string> number_parts(const value& v, const field& how) {
-  double number = 0;
-  if (!number_of(v, number)) fail("format: %{} needs a number, not {}", how.type, type_name(v));
-  integer whole = 0;
-  if (is_integer_type(how.type)) {
-    if (!integer_of(v, whole)) {
-      if (!(std::abs(number) < 1e30)) fail("format: the number is too large for %{}", how.type);
-      whole = static_cast<integer>(number);
-    }
-    return {whole < 0 ? "-" : "", digits(whole, how.type)};
+  const std::optional<double> number = number_of(v);
+  if (!number) fail("format: %{} needs a number, not {}", how.type, type_name(v));
+  if (!is_integer_type(how.type)) return {std::signbit(*number) ? "-" : "", float_digits(*number, how)};
+  std::optional<integer> whole = integer_of(v);
+  if (!whole) {
+    if (!(std::abs(*number) < 1e30)) fail("format: the number is too large for %{}", how.type);
+    whole = static_cast<integer>(*number);
   }
-  return {std::signbit(number) ? "-" : "", float_digits(number, how)};
+  return {*whole < 0 ? "-" : "", digits(*whole, how.type)};
 }
 
 std::string cut(std::string text, int precision) {
@@ -154,11 +155,9 @@ class argument_source {
     return given_.positional[index];
   }
   const value& named(std::string_view name) {
-    for (const auto& [key, item] : given_.named) {
-      if (key == name) return item;
-    }
-    const mapping_ptr* dict = given_.positional.size() == 1 ? given_.positional[0].as<mapping_ptr>() : nullptr;
-    const value* entry = dict ? find(cost_, **dict, make_text(std::string(name))) : nullptr;
+    if (const value* given = find_named(given_.named, name)) return *given;
+    const mapping* dict = given_.positional.size() == 1 ? mapping_of(given_.positional[0]) : nullptr;
+    const value* entry = dict ? find(cost_, *dict, make_text(std::string(name))) : nullptr;
     if (!entry) fail("format: there is no argument '{}'", name);
     used_names_ = true;
     return *entry;
@@ -190,7 +189,7 @@ void put_percent(text_builder& out, spec_reader& reader, argument_source& source
 }
 
 field read_brace_spec(std::string_view spec, const value& v) {
-  spec_reader reader(spec, 0);
+  spec_reader reader(spec);
   field how;
   const bool number = v.is<integer>() || v.is<double>();
   how.left = !number;
@@ -208,7 +207,7 @@ field read_brace_spec(std::string_view spec, const value& v) {
 const value& chosen_by(std::string_view name, argument_source& source) {
   if (name.empty()) return source.next();
   if (name.find_first_not_of("0123456789") == name.npos) {
-    return source.numbered(static_cast<std::size_t>(spec_reader(name, 0).number()));
+    return source.numbered(static_cast<std::size_t>(spec_reader(name).number()));
   }
   return source.named(name);
 }
@@ -224,7 +223,7 @@ void put_braces(text_builder& out, std::string_view inside, argument_source& sou
 value format_percent(budget& cost, const std::string& format, const arguments& given) {
   text_builder out(cost);
   argument_source source(cost, given);
-  spec_reader reader(format, 0);
+  spec_reader reader(format);
   while (!reader.done()) {
     const char next = reader.next();
     if (next == '%')
@@ -239,7 +238,7 @@ value format_percent(budget& cost, const std::string& format, const arguments& g
 value format_braces(budget& cost, const std::string& format, const arguments& given) {
   text_builder out(cost);
   argument_source source(cost, given);
-  spec_reader reader(format, 0);
+  spec_reader reader(format);
   while (!reader.done()) {
     const char next = reader.next();
     if (next == '}' && !reader.skip('}')) fail("format: a single '}}' stands alone");

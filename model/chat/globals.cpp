@@ -30,8 +30,8 @@ value range(runtime& run, arguments&& given) {
 }
 
 void merge(budget& cost, std::vector<std::pair<value, value>>& entries, const value& from) {
-  if (const mapping_ptr* dict = from.as<mapping_ptr>()) {
-    for (const auto& [key, item] : (*dict)->entries) set_entry(cost, entries, key, item);
+  if (const mapping* dict = mapping_of(from)) {
+    for (const auto& [key, item] : dict->entries) set_entry(cost, entries, key, item);
     return;
   }
   const sequence_ptr items = iterate(cost, from);
@@ -82,25 +82,20 @@ value format_now(runtime& run, arguments&& given) {
   return make_text({buffer.data(), used});
 }
 
-struct global_entry {
-  std::string_view name;
-  value (*function)(runtime&, arguments&&);
-};
+using global = value (*)(runtime&, arguments&&);
 
-constexpr global_entry globals[] = {{"range", range},
-                                    {"dict", dict},
-                                    {"namespace", make_name_space},
-                                    {"raise_exception", raise},
-                                    {"strftime_now", format_now}};
+constexpr std::pair<std::string_view, global> globals[] = {{"range", range},
+                                                           {"dict", dict},
+                                                           {"namespace", make_name_space},
+                                                           {"raise_exception", raise},
+                                                           {"strftime_now", format_now}};
 
 }  // namespace
 
 value global_function(std::string_view name) {
-  for (const global_entry& entry : globals) {
-    if (entry.name != name) continue;
-    return {std::make_shared<const callable>(callable{std::string(name), entry.function, 0})};
-  }
-  return make_undefined(fmt::format("'{}' is undefined", name));
+  const global function = find_function(globals, name);
+  if (!function) return make_undefined(fmt::format("'{}' is undefined", name));
+  return {std::make_shared<const callable>(callable{std::string(name), function, 0})};
 }
 
 }  // namespace troupe::detail::jinja

@@ -3,7 +3,7 @@
 #include <array>
 #include <optional>
 
-#include "model/chat/string_literal.hpp"
+#include "model/chat/literals.hpp"
 #include "model/chat/text.hpp"
 
 namespace troupe::detail::jinja {
@@ -41,13 +41,17 @@ class lexer {
  private:
   // Text up to the next opening bracket, then what the brackets hold.
   void read_piece() {
-    const std::size_t open = next_opening(at_);
-    if (open == source_.size()) return flush(source_.substr(at_)), void(at_ = open);
+    const std::size_t open = next_opening();
+    if (open == source_.size()) {
+      flush(std::string_view(source_).substr(at_));
+      at_ = open;
+      return;
+    }
     const char kind = source_[open + 1];
-    const std::size_t raw = kind == '%' ? raw_content(open) : 0;
+    const std::size_t raw = kind == '%' ? after_tag(open, "raw") : 0;  // where a raw block's content begins
     flush(before_bracket(open, kind != '{'));
     const position here = place(open);
-    skip_to(open + 2);
+    at_ = open + 2;
     if (peek() == '-' || peek() == '+') ++at_;
     if (kind == '#') return skip_comment(here);
     if (raw > 0) return read_raw(raw, here);
@@ -55,8 +59,8 @@ class lexer {
     read_code(kind == '{', here);
   }
 
-  std::size_t next_opening(std::size_t from) const {
-    for (std::size_t open = source_.find('{', from); open != source_.npos; open = source_.find('{', open + 1)) {
+  std::size_t next_opening() const {
+    for (std::size_t open = source_.find('{', at_); open != source_.npos; open = source_.find('{', open + 1)) {
       const char next = open + 1 < source_.size() ? source_[open + 1] : '\0';
       if (next == '{' || next == '%' || next == '#') return open;
     }
@@ -94,7 +98,7 @@ class lexer {
   }
 
   bool finish(std::size_t end) {
-    skip_to(end);
+    at_ = end;
     line_starts_ = source_[end - 1] == '\n';
     return true;
   }
@@ -106,9 +110,6 @@ class lexer {
     }
     refuse_at(where_, here, "the comment is never closed with #}");
   }
-
-  // Where the content of {% raw %} begins if the tag at `open` is one, else 0.
-  std::size_t raw_content(std::size_t open) const { return after_tag(open, "raw"); }
 
   // The position behind the tag at `open` if it holds just `name`, else 0.
   std::size_t after_tag(std::size_t open, std::string_view name) const {
@@ -123,14 +124,14 @@ class lexer {
   }
 
   void read_raw(std::size_t content, position here) {
-    skip_to(content);
+    at_ = content;
     if (source_[content - 3] == '-') skip_spaces();
     line_starts_ = source_[at_ - 1] == '\n';
     for (std::size_t open = source_.find("{%", at_); open != source_.npos; open = source_.find("{%", open + 1)) {
       const std::size_t after = after_tag(open, "endraw");
       if (after == 0) continue;
       flush(before_bracket(open, true));
-      skip_to(after - 2);
+      at_ = after - 2;
       if (source_[at_ - 1] == '-' || source_[at_ - 1] == '+') --at_;
       return void(close("%}", true));
     }
@@ -166,16 +167,15 @@ class lexer {
     std::string error;
     std::string text = unescape(std::string_view(source_).substr(at_ + 1, end - at_ - 1), error);
     if (!error.empty()) refuse_at(where_, here, error);
-    skip_to(end + 1);
+    at_ = end + 1;
     add(token_kind::string, std::move(text), here);
   }
 
   void read_name() {
     const position here = place(at_);
-    std::size_t end = at_;
-    while (end < source_.size() && (starts_name(source_[end]) || is_digit(source_[end]))) ++end;
+    const std::size_t end = name_end(at_);
     add(token_kind::name, source_.substr(at_, end - at_), here);
-    skip_to(end);
+    at_ = end;
   }
 
   // 12, 1_000, 0x1f, 1.5, 1e-3: digits only up to where the next token begins ("1.foo" is 1 and .foo).
@@ -186,19 +186,22 @@ class lexer {
     const bool prefixed = source_[at_] == '0' && end == at_ + 1 &&
                           std::string_view("xXoObB").find(char_at(end)) != std::string_view::npos;
     if (prefixed) {
-      while (end < source_.size() && (starts_name(source_[end]) || is_digit(source_[end]))) ++end;
+      end = name_end(end);
     } else {
       const std::size_t whole = end;
       if (char_at(end) == '.' && is_digit(char_at(end + 1))) end = digits_end(end + 1);
       end = exponent_end(end);
       real = end != whole;
     }
-    std::string digits;
-    for (std::size_t i = at_; i < end; ++i) {
-      if (source_[i] != '_') digits += source_[i];
-    }
-    skip_to(end);
+    std::string digits = source_.substr(at_, end - at_);
+    std::erase(digits, '_');
+    at_ = end;
     add(real ? token_kind::real : token_kind::integer, std::move(digits), here);
+  }
+
+  std::size_t name_end(std::size_t at) const {
+    while (starts_name(char_at(at)) || is_digit(char_at(at))) ++at;
+    return at;
   }
 
   std::size_t digits_end(std::size_t at) const {
@@ -220,7 +223,7 @@ class lexer {
     for (const std::string_view symbol : symbols) {
       if (source_.compare(at_, symbol.size(), symbol) != 0) continue;
       balance(symbol, open_brackets, here);
-      skip_to(at_ + symbol.size());
+      at_ += symbol.size();
       return add(token_kind::symbol, std::string(symbol), here);
     }
     refuse_at(where_, here, fmt::format("unexpected character '{}'", source_.substr(at_, decode(source_, at_).length)));
@@ -237,20 +240,10 @@ class lexer {
     open_brackets.pop_back();
   }
 
-  void skip_spaces() {
-    const std::string_view rest = std::string_view(source_).substr(at_);
-    std::size_t skipped = 0;
-    while (skipped < rest.size()) {
-      const code_point next = decode(rest, skipped);
-      if (!is_space(next.point)) break;
-      skipped += next.length;
-    }
-    skip_to(at_ + skipped);
-  }
+  void skip_spaces() { at_ = source_.size() - strip(std::string_view(source_).substr(at_), side::left).size(); }
 
   char char_at(std::size_t at) const { return at < source_.size() ? source_[at] : '\0'; }
   char peek() const { return char_at(at_); }
-  void skip_to(std::size_t at) { at_ = at; }
 
   // Asked for ever later places only, so that counting lines stays linear.
   position place(std::size_t at) {

@@ -5,7 +5,18 @@
 
 namespace troupe::detail::jinja {
 
-using method = value (*)(runtime&, const value& self, arguments&&);
+/// self.name(given)
+struct method_call {
+  budget& cost;
+  const value& self;
+  std::string_view name;
+  arguments given;
+
+  parameters takes(std::initializer_list<std::string_view> names, std::size_t required = 0) {
+    return {name, std::move(given), names, required};
+  }
+};
+using method = value (*)(method_call& call);
 
 /// The method a value of this type has under that name; null if none.
 method find_text_method(std::string_view name);

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "model/chat/filters.hpp"
+#include "model/chat/literals.hpp"
 #include "model/chat/operators.hpp"
 #include "model/chat/text.hpp"
 
@@ -30,27 +31,6 @@ std::optional<double> parse_float(std::string_view text) {
   if (error == std::errc::invalid_argument || *end != '\0' || bare.find('(') != bare.npos) return std::nullopt;
   if (error == std::errc::result_out_of_range) return std::strtod(begin, nullptr);
   return number;
-}
-
-// The base that int(text, 0) would see in a prefix; 10 without one.
-int prefixed_base(std::string_view digits) {
-  if (digits.size() < 2 || digits[0] != '0') return 10;
-  switch (digits[1] | 0x20) {
-    case 'x':
-      return 16;
-    case 'o':
-      return 8;
-    case 'b':
-      return 2;
-    default:
-      return 10;
-  }
-}
-
-int digit_value(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  const char small = static_cast<char>(c | 0x20);
-  return small >= 'a' && small <= 'z' ? small - 'a' + 10 : 99;
 }
 
 std::optional<integer> parse_digits(std::string_view digits, int base) {
@@ -85,7 +65,7 @@ std::optional<integer> truncated(double number) {
   return static_cast<integer>(number);
 }
 
-value to_integer(runtime&, const value& subject, arguments&& given) {
+value to_integer(budget&, const value& subject, arguments&& given) {
   const parameters p("int", std::move(given), {"default", "base"});
   require_defined(subject);
   std::optional<integer> number;
@@ -93,31 +73,30 @@ value to_integer(runtime&, const value& subject, arguments&& given) {
     number = parse_integer(*text, p.number(1, 10));
     const std::optional<double> approximate = number ? std::nullopt : parse_float(*text);
     if (approximate && std::isfinite(*approximate)) number = truncated(*approximate);
-  } else if (integer whole = 0; integer_of(subject, whole)) {
-    number = whole;
   } else if (const double* real = subject.as<double>()) {
     number = truncated(*real);
+  } else {
+    number = integer_of(subject);
   }
   if (number) return make_integer(*number);
   return p.find(0) ? p.at(0) : make_integer(0);
 }
 
-value to_float(runtime&, const value& subject, arguments&& given) {
+value to_float(budget&, const value& subject, arguments&& given) {
   const parameters p("float", std::move(given), {"default"});
   require_defined(subject);
-  double number = 0;
-  if (number_of(subject, number)) return {number};
+  if (const std::optional<double> number = number_of(subject)) return {*number};
   if (const std::string* text = text_of(subject)) {
     if (const std::optional<double> parsed = parse_float(*text)) return {*parsed};
   }
   return p.find(0) ? p.at(0) : value{0.0};
 }
 
-value absolute(runtime&, const value& subject, arguments&& given) {
+value absolute(budget&, const value& subject, arguments&& given) {
   const parameters nothing("abs", std::move(given), {});
   require_defined(subject);
-  integer whole = 0;
-  if (integer_of(subject, whole)) return whole < 0 ? negate(subject) : make_integer(whole);
+  if (const std::optional<integer> whole = integer_of(subject))
+    return *whole < 0 ? negate(subject) : make_integer(*whole);
   const double* number = subject.as<double>();
   if (!number) fail("abs needs a number, not {}", type_name(subject));
   return {std::abs(*number)};
@@ -131,32 +110,31 @@ double round_to_digits(double number, int digits) {
   return std::nearbyint(number / unit) * unit;
 }
 
-value rounded(runtime&, const value& subject, arguments&& given) {
+value rounded(budget&, const value& subject, arguments&& given) {
   const parameters p("round", std::move(given), {"precision", "method"});
   require_defined(subject);
   const std::string how = p.text(1, "common");
   const integer digits = p.number(0, 0);
   if (digits < -300 || digits > 300) fail("round: {} digits are out of range", digits);
-  double number = 0;
-  if (!number_of(subject, number)) fail("round needs a number, not {}", type_name(subject));
+  const std::optional<double> number = number_of(subject);
+  if (!number) fail("round needs a number, not {}", type_name(subject));
   if (how == "common") {
-    const double near = round_to_digits(number, static_cast<int>(digits));
-    if (subject.is<double>()) return {near};
-    integer whole = 0;
-    integer_of(subject, whole);
-    return make_integer(digits >= 0 ? whole : truncated(near).value_or(0));
+    const double near = round_to_digits(*number, static_cast<int>(digits));
+    const std::optional<integer> whole = integer_of(subject);
+    if (!whole) return {near};
+    return make_integer(digits >= 0 ? *whole : truncated(near).value_or(0));
   }
   if (how != "ceil" && how != "floor") fail("round: the method is common, ceil or floor, not '{}'", how);
   const double unit = std::pow(10.0, static_cast<int>(digits));
-  return {(how == "ceil" ? std::ceil(number * unit) : std::floor(number * unit)) / unit};
+  return {(how == "ceil" ? std::ceil(*number * unit) : std::floor(*number * unit)) / unit};
 }
 
 }  // namespace
 
 filter find_number_filter(std::string_view name) {
-  static constexpr filter_entry table[] = {
+  static constexpr std::pair<std::string_view, filter> table[] = {
       {"int", to_integer}, {"float", to_float}, {"abs", absolute}, {"round", rounded}};
-  return find_in(table, name);
+  return find_function(table, name);
 }
 
 }  // namespace troupe::detail::jinja

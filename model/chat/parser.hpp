@@ -1,5 +1,6 @@
 #pragma once
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -56,14 +57,19 @@ class parser {
   expression_ptr parse_expression() { return parse_choice(true); }
   expression_ptr parse_choice(bool with_if);
   expression_ptr parse_tuple(bool with_if, bool may_be_empty);
+  using operand_rule = expression_ptr (parser::*)();
+  using operator_symbol = std::pair<std::string_view, arithmetic>;
   expression_ptr parse_or();
   expression_ptr parse_and();
+  expression_ptr parse_logical(std::string_view name, bool conjunction, operand_rule parse_operand);
   expression_ptr parse_not();
   expression_ptr parse_comparison();
   expression_ptr parse_sum();
   expression_ptr parse_concatenation();
   expression_ptr parse_product();
   expression_ptr parse_power();
+  expression_ptr parse_arithmetic(std::span<const operator_symbol> symbols, operand_rule parse_operand);
+  expression_ptr parse_filtered() { return parse_unary(true); }
   expression_ptr parse_unary(bool with_filters);
   expression_ptr parse_primary();
   expression_ptr parse_literal_or_name(const token& first);
@@ -80,10 +86,8 @@ class parser {
   void parse_argument(call_arguments& into);
   bool at_test_argument() const;
 
-  template <class Node>
-  expression_ptr make(position at, Node node);
-
-  // Tokens
+  // Tokens and nodes: parser.cpp
+  expression_ptr make(position at, expression_node node);
   const token& here() const { return tokens_[next_]; }
   const token& ahead() const { return tokens_[std::min(next_ + 1, tokens_.size() - 1)]; }
   const token& take();

@@ -1,78 +1,10 @@
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 
+#include "model/chat/literals.hpp"
 #include "model/chat/parser.hpp"
 
 namespace troupe::detail::jinja {
-namespace {
-
-constexpr std::size_t deepest_nesting = 100;     // brackets and blocks inside one another
-constexpr std::size_t deepest_expression = 200;  // operators inside one another, "a + b + c" included
-
-// The deepest of a node's children.
-class child_depth {
- public:
-  std::size_t operator()(const literal&) { return 0; }
-  std::size_t operator()(const name_reference&) { return 0; }
-  std::size_t operator()(const sequence_display& n) { return see(n.items), deepest_; }
-  std::size_t operator()(const mapping_display& n) {
-    for (const auto& [key, item] : n.entries) see(key), see(item);
-    return deepest_;
-  }
-  std::size_t operator()(const attribute_access& n) { return see(n.object), deepest_; }
-  std::size_t operator()(const item_access& n) { return see(n.object), see(n.key), deepest_; }
-  std::size_t operator()(const slice_access& n) {
-    return see(n.object), see(n.start), see(n.stop), see(n.step), deepest_;
-  }
-  std::size_t operator()(const call& n) { return see(n.callee), see(n.given), deepest_; }
-  std::size_t operator()(const filter_use& n) { return see(n.subject), see(n.given), deepest_; }
-  std::size_t operator()(const test_use& n) { return see(n.subject), see(n.given), deepest_; }
-  std::size_t operator()(const arithmetic_use& n) { return see(n.left), see(n.right), deepest_; }
-  std::size_t operator()(const concatenation& n) { return see(n.parts), deepest_; }
-  std::size_t operator()(const comparison_chain& n) {
-    see(n.first);
-    for (const auto& [op, operand] : n.rest) see(operand);
-    return deepest_;
-  }
-  std::size_t operator()(const logical& n) { return see(n.left), see(n.right), deepest_; }
-  std::size_t operator()(const negation& n) { return see(n.operand), deepest_; }
-  std::size_t operator()(const sign& n) { return see(n.operand), deepest_; }
-  std::size_t operator()(const choice& n) { return see(n.condition), see(n.then), see(n.otherwise), deepest_; }
-
- private:
-  void see(const expression_ptr& child) {
-    if (child) deepest_ = std::max(deepest_, child->depth);
-  }
-  void see(const std::vector<expression_ptr>& children) {
-    for (const expression_ptr& child : children) see(child);
-  }
-  void see(const call_arguments& given) {
-    see(given.positional);
-    for (const auto& [name, child] : given.named) see(child);
-  }
-
-  std::size_t deepest_ = 0;
-};
-
-}  // namespace
-
-parser::nested::nested(parser& owner) : owner_(owner) {
-  if (++owner_.depth_ > deepest_nesting) {
-    --owner_.depth_;
-    refuse_at(owner_.where_, owner_.here().at, fmt::format("more than {} levels of nesting", deepest_nesting));
-  }
-}
-
-template <class Node>
-expression_ptr parser::make(position at, Node node) {
-  const std::size_t depth = child_depth()(node) + 1;
-  if (depth > deepest_expression) {
-    refuse_at(where_, at, fmt::format("an expression of more than {} levels", deepest_expression));
-  }
-  return std::make_unique<const expression>(expression{at, depth, std::move(node)});
-}
-
 expression_ptr parser::parse_choice(bool with_if) {
   const nested level(*this);
   expression_ptr then = parse_or();
@@ -101,21 +33,19 @@ expression_ptr parser::parse_tuple(bool with_if, bool may_be_empty) {
 }
 
 expression_ptr parser::parse_or() {
-  expression_ptr left = parse_and();
-  while (at_name("or")) {
-    const position at = take().at;
-    expression_ptr right = parse_and();
-    left = make(at, logical{false, std::move(left), std::move(right)});
-  }
-  return left;
+  return parse_logical("or", false, &parser::parse_and);
 }
 
 expression_ptr parser::parse_and() {
-  expression_ptr left = parse_not();
-  while (at_name("and")) {
+  return parse_logical("and", true, &parser::parse_not);
+}
+
+expression_ptr parser::parse_logical(std::string_view name, bool conjunction, operand_rule parse_operand) {
+  expression_ptr left = (this->*parse_operand)();
+  while (at_name(name)) {
     const position at = take().at;
-    expression_ptr right = parse_not();
-    left = make(at, logical{true, std::move(left), std::move(right)});
+    expression_ptr right = (this->*parse_operand)();
+    left = make(at, logical{conjunction, std::move(left), std::move(right)});
   }
   return left;
 }
@@ -155,15 +85,8 @@ expression_ptr parser::parse_comparison() {
 }
 
 expression_ptr parser::parse_sum() {
-  expression_ptr left = parse_concatenation();
-  while (at_symbol("+") || at_symbol("-")) {
-    const token& symbol = take();
-    const position at = symbol.at;
-    const arithmetic op = symbol.text == "+" ? arithmetic::add : arithmetic::subtract;
-    expression_ptr right = parse_concatenation();
-    left = make(at, arithmetic_use{op, std::move(left), std::move(right)});
-  }
-  return left;
+  static constexpr operator_symbol symbols[] = {{"+", arithmetic::add}, {"-", arithmetic::subtract}};
+  return parse_arithmetic(symbols, &parser::parse_concatenation);
 }
 
 expression_ptr parser::parse_concatenation() {
@@ -177,29 +100,28 @@ expression_ptr parser::parse_concatenation() {
 }
 
 expression_ptr parser::parse_product() {
-  static constexpr std::pair<std::string_view, arithmetic> symbols[] = {{"*", arithmetic::multiply},
-                                                                        {"/", arithmetic::divide},
-                                                                        {"//", arithmetic::floor_divide},
-                                                                        {"%", arithmetic::modulo}};
-  expression_ptr left = parse_power();
-  while (true) {
-    const auto* symbol =
-        std::find_if(std::begin(symbols), std::end(symbols), [&](const auto& entry) { return at_symbol(entry.first); });
-    if (symbol == std::end(symbols)) return left;
-    const position at = take().at;
-    expression_ptr right = parse_power();
-    left = make(at, arithmetic_use{symbol->second, std::move(left), std::move(right)});
-  }
+  static constexpr operator_symbol symbols[] = {{"*", arithmetic::multiply},
+                                                {"/", arithmetic::divide},
+                                                {"//", arithmetic::floor_divide},
+                                                {"%", arithmetic::modulo}};
+  return parse_arithmetic(symbols, &parser::parse_power);
 }
 
 expression_ptr parser::parse_power() {
-  expression_ptr left = parse_unary(true);
-  while (at_symbol("**")) {
+  static constexpr operator_symbol symbols[] = {{"**", arithmetic::power}};
+  return parse_arithmetic(symbols, &parser::parse_filtered);
+}
+
+expression_ptr parser::parse_arithmetic(std::span<const operator_symbol> symbols, operand_rule parse_operand) {
+  expression_ptr left = (this->*parse_operand)();
+  while (true) {
+    const auto symbol =
+        std::find_if(symbols.begin(), symbols.end(), [this](const auto& entry) { return at_symbol(entry.first); });
+    if (symbol == symbols.end()) return left;
     const position at = take().at;
-    expression_ptr right = parse_unary(true);
-    left = make(at, arithmetic_use{arithmetic::power, std::move(left), std::move(right)});
+    expression_ptr right = (this->*parse_operand)();
+    left = make(at, arithmetic_use{symbol->second, std::move(left), std::move(right)});
   }
-  return left;
 }
 
 expression_ptr parser::parse_unary(bool with_filters) {
@@ -247,15 +169,13 @@ expression_ptr parser::parse_literal_or_name(const token& first) {
 expression_ptr parser::parse_number(const token& digits) {
   const std::string& text = digits.text;
   if (digits.kind == token_kind::real) return make(digits.at, literal{{std::strtod(text.c_str(), nullptr)}});
-  const bool prefixed = text.size() > 1 && text[0] == '0' && text.find_first_not_of('0') != text.npos;
-  const char mark = static_cast<char>(prefixed ? text[1] | 0x20 : 0);
-  const int radix = mark == 'x' ? 16 : mark == 'o' ? 8 : mark == 'b' ? 2 : 10;
+  const int base = prefixed_base(text);
   integer number = 0;
-  for (const char c : text.substr(radix == 10 ? 0 : 2)) {
-    const int digit = c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10;
-    const bool overflow = __builtin_mul_overflow(number, integer{radix}, &number) ||
+  for (const char c : text.substr(base == 10 ? 0 : 2)) {
+    const int digit = digit_value(c);
+    const bool overflow = __builtin_mul_overflow(number, integer{base}, &number) ||
                           __builtin_add_overflow(number, integer{digit}, &number);
-    if (overflow || digit < 0 || digit >= radix) refuse_at(where_, digits.at, "the number cannot be read");
+    if (overflow || digit >= base) refuse_at(where_, digits.at, "the number cannot be read");
   }
   return make(digits.at, literal{make_integer(number)});
 }

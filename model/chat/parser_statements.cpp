@@ -215,49 +215,4 @@ void parser::parse_parameters(macro& into) {
   expect_symbol(")");
 }
 
-void parser::end_tag() {
-  if (here().kind != token_kind::tag_end) refuse_token("%}");
-  take();
-}
-
-const token& parser::take() {
-  const token& taken = tokens_[next_];
-  if (next_ + 1 < tokens_.size()) ++next_;
-  return taken;
-}
-
-bool parser::at_symbol(std::string_view symbol) const {
-  return here().kind == token_kind::symbol && here().text == symbol;
-}
-bool parser::at_name(std::string_view name) const {
-  return here().kind == token_kind::name && here().text == name;
-}
-bool parser::skip_symbol(std::string_view symbol) {
-  return at_symbol(symbol) && (take(), true);
-}
-bool parser::skip_name(std::string_view name) {
-  return at_name(name) && (take(), true);
-}
-
-void parser::expect_symbol(std::string_view symbol) {
-  if (!skip_symbol(symbol)) refuse_token(fmt::format("'{}'", symbol));
-}
-void parser::expect_name(std::string_view name) {
-  if (!skip_name(name)) refuse_token(fmt::format("'{}'", name));
-}
-
-const token& parser::take_name() {
-  if (here().kind != token_kind::name) refuse_token("a name");
-  return take();
-}
-
-void parser::refuse_token(std::string_view expected) const {
-  constexpr std::size_t longest_shown = 40;
-  const bool is_long = here().kind == token_kind::text || here().text.size() > longest_shown;
-  const std::string shown = here().kind == token_kind::end ? "the end of the template"
-                            : is_long                      ? "text"
-                                                           : fmt::format("'{}'", here().text);
-  refuse_at(where_, here().at, fmt::format("expected {}, found {}", expected, shown));
-}
-
 }  // namespace troupe::detail::jinja

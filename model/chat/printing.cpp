@@ -11,7 +11,7 @@ namespace troupe::detail::jinja {
 namespace {
 
 std::string quoted_point(const code_point& next, std::string_view raw, char quote) {
-  switch (next.point) {
+  switch (next.value) {
     case '\n':
       return "\\n";
     case '\r':
@@ -23,9 +23,9 @@ std::string quoted_point(const code_point& next, std::string_view raw, char quot
     default:
       break;
   }
-  if (next.point == static_cast<char32_t>(quote)) return {'\\', quote};
-  if (!next.valid || is_printable(next.point)) return std::string(raw);
-  const auto code = static_cast<std::uint32_t>(next.point);
+  if (next.value == static_cast<char32_t>(quote)) return {'\\', quote};
+  if (!next.valid || is_printable(next.value)) return std::string(raw);
+  const auto code = static_cast<std::uint32_t>(next.value);
   if (code < 0x100) return fmt::format("\\x{:02x}", code);
   return code < 0x10000 ? fmt::format("\\u{:04x}", code) : fmt::format("\\U{:08x}", code);
 }
@@ -70,10 +70,10 @@ void print_mapping(text_builder& out, const mapping& dict) {
 }
 
 std::string json_character(const code_point& next, std::string_view raw, bool ascii_only) {
-  if (needs_json_escape(next.point)) return json_escape(next.point);
-  if (!ascii_only || next.point < 0x7F) return std::string(raw);
-  if (next.point < 0x10000) return json_escape(next.point);
-  const char32_t offset = next.point - 0x10000;
+  if (needs_json_escape(next.value)) return json_escape(next.value);
+  if (!ascii_only || next.value < 0x7F) return std::string(raw);
+  if (next.value < 0x10000) return json_escape(next.value);
+  const char32_t offset = next.value - 0x10000;
   return json_escape(0xD800 + (offset >> 10)) + json_escape(0xDC00 + (offset & 0x3FF));
 }
 
@@ -94,8 +94,11 @@ class json_printer {
   void print_value(const value& v) {
     out_.cost().step();
     if (const std::string* text = text_of(v)) return print_json_text(out_, *text, style_.ascii_only);
-    if (const sequence_ptr* list = v.as<sequence_ptr>()) return print_list(**list);
-    if (const mapping_ptr* dict = v.as<mapping_ptr>()) return print_dict(**dict);
+    if (const sequence* list = sequence_of(v)) {
+      if (!is_indexed(*list)) fail("tojson: a {} has no JSON form; make it a list first", type_name(v));
+      return print_list(*list);
+    }
+    if (const mapping* dict = mapping_of(v)) return print_dict(*dict);
     if (!print_scalar(v)) fail("tojson: a value of type {} has no JSON form", type_name(v));
   }
 
@@ -112,9 +115,6 @@ class json_printer {
   }
 
   void print_list(const sequence& list) {
-    if (list.kind == sequence_kind::view || list.kind == sequence_kind::generator) {
-      fail("tojson: a {} has no JSON form; make it a list first", type_name(value{sequence_ptr(&list, [](auto) {})}));
-    }
     if (list.items.empty()) return out_.append("[]");
     out_.append('[');
     ++level_;
@@ -210,8 +210,8 @@ void print_quoted(text_builder& out, const value& v) {
   if (const integer* number = v.as<integer>()) return out.append(integer_text(*number));
   if (const double* number = v.as<double>()) return out.append(float_text(*number));
   if (const bool* truth = v.as<bool>()) return out.append(*truth ? "True" : "False");
-  if (const sequence_ptr* list = v.as<sequence_ptr>()) return print_sequence(out, **list);
-  if (const mapping_ptr* dict = v.as<mapping_ptr>()) return print_mapping(out, **dict);
+  if (const sequence* list = sequence_of(v)) return print_sequence(out, *list);
+  if (const mapping* dict = mapping_of(v)) return print_mapping(out, *dict);
   if (const callable_ptr* function = v.as<callable_ptr>()) return out.append("<function " + (*function)->name + ">");
   if (v.is<none>()) return out.append("None");
   // Prints as nothing on its own, but shows inside a list.

@@ -9,20 +9,20 @@ namespace troupe::detail::jinja {
 void budget::scan(const value& v) {
   if (const std::string* text = text_of(v)) {
     step(text->size() / 16);
-  } else if (const sequence_ptr* list = v.as<sequence_ptr>()) {
-    step((*list)->items.size());
-  } else if (const mapping_ptr* dict = v.as<mapping_ptr>()) {
-    step((*dict)->entries.size() / 4);
+  } else if (const sequence* list = sequence_of(v)) {
+    step(list->items.size());
+  } else if (const mapping* dict = mapping_of(v)) {
+    step(dict->entries.size() / 4);
   }
 }
 
 void budget::built(const value& v) {
   if (const std::string* text = text_of(v)) {
     take(text->size());
-  } else if (const sequence_ptr* list = v.as<sequence_ptr>()) {
-    take((*list)->items.size() * sizeof(value));
-  } else if (const mapping_ptr* dict = v.as<mapping_ptr>()) {
-    take((*dict)->entries.size() * 2 * sizeof(value));
+  } else if (const sequence* list = sequence_of(v)) {
+    take(list->items.size() * sizeof(value));
+  } else if (const mapping* dict = mapping_of(v)) {
+    take(dict->entries.size() * 2 * sizeof(value));
   }
 }
 
@@ -54,11 +54,9 @@ bool parameters::flag(std::size_t index, bool otherwise) const {
 
 integer parameters::number(std::size_t index, integer otherwise) const {
   if (!present_[index]) return otherwise;
-  integer number = 0;
-  if (!integer_of(values_[index], number)) {
-    fail("{} needs a whole number here, not {}", callee_, type_name(values_[index]));
-  }
-  return number;
+  const std::optional<integer> number = integer_of(values_[index]);
+  if (!number) fail("{} needs a whole number here, not {}", callee_, type_name(values_[index]));
+  return *number;
 }
 
 std::string parameters::text(std::size_t index, std::string_view otherwise) const {

@@ -80,6 +80,10 @@ class parameters {
   /// Null when the call left it out.
   const value* find(std::size_t index) const { return present_[index] ? &values_[index] : nullptr; }
   const value& at(std::size_t index) const { return values_[index]; }
+  /// Null when the call left it out or gave None.
+  const value* given(std::size_t index) const {
+    return present_[index] && !values_[index].is<none>() ? &values_[index] : nullptr;
+  }
   bool flag(std::size_t index, bool otherwise) const;
   integer number(std::size_t index, integer otherwise) const;
   std::string text(std::size_t index, std::string_view otherwise) const;

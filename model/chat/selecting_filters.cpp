@@ -18,76 +18,76 @@ std::string take_name(arguments& given, std::string_view name) {
 }
 
 // Nothing at all (None, 0, …) counts as no items here.
-sequence_ptr items_of(runtime& run, const value& subject) {
-  return iterate(run.cost, truthy(subject) ? subject : value{});
+sequence_ptr items_of(budget& cost, const value& subject) {
+  return iterate(cost, truthy(subject) ? subject : value{});
 }
 
-value pick_attributes(runtime& run, const value& subject, arguments&& given) {
+value pick_attributes(budget& cost, const value& subject, arguments&& given) {
   const parameters p("map", std::move(given), {"attribute", "default"}, 1);
   std::vector<value> picked;
-  const sequence_ptr items = items_of(run, subject);
+  const sequence_ptr items = items_of(cost, subject);
   for (const value& item : items->items) {
-    run.cost.step();
-    value found = follow(run, item, p.at(0));
+    cost.step();
+    value found = follow(cost, item, p.at(0));
     if (found.is<undefined>() && p.find(1)) found = p.at(1);
     picked.push_back(std::move(found));
   }
   return make_sequence(sequence_kind::generator, std::move(picked));
 }
 
-value map(runtime& run, const value& subject, arguments&& given) {
-  if (given.positional.empty()) return pick_attributes(run, subject, std::move(given));
+value map(budget& cost, const value& subject, arguments&& given) {
+  if (given.positional.empty()) return pick_attributes(cost, subject, std::move(given));
   const std::string name = take_name(given, "map");
   const filter function = find_filter(name);
   if (!function) fail("there is no filter named '{}'", name);
   std::vector<value> mapped;
-  const sequence_ptr items = items_of(run, subject);
+  const sequence_ptr items = items_of(cost, subject);
   for (const value& item : items->items) {
-    run.cost.step();
-    run.cost.scan(item);
-    mapped.push_back(function(run, item, arguments(given)));
-    run.cost.built(mapped.back());
+    cost.step();
+    cost.scan(item);
+    mapped.push_back(function(cost, item, arguments(given)));
+    cost.built(mapped.back());
   }
   return make_sequence(sequence_kind::generator, std::move(mapped));
 }
 
 // Keeps the items whose (attribute's) test comes out as `wanted`.
-value select_by(runtime& run, const value& subject, arguments&& given, std::string_view name, bool by_attribute,
+value select_by(budget& cost, const value& subject, arguments&& given, std::string_view name, bool by_attribute,
                 bool wanted) {
   const value path = by_attribute ? take_first(given, name) : value{};
   const std::string test_name = given.positional.empty() ? "" : take_name(given, name);
-  const type_test test = test_name.empty() ? nullptr : find_test(test_name);
+  const type_test test = test_name.empty() ? type_test() : find_test(test_name);
   if (!test && !test_name.empty()) fail("there is no test named '{}'", test_name);
   std::vector<value> kept;
-  const sequence_ptr items = items_of(run, subject);
+  const sequence_ptr items = items_of(cost, subject);
   for (const value& item : items->items) {
-    run.cost.step();
-    const value tested = by_attribute ? follow(run, item, path) : item;
-    const bool holds = test ? test(run, tested, arguments(given)) : truthy(tested);
+    cost.step();
+    const value tested = by_attribute ? follow(cost, item, path) : item;
+    const bool holds = test ? test(cost, tested, arguments(given)) : truthy(tested);
     if (holds == wanted) kept.push_back(item);
   }
   return make_sequence(sequence_kind::generator, std::move(kept));
 }
 
-value select(runtime& run, const value& subject, arguments&& given) {
-  return select_by(run, subject, std::move(given), "select", false, true);
+value select(budget& cost, const value& subject, arguments&& given) {
+  return select_by(cost, subject, std::move(given), "select", false, true);
 }
-value reject(runtime& run, const value& subject, arguments&& given) {
-  return select_by(run, subject, std::move(given), "reject", false, false);
+value reject(budget& cost, const value& subject, arguments&& given) {
+  return select_by(cost, subject, std::move(given), "reject", false, false);
 }
-value selectattr(runtime& run, const value& subject, arguments&& given) {
-  return select_by(run, subject, std::move(given), "selectattr", true, true);
+value selectattr(budget& cost, const value& subject, arguments&& given) {
+  return select_by(cost, subject, std::move(given), "selectattr", true, true);
 }
-value rejectattr(runtime& run, const value& subject, arguments&& given) {
-  return select_by(run, subject, std::move(given), "rejectattr", true, false);
+value rejectattr(budget& cost, const value& subject, arguments&& given) {
+  return select_by(cost, subject, std::move(given), "rejectattr", true, false);
 }
 
 }  // namespace
 
 filter find_selecting_filter(std::string_view name) {
-  static constexpr filter_entry table[] = {
+  static constexpr std::pair<std::string_view, filter> table[] = {
       {"map", map}, {"select", select}, {"reject", reject}, {"selectattr", selectattr}, {"rejectattr", rejectattr}};
-  return find_in(table, name);
+  return find_function(table, name);
 }
 
 }  // namespace troupe::detail::jinja

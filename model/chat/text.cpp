@@ -9,14 +9,6 @@
 namespace troupe::detail::jinja {
 namespace {
 
-bool is_continuation(std::string_view text, std::size_t at) {
-  return at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80;
-}
-
-char32_t low_bits(char byte, unsigned mask) {
-  return static_cast<unsigned char>(byte) & mask;
-}
-
 // A run of letters whose other case lies `distance` further on; in paired runs, large and small letters alternate.
 struct case_run {
   char32_t first_large, last_large;
@@ -38,73 +30,26 @@ std::string map_points(std::string_view text, Mapping mapping) {
   out.reserve(text.size());
   for (std::size_t at = 0; at < text.size();) {
     const code_point next = decode(text, at);
-    const char32_t mapped = next.valid ? mapping(next.point) : next.point;
-    if (mapped == next.point) {
+    const char32_t mapped = next.valid ? mapping(next.value) : next.value;
+    if (mapped == next.value) {
       out.append(text.substr(at, next.length));
     } else {
-      encode(mapped, out);
+      append_utf8(out, mapped);
     }
     at += next.length;
   }
   return out;
 }
 
-bool in_set(std::string_view set, std::string_view character) {
-  return find_text(set, character) != set.npos;
-}
-
-bool stripped(std::string_view character, const std::optional<std::string_view>& set) {
-  return set ? in_set(*set, character) : is_space(decode(character, 0).point);
-}
-
-std::size_t last_point_start(std::string_view text) {
-  std::size_t start = text.size() - 1;
-  while (start > 0 && text.size() - start < 4 && is_continuation(text, start)) --start;
-  return decode(text, start).length == text.size() - start ? start : text.size() - 1;
+bool is_stripped(std::string_view character, const std::optional<std::string_view>& set) {
+  return set ? find_text(*set, character) != set->npos : is_space(decode(character, 0).value);
 }
 
 }  // namespace
 
 code_point decode(std::string_view text, std::size_t at) {
-  const auto lead = static_cast<unsigned char>(text[at]);
-  const code_point broken{0xFFFD, 1, false};
-  if (lead < 0x80) return {lead, 1, true};
-  const std::size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
-  if (lead < 0xC2 || lead > 0xF4) return broken;
-  char32_t point = low_bits(text[at], 0x7Fu >> length);
-  for (std::size_t i = 1; i < length; ++i) {
-    if (!is_continuation(text, at + i)) return broken;
-    point = (point << 6) | low_bits(text[at + i], 0x3F);
-  }
-  constexpr std::array<char32_t, 5> smallest{0, 0, 0x80, 0x800, 0x10000};
-  const bool surrogate = point >= 0xD800 && point <= 0xDFFF;
-  if (point < smallest[length] || point > 0x10FFFF || surrogate) return broken;
-  return {point, length, true};
-}
-
-void encode(char32_t point, std::string& out) {
-  const auto put = [&out](char32_t byte) { out.push_back(static_cast<char>(byte)); };
-  if (point < 0x80) return put(point);
-  if (point < 0x800) {
-    put(0xC0 | (point >> 6));
-  } else if (point < 0x10000) {
-    put(0xE0 | (point >> 12));
-    put(0x80 | ((point >> 6) & 0x3F));
-  } else {
-    put(0xF0 | (point >> 18));
-    put(0x80 | ((point >> 12) & 0x3F));
-    put(0x80 | ((point >> 6) & 0x3F));
-  }
-  put(0x80 | (point & 0x3F));
-}
-
-bool is_utf8(std::string_view text) {
-  for (std::size_t at = 0; at < text.size();) {
-    const code_point next = decode(text, at);
-    if (!next.valid) return false;
-    at += next.length;
-  }
-  return true;
+  const code_point next = next_code_point(text, at);
+  return next.valid ? next : code_point{.value = 0xFFFD};
 }
 
 bool is_ascii(std::string_view text) {
@@ -132,9 +77,7 @@ std::vector<std::size_t> code_point_starts(std::string_view text) {
 }
 
 bool is_space(char32_t point) {
-  if (point < 0x80) return point == ' ' || (point >= '\t' && point <= '\r') || (point >= 0x1C && point <= 0x1F);
-  return point == 0x85 || point == 0xA0 || point == 0x1680 || (point >= 0x2000 && point <= 0x200A) || point == 0x2028 ||
-         point == 0x2029 || point == 0x202F || point == 0x205F || point == 0x3000;
+  return is_white_space(point) || (point >= 0x1C && point <= 0x1F);
 }
 
 bool is_letter(char32_t point) {
@@ -158,12 +101,12 @@ bool is_printable(char32_t point) {
 std::string_view strip(std::string_view text, side from, std::optional<std::string_view> characters) {
   while (from != side::right && !text.empty()) {
     const std::size_t length = decode(text, 0).length;
-    if (!stripped(text.substr(0, length), characters)) break;
+    if (!is_stripped(text.substr(0, length), characters)) break;
     text.remove_prefix(length);
   }
   while (from != side::left && !text.empty()) {
-    const std::size_t start = last_point_start(text);
-    if (!stripped(text.substr(start), characters)) break;
+    const std::size_t start = last_code_point(text);
+    if (!is_stripped(text.substr(start), characters)) break;
     text = text.substr(0, start);
   }
   return text;

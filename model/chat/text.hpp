@@ -5,19 +5,13 @@
 #include <string_view>
 #include <vector>
 
+#include "base/utf8.hpp"
+
 /// UTF-8 text seen as Python sees a str: a row of code points. Bytes that are not UTF-8 count as one code point each.
 namespace troupe::detail::jinja {
 
-struct code_point {
-  char32_t point;
-  std::size_t length;  // in bytes; 1 for a byte that is not UTF-8
-  bool valid;
-};
-
-/// `at` must be inside the text.
+/// `at` must be inside the text. A byte that is not UTF-8 has the value U+FFFD.
 code_point decode(std::string_view text, std::size_t at);
-void encode(char32_t point, std::string& out);
-bool is_utf8(std::string_view text);
 bool is_ascii(std::string_view text);
 
 std::size_t code_points(std::string_view text);

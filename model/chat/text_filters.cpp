@@ -9,26 +9,24 @@
 namespace troupe::detail::jinja {
 namespace {
 
-value trim(runtime& run, const value& subject, arguments&& given) {
+value trim(budget& cost, const value& subject, arguments&& given) {
   const parameters p("trim", std::move(given), {"chars"});
-  const std::string text = printed(run.cost, subject);
-  if (!p.find(0) || p.at(0).is<none>()) return make_text(std::string(strip(text, side::both)));
-  return make_text(std::string(strip_set(run.cost, text, side::both, p.text(0, ""))));
+  return strip_text(cost, printed(cost, subject), side::both, p);
 }
 
-value to_upper_case(runtime& run, const value& subject, arguments&& given) {
+value to_upper_case(budget& cost, const value& subject, arguments&& given) {
   const parameters nothing("upper", std::move(given), {});
-  return make_text(upper(printed(run.cost, subject)));
+  return make_text(upper(printed(cost, subject)));
 }
 
-value to_lower_case(runtime& run, const value& subject, arguments&& given) {
+value to_lower_case(budget& cost, const value& subject, arguments&& given) {
   const parameters nothing("lower", std::move(given), {});
-  return make_text(lower(printed(run.cost, subject)));
+  return make_text(lower(printed(cost, subject)));
 }
 
-value to_capitalized(runtime& run, const value& subject, arguments&& given) {
+value to_capitalized(budget& cost, const value& subject, arguments&& given) {
   const parameters nothing("capitalize", std::move(given), {});
-  return make_text(capitalize(printed(run.cost, subject)));
+  return make_text(capitalize(printed(cost, subject)));
 }
 
 bool parts_words(char32_t point) {
@@ -37,29 +35,29 @@ bool parts_words(char32_t point) {
 }
 
 // Not str.title(): the filter knows words by the white space, dashes and brackets between them.
-value to_title(runtime& run, const value& subject, arguments&& given) {
+value to_title(budget& cost, const value& subject, arguments&& given) {
   const parameters nothing("title", std::move(given), {});
-  const std::string text = printed(run.cost, subject);
+  const std::string text = printed(cost, subject);
   std::string out;
   bool starts = true;
   for (std::size_t at = 0; at < text.size();) {
     const code_point next = decode(text, at);
     if (next.valid) {
-      encode(starts ? to_upper(next.point) : to_lower(next.point), out);
+      append_utf8(out, starts ? to_upper(next.value) : to_lower(next.value));
     } else {
       out += text[at];
     }
-    starts = parts_words(next.point);
+    starts = parts_words(next.value);
     at += next.length;
   }
   return make_text(std::move(out));
 }
 
-value replace_filter(runtime& run, const value& subject, arguments&& given) {
+value replace_filter(budget& cost, const value& subject, arguments&& given) {
   const parameters p("replace", std::move(given), {"old", "new", "count"}, 2);
-  const integer count = p.find(2) && !p.at(2).is<none>() ? p.number(2, -1) : -1;
-  const std::string old = printed(run.cost, p.at(0));
-  return make_text(replace_text(run.cost, printed(run.cost, subject), old, printed(run.cost, p.at(1)), count));
+  const integer count = p.given(2) ? p.number(2, -1) : -1;
+  const std::string old = printed(cost, p.at(0));
+  return make_text(replace_text(cost, printed(cost, subject), old, printed(cost, p.at(1)), count));
 }
 
 std::string indentation(const parameters& p, std::size_t index, integer otherwise) {
@@ -70,14 +68,14 @@ std::string indentation(const parameters& p, std::size_t index, integer otherwis
   return std::string(width > 0 ? static_cast<std::size_t>(width) : 0, ' ');
 }
 
-value indent(runtime& run, const value& subject, arguments&& given) {
+value indent(budget& cost, const value& subject, arguments&& given) {
   const parameters p("indent", std::move(given), {"width", "first", "blank"});
   if (!text_of(subject)) fail("indent needs a string, not {}", type_name(subject));
   const std::string indention = indentation(p, 0, 4);
   const std::string text = *text_of(subject) + "\n";
-  text_builder out(run.cost);
+  text_builder out(cost);
   bool first = true;
-  for (const std::string_view line : split_lines(run.cost, text)) {
+  for (const std::string_view line : split_lines(cost, text)) {
     if (!first) out.append('\n');
     if (first ? p.flag(1, false) : p.flag(2, false) || !line.empty()) out.append(indention);
     first = false;
@@ -86,10 +84,10 @@ value indent(runtime& run, const value& subject, arguments&& given) {
   return make_text(out.take());
 }
 
-value escape(runtime& run, const value& subject, arguments&& given) {
+value escape(budget& cost, const value& subject, arguments&& given) {
   const parameters nothing("escape", std::move(given), {});
-  text_builder out(run.cost);
-  for (const char c : printed(run.cost, subject)) {
+  text_builder out(cost);
+  for (const char c : printed(cost, subject)) {
     switch (c) {
       case '&':
         out.append("&amp;");
@@ -113,32 +111,32 @@ value escape(runtime& run, const value& subject, arguments&& given) {
   return make_text(out.take());
 }
 
-value to_text(runtime& run, const value& subject, arguments&& given) {
+value to_text(budget& cost, const value& subject, arguments&& given) {
   const parameters nothing("string", std::move(given), {});
-  return text_of(subject) ? subject : make_text(printed(run.cost, subject));
+  return text_of(subject) ? subject : make_text(printed(cost, subject));
 }
 
-value format(runtime& run, const value& subject, arguments&& given) {
+value format(budget& cost, const value& subject, arguments&& given) {
   if (!given.positional.empty() && !given.named.empty()) fail("format takes arguments by place or by name, not both");
-  return format_percent(run.cost, printed(run.cost, subject), given);
+  return format_percent(cost, printed(cost, subject), given);
 }
 
-value tojson(runtime& run, const value& subject, arguments&& given) {
+value tojson(budget& cost, const value& subject, arguments&& given) {
   const parameters p("tojson", std::move(given), {"ensure_ascii", "indent", "separators", "sort_keys"});
   json_style style;
   style.ascii_only = p.flag(0, false);
   style.sorted_keys = p.flag(3, false);
-  if (p.find(1) && !p.at(1).is<none>()) {
+  if (p.given(1)) {
     style.indent = indentation(p, 1, 0);
     style.item_separator = ",";
   }
-  if (p.find(2) && !p.at(2).is<none>()) {
-    const sequence_ptr pair = iterate(run.cost, p.at(2));
+  if (const value* separators = p.given(2)) {
+    const sequence_ptr pair = iterate(cost, *separators);
     if (pair->items.size() != 2) fail("tojson: separators are two strings");
-    style.item_separator = printed(run.cost, pair->items[0]);
-    style.key_separator = printed(run.cost, pair->items[1]);
+    style.item_separator = printed(cost, pair->items[0]);
+    style.key_separator = printed(cost, pair->items[1]);
   }
-  text_builder out(run.cost);
+  text_builder out(cost);
   print_json(out, subject, style);
   return make_text(out.take());
 }
@@ -146,13 +144,13 @@ value tojson(runtime& run, const value& subject, arguments&& given) {
 }  // namespace
 
 filter find_text_filter(std::string_view name) {
-  static constexpr filter_entry table[] = {
+  static constexpr std::pair<std::string_view, filter> table[] = {
       {"trim", trim},      {"upper", to_upper_case},    {"lower", to_lower_case}, {"capitalize", to_capitalized},
       {"title", to_title}, {"replace", replace_filter}, {"indent", indent},       {"escape", escape},
       {"e", escape},       {"forceescape", escape},     {"safe", to_text},        {"string", to_text},
       {"format", format},  {"tojson", tojson},
   };
-  return find_in(table, name);
+  return find_function(table, name);
 }
 
 }  // namespace troupe::detail::jinja

@@ -10,7 +10,7 @@ std::size_t space_end(std::string_view text, std::size_t at) {
 }
 
 std::size_t word_end(std::string_view text, std::size_t at) {
-  while (at < text.size() && !is_space(decode(text, at).point)) at += decode(text, at).length;
+  while (at < text.size() && !is_space(decode(text, at).value)) at += decode(text, at).length;
   return at;
 }
 
@@ -22,9 +22,9 @@ void add(budget& cost, std::vector<std::string_view>& parts, std::string_view pa
 
 // Bytes of the line break at `at`, 0 if there is none.
 std::size_t line_break(std::string_view text, std::size_t at, const code_point& here) {
-  if (here.point == '\r') return at + 1 < text.size() && text[at + 1] == '\n' ? 2 : 1;
-  const bool ends = (here.point >= '\n' && here.point <= '\r') || (here.point >= 0x1C && here.point <= 0x1E) ||
-                    here.point == 0x85 || here.point == 0x2028 || here.point == 0x2029;
+  if (here.value == '\r') return at + 1 < text.size() && text[at + 1] == '\n' ? 2 : 1;
+  const bool ends = (here.value >= '\n' && here.value <= '\r') || (here.value >= 0x1C && here.value <= 0x1E) ||
+                    here.value == 0x85 || here.value == 0x2028 || here.value == 0x2029;
   return ends && here.valid ? here.length : 0;
 }
 
@@ -45,12 +45,11 @@ std::vector<std::string_view> split_spaces(budget& cost, std::string_view text, 
   if (parts.size() <= limit || parts.size() < 2) return parts;
   // What is beyond the limit stays in one piece, the spaces inside it included.
   if (from_right) {
-    const auto rest = parts.end() - static_cast<std::ptrdiff_t>(limit) - 1;
-    const std::string_view kept(parts.front().data(), rest->data() + rest->size() - parts.front().data());
-    parts.erase(parts.begin(), rest);
-    parts.front() = strip(text.substr(0, kept.data() + kept.size() - text.data()), side::right);
+    parts.erase(parts.begin(), parts.end() - static_cast<std::ptrdiff_t>(limit) - 1);
+    const std::string_view last = parts.front();
+    parts.front() = text.substr(0, static_cast<std::size_t>(last.data() + last.size() - text.data()));
   } else {
-    parts[limit] = strip(text.substr(parts[limit].data() - text.data()), side::left);
+    parts[limit] = text.substr(static_cast<std::size_t>(parts[limit].data() - text.data()));
     parts.resize(limit + 1);
   }
   return parts;
@@ -90,9 +89,11 @@ std::vector<std::string_view> split_lines(budget& cost, std::string_view text, b
   return lines;
 }
 
-std::string_view strip_set(budget& cost, std::string_view text, side from, std::string_view characters) {
+value strip_text(budget& cost, std::string_view text, side from, const parameters& p) {
+  if (!p.given(0)) return make_text(std::string(strip(text, from)));
+  const std::string characters = p.text(0, "");
   cost.step(text.size() / 64 * characters.size());
-  return strip(text, from, characters);
+  return make_text(std::string(strip(text, from, characters)));
 }
 
 value text_list(budget& cost, const std::vector<std::string_view>& parts) {

@@ -10,29 +10,26 @@
 namespace troupe::detail::jinja {
 namespace {
 
-using arguments_in = arguments&&;
-
-const std::string& own(const value& self) {
-  return *text_of(self);
+const std::string& own(const method_call& call) {
+  return *text_of(call.self);
 }
 
-value strip_from(runtime& run, const value& self, arguments_in given, std::string_view name, side from) {
-  const parameters p(name, std::move(given), {"chars"});
-  if (!p.find(0) || p.at(0).is<none>()) return make_text(std::string(strip(own(self), from)));
-  return make_text(std::string(strip_set(run.cost, own(self), from, p.text(0, ""))));
+value strip_from(method_call& call, side from) {
+  const parameters p = call.takes({"chars"});
+  return strip_text(call.cost, own(call), from, p);
 }
 
 // str.split and str.rsplit, on white space when there is no separator.
-value split_from(runtime& run, const value& self, arguments_in given, std::string_view name, bool from_right) {
-  const parameters p(name, std::move(given), {"sep", "maxsplit"});
+value split_from(method_call& call, bool from_right) {
+  const parameters p = call.takes({"sep", "maxsplit"});
   const integer most = p.number(1, -1);
   const std::size_t limit = most < 0 ? std::numeric_limits<std::size_t>::max() : static_cast<std::size_t>(most);
-  const bool spaces = !p.find(0) || p.at(0).is<none>();
+  const bool spaces = !p.given(0);
   const std::string separator = spaces ? "" : p.text(0, "");
-  if (!spaces && separator.empty()) fail("{}: the separator is empty", name);
-  const std::vector<std::string_view> parts = spaces ? split_spaces(run.cost, own(self), limit, from_right)
-                                                     : split_text(run.cost, own(self), separator, limit, from_right);
-  return text_list(run.cost, parts);
+  if (!spaces && separator.empty()) fail("{}: the separator is empty", call.name);
+  const std::vector<std::string_view> parts = spaces ? split_spaces(call.cost, own(call), limit, from_right)
+                                                     : split_text(call.cost, own(call), separator, limit, from_right);
+  return text_list(call.cost, parts);
 }
 
 // The part of a text between two positions, as find() and startswith() look at it.
@@ -43,9 +40,9 @@ struct window {
 };
 
 integer position(const parameters& p, std::size_t index, integer otherwise, integer size) {
-  if (!p.find(index) || p.at(index).is<none>()) return otherwise;
-  const integer given = p.number(index, otherwise);
-  return std::max(integer{0}, given < 0 ? given + size : given);
+  if (!p.given(index)) return otherwise;
+  const integer number = p.number(index, otherwise);
+  return std::max(integer{0}, number < 0 ? number + size : number);
 }
 
 window looked_at(const parameters& p, std::string_view text) {
@@ -59,79 +56,79 @@ window looked_at(const parameters& p, std::string_view text) {
   return {text.substr(begin, end - begin), start, false};
 }
 
-value ends(runtime& run, const value& self, arguments_in given, std::string_view name, bool at_start) {
-  const parameters p(name, std::move(given), {"prefix", "start", "end"}, 1);
-  const window seen = looked_at(p, own(self));
+value ends(method_call& call, bool at_start) {
+  const parameters p = call.takes({"prefix", "start", "end"}, 1);
+  const window seen = looked_at(p, own(call));
   if (seen.outside) return make_bool(false);
-  const sequence_ptr* several = p.at(0).as<sequence_ptr>();
-  const std::vector<value> wanted = several ? (*several)->items : std::vector<value>{p.at(0)};
-  run.cost.step(wanted.size());
+  const sequence* several = sequence_of(p.at(0));
+  const std::vector<value> wanted = several ? several->items : std::vector<value>{p.at(0)};
+  call.cost.step(wanted.size());
   return make_bool(std::any_of(wanted.begin(), wanted.end(), [&](const value& v) {
     const std::string* text = text_of(v);
-    if (!text) fail("{} needs a string or a tuple of strings, not {}", name, type_name(v));
+    if (!text) fail("{} needs a string or a tuple of strings, not {}", call.name, type_name(v));
     return at_start ? seen.text.starts_with(*text) : seen.text.ends_with(*text);
   }));
 }
 
-value find_from(runtime& run, const value& self, arguments_in given, std::string_view name, bool last) {
-  const parameters p(name, std::move(given), {"sub", "start", "end"}, 1);
-  const window seen = looked_at(p, own(self));
+value find_from(method_call& call, bool last) {
+  const parameters p = call.takes({"sub", "start", "end"}, 1);
+  const window seen = looked_at(p, own(call));
   const std::string wanted = p.text(0, "");
-  const std::size_t at = last ? find_last_text(run.cost, seen.text, wanted) : find_text(seen.text, wanted);
+  const std::size_t at = last ? find_last_text(call.cost, seen.text, wanted) : find_text(seen.text, wanted);
   if (at == std::string::npos || seen.outside) return make_integer(-1);
   return make_integer(seen.start + static_cast<integer>(code_points(seen.text.substr(0, at))));
 }
 
-value index_from(runtime& run, const value& self, arguments_in given, std::string_view name, bool last) {
-  value found = find_from(run, self, std::move(given), name, last);
-  if (*found.as<integer>() < 0) fail("{}: the substring is not there", name);
+value index_from(method_call& call, bool last) {
+  value found = find_from(call, last);
+  if (*found.as<integer>() < 0) fail("{}: the substring is not there", call.name);
   return found;
 }
 
-value partition_at(runtime& run, const value& self, arguments_in given, std::string_view name, bool last) {
-  const parameters p(name, std::move(given), {"sep"}, 1);
+value partition_at(method_call& call, bool last) {
+  const parameters p = call.takes({"sep"}, 1);
   const std::string wanted = p.text(0, "");
-  if (wanted.empty()) fail("{}: the separator is empty", name);
-  const std::string& text = own(self);
-  const std::size_t at = last ? find_last_text(run.cost, text, wanted) : find_text(text, wanted);
+  if (wanted.empty()) fail("{}: the separator is empty", call.name);
+  const std::string& text = own(call);
+  const std::size_t at = last ? find_last_text(call.cost, text, wanted) : find_text(text, wanted);
   std::vector<value> parts(3, make_text(""));
   if (at == text.npos) {
-    parts[last ? 2 : 0] = self;
+    parts[last ? 2 : 0] = call.self;
   } else {
     parts = {make_text(text.substr(0, at)), make_text(wanted), make_text(text.substr(at + wanted.size()))};
   }
   return make_sequence(sequence_kind::tuple, std::move(parts));
 }
 
-value without(const value& self, arguments_in given, std::string_view name, bool at_start) {
-  const parameters p(name, std::move(given), {"affix"}, 1);
+value without(method_call& call, bool at_start) {
+  const parameters p = call.takes({"affix"}, 1);
   const std::string affix = p.text(0, "");
-  const std::string& text = own(self);
-  if (!(at_start ? text.starts_with(affix) : text.ends_with(affix))) return self;
+  const std::string& text = own(call);
+  if (!(at_start ? text.starts_with(affix) : text.ends_with(affix))) return call.self;
   return make_text(at_start ? text.substr(affix.size()) : text.substr(0, text.size() - affix.size()));
 }
 
-value replace(runtime& run, const value& self, arguments_in given) {
-  const parameters p("replace", std::move(given), {"old", "new", "count"}, 2);
-  return make_text(replace_text(run.cost, own(self), p.text(0, ""), p.text(1, ""), p.number(2, -1)));
+value replace(method_call& call) {
+  const parameters p = call.takes({"old", "new", "count"}, 2);
+  return make_text(replace_text(call.cost, own(call), p.text(0, ""), p.text(1, ""), p.number(2, -1)));
 }
 
-value join(runtime& run, const value& self, arguments_in given) {
-  const parameters p("join", std::move(given), {"iterable"}, 1);
-  text_builder out(run.cost);
+value join(method_call& call) {
+  const parameters p = call.takes({"iterable"}, 1);
+  text_builder out(call.cost);
   bool first = true;
-  const sequence_ptr items = iterate(run.cost, p.at(0));
+  const sequence_ptr items = iterate(call.cost, p.at(0));
   for (const value& item : items->items) {
     if (!text_of(item)) fail("join needs strings, not {}", type_name(item));
-    if (!std::exchange(first, false)) out.append(own(self));
+    if (!std::exchange(first, false)) out.append(own(call));
     out.append(*text_of(item));
   }
   return make_text(out.take());
 }
 
-value count(runtime&, const value& self, arguments_in given) {
-  const parameters p("count", std::move(given), {"sub", "start", "end"}, 1);
-  const window seen = looked_at(p, own(self));
+value count(method_call& call) {
+  const parameters p = call.takes({"sub", "start", "end"}, 1);
+  const window seen = looked_at(p, own(call));
   const std::string wanted = p.text(0, "");
   if (seen.outside) return make_integer(0);
   if (wanted.empty()) return make_integer(static_cast<integer>(code_points(seen.text)) + 1);
@@ -140,34 +137,34 @@ value count(runtime&, const value& self, arguments_in given) {
   return make_integer(found);
 }
 
-value split_to_lines(runtime& run, const value& self, arguments_in given) {
-  const parameters p("splitlines", std::move(given), {"keepends"});
-  return text_list(run.cost, split_lines(run.cost, own(self), p.flag(0, false)));
+value split_to_lines(method_call& call) {
+  const parameters p = call.takes({"keepends"});
+  return text_list(call.cost, split_lines(call.cost, own(call), p.flag(0, false)));
 }
 
-value pad(runtime& run, const value& self, arguments_in given, std::string_view name, bool left) {
-  const parameters p(name, std::move(given), {"width", "fillchar"}, 1);
+value pad(method_call& call, bool left) {
+  const parameters p = call.takes({"width", "fillchar"}, 1);
   const std::string fill = p.text(1, " ");
-  if (code_points(fill) != 1) fail("{} fills with one character", name);
-  text_builder out(run.cost);
-  if (left) out.append(own(self));
-  for (auto i = static_cast<integer>(code_points(own(self))); i < p.number(0, 0); ++i) {
-    run.cost.step();
+  if (code_points(fill) != 1) fail("{} fills with one character", call.name);
+  text_builder out(call.cost);
+  if (left) out.append(own(call));
+  for (auto i = static_cast<integer>(code_points(own(call))); i < p.number(0, 0); ++i) {
+    call.cost.step();
     out.append(fill);
   }
-  if (!left) out.append(own(self));
+  if (!left) out.append(own(call));
   return make_text(out.take());
 }
 
-template <class Holds>
-value all_points(const value& self, Holds holds) {
-  const std::string& text = own(self);
+using trait = bool (*)(char32_t);
+
+bool all_points(std::string_view text, trait holds) {
   for (std::size_t at = 0; at < text.size();) {
     const code_point next = decode(text, at);
-    if (!holds(next.point)) return make_bool(false);
+    if (!holds(next.value)) return false;
     at += next.length;
   }
-  return make_bool(!text.empty());
+  return true;
 }
 
 bool is_digit(char32_t point) {
@@ -176,82 +173,69 @@ bool is_digit(char32_t point) {
 bool is_letter_or_digit(char32_t point) {
   return is_letter(point) || is_digit(point);
 }
-bool has_case(char32_t point) {
-  return to_upper(point) != point || to_lower(point) != point;
+bool is_caseless(char32_t point) {
+  return to_upper(point) == point && to_lower(point) == point;
 }
 
-value is_cased(const value& self, arguments_in given, std::string_view name, std::string (*mapped)(std::string_view)) {
-  const parameters nothing(name, std::move(given), {});
-  const bool caseless = *all_points(self, [](char32_t point) { return !has_case(point); }).as<bool>();
-  return make_bool(!own(self).empty() && !caseless && mapped(own(self)) == own(self));
+using text_mapping = std::string (*)(std::string_view);
+
+value is_cased(method_call& call, text_mapping mapped) {
+  call.takes({});
+  return make_bool(!all_points(own(call), is_caseless) && mapped(own(call)) == own(call));
 }
 
-value mapped(const value& self, arguments_in given, std::string_view name, std::string (*mapping)(std::string_view)) {
-  const parameters nothing(name, std::move(given), {});
-  return make_text(mapping(own(self)));
+value mapped(method_call& call, text_mapping mapping) {
+  call.takes({});
+  return make_text(mapping(own(call)));
 }
 
-template <class Holds>
-value all_are(const value& self, arguments_in given, std::string_view name, Holds holds) {
-  const parameters nothing(name, std::move(given), {});
-  return all_points(self, holds);
+value all_are(method_call& call, trait holds) {
+  call.takes({});
+  return make_bool(!own(call).empty() && all_points(own(call), holds));
 }
 
-struct entry {
-  std::string_view name;
-  method function;
+constexpr std::pair<std::string_view, method> table[] = {
+    {"strip", [](method_call& call) { return strip_from(call, side::both); }},
+    {"lstrip", [](method_call& call) { return strip_from(call, side::left); }},
+    {"rstrip", [](method_call& call) { return strip_from(call, side::right); }},
+    {"split", [](method_call& call) { return split_from(call, false); }},
+    {"rsplit", [](method_call& call) { return split_from(call, true); }},
+    {"splitlines", split_to_lines},
+    {"startswith", [](method_call& call) { return ends(call, true); }},
+    {"endswith", [](method_call& call) { return ends(call, false); }},
+    {"removeprefix", [](method_call& call) { return without(call, true); }},
+    {"removesuffix", [](method_call& call) { return without(call, false); }},
+    {"find", [](method_call& call) { return find_from(call, false); }},
+    {"rfind", [](method_call& call) { return find_from(call, true); }},
+    {"index", [](method_call& call) { return index_from(call, false); }},
+    {"rindex", [](method_call& call) { return index_from(call, true); }},
+    {"partition", [](method_call& call) { return partition_at(call, false); }},
+    {"rpartition", [](method_call& call) { return partition_at(call, true); }},
+    {"replace", replace},
+    {"join", join},
+    {"count", count},
+    {"format", [](method_call& call) { return format_braces(call.cost, own(call), call.given); }},
+    {"ljust", [](method_call& call) { return pad(call, true); }},
+    {"rjust", [](method_call& call) { return pad(call, false); }},
+    {"upper", [](method_call& call) { return mapped(call, upper); }},
+    {"lower", [](method_call& call) { return mapped(call, lower); }},
+    {"casefold", [](method_call& call) { return mapped(call, lower); }},
+    {"title", [](method_call& call) { return mapped(call, title); }},
+    {"capitalize", [](method_call& call) { return mapped(call, capitalize); }},
+    {"isspace", [](method_call& call) { return all_are(call, is_space); }},
+    {"isdigit", [](method_call& call) { return all_are(call, is_digit); }},
+    {"isnumeric", [](method_call& call) { return all_are(call, is_digit); }},
+    {"isdecimal", [](method_call& call) { return all_are(call, is_digit); }},
+    {"isalpha", [](method_call& call) { return all_are(call, is_letter); }},
+    {"isalnum", [](method_call& call) { return all_are(call, is_letter_or_digit); }},
+    {"isupper", [](method_call& call) { return is_cased(call, upper); }},
+    {"islower", [](method_call& call) { return is_cased(call, lower); }},
 };
-
-// One row per method: what it is called, and what to do with the text and the arguments.
-#define ROW(name, expression)                                                                                          \
-  {                                                                                                                    \
-    name,                                                                                                              \
-        [](runtime& run, const value& self, arguments&& given) -> value { return static_cast<void>(run), expression; } \
-  }
-constexpr entry table[] = {
-    ROW("strip", strip_from(run, self, std::move(given), "strip", side::both)),
-    ROW("lstrip", strip_from(run, self, std::move(given), "lstrip", side::left)),
-    ROW("rstrip", strip_from(run, self, std::move(given), "rstrip", side::right)),
-    ROW("split", split_from(run, self, std::move(given), "split", false)),
-    ROW("rsplit", split_from(run, self, std::move(given), "rsplit", true)),
-    ROW("splitlines", split_to_lines(run, self, std::move(given))),
-    ROW("startswith", ends(run, self, std::move(given), "startswith", true)),
-    ROW("endswith", ends(run, self, std::move(given), "endswith", false)),
-    ROW("removeprefix", without(self, std::move(given), "removeprefix", true)),
-    ROW("removesuffix", without(self, std::move(given), "removesuffix", false)),
-    ROW("find", find_from(run, self, std::move(given), "find", false)),
-    ROW("rfind", find_from(run, self, std::move(given), "rfind", true)),
-    ROW("index", index_from(run, self, std::move(given), "index", false)),
-    ROW("rindex", index_from(run, self, std::move(given), "rindex", true)),
-    ROW("partition", partition_at(run, self, std::move(given), "partition", false)),
-    ROW("rpartition", partition_at(run, self, std::move(given), "rpartition", true)),
-    ROW("replace", replace(run, self, std::move(given))),
-    ROW("join", join(run, self, std::move(given))),
-    ROW("count", count(run, self, std::move(given))),
-    ROW("format", format_braces(run.cost, own(self), given)),
-    ROW("ljust", pad(run, self, std::move(given), "ljust", true)),
-    ROW("rjust", pad(run, self, std::move(given), "rjust", false)),
-    ROW("upper", mapped(self, std::move(given), "upper", upper)),
-    ROW("lower", mapped(self, std::move(given), "lower", lower)),
-    ROW("casefold", mapped(self, std::move(given), "casefold", lower)),
-    ROW("title", mapped(self, std::move(given), "title", title)),
-    ROW("capitalize", mapped(self, std::move(given), "capitalize", capitalize)),
-    ROW("isspace", all_are(self, std::move(given), "isspace", is_space)),
-    ROW("isdigit", all_are(self, std::move(given), "isdigit", is_digit)),
-    ROW("isnumeric", all_are(self, std::move(given), "isnumeric", is_digit)),
-    ROW("isdecimal", all_are(self, std::move(given), "isdecimal", is_digit)),
-    ROW("isalpha", all_are(self, std::move(given), "isalpha", is_letter)),
-    ROW("isalnum", all_are(self, std::move(given), "isalnum", is_letter_or_digit)),
-    ROW("isupper", is_cased(self, std::move(given), "isupper", upper)),
-    ROW("islower", is_cased(self, std::move(given), "islower", lower)),
-};
-#undef ROW
 
 }  // namespace
 
 method find_text_method(std::string_view name) {
-  const auto* found = std::find_if(std::begin(table), std::end(table), [&](const entry& e) { return e.name == name; });
-  return found == std::end(table) ? nullptr : found->function;
+  return find_function(table, name);
 }
 
 }  // namespace troupe::detail::jinja

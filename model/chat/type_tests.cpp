@@ -9,32 +9,19 @@
 namespace troupe::detail::jinja {
 namespace {
 
-using trait = bool (*)(const value&);
-
-struct trait_entry {
-  std::string_view name;
-  trait holds;
-};
-
 bool is_number(const value& v) {
   return v.is<bool>() || v.is<integer>() || v.is<double>();
-}
-bool is_generator(const value& v) {
-  const sequence_ptr* list = v.as<sequence_ptr>();
-  return list && (*list)->kind == sequence_kind::generator;
-}
-bool is_view(const value& v) {
-  const sequence_ptr* list = v.as<sequence_ptr>();
-  return list && (*list)->kind == sequence_kind::view;
 }
 bool is_iterable(const value& v) {
   return v.is<undefined>() || v.is<text_ptr>() || v.is<sequence_ptr>() || v.is<mapping_ptr>() || v.is<loop_ptr>();
 }
 bool is_sequence(const value& v) {
-  return is_iterable(v) && !is_generator(v) && !is_view(v) && !v.is<loop_ptr>();
+  return text_of(v) || mapping_of(v) || v.is<undefined>() || (sequence_of(v) && is_indexed(*sequence_of(v)));
 }
 
-constexpr trait_entry traits[] = {
+// Tests without arguments that look at the value alone.
+using trait = bool (*)(const value&);
+constexpr std::pair<std::string_view, trait> traits[] = {
     {"defined", [](const value& v) { return !v.is<undefined>(); }},
     {"undefined", [](const value& v) { return v.is<undefined>(); }},
     {"none", [](const value& v) { return v.is<none>(); }},
@@ -51,106 +38,77 @@ constexpr trait_entry traits[] = {
     {"callable", [](const value& v) { return v.is<callable_ptr>(); }},
 };
 
-template <std::size_t Index>
-bool test_trait(runtime&, const value& subject, arguments&& given) {
-  const parameters nothing(traits[Index].name, std::move(given), {});
-  return traits[Index].holds(subject);
-}
-
-struct test_entry {
-  std::string_view name;
-  type_test function;
-};
-
-const value& other(const parameters& p) {
+value other(std::string_view name, arguments&& given) {
+  const parameters p(name, std::move(given), {"other"}, 1);
   return p.at(0);
 }
 
-parameters one(std::string_view name, arguments&& given) {
-  return {name, std::move(given), {"other"}, 1};
-}
-
-bool is_equal(runtime& run, const value& v, arguments&& given) {
-  return equal(run.cost, v, other(one("eq", std::move(given))));
-}
-bool is_unequal(runtime& run, const value& v, arguments&& given) {
-  return !equal(run.cost, v, other(one("ne", std::move(given))));
-}
-bool is_less(runtime& run, const value& v, arguments&& given) {
-  return order(run.cost, v, other(one("lt", std::move(given)))) < 0;
-}
-bool is_less_or_equal(runtime& run, const value& v, arguments&& given) {
-  return order(run.cost, v, other(one("le", std::move(given)))) <= 0;
-}
-bool is_greater(runtime& run, const value& v, arguments&& given) {
-  return order(run.cost, v, other(one("gt", std::move(given)))) > 0;
-}
-bool is_greater_or_equal(runtime& run, const value& v, arguments&& given) {
-  return order(run.cost, v, other(one("ge", std::move(given)))) >= 0;
-}
-bool is_in(runtime& run, const value& v, arguments&& given) {
-  return contains(run.cost, v, other(one("in", std::move(given))));
+template <comparison Op>
+bool is_compared(budget& cost, const value& v, arguments&& given) {
+  constexpr std::string_view names[] = {"eq", "ne", "lt", "le", "gt", "ge", "in"};
+  return compare(cost, Op, v, other(names[static_cast<std::size_t>(Op)], std::move(given)));
 }
 
 // The very same object: for what templates hold, of the same type and equal.
-bool is_same(runtime& run, const value& v, arguments&& given) {
-  const parameters p = one("sameas", std::move(given));
-  return v.data.index() == p.at(0).data.index() && equal(run.cost, v, p.at(0));
+bool is_same(budget& cost, const value& v, arguments&& given) {
+  const value same = other("sameas", std::move(given));
+  return v.data.index() == same.data.index() && equal(cost, v, same);
 }
 
-bool has_remainder(runtime& run, const value& v, const value& divisor, integer wanted) {
-  return equal(run.cost, compute(run.cost, arithmetic::modulo, v, divisor), make_integer(wanted));
+bool has_remainder(budget& cost, const value& v, const value& divisor, integer wanted) {
+  return equal(cost, compute(cost, arithmetic::modulo, v, divisor), make_integer(wanted));
 }
-bool is_divisible(runtime& run, const value& v, arguments&& given) {
-  return has_remainder(run, v, other(one("divisibleby", std::move(given))), 0);
+bool is_divisible(budget& cost, const value& v, arguments&& given) {
+  return has_remainder(cost, v, other("divisibleby", std::move(given)), 0);
 }
-bool is_odd(runtime& run, const value& v, arguments&& given) {
+bool is_odd(budget& cost, const value& v, arguments&& given) {
   const parameters nothing("odd", std::move(given), {});
-  return has_remainder(run, v, make_integer(2), 1);
+  return has_remainder(cost, v, make_integer(2), 1);
 }
-bool is_even(runtime& run, const value& v, arguments&& given) {
+bool is_even(budget& cost, const value& v, arguments&& given) {
   const parameters nothing("even", std::move(given), {});
-  return has_remainder(run, v, make_integer(2), 0);
+  return has_remainder(cost, v, make_integer(2), 0);
 }
 
 bool has_case(const std::string& text, std::string (*mapped)(std::string_view)) {
   return mapped(text) == text && lower(text) != upper(text);
 }
-bool is_lower(runtime& run, const value& v, arguments&& given) {
+bool is_lower(budget& cost, const value& v, arguments&& given) {
   const parameters nothing("lower", std::move(given), {});
-  return has_case(printed(run.cost, v), lower);
+  return has_case(printed(cost, v), lower);
 }
-bool is_upper(runtime& run, const value& v, arguments&& given) {
+bool is_upper(budget& cost, const value& v, arguments&& given) {
   const parameters nothing("upper", std::move(given), {});
-  return has_case(printed(run.cost, v), upper);
+  return has_case(printed(cost, v), upper);
 }
 
-bool is_filter(runtime&, const value& v, arguments&& given) {
+bool is_filter(budget&, const value& v, arguments&& given) {
   const parameters nothing("filter", std::move(given), {});
   return text_of(v) && find_filter(*text_of(v));
 }
-bool is_test(runtime&, const value& v, arguments&& given) {
+bool is_test(budget&, const value& v, arguments&& given) {
   const parameters nothing("test", std::move(given), {});
   return text_of(v) && find_test(*text_of(v));
 }
 
-constexpr test_entry tests[] = {
-    {"eq", is_equal},
-    {"equalto", is_equal},
-    {"==", is_equal},
-    {"ne", is_unequal},
-    {"!=", is_unequal},
-    {"lt", is_less},
-    {"lessthan", is_less},
-    {"<", is_less},
-    {"le", is_less_or_equal},
-    {"<=", is_less_or_equal},
-    {"gt", is_greater},
-    {"greaterthan", is_greater},
-    {">", is_greater},
-    {"ge", is_greater_or_equal},
-    {">=", is_greater_or_equal},
-    {"in", is_in},
+using test_function = bool (*)(budget&, const value&, arguments&&);
+constexpr std::pair<std::string_view, test_function> tests[] = {
+    {"eq", is_compared<comparison::equal>},
+    {"equalto", is_compared<comparison::equal>},
+    {"==", is_compared<comparison::equal>},
+    {"ne", is_compared<comparison::not_equal>},
+    {"!=", is_compared<comparison::not_equal>},
+    {"lt", is_compared<comparison::less>},
+    {"lessthan", is_compared<comparison::less>},
+    {"<", is_compared<comparison::less>},
+    {"le", is_compared<comparison::less_equal>},
+    {"<=", is_compared<comparison::less_equal>},
+    {"gt", is_compared<comparison::greater>},
+    {"greaterthan", is_compared<comparison::greater>},
+    {">", is_compared<comparison::greater>},
+    {"ge", is_compared<comparison::greater_equal>},
+    {">=", is_compared<comparison::greater_equal>},
+    {"in", is_compared<comparison::in>},
     {"sameas", is_same},
     {"divisibleby", is_divisible},
     {"odd", is_odd},
@@ -161,20 +119,17 @@ constexpr test_entry tests[] = {
     {"test", is_test},
 };
 
-template <std::size_t... Index>
-type_test find_trait(std::string_view name, std::index_sequence<Index...>) {
-  type_test found = nullptr;
-  static_cast<void>(((traits[Index].name == name && (found = test_trait<Index>)) || ...));
-  return found;
-}
-
 }  // namespace
 
 type_test find_test(std::string_view name) {
-  for (const test_entry& entry : tests) {
-    if (entry.name == name) return entry.function;
-  }
-  return find_trait(name, std::make_index_sequence<std::size(traits)>());
+  if (const test_function test = find_function(tests, name)) return test;
+  const auto* known =
+      std::find_if(std::begin(traits), std::end(traits), [&](const auto& t) { return t.first == name; });
+  if (known == std::end(traits)) return nullptr;
+  return [known](budget&, const value& v, arguments&& given) {
+    const parameters nothing(known->first, std::move(given), {});
+    return known->second(v);
+  };
 }
 
 }  // namespace troupe::detail::jinja

@@ -1,7 +1,5 @@
 #include "model/chat/value.hpp"
 
-#include <algorithm>
-
 namespace troupe::detail::jinja {
 namespace {
 
@@ -58,33 +56,41 @@ const std::string* text_of(const value& v) {
   return text ? text->get() : nullptr;
 }
 
-bool integer_of(const value& v, integer& out) {
-  if (const bool* truth = v.as<bool>()) {
-    out = *truth;
-    return true;
-  }
-  if (const integer* number = v.as<integer>()) {
-    out = *number;
-    return true;
-  }
-  return false;
+const sequence* sequence_of(const value& v) {
+  const sequence_ptr* list = v.as<sequence_ptr>();
+  return list ? list->get() : nullptr;
 }
 
-bool number_of(const value& v, double& out) {
-  if (const double* number = v.as<double>()) {
-    out = *number;
-    return true;
-  }
-  integer whole = 0;
-  if (!integer_of(v, whole)) return false;
-  out = static_cast<double>(whole);
-  return true;
+const mapping* mapping_of(const value& v) {
+  const mapping_ptr* dict = v.as<mapping_ptr>();
+  return dict ? dict->get() : nullptr;
+}
+
+std::optional<integer> integer_of(const value& v) {
+  if (const bool* truth = v.as<bool>()) return *truth;
+  if (const integer* number = v.as<integer>()) return *number;
+  return std::nullopt;
+}
+
+std::optional<double> number_of(const value& v) {
+  if (const double* number = v.as<double>()) return *number;
+  if (const std::optional<integer> whole = integer_of(v)) return static_cast<double>(*whole);
+  return std::nullopt;
+}
+
+bool is_kind(const value& v, sequence_kind kind) {
+  const sequence* list = sequence_of(v);
+  return list && list->kind == kind;
+}
+
+bool is_indexed(const sequence& list) {
+  return list.kind == sequence_kind::list || list.kind == sequence_kind::tuple;
 }
 
 std::string_view type_name(const value& v) {
   static constexpr std::string_view names[] = {"Undefined", "NoneType", "bool",     "int",       "float", "str",
                                                "list",      "dict",     "function", "namespace", "loop"};
-  if (const sequence_ptr* list = v.as<sequence_ptr>()) return sequence_name((*list)->kind);
+  if (const sequence* list = sequence_of(v)) return sequence_name(list->kind);
   return names[v.data.index()];
 }
 
@@ -94,8 +100,8 @@ void require_defined(const value& v) {
 }
 
 std::size_t depth_of(const value& v) {
-  if (const sequence_ptr* list = v.as<sequence_ptr>()) return (*list)->depth;
-  if (const mapping_ptr* dict = v.as<mapping_ptr>()) return (*dict)->depth;
+  if (const sequence* list = sequence_of(v)) return list->depth;
+  if (const mapping* dict = mapping_of(v)) return dict->depth;
   if (const callable_ptr* function = v.as<callable_ptr>()) return (*function)->depth;
   if (const loop_ptr* loop = v.as<loop_ptr>()) return (*loop)->items->depth;
   return 0;

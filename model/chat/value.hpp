@@ -1,7 +1,9 @@
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -106,12 +108,18 @@ value make_undefined(std::string reason);
 value make_sequence(sequence_kind kind, std::vector<value> items);
 value make_mapping(std::vector<std::pair<value, value>> entries);
 
-/// The text of a string value; null for anything else.
+/// The content of a value of that kind; null for anything else.
 const std::string* text_of(const value& v);
-/// Integers and booleans, as Python counts them; false leaves `out` alone.
-bool integer_of(const value& v, integer& out);
+const sequence* sequence_of(const value& v);
+const mapping* mapping_of(const value& v);
+/// Integers and booleans, as Python counts them.
+std::optional<integer> integer_of(const value& v);
 /// Integers, booleans and floats.
-bool number_of(const value& v, double& out);
+std::optional<double> number_of(const value& v);
+
+bool is_kind(const value& v, sequence_kind kind);
+/// A list or a tuple: they have indices, and can be joined and repeated.
+bool is_indexed(const sequence& list);
 
 /// "str", "list", "dict" … as Python names them in its messages.
 std::string_view type_name(const value& v);
@@ -119,5 +127,20 @@ std::string_view type_name(const value& v);
 void require_defined(const value& v);
 /// Levels of nesting: 0 for plain values.
 std::size_t depth_of(const value& v);
+
+/// What `entries`, pairs of a name and something, have under a name; null if nothing.
+template <class Entries>
+auto* find_named(Entries& entries, std::string_view name) {
+  const auto found =
+      std::find_if(std::begin(entries), std::end(entries), [&](const auto& entry) { return entry.first == name; });
+  return found == std::end(entries) ? nullptr : &found->second;
+}
+
+/// The same for a table of functions.
+template <class Function, std::size_t Size>
+Function find_function(const std::pair<std::string_view, Function> (&table)[Size], std::string_view name) {
+  const Function* found = find_named(table, name);
+  return found ? *found : nullptr;
+}
 
 }  // namespace troupe::detail::jinja

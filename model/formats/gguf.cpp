@@ -3,23 +3,21 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstring>
-#include <limits>
 
 #include "base/error.hpp"
+#include "model/formats/gguf_reader.hpp"
 
 namespace troupe {
 namespace {
 
-constexpr std::uint64_t most_metadata_bytes = std::uint64_t{256} << 20;
+using detail::gguf_reader;
+using detail::most_gguf_metadata_bytes;
+
 constexpr std::uint64_t most_keys = 1 << 16;
 constexpr std::uint64_t most_tensors = 1 << 20;
-constexpr std::uint64_t most_elements = 1 << 24;
 constexpr std::uint64_t most_key_bytes = 1 << 16;
 constexpr std::uint64_t most_gguf_dimensions = 4;
 constexpr std::uint64_t most_alignment = 1 << 16;
-
-enum class value_type : std::uint32_t { u8, i8, u16, i16, u32, i32, f32, boolean, text, array, u64, i64, f64 };
 
 constexpr std::array<std::string_view, 42> tensor_type_names = {
     "F32",        "F16",        "Q4_0",       "Q4_1",  "Q4_2",     "Q4_3",     "Q5_0",     "Q5_1",    "Q8_0",
@@ -28,146 +26,11 @@ constexpr std::array<std::string_view, 42> tensor_type_names = {
     "I64",        "F64",        "IQ1_M",      "BF16",  "Q4_0_4_4", "Q4_0_4_8", "Q4_0_8_8", "TQ1_0",   "TQ2_0",
     "IQ4_NL_4_4", "IQ4_NL_4_8", "IQ4_NL_8_8", "MXFP4", "NVFP4",    "Q1_0"};
 
-/// Reads forward and never past the end; messages say where it stood.
-class gguf_cursor {
- public:
-  gguf_cursor(std::span<const std::byte> bytes, const std::string& where) : bytes_(bytes), where_(where) {}
-
-  std::size_t at() const { return at_; }
-  std::size_t left() const { return bytes_.size() - at_; }
-
-  template <class T>
-  T number(std::string_view what) {
-    T value;
-    std::memcpy(&value, take(sizeof(T), what).data(), sizeof(T));
-    return value;
-  }
-
-  std::string text(std::uint64_t most, std::string_view what) {
-    const auto length = number<std::uint64_t>(what);
-    if (length > most) refuse("{}: {} is {} bytes long, at most {} are allowed", where_, what, length, most);
-    const auto bytes = take(length, what);
-    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-  }
-
-  /// A count of things that take `each` bytes or more: more than could follow is refused before anything is allocated.
-  std::uint64_t count(std::uint64_t most, std::uint64_t each, std::string_view what) {
-    const auto value = number<std::uint64_t>(what);
-    if (value > most || value > left() / each)
-      refuse("{}: says that {} counts {}, which the file cannot hold", where_, what, value);
-    return value;
-  }
-
- private:
-  std::span<const std::byte> take(std::uint64_t size, std::string_view what) {
-    if (size > left())
-      refuse("{}: ends inside of {} (byte {} of {} readable): the file is cut off, copy it again", where_, what, at_,
-             bytes_.size());
-    const auto part = bytes_.subspan(at_, size);
-    at_ += size;
-    return part;
-  }
-
-  std::span<const std::byte> bytes_;
-  const std::string& where_;
-  std::size_t at_ = 0;
-};
-
 std::string label(std::string_view key) {
   return fmt::format("\"{}\"", key.substr(0, 200));
 }
 
-std::uint64_t width_of(value_type type, const std::string& where, const std::string& what) {
-  switch (type) {
-    case value_type::u8:
-    case value_type::i8:
-    case value_type::boolean:
-      return 1;
-    case value_type::u16:
-    case value_type::i16:
-      return 2;
-    case value_type::u32:
-    case value_type::i32:
-    case value_type::f32:
-      return 4;
-    case value_type::u64:
-    case value_type::i64:
-    case value_type::f64:
-    case value_type::text:
-      return 8;
-    case value_type::array:
-      refuse("{}: {} is a list of lists, which is not supported", where, what);
-  }
-  refuse("{}: {} has the unknown value type {}", where, what, static_cast<std::uint32_t>(type));
-}
-
-std::int64_t read_integer(gguf_cursor& from, value_type type, const std::string& where, const std::string& what) {
-  switch (type) {
-    case value_type::u8:
-      return from.number<std::uint8_t>(what);
-    case value_type::i8:
-      return from.number<std::int8_t>(what);
-    case value_type::u16:
-      return from.number<std::uint16_t>(what);
-    case value_type::i16:
-      return from.number<std::int16_t>(what);
-    case value_type::u32:
-      return from.number<std::uint32_t>(what);
-    case value_type::i32:
-      return from.number<std::int32_t>(what);
-    case value_type::i64:
-      return from.number<std::int64_t>(what);
-    default:
-      break;
-  }
-  const auto value = from.number<std::uint64_t>(what);
-  if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
-    refuse("{}: {} is {}, which is too large", where, what, value);
-  return static_cast<std::int64_t>(value);
-}
-
-bool read_bool(gguf_cursor& from, const std::string& where, const std::string& what) {
-  const auto value = from.number<std::uint8_t>(what);
-  if (value > 1) refuse("{}: {} should be true or false, but is {}", where, what, value);
-  return value == 1;
-}
-
-double read_double(gguf_cursor& from, value_type type, const std::string& what) {
-  return type == value_type::f32 ? static_cast<double>(from.number<float>(what)) : from.number<double>(what);
-}
-
-template <class T, class Read>
-std::vector<T> read_list(std::uint64_t count, const Read& read) {
-  std::vector<T> all;
-  all.reserve(count);
-  for (std::uint64_t i = 0; i < count; ++i) all.push_back(read());
-  return all;
-}
-
-gguf_value read_array(gguf_cursor& from, const std::string& where, const std::string& what) {
-  const auto type = static_cast<value_type>(from.number<std::uint32_t>(what));
-  const auto count = from.count(most_elements, width_of(type, where, what), what);
-  if (type == value_type::f32 || type == value_type::f64)
-    return read_list<double>(count, [&] { return read_double(from, type, what); });
-  if (type == value_type::boolean) return read_list<bool>(count, [&] { return read_bool(from, where, what); });
-  if (type == value_type::text)
-    return read_list<std::string>(count, [&] { return from.text(most_metadata_bytes, what); });
-  return read_list<std::int64_t>(count, [&] { return read_integer(from, type, where, what); });
-}
-
-gguf_value read_value(gguf_cursor& from, const std::string& where, const std::string& what) {
-  const auto type = static_cast<value_type>(from.number<std::uint32_t>(what));
-  if (type == value_type::array) return read_array(from, where, what);
-  width_of(type, where, what);
-  if (type == value_type::f32 || type == value_type::f64) return read_double(from, type, what);
-  if (type == value_type::boolean) return read_bool(from, where, what);
-  if (type == value_type::text) return from.text(most_metadata_bytes, what);
-  return read_integer(from, type, where, what);
-}
-
-// ---- header, metadata, tensors ----
-
-void read_version(gguf_cursor& from, const std::string& where, gguf_file& into) {
+void read_version(gguf_reader& from, const std::string& where, gguf_file& into) {
   if (from.left() < 24) refuse("{}: is too short for a GGUF file", where);
   if (from.number<std::uint32_t>("the magic") != 0x46554747) refuse("{}: does not begin with \"GGUF\"", where);
   into.version = from.number<std::uint32_t>("the version");
@@ -176,13 +39,12 @@ void read_version(gguf_cursor& from, const std::string& where, gguf_file& into) 
   refuse("{}: has the GGUF version {}, but 2 and 3 are supported: convert the model again", where, into.version);
 }
 
-void read_metadata(gguf_cursor& from, std::uint64_t count, const std::string& where, gguf_file& into) {
+void read_metadata(gguf_reader& from, std::uint64_t count, const std::string& where, gguf_file& into) {
   for (std::uint64_t i = 0; i < count; ++i) {
     auto key = from.text(most_key_bytes, "a metadata key");
-    auto value = read_value(from, where, label(key));
+    auto value = from.value(label(key));
     if (!into.metadata.emplace(key, std::move(value)).second) refuse("{}: has the key {} twice", where, label(key));
   }
-  into.metadata_bytes = from.at();
 }
 
 dtype tensor_type(std::uint32_t number, const std::string& name) {
@@ -203,7 +65,7 @@ struct placed_tensor {
   std::uint64_t size = 0;
 };
 
-placed_tensor read_tensor_info(gguf_cursor& from, const std::string& where) {
+placed_tensor read_tensor_info(gguf_reader& from, const std::string& where) {
   placed_tensor tensor;
   tensor.name = from.text(most_key_bytes, "a tensor's name");
   const auto name = fmt::format("{}: tensor {}", where, label(tensor.name));
@@ -245,28 +107,15 @@ void place_tensors(std::vector<placed_tensor>& tensors, std::span<const std::byt
   }
 }
 
-// ---- types of values, for messages and for the way out ----
-
-template <class T>
-constexpr std::string_view value_name = "";
-template <>
-constexpr std::string_view value_name<std::int64_t> = "an integer";
-template <>
-constexpr std::string_view value_name<double> = "a float";
-template <>
-constexpr std::string_view value_name<bool> = "true or false";
-template <>
-constexpr std::string_view value_name<std::string> = "a text";
-template <class T>
-constexpr std::string_view value_name<std::vector<T>> = "a list of another type";
-template <>
-constexpr std::string_view value_name<std::vector<std::int64_t>> = "a list of integers";
-template <>
-constexpr std::string_view value_name<std::vector<double>> = "a list of floats";
-template <>
-constexpr std::string_view value_name<std::vector<bool>> = "a list of true and false";
-template <>
-constexpr std::string_view value_name<std::vector<std::string>> = "a list of texts";
+/// In the order of gguf_value.
+constexpr std::array<std::string_view, std::variant_size_v<gguf_value>> value_names = {"an integer",
+                                                                                       "a float",
+                                                                                       "true or false",
+                                                                                       "a text",
+                                                                                       "a list of integers",
+                                                                                       "a list of floats",
+                                                                                       "a list of true and false",
+                                                                                       "a list of texts"};
 
 }  // namespace
 
@@ -275,8 +124,8 @@ std::optional<T> gguf_file::get(std::string_view key) const {
   const auto found = metadata.find(key);
   if (found == metadata.end()) return std::nullopt;
   if (const auto* value = std::get_if<T>(&found->second)) return *value;
-  const auto held = std::visit([]<class V>(const V&) { return value_name<V>; }, found->second);
-  refuse("{}: {} should be {}, but is {}", name, label(key), value_name<T>, held);
+  refuse("{}: {} should be {}, but is {}", name, label(key), value_names[gguf_value(T()).index()],
+         value_names[found->second.index()]);
 }
 
 template std::optional<std::int64_t> gguf_file::get(std::string_view) const;
@@ -290,7 +139,7 @@ template std::optional<std::vector<std::string>> gguf_file::get(std::string_view
 
 void parse_gguf(std::span<const std::byte> bytes, const std::string& where, gguf_file& into) {
   into.name = where;
-  gguf_cursor from(bytes.first(std::min<std::size_t>(bytes.size(), most_metadata_bytes)), where);
+  gguf_reader from(bytes.first(std::min<std::size_t>(bytes.size(), most_gguf_metadata_bytes)), where);
   read_version(from, where, into);
   // The smallest tensor takes a name's length, a dimension, its size, type and offset; the smallest key one byte less.
   const auto tensor_count = from.count(most_tensors, 32, "the number of tensors");

@@ -22,7 +22,6 @@ using gguf_value = std::variant<std::int64_t, double, bool, std::string, std::ve
 struct gguf_file {
   std::map<std::string, gguf_value, std::less<>> metadata;
   tensor_set tensors;
-  std::size_t metadata_bytes = 0;  ///< where the metadata ends, counted from the file's start
   std::uint32_t version = 3;
   std::string name = "GGUF metadata";  ///< of the file, for messages
 

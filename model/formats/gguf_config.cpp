@@ -11,11 +11,10 @@ namespace {
 /// The keys of one architecture: "llama.block_count" for block_count.
 class arch_keys {
  public:
-  arch_keys(const gguf_file& file, std::string arch, const std::string& where)
-      : file_(file), arch_(std::move(arch)), where_(where) {}
+  arch_keys(const gguf_file& file, std::string arch) : file_(file), arch_(std::move(arch)) {}
 
   const std::string& arch() const { return arch_; }
-  const std::string& where() const { return where_; }
+  const std::string& where() const { return file_.name; }
 
   template <class T>
   std::optional<T> get(std::string_view key) const {
@@ -24,7 +23,7 @@ class arch_keys {
   template <class T>
   T needed(std::string_view key) const {
     if (auto value = get<T>(key)) return *value;
-    refuse("{}: lacks the metadata key \"{}\"", where_, full(key));
+    refuse("{}: lacks the metadata key \"{}\"", where(), full(key));
   }
   std::int64_t size(std::string_view key) const { return checked(key, needed<std::int64_t>(key)); }
   std::int64_t size(std::string_view key, std::int64_t otherwise) const {
@@ -34,21 +33,20 @@ class arch_keys {
 
  private:
   std::int64_t checked(std::string_view key, std::int64_t value) const {
-    if (value <= 0 || value > std::int64_t{1} << 31) refuse("{}: \"{}\" is {}", where_, full(key), value);
+    if (value <= 0 || value > std::int64_t{1} << 31) refuse("{}: \"{}\" is {}", where(), full(key), value);
     return value;
   }
 
   const gguf_file& file_;
   std::string arch_;
-  const std::string& where_;
 };
 
-std::string architecture_of(const gguf_file& file, const std::string& where) {
+std::string architecture_of(const gguf_file& file) {
   constexpr std::array<std::string_view, 4> supported = {"gpt2", "llama", "qwen2", "qwen3"};
   const auto name = file.get<std::string>("general.architecture");
-  if (!name) refuse("{}: lacks the metadata key \"general.architecture\"", where);
+  if (!name) refuse("{}: lacks the metadata key \"general.architecture\"", file.name);
   if (std::find(supported.begin(), supported.end(), *name) == supported.end())
-    refuse("{}: the architecture \"{}\" is not supported: gpt2, llama (mistral too), qwen2 and qwen3 are", where,
+    refuse("{}: the architecture \"{}\" is not supported: gpt2, llama (mistral too), qwen2 and qwen3 are", file.name,
            name->substr(0, 80));
   return *name;
 }
@@ -88,12 +86,8 @@ void read_windows(const arch_keys& keys, model_config& into) {
 }
 
 void read_gpt2(const arch_keys& keys, model_config& into) {
-  into.norm = norm_kind::layer;
+  detail::set_gpt2_traits(into);
   into.norm_eps = static_cast<float>(keys.needed<double>("attention.layer_norm_epsilon"));
-  into.activation = activation_kind::gelu_tanh;
-  into.gated_mlp = false;
-  into.position = position_kind::learned;
-  into.qkv_bias = into.out_bias = into.mlp_bias = true;
 }
 
 void read_llama_like(const arch_keys& keys, const detail::gguf_facts& facts, model_config& into) {
@@ -114,26 +108,19 @@ std::int64_t vocabulary_size(const gguf_file& file, const arch_keys& keys, const
 }
 
 void read_tokens(const gguf_file& file, model_config& into) {
-  const auto known = [&](std::string_view key) {
-    const auto token = file.get<std::int64_t>(key).value_or(-1);
-    return token >= 0 && token < into.vocab_size ? static_cast<std::int32_t>(token) : -1;
-  };
-  for (const auto* key :
-       {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"}) {
-    const auto token = known(key);
-    if (token >= 0 && std::find(into.eos_tokens.begin(), into.eos_tokens.end(), token) == into.eos_tokens.end())
-      into.eos_tokens.push_back(token);
-  }
-  into.bos_token = known("tokenizer.ggml.bos_token_id");
+  for (const auto* key : {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"})
+    detail::add_end_token(file.get<std::int64_t>(key).value_or(-1), into);
+  const auto begin = file.get<std::int64_t>("tokenizer.ggml.bos_token_id").value_or(-1);
+  into.bos_token = begin >= 0 && begin < into.vocab_size ? static_cast<std::int32_t>(begin) : -1;
 }
 
 }  // namespace
 
-model_config config_from_gguf(const gguf_file& file, const std::string& where) {
+model_config config_from_gguf(const gguf_file& file) {
   if (const auto pieces = file.get<std::int64_t>("split.count").value_or(1); pieces > 1)
-    refuse("{}: is one of {} pieces: join them first (llama-gguf-split --merge)", where, pieces);
-  const arch_keys keys(file, architecture_of(file, where), where);
-  const auto facts = detail::read_facts(file, where);
+    refuse("{}: is one of {} pieces: join them first (llama-gguf-split --merge)", file.name, pieces);
+  const arch_keys keys(file, architecture_of(file));
+  const auto facts = detail::read_facts(file);
   model_config into;
   into.family = keys.arch();
   into.tied_embeddings = facts.tied_embeddings;
@@ -144,7 +131,7 @@ model_config config_from_gguf(const gguf_file& file, const std::string& where) {
   else
     read_llama_like(keys, facts, into);
   read_tokens(file, into);
-  check(into, where);
+  check(into, file.name);
   return into;
 }
 

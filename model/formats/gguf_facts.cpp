@@ -27,7 +27,7 @@ std::vector<double> read_divisors(const tensor_set& tensors, const std::string& 
 
 }  // namespace
 
-gguf_facts read_facts(const gguf_file& file, const std::string& where) {
+gguf_facts read_facts(const gguf_file& file) {
   const auto& tensors = file.tensors;
   const bool bare = tensors.tensors.empty();
   const auto fact = [&](std::string_view key, const char* tensor) {
@@ -43,7 +43,7 @@ gguf_facts read_facts(const gguf_file& file, const std::string& where) {
   facts.out_bias = fact(out_key, "blk.0.attn_output.bias");
   facts.mlp_bias = fact(mlp_key, "blk.0.ffn_up.bias");
   facts.frequency_divisors = bare ? file.get<std::vector<double>>(divisors_key).value_or(std::vector<double>{})
-                                  : read_divisors(tensors, where);
+                                  : read_divisors(tensors, file.name);
   return facts;
 }
 

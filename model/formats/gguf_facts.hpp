@@ -19,7 +19,7 @@ struct gguf_facts {
   std::vector<double> frequency_divisors;
 };
 
-gguf_facts read_facts(const gguf_file& file, const std::string& where);
+gguf_facts read_facts(const gguf_file& file);
 void write_facts(const gguf_facts& facts, gguf_file& into);
 
 }  // namespace troupe::detail

@@ -1,13 +1,12 @@
 #include <string_view>
 
-#include "model/formats/gguf.hpp"
 #include "model/formats/gguf_facts.hpp"
+#include "model/formats/gguf_reader.hpp"
 
 namespace troupe {
 namespace {
 
-// The format's numbers of the value types that are written here.
-constexpr std::uint32_t boolean_type = 7, text_type = 8, array_type = 9, integer_type = 11, float_type = 12;
+using detail::gguf_type;
 
 /// Appends little-endian values.
 class gguf_writer {
@@ -27,21 +26,21 @@ class gguf_writer {
   void value(const std::string& words) { text(words); }
 
   template <class T>
-  void list(std::uint32_t type, const std::vector<T>& values) {
-    number(array_type);
+  void list(gguf_type type, const std::vector<T>& values) {
+    number(gguf_type::array);
     number(type);
     number<std::uint64_t>(values.size());
     for (const auto& each : values) value(each);
   }
 
-  void typed(std::int64_t integer) { number(integer_type), value(integer); }
-  void typed(double real) { number(float_type), value(real); }
-  void typed(bool truth) { number(boolean_type), value(truth); }
-  void typed(const std::string& words) { number(text_type), value(words); }
-  void typed(const std::vector<std::int64_t>& values) { list(integer_type, values); }
-  void typed(const std::vector<double>& values) { list(float_type, values); }
-  void typed(const std::vector<bool>& values) { list(boolean_type, values); }
-  void typed(const std::vector<std::string>& values) { list(text_type, values); }
+  void typed(std::int64_t integer) { number(gguf_type::i64), value(integer); }
+  void typed(double real) { number(gguf_type::f64), value(real); }
+  void typed(bool truth) { number(gguf_type::boolean), value(truth); }
+  void typed(const std::string& words) { number(gguf_type::text), value(words); }
+  void typed(const std::vector<std::int64_t>& values) { list(gguf_type::i64, values); }
+  void typed(const std::vector<double>& values) { list(gguf_type::f64, values); }
+  void typed(const std::vector<bool>& values) { list(gguf_type::boolean, values); }
+  void typed(const std::vector<std::string>& values) { list(gguf_type::text, values); }
 
   std::string out;
 };
@@ -51,7 +50,7 @@ class gguf_writer {
 std::string metadata_only_gguf(const gguf_file& source) {
   gguf_file bare;
   bare.metadata = source.metadata;
-  detail::write_facts(detail::read_facts(source, "GGUF metadata"), bare);
+  detail::write_facts(detail::read_facts(source), bare);
   gguf_writer to;
   to.out = "GGUF";
   to.number<std::uint32_t>(3);

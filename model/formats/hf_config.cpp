@@ -20,15 +20,61 @@ constexpr std::size_t most_config_bytes = 16 << 20;
 struct family_defaults {
   std::string_view name;
   std::string_view architecture;
-  std::int64_t vocab, hidden, layers, heads, kv_heads, ffn, context;  // kv_heads 0: as many as heads
-  std::int32_t bos, eos;
+  std::int64_t vocab, hidden, layers, heads;
+  std::int64_t kv_heads = 0;  // 0: as many as heads
+  std::int64_t ffn = 0;       // 0: four times hidden
+  std::int64_t context;
+  std::int32_t bos = -1, eos = -1;
 };
 constexpr std::array<family_defaults, 5> families = {{
-    {"gpt2", "GPT2LMHeadModel", 50257, 768, 12, 12, 0, 0, 1024, 50256, 50256},
-    {"llama", "LlamaForCausalLM", 32000, 4096, 32, 32, 0, 11008, 2048, 1, 2},
-    {"mistral", "MistralForCausalLM", 32000, 4096, 32, 32, 8, 14336, 131072, 1, 2},
-    {"qwen2", "Qwen2ForCausalLM", 151936, 4096, 32, 32, 32, 22016, 32768, -1, -1},
-    {"qwen3", "Qwen3ForCausalLM", 151936, 4096, 32, 32, 32, 22016, 32768, -1, -1},
+    {.name = "gpt2",
+     .architecture = "GPT2LMHeadModel",
+     .vocab = 50257,
+     .hidden = 768,
+     .layers = 12,
+     .heads = 12,
+     .context = 1024,
+     .bos = 50256,
+     .eos = 50256},
+    {.name = "llama",
+     .architecture = "LlamaForCausalLM",
+     .vocab = 32000,
+     .hidden = 4096,
+     .layers = 32,
+     .heads = 32,
+     .ffn = 11008,
+     .context = 2048,
+     .bos = 1,
+     .eos = 2},
+    {.name = "mistral",
+     .architecture = "MistralForCausalLM",
+     .vocab = 32000,
+     .hidden = 4096,
+     .layers = 32,
+     .heads = 32,
+     .kv_heads = 8,
+     .ffn = 14336,
+     .context = 131072,
+     .bos = 1,
+     .eos = 2},
+    {.name = "qwen2",
+     .architecture = "Qwen2ForCausalLM",
+     .vocab = 151936,
+     .hidden = 4096,
+     .layers = 32,
+     .heads = 32,
+     .kv_heads = 32,
+     .ffn = 22016,
+     .context = 32768},
+    {.name = "qwen3",
+     .architecture = "Qwen3ForCausalLM",
+     .vocab = 151936,
+     .hidden = 4096,
+     .layers = 32,
+     .heads = 32,
+     .kv_heads = 32,
+     .ffn = 22016,
+     .context = 32768},
 }};
 
 std::string supported() {
@@ -167,12 +213,8 @@ void read_gpt2(const fields& config, const family_defaults& defaults, model_conf
   into.head_dim = into.hidden / into.heads;
   into.ffn = bounded(config, "n_inner", 4 * into.hidden);
   into.context = bounded(config, "n_positions", config.integer("n_ctx").value_or(defaults.context));
-  into.norm = norm_kind::layer;
+  detail::set_gpt2_traits(into);
   into.norm_eps = static_cast<float>(config.number("layer_norm_epsilon").value_or(1e-5));
-  into.activation = activation_kind::gelu_tanh;
-  into.gated_mlp = false;
-  into.position = position_kind::learned;
-  into.qkv_bias = into.out_bias = into.mlp_bias = true;
 }
 
 void read_biases(const fields& config, model_config& into) {
@@ -202,20 +244,10 @@ void read_llama_like(const fields& config, const family_defaults& defaults, mode
 
 // ---- tokens ----
 
-/// A token outside the vocabulary can never come up, and published configurations do name such.
-void add_end_tokens(const std::vector<std::int64_t>& tokens, model_config& into) {
-  for (const auto token : tokens) {
-    if (token < 0 || token >= into.vocab_size) continue;
-    const auto narrow = static_cast<std::int32_t>(token);
-    if (std::find(into.eos_tokens.begin(), into.eos_tokens.end(), narrow) == into.eos_tokens.end())
-      into.eos_tokens.push_back(narrow);
-  }
-}
-
 void read_tokens(const fields& config, const family_defaults& defaults, model_config& into) {
   auto ends = config.integers("eos_token_id");
   if (!config.names("eos_token_id")) ends.push_back(defaults.eos);
-  add_end_tokens(ends, into);
+  for (const auto token : ends) detail::add_end_token(token, into);
   const auto begins = config.integers("bos_token_id");
   const auto begin = !begins.empty() ? begins.front() : config.names("bos_token_id") ? -1 : defaults.bos;
   into.bos_token = begin >= 0 && begin < into.vocab_size ? static_cast<std::int32_t>(begin) : -1;
@@ -249,8 +281,9 @@ model_config read_hf_config(const std::filesystem::path& folder) {
   auto config = parse_hf_config(detail::read_text(path, most_config_bytes), path.string());
   const auto generation = folder / "generation_config.json";
   if (!std::filesystem::exists(generation, ignored)) return config;
-  const auto object = detail::parse_json(detail::read_text(generation, most_config_bytes), generation.string());
-  add_end_tokens(fields(object, generation.string()).integers("eos_token_id"), config);
+  const auto object = detail::read_json(generation, most_config_bytes);
+  for (const auto token : fields(object, generation.string()).integers("eos_token_id"))
+    detail::add_end_token(token, config);
   return config;
 }
 

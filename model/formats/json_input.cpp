@@ -64,6 +64,10 @@ std::string read_text(const std::filesystem::path& path, std::size_t limit) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
+nlohmann::json read_json(const std::filesystem::path& path, std::size_t limit) {
+  return parse_json(read_text(path, limit), path.string());
+}
+
 template <class Json>
 std::optional<std::int64_t> to_integer(const Json& value) {
   constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
@@ -98,27 +102,35 @@ std::optional<std::int64_t> json_fields<Json>::integer(std::string_view key) con
 }
 
 template <class Json>
-std::optional<double> json_fields<Json>::number(std::string_view key) const {
+const Json& json_fields<Json>::list(std::string_view key) const {
+  const auto* value = find(key);
+  if (!value || !value->is_array()) refuse("{}: \"{}\" should be a list", where_, key);
+  return *value;
+}
+
+template <class Json>
+template <class T>
+std::optional<T> json_fields<Json>::typed(std::string_view key, bool (Json::*is_typed)() const,
+                                          std::string_view wanted) const {
   const auto* value = find(key);
   if (!value) return std::nullopt;
-  if (!value->is_number()) refuse("{}: \"{}\" should be a number", where_, key);
-  return value->template get<double>();
+  if (!(value->*is_typed)()) refuse("{}: \"{}\" should be {}", where_, key, wanted);
+  return value->template get<T>();
+}
+
+template <class Json>
+std::optional<double> json_fields<Json>::number(std::string_view key) const {
+  return typed<double>(key, &Json::is_number, "a number");
 }
 
 template <class Json>
 std::optional<bool> json_fields<Json>::boolean(std::string_view key) const {
-  const auto* value = find(key);
-  if (!value) return std::nullopt;
-  if (!value->is_boolean()) refuse("{}: \"{}\" should be true or false", where_, key);
-  return value->template get<bool>();
+  return typed<bool>(key, &Json::is_boolean, "true or false");
 }
 
 template <class Json>
 std::optional<std::string> json_fields<Json>::text(std::string_view key) const {
-  const auto* value = find(key);
-  if (!value) return std::nullopt;
-  if (!value->is_string()) refuse("{}: \"{}\" should be a text", where_, key);
-  return value->template get<std::string>();
+  return typed<std::string>(key, &Json::is_string, "a text");
 }
 
 template <class Json>

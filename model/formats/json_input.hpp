@@ -24,6 +24,8 @@ nlohmann::json parse_json(std::string_view text, const std::string& where, json_
 
 /// A text file of at most `limit` bytes.
 std::string read_text(const std::filesystem::path& path, std::size_t limit);
+/// The JSON in such a file.
+nlohmann::json read_json(const std::filesystem::path& path, std::size_t limit);
 
 /// The fields of a JSON object, read by name and type. A field that is null counts as absent; one of another type is
 /// refused by its name. Keeps a reference to `object`.
@@ -43,9 +45,21 @@ class json_fields {
   std::optional<std::vector<std::string>> texts(std::string_view key) const;
   /// One integer or a list of them; empty when absent.
   std::vector<std::int64_t> integers(std::string_view key) const;
+  /// A list that must be there.
+  const Json& list(std::string_view key) const;
+  /// Its elements, each with its place: "where.key[0]".
+  template <class Read>
+  void for_each_in(std::string_view key, const Read& read) const {
+    std::size_t i = 0;
+    for (const Json& element : list(key))
+      read(element, where_ + "." + std::string(key) + "[" + std::to_string(i++) + "]");
+  }
   const std::string& where() const { return where_; }
 
  private:
+  template <class T>
+  std::optional<T> typed(std::string_view key, bool (Json::*is_typed)() const, std::string_view wanted) const;
+
   const Json& object_;
   std::string where_;
 };

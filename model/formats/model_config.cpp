@@ -83,6 +83,20 @@ void check_tokens(const model_config& config, const std::string& where) {
 
 }  // namespace
 
+void detail::set_gpt2_traits(model_config& config) {
+  config.norm = norm_kind::layer;
+  config.activation = activation_kind::gelu_tanh;
+  config.gated_mlp = false;
+  config.position = position_kind::learned;
+  config.qkv_bias = config.out_bias = config.mlp_bias = true;
+}
+
+void detail::add_end_token(std::int64_t token, model_config& config) {
+  auto& known = config.eos_tokens;
+  if (token < 0 || token >= config.vocab_size || std::find(known.begin(), known.end(), token) != known.end()) return;
+  known.push_back(static_cast<std::int32_t>(token));
+}
+
 std::string arithmetic_of(const model_config& config) {
   // All members are named here, so that nobody adds one without considering this line. Left out are names, and the
   // tokens that only the head uses.

@@ -60,7 +60,7 @@ struct model_config {
 /// field that is missing, wrong or unsupported.
 model_config read_hf_config(const std::filesystem::path& folder);
 model_config parse_hf_config(std::string_view json, const std::string& where);
-model_config config_from_gguf(const gguf_file& file, const std::string& where);
+model_config config_from_gguf(const gguf_file& file);
 
 /// Everything that decides what a model computes from its weights, as a line: models that differ in it give other
 /// answers.
@@ -68,5 +68,14 @@ std::string arithmetic_of(const model_config& config);
 
 /// Sizes must be positive, within sane bounds and fit each other; the message names the field.
 void check(const model_config& config, const std::string& where);
+
+namespace detail {
+
+/// What all models of GPT-2's family have in common: norms, activation, positions and biases.
+void set_gpt2_traits(model_config& config);
+/// Unless the vocabulary lacks it, as happens in published configurations, or it is known already.
+void add_end_token(std::int64_t token, model_config& config);
+
+}  // namespace detail
 
 }  // namespace troupe

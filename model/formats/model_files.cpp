@@ -55,7 +55,13 @@ weight_source source_of(const tensor_set& set, const wanted_weight& weight, weig
   const auto shape = file_shape(weight, place);
   const auto& tensor = find_tensor(set, place, shape, where);
   check_type(set, tensor, weight, place);
-  return {std::move(place.name), tensor, weight.outs, weight.ins, place.first_out, place.transposed, place.rope_heads};
+  return {.origin = std::move(place.name),
+          .tensor = tensor,
+          .outs = weight.outs,
+          .ins = weight.ins,
+          .first_out = place.first_out,
+          .transposed = place.transposed,
+          .rope_heads = place.rope_heads};
 }
 
 void fill_weights(model_files& model, const tensor_set& set, naming names, std::string_view prefix) {
@@ -67,9 +73,8 @@ void fill_weights(model_files& model, const tensor_set& set, naming names, std::
 model_config folder_config(const std::filesystem::path& folder) {
   std::error_code ignored;
   if (std::filesystem::exists(folder / "config.json", ignored)) return read_hf_config(folder);
-  const auto metadata = folder / "metadata.gguf";
-  if (!std::filesystem::exists(metadata, ignored)) refuse("{}: has no config.json", folder.string());
-  return config_from_gguf(open_gguf(metadata), metadata.string());
+  if (const auto metadata = find_gguf_metadata(folder)) return config_from_gguf(*metadata);
+  refuse("{}: has no config.json", folder.string());
 }
 
 void open_folder(model_files& model) {
@@ -97,7 +102,7 @@ model_files open_model(const std::filesystem::path& path) {
   if (path.extension() != ".gguf")
     refuse("{}: a model is a folder with config.json and safetensors, or a .gguf file", path.string());
   model.gguf = open_gguf(path);
-  model.config = config_from_gguf(*model.gguf, path.string());
+  model.config = config_from_gguf(*model.gguf);
   fill_weights(model, model.gguf->tensors, naming::gguf, "");
   return model;
 }

@@ -7,11 +7,9 @@
 #include <set>
 #include <system_error>
 
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
-#include "base/whole_file.hpp"
 #include "model/formats/json_input.hpp"
 
 static_assert(std::endian::native == std::endian::little, "the file formats here are little-endian");
@@ -21,22 +19,9 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t length_bytes = 8;
 constexpr std::size_t most_header_bytes = 100'000'000;
-constexpr std::size_t header_alignment = 64;
 constexpr std::size_t most_dimensions = 8;
-constexpr std::string_view metadata_key = "__metadata__";
 
-struct named_type {
-  std::string_view name;
-  dtype type;
-};
-constexpr std::array<named_type, 6> read_types = {{{"F32", dtype::f32},
-                                                   {"F16", dtype::f16},
-                                                   {"BF16", dtype::bf16},
-                                                   {"I8", dtype::i8},
-                                                   {"U8", dtype::u8},
-                                                   {"I32", dtype::i32}}};
 /// Types of the format that no weight of ours may have, with their bits: such a tensor is stepped over.
 struct named_width {
   std::string_view name;
@@ -72,9 +57,10 @@ std::string label(const std::string& where, const std::string& tensor) {
   return fmt::format("{}: tensor \"{}\"", where, tensor.substr(0, 200));
 }
 
-template <class List>
-auto find_named(const List& list, std::string_view name) {
-  return std::find_if(list.begin(), list.end(), [&](const auto& each) { return each.name == name; });
+/// The type of a tensor that is read: any of ours but GGUF's blocks.
+std::optional<dtype> read_type(std::string_view name) {
+  const auto type = dtype_from_name(name);
+  return type && block_of(*type).elements == 1 ? type : std::nullopt;
 }
 
 std::vector<std::int64_t> sizes_of(const json& list, const std::string& where, std::string_view field,
@@ -101,8 +87,11 @@ entry read_entry(const std::string& name, const json& description, const std::st
   const auto range = sizes_of(*offsets, fields.where(), "data_offsets", 2);
   if (range.size() != 2 || range[0] > range[1])
     refuse("{}: \"data_offsets\" should be a begin and an end behind it", fields.where());
-  return {name, *type, sizes_of(*shape, fields.where(), "shape", most_dimensions), static_cast<std::uint64_t>(range[0]),
-          static_cast<std::uint64_t>(range[1])};
+  return {.name = name,
+          .type = *type,
+          .shape = sizes_of(*shape, fields.where(), "shape", most_dimensions),
+          .begin = static_cast<std::uint64_t>(range[0]),
+          .end = static_cast<std::uint64_t>(range[1])};
 }
 
 std::size_t unread_bytes(const entry& tensor, std::int64_t bits, const std::string& where) {
@@ -115,10 +104,9 @@ std::size_t unread_bytes(const entry& tensor, std::int64_t bits, const std::stri
 
 /// The bytes that type and shape ask for; an unknown type is refused.
 std::size_t wanted_bytes(const entry& tensor, const std::string& where) {
-  if (const auto known = find_named(read_types, tensor.type); known != read_types.end())
-    return byte_size(known->type, tensor.shape, where);
-  if (const auto other = find_named(other_types, tensor.type); other != other_types.end())
-    return unread_bytes(tensor, other->bits, where);
+  if (const auto type = read_type(tensor.type)) return byte_size(*type, tensor.shape, where);
+  for (const auto& [name, bits] : other_types)
+    if (name == tensor.type) return unread_bytes(tensor, bits, where);
   refuse("{}: has the unknown type \"{}\"", where, tensor.type.substr(0, 40));
 }
 
@@ -153,24 +141,24 @@ void add_metadata(const json& object, const std::string& where, tensor_set& into
 void add_tensor(entry&& tensor, std::span<const std::byte> data, const std::string& where, tensor_set& into) {
   if (into.tensors.contains(tensor.name) || into.unread.contains(tensor.name))
     refuse("{}: was there in an earlier file already", label(where, tensor.name));
-  if (const auto known = find_named(read_types, tensor.type); known != read_types.end())
-    into.tensors.emplace(std::move(tensor.name), tensor_view{known->type, std::move(tensor.shape),
+  if (const auto type = read_type(tensor.type))
+    into.tensors.emplace(std::move(tensor.name), tensor_view{*type, std::move(tensor.shape),
                                                              data.subspan(tensor.begin, tensor.end - tensor.begin)});
   else
     into.unread.emplace(std::move(tensor.name), std::move(tensor.type));
 }
 
 std::string_view header_text(std::span<const std::byte> bytes, const std::string& where) {
-  if (bytes.size() < length_bytes) refuse("{}: is too short for a safetensors file", where);
+  if (bytes.size() < detail::safetensors_length_bytes) refuse("{}: is too short for a safetensors file", where);
   std::uint64_t length = 0;
-  std::memcpy(&length, bytes.data(), length_bytes);
+  std::memcpy(&length, bytes.data(), detail::safetensors_length_bytes);
   if (length > most_header_bytes)
     refuse("{}: says that its header has {} bytes, at most {} are allowed: is it a safetensors file?", where, length,
            most_header_bytes);
-  if (length > bytes.size() - length_bytes)
+  if (length > bytes.size() - detail::safetensors_length_bytes)
     refuse("{}: says that its header has {} bytes, but the file has only {}: it is cut off, copy it again", where,
            length, bytes.size());
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + length_bytes, length);
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + detail::safetensors_length_bytes, length);
   if (!text.starts_with('{')) refuse("{}: its header is not a JSON object: is it a safetensors file?", where);
   return text;
 }
@@ -182,7 +170,7 @@ void open_one(const std::filesystem::path& path, tensor_set& into) {
 
 /// Shard names and the tensors that the index expects in each.
 std::map<std::string, std::set<std::string>> read_index(const std::filesystem::path& path) {
-  const auto index = detail::parse_json(detail::read_text(path, most_header_bytes), path.string());
+  const auto index = detail::read_json(path, most_header_bytes);
   const detail::json_fields<json> fields(index, path.string());
   const auto* map = fields.find("weight_map");
   if (!map || !map->is_object() || map->empty())
@@ -219,11 +207,11 @@ tensor_set open_shards(const std::filesystem::path& index) {
 
 void parse_safetensors(std::span<const std::byte> bytes, const std::string& where, tensor_set& into) {
   const auto text = header_text(bytes, where);
-  const auto data = bytes.subspan(length_bytes + text.size());
+  const auto data = bytes.subspan(detail::safetensors_length_bytes + text.size());
   const auto header = detail::parse_json(text, where + ": header", {.depth = 4});
   std::vector<entry> entries;
   for (const auto& [name, description] : header.items()) {
-    if (name == metadata_key)
+    if (name == detail::safetensors_metadata_key)
       add_metadata(description, where, into);
     else
       entries.push_back(read_entry(name, description, where));
@@ -249,57 +237,6 @@ tensor_set open_safetensors(const std::filesystem::path& path) {
   if (fs::exists(path / "pytorch_model.bin", ignored) || fs::exists(path / "pytorch_model.bin.index.json", ignored))
     refuse("{}: has pickled weights only (pytorch_model.bin): save the model again as safetensors", path.string());
   refuse("{}: has neither model.safetensors nor model.safetensors.index.json", path.string());
-}
-
-std::string safetensors_header(std::span<const tensor_description> tensors,
-                               const std::map<std::string, std::string>& metadata) {
-  std::set<std::string_view> names;
-  std::string text = "{";
-  const auto append = [&](const std::string& name, const nlohmann::ordered_json& value) {
-    text += fmt::format("{}{}:{}", text.size() > 1 ? "," : "", json(name).dump(), value.dump());
-  };
-  try {
-    if (!metadata.empty()) append(std::string(metadata_key), metadata);
-    std::uint64_t at = 0;
-    for (const auto& tensor : tensors) {
-      const auto type = std::find_if(read_types.begin(), read_types.end(),
-                                     [&](const auto& each) { return each.type == tensor.type; });
-      if (type == read_types.end() || tensor.name == metadata_key || !names.insert(tensor.name).second)
-        refuse("tensor \"{}\" of the type {} cannot be written to a safetensors file", tensor.name,
-               name_of(tensor.type));
-      const auto end = at + byte_size(tensor.type, tensor.shape, tensor.name);
-      append(tensor.name, {{"dtype", type->name}, {"shape", tensor.shape}, {"data_offsets", {at, end}}});
-      at = end;
-    }
-  } catch (const json::exception& error) {
-    refuse("a safetensors header cannot be written: {}", error.what());
-  }
-  text += "}";
-  text.resize((length_bytes + text.size() + header_alignment - 1) / header_alignment * header_alignment - length_bytes,
-              ' ');
-  const std::uint64_t length = text.size();
-  return std::string(reinterpret_cast<const char*>(&length), length_bytes) + text;
-}
-
-void write_safetensors(const std::filesystem::path& path, std::span<const tensor_description> tensors,
-                       std::span<const std::span<const std::byte>> data,
-                       const std::map<std::string, std::string>& metadata) {
-  if (data.size() != tensors.size())
-    refuse("{}: {} tensors, but data for {}", path.string(), tensors.size(), data.size());
-  for (std::size_t i = 0; i < data.size(); ++i)
-    if (data[i].size() != byte_size(tensors[i].type, tensors[i].shape, tensors[i].name))
-      refuse("{}: tensor \"{}\" has {} bytes of data", path.string(), tensors[i].name, data[i].size());
-  const std::string header = safetensors_header(tensors, metadata);
-  std::vector<std::string_view> parts{header};
-  for (const auto& each : data) parts.emplace_back(reinterpret_cast<const char*>(each.data()), each.size());
-  write_file(path, parts);
-}
-
-void write_safetensors(const std::filesystem::path& path, std::span<const tensor_description> tensors,
-                       std::span<const std::vector<float>> data, const std::map<std::string, std::string>& metadata) {
-  std::vector<std::span<const std::byte>> bytes;
-  for (const auto& each : data) bytes.push_back(std::as_bytes(std::span(each)));
-  write_safetensors(path, tensors, bytes, metadata);
 }
 
 }  // namespace troupe

@@ -26,7 +26,7 @@ sampling_advice read_sampling_advice(const std::filesystem::path& model) {
   const auto path = model / "generation_config.json";
   sampling_advice advice;
   if (!std::filesystem::exists(path, ignored)) return advice;
-  const auto object = detail::parse_json(detail::read_text(path, most_bytes), path.string());
+  const auto object = detail::read_json(path, most_bytes);
   const fields from(object, path.string());
   advice.temperature = advised(from, "temperature", 0, 100);
   advice.top_p = advised(from, "top_p", 1e-6, 1);

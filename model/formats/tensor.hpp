@@ -13,7 +13,7 @@
 namespace troupe {
 
 /// How a tensor's elements lie in a file. From q8_0 on: GGUF's blocks of 32 or 256 along the last dimension
-/// (gguf_blocks.cpp reads them).
+/// (to_floats.cpp reads them).
 enum class dtype : std::uint8_t {
   f32,
   f16,

@@ -1,26 +1,231 @@
+#include <array>
 #include <cstring>
 
 #include "base/error.hpp"
 #include "base/half.hpp"
-#include "model/formats/gguf_blocks.hpp"
 #include "model/formats/tensor.hpp"
 
 namespace troupe {
 namespace {
 
+// Names of GGUF's blocks: q is an element's integer, `scale` and `least` make it a float (scale * q, or scale * q +
+// least). The larger blocks have 256 elements, and for each 16 or 32 of them a small integer that the block's own f16
+// scales.
+
+int byte_of(const std::byte* from, std::int64_t at) {
+  return static_cast<int>(from[at]);
+}
+
+int signed_byte_of(const std::byte* from, std::int64_t at) {
+  return static_cast<std::int8_t>(from[at]);
+}
+
 // Files promise no alignment, so values are copied out; compilers turn these into plain loads.
-std::uint16_t load_u16(const std::byte* from) {
-  std::uint16_t value;
-  std::memcpy(&value, from, sizeof value);
-  return value;
+template <class Word>
+Word word_of(const std::byte* from, std::int64_t at) {
+  Word word;
+  std::memcpy(&word, from + at, sizeof word);
+  return word;
+}
+
+float half_of(const std::byte* from, std::int64_t at) {
+  return f16_to_f32(word_of<std::uint16_t>(from, at));
+}
+
+/// 2 * half elements: byte i holds element i in its low and element i + half in its high nibble.
+template <class Value>
+void from_nibbles(const std::byte* nibbles, int half, float* to, Value value) {
+  for (int i = 0; i < half; ++i) {
+    to[i] = value(byte_of(nibbles, i) & 15, i);
+    to[i + half] = value(byte_of(nibbles, i) >> 4, i + half);
+  }
+}
+
+// ---- blocks of 32 ----
+
+void q8_0(const std::byte* from, float* to) {
+  const float scale = half_of(from, 0);
+  for (int i = 0; i < 32; ++i) to[i] = scale * static_cast<float>(signed_byte_of(from, 2 + i));
+}
+
+void q4_0(const std::byte* from, float* to) {
+  const float scale = half_of(from, 0);
+  from_nibbles(from + 2, 16, to, [&](int q, int) { return scale * static_cast<float>(q - 8); });
+}
+
+void q4_1(const std::byte* from, float* to) {
+  const float scale = half_of(from, 0), least = half_of(from, 2);
+  from_nibbles(from + 4, 16, to, [&](int q, int) { return scale * static_cast<float>(q) + least; });
+}
+
+/// The fifth bit of element i is bit i of a word.
+int with_fifth_bit(int q, std::uint32_t fifth, int i) {
+  return q | static_cast<int>(fifth >> i & 1) << 4;
+}
+
+void q5_0(const std::byte* from, float* to) {
+  const float scale = half_of(from, 0);
+  const auto fifth = word_of<std::uint32_t>(from, 2);
+  from_nibbles(from + 6, 16, to,
+               [&](int q, int i) { return scale * static_cast<float>(with_fifth_bit(q, fifth, i) - 16); });
+}
+
+void q5_1(const std::byte* from, float* to) {
+  const float scale = half_of(from, 0), least = half_of(from, 2);
+  const auto fifth = word_of<std::uint32_t>(from, 4);
+  from_nibbles(from + 8, 16, to,
+               [&](int q, int i) { return scale * static_cast<float>(with_fifth_bit(q, fifth, i)) + least; });
+}
+
+/// What the nibbles of IQ4_NL and IQ4_XS stand for: finer near zero.
+constexpr std::array<std::int8_t, 16> uneven_levels = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                                       1,    13,   25,  38,  53,  69,  89,  113};
+
+float uneven(int q) {
+  return static_cast<float>(uneven_levels[static_cast<std::size_t>(q)]);
+}
+
+void iq4_nl(const std::byte* from, float* to) {
+  const float scale = half_of(from, 0);
+  from_nibbles(from + 2, 16, to, [&](int q, int) { return scale * uneven(q); });
+}
+
+// ---- blocks of 256 ----
+
+/// Two bits an element: 32 bytes hold 128 elements, the lowest bits the first 32 of them.
+int two_bits(const std::byte* from, int i) {
+  return byte_of(from, i / 128 * 32 + i % 32) >> i % 128 / 32 * 2 & 3;
+}
+
+void q2_k(const std::byte* from, float* to) {
+  const auto *subs = from, *quants = from + 16;
+  const float scale = half_of(from, 80), least = half_of(from, 82);
+  for (int i = 0; i < 256; ++i) {
+    const int sub = byte_of(subs, i / 16);
+    to[i] = scale * static_cast<float>(sub & 15) * static_cast<float>(two_bits(quants, i)) -
+            least * static_cast<float>(sub >> 4);
+  }
+}
+
+/// Sixteen scales of six bits: four in the nibbles of 8 bytes, two in the 4 bytes after them.
+int q3_k_scale(const std::byte* packed, int sub) {
+  const int low = byte_of(packed, sub % 8) >> sub / 8 * 4 & 15;
+  const int high = byte_of(packed, 8 + sub % 4) >> sub / 4 * 2 & 3;
+  return (low | high << 4) - 32;
+}
+
+void q3_k(const std::byte* from, float* to) {
+  const auto *third = from, *quants = from + 32, *subs = from + 96;
+  const float scale = half_of(from, 108);
+  for (int i = 0; i < 256; ++i) {
+    const int q = two_bits(quants, i) | (byte_of(third, i % 32) >> i / 32 & 1) << 2;
+    to[i] = scale * static_cast<float>(q3_k_scale(subs, i / 16)) * static_cast<float>(q - 4);
+  }
+}
+
+/// Of Q4_K and Q5_K, each 32 elements: scale and least, eight of each, six bits, in 12 bytes.
+struct sub_block {
+  float scale, least;
+};
+
+sub_block sub_block_of(const std::byte* from, int sub) {
+  const auto* packed = from + 4;
+  int scale = byte_of(packed, sub % 4) & 63, least = byte_of(packed, sub % 4 + 4) & 63;
+  if (sub >= 4) {
+    const int low = byte_of(packed, sub + 4);
+    scale = (low & 15) | byte_of(packed, sub - 4) >> 6 << 4;
+    least = low >> 4 | byte_of(packed, sub) >> 6 << 4;
+  }
+  return {half_of(from, 0) * static_cast<float>(scale), half_of(from, 2) * static_cast<float>(least)};
+}
+
+void q4_k(const std::byte* from, float* to) {
+  for (int pair = 0; pair < 4; ++pair) {
+    const std::array subs = {sub_block_of(from, 2 * pair), sub_block_of(from, 2 * pair + 1)};
+    from_nibbles(from + 16 + 32 * pair, 32, to + 64 * pair, [&](int q, int i) {
+      const auto& sub = subs[static_cast<std::size_t>(i / 32)];
+      return sub.scale * static_cast<float>(q) - sub.least;
+    });
+  }
+}
+
+void q5_k(const std::byte* from, float* to) {
+  const auto* fifth = from + 16;
+  for (int pair = 0; pair < 4; ++pair) {
+    const std::array subs = {sub_block_of(from, 2 * pair), sub_block_of(from, 2 * pair + 1)};
+    from_nibbles(from + 48 + 32 * pair, 32, to + 64 * pair, [&](int q, int i) {
+      const auto& sub = subs[static_cast<std::size_t>(i / 32)];
+      const int bit = byte_of(fifth, i % 32) >> (2 * pair + i / 32) & 1;
+      return sub.scale * static_cast<float>(q | bit << 4) - sub.least;
+    });
+  }
+}
+
+void q6_k(const std::byte* from, float* to) {
+  const auto *low = from, *high = from + 128, *subs = from + 192;
+  const float scale = half_of(from, 208);
+  for (int i = 0; i < 256; ++i) {
+    const int nibbles = byte_of(low, i / 128 * 64 + i % 64), nibble = i % 128 < 64 ? nibbles & 15 : nibbles >> 4;
+    const int q = (nibble | two_bits(high, i) << 4) - 32;
+    to[i] = scale * static_cast<float>(signed_byte_of(subs, i / 16)) * static_cast<float>(q);
+  }
+}
+
+void iq4_xs(const std::byte* from, float* to) {
+  const float scale = half_of(from, 0);
+  const int high = byte_of(from, 2) | byte_of(from, 3) << 8;
+  for (int sub = 0; sub < 8; ++sub) {
+    const int low = byte_of(from, 4 + sub / 2) >> sub % 2 * 4 & 15;
+    const float fine = scale * static_cast<float>((low | (high >> 2 * sub & 3) << 4) - 32);
+    from_nibbles(from + 8 + 16 * sub, 16, to + 32 * sub, [&](int q, int) { return fine * uneven(q); });
+  }
+}
+
+using block_reader = void (*)(const std::byte* from, float* to);
+
+block_reader reader_of(dtype type) {
+  switch (type) {
+    case dtype::q8_0:
+      return q8_0;
+    case dtype::q4_0:
+      return q4_0;
+    case dtype::q4_1:
+      return q4_1;
+    case dtype::q5_0:
+      return q5_0;
+    case dtype::q5_1:
+      return q5_1;
+    case dtype::q2_k:
+      return q2_k;
+    case dtype::q3_k:
+      return q3_k;
+    case dtype::q4_k:
+      return q4_k;
+    case dtype::q5_k:
+      return q5_k;
+    case dtype::q6_k:
+      return q6_k;
+    case dtype::iq4_nl:
+      return iq4_nl;
+    case dtype::iq4_xs:
+      return iq4_xs;
+    default:
+      refuse("a tensor of the type {} cannot be read as floats", name_of(type));
+  }
 }
 
 void from_f16(const std::byte* __restrict from, std::int64_t count, float* __restrict to) {
-  for (std::int64_t i = 0; i < count; ++i) to[i] = f16_to_f32(load_u16(from + 2 * i));
+  for (std::int64_t i = 0; i < count; ++i) to[i] = half_of(from, 2 * i);
 }
 
 void from_bf16(const std::byte* __restrict from, std::int64_t count, float* __restrict to) {
-  for (std::int64_t i = 0; i < count; ++i) to[i] = bf16_to_f32(load_u16(from + 2 * i));
+  for (std::int64_t i = 0; i < count; ++i) to[i] = bf16_to_f32(word_of<std::uint16_t>(from, 2 * i));
+}
+
+void from_blocks(dtype type, const std::byte* from, std::int64_t count, float* to) {
+  const auto read = reader_of(type);
+  const auto block = block_of(type);
+  for (std::int64_t first = 0; first < count; first += block.elements, from += block.bytes) read(from, to + first);
 }
 
 }  // namespace
@@ -35,12 +240,8 @@ void to_floats(dtype type, const std::byte* from, std::int64_t count, float* to)
       return from_f16(from, count, to);
     case dtype::bf16:
       return from_bf16(from, count, to);
-    case dtype::i8:
-    case dtype::u8:
-    case dtype::i32:
-      refuse("a tensor of the type {} cannot be read as floats", name_of(type));
     default:
-      return detail::blocks_to_floats(type, from, count, to);
+      return from_blocks(type, from, count, to);
   }
 }
 

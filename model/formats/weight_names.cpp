@@ -46,15 +46,20 @@ int third_of(std::string_view part) {
 class wanted_list {
  public:
   void matrix(std::int64_t layer, std::string_view part, std::int64_t outs, std::int64_t ins, bool bias = false) {
-    list.push_back({layer, part, "weight", outs, ins, false});
-    if (bias) list.push_back({layer, part, "bias", 1, outs, true});
+    list.push_back({.layer = layer, .part = part, .kind = "weight", .outs = outs, .ins = ins});
+    if (bias) vector(layer, part, "bias", outs);
   }
   void norm(std::int64_t layer, std::string_view part, std::int64_t size, norm_kind kind) {
-    list.push_back({layer, part, "weight", 1, size, true});
-    if (kind == norm_kind::layer) list.push_back({layer, part, "bias", 1, size, true});
+    vector(layer, part, "weight", size);
+    if (kind == norm_kind::layer) vector(layer, part, "bias", size);
   }
 
   std::vector<wanted_weight> list;
+
+ private:
+  void vector(std::int64_t layer, std::string_view part, std::string_view kind, std::int64_t size) {
+    list.push_back({.layer = layer, .part = part, .kind = kind, .outs = 1, .ins = size, .vector = true});
+  }
 };
 
 void want_layer(wanted_list& want, const model_config& config, std::int64_t layer) {
@@ -101,23 +106,22 @@ std::vector<wanted_weight> wanted_weights(const model_config& config) {
 
 weight_place place_of(const wanted_weight& weight, const model_config& config, naming names, std::string_view prefix) {
   const auto own = weight.vector ? weight.ins : weight.outs;
-  if (names == naming::hugging_face) return {weight.name(), 0, own, false, 0};
+  if (names == naming::hugging_face) return {.name = weight.name(), .all_outs = own};
   const auto& part = names_of(weight.part);
   const int third = third_of(weight.part);
   const bool fused = config.family == "gpt2" && third >= 0;
-  const auto first = fused ? third * own : 0;
-  const auto all = fused ? 3 * own : own;
+  weight_place place{.first_out = fused ? third * own : 0, .all_outs = fused ? 3 * own : own};
   if (names == naming::gpt2) {
     // GPT-2's linear layers are Conv1D, [in, out]; embeddings and the head are not.
-    const bool conv = weight.layer >= 0 && !weight.vector;
-    return {file_name(weight, names, prefix, part.gpt2), first, all, conv, 0};
+    place.transposed = weight.layer >= 0 && !weight.vector;
+    place.name = file_name(weight, names, prefix, part.gpt2);
+    return place;
   }
   // llama.cpp rotates neighbours, so its conversion interleaves the two halves of each llama head.
-  const bool interleaved = config.family == "llama" && (third == 0 || third == 1);
-  return {file_name(weight, names, "", fused ? "attn_qkv" : part.gguf), first, all, false,
-          !interleaved ? 0
-          : third == 0 ? config.heads
-                       : config.kv_heads};
+  if (config.family == "llama" && third == 0) place.rope_heads = config.heads;
+  if (config.family == "llama" && third == 1) place.rope_heads = config.kv_heads;
+  place.name = file_name(weight, names, "", fused ? "attn_qkv" : part.gguf);
+  return place;
 }
 
 }  // namespace troupe::detail

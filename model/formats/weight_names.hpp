@@ -27,7 +27,7 @@ enum class naming : std::uint8_t { hugging_face, gpt2, gguf };
 
 /// Where a file keeps one of our weights.
 struct weight_place {
-  std::string name;
+  std::string name = {};
   std::int64_t first_out = 0;
   std::int64_t all_outs = 0;  ///< of the tensor in the file: three times ours for a fused q, k, v
   bool transposed = false;

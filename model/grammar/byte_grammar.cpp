@@ -41,7 +41,7 @@ class height_finder {
            e < grammar_.first_edge[static_cast<std::size_t>(from) + 1]; ++e) {
         const grammar_edge& edge = grammar_.edges[e];
         into_[static_cast<std::size_t>(edge.next)].push_back({from, e});
-        if (edge.what != kind::call || edge.least == 0) continue;
+        if (edge.reads != kind::call || edge.least == 0) continue;
         const std::int32_t start = grammar_.rule_of(edge).start;
         if (start >= 0 && start != edge.next) into_[static_cast<std::size_t>(start)].push_back({from, e});
       }
@@ -60,8 +60,8 @@ class height_finder {
     for (const source& each : into_[static_cast<std::size_t>(state)]) {
       const grammar_edge& edge = grammar_.edges[each.edge];
       if (height(edge.next) == byte_grammar::unreachable) continue;
-      if (edge.what == kind::bytes && !can_write(edge)) continue;
-      if (edge.what != kind::call || edge.least == 0) {
+      if (edge.reads == kind::bytes && !can_write(edge)) continue;
+      if (edge.reads != kind::call || edge.least == 0) {
         offer(each.state, height(edge.next));
         continue;
       }
@@ -87,7 +87,7 @@ void mark_last(byte_grammar& grammar) {
     auto at = static_cast<std::int32_t>(i);
     for (int steps = 0; steps < 16 && !grammar.is_final[static_cast<std::size_t>(at)]; ++steps) {
       const auto edges = grammar.edges_of(at);
-      if (edges.size() != 1 || edges[0].what != kind::nothing) break;
+      if (edges.size() != 1 || edges[0].reads != kind::nothing) break;
       at = edges[0].next;
     }
     grammar.is_last[i] = grammar.is_final[static_cast<std::size_t>(at)];
@@ -108,9 +108,11 @@ void grammar_builder::add(std::int32_t from, const grammar_edge& edge) {
 }
 
 void grammar_builder::join(std::int32_t from, std::int32_t to) {
-  grammar_edge edge;
-  edge.next = to;
-  add(from, edge);
+  add(from, {.next = to});
+}
+
+void grammar_builder::join_by_bytes(std::int32_t from, std::uint8_t low, std::uint8_t high, std::int32_t to) {
+  add(from, {.reads = kind::bytes, .low = low, .high = high, .next = to});
 }
 
 void grammar_builder::join(std::int32_t from, piece through, std::int32_t to) {
@@ -124,38 +126,38 @@ grammar_builder::piece grammar_builder::nothing() {
 }
 
 grammar_builder::piece grammar_builder::text(std::string_view bytes) {
-  piece made = nothing();
+  piece result = nothing();
   for (const char each : bytes) {
     const std::int32_t next = state();
     const auto byte = static_cast<std::uint8_t>(each);
-    add(made.to, {kind::bytes, byte, byte, -1, 1, 1, next});
-    made.to = next;
+    join_by_bytes(result.to, byte, byte, next);
+    result.to = next;
   }
-  return made;
+  return result;
 }
 
 grammar_builder::piece grammar_builder::bytes(std::uint8_t low, std::uint8_t high) {
-  const piece made{state(), state()};
-  add(made.from, {kind::bytes, low, high, -1, 1, 1, made.to});
-  return made;
+  const piece result{state(), state()};
+  join_by_bytes(result.from, low, high, result.to);
+  return result;
 }
 
 grammar_builder::piece grammar_builder::one_of_bytes(const byte_set& bytes) {
-  const piece made{state(), state()};
+  const piece result{state(), state()};
   for (unsigned low = 0; low < 256; ++low) {
     if (!bytes[low]) continue;
     unsigned high = low;
     while (high < 255 && bytes[high + 1]) ++high;
-    add(made.from, {kind::bytes, static_cast<std::uint8_t>(low), static_cast<std::uint8_t>(high), -1, 1, 1, made.to});
+    join_by_bytes(result.from, static_cast<std::uint8_t>(low), static_cast<std::uint8_t>(high), result.to);
     low = high;
   }
-  return made;
+  return result;
 }
 
 grammar_builder::piece grammar_builder::one_of_texts(std::vector<std::string> texts) {
   std::sort(texts.begin(), texts.end());
-  const piece made{state(), state()};
-  std::vector<std::int32_t> path{made.from};  // states behind each byte of the text before
+  const piece result{state(), state()};
+  std::vector<std::int32_t> path{result.from};  // states behind each byte of the text before
   std::string_view before;
   for (const std::string& each : texts) {
     const auto differ = std::mismatch(each.begin(), each.end(), before.begin(), before.end());
@@ -164,13 +166,13 @@ grammar_builder::piece grammar_builder::one_of_texts(std::vector<std::string> te
     for (const char letter : std::string_view(each).substr(shared)) {
       const auto byte = static_cast<std::uint8_t>(letter);
       const std::int32_t next = state();
-      add(path.back(), {kind::bytes, byte, byte, -1, 1, 1, next});
+      join_by_bytes(path.back(), byte, byte, next);
       path.push_back(next);
     }
-    join(path.back(), made.to);
+    join(path.back(), result.to);
     before = each;
   }
-  return made;
+  return result;
 }
 
 grammar_builder::piece grammar_builder::call(rule_id rule) {
@@ -179,15 +181,9 @@ grammar_builder::piece grammar_builder::call(rule_id rule) {
 
 grammar_builder::piece grammar_builder::calls(rule_id rule, std::int32_t least, std::int32_t most) {
   if (most == 0) return nothing();
-  const piece made{state(), state()};
-  grammar_edge edge;
-  edge.what = kind::call;
-  edge.rule = rule;
-  edge.least = least;
-  edge.most = most;
-  edge.next = made.to;
-  add(made.from, edge);
-  return made;
+  const piece result{state(), state()};
+  add(result.from, {.reads = kind::call, .rule = rule, .least = least, .most = most, .next = result.to});
+  return result;
 }
 
 grammar_builder::piece grammar_builder::sequence(std::span<const piece> parts) {
@@ -198,27 +194,27 @@ grammar_builder::piece grammar_builder::sequence(std::span<const piece> parts) {
 
 grammar_builder::piece grammar_builder::any_of(std::span<const piece> parts) {
   if (parts.size() == 1) return parts.front();
-  const piece made{state(), state()};
-  for (const piece& each : parts) join(made.from, each, made.to);
-  return made;
+  const piece result{state(), state()};
+  for (const piece& each : parts) join(result.from, each, result.to);
+  return result;
 }
 
 grammar_builder::piece grammar_builder::optional(piece part) {
-  const piece made{state(), state()};
-  join(made.from, part, made.to);
-  join(made.from, made.to);
-  return made;
+  const piece result{state(), state()};
+  join(result.from, part, result.to);
+  join(result.from, result.to);
+  return result;
 }
 
 grammar_builder::piece grammar_builder::repeat(piece part, std::int32_t least, std::int32_t most) {
   if (least == 1 && most == 1) return part;
   if (least == 0 && most == 1) return optional(part);
   if (most != any_number || least > 1) return calls(rule(part), least, most);
-  const piece made{state(), state()};
-  join(made.from, part, made.to);
+  const piece result{state(), state()};
+  join(result.from, part, result.to);
   join(part.to, part.from);
-  if (least == 0) join(made.from, made.to);
-  return made;
+  if (least == 0) join(result.from, result.to);
+  return result;
 }
 
 grammar_builder::rule_id grammar_builder::declare() {
@@ -233,35 +229,35 @@ void grammar_builder::define(rule_id rule, piece part) {
 }
 
 grammar_builder::rule_id grammar_builder::rule(piece part) {
-  const rule_id made = declare();
-  define(made, part);
-  return made;
+  const rule_id result = declare();
+  define(result, part);
+  return result;
 }
 
-byte_grammar grammar_builder::finish(rule_id root, const byte_set& alphabet, std::string_view what) {
-  byte_grammar made;
-  made.alphabet = alphabet;
-  made.root = root;
-  made.edges.reserve(edges_);
-  made.first_edge.reserve(states_.size() + 1);
+byte_grammar grammar_builder::finish(rule_id root, const byte_set& alphabet, std::string_view name) {
+  byte_grammar result;
+  result.alphabet = alphabet;
+  result.root = root;
+  result.edges.reserve(edges_);
+  result.first_edge.reserve(states_.size() + 1);
   for (auto& edges : states_) {
-    made.first_edge.push_back(static_cast<std::uint32_t>(made.edges.size()));
-    made.edges.insert(made.edges.end(), edges.begin(), edges.end());
+    result.first_edge.push_back(static_cast<std::uint32_t>(result.edges.size()));
+    result.edges.insert(result.edges.end(), edges.begin(), edges.end());
     edges = {};
   }
-  made.first_edge.push_back(static_cast<std::uint32_t>(made.edges.size()));
-  made.rules = std::move(rules_);
-  made.height.assign(states_.size(), byte_grammar::unreachable);
-  made.is_final.assign(states_.size(), false);
-  made.is_last.assign(states_.size(), false);
-  for (const auto& rule : made.rules)
-    if (rule.final >= 0) made.is_final[static_cast<std::size_t>(rule.final)] = true;
-  height_finder(made).find();
-  mark_last(made);
-  const std::int32_t start = made.rules[static_cast<std::size_t>(root)].start;
-  if (start < 0 || made.height[static_cast<std::size_t>(start)] == byte_grammar::unreachable)
-    refuse("{}: nothing can satisfy it: loosen it", what);
-  return made;
+  result.first_edge.push_back(static_cast<std::uint32_t>(result.edges.size()));
+  result.rules = std::move(rules_);
+  result.height.assign(states_.size(), byte_grammar::unreachable);
+  result.is_final.assign(states_.size(), false);
+  result.is_last.assign(states_.size(), false);
+  for (const auto& rule : result.rules)
+    if (rule.final >= 0) result.is_final[static_cast<std::size_t>(rule.final)] = true;
+  height_finder(result).find();
+  mark_last(result);
+  const std::int32_t start = result.rules[static_cast<std::size_t>(root)].start;
+  if (start < 0 || result.height[static_cast<std::size_t>(start)] == byte_grammar::unreachable)
+    refuse("{}: nothing can satisfy it: loosen it", name);
+  return result;
 }
 
 }  // namespace troupe

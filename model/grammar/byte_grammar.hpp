@@ -19,7 +19,7 @@ using byte_set = std::bitset<256>;
 
 struct grammar_edge {
   enum class kind : std::uint8_t { nothing, bytes, call };
-  kind what = kind::nothing;
+  kind reads = kind::nothing;
   std::uint8_t low = 0, high = 0;    ///< of bytes, both included
   std::int32_t rule = -1;            ///< of a call
   std::int32_t least = 1, most = 1;  ///< calls, one after another; most -1: any number
@@ -85,10 +85,11 @@ class grammar_builder {
   void join(std::int32_t from, std::int32_t to);
   void join(std::int32_t from, piece through, std::int32_t to);
 
-  /// Throws input_error where no text of `alphabet` satisfies the grammar; `what` is what the error calls it.
-  byte_grammar finish(rule_id root, const byte_set& alphabet, std::string_view what);
+  /// Throws input_error, which calls the grammar `name`, where no text of `alphabet` satisfies it.
+  byte_grammar finish(rule_id root, const byte_set& alphabet, std::string_view name);
 
  private:
+  void join_by_bytes(std::int32_t from, std::uint8_t low, std::uint8_t high, std::int32_t to);
   void add(std::int32_t from, const grammar_edge& edge);
 
   std::vector<std::vector<grammar_edge>> states_;

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/json_escape.hpp"
-#include "model/tokenizer/utf8.hpp"
+#include "base/utf8.hpp"
 
 namespace troupe::detail {
 namespace {
@@ -35,11 +35,6 @@ void add_aligned(grammar_builder& to, std::vector<piece>& parts, char32_t low, c
   for (std::size_t i = 0; i < first.size(); ++i)
     bytes.push_back(to.bytes(static_cast<std::uint8_t>(first[i]), static_cast<std::uint8_t>(last[i])));
   parts.push_back(to.sequence(bytes));
-}
-
-const code_point_set& escaped_characters() {
-  static const code_point_set set{{0, 0x1f}, {'"', '"'}, {'\\', '\\'}};
-  return set;
 }
 
 }  // namespace
@@ -73,15 +68,15 @@ void code_point_set::tidy() {
 }
 
 code_point_set code_point_set::inverted() const {
-  code_point_set made;
+  code_point_set result;
   char32_t from = 0;
   for (const range& each : ranges_) {
-    if (each.low > from) made.ranges_.push_back({from, each.low - 1});
+    if (each.low > from) result.ranges_.push_back({from, each.low - 1});
     from = each.high + 1;
   }
-  if (from <= most) made.ranges_.push_back({from, most});
-  made.tidy();
-  return made;
+  if (from <= most) result.ranges_.push_back({from, most});
+  result.tidy();
+  return result;
 }
 
 code_point_set code_point_set::without(const code_point_set& other) const {
@@ -115,6 +110,11 @@ code_point_set class_of_letter(char letter) {
   }
 }
 
+const code_point_set& json_escaped_characters() {
+  static const code_point_set set{{0, 0x1f}, {'"', '"'}, {'\\', '\\'}};
+  return set;
+}
+
 piece utf8_character(grammar_builder& to, const code_point_set& set) {
   static constexpr char32_t length_ends[] = {0x7f, 0x7ff, 0xffff, code_point_set::most};
   std::vector<piece> parts;
@@ -128,9 +128,9 @@ piece utf8_character(grammar_builder& to, const code_point_set& set) {
 }
 
 piece json_character(grammar_builder& to, const code_point_set& set) {
-  std::vector<piece> parts{utf8_character(to, set.without(escaped_characters()))};
+  std::vector<piece> parts{utf8_character(to, set.without(json_escaped_characters()))};
   std::vector<std::string> escapes;
-  for (const auto& [low, high] : escaped_characters().ranges())
+  for (const auto& [low, high] : json_escaped_characters().ranges())
     for (char32_t each = low; each <= high; ++each)
       if (set.contains(each)) escapes.push_back(json_escape(each));
   if (!escapes.empty()) parts.push_back(to.one_of_texts(escapes));

@@ -33,10 +33,12 @@ class code_point_set {
 /// \d, \w, \s in ASCII, as JSON schemas mean them; throws nothing. `letter` is one of dwsDWS.
 code_point_set class_of_letter(char letter);
 
+/// Quote, backslash and control characters.
+const code_point_set& json_escaped_characters();
+
 /// One character of a set, in UTF-8.
 grammar_builder::piece utf8_character(grammar_builder& to, const code_point_set& set);
-/// One character of a set as it is written between the quotes of a JSON text: quote, backslash and control characters
-/// by their escapes, all others as they are.
+/// One character of a set as it is written between the quotes of a JSON text: by its escape where it needs one.
 grammar_builder::piece json_character(grammar_builder& to, const code_point_set& set);
 
 }  // namespace troupe::detail

@@ -26,14 +26,14 @@ grammar_builder::piece choice_piece(grammar_builder& to, const std::string& text
 
 /// The constraint's own rule, and the names of a grammar's rules.
 detail::rule_grammar read(grammar_builder& to, const output_constraint& constraint) {
-  const std::string_view what = name_of(constraint.kind);
+  const std::string_view name = name_of(constraint.kind);
   switch (constraint.kind) {
     case constraint_kind::json_object:
       return {to.rule(detail::json_rules(to).object()), {}};
     case constraint_kind::json_schema:
       return {detail::read_schema(to, constraint.text), {}};
     case constraint_kind::regex:
-      return {to.rule(detail::regex_piece(to, constraint.text, true, detail::utf8_character, what)), {}};
+      return {to.rule(detail::regex_piece(to, constraint.text, true, detail::utf8_character, name)), {}};
     case constraint_kind::choice:
       return {to.rule(choice_piece(to, constraint.text)), {}};
     case constraint_kind::grammar:
@@ -76,17 +76,17 @@ std::string_view name_of(constraint_kind kind) {
 }
 
 byte_grammar compile(const output_constraint& constraint, const byte_set& alphabet) {
-  const std::string_view what = name_of(constraint.kind);
+  const std::string_view name = name_of(constraint.kind);
   if (constraint.bytes() > most_constraint_bytes)
-    refuse("{}: has {} bytes: use at most {}", what, constraint.bytes(), most_constraint_bytes);
+    refuse("{}: has {} bytes: use at most {}", name, constraint.bytes(), most_constraint_bytes);
   grammar_builder to;
   const detail::rule_grammar inside = read(to, constraint);
   std::vector<grammar_builder::piece> forms{framed(to, constraint.before, inside.root, constraint.after)};
   if (const tool_call_form& call = constraint.call)
     forms.push_back(framed(to, call.before, detail::read_schema(to, call.schema), call.after));
-  byte_grammar made = to.finish(to.rule(to.any_of(forms)), alphabet, what);
-  if (constraint.kind == constraint_kind::grammar) refuse_left_recursion(made, inside);
-  return made;
+  byte_grammar result = to.finish(to.rule(to.any_of(forms)), alphabet, name);
+  if (constraint.kind == constraint_kind::grammar) refuse_left_recursion(result, inside);
+  return result;
 }
 
 }  // namespace troupe

@@ -1,11 +1,10 @@
 #include "model/grammar/json_grammar.hpp"
 
 #include <map>
-#include <memory>
 
+#include "base/utf8.hpp"
 #include "model/grammar/code_points.hpp"
 #include "model/grammar/number_grammar.hpp"
-#include "model/tokenizer/utf8.hpp"
 
 namespace troupe::detail {
 namespace {
@@ -16,12 +15,12 @@ constexpr std::int32_t most_indent = 20;
 
 /// Names by their characters, as a tree.
 struct name_tree {
-  std::map<char32_t, std::unique_ptr<name_tree>> next;
+  std::map<char32_t, name_tree> next;
   bool is_name = false;
 };
 
 code_point_set unescaped_characters() {
-  return code_point_set{{0, 0x1f}, {'"', '"'}, {'\\', '\\'}}.inverted();
+  return json_escaped_characters().inverted();
 }
 
 /// Names that need an escape are never written as keys of this kind.
@@ -33,13 +32,7 @@ name_tree tree_of(std::span<const std::string> names) {
     for (std::size_t i = 0; at && i < name.size();) {
       const code_point point = next_code_point(name, i);
       i += point.length;
-      if (!point.valid || !plain.contains(point.value)) {
-        at = nullptr;
-        break;
-      }
-      auto& next = at->next[point.value];
-      if (!next) next = std::make_unique<name_tree>();
-      at = next.get();
+      at = point.valid && plain.contains(point.value) ? &at->next[point.value] : nullptr;
     }
     if (at) at->is_name = true;
   }
@@ -56,8 +49,8 @@ class key_writer {
   }
 
   piece write(const name_tree& root) {
-    const piece made{to_.state(), end_};
-    std::vector<std::pair<const name_tree*, std::int32_t>> open{{&root, made.from}};
+    const piece result{to_.state(), end_};
+    std::vector<std::pair<const name_tree*, std::int32_t>> open{{&root, result.from}};
     while (!open.empty()) {
       const auto [node, state] = open.back();
       open.pop_back();
@@ -67,11 +60,11 @@ class key_writer {
         const std::int32_t next = to_.state();
         to_.join(state, utf8_character(to_, {{character, character}}), next);
         others = others.without({{character, character}});
-        open.push_back({child.get(), next});
+        open.push_back({&child, next});
       }
       to_.join(state, utf8_character(to_, others), outside_);
     }
-    return made;
+    return result;
   }
 
  private:

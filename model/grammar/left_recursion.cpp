@@ -29,8 +29,8 @@ class left_calls {
       const std::int32_t state = open.back();
       open.pop_back();
       for (const grammar_edge& edge : grammar_.edges_of(state)) {
-        if (edge.what == kind::call) called.push_back(edge.rule);
-        if (edge.what == kind::nothing || (edge.what == kind::call && can_be_empty(edge))) reach(edge.next);
+        if (edge.reads == kind::call) called.push_back(edge.rule);
+        if (edge.reads == kind::nothing || (edge.reads == kind::call && can_be_empty(edge))) reach(edge.next);
       }
     }
     return called;
@@ -47,9 +47,9 @@ class left_calls {
     std::vector<std::vector<std::pair<std::int32_t, const grammar_edge*>>> into(empty_.size());
     for (std::int32_t from = 0; from < static_cast<std::int32_t>(empty_.size()); ++from)
       for (const grammar_edge& edge : grammar_.edges_of(from)) {
-        if (edge.what == kind::bytes) continue;
+        if (edge.reads == kind::bytes) continue;
         into[static_cast<std::size_t>(edge.next)].push_back({from, &edge});
-        const std::int32_t start = edge.what == kind::call ? grammar_.rule_of(edge).start : -1;
+        const std::int32_t start = edge.reads == kind::call ? grammar_.rule_of(edge).start : -1;
         if (start >= 0) into[static_cast<std::size_t>(start)].push_back({from, &edge});
       }
     std::vector<std::int32_t> open;
@@ -64,7 +64,7 @@ class left_calls {
       const std::int32_t state = open.back();
       open.pop_back();
       for (const auto& [from, edge] : into[static_cast<std::size_t>(state)])
-        if (is_empty(edge->next) && (edge->what == kind::nothing || can_be_empty(*edge))) reach(from);
+        if (is_empty(edge->next) && (edge->reads == kind::nothing || can_be_empty(*edge))) reach(from);
     }
   }
 

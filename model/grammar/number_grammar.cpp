@@ -48,15 +48,15 @@ void add_equal_length(grammar_builder& to, std::string_view low, std::string_vie
 
 /// Whole numbers without a sign.
 piece whole_piece(grammar_builder& to, std::int64_t low, std::int64_t high) {
-  const piece made{to.state(), to.state()};
+  const piece result{to.state(), to.state()};
   for (std::int64_t from = low; from <= high;) {
     const std::string first = std::to_string(from);
     const std::int64_t longest = std::stoll(std::string(first.size(), '9'));
     const std::int64_t last = std::min(high, longest);
-    add_equal_length(to, first, std::to_string(last), made.from, made.to);
+    add_equal_length(to, first, std::to_string(last), result.from, result.to);
     from = last + 1;
   }
-  return made;
+  return result;
 }
 
 /// The digits behind the point of a number whose whole part is that of a bound, or of both.
@@ -66,10 +66,10 @@ class fraction_writer {
       : to_(to), low_(low), high_(high), end_(to.state()) {}
 
   piece write() {
-    const piece made{to_.state(), end_};
-    if (may_end(0, low_, high_)) to_.join(made.from, end_);
-    if (const auto behind = place(0, low_, high_); behind) to_.join(made.from, to_.text("."), *behind);
-    return made;
+    const piece result{to_.state(), end_};
+    if (may_end(0, low_, high_)) to_.join(result.from, end_);
+    if (const auto behind = place(0, low_, high_); behind) to_.join(result.from, to_.text("."), *behind);
+    return result;
   }
 
  private:
@@ -87,7 +87,7 @@ class fraction_writer {
   /// The state before digit `at`; none where no digit may follow.
   std::optional<std::int32_t> place(std::size_t at, const number_bound* low, const number_bound* high) {
     if (at >= most_fraction) return std::nullopt;
-    const std::int32_t made = to_.state();
+    const std::int32_t result = to_.state();
     const char first = low ? digit_of(*low, at) : '0', last = high ? digit_of(*high, at) : '9';
     for (char each = first; each <= last; ++each) {
       const number_bound* still_low = low && each == first ? low : nullptr;
@@ -95,16 +95,16 @@ class fraction_writer {
       if (!still_low && !still_high) {  // all digits up to the last bound are alike
         const char until = high ? static_cast<char>(last - 1) : '9';
         const auto more = static_cast<std::int32_t>(most_fraction - at - 1);
-        to_.join(made, to_.sequence({digit(to_, each, until), digits(to_, 0, more)}), end_);
+        to_.join(result, to_.sequence({digit(to_, each, until), digits(to_, 0, more)}), end_);
         each = until;
         continue;
       }
       const std::int32_t behind = to_.state();
-      to_.join(made, digit(to_, each, each), behind);
+      to_.join(result, digit(to_, each, each), behind);
       if (may_end(at + 1, still_low, still_high)) to_.join(behind, end_);
       if (const auto next = place(at + 1, still_low, still_high)) to_.join(behind, *next);
     }
-    return made;
+    return result;
   }
 
   grammar_builder& to_;
@@ -145,9 +145,9 @@ bool is_empty(const number_bound& low, const std::optional<number_bound>& high) 
 
 std::optional<number_bound> mirrored(const std::optional<number_bound>& bound) {
   if (!bound) return std::nullopt;
-  number_bound made = *bound;
-  made.value.negative = !made.value.negative;
-  return made;
+  number_bound result = *bound;
+  result.value.negative = !result.value.negative;
+  return result;
 }
 
 /// The numbers of a range that are not below zero, their sign left out.
@@ -176,23 +176,23 @@ std::int64_t reach_of(number_kind kind) {
 }
 
 decimal decimal_of(double value, std::string_view where) {
-  decimal made;
-  made.negative = std::signbit(value);
+  decimal result;
+  result.negative = std::signbit(value);
   const double size = std::fabs(value);
   if (!(size <= static_cast<double>(most_whole)))
     refuse("{}: {} has more than 15 digits: use a smaller one", where, value);
   if (size == std::floor(size)) {
-    made.whole = static_cast<std::int64_t>(size);
-    return made;
+    result.whole = static_cast<std::int64_t>(size);
+    return result;
   }
   const std::string text = fmt::format("{}", size);  // the shortest that reads the same
   const auto point = text.find('.');
   if (point == text.npos || text.find('e') != text.npos || text.size() - point - 1 > most_fraction ||
       size > static_cast<double>(most_with_fraction))
     refuse("{}: {} has more than 9 digits before the point or 6 behind it: use fewer", where, value);
-  made.whole = static_cast<std::int64_t>(size);
-  made.fraction = text.substr(point + 1);
-  return made;
+  result.whole = static_cast<std::int64_t>(size);
+  result.fraction = text.substr(point + 1);
+  return result;
 }
 
 }  // namespace

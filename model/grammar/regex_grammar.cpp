@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "base/error.hpp"
-#include "model/tokenizer/utf8.hpp"
+#include "model/grammar/notation_reader.hpp"
 
 namespace troupe::detail {
 namespace {
@@ -13,48 +13,35 @@ using piece = grammar_builder::piece;
 
 constexpr std::size_t most_bytes = 16'384;
 
-class regex_reader {
+class regex_reader : notation_reader {
  public:
-  regex_reader(grammar_builder& to, std::string_view text, character_writer write, std::string_view what)
-      : to_(to), text_(text), write_(write), what_(what) {}
+  regex_reader(grammar_builder& to, std::string_view text, character_writer write, std::string_view name)
+      : notation_reader(text), to_(to), write_(write), name_(name) {}
 
   piece read(bool anchored) {
-    if (text_.size() > most_bytes) refuse("{}: has {} bytes: use at most {}", what_, text_.size(), most_bytes);
+    if (text_.size() > most_bytes) refuse("{}: has {} bytes: use at most {}", name_, text_.size(), most_bytes);
     anchored_ = anchored;
-    const piece made = alternatives(0);
+    const piece result = alternatives(0);
     if (!at_end()) fail("there is a ) too many");
-    return made;
+    return result;
   }
 
  private:
-  [[noreturn]] void fail(std::string_view why) const { refuse("{}: {} (byte {})", what_, why, at_); }
-
-  bool at_end() const { return at_ >= text_.size(); }
-  char peek() const { return at_end() ? '\0' : text_[at_]; }
-  bool take(char wanted) {
-    if (at_end() || text_[at_] != wanted) return false;
-    ++at_;
-    return true;
-  }
-  bool take(std::string_view wanted) {
-    if (!text_.substr(at_).starts_with(wanted)) return false;
-    at_ += wanted.size();
-    return true;
-  }
+  [[noreturn]] void fail(std::string_view why) const override { refuse("{}: {} (byte {})", name_, why, at_); }
 
   piece anything() { return to_.repeat(write_(to_, code_point_set().inverted()), 0, grammar_builder::any_number); }
 
   piece alternatives(int depth) {
     if (depth > most_nesting) fail("groups are nested too deeply");
     std::vector<piece> parts{branch(depth)};
-    while (take('|')) parts.push_back(branch(depth));
+    while (take("|")) parts.push_back(branch(depth));
     return to_.any_of(parts);
   }
 
   /// ^ and $ are understood where a branch of the whole expression begins and ends.
   piece branch(int depth) {
     std::vector<piece> parts;
-    const bool begins = depth == 0 && take('^');
+    const bool begins = depth == 0 && take("^");
     bool ends = false;
     if (depth == 0 && !begins && !anchored_) parts.push_back(anything());
     while (!at_end() && peek() != '|' && peek() != ')') {
@@ -70,21 +57,21 @@ class regex_reader {
   }
 
   piece repeated(int depth) {
-    piece made = atom(depth);
+    piece result = atom(depth);
     for (int times = 0;; ++times) {
       std::int32_t least = 0, most = grammar_builder::any_number;
-      if (take('*')) {
-      } else if (take('+')) {
+      if (take("*")) {
+      } else if (take("+")) {
         least = 1;
-      } else if (take('?')) {
+      } else if (take("?")) {
         most = 1;
       } else if (peek() != '{' || !counts(least, most)) {
-        return made;
+        return result;
       }
       if (times > 0) fail("a repetition is repeated: put it into a group");
-      take('?');  // a lazy one finds the same texts
-      if (take('+')) fail("possessive repetitions are not supported");
-      made = to_.repeat(made, least, most);
+      take("?");  // a lazy one finds the same texts
+      if (take("+")) fail("possessive repetitions are not supported");
+      result = to_.repeat(result, least, most);
     }
   }
 
@@ -92,9 +79,9 @@ class regex_reader {
   bool counts(std::int32_t& least, std::int32_t& most) {
     const std::size_t begin = at_++;
     const auto low = number();
-    const bool range = take(',');
+    const bool range = take(",");
     const auto high = range ? number() : low;
-    if (!take('}') || (!low && !high)) {
+    if (!take("}") || (!low && !high)) {
       at_ = begin;
       return false;
     }
@@ -108,45 +95,36 @@ class regex_reader {
     std::optional<std::int32_t> value;
     for (; peek() >= '0' && peek() <= '9'; ++at_) {
       value = value.value_or(0) * 10 + (peek() - '0');
-      if (*value > most_repetitions) refuse("{}: repeats more than {} times", what_, most_repetitions);
+      if (*value > most_repetitions) refuse("{}: repeats more than {} times", name_, most_repetitions);
     }
     return value;
   }
 
   piece atom(int depth) {
-    if (take('(')) return group(depth);
-    if (take('[')) return write_(to_, char_class());
-    if (take('.')) return write_(to_, code_point_set{{'\n', '\n'}, {'\r', '\r'}}.inverted());
+    if (take("(")) return group(depth);
+    if (take("[")) return write_(to_, char_class());
+    if (take(".")) return write_(to_, code_point_set{{'\n', '\n'}, {'\r', '\r'}}.inverted());
     if (peek() == '\\') return write_(to_, escape(false));
     if (peek() == '^' || peek() == '$') fail("anchors are supported at the expression's ends alone");
     if (peek() == '*' || peek() == '+' || peek() == '?') fail("there is nothing to repeat");
-    const char32_t one = character();
-    return write_(to_, {{one, one}});
+    return write_(to_, single(character()));
   }
 
   piece group(int depth) {
     if (take("?:")) {
     } else if (take("?P<") || (take("?<") && peek() != '=' && peek() != '!')) {
       while (!at_end() && peek() != '>') ++at_;
-      if (!take('>')) fail("a group's name has no end");
+      if (!take(">")) fail("a group's name has no end");
     } else if (peek() == '?' || (at_ >= 2 && text_.substr(at_ - 2, 2) == "?<")) {
       fail("look-around and flags are not supported");
     }
-    const piece made = alternatives(depth + 1);
-    if (!take(')')) fail("a group has no end");
-    return made;
-  }
-
-  char32_t character() {
-    if (at_end()) fail("something is missing at the end");
-    const code_point point = next_code_point(text_, at_);
-    if (!point.valid) fail("the text is no UTF-8");
-    at_ += point.length;
-    return point.value;
+    const piece result = alternatives(depth + 1);
+    if (!take(")")) fail("a group has no end");
+    return result;
   }
 
   code_point_set char_class() {
-    const bool inverted = take('^');
+    const bool inverted = take("^");
     code_point_set set;
     for (bool first = true; first || peek() != ']'; first = false) {
       if (at_end()) fail("a class has no end");
@@ -185,45 +163,26 @@ class regex_reader {
       ++at_;
       return single(letter == '0' ? U'\0' : static_cast<char32_t>(values[known]));
     }
-    if (in_class && take('b')) return single('\b');
-    if (take('x')) return single(hex(2));
-    if (take('u')) return single(take('{') ? hex(0) : hex(4));
+    if (in_class && take("b")) return single('\b');
+    if (take("x")) return single(numbered_character(2));
+    if (take("u")) return single(take("{") ? numbered_character(0) : numbered_character(4));
     if ((letter >= '1' && letter <= '9') || letter == 'k') fail("back-references are not supported");
     if ((letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z'))
-      refuse("{}: \\{} is not supported (byte {})", what_, letter, at_);
+      refuse("{}: \\{} is not supported (byte {})", name_, letter, at_);
     return single(character());
   }
 
-  /// `digits` 0: as many as there are before a brace.
-  char32_t hex(int digits) {
-    char32_t value = 0;
-    for (int i = 0; digits == 0 ? peek() != '}' : i < digits; ++i, ++at_) {
-      const char c = peek();
-      const int digit = c >= '0' && c <= '9'   ? c - '0'
-                        : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                        : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                               : -1;
-      if (digit < 0 || i >= 6) fail("a character's number is broken");
-      value = value * 16 + static_cast<char32_t>(digit);
-    }
-    if (digits == 0) ++at_;
-    if (value > code_point_set::most || (value >= 0xd800 && value <= 0xdfff)) fail("that is no character's number");
-    return value;
-  }
-
   grammar_builder& to_;
-  std::string_view text_;
   character_writer write_;
-  std::string_view what_;
-  std::size_t at_ = 0;
+  std::string_view name_;
   bool anchored_ = true;
 };
 
 }  // namespace
 
 piece regex_piece(grammar_builder& to, std::string_view expression, bool anchored, character_writer write,
-                  std::string_view what) {
-  return regex_reader(to, expression, write, what).read(anchored);
+                  std::string_view name) {
+  return regex_reader(to, expression, write, name).read(anchored);
 }
 
 }  // namespace troupe::detail

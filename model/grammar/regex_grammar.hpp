@@ -13,8 +13,8 @@ namespace troupe::detail {
 using character_writer = grammar_builder::piece (*)(grammar_builder&, const code_point_set&);
 
 /// `anchored`: the whole text must match; else any part of it, where ^ and $ do not say otherwise. Throws input_error
-/// that calls the expression `what`.
+/// that calls the expression `name`.
 grammar_builder::piece regex_piece(grammar_builder& to, std::string_view expression, bool anchored,
-                                   character_writer write, std::string_view what);
+                                   character_writer write, std::string_view name);
 
 }  // namespace troupe::detail

@@ -5,34 +5,36 @@
 #include <string>
 #include <vector>
 
+#include "base/ascii.hpp"
 #include "base/error.hpp"
+#include "base/utf8.hpp"
 #include "model/grammar/code_points.hpp"
-#include "model/tokenizer/utf8.hpp"
+#include "model/grammar/notation_reader.hpp"
 
 namespace troupe::detail {
 namespace {
 
 using piece = grammar_builder::piece;
 
-constexpr const char* what = "guided_grammar";
+constexpr const char* notation = "guided_grammar";
 
 bool is_name_letter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
+  return is_letter_or_digit(c) || c == '-' || c == '_';
 }
 
-class rule_reader {
+class rule_reader : notation_reader {
  public:
-  rule_reader(grammar_builder& to, std::string_view text) : to_(to), text_(text) {}
+  rule_reader(grammar_builder& to, std::string_view text) : notation_reader(text), to_(to) {}
 
   rule_grammar read() {
     for (skip_space(true); at_ < text_.size(); skip_space(true)) read_rule();
     for (const auto& [name, known] : rules_)
-      if (!known.defined) refuse("{}: the rule {} is used and not defined: define it", what, name);
+      if (!known.defined) refuse("{}: the rule {} is used and not defined: define it", notation, name);
     const auto root = rules_.find("root");
-    if (root == rules_.end()) refuse("{}: has no rule root: name the first one so", what);
-    rule_grammar made{root->second.id, {}};
-    for (const auto& [name, known] : rules_) made.names[known.id] = name;
-    return made;
+    if (root == rules_.end()) refuse("{}: has no rule root: name the first one so", notation);
+    rule_grammar result{root->second.id, {}};
+    for (const auto& [name, known] : rules_) result.names[known.id] = name;
+    return result;
   }
 
  private:
@@ -41,23 +43,17 @@ class rule_reader {
     bool defined = false;
   };
 
-  [[noreturn]] void fail(std::string_view why) const {
+  [[noreturn]] void fail(std::string_view why) const override {
     const auto line =
         1 + std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(std::min(at_, text_.size())), '\n');
-    refuse("{}: line {}: {}", what, line, why);
-  }
-  char peek(std::size_t ahead = 0) const { return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0'; }
-  bool take(std::string_view wanted) {
-    if (!text_.substr(at_).starts_with(wanted)) return false;
-    at_ += wanted.size();
-    return true;
+    refuse("{}: line {}: {}", notation, line, why);
   }
   /// A rule goes on in the next line inside of parentheses, or behind a bar.
   void skip_space(bool lines) {
     for (; at_ < text_.size(); ++at_) {
       if (peek() == '#') {
         while (at_ < text_.size() && peek() != '\n') ++at_;
-        if (!lines || at_ >= text_.size()) return;
+        if (!lines || at_end()) return;
       }
       const bool space = peek() == ' ' || peek() == '\t' || peek() == '\r' || (lines && peek() == '\n');
       if (!space) return;
@@ -84,10 +80,10 @@ class rule_reader {
     known_rule& rule = rule_called(called);
     if (rule.defined) fail("the rule " + called + " is defined twice");
     rule.defined = true;
-    const piece made = alternatives(0);
+    const piece result = alternatives(0);
     skip_space(false);
     if (at_ < text_.size() && peek() != '\n') fail("the rule does not end here: is something misspelt?");
-    to_.define(rule.id, made);
+    to_.define(rule.id, result);
   }
 
   piece alternatives(int depth) {
@@ -171,8 +167,8 @@ class rule_reader {
     ++at_;
     std::string text;
     while (peek() != '"') {
-      if (at_ >= text_.size() || peek() == '\n') fail("a text has no end");
-      append_utf8(text, character());
+      if (at_end() || peek() == '\n') fail("a text has no end");
+      append_utf8(text, written_character());
     }
     ++at_;
     return to_.text(text);
@@ -182,13 +178,13 @@ class rule_reader {
     ++at_;
     const bool inverted = take("^");
     code_point_set set;
-    for (; peek() != ']';) {
-      if (at_ >= text_.size() || peek() == '\n') fail("a class has no end");
-      const char32_t low = character();
+    while (peek() != ']') {
+      if (at_end() || peek() == '\n') fail("a class has no end");
+      const char32_t low = written_character();
       char32_t high = low;
       if (peek() == '-' && peek(1) != ']') {
         ++at_;
-        high = character();
+        high = written_character();
       }
       if (high < low) fail("a range of a class is none");
       set.add(low, high);
@@ -199,14 +195,7 @@ class rule_reader {
     return set;
   }
 
-  char32_t character() {
-    if (peek() == '\\') return escape();
-    if (at_ >= text_.size()) fail("something is missing at the end");
-    const code_point point = next_code_point(text_, at_);
-    if (!point.valid) fail("the text is no UTF-8");
-    at_ += point.length;
-    return point.value;
-  }
+  char32_t written_character() { return peek() == '\\' ? escape() : character(); }
 
   char32_t escape() {
     ++at_;
@@ -220,11 +209,11 @@ class rule_reader {
       case 't':
         return '\t';
       case 'x':
-        return hex(2);
+        return numbered_character(2);
       case 'u':
-        return hex(4);
+        return numbered_character(4);
       case 'U':
-        return hex(8);
+        return numbered_character(8);
       case '"':
       case '\\':
       case '[':
@@ -236,21 +225,8 @@ class rule_reader {
         fail("an escape that is not known: \\n \\r \\t \\xHH \\uHHHH \\UHHHHHHHH \\\" \\\\ \\[ \\] \\- \\^ are");
     }
   }
-  char32_t hex(int digits) {
-    char32_t value = 0;
-    for (int i = 0; i < digits; ++i, ++at_) {
-      const char c = peek();
-      const bool small = c >= 'a' && c <= 'f', large = c >= 'A' && c <= 'F';
-      if (!small && !large && (c < '0' || c > '9')) fail("a character's number is broken");
-      value = value * 16 + static_cast<char32_t>(small ? c - 'a' + 10 : large ? c - 'A' + 10 : c - '0');
-    }
-    if (value > code_point_set::most || (value >= 0xd800 && value <= 0xdfff)) fail("that is no character's number");
-    return value;
-  }
 
   grammar_builder& to_;
-  std::string_view text_;
-  std::size_t at_ = 0;
   std::map<std::string, known_rule> rules_;
 };
 

@@ -26,12 +26,12 @@ bool has(const json& list, const json& value) {
 }
 
 json common_types(const json& a, const json& b) {
-  json made = json::array();
+  json result = json::array();
   const json first = types_listed(a), second = types_listed(b);
   for (const json& each : first)
-    if (has(second, each) || (each == "integer" && has(second, "number"))) made.push_back(each);
-  if (has(second, "integer") && has(first, "number") && !has(made, "integer")) made.push_back("integer");
-  return made;
+    if (has(second, each) || (each == "integer" && has(second, "number"))) result.push_back(each);
+  if (has(second, "integer") && has(first, "number") && !has(result, "integer")) result.push_back("integer");
+  return result;
 }
 
 /// The properties that both allow. One that only one of them names must also satisfy the other's additionalProperties.
@@ -42,14 +42,14 @@ json common_properties(const json& a, const json& b) {
     return found ? *found : otherwise;
   };
   const json &first = part(a, "properties", none), &second = part(b, "properties", none);
-  json made = json::object();
+  json result = json::object();
   for (const auto& [name, schema] : first.items()) {
     const json* other = member(second, name);
-    made[name] = both(schema, other ? *other : part(b, "additionalProperties", anything));
+    result[name] = both(schema, other ? *other : part(b, "additionalProperties", anything));
   }
   for (const auto& [name, schema] : second.items())
-    if (!first.contains(name)) made[name] = both(schema, part(a, "additionalProperties", anything));
-  return made;
+    if (!first.contains(name)) result[name] = both(schema, part(a, "additionalProperties", anything));
+  return result;
 }
 
 /// What an array's first items must satisfy, and all behind them.
@@ -60,14 +60,14 @@ std::pair<json, json> items_of(const json& schema) {
 }
 
 /// If only one of them has a schema for an item, that item must also satisfy what the other says of all further items.
-void set_common_items(json& made, const json& a, const json& b) {
+void set_common_items(json& result, const json& a, const json& b) {
   const auto [first_a, others_a] = items_of(a);
   const auto [first_b, others_b] = items_of(b);
   json first = json::array();
   for (std::size_t i = 0; i < std::max(first_a.size(), first_b.size()); ++i)
     first.push_back(both(i < first_a.size() ? first_a[i] : others_a, i < first_b.size() ? first_b[i] : others_b));
-  if (!first.empty()) made["prefixItems"] = std::move(first);
-  made["items"] = both(others_a, others_b);
+  if (!first.empty()) result["prefixItems"] = std::move(first);
+  result["items"] = both(others_a, others_b);
 }
 
 bool says_items(const json& schema) {
@@ -75,17 +75,17 @@ bool says_items(const json& schema) {
 }
 
 json united(const json& a, const json& b) {
-  json made = a;
+  json result = a;
   for (const json& each : b)
-    if (!has(made, each)) made.push_back(each);
-  return made;
+    if (!has(result, each)) result.push_back(each);
+  return result;
 }
 
 json intersected(const json& a, const json& b) {
-  json made = json::array();
+  json result = json::array();
   for (const json& each : a)
-    if (has(b, each)) made.push_back(each);
-  return made;
+    if (has(b, each)) result.push_back(each);
+  return result;
 }
 
 json merged_keyword(const std::string& key, const json& a, const json& b, const std::string& where) {
@@ -158,19 +158,19 @@ bool property_differs(const json& a, const json& b) {
 }  // namespace
 
 std::optional<schema_json> merged(const schema_json& a, const schema_json& b, const std::string& where) {
-  json made = a;
+  json result = a;
   const bool objects = a.contains("properties") || b.contains("properties");
-  if (objects) made["properties"] = common_properties(a, b);
-  if (says_items(a) && says_items(b)) set_common_items(made, a, b);
+  if (objects) result["properties"] = common_properties(a, b);
+  if (says_items(a) && says_items(b)) set_common_items(result, a, b);
   for (const auto& [key, value] : b.items()) {
     if (key == "properties" || ((key == "items" || key == "prefixItems") && says_items(a))) continue;
     const json* mine = member(a, key);
     if (mine && key == "const" && *mine != value) return std::nullopt;
-    made[key] = mine ? merged_keyword(key, *mine, value, where) : value;
+    result[key] = mine ? merged_keyword(key, *mine, value, where) : value;
   }
   for (const char* list : {"type", "enum"})
-    if (const json* left = member(made, list); left && left->is_array() && left->empty()) return std::nullopt;
-  return made;
+    if (const json* left = member(result, list); left && left->is_array() && left->empty()) return std::nullopt;
+  return result;
 }
 
 bool are_apart(const schema_json& a, const schema_json& b) {

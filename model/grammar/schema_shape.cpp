@@ -49,10 +49,11 @@ bool is_in(const List& list, std::string_view key) {
 
 /// Whether an unsupported keyword has a value that changes nothing.
 bool says_nothing(std::string_view key, const json& value) {
-  return (value.is_boolean() &&
-          (key == "uniqueItems" ? !value.get<bool>() : key.starts_with("uneval") && value.get<bool>())) ||
-         (key == "multipleOf" && value == 1) || (key == "minProperties" && value == 0) ||
-         (key == "propertyNames" && (value == true || value == json{{"type", "string"}}));
+  if (key == "uniqueItems") return value == false;
+  if (key == "unevaluatedProperties" || key == "unevaluatedItems") return value == true;
+  if (key == "multipleOf") return value == 1;
+  if (key == "minProperties") return value == 0;
+  return key == "propertyNames" && (value == true || value == json{{"type", "string"}});
 }
 
 bool are_texts(const json& list) {
@@ -94,36 +95,40 @@ void spend(std::size_t& work, std::size_t more, const std::string& where) {
 }
 
 branch_list crossed(const branch_list& a, const branch_list& b, const std::string& where, std::size_t& work) {
-  branch_list made;
+  branch_list result;
   for (const json& first : a)
     for (const json& second : b) {
       spend(work, weight_of(first) * weight_of(second), where);
-      if (auto one = merged(first, second, where)) made.push_back(std::move(*one));
-      if (made.size() > most_branches)
+      if (auto one = merged(first, second, where)) result.push_back(std::move(*one));
+      if (result.size() > most_branches)
         refuse("{}: its choices make more than {} cases: use fewer", where, most_branches);
     }
-  return made;
+  return result;
+}
+
+bool all_apart(const branch_list& first, const branch_list& second, const std::string& where, std::size_t& work) {
+  for (const json& a : first)
+    for (const json& b : second) {
+      spend(work, weight_of(a) * weight_of(b), where);
+      if (!are_apart(a, b)) return false;
+    }
+  return true;
 }
 
 /// Throws input_error where a value could satisfy two of the choices.
 void check_apart(const std::vector<branch_list>& choices, const std::string& where, std::size_t& work) {
   for (std::size_t i = 0; i < choices.size(); ++i)
     for (std::size_t k = i + 1; k < choices.size(); ++k)
-      for (const json& a : choices[i])
-        for (const json& b : choices[k]) {
-          spend(work, weight_of(a) * weight_of(b), where);
-          if (!are_apart(a, b))
-            refuse(
-                "{}: a value could satisfy the choices {} and {} of oneOf: use anyOf, or tell them apart by a property",
-                where, i, k);
-        }
+      if (!all_apart(choices[i], choices[k], where, work))
+        refuse("{}: a value could satisfy the choices {} and {} of oneOf: use anyOf, or tell them apart by a property",
+               where, i, k);
 }
 
 branch_list joined(const std::vector<branch_list>& choices, const std::string& where) {
-  branch_list made;
-  for (const branch_list& each : choices) made.insert(made.end(), each.begin(), each.end());
-  if (made.size() > most_branches) refuse("{}: its choices make more than {} cases: use fewer", where, most_branches);
-  return made;
+  branch_list result;
+  for (const branch_list& each : choices) result.insert(result.end(), each.begin(), each.end());
+  if (result.size() > most_branches) refuse("{}: its choices make more than {} cases: use fewer", where, most_branches);
+  return result;
 }
 
 /// Older drafts write prefixItems as a list of items, and the items behind those as additionalItems.

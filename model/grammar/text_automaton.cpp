@@ -19,6 +19,34 @@ std::uint64_t pair_of(std::int32_t a, std::int32_t b) {
 
 }  // namespace
 
+/// Copies calls of `from` into the automaton, the calls that they lie in first, each once.
+template <class Change>
+class text_automaton::frame_copier {
+ public:
+  frame_copier(text_automaton& to, const std::vector<frame>& from, Change change)
+      : to_(to), from_(from), change_(change) {}
+
+  std::int32_t operator()(std::int32_t wanted) {
+    for (; !copies_.contains(wanted); wanted = from_[static_cast<std::size_t>(wanted)].parent) inner_.push_back(wanted);
+    std::int32_t copied = copies_.at(wanted);
+    for (; !inner_.empty(); inner_.pop_back()) {
+      frame copy = from_[static_cast<std::size_t>(inner_.back())];
+      copy.parent = copied;
+      change_(copy);
+      copied = to_.frame_of(copy);
+      copies_.emplace(inner_.back(), copied);
+    }
+    return copied;
+  }
+
+ private:
+  text_automaton& to_;
+  const std::vector<frame>& from_;
+  Change change_;
+  std::unordered_map<std::int32_t, std::int32_t> copies_{{no_frame, no_frame}};
+  std::vector<std::int32_t> inner_;
+};
+
 std::size_t text_automaton::frame_hash::operator()(const frame& f) const {
   return mix(mix(17, pair_of(f.edge, f.parent)), pair_of(f.least, f.most));
 }
@@ -31,7 +59,7 @@ text_automaton::text_automaton(std::shared_ptr<const byte_grammar> grammar) : gr
 void text_automaton::find_classes() {
   bool begins[257] = {};
   for (const grammar_edge& edge : grammar_->edges)
-    if (edge.what == kind::bytes) begins[edge.low] = begins[edge.high + 1] = true;
+    if (edge.reads == kind::bytes) begins[edge.low] = begins[edge.high + 1] = true;
   for (unsigned byte = 1; byte < 256; ++byte)
     if (grammar_->alphabet[byte] != grammar_->alphabet[byte - 1]) begins[byte] = true;
   std::uint16_t last = 0;
@@ -53,12 +81,12 @@ text_automaton::state text_automaton::find_next(state from, std::uint8_t byte) {
     for (std::uint32_t i = of.first; i < of.first + of.ways; ++i) {
       const way each = ways_[i];
       for (const grammar_edge& edge : grammar_->edges_of(each.place))
-        if (edge.what == kind::bytes && edge.low <= byte && byte <= edge.high) reach(edge.next, each.frame);
+        if (edge.reads == kind::bytes && edge.low <= byte && byte <= edge.high) reach(edge.next, each.frame);
     }
   }
-  const state made = close();
-  next_[static_cast<std::size_t>(from) * classes_ + class_of_[byte]] = made;
-  return made;
+  const state result = close();
+  next_[static_cast<std::size_t>(from) * classes_ + class_of_[byte]] = result;
+  return result;
 }
 
 /// Only places from which the text can still end within the limits count, so no state is a dead end.
@@ -77,9 +105,9 @@ void text_automaton::follow(way from) {
   const auto last = grammar_->first_edge[static_cast<std::size_t>(from.place) + 1];
   for (auto e = first; e < last; ++e) {
     const grammar_edge& edge = grammar_->edges[e];
-    if (edge.what == kind::bytes)
+    if (edge.reads == kind::bytes)
       reads = true;
-    else if (edge.what == kind::nothing)
+    else if (edge.reads == kind::nothing)
       reach(edge.next, from.frame);
     else
       enter(static_cast<std::int32_t>(e), edge.least, edge.most, from.frame);
@@ -126,11 +154,11 @@ text_automaton::state text_automaton::close() {
     open_.pop_back();
     follow(next);
   }
-  const state made = found_.size() > most_ways || too_many_ || (found_.empty() && !complete_) ? dead : intern();
+  const state result = found_.size() > most_ways || too_many_ || (found_.empty() && !complete_) ? dead : intern();
   found_.clear();
   seen_.clear();
   complete_ = too_many_ = false;
-  return made;
+  return result;
 }
 
 text_automaton::state text_automaton::intern() {
@@ -144,46 +172,35 @@ text_automaton::state text_automaton::intern() {
     if (of.complete == complete_ && std::equal(here.begin(), here.end(), found_.begin(), found_.end()))
       return it->second;
   }
-  const auto made = static_cast<state>(states_.size());
+  const auto result = static_cast<state>(states_.size());
   states_.push_back({static_cast<std::uint32_t>(ways_.size()), static_cast<std::uint32_t>(found_.size()), complete_});
   ways_.insert(ways_.end(), found_.begin(), found_.end());
   next_.resize(next_.size() + classes_, unknown);
-  by_content_.emplace(hash, made);
-  return made;
+  by_content_.emplace(hash, result);
+  return result;
 }
 
-text_automaton::state text_automaton::short_sighted(state of, std::int32_t bytes) {
-  if (of < 0) return of;
-  const state_data data = states_[static_cast<std::size_t>(of)];
-  std::unordered_map<std::int32_t, std::int32_t> known{{no_frame, no_frame}};
-  std::vector<std::int32_t> chain;
+text_automaton::state text_automaton::short_sighted(state from, std::int32_t bytes) {
+  if (from < 0) return from;
+  const state_data data = states_[static_cast<std::size_t>(from)];
+  frame_copier shortened(*this, frames_, [bytes](frame& call) {
+    // Each time reads a byte at least, and one is read already.
+    call.least = std::min(call.least, bytes);
+    if (call.most > bytes && call.least < call.most) call.most = -1;
+  });
   bool changed = false;
-  const auto shortened = [&](std::int32_t frame) {
-    for (; !known.contains(frame); frame = frames_[static_cast<std::size_t>(frame)].parent) chain.push_back(frame);
-    std::int32_t made = known.at(frame);
-    for (; !chain.empty(); chain.pop_back()) {
-      auto copy = frames_[static_cast<std::size_t>(chain.back())];
-      copy.parent = made;
-      // Each time reads a byte at least, and one is read already.
-      copy.least = std::min(copy.least, bytes);
-      if (copy.most > bytes && copy.least < copy.most) copy.most = -1;
-      made = frame_of(copy);
-      changed |= made != chain.back();
-      known.emplace(chain.back(), made);
-    }
-    return made;
-  };
   for (std::uint32_t i = data.first; i < data.first + data.ways; ++i) {
     const way each = ways_[i];
     found_.push_back({each.place, shortened(each.frame)});
+    changed |= found_.back().frame != each.frame;
   }
   complete_ = data.complete;
   std::sort(found_.begin(), found_.end());
   found_.erase(std::unique(found_.begin(), found_.end()), found_.end());
-  const state made = changed ? intern() : of;
+  const state result = changed ? intern() : from;
   found_.clear();
   complete_ = false;
-  return made;
+  return result;
 }
 
 std::size_t text_automaton::size() const {
@@ -200,23 +217,12 @@ void text_automaton::keep_only(std::span<state> kept) {
   by_content_.clear();
   depths_.clear();
   by_frame_.clear();
-  std::unordered_map<std::int32_t, std::int32_t> known{{no_frame, no_frame}};
-  std::vector<std::int32_t> chain;
+  frame_copier kept_frame(*this, frames, [](frame&) {});
   for (state& each : kept) {
     if (each < 0) continue;
     const state_data& data = states[static_cast<std::size_t>(each)];
-    for (std::uint32_t i = data.first; i < data.first + data.ways; ++i) {
-      auto frame = ways[i].frame;
-      for (; !known.contains(frame); frame = frames[static_cast<std::size_t>(frame)].parent) chain.push_back(frame);
-      std::int32_t made = known.at(frame);
-      for (; !chain.empty(); chain.pop_back()) {
-        auto copy = frames[static_cast<std::size_t>(chain.back())];
-        copy.parent = made;
-        made = frame_of(copy);
-        known.emplace(chain.back(), made);
-      }
-      found_.push_back({ways[i].place, made});
-    }
+    for (std::uint32_t i = data.first; i < data.first + data.ways; ++i)
+      found_.push_back({ways[i].place, kept_frame(ways[i].frame)});
     complete_ = data.complete;
     each = intern();
     found_.clear();

@@ -27,12 +27,12 @@ class text_automaton {
     const state known = next_[static_cast<std::size_t>(from) * classes_ + class_of_[byte]];
     return known != unknown ? known : find_next(from, byte);
   }
-  bool is_complete(state of) const { return of >= 0 && states_[static_cast<std::size_t>(of)].complete; }
+  bool is_complete(state at) const { return at >= 0 && states_[static_cast<std::size_t>(at)].complete; }
   /// Any byte can follow.
-  bool goes_on(state of) const { return ways(of) > 0; }
-  std::size_t ways(state of) const { return of < 0 ? 0 : states_[static_cast<std::size_t>(of)].ways; }
+  bool goes_on(state at) const { return ways(at) > 0; }
+  std::size_t ways(state at) const { return at < 0 ? 0 : states_[static_cast<std::size_t>(at)].ways; }
   /// A state that reads the next `bytes` bytes in the same way, in which repetitions that end later count as endless.
-  state short_sighted(state of, std::int32_t bytes);
+  state short_sighted(state from, std::int32_t bytes);
 
   /// Of memory, about.
   std::size_t size() const;
@@ -58,6 +58,8 @@ class text_automaton {
   struct frame_hash {
     std::size_t operator()(const frame& f) const;
   };
+  template <class Change>
+  class frame_copier;
   struct state_data {
     std::uint32_t first, ways;
     bool complete;

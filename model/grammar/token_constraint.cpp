@@ -80,29 +80,29 @@ bool token_constraint::is_new_in_walk(state reached) {
 }
 
 std::shared_ptr<token_constraint> constraint_store::get(const output_constraint& wanted) {
-  const auto found = std::find_if(kept_.begin(), kept_.end(), [&](const entry& each) { return each.what == wanted; });
+  const auto found = std::find_if(kept_.begin(), kept_.end(), [&](const entry& each) { return each.wanted == wanted; });
   if (found != kept_.end()) {
     kept_.splice(kept_.begin(), kept_, found);
-    return found->made;
+    return found->constraint;
   }
   if (!tokens_) refuse("the model has no tokenizer: answers cannot be constrained");
-  const auto made = std::make_shared<token_constraint>(wanted, tokens_);
-  kept_.push_front({wanted, made});
+  const auto constraint = std::make_shared<token_constraint>(wanted, tokens_);
+  kept_.push_front({wanted, constraint});
   keep_within_bounds();
-  return made;
+  return constraint;
 }
 
 void constraint_store::keep_within_bounds() {
   std::size_t bytes = 0;
-  for (const entry& each : kept_) bytes += each.made->size();
+  for (const entry& each : kept_) bytes += each.constraint->size();
   for (auto each = kept_.end(); each != kept_.begin() && (bytes > most_bytes_ || kept_.size() > most_kept);) {
     --each;
-    if (each->made.use_count() > 1) continue;
-    bytes -= each->made->size();
+    if (each->constraint.use_count() > 1) continue;
+    bytes -= each->constraint->size();
     each = kept_.erase(each);
   }
   for (std::size_t left = kept_.size(); left > 0 && bytes > most_bytes_; --left) {
-    token_constraint& last = *kept_.back().made;
+    token_constraint& last = *kept_.back().constraint;
     bytes -= last.size();
     last.forget();
     bytes += last.size();

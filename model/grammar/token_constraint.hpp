@@ -27,8 +27,8 @@ class token_constraint {
   state start() { return automaton_.start(); }
   state after(state from, token_id token);
   /// The text can end here.
-  bool is_complete(state of) const { return automaton_.is_complete(of); }
-  bool goes_on(state of) const { return automaton_.goes_on(of); }
+  bool is_complete(state at) const { return automaton_.is_complete(at); }
+  bool goes_on(state at) const { return automaton_.goes_on(at); }
   /// Tokens that may follow; stays until the next call. All zeros where none may.
   const token_mask& allowed(state& after);
   /// Changes when states are forgotten; an answer then finds its state again from its text.
@@ -67,8 +67,8 @@ class constraint_store {
 
  private:
   struct entry {
-    output_constraint what;
-    std::shared_ptr<token_constraint> made;
+    output_constraint wanted;
+    std::shared_ptr<token_constraint> constraint;
   };
   std::shared_ptr<const token_tree> tokens_;
   std::size_t most_bytes_;

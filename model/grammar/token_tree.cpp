@@ -10,12 +10,12 @@ constexpr std::size_t longest_text = 512;
 }  // namespace
 
 byte_set spelled_bytes(const tokenizer& tokens) {
-  byte_set made;
+  byte_set result;
   for (token_id token = 0; token < tokens.size(); ++token) {
     const std::string_view bytes = tokens.bytes_of(token);
-    if (bytes.size() == 1 && !tokens.is_special(token)) made.set(static_cast<unsigned char>(bytes[0]));
+    if (bytes.size() == 1 && !tokens.is_special(token)) result.set(static_cast<unsigned char>(bytes[0]));
   }
-  return made;
+  return result;
 }
 
 token_tree::token_tree(std::shared_ptr<const tokenizer> tokens, std::int64_t vocab_size)
@@ -37,7 +37,11 @@ token_tree::token_tree(std::shared_ptr<const tokenizer> tokens, std::int64_t voc
     close(shared);
     for (std::size_t at = shared; at < text.size(); ++at) {
       path.push_back(static_cast<std::uint32_t>(nodes_.size()));
-      nodes_.push_back({0, i, i, static_cast<std::uint16_t>(at + 1), static_cast<std::uint8_t>(text[at])});
+      nodes_.push_back({.behind = 0,
+                        .first_token = i,
+                        .last_token = i,
+                        .depth = static_cast<std::uint16_t>(at + 1),
+                        .byte = static_cast<std::uint8_t>(text[at])});
     }
     nodes_[path.back()].last_token = i + 1;
     longest_ = std::max(longest_, static_cast<std::int32_t>(text.size()));

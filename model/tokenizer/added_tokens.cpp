@@ -3,30 +3,15 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "base/error.hpp"
-#include "model/tokenizer/characters.hpp"
-#include "model/tokenizer/utf8.hpp"
+#include "base/utf8.hpp"
+#include "model/tokenizer/regex.hpp"
 
 namespace troupe::detail {
 namespace {
 
-/// Where the last character of `text` starts.
-std::size_t last_character(std::string_view text) {
-  auto at = text.size() - 1;
-  while (at > 0 && text.size() - at < 4 && (static_cast<std::uint8_t>(text[at]) & 0xC0u) == 0x80u) --at;
-  return next_code_point(text, at).length == text.size() - at ? at : text.size() - 1;
-}
-
-bool touches_word_before(std::string_view text) {
-  if (text.empty()) return false;
-  const auto last = next_code_point(text, last_character(text));
-  return last.valid && is_word_character(last.value);
-}
-
-bool touches_word_behind(std::string_view text) {
-  if (text.empty()) return false;
-  const auto first = next_code_point(text, 0);
-  return first.valid && is_word_character(first.value);
+bool is_word_at(std::string_view text, std::size_t at) {
+  const auto point = next_code_point(text, at);
+  return point.valid && is_word_character(point.value);
 }
 
 std::size_t white_space_at_start(std::string_view text) {
@@ -41,7 +26,7 @@ std::size_t white_space_at_start(std::string_view text) {
 
 std::size_t without_white_space_at_end(std::string_view text) {
   while (!text.empty()) {
-    const auto at = last_character(text);
+    const auto at = last_code_point(text);
     const auto point = next_code_point(text, at);
     if (!point.valid || !is_white_space(point.value)) break;
     text = text.substr(0, at);
@@ -49,8 +34,11 @@ std::size_t without_white_space_at_end(std::string_view text) {
   return text.size();
 }
 
+/// No word touches [begin, end).
 bool stands_alone(std::string_view text, std::size_t begin, std::size_t end) {
-  return !touches_word_before(text.substr(0, begin)) && !touches_word_behind(text.substr(end));
+  const auto before = text.substr(0, begin);
+  return (before.empty() || !is_word_at(before, last_code_point(before))) &&
+         (end == text.size() || !is_word_at(text, end));
 }
 
 }  // namespace

@@ -4,9 +4,9 @@
 #include <cstddef>
 #include <string>
 
+#include "base/utf8.hpp"
 #include "model/tokenizer/bpe_heap.hpp"
 #include "model/tokenizer/byte_alphabet.hpp"
-#include "model/tokenizer/utf8.hpp"
 
 namespace troupe::detail {
 namespace {
@@ -93,6 +93,105 @@ token_id bpe::character_id(std::string_view character) const {
   return id == pair_table::absent ? none : static_cast<token_id>(id);
 }
 
+/// Encodes one word: collects symbols, and merges those it has wherever no merge can join two neighbours.
+class bpe::word_encoder {
+ public:
+  /// `symbols` is empty, and again so afterwards.
+  word_encoder(const bpe& model, std::vector<token_id>& symbols, std::vector<token_id>& out)
+      : model_(model), symbols_(symbols), out_(out) {}
+
+  void encode(std::string_view word) {
+    if (model_.rules_.byte_level)
+      add_bytes(word);
+    else
+      add_characters(word);
+    merge();
+  }
+
+ private:
+  void add_bytes(std::string_view word) {
+    bool known = true;
+    for (const char byte : word) {
+      const auto id = byte_id(byte);
+      if (id != none) symbols_.push_back(id);
+      if (id == none && counts_as_unknown(known)) symbols_.push_back(*model_.rules_.unknown);
+      known = id != none;
+    }
+  }
+
+  void add_characters(std::string_view word) {
+    bool known = true;
+    for (std::size_t at = 0; at < word.size();) {
+      const auto character = word.substr(at, next_code_point(word, at).length);
+      at += character.size();
+      const bool next_known = add_character(character) || add_fallback(character);
+      if (!next_known && counts_as_unknown(known)) add(*model_.rules_.unknown);
+      known = next_known;
+    }
+  }
+
+  bool add_character(std::string_view character) {
+    const auto id = model_.character_id(character);
+    if (id != none) add(id);
+    return id != none;
+  }
+
+  /// Spells a character that is no token by its bytes, if all of them are tokens.
+  bool add_fallback(std::string_view character) {
+    if (!model_.rules_.byte_fallback ||
+        std::any_of(character.begin(), character.end(), [&](char byte) { return byte_id(byte) == none; }))
+      return false;
+    for (const char byte : character) add(byte_id(byte));
+    return true;
+  }
+
+  token_id byte_id(char byte) const { return model_.bytes_[static_cast<std::uint8_t>(byte)]; }
+
+  /// `after_known`: what goes before is not unknown itself.
+  bool counts_as_unknown(bool after_known) const {
+    return model_.rules_.unknown && (after_known || !model_.rules_.fuse_unknown);
+  }
+
+  void add(token_id symbol) {
+    if (model_.has_seams_ && !symbols_.empty() &&
+        model_.seams_.get(pack(symbols_.back(), symbol)) == pair_table::absent)
+      merge();
+    symbols_.push_back(symbol);
+  }
+
+  void merge() {
+    if (symbols_.size() <= longest_short_word)
+      merge_short();
+    else
+      merge_long_word(symbols_, model_.merges_, out_);
+    symbols_.clear();
+  }
+
+  void merge_short() {
+    std::array<std::uint64_t, longest_short_word> pairs;  // pairs[i] merges symbols i and i + 1
+    auto count = symbols_.size();
+    const auto look_up = [&](std::size_t i) { pairs[i] = model_.merges_.get(pack(symbols_[i], symbols_[i + 1])); };
+    for (std::size_t i = 0; i + 1 < count; ++i) look_up(i);
+    while (count > 1) {
+      std::size_t best = 0;
+      for (std::size_t i = 1; i + 1 < count; ++i)
+        if (pairs[i] >> 32 < pairs[best] >> 32) best = i;
+      if (pairs[best] == pair_table::absent) break;
+      symbols_[best] = result_of(pairs[best]);
+      std::copy(symbols_.begin() + best + 2, symbols_.begin() + count, symbols_.begin() + best + 1);
+      if (best + 2 < count) std::copy(pairs.begin() + best + 2, pairs.begin() + count - 1, pairs.begin() + best + 1);
+      --count;
+      if (best > 0) look_up(best - 1);
+      if (best + 1 < count) look_up(best);
+    }
+    out_.insert(out_.end(), symbols_.begin(), symbols_.begin() + count);
+  }
+
+  const bpe& model_;
+  std::vector<token_id>& symbols_;
+  std::vector<token_id>& out_;
+};
+
 void bpe::encode(std::string_view word, std::vector<token_id>& out) const {
   if (rules_.ignore_merges) {
     if (const auto whole = words_.find(word); whole != words_.end()) {
@@ -102,80 +201,7 @@ void bpe::encode(std::string_view word, std::vector<token_id>& out) const {
   }
   thread_local std::vector<token_id> symbols;
   symbols.clear();
-  if (rules_.byte_level)
-    start_bytes(word, symbols);
-  else
-    start_characters(word, symbols, out);
-  flush(symbols, out);
-}
-
-void bpe::start_bytes(std::string_view word, std::vector<token_id>& symbols) const {
-  bool fused = false;
-  for (const char byte : word) {
-    const auto id = bytes_[static_cast<std::uint8_t>(byte)];
-    if (id != none)
-      symbols.push_back(id);
-    else if (rules_.unknown && !(fused && rules_.fuse_unknown))
-      symbols.push_back(*rules_.unknown);
-    fused = id == none;
-  }
-}
-
-void bpe::start_characters(std::string_view word, std::vector<token_id>& symbols, std::vector<token_id>& out) const {
-  bool fused = false;
-  for (std::size_t at = 0; at < word.size();) {
-    const auto character = word.substr(at, next_code_point(word, at).length);
-    at += character.size();
-    const auto id = character_id(character);
-    if (id != none) add_symbol(id, symbols, out);
-    const bool known = id != none || falls_back(character, symbols, out);
-    if (!known && rules_.unknown && !(fused && rules_.fuse_unknown)) add_symbol(*rules_.unknown, symbols, out);
-    fused = !known;
-  }
-}
-
-/// Spells a character that is no token by its bytes, if all of them are tokens.
-bool bpe::falls_back(std::string_view character, std::vector<token_id>& symbols, std::vector<token_id>& out) const {
-  const auto id_of = [&](char byte) { return bytes_[static_cast<std::uint8_t>(byte)]; };
-  if (!rules_.byte_fallback ||
-      std::any_of(character.begin(), character.end(), [&](char byte) { return id_of(byte) == none; }))
-    return false;
-  for (const char byte : character) add_symbol(id_of(byte), symbols, out);
-  return true;
-}
-
-void bpe::add_symbol(token_id symbol, std::vector<token_id>& symbols, std::vector<token_id>& out) const {
-  if (has_seams_ && !symbols.empty() && seams_.get(pack(symbols.back(), symbol)) == pair_table::absent)
-    flush(symbols, out);
-  symbols.push_back(symbol);
-}
-
-void bpe::flush(std::vector<token_id>& symbols, std::vector<token_id>& out) const {
-  if (symbols.size() <= longest_short_word)
-    merge_short(symbols, out);
-  else
-    merge_long_word(symbols, merges_, out);
-  symbols.clear();
-}
-
-void bpe::merge_short(std::vector<token_id>& symbols, std::vector<token_id>& out) const {
-  std::array<std::uint64_t, longest_short_word> pairs;  // pairs[i] merges symbols i and i + 1
-  auto count = symbols.size();
-  const auto look_up = [&](std::size_t i) { pairs[i] = merges_.get(pack(symbols[i], symbols[i + 1])); };
-  for (std::size_t i = 0; i + 1 < count; ++i) look_up(i);
-  while (count > 1) {
-    std::size_t best = 0;
-    for (std::size_t i = 1; i + 1 < count; ++i)
-      if (pairs[i] >> 32 < pairs[best] >> 32) best = i;
-    if (pairs[best] == pair_table::absent) break;
-    symbols[best] = result_of(pairs[best]);
-    std::copy(symbols.begin() + best + 2, symbols.begin() + count, symbols.begin() + best + 1);
-    if (best + 2 < count) std::copy(pairs.begin() + best + 2, pairs.begin() + count - 1, pairs.begin() + best + 1);
-    --count;
-    if (best > 0) look_up(best - 1);
-    if (best + 1 < count) look_up(best);
-  }
-  out.insert(out.end(), symbols.begin(), symbols.begin() + count);
+  word_encoder(*this, symbols, out).encode(word);
 }
 
 }  // namespace troupe::detail

@@ -36,17 +36,13 @@ class bpe {
   void encode(std::string_view word, std::vector<token_id>& out) const;
 
  private:
+  class word_encoder;
+
   void index_characters(const std::vector<std::string>& tokens);
   void index_bytes(const std::vector<std::string>& tokens);
   void index_seams(const std::vector<std::string>& tokens, const std::vector<bpe_merge>& merges);
   void index_words(const std::vector<std::string>& tokens);
   token_id character_id(std::string_view character) const;
-  void start_bytes(std::string_view word, std::vector<token_id>& symbols) const;
-  void start_characters(std::string_view word, std::vector<token_id>& symbols, std::vector<token_id>& out) const;
-  void add_symbol(token_id symbol, std::vector<token_id>& symbols, std::vector<token_id>& out) const;
-  bool falls_back(std::string_view character, std::vector<token_id>& symbols, std::vector<token_id>& out) const;
-  void flush(std::vector<token_id>& symbols, std::vector<token_id>& out) const;
-  void merge_short(std::vector<token_id>& symbols, std::vector<token_id>& out) const;
 
   bpe_rules rules_;
   pair_table merges_;      ///< (left, right) → (rank, result)

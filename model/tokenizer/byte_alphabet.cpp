@@ -2,7 +2,8 @@
 
 #include <array>
 
-#include "model/tokenizer/utf8.hpp"
+#include "base/utf8.hpp"
+#include "model/tokenizer/normalizer.hpp"
 
 namespace troupe::detail {
 namespace {
@@ -58,6 +59,12 @@ std::optional<std::uint8_t> fallback_byte(std::string_view token) {
   const auto low = digits.find(token[4]);
   if (high == std::string_view::npos || low == std::string_view::npos) return std::nullopt;
   return static_cast<std::uint8_t>(high * 16 + low);
+}
+
+std::string sentencepiece_bytes(std::string_view token, bool is_byte) {
+  if (is_byte)
+    if (const auto byte = fallback_byte(token)) return {static_cast<char>(*byte)};
+  return replace_all(token, visible_space, " ");
 }
 
 }  // namespace troupe::detail

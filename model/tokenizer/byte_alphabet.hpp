@@ -13,5 +13,9 @@ std::optional<std::string> bytes_of_spelling(std::string_view spelling);
 
 /// The byte that SentencePiece's "<0x0A>" stands for.
 std::optional<std::uint8_t> fallback_byte(std::string_view token);
+/// How SentencePiece writes a space.
+inline constexpr std::string_view visible_space = "\u2581";
+/// What a token of SentencePiece stands for.
+std::string sentencepiece_bytes(std::string_view token, bool is_byte);
 
 }  // namespace troupe::detail

@@ -5,7 +5,7 @@
 #include <cstddef>
 
 #include "base/error.hpp"
-#include "model/tokenizer/utf8.hpp"
+#include "base/utf8.hpp"
 
 namespace troupe::detail {
 namespace {
@@ -46,8 +46,10 @@ std::vector<bpe_merge> listed_merges(const std::vector<std::string>& merges, con
       refuse("{}: tokenizer.ggml.merges[{}] should be two tokens with a space between", where, i);
     const auto left = merge.substr(0, space);
     const auto right = merge.substr(space + 1);
-    out.push_back({known(tokens, left, i, where), known(tokens, right, i, where),
-                   known(tokens, std::string(left) + std::string(right), i, where), static_cast<std::int32_t>(i)});
+    out.push_back({.left = known(tokens, left, i, where),
+                   .right = known(tokens, right, i, where),
+                   .result = known(tokens, std::string(left) + std::string(right), i, where),
+                   .rank = static_cast<std::int32_t>(i)});
   }
   return out;
 }
@@ -71,7 +73,7 @@ std::vector<bpe_merge> scored_merges(const vocabulary& tokens, const std::vector
     for (auto at = next_code_point(whole, 0).length; at < whole.size(); at += next_code_point(whole, at).length) {
       const auto left = find(whole.substr(0, at));
       const auto right = left ? find(whole.substr(at)) : std::nullopt;
-      if (right) out.push_back({*left, *right, id, ranks[index]});
+      if (right) out.push_back({.left = *left, .right = *right, .result = id, .rank = ranks[index]});
     }
   }
   return out;

@@ -15,12 +15,6 @@ constexpr std::size_t most_replacements = 64;
 constexpr std::size_t longest_replacement = 64;
 constexpr std::size_t most_around = 64;
 
-const json& list_of(const fields& part, std::string_view key) {
-  const auto* list = part.find(key);
-  if (!list || !list->is_array()) refuse("{}: \"{}\" should be a list", part.where(), key);
-  return *list;
-}
-
 std::string replaced_text(const fields& part) {
   const auto* pattern = part.find("pattern");
   const auto text = pattern ? fields(*pattern, part.where() + ".pattern").text("String") : std::nullopt;
@@ -28,62 +22,52 @@ std::string replaced_text(const fields& part) {
   return *text;
 }
 
-class decoder_reader {
- public:
-  void read(const json& value, const std::string& where) {
-    const fields part(value, where);
-    const auto type = part.text("type").value_or("");
-    if (type != "Sequence") return add(type, part);
-    const auto& list = list_of(part, "decoders");
-    for (std::size_t i = 0; i < list.size(); ++i) read(list[i], fmt::format("{}.decoders[{}]", where, i));
-  }
-  decoder_part take() { return std::move(out_); }
+void add_replacement(std::string from, std::string to, const std::string& where, decoder_part& out) {
+  if (to.size() > longest_replacement) refuse("{}: \"content\" has more than {} bytes", where, longest_replacement);
+  if (out.replacements.size() == most_replacements)
+    refuse("{}: there are more than {} replacements", where, most_replacements);
+  out.replacements.emplace_back(std::move(from), std::move(to));
+}
 
- private:
-  void add(const std::string& type, const fields& part) {
-    if (out_.strips_leading_space) refuse("{}: a decoder behind the one that strips is not supported", part.where());
-    if (type == "ByteLevel")
-      out_.byte_level = true;
-    else if (type == "ByteFallback")
-      out_.byte_fallback = true;
-    else if (type == "Replace")
-      add_replacement(replaced_text(part), part.text("content").value_or(""), part.where());
-    else if (type == "Strip")
-      add_strip(part);
-    else if (type == "Metaspace")
-      add_metaspace(part);
-    else if (type != "Fuse")
-      refuse(
-          "{}: the decoder \"{}\" is not supported (ByteLevel, ByteFallback, Replace, Fuse, Strip, Metaspace and "
-          "Sequence are)",
-          part.where(), type);
-  }
+void add_strip(const fields& part, decoder_part& out) {
+  const auto start = part.integer("start").value_or(0);
+  const auto content = part.text("content").value_or("");
+  if (content != " " || start < 0 || start > 1 || part.integer("stop").value_or(0) != 0)
+    refuse("{}: only a Strip of one space at the start is supported", part.where());
+  out.strips_leading_space = start == 1;
+}
 
-  void add_replacement(std::string from, std::string to, const std::string& where) {
-    if (to.size() > longest_replacement) refuse("{}: \"content\" has more than {} bytes", where, longest_replacement);
-    if (out_.replacements.size() == most_replacements)
-      refuse("{}: there are more than {} replacements", where, most_replacements);
-    out_.replacements.emplace_back(std::move(from), std::move(to));
-  }
+void add_metaspace(const fields& part, decoder_part& out) {
+  const auto mark = part.text("replacement").value_or("");
+  if (mark.empty()) refuse("{}: has no \"replacement\"", part.where());
+  add_replacement(mark, " ", part.where(), out);
+  out.strips_leading_space =
+      part.text("prepend_scheme").value_or("always") != "never" && part.boolean("add_prefix_space").value_or(true);
+}
 
-  void add_strip(const fields& part) {
-    const auto start = part.integer("start").value_or(0);
-    const auto content = part.text("content").value_or("");
-    if (content != " " || start < 0 || start > 1 || part.integer("stop").value_or(0) != 0)
-      refuse("{}: only a Strip of one space at the start is supported", part.where());
-    out_.strips_leading_space = start == 1;
-  }
-
-  void add_metaspace(const fields& part) {
-    const auto mark = part.text("replacement").value_or("");
-    if (mark.empty()) refuse("{}: has no \"replacement\"", part.where());
-    add_replacement(mark, " ", part.where());
-    out_.strips_leading_space =
-        part.text("prepend_scheme").value_or("always") != "never" && part.boolean("add_prefix_space").value_or(true);
-  }
-
-  decoder_part out_;
-};
+void add_decoder(const json& value, const std::string& where, decoder_part& out) {
+  const fields part(value, where);
+  const auto type = part.text("type").value_or("");
+  if (type == "Sequence")
+    return part.for_each_in("decoders",
+                            [&](const json& each, const std::string& place) { add_decoder(each, place, out); });
+  if (out.strips_leading_space) refuse("{}: a decoder behind the one that strips is not supported", where);
+  if (type == "ByteLevel")
+    out.byte_level = true;
+  else if (type == "ByteFallback")
+    out.byte_fallback = true;
+  else if (type == "Replace")
+    add_replacement(replaced_text(part), part.text("content").value_or(""), where, out);
+  else if (type == "Strip")
+    add_strip(part, out);
+  else if (type == "Metaspace")
+    add_metaspace(part, out);
+  else if (type != "Fuse")
+    refuse(
+        "{}: the decoder \"{}\" is not supported (ByteLevel, ByteFallback, Replace, Fuse, Strip, Metaspace and "
+        "Sequence are)",
+        where, type);
+}
 
 token_id checked_id(const json& value, const std::string& where) {
   const auto id = to_integer(value);
@@ -99,13 +83,13 @@ std::vector<token_id> special_ids(const fields& post, const std::string& name) {
   if (!entry) refuse("{}: names the token \"{}\", which its special_tokens lack", post.where(), name);
   const fields token(*entry, post.where() + ".special_tokens[\"" + name + "\"]");
   std::vector<token_id> ids;
-  for (const auto& id : list_of(token, "ids")) ids.push_back(checked_id(id, token.where() + ".ids"));
+  for (const auto& id : token.list("ids")) ids.push_back(checked_id(id, token.where() + ".ids"));
   return ids;
 }
 
 void add_template(const fields& post, template_part& out) {
   bool seen_text = false;
-  for (const auto& piece : list_of(post, "single")) {
+  for (const auto& piece : post.list("single")) {
     const fields element(piece, post.where() + ".single");
     if (const auto* token = element.find("SpecialToken")) {
       const auto name = fields(*token, element.where()).text("id").value_or("");
@@ -138,9 +122,8 @@ void add_post_processor(const json& value, const std::string& where, template_pa
   if (type != "Sequence")
     refuse("{}: the post-processor \"{}\" is not supported (TemplateProcessing, ByteLevel and Sequence are)", where,
            type);
-  const auto& list = list_of(part, "processors");
-  for (std::size_t i = 0; i < list.size(); ++i)
-    add_post_processor(list[i], fmt::format("{}.processors[{}]", where, i), out);
+  part.for_each_in("processors",
+                   [&](const json& each, const std::string& place) { add_post_processor(each, place, out); });
 }
 
 }  // namespace
@@ -159,11 +142,12 @@ std::string decoder_part::bytes_of(const std::string& token) const {
 }
 
 decoder_part read_decoder(const json* part, bool byte_level, const std::string& where) {
-  if (!part)
-    return {.byte_level = byte_level, .byte_fallback = false, .strips_leading_space = false, .replacements = {}};
-  decoder_reader reader;
-  reader.read(*part, where);
-  return reader.take();
+  decoder_part out;
+  if (part)
+    add_decoder(*part, where, out);
+  else
+    out.byte_level = byte_level;
+  return out;
 }
 
 template_part read_post_processor(const json* part, const std::string& where) {

@@ -55,14 +55,15 @@ token_id merged_id(const bpe_part& model, std::string_view token, const std::str
 }
 
 void read_merges(const fields& model, bpe_part& out) {
-  const auto* list = model.find("merges");
-  if (!list || !list->is_array()) refuse("{}: \"merges\" should be a list", model.where());
-  out.merges.reserve(list->size());
-  for (std::size_t i = 0; i < list->size(); ++i) {
-    const auto [left, right] = read_pair((*list)[i], model.where(), i);
+  const auto& list = model.list("merges");
+  out.merges.reserve(list.size());
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const auto [left, right] = read_pair(list[i], model.where(), i);
     const auto whole = std::string(left) + std::string(right);
-    out.merges.push_back({merged_id(out, left, model.where(), i), merged_id(out, right, model.where(), i),
-                          merged_id(out, whole, model.where(), i), static_cast<std::int32_t>(i)});
+    out.merges.push_back({.left = merged_id(out, left, model.where(), i),
+                          .right = merged_id(out, right, model.where(), i),
+                          .result = merged_id(out, whole, model.where(), i),
+                          .rank = static_cast<std::int32_t>(i)});
   }
 }
 

@@ -1,10 +1,10 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/utf8.hpp"
 #include "model/formats/json_input.hpp"
 #include "model/tokenizer/json_parts.hpp"
 #include "model/tokenizer/patterns.hpp"
-#include "model/tokenizer/utf8.hpp"
 
 namespace troupe::detail {
 namespace {
@@ -16,14 +16,6 @@ std::string type_of(const fields& part) {
   auto type = part.text("type");
   if (!type) refuse("{}: has no \"type\"", part.where());
   return std::move(*type);
-}
-
-/// The list of a Sequence, each element with its place.
-template <class Read>
-void for_each_in(const fields& part, std::string_view key, const Read& read) {
-  const auto* list = part.find(key);
-  if (!list || !list->is_array()) refuse("{}: \"{}\" should be a list", part.where(), key);
-  for (std::size_t i = 0; i < list->size(); ++i) read((*list)[i], fmt::format("{}.{}[{}]", part.where(), key, i));
 }
 
 /// {"String": "..."} or {"Regex": "..."}.
@@ -72,8 +64,8 @@ void add_normalizer(const json& value, const std::string& where, normalizer& out
   const fields part(value, where);
   const auto type = type_of(part);
   if (type == "Sequence")
-    return for_each_in(part, "normalizers",
-                       [&](const json& each, const std::string& place) { add_normalizer(each, place, out); });
+    return part.for_each_in("normalizers",
+                            [&](const json& each, const std::string& place) { add_normalizer(each, place, out); });
   check_steps(out.steps(), where);
   if (type == "NFC") return out.add(nfc_step{});
   if (type == "Prepend") return out.add(prepend_step{required_text(part, "prepend")});
@@ -106,60 +98,55 @@ metaspace_step read_metaspace(const fields& part) {
   return step;
 }
 
-class pre_tokenizer_reader {
- public:
-  void read(const json& value, const std::string& where) {
-    const fields part(value, where);
-    const auto type = type_of(part);
-    if (type == "Sequence")
-      return for_each_in(part, "pretokenizers", [&](const json& each, const std::string& place) { read(each, place); });
-    check_steps(out_.steps.steps(), where);
-    if (out_.byte_level) refuse("{}: a step behind ByteLevel is not supported", where);
-    add(type, part);
-  }
-  pre_tokenizer_part take() { return std::move(out_); }
+void add_split(regex pattern, split_behavior behavior, bool invert, pre_tokenizer& out) {
+  out.add(split_step{std::move(pattern), behavior, invert});
+}
 
- private:
-  void add(const std::string& type, const fields& part) {
-    if (type == "ByteLevel") return add_byte_level(part);
-    if (type == "Split")
-      return add_split(compile(read_pattern(part), part.where()), read_behavior(part),
-                       part.boolean("invert").value_or(false));
-    if (type == "Digits")
-      return add_pattern(
-          R"(\p{N})",
-          part.boolean("individual_digits").value_or(false) ? split_behavior::isolated : split_behavior::contiguous,
-          part.where());
-    if (type == "Metaspace") return out_.steps.add(read_metaspace(part));
-    if (type == "Whitespace")
-      return add_split(compile({R"([\w\u200c\u200d]+|[^\s\u200c\u200d\w]+)", false}, part.where()),
-                       split_behavior::removed, true);
-    if (type == "WhitespaceSplit") return add_pattern(R"(\s)", split_behavior::removed, part.where());
-    if (type == "Punctuation")
-      return add_pattern(R"([\p{P}!-/:-@\[-`{-~])",
-                         part.has("behavior") ? read_behavior(part) : split_behavior::isolated, part.where());
-    refuse(
-        "{}: the pre-tokenizer \"{}\" is not supported (ByteLevel, Split, Digits, Metaspace, Whitespace, "
-        "WhitespaceSplit, Punctuation and Sequence are)",
-        part.where(), type);
-  }
+void add_pattern(std::string_view pattern, split_behavior behavior, const std::string& where, pre_tokenizer& out) {
+  add_split(compile({std::string(pattern), false}, where), behavior, false, out);
+}
 
-  void add_byte_level(const fields& part) {
-    if (part.boolean("add_prefix_space").value_or(true)) out_.steps.add(prefix_space_step{});
-    if (part.boolean("use_regex").value_or(true))
-      add_pattern(std::string(gpt2_pattern), split_behavior::isolated, part.where());
-    out_.byte_level = true;
-  }
+void add_byte_level(const fields& part, pre_tokenizer_part& out) {
+  if (part.boolean("add_prefix_space").value_or(true)) out.steps.add(prefix_space_step{});
+  if (part.boolean("use_regex").value_or(true))
+    add_pattern(gpt2_pattern, split_behavior::isolated, part.where(), out.steps);
+  out.byte_level = true;
+}
 
-  void add_pattern(const std::string& pattern, split_behavior behavior, const std::string& where) {
-    add_split(compile({pattern, false}, where), behavior, false);
+void add_step(const std::string& type, const fields& part, pre_tokenizer& out) {
+  if (type == "Split")
+    return add_split(compile(read_pattern(part), part.where()), read_behavior(part),
+                     part.boolean("invert").value_or(false), out);
+  if (type == "Digits") {
+    const bool individual = part.boolean("individual_digits").value_or(false);
+    return add_pattern(R"(\p{N})", individual ? split_behavior::isolated : split_behavior::contiguous, part.where(),
+                       out);
   }
-  void add_split(regex pattern, split_behavior behavior, bool invert) {
-    out_.steps.add(split_step{std::move(pattern), behavior, invert});
-  }
+  if (type == "Metaspace") return out.add(read_metaspace(part));
+  if (type == "Whitespace")
+    return add_split(compile({R"([\w\u200c\u200d]+|[^\s\u200c\u200d\w]+)", false}, part.where()),
+                     split_behavior::removed, true, out);
+  if (type == "WhitespaceSplit") return add_pattern(R"(\s)", split_behavior::removed, part.where(), out);
+  if (type == "Punctuation")
+    return add_pattern(R"([\p{P}!-/:-@\[-`{-~])", part.has("behavior") ? read_behavior(part) : split_behavior::isolated,
+                       part.where(), out);
+  refuse(
+      "{}: the pre-tokenizer \"{}\" is not supported (ByteLevel, Split, Digits, Metaspace, Whitespace, "
+      "WhitespaceSplit, Punctuation and Sequence are)",
+      part.where(), type);
+}
 
-  pre_tokenizer_part out_;
-};
+void add_pre_tokenizer(const json& value, const std::string& where, pre_tokenizer_part& out) {
+  const fields part(value, where);
+  const auto type = type_of(part);
+  if (type == "Sequence")
+    return part.for_each_in("pretokenizers",
+                            [&](const json& each, const std::string& place) { add_pre_tokenizer(each, place, out); });
+  check_steps(out.steps.steps(), where);
+  if (out.byte_level) refuse("{}: a step behind ByteLevel is not supported", where);
+  if (type == "ByteLevel") return add_byte_level(part, out);
+  add_step(type, part, out.steps);
+}
 
 }  // namespace
 
@@ -170,9 +157,9 @@ normalizer read_normalizer(const json* part, const std::string& where) {
 }
 
 pre_tokenizer_part read_pre_tokenizer(const json* part, const std::string& where) {
-  pre_tokenizer_reader reader;
-  if (part) reader.read(*part, where);
-  return reader.take();
+  pre_tokenizer_part out;
+  if (part) add_pre_tokenizer(*part, where, out);
+  return out;
 }
 
 }  // namespace troupe::detail

@@ -27,8 +27,7 @@ std::shared_ptr<const tokenizer> load_tokenizer(const std::filesystem::path& fol
     return parse_tokenizer_json(text_of(mapped_file(file)), config, file.string());
   if (const auto file = path("tokenizer.model"); fs::exists(file))
     return detail::parse_tokenizer_model(text_of(mapped_file(file)), config, file.string());
-  if (const auto file = path("metadata.gguf"); fs::exists(file))
-    return tokenizer_from_gguf(open_gguf(file), file.string());
+  if (const auto file = path("metadata.gguf"); fs::exists(file)) return tokenizer_from_gguf(open_gguf(file));
   refuse("{}: has no tokenizer: put tokenizer.json or tokenizer.model there", folder.string());
 }
 

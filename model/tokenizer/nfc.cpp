@@ -6,7 +6,7 @@
 #include <iterator>
 #include <vector>
 
-#include "model/tokenizer/utf8.hpp"
+#include "base/utf8.hpp"
 
 namespace troupe::detail {
 namespace {
@@ -188,17 +188,13 @@ bool may_need_nfc(std::string_view text) {
 std::string to_nfc(std::string_view text) {
   std::string out;
   out.reserve(text.size());
-  for (std::size_t at = 0; at < text.size();) {
-    const auto valid = valid_stretch(text, at);
+  const auto append_valid = [&](std::string_view valid) {
     if (may_need_nfc(valid))
       append_nfc(valid, out);
     else
       out += valid;
-    at += valid.size();
-    const auto invalid = at < text.size() ? invalid_stretch(text, at) : std::string_view();
-    out += invalid;
-    at += invalid.size();
-  }
+  };
+  for_each_stretch(text, append_valid, [&](std::string_view invalid) { out += invalid; });
   return out;
 }
 

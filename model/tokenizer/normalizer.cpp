@@ -1,8 +1,8 @@
 #include "model/tokenizer/normalizer.hpp"
 
 #include "base/error.hpp"
+#include "base/utf8.hpp"
 #include "model/tokenizer/nfc.hpp"
-#include "model/tokenizer/utf8.hpp"
 
 namespace troupe::detail {
 namespace {
@@ -41,14 +41,9 @@ struct text_stepper {
     return true;
   }
   bool operator()(const replace_pattern_step& step) const {
-    for (std::size_t at = 0; at < text.size();) {
-      const auto valid = valid_stretch(text, at);
-      replace_matches(step, valid, out);
-      at += valid.size();
-      const auto invalid = invalid_stretch(text, at);
-      out += invalid;
-      at += invalid.size();
-    }
+    for_each_stretch(
+        text, [&](std::string_view valid) { replace_matches(step, valid, out); },
+        [&](std::string_view invalid) { out += invalid; });
     return true;
   }
 };

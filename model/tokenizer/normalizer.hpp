@@ -26,10 +26,7 @@ class normalizer {
  public:
   using step = std::variant<nfc_step, prepend_step, replace_text_step, replace_pattern_step>;
 
-  template <class Step>
-  void add(Step next) {
-    steps_.emplace_back(std::in_place_type<Step>, std::move(next));
-  }
+  void add(step next) { steps_.push_back(std::move(next)); }
   std::size_t steps() const { return steps_.size(); }
   /// The normalized text: `text` itself where nothing changes, else what is put into `storage`.
   /// Throws input_error when the steps make it grow out of proportion.

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "base/utf8.hpp"
 #include "model/tokenizer/normalizer.hpp"
-#include "model/tokenizer/utf8.hpp"
 
 namespace troupe::detail {
 namespace {
@@ -31,14 +31,14 @@ void find_in_valid(const split_step& step, std::string_view valid, std::size_t b
 /// between matches.
 void find_parts(const split_step& step, std::string_view word, std::size_t base, std::vector<part>& parts) {
   parts.clear();
-  for (std::size_t at = 0; at < word.size();) {
-    const auto valid = valid_stretch(word, at);
-    if (!valid.empty()) find_in_valid(step, valid, base + at, parts);
-    at += valid.size();
-    const auto invalid = invalid_stretch(word, at);
-    if (!invalid.empty()) parts.push_back({{base + at, base + at + invalid.size()}, step.invert});
-    at += invalid.size();
-  }
+  const auto begin_of = [&](std::string_view stretch) {
+    return base + static_cast<std::size_t>(stretch.data() - word.data());
+  };
+  for_each_stretch(
+      word, [&](std::string_view valid) { find_in_valid(step, valid, begin_of(valid), parts); },
+      [&](std::string_view invalid) {
+        parts.push_back({{begin_of(invalid), begin_of(invalid) + invalid.size()}, step.invert});
+      });
 }
 
 void merge_with_previous(const std::vector<part>& parts, std::vector<range>& out) {

@@ -6,7 +6,7 @@
 #include <pcre2.h>
 
 #include "base/error.hpp"
-#include "model/tokenizer/utf8.hpp"
+#include "base/utf8.hpp"
 
 namespace troupe::detail {
 namespace {
@@ -103,6 +103,14 @@ bool regex::cursor::next(match& found) {
     at_ = past + next_code_point(text_, past).length;
   }
   return false;
+}
+
+bool is_word_character(char32_t value) {
+  static const regex pattern(to_pcre2(R"([\w\u200c\u200d])", "word characters"), "word characters");
+  std::string text;
+  append_utf8(text, value);
+  regex::match found{};
+  return regex::cursor(pattern, text).next(found);
 }
 
 }  // namespace troupe::detail

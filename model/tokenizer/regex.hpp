@@ -12,6 +12,9 @@ std::string to_pcre2(std::string_view pattern, const std::string& where);
 /// A pattern that matches this text and nothing else.
 std::string escape_pattern(std::string_view literal);
 
+/// A letter, mark, digit, connector or joiner: what \w stands for in the patterns of published tokenizers.
+bool is_word_character(char32_t value);
+
 /// A compiled pattern. Immutable: any number of threads may match with one object.
 class regex {
  public:

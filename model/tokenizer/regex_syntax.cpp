@@ -1,6 +1,7 @@
 #include <array>
 #include <string>
 
+#include "base/ascii.hpp"
 #include "base/error.hpp"
 #include "model/tokenizer/regex.hpp"
 
@@ -15,9 +16,6 @@ constexpr std::string_view word =
 // Escapes that mean the same in both, beside escaped punctuation.
 constexpr std::string_view shared_escapes = "dDpPrntfvaeAzZ";
 
-bool is_ascii_alphanumeric(char c) {
-  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
 bool is_hex(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
@@ -69,11 +67,9 @@ class translator {
   }
 
   void class_character() {
-    if (pattern_[at_] == ']' && at_ != class_start_) {
-      in_class_ = false;
-    } else if (pattern_[at_] == '[' || pattern_.substr(at_, 2) == "&&") {
-      refuse_part(2);  // nested sets and intersections are Oniguruma's own
-    }
+    // Nested sets and intersections are Oniguruma's own.
+    if (pattern_[at_] == '[' || pattern_.substr(at_, 2) == "&&") refuse_part(2);
+    if (pattern_[at_] == ']' && at_ != class_start_) in_class_ = false;
     copy(1);
   }
 
@@ -87,16 +83,16 @@ class translator {
     if (c == 'p' || c == 'P' || pattern_.substr(at_, 3) == "\\x{") return braced();
     if (c == 'x') return hexadecimal(2);
     if (c == 'u') return hexadecimal(4);
-    if (c == '0' || (is_ascii_alphanumeric(c) && shared_escapes.find(c) == std::string_view::npos)) refuse_part(2);
+    if (c == '0' || (is_letter_or_digit(c) && shared_escapes.find(c) == std::string_view::npos)) refuse_part(2);
     copy(2);
   }
 
   void set(std::string_view members) {
-    out_ += in_class_ ? std::string(members) : "[" + std::string(members) + "]";
+    out_ += in_class_ ? std::string(members) : fmt::format("[{}]", members);
     at_ += 2;
   }
   void negated_set(std::string_view members) {
-    out_ += "[^" + std::string(members) + "]";
+    out_ += fmt::format("[^{}]", members);
     at_ += 2;
   }
 
@@ -138,7 +134,7 @@ std::string to_pcre2(std::string_view pattern, const std::string& where) {
 std::string escape_pattern(std::string_view literal) {
   std::string out;
   for (const char c : literal) {
-    if (static_cast<unsigned char>(c) < 0x80 && !is_ascii_alphanumeric(c)) out += '\\';
+    if (static_cast<unsigned char>(c) < 0x80 && !is_letter_or_digit(c)) out += '\\';
     out += c;
   }
   return out;

@@ -4,7 +4,6 @@
 
 #include "base/error.hpp"
 #include "model/tokenizer/byte_alphabet.hpp"
-#include "model/tokenizer/normalizer.hpp"
 #include "model/tokenizer/text_tokenizer.hpp"
 #include "model/tokenizer/tokenizer_config.hpp"
 #include "model/tokenizer/vocabulary_builder.hpp"
@@ -13,8 +12,6 @@ namespace troupe::detail {
 namespace {
 
 using processor = sentencepiece::SentencePieceProcessor;
-
-constexpr std::string_view visible_space = "\u2581";
 
 class sentencepiece_model final : public text_model {
  public:
@@ -44,13 +41,6 @@ bool is_looked_for(const processor& pieces, int id) {
   return pieces.IsControl(id) || pieces.IsUnknown(id);
 }
 
-std::string bytes_of(const processor& pieces, int id) {
-  const auto& piece = pieces.IdToPiece(id);
-  if (pieces.IsByte(id))
-    if (const auto byte = fallback_byte(piece)) return {static_cast<char>(*byte)};
-  return replace_all(piece, visible_space, " ");
-}
-
 /// The library does not tell its settings; what it does to a letter shows this one.
 bool adds_leading_space(const processor& pieces) {
   const auto spelled = pieces.EncodeAsPieces("a");
@@ -62,7 +52,7 @@ void add_pieces(const processor& pieces, const tokenizer_config& config, const s
   vocabulary_builder builder(where);
   for (int id = 0; id < pieces.GetPieceSize(); ++id) {
     if (!is_looked_for(pieces, id)) {
-      builder.add(id, pieces.IdToPiece(id), bytes_of(pieces, id));
+      builder.add(id, pieces.IdToPiece(id), sentencepiece_bytes(pieces.IdToPiece(id), pieces.IsByte(id)));
       continue;
     }
     added_token token;

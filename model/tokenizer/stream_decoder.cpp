@@ -1,5 +1,5 @@
+#include "base/utf8.hpp"
 #include "model/tokenizer/tokenizer.hpp"
-#include "model/tokenizer/utf8.hpp"
 
 namespace troupe {
 namespace {
@@ -12,7 +12,7 @@ std::string take_characters(std::string& held) {
   std::string out;
   std::size_t at = 0;
   while (at < held.size()) {
-    const auto point = detail::next_code_point(held, at);
+    const auto point = next_code_point(held, at);
     if (point.cut_off) break;
     if (point.valid)
       out += std::string_view(held).substr(at, point.length);

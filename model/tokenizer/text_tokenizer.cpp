@@ -33,8 +33,4 @@ std::string text_tokenizer::decode(std::span<const token_id> tokens, bool skip_s
   return out;
 }
 
-bool text_tokenizer::is_special(token_id token) const {
-  return parts_.tokens.holds(token) && parts_.tokens.special[static_cast<std::size_t>(token)];
-}
-
 }  // namespace troupe::detail

@@ -29,6 +29,10 @@ struct vocabulary {
   std::int32_t size() const { return static_cast<std::int32_t>(written.size()); }
   bool holds(token_id token) const { return token >= 0 && token < size(); }
   std::optional<token_id> find(std::string_view token) const;
+  bool is_special(token_id token) const { return holds(token) && special[static_cast<std::size_t>(token)]; }
+  void mark_special(std::optional<token_id> token) {
+    if (token) special[static_cast<std::size_t>(*token)] = true;
+  }
 };
 
 struct tokenizer_parts {
@@ -52,7 +56,7 @@ class text_tokenizer final : public tokenizer {
   std::string decode(std::span<const token_id> tokens, bool skip_special) const override;
   bool strips_leading_space() const override { return parts_.strips_leading_space; }
   std::int32_t size() const override { return parts_.tokens.size(); }
-  bool is_special(token_id token) const override;
+  bool is_special(token_id token) const override { return parts_.tokens.is_special(token); }
   std::optional<token_id> find(std::string_view token) const override { return parts_.tokens.find(token); }
   std::optional<token_id> bos() const override { return parts_.bos; }
   std::optional<token_id> eos() const override { return parts_.eos; }

@@ -44,7 +44,7 @@ class tokenizer {
 /// The tokenizer of a model folder: tokenizer.json, else tokenizer.model, else metadata.gguf; with
 /// tokenizer_config.json beside it for BOS/EOS rules. Throws input_error naming file and cause.
 std::shared_ptr<const tokenizer> load_tokenizer(const std::filesystem::path& folder);
-std::shared_ptr<const tokenizer> tokenizer_from_gguf(const gguf_file& file, const std::string& where);
+std::shared_ptr<const tokenizer> tokenizer_from_gguf(const gguf_file& file);
 /// `config` is the text of tokenizer_config.json, or empty.
 std::shared_ptr<const tokenizer> parse_tokenizer_json(std::string_view json, std::string_view config,
                                                       const std::string& where);

@@ -41,7 +41,7 @@ std::vector<added_token> read_added(const fields& all) {
 
 std::optional<token_id> first_known(const vocabulary& tokens, std::initializer_list<std::string_view> names) {
   for (const auto name : names)
-    if (const auto id = tokens.find(name); id && tokens.special[static_cast<std::size_t>(*id)]) return id;
+    if (const auto id = tokens.find(name); id && tokens.is_special(*id)) return id;
   return std::nullopt;
 }
 
@@ -60,10 +60,6 @@ void settle(std::optional<bool> wanted, std::optional<token_id> token, bool at_f
   const bool there = token && std::find(list.begin(), list.end(), *token) != list.end();
   if (*wanted && !there) list.insert(at_front ? list.begin() : list.end(), *token);
   if (!*wanted && there) std::erase(list, *token);
-}
-
-void mark_special(vocabulary& tokens, std::optional<token_id> token) {
-  if (token) tokens.special[static_cast<std::size_t>(*token)] = true;
 }
 
 }  // namespace
@@ -109,8 +105,8 @@ void apply_config(const tokenizer_config& config, tokenizer_parts& parts) {
     parts.eos = first_known(tokens, {"</s>", "<|end_of_text|>", "<|endoftext|>"});
   settle(config.add_bos, parts.bos, true, config.where, parts.before);
   settle(config.add_eos, parts.eos, false, config.where, parts.after);
-  mark_special(tokens, parts.bos);
-  mark_special(tokens, parts.eos);
+  tokens.mark_special(parts.bos);
+  tokens.mark_special(parts.eos);
 }
 
 }  // namespace troupe::detail

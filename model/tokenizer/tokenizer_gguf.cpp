@@ -2,13 +2,13 @@
 #include <array>
 
 #include "base/error.hpp"
+#include "base/utf8.hpp"
 #include "model/formats/gguf.hpp"
 #include "model/tokenizer/bpe_model.hpp"
 #include "model/tokenizer/byte_alphabet.hpp"
 #include "model/tokenizer/gguf_merges.hpp"
 #include "model/tokenizer/patterns.hpp"
 #include "model/tokenizer/text_tokenizer.hpp"
-#include "model/tokenizer/utf8.hpp"
 #include "model/tokenizer/vocabulary_builder.hpp"
 
 namespace troupe {
@@ -16,7 +16,6 @@ namespace {
 
 using namespace detail;
 
-constexpr std::string_view visible_space = "\u2581";
 constexpr std::size_t most_tokens = std::size_t{1} << 24;
 
 enum token_type : std::int64_t { normal = 1, unknown = 2, control = 3, user_defined = 4, unused = 5, byte = 6 };
@@ -24,21 +23,21 @@ enum token_type : std::int64_t { normal = 1, unknown = 2, control = 3, user_defi
 /// The keys under "tokenizer.ggml.", each of one type.
 class ggml_keys {
  public:
-  ggml_keys(const gguf_file& file, std::string where) : file_(file), where_(std::move(where)) {}
+  explicit ggml_keys(const gguf_file& file) : file_(file) {}
 
   template <class Value>
   const Value* find(std::string_view name) const {
     const auto found = file_.metadata.find("tokenizer.ggml." + std::string(name));
     if (found == file_.metadata.end()) return nullptr;
     const auto* value = std::get_if<Value>(&found->second);
-    if (!value) refuse("{}: tokenizer.ggml.{} has the wrong type", where_, name);
+    if (!value) refuse("{}: tokenizer.ggml.{} has the wrong type", where(), name);
     return value;
   }
 
   template <class Value>
   const Value& need(std::string_view name) const {
     const auto* value = find<Value>(name);
-    if (!value) refuse("{}: has no tokenizer.ggml.{}", where_, name);
+    if (!value) refuse("{}: has no tokenizer.ggml.{}", where(), name);
     return *value;
   }
 
@@ -51,33 +50,32 @@ class ggml_keys {
     const auto* id = find<std::int64_t>(name);
     if (!id) return std::nullopt;
     if (*id < 0 || static_cast<std::size_t>(*id) >= count)
-      refuse("{}: tokenizer.ggml.{} is {}, but there are {} tokens", where_, name, *id, count);
+      refuse("{}: tokenizer.ggml.{} is {}, but there are {} tokens", where(), name, *id, count);
     return static_cast<token_id>(*id);
   }
 
   std::string architecture() const { return file_.get<std::string>("general.architecture").value_or(""); }
-  const std::string& where() const { return where_; }
+  const std::string& where() const { return file_.name; }
 
  private:
   const gguf_file& file_;
-  std::string where_;
 };
 
 /// How one kind of pre-tokenizer that GGUF knows by name treats text.
 struct text_rules {
   std::string_view name;
   std::string_view pattern;
-  bool nfc;
-  bool ignore_merges;
-  bool add_bos;
+  bool nfc = false;
+  bool ignore_merges = false;
+  bool add_bos = false;
 };
 
 constexpr std::array<text_rules, 5> known_rules = {{
-    {"gpt-2", gpt2_pattern, false, false, false},
-    {"llama-bpe", llama3_pattern, false, true, true},
-    {"llama3", llama3_pattern, false, true, true},
-    {"llama-v3", llama3_pattern, false, true, true},
-    {"qwen2", qwen2_pattern, true, false, false},
+    {.name = "gpt-2", .pattern = gpt2_pattern},
+    {.name = "llama-bpe", .pattern = llama3_pattern, .ignore_merges = true, .add_bos = true},
+    {.name = "llama3", .pattern = llama3_pattern, .ignore_merges = true, .add_bos = true},
+    {.name = "llama-v3", .pattern = llama3_pattern, .ignore_merges = true, .add_bos = true},
+    {.name = "qwen2", .pattern = qwen2_pattern, .nfc = true},
 }};
 
 /// Older files of other models than GPT-2 do not say how their text is split: a guess would give other tokens.
@@ -151,12 +149,20 @@ void add_tokens(const ggml_keys& keys, const gguf_vocabulary& all, const BytesOf
   parts.tokens = builder.take();
 }
 
+/// Merges neither make nor join the tokens that are looked for: they count as empty.
+std::vector<std::string> mergeable_tokens(const gguf_vocabulary& all) {
+  auto tokens = all.tokens;
+  for (std::size_t i = 0; i < tokens.size(); ++i)
+    if (is_looked_for(all.types[i])) tokens[i].clear();
+  return tokens;
+}
+
 void add_bos_and_eos(const ggml_keys& keys, bool bos_by_default, tokenizer_parts& parts) {
   const auto count = static_cast<std::size_t>(parts.tokens.size());
   parts.bos = keys.token("bos_token_id", count);
   parts.eos = keys.token("eos_token_id", count);
-  for (const auto id : {parts.bos, parts.eos})
-    if (id) parts.tokens.special[static_cast<std::size_t>(*id)] = true;
+  parts.tokens.mark_special(parts.bos);
+  parts.tokens.mark_special(parts.eos);
   if (keys.flag("add_bos_token", bos_by_default) && parts.bos) parts.before = {*parts.bos};
   if (keys.flag("add_eos_token", false) && parts.eos) parts.after = {*parts.eos};
 }
@@ -173,20 +179,12 @@ std::shared_ptr<const tokenizer> byte_level_tokenizer(const ggml_keys& keys) {
   const auto where = keys.where() + ": tokenizer.ggml.pre";
   cut.add(split_step{regex(to_pcre2(rules.pattern, where), where), split_behavior::isolated, false});
   const auto merges = listed_merges(keys.need<std::vector<std::string>>("merges"), parts.tokens, keys.where());
-  auto mergeable = all.tokens;
-  for (std::size_t i = 0; i < mergeable.size(); ++i)
-    if (is_looked_for(all.types[i])) mergeable[i].clear();
   parts.model = std::make_shared<bpe_model>(
       std::move(normalize), added_token_splitter(), std::move(cut),
-      bpe(mergeable, merges, {.byte_level = true, .ignore_merges = rules.ignore_merges, .unknown = std::nullopt}));
+      bpe(mergeable_tokens(all), merges,
+          {.byte_level = true, .ignore_merges = rules.ignore_merges, .unknown = std::nullopt}));
   add_bos_and_eos(keys, rules.add_bos, parts);
   return std::make_shared<text_tokenizer>(std::move(parts));
-}
-
-std::string sentencepiece_bytes(const gguf_vocabulary& all, std::size_t i) {
-  if (all.types[i] == byte)
-    if (const auto value = fallback_byte(all.tokens[i])) return {static_cast<char>(*value)};
-  return replace_all(all.tokens[i], visible_space, " ");
 }
 
 std::shared_ptr<const tokenizer> sentencepiece_tokenizer(const ggml_keys& keys) {
@@ -196,35 +194,31 @@ std::shared_ptr<const tokenizer> sentencepiece_tokenizer(const ggml_keys& keys) 
     refuse("{}: tokenizer.ggml.scores has {} elements for {} tokens", keys.where(), scores.size(), all.tokens.size());
   tokenizer_parts parts;
   add_tokens(
-      keys, all, [&](std::size_t i) { return sentencepiece_bytes(all, i); }, parts);
+      keys, all, [&](std::size_t i) { return sentencepiece_bytes(all.tokens[i], all.types[i] == byte); }, parts);
 
   std::vector<bool> joins(all.tokens.size());
-  auto symbols = all.tokens;
-  for (std::size_t i = 0; i < joins.size(); ++i) {
-    joins[i] = !is_looked_for(all.types[i]) && all.types[i] != byte;
-    if (is_looked_for(all.types[i])) symbols[i].clear();
-  }
+  for (std::size_t i = 0; i < joins.size(); ++i) joins[i] = !is_looked_for(all.types[i]) && all.types[i] != byte;
   normalizer normalize;
   parts.strips_leading_space = keys.flag("add_space_prefix", true);
   if (parts.strips_leading_space) normalize.add(prepend_step{" "});
   normalize.add(replace_text_step{" ", std::string(visible_space)});
   bpe_rules rules{.byte_fallback = true, .fuse_unknown = true, .unknown = std::nullopt};
   rules.unknown = keys.token("unknown_token_id", all.tokens.size());
-  parts.model =
-      std::make_shared<bpe_model>(std::move(normalize), added_token_splitter(), pre_tokenizer(),
-                                  bpe(symbols, scored_merges(parts.tokens, joins, scores, keys.where()), rules));
+  parts.model = std::make_shared<bpe_model>(
+      std::move(normalize), added_token_splitter(), pre_tokenizer(),
+      bpe(mergeable_tokens(all), scored_merges(parts.tokens, joins, scores, keys.where()), rules));
   add_bos_and_eos(keys, true, parts);
   return std::make_shared<text_tokenizer>(std::move(parts));
 }
 
 }  // namespace
 
-std::shared_ptr<const tokenizer> tokenizer_from_gguf(const gguf_file& file, const std::string& where) {
-  const ggml_keys keys(file, where);
+std::shared_ptr<const tokenizer> tokenizer_from_gguf(const gguf_file& file) {
+  const ggml_keys keys(file);
   const auto& model = keys.need<std::string>("model");
   if (model == "gpt2") return byte_level_tokenizer(keys);
   if (model == "llama") return sentencepiece_tokenizer(keys);
-  refuse("{}: tokenizer.ggml.model \"{}\" is not supported (gpt2 and llama are)", where, model);
+  refuse("{}: tokenizer.ggml.model \"{}\" is not supported (gpt2 and llama are)", file.name, model);
 }
 
 }  // namespace troupe

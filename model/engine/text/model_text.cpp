@@ -48,7 +48,7 @@ std::string tokenizer_kind(const fs::path& model) {
 
 std::shared_ptr<const tokenizer> open_tokenizer(const fs::path& model) {
   if (is_folder(model)) return load_tokenizer(model);
-  return tokenizer_from_gguf(open_gguf(model), model.string());
+  return tokenizer_from_gguf(open_gguf(model));
 }
 
 std::shared_ptr<const tokenizer> no_tokenizer() {

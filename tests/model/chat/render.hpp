@@ -8,8 +8,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/error.hpp"
 #include "model/chat/chat_template.hpp"
+#include "tests/base/refusal.hpp"
 
 namespace troupe {
 
@@ -28,12 +28,7 @@ inline std::string render(std::string_view source, const nlohmann::ordered_json&
 /// The error of parsing or rendering a template; empty if there is none.
 inline std::string refusal(std::string_view source, const nlohmann::ordered_json& variables = {{"unused", 0}},
                            const render_options& options = at_fixed_time()) {
-  try {
-    render(source, variables, options);
-    return "";
-  } catch (const input_error& error) {
-    return error.what();
-  }
+  return test::refusal([&] { render(source, variables, options); });
 }
 
 inline std::string read_text(const std::filesystem::path& path) {

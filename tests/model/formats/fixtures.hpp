@@ -9,22 +9,11 @@
 
 #include <gtest/gtest.h>
 
-#include "base/error.hpp"
 #include "model/formats/safetensors.hpp"
+#include "tests/base/refusal.hpp"
 #include "tests/base/temp_folder.hpp"
 
 namespace troupe::test {
-
-/// The text of the input_error that `action` throws; empty if it throws none.
-template <class Action>
-std::string refusal(const Action& action) {
-  try {
-    action();
-  } catch (const input_error& error) {
-    return error.what();
-  }
-  return "";
-}
 
 inline std::span<const std::byte> bytes_of(std::string_view text) {
   return {reinterpret_cast<const std::byte*>(text.data()), text.size()};

@@ -4,7 +4,10 @@
 #include <random>
 #include <string>
 
+#include <gtest/gtest.h>
+
 #include "model/grammar/token_constraint.hpp"
+#include "tests/base/refusal.hpp"
 #include "tests/model/grammar/byte_vocabulary.hpp"
 
 namespace troupe::test {
@@ -41,11 +44,23 @@ inline std::optional<std::string> random_text(token_constraint& under, const tok
   return std::nullopt;
 }
 
+inline byte_set all_bytes() {
+  return byte_set().set();
+}
+
+/// The error of compiling a constraint; empty if there is none.
+inline std::string refusal_of(constraint_kind kind, const std::string& text) {
+  return refusal([&] { (void)compile({kind, text}, all_bytes()); });
+}
+inline void expect_refused(constraint_kind kind, const std::string& text, const std::string& word) {
+  const std::string said = refusal_of(kind, text);
+  EXPECT_NE(said.find(word), std::string::npos) << text << ": " << said;
+  EXPECT_EQ(said.find('\n'), std::string::npos);
+}
+
 /// Whether the bytes of a text are allowed one after another, and the text may end there.
 inline bool allows(const output_constraint& constraint, std::string_view text) {
-  byte_set all;
-  all.set();
-  text_automaton automaton(std::make_shared<const byte_grammar>(compile(constraint, all)));
+  text_automaton automaton(std::make_shared<const byte_grammar>(compile(constraint, all_bytes())));
   auto state = automaton.start();
   for (const char byte : text) state = automaton.next(state, static_cast<std::uint8_t>(byte));
   return automaton.is_complete(state);

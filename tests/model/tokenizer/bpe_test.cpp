@@ -7,7 +7,7 @@
 namespace troupe::detail {
 namespace {
 
-using testing_support::from_json;
+using test::from_json;
 
 /// Merges the lowest rank, leftmost first, by looking at every pair each time.
 std::vector<token_id> merge_plainly(std::vector<token_id> symbols, const std::vector<bpe_merge>& merges) {

@@ -5,7 +5,7 @@
 namespace troupe::detail {
 namespace {
 
-using testing_support::refusal;
+using test::refusal;
 
 std::vector<std::string> matches(std::string_view pattern, std::string_view text) {
   const regex compiled(to_pcre2(pattern, "test"), "test");

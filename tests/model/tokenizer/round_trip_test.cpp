@@ -4,7 +4,7 @@
 namespace troupe {
 namespace {
 
-using namespace testing_support;
+using namespace test;
 
 std::vector<std::filesystem::path> text_files() {
   std::vector<std::filesystem::path> files;

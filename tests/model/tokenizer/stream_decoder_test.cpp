@@ -1,10 +1,10 @@
-#include "model/tokenizer/utf8.hpp"
+#include "base/utf8.hpp"
 #include "tests/model/tokenizer/support.hpp"
 
 namespace troupe {
 namespace {
 
-using namespace testing_support;
+using namespace test;
 
 /// Every token is one byte, two tokens more: 256 is special, 257 writes " x".
 class byte_tokenizer final : public tokenizer {
@@ -88,7 +88,7 @@ TEST(stream_decoder, writes_what_decode_writes_in_whole_characters) {
     std::string all;
     for (const auto id : ids) {
       const auto part = decoder.push(id);
-      EXPECT_EQ(detail::valid_stretch(part, 0), part);
+      EXPECT_EQ(valid_stretch(part, 0), part);
       all += part;
     }
     EXPECT_EQ(all + decoder.finish(), tokens->decode(ids)) << name;

@@ -11,12 +11,12 @@
 
 #include <gtest/gtest.h>
 
-#include "base/error.hpp"
+#include "base/utf8.hpp"
 #include "model/tokenizer/byte_alphabet.hpp"
 #include "model/tokenizer/tokenizer.hpp"
-#include "model/tokenizer/utf8.hpp"
+#include "tests/base/refusal.hpp"
 
-namespace troupe::testing_support {
+namespace troupe::test {
 
 inline std::filesystem::path shared(const std::string& path) {
   return std::filesystem::path(TROUPE_SHARED_DATA) / path;
@@ -39,19 +39,8 @@ inline constexpr encode_options plain{.add_special = false, .parse_special = tru
 /// How GPT-2's vocabulary spells these bytes.
 inline std::string spell(std::string_view bytes) {
   std::string out;
-  for (const char byte : bytes) detail::append_utf8(out, detail::letter_of(static_cast<std::uint8_t>(byte)));
+  for (const char byte : bytes) append_utf8(out, detail::letter_of(static_cast<std::uint8_t>(byte)));
   return out;
-}
-
-/// The text of the error that `act` throws.
-template <class Act>
-std::string refusal(const Act& act) {
-  try {
-    act();
-  } catch (const input_error& error) {
-    return error.what();
-  }
-  return "(nothing was refused)";
 }
 
 /// A tokenizer whose tokens are single letters or listed merges of letters: enough to see rules at work.
@@ -60,7 +49,7 @@ inline std::string tiny_json(const std::string& vocab, const std::string& merges
          rest + "}";
 }
 
-}  // namespace troupe::testing_support
+}  // namespace troupe::test
 
 #define TROUPE_NEEDS(path) \
   if (!std::filesystem::exists(path)) GTEST_SKIP() << (path).string() << " is not here"

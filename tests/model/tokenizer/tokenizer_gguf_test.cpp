@@ -5,7 +5,7 @@
 namespace troupe {
 namespace {
 
-using namespace testing_support;
+using namespace test;
 using ids = std::vector<token_id>;
 using texts = std::vector<std::string>;
 using integers = std::vector<std::int64_t>;
@@ -63,18 +63,18 @@ gguf_file byte_level_file() {
 }
 
 std::string refused(const gguf_file& file) {
-  return refusal([&] { tokenizer_from_gguf(file, "model.gguf"); });
+  return refusal([&] { tokenizer_from_gguf(file); });
 }
 
 TEST(sentencepiece_gguf, merges_the_highest_score_first) {
-  const auto tokens = tokenizer_from_gguf(sentencepiece_file(), "model.gguf");
+  const auto tokens = tokenizer_from_gguf(sentencepiece_file());
   EXPECT_EQ(tokens->encode("abc"), (ids{1, 265, 264}));
   EXPECT_EQ(tokens->encode("abab", plain), (ids{259, 263, 263}));
   EXPECT_EQ(tokens->decode(tokens->encode("abc")), "abc");
 }
 
 TEST(sentencepiece_gguf, spells_unknown_characters_by_bytes) {
-  const auto tokens = tokenizer_from_gguf(sentencepiece_file(), "model.gguf");
+  const auto tokens = tokenizer_from_gguf(sentencepiece_file());
   EXPECT_EQ(tokens->encode("\u00e9", plain), (ids{259, 3 + 0xC3, 3 + 0xA9}));
   EXPECT_EQ(tokens->decode(tokens->encode("a \u00e9\xFF\n")), "a \u00e9\xFF\n");
 }
@@ -84,14 +84,14 @@ TEST(sentencepiece_gguf, follows_the_flags_for_space_bos_and_eos) {
   set(file, "add_space_prefix", false);
   set(file, "add_bos_token", false);
   set(file, "add_eos_token", true);
-  const auto tokens = tokenizer_from_gguf(file, "model.gguf");
+  const auto tokens = tokenizer_from_gguf(file);
   EXPECT_EQ(tokens->encode("ab"), (ids{263, 2}));
   EXPECT_FALSE(tokens->strips_leading_space());
   EXPECT_EQ(tokens->decode(tokens->encode(" ab")), " ab");
 }
 
 TEST(sentencepiece_gguf, reads_special_and_user_defined_tokens_in_the_text) {
-  const auto tokens = tokenizer_from_gguf(sentencepiece_file(), "model.gguf");
+  const auto tokens = tokenizer_from_gguf(sentencepiece_file());
   EXPECT_EQ(tokens->encode("a</s><tool>", plain), (ids{265, 2, 266}));
   const auto unread = tokens->encode("a</s><tool>", {.add_special = false, .parse_special = false});
   EXPECT_EQ(unread.back(), 266);
@@ -102,7 +102,7 @@ TEST(sentencepiece_gguf, reads_special_and_user_defined_tokens_in_the_text) {
 
 TEST(byte_level_gguf, uses_the_named_pre_tokenizer) {
   auto file = byte_level_file();
-  const auto tokens = tokenizer_from_gguf(file, "model.gguf");
+  const auto tokens = tokenizer_from_gguf(file);
   EXPECT_EQ(tokens->encode(" the<|end|>"), (ids{256, 257, 258}));
   EXPECT_EQ(tokens->encode("e\u0301"), tokens->encode("\u00e9"));
   EXPECT_EQ(tokens->find("\u0120t"), 256);
@@ -120,19 +120,19 @@ TEST(byte_level_gguf, guesses_no_pre_tokenizer) {
   set(file, "pre", std::string("default"));
   EXPECT_NE(refused(file).find("tokenizer.ggml.pre"), std::string::npos);
   file.metadata["general.architecture"] = std::string("gpt2");
-  EXPECT_EQ(tokenizer_from_gguf(file, "model.gguf")->encode(" t"), ids{256});
+  EXPECT_EQ(tokenizer_from_gguf(file)->encode(" t"), ids{256});
 }
 
 TEST(byte_level_gguf, adds_a_bos_for_llama3_alone) {
   auto file = byte_level_file();
   set(file, "bos_token_id", std::int64_t{258});
-  EXPECT_EQ(tokenizer_from_gguf(file, "model.gguf")->encode("h"), ids{'h'});
+  EXPECT_EQ(tokenizer_from_gguf(file)->encode("h"), ids{'h'});
   set(file, "pre", std::string("llama-bpe"));
-  EXPECT_EQ(tokenizer_from_gguf(file, "model.gguf")->encode("h"), (ids{258, 'h'}));
+  EXPECT_EQ(tokenizer_from_gguf(file)->encode("h"), (ids{258, 'h'}));
 }
 
 TEST(gguf_tokenizer, is_refused_by_key_and_cause) {
-  EXPECT_NE(refused(gguf_file()).find("model.gguf: has no tokenizer.ggml.model"), std::string::npos);
+  EXPECT_NE(refused(gguf_file()).find("GGUF metadata: has no tokenizer.ggml.model"), std::string::npos);
   const auto broken = [](gguf_file file, const std::string& key, gguf_value value) {
     set(file, key, std::move(value));
     return refused(file);

@@ -3,7 +3,7 @@
 namespace troupe {
 namespace {
 
-using namespace testing_support;
+using namespace test;
 using ids = std::vector<token_id>;
 
 const std::string letters = R"({"a":0,"b":1," ":2,"\u2581":3,"ab":4,"1":5})";

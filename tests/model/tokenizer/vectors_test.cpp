@@ -6,7 +6,7 @@
 namespace troupe {
 namespace {
 
-using namespace testing_support;
+using namespace test;
 
 std::vector<std::string> texts_of(const std::filesystem::path& path) {
   const auto all = read(path);
@@ -51,7 +51,7 @@ TEST(published_vectors, hold_for_gpt2_from_tokenizer_json) {
 TEST(published_vectors, hold_for_gpt2_from_gguf) {
   const auto file = shared("tokenizers/vectors/ggml-vocab-gpt-2.gguf");
   TROUPE_NEEDS(file);
-  const auto tokens = tokenizer_from_gguf(open_gguf(file), file.string());
+  const auto tokens = tokenizer_from_gguf(open_gguf(file));
   expect_vectors(*tokens, file.string() + ".inp", file.string() + ".out");
   EXPECT_EQ(tokens->size(), 50257);
   EXPECT_EQ(tokens->eos(), 50256);

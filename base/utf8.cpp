@@ -1,8 +1,8 @@
-#include "model/tokenizer/utf8.hpp"
+#include "base/utf8.hpp"
 
 #include <cstdint>
 
-namespace troupe::detail {
+namespace troupe {
 namespace {
 
 std::uint8_t byte_at(std::string_view text, std::size_t at) {
@@ -70,6 +70,17 @@ void append_utf8(std::string& text, char32_t value) {
   }
 }
 
+std::size_t last_code_point(std::string_view text) {
+  auto at = text.size() - 1;
+  while (at > 0 && text.size() - at < 4 && (byte_at(text, at) & 0xC0u) == 0x80u) --at;
+  const auto last = next_code_point(text, at);
+  return last.valid && last.length == text.size() - at ? at : text.size() - 1;
+}
+
+bool is_utf8(std::string_view text) {
+  return valid_stretch(text, 0).size() == text.size();
+}
+
 std::string_view valid_stretch(std::string_view text, std::size_t at) {
   auto end = at;
   while (end < text.size()) {
@@ -90,4 +101,10 @@ std::string_view invalid_stretch(std::string_view text, std::size_t at) {
   return text.substr(at, end - at);
 }
 
-}  // namespace troupe::detail
+bool is_white_space(char32_t value) {
+  if (value < 0x80) return value == ' ' || (value >= '\t' && value <= '\r');
+  return value == 0x85 || value == 0xA0 || value == 0x1680 || (value >= 0x2000 && value <= 0x200A) || value == 0x2028 ||
+         value == 0x2029 || value == 0x202F || value == 0x205F || value == 0x3000;
+}
+
+}  // namespace troupe

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-namespace troupe::detail {
+namespace troupe {
 
 /// What lies at one place of a text: a character, or a byte that belongs to none.
 struct code_point {
@@ -16,9 +16,27 @@ struct code_point {
 /// `at` must be inside the text.
 code_point next_code_point(std::string_view text, std::size_t at);
 void append_utf8(std::string& text, char32_t value);
+/// Where the last character starts, or the last byte where that belongs to none. `text` must not be empty.
+std::size_t last_code_point(std::string_view text);
+bool is_utf8(std::string_view text);
 /// The valid characters from `at` on, up to the first invalid byte or the end.
 std::string_view valid_stretch(std::string_view text, std::size_t at);
 /// The invalid bytes from `at` on, up to the next valid character or the end.
 std::string_view invalid_stretch(std::string_view text, std::size_t at);
+/// Hands out a text in stretches of valid characters and stretches of invalid bytes, none of them empty.
+template <class OnValid, class OnInvalid>
+void for_each_stretch(std::string_view text, const OnValid& on_valid, const OnInvalid& on_invalid) {
+  for (std::size_t at = 0; at < text.size();) {
+    const auto valid = valid_stretch(text, at);
+    if (!valid.empty()) on_valid(valid);
+    at += valid.size();
+    const auto invalid = invalid_stretch(text, at);
+    if (!invalid.empty()) on_invalid(invalid);
+    at += invalid.size();
+  }
+}
 
-}  // namespace troupe::detail
+/// Unicode's White_Space.
+bool is_white_space(char32_t value);
+
+}  // namespace troupe

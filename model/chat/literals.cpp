@@ -1,18 +1,11 @@
-#include "model/chat/string_literal.hpp"
+#include "model/chat/literals.hpp"
 
 #include <cstdint>
 
-#include "model/chat/text.hpp"
+#include "base/utf8.hpp"
 
 namespace troupe::detail::jinja {
 namespace {
-
-int digit_of(char c, int base) {
-  int digit = -1;
-  if (c >= '0' && c <= '9') digit = c - '0';
-  if ((c | 0x20) >= 'a' && (c | 0x20) <= 'f') digit = (c | 0x20) - 'a' + 10;
-  return digit < base ? digit : -1;
-}
 
 class unescaper {
  public:
@@ -49,7 +42,7 @@ class unescaper {
       default:
         break;
     }
-    if (digit_of(kind, 8) >= 0) return --at_, put(read_digits(1, 3, 8));
+    if (digit_value(kind) < 8) return --at_, put(read_digits(1, 3, 8));
     out_ += '\\';
     out_ += kind;
   }
@@ -57,8 +50,8 @@ class unescaper {
   std::uint32_t read_digits(int least, int most, int base) {
     std::uint32_t code = 0;
     int count = 0;
-    for (; count < most && at_ < literal_.size() && digit_of(literal_[at_], base) >= 0; ++count) {
-      code = code * static_cast<std::uint32_t>(base) + static_cast<std::uint32_t>(digit_of(literal_[at_++], base));
+    for (; count < most && at_ < literal_.size() && digit_value(literal_[at_]) < base; ++count) {
+      code = code * static_cast<std::uint32_t>(base) + static_cast<std::uint32_t>(digit_value(literal_[at_++]));
     }
     if (count < least) error_ = "an escape in the string lacks digits";
     return code;
@@ -67,7 +60,7 @@ class unescaper {
   void put(std::uint32_t code) {
     const bool surrogate = code >= 0xD800 && code <= 0xDFFF;
     if (surrogate || code > 0x10FFFF) error_ = "an escape in the string is no Unicode character";
-    if (error_.empty()) encode(code, out_);
+    if (error_.empty()) append_utf8(out_, code);
   }
 
   std::string_view literal_;
@@ -80,6 +73,26 @@ class unescaper {
 
 std::string unescape(std::string_view literal, std::string& error) {
   return unescaper(literal, error).run();
+}
+
+int digit_value(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  const char small = static_cast<char>(c | 0x20);
+  return small >= 'a' && small <= 'z' ? small - 'a' + 10 : 99;
+}
+
+int prefixed_base(std::string_view digits) {
+  if (digits.size() < 2 || digits[0] != '0') return 10;
+  switch (digits[1] | 0x20) {
+    case 'x':
+      return 16;
+    case 'o':
+      return 8;
+    case 'b':
+      return 2;
+    default:
+      return 10;
+  }
 }
 
 }  // namespace troupe::detail::jinja

@@ -1,11 +1,9 @@
-#include "model/formats/model_config.hpp"
-#include "model/formats/sampling_advice.hpp"
-
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
-#include "model/formats/gguf.hpp"
-#include "tests/model/formats/gguf_builder.hpp"
+#include "model/formats/model_config.hpp"
+#include "model/formats/sampling_advice.hpp"
+#include "tests/model/formats/fixtures.hpp"
 
 namespace troupe {
 namespace {
@@ -232,98 +230,6 @@ TEST(hf_config, broken_json_is_refused) {
   EXPECT_THAT(says(std::string(1 << 20, '[')), HasSubstr("deeper"));
   EXPECT_THAT(says("{\"a\":\"\xff\"}"), HasSubstr("no valid JSON"));
   EXPECT_EQ(says("{} trailing").find('\n'), std::string::npos);
-}
-
-// ---- GGUF ----
-
-test::gguf_builder gguf_of(const std::string& arch) {
-  test::gguf_builder file;
-  const auto key = [&](const std::string& name) { return arch + "." + name; };
-  file.string("general.architecture", arch).u32(key("block_count"), 2).u32(key("embedding_length"), 8);
-  file.u32(key("feed_forward_length"), 12).u32(key("attention.head_count"), 4).u32(key("context_length"), 64);
-  if (arch == "gpt2")
-    file.f32(key("attention.layer_norm_epsilon"), 1e-5f);
-  else
-    file.u32(key("attention.head_count_kv"), 2).f32(key("attention.layer_norm_rms_epsilon"), 1e-5f);
-  file.strings("tokenizer.ggml.tokens", {"a", "b", "c", "d"}).u32("tokenizer.ggml.eos_token_id", 3);
-  return file;
-}
-
-model_config from_gguf(const test::gguf_builder& builder) {
-  gguf_file file;
-  const auto bytes = builder.build();
-  parse_gguf(test::bytes_of(bytes), "x.gguf", file);
-  return config_from_gguf(file, "x.gguf");
-}
-
-TEST(gguf_config, reads_the_usual_keys) {
-  auto file = gguf_of("llama");
-  file.f32("llama.rope.freq_base", 5e5f).u32("tokenizer.ggml.bos_token_id", 1).u32("tokenizer.ggml.eot_token_id", 2);
-  file.string("llama.rope.scaling.type", "linear").f32("llama.rope.scaling.factor", 4);
-  const auto config = from_gguf(file);
-  EXPECT_EQ(config.family, "llama");
-  EXPECT_EQ(config.vocab_size, 4);
-  EXPECT_EQ(config.kv_heads, 2);
-  EXPECT_EQ(config.head_dim, 2);
-  EXPECT_EQ(config.ffn, 12);
-  EXPECT_EQ(config.rope.theta, 5e5);
-  EXPECT_EQ(config.rope.scaling, rope_scaling::linear);
-  EXPECT_EQ(config.rope.factor, 4.0);
-  EXPECT_THAT(config.eos_tokens, ElementsAre(3, 2));
-  EXPECT_EQ(config.bos_token, 1);
-}
-
-TEST(gguf_config, a_rope_factor_without_a_type_is_linear) {
-  const auto config = from_gguf(gguf_of("llama").f32("llama.rope.scaling.factor", 4));
-  EXPECT_EQ(config.rope.scaling, rope_scaling::linear);
-  EXPECT_EQ(config.rope.factor, 4.0);
-  const auto none = gguf_of("llama").string("llama.rope.scaling.type", "none").f32("llama.rope.scaling.factor", 4);
-  EXPECT_EQ(from_gguf(none).rope.scaling, rope_scaling::none);
-}
-
-TEST(gguf_config, learns_the_rest_from_the_tensors_and_keeps_it_without_them) {
-  auto builder = gguf_of("llama");
-  builder.floats("token_embd.weight", {8, 5}).floats("output.weight", {8, 5}).floats("blk.0.attn_q.bias", {8});
-  builder.floats("rope_freqs.weight", {1}, 8.0f);
-  gguf_file file;
-  const auto bytes = builder.build();
-  parse_gguf(test::bytes_of(bytes), "x.gguf", file);
-  const auto bare_bytes = metadata_only_gguf(file);
-  gguf_file bare;
-  parse_gguf(test::bytes_of(bare_bytes), "metadata.gguf", bare);
-  for (const auto& config : {config_from_gguf(file, "x.gguf"), config_from_gguf(bare, "metadata.gguf")}) {
-    EXPECT_EQ(config.vocab_size, 5);
-    EXPECT_FALSE(config.tied_embeddings);
-    EXPECT_TRUE(config.qkv_bias);
-    EXPECT_FALSE(config.out_bias);
-    EXPECT_THAT(config.rope.frequency_divisors, ElementsAre(8.0f));
-  }
-}
-
-TEST(gguf_config, families_differ_as_they_should) {
-  EXPECT_TRUE(from_gguf(gguf_of("qwen2")).qkv_bias);
-  EXPECT_TRUE(from_gguf(gguf_of("qwen3").u32("qwen3.attention.key_length", 16)).qk_norm);
-  EXPECT_EQ(from_gguf(gguf_of("qwen3").u32("qwen3.attention.key_length", 16)).head_dim, 16);
-  const auto gpt2 = from_gguf(gguf_of("gpt2"));
-  EXPECT_EQ(gpt2.position, position_kind::learned);
-  EXPECT_EQ(gpt2.kv_heads, 4);
-  EXPECT_FALSE(gpt2.gated_mlp);
-  EXPECT_THAT(from_gguf(gguf_of("llama").u32("llama.attention.sliding_window", 9)).windows, ElementsAre(9, 9));
-}
-
-TEST(gguf_config, refuses_what_it_cannot_run) {
-  const auto says = [](const test::gguf_builder& builder) { return refusal([&] { from_gguf(builder); }); };
-  EXPECT_THAT(says(gguf_of("bert")), HasSubstr("\"bert\" is not supported"));
-  EXPECT_THAT(says(test::gguf_builder()), HasSubstr("general.architecture"));
-  EXPECT_THAT(says(test::gguf_builder().string("general.architecture", "llama")), HasSubstr("llama.embedding_length"));
-  EXPECT_THAT(says(gguf_of("llama").string("llama.rope.scaling.type", "yarn")), HasSubstr("yarn"));
-  EXPECT_THAT(says(gguf_of("llama").u32("llama.rope.dimension_count", 1)), HasSubstr("rope.dimension_count"));
-  EXPECT_THAT(says(gguf_of("llama").u32("llama.expert_count", 8)), HasSubstr("experts"));
-  EXPECT_THAT(says(gguf_of("llama").u32("llama.attention.value_length", 8)), HasSubstr("different length"));
-  EXPECT_THAT(says(gguf_of("llama").string("llama.rope.freq_base", "x")), HasSubstr("rope.freq_base"));
-  EXPECT_THAT(says(gguf_of("llama").floats("rope_freqs.weight", {3})), HasSubstr("rope frequency divisors"));
-  EXPECT_THAT(says(gguf_of("llama").floats("rope_freqs.weight", {1}, -1)), HasSubstr("divisor"));
-  EXPECT_THAT(says(gguf_of("llama").floats("rope_freqs.weight", {1, 1})), HasSubstr("rope_freqs.weight"));
 }
 
 }  // namespace

@@ -1,0 +1,45 @@
+#include "model/grammar/notation_reader.hpp"
+
+#include "base/utf8.hpp"
+#include "model/grammar/code_points.hpp"
+
+namespace troupe::detail {
+namespace {
+
+/// -1 for other characters.
+int hex_digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+}  // namespace
+
+bool notation_reader::take(std::string_view wanted) {
+  if (!text_.substr(at_).starts_with(wanted)) return false;
+  at_ += wanted.size();
+  return true;
+}
+
+char32_t notation_reader::character() {
+  if (at_end()) fail("something is missing at the end");
+  const code_point point = next_code_point(text_, at_);
+  if (!point.valid) fail("the text is no UTF-8");
+  at_ += point.length;
+  return point.value;
+}
+
+char32_t notation_reader::numbered_character(int digits) {
+  const bool braced = digits == 0;
+  char32_t value = 0;
+  for (int i = 0; braced ? peek() != '}' : i < digits; ++i, ++at_) {
+    const int digit = hex_digit(peek());
+    if (digit < 0 || (braced && i >= 6)) fail("a character's number is broken");
+    value = value * 16 + static_cast<char32_t>(digit);
+  }
+  if (braced) ++at_;
+  if (value > code_point_set::most || (value >= 0xd800 && value <= 0xdfff)) fail("that is no character's number");
+  return value;
+}
+
+}  // namespace troupe::detail

@@ -1,0 +1,27 @@
+#pragma once
+#include <cstddef>
+#include <string_view>
+
+namespace troupe::detail {
+
+/// What reading an expression and reading a grammar's rules have in common.
+class notation_reader {
+ protected:
+  explicit notation_reader(std::string_view text) : text_(text) {}
+  ~notation_reader() = default;
+
+  /// Throws input_error that says why, and where in the text.
+  [[noreturn]] virtual void fail(std::string_view why) const = 0;
+
+  bool at_end() const { return at_ >= text_.size(); }
+  char peek(std::size_t ahead = 0) const { return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0'; }
+  bool take(std::string_view wanted);
+  char32_t character();
+  /// The character whose number has so many digits; 0: as many as there are before a brace.
+  char32_t numbered_character(int digits);
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+};
+
+}  // namespace troupe::detail

@@ -1,0 +1,136 @@
+#include <gtest/gtest.h>
+
+#include "tests/model/grammar/constrained_text.hpp"
+
+namespace troupe {
+namespace {
+
+bool schema_allows(const std::string& schema, std::string_view text) {
+  return test::allows({constraint_kind::json_schema, schema}, text);
+}
+
+TEST(schema_constraints, accept_what_the_schema_says) {
+  const std::string person =
+      R"({"type":"object","properties":{"name":{"type":"string"},"age":{"type":"integer","minimum":0,
+      "maximum":150},"tags":{"type":"array","items":{"enum":["a","b"]},"maxItems":2}},"required":["name","age"]})";
+  EXPECT_TRUE(schema_allows(person, R"({"name":"Ada","age":36})"));
+  EXPECT_TRUE(schema_allows(person, "{\n  \"name\": \"A\\u00e9\\n\",\n  \"age\": 150,\n  \"tags\": [\"a\", \"b\"]\n}"));
+  EXPECT_FALSE(schema_allows(person, R"({"name":"Ada","age":151})"));
+  EXPECT_FALSE(schema_allows(person, R"({"name":"Ada"})"));
+  EXPECT_FALSE(schema_allows(person, R"({"name":"Ada","age":3,"x":1})"));
+  EXPECT_FALSE(schema_allows(person, R"({"name":"Ada","age":3,"tags":["a","b","a"]})"));
+  EXPECT_FALSE(schema_allows(person, R"({"name":"A)"
+                                     "\n"
+                                     R"(","age":3})"));
+}
+
+TEST(schema_constraints, keep_numbers_within_their_bounds) {
+  const auto within = [](const char* bounds, const char* text) {
+    return schema_allows(std::string(R"({"type":"number",)") + bounds + "}", text);
+  };
+  EXPECT_TRUE(within(R"("minimum":-1.5,"maximum":2.25)", "-1.5"));
+  EXPECT_TRUE(within(R"("minimum":-1.5,"maximum":2.25)", "-1.499"));
+  EXPECT_FALSE(within(R"("minimum":-1.5,"maximum":2.25)", "-1.51"));
+  EXPECT_TRUE(within(R"("minimum":-1.5,"maximum":2.25)", "2.25"));
+  EXPECT_TRUE(within(R"("minimum":-1.5,"maximum":2.25)", "2.250"));
+  EXPECT_FALSE(within(R"("minimum":-1.5,"maximum":2.25)", "2.251"));
+  EXPECT_FALSE(within(R"("exclusiveMaximum":3)", "3.0"));
+  EXPECT_TRUE(within(R"("exclusiveMaximum":3)", "2.999999"));
+  EXPECT_TRUE(within(R"("minimum":0.1,"maximum":0.3)", "0.2"));
+  EXPECT_FALSE(within(R"("minimum":0.1,"maximum":0.3)", "0"));
+  EXPECT_FALSE(schema_allows(R"({"type":"integer","exclusiveMinimum":9,"maximum":11})", "9"));
+  EXPECT_TRUE(schema_allows(R"({"type":"integer","exclusiveMinimum":9,"maximum":11})", "11"));
+  EXPECT_FALSE(schema_allows(R"({"type":"integer"})", "1.0"));
+  EXPECT_FALSE(schema_allows(R"({"type":"integer"})", "01"));
+  EXPECT_TRUE(schema_allows(R"({"type":"number"})", "-1.5e-10"));
+}
+
+TEST(schema_constraints, refer_to_themselves) {
+  const std::string list = R"({"$ref":"#/$defs/list","$defs":{"list":{"anyOf":[{"type":"null"},
+      {"type":"object","properties":{"next":{"$ref":"#/$defs/list"}},"required":["next"]}]}}})";
+  EXPECT_TRUE(schema_allows(list, R"({"next":{"next":null}})"));
+  EXPECT_FALSE(schema_allows(list, R"({"next":{}})"));
+}
+
+TEST(schema_constraints, hold_all_together_of_items_that_one_names_and_another_bounds) {
+  const std::string first = R"({"allOf":[{"type":"array","prefixItems":[{"type":"string"}]},{"items":)";
+  EXPECT_FALSE(schema_allows(first + R"({"type":"integer"}}]})", R"(["a",1])"));
+  EXPECT_TRUE(schema_allows(first + R"({"type":"integer"}}]})", "[]"));
+  EXPECT_TRUE(schema_allows(first + R"({"type":["integer","string"]}}]})", R"(["a",1])"));
+  EXPECT_FALSE(schema_allows(first + R"({"type":["integer","string"]}}]})", R"([1,"a"])"));
+  EXPECT_FALSE(schema_allows(first + "false}]}", R"(["a"])"));
+  EXPECT_TRUE(schema_allows(first + "false}]}", "[]"));
+}
+
+TEST(schema_constraints, know_the_common_formats) {
+  const auto is = [](const char* format, const char* text) {
+    return schema_allows(std::string(R"({"type":"string","format":")") + format + "\"}",
+                         std::string("\"") + text + "\"");
+  };
+  EXPECT_TRUE(is("date", "2024-02-28"));
+  EXPECT_FALSE(is("date", "2024-02-31"));
+  EXPECT_TRUE(is("date-time", "2024-12-31T23:59:59Z"));
+  EXPECT_TRUE(is("uuid", "123e4567-e89b-12d3-a456-426614174000"));
+  EXPECT_FALSE(is("ipv4", "256.1.1.1"));
+  EXPECT_TRUE(is("email", "ada.l@example.org"));
+}
+
+TEST(schema_constraints, read_what_the_libraries_of_clients_write) {
+  const struct {
+    const char *schema, *fits, *does_not;
+  } written[] = {
+      {R"({"type":"integer","minimum":-9007199254740991,"maximum":9007199254740991})", "-42", "1.5"},
+      {R"({"type":"integer","exclusiveMinimum":0,"maximum":9007199254740991})", "1", "0"},
+      {R"({"type":"number","minimum":-3.4028234663852886e+38,"maximum":3.4028234663852886e+38})", "-0.5", "1e39"},
+      {R"({"type":"number","minimum":0,"maximum":1.7976931348623157e+308})", "12.25", "-1"},
+      {R"-({"type":"string","format":"email","pattern":"^(?!\\.)[a-z.]+@[a-z.]+$"})-", R"("ada@example.org")",
+       R"("ada")"},
+      {R"({"type":"string","format":"uuid","pattern":"^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-\\w{12}$"})",
+       R"("123e4567-e89b-42d3-a456-426614174000")", R"("123e4567-e89b-12d3-a456-426614174000")"},
+      {R"-({"type":"string","format":"date-time","pattern":"^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d(:\\d\\d)?Z$"})-",
+       R"("2024-12-31T23:59:59Z")", R"("2024-12-31T23:59:59+01:00")"},
+      {R"({"type":"string","format":"base64","pattern":"^[a-z]{4}$"})", R"("abcd")", R"("abc")"},
+      {R"({"type":"string","format":"uri","minLength":1,"maxLength":5})", R"("a:b")", R"("")"},
+      {R"({"type":"string","format":"path"})", R"("a/b")", "3"},
+      {R"({"type":"object","propertyNames":{"type":"string"},"additionalProperties":{"type":"integer"}})", R"({"a":1})",
+       R"({"a":"b"})"},
+      {R"({"type":"array","items":[{"type":"string"}],"additionalItems":{"type":"boolean"}})", R"(["a",true])",
+       R"(["a",2])"},
+      {R"({"type":"array","items":[{"type":"string"}],"additionalItems":false})", R"(["a"])", R"(["a","b"])"},
+  };
+  for (const auto& each : written) {
+    EXPECT_TRUE(schema_allows(each.schema, each.fits)) << each.schema;
+    EXPECT_FALSE(schema_allows(each.schema, each.does_not)) << each.schema;
+  }
+}
+
+TEST(schema_constraints, name_what_they_do_not_support) {
+  const auto refused = [](const char* schema, const char* word) {
+    test::expect_refused(constraint_kind::json_schema, schema, word);
+  };
+  refused("{", "JSON");
+  refused("[]", "a schema is");
+  refused(R"({"not":{}})", "not is not supported");
+  refused(R"({"type":"object","patternProperties":{}})", "patternProperties");
+  refused(R"({"type":"array","uniqueItems":true})", "uniqueItems");
+  refused(R"({"type":"integer","multipleOf":5})", "multipleOf");
+  refused(R"({"type":"string","format":"email","maxLength":9})", "length");
+  refused(R"({"type":"integer","minimum":1e16})", "15 digits");
+  refused(R"({"type":"integer","maximum":-1e16})", "15 digits");
+  refused(R"({"type":"number","minimum":1e12})", "9 digits");
+  refused(R"({"type":"object","propertyNames":{"maxLength":3}})", "propertyNames");
+  refused(R"({"type":"text"})", "no type text");
+  refused(R"({"$ref":"http://x/y"})", "$ref");
+  refused(R"({"$ref":"#/$defs/x"})", "no such place");
+  refused(R"({"$ref":"#"})", "nothing can satisfy");
+  refused(R"({"allOf":[{"$ref":"#"},{"type":"string"}]})", "without end");
+  refused(R"({"oneOf":[{"type":"integer"},{"type":"number"}]})", "oneOf");
+  refused(R"({"type":"string","minLength":2,"pattern":"a"})", "pattern");
+  refused(R"-({"type":"string","pattern":"(?=a)"})-", "look-around");
+  refused(R"({"enum":[]})", "nothing can satisfy");
+  refused(R"({"type":"object","properties":3})", "properties should be");
+  refused(R"({"type":"number","minimum":0.0000001})", "minimum");
+}
+
+}  // namespace
+}  // namespace troupe
