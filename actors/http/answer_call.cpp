@@ -148,7 +148,8 @@ void answer_call::stream_part(std::size_t index, const answer_part& part) {
   std::string frames;
   if (!streaming_) {
     streaming_ = true;
-    exchange_->begin_stream({200, "text/event-stream; charset=utf-8", {}, {{"cache-control", "no-cache"}}});
+    exchange_->begin_stream(
+        {.content_type = "text/event-stream; charset=utf-8", .headers = {{"cache-control", "no-cache"}}});
     for (std::size_t i = 0; i < times_.size(); ++i) format_->begin(frames, i);
   }
   format_->part(frames, index, part);
@@ -215,7 +216,7 @@ void answer_call::finish() {
 void answer_call::finish_whole() {
   const auto write = [self = shared_from_this()] {
     const answer_sheet& sheet = self->sheet_;
-    self->exchange_->reply({200, "application/json", self->format_->whole(sheet.choices(), sheet.usage()), {}});
+    self->exchange_->reply({.body = self->format_->whole(sheet.choices(), sheet.usage())});
   };
   const bool later = is_long(sheet_.choices(), sheet_.usage().prompt_tokens * order_.n, order_.n);
   later ? guarded_later(*context_->parts.work, exchange_, write) : guarded(exchange_, write);

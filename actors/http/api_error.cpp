@@ -47,7 +47,7 @@ std::string error_json(const api_error& error) {
 }
 
 http_response error_response(const api_error& error) {
-  http_response response{error.status(), "application/json", error_json(error), {}};
+  http_response response{.status = error.status(), .body = error_json(error)};
   if (error.status() == 401) response.headers.emplace_back("www-authenticate", "Bearer");
   if (error.retry_after() > duration{}) {
     const auto wait = std::chrono::ceil<std::chrono::milliseconds>(error.retry_after());

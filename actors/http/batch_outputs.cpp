@@ -71,7 +71,7 @@ class output_sender final : public output_reader {
     call_.exchange->end_stream();
   }
   void begin() {
-    if (!std::exchange(begun_, true)) call_.exchange->begin_stream({200, "application/octet-stream", {}, {}});
+    if (!std::exchange(begun_, true)) call_.exchange->begin_stream({.content_type = "application/octet-stream"});
   }
 
   bool errors_, begun_ = false;

@@ -72,7 +72,7 @@ void show_file(const api_call& call) {
 void send_file(const api_call& call) {
   const std::string& id = call.place();
   if (const auto batch = batch_file_of(id)) return send_batch_file(call, *batch);
-  call.exchange->reply({200, "application/octet-stream", owned_content(call, id), {}});
+  call.exchange->reply({.content_type = "application/octet-stream", .body = owned_content(call, id)});
 }
 
 void remove_file(const api_call& call) {

@@ -27,10 +27,6 @@ void append_base(std::string& to, const api_context& context) {
   append_model(to, context, context.parts.model, context.parts.model, {});
 }
 
-void reply_text(const api_call& call, std::string body) {
-  call.exchange->reply({200, "application/json", std::move(body), {}});
-}
-
 /// The base; each adapter by its name, for the version that answers now; and each version.
 void list_models(const api_call& call) {
   const api_context& context = *call.context;
@@ -41,7 +37,7 @@ void list_models(const api_call& call) {
     body += ',';
     append_model(body, context, name, version, context.parts.model);
   }
-  reply_text(call, body + "]}");
+  call.exchange->reply({.body = body + "]}"});
 }
 
 void show_model(const api_call& call) {
@@ -50,13 +46,13 @@ void show_model(const api_call& call) {
   std::string body;
   if (name == context.parts.model) {
     append_base(body, context);
-    return reply_text(call, std::move(body));
+    return call.exchange->reply({.body = std::move(body)});
   }
   const auto version = context.parts.adapters->resolve(name);
   const auto details = version ? context.parts.adapters->find(*version) : std::nullopt;
   if (!details) throw api_error(404, "the model does not exist: see /v1/models", "model", "model_not_found");
   append_model(body, context, name, details->full_name, context.parts.model);
-  reply_text(call, std::move(body));
+  call.exchange->reply({.body = std::move(body)});
 }
 
 /// As in vLLM, publishes an adapter from a folder on the head's machine.

@@ -220,7 +220,7 @@ void http_connection::dispatch() {
   try {
     shared_->handler(std::move(request), exchange);
   } catch (const std::exception&) {
-    exchange->reply({500, "application/json", shared_->options.error_body(500, "something went wrong here"), {}});
+    exchange->reply({.status = 500, .body = shared_->options.error_body(500, "something went wrong here")});
   }
 }
 
@@ -232,7 +232,7 @@ void http_connection::refuse_with(int status, std::string_view why) {
   answer_->backlog = SIZE_MAX;
   answer_->id = fmt::format("req-{:08x}{:08x}", static_cast<std::uint32_t>(shared_->instance), ++shared_->last_request);
   answer_->connection = shared_from_this();
-  make_exchange(answer_)->reply({status, "application/json", shared_->options.error_body(status, why), {}});
+  make_exchange(answer_)->reply({.status = status, .body = shared_->options.error_body(status, why)});
 }
 
 // --- writing ---

@@ -102,7 +102,8 @@ class exchange final : public http_exchange {
       unanswered = !answer_->begun;
       if (answer_->streamed && !answer_->complete) answer_->complete = answer_->close_after = true;
     }
-    if (unanswered) return reply({500, "text/plain", "the request was not answered\n", {}});
+    if (unanswered)
+      return reply({.status = 500, .content_type = "text/plain", .body = "the request was not answered\n"});
     flush_soon();
   }
 

@@ -28,7 +28,7 @@ class http_server_test : public testing::Test {
       if (request.path == "/later") return keep(std::move(exchange));
       if (request.path == "/throw") throw std::runtime_error("no");
       if (request.path == "/drop") return;
-      exchange->reply({200, "text/plain", request.method + " " + request.path + " " + request.body, {}});
+      exchange->reply({.content_type = "text/plain", .body = request.method + " " + request.path + " " + request.body});
     });
     server_->start();
   }
@@ -89,10 +89,10 @@ TEST_F(http_server_test, answers_pipelined_requests_in_their_order) {
   start();
   raw_client client(server_->port());
   client.say(get("/later") + post("/1", "one") + get("/later") + post("/2", "two") + get("/3"));
-  next_kept()->reply({200, "text/plain", "first", {}});
+  next_kept()->reply({.content_type = "text/plain", .body = "first"});
   EXPECT_TRUE(client.hear_response().ends_with("first"));
   EXPECT_TRUE(client.hear_response().ends_with("POST /1 one"));
-  next_kept()->reply({200, "text/plain", "second", {}});
+  next_kept()->reply({.content_type = "text/plain", .body = "second"});
   EXPECT_TRUE(client.hear_response().ends_with("second"));
   EXPECT_TRUE(client.hear_response().ends_with("POST /2 two"));
   EXPECT_TRUE(client.hear_response().ends_with("GET /3 "));
@@ -107,7 +107,7 @@ TEST_F(http_server_test, reads_a_request_that_comes_while_another_is_answered) {
     const auto exchange = next_kept();
     big[static_cast<std::size_t>(i)] = 'b';
     client.say(post("/x", big));
-    exchange->reply({200, "text/plain", "ok", {}});
+    exchange->reply({.content_type = "text/plain", .body = "ok"});
     EXPECT_TRUE(client.hear_response().ends_with("ok"));
     ASSERT_TRUE(client.hear_response().ends_with("POST /x " + big));
   }
@@ -201,7 +201,7 @@ TEST_F(http_server_test, streams_in_chunks) {
   raw_client client(server_->port());
   client.say(get("/later"));
   const auto exchange = next_kept();
-  exchange->begin_stream({200, "text/event-stream", {}, {}});
+  exchange->begin_stream({.content_type = "text/event-stream"});
   EXPECT_TRUE(exchange->send("data: 1\n\n"));
   EXPECT_NE(client.hear_until("9\r\ndata: 1\n\n\r\n").find("transfer-encoding: chunked"), std::string::npos);
   EXPECT_TRUE(exchange->send("data: 2\n\n"));
@@ -217,7 +217,7 @@ TEST_F(http_server_test, streams_to_old_clients_without_chunks_and_closes) {
   raw_client client(server_->port());
   client.say("GET /later HTTP/1.0\r\n\r\n");
   const auto exchange = next_kept();
-  exchange->begin_stream({200, "text/event-stream", {}, {}});
+  exchange->begin_stream({.content_type = "text/event-stream"});
   exchange->send("data: 1\n\n");
   exchange->end_stream();
   const std::string all = client.hear_all();
@@ -245,7 +245,7 @@ TEST_F(http_server_test, drops_a_client_that_does_not_read) {
   client.say(get("/later"));
   const auto exchange = next_kept();
   exchange->on_gone([this] { note_gone(); });
-  exchange->begin_stream({200, "text/event-stream", {}, {}});
+  exchange->begin_stream({.content_type = "text/event-stream"});
   const std::string piece(16 << 10, 'x');
   int sent = 0;
   while (sent < 10'000 && exchange->send(piece)) ++sent;
@@ -258,7 +258,7 @@ TEST_F(http_server_test, takes_a_piece_of_any_length_and_says_when_it_has_gone) 
   raw_client client(server_->port());
   client.say(get("/later", "connection: close\r\n"));
   const auto exchange = next_kept();
-  exchange->begin_stream({200, "text/plain", {}, {}});
+  exchange->begin_stream({.content_type = "text/plain"});
   std::promise<void> sent;
   EXPECT_TRUE(exchange->send(std::string(32 << 20, 'x')));
   exchange->on_sent([&] { sent.set_value(); });
@@ -276,7 +276,7 @@ TEST_F(http_server_test, lets_go_who_waits_for_a_client_that_has_gone) {
   std::optional<raw_client> client(std::in_place, server_->port(), 4096);
   client->say(get("/later"));
   auto exchange = next_kept();
-  exchange->begin_stream({200, "text/plain", {}, {}});
+  exchange->begin_stream({.content_type = "text/plain"});
   EXPECT_TRUE(exchange->send(std::string(32 << 20, 'x')));
   std::weak_ptr<http_exchange> still_there = exchange;
   exchange->on_sent([exchange] { ADD_FAILURE() << "it cannot have gone"; });
@@ -303,7 +303,7 @@ TEST_F(http_server_test, cuts_off_a_stream_that_nobody_ends) {
   raw_client client(server_->port());
   client.say(get("/later"));
   auto exchange = next_kept();
-  exchange->begin_stream({200, "text/event-stream", {}, {}});
+  exchange->begin_stream({.content_type = "text/event-stream"});
   exchange->send("data: 1\n\n");
   exchange.reset();
   const std::string all = client.hear_all();
@@ -402,7 +402,7 @@ TEST_F(http_server_test, ends_with_streams_in_progress) {
   exchange->on_gone([this] { note_gone(); });
   server_->stop();
   EXPECT_TRUE(gone_);
-  exchange->reply({200, "text/plain", "too late", {}});
+  exchange->reply({.content_type = "text/plain", .body = "too late"});
 }
 
 /// Whoever makes an answer does not know that nobody serves any more.
@@ -412,7 +412,7 @@ TEST_F(http_server_test, may_go_while_answers_are_being_sent) {
     raw_client client(server_->port());
     client.say(get("/later"));
     const auto exchange = next_kept();
-    exchange->begin_stream({200, "text/event-stream", {}, {}});
+    exchange->begin_stream({.content_type = "text/event-stream"});
     std::promise<void> sending;
     std::thread answering([&] {
       for (int pieces = 0; exchange->send("data: {}\n\n"); ++pieces)
@@ -465,7 +465,7 @@ TEST_F(http_server_test, serves_hundreds_of_streams_to_one_client) {
   std::thread answering([&] {
     std::vector<std::shared_ptr<http_exchange>> all;
     for (int i = 0; i < 300; ++i) all.push_back(next_kept());
-    for (const auto& each : all) each->begin_stream({200, "text/event-stream", {}, {}});
+    for (const auto& each : all) each->begin_stream({.content_type = "text/event-stream"});
     for (int step = 0; step < 20; ++step)
       for (const auto& each : all) EXPECT_TRUE(each->send("data: {}\n\n"));
     for (const auto& each : all) each->end_stream();
