@@ -114,7 +114,7 @@ void answer_call::start() {
 std::vector<begin_request> answer_call::requests() const {
   check_form();
   try {
-    return requests_of(order_, *context_->parts.prompts, *context_->parts.numbers);
+    return requests_of(order_, *context_->parts.served.prompts, *context_->parts.numbers);
   } catch (const field_error& error) {
     // The engine's name for it is not the name of the API's field.
     if (error.field() == "stop_tokens") refuse_field("stop_token_ids", error.what(), error.code());
@@ -125,7 +125,7 @@ std::vector<begin_request> answer_call::requests() const {
 void answer_call::check_form() const {
   if (!order_.sampling.constraint) return;
   try {
-    context_->parts.prompts->check_constraint(order_.sampling.constraint);
+    context_->parts.served.prompts->check_constraint(order_.sampling.constraint);
   } catch (const input_error& error) {
     refuse_field(order_.form_field, error.what(), "unsupported_value");
   }
@@ -166,7 +166,7 @@ void answer_call::charge(std::size_t prompt, const answer_part& part) {
 void answer_call::measure(std::size_t index, const answer_part& part) {
   const instant now = clock_.now();
   if (!series_) {
-    series_ = context_->metrics.series(context_->parts.full_name(order_.adapter));
+    series_ = context_->metrics.series(context_->parts.served.full_name(order_.adapter));
     series_->add(request_figure::wanted_answers, order_.n);
     series_->add(request_figure::wanted_tokens, static_cast<double>(order_.sampling.max_tokens));
   }
@@ -225,7 +225,7 @@ void answer_call::finish_whole() {
 void answer_call::on_refused(const request_refused& refused) {
   if (over_) return;
   end_all();
-  const bool is_usable = order_.adapter.empty() || context_->parts.adapters->resolve(order_.adapter).has_value();
+  const bool is_usable = order_.adapter.empty() || context_->parts.served.adapters->resolve(order_.adapter).has_value();
   const api_error error = error_of(refused, order_.adapter, is_usable);
   if (!streaming_) return exchange_->reply(error_response(error));
   std::string frames;

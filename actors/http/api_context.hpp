@@ -17,7 +17,8 @@
 namespace troupe {
 
 /// What the HTTP interface uses; all of it outlives the server.
-struct http_parts : served_model {
+struct http_parts {
+  served_model served;
   gateway_actor gateway;
   adapter_store_actor store;
   jobs_actor jobs;

@@ -77,7 +77,7 @@ void create_batch(const api_call& call) {
   if (!is_batch_endpoint(endpoint))
     refuse_field("endpoint", "endpoint should be one of " + batch_endpoint_names(), "unsupported_value");
   const auto& context = call.context;
-  const auto lines = job_lines_of(owned_content(call, input, "input_file_id"), endpoint, context->parts);
+  const auto lines = job_lines_of(owned_content(call, input, "input_file_id"), endpoint, context->parts.served);
   const std::string id = std::string(batch_prefix) + random_hex(24);
   json about{{"endpoint", endpoint},
              {"input_file_id", input},

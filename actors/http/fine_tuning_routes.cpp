@@ -18,7 +18,7 @@ json shown(const api_context& context, const json& job) {
   const auto text = context.files.about(job.value("id", ""));
   json about = text ? json::parse(*text, nullptr, false) : json();
   if (!about.is_object()) about = json::object();
-  return fine_tune_json(context.parts.model, job, about);
+  return fine_tune_json(context.parts.served.model, job, about);
 }
 
 /// Other jobs, such as batches, are unknown here.

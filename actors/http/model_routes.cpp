@@ -20,11 +20,11 @@ void append_model(std::string& to, const api_context& context, std::string_view 
     to += R"(,"parent":null)";
   else
     quoted(R"(,"parent":)", parent);
-  to += fmt::format(R"(,"max_model_len":{}}})", context.parts.prompts->context());
+  to += fmt::format(R"(,"max_model_len":{}}})", context.parts.served.prompts->context());
 }
 
 void append_base(std::string& to, const api_context& context) {
-  append_model(to, context, context.parts.model, context.parts.model, {});
+  append_model(to, context, context.parts.served.model, context.parts.served.model, {});
 }
 
 /// The base; each adapter by its name, for the version that answers now; and each version.
@@ -32,10 +32,10 @@ void list_models(const api_call& call) {
   const api_context& context = *call.context;
   std::string body = R"({"object":"list","data":[)";
   append_base(body, context);
-  const auto known = context.parts.adapters->read();
+  const auto known = context.parts.served.adapters->read();
   for (const auto& [name, version] : known->listed) {
     body += ',';
-    append_model(body, context, name, version, context.parts.model);
+    append_model(body, context, name, version, context.parts.served.model);
   }
   call.exchange->reply({.body = body + "]}"});
 }
@@ -44,14 +44,14 @@ void show_model(const api_call& call) {
   const api_context& context = *call.context;
   const std::string& name = call.place();
   std::string body;
-  if (name == context.parts.model) {
+  if (name == context.parts.served.model) {
     append_base(body, context);
     return call.exchange->reply({.body = std::move(body)});
   }
-  const auto version = context.parts.adapters->resolve(name);
-  const auto details = version ? context.parts.adapters->find(*version) : std::nullopt;
+  const auto version = context.parts.served.adapters->resolve(name);
+  const auto details = version ? context.parts.served.adapters->find(*version) : std::nullopt;
   if (!details) throw api_error(404, "the model does not exist: see /v1/models", "model", "model_not_found");
-  append_model(body, context, name, details->full_name, context.parts.model);
+  append_model(body, context, name, details->full_name, context.parts.served.model);
   call.exchange->reply({.body = std::move(body)});
 }
 

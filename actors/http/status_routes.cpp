@@ -10,7 +10,7 @@ namespace {
 
 /// Puts texts together, since sections are JSON already.
 std::string status_json(const api_context& context) {
-  std::string made = "{\"model\":" + json_text(context.parts.model);
+  std::string made = "{\"model\":" + json_text(context.parts.served.model);
   for (const char* section : {"nodes", "replicas", "adapters", "jobs", "gateway"}) {
     const std::string text = context.parts.board->read(section);
     made += fmt::format(",\"{}\":{}", section, text.empty() ? "[]" : text);
@@ -35,9 +35,9 @@ void show_readiness(const api_call& call) {
 
 void show_metrics(const api_call& call) {
   const http_parts& parts = call.context->parts;
-  call.exchange->reply(
-      {.content_type = "text/plain; version=0.0.4; charset=utf-8",
-       .body = call.context->metrics.write(parts.model, parts.board->read("replicas"), parts.board->read("nodes"))});
+  call.exchange->reply({.content_type = "text/plain; version=0.0.4; charset=utf-8",
+                        .body = call.context->metrics.write(parts.served.model, parts.board->read("replicas"),
+                                                            parts.board->read("nodes"))});
 }
 
 void show_page(const api_call& call) {

@@ -74,9 +74,8 @@ class batch_lines : public api_test {
 
   batch_lines() { start(calling_template); }
 
-  served_model served() { return {"letters", advice_, letters_prompting(folder_, 64, calling_template), adapters_}; }
   std::unique_ptr<jobs_life> begin_life() {
-    return std::make_unique<jobs_life>(folder_, gateway_.handle(), training_.handle(), served());
+    return std::make_unique<jobs_life>(folder_, gateway_.handle(), training_.handle(), served(calling_template));
   }
   std::vector<begin_request> take(std::size_t requests) {
     std::vector<begin_request> taken;
@@ -229,7 +228,7 @@ TEST_F(batch_lines, are_asked_again_whole_when_one_of_their_requests_found_no_ro
 TEST_F(batch_lines, refuse_with_their_number) {
   const auto why = [&](const json& line, const char* endpoint = "/v1/completions") {
     try {
-      job_lines_of(line.dump(), endpoint, served());
+      job_lines_of(line.dump(), endpoint, served(calling_template));
     } catch (const field_error& error) {
       EXPECT_NE(std::string(error.what()).find("line 1"), std::string::npos) << error.what();
       return error.field();

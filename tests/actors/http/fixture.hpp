@@ -28,26 +28,29 @@ class api_test : public testing::Test {
     front_.reset();
     front_ = std::make_unique<http_front>(http_options{.grace = std::chrono::milliseconds(20)}, parts(chat_template));
   }
+  served_model served(const std::string& chat_template = {}) const {
+    return {.model = "letters",
+            .advice = advice_,
+            .prompts = letters_prompting(folder_, 64, chat_template),
+            .adapters = adapters_};
+  }
   http_parts parts(const std::string& chat_template = {}) {
-    http_parts parts;
-    parts.gateway = gateway_.handle();
-    parts.store = store_.handle();
-    parts.jobs = jobs_.handle();
-    parts.training = training_.handle();
-    parts.prompts = letters_prompting(folder_, 64, chat_template);
-    parts.numbers = numbers_;
-    parts.adapters = adapters_;
-    parts.board = board_;
-    parts.model = "letters";
-    parts.state_dir = folder_.path() / "state";
-    parts.log_bodies = log_bodies_;
-    parts.advice = advice_;
-    parts.work = work_ = std::make_shared<long_work>(work_bytes_);
-    parts.log = [this](const std::string& line) {
-      const std::lock_guard lock(mutex_);
-      log_ += line + "\n";
-    };
-    return parts;
+    work_ = std::make_shared<long_work>(work_bytes_);
+    return {.served = served(chat_template),
+            .gateway = gateway_.handle(),
+            .store = store_.handle(),
+            .jobs = jobs_.handle(),
+            .training = training_.handle(),
+            .numbers = numbers_,
+            .board = board_,
+            .state_dir = folder_.path() / "state",
+            .log =
+                [this](const std::string& line) {
+                  const std::lock_guard lock(mutex_);
+                  log_ += line + "\n";
+                },
+            .log_bodies = log_bodies_,
+            .work = work_};
   }
   std::future<answered> ask(const std::string& method, const std::string& path, const std::string& body = {},
                             http_headers headers = {}) {
