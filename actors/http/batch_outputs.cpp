@@ -2,11 +2,11 @@
 
 #include <utility>
 
-#include "actors/http/api_error.hpp"
-#include "actors/http/batch_about_impl.hpp"
 #include "actors/http/batch_lines.hpp"
-#include "actors/http/job_pages_impl.hpp"
-#include "actors/http/owned_impl.hpp"
+#include "actors/http/job_about_impl.hpp"
+#include "actors/http/owned_files.hpp"
+#include "actors/http/owned_jobs_impl.hpp"
+#include "base/field_error.hpp"
 
 namespace troupe {
 namespace {
@@ -20,12 +20,8 @@ class output_reader : public std::enable_shared_from_this<output_reader> {
   virtual ~output_reader() = default;
 
   void read_on() {
-    const std::string wanted = about_owned({{"id", batch_}, {"from", next_}}, call_.key);
-    run_command(call_.context->parts.jobs, {"job.outputs", wanted}, call_.exchange,
-                [self = shared_from_this()](const std::string& page) {
-                  guarded_later(*self->call_.context->parts.file_work, self->call_.exchange,
-                                [self, page] { self->take(page); });
-                });
+    ask_jobs_later(call_, "job.outputs", {{"id", batch_}, {"from", next_}},
+                   [self = shared_from_this()](const json& page) { self->take_page(page["outputs"]); });
   }
 
  protected:
@@ -36,8 +32,7 @@ class output_reader : public std::enable_shared_from_this<output_reader> {
   api_call call_;
 
  private:
-  void take(const std::string& page) {
-    const json outputs = json::parse(page)["outputs"];
+  void take_page(const json& outputs) {
     for (const json& each : outputs) {
       next_ = each.value("index", std::uint64_t{0}) + 1;
       const bool ok = each.value("ok", false);
@@ -94,35 +89,39 @@ class output_measure final : public output_reader {
   output_sizes sizes_;
 };
 
-/// The sizes of a batch that has ended, if they were measured before.
-std::optional<output_sizes> known_sizes(const json& about) {
-  if (!about.contains("output_bytes")) return std::nullopt;
-  return output_sizes{about.value("output_bytes", std::uint64_t{0}), about.value("error_bytes", std::uint64_t{0})};
-}
-
 bool has_ended(const json& job) {
   return job.value("finished", std::int64_t{0}) > 0;
 }
 
-/// Keeps them only to save time, so a full disk does not stop the reader.
-void keep_sizes(file_store& files, const std::string& id, json about, output_sizes sizes) {
+/// The sizes of a batch that has ended, if they were measured before. Remembered for the life of the process, so that
+/// what is kept of a batch is read only once for it.
+std::optional<output_sizes> known_sizes(file_store& files, const std::string& id) {
+  if (const auto noted = files.sizes(id)) return noted;
+  const auto about = find_batch(files, id);
+  if (!about || !about->contains("output_bytes")) return std::nullopt;
+  const output_sizes sizes{.answers = about->value("output_bytes", std::uint64_t{0}),
+                           .errors = about->value("error_bytes", std::uint64_t{0})};
   files.note_sizes(id, sizes);
-  about["output_bytes"] = sizes.answers;
-  about["error_bytes"] = sizes.errors;
+  return sizes;
+}
+
+/// Keeps them only to save time, so a full disk does not stop the reader.
+void keep_sizes(file_store& files, const std::string& id, output_sizes sizes) {
+  auto about = find_batch(files, id);
+  if (!about) return;
+  files.note_sizes(id, sizes);
+  (*about)["output_bytes"] = sizes.answers;
+  (*about)["error_bytes"] = sizes.errors;
   try {
-    files.keep_about(id, dump(about));
+    files.keep_about(id, dump(*about));
   } catch (const std::exception&) {
   }
 }
 
 /// Measuring means reading all outputs. So the sizes are kept once the outputs cannot change any more.
-void with_sizes(const api_call& call, const std::string& id, const json& job, std::function<void(output_sizes)> then) {
-  auto about = find_batch(call.context->files, id);
-  if (!about) throw api_error(404, fmt::format("there is no batch {}", id.substr(0, 80)), "id");
-  if (const auto known = known_sizes(*about)) return then(*known);
-  const auto keep = [context = call.context, id, about = *about, ended = has_ended(job),
-                     then = std::move(then)](output_sizes found) {
-    if (ended) keep_sizes(context->files, id, about, found);
+void measure(const api_call& call, const std::string& id, const json& job, std::function<void(output_sizes)> then) {
+  const auto keep = [context = call.context, id, ended = has_ended(job), then = std::move(then)](output_sizes found) {
+    if (ended) keep_sizes(context->files, id, found);
     then(found);
   };
   std::make_shared<output_measure>(call, id, keep)->read_on();
@@ -130,8 +129,11 @@ void with_sizes(const api_call& call, const std::string& id, const json& job, st
 
 stored_file file_of(const batch_file& which, const json& job, const output_sizes& sizes) {
   const std::string id = id_of(which);
-  return {id, id + ".jsonl", "batch_output", which.errors ? sizes.errors : sizes.answers,
-          job.value(has_ended(job) ? "finished" : "created", std::int64_t{0})};
+  return {.id = id,
+          .filename = id + ".jsonl",
+          .purpose = "batch_output",
+          .bytes = which.errors ? sizes.errors : sizes.answers,
+          .created = job.value(has_ended(job) ? "finished" : "created", std::int64_t{0})};
 }
 
 /// Handles one batch after another, since some must be measured first.
@@ -145,27 +147,18 @@ class output_lister : public std::enable_shared_from_this<output_lister> {
       const json& job = jobs_[next_];
       if (!has_ended(job)) continue;
       const std::string id = job.value("id", "");
-      const auto sizes = sizes_of(id);
-      if (!sizes && find_batch(call_.context->files, id))
-        return with_sizes(call_, id, job, [self = shared_from_this()](output_sizes measured) {
+      if (const auto sizes = known_sizes(call_.context->files, id))
+        add(job, *sizes);
+      else if (find_batch(call_.context->files, id))
+        return measure(call_, id, job, [self = shared_from_this()](output_sizes measured) {
           self->add(self->jobs_[self->next_++], measured);
           self->go_on();
         });
-      if (sizes) add(job, *sizes);
     }
     then_(std::move(found_));
   }
 
  private:
-  /// Remembered for the life of the process, so that a batch's file is opened only once for it.
-  std::optional<output_sizes> sizes_of(const std::string& id) const {
-    file_store& files = call_.context->files;
-    if (const auto known = files.sizes(id)) return known;
-    const auto about = find_batch(files, id);
-    const auto sizes = about ? known_sizes(*about) : std::nullopt;
-    if (sizes) files.note_sizes(id, *sizes);
-    return sizes;
-  }
   void add(const json& job, const output_sizes& sizes) {
     const std::string id = job.value("id", "");
     if (job.value("ok", 0) > 0) found_.push_back(file_of({id, false}, job, sizes));
@@ -180,7 +173,7 @@ class output_lister : public std::enable_shared_from_this<output_lister> {
 };
 
 void check_there_is(const api_call& call, const batch_file& which) {
-  if (!find_batch(call.context->files, which.batch)) refuse_file(id_of(which), "id");
+  if (!find_batch(call.context->files, which.batch)) refuse_file(id_of(which));
 }
 
 }  // namespace
@@ -204,23 +197,19 @@ void send_batch_file(const api_call& call, const batch_file& which) {
 
 void find_batch_file(const api_call& call, const batch_file& which, std::function<void(const stored_file&)> then) {
   check_there_is(call, which);
-  const auto describe = [call, which, then = std::move(then)](const std::string& result) {
-    const json job = json::parse(result);
-    with_sizes(call, which.batch, job, [which, job, then](output_sizes sizes) { then(file_of(which, job, sizes)); });
-  };
-  run_command(call.context->parts.jobs, {"job.get", about_owned({{"id", which.batch}}, call.key)}, call.exchange,
-              [call, describe](const std::string& result) {
-                guarded_later(*call.context->parts.file_work, call.exchange, [describe, result] { describe(result); });
-              });
+  ask_jobs_later(call, "job.get", {{"id", which.batch}}, [call, which, then = std::move(then)](const json& job) {
+    const auto describe = [which, job, then](output_sizes sizes) { then(file_of(which, job, sizes)); };
+    const auto sizes = known_sizes(call.context->files, which.batch);
+    sizes ? describe(*sizes) : measure(call, which.batch, job, describe);
+  });
 }
 
 void refuse_to_remove(const api_call& call, const batch_file& which) {
   check_there_is(call, which);
-  run_command(call.context->parts.jobs, {"job.get", about_owned({{"id", which.batch}}, call.key)}, call.exchange,
-              [which](const std::string&) {
-                refuse_field("id", fmt::format("{} goes with its batch: `troupe jobs forget {}` deletes both",
-                                               id_of(which), which.batch));
-              });
+  ask_jobs(call, "job.get", {{"id", which.batch}}, [which](const json&) {
+    refuse_field(
+        "id", fmt::format("{} goes with its batch: `troupe jobs forget {}` deletes both", id_of(which), which.batch));
+  });
 }
 
 void list_batch_files(const api_call& call, std::function<void(std::vector<stored_file>)> then) {

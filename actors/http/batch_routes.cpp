@@ -1,12 +1,12 @@
 #include <ctime>
 
-#include "actors/http/batch_about_impl.hpp"
 #include "actors/http/batch_lines.hpp"
 #include "actors/http/batch_outputs.hpp"
-#include "actors/http/job_pages_impl.hpp"
+#include "actors/http/job_about_impl.hpp"
 #include "actors/http/json_body_impl.hpp"
 #include "actors/http/list_page_impl.hpp"
-#include "actors/http/owned_impl.hpp"
+#include "actors/http/owned_files.hpp"
+#include "actors/http/owned_jobs_impl.hpp"
 #include "actors/http/routes.hpp"
 
 namespace troupe {
@@ -41,12 +41,6 @@ json batch_json(const std::string& id, const json& about, const json& job) {
   if (failed > 0) made["error_file_id"] = id_of({id, true});
   made[status + "_at"] = finished;  // completed_at, failed_at or cancelled_at
   return made;
-}
-
-json about_batch(const file_store& files, const std::string& id) {
-  auto about = find_batch(files, id);
-  if (!about) throw api_error(404, fmt::format("there is no batch {}", id.substr(0, 80)), "id");
-  return *std::move(about);
 }
 
 /// Sends all lines without waiting: an actor carries out the commands of one sender in order, so the answer to the last
@@ -106,10 +100,11 @@ void create_batch_later(const api_call& call) {
 /// Answers with the batch that `command` returns.
 void reply_batch(const api_call& call, const std::string& command) {
   const std::string& id = call.place();
-  run_command(call.context->parts.jobs, {command, about_owned({{"id", id}}, call.key)}, call.exchange,
-              [exchange = call.exchange, id, about = about_batch(call.context->files, id)](const std::string& result) {
-                reply_json(exchange, batch_json(id, about, json::parse(result)));
-              });
+  const auto about = find_batch(call.context->files, id);
+  if (!about) throw api_error(404, fmt::format("there is no batch {}", id.substr(0, 80)), "id");
+  ask_jobs(call, command, {{"id", id}}, [exchange = call.exchange, id, about = *about](const json& job) {
+    reply_json(exchange, batch_json(id, about, job));
+  });
 }
 
 void show_batch(const api_call& call) {

@@ -3,7 +3,7 @@
 #include "actors/http/batch_outputs.hpp"
 #include "actors/http/json_body_impl.hpp"
 #include "actors/http/list_page_impl.hpp"
-#include "actors/http/owned_impl.hpp"
+#include "actors/http/owned_files.hpp"
 #include "actors/http/routes.hpp"
 
 namespace troupe {
