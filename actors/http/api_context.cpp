@@ -1,7 +1,6 @@
 #include "actors/http/api_context.hpp"
 
 #include <ctime>
-#include <random>
 
 #include <nlohmann/json.hpp>
 
@@ -69,13 +68,6 @@ void guarded(const std::shared_ptr<http_exchange>& exchange, const std::function
 
 void guarded_later(long_work& thread, const std::shared_ptr<http_exchange>& exchange, std::function<void()> handle) {
   thread.run([exchange, handle = std::move(handle)] { guarded(exchange, handle); });
-}
-
-std::string random_hex(int digits) {
-  static thread_local std::mt19937_64 random{std::random_device()()};
-  std::string text;
-  while (static_cast<int>(text.size()) < digits) text += fmt::format("{:016x}", random());
-  return text.substr(0, static_cast<std::size_t>(digits));
 }
 
 }  // namespace troupe

@@ -73,6 +73,4 @@ void guarded(const std::shared_ptr<http_exchange>& exchange, const std::function
 /// The same, but later on a thread for long work.
 void guarded_later(long_work& thread, const std::shared_ptr<http_exchange>& exchange, std::function<void()> handle);
 
-std::string random_hex(int digits);
-
 }  // namespace troupe

@@ -7,6 +7,7 @@
 #include "actors/http/list_page_impl.hpp"
 #include "actors/http/owned_files.hpp"
 #include "actors/http/owned_jobs_impl.hpp"
+#include "actors/http/random_hex.hpp"
 #include "actors/http/routes.hpp"
 
 namespace troupe {

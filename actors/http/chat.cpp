@@ -3,11 +3,11 @@
 
 #include "actors/http/answer_request.hpp"
 #include "actors/http/answer_text.hpp"
-#include "actors/http/api_context.hpp"
 #include "actors/http/chat_messages.hpp"
 #include "actors/http/chat_order.hpp"
 #include "actors/http/completions.hpp"
 #include "actors/http/json_text.hpp"
+#include "actors/http/random_hex.hpp"
 #include "actors/http/tool_choice.hpp"
 #include "actors/requests/request_fields_impl.hpp"
 

@@ -8,8 +8,8 @@
 
 #include "actors/http/answer_request.hpp"
 #include "actors/http/answer_text.hpp"
-#include "actors/http/api_context.hpp"
 #include "actors/http/json_text.hpp"
+#include "actors/http/random_hex.hpp"
 #include "actors/requests/request_fields_impl.hpp"
 
 namespace troupe {

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "actors/http/batch_outputs.hpp"
+#include "actors/http/form_data.hpp"
 #include "actors/http/json_body_impl.hpp"
 #include "actors/http/list_page_impl.hpp"
 #include "actors/http/owned_files.hpp"

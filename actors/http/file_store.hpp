@@ -59,10 +59,4 @@ class file_store {
   std::map<std::string, output_sizes> sizes_;
 };
 
-/// The fields of a multipart/form-data body; of several with one name, the first. Throws input_error.
-struct form_part {
-  std::string name, filename, content;
-};
-std::vector<form_part> parse_form(std::string_view content_type, std::string_view body);
-
 }  // namespace troupe

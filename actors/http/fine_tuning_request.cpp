@@ -3,6 +3,7 @@
 #include "actors/http/api_error.hpp"
 #include "actors/http/json_body_impl.hpp"
 #include "actors/http/owned_files.hpp"
+#include "actors/http/random_hex.hpp"
 #include "cluster/adapters/adapter_catalogue.hpp"
 
 namespace troupe {

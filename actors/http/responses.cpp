@@ -2,10 +2,10 @@
 #include <ctime>
 
 #include "actors/http/answer_text.hpp"
-#include "actors/http/api_context.hpp"
 #include "actors/http/chat_order.hpp"
 #include "actors/http/completions.hpp"
 #include "actors/http/json_text.hpp"
+#include "actors/http/random_hex.hpp"
 #include "actors/http/response_input_impl.hpp"
 
 namespace troupe {
