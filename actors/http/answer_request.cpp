@@ -45,7 +45,7 @@ void take_advice(const sampling_advice& advice, sampling_params& to) {
 }
 
 /// LoRAX's adapter_id goes before model; "base" and "" mean no adapter.
-std::string adapter_of(const request_fields& from, const served_model& of) {
+std::string adapter_of(const request_fields& from, const served_model& served) {
   std::optional<std::string> named = from.text("adapter_id");
   const char* key = "adapter_id";
   if (const json* parameters = from.object("parameters"); parameters && !named)
@@ -54,10 +54,10 @@ std::string adapter_of(const request_fields& from, const served_model& of) {
     named = from.text("model");
     key = "model";
   }
-  if (!named || named->empty() || *named == of.model || *named == "base") return {};
+  if (!named || named->empty() || *named == served.model || *named == "base") return {};
   if (named->size() > 512 || named->find('\0') != named->npos)
     throw api_error(404, "the model does not exist: see /v1/models", key, "model_not_found");
-  of.check_name(*named);
+  served.check_name(*named);
   return *named;
 }
 
@@ -128,16 +128,16 @@ std::vector<prompt_input> read_prompts(const request_fields& from, const char* k
   return prompts;
 }
 
-answer_order read_order(const request_fields& from, const served_model& of) {
+answer_order read_order(const request_fields& from, const served_model& served) {
   refuse_unserved(from);
   answer_order order;
-  order.adapter = adapter_of(from, of);
-  order.model = order.adapter.empty() ? of.model : order.adapter;
+  order.adapter = adapter_of(from, served);
+  order.model = order.adapter.empty() ? served.model : order.adapter;
   order.n = from.small("n", 1, 128).value_or(1);
   if (const auto best = from.small("best_of"); best && *best != order.n)
     refuse_field("best_of", "best_of is served only where it is n", "unsupported_value");
   if (from.integer("priority", INT64_MIN, INT64_MAX).value_or(0) > 0) order.priority = request_priority::batch;
-  take_advice(of.advice, order.sampling);
+  take_advice(served.advice, order.sampling);
   order.sampling.seed = random_seed();
   read_sampling(from, order.sampling);
   order.form_field = form_field_of(from);

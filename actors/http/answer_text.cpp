@@ -41,6 +41,14 @@ std::string usage_json(const answer_usage& usage) {
       usage.prompt_tokens, usage.completion_tokens, usage.prompt_tokens + usage.completion_tokens, usage.cached_tokens);
 }
 
+std::string_view frame_end(const answer_order& order) {
+  return order.include_usage ? "],\"usage\":null}\n\n" : "]}\n\n";
+}
+
+std::string usage_frame(std::string_view head, const answer_usage& usage) {
+  return fmt::format("data: {}],\"usage\":{}}}\n\n", head, usage_json(usage));
+}
+
 std::string token_text(const tokenizer& tokens, token_id token) {
   return std::string(tokens.bytes_of(token));
 }

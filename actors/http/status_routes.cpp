@@ -10,16 +10,16 @@ namespace {
 
 /// Puts texts together, since sections are JSON already.
 std::string status_json(const api_context& context) {
-  std::string made = "{\"model\":" + json_text(context.parts.served.model);
+  std::string text = R"({"model":)" + json_text(context.parts.served.model);
   for (const char* section : {"nodes", "replicas", "adapters", "jobs", "gateway"}) {
-    const std::string text = context.parts.board->read(section);
-    made += fmt::format(",\"{}\":{}", section, text.empty() ? "[]" : text);
+    const std::string posted = context.parts.board->read(section);
+    text += fmt::format(R"(,"{}":{})", section, posted.empty() ? "[]" : posted);
   }
   if (const std::string others = context.parts.board->read("adapters.others"); !others.empty())
-    made += ",\"other_adapters\":" + others;
+    text += R"(,"other_adapters":)" + others;
   if (const std::string problem = context.parts.board->read("journal"); !problem.empty())
-    made += ",\"journal\":" + problem;
-  return made + "}";
+    text += R"(,"journal":)" + problem;
+  return text + "}";
 }
 
 void show_liveness(const api_call& call) {
