@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include <fmt/format.h>
+
 #include "actors/json_dump_impl.hpp"
 #include "model/tokenizer/utf8.hpp"
 
