@@ -21,18 +21,6 @@ int status_of(command_fault fault) {
   }
 }
 
-std::function<void(command_answer)> answerer(const std::shared_ptr<http_exchange>& exchange,
-                                             std::function<void(const std::string&)> then,
-                                             std::function<void()> refused) {
-  return [exchange, then = std::move(then), refused = std::move(refused)](const command_answer& answer) {
-    guarded(exchange, [&] {
-      if (!answer.is_refused()) return then(answer.result);
-      if (refused) refused();
-      throw api_error(status_of(answer.fault), answer.error);
-    });
-  };
-}
-
 }  // namespace
 
 api_context::api_context(http_parts from)
@@ -49,9 +37,16 @@ bool api_context::is_ready() const {
   return false;
 }
 
-void run_command(const command_actor& whom, client_command what, const std::shared_ptr<http_exchange>& exchange,
+void run_command(const command_actor& to, client_command command, const std::shared_ptr<http_exchange>& exchange,
                  std::function<void(const std::string& result)> then, std::function<void()> refused) {
-  tell(whom, command_call{{}, std::move(what), answerer(exchange, std::move(then), std::move(refused))});
+  auto take = [exchange, then = std::move(then), refused = std::move(refused)](const command_answer& answer) {
+    guarded(exchange, [&] {
+      if (!answer.is_refused()) return then(answer.result);
+      if (refused) refused();
+      throw api_error(status_of(answer.fault), answer.error);
+    });
+  };
+  tell(to, command_call{{}, std::move(command), std::move(take)});
 }
 
 void guarded(const std::shared_ptr<http_exchange>& exchange, const std::function<void()>& handle) {

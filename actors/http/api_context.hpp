@@ -65,7 +65,7 @@ using command_actor = actor_of<command_call>;
 
 /// Calls `then` on some thread with what the command returned. If the command was refused, answers `exchange` with the
 /// error and calls `refused`.
-void run_command(const command_actor& whom, client_command what, const std::shared_ptr<http_exchange>& exchange,
+void run_command(const command_actor& to, client_command command, const std::shared_ptr<http_exchange>& exchange,
                  std::function<void(const std::string& result)> then, std::function<void()> refused = {});
 
 /// Runs `handle`, and turns what it throws into the response.
