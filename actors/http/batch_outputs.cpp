@@ -161,8 +161,8 @@ class output_lister : public std::enable_shared_from_this<output_lister> {
  private:
   void add(const json& job, const output_sizes& sizes) {
     const std::string id = job.value("id", "");
-    if (job.value("ok", 0) > 0) found_.push_back(file_of({id, false}, job, sizes));
-    if (job.value("failed", 0) > 0) found_.push_back(file_of({id, true}, job, sizes));
+    if (job.value("ok", 0) > 0) found_.push_back(file_of({.batch = id, .errors = false}, job, sizes));
+    if (job.value("failed", 0) > 0) found_.push_back(file_of({.batch = id, .errors = true}, job, sizes));
   }
 
   api_call call_;
@@ -185,7 +185,7 @@ std::string id_of(const batch_file& file) {
 std::optional<batch_file> batch_file_of(const std::string& id) {
   for (const bool errors : {false, true}) {
     const std::string_view prefix = errors ? error_prefix : output_prefix;
-    if (id.starts_with(prefix)) return batch_file{id.substr(prefix.size()), errors};
+    if (id.starts_with(prefix)) return batch_file{.batch = id.substr(prefix.size()), .errors = errors};
   }
   return std::nullopt;
 }

@@ -13,7 +13,7 @@
 namespace troupe {
 namespace {
 
-constexpr std::size_t lines_bytes = 4 << 20, lines_count = 5'000;
+constexpr std::size_t most_lines_at_once = 5'000, most_bytes_at_once = 4 << 20;
 
 std::string status_name(const std::string& state) {
   if (state == "succeeded") return "completed";
@@ -26,7 +26,7 @@ json batch_json(const std::string& id, const json& about, const json& job) {
   const std::string status = status_name(job.value("state", ""));
   const auto created = job.value("created", std::int64_t{0}), finished = job.value("finished", std::int64_t{0});
   const auto ok = job.value("ok", std::int64_t{0}), failed = job.value("failed", std::int64_t{0});
-  json made{
+  json batch{
       {"id", id},
       {"object", "batch"},
       {"endpoint", about.value("endpoint", "")},
@@ -36,32 +36,29 @@ json batch_json(const std::string& id, const json& about, const json& job) {
       {"created_at", created},
       {"in_progress_at", created},
       {"request_counts", {{"total", job.value("lines", std::int64_t{0})}, {"completed", ok}, {"failed", failed}}}};
-  if (about.contains("metadata")) made["metadata"] = about["metadata"];
-  if (finished == 0) return made;
-  if (ok > 0) made["output_file_id"] = id_of({id, false});
-  if (failed > 0) made["error_file_id"] = id_of({id, true});
-  made[status + "_at"] = finished;  // completed_at, failed_at or cancelled_at
-  return made;
+  if (about.contains("metadata")) batch["metadata"] = about["metadata"];
+  if (finished == 0) return batch;
+  if (ok > 0) batch["output_file_id"] = id_of({.batch = id, .errors = false});
+  if (failed > 0) batch["error_file_id"] = id_of({.batch = id, .errors = true});
+  batch[status + "_at"] = finished;  // completed_at, failed_at or cancelled_at
+  return batch;
 }
 
 /// Sends all lines without waiting: an actor carries out the commands of one sender in order, so the answer to the last
 /// one counts.
 void send_lines(const api_call& call, const std::string& id, const std::vector<std::string>& lines,
                 const std::function<void()>& refused) {
-  std::size_t first = 0;
-  while (first < lines.size()) {
+  for (std::size_t next = 0; next < lines.size();) {
+    const std::size_t first = next;
     json some = json::array();
-    std::size_t bytes = 0, next = first;
-    for (;
-         next < lines.size() && some.size() < lines_count && (some.empty() || bytes + lines[next].size() < lines_bytes);
-         ++next) {
+    for (std::size_t bytes = 0; next < lines.size() && some.size() < most_lines_at_once; ++next) {
       bytes += lines[next].size();
+      if (!some.empty() && bytes >= most_bytes_at_once) break;
       some.push_back(lines[next]);
     }
     run_command(
         call.context->parts.jobs, {"job.lines", dump({{"id", id}, {"first", first}, {"lines", std::move(some)}})},
         call.exchange, [](const std::string&) {}, refused);
-    first = next;
   }
 }
 
@@ -117,7 +114,7 @@ void cancel_batch(const api_call& call) {
 }
 
 void list_batches(const api_call& call) {
-  const auto page = std::make_shared<list_page>(*call.request, 20, 100);
+  const auto page = std::make_shared<list_page>(*call.request);
   list_jobs(
       call, {.kind = "batch", .after = page->take_after()},
       [call, page](const json& job) {

@@ -9,9 +9,7 @@
 namespace troupe {
 namespace {
 
-constexpr std::size_t usually_listed = 20, most_listed = 100;
-
-json shown(const api_context& context, const json& job) {
+json shown_job(const api_context& context, const json& job) {
   const auto about = find_about(context.files, job.value("id", ""));
   return fine_tune_json(context.parts.served.model, job, about.value_or(json::object()));
 }
@@ -30,7 +28,7 @@ void with_job(const api_call& call, const std::string& id, std::function<void(co
 }
 
 void reply_job(const api_call& call, const std::string& id) {
-  with_job(call, id, [call](const json& job) { reply_json(call.exchange, shown(*call.context, job)); });
+  with_job(call, id, [call](const json& job) { reply_json(call.exchange, shown_job(*call.context, job)); });
 }
 
 void show_job(const api_call& call) {
@@ -60,7 +58,7 @@ void reply_events(const api_call& call, const std::string& kind) {
     const json &job = told.at("job"), &events = told.at("events");
     check_kind(job, id);
     const std::string adapter = job.value("adapter", job.value("result", id));
-    list_page page(*call.request, usually_listed, most_listed);
+    list_page page(*call.request);
     for (auto event = events.rbegin(); event != events.rend(); ++event) {
       if (!kind.empty() && event->value("kind", "") != kind) continue;
       const json entry = kind.empty() ? event_json(id, *event) : checkpoint_json(id, adapter, *event);
@@ -79,11 +77,11 @@ void list_checkpoints(const api_call& call) {
 }
 
 void list_fine_tunes(const api_call& call) {
-  const auto page = std::make_shared<list_page>(*call.request, usually_listed, most_listed);
+  const auto page = std::make_shared<list_page>(*call.request);
   list_jobs(
       call, {.kind = "fine-tune", .after = page->take_after(), .with_options = true, .at_once = page->wanted()},
       [call, page](const json& job) {
-        return page->add(job.value("id", ""), [&] { return shown(*call.context, job); });
+        return page->add(job.value("id", ""), [&] { return shown_job(*call.context, job); });
       },
       [exchange = call.exchange, page] { reply_json(exchange, page->finish()); });
 }

@@ -34,13 +34,13 @@ void tokenize(const api_call& call) {
     options.add_special = from.boolean("add_special_tokens").value_or(true);
     tokens = prompts.tokens().encode(*text, options);
   }
-  json made{{"count", tokens.size()}, {"max_model_len", prompts.context()}, {"tokens", tokens}};
-  made["token_strs"] = nullptr;
+  json answer{{"count", tokens.size()}, {"max_model_len", prompts.context()}, {"tokens", tokens}};
+  answer["token_strs"] = nullptr;
   if (from.boolean("return_token_strs").value_or(false)) {
-    made["token_strs"] = json::array();
-    for (const token_id token : tokens) made["token_strs"].push_back(std::string(prompts.tokens().bytes_of(token)));
+    answer["token_strs"] = json::array();
+    for (const token_id token : tokens) answer["token_strs"].push_back(std::string(prompts.tokens().bytes_of(token)));
   }
-  reply_json(call.exchange, made);
+  reply_json(call.exchange, answer);
 }
 
 void detokenize(const api_call& call) {
