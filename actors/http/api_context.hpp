@@ -53,8 +53,8 @@ struct api_context {
 /// One request. Copies are cheap: they share the body, which may be large.
 struct api_call {
   std::shared_ptr<api_context> context;
-  std::shared_ptr<const http_request> request;
-  api_key key;  ///< of the request; without a name if there are no keys
+  std::shared_ptr<const http_request> request = {};
+  api_key key = {};  ///< of the request; without a name if there are no keys
   std::shared_ptr<http_exchange> exchange;
 
   /// The part of the path that {…} stands for in the route.

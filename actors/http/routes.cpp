@@ -25,7 +25,9 @@ void api_routes::add_guarded(std::string_view method, std::string_view path, std
   to_.add(method, path,
           [context = context_, handle = std::move(handle)](http_request&& request,
                                                            const std::shared_ptr<http_exchange>& exchange) {
-            api_call call{context, std::make_shared<const http_request>(std::move(request)), {}, exchange};
+            api_call call{.context = context,
+                          .request = std::make_shared<const http_request>(std::move(request)),
+                          .exchange = exchange};
             guarded(exchange, [&] { handle(call); });
           });
 }

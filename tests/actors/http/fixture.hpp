@@ -19,6 +19,15 @@ struct answered {
   json parsed() const { return json::parse(body); }
 };
 
+/// The body of a form with a file, and its type.
+inline std::string form(const std::string& purpose, const std::string& content,
+                        const std::string& filename = "in.jsonl") {
+  return "--b\r\nContent-Disposition: form-data; name=\"purpose\"\r\n\r\n" + purpose +
+         "\r\n--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"" + filename +
+         "\"\r\nContent-Type: application/octet-stream\r\n\r\n" + content + "\r\n--b--\r\n";
+}
+inline const http_headers form_type{{"content-type", "multipart/form-data; boundary=b"}};
+
 /// A front whose other actors are mocks.
 class api_test : public testing::Test {
  protected:
@@ -70,6 +79,12 @@ class api_test : public testing::Test {
     });
   }
   std::future<answered> post(const std::string& path, const json& body) { return ask("POST", path, body.dump()); }
+  /// The id that the file gets.
+  std::string upload(const std::string& purpose, const std::string& content, const std::string& filename = "in.jsonl") {
+    const answered got = ask("POST", "/v1/files", form(purpose, content, filename), form_type).get();
+    EXPECT_EQ(got.status, 200) << got.body;
+    return got.parsed()["id"];
+  }
   json error_of(const std::string& path, const json& body, int status) {
     const answered got = post(path, body).get();
     EXPECT_EQ(got.status, status) << got.body;

@@ -11,6 +11,8 @@
 #include <boost/asio/streambuf.hpp>
 #include <boost/asio/write.hpp>
 
+#include "base/error.hpp"
+
 namespace troupe::test {
 namespace {
 
@@ -71,6 +73,14 @@ TEST(http_client, tells_that_a_new_connection_was_closed_without_an_answer) {
   client.send("GET", "/", {}, {}, {{}, {}, [&](const std::string& error) { problem = error; }});
   client.run();
   EXPECT_NE(problem, "");
+}
+
+TEST(http_url, is_read_or_refused) {
+  EXPECT_EQ(parse_http_url("http://a:81/v1/").path, "/v1");
+  EXPECT_EQ(parse_http_url("http://[::1]:81").host, "::1");
+  EXPECT_EQ(parse_http_url("http://a").port, 80);
+  for (const char* bad : {"https://a", "a:80", "http://", "http://a:b", "http://a:70000"})
+    EXPECT_THROW(parse_http_url(bad), input_error) << bad;
 }
 
 }  // namespace
