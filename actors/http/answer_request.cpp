@@ -7,6 +7,7 @@
 #include "actors/requests/constraint_fields.hpp"
 #include "actors/requests/request_fields_impl.hpp"
 #include "actors/requests/sampling_fields.hpp"
+#include "cluster/adapters/adapter_catalogue.hpp"
 
 namespace troupe {
 namespace {
@@ -57,7 +58,7 @@ std::string adapter_of(const request_fields& from, const served_model& served) {
   if (!named || named->empty() || *named == served.model || *named == "base") return {};
   if (named->size() > 512 || named->find('\0') != named->npos)
     throw api_error(404, "the model does not exist: see /v1/models", key, "model_not_found");
-  served.check_name(*named);
+  if (!served.adapters->resolve(*named) && !is_adapter_name(*named)) throw unknown_model(*named);
   return *named;
 }
 

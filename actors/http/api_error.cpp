@@ -46,6 +46,10 @@ http_response error_response(const api_error& error) {
   return response;
 }
 
+api_error unavailable(const std::string& message) {
+  return api_error(503, message, {}, "service_unavailable").retry_after(std::chrono::seconds(1));
+}
+
 api_error unknown_model(std::string_view name) {
   return api_error(404, fmt::format("the model {} does not exist: see /v1/models", name.substr(0, 128)), "model",
                    "model_not_found");

@@ -13,9 +13,9 @@ namespace {
 constexpr std::size_t most_lines = 100'000;
 
 const answering_path* find_endpoint(const std::string& endpoint) {
-  const auto found = std::find_if(std::begin(answering_paths), std::end(answering_paths),
-                                  [&](const answering_path& each) { return endpoint == each.path; });
-  return found == std::end(answering_paths) ? nullptr : found;
+  for (const answering_path& each : answering_paths)
+    if (endpoint == each.path) return &each;
+  return nullptr;
 }
 
 batch_line read_line(std::string_view text, const std::string& endpoint, const served_model& served) {

@@ -33,10 +33,9 @@ void show_model(const api_call& call) {
   const served_model& served = context.parts.served;
   const std::string& name = call.place();
   if (name == served.model) return call.exchange->reply({.body = base_json(context)});
-  const auto version = served.adapters->resolve(name);
-  const auto details = version ? served.adapters->find(*version) : std::nullopt;
-  if (!details) throw api_error(404, "the model does not exist: see /v1/models", "model", "model_not_found");
-  call.exchange->reply({.body = model_json(context, name, details->full_name, served.model)});
+  const auto adapter = served.find_adapter(name);
+  if (!adapter) throw api_error(404, "the model does not exist: see /v1/models", "model", "model_not_found");
+  call.exchange->reply({.body = model_json(context, name, adapter->full_name, served.model)});
 }
 
 /// As in vLLM, publishes an adapter from a folder on the head's machine.

@@ -14,9 +14,7 @@ void handle_call(const api_routes::api_handler& handler, const api_call& call) {
   if (bytes <= longest_at_once) return handler(call);
   const bool taken =
       call.context->parts.work->offer(bytes, [handler, call] { guarded(call.exchange, [&] { handler(call); }); });
-  if (!taken)
-    throw api_error(503, "too many large requests at a time: try again", {}, "service_unavailable")
-        .retry_after(std::chrono::seconds(1));
+  if (!taken) throw unavailable("too many large requests at a time: try again");
 }
 
 }  // namespace

@@ -27,9 +27,7 @@ void show_liveness(const api_call& call) {
 }
 
 void show_readiness(const api_call& call) {
-  if (!call.context->is_ready())
-    throw api_error(503, "no replica can serve at the moment", {}, "service_unavailable")
-        .retry_after(std::chrono::seconds(1));
+  if (!call.context->is_ready()) throw unavailable("no replica can serve at the moment");
   call.exchange->reply({.body = R"({"status":"ready"})"});
 }
 

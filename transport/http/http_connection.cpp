@@ -1,13 +1,11 @@
-#include <algorithm>
 #include <exception>
 
 #include <fmt/format.h>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/beast/core/string.hpp>
 
-#include "base/ascii.hpp"
 #include "transport/http/http_connection_impl.hpp"
+#include "transport/http/http_request_impl.hpp"
 
 namespace troupe::detail {
 namespace {
@@ -15,52 +13,6 @@ namespace {
 constexpr std::size_t most_pipelined = 64 << 10;
 constexpr std::size_t most_lingered = 4 << 20;
 constexpr std::chrono::milliseconds linger_time{2000};
-
-bool is_good_id(std::string_view id) {
-  return !id.empty() && id.size() <= 64 && std::all_of(id.begin(), id.end(), [](char c) {
-    return is_letter_or_digit(c) || c == '-' || c == '_' || c == '.';
-  });
-}
-
-/// Clients that speak to a proxy write the whole address: http://host/path.
-std::string_view without_host(std::string_view target) {
-  constexpr std::string_view scheme = "http://";
-  if (!target.starts_with(scheme)) return target;
-  target.remove_prefix(scheme.size());
-  const std::size_t path = target.find_first_of("/?");
-  return path == target.npos ? "/" : target.substr(path);
-}
-
-struct refusal {
-  int status;
-  std::string why;
-};
-
-refusal refusal_of(const boost::system::error_code& fault) {
-  using beast::http::error;
-  if (fault == error::body_limit) return {413, "the body is too large"};
-  if (fault == error::header_limit) return {431, "the head of the request is too large"};
-  if (fault == error::bad_version) return {505, "HTTP/1.1 is spoken here"};
-  return {400, "this is no HTTP request"};
-}
-
-using request_head = beast::http::request_header<>;
-
-std::optional<refusal> fault_in(const request_head& head, bool has_body) {
-  using beast::http::field;
-  if (head.version() >= 11 && head.count(field::host) != 1)
-    return refusal{400, "a request of HTTP/1.1 names one host: host: NAME"};
-  const std::string encoding(head[field::content_encoding]);
-  if (has_body && !encoding.empty() && !beast::iequals(encoding, "identity"))
-    return refusal{415, fmt::format("a body with content-encoding {} is not read: send it as it is",
-                                    std::string_view(encoding).substr(0, 64))};
-  return {};
-}
-
-/// HTTP/1.0 has no answer before the answer: it would be taken for the answer itself.
-bool waits_to_go_on(const request_head& head) {
-  return head.version() >= 11 && beast::iequals(head[beast::http::field::expect], "100-continue");
-}
 
 }  // namespace
 
@@ -182,30 +134,16 @@ void http_connection::give_back_body() {
   shared_->body_bytes -= std::exchange(body_reserved_, 0);
 }
 
-http_request http_connection::make_request() {
-  auto& message = parser_->get();
-  http_request request;
-  request.method = std::string(message.method_string());
-  const std::string_view target = without_host({message.target().data(), message.target().size()});
-  const std::size_t question = target.find('?');
-  request.path = percent_decoded(target.substr(0, question));
-  if (question != target.npos) request.query = target.substr(question + 1);
-  for (const auto& field : message)
-    request.headers.emplace_back(lower_case(std::string(field.name_string())), std::string(field.value()));
-  request.body = std::move(message.body());
-  return request;
-}
-
 void http_connection::dispatch() {
   clear_deadline();
-  http_request request = make_request();
-  const std::string_view given_id = request.header("x-request-id");
-  begin_answer(is_good_id(given_id) ? std::string(given_id) : new_request_id());
-  answer_->chunked = parser_->get().version() >= 11;
-  answer_->keep_alive = answer_->chunked && parser_->get().keep_alive() && !shared_->stopping;
-  answer_->head_only = request.method == "HEAD";
-  request.id = answer_->id;
+  const bool is_new = parser_->get().version() >= 11, keeps_alive = parser_->get().keep_alive();
+  http_request request = request_of(parser_->release());
   parser_.reset();
+  if (request.id.empty()) request.id = new_request_id();
+  begin_answer(request.id);
+  answer_->chunked = is_new;
+  answer_->keep_alive = is_new && keeps_alive && !shared_->stopping;
+  answer_->head_only = request.method == "HEAD";
   give_back_body();
   const auto exchange = make_exchange(answer_);
   try {

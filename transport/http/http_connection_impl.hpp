@@ -75,7 +75,6 @@ class http_connection : public std::enable_shared_from_this<http_connection> {
   bool reserve_body();
   bool take_head();
   void dispatch();
-  http_request make_request();
   void begin_answer(std::string id);
   std::string new_request_id();
   void refuse_with(int status, std::string_view why);
