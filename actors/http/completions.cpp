@@ -114,11 +114,11 @@ class completion_format final : public answer_format {
       const std::string echoed = echoed_.empty() ? "" : echoed_[i / n_];
       const auto& scored = choices[i / n_ * n_].scored;
       if (i > 0) text += ',';
+      std::string more;
+      if (prompt_logprobs_)
+        more = R"(,"prompt_logprobs":)" + prompt_logprobs_json(prompts_->tokens(), scored, *prompt_logprobs_);
       choice(text, i, echoed + each.text, logprobs_ ? logprobs_of(i, each, scored, echoed) : "null",
-             json_text(each.finish));
-      if (!prompt_logprobs_) continue;
-      text.pop_back();
-      text += R"(,"prompt_logprobs":)" + prompt_logprobs_json(prompts_->tokens(), scored, *prompt_logprobs_) + "}";
+             json_text(each.finish), more);
     }
     return text + R"(],"usage":)" + usage_json(usage) + "}";
   }
@@ -140,10 +140,11 @@ class completion_format final : public answer_format {
     lists.add_prompt(scored, echoed_[prompt]);
     for (std::size_t i = prompt * n_; i < (prompt + 1) * n_; ++i) frame(to, i, echoed_[prompt], lists.text(), "null");
   }
+  /// `more`: further fields.
   static void choice(std::string& to, std::size_t index, std::string_view text, std::string_view logprobs,
-                     std::string_view finish) {
-    fmt::format_to(std::back_inserter(to), R"({{"index":{},"text":{},"logprobs":{},"finish_reason":{}}})", index,
-                   json_text(text), logprobs, finish);
+                     std::string_view finish, std::string_view more = {}) {
+    fmt::format_to(std::back_inserter(to), R"({{"index":{},"text":{},"logprobs":{},"finish_reason":{}{}}})", index,
+                   json_text(text), logprobs, finish, more);
   }
   void frame(std::string& to, std::size_t index, std::string_view text, std::string_view logprobs,
              std::string_view finish) const {

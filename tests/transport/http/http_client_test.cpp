@@ -19,7 +19,7 @@ namespace {
 namespace asio = boost::asio;
 using asio::ip::tcp;
 
-/// Answers each connection's first request, or none, and closes it without a word of that.
+/// Answers the first request of each connection, and closes it without having said so.
 class closing_server {
  public:
   closing_server(int connections, std::string answer)
