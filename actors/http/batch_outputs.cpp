@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "actors/http/batch_lines.hpp"
-#include "actors/http/job_about_impl.hpp"
 #include "actors/http/owned_files.hpp"
 #include "actors/http/owned_jobs_impl.hpp"
 #include "base/field_error.hpp"
@@ -13,81 +12,53 @@ namespace {
 
 constexpr std::string_view output_prefix = "file-output-", error_prefix = "file-errors-";
 
-/// Reads a batch's outputs page by page, on the thread for files and batches.
-class output_reader : public std::enable_shared_from_this<output_reader> {
- public:
-  output_reader(api_call call, std::string batch) : call_(std::move(call)), batch_(std::move(batch)) {}
-  virtual ~output_reader() = default;
-
-  void read_on() {
-    ask_jobs_later(call_, "job.outputs", {{"id", batch_}, {"from", next_}},
-                   [self = shared_from_this()](const json& page) { self->take_page(page["outputs"]); });
-  }
-
- protected:
-  virtual void take_line(bool is_error, const std::string& line) = 0;
-  virtual void end_page() = 0;  ///< read_on() asks for the next page
-  virtual void end() = 0;
-
-  api_call call_;
-
- private:
-  void take_page(const json& outputs) {
-    for (const json& each : outputs) {
-      next_ = each.value("index", std::uint64_t{0}) + 1;
-      const bool ok = each.value("ok", false);
-      take_line(!ok, batch_output_line(each.value("text", ""), ok, batch_) + "\n");
-    }
-    outputs.empty() ? end() : end_page();
-  }
-
-  std::string batch_;
-  std::uint64_t next_ = 0;
+struct output_line {
+  bool is_error;
+  std::string text;
 };
+/// Calls `take` with the lines from number `from` on, as many as come at once, none at the end, and with the number
+/// after them; on the thread for files and batches.
+void read_outputs(const api_call& call, const std::string& batch, std::uint64_t from,
+                  std::function<void(const std::vector<output_line>& lines, std::uint64_t next)> take) {
+  ask_jobs_later(call, "job.outputs", {{"id", batch}, {"from", from}},
+                 [batch, from, take = std::move(take)](const json& page) {
+                   std::vector<output_line> lines;
+                   std::uint64_t next = from;
+                   for (const json& each : page["outputs"]) {
+                     const bool ok = each.value("ok", false);
+                     lines.push_back({!ok, batch_output_line(each.value("text", ""), ok, batch) + "\n"});
+                     next = each.value("index", std::uint64_t{0}) + 1;
+                   }
+                   take(lines, next);
+                 });
+}
 
-class output_sender final : public output_reader {
- public:
-  output_sender(const api_call& call, const batch_file& which)
-      : output_reader(call, which.batch), errors_(which.errors) {}
+/// Reads on only when what was read has been sent: a slow client keeps one page in memory.
+void send_outputs(const api_call& call, const batch_file& which, std::uint64_t from, bool has_begun) {
+  read_outputs(call, which.batch, from,
+               [call, which, has_begun](const std::vector<output_line>& lines, std::uint64_t next) {
+                 std::string text;
+                 for (const output_line& each : lines)
+                   if (each.is_error == which.errors) text += each.text;
+                 if (text.empty() && !lines.empty()) return send_outputs(call, which, next, has_begun);
+                 if (!has_begun) call.exchange->begin_stream({.content_type = "application/octet-stream"});
+                 if (lines.empty()) return call.exchange->end_stream();
+                 if (call.exchange->send(text))
+                   call.exchange->on_sent([call, which, next] { send_outputs(call, which, next, true); });
+               });
+}
 
- private:
-  void take_line(bool is_error, const std::string& line) override {
-    if (is_error == errors_) page_ += line;
-  }
-  /// Reads the next page only when this one has been sent: a slow client keeps one page in memory.
-  void end_page() override {
-    if (page_.empty()) return read_on();
-    begin();
-    if (call_.exchange->send(std::exchange(page_, {})))
-      call_.exchange->on_sent([self = shared_from_this()] { self->read_on(); });
-  }
-  void end() override {
-    begin();
-    call_.exchange->end_stream();
-  }
-  void begin() {
-    if (!std::exchange(begun_, true)) call_.exchange->begin_stream({.content_type = "application/octet-stream"});
-  }
-
-  bool errors_, begun_ = false;
-  std::string page_;
-};
-
-class output_measure final : public output_reader {
- public:
-  output_measure(const api_call& call, const std::string& batch, std::function<void(output_sizes)> then)
-      : output_reader(call, batch), then_(std::move(then)) {}
-
- private:
-  void take_line(bool is_error, const std::string& line) override {
-    (is_error ? sizes_.errors : sizes_.answers) += line.size();
-  }
-  void end_page() override { read_on(); }
-  void end() override { then_(sizes_); }
-
-  std::function<void(output_sizes)> then_;
-  output_sizes sizes_;
-};
+/// Adds the lines from number `from` on to `sizes`.
+void measure_outputs(const api_call& call, const std::string& batch, std::uint64_t from, const output_sizes& sizes,
+                     const std::function<void(output_sizes)>& then) {
+  read_outputs(call, batch, from,
+               [call, batch, sizes, then](const std::vector<output_line>& lines, std::uint64_t next) {
+                 if (lines.empty()) return then(sizes);
+                 output_sizes more = sizes;
+                 for (const output_line& each : lines) (each.is_error ? more.errors : more.answers) += each.text.size();
+                 measure_outputs(call, batch, next, more, then);
+               });
+}
 
 bool has_ended(const json& job) {
   return job.value("finished", std::int64_t{0}) > 0;
@@ -124,7 +95,7 @@ void measure(const api_call& call, const std::string& id, const json& job, std::
     if (ended) keep_sizes(context->files, id, found);
     then(found);
   };
-  std::make_shared<output_measure>(call, id, keep)->read_on();
+  measure_outputs(call, id, 0, {}, keep);
 }
 
 stored_file file_of(const batch_file& which, const json& job, const output_sizes& sizes) {
@@ -192,7 +163,7 @@ std::optional<batch_file> batch_file_of(const std::string& id) {
 
 void send_batch_file(const api_call& call, const batch_file& which) {
   check_there_is(call, which);
-  std::make_shared<output_sender>(call, which)->read_on();
+  send_outputs(call, which, 0, false);
 }
 
 void find_batch_file(const api_call& call, const batch_file& which, std::function<void(const stored_file&)> then) {

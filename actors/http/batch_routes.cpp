@@ -2,7 +2,6 @@
 
 #include "actors/http/batch_lines.hpp"
 #include "actors/http/batch_outputs.hpp"
-#include "actors/http/job_about_impl.hpp"
 #include "actors/http/json_body_impl.hpp"
 #include "actors/http/list_page_impl.hpp"
 #include "actors/http/owned_files.hpp"

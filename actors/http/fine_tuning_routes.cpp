@@ -1,6 +1,5 @@
 #include "actors/http/fine_tuning_json.hpp"
 #include "actors/http/fine_tuning_request.hpp"
-#include "actors/http/job_about_impl.hpp"
 #include "actors/http/json_body_impl.hpp"
 #include "actors/http/list_page_impl.hpp"
 #include "actors/http/owned_jobs_impl.hpp"

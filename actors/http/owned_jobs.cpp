@@ -11,34 +11,6 @@ void run_job_command(const api_call& call, std::string command, json arguments,
   run_command(call.context->parts.jobs, {std::move(command), dump(arguments)}, call.exchange, std::move(then));
 }
 
-class job_pages : public std::enable_shared_from_this<job_pages> {
- public:
-  job_pages(api_call call, chosen_jobs which, std::function<bool(const json&)> take, std::function<void()> end)
-      : call_(std::move(call)), which_(std::move(which)), take_(std::move(take)), end_(std::move(end)) {}
-
-  void read_on() {
-    json wanted{{"limit", which_.at_once}, {"kind", which_.kind}};
-    if (!which_.after.empty()) wanted["after"] = which_.after;
-    if (which_.with_options) wanted["options"] = true;
-    ask_jobs_later(call_, "job.list", std::move(wanted),
-                   [self = shared_from_this()](const json& page) { self->take_page(page); });
-  }
-
- private:
-  void take_page(const json& jobs) {
-    for (const json& job : jobs)
-      if (!take_(job)) return end_();
-    if (jobs.size() < which_.at_once) return end_();
-    which_.after = jobs.back().value("id", "");
-    read_on();
-  }
-
-  api_call call_;
-  chosen_jobs which_;
-  std::function<bool(const json&)> take_;
-  std::function<void()> end_;
-};
-
 }  // namespace
 
 void ask_jobs(const api_call& call, std::string command, json arguments, std::function<void(const json& result)> then) {
@@ -54,9 +26,29 @@ void ask_jobs_later(const api_call& call, std::string command, json arguments,
       });
 }
 
-void list_jobs(const api_call& call, chosen_jobs which, std::function<bool(const json& job)> take,
-               std::function<void()> end) {
-  std::make_shared<job_pages>(call, std::move(which), std::move(take), std::move(end))->read_on();
+void list_jobs(const api_call& call, const chosen_jobs& which, const std::function<bool(const json& job)>& take,
+               const std::function<void()>& end) {
+  json wanted{{"limit", which.at_once}, {"kind", which.kind}};
+  if (!which.after.empty()) wanted["after"] = which.after;
+  if (which.with_options) wanted["options"] = true;
+  ask_jobs_later(call, "job.list", std::move(wanted), [call, which, take, end](const json& jobs) {
+    for (const json& job : jobs)
+      if (!take(job)) return end();
+    if (jobs.size() < which.at_once) return end();
+    chosen_jobs older = which;
+    older.after = jobs.back().value("id", "");
+    list_jobs(call, older, take, end);
+  });
+}
+
+std::optional<json> find_about(const file_store& files, const std::string& job) {
+  const auto text = files.about(job);
+  json about = text ? json::parse(*text, nullptr, false) : json();
+  return about.is_object() ? std::optional(std::move(about)) : std::nullopt;
+}
+
+std::optional<json> find_batch(const file_store& files, const std::string& id) {
+  return id.starts_with(batch_prefix) ? find_about(files, id) : std::nullopt;
 }
 
 }  // namespace troupe

@@ -2,7 +2,9 @@
 // only.
 #pragma once
 #include <functional>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "actors/http/api_context.hpp"
 #include "actors/json_dump_impl.hpp"
@@ -24,7 +26,15 @@ struct chosen_jobs {
 /// Gives `take` the jobs, newest first, until it returns false; then calls `end`. Reads them from the journal page by
 /// page, since others wait for it as well. All this happens on the thread for files and batches; errors go to the
 /// exchange.
-void list_jobs(const api_call& call, chosen_jobs which, std::function<bool(const json& job)> take,
-               std::function<void()> end);
+void list_jobs(const api_call& call, const chosen_jobs& which, const std::function<bool(const json& job)>& take,
+               const std::function<void()>& end);
+
+constexpr std::string_view batch_prefix = "batch_";  // begins the ids of batches, since fine-tunes are jobs, too
+
+/// What a client gave for a batch or a fine-tune besides the job's own options (files, metadata), as it is kept with
+/// the files.
+std::optional<json> find_about(const file_store& files, const std::string& job);
+/// The same, of a batch alone.
+std::optional<json> find_batch(const file_store& files, const std::string& id);
 
 }  // namespace troupe
