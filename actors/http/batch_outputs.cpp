@@ -24,7 +24,7 @@ void read_outputs(const api_call& call, const std::string& batch, std::uint64_t 
                  [batch, from, take = std::move(take)](const json& page) {
                    std::vector<output_line> lines;
                    std::uint64_t next = from;
-                   for (const json& each : page["outputs"]) {
+                   for (const json& each : page.at("outputs")) {
                      const bool ok = each.value("ok", false);
                      lines.push_back({!ok, batch_output_line(each.value("text", ""), ok, batch) + "\n"});
                      next = each.value("index", std::uint64_t{0}) + 1;

@@ -28,6 +28,17 @@ inline std::string form(const std::string& purpose, const std::string& content,
 }
 inline const http_headers form_type{{"content-type", "multipart/form-data; boundary=b"}};
 
+inline token_id letter(char c) {
+  return letters({&c, 1})[0];
+}
+/// A part of an answer with this text, a letter a token.
+inline answer_part part_of(std::string text) {
+  answer_part part;
+  part.tokens = letters(text);
+  part.text = std::move(text);
+  return part;
+}
+
 /// A front whose other actors are mocks.
 class api_test : public testing::Test {
  protected:
@@ -92,10 +103,8 @@ class api_test : public testing::Test {
   }
   static void give(const begin_request& to, std::string text, std::optional<std::string> finish = {},
                    std::int32_t index = 0) {
-    answer_part part;
+    answer_part part = part_of(std::move(text));
     part.index = index;
-    part.tokens = letters(text);
-    part.text = std::move(text);
     if (finish)
       part.end = answer_end{*finish, static_cast<std::int64_t>(to.what.engine.what.prompt.size()), to.adapter};
     to.listener->on_part(std::move(part));
