@@ -171,7 +171,7 @@ void answer_call::finish_whole() {
 void answer_call::on_refused(const request_refused& refused) {
   if (over_) return;
   end_all();
-  const bool is_usable = order_.adapter.empty() || context_->parts.served.adapters->resolve(order_.adapter).has_value();
+  const bool is_usable = context_->parts.served.adapters->resolve(order_.adapter).has_value();
   const api_error error = error_of(refused, order_.adapter, is_usable);
   if (!streaming_) return exchange_->reply(error_response(error));
   std::string frames;

@@ -1,6 +1,5 @@
 #include "actors/http/answer_request.hpp"
 
-#include <array>
 #include <random>
 
 #include "actors/http/api_error.hpp"
@@ -15,22 +14,22 @@ namespace {
 constexpr std::size_t most_prompts = 2048;  // as OpenAI's specification says
 
 /// Fields that are refused by name, since they would change the answer.
-constexpr std::array<std::string_view, 16> unserved{"suffix",
-                                                    "min_tokens",
-                                                    "audio",
-                                                    "functions",
-                                                    "function_call",
-                                                    "truncate_prompt_tokens",
-                                                    "web_search_options",
-                                                    "use_beam_search",
-                                                    "bad_words",
-                                                    "allowed_token_ids",
-                                                    "include_stop_str_in_output",
-                                                    "chat_template",
-                                                    "continue_final_message",
-                                                    "add_special_tokens",
-                                                    "return_tokens_as_token_ids",
-                                                    "return_token_ids"};
+constexpr std::string_view unserved[] = {"suffix",
+                                         "min_tokens",
+                                         "audio",
+                                         "functions",
+                                         "function_call",
+                                         "truncate_prompt_tokens",
+                                         "web_search_options",
+                                         "use_beam_search",
+                                         "bad_words",
+                                         "allowed_token_ids",
+                                         "include_stop_str_in_output",
+                                         "chat_template",
+                                         "continue_final_message",
+                                         "add_special_tokens",
+                                         "return_tokens_as_token_ids",
+                                         "return_token_ids"};
 
 std::uint64_t random_seed() {
   static thread_local std::mt19937_64 random{std::random_device()()};

@@ -45,7 +45,7 @@ void load_adapter_folder(const api_call& call) {
   const std::string name = from.required_text("lora_name");
   json arguments{{"name", name}};
   if (const auto path = from.text("lora_path")) arguments["path"] = *path;
-  run_command(call.context->parts.store, {"adapters.load", arguments.dump()}, call.exchange,
+  run_command(call.context->parts.store, {"adapters.load", dump(arguments)}, call.exchange,
               [exchange = call.exchange, name](const std::string& result) {
                 const json loaded = json::parse(result, nullptr, false);
                 const std::string version = loaded.is_object() ? loaded.value("adapter", name) : name;
@@ -56,7 +56,7 @@ void load_adapter_folder(const api_call& call) {
 void unload_adapter(const api_call& call) {
   const json body = parse_body(call.request->body);
   const std::string name = request_fields(body).required_text("lora_name");
-  run_command(call.context->parts.store, {"adapters.unload", json{{"name", name}}.dump()}, call.exchange,
+  run_command(call.context->parts.store, {"adapters.unload", dump({{"name", name}})}, call.exchange,
               [exchange = call.exchange, name](const std::string&) {
                 reply_json(exchange, {{"message", "adapter " + name + " is unloaded"}});
               });

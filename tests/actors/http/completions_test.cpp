@@ -431,7 +431,7 @@ TEST_F(completions, end_when_the_client_goes) {
   std::optional<http_client> client(parse_http_url(url));
   auto running = std::async(std::launch::async, [&] {
     client->send("POST", "/v1/completions", {}, json{{"prompt", "A"}, {"stream", true}}.dump(),
-                 {{}, [&](std::string_view) { client->stop(); }, {}});
+                 {.on_data = [&](std::string_view) { client->stop(); }});
     client->run();
     client.reset();
   });

@@ -78,13 +78,14 @@ class api_test : public testing::Test {
     return std::async(std::launch::async, [=] {
       http_client client(parse_http_url(url));
       answered got;
-      client.send(
-          method, path, headers, body,
-          {[&](int status, const http_headers& all) {
-             got.status = status;
-             for (const auto& [name, value] : all) got.headers[name] = value;
-           },
-           [&](std::string_view piece) { got.body += piece; }, [&](const std::string& error) { got.error = error; }});
+      client.send(method, path, headers, body,
+                  {.on_head =
+                       [&](int status, const http_headers& all) {
+                         got.status = status;
+                         got.headers.insert(all.begin(), all.end());
+                       },
+                   .on_data = [&](std::string_view piece) { got.body += piece; },
+                   .on_end = [&](const std::string& error) { got.error = error; }});
       client.run();
       return got;
     });

@@ -53,12 +53,12 @@ TEST(http_client, sends_again_what_an_idle_connection_did_not_answer) {
   std::function<void()> send = [&] {
     ++sent;
     client.send("GET", "/", {}, {},
-                {{},
-                 [&](std::string_view piece) { bodies += piece; },
-                 [&](const std::string& error) {
-                   problems += error;
-                   if (sent < requests) send();
-                 }});
+                {.on_data = [&](std::string_view piece) { bodies += piece; },
+                 .on_end =
+                     [&](const std::string& error) {
+                       problems += error;
+                       if (sent < requests) send();
+                     }});
   };
   send();
   client.run();
@@ -70,7 +70,7 @@ TEST(http_client, tells_that_a_new_connection_was_closed_without_an_answer) {
   const closing_server server(1, "");
   http_client client(parse_http_url(server.url()));
   std::string problem;
-  client.send("GET", "/", {}, {}, {{}, {}, [&](const std::string& error) { problem = error; }});
+  client.send("GET", "/", {}, {}, {.on_end = [&](const std::string& error) { problem = error; }});
   client.run();
   EXPECT_NE(problem, "");
 }

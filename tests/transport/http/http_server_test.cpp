@@ -53,7 +53,6 @@ class http_server_test : public testing::Test {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, 10s, [&] { return gone_; });
   }
-  raw_client connect() { return raw_client(server_->port()); }
 
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -128,10 +127,7 @@ TEST_F(http_server_test, reads_chunked_bodies) {
 }
 
 TEST_F(http_server_test, counts_what_has_come_of_chunked_bodies) {
-  http_options options;
-  options.body_bytes = 1 << 20;
-  options.bodies_bytes = 1 << 20;
-  start(options);
+  start({.body_bytes = 1 << 20, .bodies_bytes = 1 << 20});
   const std::string head = "POST /x HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n";
   std::deque<raw_client> unfinished;
   for (int i = 0; i < 8; ++i) unfinished.emplace_back(server_->port()).say(head);
@@ -145,9 +141,7 @@ TEST_F(http_server_test, counts_what_has_come_of_chunked_bodies) {
 }
 
 TEST_F(http_server_test, refuses_chunked_bodies_that_are_too_many) {
-  http_options options;
-  options.bodies_bytes = 100'000;
-  start(options);
+  start({.bodies_bytes = 100'000});
   const std::string head = "POST /x HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n";
   const std::string chunk = "8000\r\n" + std::string(0x8000, 'x') + "\r\n";
   raw_client client(server_->port());
@@ -445,10 +439,8 @@ TEST_F(http_server_test, may_go_while_clients_come) {
 
 TEST_F(http_server_test, refuses_an_address_in_use) {
   start();
-  http_options same;
-  same.port = server_->port();
   try {
-    const http_server second(same, {});
+    const http_server second({.port = server_->port()}, {});
     FAIL();
   } catch (const input_error& error) {
     EXPECT_NE(std::string(error.what()).find("the port is in use"), std::string::npos);
@@ -461,7 +453,7 @@ TEST_F(http_server_test, serves_hundreds_of_streams_to_one_client) {
   int complete = 0;
   std::string first;
   for (int i = 0; i < 300; ++i)
-    client.send("GET", "/later", {}, {}, {{}, {}, [&](const std::string& error) { complete += error.empty(); }});
+    client.send("GET", "/later", {}, {}, {.on_end = [&](const std::string& error) { complete += error.empty(); }});
   std::thread answering([&] {
     std::vector<std::shared_ptr<http_exchange>> all;
     for (int i = 0; i < 300; ++i) all.push_back(next_kept());
