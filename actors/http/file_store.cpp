@@ -89,13 +89,13 @@ std::optional<std::string> file_store::content(const std::string& id) const {
   return read(id + ".data");
 }
 
-bool file_store::remove(const std::string& id) {
-  if (!find(id)) return false;
+void file_store::remove(const std::string& id) {
+  if (!find(id)) return;
   const std::lock_guard lock(mutex_);
   known_.erase(id);
   std::error_code ignored;
   fs::remove(folder_ / (id + ".data"), ignored);
-  return fs::remove(folder_ / (id + ".json"), ignored);
+  fs::remove(folder_ / (id + ".json"), ignored);
 }
 
 void file_store::keep_about(const std::string& id, const std::string& text) {

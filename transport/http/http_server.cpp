@@ -140,8 +140,4 @@ std::uint16_t http_server::port() const {
   return impl_->port;
 }
 
-std::size_t http_server::connections() const {
-  return impl_->shared->connections;
-}
-
 }  // namespace troupe
