@@ -104,14 +104,6 @@ void reply_batch(const api_call& call, const std::string& command) {
   });
 }
 
-void show_batch(const api_call& call) {
-  reply_batch(call, "job.get");
-}
-
-void cancel_batch(const api_call& call) {
-  reply_batch(call, "job.cancel");
-}
-
 void list_batches(const api_call& call) {
   const auto page = std::make_shared<list_page>(*call.request);
   list_jobs(
@@ -129,8 +121,8 @@ void list_batches(const api_call& call) {
 void add_batch_routes(api_routes& to) {
   to.add("POST", "/v1/batches", create_batch_later);
   to.add("GET", "/v1/batches", list_batches);
-  to.add("GET", "/v1/batches/{id}", show_batch);
-  to.add("POST", "/v1/batches/{id}/cancel", cancel_batch);
+  to.add("GET", "/v1/batches/{id}", [](const api_call& call) { reply_batch(call, "job.get"); });
+  to.add("POST", "/v1/batches/{id}/cancel", [](const api_call& call) { reply_batch(call, "job.cancel"); });
 }
 
 }  // namespace troupe

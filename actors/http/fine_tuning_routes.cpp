@@ -50,7 +50,7 @@ void create_job(const api_call& call) {
       [context = call.context, id = asked.id] { context->files.forget_about(id); });
 }
 
-/// Newest first. `kind`: only events of this kind, such as checkpoints.
+/// Newest first. `kind`: only events of this kind, such as checkpoints; empty: all.
 void reply_events(const api_call& call, const std::string& kind) {
   const std::string& id = call.place();
   ask_jobs(call, "job.events", {{"id", id}, {"limit", 10'000}, {"newest", true}}, [call, id, kind](const json& told) {
@@ -65,14 +65,6 @@ void reply_events(const api_call& call, const std::string& kind) {
     }
     reply_json(call.exchange, page.finish());
   });
-}
-
-void list_events(const api_call& call) {
-  reply_events(call, "");
-}
-
-void list_checkpoints(const api_call& call) {
-  reply_events(call, "checkpoint");
 }
 
 void list_fine_tunes(const api_call& call) {
@@ -95,8 +87,8 @@ void add_fine_tuning_routes(api_routes& to) {
   for (const std::string change : {"cancel", "pause", "resume"})
     to.add("POST", jobs + "/{id}/" + change,
            [command = "job." + change](const api_call& call) { change_job(call, command); });
-  to.add("GET", jobs + "/{id}/events", list_events);
-  to.add("GET", jobs + "/{id}/checkpoints", list_checkpoints);
+  to.add("GET", jobs + "/{id}/events", [](const api_call& call) { reply_events(call, ""); });
+  to.add("GET", jobs + "/{id}/checkpoints", [](const api_call& call) { reply_events(call, "checkpoint"); });
 }
 
 }  // namespace troupe
