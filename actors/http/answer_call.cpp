@@ -2,23 +2,19 @@
 
 #include <atomic>
 
+#include "actors/http/answer_meter.hpp"
 #include "actors/http/api_error.hpp"
 
 namespace troupe {
 namespace {
 
 api_error error_of(const request_refused& refused, const std::string& adapter, bool is_usable) {
-  const bool bad_input = refused.cause == refusal_cause::bad_input, full = refused.cause == refusal_cause::full;
   if (refused.is_unknown_adapter) return unknown_model(adapter);
-  if (bad_input && !is_usable) return api_error(404, refused.error, "model", "model_not_found");
-  if (bad_input) return api_error(400, refused.error);
-  api_error error(full ? 429 : 503, refused.error, {}, full ? "rate_limit_exceeded" : "service_unavailable");
-  error.retry_after(std::max<duration>(refused.retry_after, std::chrono::milliseconds(250)));
-  return error;
-}
-
-double seconds_of(duration d) {
-  return std::chrono::duration<double>(d).count();
+  if (refused.cause == refusal_cause::bad_input)
+    return is_usable ? api_error(400, refused.error) : api_error(404, refused.error, "model", "model_not_found");
+  const bool is_full = refused.cause == refusal_cause::full;
+  api_error error(is_full ? 429 : 503, refused.error, {}, is_full ? "rate_limit_exceeded" : "service_unavailable");
+  return error.retry_after(std::max<duration>(refused.retry_after, std::chrono::milliseconds(250)));
 }
 
 /// Whether writing the whole response takes more than some milliseconds. `echoed`: tokens of prompts that it may
@@ -47,9 +43,8 @@ class answer_call : public std::enable_shared_from_this<answer_call> {
         order_(std::move(order)),
         format_(std::move(format)),
         exchange_(std::move(exchange)),
-        begun_at_(clock_.now()),
-        sheet_(order_),
-        times_(sheet_.choices().size()) {}
+        meter_(*context_, order_),
+        sheet_(order_) {}
 
   void start();
   void on_part(std::size_t prompt, answer_part part);
@@ -60,8 +55,6 @@ class answer_call : public std::enable_shared_from_this<answer_call> {
   void check_form() const;
   void stream_part(std::size_t index, const answer_part& part);
   void charge(std::size_t prompt, const answer_part& part);
-  void measure(std::size_t index, const answer_part& part);
-  void measure_end(std::size_t index, const answer_end& end);
   void finish();
   void finish_whole();
   void end_all();
@@ -70,20 +63,12 @@ class answer_call : public std::enable_shared_from_this<answer_call> {
   answer_order order_;
   std::unique_ptr<answer_format> format_;
   std::shared_ptr<http_exchange> exchange_;
-  monotonic_clock clock_;
-  instant begun_at_;
+  answer_meter meter_;
   std::vector<request_id> ids_;
   std::vector<std::int64_t> uncharged_;  ///< tokens of each prompt; 0 once they are charged
   std::atomic<bool> over_{false};
   answer_sheet sheet_;
-  struct choice_times {
-    instant first, last;  ///< when the first and the last token came
-    std::size_t tokens = 0;
-    std::optional<answer_timing> timing;
-  };
-  std::vector<choice_times> times_;  ///< of each choice
   bool streaming_ = false;
-  std::shared_ptr<request_series> series_;
 };
 
 class prompt_listener final : public answer_listener {
@@ -114,7 +99,7 @@ void answer_call::start() {
 std::vector<begin_request> answer_call::requests() const {
   check_form();
   try {
-    return requests_of(order_, *context_->parts.prompts, *context_->parts.numbers);
+    return requests_of(order_, *context_->parts.served.prompts, *context_->parts.numbers);
   } catch (const field_error& error) {
     // The engine's name for it is not the name of the API's field.
     if (error.field() == "stop_tokens") refuse_field("stop_token_ids", error.what(), error.code());
@@ -125,7 +110,7 @@ std::vector<begin_request> answer_call::requests() const {
 void answer_call::check_form() const {
   if (!order_.sampling.constraint) return;
   try {
-    context_->parts.prompts->check_constraint(order_.sampling.constraint);
+    context_->parts.served.prompts->check_constraint(order_.sampling.constraint);
   } catch (const input_error& error) {
     refuse_field(order_.form_field, error.what(), "unsupported_value");
   }
@@ -135,7 +120,7 @@ void answer_call::on_part(std::size_t prompt, answer_part part) {
   if (over_) return;
   charge(prompt, part);
   const std::size_t index = sheet_.index_of(prompt, part);
-  measure(index, part);
+  meter_.count(index, part);
   sheet_.count(prompt, part);
   if (order_.stream)
     stream_part(index, part);
@@ -148,8 +133,9 @@ void answer_call::stream_part(std::size_t index, const answer_part& part) {
   std::string frames;
   if (!streaming_) {
     streaming_ = true;
-    exchange_->begin_stream({200, "text/event-stream; charset=utf-8", {}, {{"cache-control", "no-cache"}}});
-    for (std::size_t i = 0; i < times_.size(); ++i) format_->begin(frames, i);
+    exchange_->begin_stream(
+        {.content_type = "text/event-stream; charset=utf-8", .headers = {{"cache-control", "no-cache"}}});
+    for (std::size_t i = 0; i < sheet_.choices().size(); ++i) format_->begin(frames, i);
   }
   format_->part(frames, index, part);
   if (!frames.empty() && !exchange_->send(frames)) end_all();
@@ -160,45 +146,6 @@ void answer_call::charge(std::size_t prompt, const answer_part& part) {
   if (order_.owner.empty()) return;
   const auto answered = static_cast<std::int64_t>(part.tokens.size());
   context_->limits.use_tokens(order_.owner, std::exchange(uncharged_[prompt], 0) + answered);
-}
-
-void answer_call::measure(std::size_t index, const answer_part& part) {
-  const instant now = clock_.now();
-  if (!series_) {
-    series_ = context_->metrics.series(context_->parts.full_name(order_.adapter));
-    series_->add(request_figure::wanted_answers, order_.n);
-    series_->add(request_figure::wanted_tokens, static_cast<double>(order_.sampling.max_tokens));
-  }
-  choice_times& times = times_[index];
-  if (times.first == instant{}) {
-    times.first = now;
-    series_->add(request_figure::first_token, seconds_of(now - begun_at_));
-  } else if (!part.tokens.empty()) {
-    const auto tokens = part.tokens.size();
-    series_->add(request_figure::gap, seconds_of(now - times.last) / static_cast<double>(tokens), tokens);
-  }
-  times.last = now;
-  times.tokens += part.tokens.size();
-  if (part.timing) times.timing = part.timing;
-  if (part.end) measure_end(index, *part.end);
-  series_->answered(part.tokens.size());
-}
-
-void answer_call::measure_end(std::size_t index, const answer_end& end) {
-  const choice_times& times = times_[index];
-  const auto prompt = static_cast<std::uint64_t>(end.prompt_tokens);
-  const double decode = seconds_of(times.last - times.first);
-  series_->add(request_figure::latency, seconds_of(times.last - begun_at_));
-  series_->add(request_figure::decode, decode);
-  if (times.timing) {
-    series_->add(request_figure::queued, seconds_of(times.timing->queued));
-    series_->add(request_figure::prefill, seconds_of(times.timing->prefill));
-    series_->add(request_figure::inference, seconds_of(times.timing->prefill) + decode);
-  }
-  if (times.tokens > 1) series_->add(request_figure::per_token, decode / static_cast<double>(times.tokens - 1));
-  series_->add(request_figure::prompt_tokens, static_cast<double>(prompt));
-  series_->add(request_figure::answer_tokens, static_cast<double>(times.tokens));
-  series_->ended(end.finish, index % static_cast<std::size_t>(order_.n) == 0 ? prompt : 0);
 }
 
 void answer_call::finish() {
@@ -215,7 +162,7 @@ void answer_call::finish() {
 void answer_call::finish_whole() {
   const auto write = [self = shared_from_this()] {
     const answer_sheet& sheet = self->sheet_;
-    self->exchange_->reply({200, "application/json", self->format_->whole(sheet.choices(), sheet.usage()), {}});
+    self->exchange_->reply({.body = self->format_->whole(sheet.choices(), sheet.usage())});
   };
   const bool later = is_long(sheet_.choices(), sheet_.usage().prompt_tokens * order_.n, order_.n);
   later ? guarded_later(*context_->parts.work, exchange_, write) : guarded(exchange_, write);
@@ -224,7 +171,7 @@ void answer_call::finish_whole() {
 void answer_call::on_refused(const request_refused& refused) {
   if (over_) return;
   end_all();
-  const bool is_usable = order_.adapter.empty() || context_->parts.adapters->resolve(order_.adapter).has_value();
+  const bool is_usable = context_->parts.served.adapters->resolve(order_.adapter).has_value();
   const api_error error = error_of(refused, order_.adapter, is_usable);
   if (!streaming_) return exchange_->reply(error_response(error));
   std::string frames;

@@ -1,12 +1,12 @@
 #include "actors/http/answer_request.hpp"
 
-#include <array>
 #include <random>
 
 #include "actors/http/api_error.hpp"
 #include "actors/requests/constraint_fields.hpp"
 #include "actors/requests/request_fields_impl.hpp"
 #include "actors/requests/sampling_fields.hpp"
+#include "cluster/adapters/adapter_catalogue.hpp"
 
 namespace troupe {
 namespace {
@@ -14,22 +14,22 @@ namespace {
 constexpr std::size_t most_prompts = 2048;  // as OpenAI's specification says
 
 /// Fields that are refused by name, since they would change the answer.
-constexpr std::array<std::string_view, 16> unserved{"suffix",
-                                                    "min_tokens",
-                                                    "audio",
-                                                    "functions",
-                                                    "function_call",
-                                                    "truncate_prompt_tokens",
-                                                    "web_search_options",
-                                                    "use_beam_search",
-                                                    "bad_words",
-                                                    "allowed_token_ids",
-                                                    "include_stop_str_in_output",
-                                                    "chat_template",
-                                                    "continue_final_message",
-                                                    "add_special_tokens",
-                                                    "return_tokens_as_token_ids",
-                                                    "return_token_ids"};
+constexpr std::string_view unserved[] = {"suffix",
+                                         "min_tokens",
+                                         "audio",
+                                         "functions",
+                                         "function_call",
+                                         "truncate_prompt_tokens",
+                                         "web_search_options",
+                                         "use_beam_search",
+                                         "bad_words",
+                                         "allowed_token_ids",
+                                         "include_stop_str_in_output",
+                                         "chat_template",
+                                         "continue_final_message",
+                                         "add_special_tokens",
+                                         "return_tokens_as_token_ids",
+                                         "return_token_ids"};
 
 std::uint64_t random_seed() {
   static thread_local std::mt19937_64 random{std::random_device()()};
@@ -45,7 +45,7 @@ void take_advice(const sampling_advice& advice, sampling_params& to) {
 }
 
 /// LoRAX's adapter_id goes before model; "base" and "" mean no adapter.
-std::string adapter_of(const request_fields& from, const served_model& of) {
+std::string adapter_of(const request_fields& from, const served_model& served) {
   std::optional<std::string> named = from.text("adapter_id");
   const char* key = "adapter_id";
   if (const json* parameters = from.object("parameters"); parameters && !named)
@@ -54,10 +54,10 @@ std::string adapter_of(const request_fields& from, const served_model& of) {
     named = from.text("model");
     key = "model";
   }
-  if (!named || named->empty() || *named == of.model || *named == "base") return {};
+  if (!named || named->empty() || *named == served.model || *named == "base") return {};
   if (named->size() > 512 || named->find('\0') != named->npos)
     throw api_error(404, "the model does not exist: see /v1/models", key, "model_not_found");
-  of.check_name(*named);
+  if (!served.adapters->resolve(*named) && !is_adapter_name(*named)) throw unknown_model(*named);
   return *named;
 }
 
@@ -128,16 +128,16 @@ std::vector<prompt_input> read_prompts(const request_fields& from, const char* k
   return prompts;
 }
 
-answer_order read_order(const request_fields& from, const served_model& of) {
+answer_order read_order(const request_fields& from, const served_model& served) {
   refuse_unserved(from);
   answer_order order;
-  order.adapter = adapter_of(from, of);
-  order.model = order.adapter.empty() ? of.model : order.adapter;
+  order.adapter = adapter_of(from, served);
+  order.model = order.adapter.empty() ? served.model : order.adapter;
   order.n = from.small("n", 1, 128).value_or(1);
   if (const auto best = from.small("best_of"); best && *best != order.n)
     refuse_field("best_of", "best_of is served only where it is n", "unsupported_value");
   if (from.integer("priority", INT64_MIN, INT64_MAX).value_or(0) > 0) order.priority = request_priority::batch;
-  take_advice(of.advice, order.sampling);
+  take_advice(served.advice, order.sampling);
   order.sampling.seed = random_seed();
   read_sampling(from, order.sampling);
   order.form_field = form_field_of(from);

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include <fmt/format.h>
+
 #include "actors/json_dump_impl.hpp"
 #include "base/utf8.hpp"
 
@@ -39,6 +41,14 @@ std::string usage_json(const answer_usage& usage) {
   return fmt::format(
       R"({{"prompt_tokens":{},"completion_tokens":{},"total_tokens":{},"prompt_tokens_details":{{"cached_tokens":{}}}}})",
       usage.prompt_tokens, usage.completion_tokens, usage.prompt_tokens + usage.completion_tokens, usage.cached_tokens);
+}
+
+std::string_view frame_end(const answer_order& order) {
+  return order.include_usage ? "],\"usage\":null}\n\n" : "]}\n\n";
+}
+
+std::string usage_frame(std::string_view head, const answer_usage& usage) {
+  return fmt::format("data: {}],\"usage\":{}}}\n\n", head, usage_json(usage));
 }
 
 std::string token_text(const tokenizer& tokens, token_id token) {

@@ -1,6 +1,7 @@
 // What several kinds of answers write in the same way.
 #pragma once
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "actors/requests/answer_order.hpp"
@@ -9,6 +10,10 @@ namespace troupe {
 
 /// {"prompt_tokens","completion_tokens","total_tokens","prompt_tokens_details":{"cached_tokens"}}
 std::string usage_json(const answer_usage& usage);
+/// Frames of completions and chats are "data: ", a head up to the list of choices, choices, and this end.
+std::string_view frame_end(const answer_order& order);
+/// The frame that reports usage, without a choice.
+std::string usage_frame(std::string_view head, const answer_usage& usage);
 /// A token's text in logprobs.
 std::string token_text(const tokenizer& tokens, token_id token);
 /// The same for completions, where texts are keys of an object. A token that is no whole character is written as OpenAI

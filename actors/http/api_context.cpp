@@ -1,7 +1,6 @@
 #include "actors/http/api_context.hpp"
 
 #include <ctime>
-#include <random>
 
 #include <nlohmann/json.hpp>
 
@@ -22,18 +21,6 @@ int status_of(command_fault fault) {
   }
 }
 
-std::function<void(command_answer)> answerer(const std::shared_ptr<http_exchange>& exchange,
-                                             std::function<void(const std::string&)> then,
-                                             std::function<void()> refused) {
-  return [exchange, then = std::move(then), refused = std::move(refused)](const command_answer& answer) {
-    guarded(exchange, [&] {
-      if (!answer.is_refused()) return then(answer.result);
-      if (refused) refused();
-      throw api_error(status_of(answer.fault), answer.error);
-    });
-  };
-}
-
 }  // namespace
 
 api_context::api_context(http_parts from)
@@ -50,9 +37,16 @@ bool api_context::is_ready() const {
   return false;
 }
 
-void run_command(const command_actor& whom, client_command what, const std::shared_ptr<http_exchange>& exchange,
+void run_command(const command_actor& to, client_command command, const std::shared_ptr<http_exchange>& exchange,
                  std::function<void(const std::string& result)> then, std::function<void()> refused) {
-  tell(whom, command_call{{}, std::move(what), answerer(exchange, std::move(then), std::move(refused))});
+  auto take = [exchange, then = std::move(then), refused = std::move(refused)](const command_answer& answer) {
+    guarded(exchange, [&] {
+      if (!answer.is_refused()) return then(answer.result);
+      if (refused) refused();
+      throw api_error(status_of(answer.fault), answer.error);
+    });
+  };
+  tell(to, command_call{{}, std::move(command), std::move(take)});
 }
 
 void guarded(const std::shared_ptr<http_exchange>& exchange, const std::function<void()>& handle) {
@@ -69,13 +63,6 @@ void guarded(const std::shared_ptr<http_exchange>& exchange, const std::function
 
 void guarded_later(long_work& thread, const std::shared_ptr<http_exchange>& exchange, std::function<void()> handle) {
   thread.run([exchange, handle = std::move(handle)] { guarded(exchange, handle); });
-}
-
-std::string random_hex(int digits) {
-  static thread_local std::mt19937_64 random{std::random_device()()};
-  std::string text;
-  while (static_cast<int>(text.size()) < digits) text += fmt::format("{:016x}", random());
-  return text.substr(0, static_cast<std::size_t>(digits));
 }
 
 }  // namespace troupe

@@ -17,7 +17,8 @@
 namespace troupe {
 
 /// What the HTTP interface uses; all of it outlives the server.
-struct http_parts : served_model {
+struct http_parts {
+  served_model served;
   gateway_actor gateway;
   adapter_store_actor store;
   jobs_actor jobs;
@@ -52,8 +53,8 @@ struct api_context {
 /// One request. Copies are cheap: they share the body, which may be large.
 struct api_call {
   std::shared_ptr<api_context> context;
-  std::shared_ptr<const http_request> request;
-  api_key key;  ///< of the request; without a name if there are no keys
+  std::shared_ptr<const http_request> request = {};
+  api_key key = {};  ///< of the request; without a name if there are no keys
   std::shared_ptr<http_exchange> exchange;
 
   /// The part of the path that {…} stands for in the route.
@@ -64,14 +65,12 @@ using command_actor = actor_of<command_call>;
 
 /// Calls `then` on some thread with what the command returned. If the command was refused, answers `exchange` with the
 /// error and calls `refused`.
-void run_command(const command_actor& whom, client_command what, const std::shared_ptr<http_exchange>& exchange,
+void run_command(const command_actor& to, client_command command, const std::shared_ptr<http_exchange>& exchange,
                  std::function<void(const std::string& result)> then, std::function<void()> refused = {});
 
 /// Runs `handle`, and turns what it throws into the response.
 void guarded(const std::shared_ptr<http_exchange>& exchange, const std::function<void()>& handle);
 /// The same, but later on a thread for long work.
 void guarded_later(long_work& thread, const std::shared_ptr<http_exchange>& exchange, std::function<void()> handle);
-
-std::string random_hex(int digits);
 
 }  // namespace troupe

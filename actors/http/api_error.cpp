@@ -20,26 +20,14 @@ std::string_view type_of(int status) {
   }
 }
 
-void append_or_null(std::string& to, std::string_view text) {
-  if (text.empty())
-    to += "null";
-  else
-    append_quoted(to, text);
-}
-
 }  // namespace
 
 api_error::api_error(int status, const std::string& message, std::string param, std::string code)
     : std::runtime_error(message), status_(status), param_(std::move(param)), code_(std::move(code)) {}
 
 std::string error_fields(const api_error& error) {
-  std::string text = R"("message":)";
-  append_quoted(text, error.what());
-  text += R"(,"param":)";
-  append_or_null(text, error.param());
-  text += R"(,"code":)";
-  append_or_null(text, error.code());
-  return text;
+  return fmt::format(R"("message":{},"param":{},"code":{})", json_text(error.what()), json_text_or_null(error.param()),
+                     json_text_or_null(error.code()));
 }
 
 std::string error_json(const api_error& error) {
@@ -47,7 +35,7 @@ std::string error_json(const api_error& error) {
 }
 
 http_response error_response(const api_error& error) {
-  http_response response{error.status(), "application/json", error_json(error), {}};
+  http_response response{.status = error.status(), .body = error_json(error)};
   if (error.status() == 401) response.headers.emplace_back("www-authenticate", "Bearer");
   if (error.retry_after() > duration{}) {
     const auto wait = std::chrono::ceil<std::chrono::milliseconds>(error.retry_after());
@@ -56,6 +44,10 @@ http_response error_response(const api_error& error) {
                                   fmt::format("{}", std::chrono::ceil<std::chrono::seconds>(wait).count()));
   }
   return response;
+}
+
+api_error unavailable(const std::string& message) {
+  return api_error(503, message, {}, "service_unavailable").retry_after(std::chrono::seconds(1));
 }
 
 api_error unknown_model(std::string_view name) {

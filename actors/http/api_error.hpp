@@ -34,6 +34,8 @@ class api_error : public std::runtime_error {
 /// 400, with the field at fault if that is known.
 api_error api_error_of(const input_error& error);
 
+/// 503, for a moment.
+api_error unavailable(const std::string& message);
 /// 404: neither the base nor an adapter has this name.
 api_error unknown_model(std::string_view name);
 

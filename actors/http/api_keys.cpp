@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/ascii.hpp"
 #include "base/error.hpp"
 #include "base/sha256.hpp"
 #include "base/whole_file.hpp"
@@ -53,9 +54,33 @@ void write_keys_file(const fs::path& file, const std::vector<api_key>& keys) {
   write_file(file, text, readable_by::owner);
 }
 
+api_key read_key(const detail::json_fields<nlohmann::json>& fields) {
+  api_key key{.name = fields.text("name").value_or(""),
+              .sha256 = fields.text("sha256").value_or(""),
+              .shown = fields.text("shown").value_or(""),
+              .created = fields.integer("created").value_or(0),
+              .weight = fields.integer("weight").value_or(1),
+              .is_admin = fields.boolean("admin").value_or(false)};
+  for (const auto& [name, limit] : limit_fields) {
+    key.limits.*limit = fields.integer(name).value_or(0);
+    if (key.limits.*limit < 0) refuse("{}: {} is negative: 0 is without a limit", fields.where(), name);
+  }
+  if (key.weight < 1 || key.weight > most_weight)
+    refuse("{}: weight is {}: use 1 to {}", fields.where(), key.weight, most_weight);
+  return key;
+}
+
+std::vector<api_key> present_keys(const fs::path& file) {
+  return read_api_keys(file).value_or(std::vector<api_key>());
+}
+
+[[noreturn]] void refuse_unknown(const std::string& name) {
+  refuse("key {}: there is none: see `troupe keys list`", name.substr(0, 64));
+}
+
 bool is_good_name(const std::string& name) {
-  return !name.empty() && name.size() <= 64 && std::all_of(name.begin(), name.end(), [](unsigned char c) {
-    return std::isalnum(c) || c == '-' || c == '_' || c == '.' || c == '@';
+  return !name.empty() && name.size() <= 64 && std::all_of(name.begin(), name.end(), [](char c) {
+    return is_letter_or_digit(c) || c == '-' || c == '_' || c == '.' || c == '@';
   });
 }
 
@@ -72,48 +97,40 @@ std::optional<std::vector<api_key>> read_api_keys(const fs::path& file) {
   const auto list = parsed.find("keys");
   if (!parsed.is_object() || list == parsed.end() || !list->is_array()) refuse("{}: holds no keys", file.string());
   std::vector<api_key> keys;
-  for (const auto& each : *list) {
-    const detail::json_fields fields(each, file.string());
-    keys.push_back({fields.text("name").value_or(""), fields.text("sha256").value_or(""),
-                    fields.text("shown").value_or(""), fields.integer("created").value_or(0)});
-    for (const auto& [name, limit] : limit_fields) {
-      keys.back().limits.*limit = fields.integer(name).value_or(0);
-      if (keys.back().limits.*limit < 0) refuse("{}: {} is negative: 0 is without a limit", file.string(), name);
-    }
-    keys.back().weight = fields.integer("weight").value_or(1);
-    if (keys.back().weight < 1 || keys.back().weight > most_weight)
-      refuse("{}: weight is {}: use 1 to {}", file.string(), keys.back().weight, most_weight);
-    keys.back().is_admin = fields.boolean("admin").value_or(false);
-  }
+  for (const auto& each : *list) keys.push_back(read_key(detail::json_fields(each, file.string())));
   return keys;
 }
 
 std::string add_api_key(const fs::path& file, const std::string& name, const rate_limits& limits, std::int64_t weight,
                         bool is_admin) {
   if (!is_good_name(name)) refuse("key {}: a name has letters, digits and -_.@, 64 at most", name.substr(0, 64));
-  auto keys = read_api_keys(file).value_or(std::vector<api_key>());
+  auto keys = present_keys(file);
   for (const api_key& each : keys)
     if (each.name == name) refuse("key {}: there is one of that name: revoke it or choose another", name);
   const std::string key = random_key();
-  const auto now = static_cast<std::int64_t>(std::time(nullptr));
-  keys.push_back({name, digest_of(key), key.substr(0, 14), now, limits, weight, is_admin});
+  keys.push_back({.name = name,
+                  .sha256 = digest_of(key),
+                  .shown = key.substr(0, 14),
+                  .created = std::time(nullptr),
+                  .limits = limits,
+                  .weight = weight,
+                  .is_admin = is_admin});
   write_keys_file(file, keys);
   return key;
 }
 
 void limit_api_key(const fs::path& file, const std::string& name, const rate_limits& limits, std::int64_t weight) {
-  auto keys = read_api_keys(file).value_or(std::vector<api_key>());
+  auto keys = present_keys(file);
   const auto found = std::find_if(keys.begin(), keys.end(), [&](const api_key& each) { return each.name == name; });
-  if (found == keys.end()) refuse("key {}: there is none: see `troupe keys list`", name.substr(0, 64));
+  if (found == keys.end()) refuse_unknown(name);
   found->limits = limits;
   found->weight = weight;
   write_keys_file(file, keys);
 }
 
 void revoke_api_key(const fs::path& file, const std::string& name) {
-  auto keys = read_api_keys(file).value_or(std::vector<api_key>());
-  if (std::erase_if(keys, [&](const api_key& each) { return each.name == name; }) == 0)
-    refuse("key {}: there is none: see `troupe keys list`", name.substr(0, 64));
+  auto keys = present_keys(file);
+  if (std::erase_if(keys, [&](const api_key& each) { return each.name == name; }) == 0) refuse_unknown(name);
   write_keys_file(file, keys);
 }
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "actors/http/answering_paths.hpp"
 #include "actors/http/api_error.hpp"
-#include "actors/http/completions.hpp"
 #include "actors/requests/request_fields_impl.hpp"
 
 namespace troupe {
@@ -13,12 +13,12 @@ namespace {
 constexpr std::size_t most_lines = 100'000;
 
 const answering_path* find_endpoint(const std::string& endpoint) {
-  const auto found = std::find_if(std::begin(answering_paths), std::end(answering_paths),
-                                  [&](const answering_path& each) { return endpoint == each.path; });
-  return found == std::end(answering_paths) ? nullptr : found;
+  for (const answering_path& each : answering_paths)
+    if (endpoint == each.path) return &each;
+  return nullptr;
 }
 
-batch_line read_line(std::string_view text, const std::string& endpoint, const served_model& of) {
+batch_line read_line(std::string_view text, const std::string& endpoint, const served_model& served) {
   const answering_path* path = find_endpoint(endpoint);
   if (!path) refuse("lines of {} are not read here", endpoint.substr(0, 64));
   const json object = parse_object(text, "the line");
@@ -29,16 +29,16 @@ batch_line read_line(std::string_view text, const std::string& endpoint, const s
   if (fields.required_text("url") != endpoint) refuse_field("url", "url should be the batch's endpoint, " + endpoint);
   const json* body = fields.object("body");
   if (!body) refuse_field("body", "body is missing", "missing_required_parameter");
-  line.asked = path->read(request_fields(*body), of);
+  line.asked = path->read(request_fields(*body), served);
   if (line.asked.order.stream) refuse_field("stream", "stream is not served in batches");
-  check(line.asked.order.sampling, of.prompts->config().vocab_size);
+  check(line.asked.order.sampling, served.prompts->config().vocab_size);
   return line;
 }
 
 /// Reads a line for the jobs actor, which knows nothing of HTTP: an api_error becomes a field_error.
-batch_line read_line_apart(std::string_view text, const std::string& endpoint, const served_model& of) {
+batch_line read_line_apart(std::string_view text, const std::string& endpoint, const served_model& served) {
   try {
-    return read_line(text, endpoint, of);
+    return read_line(text, endpoint, served);
   } catch (const api_error& error) {
     throw field_error(error.param(), error.what(), error.code());
   }
@@ -56,7 +56,7 @@ std::string batch_endpoint_names() {
   return names;
 }
 
-std::vector<std::string> job_lines_of(std::string_view file, const std::string& endpoint, const served_model& of) {
+std::vector<std::string> job_lines_of(std::string_view file, const std::string& endpoint, const served_model& served) {
   std::vector<std::string> lines;
   std::set<std::string> ids;
   std::size_t number = 0;
@@ -67,7 +67,7 @@ std::vector<std::string> job_lines_of(std::string_view file, const std::string& 
     if (text.find_first_not_of(" \t\r") == text.npos) continue;
     if (lines.size() == most_lines) refuse("the file has more than {} lines", most_lines);
     try {
-      const batch_line line = read_line_apart(text, endpoint, of);
+      const batch_line line = read_line_apart(text, endpoint, served);
       if (!ids.insert(line.custom_id).second)
         refuse_field("custom_id", "custom_id " + line.custom_id.substr(0, 64) + " comes twice");
       lines.emplace_back(text);
@@ -80,8 +80,9 @@ std::vector<std::string> job_lines_of(std::string_view file, const std::string& 
   return lines;
 }
 
-endpoint_line_reader batch_line_reader(const served_model& of) {
-  return [of](std::string_view line, const std::string& endpoint) { return read_line_apart(line, endpoint, of); };
+endpoint_line_reader batch_line_reader(const served_model& served) {
+  return
+      [served](std::string_view line, const std::string& endpoint) { return read_line_apart(line, endpoint, served); };
 }
 
 std::string batch_output_line(const std::string& output, bool ok, const std::string& batch) {

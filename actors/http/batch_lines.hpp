@@ -14,9 +14,9 @@ std::string batch_endpoint_names();
 
 /// Turns a batch's file, with lines of {custom_id, method, url, body}, into lines of a job. Throws field_error that
 /// names the line.
-std::vector<std::string> job_lines_of(std::string_view file, const std::string& endpoint, const served_model& of);
+std::vector<std::string> job_lines_of(std::string_view file, const std::string& endpoint, const served_model& served);
 /// For jobs with such lines: reads and answers each as if its body had come over HTTP.
-endpoint_line_reader batch_line_reader(const served_model& of);
+endpoint_line_reader batch_line_reader(const served_model& served);
 
 /// Turns a job's output, the answer or the error of one line, into a line of the batch's output: {id, custom_id,
 /// response, error}.

@@ -2,136 +2,109 @@
 
 #include <utility>
 
-#include "actors/http/api_error.hpp"
-#include "actors/http/batch_about_impl.hpp"
 #include "actors/http/batch_lines.hpp"
-#include "actors/http/job_pages_impl.hpp"
-#include "actors/http/owned_impl.hpp"
+#include "actors/http/owned_files.hpp"
+#include "actors/http/owned_jobs_impl.hpp"
+#include "base/field_error.hpp"
 
 namespace troupe {
 namespace {
 
 constexpr std::string_view output_prefix = "file-output-", error_prefix = "file-errors-";
 
-/// Reads a batch's outputs page by page, on the thread for files and batches.
-class output_reader : public std::enable_shared_from_this<output_reader> {
- public:
-  output_reader(api_call call, std::string batch) : call_(std::move(call)), batch_(std::move(batch)) {}
-  virtual ~output_reader() = default;
-
-  void read_on() {
-    const std::string wanted = about_owned({{"id", batch_}, {"from", next_}}, call_.key);
-    run_command(call_.context->parts.jobs, {"job.outputs", wanted}, call_.exchange,
-                [self = shared_from_this()](const std::string& page) {
-                  guarded_later(*self->call_.context->parts.file_work, self->call_.exchange,
-                                [self, page] { self->take(page); });
-                });
-  }
-
- protected:
-  virtual void take_line(bool is_error, const std::string& line) = 0;
-  virtual void end_page() = 0;  ///< read_on() asks for the next page
-  virtual void end() = 0;
-
-  api_call call_;
-
- private:
-  void take(const std::string& page) {
-    const json outputs = json::parse(page)["outputs"];
-    for (const json& each : outputs) {
-      next_ = each.value("index", std::uint64_t{0}) + 1;
-      const bool ok = each.value("ok", false);
-      take_line(!ok, batch_output_line(each.value("text", ""), ok, batch_) + "\n");
-    }
-    outputs.empty() ? end() : end_page();
-  }
-
-  std::string batch_;
-  std::uint64_t next_ = 0;
+struct output_line {
+  bool is_error;
+  std::string text;
 };
+/// Calls `take` with the lines from number `from` on, as many as come at once, none at the end, and with the number
+/// after them; on the thread for files and batches.
+void read_outputs(const api_call& call, const std::string& batch, std::uint64_t from,
+                  std::function<void(const std::vector<output_line>& lines, std::uint64_t next)> take) {
+  ask_jobs_later(call, "job.outputs", {{"id", batch}, {"from", from}},
+                 [batch, from, take = std::move(take)](const json& page) {
+                   std::vector<output_line> lines;
+                   std::uint64_t next = from;
+                   for (const json& each : page.at("outputs")) {
+                     const bool ok = each.value("ok", false);
+                     lines.push_back({!ok, batch_output_line(each.value("text", ""), ok, batch) + "\n"});
+                     next = each.value("index", std::uint64_t{0}) + 1;
+                   }
+                   take(lines, next);
+                 });
+}
 
-class output_sender final : public output_reader {
- public:
-  output_sender(const api_call& call, const batch_file& which)
-      : output_reader(call, which.batch), errors_(which.errors) {}
+/// Reads on only when what was read has been sent: a slow client keeps one page in memory.
+void send_outputs(const api_call& call, const batch_file& which, std::uint64_t from, bool has_begun) {
+  read_outputs(call, which.batch, from,
+               [call, which, has_begun](const std::vector<output_line>& lines, std::uint64_t next) {
+                 std::string text;
+                 for (const output_line& each : lines)
+                   if (each.is_error == which.errors) text += each.text;
+                 if (text.empty() && !lines.empty()) return send_outputs(call, which, next, has_begun);
+                 if (!has_begun) call.exchange->begin_stream({.content_type = "application/octet-stream"});
+                 if (lines.empty()) return call.exchange->end_stream();
+                 if (call.exchange->send(text))
+                   call.exchange->on_sent([call, which, next] { send_outputs(call, which, next, true); });
+               });
+}
 
- private:
-  void take_line(bool is_error, const std::string& line) override {
-    if (is_error == errors_) page_ += line;
-  }
-  /// Reads the next page only when this one has been sent: a slow client keeps one page in memory.
-  void end_page() override {
-    if (page_.empty()) return read_on();
-    begin();
-    if (call_.exchange->send(std::exchange(page_, {})))
-      call_.exchange->on_sent([self = shared_from_this()] { self->read_on(); });
-  }
-  void end() override {
-    begin();
-    call_.exchange->end_stream();
-  }
-  void begin() {
-    if (!std::exchange(begun_, true)) call_.exchange->begin_stream({200, "application/octet-stream", {}, {}});
-  }
-
-  bool errors_, begun_ = false;
-  std::string page_;
-};
-
-class output_measure final : public output_reader {
- public:
-  output_measure(const api_call& call, const std::string& batch, std::function<void(output_sizes)> then)
-      : output_reader(call, batch), then_(std::move(then)) {}
-
- private:
-  void take_line(bool is_error, const std::string& line) override {
-    (is_error ? sizes_.errors : sizes_.answers) += line.size();
-  }
-  void end_page() override { read_on(); }
-  void end() override { then_(sizes_); }
-
-  std::function<void(output_sizes)> then_;
-  output_sizes sizes_;
-};
-
-/// The sizes of a batch that has ended, if they were measured before.
-std::optional<output_sizes> known_sizes(const json& about) {
-  if (!about.contains("output_bytes")) return std::nullopt;
-  return output_sizes{about.value("output_bytes", std::uint64_t{0}), about.value("error_bytes", std::uint64_t{0})};
+/// Adds the lines from number `from` on to `sizes`.
+void measure_outputs(const api_call& call, const std::string& batch, std::uint64_t from, const output_sizes& sizes,
+                     const std::function<void(output_sizes)>& then) {
+  read_outputs(call, batch, from,
+               [call, batch, sizes, then](const std::vector<output_line>& lines, std::uint64_t next) {
+                 if (lines.empty()) return then(sizes);
+                 output_sizes more = sizes;
+                 for (const output_line& each : lines) (each.is_error ? more.errors : more.answers) += each.text.size();
+                 measure_outputs(call, batch, next, more, then);
+               });
 }
 
 bool has_ended(const json& job) {
   return job.value("finished", std::int64_t{0}) > 0;
 }
 
-/// Keeps them only to save time, so a full disk does not stop the reader.
-void keep_sizes(file_store& files, const std::string& id, json about, output_sizes sizes) {
+/// The sizes of a batch that has ended, if they were measured before. Remembered for the life of the process, so that
+/// what is kept of a batch is read only once for it.
+std::optional<output_sizes> known_sizes(file_store& files, const std::string& id) {
+  if (const auto noted = files.sizes(id)) return noted;
+  const auto about = find_batch(files, id);
+  if (!about || !about->contains("output_bytes")) return std::nullopt;
+  const output_sizes sizes{.answers = about->value("output_bytes", std::uint64_t{0}),
+                           .errors = about->value("error_bytes", std::uint64_t{0})};
   files.note_sizes(id, sizes);
-  about["output_bytes"] = sizes.answers;
-  about["error_bytes"] = sizes.errors;
+  return sizes;
+}
+
+/// Keeps them only to save time, so a full disk does not stop the reader.
+void keep_sizes(file_store& files, const std::string& id, output_sizes sizes) {
+  auto about = find_batch(files, id);
+  if (!about) return;
+  files.note_sizes(id, sizes);
+  (*about)["output_bytes"] = sizes.answers;
+  (*about)["error_bytes"] = sizes.errors;
   try {
-    files.keep_about(id, dump(about));
+    files.keep_about(id, dump(*about));
   } catch (const std::exception&) {
   }
 }
 
 /// Measuring means reading all outputs. So the sizes are kept once the outputs cannot change any more.
-void with_sizes(const api_call& call, const std::string& id, const json& job, std::function<void(output_sizes)> then) {
-  auto about = find_batch(call.context->files, id);
-  if (!about) throw api_error(404, fmt::format("there is no batch {}", id.substr(0, 80)), "id");
-  if (const auto known = known_sizes(*about)) return then(*known);
-  const auto keep = [context = call.context, id, about = *about, ended = has_ended(job),
-                     then = std::move(then)](output_sizes found) {
-    if (ended) keep_sizes(context->files, id, about, found);
+void measure(const api_call& call, const std::string& id, const json& job, std::function<void(output_sizes)> then) {
+  const auto keep = [context = call.context, id, ended = has_ended(job), then = std::move(then)](output_sizes found) {
+    if (ended) keep_sizes(context->files, id, found);
     then(found);
   };
-  std::make_shared<output_measure>(call, id, keep)->read_on();
+  measure_outputs(call, id, 0, {}, keep);
 }
 
 stored_file file_of(const batch_file& which, const json& job, const output_sizes& sizes) {
   const std::string id = id_of(which);
-  return {id, id + ".jsonl", "batch_output", which.errors ? sizes.errors : sizes.answers,
-          job.value(has_ended(job) ? "finished" : "created", std::int64_t{0})};
+  return {.id = id,
+          .filename = id + ".jsonl",
+          .purpose = "batch_output",
+          .bytes = which.errors ? sizes.errors : sizes.answers,
+          .created = job.value(has_ended(job) ? "finished" : "created", std::int64_t{0})};
 }
 
 /// Handles one batch after another, since some must be measured first.
@@ -145,31 +118,22 @@ class output_lister : public std::enable_shared_from_this<output_lister> {
       const json& job = jobs_[next_];
       if (!has_ended(job)) continue;
       const std::string id = job.value("id", "");
-      const auto sizes = sizes_of(id);
-      if (!sizes && find_batch(call_.context->files, id))
-        return with_sizes(call_, id, job, [self = shared_from_this()](output_sizes measured) {
+      if (const auto sizes = known_sizes(call_.context->files, id))
+        add(job, *sizes);
+      else if (find_batch(call_.context->files, id))
+        return measure(call_, id, job, [self = shared_from_this()](output_sizes measured) {
           self->add(self->jobs_[self->next_++], measured);
           self->go_on();
         });
-      if (sizes) add(job, *sizes);
     }
     then_(std::move(found_));
   }
 
  private:
-  /// Remembered for the life of the process, so that a batch's file is opened only once for it.
-  std::optional<output_sizes> sizes_of(const std::string& id) const {
-    file_store& files = call_.context->files;
-    if (const auto known = files.sizes(id)) return known;
-    const auto about = find_batch(files, id);
-    const auto sizes = about ? known_sizes(*about) : std::nullopt;
-    if (sizes) files.note_sizes(id, *sizes);
-    return sizes;
-  }
   void add(const json& job, const output_sizes& sizes) {
     const std::string id = job.value("id", "");
-    if (job.value("ok", 0) > 0) found_.push_back(file_of({id, false}, job, sizes));
-    if (job.value("failed", 0) > 0) found_.push_back(file_of({id, true}, job, sizes));
+    if (job.value("ok", 0) > 0) found_.push_back(file_of({.batch = id, .errors = false}, job, sizes));
+    if (job.value("failed", 0) > 0) found_.push_back(file_of({.batch = id, .errors = true}, job, sizes));
   }
 
   api_call call_;
@@ -180,7 +144,7 @@ class output_lister : public std::enable_shared_from_this<output_lister> {
 };
 
 void check_there_is(const api_call& call, const batch_file& which) {
-  if (!find_batch(call.context->files, which.batch)) refuse_file(id_of(which), "id");
+  if (!find_batch(call.context->files, which.batch)) refuse_file(id_of(which));
 }
 
 }  // namespace
@@ -192,35 +156,31 @@ std::string id_of(const batch_file& file) {
 std::optional<batch_file> batch_file_of(const std::string& id) {
   for (const bool errors : {false, true}) {
     const std::string_view prefix = errors ? error_prefix : output_prefix;
-    if (id.starts_with(prefix)) return batch_file{id.substr(prefix.size()), errors};
+    if (id.starts_with(prefix)) return batch_file{.batch = id.substr(prefix.size()), .errors = errors};
   }
   return std::nullopt;
 }
 
 void send_batch_file(const api_call& call, const batch_file& which) {
   check_there_is(call, which);
-  std::make_shared<output_sender>(call, which)->read_on();
+  send_outputs(call, which, 0, false);
 }
 
 void find_batch_file(const api_call& call, const batch_file& which, std::function<void(const stored_file&)> then) {
   check_there_is(call, which);
-  const auto describe = [call, which, then = std::move(then)](const std::string& result) {
-    const json job = json::parse(result);
-    with_sizes(call, which.batch, job, [which, job, then](output_sizes sizes) { then(file_of(which, job, sizes)); });
-  };
-  run_command(call.context->parts.jobs, {"job.get", about_owned({{"id", which.batch}}, call.key)}, call.exchange,
-              [call, describe](const std::string& result) {
-                guarded_later(*call.context->parts.file_work, call.exchange, [describe, result] { describe(result); });
-              });
+  ask_jobs_later(call, "job.get", {{"id", which.batch}}, [call, which, then = std::move(then)](const json& job) {
+    const auto describe = [which, job, then](output_sizes sizes) { then(file_of(which, job, sizes)); };
+    const auto sizes = known_sizes(call.context->files, which.batch);
+    sizes ? describe(*sizes) : measure(call, which.batch, job, describe);
+  });
 }
 
 void refuse_to_remove(const api_call& call, const batch_file& which) {
   check_there_is(call, which);
-  run_command(call.context->parts.jobs, {"job.get", about_owned({{"id", which.batch}}, call.key)}, call.exchange,
-              [which](const std::string&) {
-                refuse_field("id", fmt::format("{} goes with its batch: `troupe jobs forget {}` deletes both",
-                                               id_of(which), which.batch));
-              });
+  ask_jobs(call, "job.get", {{"id", which.batch}}, [which](const json&) {
+    refuse_field(
+        "id", fmt::format("{} goes with its batch: `troupe jobs forget {}` deletes both", id_of(which), which.batch));
+  });
 }
 
 void list_batch_files(const api_call& call, std::function<void(std::vector<stored_file>)> then) {

@@ -1,18 +1,18 @@
 #include <ctime>
 
-#include "actors/http/batch_about_impl.hpp"
 #include "actors/http/batch_lines.hpp"
 #include "actors/http/batch_outputs.hpp"
-#include "actors/http/job_pages_impl.hpp"
 #include "actors/http/json_body_impl.hpp"
 #include "actors/http/list_page_impl.hpp"
-#include "actors/http/owned_impl.hpp"
+#include "actors/http/owned_files.hpp"
+#include "actors/http/owned_jobs_impl.hpp"
+#include "actors/http/random_hex.hpp"
 #include "actors/http/routes.hpp"
 
 namespace troupe {
 namespace {
 
-constexpr std::size_t lines_bytes = 4 << 20, lines_count = 5'000;
+constexpr std::size_t most_lines_at_once = 5'000, most_bytes_at_once = 4 << 20;
 
 std::string status_name(const std::string& state) {
   if (state == "succeeded") return "completed";
@@ -25,7 +25,7 @@ json batch_json(const std::string& id, const json& about, const json& job) {
   const std::string status = status_name(job.value("state", ""));
   const auto created = job.value("created", std::int64_t{0}), finished = job.value("finished", std::int64_t{0});
   const auto ok = job.value("ok", std::int64_t{0}), failed = job.value("failed", std::int64_t{0});
-  json made{
+  json batch{
       {"id", id},
       {"object", "batch"},
       {"endpoint", about.value("endpoint", "")},
@@ -35,38 +35,29 @@ json batch_json(const std::string& id, const json& about, const json& job) {
       {"created_at", created},
       {"in_progress_at", created},
       {"request_counts", {{"total", job.value("lines", std::int64_t{0})}, {"completed", ok}, {"failed", failed}}}};
-  if (about.contains("metadata")) made["metadata"] = about["metadata"];
-  if (finished == 0) return made;
-  if (ok > 0) made["output_file_id"] = id_of({id, false});
-  if (failed > 0) made["error_file_id"] = id_of({id, true});
-  made[status + "_at"] = finished;  // completed_at, failed_at or cancelled_at
-  return made;
-}
-
-json about_batch(const file_store& files, const std::string& id) {
-  auto about = find_batch(files, id);
-  if (!about) throw api_error(404, fmt::format("there is no batch {}", id.substr(0, 80)), "id");
-  return *std::move(about);
+  if (about.contains("metadata")) batch["metadata"] = about["metadata"];
+  if (finished == 0) return batch;
+  if (ok > 0) batch["output_file_id"] = id_of({.batch = id, .errors = false});
+  if (failed > 0) batch["error_file_id"] = id_of({.batch = id, .errors = true});
+  batch[status + "_at"] = finished;  // completed_at, failed_at or cancelled_at
+  return batch;
 }
 
 /// Sends all lines without waiting: an actor carries out the commands of one sender in order, so the answer to the last
 /// one counts.
 void send_lines(const api_call& call, const std::string& id, const std::vector<std::string>& lines,
                 const std::function<void()>& refused) {
-  std::size_t first = 0;
-  while (first < lines.size()) {
+  for (std::size_t next = 0; next < lines.size();) {
+    const std::size_t first = next;
     json some = json::array();
-    std::size_t bytes = 0, next = first;
-    for (;
-         next < lines.size() && some.size() < lines_count && (some.empty() || bytes + lines[next].size() < lines_bytes);
-         ++next) {
+    for (std::size_t bytes = 0; next < lines.size() && some.size() < most_lines_at_once; ++next) {
       bytes += lines[next].size();
+      if (!some.empty() && bytes >= most_bytes_at_once) break;
       some.push_back(lines[next]);
     }
     run_command(
         call.context->parts.jobs, {"job.lines", dump({{"id", id}, {"first", first}, {"lines", std::move(some)}})},
         call.exchange, [](const std::string&) {}, refused);
-    first = next;
   }
 }
 
@@ -77,7 +68,7 @@ void create_batch(const api_call& call) {
   if (!is_batch_endpoint(endpoint))
     refuse_field("endpoint", "endpoint should be one of " + batch_endpoint_names(), "unsupported_value");
   const auto& context = call.context;
-  const auto lines = job_lines_of(owned_content(call, input, "input_file_id"), endpoint, context->parts);
+  const auto lines = job_lines_of(owned_content(call, input, "input_file_id"), endpoint, context->parts.served);
   const std::string id = std::string(batch_prefix) + random_hex(24);
   json about{{"endpoint", endpoint},
              {"input_file_id", input},
@@ -106,22 +97,15 @@ void create_batch_later(const api_call& call) {
 /// Answers with the batch that `command` returns.
 void reply_batch(const api_call& call, const std::string& command) {
   const std::string& id = call.place();
-  run_command(call.context->parts.jobs, {command, about_owned({{"id", id}}, call.key)}, call.exchange,
-              [exchange = call.exchange, id, about = about_batch(call.context->files, id)](const std::string& result) {
-                reply_json(exchange, batch_json(id, about, json::parse(result)));
-              });
-}
-
-void show_batch(const api_call& call) {
-  reply_batch(call, "job.get");
-}
-
-void cancel_batch(const api_call& call) {
-  reply_batch(call, "job.cancel");
+  const auto about = find_batch(call.context->files, id);
+  if (!about) throw api_error(404, fmt::format("there is no batch {}", id.substr(0, 80)), "id");
+  ask_jobs(call, command, {{"id", id}}, [exchange = call.exchange, id, about = *about](const json& job) {
+    reply_json(exchange, batch_json(id, about, job));
+  });
 }
 
 void list_batches(const api_call& call) {
-  const auto page = std::make_shared<list_page>(*call.request, 20, 100);
+  const auto page = std::make_shared<list_page>(*call.request);
   list_jobs(
       call, {.kind = "batch", .after = page->take_after()},
       [call, page](const json& job) {
@@ -137,8 +121,8 @@ void list_batches(const api_call& call) {
 void add_batch_routes(api_routes& to) {
   to.add("POST", "/v1/batches", create_batch_later);
   to.add("GET", "/v1/batches", list_batches);
-  to.add("GET", "/v1/batches/{id}", show_batch);
-  to.add("POST", "/v1/batches/{id}/cancel", cancel_batch);
+  to.add("GET", "/v1/batches/{id}", [](const api_call& call) { reply_batch(call, "job.get"); });
+  to.add("POST", "/v1/batches/{id}/cancel", [](const api_call& call) { reply_batch(call, "job.cancel"); });
 }
 
 }  // namespace troupe

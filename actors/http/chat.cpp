@@ -3,11 +3,11 @@
 
 #include "actors/http/answer_request.hpp"
 #include "actors/http/answer_text.hpp"
-#include "actors/http/api_context.hpp"
+#include "actors/http/answering_paths.hpp"
 #include "actors/http/chat_messages.hpp"
 #include "actors/http/chat_order.hpp"
-#include "actors/http/completions.hpp"
 #include "actors/http/json_text.hpp"
+#include "actors/http/random_hex.hpp"
 #include "actors/http/tool_choice.hpp"
 #include "actors/requests/request_fields_impl.hpp"
 
@@ -19,31 +19,24 @@ std::string logprobs_json(const tokenizer& tokens, const std::vector<sampled_tok
 }
 
 std::string call_json(const tool_call& call, std::optional<std::size_t> index) {
-  std::string text = index ? fmt::format(R"({{"index":{},)", *index) : "{";
-  text += fmt::format(R"("id":"call_{}","type":"function","function":{{"name":)", random_hex(24));
-  append_quoted(text, call.name);
-  text += R"(,"arguments":)";
-  append_quoted(text, call.arguments);
-  return text + "}}";
+  return fmt::format(R"({{{}"id":"call_{}","type":"function","function":{{"name":{},"arguments":{}}}}})",
+                     index ? fmt::format(R"("index":{},)", *index) : "", random_hex(24), json_text(call.name),
+                     json_text(call.arguments));
 }
 
-class chat_format_of_answers final : public answer_format {
+class chat_completion_format final : public answer_format {
  public:
-  chat_format_of_answers(std::shared_ptr<const prompting> prompts, const answer_order& order,
+  chat_completion_format(std::shared_ptr<const prompting> prompts, const answer_order& order,
                          const tool_call_reader& reader)
       : prompts_(std::move(prompts)),
         has_logprobs_(order.sampling.logprobs.has_value()),
         prompt_logprobs_(order.prompt_logprobs),
-        usage_null_(order.include_usage ? R"(,"usage":null})" : "}"),
+        frame_end_(frame_end(order)),
         readers_(static_cast<std::size_t>(order.n), reader),
-        calls_(readers_.size()) {
-    std::string model;
-    append_quoted(model, order.model);
-    const auto id = random_hex(24);
-    const auto now = std::time(nullptr);
-    const auto head = [&](const char* object) {
+        sent_calls_(readers_.size()) {
+    const auto head = [&, id = random_hex(24), now = std::time(nullptr)](const char* object) {
       return fmt::format(R"({{"id":"chatcmpl-{}","object":"{}","created":{},"model":{},"choices":[)", id, object, now,
-                         model);
+                         json_text(order.model));
     };
     chunk_head_ = head("chat.completion.chunk");
     whole_head_ = head("chat.completion");
@@ -58,18 +51,14 @@ class chat_format_of_answers final : public answer_format {
     if (part.end) text += reader.finish(part.end->finish == "length");
     const auto calls = reader.take_calls();
     const bool has_more = has_logprobs_ && !part.details.empty();
-    if (!text.empty() || has_more || (calls.empty() && !part.tokens.empty())) {
-      std::string delta = R"({"content":)";
-      append_quoted(delta, text);
-      frame(to, index, delta + "}", has_more ? logprobs_json(prompts_->tokens(), part.details) : "null", "null");
-    }
+    if (!text.empty() || has_more || (calls.empty() && !part.tokens.empty()))
+      frame(to, index, fmt::format(R"({{"content":{}}})", json_text(text)),
+            has_more ? logprobs_json(prompts_->tokens(), part.details) : "null", "null");
     for (const tool_call& call : calls)
-      frame(to, index, R"({"tool_calls":[)" + call_json(call, calls_[index]++) + "]}", "null", "null");
+      frame(to, index, R"({"tool_calls":[)" + call_json(call, sent_calls_[index]++) + "]}", "null", "null");
     if (part.end) frame(to, index, "{}", "null", json_text(finish_of(index, part.end->finish)));
   }
-  void usage(std::string& to, const answer_usage& usage) override {
-    to += "data: " + chunk_head_ + R"(],"usage":)" + usage_json(usage) + "}\n\n";
-  }
+  void usage(std::string& to, const answer_usage& usage) override { to += usage_frame(chunk_head_, usage); }
   std::string whole(const std::vector<answer_choice>& choices, const answer_usage& usage) override {
     std::string text = whole_head_;
     for (std::size_t i = 0; i < choices.size(); ++i) {
@@ -92,16 +81,11 @@ class chat_format_of_answers final : public answer_format {
     std::string text = reader.push(choice.text);
     text += reader.finish(choice.finish == "length");
     const auto calls = reader.take_calls();
-    std::string made = R"({"role":"assistant","content":)";
-    const bool silent = !calls.empty() && text.find_first_not_of(" \t\r\n") == text.npos;
-    made += silent ? "null" : json_text(text);
-    made += R"(,"refusal":null)";
-    if (!calls.empty()) {
-      made += R"(,"tool_calls":[)";
-      for (std::size_t i = 0; i < calls.size(); ++i) made += (i > 0 ? "," : "") + call_json(calls[i], std::nullopt);
-      made += ']';
-    }
-    return made + "}";
+    const bool only_calls = !calls.empty() && text.find_first_not_of(" \t\r\n") == text.npos;
+    std::string list;
+    for (const tool_call& call : calls) list += (list.empty() ? "" : ",") + call_json(call, std::nullopt);
+    return fmt::format(R"({{"role":"assistant","content":{},"refusal":null{}}})", only_calls ? "null" : json_text(text),
+                       list.empty() ? "" : fmt::format(R"(,"tool_calls":[{}])", list));
   }
   std::string finish_of(std::size_t index, const std::string& finish) const {
     return readers_[index].has_calls() && finish == "stop" ? "tool_calls" : finish;
@@ -110,18 +94,18 @@ class chat_format_of_answers final : public answer_format {
              std::string_view finish) const {
     to += "data: ";
     to += chunk_head_;
-    fmt::format_to(std::back_inserter(to), R"({{"index":{},"delta":{},"logprobs":{},"finish_reason":{}}}])", index,
+    fmt::format_to(std::back_inserter(to), R"({{"index":{},"delta":{},"logprobs":{},"finish_reason":{}}})", index,
                    delta, logprobs, finish);
-    to += usage_null_;
-    to += "\n\n";
+    to += frame_end_;
   }
 
   std::shared_ptr<const prompting> prompts_;
   bool has_logprobs_;
   std::optional<std::int32_t> prompt_logprobs_;  ///< how many the response has
-  std::string usage_null_, chunk_head_, whole_head_;
+  std::string_view frame_end_;
+  std::string chunk_head_, whole_head_;
   std::vector<tool_call_reader> readers_;
-  std::vector<std::size_t> calls_;  ///< how many calls were sent for each choice
+  std::vector<std::size_t> sent_calls_;  ///< how many, of each choice
 };
 
 std::int64_t max_tokens_of(const request_fields& from) {
@@ -140,13 +124,13 @@ std::optional<std::int32_t> logprobs_of(const request_fields& from) {
 
 }  // namespace
 
-chat_order read_chat_order(const request_fields& from, const served_model& of) {
+chat_order read_chat_order(const request_fields& from, const served_model& served) {
   if (from.boolean("echo").value_or(false))
     refuse_field("echo", "echo is served for completions alone: leave it out", "unsupported_parameter");
-  answer_order order = read_order(from, of);
+  answer_order order = read_order(from, served);
   order.sampling.max_tokens = max_tokens_of(from);
   order.sampling.logprobs = logprobs_of(from);
-  const tool_style style = tool_style_of(of.prompts->tool_template());
+  const tool_style style = tool_style_of(served.prompts->tool_template());
   tool_wishes tools = read_tools(from, style);
   const bool is_call{tools.form};
   if (is_call) {  // its text is a call, to which the form that was asked for texts does not apply
@@ -159,9 +143,9 @@ chat_order read_chat_order(const request_fields& from, const served_model& of) {
   return {std::move(order), tool_call_reader(style, std::move(tools.names), tools.most_calls, is_call)};
 }
 
-asked_answer read_chat_completion(const request_fields& from, const served_model& of) {
-  chat_order asked = read_chat_order(from, of);
-  auto format = std::make_unique<chat_format_of_answers>(of.prompts, asked.order, asked.calls);
+asked_answer read_chat_completion(const request_fields& from, const served_model& served) {
+  chat_order asked = read_chat_order(from, served);
+  auto format = std::make_unique<chat_completion_format>(served.prompts, asked.order, asked.calls);
   return {std::move(asked.order), std::move(format)};
 }
 

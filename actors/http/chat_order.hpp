@@ -13,6 +13,6 @@ struct chat_order {
   tool_call_reader calls;
 };
 /// Throws like read_order.
-chat_order read_chat_order(const request_fields& from, const served_model& of);
+chat_order read_chat_order(const request_fields& from, const served_model& served);
 
 }  // namespace troupe

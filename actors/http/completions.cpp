@@ -1,15 +1,13 @@
-#include "actors/http/completions.hpp"
-
 #include <algorithm>
 #include <ctime>
-#include <deque>
 #include <span>
 #include <utility>
 
 #include "actors/http/answer_request.hpp"
 #include "actors/http/answer_text.hpp"
-#include "actors/http/api_context.hpp"
+#include "actors/http/answering_paths.hpp"
 #include "actors/http/json_text.hpp"
+#include "actors/http/random_hex.hpp"
 #include "actors/requests/request_fields_impl.hpp"
 
 namespace troupe {
@@ -28,10 +26,10 @@ class logprob_lists {
   void add(token_id token, const sampled_token* details, std::int64_t offset) {
     const std::string name = completion_token(token_text(tokens_, token));
     const bool known = details && details->logprob;
-    made_["tokens"].push_back(name);
-    made_["text_offset"].push_back(offset);
-    made_["token_logprobs"].push_back(known ? json(finite_logprob(*details->logprob)) : json(nullptr));
-    made_["top_logprobs"].push_back(known ? most_likely(*details, name) : json(nullptr));
+    lists_["tokens"].push_back(name);
+    lists_["text_offset"].push_back(offset);
+    lists_["token_logprobs"].push_back(known ? json(finite_logprob(*details->logprob)) : json(nullptr));
+    lists_["top_logprobs"].push_back(known ? most_likely(*details, name) : json(nullptr));
   }
   /// Includes the token that ended the answer, although it is not in the text: evaluations expect an entry for each
   /// chosen token.
@@ -54,7 +52,7 @@ class logprob_lists {
       if (!was_added) offset += characters_of(decoder.push(each.token));
     }
   }
-  std::string text() const { return dump(made_); }
+  std::string text() const { return dump(lists_); }
 
  private:
   /// If several tokens have the same text, only one can be shown: the one at this place, or else the likeliest.
@@ -69,10 +67,10 @@ class logprob_lists {
 
   const tokenizer& tokens_;
   std::size_t most_;
-  json made_{{"tokens", json::array()},
-             {"token_logprobs", json::array()},
-             {"top_logprobs", json::array()},
-             {"text_offset", json::array()}};
+  json lists_{{"tokens", json::array()},
+              {"token_logprobs", json::array()},
+              {"top_logprobs", json::array()},
+              {"text_offset", json::array()}};
 };
 
 class completion_format final : public answer_format {
@@ -84,35 +82,31 @@ class completion_format final : public answer_format {
         echoed_(std::move(echoed)),
         logprobs_(order.sampling.logprobs),
         prompt_logprobs_(order.prompt_logprobs),
-        usage_null_(order.include_usage ? R"(,"usage":null})" : "}"),
+        frame_end_(frame_end(order)),
         offsets_(order.prompts.size() * n_),
-        told_(order.prompts.size()) {
-    head_ = fmt::format(R"({{"id":"cmpl-{}","object":"text_completion","created":{},"model":)", random_hex(24),
-                        std::time(nullptr));
-    append_quoted(head_, order.model);
-    head_ += R"(,"choices":[)";
+        echo_is_sent_(order.prompts.size()) {
+    head_ = fmt::format(R"({{"id":"cmpl-{}","object":"text_completion","created":{},"model":{},"choices":[)",
+                        random_hex(24), std::time(nullptr), json_text(order.model));
     for (std::size_t i = 0; i < offsets_.size(); ++i)
       if (!echoed_.empty()) offsets_[i] = characters_of(echoed_[i / n_]);
   }
 
   void begin(std::string& to, std::size_t index) override {
-    const bool follows = logprobs_.has_value();  // then the echo comes later, with its log-probabilities
-    if (!echoed_.empty() && !echoed_[index / n_].empty() && !follows)
+    const bool comes_later = logprobs_.has_value();  // with the prompt's log-probabilities
+    if (!echoed_.empty() && !echoed_[index / n_].empty() && !comes_later)
       frame(to, index, echoed_[index / n_], "null", "null");
   }
   void part(std::string& to, std::size_t index, const answer_part& part) override {
     if (!part.scored.empty() && logprobs_) echo(to, index / n_, part.scored);
-    std::string told = "null";
+    std::string logprobs = "null";
     if (logprobs_) {
       logprob_lists lists(prompts_->tokens(), *logprobs_);
       lists.add_answer(part.tokens, part.details, part.end ? part.end->token : std::nullopt, offsets_[index]);
-      told = lists.text();
+      logprobs = lists.text();
     }
-    frame(to, index, part.text, told, part.end ? json_text(part.end->finish) : "null");
+    frame(to, index, part.text, logprobs, part.end ? json_text(part.end->finish) : "null");
   }
-  void usage(std::string& to, const answer_usage& usage) override {
-    to += "data: " + head_ + R"(],"usage":)" + usage_json(usage) + "}\n\n";
-  }
+  void usage(std::string& to, const answer_usage& usage) override { to += usage_frame(head_, usage); }
   std::string whole(const std::vector<answer_choice>& choices, const answer_usage& usage) override {
     std::string text = head_;
     for (std::size_t i = 0; i < choices.size(); ++i) {
@@ -120,11 +114,11 @@ class completion_format final : public answer_format {
       const std::string echoed = echoed_.empty() ? "" : echoed_[i / n_];
       const auto& scored = choices[i / n_ * n_].scored;
       if (i > 0) text += ',';
+      std::string more;
+      if (prompt_logprobs_)
+        more = R"(,"prompt_logprobs":)" + prompt_logprobs_json(prompts_->tokens(), scored, *prompt_logprobs_);
       choice(text, i, echoed + each.text, logprobs_ ? logprobs_of(i, each, scored, echoed) : "null",
-             json_text(each.finish));
-      if (!prompt_logprobs_) continue;
-      text.pop_back();
-      text += R"(,"prompt_logprobs":)" + prompt_logprobs_json(prompts_->tokens(), scored, *prompt_logprobs_) + "}";
+             json_text(each.finish), more);
     }
     return text + R"(],"usage":)" + usage_json(usage) + "}";
   }
@@ -140,34 +134,33 @@ class completion_format final : public answer_format {
   /// The prompt's scores come before its first answer, and may come again if the prompt is computed anew: only the
   /// first ones are sent.
   void echo(std::string& to, std::size_t prompt, const std::vector<sampled_token>& scored) {
-    if (std::exchange(told_[prompt], true)) return;
+    if (echo_is_sent_[prompt]) return;
+    echo_is_sent_[prompt] = true;
     logprob_lists lists(prompts_->tokens(), *logprobs_);
     lists.add_prompt(scored, echoed_[prompt]);
     for (std::size_t i = prompt * n_; i < (prompt + 1) * n_; ++i) frame(to, i, echoed_[prompt], lists.text(), "null");
   }
+  /// `more`: further fields.
   static void choice(std::string& to, std::size_t index, std::string_view text, std::string_view logprobs,
-                     std::string_view finish) {
-    fmt::format_to(std::back_inserter(to), R"({{"index":{},"text":)", index);
-    append_quoted(to, text);
-    fmt::format_to(std::back_inserter(to), R"(,"logprobs":{},"finish_reason":{}}})", logprobs, finish);
+                     std::string_view finish, std::string_view more = {}) {
+    fmt::format_to(std::back_inserter(to), R"({{"index":{},"text":{},"logprobs":{},"finish_reason":{}{}}})", index,
+                   json_text(text), logprobs, finish, more);
   }
   void frame(std::string& to, std::size_t index, std::string_view text, std::string_view logprobs,
              std::string_view finish) const {
     to += "data: ";
     to += head_;
     choice(to, index, text, logprobs, finish);
-    to += ']';
-    to += usage_null_;
-    to += "\n\n";
+    to += frame_end_;
   }
 
   std::shared_ptr<const prompting> prompts_;
   std::size_t n_;
   std::vector<std::string> echoed_;                         ///< a text for each prompt; empty: no echo
   std::optional<std::int32_t> logprobs_, prompt_logprobs_;  ///< how many the response has
-  std::string usage_null_;
-  std::vector<std::int64_t> offsets_;
-  std::deque<bool> told_;  ///< for each prompt, whether its echo with log-probabilities was sent
+  std::string_view frame_end_;
+  std::vector<std::int64_t> offsets_;  ///< of each answer's next token, in characters of prompt and answer
+  std::vector<bool> echo_is_sent_;     ///< for each prompt, whether its echo with log-probabilities was sent
   std::string head_;
 };
 
@@ -188,16 +181,16 @@ std::vector<std::string> echoed_texts(const prompting& prompts, const answer_ord
 
 }  // namespace
 
-asked_answer read_completion(const request_fields& from, const served_model& of) {
-  answer_order order = read_order(from, of);
+asked_answer read_completion(const request_fields& from, const served_model& served) {
+  answer_order order = read_order(from, served);
   order.prompts = read_prompts(from, "prompt");
   const bool echo = from.boolean("echo").value_or(false);
   order.sampling.max_tokens = from.integer("max_tokens", echo ? 0 : 1, INT32_MAX).value_or(16);
   order.sampling.logprobs = from.small("logprobs", 0, 100);
   if (echo && (order.sampling.logprobs || order.sampling.max_tokens == 0))
     order.sampling.prompt_logprobs = std::max(order.sampling.logprobs.value_or(0), order.prompt_logprobs.value_or(0));
-  auto echoed = echo ? echoed_texts(*of.prompts, order) : std::vector<std::string>();
-  auto format = std::make_unique<completion_format>(of.prompts, order, std::move(echoed));
+  auto echoed = echo ? echoed_texts(*served.prompts, order) : std::vector<std::string>();
+  auto format = std::make_unique<completion_format>(served.prompts, order, std::move(echoed));
   return {std::move(order), std::move(format)};
 }
 

@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "actors/http/answer_request.hpp"
-#include "actors/http/completions.hpp"
+#include "actors/http/answering_paths.hpp"
 #include "actors/http/json_text.hpp"
 #include "actors/requests/request_fields_impl.hpp"
 
@@ -45,9 +45,8 @@ std::string list_of(const std::vector<float>& values) {
 
 class embedding_format final : public answer_format {
  public:
-  embedding_format(const std::string& model, bool base64, bool normalize) : base64_(base64), normalize_(normalize) {
-    append_quoted(model_, model);
-  }
+  embedding_format(const std::string& model, bool base64, bool normalize)
+      : model_(json_text(model)), base64_(base64), normalize_(normalize) {}
 
   std::string whole(const std::vector<answer_choice>& choices, const answer_usage& usage) override {
     std::string text = R"({"object":"list","data":[)";
@@ -64,7 +63,7 @@ class embedding_format final : public answer_format {
   }
 
  private:
-  std::string model_;
+  std::string model_;  ///< as JSON
   bool base64_, normalize_;
 };
 
@@ -91,13 +90,13 @@ void check_dimensions(const request_fields& from, std::int64_t hidden) {
 
 }  // namespace
 
-asked_answer read_embeddings(const request_fields& from, const served_model& of) {
-  answer_order order = read_order(from, of);
+asked_answer read_embeddings(const request_fields& from, const served_model& served) {
+  answer_order order = read_order(from, served);
   if (order.n != 1 || order.stream)
     refuse_field(order.stream ? "stream" : "n", "embeddings have neither n nor a stream");
   if (order.sampling.constraint) refuse_field(order.form_field, "embeddings are no answers: leave out their form");
   if (order.prompt_logprobs) refuse_field("prompt_logprobs", "embeddings have no prompt_logprobs: leave it out");
-  check_dimensions(from, of.prompts->config().hidden);
+  check_dimensions(from, served.prompts->config().hidden);
   order.prompts = read_prompts(from, "input");
   order.sampling.pooling = pooling_of(from);
   auto format =

@@ -1,9 +1,10 @@
 #include <algorithm>
 
 #include "actors/http/batch_outputs.hpp"
+#include "actors/http/form_data.hpp"
 #include "actors/http/json_body_impl.hpp"
 #include "actors/http/list_page_impl.hpp"
-#include "actors/http/owned_impl.hpp"
+#include "actors/http/owned_files.hpp"
 #include "actors/http/routes.hpp"
 
 namespace troupe {
@@ -72,7 +73,7 @@ void show_file(const api_call& call) {
 void send_file(const api_call& call) {
   const std::string& id = call.place();
   if (const auto batch = batch_file_of(id)) return send_batch_file(call, *batch);
-  call.exchange->reply({200, "application/octet-stream", owned_content(call, id), {}});
+  call.exchange->reply({.content_type = "application/octet-stream", .body = owned_content(call, id)});
 }
 
 void remove_file(const api_call& call) {

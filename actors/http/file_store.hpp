@@ -32,11 +32,11 @@ class file_store {
 
   /// Throws runtime_error if the disk does not take it.
   stored_file add(std::string_view filename, std::string_view purpose, std::string_view content,
-                  const std::string& owner = {});
+                  const std::string& owner);
   std::optional<stored_file> find(const std::string& id) const;
   std::vector<stored_file> list() const;  ///< newest first
   std::optional<std::string> content(const std::string& id) const;
-  bool remove(const std::string& id);
+  void remove(const std::string& id);
 
   /// What a client gave for a job of the API, as JSON. `id`: the job's.
   void keep_about(const std::string& id, const std::string& text);
@@ -58,11 +58,5 @@ class file_store {
   mutable std::map<std::string, stored_file> known_;  ///< existing files that were read for a list
   std::map<std::string, output_sizes> sizes_;
 };
-
-/// The fields of a multipart/form-data body; of several with one name, the first. Throws input_error.
-struct form_part {
-  std::string name, filename, content;
-};
-std::vector<form_part> parse_form(std::string_view content_type, std::string_view body);
 
 }  // namespace troupe

@@ -18,7 +18,7 @@ std::string status_of(const std::string& state) {
 json fine_tune_json(const std::string& model, const json& job, const json& about) {
   const std::string id = job.value("id", ""), state = job.value("state", "");
   const json options = job.contains("options") && job["options"].is_object() ? job["options"] : json::object();
-  const json given{
+  const json hyperparameters{
       {"n_epochs", options.value("epochs", std::int64_t{1})},
       {"batch_size", options.value("batch", usual_batch_size) * options.value("accumulate", std::int64_t{1})},
       {"learning_rate_multiplier", options.value("lr", usual_learning_rate) / usual_learning_rate}};
@@ -39,8 +39,8 @@ json fine_tune_json(const std::string& model, const json& job, const json& about
           {"status", status_of(state)},
           {"validation_file", or_null(about, "validation_file")},
           {"training_file", about.value("training_file", "")},
-          {"hyperparameters", given},
-          {"method", {{"type", "supervised"}, {"supervised", {{"hyperparameters", given}}}}},
+          {"hyperparameters", hyperparameters},
+          {"method", {{"type", "supervised"}, {"supervised", {{"hyperparameters", hyperparameters}}}}},
           {"seed", options.value("seed", std::int64_t{0})},
           {"suffix", options.value("adapter", "")},
           {"trained_tokens", nullptr},
@@ -52,7 +52,8 @@ json fine_tune_json(const std::string& model, const json& job, const json& about
 
 json event_json(const std::string& job, const json& event) {
   const json& data = event.at("data");
-  const bool is_metrics = event.value("kind", "") == "metrics";
+  const std::string kind = event.value("kind", "");
+  const bool is_metrics = kind == "metrics";
   std::string message = data.is_object() ? data.value("text", "") : "";
   json shown = json::object();
   if (is_metrics && data.contains("validation_loss")) {
@@ -66,7 +67,7 @@ json event_json(const std::string& job, const json& event) {
     shown = {{"step", data.value("step", 0)},
              {"train_loss", data.value("loss", 0.0)},
              {"train_mean_token_accuracy", data.value("accuracy", 0.0)}};
-  } else if (event.value("kind", "") == "checkpoint") {
+  } else if (kind == "checkpoint") {
     message = fmt::format("Step {}: checkpoint", data.value("step", 0));
   }
   return {{"object", "fine_tuning.job.event"},

@@ -2,7 +2,8 @@
 
 #include "actors/http/api_error.hpp"
 #include "actors/http/json_body_impl.hpp"
-#include "actors/http/owned_impl.hpp"
+#include "actors/http/owned_files.hpp"
+#include "actors/http/random_hex.hpp"
 #include "cluster/adapters/adapter_catalogue.hpp"
 
 namespace troupe {
@@ -21,15 +22,15 @@ bool is_auto(const request_fields& from, const char* key) {
 }
 
 hyperparameters read_hyperparameters(const json* object) {
-  hyperparameters made;
-  if (!object) return made;
+  hyperparameters chosen;
+  if (!object) return chosen;
   const request_fields from(*object);
-  if (!is_auto(from, "n_epochs")) made.epochs = from.integer("n_epochs", 1, 1'000'000);
-  if (!is_auto(from, "batch_size")) made.batch = from.integer("batch_size", 1, 4096);
-  if (!is_auto(from, "learning_rate_multiplier")) made.multiplier = from.number("learning_rate_multiplier");
-  if (made.multiplier && !(*made.multiplier > 0 && *made.multiplier <= 10'000))
+  if (!is_auto(from, "n_epochs")) chosen.epochs = from.integer("n_epochs", 1, 1'000'000);
+  if (!is_auto(from, "batch_size")) chosen.batch = from.integer("batch_size", 1, 4096);
+  if (!is_auto(from, "learning_rate_multiplier")) chosen.multiplier = from.number("learning_rate_multiplier");
+  if (chosen.multiplier && !(*chosen.multiplier > 0 && *chosen.multiplier <= 10'000))
     refuse_field("learning_rate_multiplier", "learning_rate_multiplier should be more than 0 and at most 10000");
-  return made;
+  return chosen;
 }
 
 /// Reads them from the method, or from the body itself, where older clients put them.
@@ -69,25 +70,26 @@ std::int64_t trainers_of(const request_fields& body, std::int64_t batch) {
 json options_of(const api_call& call, const request_fields& body, const std::string& id) {
   const hyperparameters chosen = hyperparameters_of(body);
   const std::int64_t batch = chosen.batch.value_or(usual_batch_size), trainers = trainers_of(body, batch);
-  json made{{"adapter", name_of_adapter(body, id)},
-            {"data", file_name(call, body.required_text("training_file"), "training_file")},
-            {"epochs", chosen.epochs.value_or(usual_epochs)},
-            {"batch", batch / trainers},
-            {"accumulate", trainers},
-            {"trainers", trainers},
-            {"lr", usual_learning_rate * chosen.multiplier.value_or(1)},
-            {"seed", body.integer("seed", 0, INT32_MAX).value_or(0)}};
+  json options{{"adapter", name_of_adapter(body, id)},
+               {"data", file_name(call, body.required_text("training_file"), "training_file")},
+               {"epochs", chosen.epochs.value_or(usual_epochs)},
+               {"batch", batch / trainers},
+               {"accumulate", trainers},
+               {"trainers", trainers},
+               {"lr", usual_learning_rate * chosen.multiplier.value_or(1)},
+               {"seed", body.integer("seed", 0, INT32_MAX).value_or(0)}};
   if (const auto file = body.text("validation_file"))
-    made["validation"] = file_name(call, *file, "validation_file");
+    options["validation"] = file_name(call, *file, "validation_file");
   else
-    made["held_out"] = 0;
-  return made;
+    options["held_out"] = 0;
+  return options;
 }
 
 void check_model(const api_context& context, const std::string& model) {
-  if (model == context.parts.model || model == "base") return;
-  throw api_error(404, fmt::format("the model {} cannot be trained: {} can", model.substr(0, 128), context.parts.model),
-                  "model", "model_not_found");
+  if (model == context.parts.served.model || model == "base") return;
+  throw api_error(
+      404, fmt::format("the model {} cannot be trained: {} can", model.substr(0, 128), context.parts.served.model),
+      "model", "model_not_found");
 }
 
 }  // namespace

@@ -1,24 +1,16 @@
-// What a client gave besides a job's own options (files, metadata) is kept with the files, as for batches.
-#include <algorithm>
-
 #include "actors/http/fine_tuning_json.hpp"
 #include "actors/http/fine_tuning_request.hpp"
-#include "actors/http/job_pages_impl.hpp"
 #include "actors/http/json_body_impl.hpp"
 #include "actors/http/list_page_impl.hpp"
-#include "actors/http/owned_impl.hpp"
+#include "actors/http/owned_jobs_impl.hpp"
 #include "actors/http/routes.hpp"
 
 namespace troupe {
 namespace {
 
-constexpr std::size_t usually_listed = 20, most_listed = 100;
-
-json shown(const api_context& context, const json& job) {
-  const auto text = context.files.about(job.value("id", ""));
-  json about = text ? json::parse(*text, nullptr, false) : json();
-  if (!about.is_object()) about = json::object();
-  return fine_tune_json(context.parts.model, job, about);
+json shown_job(const api_context& context, const json& job) {
+  const auto about = find_about(context.files, job.value("id", ""));
+  return fine_tune_json(context.parts.served.model, job, about.value_or(json::object()));
 }
 
 /// Other jobs, such as batches, are unknown here.
@@ -27,21 +19,15 @@ void check_kind(const json& job, const std::string& id) {
     throw api_error(404, fmt::format("there is no fine-tuning job {}", id.substr(0, 80)), "id");
 }
 
-void run_job(const api_call& call, const std::string& id, const std::string& command,
-             std::function<void(const std::string&)> then) {
-  run_command(call.context->parts.jobs, {command, about_owned({{"id", id}}, call.key)}, call.exchange, std::move(then));
-}
-
 void with_job(const api_call& call, const std::string& id, std::function<void(const json&)> then) {
-  run_job(call, id, "job.get", [id, then = std::move(then)](const std::string& result) {
-    const json job = json::parse(result);
+  ask_jobs(call, "job.get", {{"id", id}}, [id, then = std::move(then)](const json& job) {
     check_kind(job, id);
     then(job);
   });
 }
 
 void reply_job(const api_call& call, const std::string& id) {
-  with_job(call, id, [call](const json& job) { reply_json(call.exchange, shown(*call.context, job)); });
+  with_job(call, id, [call](const json& job) { reply_json(call.exchange, shown_job(*call.context, job)); });
 }
 
 void show_job(const api_call& call) {
@@ -51,7 +37,7 @@ void show_job(const api_call& call) {
 /// Carries out `command` for the job, then answers with the job.
 void change_job(const api_call& call, const std::string& command) {
   with_job(call, call.place(), [call, command](const json&) {
-    run_job(call, call.place(), command, [call](const std::string&) { show_job(call); });
+    ask_jobs(call, command, {{"id", call.place()}}, [call](const json&) { show_job(call); });
   });
 }
 
@@ -64,41 +50,29 @@ void create_job(const api_call& call) {
       [context = call.context, id = asked.id] { context->files.forget_about(id); });
 }
 
-/// Newest first. `kind`: only events of this kind, such as checkpoints.
+/// Newest first. `kind`: only events of this kind, such as checkpoints; empty: all.
 void reply_events(const api_call& call, const std::string& kind) {
   const std::string& id = call.place();
-  const std::string wanted = about_owned({{"id", id}, {"limit", 10'000}, {"newest", true}}, call.key);
-  run_command(call.context->parts.jobs, {"job.events", wanted}, call.exchange,
-              [exchange = call.exchange, id, kind,
-               page = list_page(*call.request, usually_listed, most_listed)](const std::string& result) mutable {
-                json told = json::parse(result);
-                const json& job = told.at("job");
-                check_kind(job, id);
-                const std::string adapter = job.value("adapter", job.value("result", id));
-                std::reverse(told["events"].begin(), told["events"].end());
-                for (const json& each : told["events"]) {
-                  if (!kind.empty() && each.value("kind", "") != kind) continue;
-                  const json made = kind.empty() ? event_json(id, each) : checkpoint_json(id, adapter, each);
-                  if (!page.add(made["id"], [&] { return made; })) break;
-                }
-                reply_json(exchange, page.finish());
-              });
-}
-
-void list_events(const api_call& call) {
-  reply_events(call, "");
-}
-
-void list_checkpoints(const api_call& call) {
-  reply_events(call, "checkpoint");
+  ask_jobs(call, "job.events", {{"id", id}, {"limit", 10'000}, {"newest", true}}, [call, id, kind](const json& told) {
+    const json &job = told.at("job"), &events = told.at("events");
+    check_kind(job, id);
+    const std::string adapter = job.value("adapter", job.value("result", id));
+    list_page page(*call.request);
+    for (auto event = events.rbegin(); event != events.rend(); ++event) {
+      if (!kind.empty() && event->value("kind", "") != kind) continue;
+      const json entry = kind.empty() ? event_json(id, *event) : checkpoint_json(id, adapter, *event);
+      if (!page.add(entry["id"], [&] { return entry; })) break;
+    }
+    reply_json(call.exchange, page.finish());
+  });
 }
 
 void list_fine_tunes(const api_call& call) {
-  const auto page = std::make_shared<list_page>(*call.request, usually_listed, most_listed);
+  const auto page = std::make_shared<list_page>(*call.request);
   list_jobs(
       call, {.kind = "fine-tune", .after = page->take_after(), .with_options = true, .at_once = page->wanted()},
       [call, page](const json& job) {
-        return page->add(job.value("id", ""), [&] { return shown(*call.context, job); });
+        return page->add(job.value("id", ""), [&] { return shown_job(*call.context, job); });
       },
       [exchange = call.exchange, page] { reply_json(exchange, page->finish()); });
 }
@@ -110,11 +84,11 @@ void add_fine_tuning_routes(api_routes& to) {
   to.add("POST", jobs, create_job);
   to.add("GET", jobs, list_fine_tunes);
   to.add("GET", jobs + "/{id}", show_job);
-  for (const std::string what : {"cancel", "pause", "resume"})
-    to.add("POST", jobs + "/{id}/" + what,
-           [command = "job." + what](const api_call& call) { change_job(call, command); });
-  to.add("GET", jobs + "/{id}/events", list_events);
-  to.add("GET", jobs + "/{id}/checkpoints", list_checkpoints);
+  for (const std::string change : {"cancel", "pause", "resume"})
+    to.add("POST", jobs + "/{id}/" + change,
+           [command = "job." + change](const api_call& call) { change_job(call, command); });
+  to.add("GET", jobs + "/{id}/events", [](const api_call& call) { reply_events(call, ""); });
+  to.add("GET", jobs + "/{id}/checkpoints", [](const api_call& call) { reply_events(call, "checkpoint"); });
 }
 
 }  // namespace troupe

@@ -1,20 +1,16 @@
 #include "actors/http/http_access.hpp"
 
-#include <algorithm>
-
 #include "actors/http/api_error.hpp"
+#include "base/ascii.hpp"
 #include "cluster/config/config_address.hpp"
 
 namespace troupe {
 namespace {
 
 std::string_view bearer_of(const http_request& request) {
-  std::string_view given = request.header("authorization");
   constexpr std::string_view scheme = "bearer ";
-  const bool bearer =
-      given.size() > scheme.size() && std::equal(scheme.begin(), scheme.end(), given.begin(),
-                                                 [](unsigned char a, unsigned char b) { return a == std::tolower(b); });
-  return bearer ? given.substr(scheme.size()) : std::string_view();
+  const std::string_view given = request.header("authorization");
+  return lower_case(given.substr(0, scheme.size())) == scheme ? given.substr(scheme.size()) : std::string_view();
 }
 
 std::string_view host_in(std::string_view origin) {

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "actors/http/api_context.hpp"
+#include "transport/http/http_router.hpp"
 #include "transport/http/http_server.hpp"
 
 namespace troupe {
@@ -11,15 +12,20 @@ class http_front {
  public:
   /// Listens at once. Throws input_error if the address is in use or the keys cannot be read.
   http_front(const http_options& options, http_parts parts);
-  ~http_front();
+  ~http_front();  ///< stops
+  http_front(const http_front&) = delete;
+  http_front& operator=(const http_front&) = delete;
 
   /// Ends requests in progress; actors are told nothing after that.
   void stop();
-  std::uint16_t port() const;
+  std::uint16_t port() const { return server_.port(); }
 
  private:
-  struct impl;
-  std::unique_ptr<impl> impl_;
+  void handle(http_request&& request, std::shared_ptr<http_exchange> exchange);
+
+  std::shared_ptr<api_context> context_;
+  http_router router_;
+  http_server server_;
 };
 
 }  // namespace troupe

@@ -45,7 +45,7 @@ enum class request_figure : std::uint8_t {
   wanted_tokens,   ///< the most that the request allows
   wanted_answers,  ///< n
 };
-constexpr std::size_t request_figures = 12;
+constexpr auto request_figures = static_cast<std::size_t>(request_figure::wanted_answers) + 1;
 
 /// Everything that is counted for one model or adapter.
 struct series_figures {

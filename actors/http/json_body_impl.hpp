@@ -13,7 +13,7 @@ inline json parse_body(std::string_view body) {
 }
 
 inline void reply_json(const std::shared_ptr<http_exchange>& exchange, const json& body) {
-  exchange->reply({200, "application/json", dump(body), {}});
+  exchange->reply({.body = dump(body)});
 }
 
 }  // namespace troupe

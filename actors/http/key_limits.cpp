@@ -38,34 +38,38 @@ duration refilled_bucket::until(double wanted) const {
 
 result<key_limits::ticket, key_limits::refused> key_limits::begin(const std::string& key, const rate_limits& limits) {
   const std::lock_guard lock(accounts_->mutex);
-  account& of = accounts_->of[key];
-  const standing now = look(of, limits, clock_.now());
-  if (limits.concurrent > 0 && of.running >= limits.concurrent) return refused{"concurrent", soon, now};
-  if (limits.requests_per_minute > 0 && now.requests_left < 1) return refused{"requests", of.requests.until(1), now};
-  if (limits.tokens_per_minute > 0 && now.tokens_left < 1) return refused{"tokens", of.tokens.until(1), now};
-  of.requests.take(1);
-  ++of.running;
-  return ticket(std::shared_ptr<account>(&of, [all = accounts_](account* which) {
+  account& own = accounts_->by_key[key];
+  const standing left = refill(own, limits);
+  if (limits.concurrent > 0 && own.running >= limits.concurrent) return refused{limit::concurrent, soon, left};
+  if (limits.requests_per_minute > 0 && left.requests.left < 1)
+    return refused{limit::requests, own.requests.until(1), left};
+  if (limits.tokens_per_minute > 0 && left.tokens.left < 1) return refused{limit::tokens, own.tokens.until(1), left};
+  own.requests.take(1);
+  ++own.running;
+  return ticket(std::shared_ptr<account>(&own, [all = accounts_](account* ended) {
     const std::lock_guard ending(all->mutex);
-    --which->running;
+    --ended->running;
   }));
 }
 
 void key_limits::use_tokens(const std::string& key, std::int64_t tokens) {
   const std::lock_guard lock(accounts_->mutex);
-  const auto found = accounts_->of.find(key);
-  if (found != accounts_->of.end()) found->second.tokens.take(tokens);
+  const auto found = accounts_->by_key.find(key);
+  if (found != accounts_->by_key.end()) found->second.tokens.take(tokens);
 }
 
 key_limits::standing key_limits::standing_of(const std::string& key, const rate_limits& limits) {
   const std::lock_guard lock(accounts_->mutex);
-  return look(accounts_->of[key], limits, clock_.now());
+  return refill(accounts_->by_key[key], limits);
 }
 
-key_limits::standing key_limits::look(account& of, const rate_limits& limits, instant now) const {
-  of.requests.refill(limits.requests_per_minute, now);
-  of.tokens.refill(limits.tokens_per_minute, now);
-  return {limits, whole(of.requests.left()), whole(of.tokens.left()), of.requests.until_full(), of.tokens.until_full()};
+key_limits::standing key_limits::refill(account& own, const rate_limits& limits) {
+  const auto refilled = [now = clock_.now()](detail::refilled_bucket& bucket, std::int64_t per_minute) {
+    bucket.refill(per_minute, now);
+    return allowance{.per_minute = per_minute, .left = whole(bucket.left()), .until_full = bucket.until_full()};
+  };
+  return {.requests = refilled(own.requests, limits.requests_per_minute),
+          .tokens = refilled(own.tokens, limits.tokens_per_minute)};
 }
 
 }  // namespace troupe

@@ -30,8 +30,8 @@ class refilled_bucket {
  public:
   /// Adds what came back since the last call. A changed limit applies from now on.
   void refill(std::int64_t per_minute, instant now);
-  void take(std::int64_t what) {
-    if (per_minute_ > 0) left_ -= static_cast<double>(what);
+  void take(std::int64_t amount) {
+    if (per_minute_ > 0) left_ -= static_cast<double>(amount);
   }
   double left() const { return left_; }
   /// The time until `wanted` is there, or until the bucket is full.
@@ -48,16 +48,20 @@ class refilled_bucket {
 /// Thread-safe.
 class key_limits {
  public:
+  /// What is left of one limit.
+  struct allowance {
+    std::int64_t per_minute = 0, left = 0;
+    duration until_full{};  ///< the time until a whole minute's worth is back
+  };
   /// What a client is told with each answer.
   struct standing {
-    rate_limits limits;
-    std::int64_t requests_left = 0, tokens_left = 0;
-    duration requests_full{}, tokens_full{};  ///< the time until a whole minute's worth is back
+    allowance requests, tokens;
   };
+  enum class limit { requests, tokens, concurrent };
   struct refused {
-    std::string what;  ///< "requests", "tokens" or "concurrent"
-    duration wait{};
-    standing now;
+    limit reached;
+    duration wait;
+    standing left;
   };
   /// A request in progress, which ends when the last copy is gone.
   using ticket = std::shared_ptr<const void>;
@@ -77,9 +81,9 @@ class key_limits {
   };
   struct accounts {
     std::mutex mutex;
-    std::map<std::string, account> of;
+    std::map<std::string, account> by_key;
   };
-  standing look(account& of, const rate_limits& limits, instant now) const;
+  standing refill(account& own, const rate_limits& limits);
 
   const clock& clock_;
   std::shared_ptr<accounts> accounts_ = std::make_shared<accounts>();  ///< tickets may outlive this

@@ -12,15 +12,26 @@ std::string reset_text(duration until) {
   return fmt::format("{}s", std::chrono::ceil<std::chrono::milliseconds>(until).count() / 1000.0);
 }
 
-void add_standing(http_headers& to, const key_limits::standing& now) {
-  const auto say = [&](const char* what, std::int64_t limit, std::int64_t left, duration full) {
-    if (limit == 0) return;
-    to.emplace_back(fmt::format("x-ratelimit-limit-{}", what), fmt::format("{}", limit));
-    to.emplace_back(fmt::format("x-ratelimit-remaining-{}", what), fmt::format("{}", left));
-    to.emplace_back(fmt::format("x-ratelimit-reset-{}", what), reset_text(full));
+void add_standing(http_headers& to, const key_limits::standing& standing) {
+  const auto add = [&](const char* name, const key_limits::allowance& allowance) {
+    if (allowance.per_minute == 0) return;
+    to.emplace_back(fmt::format("x-ratelimit-limit-{}", name), fmt::format("{}", allowance.per_minute));
+    to.emplace_back(fmt::format("x-ratelimit-remaining-{}", name), fmt::format("{}", allowance.left));
+    to.emplace_back(fmt::format("x-ratelimit-reset-{}", name), reset_text(allowance.until_full));
   };
-  say("requests", now.limits.requests_per_minute, now.requests_left, now.requests_full);
-  say("tokens", now.limits.tokens_per_minute, now.tokens_left, now.tokens_full);
+  add("requests", standing.requests);
+  add("tokens", standing.tokens);
+}
+
+std::string limit_text(key_limits::limit reached, const rate_limits& limits) {
+  switch (reached) {
+    case key_limits::limit::concurrent:
+      return fmt::format("{} requests of this key are in progress", limits.concurrent);
+    case key_limits::limit::tokens:
+      return fmt::format("this key has {} tokens a minute", limits.tokens_per_minute);
+    default:
+      return fmt::format("this key has {} requests a minute", limits.requests_per_minute);
+  }
 }
 
 /// Adds the state of the key's limits to the answer, and ends the ticket when the exchange is gone.
@@ -50,13 +61,9 @@ std::shared_ptr<http_exchange> limit_exchange(const api_call& call) {
   auto ticket = call.context->limits.begin(call.key.name, limits);
   if (ticket) return std::make_shared<limited_exchange>(call, *ticket);
   const key_limits::refused& refused = ticket.error();
-  const std::string why =
-      refused.what == "concurrent" ? fmt::format("{} requests of this key are in progress", limits.concurrent)
-      : refused.what == "tokens"   ? fmt::format("this key has {} tokens a minute", limits.tokens_per_minute)
-                                   : fmt::format("this key has {} requests a minute", limits.requests_per_minute);
-  api_error error(429, why + ": try again later", {}, "rate_limit_exceeded");
+  api_error error(429, limit_text(refused.reached, limits) + ": try again later", {}, "rate_limit_exceeded");
   http_response response = error_response(error.retry_after(refused.wait));
-  add_standing(response.headers, refused.now);
+  add_standing(response.headers, refused.left);
   call.exchange->reply(std::move(response));
   return nullptr;
 }

@@ -5,58 +5,37 @@
 namespace troupe {
 namespace {
 
-/// Appends the beginning of an entry, up to its parent. Not by a JSON object, since there may be tens of thousands of
-/// entries.
-void append_model(std::string& to, const api_context& context, std::string_view name, std::string_view root,
-                  std::string_view parent) {
-  const auto quoted = [&](std::string_view key, std::string_view text) {
-    to += key;
-    append_quoted(to, text);
-  };
-  quoted(R"({"id":)", name);
-  to += fmt::format(R"(,"object":"model","created":{},"owned_by":"troupe")", context.created);
-  quoted(R"(,"root":)", root);
-  if (parent.empty())
-    to += R"(,"parent":null)";
-  else
-    quoted(R"(,"parent":)", parent);
-  to += fmt::format(R"(,"max_model_len":{}}})", context.parts.prompts->context());
+/// An entry, written without a JSON object, since there may be tens of thousands of them.
+std::string model_json(const api_context& context, std::string_view name, std::string_view root,
+                       std::string_view parent) {
+  return fmt::format(
+      R"({{"id":{},"object":"model","created":{},"owned_by":"troupe","root":{},"parent":{},"max_model_len":{}}})",
+      json_text(name), context.created, json_text(root), json_text_or_null(parent),
+      context.parts.served.prompts->context());
 }
 
-void append_base(std::string& to, const api_context& context) {
-  append_model(to, context, context.parts.model, context.parts.model, {});
-}
-
-void reply_text(const api_call& call, std::string body) {
-  call.exchange->reply({200, "application/json", std::move(body), {}});
+std::string base_json(const api_context& context) {
+  return model_json(context, context.parts.served.model, context.parts.served.model, {});
 }
 
 /// The base; each adapter by its name, for the version that answers now; and each version.
 void list_models(const api_call& call) {
   const api_context& context = *call.context;
-  std::string body = R"({"object":"list","data":[)";
-  append_base(body, context);
-  const auto known = context.parts.adapters->read();
-  for (const auto& [name, version] : known->listed) {
-    body += ',';
-    append_model(body, context, name, version, context.parts.model);
-  }
-  reply_text(call, body + "]}");
+  const served_model& served = context.parts.served;
+  std::string body = R"({"object":"list","data":[)" + base_json(context);
+  const auto known = served.adapters->read();
+  for (const auto& [name, version] : known->listed) body += "," + model_json(context, name, version, served.model);
+  call.exchange->reply({.body = body + "]}"});
 }
 
 void show_model(const api_call& call) {
   const api_context& context = *call.context;
+  const served_model& served = context.parts.served;
   const std::string& name = call.place();
-  std::string body;
-  if (name == context.parts.model) {
-    append_base(body, context);
-    return reply_text(call, std::move(body));
-  }
-  const auto version = context.parts.adapters->resolve(name);
-  const auto details = version ? context.parts.adapters->find(*version) : std::nullopt;
-  if (!details) throw api_error(404, "the model does not exist: see /v1/models", "model", "model_not_found");
-  append_model(body, context, name, details->full_name, context.parts.model);
-  reply_text(call, std::move(body));
+  if (name == served.model) return call.exchange->reply({.body = base_json(context)});
+  const auto adapter = served.find_adapter(name);
+  if (!adapter) throw api_error(404, "the model does not exist: see /v1/models", "model", "model_not_found");
+  call.exchange->reply({.body = model_json(context, name, adapter->full_name, served.model)});
 }
 
 /// As in vLLM, publishes an adapter from a folder on the head's machine.
@@ -66,10 +45,10 @@ void load_adapter_folder(const api_call& call) {
   const std::string name = from.required_text("lora_name");
   json arguments{{"name", name}};
   if (const auto path = from.text("lora_path")) arguments["path"] = *path;
-  run_command(call.context->parts.store, {"adapters.load", arguments.dump()}, call.exchange,
+  run_command(call.context->parts.store, {"adapters.load", dump(arguments)}, call.exchange,
               [exchange = call.exchange, name](const std::string& result) {
-                const auto made = json::parse(result, nullptr, false);
-                const std::string version = made.is_object() ? made.value("adapter", name) : name;
+                const json loaded = json::parse(result, nullptr, false);
+                const std::string version = loaded.is_object() ? loaded.value("adapter", name) : name;
                 reply_json(exchange, {{"message", "adapter " + version + " is loaded"}, {"adapter", version}});
               });
 }
@@ -77,7 +56,7 @@ void load_adapter_folder(const api_call& call) {
 void unload_adapter(const api_call& call) {
   const json body = parse_body(call.request->body);
   const std::string name = request_fields(body).required_text("lora_name");
-  run_command(call.context->parts.store, {"adapters.unload", json{{"name", name}}.dump()}, call.exchange,
+  run_command(call.context->parts.store, {"adapters.unload", dump({{"name", name}})}, call.exchange,
               [exchange = call.exchange, name](const std::string&) {
                 reply_json(exchange, {{"message", "adapter " + name + " is unloaded"}});
               });

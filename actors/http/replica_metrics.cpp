@@ -1,8 +1,10 @@
 #include "actors/http/replica_metrics.hpp"
 
 #include <ctime>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 namespace troupe::detail {
@@ -65,16 +67,16 @@ double kv_share(const json& replica) {
   return blocks > 0 ? 1 - free / blocks : 0;
 }
 
-json names_in(const json& replica, const char* key) {
-  const auto found = replica.find(key);
-  return found == replica.end() || !found->is_array() ? json::array() : *found;
+std::vector<std::string> names_in(const json& replica, const char* key) {
+  std::vector<std::string> names;
+  if (const auto found = replica.find(key); found != replica.end() && found->is_array())
+    for (const json& each : *found)
+      if (each.is_string()) names.push_back(each);
+  return names;
 }
 
 std::string joined_names(const json& replica, const char* key) {
-  std::string text;
-  for (const json& each : names_in(replica, key))
-    if (each.is_string()) text += (text.empty() ? "" : ",") + each.get<std::string>();
-  return label_text(text);
+  return label_text(fmt::format("{}", fmt::join(names_in(replica, key), ",")));
 }
 
 void write_adapters(std::string& to, replica_lines& lines) {
@@ -89,10 +91,8 @@ void write_adapters(std::string& to, replica_lines& lines) {
   }
   describe(to, "troupe:adapter_resident", "gauge", "1 for each adapter that the replica has loaded.");
   for (std::size_t i = 0; i < lines.replicas().size(); ++i)
-    for (const json& each : names_in(lines.replicas()[i], "resident"))
-      if (each.is_string())
-        lines.line("troupe:adapter_resident", i,
-                   fmt::format(",adapter=\"{}\"", label_text(each.get_ref<const std::string&>())), 1);
+    for (const std::string& each : names_in(lines.replicas()[i], "resident"))
+      lines.line("troupe:adapter_resident", i, fmt::format(",adapter=\"{}\"", label_text(each)), 1);
 }
 
 void write_workers(std::string& to, const json& nodes) {

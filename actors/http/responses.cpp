@@ -2,10 +2,10 @@
 #include <ctime>
 
 #include "actors/http/answer_text.hpp"
-#include "actors/http/api_context.hpp"
+#include "actors/http/answering_paths.hpp"
 #include "actors/http/chat_order.hpp"
-#include "actors/http/completions.hpp"
 #include "actors/http/json_text.hpp"
+#include "actors/http/random_hex.hpp"
 #include "actors/http/response_input_impl.hpp"
 
 namespace troupe {
@@ -48,10 +48,10 @@ std::string usage_fields(const answer_usage& usage) {
 }
 
 /// Items come one after the other: messages and calls. Each has events when it begins, goes on and is done.
-class response_format_of_answers final : public answer_format {
+class responses_format final : public answer_format {
  public:
-  response_format_of_answers(std::shared_ptr<const prompting> prompts, const answer_order& order,
-                             const std::string& repeated, tool_call_reader reader)
+  responses_format(std::shared_ptr<const prompting> prompts, const answer_order& order, const std::string& repeated,
+                   tool_call_reader reader)
       : prompts_(std::move(prompts)), reader_(std::move(reader)) {
     head_ = fmt::format(R"({{"id":"resp_{}","object":"response","created_at":{},{}"error":null,)", random_hex(48),
                         std::time(nullptr), repeated);
@@ -184,9 +184,9 @@ class response_format_of_answers final : public answer_format {
 };
 
 /// Reads the request as a chat; errors use the names of this API's fields.
-chat_order read_as_chat(const json& chat, const served_model& of) {
+chat_order read_as_chat(const json& chat, const served_model& served) {
   try {
-    return read_chat_order(request_fields(chat), of);
+    return read_chat_order(request_fields(chat), served);
   } catch (const field_error& error) {
     const std::string& field = error.field();
     if (field == "messages") throw field_error("input", error.what(), error.code());
@@ -198,13 +198,13 @@ chat_order read_as_chat(const json& chat, const served_model& of) {
 
 }  // namespace
 
-asked_answer read_response(const request_fields& from, const served_model& of) {
-  chat_order asked = read_as_chat(chat_of_response(from), of);
+asked_answer read_response(const request_fields& from, const served_model& served) {
+  chat_order asked = read_as_chat(chat_of_response(from), served);
   asked.order.include_usage = asked.order.stream;  // the last event reports usage
   for (prompt_input& prompt : asked.order.prompts) prompt.field = "input";
   if (asked.order.form_field == "response_format") asked.order.form_field = "text";
-  auto format = std::make_unique<response_format_of_answers>(
-      of.prompts, asked.order, repeated_fields(from, asked.order), std::move(asked.calls));
+  auto format = std::make_unique<responses_format>(served.prompts, asked.order, repeated_fields(from, asked.order),
+                                                   std::move(asked.calls));
   return {std::move(asked.order), std::move(format)};
 }
 

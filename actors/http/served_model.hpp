@@ -1,5 +1,6 @@
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "actors/adapters/adapter_directory.hpp"
@@ -15,10 +16,11 @@ struct served_model {
   std::shared_ptr<const prompting> prompts;
   std::shared_ptr<const adapter_directory> adapters;
 
-  /// Refuses a name that can mean neither the base nor an adapter. An empty name means the base.
-  void check_name(const std::string& name) const;
-  /// The version that a name means now, like "pricing@2", or the base's name.
-  std::string full_name(const std::string& name) const;
+  /// The version of an adapter that a name means now; empty if it means the base or nothing.
+  std::optional<adapter_details> find_adapter(const std::string& name) const {
+    const auto version = adapters->resolve(name);
+    return version ? adapters->find(*version) : std::nullopt;
+  }
 };
 
 }  // namespace troupe

@@ -10,52 +10,47 @@ namespace {
 
 /// Puts texts together, since sections are JSON already.
 std::string status_json(const api_context& context) {
-  std::string made = "{\"model\":" + json_text(context.parts.model);
+  std::string text = R"({"model":)" + json_text(context.parts.served.model);
   for (const char* section : {"nodes", "replicas", "adapters", "jobs", "gateway"}) {
-    const std::string text = context.parts.board->read(section);
-    made += fmt::format(",\"{}\":{}", section, text.empty() ? "[]" : text);
+    const std::string posted = context.parts.board->read(section);
+    text += fmt::format(R"(,"{}":{})", section, posted.empty() ? "[]" : posted);
   }
   if (const std::string others = context.parts.board->read("adapters.others"); !others.empty())
-    made += ",\"other_adapters\":" + others;
+    text += R"(,"other_adapters":)" + others;
   if (const std::string problem = context.parts.board->read("journal"); !problem.empty())
-    made += ",\"journal\":" + problem;
-  return made + "}";
+    text += R"(,"journal":)" + problem;
+  return text + "}";
 }
 
 void show_liveness(const api_call& call) {
-  call.exchange->reply({200, "application/json", R"({"status":"alive"})", {}});
+  call.exchange->reply({.body = R"({"status":"alive"})"});
 }
 
 void show_readiness(const api_call& call) {
-  if (!call.context->is_ready())
-    throw api_error(503, "no replica can serve at the moment", {}, "service_unavailable")
-        .retry_after(std::chrono::seconds(1));
-  call.exchange->reply({200, "application/json", R"({"status":"ready"})", {}});
+  if (!call.context->is_ready()) throw unavailable("no replica can serve at the moment");
+  call.exchange->reply({.body = R"({"status":"ready"})"});
 }
 
 void show_metrics(const api_call& call) {
   const http_parts& parts = call.context->parts;
-  call.exchange->reply(
-      {200,
-       "text/plain; version=0.0.4; charset=utf-8",
-       call.context->metrics.write(parts.model, parts.board->read("replicas"), parts.board->read("nodes")),
-       {}});
+  call.exchange->reply({.content_type = "text/plain; version=0.0.4; charset=utf-8",
+                        .body = call.context->metrics.write(parts.served.model, parts.board->read("replicas"),
+                                                            parts.board->read("nodes"))});
 }
 
 void show_page(const api_call& call) {
   call.exchange->reply(
-      {200,
-       "text/html; charset=utf-8",
-       std::string(page_html()),
-       {{"content-security-policy",
-         "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; "
-         "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"},
-        {"x-content-type-options", "nosniff"},
-        {"cache-control", "no-cache"}}});
+      {.content_type = "text/html; charset=utf-8",
+       .body = std::string(page_html()),
+       .headers = {{"content-security-policy",
+                    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; "
+                    "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"},
+                   {"x-content-type-options", "nosniff"},
+                   {"cache-control", "no-cache"}}});
 }
 
 void show_status(const api_call& call) {
-  call.exchange->reply({200, "application/json", status_json(*call.context), {{"cache-control", "no-store"}}});
+  call.exchange->reply({.body = status_json(*call.context), .headers = {{"cache-control", "no-store"}}});
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 #include "actors/http/answer_call.hpp"
+#include "actors/http/answering_paths.hpp"
 #include "actors/http/chat_messages.hpp"
-#include "actors/http/completions.hpp"
 #include "actors/http/json_body_impl.hpp"
 #include "actors/http/routes.hpp"
 
@@ -11,7 +11,7 @@ constexpr std::size_t most_detokenized = 1 << 20;
 
 void answer(const api_call& call, decltype(answering_path::read) read) {
   const json body = parse_body(call.request->body);
-  asked_answer asked = read(request_fields(body), call.context->parts);
+  asked_answer asked = read(request_fields(body), call.context->parts.served);
   asked.order.owner = call.key.name;
   asked.order.weight = static_cast<std::uint64_t>(call.key.weight);
   start_answer(call, std::move(asked));
@@ -21,7 +21,7 @@ void answer(const api_call& call, decltype(answering_path::read) read) {
 void tokenize(const api_call& call) {
   const json body = parse_body(call.request->body);
   const request_fields from(body);
-  const prompting& prompts = *call.context->parts.prompts;
+  const prompting& prompts = *call.context->parts.served.prompts;
   if (!prompts.has_tokenizer()) throw api_error(501, "the model has no tokenizer");
   std::vector<token_id> tokens;
   if (from.has("messages")) {
@@ -34,19 +34,19 @@ void tokenize(const api_call& call) {
     options.add_special = from.boolean("add_special_tokens").value_or(true);
     tokens = prompts.tokens().encode(*text, options);
   }
-  json made{{"count", tokens.size()}, {"max_model_len", prompts.context()}, {"tokens", tokens}};
-  made["token_strs"] = nullptr;
+  json answer{{"count", tokens.size()}, {"max_model_len", prompts.context()}, {"tokens", tokens}};
+  answer["token_strs"] = nullptr;
   if (from.boolean("return_token_strs").value_or(false)) {
-    made["token_strs"] = json::array();
-    for (const token_id token : tokens) made["token_strs"].push_back(std::string(prompts.tokens().bytes_of(token)));
+    answer["token_strs"] = json::array();
+    for (const token_id token : tokens) answer["token_strs"].push_back(std::string(prompts.tokens().bytes_of(token)));
   }
-  reply_json(call.exchange, made);
+  reply_json(call.exchange, answer);
 }
 
 void detokenize(const api_call& call) {
   const json body = parse_body(call.request->body);
   const request_fields from(body);
-  const prompting& prompts = *call.context->parts.prompts;
+  const prompting& prompts = *call.context->parts.served.prompts;
   const auto tokens = from.tokens("tokens");
   if (!tokens) refuse_field("tokens", "tokens is missing", "missing_required_parameter");
   if (tokens->size() > most_detokenized) refuse_field("tokens", "tokens has too many entries");

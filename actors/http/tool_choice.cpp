@@ -25,15 +25,18 @@ json parameters_of(const json& function) {
   return parameters;
 }
 
+/// Whether a value is {"function": {"name": a text}}.
+bool names_function(const json& value) {
+  return value.is_object() && value.contains("function") && value["function"].is_object() &&
+         value["function"].contains("name") && value["function"]["name"].is_string();
+}
+
 std::vector<offered_tool> read_offers(const request_fields& from) {
   std::vector<offered_tool> offers;
   const json* tools = from.list("tools");
   if (!tools) return offers;
   for (const json& each : *tools) {
-    const bool right = each.is_object() && each.contains("type") && each["type"] == "function" &&
-                       each.contains("function") && each["function"].is_object() && each["function"].contains("name") &&
-                       each["function"]["name"].is_string();
-    if (!right)
+    if (!names_function(each) || each.value("type", json()) != "function")
       refuse_field("tools", "tools should be a list of {\"type\": \"function\", \"function\": {\"name\": …}}");
     const json& function = each["function"];
     offers.push_back({function["name"].get<std::string>(), parameters_of(function)});
@@ -45,9 +48,8 @@ std::vector<offered_tool> read_offers(const request_fields& from) {
 /// {"name"}} names.
 std::vector<offered_tool> demanded(const json& choice, std::vector<offered_tool> offers) {
   if (choice == "required") return offers;
-  const bool right = choice.is_object() && choice.contains("function") && choice["function"].is_object() &&
-                     choice["function"].contains("name") && choice["function"]["name"].is_string();
-  if (!right) refuse_field("tool_choice", "tool_choice should be auto, none, required or a function's name");
+  if (!names_function(choice))
+    refuse_field("tool_choice", "tool_choice should be auto, none, required or a function's name");
   std::erase_if(offers, [&](const offered_tool& each) { return choice["function"]["name"] != each.name; });
   if (offers.empty()) refuse_field("tool_choice", "tool_choice names no tool of the request");
   return offers;
@@ -64,19 +66,27 @@ void move_references(json& schema, const std::string& place) {
     for (json& part : schema) move_references(part, place);
 }
 
-/// The form of one call, as models of this style write it.
+const char* arguments_key(tool_style style) {
+  return style == tool_style::tagged ? "arguments" : "parameters";
+}
+
+/// A call as models of this style write it. `name`, `arguments`: schemas.
+json call_schema(tool_style style, json name, json arguments) {
+  return {{"type", "object"},
+          {"properties", {{"name", std::move(name)}, {arguments_key(style), std::move(arguments)}}},
+          {"required", {"name", arguments_key(style)}},
+          {"additionalProperties", false}};
+}
+
+/// The form of an answer that must be a call of one of the tools.
 output_constraint call_of(std::vector<offered_tool> tools, tool_style style) {
   if (style == tool_style::none)
     refuse_field("tool_choice", "tool_choice is served as auto and none: how this model calls tools is not known",
                  "unsupported_value");
-  const char* arguments = style == tool_style::tagged ? "arguments" : "parameters";
   json calls = json::array();
   for (offered_tool& each : tools) {
-    move_references(each.parameters, fmt::format("/anyOf/{}/properties/{}", calls.size(), arguments));
-    calls.push_back({{"type", "object"},
-                     {"properties", {{"name", {{"const", each.name}}}, {arguments, std::move(each.parameters)}}},
-                     {"required", {"name", arguments}},
-                     {"additionalProperties", false}});
+    move_references(each.parameters, fmt::format("/anyOf/{}/properties/{}", calls.size(), arguments_key(style)));
+    calls.push_back(call_schema(style, {{"const", each.name}}, std::move(each.parameters)));
   }
   output_constraint form{constraint_kind::json_schema, json{{"anyOf", std::move(calls)}}.dump()};
   if (style != tool_style::tagged) return form;
@@ -87,13 +97,9 @@ output_constraint call_of(std::vector<offered_tool> tools, tool_style style) {
 
 /// The form of a call that the model may make or not. Its arguments are free, as in answers without a form.
 tool_call_form free_call_of(const std::vector<std::string>& names, tool_style style) {
-  const bool is_tagged = style == tool_style::tagged;
-  const char* arguments = is_tagged ? "arguments" : "parameters";
-  const json call{{"type", "object"},
-                  {"properties", {{"name", {{"enum", names}}}, {arguments, {{"type", "object"}}}}},
-                  {"required", {"name", arguments}},
-                  {"additionalProperties", false}};
-  return {call.dump(), is_tagged ? tag_before : "", is_tagged ? tag_after : ""};
+  const json call = call_schema(style, {{"enum", names}}, {{"type", "object"}});
+  if (style != tool_style::tagged) return {call.dump(), "", ""};
+  return {call.dump(), tag_before, tag_after};
 }
 
 }  // namespace

@@ -173,12 +173,12 @@ class temporary_model {
 
 http_parts parts_of(const temporary_model& files, gateway_actor gateway) {
   http_parts parts;
+  parts.served.model = "tiny";
+  parts.served.prompts = std::make_shared<const prompting>(files.model(), read_hf_config(files.model()), 0);
+  parts.served.adapters = std::make_shared<adapter_directory>();
   parts.gateway = std::move(gateway);
-  parts.prompts = std::make_shared<const prompting>(files.model(), read_hf_config(files.model()), 0);
   parts.numbers = std::make_shared<request_numbers>();
-  parts.adapters = std::make_shared<adapter_directory>();
   parts.board = std::make_shared<status_board>();
-  parts.model = "tiny";
   parts.state_dir = files.state();
   return parts;
 }

@@ -32,7 +32,10 @@ std::shared_ptr<journal> open_journal(const cluster_config& config) {
 served_model served_model_of(const node_site& site, const std::shared_ptr<const adapter_directory>& adapters) {
   const std::filesystem::path& path = site.config.model.path;
   auto prompts = std::make_shared<const prompting>(path, site.model->config, site.context);
-  return {path.filename().string(), read_sampling_advice(path), std::move(prompts), adapters};
+  return {.model = path.filename().string(),
+          .advice = read_sampling_advice(path),
+          .prompts = std::move(prompts),
+          .adapters = adapters};
 }
 
 }  // namespace
@@ -115,13 +118,17 @@ void head_node::serve_http(const served_model& served) {
   const cluster_config& config = site_.config;
   const auto place = split_host_port(config.http);
   if (!place) return;
-  http_options options;
-  options.host = place->host;
-  options.port = static_cast<std::uint16_t>(place->port);
-  options.threads = 2;
-  http_parts parts{served,         front_.gateway, front_.store,     front_.jobs, front_.training,
-                   front_.numbers, board_,         config.state_dir, say,         config.log_prompts};
-  http_ = std::make_unique<http_front>(std::move(options), std::move(parts));
+  const http_options options{.host = place->host, .port = static_cast<std::uint16_t>(place->port), .threads = 2};
+  http_ = std::make_unique<http_front>(options, http_parts{.served = served,
+                                                           .gateway = front_.gateway,
+                                                           .store = front_.store,
+                                                           .jobs = front_.jobs,
+                                                           .training = front_.training,
+                                                           .numbers = front_.numbers,
+                                                           .board = board_,
+                                                           .state_dir = config.state_dir,
+                                                           .log = say,
+                                                           .log_bodies = config.log_prompts});
   say(fmt::format("http://{}:{}: listening", place->host, http_->port()));
 }
 

@@ -77,7 +77,7 @@ class served {
     served_.prompts = std::make_shared<const prompting>(folder_ / "model", read_hf_config(folder_ / "model"), 0);
     served_.adapters = std::make_shared<adapter_directory>();
     served_.model = "tiny";
-    static_cast<served_model&>(parts) = served_;
+    parts.served = served_;
     parts.numbers = std::make_shared<request_numbers>();
     parts.board = std::make_shared<status_board>();
     parts.state_dir = folder_ / "state";

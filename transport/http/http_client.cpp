@@ -162,14 +162,14 @@ void http_client::send(const std::string& method, const std::string& path, const
                                     impl_->url.path, path, impl_->url.host, impl_->url.port, body.size());
   for (const auto& [name, value] : headers) request += fmt::format("{}: {}\r\n", name, value);
   request += "\r\n" + body;
-  std::shared_ptr<client_connection> free;
+  std::shared_ptr<client_connection> connection;
   if (impl_->idle.empty()) {
-    free = std::make_shared<client_connection>(impl_->context, impl_->idle);
+    connection = std::make_shared<client_connection>(impl_->context, impl_->idle);
   } else {
-    free = impl_->idle.front();
+    connection = impl_->idle.front();
     impl_->idle.pop_front();
   }
-  free->send(impl_->addresses, std::move(request), std::move(heard));
+  connection->send(impl_->addresses, std::move(request), std::move(heard));
 }
 
 void http_client::after(double seconds, std::function<void()> then) {

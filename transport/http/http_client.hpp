@@ -26,9 +26,9 @@ class http_client {
   ~http_client();
 
   struct listener {
-    std::function<void(int status, const http_headers& headers)> on_head;
-    std::function<void(std::string_view piece)> on_data;
-    std::function<void(const std::string& error)> on_end;  ///< once; empty: all has come
+    std::function<void(int status, const http_headers& headers)> on_head = {};
+    std::function<void(std::string_view piece)> on_data = {};
+    std::function<void(const std::string& error)> on_end = {};  ///< once; empty: all has come
   };
   /// `path` follows the URL's own.
   void send(const std::string& method, const std::string& path, const http_headers& headers, const std::string& body,

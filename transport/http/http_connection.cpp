@@ -1,12 +1,11 @@
-#include <algorithm>
 #include <exception>
 
 #include <fmt/format.h>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/beast/core/string.hpp>
 
-#include "transport/http/http_server_impl.hpp"
+#include "transport/http/http_connection_impl.hpp"
+#include "transport/http/http_request_impl.hpp"
 
 namespace troupe::detail {
 namespace {
@@ -14,52 +13,6 @@ namespace {
 constexpr std::size_t most_pipelined = 64 << 10;
 constexpr std::size_t most_lingered = 4 << 20;
 constexpr std::chrono::milliseconds linger_time{2000};
-
-bool is_good_id(std::string_view id) {
-  return !id.empty() && id.size() <= 64 && std::all_of(id.begin(), id.end(), [](unsigned char c) {
-    return std::isalnum(c) || c == '-' || c == '_' || c == '.';
-  });
-}
-
-/// Clients that speak to a proxy write the whole address: http://host/path.
-std::string_view without_host(std::string_view target) {
-  constexpr std::string_view scheme = "http://";
-  if (!target.starts_with(scheme)) return target;
-  target.remove_prefix(scheme.size());
-  const std::size_t path = target.find_first_of("/?");
-  return path == target.npos ? "/" : target.substr(path);
-}
-
-std::pair<int, std::string_view> status_of(const boost::system::error_code& fault) {
-  using beast::http::error;
-  if (fault == error::body_limit) return {413, "the body is too large"};
-  if (fault == error::header_limit) return {431, "the head of the request is too large"};
-  if (fault == error::bad_version) return {505, "HTTP/1.1 is spoken here"};
-  return {400, "this is no HTTP request"};
-}
-
-using request_head = beast::http::request_header<>;
-
-struct head_fault {
-  int status;
-  std::string why;
-};
-
-std::optional<head_fault> fault_in(const request_head& head, bool has_body) {
-  using beast::http::field;
-  if (head.version() >= 11 && head.count(field::host) != 1)
-    return head_fault{400, "a request of HTTP/1.1 names one host: host: NAME"};
-  const std::string encoding(head[field::content_encoding]);
-  if (has_body && !encoding.empty() && !beast::iequals(encoding, "identity"))
-    return head_fault{415, fmt::format("a body with content-encoding {} is not read: send it as it is",
-                                       std::string_view(encoding).substr(0, 64))};
-  return {};
-}
-
-/// HTTP/1.0 has no answer before the answer: it would be taken for the answer itself.
-bool waits_to_go_on(const request_head& head) {
-  return head.version() >= 11 && beast::iequals(head[beast::http::field::expect], "100-continue");
-}
 
 }  // namespace
 
@@ -117,7 +70,7 @@ void http_connection::parse() {
     boost::system::error_code fault;
     buffer_.consume(parser_->put(buffer_.data(), fault));
     if (fault && fault != beast::http::error::need_more) {
-      const auto [status, why] = status_of(fault);
+      const auto [status, why] = refusal_of(fault);
       return refuse_with(status, why);
     }
     if (parser_->is_header_done() && !reserve_body()) return;
@@ -167,7 +120,6 @@ bool http_connection::take_head() {
   }
   if (!parser_->is_done() && waits_to_go_on(head) && !is_writing_) {
     writing_ = "HTTP/1.1 100 Continue\r\n\r\n";
-    written_ = 0;
     is_writing_ = true;
     socket_.async_write_some(asio::buffer(writing_), [self = shared_from_this()](const auto& fault, std::size_t) {
       self->is_writing_ = false;
@@ -182,57 +134,42 @@ void http_connection::give_back_body() {
   shared_->body_bytes -= std::exchange(body_reserved_, 0);
 }
 
-http_request http_connection::make_request() {
-  auto& message = parser_->get();
-  http_request request;
-  request.method = std::string(message.method_string());
-  const std::string_view target = without_host({message.target().data(), message.target().size()});
-  const std::size_t question = target.find('?');
-  request.path = percent_decoded(target.substr(0, question));
-  if (question != target.npos) request.query = target.substr(question + 1);
-  for (const auto& field : message) {
-    std::string name(field.name_string());
-    std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
-    request.headers.emplace_back(std::move(name), std::string(field.value()));
-  }
-  request.body = std::move(message.body());
-  return request;
-}
-
 void http_connection::dispatch() {
   clear_deadline();
-  http_request request = make_request();
-  answer_ = std::make_shared<http_answer>();
-  answer_->connection = shared_from_this();
-  answer_->backlog = shared_->options.stream_backlog;
-  answer_->keep_alive = parser_->get().keep_alive() && !shared_->stopping;
-  answer_->chunked = parser_->get().version() >= 11;
-  if (!answer_->chunked) answer_->keep_alive = false;
-  answer_->head_only = request.method == "HEAD";
-  const std::string_view given = request.header("x-request-id");
-  answer_->id = is_good_id(given) ? std::string(given)
-                                  : fmt::format("req-{:08x}{:08x}", static_cast<std::uint32_t>(shared_->instance),
-                                                ++shared_->last_request);
-  request.id = answer_->id;
+  const bool is_new = parser_->get().version() >= 11, keeps_alive = parser_->get().keep_alive();
+  http_request request = request_of(parser_->release());
   parser_.reset();
+  if (request.id.empty()) request.id = new_request_id();
+  begin_answer(request.id);
+  answer_->chunked = is_new;
+  answer_->keep_alive = is_new && keeps_alive && !shared_->stopping;
+  answer_->head_only = request.method == "HEAD";
   give_back_body();
   const auto exchange = make_exchange(answer_);
   try {
     shared_->handler(std::move(request), exchange);
   } catch (const std::exception&) {
-    exchange->reply({500, "application/json", shared_->options.error_body(500, "something went wrong here"), {}});
+    exchange->reply({.status = 500, .body = shared_->options.error_body(500, "something went wrong here")});
   }
+}
+
+void http_connection::begin_answer(std::string id) {
+  answer_ = std::make_shared<http_answer>();
+  answer_->connection = shared_from_this();
+  answer_->backlog = shared_->options.stream_backlog;
+  answer_->id = std::move(id);
+}
+
+std::string http_connection::new_request_id() {
+  return fmt::format("req-{:08x}{:08x}", shared_->instance, ++shared_->last_request);
 }
 
 void http_connection::refuse_with(int status, std::string_view why) {
   parser_.reset();
   give_back_body();
-  answer_ = std::make_shared<http_answer>();
+  begin_answer(new_request_id());
   answer_->keep_alive = false;
-  answer_->backlog = SIZE_MAX;
-  answer_->id = fmt::format("req-{:08x}{:08x}", static_cast<std::uint32_t>(shared_->instance), ++shared_->last_request);
-  answer_->connection = shared_from_this();
-  make_exchange(answer_)->reply({status, "application/json", shared_->options.error_body(status, why), {}});
+  make_exchange(answer_)->reply({.status = status, .body = shared_->options.error_body(status, why)});
 }
 
 // --- writing ---
@@ -257,34 +194,28 @@ void http_connection::flush() {
     complete = answer_->complete;
     cut = answer_->close_after;
   }
-  if (dropped || (cut && writing_.empty())) return drop();
-  if (writing_.empty() && complete) return finish_answer();
-  if (writing_.empty()) {
-    if (sent) sent();
-    return;
-  }
-  is_writing_ = true;
+  if (dropped) return drop();
   written_ = 0;
+  if (!writing_.empty()) return write_rest();
+  if (cut) return drop();
+  if (complete) return finish_answer();
+  if (sent) sent();
+}
+
+void http_connection::write_rest() {
+  is_writing_ = true;
   set_deadline(shared_->options.write_time);
-  socket_.async_write_some(asio::buffer(writing_), [self = shared_from_this()](const auto& fault, std::size_t bytes) {
-    self->on_written(fault, bytes);
-  });
+  socket_.async_write_some(
+      asio::buffer(writing_) + written_,
+      [self = shared_from_this()](const auto& fault, std::size_t bytes) { self->on_written(fault, bytes); });
 }
 
 void http_connection::on_written(const boost::system::error_code& fault, std::size_t bytes) {
   if (closed_) return;
-  if (fault) {
-    is_writing_ = false;
-    return drop();
-  }
-  written_ += bytes;
-  if (written_ < writing_.size()) {
-    set_deadline(shared_->options.write_time);
-    const auto rest = asio::buffer(writing_.data() + written_, writing_.size() - written_);
-    return socket_.async_write_some(
-        rest, [self = shared_from_this()](const auto& again, std::size_t more) { self->on_written(again, more); });
-  }
   is_writing_ = false;
+  if (fault) return drop();
+  written_ += bytes;
+  if (written_ < writing_.size()) return write_rest();
   clear_deadline();
   if (writing_.capacity() > most_pipelined) writing_ = {};
   flush();

@@ -1,16 +1,24 @@
 #include <fmt/format.h>
 
-#include "transport/http/http_server_impl.hpp"
+#include "transport/http/http_connection_impl.hpp"
 
 namespace troupe::detail {
 namespace {
 
-void append_head(std::string& to, const http_response& response, const http_answer& answer) {
-  to += fmt::format("HTTP/1.1 {} {}\r\n", response.status, http_status_text(response.status));
-  if (!response.content_type.empty()) to += fmt::format("content-type: {}\r\n", response.content_type);
-  to += fmt::format("x-request-id: {}\r\n", answer.id);
-  for (const auto& [name, value] : response.headers) to += fmt::format("{}: {}\r\n", name, value);
-  if (!answer.keep_alive) to += "connection: close\r\n";
+/// All lines but the last header, which says how long the body is, and the empty line after it.
+std::string head_of(const http_response& response, const http_answer& answer) {
+  std::string head = fmt::format("HTTP/1.1 {} {}\r\n", response.status, http_status_text(response.status));
+  if (!response.content_type.empty()) head += fmt::format("content-type: {}\r\n", response.content_type);
+  head += fmt::format("x-request-id: {}\r\n", answer.id);
+  for (const auto& [name, value] : response.headers) head += fmt::format("{}: {}\r\n", name, value);
+  if (!answer.keep_alive) head += "connection: close\r\n";
+  return head;
+}
+
+std::string whole_response(const http_response& response, const http_answer& answer) {
+  std::string text = head_of(response, answer) + fmt::format("content-length: {}\r\n\r\n", response.body.size());
+  if (!answer.head_only) text += response.body;
+  return text;
 }
 
 class exchange final : public http_exchange {
@@ -23,7 +31,7 @@ class exchange final : public http_exchange {
       const std::lock_guard lock(answer_->mutex);
       if (answer_->begun) return;
       answer_->begun = answer_->complete = true;
-      if (!answer_->gone) answer_->out = framed(response, *answer_);
+      if (!answer_->gone) answer_->out = whole_response(response, *answer_);
     }
     flush_soon();
   }
@@ -32,7 +40,8 @@ class exchange final : public http_exchange {
     const std::lock_guard lock(answer_->mutex);
     if (answer_->begun) return;
     answer_->begun = answer_->streamed = true;
-    answer_->out += stream_head(head, *answer_);
+    answer_->out += head_of(head, *answer_);
+    answer_->out += answer_->chunked ? "transfer-encoding: chunked\r\n\r\n" : "\r\n";
     append(head.body);
   }
 
@@ -102,7 +111,8 @@ class exchange final : public http_exchange {
       unanswered = !answer_->begun;
       if (answer_->streamed && !answer_->complete) answer_->complete = answer_->close_after = true;
     }
-    if (unanswered) return reply({500, "text/plain", "the request was not answered\n", {}});
+    if (unanswered)
+      return reply({.status = 500, .content_type = "text/plain", .body = "the request was not answered\n"});
     flush_soon();
   }
 
@@ -113,21 +123,6 @@ class exchange final : public http_exchange {
 
 std::shared_ptr<http_exchange> make_exchange(const std::shared_ptr<http_answer>& answer) {
   return std::make_shared<exchange>(answer);
-}
-
-std::string framed(const http_response& response, const http_answer& answer) {
-  std::string text;
-  append_head(text, response, answer);
-  text += fmt::format("content-length: {}\r\n\r\n", response.body.size());
-  if (!answer.head_only) text += response.body;
-  return text;
-}
-
-std::string stream_head(const http_response& head, const http_answer& answer) {
-  std::string text;
-  append_head(text, head, answer);
-  text += answer.chunked ? "transfer-encoding: chunked\r\n\r\n" : "\r\n";
-  return text;
 }
 
 }  // namespace troupe::detail

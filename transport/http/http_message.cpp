@@ -2,16 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 
 namespace troupe {
 namespace {
-
-int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
 
 constexpr std::array<std::pair<int, std::string_view>, 21> status_texts{{
     {200, "OK"},
@@ -67,14 +61,13 @@ std::string percent_decoded(std::string_view text) {
   std::string decoded;
   decoded.reserve(text.size());
   for (std::size_t i = 0; i < text.size(); ++i) {
-    const bool escape = text[i] == '%' && i + 2 < text.size();
-    const int high = escape ? hex_digit(text[i + 1]) : -1, low = escape ? hex_digit(text[i + 2]) : -1;
-    if (high < 0 || low < 0) {
-      decoded += text[i];
-      continue;
-    }
-    decoded += static_cast<char>(high * 16 + low);
-    i += 2;
+    const std::string_view digits = text.substr(i + 1, 2);
+    unsigned char byte = 0;
+    const char* const end = digits.data() + digits.size();
+    const bool is_escape =
+        text[i] == '%' && digits.size() == 2 && std::from_chars(digits.data(), end, byte, 16).ptr == end;
+    decoded += is_escape ? static_cast<char>(byte) : text[i];
+    if (is_escape) i += 2;
   }
   return decoded;
 }

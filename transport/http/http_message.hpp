@@ -26,8 +26,8 @@ struct http_request {
 struct http_response {
   int status = 200;
   std::string content_type = "application/json";
-  std::string body;
-  http_headers headers;
+  std::string body = {};
+  http_headers headers = {};
 };
 
 std::string_view http_status_text(int status);

@@ -5,7 +5,7 @@
 namespace troupe {
 namespace {
 
-/// An empty last part is none: clients are told of a folder's path with and without a slash behind it.
+/// A slash at the end of a path changes nothing: clients write it or not.
 std::vector<std::string> parts_of(std::string_view path) {
   std::vector<std::string> parts;
   while (!path.empty()) {

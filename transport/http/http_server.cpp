@@ -1,11 +1,13 @@
 #include "transport/http/http_server.hpp"
 
 #include <random>
+#include <thread>
+#include <vector>
 
 #include <boost/asio/post.hpp>
 
 #include "base/error.hpp"
-#include "transport/http/http_server_impl.hpp"
+#include "transport/http/http_connection_impl.hpp"
 
 namespace troupe {
 namespace {
@@ -28,11 +30,11 @@ tcp::endpoint resolve(const http_options& options) {
 }
 
 void listen(tcp::acceptor& acceptor, const http_options& options) {
-  const tcp::endpoint at = resolve(options);
+  const tcp::endpoint address = resolve(options);
   boost::system::error_code fault;
-  acceptor.open(at.protocol(), fault);
+  acceptor.open(address.protocol(), fault);
   if (!fault) acceptor.set_option(tcp::acceptor::reuse_address(true), fault);
-  if (!fault) acceptor.bind(at, fault);
+  if (!fault) acceptor.bind(address, fault);
   if (!fault) acceptor.listen(asio::socket_base::max_listen_connections, fault);
   if (fault == asio::error::address_in_use)
     refuse("http {}:{}: the port is in use: choose another one or end what uses it", options.host, options.port);
@@ -40,6 +42,20 @@ void listen(tcp::acceptor& acceptor, const http_options& options) {
 }
 
 }  // namespace
+
+struct http_server::impl {
+  std::shared_ptr<http_shared> shared = std::make_shared<http_shared>();
+  asio::io_context context;
+  tcp::acceptor acceptor{asio::make_strand(context)};  ///< used there alone, once it is started
+  std::vector<std::thread> threads;
+  std::mutex mutex;
+  std::vector<std::weak_ptr<http_connection>> connections;
+  std::uint16_t port = 0;
+
+  void accept();
+  void accept_later();
+  void take(detail::socket from);
+};
 
 void check_http_address(const http_options& options) {
   asio::io_context context;
@@ -87,14 +103,14 @@ void http_server::impl::accept_later() {
 
 void http_server::impl::take(detail::socket from) {
   if (shared->connections >= shared->options.max_connections) return;  // closed by going out of scope
-  const auto made = std::make_shared<http_connection>(std::move(from), shared);
+  const auto connection = std::make_shared<http_connection>(std::move(from), shared);
   {
     const std::lock_guard lock(mutex);
     if (connections.size() > 2 * shared->connections + 16)
       std::erase_if(connections, [](const auto& each) { return each.expired(); });
-    connections.push_back(made);
+    connections.push_back(connection);
   }
-  asio::dispatch(made->executor(), [made] { made->start(); });
+  asio::dispatch(connection->executor(), [connection] { connection->start(); });
 }
 
 void http_server::stop() {
@@ -122,10 +138,6 @@ void http_server::stop() {
 
 std::uint16_t http_server::port() const {
   return impl_->port;
-}
-
-std::size_t http_server::connections() const {
-  return impl_->shared->connections;
 }
 
 }  // namespace troupe

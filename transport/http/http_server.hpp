@@ -51,7 +51,6 @@ class http_server {
   void stop();
 
   std::uint16_t port() const;
-  std::size_t connections() const;
 
  private:
   struct impl;

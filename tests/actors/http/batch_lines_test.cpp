@@ -74,9 +74,8 @@ class batch_lines : public api_test {
 
   batch_lines() { start(calling_template); }
 
-  served_model served() { return {"letters", advice_, letters_prompting(folder_, 64, calling_template), adapters_}; }
   std::unique_ptr<jobs_life> begin_life() {
-    return std::make_unique<jobs_life>(folder_, gateway_.handle(), training_.handle(), served());
+    return std::make_unique<jobs_life>(folder_, gateway_.handle(), training_.handle(), served(calling_template));
   }
   std::vector<begin_request> take(std::size_t requests) {
     std::vector<begin_request> taken;
@@ -120,10 +119,8 @@ class batch_lines : public api_test {
       EXPECT_EQ(one.sampling.constraint, other.sampling.constraint);
     }
   }
-  static answer_part part_of(const begin_request& to, const std::string& text) {
-    answer_part part;
-    part.text = text;
-    part.tokens = letters(text);
+  static answer_part detailed_part(const begin_request& to, const std::string& text) {
+    answer_part part = part_of(text);
     for (const token_id token : part.tokens) part.details.push_back({token, -0.5f, {{token, -0.5f}, {7, -1.5f}}});
     part.end = answer_end{"stop", static_cast<std::int64_t>(to.what.engine.what.prompt.size()), {}};
     return part;
@@ -134,8 +131,8 @@ TEST_F(batch_lines, tell_the_probabilities_of_prompt_and_answer) {
   expect_the_same("/v1/completions",
                   {{"prompt", "AB"}, {"echo", true}, {"logprobs", 1}, {"prompt_logprobs", 2}, {"seed", 3}}, 1,
                   [](const auto& requests) {
-                    answer_part part = part_of(requests[0], "cd");
-                    part.scored = {{letters("A")[0], {}, {}}, {letters("B")[0], -0.5f, {{9, -0.25f}}, 2}};
+                    answer_part part = detailed_part(requests[0], "cd");
+                    part.scored = {{letter('A'), {}, {}}, {letter('B'), -0.5f, {{9, -0.25f}}, 2}};
                     requests[0].listener->on_part(std::move(part));
                   });
 }
@@ -169,7 +166,7 @@ TEST_F(batch_lines, call_tools) {
                   {"top_logprobs", 2},
                   {"seed", 3}};
   const auto call = [](const auto& requests) {
-    requests[0].listener->on_part(part_of(requests[0], R"(<tool_call>{"name":"go","arguments":{}}</tool_call>)"));
+    requests[0].listener->on_part(detailed_part(requests[0], R"(<tool_call>{"name":"go","arguments":{}}</tool_call>)"));
   };
   expect_the_same("/v1/chat/completions", body, 1, call);
 }
@@ -198,14 +195,14 @@ TEST_F(batch_lines, come_once_each_though_the_head_dies) {
   auto life = begin_life();
   life->submit("/v1/completions", {json{{"prompt", "A"}, {"logprobs", 1}}, json{{"prompt", "B"}, {"logprobs", 1}}});
   auto begun = take(2);
-  begun[0].listener->on_part(part_of(begun[0], "x"));
+  begun[0].listener->on_part(detailed_part(begun[0], "x"));
   const json first = life->outputs(1).at(0);
   begun.clear();
   life = nullptr;
   life = begin_life();
   begun = take(1);
   EXPECT_EQ(begun[0].what.engine.what.prompt, letters("B")) << "what has its output is not asked again";
-  begun[0].listener->on_part(part_of(begun[0], "y"));
+  begun[0].listener->on_part(detailed_part(begun[0], "y"));
   const auto outputs = life->outputs(2);
   ASSERT_EQ(outputs.size(), 2u);
   EXPECT_EQ(outputs[0], first) << "what was said stays";
@@ -229,7 +226,7 @@ TEST_F(batch_lines, are_asked_again_whole_when_one_of_their_requests_found_no_ro
 TEST_F(batch_lines, refuse_with_their_number) {
   const auto why = [&](const json& line, const char* endpoint = "/v1/completions") {
     try {
-      job_lines_of(line.dump(), endpoint, served());
+      job_lines_of(line.dump(), endpoint, served(calling_template));
     } catch (const field_error& error) {
       EXPECT_NE(std::string(error.what()).find("line 1"), std::string::npos) << error.what();
       return error.field();

@@ -60,10 +60,8 @@ TEST_F(chat, describes_logprobs) {
   auto answer = post("/v1/chat/completions", {{"messages", user("Hi")}, {"logprobs", true}, {"top_logprobs", 1}});
   const auto begun = gateway_.take<begin_request>();
   EXPECT_EQ(begun.what.engine.sampling.logprobs, 1);
-  answer_part part;
-  part.text = "h";
-  part.tokens = letters("h");
-  part.details = {{letters("h")[0], -0.5f, {{letters("o")[0], -INFINITY}}}};
+  answer_part part = part_of("h");
+  part.details = {{letter('h'), -0.5f, {{letter('o'), -INFINITY}}}};
   part.end = answer_end{"length", 1, {}};
   begun.listener->on_part(part);
   const json told = answer.get().parsed()["choices"][0]["logprobs"]["content"][0];
@@ -78,7 +76,7 @@ TEST_F(chat, says_how_likely_the_prompt_was_beside_its_answers) {
   const auto begun = gateway_.take<begin_request>();
   EXPECT_EQ(begun.what.engine.sampling.prompt_logprobs, 0);
   answer_part part;
-  part.scored = {{letters("u")[0], {}, {}}, {letters(":")[0], -0.5f, {}, 3}};
+  part.scored = {{letter('u'), {}, {}}, {letter(':'), -0.5f, {}, 3}};
   part.end = answer_end{"stop", 7, {}};
   begun.listener->on_part(part);
   const json body = answer.get().parsed();

@@ -110,11 +110,8 @@ TEST_F(completions, describe_logprobs) {
   auto answer = post("/v1/completions", {{"prompt", "A"}, {"logprobs", 1}});
   const auto begun = gateway_.take<begin_request>();
   EXPECT_EQ(begun.what.engine.sampling.logprobs, 1);
-  answer_part part;
-  part.text = "hi";
-  part.tokens = letters("hi");
-  part.details = {{letters("h")[0], -0.5f, {{letters("h")[0], -0.5f}}},
-                  {letters("i")[0], -1.5f, {{letters("o")[0], -0.25f}}}};
+  answer_part part = part_of("hi");
+  part.details = {{letter('h'), -0.5f, {{letter('h'), -0.5f}}}, {letter('i'), -1.5f, {{letter('o'), -0.25f}}}};
   part.end = answer_end{"length", 1, {}};
   begun.listener->on_part(part);
   const json told = answer.get().parsed()["choices"][0]["logprobs"];
@@ -127,11 +124,9 @@ TEST_F(completions, describe_logprobs) {
 TEST_F(completions, tell_how_likely_the_end_was) {
   auto answer = post("/v1/completions", {{"prompt", "A"}, {"logprobs", 0}});
   const auto begun = gateway_.take<begin_request>();
-  answer_part part;
-  part.text = "h";
-  part.tokens = letters("h");
-  part.details = {{letters("h")[0], -0.5f, {}}};
-  part.end = answer_end{"stop", 1, {}, sampled_token{letters("z")[0], -2.0f, {}}};
+  answer_part part = part_of("h");
+  part.details = {{letter('h'), -0.5f, {}}};
+  part.end = answer_end{"stop", 1, {}, sampled_token{letter('z'), -2.0f, {}}};
   begun.listener->on_part(part);
   const json body = answer.get().parsed();
   EXPECT_EQ(body["choices"][0]["text"], "h");
@@ -155,7 +150,7 @@ TEST_F(completions, say_how_likely_the_prompt_was_where_it_is_echoed) {
   EXPECT_EQ(begun.what.engine.sampling.prompt_logprobs, 0);
   EXPECT_EQ(begun.what.engine.what.max_tokens, 0);
   answer_part part;
-  part.scored = {{letters("A")[0], {}, {}}, {letters("B")[0], -0.5f, {}}};
+  part.scored = {{letter('A'), {}, {}}, {letter('B'), -0.5f, {}}};
   part.end = answer_end{"length", 2, {}};
   begun.listener->on_part(part);
   give(begun, "c", "length", 1);
@@ -174,11 +169,9 @@ TEST_F(completions, say_how_likely_the_prompt_was_where_it_is_echoed) {
 TEST_F(completions, stream_the_echo_with_its_probabilities_once) {
   auto answer = post("/v1/completions", {{"prompt", "AB"}, {"echo", true}, {"logprobs", 0}, {"stream", true}});
   const auto begun = gateway_.take<begin_request>();
-  answer_part part;
-  part.scored = {{letters("A")[0], {}, {}}, {letters("B")[0], -0.5f, {}}};
-  part.text = "c";
-  part.tokens = letters("c");
-  part.details = {{letters("c")[0], -1.0f, {}}};
+  answer_part part = part_of("c");
+  part.scored = {{letter('A'), {}, {}}, {letter('B'), -0.5f, {}}};
+  part.details = {{letter('c'), -1.0f, {}}};
   begun.listener->on_part(part);  // as after a worker was lost
   begun.listener->on_part(part);
   give(begun, "", "stop");
@@ -195,11 +188,8 @@ TEST_F(completions, say_how_likely_the_prompt_was_in_vllms_way) {
   auto answer = post("/v1/completions", {{"prompt", "AB"}, {"prompt_logprobs", 1}, {"max_tokens", 1}, {"n", 2}});
   const auto begun = gateway_.take<begin_request>();
   EXPECT_EQ(begun.what.engine.sampling.prompt_logprobs, 1);
-  answer_part part;
-  part.text = "c";
-  part.tokens = letters("c");
-  part.scored = {{letters("A")[0], {}, {}},
-                 {letters("B")[0], -INFINITY, {{letters("Z")[0], -0.5f}, {letters("B")[0], -INFINITY}}, 7}};
+  answer_part part = part_of("c");
+  part.scored = {{letter('A'), {}, {}}, {letter('B'), -INFINITY, {{letter('Z'), -0.5f}, {letter('B'), -INFINITY}}, 7}};
   part.end = answer_end{"length", 2, {}};
   begun.listener->on_part(part);
   give(begun, "d", "length", 1);
@@ -220,8 +210,7 @@ TEST_F(completions, tell_as_many_of_the_prompts_probabilities_as_each_field_asks
   const auto begun = gateway_.take<begin_request>();
   EXPECT_EQ(begun.what.engine.sampling.prompt_logprobs, 2);
   answer_part part;
-  part.scored = {{letters("A")[0], {}, {}},
-                 {letters("B")[0], -0.5f, {{letters("B")[0], -0.5f}, {letters("Z")[0], -1.0f}}, 1}};
+  part.scored = {{letter('A'), {}, {}}, {letter('B'), -0.5f, {{letter('B'), -0.5f}, {letter('Z'), -1.0f}}, 1}};
   part.end = answer_end{"length", 2, {}};
   begun.listener->on_part(part);
   const json choice = answer.get().parsed()["choices"][0];
@@ -442,7 +431,7 @@ TEST_F(completions, end_when_the_client_goes) {
   std::optional<http_client> client(parse_http_url(url));
   auto running = std::async(std::launch::async, [&] {
     client->send("POST", "/v1/completions", {}, json{{"prompt", "A"}, {"stream", true}}.dump(),
-                 {{}, [&](std::string_view) { client->stop(); }, {}});
+                 {.on_data = [&](std::string_view) { client->stop(); }});
     client->run();
     client.reset();
   });

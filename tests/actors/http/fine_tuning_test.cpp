@@ -5,15 +5,7 @@ namespace {
 
 class fine_tuning : public api_test {
  protected:
-  std::string upload(const std::string& text) {
-    const std::string body =
-        "--x\r\ncontent-disposition: form-data; name=\"purpose\"\r\n\r\nfine-tune\r\n"
-        "--x\r\ncontent-disposition: form-data; name=\"file\"; filename=\"d.jsonl\"\r\n\r\n" +
-        text + "\r\n--x--\r\n";
-    const answered got = ask("POST", "/v1/files", body, {{"content-type", "multipart/form-data; boundary=x"}}).get();
-    EXPECT_EQ(got.status, 200) << got.body;
-    return got.parsed()["id"];
-  }
+  std::string upload_data(const std::string& text) { return upload("fine-tune", text, "d.jsonl"); }
   /// The journal's word of a job.
   static std::string job(const std::string& id, const std::string& state, const json& more = json::object()) {
     json made{
@@ -26,7 +18,8 @@ class fine_tuning : public api_test {
 };
 
 TEST_F(fine_tuning, an_adapter_without_a_name_is_called_by_the_whole_id_of_its_job) {
-  auto made = post("/v1/fine_tuning/jobs", {{"model", "letters"}, {"training_file", upload("{\"text\":\"abc\"}\n")}});
+  auto made =
+      post("/v1/fine_tuning/jobs", {{"model", "letters"}, {"training_file", upload_data("{\"text\":\"abc\"}\n")}});
   auto call = training_.take<command_call>();
   const json order = json::parse(call.what.arguments);
   const auto id = order["id"].get<std::string>();
@@ -38,7 +31,7 @@ TEST_F(fine_tuning, an_adapter_without_a_name_is_called_by_the_whole_id_of_its_j
 }
 
 TEST_F(fine_tuning, a_job_is_made_of_a_file) {
-  const std::string file = upload("{\"text\":\"abc\"}\n");
+  const std::string file = upload_data("{\"text\":\"abc\"}\n");
   auto made =
       post("/v1/fine_tuning/jobs",
            {{"model", "letters"},
@@ -75,7 +68,7 @@ TEST_F(fine_tuning, a_job_is_made_of_a_file) {
 }
 
 TEST_F(fine_tuning, trainers_share_the_rows_of_a_step) {
-  const std::string file = upload("{\"text\":\"abc\"}\n");
+  const std::string file = upload_data("{\"text\":\"abc\"}\n");
   auto made =
       post("/v1/fine_tuning/jobs",
            {{"model", "letters"}, {"training_file", file}, {"trainers", 2}, {"hyperparameters", {{"batch_size", 6}}}});
@@ -90,7 +83,7 @@ TEST_F(fine_tuning, trainers_share_the_rows_of_a_step) {
 }
 
 TEST_F(fine_tuning, what_cannot_be_trained_is_refused_by_field) {
-  const std::string file = upload("{\"text\":\"abc\"}\n");
+  const std::string file = upload_data("{\"text\":\"abc\"}\n");
   const auto refused = [&](const char* key, const json& value, int status) {
     json body{{"model", "letters"}, {"training_file", file}};
     body[key] = value;
@@ -106,7 +99,7 @@ TEST_F(fine_tuning, what_cannot_be_trained_is_refused_by_field) {
 }
 
 TEST_F(fine_tuning, data_that_is_refused_is_the_client_s_fault) {
-  const std::string file = upload("{\"text\":\n");
+  const std::string file = upload_data("{\"text\":\n");
   auto made = post("/v1/fine_tuning/jobs", {{"model", "letters"}, {"training_file", file}});
   training_.take<command_call>().answer({{}, "d.jsonl:1: line: bad", command_fault::bad_input});
   const answered got = made.get();

@@ -19,6 +19,26 @@ struct answered {
   json parsed() const { return json::parse(body); }
 };
 
+/// The body of a form with a file, and its type.
+inline std::string form(const std::string& purpose, const std::string& content,
+                        const std::string& filename = "in.jsonl") {
+  return "--b\r\nContent-Disposition: form-data; name=\"purpose\"\r\n\r\n" + purpose +
+         "\r\n--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"" + filename +
+         "\"\r\nContent-Type: application/octet-stream\r\n\r\n" + content + "\r\n--b--\r\n";
+}
+inline const http_headers form_type{{"content-type", "multipart/form-data; boundary=b"}};
+
+inline token_id letter(char c) {
+  return letters({&c, 1})[0];
+}
+/// A part of an answer with this text, a letter a token.
+inline answer_part part_of(std::string text) {
+  answer_part part;
+  part.tokens = letters(text);
+  part.text = std::move(text);
+  return part;
+}
+
 /// A front whose other actors are mocks.
 class api_test : public testing::Test {
  protected:
@@ -28,26 +48,29 @@ class api_test : public testing::Test {
     front_.reset();
     front_ = std::make_unique<http_front>(http_options{.grace = std::chrono::milliseconds(20)}, parts(chat_template));
   }
+  served_model served(const std::string& chat_template = {}) const {
+    return {.model = "letters",
+            .advice = advice_,
+            .prompts = letters_prompting(folder_, 64, chat_template),
+            .adapters = adapters_};
+  }
   http_parts parts(const std::string& chat_template = {}) {
-    http_parts parts;
-    parts.gateway = gateway_.handle();
-    parts.store = store_.handle();
-    parts.jobs = jobs_.handle();
-    parts.training = training_.handle();
-    parts.prompts = letters_prompting(folder_, 64, chat_template);
-    parts.numbers = numbers_;
-    parts.adapters = adapters_;
-    parts.board = board_;
-    parts.model = "letters";
-    parts.state_dir = folder_.path() / "state";
-    parts.log_bodies = log_bodies_;
-    parts.advice = advice_;
-    parts.work = work_ = std::make_shared<long_work>(work_bytes_);
-    parts.log = [this](const std::string& line) {
-      const std::lock_guard lock(mutex_);
-      log_ += line + "\n";
-    };
-    return parts;
+    work_ = std::make_shared<long_work>(work_bytes_);
+    return {.served = served(chat_template),
+            .gateway = gateway_.handle(),
+            .store = store_.handle(),
+            .jobs = jobs_.handle(),
+            .training = training_.handle(),
+            .numbers = numbers_,
+            .board = board_,
+            .state_dir = folder_.path() / "state",
+            .log =
+                [this](const std::string& line) {
+                  const std::lock_guard lock(mutex_);
+                  log_ += line + "\n";
+                },
+            .log_bodies = log_bodies_,
+            .work = work_};
   }
   std::future<answered> ask(const std::string& method, const std::string& path, const std::string& body = {},
                             http_headers headers = {}) {
@@ -55,18 +78,25 @@ class api_test : public testing::Test {
     return std::async(std::launch::async, [=] {
       http_client client(parse_http_url(url));
       answered got;
-      client.send(
-          method, path, headers, body,
-          {[&](int status, const http_headers& all) {
-             got.status = status;
-             for (const auto& [name, value] : all) got.headers[name] = value;
-           },
-           [&](std::string_view piece) { got.body += piece; }, [&](const std::string& error) { got.error = error; }});
+      client.send(method, path, headers, body,
+                  {.on_head =
+                       [&](int status, const http_headers& all) {
+                         got.status = status;
+                         got.headers.insert(all.begin(), all.end());
+                       },
+                   .on_data = [&](std::string_view piece) { got.body += piece; },
+                   .on_end = [&](const std::string& error) { got.error = error; }});
       client.run();
       return got;
     });
   }
   std::future<answered> post(const std::string& path, const json& body) { return ask("POST", path, body.dump()); }
+  /// The id that the file gets.
+  std::string upload(const std::string& purpose, const std::string& content, const std::string& filename = "in.jsonl") {
+    const answered got = ask("POST", "/v1/files", form(purpose, content, filename), form_type).get();
+    EXPECT_EQ(got.status, 200) << got.body;
+    return got.parsed()["id"];
+  }
   json error_of(const std::string& path, const json& body, int status) {
     const answered got = post(path, body).get();
     EXPECT_EQ(got.status, status) << got.body;
@@ -74,10 +104,8 @@ class api_test : public testing::Test {
   }
   static void give(const begin_request& to, std::string text, std::optional<std::string> finish = {},
                    std::int32_t index = 0) {
-    answer_part part;
+    answer_part part = part_of(std::move(text));
     part.index = index;
-    part.tokens = letters(text);
-    part.text = std::move(text);
     if (finish)
       part.end = answer_end{*finish, static_cast<std::int64_t>(to.what.engine.what.prompt.size()), to.adapter};
     to.listener->on_part(std::move(part));

@@ -16,16 +16,16 @@ TEST(key_limits, gives_back_a_minutes_worth_of_requests_evenly) {
   for (int i = 0; i < 6; ++i) EXPECT_TRUE(limits.begin("ann", six));
   const auto refused = limits.begin("ann", six);
   ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().what, "requests");
+  EXPECT_EQ(refused.error().reached, key_limits::limit::requests);
   EXPECT_EQ(refused.error().wait, seconds(10));
-  EXPECT_EQ(refused.error().now.requests_full, seconds(60));
+  EXPECT_EQ(refused.error().left.requests.until_full, seconds(60));
   EXPECT_TRUE(limits.begin("bob", six)) << "each key has its own";
   time.advance(seconds(9));
   EXPECT_FALSE(limits.begin("ann", six));
   time.advance(seconds(1));
   EXPECT_TRUE(limits.begin("ann", six));
   time.advance(seconds(3600));
-  EXPECT_EQ(limits.standing_of("ann", six).requests_left, 6) << "no more is saved up";
+  EXPECT_EQ(limits.standing_of("ann", six).requests.left, 6) << "no more is saved up";
 }
 
 TEST(key_limits, takes_tokens_as_they_are_used_and_waits_for_debts) {
@@ -36,12 +36,12 @@ TEST(key_limits, takes_tokens_as_they_are_used_and_waits_for_debts) {
   limits.use_tokens("ann", 90);
   const auto refused = limits.begin("ann", sixty);
   ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().what, "tokens");
+  EXPECT_EQ(refused.error().reached, key_limits::limit::tokens);
   EXPECT_EQ(refused.error().wait, seconds(31));
-  EXPECT_EQ(refused.error().now.tokens_left, 0);
+  EXPECT_EQ(refused.error().left.tokens.left, 0);
   time.advance(seconds(31));
   EXPECT_TRUE(limits.begin("ann", sixty));
-  EXPECT_EQ(limits.standing_of("ann", sixty).tokens_left, 1);
+  EXPECT_EQ(limits.standing_of("ann", sixty).tokens.left, 1);
 }
 
 TEST(key_limits, counts_requests_in_progress_until_they_are_let_go) {
@@ -51,7 +51,7 @@ TEST(key_limits, counts_requests_in_progress_until_they_are_let_go) {
   auto first = limits.begin("ann", two).value();
   const auto second = limits.begin("ann", two).value();
   const auto copy = first;
-  EXPECT_EQ(limits.begin("ann", two).error().what, "concurrent");
+  EXPECT_EQ(limits.begin("ann", two).error().reached, key_limits::limit::concurrent);
   first.reset();
   EXPECT_FALSE(limits.begin("ann", two)) << "a copy is still there";
   auto kept = copy;
@@ -64,9 +64,9 @@ TEST(key_limits, take_a_changed_limit_at_once) {
   EXPECT_TRUE(limits.begin("ann", {}));
   limits.use_tokens("ann", 1000);
   const rate_limits hundred{.tokens_per_minute = 100}, fifty{.tokens_per_minute = 50};
-  EXPECT_EQ(limits.standing_of("ann", hundred).tokens_left, 100) << "what was used without a limit is no debt";
+  EXPECT_EQ(limits.standing_of("ann", hundred).tokens.left, 100) << "what was used without a limit is no debt";
   limits.use_tokens("ann", 40);
-  EXPECT_EQ(limits.standing_of("ann", fifty).tokens_left, 10);
+  EXPECT_EQ(limits.standing_of("ann", fifty).tokens.left, 10);
 }
 
 TEST(key_limits, tickets_may_outlive_the_limits) {

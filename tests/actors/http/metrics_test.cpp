@@ -55,9 +55,7 @@ TEST_F(metrics, tell_where_a_requests_time_went) {
   auto answering = post("/v1/completions", {{"model", "pricing"}, {"prompt", "ABC"}, {"max_tokens", 9}});
   {
     const auto begun = gateway_.take<begin_request>();
-    answer_part first;
-    first.tokens = letters("d");
-    first.text = "d";
+    answer_part first = part_of("d");
     first.timing = answer_timing{std::chrono::seconds(2), std::chrono::seconds(3)};
     begun.listener->on_part(first);
     give(begun, "ef", "stop");

@@ -163,10 +163,8 @@ TEST_F(responses, have_logprobs_where_they_are_included) {
       post("/v1/responses", {{"input", "Hi"}, {"include", {"message.output_text.logprobs"}}, {"top_logprobs", 1}});
   const auto begun = gateway_.take<begin_request>();
   EXPECT_EQ(begun.what.engine.sampling.logprobs, 1);
-  answer_part part;
-  part.text = "h";
-  part.tokens = letters("h");
-  part.details = {{letters("h")[0], -0.5f, {}}};
+  answer_part part = part_of("h");
+  part.details = {{letter('h'), -0.5f, {}}};
   part.end = answer_end{"stop", 1, {}};
   begun.listener->on_part(part);
   const json told = answer.get().parsed()["output"][0]["content"][0]["logprobs"];
@@ -177,9 +175,7 @@ TEST_F(responses, have_logprobs_where_they_are_included) {
 TEST_F(responses, count_what_the_prefix_cache_had) {
   auto answer = post("/v1/responses", {{"input", "Hi"}});
   const auto begun = gateway_.take<begin_request>();
-  answer_part part;
-  part.text = "h";
-  part.tokens = letters("h");
+  answer_part part = part_of("h");
   part.timing = answer_timing{{}, {}, 3};
   part.end = answer_end{"stop", 7, {}};
   begun.listener->on_part(part);

@@ -11,13 +11,15 @@
 #include <boost/asio/streambuf.hpp>
 #include <boost/asio/write.hpp>
 
+#include "base/error.hpp"
+
 namespace troupe::test {
 namespace {
 
 namespace asio = boost::asio;
 using asio::ip::tcp;
 
-/// Answers each connection's first request, or none, and closes it without a word of that.
+/// Answers the first request of each connection, and closes it without having said so.
 class closing_server {
  public:
   closing_server(int connections, std::string answer)
@@ -51,12 +53,12 @@ TEST(http_client, sends_again_what_an_idle_connection_did_not_answer) {
   std::function<void()> send = [&] {
     ++sent;
     client.send("GET", "/", {}, {},
-                {{},
-                 [&](std::string_view piece) { bodies += piece; },
-                 [&](const std::string& error) {
-                   problems += error;
-                   if (sent < requests) send();
-                 }});
+                {.on_data = [&](std::string_view piece) { bodies += piece; },
+                 .on_end =
+                     [&](const std::string& error) {
+                       problems += error;
+                       if (sent < requests) send();
+                     }});
   };
   send();
   client.run();
@@ -68,9 +70,17 @@ TEST(http_client, tells_that_a_new_connection_was_closed_without_an_answer) {
   const closing_server server(1, "");
   http_client client(parse_http_url(server.url()));
   std::string problem;
-  client.send("GET", "/", {}, {}, {{}, {}, [&](const std::string& error) { problem = error; }});
+  client.send("GET", "/", {}, {}, {.on_end = [&](const std::string& error) { problem = error; }});
   client.run();
   EXPECT_NE(problem, "");
+}
+
+TEST(http_url, is_read_or_refused) {
+  EXPECT_EQ(parse_http_url("http://a:81/v1/").path, "/v1");
+  EXPECT_EQ(parse_http_url("http://[::1]:81").host, "::1");
+  EXPECT_EQ(parse_http_url("http://a").port, 80);
+  for (const char* bad : {"https://a", "a:80", "http://", "http://a:b", "http://a:70000"})
+    EXPECT_THROW(parse_http_url(bad), input_error) << bad;
 }
 
 }  // namespace

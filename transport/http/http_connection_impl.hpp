@@ -1,13 +1,10 @@
 #pragma once
 #include <array>
 #include <atomic>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
-#include <vector>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -19,9 +16,7 @@
 
 #include "transport/http/http_server.hpp"
 
-namespace troupe {
-
-namespace detail {
+namespace troupe::detail {
 
 namespace asio = boost::asio;
 namespace beast = boost::beast;
@@ -38,7 +33,7 @@ struct http_shared {
   http_handler handler;
   std::atomic<std::size_t> connections{0}, body_bytes{0};
   std::atomic<std::uint64_t> last_request{0};
-  std::uint64_t instance = 0;  ///< random, so that request ids of two lives differ
+  std::uint32_t instance = 0;  ///< random, so that the request ids of two processes differ
   std::atomic<bool> stopping{false};
 };
 
@@ -80,9 +75,11 @@ class http_connection : public std::enable_shared_from_this<http_connection> {
   bool reserve_body();
   bool take_head();
   void dispatch();
-  http_request make_request();
+  void begin_answer(std::string id);
+  std::string new_request_id();
   void refuse_with(int status, std::string_view why);
   void flush();
+  void write_rest();
   void on_written(const boost::system::error_code& fault, std::size_t bytes);
   void finish_answer();
   void linger();
@@ -110,24 +107,5 @@ class http_connection : public std::enable_shared_from_this<http_connection> {
 };
 
 std::shared_ptr<http_exchange> make_exchange(const std::shared_ptr<http_answer>& answer);
-/// A whole response in HTTP/1.1.
-std::string framed(const http_response& response, const http_answer& answer);
-std::string stream_head(const http_response& head, const http_answer& answer);
 
-}  // namespace detail
-
-struct http_server::impl {
-  std::shared_ptr<detail::http_shared> shared = std::make_shared<detail::http_shared>();
-  detail::asio::io_context context;
-  detail::tcp::acceptor acceptor{detail::asio::make_strand(context)};  ///< used there alone, once it is started
-  std::vector<std::thread> threads;
-  std::mutex mutex;
-  std::vector<std::weak_ptr<detail::http_connection>> connections;
-  std::uint16_t port = 0;
-
-  void accept();
-  void accept_later();
-  void take(detail::socket from);
-};
-
-}  // namespace troupe
+}  // namespace troupe::detail

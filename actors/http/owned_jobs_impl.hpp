@@ -1,0 +1,40 @@
+// The jobs that a key may see: its own, or all for an admin. Others look to it as if they did not exist. For .cpp files
+// only.
+#pragma once
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "actors/http/api_context.hpp"
+#include "actors/json_dump_impl.hpp"
+
+namespace troupe {
+
+/// Calls `then` on some thread with what a command about jobs returned; errors go to the exchange.
+void ask_jobs(const api_call& call, std::string command, json arguments, std::function<void(const json& result)> then);
+/// The same, on the thread for files and batches: for results that are long, or work that is.
+void ask_jobs_later(const api_call& call, std::string command, json arguments,
+                    std::function<void(const json& result)> then);
+
+struct chosen_jobs {
+  std::string kind;
+  std::string after = {};  ///< only jobs older than this one; empty: all
+  bool with_options = false;
+  std::size_t at_once = 128;
+};
+/// Gives `take` the jobs, newest first, until it returns false; then calls `end`. Reads them from the journal page by
+/// page, since others wait for it as well. All this happens on the thread for files and batches; errors go to the
+/// exchange.
+void list_jobs(const api_call& call, const chosen_jobs& which, const std::function<bool(const json& job)>& take,
+               const std::function<void()>& end);
+
+constexpr std::string_view batch_prefix = "batch_";  // begins the ids of batches, since fine-tunes are jobs, too
+
+/// What a client gave for a batch or a fine-tune besides the job's own options (files, metadata), as it is kept with
+/// the files.
+std::optional<json> find_about(const file_store& files, const std::string& job);
+/// The same, of a batch alone.
+std::optional<json> find_batch(const file_store& files, const std::string& id);
+
+}  // namespace troupe

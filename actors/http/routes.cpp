@@ -1,0 +1,52 @@
+#include "actors/http/routes.hpp"
+
+#include "actors/http/http_access.hpp"
+#include "actors/http/limited_exchange.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::size_t longest_at_once = 64 << 10;  // of a body: it takes some milliseconds to read and tokenize
+
+/// Handles long requests on another thread, so that they hold up nobody's stream.
+void handle_call(const api_routes::api_handler& handler, const api_call& call) {
+  const std::size_t bytes = call.request->body.size();
+  if (bytes <= longest_at_once) return handler(call);
+  const bool taken =
+      call.context->parts.work->offer(bytes, [handler, call] { guarded(call.exchange, [&] { handler(call); }); });
+  if (!taken) throw unavailable("too many large requests at a time: try again");
+}
+
+}  // namespace
+
+void api_routes::add_guarded(std::string_view method, std::string_view path, std::function<void(api_call&)> handle) {
+  to_.add(method, path,
+          [context = context_, handle = std::move(handle)](http_request&& request,
+                                                           const std::shared_ptr<http_exchange>& exchange) {
+            api_call call{.context = context,
+                          .request = std::make_shared<const http_request>(std::move(request)),
+                          .exchange = exchange};
+            guarded(exchange, [&] { handle(call); });
+          });
+}
+
+void api_routes::add(std::string_view method, std::string_view path, api_handler handler) {
+  add_guarded(method, path, [handler = std::move(handler)](api_call& call) {
+    call.key = admit(*call.context, *call.request);
+    handle_call(handler, call);
+  });
+}
+
+void api_routes::add_limited(std::string_view method, std::string_view path, api_handler handler) {
+  add_guarded(method, path, [handler = std::move(handler)](api_call& call) {
+    call.key = admit(*call.context, *call.request);
+    if (call.key.limits.any()) call.exchange = limit_exchange(call);
+    if (call.exchange) guarded(call.exchange, [&] { handle_call(handler, call); });
+  });
+}
+
+void api_routes::add_open(std::string_view method, std::string_view path, api_handler handler) {
+  add_guarded(method, path, handler);
+}
+
+}  // namespace troupe

@@ -1,0 +1,68 @@
+#include "tests/actors/http/fixture.hpp"
+#include "tests/base/full_disk.hpp"
+
+namespace troupe::test {
+namespace {
+
+class api_files : public api_test {};
+
+TEST_F(api_files, leave_nothing_where_the_disk_does_not_take_them) {
+  const std::filesystem::path files = folder_.path() / "state" / "files";
+  for (const rlim_t room : {rlim_t{1}, rlim_t{64}}) {  // too little for the file, and for what is said of it
+    const full_disk small(room);
+    const answered got = ask("POST", "/v1/files", form("batch", "a\r\nb"), form_type).get();
+    EXPECT_EQ(got.status, 500);
+    EXPECT_NE(got.body.find("cannot be written"), got.body.npos) << got.body;
+    EXPECT_TRUE(std::filesystem::is_empty(files));
+  }
+  folder_.write("state/files/file-1.data.7.partial", "of a process that died");
+  start();
+  EXPECT_TRUE(std::filesystem::is_empty(files));
+}
+
+TEST_F(api_files, are_kept) {
+  const json file = ask("POST", "/v1/files", form("batch", "a\r\nb"), form_type).get().parsed();
+  EXPECT_EQ(file["filename"], "in.jsonl");
+  EXPECT_EQ(file["bytes"], 4);
+  const std::string id = file["id"];
+  EXPECT_EQ(ask("GET", "/v1/files/" + id + "/content").get().body, "a\r\nb");
+  auto listing = ask("GET", "/v1/files");
+  jobs_.take<command_call>().answer({"[]"});
+  EXPECT_EQ(listing.get().parsed()["data"].size(), 1u);
+  EXPECT_EQ(ask("GET", "/v1/files?purpose=fine-tune").get().parsed()["data"].size(), 0u);
+  const json lost = ask("POST", "/v1/files", form("batch", "b"), form_type).get().parsed();
+  std::filesystem::remove(folder_.path() / "state" / "files" / (lost["id"].get<std::string>() + ".data"));
+  EXPECT_EQ(ask("GET", "/v1/files/" + lost["id"].get<std::string>() + "/content").get().status, 404);
+  EXPECT_EQ(ask("DELETE", "/v1/files/" + id).get().parsed()["deleted"], true);
+  EXPECT_EQ(ask("GET", "/v1/files/" + id).get().status, 404);
+  EXPECT_EQ(ask("GET", "/v1/files/..%2f..%2fapi_keys/content").get().status, 404);
+  EXPECT_EQ(ask("POST", "/v1/files", form("batch", "a"), {{"content-type", "text/plain"}}).get().status, 400);
+  EXPECT_EQ(ask("POST", "/v1/files", "--b\r\nbroken", form_type).get().status, 400);
+  EXPECT_EQ(ask("POST", "/v1/files", form("else", "a"), form_type).get().parsed()["error"]["param"], "purpose");
+}
+
+TEST_F(api_files, are_shown_to_the_key_that_sent_them) {
+  const auto keys = api_keys_file(folder_.path() / "state");
+  const auto headers_of = [](const std::string& key) { return http_headers{{"authorization", "Bearer " + key}}; };
+  const auto ann = headers_of(add_api_key(keys, "ann")), bob = headers_of(add_api_key(keys, "bob"));
+  const auto root = headers_of(add_api_key(keys, "root", {}, 1, true));
+  start();
+  http_headers sending = ann;
+  sending.insert(sending.end(), form_type.begin(), form_type.end());
+  const std::string id = ask("POST", "/v1/files", form("batch", "a"), sending).get().parsed()["id"];
+  const std::string file = "/v1/files/" + id;
+  for (const auto& [method, path] :
+       {std::pair("GET", file), std::pair("GET", file + "/content"), std::pair("DELETE", file)})
+    EXPECT_EQ(ask(method, path, {}, bob).get().status, 404) << method << path;
+  const json batch{{"input_file_id", id}, {"endpoint", "/v1/completions"}};
+  EXPECT_EQ(ask("POST", "/v1/batches", batch.dump(), bob).get().status, 404);
+  const std::string uploads = "/v1/files?purpose=batch";
+  EXPECT_EQ(ask("GET", uploads, {}, bob).get().parsed()["data"].size(), 0u);
+  EXPECT_EQ(ask("GET", uploads, {}, ann).get().parsed()["data"].size(), 1u);
+  EXPECT_EQ(ask("GET", uploads, {}, root).get().parsed()["data"].size(), 1u);
+  EXPECT_EQ(ask("GET", file, {}, root).get().status, 200);
+  EXPECT_EQ(ask("DELETE", file, {}, ann).get().status, 200);
+}
+
+}  // namespace
+}  // namespace troupe::test

@@ -1,0 +1,68 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <boost/beast/core/string.hpp>
+#include <boost/beast/http/error.hpp>
+
+#include "base/ascii.hpp"
+#include "transport/http/http_request_impl.hpp"
+
+namespace troupe::detail {
+namespace {
+
+bool is_good_id(std::string_view id) {
+  return !id.empty() && id.size() <= 64 && std::all_of(id.begin(), id.end(), [](char c) {
+    return is_letter_or_digit(c) || c == '-' || c == '_' || c == '.';
+  });
+}
+
+/// Clients that speak to a proxy write the whole address: http://host/path.
+std::string_view without_host(std::string_view target) {
+  constexpr std::string_view scheme = "http://";
+  if (!target.starts_with(scheme)) return target;
+  target.remove_prefix(scheme.size());
+  const std::size_t path = target.find_first_of("/?");
+  return path == target.npos ? "/" : target.substr(path);
+}
+
+}  // namespace
+
+refusal refusal_of(const boost::system::error_code& fault) {
+  using beast::http::error;
+  if (fault == error::body_limit) return {413, "the body is too large"};
+  if (fault == error::header_limit) return {431, "the head of the request is too large"};
+  if (fault == error::bad_version) return {505, "HTTP/1.1 is spoken here"};
+  return {400, "this is no HTTP request"};
+}
+
+std::optional<refusal> fault_in(const request_head& head, bool has_body) {
+  using beast::http::field;
+  if (head.version() >= 11 && head.count(field::host) != 1)
+    return refusal{400, "a request of HTTP/1.1 names one host: host: NAME"};
+  const std::string encoding(head[field::content_encoding]);
+  if (has_body && !encoding.empty() && !beast::iequals(encoding, "identity"))
+    return refusal{415, fmt::format("a body with content-encoding {} is not read: send it as it is",
+                                    std::string_view(encoding).substr(0, 64))};
+  return {};
+}
+
+bool waits_to_go_on(const request_head& head) {
+  return head.version() >= 11 && beast::iequals(head[beast::http::field::expect], "100-continue");
+}
+
+http_request request_of(beast::http::request<beast::http::string_body>&& message) {
+  http_request request;
+  request.method = std::string(message.method_string());
+  const std::string_view target = without_host({message.target().data(), message.target().size()});
+  const std::size_t question = target.find('?');
+  request.path = percent_decoded(target.substr(0, question));
+  if (question != target.npos) request.query = target.substr(question + 1);
+  for (const auto& field : message)
+    request.headers.emplace_back(lower_case(std::string(field.name_string())), std::string(field.value()));
+  request.body = std::move(message.body());
+  const std::string_view id = request.header("x-request-id");
+  if (is_good_id(id)) request.id = id;
+  return request;
+}
+
+}  // namespace troupe::detail

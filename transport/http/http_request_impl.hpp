@@ -1,0 +1,29 @@
+// A request as Beast has parsed it, and what follows from that.
+#pragma once
+#include <optional>
+#include <string>
+
+#include <boost/beast/http/message.hpp>
+#include <boost/beast/http/string_body.hpp>
+
+#include "transport/http/http_message.hpp"
+
+namespace troupe::detail {
+
+namespace beast = boost::beast;
+using request_head = beast::http::request_header<>;
+
+struct refusal {
+  int status;
+  std::string why;
+};
+/// For what is no request, or too large.
+refusal refusal_of(const boost::system::error_code& fault);
+std::optional<refusal> fault_in(const request_head& head, bool has_body);
+
+/// HTTP/1.0 has no answer before the answer: it would be taken for the answer itself.
+bool waits_to_go_on(const request_head& head);
+/// Its id is the one that the client gave, if that is a good one; otherwise empty.
+http_request request_of(beast::http::request<beast::http::string_body>&& message);
+
+}  // namespace troupe::detail
