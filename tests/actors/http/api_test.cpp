@@ -38,7 +38,8 @@ TEST_F(api, is_alive_before_it_is_ready) {
 }
 
 TEST_F(api, measures_what_it_answers) {
-  board_->post("replicas", R"([{"state":"running","running":3,"blocks":10,"free_blocks":4,"reused_tokens":5}])");
+  board_->post("replicas", R"([{"state":"running","running":3,"blocks":10,"free_blocks":4,"computed_tokens":90,)"
+                           R"("looked_up_tokens":8,"reused_tokens":5}])");
   auto answer = post("/v1/completions", {{"prompt", "AB"}});
   const auto begun = gateway_.take<begin_request>();
   give(begun, "xy");
@@ -50,6 +51,8 @@ TEST_F(api, measures_what_it_answers) {
   };
   has(R"(vllm:num_requests_running{model_name="letters",engine="0"} 3)");
   has(R"(vllm:kv_cache_usage_perc{model_name="letters",engine="0"} 0.6)");
+  has(R"(vllm:prefix_cache_queries_total{model_name="letters",engine="0"} 8)");
+  has(R"(vllm:prefix_cache_hits_total{model_name="letters",engine="0"} 5)");
   has(R"(vllm:generation_tokens_total{model_name="letters",engine="0"} 3)");
   has(R"(vllm:prompt_tokens_total{model_name="letters",engine="0"} 2)");
   has(R"(vllm:request_success_total{model_name="letters",engine="0",finished_reason="stop"} 1)");
