@@ -308,6 +308,7 @@ TEST_F(completions, refuse_with_the_fields_name) {
       {{{"prompt", "A"}, {"guided_grammar", "root ::= x"}}, "guided_grammar"},
       {{{"prompt", "A"}, {"guided_json", {{"not", json::object()}}}}, "guided_json"},
       {{{"prompt", "A"}, {"structured_outputs", {{"regex", "(a"}}}}, "structured_outputs"},
+      {{{"prompt", "A"}, {"structured_outputs", {{"regex", "a|b"}, {"choice", {"c"}}}}}, "structured_outputs"},
       {{{"prompt", "A"}, {"response_format", {{"type", "text"}}}, {"guided_regex", "(a"}}, "guided_regex"},
       {{{"prompt", "A"}, {"guided_json", {{"type", "null"}}}, {"guided_regex", "a"}}, "guided_regex"},
       {{{"prompt", "A"}, {"model", 7}}, "model"},
