@@ -168,6 +168,14 @@ TEST_F(embeddings, are_the_hidden_states_at_unit_length) {
   EXPECT_EQ(got["model"], "letters");
 }
 
+TEST_F(embeddings, are_made_of_a_text_as_long_as_the_context) {
+  const std::string whole(64, 'A');
+  auto answer = post("/v1/embeddings", {{"input", whole}});
+  give_hidden(gateway_.take<begin_request>(), {3, 4});
+  EXPECT_EQ(answer.get().status, 200);
+  EXPECT_EQ(error_of("/v1/embeddings", {{"input", whole + "A"}}, 400)["code"], "context_length_exceeded");
+}
+
 TEST_F(embeddings, come_as_base64_and_as_they_are) {
   auto answer = post("/v1/embeddings",
                      {{"input", {1, 2, 3}}, {"pooling", "mean"}, {"normalize", false}, {"encoding_format", "base64"}});
