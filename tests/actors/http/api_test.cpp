@@ -78,7 +78,22 @@ TEST_F(api, publishes_adapters_in_vllms_way) {
   EXPECT_EQ(loading.get().parsed()["adapter"], "pricing@1");
   auto unloading = post("/v1/unload_lora_adapter", {{"lora_name", "none"}});
   store_.take<command_call>().answer({{}, "adapter none: is not here", command_fault::unknown});
-  EXPECT_EQ(unloading.get().status, 404);
+  const answered refused = unloading.get();
+  EXPECT_EQ(refused.status, 404);
+  EXPECT_EQ(refused.parsed()["error"]["param"], "lora_name");
+}
+
+TEST_F(api, names_the_field_of_an_adapter_that_cannot_be_loaded) {
+  const auto field_of = [&](const json& body, command_fault fault) {
+    auto loading = post("/v1/load_lora_adapter", body);
+    store_.take<command_call>().answer({{}, "why it is refused", fault});
+    return loading.get().parsed()["error"]["param"];
+  };
+  EXPECT_EQ(field_of({{"lora_name", "pricing"}, {"lora_path", "/none"}}, command_fault::bad_input), "lora_path");
+  EXPECT_EQ(field_of({{"lora_name", "a b"}, {"lora_path", "/none"}}, command_fault::bad_input), "lora_name");
+  EXPECT_EQ(field_of({{"lora_name", "letters"}, {"lora_path", "/none"}}, command_fault::bad_input), "lora_name");
+  EXPECT_EQ(field_of({{"lora_name", "pricing"}}, command_fault::unknown), "lora_name");
+  EXPECT_EQ(field_of({{"lora_name", "pricing"}, {"lora_path", "/none"}}, command_fault::failed), nullptr);
 }
 
 TEST_F(api, answers_by_a_command_s_fault_whatever_its_text) {
