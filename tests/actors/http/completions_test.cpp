@@ -193,6 +193,34 @@ TEST_F(completions, stream_the_echo_with_its_probabilities_once) {
   EXPECT_EQ(chunk_of(frames[1])["choices"][0]["logprobs"]["text_offset"], json({2}));
 }
 
+TEST_F(completions, place_tokens_of_a_characters_bytes_alike_in_prompt_and_answer) {
+  json tokens = letters_tokenizer();
+  json& vocabulary = tokens["model"]["vocab"];
+  vocabulary.erase("|");
+  vocabulary.erase("}");
+  vocabulary["<0xC3>"] = 92;
+  vocabulary["<0xA9>"] = 93;
+  tokens["decoder"] = {{"type", "ByteFallback"}};
+  front_.reset();
+  http_parts with_bytes = parts();
+  folder_.write("letters/tokenizer.json", tokens.dump());
+  with_bytes.served.prompts =
+      std::make_shared<const prompting>(folder_.path() / "letters", read_hf_config(golden / "llama"), 64);
+  front_ = std::make_unique<http_front>(http_options{.grace = std::chrono::milliseconds(20)}, with_bytes);
+  const std::vector<token_id> spelled{92, 93, letters("x")[0]};  // é and x
+  const std::vector<sampled_token> details{{92, -1.0f, {}}, {93, -1.0f, {}}, {spelled[2], -1.0f, {}}};
+  auto answer = post("/v1/completions", {{"prompt", spelled}, {"echo", true}, {"logprobs", 0}});
+  answer_part part;
+  part.scored = part.details = details;
+  part.tokens = spelled;
+  part.text = "éx";
+  part.end = answer_end{"length", 3, {}};
+  gateway_.take<begin_request>().listener->on_part(part);
+  const json choice = answer.get().parsed()["choices"][0];
+  EXPECT_EQ(choice["text"], "éxéx");
+  EXPECT_EQ(choice["logprobs"]["text_offset"], json({0, 0, 1, 2, 2, 3}));
+}
+
 TEST_F(completions, say_how_likely_the_prompt_was_in_vllms_way) {
   auto answer = post("/v1/completions", {{"prompt", "AB"}, {"prompt_logprobs", 1}, {"max_tokens", 1}, {"n", 2}});
   const auto begun = gateway_.take<begin_request>();
