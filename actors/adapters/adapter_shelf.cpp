@@ -159,8 +159,9 @@ adapter_entry adapter_shelf::load(const std::string& text) {
   if (const auto source = source_of(text)) return add(take(text, *source));
   const auto loaded = catalogue_.load(text);
   if (!loaded && loaded.error().why == catalogue_error::reason::unknown && is_adapter_name(text))
-    throw unknown_error(fmt::format("adapter {}: there is none, and no folder {}: name one with --path", text,
-                                    (options_.source / text).string()));
+    throw unknown_error(
+        fmt::format("adapter {}: there is none, and no folder {}: name one with --path (over HTTP: lora_path)", text,
+                    (options_.source / text).string()));
   return make_ready(value_of(loaded));
 }
 

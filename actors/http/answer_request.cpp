@@ -28,6 +28,7 @@ constexpr std::string_view unserved[] = {"suffix",
                                          "chat_template",
                                          "continue_final_message",
                                          "add_special_tokens",
+                                         "skip_special_tokens",
                                          "return_tokens_as_token_ids",
                                          "return_token_ids"};
 
@@ -84,6 +85,7 @@ void read_stream(const request_fields& from, answer_order& to) {
 /// Whether a value asks for what happens anyway. A chat's template already has the special tokens.
 bool has_no_effect(std::string_view name, const json& value, const request_fields& from) {
   if (name == "add_special_tokens") return value == json(!from.has("messages"));
+  if (name == "skip_special_tokens") return value == json(true);
   return value == json(0) || value == json(false) || value == json("") || value == json::array();
 }
 

@@ -64,9 +64,10 @@ struct api_call {
 using command_actor = actor_of<command_call>;
 
 /// Calls `then` on some thread with what the command returned. If the command was refused, answers `exchange` with the
-/// error and calls `refused`.
+/// error and calls `refused`. `field`: the request's field that is at fault then, if one is.
 void run_command(const command_actor& to, client_command command, const std::shared_ptr<http_exchange>& exchange,
-                 std::function<void(const std::string& result)> then, std::function<void()> refused = {});
+                 std::function<void(const std::string& result)> then, std::function<void()> refused = {},
+                 std::string field = {});
 
 /// Runs `handle`, and turns what it throws into the response.
 void guarded(const std::shared_ptr<http_exchange>& exchange, const std::function<void()>& handle);

@@ -97,7 +97,7 @@ std::string batch_output_line(const std::string& output, bool ok, const std::str
   if (ok)
     line["response"] = {{"status_code", 200}, {"request_id", line["id"]}, {"body", std::move(body)}};
   else
-    line["error"] = {{"code", "line_failed"}, {"message", body.value("error", json(nullptr))}};
+    line["error"] = {{"code", body.value("code", "line_failed")}, {"message", body.value("error", json(nullptr))}};
   return dump(line);
 }
 

@@ -17,6 +17,12 @@ std::int64_t characters_of(std::string_view text) {
   return std::count_if(text.begin(), text.end(), [](unsigned char c) { return (c & 0xc0) != 0x80; });
 }
 
+/// How far an answer's text has come.
+struct answer_place {
+  stream_decoder decoder;
+  std::int64_t offset = 0;  ///< of its next token, in characters of prompt and answer
+};
+
 /// The lists in completions: {"tokens","token_logprobs","top_logprobs","text_offset"}
 class logprob_lists {
  public:
@@ -34,12 +40,12 @@ class logprob_lists {
   /// Includes the token that ended the answer, although it is not in the text: evaluations expect an entry for each
   /// chosen token.
   void add_answer(const std::vector<token_id>& ids, const std::vector<sampled_token>& details,
-                  const std::optional<sampled_token>& ending, std::int64_t& offset) {
+                  const std::optional<sampled_token>& ending, answer_place& at) {
     for (std::size_t i = 0; i < ids.size(); ++i) {
-      add(ids[i], i < details.size() ? &details[i] : nullptr, offset);
-      offset += characters_of(token_text(tokens_, ids[i]));
+      add(ids[i], i < details.size() ? &details[i] : nullptr, at.offset);
+      at.offset += characters_of(at.decoder.push(ids[i]));
     }
-    if (ending) add(ending->token, &*ending, offset);
+    if (ending) add(ending->token, &*ending, at.offset);
   }
   /// `text`: as it is echoed, without a token that the tokenizer put before it.
   void add_prompt(const std::vector<sampled_token>& scored, std::string_view text) {
@@ -83,12 +89,12 @@ class completion_format final : public answer_format {
         logprobs_(order.sampling.logprobs),
         prompt_logprobs_(order.prompt_logprobs),
         frame_end_(frame_end(order)),
-        offsets_(order.prompts.size() * n_),
         echo_is_sent_(order.prompts.size()) {
     head_ = fmt::format(R"({{"id":"cmpl-{}","object":"text_completion","created":{},"model":{},"choices":[)",
                         random_hex(24), std::time(nullptr), json_text(order.model));
-    for (std::size_t i = 0; i < offsets_.size(); ++i)
-      if (!echoed_.empty()) offsets_[i] = characters_of(echoed_[i / n_]);
+    for (std::size_t i = 0; i < order.prompts.size() * n_; ++i)
+      places_.push_back(
+          {stream_decoder(prompts_->tokens(), true, false), echoed_.empty() ? 0 : characters_of(echoed_[i / n_])});
   }
 
   void begin(std::string& to, std::size_t index) override {
@@ -101,7 +107,7 @@ class completion_format final : public answer_format {
     std::string logprobs = "null";
     if (logprobs_) {
       logprob_lists lists(prompts_->tokens(), *logprobs_);
-      lists.add_answer(part.tokens, part.details, part.end ? part.end->token : std::nullopt, offsets_[index]);
+      lists.add_answer(part.tokens, part.details, part.end ? part.end->token : std::nullopt, places_[index]);
       logprobs = lists.text();
     }
     frame(to, index, part.text, logprobs, part.end ? json_text(part.end->finish) : "null");
@@ -128,7 +134,7 @@ class completion_format final : public answer_format {
                           const std::string& echoed) {
     logprob_lists lists(prompts_->tokens(), *logprobs_);
     if (!echoed_.empty()) lists.add_prompt(scored, echoed);
-    lists.add_answer(choice.tokens, choice.details, choice.ending, offsets_[index]);
+    lists.add_answer(choice.tokens, choice.details, choice.ending, places_[index]);
     return lists.text();
   }
   /// The prompt's scores come before its first answer, and may come again if the prompt is computed anew: only the
@@ -159,8 +165,8 @@ class completion_format final : public answer_format {
   std::vector<std::string> echoed_;                         ///< a text for each prompt; empty: no echo
   std::optional<std::int32_t> logprobs_, prompt_logprobs_;  ///< how many the response has
   std::string_view frame_end_;
-  std::vector<std::int64_t> offsets_;  ///< of each answer's next token, in characters of prompt and answer
-  std::vector<bool> echo_is_sent_;     ///< for each prompt, whether its echo with log-probabilities was sent
+  std::vector<answer_place> places_;  ///< of each answer
+  std::vector<bool> echo_is_sent_;    ///< for each prompt, whether its echo with log-probabilities was sent
   std::string head_;
 };
 

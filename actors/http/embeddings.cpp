@@ -99,6 +99,7 @@ asked_answer read_embeddings(const request_fields& from, const served_model& ser
   check_dimensions(from, served.prompts->config().hidden);
   order.prompts = read_prompts(from, "input");
   order.sampling.pooling = pooling_of(from);
+  order.sampling.max_tokens = 0;
   auto format =
       std::make_unique<embedding_format>(order.model, wants_base64(from), from.boolean("normalize").value_or(true));
   return {std::move(order), std::move(format)};

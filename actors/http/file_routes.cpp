@@ -35,10 +35,17 @@ void upload(const api_call& call) {
              to_json(call.context->files.add(file->filename, purpose->content, file->content, call.key.name)));
 }
 
-/// Newest first.
-void reply_list(const api_call& call, std::vector<stored_file> files) {
+bool wants_oldest_first(const http_request& request) {
+  const std::string order = request.query_value("order");
+  if (!order.empty() && order != "asc" && order != "desc")
+    refuse_field("order", "order should be asc or desc", "unsupported_value");
+  return order == "asc";
+}
+
+void reply_list(const api_call& call, std::vector<stored_file> files, bool oldest_first) {
   std::stable_sort(files.begin(), files.end(),
                    [](const stored_file& a, const stored_file& b) { return a.created > b.created; });
+  if (oldest_first) std::reverse(files.begin(), files.end());
   list_page page(*call.request, 10'000, 10'000);
   for (const stored_file& each : files)
     if (!page.add(each.id, [&] { return to_json(each); })) break;
@@ -46,15 +53,16 @@ void reply_list(const api_call& call, std::vector<stored_file> files) {
 }
 
 void list_all(const api_call& call) {
+  const bool oldest_first = wants_oldest_first(*call.request);
   const std::string purpose = call.request->query_value("purpose");
   std::vector<stored_file> uploaded = call.context->files.list();
   std::erase_if(uploaded, [&](const stored_file& each) {
     return !call.key.owns(each.owner) || (!purpose.empty() && each.purpose != purpose);
   });
-  if (!purpose.empty() && purpose != "batch_output") return reply_list(call, std::move(uploaded));
-  list_batch_files(call, [call, uploaded](std::vector<stored_file> all) {
+  if (!purpose.empty() && purpose != "batch_output") return reply_list(call, std::move(uploaded), oldest_first);
+  list_batch_files(call, [call, uploaded, oldest_first](std::vector<stored_file> all) {
     all.insert(all.end(), uploaded.begin(), uploaded.end());
-    reply_list(call, std::move(all));
+    reply_list(call, std::move(all), oldest_first);
   });
 }
 

@@ -1,6 +1,7 @@
 #include "actors/http/json_body_impl.hpp"
 #include "actors/http/json_text.hpp"
 #include "actors/http/routes.hpp"
+#include "cluster/adapters/adapter_catalogue.hpp"
 
 namespace troupe {
 namespace {
@@ -38,28 +39,38 @@ void show_model(const api_call& call) {
   call.exchange->reply({.body = model_json(context, name, adapter->full_name, served.model)});
 }
 
+bool may_name_adapter(const api_context& context, const std::string& name) {
+  return is_adapter_name(name) && name != "base" && name != context.parts.served.model;
+}
+
 /// As in vLLM, publishes an adapter from a folder on the head's machine.
 void load_adapter_folder(const api_call& call) {
   const json body = parse_body(call.request->body);
   const request_fields from(body);
   const std::string name = from.required_text("lora_name");
+  const auto path = from.text("lora_path");
   json arguments{{"name", name}};
-  if (const auto path = from.text("lora_path")) arguments["path"] = *path;
-  run_command(call.context->parts.store, {"adapters.load", dump(arguments)}, call.exchange,
-              [exchange = call.exchange, name](const std::string& result) {
-                const json loaded = json::parse(result, nullptr, false);
-                const std::string version = loaded.is_object() ? loaded.value("adapter", name) : name;
-                reply_json(exchange, {{"message", "adapter " + version + " is loaded"}, {"adapter", version}});
-              });
+  if (path) arguments["path"] = *path;
+  const bool is_folder_at_fault = path && may_name_adapter(*call.context, name);
+  run_command(
+      call.context->parts.store, {"adapters.load", dump(arguments)}, call.exchange,
+      [exchange = call.exchange, name](const std::string& result) {
+        const json loaded = json::parse(result, nullptr, false);
+        const std::string version = loaded.is_object() ? loaded.value("adapter", name) : name;
+        reply_json(exchange, {{"message", "adapter " + version + " is loaded"}, {"adapter", version}});
+      },
+      {}, is_folder_at_fault ? "lora_path" : "lora_name");
 }
 
 void unload_adapter(const api_call& call) {
   const json body = parse_body(call.request->body);
   const std::string name = request_fields(body).required_text("lora_name");
-  run_command(call.context->parts.store, {"adapters.unload", dump({{"name", name}})}, call.exchange,
-              [exchange = call.exchange, name](const std::string&) {
-                reply_json(exchange, {{"message", "adapter " + name + " is unloaded"}});
-              });
+  run_command(
+      call.context->parts.store, {"adapters.unload", dump({{"name", name}})}, call.exchange,
+      [exchange = call.exchange, name](const std::string&) {
+        reply_json(exchange, {{"message", "adapter " + name + " is unloaded"}});
+      },
+      {}, "lora_name");
 }
 
 }  // namespace

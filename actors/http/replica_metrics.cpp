@@ -24,6 +24,7 @@ constexpr described_value replica_values[] = {
     {"vllm:num_requests_running", "gauge", "running", "Sequences in the batch."},
     {"vllm:num_requests_waiting", "gauge", "waiting", "Sequences in the queue."},
     {"vllm:num_preemptions_total", "counter", "preemptions", "Sequences that gave up their blocks."},
+    {"vllm:prefix_cache_queries_total", "counter", "looked_up_tokens", "Prompt tokens looked for in the prefix cache."},
     {"vllm:prefix_cache_hits_total", "counter", "reused_tokens", "Prompt tokens found in the prefix cache."},
     {"troupe:computed_tokens_total", "counter", "computed_tokens", "Tokens that passed through the model."},
     {"troupe:replica_tokens_total", "counter", "tokens", "Tokens that the replica answered."},
@@ -137,8 +138,6 @@ void write_replica_metrics(std::string& to, const std::string& model, const std:
   replica_lines lines(to, model, list);
   for (const described_value& each : replica_values)
     lines.add(each.name, each.type, each.help, [&](const json& replica) { return number_in(replica, each.key); });
-  lines.add("vllm:prefix_cache_queries_total", "counter", "Prompt tokens looked for in the prefix cache.",
-            [](const json& r) { return number_in(r, "reused_tokens") + number_in(r, "computed_tokens"); });
   lines.add("vllm:kv_cache_usage_perc", "gauge", "Share of the blocks in use, 1 is all.", kv_share);
   lines.add("troupe:replica_running", "gauge", "1 where the replica serves.",
             [](const json& r) { return r.value("state", "") == "running" ? 1.0 : 0.0; });

@@ -130,8 +130,11 @@ std::string answer_line(std::uint64_t index, const std::string& custom_id, std::
                      whole.substr(1));
 }
 
-std::string error_line(std::uint64_t index, const std::string& custom_id, std::string_view error) {
-  return answer_line(index, custom_id, dump({{"error", error}}));
+std::string error_line(std::uint64_t index, const std::string& custom_id, std::string_view error,
+                       std::string_view code) {
+  json made{{"error", error}};
+  if (!code.empty()) made["code"] = code;
+  return answer_line(index, custom_id, dump(made));
 }
 
 }  // namespace troupe

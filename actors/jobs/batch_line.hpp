@@ -37,7 +37,8 @@ std::string custom_id_of(std::string_view line);
 /// {"index","custom_id", and the members of `whole`, an object that is not empty}. For our own lines these are
 /// "text","tokens","finish_reason","prompt_tokens","adapter" and, if asked for, "logprobs".
 std::string answer_line(std::uint64_t index, const std::string& custom_id, std::string_view whole);
-/// {"index","custom_id","error"}
-std::string error_line(std::uint64_t index, const std::string& custom_id, std::string_view error);
+/// {"index","custom_id","error"}, and "code" unless it is empty.
+std::string error_line(std::uint64_t index, const std::string& custom_id, std::string_view error,
+                       std::string_view code = {});
 
 }  // namespace troupe

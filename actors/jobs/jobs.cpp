@@ -209,7 +209,8 @@ void jobs_state::take_refusal(const request_refused& why) {
     const duration wait = parts_.shortest_retry * (1 << of.refusals);
     return try_again(std::move(of), wait);
   }
-  put_out(of, error_line(of.index, of.custom_id, why.error), false);
+  const char* code = why.is_unknown_adapter ? "model_not_found" : "";
+  put_out(of, error_line(of.index, of.custom_id, why.error, code), false);
 }
 
 void jobs_state::try_again(batch_queue::line one, duration after) {

@@ -105,6 +105,7 @@ void router_state::cancel(const cancel_request& cancelled) {
 }
 
 void router_state::note_ended(const requests_ended& ended) {
+  policy_.ended(ended.from, ended.requests.size());
   for (const request_id request : ended.requests) forget_route(request, ended.from);
 }
 

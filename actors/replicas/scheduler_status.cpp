@@ -79,12 +79,12 @@ std::string scheduler_state::status_json() const {
   std::string text =
       fmt::format(R"({{"ready":{},"running":{},"waiting":{},"max_sequences":{},"blocks":{},"free_blocks":{},)"
                   R"("tokens_per_second":{:.1f},"tokens":{},"steps":{},"preemptions":{},"computed_tokens":{},)"
-                  R"("reused_tokens":{},"resident_adapters":{},"max_adapters":{},"epoch":{},"lives":{},"resumed":{},)"
-                  R"("active_seconds":{:.3f},"bubble_seconds":{:.3f})",
+                  R"("looked_up_tokens":{},"reused_tokens":{},"resident_adapters":{},"max_adapters":{},"epoch":{},)"
+                  R"("lives":{},"resumed":{},"active_seconds":{:.3f},"bubble_seconds":{:.3f})",
                   running_, now.running, now.waiting, parts_.batches.max_sequences, now.blocks, now.free_blocks,
                   now.tokens_per_second, so_far.tokens, stats.steps, stats.preemptions, stats.computed_tokens,
-                  stats.reused_tokens, now.adapters.size(), parts_.batches.max_adapters, life_.epoch.value,
-                  so_far.lives, so_far.resumed, seconds(so_far.active), seconds(so_far.bubble));
+                  stats.looked_up_tokens, stats.reused_tokens, now.adapters.size(), parts_.batches.max_adapters,
+                  life_.epoch.value, so_far.lives, so_far.resumed, seconds(so_far.active), seconds(so_far.bubble));
   append_names(text, "resident", now.adapters, *parts_.adapters);
   append_names(text, "running_adapters", running, *parts_.adapters);
   append_names(text, "waiting_adapters", waiting, *parts_.adapters);

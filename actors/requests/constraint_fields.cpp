@@ -1,5 +1,9 @@
 #include "actors/requests/constraint_fields.hpp"
 
+#include <algorithm>
+#include <array>
+
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "base/field_error.hpp"
@@ -50,9 +54,18 @@ output_constraint of_response_format(const json& format) {
   return schema_constraint(*schema, "response_format.json_schema.schema");
 }
 
+constexpr std::array structured_kinds{"json", "regex", "choice", "grammar", "json_object"};
+
 /// vLLM's newer form: {"json"}, {"regex"}, {"choice"}, {"grammar"} or {"json_object": true}.
 output_constraint of_structured_outputs(const json& outputs) {
   if (!outputs.is_object()) refuse("structured_outputs should be an object");
+  const auto is_given = [&](const char* kind) {
+    const json* value = field_of(outputs, kind);
+    return value && *value != false;
+  };
+  if (std::count_if(structured_kinds.begin(), structured_kinds.end(), is_given) > 1)
+    refuse("structured_outputs has several of {}: an answer has one form: leave one",
+           fmt::join(structured_kinds, ", "));
   if (const json* schema = field_of(outputs, "json")) return schema_constraint(*schema, "structured_outputs.json");
   if (const json* regex = field_of(outputs, "regex"))
     return {constraint_kind::regex, text_of(*regex, "structured_outputs.regex")};

@@ -57,7 +57,8 @@ prepared_request prompting::prepare(const prompt_input& prompt, const sampling_p
   sequence_request& what = made.engine.what;
   what.prompt = encode(prompt);
   const auto length = static_cast<std::int64_t>(what.prompt.size());
-  if (length >= context_) refuse_length(prompt.field, context_, fmt::format("{}", length));
+  const std::int64_t least_answer = sampling.max_tokens > 0 ? 1 : 0;
+  if (length + least_answer > context_) refuse_length(prompt.field, context_, fmt::format("{}", length));
   made.at_start =
       std::all_of(what.prompt.begin(), what.prompt.end(), [&](token_id t) { return tokens_->is_special(t); });
   made.engine.sampling = sampling;

@@ -164,7 +164,8 @@ result<adapter_version, catalogue_error> adapter_catalogue::resolve(std::string_
   if (!what->ordinal && names_.contains(what->name)) {
     return error(fault::not_ready, "adapter {}: no version of it is ready", what->name);
   }
-  return error(fault::unknown, "adapter {}: there is none: see `troupe adapters list`", shown(text));
+  return error(fault::unknown, "adapter {}: there is none: see `troupe adapters list`, or /v1/models over HTTP",
+               shown(text));
 }
 
 const adapter_entry* adapter_catalogue::find(const reference& what) const {

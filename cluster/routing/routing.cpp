@@ -13,10 +13,6 @@ std::uint64_t tokens_to_compute(const request_view& request, std::size_t hit_blo
   return request.prompt_tokens - std::min<std::uint64_t>(request.prompt_tokens, hit_blocks * prefix_block_tokens);
 }
 
-std::size_t in_system(const replica_load& load) {
-  return std::size_t{load.running} + load.waiting;
-}
-
 }  // namespace
 
 routing_policy::routing_policy(options chosen) : options_(chosen) {}
@@ -44,6 +40,7 @@ void routing_policy::update(replica_id id, replica_load load) {
   while (where.unseen.size() > where.sent - received) drop_oldest_unseen(where);
   if (load.blocks > 0) where.prefixes.set_capacity(std::min<std::size_t>(options_.max_prefixes, load.blocks));
   where.load = std::move(load);
+  where.ended = 0;
 }
 
 result<route, route_refusal> routing_policy::choose(const request_view& request) const {
@@ -73,6 +70,10 @@ void routing_policy::sent(replica_id id, const request_view& request) {
   if (where.unseen.size() > max_unseen) drop_oldest_unseen(where);
 }
 
+void routing_policy::ended(replica_id id, std::size_t requests) {
+  if (const auto found = replicas_.find(id); found != replicas_.end()) found->second.ended += requests;
+}
+
 void routing_policy::forget_prefixes(replica_id id) {
   if (const auto found = replicas_.find(id); found != replicas_.end()) found->second.prefixes.clear();
 }
@@ -87,11 +88,17 @@ std::uint64_t routing_policy::work(replica_id id) const {
   return found == replicas_.end() ? 0 : work_of(found->second);
 }
 
+/// Requests there now, as far as is known. Short ones come and go between two reports.
+std::size_t routing_policy::in_system(const replica& where) {
+  const std::size_t came = std::size_t{where.load.running} + where.load.waiting + where.unseen.size();
+  return came - std::min(came, where.ended);
+}
+
 bool routing_policy::is_full(const replica& where, bool is_batch) const {
   const double share = is_batch ? options_.batch_share : 1.0;
   const std::uint32_t bound = where.load.max_waiting > 0 ? where.load.max_waiting : options_.max_waiting;
   const auto waiting = static_cast<std::size_t>(std::floor(bound * share));
-  return in_system(where.load) + where.unseen.size() >= where.load.max_sequences + waiting;
+  return in_system(where) >= where.load.max_sequences + waiting;
 }
 
 std::uint64_t routing_policy::work_of(const replica& where) const {
@@ -136,7 +143,7 @@ route_refusal routing_policy::refusal() const {
 duration routing_policy::retry_of(const replica& where) const {
   if (!(where.load.tokens_per_second > 0)) return usual_retry;
   // Roughly the time until one of its sequences ends.
-  const double sequences = static_cast<double>(in_system(where.load) + where.unseen.size());
+  const double sequences = static_cast<double>(in_system(where));
   const double seconds = static_cast<double>(work_of(where)) / std::max(sequences, 1.0) / where.load.tokens_per_second;
   const double longest = std::chrono::duration<double>(options_.longest_retry).count();
   const auto retry = std::chrono::duration<double>(std::min(seconds, longest));

@@ -83,6 +83,8 @@ class routing_policy {
   /// Where it should go. Changes nothing: call `sent` once it has gone there.
   result<route, route_refusal> choose(const request_view& request) const;
   void sent(replica_id id, const request_view& request);
+  /// So many requests have ended there since its last report.
+  void ended(replica_id id, std::size_t requests);
   /// It lost its cache.
   void forget_prefixes(replica_id id);
 
@@ -102,9 +104,11 @@ class routing_policy {
     std::uint64_t sent = 0;     ///< requests so far
     std::deque<flight> unseen;  ///< sent, and not in `load`: the newest ones
     std::uint64_t unseen_tokens = 0;
+    std::size_t ended = 0;  ///< requests of `load` or `unseen` that are over
     prefix_lru prefixes;
   };
 
+  static std::size_t in_system(const replica& where);
   bool is_full(const replica& where, bool is_batch) const;
   std::uint64_t work_of(const replica& where) const;
   std::uint64_t score(const replica& where, const request_view& request, std::size_t hit) const;

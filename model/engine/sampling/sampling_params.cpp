@@ -53,7 +53,7 @@ void check_ends(const sampling_params& params, std::int64_t vocab_size) {
     if (text.size() > most_stop_bytes)
       refuse_field("stop", fmt::format("stop has a text of {} bytes: use at most {}", text.size(), most_stop_bytes));
   }
-  const int least_tokens = params.prompt_logprobs ? 0 : 1;
+  const int least_tokens = params.prompt_logprobs || params.pooling != hidden_pooling::none ? 0 : 1;
   if (params.max_tokens < least_tokens)
     refuse_field("max_tokens", fmt::format("max_tokens is {}: use {} or more", params.max_tokens, least_tokens));
   if (params.constraint.bytes() > most_constraint_bytes)

@@ -47,8 +47,8 @@ struct sampling_params {
   std::vector<token_id> stop_tokens;  ///< beside the model's own end tokens
   bool ignore_eos = false;            ///< the model's own end tokens do not end the sequence
   std::vector<std::string> stop;      ///< texts that end the sequence
-  std::int64_t max_tokens = 16;       ///< of the answer; 0 only where the prompt's own probabilities are asked for
-  output_constraint constraint;       ///< of the answer's form; then it ends only where the form is complete
+  std::int64_t max_tokens = 16;  ///< of the answer; 0 only where the prompt's probabilities or states are asked for
+  output_constraint constraint;  ///< of the answer's form; then it ends only where the form is complete
   hidden_pooling pooling = hidden_pooling::none;  ///< else there is no answer: the prompt is computed alone
 
   template <class Self>

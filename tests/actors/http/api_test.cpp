@@ -36,7 +36,8 @@ TEST_F(api, is_alive_before_it_is_ready) {
 }
 
 TEST_F(api, measures_what_it_answers) {
-  board_->post("replicas", R"([{"state":"running","running":3,"blocks":10,"free_blocks":4,"reused_tokens":5}])");
+  board_->post("replicas", R"([{"state":"running","running":3,"blocks":10,"free_blocks":4,"computed_tokens":90,)"
+                           R"("looked_up_tokens":8,"reused_tokens":5}])");
   auto answer = post("/v1/completions", {{"prompt", "AB"}});
   const auto begun = gateway_.take<begin_request>();
   give(begun, "xy");
@@ -48,6 +49,8 @@ TEST_F(api, measures_what_it_answers) {
   };
   has(R"(vllm:num_requests_running{model_name="letters",engine="0"} 3)");
   has(R"(vllm:kv_cache_usage_perc{model_name="letters",engine="0"} 0.6)");
+  has(R"(vllm:prefix_cache_queries_total{model_name="letters",engine="0"} 8)");
+  has(R"(vllm:prefix_cache_hits_total{model_name="letters",engine="0"} 5)");
   has(R"(vllm:generation_tokens_total{model_name="letters",engine="0"} 3)");
   has(R"(vllm:prompt_tokens_total{model_name="letters",engine="0"} 2)");
   has(R"(vllm:request_success_total{model_name="letters",engine="0",finished_reason="stop"} 1)");
@@ -73,7 +76,22 @@ TEST_F(api, publishes_adapters_in_vllms_way) {
   EXPECT_EQ(loading.get().parsed()["adapter"], "pricing@1");
   auto unloading = post("/v1/unload_lora_adapter", {{"lora_name", "none"}});
   store_.take<command_call>().answer({{}, "adapter none: is not here", command_fault::unknown});
-  EXPECT_EQ(unloading.get().status, 404);
+  const answered refused = unloading.get();
+  EXPECT_EQ(refused.status, 404);
+  EXPECT_EQ(refused.parsed()["error"]["param"], "lora_name");
+}
+
+TEST_F(api, names_the_field_of_an_adapter_that_cannot_be_loaded) {
+  const auto field_of = [&](const json& body, command_fault fault) {
+    auto loading = post("/v1/load_lora_adapter", body);
+    store_.take<command_call>().answer({{}, "why it is refused", fault});
+    return loading.get().parsed()["error"]["param"];
+  };
+  EXPECT_EQ(field_of({{"lora_name", "pricing"}, {"lora_path", "/none"}}, command_fault::bad_input), "lora_path");
+  EXPECT_EQ(field_of({{"lora_name", "a b"}, {"lora_path", "/none"}}, command_fault::bad_input), "lora_name");
+  EXPECT_EQ(field_of({{"lora_name", "letters"}, {"lora_path", "/none"}}, command_fault::bad_input), "lora_name");
+  EXPECT_EQ(field_of({{"lora_name", "pricing"}}, command_fault::unknown), "lora_name");
+  EXPECT_EQ(field_of({{"lora_name", "pricing"}, {"lora_path", "/none"}}, command_fault::failed), nullptr);
 }
 
 TEST_F(api, answers_by_a_command_s_fault_whatever_its_text) {

@@ -137,6 +137,14 @@ TEST_F(batch_lines, tell_the_probabilities_of_prompt_and_answer) {
                   });
 }
 
+TEST_F(batch_lines, say_by_a_code_that_no_adapter_has_the_name) {
+  json output{{"index", 0}, {"custom_id", "a"}, {"error", "why"}};
+  EXPECT_EQ(json::parse(batch_output_line(output.dump(), false, "b"))["error"],
+            json({{"code", "line_failed"}, {"message", "why"}}));
+  output["code"] = "model_not_found";
+  EXPECT_EQ(json::parse(batch_output_line(output.dump(), false, "b"))["error"]["code"], "model_not_found");
+}
+
 TEST_F(batch_lines, bring_responses_which_always_have_a_field_for_errors) {
   const auto life = begin_life();
   life->submit("/v1/responses", {json{{"input", "A"}}});

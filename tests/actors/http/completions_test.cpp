@@ -55,6 +55,7 @@ TEST_F(completions, refuse_what_would_change_the_answer_by_name_and_take_what_wo
                                                            {"chat_template", "{{ x }}"},
                                                            {"continue_final_message", true},
                                                            {"add_special_tokens", false},
+                                                           {"skip_special_tokens", false},
                                                            {"return_tokens_as_token_ids", true},
                                                            {"min_tokens", 1},
                                                            {"suffix", "b"},
@@ -67,6 +68,7 @@ TEST_F(completions, refuse_what_would_change_the_answer_by_name_and_take_what_wo
                   {"include_stop_str_in_output", false},
                   {"chat_template", nullptr},
                   {"add_special_tokens", true},
+                  {"skip_special_tokens", true},
                   {"min_tokens", 0},
                   {"suffix", ""},
                   {"functions", json::array()},
@@ -184,6 +186,34 @@ TEST_F(completions, stream_the_echo_with_its_probabilities_once) {
   EXPECT_EQ(chunk_of(frames[1])["choices"][0]["logprobs"]["text_offset"], json({2}));
 }
 
+TEST_F(completions, place_tokens_of_a_characters_bytes_alike_in_prompt_and_answer) {
+  json tokens = letters_tokenizer();
+  json& vocabulary = tokens["model"]["vocab"];
+  vocabulary.erase("|");
+  vocabulary.erase("}");
+  vocabulary["<0xC3>"] = 92;
+  vocabulary["<0xA9>"] = 93;
+  tokens["decoder"] = {{"type", "ByteFallback"}};
+  front_.reset();
+  http_parts with_bytes = parts();
+  folder_.write("letters/tokenizer.json", tokens.dump());
+  with_bytes.served.prompts =
+      std::make_shared<const prompting>(folder_.path() / "letters", read_hf_config(golden / "llama"), 64);
+  front_ = std::make_unique<http_front>(http_options{.grace = std::chrono::milliseconds(20)}, with_bytes);
+  const std::vector<token_id> spelled{92, 93, letters("x")[0]};  // é and x
+  const std::vector<sampled_token> details{{92, -1.0f, {}}, {93, -1.0f, {}}, {spelled[2], -1.0f, {}}};
+  auto answer = post("/v1/completions", {{"prompt", spelled}, {"echo", true}, {"logprobs", 0}});
+  answer_part part;
+  part.scored = part.details = details;
+  part.tokens = spelled;
+  part.text = "éx";
+  part.end = answer_end{"length", 3, {}};
+  gateway_.take<begin_request>().listener->on_part(part);
+  const json choice = answer.get().parsed()["choices"][0];
+  EXPECT_EQ(choice["text"], "éxéx");
+  EXPECT_EQ(choice["logprobs"]["text_offset"], json({0, 0, 1, 2, 2, 3}));
+}
+
 TEST_F(completions, say_how_likely_the_prompt_was_in_vllms_way) {
   auto answer = post("/v1/completions", {{"prompt", "AB"}, {"prompt_logprobs", 1}, {"max_tokens", 1}, {"n", 2}});
   const auto begun = gateway_.take<begin_request>();
@@ -297,6 +327,7 @@ TEST_F(completions, refuse_with_the_fields_name) {
       {{{"prompt", "A"}, {"guided_grammar", "root ::= x"}}, "guided_grammar"},
       {{{"prompt", "A"}, {"guided_json", {{"not", json::object()}}}}, "guided_json"},
       {{{"prompt", "A"}, {"structured_outputs", {{"regex", "(a"}}}}, "structured_outputs"},
+      {{{"prompt", "A"}, {"structured_outputs", {{"regex", "a|b"}, {"choice", {"c"}}}}}, "structured_outputs"},
       {{{"prompt", "A"}, {"response_format", {{"type", "text"}}}, {"guided_regex", "(a"}}, "guided_regex"},
       {{{"prompt", "A"}, {"guided_json", {{"type", "null"}}}, {"guided_regex", "a"}}, "guided_regex"},
       {{{"prompt", "A"}, {"model", 7}}, "model"},

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "tests/actors/http/fixture.hpp"
 #include "tests/base/full_disk.hpp"
 
@@ -39,6 +41,28 @@ TEST_F(api_files, are_kept) {
   EXPECT_EQ(ask("POST", "/v1/files", form("batch", "a"), {{"content-type", "text/plain"}}).get().status, 400);
   EXPECT_EQ(ask("POST", "/v1/files", "--b\r\nbroken", form_type).get().status, 400);
   EXPECT_EQ(ask("POST", "/v1/files", form("else", "a"), form_type).get().parsed()["error"]["param"], "purpose");
+}
+
+TEST_F(api_files, are_listed_in_the_order_that_is_asked_for) {
+  const auto send = [&] {
+    return ask("POST", "/v1/files", form("batch", "a"), form_type).get().parsed()["id"].get<std::string>();
+  };
+  send();
+  send();
+  const auto list = [&](const std::string& order) {
+    std::vector<std::string> ids;
+    const json got = ask("GET", "/v1/files?purpose=batch" + order).get().parsed();
+    for (const json& each : got["data"]) ids.push_back(each["id"]);
+    return ids;
+  };
+  auto newest_first = list("");
+  EXPECT_EQ(newest_first.size(), 2u);
+  EXPECT_EQ(list("&order=desc"), newest_first);
+  std::reverse(newest_first.begin(), newest_first.end());
+  EXPECT_EQ(list("&order=asc"), newest_first);
+  const answered wrong = ask("GET", "/v1/files?order=up").get();
+  EXPECT_EQ(wrong.status, 400);
+  EXPECT_EQ(wrong.parsed()["error"]["param"], "order");
 }
 
 TEST_F(api_files, are_shown_to_the_key_that_sent_them) {

@@ -32,6 +32,7 @@ TEST_F(forms, are_read_in_openais_and_vllms_names) {
   EXPECT_EQ(form_of({{"guided_json", schema}}), by_schema);
   EXPECT_EQ(form_of({{"guided_json", schema.dump()}}), by_schema);
   EXPECT_EQ(form_of({{"structured_outputs", {{"json", schema}}}}), by_schema);
+  EXPECT_EQ(form_of({{"structured_outputs", {{"regex", "a+"}, {"json", nullptr}, {"json_object", false}}}}).text, "a+");
   EXPECT_EQ(form_of({{"guided_regex", "a+"}}), (output_constraint{constraint_kind::regex, "a+"}));
   EXPECT_EQ(form_of({{"guided_choice", {"yes", "no"}}}),
             (output_constraint{constraint_kind::choice, R"(["yes","no"])"}));
@@ -165,6 +166,14 @@ TEST_F(embeddings, are_the_hidden_states_at_unit_length) {
   EXPECT_EQ(got["data"][1]["embedding"], json({-0.0, -1.0}));
   EXPECT_EQ(got["usage"], json({{"prompt_tokens", 5}, {"total_tokens", 5}}));
   EXPECT_EQ(got["model"], "letters");
+}
+
+TEST_F(embeddings, are_made_of_a_text_as_long_as_the_context) {
+  const std::string whole(64, 'A');
+  auto answer = post("/v1/embeddings", {{"input", whole}});
+  give_hidden(gateway_.take<begin_request>(), {3, 4});
+  EXPECT_EQ(answer.get().status, 200);
+  EXPECT_EQ(error_of("/v1/embeddings", {{"input", whole + "A"}}, 400)["code"], "context_length_exceeded");
 }
 
 TEST_F(embeddings, come_as_base64_and_as_they_are) {

@@ -397,12 +397,22 @@ TEST_F(jobs, gives_a_line_up_that_is_refused_for_good) {
   bad.listener->on_refused({{}, bad.id, "no such adapter", refusal_cause::bad_input, {}});
   EXPECT_EQ(now.wait("job-1")["failed"], 1);
   EXPECT_EQ(now.outputs("job-1")[0]["error"], "no such adapter");
+  EXPECT_FALSE(now.outputs("job-1")[0].contains("code"));
   now.submit("job-2", lines(1));
   for (int i = 0; i < 3; ++i) {
     const auto lost = now.next();
     lost.listener->on_refused({{}, lost.id, "lost", refusal_cause::unavailable, {}});
   }
   EXPECT_EQ(now.wait("job-2")["failed"], 1) << "without a time to come back only so many tries";
+}
+
+TEST_F(jobs, tell_an_unknown_adapter_from_other_faults_of_a_line) {
+  head now(folder_, prompts_);
+  now.submit("job-1", lines(1));
+  const auto bad = now.next();
+  bad.listener->on_refused({{}, bad.id, "there is none", refusal_cause::bad_input, {}, true});
+  EXPECT_EQ(now.wait("job-1")["failed"], 1);
+  EXPECT_EQ(now.outputs("job-1")[0]["code"], "model_not_found");
 }
 
 TEST_F(jobs, go_on_after_a_restart_with_each_line_once) {

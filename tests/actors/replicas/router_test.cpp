@@ -72,6 +72,15 @@ TEST_F(router, refuses_new_requests_with_a_time_to_try_again_where_waiting_is_in
   EXPECT_EQ(sink_.take<request_refused>().cause, refusal_cause::full);
 }
 
+TEST_F(router, has_room_again_once_a_request_has_ended_without_a_report) {
+  report(0, true, 3);  // room for one
+  for (const std::uint64_t id : {1u, 2u, 3u}) {
+    tell(actor_, request(id));
+    EXPECT_EQ(first_.take<routed_request>().id, request_id(id));
+    tell(actor_, requests_ended{{}, replica_id(0), {request_id(id)}});
+  }
+}
+
 /// Whether it has tokens already or not: it was accepted.
 TEST_F(router, keeps_what_was_accepted_once_until_a_replica_can_go_on) {
   report(1, true, 4);  // full

@@ -47,6 +47,19 @@ TEST(prompting, cuts_answers_to_the_context) {
             "This model's maximum context length is 10 tokens, and the prompt has 10: shorten the prompt");
 }
 
+TEST(prompting, takes_a_text_of_the_whole_context_where_nothing_is_answered) {
+  const temp_folder folder;
+  const auto prompts = letters_prompting(folder, 10);
+  sampling_params embedding = params(0), score = params(0);
+  embedding.pooling = hidden_pooling::last;
+  score.prompt_logprobs = 0;
+  for (const sampling_params& each : {embedding, score}) {
+    EXPECT_EQ(prepare(*prompts, text("ABCDEFGHIJ"), each).engine.what.max_tokens, 0);
+    EXPECT_NE(refusal([&] { prepare(*prompts, text("ABCDEFGHIJK"), each); }).find("the prompt has 11"),
+              std::string::npos);
+  }
+}
+
 TEST(prompting, says_in_openais_words_that_a_text_cannot_fit) {
   const temp_folder folder;
   const auto prompts = letters_prompting(folder, 10);

@@ -219,6 +219,28 @@ TEST_F(a_router, counts_requests_on_their_way_as_queued) {
   EXPECT_FALSE(router.choose(view(0, 10)).ok());
 }
 
+TEST_F(a_router, has_room_for_as_many_as_end_between_two_reports) {
+  router.set_ready(b, false);
+  for (int i = 0; i < 1000; ++i) {
+    ASSERT_TRUE(router.choose(view(0, 10)).ok()) << i;
+    router.sent(a, view(0, 10));
+    router.ended(a, 1);
+  }
+}
+
+TEST_F(a_router, counts_ends_only_until_the_next_report_which_knows_of_them) {
+  router.set_ready(b, false);
+  router.update(a, load_of(16, 8));
+  EXPECT_FALSE(router.choose(view(0, 10)).ok());
+  router.ended(a, 3);
+  EXPECT_TRUE(router.choose(view(0, 10)).ok());
+  router.update(a, load_of(16, 8));
+  EXPECT_FALSE(router.choose(view(0, 10)).ok());
+  router.ended(a, 100);  // more than it has
+  for (int i = 0; i < 200; ++i) router.sent(a, view(0, 10));
+  EXPECT_FALSE(router.choose(view(0, 10)).ok());
+}
+
 TEST_F(a_router, keeps_a_part_of_the_queues_from_batch) {
   router.update(a, load_of(16, 6));
   router.update(b, load_of(16, 6));
@@ -243,6 +265,7 @@ TEST_F(a_router, ignores_who_it_does_not_know) {
   const replica_id stranger{99};
   router.update(stranger, load_of(1));
   router.sent(stranger, view(0, 10));
+  router.ended(stranger, 1);
   router.set_ready(stranger, true);
   router.forget_prefixes(stranger);
   EXPECT_EQ(router.work(stranger), 0u);

@@ -57,6 +57,7 @@ TEST(sampling_params_check, names_the_field) {
   EXPECT_EQ(field_after([](auto& p) { p.stop = {""}; }), "stop");
   EXPECT_EQ(field_after([](auto& p) { p.logit_bias = {{5, 1}, {5, 1}}; }), "logit_bias");
   EXPECT_EQ(field_after([](auto& p) { p.max_tokens = 0; }), "max_tokens");
+  EXPECT_EQ(field_after([](auto& p) { p.max_tokens = 0, p.pooling = hidden_pooling::last; }), "none");
 }
 
 TEST(sampling_params_check, refuses_by_name) {

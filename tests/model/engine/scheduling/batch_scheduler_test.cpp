@@ -137,6 +137,7 @@ TEST(batch_scheduler, computes_the_prompt_of_several_answers_once) {
   land(engine);
   engine.run_to_end();
   EXPECT_EQ(engine.scheduler.stats().computed_tokens, 40u + 4 * 7);
+  EXPECT_EQ(engine.scheduler.stats().looked_up_tokens, 40u) << "those of answers are not looked up";
 }
 
 TEST(batch_scheduler, goes_on_with_the_other_answers_when_one_is_cancelled_early) {
@@ -161,6 +162,7 @@ TEST(batch_scheduler, reuses_the_blocks_of_a_prompt_that_was_computed) {
   engine.submit(request_of(60, 4));
   ASSERT_TRUE(engine.plan());
   EXPECT_EQ(row_of(engine, 2)->position, 48);
+  EXPECT_EQ(engine.scheduler.stats().looked_up_tokens, 50u + 60);
   EXPECT_EQ(engine.scheduler.stats().reused_tokens, 48u);
   EXPECT_EQ(engine.scheduler.start_of(sequence_id(2))->reused, 48u);
   land(engine);
