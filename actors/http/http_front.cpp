@@ -14,6 +14,9 @@ namespace {
 
 constexpr std::size_t longest_logged = 4096;
 
+/// For the log and the counts, as proxies have it: there is nobody to read an answer.
+constexpr int client_gone = 499;
+
 /// Writes the outcome of a request into the log when the exchange is gone.
 class logged_exchange final : public forwarding_exchange {
  public:
@@ -25,10 +28,11 @@ class logged_exchange final : public forwarding_exchange {
         only_faults_(request.method == "GET"),
         began_(clock_.now()) {}
   ~logged_exchange() override {
-    context_->metrics.count_response(status_);
-    if (!context_->parts.log || (only_faults_ && status_ < 400)) return;
+    const int status = status_ != 0 ? status_.load() : status_without_answer();
+    context_->metrics.count_response(status);
+    if (!context_->parts.log || (only_faults_ && status < 400)) return;
     const auto taken = std::chrono::duration<double, std::milli>(clock_.now() - began_).count();
-    std::string line = fmt::format("{} {} {} {:.1f} ms", id(), request_line_, status_, taken);
+    std::string line = fmt::format("{} {} {} {:.1f} ms", id(), request_line_, status, taken);
     if (!body_.empty()) line += " " + body_;
     std::replace_if(
         line.begin(), line.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
@@ -45,12 +49,18 @@ class logged_exchange final : public forwarding_exchange {
   }
 
  private:
+  int status_without_answer() {
+    const auto gone = std::make_shared<std::atomic<bool>>(false);
+    forwarding_exchange::on_gone([gone] { *gone = true; });  // at once if it has gone
+    return *gone ? client_gone : 500;
+  }
+
   std::shared_ptr<api_context> context_;
   std::string request_line_, body_;
   bool only_faults_;
   monotonic_clock clock_;
   instant began_;
-  std::atomic<int> status_{500};
+  std::atomic<int> status_{0};  ///< 0: no answer has begun
 };
 
 /// Says where the API is, since many clients are given an address without /v1.

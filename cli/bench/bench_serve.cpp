@@ -1,7 +1,9 @@
 #include "cli/bench/bench_serve.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <random>
 
@@ -60,9 +62,21 @@ std::string first_model(const bench_serve_options& options) {
   refuse("{}: names no models at /v1/models: {}: say --model", options.url, body.substr(0, 200));
 }
 
-std::string body_of(const order& what) {
+/// As many words as there are tokens: most vocabularies have one token for each.
+std::string text_prompt(const std::vector<token_id>& tokens) {
+  constexpr std::array words{"time", "year",  "people", "way",  "day",  "man",   "thing", "woman",
+                             "life", "child", "world",  "hand", "part", "place", "case",  "week"};
+  std::string text;
+  for (const token_id token : tokens) {
+    if (!text.empty()) text += ' ';
+    text += words[static_cast<std::size_t>(token) % words.size()];
+  }
+  return text;
+}
+
+std::string body_of(const order& what, bool as_text) {
   json body{{"model", what.model},
-            {"prompt", what.prompt},
+            {"prompt", as_text ? json(text_prompt(what.prompt)) : json(what.prompt)},
             {"max_tokens", what.answer},
             {"temperature", 0},
             {"ignore_eos", true},
@@ -72,12 +86,18 @@ std::string body_of(const order& what) {
   return body.dump();
 }
 
+void read_count(const json& from, const char* key, std::int64_t& to) {
+  if (const auto found = from.find(key); found != from.end() && found->is_number_integer())
+    to = found->get<std::int64_t>();
+}
+
 /// One load on its way: who is sent when, and what comes back.
 class load_run {
  public:
   load_run(const bench_serve_options& options, std::vector<order> orders, std::size_t clients)
       : client_(base_of(options)),
         headers_(headers_of(options)),
+        as_text_(options.text),
         orders_(std::move(orders)),
         clients_(clients),
         results_(orders_.size()) {}
@@ -105,7 +125,7 @@ class load_run {
     const auto state = std::make_shared<reading>();
     results_[i].prompt_tokens = static_cast<std::int64_t>(what.prompt.size());
     results_[i].sent = seconds();
-    client_.send("POST", "/v1/completions", headers_, body_of(what),
+    client_.send("POST", "/v1/completions", headers_, body_of(what, as_text_),
                  {[state](int status, const http_headers&) { state->status = status; },
                   [this, i, state](std::string_view piece) { take(results_[i], *state, piece); },
                   [this, i, state](const std::string& error) { end(results_[i], *state, error); }});
@@ -118,26 +138,37 @@ class load_run {
     }
     state.held += piece;
     std::size_t from = 0;
-    for (std::size_t end; (end = state.held.find("\n\n", from)) != state.held.npos; from = end + 2)
-      take_frame(result, state, std::string_view(state.held).substr(from, end - from));
+    for (std::size_t end; (end = state.held.find('\n', from)) != state.held.npos; from = end + 1)
+      take_line(result, state, std::string_view(state.held).substr(from, end - from));
     state.held.erase(0, from);
   }
-  void take_frame(served_request& result, reading& state, std::string_view frame) {
-    if (frame.find("[DONE]") != frame.npos) state.done = true;
-    if (frame.find("\"error\":{") != frame.npos) result.error = frame.substr(0, 300);
-    read_usage(result, frame);
-    if (frame.find("\"choices\":[{") == frame.npos && frame.find("\"choices\": [{") == frame.npos) return;
+  /// Some servers end lines with CR LF. A chunk is one line of data at all of them.
+  void take_line(served_request& result, reading& state, std::string_view line) {
+    constexpr std::string_view data = "data:";
+    if (!line.starts_with(data)) return;
+    line.remove_prefix(data.size());
+    const json chunk = json::parse(line, nullptr, false);
+    if (chunk.is_object()) return take_chunk(result, chunk);
+    if (line.find("[DONE]") != line.npos)
+      state.done = true;
+    else
+      result.error = fmt::format("a chunk is no JSON object: {}", line.substr(0, 300));
+  }
+  void take_chunk(served_request& result, const json& chunk) {
+    if (const auto error = chunk.find("error"); error != chunk.end() && !error->is_null())
+      result.error = error->dump(-1, ' ', false, json::error_handler_t::replace).substr(0, 300);
+    if (const auto usage = chunk.find("usage"); usage != chunk.end() && usage->is_object()) {
+      read_count(*usage, "prompt_tokens", result.prompt_tokens);
+      read_count(*usage, "completion_tokens", result.answer_tokens);
+    }
+    const auto choices = chunk.find("choices");
+    if (choices == chunk.end() || !choices->is_array() || choices->empty()) return;
     const double now = seconds();
     if (result.first == 0)
       result.first = now;
     else
       result.gaps.push_back(now - result.last);
     result.last = now;
-  }
-  static void read_usage(served_request& result, std::string_view frame) {
-    constexpr std::string_view key = "\"completion_tokens\":";
-    const std::size_t at = frame.find(key);
-    if (at != frame.npos) result.answer_tokens = std::atoll(std::string(frame.substr(at + key.size(), 20)).c_str());
   }
   void end(served_request& result, const reading& state, const std::string& error) {
     if (!error.empty()) result.error = error;
@@ -150,6 +181,7 @@ class load_run {
 
   http_client client_;
   http_headers headers_;
+  bool as_text_;
   std::vector<order> orders_;
   std::size_t clients_, next_ = 0;
   std::vector<served_request> results_;
@@ -210,11 +242,21 @@ bench::serve_figures measure(const bench_serve_options& options, const std::vect
   return bench::figures_of(name, results, seconds, options.goal);
 }
 
+/// Before the load, not after it.
+void check_folder_of(const char* option, const std::string& file) {
+  std::error_code ignored;
+  const auto folder = std::filesystem::absolute(file, ignored).parent_path();
+  if (!file.empty() && !std::filesystem::is_directory(folder, ignored))
+    refuse("{}: {}: there is no such folder: make it first", option, folder.string());
+}
+
 }  // namespace
 
 int bench_serve(const bench_serve_options& options) {
   if (options.prompt_max < options.prompt_min || options.answer_max < options.answer_min)
     refuse("--prompt-max and --answer-max should not be below --prompt-min and --answer-min");
+  check_folder_of("--out", options.out);
+  check_folder_of("--plot", options.plot);
   const interrupt_guard guard;
   const auto models = options.models.empty() ? std::vector{first_model(options)} : options.models;
   std::vector<bench::serve_figures> all;
@@ -238,7 +280,10 @@ int bench_serve(const bench_serve_options& options) {
 
 void add_bench_serve(CLI::App& command, bench_serve_options& options) {
   const auto tokens = CLI::Range(1, 1 << 20);
-  command.add_option("--url", options.url, "any OpenAI-compatible server [http://127.0.0.1:8000]")->type_name("URL");
+  command
+      .add_option("--url", options.url,
+                  "a server that has OpenAI's /v1/completions, without TLS [http://127.0.0.1:8000]")
+      ->type_name("URL");
   command.add_option("--key", options.key, "its API key [OPENAI_API_KEY]")->type_name("KEY");
   command.add_option("--model", options.models, "one of these for each request [the server's first]")
       ->delimiter(',')
@@ -264,6 +309,7 @@ void add_bench_serve(CLI::App& command, bench_serve_options& options) {
       ->check(CLI::Range(32, 1 << 20));
   command.add_option("--vocabulary", options.vocabulary, "prompts are random tokens below this [256]")
       ->check(CLI::Range(2, 1 << 20));
+  command.add_flag("--text", options.text, "prompts are words, about a token each: for servers that take no tokens");
   command.add_option("--seed", options.seed, "of prompts and lengths [1]");
   command.add_option("--goal-ttft", options.goal.ttft_ms, "milliseconds to the first token that are good [1000]");
   command.add_option("--goal-tpot", options.goal.tpot_ms, "milliseconds a token that are good [100]");

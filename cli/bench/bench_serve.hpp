@@ -23,6 +23,7 @@ struct bench_serve_options {
   int prompt_min = 64, prompt_max = 256, answer_min = 16, answer_max = 128;
   std::int64_t context = 512;  ///< that a trace's lengths are scaled to
   int vocabulary = 256;        ///< prompts are made of its tokens
+  bool text = false;           ///< prompts are words, not tokens
   std::uint32_t seed = 1;
   bench::service_goal goal;
   std::string out, plot;

@@ -32,7 +32,7 @@ TEST(http_api, every_response_is_as_the_published_specification_has_it) {
 
 TEST(http_api, the_page_shows_the_cluster_and_answers_a_prompt_in_a_browser) {
   const test_site site;
-  test_cluster cluster(site, {.http = true});
+  test_cluster cluster(site, {.trainers = {"coach"}, .http = true});
   cluster.up();
   process check({TROUPE_SCRIPTS "/check-page", cluster.url()}, site.path("check"));
   const int code = check.wait(std::chrono::seconds(90));

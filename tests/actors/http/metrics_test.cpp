@@ -2,9 +2,11 @@
 #include <regex>
 #include <set>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "tests/actors/http/fixture.hpp"
+#include "tests/transport/http/raw_client.hpp"
 
 namespace troupe::test {
 namespace {
@@ -92,6 +94,23 @@ TEST_F(metrics, of_versions_that_nobody_asks_for_any_more_are_counted_together) 
   EXPECT_EQ(tokens_of("v@0"), -1);
   EXPECT_EQ(tokens_of("v@149"), 1);
   EXPECT_EQ(tokens_of("other"), 52);
+}
+
+TEST_F(metrics, tell_a_client_that_went_away_from_a_failure) {
+  const std::string body = R"({"model":"letters","prompt":"ABC"})";
+  raw_client client(front_->port());
+  client.say(fmt::format("POST /v1/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n\r\n{}",
+                         body.size(), body));
+  {
+    const auto begun = gateway_.take<begin_request>();
+    client.close();
+    EXPECT_EQ(gateway_.take<end_request>().id, begun.id);
+  }
+  for (int i = 0; i < 1000 && log().empty(); ++i) read();
+  const std::string all = read();
+  EXPECT_NE(log().find("POST /v1/completions 499"), std::string::npos) << log();
+  EXPECT_EQ(value(all, R"(troupe:http_responses_total{status="499"})"), 1);
+  EXPECT_EQ(value(all, R"(troupe:http_responses_total{status="500"})"), -1);
 }
 
 TEST_F(metrics, tell_what_replicas_and_workers_say) {

@@ -1,0 +1,90 @@
+#include <algorithm>
+#include <mutex>
+
+#include "tests/cli/program.hpp"
+#include "transport/http/http_server.hpp"
+
+namespace troupe::test {
+namespace {
+
+/// A server of somebody else, which answers every request with the same stream.
+class bench_serve : public program {
+ protected:
+  bench_serve()
+      : server_({}, [this](http_request&& request, std::shared_ptr<http_exchange> exchange) {
+          const std::lock_guard lock(mutex_);
+          asked_ = json::parse(request.body);
+          exchange->reply({.content_type = "text/event-stream", .body = stream_});
+        }) {
+    server_.start();
+  }
+  result measure(const std::string& stream, const words& more = {}) {
+    {
+      const std::lock_guard lock(mutex_);
+      stream_ = stream;
+    }
+    words all{"bench", "serve", "--url", url(), "--model", "theirs", "--requests", "3", "--concurrency", "1", "--json"};
+    all.insert(all.end(), more.begin(), more.end());
+    return run(all);
+  }
+  std::string url() const { return "http://127.0.0.1:" + std::to_string(server_.port()); }
+  json asked() {
+    const std::lock_guard lock(mutex_);
+    return asked_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::string stream_;
+  json asked_;
+  http_server server_;
+};
+
+TEST_F(bench_serve, reads_lines_that_end_with_a_carriage_return) {
+  const result got = measure(
+      "data: {\"choices\": [{\"text\": \"a\"}]}\r\n\r\n"
+      ": still here\r\n\r\n"
+      "data: {\"choices\": [], \"usage\": {\"prompt_tokens\": 70, \"completion_tokens\": 4}}\r\n\r\n"
+      "data: [DONE]\r\n\r\n");
+  EXPECT_EQ(got.code, 0) << got.out << got.error;
+  EXPECT_EQ(got.parsed()["completed"], 3);
+  EXPECT_EQ(got.parsed()["total_input_tokens"], 3 * 70);
+  EXPECT_EQ(got.parsed()["total_output_tokens"], 3 * 4);
+}
+
+TEST_F(bench_serve, knows_an_error_amid_a_stream_however_it_is_spaced) {
+  for (const char* error : {R"({"error":{"message":"lost"}})", R"({ "error" : { "message" : "lost" } })"}) {
+    const result got =
+        measure(std::string("data: {\"choices\":[{\"text\":\"a\"}]}\n\ndata: ") + error + "\n\ndata: [DONE]\n\n");
+    EXPECT_EQ(got.code, 1) << got.error;
+    EXPECT_EQ(got.parsed()["failed"], 3);
+    EXPECT_NE(got.parsed()["first_error"].get<std::string>().find("lost"), std::string::npos);
+  }
+}
+
+TEST_F(bench_serve, takes_the_word_error_in_an_answer_for_text) {
+  const result got = measure("data: {\"choices\":[{\"text\":\"\\\"error\\\":{\"}],\"error\":null}\n\ndata: [DONE]\n\n");
+  EXPECT_EQ(got.code, 0) << got.out << got.error;
+}
+
+TEST_F(bench_serve, asks_with_tokens_or_with_words) {
+  const std::string stream = "data: {\"choices\":[{\"text\":\"a\"}]}\n\ndata: [DONE]\n\n";
+  const words size{"--prompt-min", "9", "--prompt-max", "9"};
+  EXPECT_EQ(measure(stream, size).code, 0);
+  EXPECT_EQ(asked()["prompt"].size(), 9u);
+  EXPECT_EQ(measure(stream, {"--text", size[0], size[1], size[2], size[3]}).code, 0);
+  const std::string prompt = asked()["prompt"];
+  EXPECT_EQ(std::count(prompt.begin(), prompt.end(), ' '), 8);
+}
+
+TEST_F(bench_serve, looks_for_the_folder_of_its_files_before_the_load) {
+  for (const char* option : {"--out", "--plot"}) {
+    const result got = measure("", {option, path("nowhere/file").string()});
+    EXPECT_EQ(got.code, 2);
+    EXPECT_NE(got.error.find(std::string(option) + ": " + path("nowhere").string()), std::string::npos) << got.error;
+    EXPECT_TRUE(asked().is_null());
+  }
+}
+
+}  // namespace
+}  // namespace troupe::test
