@@ -129,7 +129,7 @@ bool evaluator::execute_rounds(const for_loop& loop, const std::shared_ptr<loop_
 sequence_ptr evaluator::loop_items(const for_loop& loop) {
   sequence_ptr all = iterate(run_.cost, evaluate(*loop.iterable));
   if (!loop.condition) return all;
-  sequence kept{sequence_kind::list, {}, all->depth, false};
+  sequence kept{.items = {}, .depth = all->depth};
   for (const value& item : all->items) {
     const bool wanted = in_scope(scope_, [&] {
       bind(loop.bound, item);

@@ -30,20 +30,20 @@ std::string label(std::string_view key) {
   return fmt::format("\"{}\"", key.substr(0, 200));
 }
 
-void read_version(gguf_reader& from, const std::string& where, gguf_file& into) {
-  if (from.left() < 24) refuse("{}: is too short for a GGUF file", where);
-  if (from.number<std::uint32_t>("the magic") != 0x46554747) refuse("{}: does not begin with \"GGUF\"", where);
+void read_version(gguf_reader& from, gguf_file& into) {
+  if (from.left() < 24) refuse("{}: is too short for a GGUF file", into.name);
+  if (from.number<std::uint32_t>("the magic") != 0x46554747) refuse("{}: does not begin with \"GGUF\"", into.name);
   into.version = from.number<std::uint32_t>("the version");
   if (into.version == 2 || into.version == 3) return;
-  if ((into.version & 0xffff) == 0) refuse("{}: is big-endian: convert it to a little-endian GGUF file", where);
-  refuse("{}: has the GGUF version {}, but 2 and 3 are supported: convert the model again", where, into.version);
+  if ((into.version & 0xffff) == 0) refuse("{}: is big-endian: convert it to a little-endian GGUF file", into.name);
+  refuse("{}: has the GGUF version {}, but 2 and 3 are supported: convert the model again", into.name, into.version);
 }
 
-void read_metadata(gguf_reader& from, std::uint64_t count, const std::string& where, gguf_file& into) {
+void read_metadata(gguf_reader& from, std::uint64_t count, gguf_file& into) {
   for (std::uint64_t i = 0; i < count; ++i) {
     auto key = from.text(most_key_bytes, "a metadata key");
     auto value = from.value(label(key));
-    if (!into.metadata.emplace(key, std::move(value)).second) refuse("{}: has the key {} twice", where, label(key));
+    if (!into.metadata.emplace(key, std::move(value)).second) refuse("{}: has the key {} twice", into.name, label(key));
   }
 }
 
@@ -80,20 +80,21 @@ placed_tensor read_tensor_info(gguf_reader& from, const std::string& where) {
   return tensor;
 }
 
-std::uint64_t alignment_of(const gguf_file& file, const std::string& where) {
+std::uint64_t alignment_of(const gguf_file& file) {
   const auto alignment = file.get<std::int64_t>("general.alignment").value_or(32);
   if (alignment < 1 || alignment > static_cast<std::int64_t>(most_alignment) ||
       !std::has_single_bit(static_cast<std::uint64_t>(alignment)))
-    refuse("{}: \"general.alignment\" is {}, but should be a power of two up to {}", where, alignment, most_alignment);
+    refuse("{}: \"general.alignment\" is {}, but should be a power of two up to {}", file.name, alignment,
+           most_alignment);
   return static_cast<std::uint64_t>(alignment);
 }
 
 void place_tensors(std::vector<placed_tensor>& tensors, std::span<const std::byte> data, std::uint64_t alignment,
-                   const std::string& where, gguf_file& into) {
+                   gguf_file& into) {
   std::stable_sort(tensors.begin(), tensors.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
   std::uint64_t at = 0;
   for (auto& tensor : tensors) {
-    const auto name = fmt::format("{}: tensor {}", where, label(tensor.name));
+    const auto name = fmt::format("{}: tensor {}", into.name, label(tensor.name));
     if (tensor.begin % alignment != 0) refuse("{}: begins at {}, no multiple of {}", name, tensor.begin, alignment);
     if (tensor.begin < at) refuse("{}: overlaps the tensor before it (begins at {}, not {})", name, tensor.begin, at);
     if (tensor.size > data.size() || tensor.begin > data.size() - tensor.size)
@@ -140,16 +141,16 @@ template std::optional<std::vector<std::string>> gguf_file::get(std::string_view
 void parse_gguf(std::span<const std::byte> bytes, const std::string& where, gguf_file& into) {
   into.name = where;
   gguf_reader from(bytes.first(std::min<std::size_t>(bytes.size(), most_gguf_metadata_bytes)), where);
-  read_version(from, where, into);
+  read_version(from, into);
   // The smallest tensor takes a name's length, a dimension, its size, type and offset; the smallest key one byte less.
   const auto tensor_count = from.count(most_tensors, 32, "the number of tensors");
   const auto key_count = from.count(most_keys, 13, "the number of metadata keys");
-  read_metadata(from, key_count, where, into);
+  read_metadata(from, key_count, into);
   std::vector<placed_tensor> tensors;
   for (std::uint64_t i = 0; i < tensor_count; ++i) tensors.push_back(read_tensor_info(from, where));
-  const auto alignment = alignment_of(into, where);
+  const auto alignment = alignment_of(into);
   const auto data_at = std::min<std::uint64_t>((from.at() + alignment - 1) / alignment * alignment, bytes.size());
-  place_tensors(tensors, bytes.subspan(data_at), alignment, where, into);
+  place_tensors(tensors, bytes.subspan(data_at), alignment, into);
 }
 
 gguf_file open_gguf(const std::filesystem::path& path) {

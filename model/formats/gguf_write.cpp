@@ -20,29 +20,31 @@ class gguf_writer {
     out.append(value);
   }
 
-  void value(std::int64_t integer) { number(integer); }
-  void value(double real) { number(real); }
-  void value(bool truth) { number<std::uint8_t>(truth ? 1 : 0); }
-  void value(const std::string& words) { text(words); }
-
+  /// A value of any type, its type first.
   template <class T>
-  void list(gguf_type type, const std::vector<T>& values) {
+  void value(const T& held) {
+    number(type_of(held));
+    bare(held);
+  }
+  template <class T>
+  void value(const std::vector<T>& list) {
     number(gguf_type::array);
-    number(type);
-    number<std::uint64_t>(values.size());
-    for (const auto& each : values) value(each);
+    number(type_of(T()));
+    number<std::uint64_t>(list.size());
+    for (const auto& each : list) bare(each);
   }
 
-  void typed(std::int64_t integer) { number(gguf_type::i64), value(integer); }
-  void typed(double real) { number(gguf_type::f64), value(real); }
-  void typed(bool truth) { number(gguf_type::boolean), value(truth); }
-  void typed(const std::string& words) { number(gguf_type::text), value(words); }
-  void typed(const std::vector<std::int64_t>& values) { list(gguf_type::i64, values); }
-  void typed(const std::vector<double>& values) { list(gguf_type::f64, values); }
-  void typed(const std::vector<bool>& values) { list(gguf_type::boolean, values); }
-  void typed(const std::vector<std::string>& values) { list(gguf_type::text, values); }
-
   std::string out;
+
+ private:
+  static gguf_type type_of(std::int64_t) { return gguf_type::i64; }
+  static gguf_type type_of(double) { return gguf_type::f64; }
+  static gguf_type type_of(bool) { return gguf_type::boolean; }
+  static gguf_type type_of(const std::string&) { return gguf_type::text; }
+  void bare(std::int64_t integer) { number(integer); }
+  void bare(double real) { number(real); }
+  void bare(bool truth) { number<std::uint8_t>(truth ? 1 : 0); }
+  void bare(const std::string& words) { text(words); }
 };
 
 }  // namespace
@@ -58,7 +60,7 @@ std::string metadata_only_gguf(const gguf_file& source) {
   to.number<std::uint64_t>(bare.metadata.size());
   for (const auto& [key, value] : bare.metadata) {
     to.text(key);
-    std::visit([&](const auto& held) { to.typed(held); }, value);
+    std::visit([&](const auto& held) { to.value(held); }, value);
   }
   return std::move(to.out);
 }

@@ -19,6 +19,7 @@ namespace {
 
 using nlohmann::json;
 
+constexpr std::size_t length_bytes = sizeof(std::uint64_t);  // of the header's length, before it
 constexpr std::size_t most_header_bytes = 100'000'000;
 constexpr std::size_t most_dimensions = 8;
 
@@ -149,16 +150,16 @@ void add_tensor(entry&& tensor, std::span<const std::byte> data, const std::stri
 }
 
 std::string_view header_text(std::span<const std::byte> bytes, const std::string& where) {
-  if (bytes.size() < detail::safetensors_length_bytes) refuse("{}: is too short for a safetensors file", where);
+  if (bytes.size() < length_bytes) refuse("{}: is too short for a safetensors file", where);
   std::uint64_t length = 0;
-  std::memcpy(&length, bytes.data(), detail::safetensors_length_bytes);
+  std::memcpy(&length, bytes.data(), length_bytes);
   if (length > most_header_bytes)
     refuse("{}: says that its header has {} bytes, at most {} are allowed: is it a safetensors file?", where, length,
            most_header_bytes);
-  if (length > bytes.size() - detail::safetensors_length_bytes)
+  if (length > bytes.size() - length_bytes)
     refuse("{}: says that its header has {} bytes, but the file has only {}: it is cut off, copy it again", where,
            length, bytes.size());
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + detail::safetensors_length_bytes, length);
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + length_bytes, length);
   if (!text.starts_with('{')) refuse("{}: its header is not a JSON object: is it a safetensors file?", where);
   return text;
 }
@@ -207,7 +208,7 @@ tensor_set open_shards(const std::filesystem::path& index) {
 
 void parse_safetensors(std::span<const std::byte> bytes, const std::string& where, tensor_set& into) {
   const auto text = header_text(bytes, where);
-  const auto data = bytes.subspan(detail::safetensors_length_bytes + text.size());
+  const auto data = bytes.subspan(length_bytes + text.size());
   const auto header = detail::parse_json(text, where + ": header", {.depth = 4});
   std::vector<entry> entries;
   for (const auto& [name, description] : header.items()) {

@@ -10,9 +10,8 @@
 namespace troupe {
 
 namespace detail {
-constexpr std::size_t safetensors_length_bytes = sizeof(std::uint64_t);  // of the header's length, before it
 constexpr std::string_view safetensors_metadata_key = "__metadata__";
-}  // namespace detail
+}
 
 /// Opens one .safetensors file, or a folder with model.safetensors or model.safetensors.index.json and its shards.
 /// Every header is checked: length, JSON, known types, offsets in order without hole or overlap, no name twice.

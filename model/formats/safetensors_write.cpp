@@ -38,12 +38,10 @@ std::string safetensors_header(std::span<const tensor_description> tensors,
     refuse("a safetensors header cannot be written: {}", error.what());
   }
   text += "}";
-  text.resize(
-      (detail::safetensors_length_bytes + text.size() + header_alignment - 1) / header_alignment * header_alignment -
-          detail::safetensors_length_bytes,
-      ' ');
-  const std::uint64_t length = text.size();
-  return std::string(reinterpret_cast<const char*>(&length), detail::safetensors_length_bytes) + text;
+  const auto least = sizeof(std::uint64_t) + text.size();
+  const std::uint64_t length = (least + header_alignment - 1) / header_alignment * header_alignment - sizeof length;
+  text.resize(length, ' ');
+  return std::string(reinterpret_cast<const char*>(&length), sizeof length) + text;
 }
 
 void write_safetensors(const std::filesystem::path& path, std::span<const tensor_description> tensors,

@@ -8,15 +8,15 @@ namespace {
 using kind = grammar_edge::kind;
 using rule_id = grammar_builder::rule_id;
 
-class left_calls {
+class first_call_finder {
  public:
-  explicit left_calls(const byte_grammar& grammar)
+  explicit first_call_finder(const byte_grammar& grammar)
       : grammar_(grammar), empty_(grammar.height.size()), seen_(grammar.height.size()) {
     find_empty();
   }
 
   /// Rules that this one may call before it has read a byte. Is asked for each rule once.
-  std::vector<rule_id> of(rule_id rule) {
+  std::vector<rule_id> first_calls(rule_id rule) {
     std::vector<rule_id> called;
     std::vector<std::int32_t> open;
     const auto reach = [&](std::int32_t state) {
@@ -75,13 +75,13 @@ class left_calls {
 }  // namespace
 
 std::optional<rule_id> rule_that_begins_with_itself(const byte_grammar& grammar) {
-  left_calls calls(grammar);
+  first_call_finder finder(grammar);
   enum : char { unknown, in_path, done };
   std::vector<char> known(grammar.rules.size(), unknown);
   std::vector<std::pair<rule_id, std::vector<rule_id>>> path;  // with the calls that are left to look into
   const auto enter = [&](rule_id rule) {
     known[static_cast<std::size_t>(rule)] = in_path;
-    path.push_back({rule, calls.of(rule)});
+    path.push_back({rule, finder.first_calls(rule)});
   };
   for (std::size_t rule = 0; rule < known.size(); ++rule) {
     if (known[rule] == unknown) enter(static_cast<rule_id>(rule));

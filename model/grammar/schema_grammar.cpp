@@ -149,9 +149,8 @@ class schema_writer {
   piece array(const json& schema, const std::string& where) {
     const std::int32_t least = count_of(schema, "minItems", 0);
     const std::int32_t most = count_of(schema, "maxItems", grammar_builder::any_number);
-    const json *first = member(schema, "prefixItems"), *others = member(schema, "items");
     if (most >= 0 && most < least) return to_.any_of({});
-    return array_of(first ? *first : json::array(), others ? *others : json(true), least, most, where);
+    return array_of(schema.value("prefixItems", json::array()), schema.value("items", json(true)), least, most, where);
   }
 
   /// Behind each of the first items the array may end, if it has enough.
@@ -189,28 +188,20 @@ class schema_writer {
   };
 
   piece object(const json& schema, const std::string& where) {
-    const json none = json::object();
-    const json* listed = member(schema, "properties");
-    const json* more = member(schema, "additionalProperties");
-    json others = more ? *more : json(listed == nullptr);
-    std::set<std::string> required;
-    if (const json* names = member(schema, "required"))
-      for (const json& each : *names) required.insert(each.get<std::string>());
+    const json listed = schema.value("properties", json::object());
+    const json required = schema.value("required", json::array());
     std::vector<property> properties;
-    for (const auto& [name, property_schema] : (listed ? *listed : none).items()) {
-      const bool needed = required.erase(name) > 0;
+    std::vector<std::string> names;  // that no further property may have
+    const auto add = [&](const std::string& name, const json& property_schema, bool needed) {
+      names.push_back(name);
       if (needed || property_schema != false) properties.push_back({name, property_schema, needed});
-    }
-    const json unlisted = more ? *more : json(true);
-    if (const json* names = member(schema, "required"))
-      for (const json& each : *names)
-        if (required.erase(each.get<std::string>()) > 0)
-          properties.push_back({each.get<std::string>(), unlisted, true});
-    std::vector<std::string> names;
-    for (const property& each : properties) names.push_back(each.name);
-    if (listed)
-      for (const auto& [name, property_schema] : listed->items())
-        if (property_schema == false) names.push_back(name);
+    };
+    auto missing = required.get<std::set<std::string>>();
+    for (const auto& [name, property_schema] : listed.items()) add(name, property_schema, missing.erase(name) > 0);
+    const json unlisted = schema.value("additionalProperties", json(true));
+    for (const json& name : required)
+      if (missing.erase(name.get<std::string>()) > 0) add(name.get<std::string>(), unlisted, true);
+    const json others = schema.value("additionalProperties", json(!schema.contains("properties")));
     return object_of(properties, others, names, where);
   }
 

@@ -37,8 +37,8 @@ json common_types(const json& a, const json& b) {
 /// The properties that both allow. One that only one of them names must also satisfy the other's additionalProperties.
 json common_properties(const json& a, const json& b) {
   static const json none = json::object(), anything = true;
-  const auto part = [](const json& of, const char* key, const json& otherwise) -> const json& {
-    const json* found = member(of, key);
+  const auto part = [](const json& schema, const char* key, const json& otherwise) -> const json& {
+    const json* found = member(schema, key);
     return found ? *found : otherwise;
   };
   const json &first = part(a, "properties", none), &second = part(b, "properties", none);
@@ -54,9 +54,7 @@ json common_properties(const json& a, const json& b) {
 
 /// What an array's first items must satisfy, and all behind them.
 std::pair<json, json> items_of(const json& schema) {
-  const json* first = member(schema, "prefixItems");
-  const json* items = member(schema, "items");
-  return {first ? *first : json::array(), items ? *items : json(true)};
+  return {schema.value("prefixItems", json::array()), schema.value("items", json(true))};
 }
 
 /// If only one of them has a schema for an item, that item must also satisfy what the other says of all further items.

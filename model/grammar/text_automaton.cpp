@@ -77,8 +77,8 @@ text_automaton::state text_automaton::start() {
 
 text_automaton::state text_automaton::find_next(state from, std::uint8_t byte) {
   if (grammar_->alphabet[byte]) {
-    const state_data of = states_[static_cast<std::size_t>(from)];
-    for (std::uint32_t i = of.first; i < of.first + of.ways; ++i) {
+    const state_data data = states_[static_cast<std::size_t>(from)];
+    for (std::uint32_t i = data.first; i < data.first + data.ways; ++i) {
       const way each = ways_[i];
       for (const grammar_edge& edge : grammar_->edges_of(each.place))
         if (edge.reads == kind::bytes && edge.low <= byte && byte <= edge.high) reach(edge.next, each.frame);
@@ -133,9 +133,9 @@ void text_automaton::leave(std::int32_t frame) {
     complete_ = true;
     return;
   }
-  const auto of = frames_[static_cast<std::size_t>(frame)];
-  if (of.most == 0) return reach(grammar_->edges[static_cast<std::size_t>(of.edge)].next, of.parent);
-  enter(of.edge, of.least, of.most, of.parent);
+  const auto call = frames_[static_cast<std::size_t>(frame)];
+  if (call.most == 0) return reach(grammar_->edges[static_cast<std::size_t>(call.edge)].next, call.parent);
+  enter(call.edge, call.least, call.most, call.parent);
 }
 
 std::int32_t text_automaton::frame_of(const frame& wanted) {
@@ -166,11 +166,11 @@ text_automaton::state text_automaton::intern() {
   std::uint64_t hash = complete_;
   for (const way& each : found_) hash = mix(hash, pair_of(each.place, each.frame));
   const auto [from, to] = by_content_.equal_range(hash);
-  for (auto it = from; it != to; ++it) {
-    const state_data& of = states_[static_cast<std::size_t>(it->second)];
-    const auto here = std::span(ways_).subspan(of.first, of.ways);
-    if (of.complete == complete_ && std::equal(here.begin(), here.end(), found_.begin(), found_.end()))
-      return it->second;
+  for (auto alike = from; alike != to; ++alike) {
+    const state_data& data = states_[static_cast<std::size_t>(alike->second)];
+    const auto ways = std::span(ways_).subspan(data.first, data.ways);
+    if (data.complete == complete_ && std::equal(ways.begin(), ways.end(), found_.begin(), found_.end()))
+      return alike->second;
   }
   const auto result = static_cast<state>(states_.size());
   states_.push_back({static_cast<std::uint32_t>(ways_.size()), static_cast<std::uint32_t>(found_.size()), complete_});

@@ -30,8 +30,8 @@ struct alphabet {
 };
 
 const alphabet& the_alphabet() {
-  static const alphabet one;
-  return one;
+  static const alphabet built;
+  return built;
 }
 
 }  // namespace
