@@ -1,5 +1,7 @@
 #include "actors/replicas/scheduler.hpp"
 
+#include <thread>
+
 #include "actors/wire.hpp"
 #include "tests/actors/support.hpp"
 
@@ -99,6 +101,15 @@ TEST_F(scheduler, says_how_many_tokens_of_prompts_are_left_to_compute) {
   wait_until_left(5);
   tell(actor_, outcome_of(next, 'Y'));
   wait_until_left(0);
+}
+
+TEST_F(scheduler, shows_how_many_tokens_of_prompts_it_looked_up_in_the_prefix_cache) {
+  const auto shown = [this](const char* what) { return json::parse(board_->read("replica.0003"))[what]; };
+  begin_life(1, 64, 1);
+  ask(1, "ABC", 3);
+  for (const char token : {'X', 'Y', 'Z'}) tell(actor_, outcome_of(last_.take<run_step>(), token));
+  while (shown("computed_tokens") != 5) std::this_thread::yield();
+  EXPECT_EQ(shown("looked_up_tokens"), 3);
 }
 
 TEST_F(scheduler, has_as_many_steps_in_flight_as_stages_can_compute_at_once) {
