@@ -42,9 +42,13 @@ test_site::test_site() {
 void test_site::give_chat_template() const {
   const auto file = model() / "tokenizer_config.json";
   auto config = nlohmann::ordered_json::parse(read_text(file));
-  config["chat_template"] =
-      "{% if tools %}<tools>{{ tools | tojson }}</tools>{% endif %}"
-      "{% for message in messages %}<{{ message.role }}>{{ message.content }}\n{% endfor %}<assistant>";
+  config["chat_template"] = R"({%- if tools %}<tools>{{ tools | tojson }}</tools>
+Calls are written as <tool_call>{"name", "arguments"}</tool_call>
+{%- endif %}
+{%- for message in messages %}<{{ message.role }}>
+{%- if message.content %}{{ message.content }}{% endif %}
+{%- for call in message.tool_calls %}<tool_call>{{ call.function | tojson }}</tool_call>{% endfor %}
+{% endfor %}<assistant>)";
   std::ofstream(file) << config.dump();
 }
 

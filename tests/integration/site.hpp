@@ -28,7 +28,7 @@ class test_site {
   std::filesystem::path model() const { return path("model"); }
   std::filesystem::path adapter(const std::string& name) const { return path(name); }
 
-  /// Gives the model a chat template that knows tools.
+  /// Gives the model a chat template that knows tools, and how they are called.
   void give_chat_template() const;
 
   /// Requests that differ from each other in everything they can; `i` chooses one. Each has `tokens` tokens if nothing
