@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <optional>
 
@@ -12,6 +10,7 @@
 
 #include "base/ascii.hpp"
 #include "base/error.hpp"
+#include "base/number_in.hpp"
 #include "cluster/config/config_address.hpp"
 
 namespace troupe::detail {
@@ -22,14 +21,6 @@ std::string kind_of(const setting& value) {
   constexpr std::array names = {"a text", "a whole number", "a number", "true or false", "a list", "a table"};
   if (const auto* other = std::get_if<setting::other>(&value.content)) return other->kind;
   return names[value.content.index()];
-}
-
-template <class Number>
-std::optional<Number> parse(std::string_view text) {
-  Number value{};
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (problem != std::errc() || end != text.data() + text.size()) return {};
-  return value;
 }
 
 std::optional<double> unit_bytes(std::string_view unit) {
@@ -44,7 +35,7 @@ std::optional<double> unit_bytes(std::string_view unit) {
 
 std::optional<std::uint64_t> parse_bytes(std::string_view text) {
   const auto digits_end = std::min(text.find_first_not_of("0123456789."), text.size());
-  const auto amount = parse<double>(text.substr(0, digits_end));
+  const auto amount = number_in<double>(text.substr(0, digits_end));
   text.remove_prefix(digits_end);
   if (text.starts_with(' ')) text.remove_prefix(1);
   const auto unit = unit_bytes(text);
@@ -54,8 +45,8 @@ std::optional<std::uint64_t> parse_bytes(std::string_view text) {
 
 std::optional<layer_range> parse_layers(std::string_view text) {
   const auto dash = text.find('-');
-  const auto first = parse<int>(text.substr(0, dash));
-  const auto last = dash == std::string_view::npos ? first : parse<int>(text.substr(dash + 1));
+  const auto first = number_in<int>(text.substr(0, dash));
+  const auto last = dash == std::string_view::npos ? first : number_in<int>(text.substr(dash + 1));
   if (!first || !last || *first < 0 || *last < *first || *last > 9999) return {};
   return layer_range{*first, *last};
 }
