@@ -18,6 +18,8 @@
 #include "cluster/journal/journal.hpp"
 #include "cluster/launch/hang_policy.hpp"
 #include "cluster/launch/launch.hpp"
+#include "cluster/launch/launch_up.hpp"
+#include "cluster/launch/machine.hpp"
 
 namespace troupe {
 namespace {
