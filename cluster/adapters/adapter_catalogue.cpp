@@ -53,10 +53,7 @@ std::string adapter_entry::full_name() const {
 }
 
 bool is_adapter_name(std::string_view name) {
-  if (name.empty() || name.size() > 64 || !is_letter_or_digit(name.front())) return false;
-  if (name.find("..") != std::string_view::npos) return false;
-  return std::all_of(name.begin(), name.end(),
-                     [](char c) { return is_letter_or_digit(c) || c == '.' || c == '_' || c == '-'; });
+  return is_name(name) && is_letter_or_digit(name.front()) && name.find("..") == std::string_view::npos;
 }
 
 adapter_catalogue::adapter_catalogue(options chosen, catalogue_records saved)

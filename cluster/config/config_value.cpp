@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <numeric>
 #include <optional>
 
 #include <fmt/ranges.h>
 
 #include "base/ascii.hpp"
+#include "base/edit_distance.hpp"
 #include "base/error.hpp"
 #include "base/number_in.hpp"
 #include "cluster/config/config_address.hpp"
@@ -60,20 +60,6 @@ std::optional<node_role> parse_role(std::string_view text) {
 /// What a user typed, short enough for one line.
 std::string in_quotes(std::string_view text) {
   return fmt::format("\"{}{}\"", text.substr(0, 80), text.size() > 80 ? "…" : "");
-}
-
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t corner = std::exchange(row[0], i);
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t replaced = corner + (a[i - 1] != b[j - 1]);
-      corner = row[j];
-      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
-    }
-  }
-  return row.back();
 }
 
 }  // namespace
@@ -182,10 +168,7 @@ std::filesystem::path config_value::absolute_path() const {
 
 std::string config_value::name() const {
   const std::string chosen = text();
-  const bool fits = chosen.size() <= 64 && is_letter_or_digit(chosen[0]) &&
-                    std::all_of(chosen.begin(), chosen.end(),
-                                [](char c) { return is_letter_or_digit(c) || c == '.' || c == '_' || c == '-'; });
-  if (!fits)
+  if (!is_name(chosen) || !is_letter_or_digit(chosen[0]))
     refuse(fmt::format("is {}: use at most 64 letters, digits, dots, dashes and underscores, a letter or digit first",
                        in_quotes(chosen)));
   return chosen;
