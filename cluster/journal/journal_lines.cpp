@@ -150,13 +150,6 @@ result<std::vector<bool>, journal_error> journal::record_all(std::span<const lin
   return is_new;
 }
 
-result<bool, journal_error> journal::record(std::string_view id, std::uint64_t index, std::string_view text, bool ok) {
-  const line_record one{id, index, text, ok};
-  const auto is_new = record_all({&one, 1});
-  if (!is_new) return is_new.error();
-  return bool{is_new->front()};
-}
-
 std::vector<line_output> journal::outputs(std::string_view id, std::uint64_t from, std::size_t limit) const {
   const auto job = find(id);
   if (!job) return {};

@@ -53,6 +53,14 @@ class journal_fixture : public testing::Test {
     return *job;
   }
 
+  /// One output, as record_all takes many.
+  result<bool, journal_error> record(std::string_view id, std::uint64_t index, std::string_view text, bool ok) {
+    const line_record one{id, index, text, ok};
+    const auto is_new = book->record_all({&one, 1});
+    if (!is_new) return is_new.error();
+    return bool{is_new->front()};
+  }
+
   std::filesystem::path folder;
   journal::options options;
   std::int64_t seconds = 1'000'000;
