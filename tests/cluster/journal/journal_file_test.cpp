@@ -86,8 +86,7 @@ TEST_F(a_journal_file, that_is_damaged_is_refused_or_served_never_a_crash) {
   open();
   accepted("j1", 300);
   book.reset();
-  std::ifstream stream(options.file, std::ios::binary);
-  const std::string whole((std::istreambuf_iterator<char>(stream)), {});
+  const std::string whole = test::read_file(options.file);
   ASSERT_GT(whole.size(), 8192u);
   std::mt19937 random(5);
   for (int round = 0; round < 60; ++round) {
