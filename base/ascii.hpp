@@ -11,10 +11,17 @@ constexpr bool is_letter_or_digit(char c) {
 }
 
 inline std::string lower_case(std::string_view text) {
-  std::string made(text);
-  for (char& c : made)
+  std::string lower(text);
+  for (char& c : lower)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return made;
+  return lower;
+}
+
+/// What nodes and adapters may be called: 1 to 64 letters, digits, '.', '_' and '-'.
+constexpr bool is_name(std::string_view text) {
+  return !text.empty() && text.size() <= 64 && std::all_of(text.begin(), text.end(), [](char c) {
+    return is_letter_or_digit(c) || c == '.' || c == '_' || c == '-';
+  });
 }
 
 /// Whether a text is safe as part of a file's name, whoever chose it: letters, digits, - and _.

@@ -1,6 +1,6 @@
 #include "base/device_id.hpp"
 
-#include <charconv>
+#include "base/number_in.hpp"
 
 namespace troupe {
 namespace {
@@ -14,11 +14,9 @@ std::optional<device_id> device_from_name(std::string_view name) {
   if (name == "cpu") return device_id{};
   if (!name.starts_with(gpu_prefix)) return std::nullopt;
   name.remove_prefix(gpu_prefix.size());
-  device_id device;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), device.gpu);
-  if (error != std::errc() || end != name.data() + name.size() || device.gpu < 0 || device.gpu >= most_gpus)
-    return std::nullopt;
-  return device;
+  const auto gpu = number_in<int>(name);
+  if (!gpu || *gpu < 0 || *gpu >= most_gpus) return std::nullopt;
+  return device_id{*gpu};
 }
 
 std::string name_of(device_id device) {

@@ -10,20 +10,15 @@
 #include <unistd.h>
 
 #include "base/error.hpp"
+#include "base/file_descriptor.hpp"
 
 namespace troupe {
 
 mapped_file::mapped_file(const std::filesystem::path& path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0)
+  const file_descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.is_open())
     refuse("{}: cannot be opened ({}): check the path and its permissions", path.string(), std::strerror(errno));
-  try {
-    *this = mapped_file(descriptor, path.string());
-  } catch (...) {
-    ::close(descriptor);
-    throw;
-  }
-  ::close(descriptor);
+  *this = mapped_file(file.number(), path.string());
 }
 
 mapped_file::mapped_file(int descriptor, std::string name) : name_(std::move(name)) {

@@ -12,6 +12,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "base/file_descriptor.hpp"
+
 namespace troupe {
 namespace {
 
@@ -29,43 +31,34 @@ class partial_file {
  public:
   partial_file(fs::path path, readable_by whom) : path_(std::move(path)) {
     const ::mode_t mode = whom == readable_by::owner ? 0600 : 0644;
-    descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
-    if (descriptor_ < 0) fail(path_, errno);
+    file_ = file_descriptor(::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode));
+    if (!file_.is_open()) fail(path_, errno);
   }
   ~partial_file() {
-    if (descriptor_ >= 0) ::close(descriptor_);
     if (!kept_) ::unlink(path_.c_str());
   }
   partial_file(const partial_file&) = delete;
   partial_file& operator=(const partial_file&) = delete;
 
   void append(std::string_view bytes) {
-    while (!bytes.empty()) {
-      const ::ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
-      if (written < 0 && errno == EINTR) continue;
-      if (written <= 0) fail(path_, written < 0 ? errno : ENOSPC);
-      bytes.remove_prefix(static_cast<std::size_t>(written));
-    }
+    if (!write_all(file_.number(), bytes)) fail(path_, errno);
   }
   void publish(const fs::path& as) {
-    if (::fsync(descriptor_) != 0) fail(path_, errno);
-    const int closed = ::close(std::exchange(descriptor_, -1));
-    if (closed != 0 || ::rename(path_.c_str(), as.c_str()) != 0) fail(as, errno);
+    if (::fsync(file_.number()) != 0) fail(path_, errno);
+    if (!file_.close() || ::rename(path_.c_str(), as.c_str()) != 0) fail(as, errno);
     kept_ = true;
   }
 
  private:
   fs::path path_;
-  int descriptor_ = -1;
+  file_descriptor file_;
   bool kept_ = false;
 };
 
 /// Without this the machine could lose the file's new name when it crashes.
 void sync_folder(const fs::path& folder) {
-  const int descriptor = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) return;
-  ::fsync(descriptor);
-  ::close(descriptor);
+  const file_descriptor opened(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (opened.is_open()) ::fsync(opened.number());
 }
 
 /// For a device or a pipe, which no renamed file can replace.
@@ -100,11 +93,8 @@ void remove_partial_files(const fs::path& folder, std::string_view of) {
 }
 
 void sync_file(const fs::path& path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  const bool synced = descriptor >= 0 && ::fsync(descriptor) == 0;
-  const int why = errno;
-  if (descriptor >= 0) ::close(descriptor);
-  if (!synced) fail(path, why);
+  const file_descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.is_open() || ::fsync(file.number()) != 0) fail(path, errno);
 }
 
 void make_folder(const fs::path& folder) {

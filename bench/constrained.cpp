@@ -55,8 +55,7 @@ class constrained_bench {
 
   void add(decode_times& to, int sequences, const output_constraint& form, int turn) {
     const std::int64_t context = options_.decode_context + options_.decode + 1;
-    engine_options chosen =
-        engine_options_for(place_, context, sequences, (context + 2 * positions_per_block) * sequences);
+    engine_options chosen = engine_options_for(place_, context, sequences);
     chosen.tokens = [this] { return tokens_; };
     engine serving(place_.model, chosen, place_.with);
     for (int i = 0; i < sequences; ++i) submit(serving, form, turn * sequences + i);

@@ -58,8 +58,7 @@ class decode_steps {
 /// steps in which all sequences decode are measured.
 engine_options options_for(const load_place& place, const engine_bench& options, int sequences) {
   const std::int64_t context = options.decode_context + options.decode + 1;
-  engine_options chosen =
-      engine_options_for(place, context, sequences, (context + 2 * positions_per_block) * sequences);
+  engine_options chosen = engine_options_for(place, context, sequences);
   std::int32_t& mixed = chosen.scheduler.max_mixed_prompt_tokens;
   mixed = std::max(mixed, 2 * sequences * options.decode_context / options.decode);
   return chosen;
@@ -183,10 +182,13 @@ machine_limits measure_limits(const load_place& place, const report& out) {
 void run_engine(const std::shared_ptr<const loaded_model>& model, const engine_bench& chosen, const compute& with,
                 const report& out) {
   const engine_bench options = fitted(chosen, model->config);
-  const model_work work = work_of(*model, options.kv);
-  machine_limits limits;
-  const load_place place{model, with, work, limits, options.kv, options.device};
-  limits = measure_limits(place, out);
+  load_place place{.model = model,
+                   .with = with,
+                   .work = work_of(*model, options.kv),
+                   .limits = {},
+                   .kv = options.kv,
+                   .device = options.device};
+  place.limits = measure_limits(place, out);
   if (!options.trace.empty()) run_trace(place, options, out);
   if (options.adapters_on_disk > 0) run_many_adapters(place, options, out);
   if (options.constrained) run_constrained(place, options, out);

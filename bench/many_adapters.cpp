@@ -66,8 +66,7 @@ struct adapter_run {
 };
 
 engine_options options_for(const load_place& place, const engine_bench& options) {
-  const std::int64_t context = options.decode_context + options.decode + 1;
-  return engine_options_for(place, context, options.sequences, (context + 2 * positions_per_block) * options.sequences);
+  return engine_options_for(place, options.decode_context + options.decode + 1, options.sequences);
 }
 
 /// Twice as many clients as run at a time: somebody always waits.

@@ -95,12 +95,13 @@ std::vector<token_id> padded(const std::vector<token_id>& prompt, std::size_t le
 }  // namespace
 
 engine_options engine_options_for(const load_place& place, std::int64_t context, int sequences,
-                                  std::int64_t kv_tokens) {
+                                  std::optional<std::int64_t> kv_tokens) {
+  const std::int64_t room = kv_tokens.value_or((context + 2 * positions_per_block) * sequences);
   engine_options chosen;
   chosen.device = place.device;
   chosen.kv = place.kv;
   chosen.scheduler.context = context;
-  chosen.scheduler.blocks = static_cast<std::int32_t>(kv_tokens / positions_per_block);
+  chosen.scheduler.blocks = static_cast<std::int32_t>(room / positions_per_block);
   chosen.scheduler.max_sequences = sequences;
   chosen.scheduler.max_batch_tokens = 512;
   chosen.scheduler.max_waiting = 1 << 20;

@@ -1,6 +1,7 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "bench/load.hpp"
@@ -13,14 +14,16 @@ namespace troupe::bench {
 struct load_place {
   std::shared_ptr<const loaded_model> model;
   const compute& with;
-  const model_work& work;
-  const machine_limits& limits;
-  kv_kind kv;
+  model_work work;
+  machine_limits limits;
+  kv_kind kv = kv_kind::f16;
   device_id device = {};
 };
 
-/// Memory for keys and values of so many tokens, and as many sequences at a time as wanted.
-engine_options engine_options_for(const load_place& place, std::int64_t context, int sequences, std::int64_t kv_tokens);
+/// As many sequences at a time as wanted, and memory for keys and values of so many tokens; without a number for all of
+/// them at their longest.
+engine_options engine_options_for(const load_place& place, std::int64_t context, int sequences,
+                                  std::optional<std::int64_t> kv_tokens = {});
 
 /// Called between steps, by those who bring adapters.
 struct replay_hooks {

@@ -4,18 +4,20 @@
 
 #include <fmt/format.h>
 
+#include "base/json_escape.hpp"
+
 namespace troupe::bench {
 namespace {
 
 constexpr std::size_t figures_in_a_line = 4;
 
 std::string json_text(std::string_view text) {
-  std::string safe;
+  std::string escaped;
   for (const char c : text) {
-    if (c == '"' || c == '\\') safe += '\\';
-    safe += c;
+    const auto byte = static_cast<unsigned char>(c);
+    escaped += needs_json_escape(byte) ? json_escape(byte) : std::string(1, c);
   }
-  return safe;
+  return escaped;
 }
 
 }  // namespace

@@ -1,13 +1,13 @@
 #include "bench/trace.hpp"
 
 #include <array>
-#include <charconv>
 #include <chrono>
 #include <optional>
 
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/number_in.hpp"
 #include "model/formats/json_input.hpp"
 
 namespace troupe::bench {
@@ -48,15 +48,6 @@ std::int64_t checked_length(std::int64_t length, std::string_view what, const st
   if (length < 1 || length > most_tokens)
     refuse("{}: {} is {}: a length is 1 to {} tokens", where, what, length, most_tokens);
   return length;
-}
-
-/// All of `text` as a number.
-template <class Number>
-std::optional<Number> number_in(std::string_view text) {
-  Number value{};
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (problem != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return value;
 }
 
 std::int64_t csv_length(std::string_view text, std::string_view what, const std::string& where) {

@@ -1,9 +1,7 @@
 #pragma once
 #include <functional>
 
-namespace CLI {  // NOLINT(readability-identifier-naming): the library's own name
-class App;
-}
+#include "cli/cli11_fwd.hpp"
 
 namespace troupe {
 

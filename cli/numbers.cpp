@@ -9,17 +9,17 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "base/number_in.hpp"
+
 namespace troupe {
 namespace {
 
 constexpr std::array<std::string_view, 10> numbers{"INT", "FLOAT", "N", "N,…", "R,…", "T", "K", "P", "X", "ID"};
 constexpr std::array<std::string_view, 2> unsigned_numbers{"UINT", "S"};
 
-template <class T>
-bool is_whole_text_of(std::string_view text) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() && std::isfinite(static_cast<double>(value));
+bool is_finite_number(std::string_view text) {
+  const auto number = number_in<double>(text);
+  return number && std::isfinite(*number);
 }
 
 bool has_digits_only(std::string_view text) {
@@ -33,14 +33,13 @@ bool has_leading_zero(std::string_view digits) {
 
 std::string number_problem(const std::string& text) {
   const auto digits = std::string_view(text).substr(text.starts_with('-') ? 1 : 0);
-  if (has_leading_zero(digits) || !is_whole_text_of<double>(text))
-    return fmt::format("'{}' is no decimal number", text);
-  if (has_digits_only(digits) && !is_whole_text_of<std::int64_t>(text)) return fmt::format("'{}' is too large", text);
+  if (has_leading_zero(digits) || !is_finite_number(text)) return fmt::format("'{}' is no decimal number", text);
+  if (has_digits_only(digits) && !number_in<std::int64_t>(text)) return fmt::format("'{}' is too large", text);
   return "";
 }
 
 std::string unsigned_problem(const std::string& text) {
-  const bool fits = is_whole_text_of<std::uint64_t>(text) && !has_leading_zero(text);
+  const bool fits = number_in<std::uint64_t>(text) && !has_leading_zero(text);
   return fits ? "" : fmt::format("'{}' is no whole number from 0 to 2^64-1", text);
 }
 

@@ -3,9 +3,7 @@
 #include <string>
 #include <vector>
 
-namespace CLI {  // NOLINT(readability-identifier-naming): the library's own name
-class App;
-}
+#include "cli/cli11_fwd.hpp"
 
 namespace troupe {
 

@@ -10,6 +10,8 @@
 #include <unistd.h>
 #include <nlohmann/json.hpp>
 
+#include "base/file_descriptor.hpp"
+
 namespace troupe {
 
 void open_standard_files() {
@@ -20,15 +22,10 @@ void open_standard_files() {
 }
 
 void print(std::string_view text) {
-  while (!text.empty()) {
-    const auto written = ::write(STDOUT_FILENO, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0 && errno == EPIPE) throw output_closed();
-    if (written < 0)
-      throw std::runtime_error(
-          fmt::format("standard output cannot be written ({}): send it elsewhere", std::strerror(errno)));
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
+  if (write_all(STDOUT_FILENO, text)) return;
+  if (errno == EPIPE) throw output_closed();
+  throw std::runtime_error(
+      fmt::format("standard output cannot be written ({}): send it elsewhere", std::strerror(errno)));
 }
 
 void print_json(const nlohmann::ordered_json& value) {

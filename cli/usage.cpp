@@ -1,12 +1,12 @@
 #include "cli/usage.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <string_view>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 
+#include "base/edit_distance.hpp"
 #include "base/error.hpp"
 
 namespace troupe {
@@ -14,27 +14,13 @@ namespace {
 
 constexpr std::size_t longest_word = 64;
 
-/// Letters to insert, drop or change to get from one word to the other.
-std::size_t distance(std::string_view from, std::string_view to) {
-  std::vector<std::size_t> row(to.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < from.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i + 1);
-    for (std::size_t j = 0; j < to.size(); ++j) {
-      const std::size_t changed = diagonal + (from[i] != to[j]);
-      diagonal = std::exchange(row[j + 1], std::min({row[j] + 1, row[j + 1] + 1, changed}));
-    }
-  }
-  return row.back();
-}
-
 /// ", did you mean 'x'?" where one of the candidates comes close.
 std::string suggestion(std::string_view word, const std::vector<std::string>& candidates) {
   if (word.size() > longest_word) return "";
   const std::string* best = nullptr;
   std::size_t least = std::max<std::size_t>(word.size() / 3, 1) + 1;
   for (const auto& candidate : candidates)
-    if (const std::size_t apart = distance(word, candidate); apart < least) {
+    if (const std::size_t apart = edit_distance(word, candidate); apart < least) {
       least = apart;
       best = &candidate;
     }

@@ -1,10 +1,7 @@
 #pragma once
 #include <string>
 
-namespace CLI {  // NOLINT(readability-identifier-naming): the library's own name
-class App;
-class ParseError;
-}  // namespace CLI
+#include "cli/cli11_fwd.hpp"
 
 namespace troupe {
 

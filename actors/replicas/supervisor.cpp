@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "cluster/launch/launch.hpp"
+#include "cluster/launch/machine.hpp"
 
 namespace troupe {
 namespace {

@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "bench/random_adapter.hpp"
+#include "model/arch/single_sequence.hpp"
 
 namespace troupe::bench {
 namespace {
@@ -22,7 +23,7 @@ engine_options options_for(const load_place& place, const std::vector<request_le
   const std::int64_t context = context_for(requests), most = place.model->config.context;
   if (context > most)
     refuse("the lesson takes {} positions, the model has {}: use a model with a longer context", context, most);
-  return engine_options_for(place, context, sequences, (context + 2 * positions_per_block) * sequences);
+  return engine_options_for(place, context, sequences);
 }
 
 }  // namespace
@@ -31,8 +32,12 @@ lesson_load::lesson_load(const lesson_place& place, const std::shared_ptr<const 
                          std::vector<request_lengths> requests, int sequences, int adapters)
     : requests_(std::move(requests)),
       adapters_(adapters),
-      work_(work_of(*model, default_kv(*model))),
-      place_{model, place.with, work_, limits_, default_kv(*model)},
+      // Lessons compare ways with each other, not with the machine: any limits will do.
+      place_{.model = model,
+             .with = place.with,
+             .work = work_of(*model, default_kv(*model)),
+             .limits = {1, 1},
+             .kv = default_kv(*model)},
       engine_(model, options_for(place_, requests_, sequences), place.with) {
   for (std::uint32_t i = 1; i <= static_cast<std::uint32_t>(adapters); ++i)
     engine_.add_adapter(adapter_version(i), random_adapter(model->config, lesson_adapter_rank, i));

@@ -34,8 +34,6 @@ class lesson_load {
 
   std::vector<request_lengths> requests_;
   int adapters_;
-  model_work work_;
-  machine_limits limits_{1, 1};  // lessons compare ways with each other, not with the machine
   load_place place_;
   engine engine_;
   std::uint64_t seed_ = 0;

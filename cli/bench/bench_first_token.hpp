@@ -1,10 +1,7 @@
 #pragma once
+#include "cli/cli11_fwd.hpp"
 #include "cli/cluster/cluster_client.hpp"
 #include "cli/model/model_options.hpp"
-
-namespace CLI {  // NOLINT(readability-identifier-naming): the library's own name
-class App;
-}
 
 namespace troupe {
 

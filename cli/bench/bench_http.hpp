@@ -1,8 +1,5 @@
 #pragma once
-
-namespace CLI {  // NOLINT(readability-identifier-naming): the library's own name
-class App;
-}
+#include "cli/cli11_fwd.hpp"
 
 namespace troupe {
 

@@ -4,10 +4,7 @@
 #include <vector>
 
 #include "bench/serve_figures.hpp"
-
-namespace CLI {  // NOLINT(readability-identifier-naming): the library's own name
-class App;
-}
+#include "cli/cli11_fwd.hpp"
 
 namespace troupe {
 

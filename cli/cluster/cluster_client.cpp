@@ -1,7 +1,5 @@
 #include "cli/cluster/cluster_client.hpp"
 
-#include <unistd.h>
-
 #include <condition_variable>
 #include <cstdlib>
 #include <deque>
@@ -12,6 +10,7 @@
 
 #include "actors/wire.hpp"
 #include "base/field_error.hpp"
+#include "cli/output.hpp"
 
 namespace troupe {
 namespace {
@@ -39,11 +38,6 @@ std::string chosen(const std::string& flag, const char* variable, const char* ot
   if (!why.bad_input) throw std::runtime_error(why.error);
   if (why.field_name.empty()) throw input_error(why.error);
   throw field_error(why.field_name, why.error, why.code);
-}
-
-void note(const std::string& text) {
-  const std::string line = "troupe: " + text + "\n";
-  [[maybe_unused]] const auto ignored = ::write(STDERR_FILENO, line.data(), line.size());
 }
 
 }  // namespace
@@ -152,7 +146,8 @@ class cluster_client::impl {
     if (silence > patience)
       throw std::runtime_error(
           fmt::format("{}: has not answered for {} s: see whether it runs", endpoint_, patience.count()));
-    if (silence > silence_before_note && !std::exchange(noted_, true)) note(endpoint_ + ": does not answer, waiting");
+    if (silence > silence_before_note && !std::exchange(noted_, true))
+      write_error("troupe: " + endpoint_ + ": does not answer, waiting\n");
     if (silence > silence_before_hello && now - hello_at_ > silence_before_hello) say_hello();
   }
 

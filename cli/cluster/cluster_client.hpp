@@ -9,11 +9,8 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "actors/messages.hpp"
+#include "cli/cli11_fwd.hpp"
 #include "cli/interrupt.hpp"
-
-namespace CLI {  // NOLINT(readability-identifier-naming): the library's own name
-class App;
-}
 
 namespace troupe {
 

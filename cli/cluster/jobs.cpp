@@ -51,8 +51,8 @@ int list_jobs(const jobs_options& options) {
   return 0;
 }
 
-int cancel_job(const jobs_options& options) {
-  const auto job = json::parse(cluster_client(options.cluster).command("job.cancel", json{{"id", options.id}}.dump()));
+int change_job(const jobs_options& options, const char* command) {
+  const auto job = json::parse(cluster_client(options.cluster).command(command, json{{"id", options.id}}.dump()));
   print(fmt::format("{}: {}\n", options.id, job.value("state", "")));
   return 0;
 }
@@ -61,20 +61,6 @@ int forget_job(const jobs_options& options) {
   (void)cluster_client(options.cluster).command("job.forget", json{{"id", options.id}}.dump());
   print(fmt::format("{}: forgotten\n", options.id));
   return 0;
-}
-
-int hold_job(const jobs_options& options, const char* how) {
-  const auto job = json::parse(cluster_client(options.cluster).command(how, json{{"id", options.id}}.dump()));
-  print(fmt::format("{}: {}\n", options.id, job.value("state", "")));
-  return 0;
-}
-
-int pause_job(const jobs_options& options) {
-  return hold_job(options, "job.pause");
-}
-
-int resume_job(const jobs_options& options) {
-  return hold_job(options, "job.resume");
 }
 
 int follow_job(const jobs_options& options) {
@@ -144,8 +130,9 @@ void add_jobs(CLI::App& program, command& chosen) {
     sub.callback([options, run, &chosen] { chosen = [options, run] { return run(*options); }; });
     return sub;
   };
-  add("pause", "Let a fine-tune stand still, with a checkpoint", pause_job);
-  add("resume", "Let it go on", resume_job);
+  add("pause", "Let a fine-tune stand still, with a checkpoint",
+      [](const jobs_options& job) { return change_job(job, "job.pause"); });
+  add("resume", "Let it go on", [](const jobs_options& job) { return change_job(job, "job.resume"); });
   add("forget", "Delete a job that is over, with its outputs", forget_job);
   add("follow", "Show how a fine-tune goes until it is over", follow_job)
       .add_flag("--json", options->json, "print the job at the end as JSON");
@@ -160,7 +147,7 @@ void add_cancel(CLI::App& program, command& chosen) {
   CLI::App& own = *program.add_subcommand("cancel", "End a job; its outputs so far stay");
   own.add_option("ID", options->id, "as troupe jobs shows it")->required();
   add_connect(own, options->cluster);
-  own.callback([options, &chosen] { chosen = [options] { return cancel_job(*options); }; });
+  own.callback([options, &chosen] { chosen = [options] { return change_job(*options, "job.cancel"); }; });
 }
 
 }  // namespace troupe

@@ -164,6 +164,16 @@ std::string journal_problem(const json& status) {
   return problem == "-" ? "" : fmt::format("jobs stand still: {}\n", problem);
 }
 
+std::string headline(const json& status) {
+  double tokens = 0, running = 0, waiting = 0;
+  for (const auto& replica : list_of(status, "replicas")) {
+    tokens += number_of(replica, "tokens_per_second");
+    running += number_of(replica, "running");
+    waiting += number_of(replica, "waiting");
+  }
+  return fmt::format("{:.0f} tokens/s, {:.0f} sequences running, {:.0f} waiting\n\n", tokens, running, waiting);
+}
+
 std::string status_text(const json& status, std::size_t most_jobs) {
   std::string text = journal_problem(status);
   for (const auto& part : {nodes_table(status), replicas_table(status), shown_adapters(status),

@@ -17,7 +17,9 @@ std::string jobs_table(const nlohmann::ordered_json& jobs);
 /// A line where the cluster cannot write down what it does.
 std::string journal_problem(const nlohmann::ordered_json& status);
 
-/// All of them, with an empty line between. Of the jobs so many, those that run first.
+/// Of all replicas together: speed, and how many run and wait.
+std::string headline(const nlohmann::ordered_json& status);
+/// All tables, with an empty line between. Of the jobs so many, those that run first.
 std::string status_text(const nlohmann::ordered_json& status, std::size_t most_jobs = 20);
 
 }  // namespace troupe

@@ -55,21 +55,6 @@ class key_reader {
   bool active_;
 };
 
-std::string headline(const nlohmann::ordered_json& status) {
-  double tokens = 0, running = 0, waiting = 0;
-  const auto add = [](double& to, const nlohmann::ordered_json& from, const char* key) {
-    if (from.is_object() && from.contains(key) && from[key].is_number()) to += from[key].get<double>();
-  };
-  const auto replicas = status.find("replicas");
-  if (replicas != status.end() && replicas->is_array())
-    for (const auto& each : *replicas) {
-      add(tokens, each, "tokens_per_second");
-      add(running, each, "running");
-      add(waiting, each, "waiting");
-    }
-  return fmt::format("{:.0f} tokens/s, {:.0f} sequences running, {:.0f} waiting\n\n", tokens, running, waiting);
-}
-
 /// As much as fits the terminal; otherwise one would only see the end.
 std::string fitted(const nlohmann::ordered_json& status, const terminal_size& size) {
   constexpr std::string_view end = "\nq ends\n";

@@ -18,6 +18,8 @@
 #include "cluster/journal/journal.hpp"
 #include "cluster/launch/hang_policy.hpp"
 #include "cluster/launch/launch.hpp"
+#include "cluster/launch/launch_up.hpp"
+#include "cluster/launch/machine.hpp"
 
 namespace troupe {
 namespace {
@@ -57,11 +59,16 @@ void check_site(const cluster_config& config) {
   std::vector<worker_offer> offers;
   for (const node_config& node : config.nodes) {
     if (!node.is_worker() || !node.autostart) continue;
-    if (is_this_machine(node.host)) check_device(config, node);
+    const bool is_here = is_this_machine(node.host);
+    if (is_here) check_device(config, node);
     const std::uint64_t plenty = std::uint64_t{1} << 50;  // of another host's memory nothing is known yet
-    const std::uint64_t memory = is_this_machine(node.host) ? memory_of(node) : node.memory.value_or(plenty);
-    offers.push_back({node.name, node.host, memory, 1.0, node.layers, node.replica, 1, 1,
-                      is_this_machine(node.host) && node.shares_memory() ? "this machine" : ""});
+    const std::uint64_t memory = is_here ? memory_of(node) : node.memory.value_or(plenty);
+    offers.push_back({.name = node.name,
+                      .host = node.host,
+                      .memory = memory,
+                      .layers = node.layers,
+                      .replica = node.replica,
+                      .pool = is_here && node.shares_memory() ? "this machine" : ""});
   }
   const auto placed = place(offers, planned.shape, planned.wanted);
   if (!placed) refuse("{}: {}", place_of(config, placed.error().key), placed.error().text);
@@ -160,67 +167,49 @@ void watch_nodes(const cluster_config& config, launcher& nodes, const std::funct
   }
 }
 
-int run_nodes(const cluster_config& config, launcher& nodes, const std::function<void()>& on_ready) {
+/// Holds the cluster up until a signal comes.
+void run_nodes(const cluster_config& config, std::function<void(const std::string&)> say_line,
+               const std::function<void()>& on_ready) {
+  const up_lock lock(config);
+  launcher::options options;
+  options.program = std::filesystem::read_symlink("/proc/self/exe");
+  options.say = std::move(say_line);
+  launcher nodes(config, std::move(options));
+  nodes.start();
   const interrupt_guard guard;
   watch_nodes(config, nodes, on_ready);
   nodes.stop();
-  return 0;
 }
 
-std::filesystem::path this_program() {
-  return std::filesystem::read_symlink("/proc/self/exe");
-}
-
-launcher::options launch_options(const cluster_config& config, std::function<void(const std::string&)> say_line) {
-  launcher::options options;
-  options.program = this_program();
-  options.restart.respawn = config.respawn;
-  options.say = std::move(say_line);
-  return options;
-}
-
-int run_attached(const cluster_config& config) {
-  const up_lock lock(config);
-  launcher nodes(config, launch_options(config, [](const std::string& line) { print(line + "\n"); }));
-  nodes.start();
-  return run_nodes(config, nodes, [&] { print(where_text(config) + "Ctrl-C ends it\n"); });
+void run_attached(const cluster_config& config) {
+  run_nodes(
+      config, [](const std::string& line) { print(line + "\n"); },
+      [&] { print(where_text(config) + "Ctrl-C ends it\n"); });
 }
 
 /// In the daemon. What goes wrong before the cluster serves is reported to the calling process.
-void run_daemon(const cluster_config& config, detachment& from) {
+void run_daemon(const cluster_config& config, detachment& caller) {
   bool ready = false;
+  const auto fail = [&](int code, const char* why) { ready ? say(why) : caller.report(code, why); };
   try {
-    const up_lock lock(config);
-    launcher nodes(config, launch_options(config, say));
-    nodes.start();
-    run_nodes(config, nodes, [&] {
+    run_nodes(config, say, [&] {
       ready = true;
-      from.report(0, where_text(config));
+      caller.report(0, where_text(config));
     });
   } catch (const input_error& error) {
-    if (ready)
-      say(error.what());
-    else
-      from.report(2, error.what());
+    fail(2, error.what());
   } catch (const std::exception& error) {
-    if (ready)
-      say(error.what());
-    else
-      from.report(1, error.what());
+    fail(1, error.what());
   }
 }
 
-int run_detached(const cluster_config& config) {
+void run_detached(const cluster_config& config) {
   detachment detached(config.logs() / "up.log");
-  if (detached.is_daemon()) {
-    run_daemon(config, detached);
-    return 0;
-  }
+  if (detached.is_daemon()) return run_daemon(config, detached);
   const auto outcome = detached.wait();
   if (outcome.code == 2) throw input_error(outcome.text);
   if (outcome.code != 0) throw std::runtime_error(outcome.text);
   print(outcome.text);
-  return 0;
 }
 
 int up(const up_options& options) {
@@ -229,7 +218,8 @@ int up(const up_options& options) {
     refuse("{} is up already ({}): troupe down {} ends it{}", config.name, holder->text(), options.cluster,
            holder->elsewhere.empty() ? "" : " there");
   check_site(config);
-  return options.detach ? run_detached(config) : run_attached(config);
+  options.detach ? run_detached(config) : run_attached(config);
+  return 0;
 }
 
 int down(const std::string& cluster) {

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
-#include <fstream>
 #include <functional>
 #include <thread>
 
@@ -16,7 +15,7 @@
 #include "cli/output.hpp"
 #include "cli/program_id.hpp"
 #include "cluster/config/config_address.hpp"
-#include "cluster/launch/launch.hpp"
+#include "cluster/launch/machine.hpp"
 #include "model/arch/device.hpp"
 #include "model/arch/fingerprint.hpp"
 #include "model/ops/isa.hpp"
@@ -111,16 +110,6 @@ model_shape shape_of(const node_site& site) {
                    static_cast<std::uint64_t>(positions_per_block);
   shape.pass_bytes = pass_bytes_of(site);
   return shape;
-}
-
-/// The same for all processes of a machine, whatever files call it. A container with a name of its own is one of its
-/// own: its memory may be limited apart.
-std::string machine_id() {
-  char host[256] = "";
-  (void)::gethostname(host, sizeof host - 1);
-  std::string boot;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
-  return fmt::format("{} {}", host, boot);
 }
 
 }  // namespace

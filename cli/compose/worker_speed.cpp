@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "cluster/launch/machine.hpp"
 #include "model/arch/decoder.hpp"
 #include "model/ops/isa.hpp"
 
@@ -88,8 +89,8 @@ void keep(const fs::path& file, double speed) {
 
 fs::path file_for(model_id fingerprint, int threads, device_id device) {
   const fs::path folder = cache_folder();
-  char host[256] = "";
-  if (folder.empty() || ::gethostname(host, sizeof host - 1) != 0) return {};
+  const std::string host = machine_name();
+  if (folder.empty() || host.empty()) return {};
   const std::string computes = device.is_cpu() ? kernels().isa : name_of(device);
   return folder / fmt::format("speed-{}-{}-{}-{:016x}", host, computes, threads, fingerprint.value);
 }

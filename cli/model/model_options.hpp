@@ -6,14 +6,11 @@
 
 #include "base/device_id.hpp"
 #include "base/thread_pool.hpp"
+#include "cli/cli11_fwd.hpp"
 #include "model/arch/loaded_model.hpp"
 #include "model/arch/single_sequence.hpp"
 #include "model/lora/adapter.hpp"
 #include "model/ops/compute.hpp"
-
-namespace CLI {  // NOLINT(readability-identifier-naming): the library's own name
-class App;
-}
 
 namespace troupe {
 

@@ -1,13 +1,13 @@
 #include "cli/model/sampling_options.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/number_in.hpp"
 #include "cli/numbers.hpp"
 #include "model/formats/json_input.hpp"
 
@@ -15,13 +15,11 @@ namespace troupe {
 namespace {
 
 token_bias bias_of(const std::string& text) {
-  token_bias bias;
-  const char *end = text.data() + text.size(), *equals = std::find(text.data(), end, '=');
-  const auto id = std::from_chars(text.data(), equals, bias.token);
-  const auto value = equals == end ? id : std::from_chars(equals + 1, end, bias.bias);
-  if (equals == end || id.ec != std::errc() || id.ptr != equals || value.ec != std::errc() || value.ptr != end)
-    refuse("--logit-bias '{}': write TOKEN=VALUE, like 42=-5", text);
-  return bias;
+  const std::size_t equals = std::min(text.find('='), text.size());
+  const auto token = number_in<token_id>(std::string_view(text).substr(0, equals));
+  const auto bias = number_in<double>(std::string_view(text).substr(std::min(equals + 1, text.size())));
+  if (!token || !bias) refuse("--logit-bias '{}': write TOKEN=VALUE, like 42=-5", text);
+  return {*token, *bias};
 }
 
 void add_choice(CLI::App& own, sampling_options& options) {

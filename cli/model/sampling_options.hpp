@@ -3,11 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "cli/cli11_fwd.hpp"
 #include "model/engine/sampling/sampling_params.hpp"
-
-namespace CLI {  // NOLINT(readability-identifier-naming): the library's own name
-class App;
-}
 
 namespace troupe {
 

@@ -1,7 +1,5 @@
 #include "cli/train/train_cluster.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -162,9 +160,7 @@ int follow_training(cluster_client& cluster, const std::string& id, bool as_json
     }
     return report(now, as_json);
   } catch (const interrupted&) {
-    const std::string text =
-        fmt::format("\ntroupe: {} goes on: troupe jobs follow {} shows it, troupe cancel {} ends it\n", id, id, id);
-    [[maybe_unused]] const auto ignored = ::write(STDERR_FILENO, text.data(), text.size());
+    write_error(fmt::format("\ntroupe: {0} goes on: troupe jobs follow {0} shows it, troupe cancel {0} ends it\n", id));
     throw;
   }
 }
@@ -185,7 +181,7 @@ int train_in_cluster(const cluster_training& options) {
     made = read_answer(cluster.command("train.create", arguments.dump()));
   }
   if (made.value("trainers", 1) == 0)
-    std::fputs("troupe: no trainer is there yet: the job waits for a node with the role \"trainer\"\n", stderr);
+    write_error("troupe: no trainer is there yet: the job waits for a node with the role \"trainer\"\n");
   if (options.follow) {
     if (!options.json) print(id + "\n");
     return follow_training(cluster, id, options.json);

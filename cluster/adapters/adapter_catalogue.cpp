@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 
 #include "base/ascii.hpp"
 #include "base/error.hpp"
+#include "base/number_in.hpp"
 
 namespace troupe {
 namespace {
@@ -33,10 +33,8 @@ std::string shown(std::string_view text) {
 }
 
 std::optional<std::uint32_t> ordinal_of(std::string_view digits) {
-  std::uint32_t number = 0;
-  const auto [end, fault] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  if (fault != std::errc{} || end != digits.data() + digits.size() || number == 0) return {};
-  return number;
+  const auto number = number_in<std::uint32_t>(digits);
+  return number == 0u ? std::nullopt : number;
 }
 
 bool is_of_use(const adapter_entry& entry) {
@@ -55,10 +53,7 @@ std::string adapter_entry::full_name() const {
 }
 
 bool is_adapter_name(std::string_view name) {
-  if (name.empty() || name.size() > 64 || !is_letter_or_digit(name.front())) return false;
-  if (name.find("..") != std::string_view::npos) return false;
-  return std::all_of(name.begin(), name.end(),
-                     [](char c) { return is_letter_or_digit(c) || c == '.' || c == '_' || c == '-'; });
+  return is_name(name) && is_letter_or_digit(name.front()) && name.find("..") == std::string_view::npos;
 }
 
 adapter_catalogue::adapter_catalogue(options chosen, catalogue_records saved)

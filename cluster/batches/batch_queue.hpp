@@ -47,7 +47,7 @@ class batch_queue {
 
   std::optional<line> next(instant now);
   /// It found no room: neither it nor any other before then.
-  void put_back(line one, instant until);
+  void put_back(line refused, instant until);
   /// A line's output is on the disk.
   void note_recorded(const std::string& job);
   /// Jobs of which lines were asked for, and none is open or read ahead: they may be over.
@@ -55,7 +55,7 @@ class batch_queue {
 
  private:
   struct entry {
-    job what;
+    job spec;
     std::uint64_t number = 0;  ///< older ones have lower
     std::uint64_t from = 0;    ///< lines from here on were not read yet
     std::deque<job_line> read = {};
@@ -66,7 +66,7 @@ class batch_queue {
     std::deque<entry*> next;  ///< jobs that may have lines, oldest first
     std::size_t jobs = 0, open = 0;
 
-    double used() const { return static_cast<double>(open) / static_cast<double>(next.front()->what.weight); }
+    double used() const { return static_cast<double>(open) / static_cast<double>(next.front()->spec.weight); }
     bool goes_before(const share& other) const;
   };
   share* whose_turn();

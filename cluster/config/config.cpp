@@ -5,191 +5,14 @@
 #include <fstream>
 #include <iterator>
 
-#include <fmt/ranges.h>
-
 #include "base/error.hpp"
 #include "cluster/config/config_address.hpp"
-#include "cluster/config/config_check.hpp"
-#include "cluster/config/config_value.hpp"
+#include "cluster/config/config_impl.hpp"
 
 namespace troupe {
 namespace {
 
-using detail::config_value;
-using detail::setting;
-
 constexpr std::uint64_t most_file_bytes = 1 << 20;
-
-/// A key of a section and what becomes of its value.
-template <class Section>
-struct key_of {
-  std::string_view name;
-  void (*read)(Section& into, const config_value& value);
-};
-
-using cluster = cluster_config;
-constexpr key_of<cluster> cluster_keys[] = {
-    {"name", [](cluster& c, const config_value& v) { c.name = v.name(); }},
-    {"listen", [](cluster& c, const config_value& v) { c.listen = v.endpoint(); }},
-    {"http", [](cluster& c, const config_value& v) { c.http = v.http_place(); }},
-    {"state_dir", [](cluster& c, const config_value& v) { c.state_dir = v.path(); }},
-    {"keys", [](cluster& c, const config_value& v) { c.keys = v.path(); }},
-    {"insecure", [](cluster& c, const config_value& v) { c.insecure = v.truth(); }},
-    {"log_prompts", [](cluster& c, const config_value& v) { c.log_prompts = v.truth(); }},
-    {"replicas", [](cluster& c, const config_value& v) { c.replicas = v.number(0, 4096); }},
-    {"stages", [](cluster& c, const config_value& v) { c.stages = v.number(0, 256); }},
-    {"tensor", [](cluster& c, const config_value& v) { c.tensor = v.number(1, 64); }},
-    // Only gloo exists so far: another value is refused, and there is nothing to store.
-    {"collective", [](cluster&, const config_value& v) { (void)v.one_of({"gloo"}); }},
-    {"assemble_seconds", [](cluster& c, const config_value& v) { c.assemble_seconds = v.number(1, 86400); }},
-    {"heartbeat_ms", [](cluster& c, const config_value& v) { c.heartbeat_ms = v.number(10, 60000); }},
-    {"lost_after_ms", [](cluster& c, const config_value& v) { c.lost_after_ms = v.number(50, 600000); }},
-    {"keep_jobs_days", [](cluster& c, const config_value& v) { c.keep_jobs_days = v.number(0, 36500); }},
-    {"respawn", [](cluster& c, const config_value& v) { c.respawn = v.truth(); }},
-    {"ssh", [](cluster& c, const config_value& v) { c.ssh = v.texts(); }},
-};
-
-using model = model_settings;
-constexpr key_of<model> model_keys[] = {
-    {"path", [](model& m, const config_value& v) { m.path = v.path(); }},
-    {"quant",
-     [](model& m, const config_value& v) {
-       m.quant = v.one_of({"f32", "bf16", "u8", "u8g64", "q8", "q4"});
-     }},
-    {"context", [](model& m, const config_value& v) { m.context = v.number(0, 1 << 24); }},
-    {"keep", [](model& m, const config_value& v) { m.keep = v.texts(); }},
-    {"kv",
-     [](model& m, const config_value& v) {
-       m.kv = v.one_of({"f16", "f32", "int8"});
-     }},
-    {"lookup_tokens", [](model& m, const config_value& v) { m.lookup_tokens = v.number(0, 64); }},
-};
-
-using scheduler = scheduler_settings;
-constexpr key_of<scheduler> scheduler_keys[] = {
-    {"max_batch_tokens", [](scheduler& s, const config_value& v) { s.max_batch_tokens = v.number(1, 1 << 20); }},
-    {"max_mixed_prompt_tokens",
-     [](scheduler& s, const config_value& v) { s.max_mixed_prompt_tokens = v.number(1, 1 << 20); }},
-    {"max_sequences", [](scheduler& s, const config_value& v) { s.max_sequences = v.number(1, 1 << 16); }},
-    {"kv_memory", [](scheduler& s, const config_value& v) { s.kv_memory = v.bytes(); }},
-    {"max_waiting", [](scheduler& s, const config_value& v) { s.max_waiting = v.number(1, 1 << 24); }},
-    {"adapter_patience", [](scheduler& s, const config_value& v) { s.adapter_patience = v.number(1, 1 << 24); }},
-    {"steps_in_flight", [](scheduler& s, const config_value& v) { s.steps_in_flight = v.number(0, 1 << 10); }},
-};
-
-using adapters = adapter_settings;
-constexpr key_of<adapters> adapter_keys[] = {
-    {"dir", [](adapters& a, const config_value& v) { a.dir = v.path(); }},
-    {"preload", [](adapters& a, const config_value& v) { a.preload = v.texts(); }},
-    {"memory", [](adapters& a, const config_value& v) { a.memory = v.bytes(); }},
-    {"max_resident", [](adapters& a, const config_value& v) { a.max_resident = v.number(1, 1 << 20); }},
-};
-
-using training = training_settings;
-constexpr key_of<training> training_keys[] = {
-    {"may_delay", [](training& t, const config_value& v) { t.may_delay = v.share(10); }},
-    {"idle_priority", [](training& t, const config_value& v) { t.idle_priority = v.truth(); }},
-    {"checkpoint_seconds", [](training& t, const config_value& v) { t.checkpoint_seconds = v.number(1, 86400); }},
-};
-
-using node = node_config;
-constexpr key_of<node> node_keys[] = {
-    {"name", [](node& n, const config_value& v) { n.name = v.name(); }},
-    {"host", [](node& n, const config_value& v) { n.host = v.host(); }},
-    {"roles", [](node& n, const config_value& v) { n.roles = v.roles(); }},
-    {"layers", [](node& n, const config_value& v) { n.layers = v.layers(); }},
-    {"replica", [](node& n, const config_value& v) { n.replica = v.number(0, 4095); }},
-    {"device", [](node& n, const config_value& v) { n.device = v.device(); }},
-    {"threads", [](node& n, const config_value& v) { n.threads = v.number(0, 4096); }},
-    {"memory", [](node& n, const config_value& v) { n.memory = v.bytes(); }},
-    {"listen", [](node& n, const config_value& v) { n.listen = v.endpoint(); }},
-    {"autostart", [](node& n, const config_value& v) { n.autostart = v.truth(); }},
-    {"ssh", [](node& n, const config_value& v) { n.ssh_target = v.ssh_target(); }},
-    {"ssh_options", [](node& n, const config_value& v) { n.ssh_options = v.texts(); }},
-    {"program", [](node& n, const config_value& v) { n.program = v.text(); }},
-    {"config", [](node& n, const config_value& v) { n.config = v.absolute_path(); }},
-};
-
-template <class Keys>
-std::vector<std::string_view> names_of(const Keys& keys) {
-  std::vector<std::string_view> names;
-  for (const auto& key : keys) names.push_back(key.name);
-  return names;
-}
-
-[[noreturn]] void refuse_unknown(const cluster_config& config, const detail::setting_entry& entry,
-                                 std::string_view where, const std::vector<std::string_view>& known) {
-  const auto meant = detail::nearest(entry.key, known);
-  const std::string remedy =
-      meant.empty() ? fmt::format("known are {}", fmt::join(known, ", ")) : fmt::format("did you mean \"{}\"?", meant);
-  detail::refuse_at(config, entry.place,
-                    fmt::format("unknown key \"{}\"{}: {}", entry.key.substr(0, 80), where, remedy));
-}
-
-/// Reads one table. Its keys are found again as `section.key`, and those of nodes as `node.NAME.key`.
-template <class Section, class Keys>
-void read_section(cluster_config& config, const setting& content, std::string_view section, const Keys& keys,
-                  Section& into) {
-  const auto* entries = std::get_if<setting::table>(&content.content);
-  if (!entries) config_value(content, section, config).refuse("should be a table");
-  for (const auto& entry : *entries) {
-    const auto key = std::find_if(std::begin(keys), std::end(keys), [&](const auto& k) { return k.name == entry.key; });
-    if (key == std::end(keys)) refuse_unknown(config, entry, fmt::format(" in {}", section), names_of(keys));
-    key->read(into, config_value(entry.value, entry.key, config));
-  }
-}
-
-void remember_places(cluster_config& config, const setting& content, const std::string& prefix) {
-  config.places.emplace(prefix, content.place);
-  for (const auto& entry : std::get<setting::table>(content.content))
-    config.places.insert_or_assign(prefix + "." + entry.key, entry.value.place);
-}
-
-void read_node(cluster_config& config, const setting& content) {
-  node_config made;
-  read_section(config, content, "[[node]]", node_keys, made);
-  if (made.name.empty()) detail::refuse_at(config, content.place, "the node has no name: name = \"w0\"");
-  if (const auto* twin = config.find(made.name)) {
-    const auto& entries = std::get<setting::table>(content.content);
-    const auto entry = std::find_if(entries.begin(), entries.end(), [](const auto& e) { return e.key == "name"; });
-    detail::refuse_at(config, entry->value.place,
-                      fmt::format("there are two nodes with the name \"{}\": rename one", twin->name));
-  }
-  config.places.emplace("node", content.place);
-  remember_places(config, content, "node." + made.name);
-  config.nodes.push_back(std::move(made));
-}
-
-void read_nodes(cluster_config& config, const setting& content) {
-  const auto* list = std::get_if<setting::list>(&content.content);
-  if (!list) config_value(content, "node", config).refuse("should be a list of tables: write [[node]] for each");
-  if (list->size() > 65536) config_value(content, "node", config).refuse("has more than 65536 entries");
-  for (const auto& each : *list) read_node(config, each);
-}
-
-void read_top(cluster_config& config, const setting& top) {
-  const auto section = [&](const setting& content, const std::string& name, const auto& keys, auto& into) {
-    read_section(config, content, "[" + name + "]", keys, into);
-    remember_places(config, content, name);
-  };
-  for (const auto& entry : std::get<setting::table>(top.content)) {
-    if (entry.key == "cluster") {
-      section(entry.value, "cluster", cluster_keys, config);
-    } else if (entry.key == "model") {
-      section(entry.value, "model", model_keys, config.model);
-    } else if (entry.key == "scheduler") {
-      section(entry.value, "scheduler", scheduler_keys, config.scheduler);
-    } else if (entry.key == "adapters") {
-      section(entry.value, "adapters", adapter_keys, config.adapters);
-    } else if (entry.key == "training") {
-      section(entry.value, "training", training_keys, config.training);
-    } else if (entry.key == "node") {
-      read_nodes(config, entry.value);
-    } else {
-      refuse_unknown(config, entry, "", {"cluster", "model", "scheduler", "adapters", "training", "node"});
-    }
-  }
-}
 
 std::filesystem::path default_state_dir(const cluster_config& config) {
   const char* state = std::getenv("XDG_STATE_HOME");
@@ -229,11 +52,6 @@ std::string read_text(const std::filesystem::path& file) {
   return text;
 }
 
-template <class Keys>
-void list_keys(std::vector<config_key>& into, std::string_view section, const Keys& keys) {
-  for (const auto& key : keys) into.push_back({section, key.name});
-}
-
 }  // namespace
 
 cluster_config read_cluster_config(const std::filesystem::path& file) {
@@ -244,7 +62,7 @@ cluster_config parse_cluster_config(std::string_view text, const std::filesystem
   cluster_config config;
   config.label = file.string();
   config.source = std::filesystem::absolute(file).lexically_normal();
-  read_top(config, detail::read_toml(text, config.label));
+  detail::read_sections(config, detail::read_toml(text, config.label));
   fill_in(config);
   detail::check_cluster(config);
   return config;
@@ -289,17 +107,6 @@ std::string_view to_text(node_role role) {
 
 std::string to_text(const layer_range& layers) {
   return fmt::format("{}-{}", layers.first, layers.last);
-}
-
-std::vector<config_key> config_keys() {
-  std::vector<config_key> keys;
-  list_keys(keys, "cluster", cluster_keys);
-  list_keys(keys, "model", model_keys);
-  list_keys(keys, "scheduler", scheduler_keys);
-  list_keys(keys, "adapters", adapter_keys);
-  list_keys(keys, "training", training_keys);
-  list_keys(keys, "node", node_keys);
-  return keys;
 }
 
 }  // namespace troupe

@@ -3,11 +3,11 @@
 #include <arpa/inet.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include <fmt/format.h>
 
 #include "base/ascii.hpp"
+#include "base/number_in.hpp"
 
 namespace troupe {
 namespace {
@@ -15,10 +15,8 @@ namespace {
 constexpr std::string_view tcp = "tcp://", ipc = "ipc://";
 
 std::optional<int> port_number(std::string_view text) {
-  int port = 0;
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), port);
-  if (problem != std::errc() || end != text.data() + text.size() || port < 0 || port > 65535) return {};
-  return port;
+  const auto port = number_in<int>(text);
+  return port && *port >= 0 && *port <= 65535 ? port : std::nullopt;
 }
 
 }  // namespace

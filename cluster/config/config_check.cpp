@@ -1,4 +1,4 @@
-#include "cluster/config/config_check.hpp"
+#include "cluster/config/config_impl.hpp"
 
 #include <algorithm>
 

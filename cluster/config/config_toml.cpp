@@ -31,23 +31,23 @@ setting::table from_table(const toml::table& table) {
 }
 
 setting from(const toml::node& node) {
-  setting made{place_of(node.source()), {}};
+  setting read{place_of(node.source()), {}};
   if (const auto* text = node.as_string()) {
-    made.content = text->get();
+    read.content = text->get();
   } else if (const auto* whole = node.as_integer()) {
-    made.content = whole->get();
+    read.content = whole->get();
   } else if (const auto* number = node.as_floating_point()) {
-    made.content = number->get();
+    read.content = number->get();
   } else if (const auto* truth = node.as_boolean()) {
-    made.content = truth->get();
+    read.content = truth->get();
   } else if (const auto* array = node.as_array()) {
-    made.content = from_array(*array);
+    read.content = from_array(*array);
   } else if (const auto* table = node.as_table()) {
-    made.content = from_table(*table);
+    read.content = from_table(*table);
   } else {
-    made.content = setting::other{"a date or time"};
+    read.content = setting::other{"a date or time"};
   }
-  return made;
+  return read;
 }
 
 }  // namespace

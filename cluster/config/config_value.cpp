@@ -2,16 +2,15 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
-#include <limits>
-#include <numeric>
 #include <optional>
 
 #include <fmt/ranges.h>
 
 #include "base/ascii.hpp"
+#include "base/edit_distance.hpp"
 #include "base/error.hpp"
+#include "base/number_in.hpp"
 #include "cluster/config/config_address.hpp"
 
 namespace troupe::detail {
@@ -22,14 +21,6 @@ std::string kind_of(const setting& value) {
   constexpr std::array names = {"a text", "a whole number", "a number", "true or false", "a list", "a table"};
   if (const auto* other = std::get_if<setting::other>(&value.content)) return other->kind;
   return names[value.content.index()];
-}
-
-template <class Number>
-std::optional<Number> parse(std::string_view text) {
-  Number value{};
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (problem != std::errc() || end != text.data() + text.size()) return {};
-  return value;
 }
 
 std::optional<double> unit_bytes(std::string_view unit) {
@@ -44,7 +35,7 @@ std::optional<double> unit_bytes(std::string_view unit) {
 
 std::optional<std::uint64_t> parse_bytes(std::string_view text) {
   const auto digits_end = std::min(text.find_first_not_of("0123456789."), text.size());
-  const auto amount = parse<double>(text.substr(0, digits_end));
+  const auto amount = number_in<double>(text.substr(0, digits_end));
   text.remove_prefix(digits_end);
   if (text.starts_with(' ')) text.remove_prefix(1);
   const auto unit = unit_bytes(text);
@@ -54,8 +45,8 @@ std::optional<std::uint64_t> parse_bytes(std::string_view text) {
 
 std::optional<layer_range> parse_layers(std::string_view text) {
   const auto dash = text.find('-');
-  const auto first = parse<int>(text.substr(0, dash));
-  const auto last = dash == std::string_view::npos ? first : parse<int>(text.substr(dash + 1));
+  const auto first = number_in<int>(text.substr(0, dash));
+  const auto last = dash == std::string_view::npos ? first : number_in<int>(text.substr(dash + 1));
   if (!first || !last || *first < 0 || *last < *first || *last > 9999) return {};
   return layer_range{*first, *last};
 }
@@ -69,20 +60,6 @@ std::optional<node_role> parse_role(std::string_view text) {
 /// What a user typed, short enough for one line.
 std::string in_quotes(std::string_view text) {
   return fmt::format("\"{}{}\"", text.substr(0, 80), text.size() > 80 ? "…" : "");
-}
-
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t corner = std::exchange(row[0], i);
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t replaced = corner + (a[i - 1] != b[j - 1]);
-      corner = row[j];
-      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
-    }
-  }
-  return row.back();
 }
 
 }  // namespace
@@ -191,10 +168,7 @@ std::filesystem::path config_value::absolute_path() const {
 
 std::string config_value::name() const {
   const std::string chosen = text();
-  const bool fits = chosen.size() <= 64 && is_letter_or_digit(chosen[0]) &&
-                    std::all_of(chosen.begin(), chosen.end(),
-                                [](char c) { return is_letter_or_digit(c) || c == '.' || c == '_' || c == '-'; });
-  if (!fits)
+  if (!is_name(chosen) || !is_letter_or_digit(chosen[0]))
     refuse(fmt::format("is {}: use at most 64 letters, digits, dots, dashes and underscores, a letter or digit first",
                        in_quotes(chosen)));
   return chosen;

@@ -12,8 +12,8 @@
 
 namespace troupe {
 
+using detail::code_of;
 using detail::error;
-using detail::number_of;
 using detail::statement;
 using detail::transaction;
 using reason = journal_error::reason;
@@ -58,7 +58,7 @@ std::optional<journal_error> check(const job_spec& spec, const journal::options&
 
 // The state of removed jobs: nobody finds them by id, and their rows are deleted piece by piece.
 #define TROUPE_REMOVED "7"
-static_assert(number_of(job_state::paused) == 6, "no other state has that number");
+static_assert(code_of(job_state::paused) == 6, "no other state has that number");
 
 // Lists leave the options out: they may be long.
 #define TROUPE_JOB_COLUMNS(options)   \
@@ -67,8 +67,9 @@ static_assert(number_of(job_state::paused) == 6, "no other state has that number
 
 job_info job_of(const statement& row) {
   job_info job;
-  job.spec = {row.text(0), row.text(1), row.text(2), row.text(3), row.count(4)};
-  job.state = static_cast<job_state>(std::clamp<std::int64_t>(row.number(5), 0, number_of(job_state::paused)));
+  job.spec = {
+      .id = row.text(0), .kind = row.text(1), .tenant = row.text(2), .options = row.text(3), .lines = row.count(4)};
+  job.state = static_cast<job_state>(std::clamp<std::int64_t>(row.number(5), 0, code_of(job_state::paused)));
   job.received = row.count(6);
   job.line_ok = row.count(7);
   job.line_failed = row.count(8);
@@ -141,7 +142,7 @@ result<job_info, journal_error> journal::create_job(const job_spec& spec) {
   }
   transaction change(*db_, transaction::kind::quick);
   (db_->prepare("INSERT INTO jobs (id, kind, tenant, options, lines, state, created) VALUES (?, ?, ?, ?, ?, ?, ?)")
-   << spec.id << spec.kind << spec.tenant << spec.options << spec.lines << number_of(job_state::receiving) << now())
+   << spec.id << spec.kind << spec.tenant << spec.options << spec.lines << code_of(job_state::receiving) << now())
       .run();
   change.commit();
   return *find(spec.id);
@@ -165,7 +166,7 @@ std::vector<job_info> journal::list(std::size_t limit, std::string_view kind, st
 
 std::vector<job_info> journal::unfinished() const {
   statement query = db_->prepare(TROUPE_JOB_COLUMNS("''") "WHERE state IN (?, ?, ?) ORDER BY number");
-  query << number_of(job_state::queued) << number_of(job_state::running) << number_of(job_state::paused);
+  query << code_of(job_state::queued) << code_of(job_state::running) << code_of(job_state::paused);
   return jobs_of(query);
 }
 
@@ -230,7 +231,7 @@ result<job_info, journal_error> journal::change_state(std::string_view id, job_s
                                                       std::string_view outcome) {
   transaction change(*db_, transaction::kind::durable);
   (db_->prepare("UPDATE jobs SET state = ?, error = ?, result = ?, finished = ? WHERE id = ?")
-   << number_of(how) << why << outcome << (is_finished(how) ? now() : 0) << id)
+   << code_of(how) << why << outcome << (is_finished(how) ? now() : 0) << id)
       .run();
   change.commit();
   return *find(id);
@@ -261,7 +262,7 @@ std::size_t journal::remove_old(std::chrono::seconds age, std::size_t limit) {
   statement query = db_->prepare("SELECT id FROM jobs WHERE state <> " TROUPE_REMOVED
                                  " AND ((finished > 0 AND finished <= ?) OR (state = ? AND created <= ?)) LIMIT ?");
   const std::int64_t before = expiry_now() - age.count();
-  query << before << number_of(job_state::receiving) << before << std::uint64_t{limit};
+  query << before << code_of(job_state::receiving) << before << std::uint64_t{limit};
   const auto old = texts_of(query);
   remove_all(old);
   return old.size();

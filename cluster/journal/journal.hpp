@@ -193,7 +193,6 @@ class journal {
   /// For each whether it was recorded now: not twice, and not for jobs that are unknown, not accepted or finished. With
   /// a job's last output the job has succeeded. One transaction. Outputs beyond max_output_bytes are an error of all.
   result<std::vector<bool>, journal_error> record_all(std::span<const line_record> records);
-  result<bool, journal_error> record(std::string_view id, std::uint64_t index, std::string_view text, bool ok);
   /// In order from index `from` on, up to the first line that has none yet; of a finished job, all there are.
   std::vector<line_output> outputs(std::string_view id, std::uint64_t from, std::size_t limit) const;
 

@@ -25,7 +25,8 @@ auto page_of(statement& rows, std::size_t bytes, Row&& row) {
   return page;
 }
 
-constexpr std::int64_t number_of(job_state state) {
+/// As the file has it.
+constexpr std::int64_t code_of(job_state state) {
   return static_cast<std::int64_t>(state);
 }
 

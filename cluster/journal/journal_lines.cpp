@@ -8,8 +8,8 @@
 
 namespace troupe {
 
+using detail::code_of;
 using detail::error;
-using detail::number_of;
 using detail::statement;
 using detail::transaction;
 using reason = journal_error::reason;
@@ -75,7 +75,7 @@ class recorder {
        << job.ok << job.failed << job.number)
           .run();
       (db_.prepare("UPDATE jobs SET state = ?, finished = ? WHERE number = ? AND line_ok + line_failed = lines")
-       << number_of(job_state::succeeded) << now << job.number)
+       << code_of(job_state::succeeded) << now << job.number)
           .run();
     }
   }
@@ -150,20 +150,12 @@ result<std::vector<bool>, journal_error> journal::record_all(std::span<const lin
   return is_new;
 }
 
-result<bool, journal_error> journal::record(std::string_view id, std::uint64_t index, std::string_view text, bool ok) {
-  const line_record one{id, index, text, ok};
-  const auto is_new = record_all({&one, 1});
-  if (!is_new) return is_new.error();
-  return bool{is_new->front()};
-}
-
 std::vector<line_output> journal::outputs(std::string_view id, std::uint64_t from, std::size_t limit) const {
   const auto job = find(id);
   if (!job) return {};
   statement query = db_->prepare(
-      "SELECT line, text, ok FROM outputs WHERE job = (SELECT number FROM jobs WHERE id = ?) AND line >= ? ORDER BY "
-      "line "
-      "LIMIT ?");
+      "SELECT line, text, ok FROM outputs WHERE job = (SELECT number FROM jobs WHERE id = ?) AND line >= ? "
+      "ORDER BY line LIMIT ?");
   query << id << from << std::uint64_t{limit};
   auto page = detail::page_of(query, options_.page_bytes, [](statement& row) {
     return line_output{row.count(0), row.text(1), row.number(2) != 0};

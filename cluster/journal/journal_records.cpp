@@ -13,16 +13,19 @@ using reason = journal_error::reason;
 namespace {
 
 job_event event_of(const statement& row) {
-  return {row.count(0), row.number(1), row.text(2), row.text(3)};
+  return {.number = row.count(0), .at = row.number(1), .kind = row.text(2), .text = row.text(3)};
 }
 
 adapter_entry adapter_of(const statement& row) {
   adapter_entry entry;
   entry.version = adapter_version{static_cast<std::uint32_t>(row.number(0))};
   entry.ordinal = static_cast<std::uint32_t>(row.number(2));
-  entry.spec = {
-      row.text(1),           row.text(3), row.text(4), row.count(5), static_cast<std::uint32_t>(row.number(6)),
-      model_id{row.count(7)}};
+  entry.spec = {.name = row.text(1),
+                .sha256 = row.text(3),
+                .folder = row.text(4),
+                .bytes = row.count(5),
+                .rank = static_cast<std::uint32_t>(row.number(6)),
+                .base = model_id{row.count(7)}};
   entry.state = row.number(8) <= 3 ? static_cast<adapter_state>(row.number(8)) : adapter_state::failed;
   entry.error = row.text(9);
   return entry;
@@ -30,7 +33,7 @@ adapter_entry adapter_of(const statement& row) {
 
 adapter_pointer pointer_of(const statement& row) {
   const auto ordinal = [&](int column) { return static_cast<std::uint32_t>(row.number(column)); };
-  return {row.text(0), ordinal(1), ordinal(2), ordinal(3)};
+  return {.name = row.text(0), .current = ordinal(1), .newest = ordinal(2), .next = ordinal(3)};
 }
 
 void save_entry(detail::database& db, const adapter_entry& entry) {
@@ -91,16 +94,15 @@ result<std::uint64_t, journal_error> journal::append_events(std::string_view id,
 std::vector<job_event> journal::events(std::string_view id, std::uint64_t after, std::size_t limit) const {
   statement query = db_->prepare(
       "SELECT number, at, kind, text FROM events WHERE job = (SELECT number FROM jobs WHERE id = ?) AND number > ? "
-      "ORDER "
-      "BY number LIMIT ?");
+      "ORDER BY number LIMIT ?");
   query << id << after << std::uint64_t{limit};
   return detail::page_of(query, options_.page_bytes, event_of);
 }
 
 std::optional<job_event> journal::last_event(std::string_view id, std::string_view kind) const {
   statement query = db_->prepare(
-      "SELECT number, at, kind, text FROM events WHERE job = (SELECT number FROM jobs WHERE id = ?) AND kind = ? ORDER "
-      "BY number DESC LIMIT 1");
+      "SELECT number, at, kind, text FROM events WHERE job = (SELECT number FROM jobs WHERE id = ?) AND kind = ? "
+      "ORDER BY number DESC LIMIT 1");
   query << id << kind;
   if (!query.step()) return {};
   return event_of(query);

@@ -8,13 +8,11 @@
 
 #include "base/error.hpp"
 #include "cluster/launch/launch_process.hpp"
-#include "cluster/launch/state_folder_impl.hpp"
 
 namespace troupe {
 namespace {
 
 using detail::child_process;
-using process_state = node_process::state;
 
 restart_policy::ending ending_of(int wait_status, bool is_remote) {
   constexpr int ssh_failed = 255;  // ssh's own failure: a node never ends with this code
@@ -44,8 +42,17 @@ void bound_log(const std::filesystem::path& log, std::uint64_t most, bool is_in_
   std::filesystem::remove(older, problem);  // half a copy, on a disk that may be full: all of it is still in the log
 }
 
+/// ssh has to stay until the node behind it has ended.
+void ask_to_end(child_process& child, bool is_remote) {
+  if (is_remote) return child.close_input();
+  child.signal(SIGTERM);
+  child.signal(SIGCONT);  // one that is stopped could not end
+}
+
+}  // namespace
+
 /// One node of the cluster, through all its starts.
-struct watched_node {
+struct launcher::watched_node {
   const node_config* config;
   std::vector<std::string> command;
   std::filesystem::path log;
@@ -55,233 +62,191 @@ struct watched_node {
   instant next_start = {};
 };
 
-}  // namespace
+launcher::launcher(const cluster_config& config, options chosen) : config_(config), options_(std::move(chosen)) {
+  options_.restart.respawn = config_.respawn;
+  if (!options_.time) options_.time = &own_clock_;
+  if (!options_.sleep) options_.sleep = detail::wait_readable;
+  for (const auto& node : config_.nodes)
+    if (node.autostart) add(node);
+  std::stable_sort(nodes_.begin(), nodes_.end(),
+                   [](const auto& a, const auto& b) { return a.config->is_head() > b.config->is_head(); });
+}
 
-class launcher::impl {
- public:
-  impl(const cluster_config& config, options chosen) : config_(config), options_(std::move(chosen)) {
-    options_.restart.respawn = config_.respawn;
-    if (!options_.time) options_.time = &own_clock_;
-    if (!options_.sleep) options_.sleep = detail::wait_readable;
-    for (const auto& node : config_.nodes)
-      if (node.autostart) add(node);
-    std::stable_sort(nodes_.begin(), nodes_.end(),
-                     [](const auto& a, const auto& b) { return a.config->is_head() > b.config->is_head(); });
-  }
-  ~impl() { stop(); }
+launcher::~launcher() {
+  stop();
+}
 
-  void start() {
-    detail::make_state_folder(config_.logs());
-    for (auto& node : nodes_) start(node, true);
-  }
-
-  void poll(duration at_most) {
-    const instant now = options_.time->now();
-    duration wait = at_most;
-    for (const auto& node : nodes_)
-      if (node.shown.now == process_state::waiting) wait = std::min(wait, node.next_start - now);
-    if (wait > duration::zero() && !collect()) options_.sleep(end_descriptors(), wait);
-    collect();
-    start_due();
-    bound_logs();
-  }
-
-  void stop() {
-    for (auto& node : nodes_)
-      if (node.shown.now == process_state::waiting) node.shown.now = process_state::ended;
-    is_stopping_ = true;
-    for (auto& node : nodes_) ask_to_end(node);
-    const instant end = options_.time->now() + options_.stop_patience;
-    for (instant now = options_.time->now(); any_runs() && now < end; now = options_.time->now()) {
-      options_.sleep(end_descriptors(), end - now);
-      collect();
-    }
-    for (auto& node : nodes_) {
-      if (!node.child.runs()) continue;
-      say("{} does not end: killed", node.shown.name);
-      node.child = child_process();
-      node.shown.now = process_state::ended;
-      node.shown.pid = 0;
-    }
-  }
-
-  void note_works(const std::string& name) {
-    for (auto& node : nodes_)
-      if (node.shown.name == name) node.policy.works();
-  }
-
-  void kill_node(const std::string& name) {
-    for (auto& node : nodes_)
-      if (node.shown.name == name) node.child.signal(SIGKILL);
-  }
-
-  std::vector<node_process> nodes() const {
-    std::vector<node_process> shown;
-    for (const auto& node : nodes_) shown.push_back(node.shown);
-    return shown;
-  }
-
-  const node_process* find(const std::string& name) const {
-    for (const auto& node : nodes_)
-      if (node.shown.name == name) return &node.shown;
-    return nullptr;
-  }
-
- private:
-  void add(const node_config& node) {
-    watched_node made{&node,
-                      node_command(config_, node, options_.program),
-                      config_.logs() / (node.name + ".log"),
-                      restart_policy(options_.restart),
-                      {}};
-    made.shown.name = node.name;
-    made.shown.is_remote = is_remote(node);
-    if (!made.shown.is_remote)
-      made.command.insert(made.command.end(), options_.arguments.begin(), options_.arguments.end());
-    nodes_.push_back(std::move(made));
-  }
-
-  template <class... Args>
-  void say(fmt::format_string<Args...> format, Args&&... args) const {
-    if (options_.say) options_.say(fmt::format(format, std::forward<Args>(args)...));
-  }
-
-  /// If a node cannot be started the first time, that is the user's mistake. Later it counts as one more failure, since
-  /// it may pass, such as a lack of file descriptors.
-  void start(watched_node& node, bool is_first) {
-    bound_log(node.log, options_.log_bytes, false);
-    node.policy.started(options_.time->now());
-    try {
-      node.child = child_process::start(node.command, node.log, node.shown.is_remote);
-    } catch (const std::exception& error) {
-      if (is_first) throw;
-      return after_end(node, restart_policy::ending::failed, error.what());
-    }
-    node.shown.pid = node.child.pid();
-    node.shown.now = process_state::running;
-    if (!is_first) ++node.shown.restarts;
-  }
-
-  void start_due() {
-    if (is_stopping_) return;
-    const instant now = options_.time->now();
-    for (auto& node : nodes_)
-      if (node.shown.now == process_state::waiting && node.next_start <= now) start(node, false);
-  }
-
-  /// Whether any child has ended.
-  bool collect() {
-    bool any = false;
-    for (auto& node : nodes_) {
-      const auto status = node.child.wait_status();
-      if (!status) continue;
-      any = true;
-      node.shown.pid = 0;
-      after_end(node, ending_of(*status, node.shown.is_remote), detail::describe_end(*status));
-    }
-    return any;
-  }
-
-  void after_end(watched_node& node, restart_policy::ending how, const std::string& why) {
-    node.shown.last_end = why;
-    node.shown.now = process_state::ended;
-    if (is_stopping_) return;
-    const auto decision = node.policy.ended(how, options_.time->now());
-    const std::string& name = node.shown.name;
-    switch (decision.what) {
-      case restart_policy::verdict::leave:
-        return say("{} has ended", name);
-      case restart_policy::verdict::restart:
-        node.shown.now = process_state::waiting;
-        node.next_start = decision.when;
-        if (how == restart_policy::ending::unreachable) return say_unreachable(node);
-        return say("{} died ({}): it is started again", name, why);
-      case restart_policy::verdict::give_up:
-        node.shown.now = process_state::given_up;
-        return say_given_up(node, how);
-    }
-  }
-
-  /// Said once, however long it lasts.
-  void say_unreachable(const watched_node& node) const {
-    if (node.policy.lost_connections() > 1) return;
-    say("{}: ssh has no connection to its host ({}): it is tried again, see {}", node.shown.name, node.shown.last_end,
-        node.log.string());
-  }
-
-  void say_given_up(const watched_node& node, restart_policy::ending how) const {
-    const std::string& name = node.shown.name;
-    const std::string& why = node.shown.last_end;
-    if (how == restart_policy::ending::bad_input)
-      return say("{} refuses to start ({}): see {}", name, why, node.log.string());
-    if (!config_.respawn) return say("{} died ({}), and respawn = false: see {}", name, why, node.log.string());
-    say("{} died {} times in a row right after its start ({}) and is given up: see {}", name, node.policy.failures(),
-        why, node.log.string());
-  }
-
-  bool any_runs() const {
-    return std::any_of(nodes_.begin(), nodes_.end(), [](const auto& node) { return node.child.runs(); });
-  }
-
-  std::vector<int> end_descriptors() const {
-    std::vector<int> descriptors;
-    for (const auto& node : nodes_)
-      if (node.child.runs()) descriptors.push_back(node.child.end_descriptor());
-    return descriptors;
-  }
-
-  /// ssh has to stay until the node behind it has ended.
-  static void ask_to_end(watched_node& node) {
-    if (node.shown.is_remote) return node.child.close_input();
-    node.child.signal(SIGTERM);
-    node.child.signal(SIGCONT);  // one that is stopped could not end
-  }
-
-  void bound_logs() {
-    constexpr duration pause = std::chrono::seconds(30);
-    const instant now = options_.time->now();
-    if (now - logs_seen_ < pause) return;
-    logs_seen_ = now;
-    for (const auto& node : nodes_) bound_log(node.log, options_.log_bytes, node.child.runs());
-  }
-
-  const cluster_config config_;
-  options options_;
-  monotonic_clock own_clock_;
-  std::vector<watched_node> nodes_;
-  instant logs_seen_{};
-  bool is_stopping_ = false;
-};
-
-launcher::launcher(const cluster_config& config, options chosen)
-    : impl_(std::make_unique<impl>(config, std::move(chosen))) {}
-launcher::~launcher() = default;
 void launcher::start() {
-  impl_->start();
+  detail::make_state_folder(config_.logs());
+  for (auto& node : nodes_) start(node, true);
 }
+
 void launcher::poll(duration at_most) {
-  impl_->poll(at_most);
+  const instant now = options_.time->now();
+  duration wait = at_most;
+  for (const auto& node : nodes_)
+    if (node.shown.state == process_state::waiting) wait = std::min(wait, node.next_start - now);
+  if (wait > duration::zero() && !collect()) options_.sleep(end_descriptors(), wait);
+  collect();
+  start_due();
+  bound_logs();
 }
+
 void launcher::stop() {
-  impl_->stop();
+  for (auto& node : nodes_)
+    if (node.shown.state == process_state::waiting) node.shown.state = process_state::ended;
+  is_stopping_ = true;
+  for (auto& node : nodes_) ask_to_end(node.child, node.shown.is_remote);
+  const instant end = options_.time->now() + options_.stop_patience;
+  for (instant now = options_.time->now(); any_runs() && now < end; now = options_.time->now()) {
+    options_.sleep(end_descriptors(), end - now);
+    collect();
+  }
+  for (auto& node : nodes_) {
+    if (!node.child.runs()) continue;
+    say(fmt::format("{} does not end: killed", node.shown.name));
+    node.child = child_process();
+    node.shown.state = process_state::ended;
+    node.shown.pid = 0;
+  }
 }
+
 void launcher::note_works(const std::string& name) {
-  impl_->note_works(name);
+  for (auto& node : nodes_)
+    if (node.shown.name == name) node.policy.works();
 }
+
 void launcher::kill_node(const std::string& name) {
-  impl_->kill_node(name);
+  for (auto& node : nodes_)
+    if (node.shown.name == name) node.child.signal(SIGKILL);
 }
+
 std::vector<node_process> launcher::nodes() const {
-  return impl_->nodes();
+  std::vector<node_process> shown;
+  for (const auto& node : nodes_) shown.push_back(node.shown);
+  return shown;
 }
+
 const node_process* launcher::find(const std::string& name) const {
-  return impl_->find(name);
+  for (const auto& node : nodes_)
+    if (node.shown.name == name) return &node.shown;
+  return nullptr;
+}
+
+void launcher::add(const node_config& node) {
+  watched_node made{&node,
+                    node_command(config_, node, options_.program),
+                    config_.logs() / (node.name + ".log"),
+                    restart_policy(options_.restart),
+                    {}};
+  made.shown.name = node.name;
+  made.shown.is_remote = is_remote(node);
+  if (!made.shown.is_remote)
+    made.command.insert(made.command.end(), options_.arguments.begin(), options_.arguments.end());
+  nodes_.push_back(std::move(made));
+}
+
+void launcher::say(const std::string& line) const {
+  if (options_.say) options_.say(line);
+}
+
+/// If a node cannot be started the first time, that is the user's mistake. Later it counts as one more failure, since
+/// it may pass, such as a lack of file descriptors.
+void launcher::start(watched_node& node, bool is_first) {
+  bound_log(node.log, options_.log_bytes, false);
+  node.policy.started(options_.time->now());
+  try {
+    node.child = child_process::start(node.command, node.log, node.shown.is_remote);
+  } catch (const std::exception& error) {
+    if (is_first) throw;
+    return after_end(node, restart_policy::ending::failed, error.what());
+  }
+  node.shown.pid = node.child.pid();
+  node.shown.state = process_state::running;
+  if (!is_first) ++node.shown.restarts;
+}
+
+void launcher::start_due() {
+  if (is_stopping_) return;
+  const instant now = options_.time->now();
+  for (auto& node : nodes_)
+    if (node.shown.state == process_state::waiting && node.next_start <= now) start(node, false);
+}
+
+/// Whether any child has ended.
+bool launcher::collect() {
+  bool any = false;
+  for (auto& node : nodes_) {
+    const auto status = node.child.wait_status();
+    if (!status) continue;
+    any = true;
+    node.shown.pid = 0;
+    after_end(node, ending_of(*status, node.shown.is_remote), detail::describe_end(*status));
+  }
+  return any;
+}
+
+void launcher::after_end(watched_node& node, restart_policy::ending how, const std::string& why) {
+  node.shown.last_end = why;
+  node.shown.state = process_state::ended;
+  if (is_stopping_) return;
+  const auto decision = node.policy.ended(how, options_.time->now());
+  const std::string& name = node.shown.name;
+  switch (decision.what) {
+    case restart_policy::verdict::leave:
+      return say(fmt::format("{} has ended", name));
+    case restart_policy::verdict::restart:
+      node.shown.state = process_state::waiting;
+      node.next_start = decision.when;
+      if (how == restart_policy::ending::unreachable) return say_unreachable(node);
+      return say(fmt::format("{} died ({}): it is started again", name, why));
+    case restart_policy::verdict::give_up:
+      node.shown.state = process_state::given_up;
+      return say_given_up(node, how);
+  }
+}
+
+/// Said once, however long it lasts.
+void launcher::say_unreachable(const watched_node& node) const {
+  if (node.policy.lost_connections() > 1) return;
+  say(fmt::format("{}: ssh has no connection to its host ({}): it is tried again, see {}", node.shown.name,
+                  node.shown.last_end, node.log.string()));
+}
+
+void launcher::say_given_up(const watched_node& node, restart_policy::ending how) const {
+  const std::string& name = node.shown.name;
+  const std::string& why = node.shown.last_end;
+  if (how == restart_policy::ending::bad_input)
+    return say(fmt::format("{} refuses to start ({}): see {}", name, why, node.log.string()));
+  if (!config_.respawn)
+    return say(fmt::format("{} died ({}), and respawn = false: see {}", name, why, node.log.string()));
+  say(fmt::format("{} died {} times in a row right after its start ({}) and is given up: see {}", name,
+                  node.policy.failures(), why, node.log.string()));
+}
+
+bool launcher::any_runs() const {
+  return std::any_of(nodes_.begin(), nodes_.end(), [](const auto& node) { return node.child.runs(); });
+}
+
+std::vector<int> launcher::end_descriptors() const {
+  std::vector<int> descriptors;
+  for (const auto& node : nodes_)
+    if (node.child.runs()) descriptors.push_back(node.child.end_descriptor());
+  return descriptors;
+}
+
+void launcher::bound_logs() {
+  constexpr duration pause = std::chrono::seconds(30);
+  const instant now = options_.time->now();
+  if (now - logs_seen_ < pause) return;
+  logs_seen_ = now;
+  for (const auto& node : nodes_) bound_log(node.log, options_.log_bytes, node.child.runs());
 }
 
 std::vector<std::string> launcher::given_up() const {
   std::vector<std::string> names;
-  for (const auto& node : impl_->nodes())
-    if (node.now == process_state::given_up) names.push_back(node.name);
+  for (const auto& node : nodes_)
+    if (node.shown.state == process_state::given_up) names.push_back(node.shown.name);
   return names;
 }
 

@@ -6,12 +6,10 @@
 #pragma once
 #include <sys/types.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <memory>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/clock.hpp"
@@ -20,10 +18,6 @@
 
 namespace troupe {
 
-/// Whether a host of the cluster's file is this machine: loopback, its name, or one of its addresses.
-bool is_this_machine(const std::string& host);
-/// How this machine calls itself; empty where it does not.
-std::string machine_name();
 /// Whether a node is reached through ssh.
 bool is_remote(const node_config& node);
 
@@ -33,17 +27,18 @@ bool is_remote(const node_config& node);
 std::vector<std::string> node_command(const cluster_config& config, const node_config& node,
                                       const std::filesystem::path& program);
 
+enum class process_state : std::uint8_t {
+  running,
+  waiting,  ///< for its next start
+  ended,    ///< on purpose: exit code 0
+  given_up  ///< it will not be started again
+};
+
 struct node_process {
-  enum class state : std::uint8_t {
-    running,
-    waiting,  ///< for its next start
-    ended,    ///< on purpose: exit code 0
-    given_up  ///< it will not be started again
-  };
   std::string name;
   bool is_remote = false;
   pid_t pid = 0;  ///< of the child here, 0 where none runs; for a remote node ssh's
-  state now = state::waiting;
+  process_state state = process_state::waiting;
   int restarts = 0;
   std::string last_end;  ///< "exit code 1", "signal 9 (Killed)"
 };
@@ -86,58 +81,26 @@ class launcher {
   std::vector<std::string> given_up() const;
 
  private:
-  class impl;
-  std::unique_ptr<impl> impl_;
-};
+  struct watched_node;
 
-/// Held by the `up` of a cluster: state_dir/up.pid, locked, with its process id and where that is one.
-class up_lock {
- public:
-  /// Throws input_error where another `up` of the cluster runs.
-  explicit up_lock(const cluster_config& config);
-  ~up_lock();
-  up_lock(const up_lock&) = delete;
-  up_lock& operator=(const up_lock&) = delete;
+  void add(const node_config& node);
+  void say(const std::string& line) const;
+  void start(watched_node& node, bool is_first);
+  void start_due();
+  bool collect();
+  void after_end(watched_node& node, restart_policy::ending how, const std::string& why);
+  void say_unreachable(const watched_node& node) const;
+  void say_given_up(const watched_node& node, restart_policy::ending how) const;
+  bool any_runs() const;
+  std::vector<int> end_descriptors() const;
+  void bound_logs();
 
- private:
-  std::filesystem::path file_;
-  int descriptor_ = -1;
-};
-
-/// The process that holds a cluster up.
-struct up_process {
-  pid_t pid = 0;
-  std::string elsewhere;  ///< the machine or container where it runs; empty: here
-
-  std::string text() const;  ///< "process 7", "process 7 on HOST"
-};
-std::optional<up_process> find_up(const cluster_config& config);
-/// `troupe down`: SIGTERM to it, then waits until it has let go of the lock. False where it has not after `patience`.
-/// Throws input_error where it runs elsewhere: its number means another process here.
-bool end_up(const cluster_config& config, duration patience);
-
-/// `--detach`: this process splits in two, the caller's, which waits for the other's word, and a daemon in a session of
-/// its own with standard output and error in `log`. To be called before there is any other thread.
-class detachment {
- public:
-  struct outcome {
-    int code = 0;      ///< to end with
-    std::string text;  ///< for standard output where the code is 0, else for standard error
-  };
-
-  explicit detachment(const std::filesystem::path& log);
-  ~detachment();  ///< a daemon that has said nothing by now has failed
-  detachment(const detachment&) = delete;
-  detachment& operator=(const detachment&) = delete;
-
-  bool is_daemon() const { return is_daemon_; }
-  outcome wait();                                ///< in the caller's process
-  void report(int code, std::string_view text);  ///< in the daemon, once: ready, or why not
-
- private:
-  std::filesystem::path log_;
-  int pipe_ = -1;
-  bool is_daemon_ = false;
+  const cluster_config config_;
+  options options_;
+  monotonic_clock own_clock_;
+  std::vector<watched_node> nodes_;
+  instant logs_seen_{};
+  bool is_stopping_ = false;
 };
 
 }  // namespace troupe

@@ -17,20 +17,14 @@
 namespace troupe::detail {
 namespace {
 
-int close_all(std::initializer_list<int> descriptors) {
-  for (const int each : descriptors)
-    if (each >= 0) ::close(each);
-  return -1;
-}
-
-int open_pidfd(pid_t pid) {
+/// Of a system that knows it.
+file_descriptor open_pidfd([[maybe_unused]] pid_t pid) {
 #ifdef SYS_pidfd_open
-  const int descriptor = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
-  if (descriptor >= 0) ::fcntl(descriptor, F_SETFD, FD_CLOEXEC);
-  return descriptor;
+  file_descriptor opened(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (opened.is_open()) ::fcntl(opened.number(), F_SETFD, FD_CLOEXEC);
+  return opened;
 #else
-  static_cast<void>(pid);
-  return -1;
+  return {};
 #endif
 }
 
@@ -56,37 +50,26 @@ struct child_setup {
   }
 };
 
-/// An open file that is closed with this.
-class descriptor {
- public:
-  explicit descriptor(int number) : number_(number) {}
-  ~descriptor() { close(); }
-  descriptor(descriptor&& other) noexcept : number_(other.release()) {}
-  descriptor& operator=(descriptor&&) = delete;
+}  // namespace
 
-  int number() const { return number_; }
-  int release() { return std::exchange(number_, -1); }
-  void close() { number_ = close_all({number_}); }
-
- private:
-  int number_;
-};
-
-descriptor open_log(const std::filesystem::path& log) {
-  descriptor made(::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640));
-  if (made.number() < 0)
-    refuse("{}: cannot be written: {}: choose another state_dir", log.string(), std::strerror(errno));
-  return made;
+void make_state_folder(const std::filesystem::path& folder) {
+  std::error_code problem;
+  std::filesystem::create_directories(folder, problem);
+  if (problem) refuse("{}: cannot be made: {}: choose another state_dir", folder.string(), problem.message());
 }
 
-/// The read end first.
-std::pair<descriptor, descriptor> open_pipe() {
+file_descriptor open_log(const std::filesystem::path& log) {
+  file_descriptor opened(::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640));
+  if (!opened.is_open())
+    refuse("{}: cannot be written: {}: choose another state_dir", log.string(), std::strerror(errno));
+  return opened;
+}
+
+std::pair<file_descriptor, file_descriptor> open_pipe() {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error(fmt::format("no pipe: {}", std::strerror(errno)));
-  return {descriptor(ends[0]), descriptor(ends[1])};
+  return {file_descriptor(ends[0]), file_descriptor(ends[1])};
 }
-
-}  // namespace
 
 child_process::~child_process() {
   if (runs()) {
@@ -94,13 +77,10 @@ child_process::~child_process() {
     while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
     }
   }
-  forget();
 }
 
 child_process::child_process(child_process&& other) noexcept
-    : pid_(std::exchange(other.pid_, -1)),
-      pidfd_(std::exchange(other.pidfd_, -1)),
-      input_(std::exchange(other.input_, -1)) {}
+    : pid_(std::exchange(other.pid_, -1)), pidfd_(std::move(other.pidfd_)), input_(std::move(other.input_)) {}
 
 child_process& child_process::operator=(child_process&& other) noexcept {
   std::swap(pid_, other.pid_);
@@ -109,17 +89,12 @@ child_process& child_process::operator=(child_process&& other) noexcept {
   return *this;
 }
 
-void child_process::forget() {
-  pidfd_ = input_ = close_all({pidfd_, input_});
-  pid_ = -1;
-}
-
 child_process child_process::start(const std::vector<std::string>& words, const std::filesystem::path& log,
                                    bool keeps_input) {
   std::vector<char*> pointers;
   for (const auto& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
   pointers.push_back(nullptr);
-  const descriptor log_file = open_log(log);
+  const file_descriptor log_file = open_log(log);
   auto [failed, tells] = open_pipe();
   auto [input, keeps] = open_pipe();
   if (!keeps_input) keeps.close();
@@ -129,7 +104,7 @@ child_process child_process::start(const std::vector<std::string>& words, const 
   if (child.pid_ == 0) setup.run();
   const int no_fork = errno;
   tells.close();
-  child.input_ = keeps.release();
+  child.input_ = std::move(keeps);
   int reason = child.pid_ < 0 ? no_fork : 0;
   // The pipe closes with exec, or brings the reason why there was none.
   while (reason == 0 && ::read(failed.number(), &reason, sizeof reason) < 0 && errno == EINTR) {
@@ -137,10 +112,6 @@ child_process child_process::start(const std::vector<std::string>& words, const 
   if (reason != 0) refuse("{}: cannot be started: {}", words.front(), std::strerror(reason));
   child.pidfd_ = open_pidfd(child.pid_);
   return child;
-}
-
-void child_process::close_input() {
-  input_ = close_all({input_});
 }
 
 void child_process::signal(int number) {
@@ -156,7 +127,9 @@ std::optional<int> child_process::wait_status() {
   if (got == 0 || (got < 0 && errno == EINTR)) return {};
   if (got < 0) status = 1 << 8;  // somebody else took the status: it has ended, no more is known
   ::kill(-pid_, SIGKILL);        // what it left behind
-  forget();
+  pid_ = -1;
+  pidfd_.close();
+  input_.close();
   return status;
 }
 

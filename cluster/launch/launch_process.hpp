@@ -4,11 +4,20 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/file_descriptor.hpp"
 
 namespace troupe::detail {
+
+/// Throws input_error, as open_log does.
+void make_state_folder(const std::filesystem::path& folder);
+/// To append to.
+file_descriptor open_log(const std::filesystem::path& log);
+/// The end to read from, and the one to write to. Throws runtime_error.
+std::pair<file_descriptor, file_descriptor> open_pipe();
 
 /// A child in a process group of its own, that the kernel ends when this thread does.
 class child_process {
@@ -25,16 +34,14 @@ class child_process {
 
   pid_t pid() const { return pid_; }
   bool runs() const { return pid_ > 0; }
-  int end_descriptor() const { return pidfd_; }  ///< readable once it has ended; -1 where the system has no such thing
-  void close_input();                            ///< for one that ends when its input does
-  void signal(int number);                       ///< to its whole group
-  std::optional<int> wait_status();              ///< of one that has ended, as waitpid gives it; once
+  int end_descriptor() const { return pidfd_.number(); }  ///< readable once it has ended; -1: the system has none
+  void close_input() { input_.close(); }                  ///< for one that ends when its input does
+  void signal(int number);                                ///< to its whole group
+  std::optional<int> wait_status();                       ///< of one that has ended, as waitpid gives it; once
 
  private:
-  void forget();
-
   pid_t pid_ = -1;
-  int pidfd_ = -1, input_ = -1;
+  file_descriptor pidfd_, input_;
 };
 
 /// "exit code 1", "signal 9 (Killed)".

@@ -1,33 +1,8 @@
-#include <arpa/inet.h>
-#include <ifaddrs.h>
-#include <netinet/in.h>
-#include <unistd.h>
-
-#include <array>
-
-#include "cluster/config/config_address.hpp"
 #include "cluster/launch/launch.hpp"
+#include "cluster/launch/machine.hpp"
 
 namespace troupe {
 namespace {
-
-std::string text_of(const sockaddr* address) {
-  std::array<char, INET6_ADDRSTRLEN> text{};
-  if (address && address->sa_family == AF_INET)
-    ::inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(address)->sin_addr, text.data(), text.size());
-  if (address && address->sa_family == AF_INET6)
-    ::inet_ntop(AF_INET6, &reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr, text.data(), text.size());
-  return text.data();
-}
-
-bool is_own_address(const std::string& host) {
-  ifaddrs* list = nullptr;
-  if (::getifaddrs(&list) != 0) return false;
-  bool found = false;
-  for (const ifaddrs* each = list; each && !found; each = each->ifa_next) found = text_of(each->ifa_addr) == host;
-  ::freeifaddrs(list);
-  return found;
-}
 
 /// One word for a shell.
 std::string quoted_word(const std::string& word) {
@@ -46,15 +21,6 @@ std::string tied_to_input(const std::string& command) {
 }
 
 }  // namespace
-
-std::string machine_name() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
-}
-
-bool is_this_machine(const std::string& host) {
-  return is_loopback_host(host) || host == machine_name() || (is_numeric_host(host) && is_own_address(host));
-}
 
 bool is_remote(const node_config& node) {
   return !node.ssh_target.empty() || !is_this_machine(node.host);

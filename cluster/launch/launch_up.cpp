@@ -1,4 +1,5 @@
-// The process that holds a cluster up: only one, found again, and in the background if it should be.
+#include "cluster/launch/launch_up.hpp"
+
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/wait.h>
@@ -8,14 +9,13 @@
 #include <charconv>
 #include <csignal>
 #include <cstring>
-#include <fstream>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
 
 #include "base/error.hpp"
-#include "cluster/launch/launch.hpp"
-#include "cluster/launch/state_folder_impl.hpp"
+#include "cluster/launch/launch_process.hpp"
+#include "cluster/launch/machine.hpp"
 
 namespace troupe {
 namespace {
@@ -41,11 +41,8 @@ std::string read_short(int descriptor) {
 /// The place where process ids are unique: this boot of this machine, and the pid namespace, since a container counts
 /// its own.
 std::string this_place() {
-  std::string boot;
-  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
   std::error_code ignored;
-  return fmt::format("{} {} {}", machine_name(), boot,
-                     std::filesystem::read_symlink("/proc/self/ns/pid", ignored).string());
+  return fmt::format("{} {}", machine_id(), std::filesystem::read_symlink("/proc/self/ns/pid", ignored).string());
 }
 
 /// Of two lines: the process id and the place, which an `up` of an earlier version does not say.
@@ -77,21 +74,10 @@ std::optional<up_process> holder_of(int descriptor) {
 }
 
 void point_output_at(int log) {
-  const int nothing = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
-  ::dup2(nothing, STDIN_FILENO);
+  const file_descriptor nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  ::dup2(nothing.number(), STDIN_FILENO);
   ::dup2(log, STDOUT_FILENO);
   ::dup2(log, STDERR_FILENO);
-  ::close(nothing);
-}
-
-bool write_all(int descriptor, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(descriptor, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return false;
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return true;
 }
 
 std::string read_all(int descriptor) {
@@ -107,30 +93,26 @@ std::string read_all(int descriptor) {
 
 }  // namespace
 
-up_lock::up_lock(const cluster_config& config) : file_(pid_file(config)) {
+up_lock::up_lock(const cluster_config& config) {
+  const std::filesystem::path path = pid_file(config);
   detail::make_state_folder(config.state_dir);
-  descriptor_ = ::open(file_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (descriptor_ < 0)
-    refuse("{}: cannot be written: {}: choose another state_dir", file_.string(), std::strerror(errno));
+  file_ = file_descriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  if (!file_.is_open())
+    refuse("{}: cannot be written: {}: choose another state_dir", path.string(), std::strerror(errno));
   struct flock lock = whole_file();
-  if (::fcntl(descriptor_, F_OFD_SETLK, &lock) != 0) {
-    const auto holder = holder_of(descriptor_);
-    ::close(descriptor_);
+  if (::fcntl(file_.number(), F_OFD_SETLK, &lock) != 0) {
+    const auto holder = holder_of(file_.number());
     refuse("{}: the cluster {} is up already{}: end it with troupe down", config.label, config.name,
            holder ? fmt::format(" ({})", holder->text()) : "");
   }
   const std::string own = fmt::format("{}\n{}\n", ::getpid(), this_place());
-  if (::ftruncate(descriptor_, 0) != 0 || !write_all(descriptor_, own)) {
-    const int reason = errno;
-    ::close(descriptor_);
-    refuse("{}: cannot be written: {}", file_.string(), std::strerror(reason));
-  }
+  if (::ftruncate(file_.number(), 0) != 0 || !write_all(file_.number(), own))
+    refuse("{}: cannot be written: {}", path.string(), std::strerror(errno));
 }
 
 // The file is not removed: another process could make a new one and lock that, while somebody waits for the old one.
 up_lock::~up_lock() {
-  [[maybe_unused]] const int done = ::ftruncate(descriptor_, 0);
-  ::close(descriptor_);
+  [[maybe_unused]] const int done = ::ftruncate(file_.number(), 0);
 }
 
 std::string up_process::text() const {
@@ -139,11 +121,8 @@ std::string up_process::text() const {
 
 std::optional<up_process> find_up(const cluster_config& config) {
   // A lock for writing can only be asked about where the file is open for writing.
-  const int descriptor = ::open(pid_file(config).c_str(), O_RDWR | O_CLOEXEC);
-  if (descriptor < 0) return {};
-  auto holder = holder_of(descriptor);
-  ::close(descriptor);
-  return holder;
+  const file_descriptor file(::open(pid_file(config).c_str(), O_RDWR | O_CLOEXEC));
+  return file.is_open() ? holder_of(file.number()) : std::nullopt;
 }
 
 bool end_up(const cluster_config& config, duration patience) {
@@ -165,36 +144,27 @@ bool end_up(const cluster_config& config, duration patience) {
 
 detachment::detachment(const std::filesystem::path& log) : log_(log) {
   detail::make_state_folder(log.parent_path());
-  const int log_file = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
-  if (log_file < 0) refuse("{}: cannot be written: {}: choose another state_dir", log.string(), std::strerror(errno));
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error(fmt::format("no pipe: {}", std::strerror(errno)));
+  const file_descriptor log_file = detail::open_log(log);
+  auto [heard, told] = detail::open_pipe();
   const pid_t between = ::fork();
   if (between < 0) throw std::runtime_error(fmt::format("no new process: {}", std::strerror(errno)));
   if (between > 0) {
-    ::close(ends[1]);
-    ::close(log_file);
-    pipe_ = ends[0];
+    pipe_ = std::move(heard);
+    told.close();
     ::waitpid(between, nullptr, 0);
     return;
   }
   ::setsid();
   // A second time, so that no terminal can become the daemon's own.
   if (::fork() != 0) ::_exit(0);
-  point_output_at(log_file);
-  ::close(log_file);
-  ::close(ends[0]);
-  pipe_ = ends[1];
+  point_output_at(log_file.number());
+  pipe_ = std::move(told);
   ::signal(SIGPIPE, SIG_IGN);  // the caller may be gone when we report
   is_daemon_ = true;
 }
 
-detachment::~detachment() {
-  if (pipe_ >= 0) ::close(pipe_);
-}
-
 detachment::outcome detachment::wait() {
-  const std::string said = read_all(pipe_);
+  const std::string said = read_all(pipe_.number());
   outcome result;
   const auto [end, problem] = std::from_chars(said.data(), said.data() + said.size(), result.code);
   if (problem != std::errc() || end == said.data() + said.size())  // nothing, or cut off
@@ -204,8 +174,8 @@ detachment::outcome detachment::wait() {
 }
 
 void detachment::report(int code, std::string_view text) {
-  write_all(pipe_, fmt::format("{} {}", code, text));
-  ::close(std::exchange(pipe_, -1));
+  write_all(pipe_.number(), fmt::format("{} {}", code, text));
+  pipe_.close();
 }
 
 }  // namespace troupe

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "base/ascii.hpp"
 #include "base/error.hpp"
 
 namespace troupe {
@@ -11,14 +12,6 @@ namespace {
 
 /// With more, the oldest are forgotten: incarnations are random, so none of them comes back by chance.
 constexpr std::size_t max_fenced = 1 << 16;
-
-bool is_node_name(std::string_view name) {
-  const auto is_fine = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
-           c == '-';
-  };
-  return !name.empty() && name.size() <= 64 && std::all_of(name.begin(), name.end(), is_fine);
-}
 
 /// Fit to be shown on a terminal.
 bool is_plain(std::string_view text, std::size_t longest) {
@@ -32,7 +25,7 @@ bool is_plain(const std::vector<std::string>& texts) {
 
 /// What is wrong with a hello, taken for itself; nullptr: nothing.
 const char* fault_of(const node_hello& hello) {
-  if (!is_node_name(hello.name)) return "a name has 1 to 64 letters, digits, '.', '_' or '-'";
+  if (!is_name(hello.name)) return "a name has 1 to 64 letters, digits, '.', '_' or '-'";
   if (hello.incarnation == incarnation_id{}) return "its incarnation is 0";
   if (!is_plain(hello.host, 255)) return "its host is no host name";
   if (!is_plain(hello.machine, 255)) return "its machine has no plain name";
@@ -44,8 +37,9 @@ const char* fault_of(const node_hello& hello) {
   return nullptr;
 }
 
-join_refusal refusal(join_refusal_reason reason, std::string text) {
-  return {reason, std::move(text)};
+template <class... Args>
+join_refusal refusal(join_refusal_reason reason, fmt::format_string<Args...> format, Args&&... args) {
+  return {reason, fmt::format(format, std::forward<Args>(args)...)};
 }
 
 }  // namespace
@@ -64,31 +58,33 @@ result<joined, join_refusal> membership::join(node_hello hello, instant now, boo
   if (heard(hello.incarnation, now) == heard_as::member) return joined{};
   if (const auto taken = check_name_is_free(hello, now, replaces)) return *taken;
   if (!make_room(hello.name)) {
-    return refusal(join_refusal_reason::full,
-                   fmt::format("node {}: the cluster has {} nodes, as many as it may", hello.name, members()));
+    return refusal(join_refusal_reason::full, "node {}: the cluster has {} nodes, as many as it may", hello.name,
+                   members());
   }
   return admit(std::move(hello), now);
 }
 
 std::optional<join_refusal> membership::check(const node_hello& hello) const {
   using reason = join_refusal_reason;
-  if (const char* fault = fault_of(hello)) return refusal(reason::invalid, fmt::format("a node's hello: {}", fault));
+  if (const char* fault = fault_of(hello)) return refusal(reason::invalid, "a node's hello: {}", fault);
   if (fenced_.contains(hello.incarnation)) {
-    return refusal(reason::fenced, fmt::format("node {}: was given up: join as a new incarnation", hello.name));
+    return refusal(reason::fenced, "node {}: was given up: join as a new incarnation", hello.name);
   }
   if (const auto known = names_.find(hello.incarnation); known != names_.end() && known->second != hello.name) {
-    return refusal(reason::invalid, fmt::format("node {}: is a member as {} already", hello.name, known->second));
+    return refusal(reason::invalid, "node {}: is a member as {} already", hello.name, known->second);
   }
   if (hello.build != options_.build) {
-    return refusal(reason::other_build, fmt::format("node {}: its program is {}, the head's {}: copy the head's "
-                                                    "program to it, and start what still runs another one anew",
-                                                    hello.name, hello.build, options_.build));
+    return refusal(
+        reason::other_build,
+        "node {}: its program is {}, the head's {}: copy the head's program to it, and start what still runs "
+        "another one anew",
+        hello.name, hello.build, options_.build);
   }
   const bool holds_layers = std::find(hello.roles.begin(), hello.roles.end(), "worker") != hello.roles.end();
   if (options_.model != model_id{} && hello.model != options_.model && (holds_layers || hello.model != model_id{})) {
     return refusal(reason::other_model,
-                   fmt::format("node {}: has model {:016x}, the cluster runs {:016x}: give it the same files and quant",
-                               hello.name, hello.model.value, options_.model.value));
+                   "node {}: has model {:016x}, the cluster runs {:016x}: give it the same files and quant", hello.name,
+                   hello.model.value, options_.model.value);
   }
   return {};
 }
@@ -100,10 +96,9 @@ std::optional<join_refusal> membership::check_name_is_free(const node_hello& hel
   const bool is_suspect =
       other->state == node_state::suspect || silence(other->hello.incarnation, now) >= options_.detector.suspect_after;
   if (is_suspect) return {};
-  return refusal(
-      join_refusal_reason::name_taken,
-      fmt::format("node {}: a node of this name is alive on {} (pid {}): stop it first, or take another name",
-                  hello.name, other->hello.host, other->hello.pid));
+  return refusal(join_refusal_reason::name_taken,
+                 "node {}: a node of this name is alive on {} (pid {}): stop it first, or take another name",
+                 hello.name, other->hello.host, other->hello.pid);
 }
 
 bool membership::make_room(std::string_view name) {

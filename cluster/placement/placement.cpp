@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "cluster/placement/placement_pool.hpp"
 #include "cluster/placement/placement_pools.hpp"
+#include "cluster/placement/placement_units.hpp"
 
 namespace troupe {
 namespace {
@@ -50,7 +50,7 @@ class placer {
         free.push_back(&worker);
       }
     }
-    pool_ = detail::make_units(free, request_.tensor);
+    free_ = detail::make_units(free, request_.tensor);
     if (auto failure = place_by_hand()) return *failure;
     if (auto failure = place_the_rest()) return *failure;
     if (auto failure = share_pools()) return *failure;
@@ -140,7 +140,7 @@ class placer {
     auto chosen = take(reserved, run, stages, unit_order::fastest, replica, replicas_);
     if (!chosen) {
       std::vector<placement_unit> both = reserved;
-      both.insert(both.end(), pool_.begin(), pool_.end());
+      both.insert(both.end(), free_.begin(), free_.end());
       chosen = take(both, run, stages, unit_order::fastest, replica, replicas_);
       if (chosen) keep_only(both, reserved);
     }
@@ -153,12 +153,12 @@ class placer {
     return {};
   }
 
-  /// Takes out of the reserved workers and the pool whatever is not in `left`.
+  /// Takes out of the reserved and the free workers whatever is not in `left`.
   void keep_only(const std::vector<placement_unit>& left, std::vector<placement_unit>& reserved) {
     const auto is_taken = [&](const auto& unit) {
       return std::none_of(left.begin(), left.end(), [&](const auto& each) { return each.workers == unit.workers; });
     };
-    std::erase_if(pool_, is_taken);
+    std::erase_if(free_, is_taken);
     std::erase_if(reserved, is_taken);
   }
 
@@ -193,7 +193,7 @@ class placer {
     if (wanted) made = make_replicas(missing, unit_order::fastest);
     if (!wanted || made.size() < missing) made = make_replicas(missing, unit_order::smallest);
     const std::size_t there = replicas_.size() + made.size();
-    if (there == 0) return placement_error{"the model fits on no workers: " + needs(whole_model()), "model.path"};
+    if (there == 0) return fits_nowhere();
     if (there < wanted)
       return placement_error{fmt::format("replicas = {}, but only {} fit{}: {}", wanted, there, there == 1 ? "s" : "",
                                          needs(whole_model())),
@@ -202,9 +202,9 @@ class placer {
     return {};
   }
 
-  /// Up to so many out of the pool. What needs more stages comes later: the pool only shrinks.
+  /// Up to so many of the free workers. What needs more stages comes later: fewer and fewer are free.
   std::vector<replica_placement> make_replicas(std::size_t most, unit_order order) {
-    std::vector<placement_unit> left = pool_;
+    std::vector<placement_unit> left = free_;
     std::vector<replica_placement> made;
     auto stages = stage_counts();
     while (made.size() < most) {
@@ -228,10 +228,13 @@ class placer {
                                            replicas_.size(), needs(whole_model())),
                                "cluster.replicas"};
       replicas_.erase(replicas_.begin() + static_cast<std::ptrdiff_t>(*crowded));
-      if (replicas_.empty())
-        return placement_error{"the model fits on no workers: " + needs(whole_model()), "model.path"};
+      if (replicas_.empty()) return fits_nowhere();
     }
     return {};
+  }
+
+  placement_error fits_nowhere() const {
+    return {"the model fits on no workers: " + needs(whole_model()), "model.path"};
   }
 
   layer_range whole_model() const { return {0, model().layers - 1}; }
@@ -260,7 +263,7 @@ class placer {
   detail::stage_costs costs_;
   std::int64_t least_, most_;  // tokens of KV
   std::map<int, wishes> by_hand_;
-  std::vector<placement_unit> pool_;
+  std::vector<placement_unit> free_;
   std::vector<replica_placement> replicas_;
 };
 

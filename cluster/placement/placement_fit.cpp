@@ -16,26 +16,22 @@ struct slowness {
   }
 };
 
-std::uint64_t share(std::uint64_t bytes, std::uint64_t parts) {
-  return (bytes + parts - 1) / parts;
-}
-
 }  // namespace
 
-std::uint64_t stage_costs::head_bytes(layer_range range) const {
-  return range.last == model_.layers - 1 ? share(model_.head_bytes, tensor_) : 0;
+std::uint64_t stage_costs::share(std::uint64_t amount) const {
+  return (amount + tensor_ - 1) / tensor_;
 }
 
 std::uint64_t stage_costs::weights(layer_range range) const {
   const bool is_first = range.first == 0, is_last = range.last == model_.layers - 1;
-  const std::uint64_t layers = share(model_.layer_bytes, tensor_) * static_cast<std::uint64_t>(range.count());
-  const std::uint64_t embedding = is_first ? model_.embedding_bytes : 0;
-  return layers + embedding + (is_first && is_last && model_.tied ? 0 : head_bytes(range));
+  const bool has_own_head = is_last && !(is_first && model_.tied);
+  return share(model_.layer_bytes) * static_cast<std::uint64_t>(range.count()) +
+         (is_first ? model_.embedding_bytes : 0) + (has_own_head ? share(model_.head_bytes) : 0);
 }
 
 std::uint64_t stage_costs::kv_per_token(layer_range range) const {
   const auto heads = static_cast<std::uint64_t>(model_.kv_heads);
-  const std::uint64_t each = heads ? model_.kv_bytes / heads * share(heads, tensor_) : share(model_.kv_bytes, tensor_);
+  const std::uint64_t each = heads ? model_.kv_bytes / heads * share(heads) : share(model_.kv_bytes);
   return each * static_cast<std::uint64_t>(range.count());
 }
 

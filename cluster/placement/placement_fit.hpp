@@ -26,7 +26,8 @@ class stage_costs {
 
   const model_shape& model() const { return model_; }
   int tensor() const { return static_cast<int>(tensor_); }
-  std::uint64_t weights(layer_range range) const;  ///< bytes on each worker of the stage
+  std::uint64_t share(std::uint64_t amount) const;  ///< of one rank, rounded up
+  std::uint64_t weights(layer_range range) const;   ///< bytes on each worker of the stage
   std::uint64_t kv_per_token(layer_range range) const;
   /// Of one token, relative: what has to be read for it.
   double time(layer_range range, double speed) const;
@@ -34,8 +35,6 @@ class stage_costs {
   std::int64_t kv_tokens(layer_range range, std::uint64_t memory) const;
 
  private:
-  std::uint64_t head_bytes(layer_range range) const;
-
   const model_shape& model_;
   std::uint64_t tensor_;
 };

@@ -48,13 +48,9 @@ pools pools_of(const std::vector<replica_placement>& replicas, const std::vector
 
 std::uint64_t weights_in(const memory_pool& pool, const stage_costs& costs) {
   const model_shape& model = costs.model();
-  const auto part = [&](std::uint64_t bytes, std::size_t parts) {
-    const auto ranks = static_cast<std::uint64_t>(costs.tensor());
-    return (bytes + ranks - 1) / ranks * parts;
-  };
-  const bool is_head_apart = !(model.tied && pool.has_embedding);
-  return part(model.layer_bytes, pool.layers.size()) + (pool.has_embedding ? model.embedding_bytes : 0) +
-         (is_head_apart ? part(model.head_bytes, pool.heads.size()) : 0);
+  const bool has_own_head = !(model.tied && pool.has_embedding);
+  return costs.share(model.layer_bytes) * pool.layers.size() + (pool.has_embedding ? model.embedding_bytes : 0) +
+         (has_own_head ? costs.share(model.head_bytes) * pool.heads.size() : 0);
 }
 
 /// The most tokens that each of its replicas may have, where none has more than `tokens_of` says.

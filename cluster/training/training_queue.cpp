@@ -24,14 +24,14 @@ void training_queue::add(const std::string& job, bool paused, int trainers) {
 }
 
 /// The trainers are free at once: they hear of the end before they hear of anything else.
-training_queue::group training_queue::end_leases(entry& of, std::size_t from) {
-  if (!of.is_leased()) return {};
-  const group ended(of.members.begin() + static_cast<std::ptrdiff_t>(std::min(from, of.members.size())),
-                    of.members.end());
-  for (std::size_t i = from; i < of.members.size(); ++i) {
-    const auto found = trainers_.find(of.members[i].trainer);
-    if (found != trainers_.end() && found->second.lease == of.members[i].number) found->second.lease = 0;
-    of.members[i].number = 0;
+training_queue::group training_queue::end_leases(entry& job, std::size_t from) {
+  if (!job.is_leased()) return {};
+  const group ended(job.members.begin() + static_cast<std::ptrdiff_t>(std::min(from, job.members.size())),
+                    job.members.end());
+  for (std::size_t i = from; i < job.members.size(); ++i) {
+    const auto found = trainers_.find(job.members[i].trainer);
+    if (found != trainers_.end() && found->second.lease == job.members[i].number) found->second.lease = 0;
+    job.members[i].number = 0;
   }
   return ended;
 }
@@ -62,11 +62,11 @@ void training_queue::trainer_joined(const std::string& name, const std::string& 
   trainers_[name] = {reach, 0};
 }
 
-training_queue::loss training_queue::lose(entry& of) {
-  loss lost{end_leases(of), {}};
-  if (++of.deaths >= options_.most_deaths) {
-    of.paused = true;
-    lost.given_up = of.job;
+training_queue::loss training_queue::lose(entry& job) {
+  loss lost{end_leases(job), {}};
+  if (++job.deaths >= options_.most_deaths) {
+    job.paused = true;
+    lost.given_up = job.job;
   }
   return lost;
 }
@@ -101,19 +101,19 @@ training_queue::group training_queue::finish(std::uint64_t number) {
 }
 
 /// Free trainers, or its own, that can meet: first those that had it.
-std::vector<std::string> training_queue::candidates(const entry& of) const {
+std::vector<std::string> training_queue::candidates(const entry& job) const {
   std::vector<std::string> found;
   const auto take = [&](const std::string& name) {
     const auto at = trainers_.find(name);
-    if (at == trainers_.end() || found.size() >= static_cast<std::size_t>(of.wanted)) return;
+    if (at == trainers_.end() || found.size() >= static_cast<std::size_t>(job.wanted)) return;
     if (std::find(found.begin(), found.end(), name) != found.end()) return;
     const trainer& its = at->second;
-    const bool is_own = std::any_of(of.members.begin(), of.members.end(),
+    const bool is_own = std::any_of(job.members.begin(), job.members.end(),
                                     [&](const lease& member) { return member.number == its.lease; });
     if (its.lease != 0 && !is_own) return;
     if (found.empty() || trainers_.at(found.front()).reach == its.reach) found.push_back(name);
   };
-  for (const lease& member : of.members) take(member.trainer);
+  for (const lease& member : job.members) take(member.trainer);
   for (const auto& [name, trainer] : trainers_) take(name);
   return found;
 }

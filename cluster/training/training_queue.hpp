@@ -81,9 +81,9 @@ class training_queue {
   const entry* find(const std::string& job) const;
   entry* find(const std::string& job);
   entry* find_by_lease(std::uint64_t number);
-  std::vector<std::string> candidates(const entry& of) const;
-  group end_leases(entry& of, std::size_t from = 0);
-  loss lose(entry& of);
+  std::vector<std::string> candidates(const entry& job) const;
+  group end_leases(entry& job, std::size_t from = 0);
+  loss lose(entry& job);
 
   options options_;
   std::deque<entry> jobs_;  ///< oldest first

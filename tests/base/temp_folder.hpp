@@ -9,6 +9,12 @@
 
 namespace troupe::test {
 
+inline std::string read_file(const std::filesystem::path& path) {
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
+}
+
 /// A folder for one test, removed with this object.
 class temp_folder {
  public:
@@ -28,11 +34,7 @@ class temp_folder {
     std::ofstream(path_ / name, std::ios::binary) << text;
     return path_ / name;
   }
-  std::string read(const std::string& name) const {
-    std::ostringstream text;
-    text << std::ifstream(path_ / name, std::ios::binary).rdbuf();
-    return text.str();
-  }
+  std::string read(const std::string& name) const { return read_file(path_ / name); }
 
  private:
   std::filesystem::path path_;

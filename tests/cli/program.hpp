@@ -4,7 +4,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -26,12 +25,6 @@ using json = nlohmann::ordered_json;
 
 inline const std::filesystem::path golden = std::filesystem::path(TROUPE_FIXTURES) / "golden";
 inline const std::filesystem::path shared_data = TROUPE_SHARED_DATA;
-
-inline std::string read_file(const std::filesystem::path& path) {
-  std::ostringstream text;
-  text << std::ifstream(path, std::ios::binary).rdbuf();
-  return text.str();
-}
 
 /// Starts the program; `out` and `error` become its standard output and error, `cache` its folder for packed models.
 inline pid_t start(const words& arguments, int out, int error, const std::filesystem::path& cache,

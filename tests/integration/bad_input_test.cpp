@@ -149,7 +149,7 @@ TEST(bad_input, a_node_with_another_model_is_refused) {
   const test_site site;
   test_cluster cluster(site, {.workers = {"w0"}});
   cluster.up();
-  std::string other = read_text(cluster.file());
+  std::string other = read_file(cluster.file());
   other.replace(other.find("\"u8\""), 4, "\"q8\"");
   const auto file = site.write("other.toml", other);
   process refused = cluster.start({"node", file.string(), "--name", "w5"});
@@ -165,10 +165,10 @@ TEST(bad_input, a_node_whose_model_computes_by_other_numbers_is_refused) {
   cluster.up();
   const std::filesystem::path other = site.path("other");
   std::filesystem::copy(site.model(), other);
-  auto config = json::parse(read_text(other / "config.json"));
+  auto config = json::parse(read_file(other / "config.json"));
   config["rope_theta"] = 20000.0;
   std::ofstream(other / "config.json") << config.dump();
-  std::string file = read_text(cluster.file());
+  std::string file = read_file(cluster.file());
   const std::string path = site.model().string();
   file.replace(file.find(path), path.size(), other.string());
   process refused = cluster.start({"node", site.write("other.toml", file).string(), "--name", "w5"});
@@ -185,7 +185,7 @@ TEST(bad_input, a_node_that_runs_another_program_is_refused) {
   std::string number;  // as it lies in the program
   for (std::size_t i = 0; i < id.size(); i += 2) number += static_cast<char>(std::stoi(id.substr(i, 2), nullptr, 16));
   const std::filesystem::path other = site.path("other-troupe");
-  std::string program = read_text(TROUPE_BINARY);
+  std::string program = read_file(TROUPE_BINARY);
   const auto at = program.find(number);
   ASSERT_NE(at, std::string::npos) << version;
   program[at] = static_cast<char>(program[at] ^ 1);
@@ -204,7 +204,7 @@ TEST(bad_input, what_a_node_s_own_file_says_of_keys_and_values_does_not_count) {
   test_cluster cluster(site, {.replicas = 0, .workers = {"w0"}});
   cluster.up();
   cluster.load_adapters();
-  std::string file = read_text(cluster.file());
+  std::string file = read_file(cluster.file());
   file.insert(file.find("quant ="), "kv = \"int8\"\n");
   process newcomer = cluster.start({"node", site.write("other.toml", file).string(), "--name", "w5"});
   ASSERT_TRUE(wait_until([&] { return cluster.running_replicas() == 2; })) << newcomer.error();
@@ -248,7 +248,7 @@ TEST(bad_input, with_keys_only_those_who_have_one_are_heard) {
     EXPECT_EQ(refused.error().rfind("troupe: ", 0), 0u) << refused.error();
   }
   ::setenv("TROUPE_KEY", (keys("right") + "/client.key").c_str(), 1);
-  std::string other = read_text(cluster.file());
+  std::string other = read_file(cluster.file());
   other.replace(other.find("/right\""), 7, "/wrong\"");
   process outsider = cluster.start({"node", site.write("other.toml", other).string(), "--name", "w5"});
   EXPECT_FALSE(wait_until([&] { return !cluster.node("w5").is_null() || outsider.poll(); }, seconds(2)));
@@ -259,7 +259,7 @@ TEST(bad_input, with_keys_only_those_who_have_one_are_heard) {
 TEST(bad_input, a_head_that_cannot_start_ends_with_its_reason) {
   const test_site site;
   const test_cluster cluster(site, {.workers = {}, .head_works = true});
-  const std::string file = read_text(cluster.file()) + "\n[adapters]\npreload = [\"nobody\"]\n";
+  const std::string file = read_file(cluster.file()) + "\n[adapters]\npreload = [\"nobody\"]\n";
   process refused = cluster.start({"node", site.write("preload.toml", file).string(), "--name", "head"});
   EXPECT_EQ(refused.wait(seconds(10)), 2) << refused.out() << refused.error();
   EXPECT_NE(refused.error().find("nobody"), std::string::npos) << refused.error();
@@ -320,7 +320,7 @@ struct broken_config {
 TEST(bad_input, a_cluster_that_cannot_work_is_refused_before_anything_starts) {
   const test_site site;
   const test_cluster cluster(site, {.stages = 2, .workers = {"w0", "w1"}});
-  const std::string right = read_text(cluster.file());
+  const std::string right = read_file(cluster.file());
   const broken_config cases[] = {
       {"more stages than layers", "stages = 2", "stages = 5", "5"},
       {"more stages than workers", "stages = 2", "stages = 3", "need 3 workers"},

@@ -136,7 +136,7 @@ bool test_cluster::is_at_rest() const {
 }
 
 std::string test_cluster::log(const std::string& node) const {
-  return read_text(state() / "logs" / (node + ".log"));
+  return read_file(state() / "logs" / (node + ".log"));
 }
 
 // --- load ---

@@ -10,8 +10,9 @@
 #include <algorithm>
 #include <fstream>
 #include <iterator>
-#include <sstream>
 #include <utility>
+
+#include "tests/base/temp_folder.hpp"
 
 namespace troupe::test {
 namespace {
@@ -83,11 +84,11 @@ int process::wait(std::chrono::seconds longest) {
 }
 
 std::string process::out() const {
-  return read_text(out_);
+  return read_file(out_);
 }
 
 std::string process::error() const {
-  return read_text(error_file(out_));
+  return read_file(error_file(out_));
 }
 
 bool wait_until(const std::function<bool()>& holds, std::chrono::milliseconds longest) {
@@ -113,12 +114,6 @@ std::size_t open_files(pid_t pid) {
   std::error_code gone;
   const std::filesystem::directory_iterator files("/proc/" + std::to_string(pid) + "/fd", gone);
   return static_cast<std::size_t>(std::distance(begin(files), end(files)));
-}
-
-std::string read_text(const std::filesystem::path& path) {
-  std::ostringstream text;
-  text << std::ifstream(path, std::ios::binary).rdbuf();
-  return text.str();
 }
 
 }  // namespace troupe::test

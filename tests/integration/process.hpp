@@ -43,6 +43,4 @@ bool wait_until(const std::function<bool()>& holds, std::chrono::milliseconds lo
 long status_number(pid_t pid, const std::string& key);
 std::size_t open_files(pid_t pid);
 
-std::string read_text(const std::filesystem::path& path);
-
 }  // namespace troupe::test

@@ -19,7 +19,7 @@ constexpr int context = 4096;
 
 /// Longer answers than the shape's own context allows.
 void set_context(const std::filesystem::path& file) {
-  auto config = nlohmann::ordered_json::parse(read_text(file));
+  auto config = nlohmann::ordered_json::parse(read_file(file));
   config["max_position_embeddings"] = context;
   std::ofstream(file) << config.dump();
 }
@@ -41,7 +41,7 @@ test_site::test_site() {
 
 void test_site::give_chat_template() const {
   const auto file = model() / "tokenizer_config.json";
-  auto config = nlohmann::ordered_json::parse(read_text(file));
+  auto config = nlohmann::ordered_json::parse(read_file(file));
   config["chat_template"] = R"({%- if tools %}<tools>{{ tools | tojson }}</tools>
 Calls are written as <tool_call>{"name", "arguments"}</tool_call>
 {%- endif %}

@@ -154,7 +154,7 @@ TEST_F(slow_faults, of_the_head_leave_every_line_of_a_job_once) {
   const words submit{"submit", "--file", site.path("in.jsonl").string(), "--out", site.path("out.jsonl").string()};
   process client = cluster.start(submit);
   const auto lines_there = [&] {
-    const std::string now = read_text(site.path("out.jsonl"));
+    const std::string now = read_file(site.path("out.jsonl"));
     return std::count(now.begin(), now.end(), '\n');
   };
   for (int i = 0; i < faults; ++i) {
@@ -170,7 +170,7 @@ TEST_F(slow_faults, of_the_head_leave_every_line_of_a_job_once) {
     }
   }
   ASSERT_EQ(client.wait(seconds(120)), 0) << client.error();
-  std::istringstream answers(read_text(site.path("out.jsonl")));
+  std::istringstream answers(read_file(site.path("out.jsonl")));
   int i = 0;
   for (std::string line; std::getline(answers, line); ++i)
     ASSERT_EQ(json::parse(line).at("custom_id"), std::to_string(i)) << line;

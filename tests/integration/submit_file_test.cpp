@@ -33,11 +33,11 @@ TEST_F(submit_file, leaves_files_alone_that_hold_something_else) {
   for (const std::string text : {"{\"x\":1}", "line one\nprecious line two", "{\"index\":0,\"x\":1}\nmore"}) {
     const std::string mine = site_.write("mine", text).string();
     refused(in_, mine, "mine: holds something else");
-    EXPECT_EQ(read_text(mine), text);
+    EXPECT_EQ(read_file(mine), text);
   }
-  const std::string before = read_text(in_);
+  const std::string before = read_file(in_);
   refused(in_, in_, "name another file");
-  EXPECT_EQ(read_text(in_), before);
+  EXPECT_EQ(read_file(in_), before);
   EXPECT_EQ(jobs(), 0u);
 }
 
@@ -52,12 +52,12 @@ TEST_F(submit_file, begins_no_job_that_it_cannot_read_or_write) {
 TEST_F(submit_file, goes_on_behind_the_last_whole_line) {
   const std::string out = site_.path("out").string();
   cluster_.run(command(in_, out));
-  const std::string whole = read_text(out);
+  const std::string whole = read_file(out);
   EXPECT_EQ(std::count(whole.begin(), whole.end(), '\n'), 3);
   for (const std::size_t torn : {std::size_t{4}, whole.size() / 2, whole.size() - 1}) {
     std::filesystem::resize_file(out, torn);
     cluster_.run(command(in_, out));
-    EXPECT_EQ(read_text(out), whole);
+    EXPECT_EQ(read_file(out), whole);
   }
 }
 
@@ -74,7 +74,7 @@ TEST_F(submit_file, makes_a_job_that_is_not_shown_as_a_fine_tune) {
 TEST_F(submit_file, writes_into_what_is_no_file) {
   const std::string out = site_.path("out").string();
   cluster_.run(command(in_, out));
-  EXPECT_EQ(cluster_.run(command(in_, "-")), read_text(out));
+  EXPECT_EQ(cluster_.run(command(in_, "-")), read_file(out));
   EXPECT_FALSE(std::filesystem::exists("-"));
   cluster_.run(command(in_, "/dev/null"));
   process full = cluster_.start(command(in_, "/dev/full"));
@@ -84,7 +84,7 @@ TEST_F(submit_file, writes_into_what_is_no_file) {
   const std::string pipe = site_.path("pipe").string();
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   process piped = cluster_.start(command(in_, pipe));
-  EXPECT_EQ(read_text(pipe), read_text(out));
+  EXPECT_EQ(read_file(pipe), read_file(out));
   EXPECT_EQ(piped.wait(), 0) << piped.error();
 }
 

@@ -17,7 +17,7 @@ pid_t process_of(const std::filesystem::path& cluster, const std::string& node) 
   for (const auto& each : std::filesystem::directory_iterator("/proc")) {
     const std::string name = each.path().filename().string();
     if (name.find_first_not_of("0123456789") == std::string::npos &&
-        read_text(each.path() / "cmdline").find(words) != std::string::npos)
+        read_file(each.path() / "cmdline").find(words) != std::string::npos)
       return std::stoi(name);
   }
   return 0;
@@ -267,7 +267,7 @@ TEST_F(survival, of_the_head_during_a_job_of_a_thousand_lines) {
   process client = cluster().start({"submit", "--file", site().path("in.jsonl").string(), "--out", out.string(),
                                     "--max-tokens", "40", "--temperature", "0.9"});
   const auto lines_there = [&] {
-    const std::string now = read_text(out);
+    const std::string now = read_file(out);
     return std::count(now.begin(), now.end(), '\n');
   };
   for (const int at : {100, 400}) {
@@ -276,7 +276,7 @@ TEST_F(survival, of_the_head_during_a_job_of_a_thousand_lines) {
     kill("head");
   }
   ASSERT_EQ(client.wait(seconds(60)), 0) << client.error();
-  std::istringstream answers(read_text(out));
+  std::istringstream answers(read_file(out));
   int i = 0;
   for (std::string line; std::getline(answers, line); ++i) {
     const json answer = json::parse(line);

@@ -86,14 +86,14 @@ class training : public testing::Test {
   std::string weights_of(const std::string& version) {
     const auto folder = site_.path("out-" + version);
     cluster_->run({"adapters", "export", version, "--out", folder.string()});
-    return read_text(folder / "adapter_model.safetensors");
+    return read_file(folder / "adapter_model.safetensors");
   }
   /// By one process, without a cluster.
   std::string weights_alone(int steps, const words& more = {}) {
     words command = train_words(site_.path("alone").string(), steps, more);
     command.insert(command.end(), {"--local", site_.model().string(), "--quant", "u8"});
     cluster_->run(command);
-    return read_text(site_.path("alone") / "adapter_model.safetensors");
+    return read_file(site_.path("alone") / "adapter_model.safetensors");
   }
   void kill(const std::string& node, int signal = SIGKILL) {
     pid_t pid = 0;
@@ -189,7 +189,7 @@ TEST_F(training, for_one_base_does_not_go_on_with_another) {
   ASSERT_TRUE(reaches(id, 5));
   cluster().run({"jobs", "pause", id});
   cluster().down();
-  std::string file = read_text(cluster().file());
+  std::string file = read_file(cluster().file());
   file.replace(file.find("\"u8\""), 4, "\"q4\"");
   std::ofstream(cluster().file()) << file;
   cluster().up();
@@ -221,14 +221,14 @@ TEST_F(training, waits_for_a_trainer_that_joins_later) {
   start({});
   const std::string id = submit("taught", 5);
   EXPECT_EQ(state(id), "queued");
-  site().write("coach.toml", read_text(cluster().file()) + "[[node]]\nname = \"coach\"\nroles = [\"trainer\"]\n");
+  site().write("coach.toml", read_file(cluster().file()) + "[[node]]\nname = \"coach\"\nroles = [\"trainer\"]\n");
   process coach = cluster().start({"node", site().path("coach.toml").string(), "--name", "coach"});
   EXPECT_TRUE(ends(id, "succeeded")) << coach.out() << coach.error();
 }
 
 TEST_F(training, refuses_data_that_cannot_be_read_whole_by_line) {
   start();
-  std::string text = read_text(site().path("data.jsonl"));
+  std::string text = read_file(site().path("data.jsonl"));
   text += "{\"prompt\": \"torn\", \"compl";
   site().write("data.jsonl", text);
   process refused = cluster().start(train_words("taught", 5));

@@ -121,7 +121,7 @@ TEST_F(a_killed_journal, has_each_recorded_output_once_and_goes_on) {
   }
   const auto rest = book->unfinished_lines("j1", 0, 100000);
   EXPECT_FALSE(rest.empty()) << "the kills came too late to prove anything";
-  for (const auto& line : rest) EXPECT_TRUE(*book->record("j1", line.index, output_of(line), true));
+  for (const auto& line : rest) EXPECT_TRUE(*record("j1", line.index, output_of(line), true));
   EXPECT_EQ(check_outputs(), 6000u);
   EXPECT_EQ(book->find("j1")->state, job_state::succeeded);
 }

@@ -1,6 +1,5 @@
 #pragma once
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <memory>
@@ -8,6 +7,7 @@
 #include <vector>
 
 #include "cluster/journal/journal.hpp"
+#include "tests/base/temp_folder.hpp"
 
 namespace troupe {
 
@@ -15,17 +15,9 @@ namespace troupe {
 class journal_fixture : public testing::Test {
  protected:
   journal_fixture() {
-    const auto* info = testing::UnitTest::GetInstance()->current_test_info();
-    folder = std::filesystem::temp_directory_path() /
-             ("troupe-journal-" + std::string(info->name()) + "-" + std::to_string(getpid()));
-    std::filesystem::remove_all(folder);
     options.file = folder / "journal.db";
     options.wall_seconds = [this] { return seconds + wall_leap; };
     options.passed_seconds = [this] { return seconds; };
-  }
-  ~journal_fixture() override {
-    book.reset();
-    std::filesystem::remove_all(folder);
   }
 
   journal& open() {
@@ -53,7 +45,16 @@ class journal_fixture : public testing::Test {
     return *job;
   }
 
-  std::filesystem::path folder;
+  /// One output, as record_all takes many.
+  result<bool, journal_error> record(std::string_view id, std::uint64_t index, std::string_view text, bool ok) {
+    const line_record one{id, index, text, ok};
+    const auto is_new = book->record_all({&one, 1});
+    if (!is_new) return is_new.error();
+    return bool{is_new->front()};
+  }
+
+  test::temp_folder temporary;
+  const std::filesystem::path folder = temporary.path() / "state";  ///< not there before a journal is
   journal::options options;
   std::int64_t seconds = 1'000'000;
   std::int64_t wall_leap = 0;  ///< added to the wall clock only

@@ -11,6 +11,7 @@
 #include <functional>
 
 #include "base/error.hpp"
+#include "cluster/launch/machine.hpp"
 #include "tests/base/temp_folder.hpp"
 
 namespace troupe {
@@ -19,7 +20,6 @@ namespace {
 using namespace std::chrono_literals;
 using testing::Contains;
 using testing::HasSubstr;
-using process_state = node_process::state;
 
 /// Nodes that are shell scripts: the script gets `node FILE --name X`.
 class launch : public testing::Test {
@@ -87,7 +87,7 @@ TEST_F(launch, starts_the_nodes_with_a_log_each_and_stops_them) {
   ASSERT_EQ(nodes.size(), 2u);
   EXPECT_EQ(nodes[0].name, "head");
   for (const auto& node : nodes) {
-    EXPECT_EQ(node.now, process_state::running);
+    EXPECT_EQ(node.state, process_state::running);
     EXPECT_TRUE(is_alive(node.pid));
     EXPECT_EQ(::getpgid(node.pid), node.pid) << "a process group of its own";
   }
@@ -134,8 +134,8 @@ TEST_F(launch, leaves_what_refuses_or_has_done_its_work) {
   launcher launched(config(), with(script("[ $4 = head ] && exit 0; exit 2")));
   launched.start();
   ASSERT_TRUE(poll_until(launched, [&] { return !launched.find("head")->pid && !launched.find("w0")->pid; }));
-  EXPECT_EQ(launched.find("head")->now, process_state::ended);
-  EXPECT_EQ(launched.find("w0")->now, process_state::given_up);
+  EXPECT_EQ(launched.find("head")->state, process_state::ended);
+  EXPECT_EQ(launched.find("w0")->state, process_state::given_up);
   EXPECT_THAT(said_, Contains(HasSubstr("w0 refuses to start (exit code 2)")));
 }
 
@@ -143,7 +143,7 @@ TEST_F(launch, does_not_respawn_where_that_is_not_wanted) {
   launcher launched(config("", "respawn = false\n"), with(script(serve)));
   launched.start();
   launched.kill_node("w0");
-  ASSERT_TRUE(poll_until(launched, [&] { return launched.find("w0")->now == process_state::given_up; }));
+  ASSERT_TRUE(poll_until(launched, [&] { return launched.find("w0")->state == process_state::given_up; }));
 }
 
 TEST_F(launch, leaves_alone_what_starts_by_itself) {
@@ -229,7 +229,7 @@ TEST_F(launch, a_moment_without_descriptors_only_delays_a_restart) {
     launched.kill_node("w0");
     EXPECT_TRUE(poll_until(launched, runs_short));
     allow_descriptors(0);
-    EXPECT_TRUE(poll_until(launched, [&] { return launched.find("w0")->now == process_state::running; }));
+    EXPECT_TRUE(poll_until(launched, [&] { return launched.find("w0")->state == process_state::running; }));
     EXPECT_EQ(next_descriptor(), next) << "none is lost";
   }
 }
@@ -368,112 +368,6 @@ TEST_F(launch_remote, a_host_that_reboots_gets_its_node_back) {
   EXPECT_TRUE(launched.given_up().empty());
   EXPECT_EQ(
       std::count_if(said_.begin(), said_.end(), [](auto& line) { return line.find("no connection") != line.npos; }), 1);
-}
-
-// ---- up and down
-
-TEST_F(launch, only_one_up_at_a_time) {
-  const auto clusters = config();
-  EXPECT_FALSE(find_up(clusters));
-  {
-    const up_lock lock(clusters);
-    EXPECT_EQ(find_up(clusters).value().pid, ::getpid());
-    EXPECT_EQ(find_up(clusters)->elsewhere, "");
-    try {
-      const up_lock second(clusters);
-      FAIL() << "two hold it up";
-    } catch (const input_error& error) {
-      EXPECT_THAT(error.what(), HasSubstr("the cluster test is up already (process " + std::to_string(::getpid())));
-    }
-  }
-  EXPECT_FALSE(find_up(clusters));
-  EXPECT_NO_THROW(up_lock{clusters});
-}
-
-TEST_F(launch, what_is_up_on_another_machine_is_not_ended_here) {
-  const auto clusters = config();
-  const up_lock lock(clusters);
-  const std::string own = folder_.read("state/up.pid");
-  const pid_t bystander = ::fork();
-  if (bystander == 0) {
-    ::pause();
-    ::_exit(0);
-  }
-  const std::string place = own.substr(own.find('\n')), number = std::to_string(bystander);
-  const std::string host = machine_name();
-  const auto refusal = [&] {
-    try {
-      (void)end_up(clusters, 0s);
-    } catch (const input_error& error) {
-      return std::string(error.what());
-    }
-    return std::string("ended");
-  };
-  folder_.write("state/up.pid", number + "\nanother-host" + place.substr(1 + host.size()));
-  EXPECT_THAT(refusal(), HasSubstr("the cluster test is up on another-host: end it there"));
-  folder_.write("state/up.pid", number + "\n" + host + " another-boot pid:[1]\n");
-  EXPECT_THAT(refusal(), HasSubstr("is up on another container of " + host));
-  EXPECT_EQ(::waitpid(bystander, nullptr, WNOHANG), 0) << "it lives";
-  ::kill(bystander, SIGKILL);
-  ::waitpid(bystander, nullptr, 0);
-}
-
-TEST_F(launch, a_lock_ends_with_its_process) {
-  const auto clusters = config();
-  std::filesystem::create_directories(clusters.state_dir);
-  folder_.write("state/up.pid", "1234567\n");
-  EXPECT_FALSE(find_up(clusters)) << "a file that is left over means nothing";
-  EXPECT_NO_THROW(up_lock{clusters});
-}
-
-TEST_F(launch, down_ends_up_and_waits_for_it) {
-  const auto clusters = config();
-  const pid_t child = ::fork();
-  if (child == 0) {
-    const up_lock lock(clusters);
-    ::pause();
-    ::_exit(0);
-  }
-  const monotonic_clock time;
-  const instant end = time.now() + 10s;
-  while (!find_up(clusters) && time.now() < end) ::usleep(2000);
-  EXPECT_EQ(find_up(clusters).value().pid, child);
-  EXPECT_TRUE(end_up(clusters, 10s));
-  EXPECT_FALSE(find_up(clusters));
-  EXPECT_TRUE(end_up(clusters, 0s)) << "there is nothing to end";
-  ::waitpid(child, nullptr, 0);
-}
-
-/// Detaches in a child, so that this process keeps its own threads and output. Gives what the caller would get.
-detachment::outcome detached(const std::filesystem::path& log, const std::function<void(detachment&)>& daemon) {
-  detachment split(log);
-  if (split.is_daemon()) {
-    daemon(split);
-    ::_exit(0);
-  }
-  return split.wait();
-}
-
-TEST_F(launch, a_daemon_tells_when_it_is_ready) {
-  const auto log = folder_.path() / "state/logs/up.log";
-  const auto outcome = detached(log, [&](detachment& split) {
-    [[maybe_unused]] const auto written = ::write(STDOUT_FILENO, "hello log\n", 10);
-    folder_.write("session", std::to_string(::getsid(0) != ::getppid()) + " " + std::to_string(::getpid()));
-    split.report(0, "ready at http://127.0.0.1:8000\n(two lines)");
-  });
-  EXPECT_EQ(outcome.code, 0);
-  EXPECT_EQ(outcome.text, "ready at http://127.0.0.1:8000\n(two lines)");
-  EXPECT_EQ(folder_.read("state/logs/up.log"), "hello log\n");
-}
-
-TEST_F(launch, a_daemon_tells_why_it_is_not) {
-  const auto log = folder_.path() / "up.log";
-  const auto refused = detached(log, [](detachment& split) { split.report(2, "no such model"); });
-  EXPECT_EQ(refused.code, 2);
-  EXPECT_EQ(refused.text, "no such model");
-  const auto died = detached(log, [](detachment&) { ::raise(SIGKILL); });
-  EXPECT_EQ(died.code, 1);
-  EXPECT_THAT(died.text, HasSubstr("up.log"));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "cluster/placement/placement_pool.hpp"
+#include "cluster/placement/placement_units.hpp"
 
 #include <algorithm>
 #include <map>

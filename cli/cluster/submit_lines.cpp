@@ -1,0 +1,96 @@
+#include "cli/cluster/submit_lines.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <stdexcept>
+
+#include "base/error.hpp"
+#include "cli/output.hpp"
+
+namespace troupe {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool can_be_output(std::string_view line, std::uint64_t index) {
+  return line.starts_with(fmt::format(R"({{"index":{},)", index));
+}
+
+/// Whether a line may be the beginning of an output whose rest was never written.
+bool can_be_torn_output(std::string_view line, std::uint64_t index) {
+  const std::string begin = fmt::format(R"({{"index":{},)", index);
+  return line.starts_with(begin) || std::string_view(begin).starts_with(line);
+}
+
+}  // namespace
+
+line_reader::line_reader(const fs::path& file) {
+  std::error_code fault;
+  if (fs::is_directory(file, fault))
+    refuse("{}: is a folder: name a file with a JSON object in each line", file.string());
+  if (fs::exists(file, fault) && !fs::is_regular_file(file, fault))
+    refuse("{}: is no regular file, and is read twice: save it first", file.string());
+  in_.open(file, std::ios::binary);
+  if (!in_) refuse("{}: cannot be read: {}", file.string(), std::strerror(errno));
+}
+
+bool line_reader::next(std::string& line) {
+  while (std::getline(in_, line)) {
+    if (line.ends_with('\r')) line.pop_back();
+    if (line.find_first_not_of(" \t") != std::string::npos) return true;
+  }
+  return false;
+}
+
+output_file::output_file(fs::path path) : path_(std::move(path)) {
+  file_ = file_descriptor(path_ == "-" ? ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0)
+                                       : ::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+  struct stat about {};
+  if (!file_.is_open() || ::fstat(file_.number(), &about) != 0)
+    refuse("{}: cannot be written: {}", path_.string(), std::strerror(errno));
+  is_regular_ = path_ != "-" && S_ISREG(about.st_mode);
+  if (is_regular_) read_lines();
+}
+
+void output_file::read_lines() {
+  const auto check_line = [&](bool fits) {
+    if (!fits) refuse("{}: holds something else than answers: move it away, or name another file", path_.string());
+  };
+  std::ifstream in(path_, std::ios::binary);
+  if (!in) refuse("{}: cannot be read: {}", path_.string(), std::strerror(errno));
+  for (std::string line; std::getline(in, line); ++lines_) {
+    if (in.eof()) return check_line(can_be_torn_output(line, lines_));
+    check_line(can_be_output(line, lines_));
+    whole_bytes_ += line.size() + 1;
+    last_ = std::move(line);
+  }
+}
+
+void output_file::cut_torn_line() {
+  const auto whole = static_cast<off_t>(whole_bytes_);
+  if (!is_regular_) return;
+  if (::ftruncate(file_.number(), whole) != 0 || ::lseek(file_.number(), whole, SEEK_SET) != whole) fail();
+}
+
+void output_file::append(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const auto& line : lines) text += line + "\n";
+  if (!write_all(file_.number(), text)) fail();
+  lines_ += lines.size();
+  if (!lines.empty()) last_ = lines.back();
+}
+
+void output_file::sync() const {
+  ::fsync(file_.number());
+}
+
+void output_file::fail() const {
+  if (errno == EPIPE) throw output_closed();
+  throw std::runtime_error(fmt::format("{}: cannot be written: {}", path_.string(), std::strerror(errno)));
+}
+
+}  // namespace troupe

@@ -1,0 +1,111 @@
+#include "cluster/journal/journal.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+
+#include <fstream>
+#include <random>
+
+#include "base/error.hpp"
+#include "tests/cluster/journal/journal_fixture.hpp"
+
+namespace troupe {
+namespace {
+
+using testing::HasSubstr;
+
+class a_journal_file : public journal_fixture {
+ protected:
+  std::string refusal() {
+    try {
+      open();
+    } catch (const input_error& error) {
+      const std::string text = error.what();
+      EXPECT_THAT(text, HasSubstr(options.file.string()));
+      EXPECT_EQ(text.find('\n'), std::string::npos);
+      return text;
+    }
+    return "opened";
+  }
+  void execute(const char* sql) {
+    std::filesystem::create_directories(folder);
+    sqlite3* raw = nullptr;
+    ASSERT_EQ(sqlite3_open(options.file.c_str(), &raw), SQLITE_OK);
+    EXPECT_EQ(sqlite3_exec(raw, sql, nullptr, nullptr, nullptr), SQLITE_OK);
+    sqlite3_close(raw);
+  }
+  void write(const std::string& bytes) {
+    std::filesystem::create_directories(folder);
+    std::ofstream(options.file, std::ios::binary) << bytes;
+  }
+};
+
+TEST_F(a_journal_file, is_refused_while_another_has_it) {
+  journal first(options);
+  EXPECT_THAT(refusal(), HasSubstr("another head"));
+}
+
+TEST_F(a_journal_file, is_refused_where_it_is_no_database) {
+  write(std::string(5000, 'x'));
+  EXPECT_THAT(refusal(), HasSubstr("not a database"));
+}
+
+TEST_F(a_journal_file, is_refused_where_it_belongs_to_another_program) {
+  execute("CREATE TABLE songs (title TEXT)");
+  EXPECT_THAT(refusal(), HasSubstr("another program"));
+}
+
+TEST_F(a_journal_file, of_the_first_version_is_brought_up_to_date) {
+  open();
+  accepted("old", 3);
+  book.reset();
+  execute("ALTER TABLE jobs DROP COLUMN result");
+  execute("ALTER TABLE heads DROP COLUMN expired_to");
+  execute("PRAGMA user_version = 1");
+  open();
+  EXPECT_EQ(book->find("old")->received, 3u);
+  EXPECT_EQ(book->find("old")->result, "");
+}
+
+TEST_F(a_journal_file, is_refused_where_it_is_newer) {
+  open();
+  book.reset();
+  execute("PRAGMA user_version = 99");
+  EXPECT_THAT(refusal(), HasSubstr("version 99"));
+}
+
+TEST_F(a_journal_file, is_refused_where_it_is_a_folder_or_in_none) {
+  std::filesystem::create_directories(options.file);
+  EXPECT_THAT(refusal(), HasSubstr("open"));
+  options.file = "/proc/none/journal.db";
+  EXPECT_THAT(refusal(), HasSubstr("folder"));
+}
+
+TEST_F(a_journal_file, that_is_damaged_is_refused_or_served_never_a_crash) {
+  open();
+  accepted("j1", 300);
+  book.reset();
+  const std::string whole = test::read_file(options.file);
+  ASSERT_GT(whole.size(), 8192u);
+  std::mt19937 random(5);
+  for (int round = 0; round < 60; ++round) {
+    std::string bytes = whole;
+    for (int i = 0; i < 40; ++i) bytes[random() % bytes.size()] = static_cast<char>(random());
+    if (round % 3 == 0) bytes.resize(random() % bytes.size());
+    write(bytes);
+    try {
+      open();
+      (void)book->list();
+      (void)book->unfinished_lines("j1", 0, 1000);
+      (void)record("j1", 5, "x", true);
+    } catch (const input_error&) {
+    } catch (const journal_failure&) {
+    }
+    book.reset();
+    std::filesystem::remove(options.file.string() + "-wal");
+  }
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,93 @@
+#include "cluster/journal/journal.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/cluster/journal/journal_fixture.hpp"
+
+namespace troupe {
+namespace {
+
+using journal_fault = journal_error::reason;
+
+class journal_records : public journal_fixture {};
+
+TEST_F(journal_records, keeps_events_in_order_and_the_newest_of_them) {
+  options.max_events = 10;
+  open();
+  ASSERT_TRUE(book->create_job(spec_of("ft", 0, "fine-tune")).ok());
+  for (int i = 1; i <= 15; ++i) {
+    const auto number = book->append_event("ft", i % 5 == 0 ? "checkpoint" : "metrics", std::to_string(i));
+    EXPECT_EQ(*number, static_cast<std::uint64_t>(i));
+  }
+  const auto events = book->events("ft", 0, 100);
+  ASSERT_EQ(events.size(), 10u);
+  EXPECT_EQ(events.front().number, 6u);
+  EXPECT_EQ(book->events("ft", 12, 2).front().text, "13");
+  EXPECT_EQ(book->events("ft", 12, 2).size(), 2u);
+  EXPECT_EQ(book->last_event("ft", "checkpoint")->text, "15");
+  EXPECT_FALSE(book->last_event("ft", "message"));
+  EXPECT_EQ(book->append_event("no", "message", "{}").error().why, journal_fault::unknown);
+}
+
+TEST_F(journal_records, takes_several_events_at_once) {
+  open();
+  ASSERT_TRUE(book->create_job(spec_of("f", 0, "fine-tune")).ok());
+  const std::vector<event_record> events{{"metrics", "1"}, {"metrics", "2"}, {"message", "3"}};
+  EXPECT_EQ(*book->append_events("f", events), 3u);
+  EXPECT_EQ(*book->append_event("f", "metrics", "4"), 4u);
+  const auto all = book->events("f", 1, 10);
+  ASSERT_EQ(all.size(), 3u);
+  EXPECT_EQ(all[1].kind, "message");
+  EXPECT_EQ(all[2].text, "4");
+}
+
+TEST_F(journal_records, keeps_the_adapter_catalogue) {
+  const adapter_catalogue::options base{"llama", model_id{~0ull}, 100};
+  open();
+  adapter_catalogue adapters(base, book->load_catalogue());
+  for (const char content : {'a', 'b', 'c'}) {
+    const auto entry = adapters.publish({"pricing", std::string(64, content), "adapters/x", 99, 8, model_id{~0ull}});
+    ASSERT_TRUE(entry.ok());
+    book->save(adapters.take_changes());
+    if (content != 'c') adapters.set_ready(entry->version);
+  }
+  adapters.set_failed(adapter_version{3}, "torn");
+  (void)adapters.rollback("pricing");
+  book->save(adapters.take_changes());
+  open();
+  const auto saved = book->load_catalogue();
+  EXPECT_EQ(saved.next_version, 4u);
+  adapter_catalogue again(base, saved);
+  EXPECT_EQ(*again.resolve("pricing"), adapter_version{1});
+  EXPECT_EQ(again.find(adapter_version{3})->error, "torn");
+  EXPECT_EQ(again.find(adapter_version{2})->spec.base, model_id{~0ull});
+  EXPECT_EQ(again.publish({"pricing", std::string(64, 'd'), "x", 1, 8, model_id{~0ull}})->full_name(), "pricing@4");
+  adapter_catalogue requantized({"llama", model_id{7}, 100}, saved);
+  requantized.set_fits(adapter_version{2});
+  book->save(requantized.take_changes());
+  EXPECT_EQ(adapter_catalogue(base, book->load_catalogue()).find(adapter_version{2})->spec.base, model_id{7});
+}
+
+TEST_F(journal_records, forgets_versions_that_the_catalogue_forgot) {
+  const adapter_catalogue::options base{"llama", model_id{5}, 100, 16, 0};
+  open();
+  adapter_catalogue adapters(base);
+  const auto version = adapters.publish({"pricing", std::string(64, 'a'), "x", 1, 8, model_id{5}})->version;
+  adapters.set_ready(version);
+  book->save(adapters.take_changes());
+  EXPECT_EQ(book->load_catalogue().entries.size(), 1u);
+  (void)adapters.unload("pricing");
+  (void)adapters.forget_unloaded([](adapter_version) { return false; });
+  book->save(adapters.take_changes());
+  open();
+  const auto saved = book->load_catalogue();
+  EXPECT_TRUE(saved.entries.empty());
+  adapter_catalogue again(base, saved);
+  const auto next = again.publish({"pricing", std::string(64, 'a'), "x", 1, 8, model_id{5}});
+  EXPECT_EQ(next->full_name(), "pricing@2") << "an ordinal is not given again";
+  EXPECT_EQ(next->version, adapter_version{2});
+}
+
+}  // namespace
+}  // namespace troupe
