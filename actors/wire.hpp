@@ -35,7 +35,7 @@ class wire {
       const std::uint64_t correlation = from.correlation;
       std::optional<M> what = from_frame<M>(std::move(from));
       if (!what) return false;
-      handler(incoming<M>{{}, link, correlation, std::move(*what)});
+      handler(incoming<M>{link, correlation, std::move(*what)});
       return true;
     };
   }

@@ -139,8 +139,8 @@ std::string adapter_store_state::carry_out(const client_command& command) {
 void adapter_store_state::find(const find_adapter& wanted) {
   const command_answer found = answer_of([&] { return parts_.shelf->find_or_publish(wanted.name).full_name(); });
   save_then([found, asker = wanted.asker, wanted_name = wanted.name](const std::string& error) {
-    tell(asker, adapter_found{
-                    {}, wanted_name, found.is_refused() ? found.error : error, found.fault == command_fault::unknown});
+    tell(asker,
+         adapter_found{wanted_name, found.is_refused() ? found.error : error, found.fault == command_fault::unknown});
   });
 }
 
@@ -171,7 +171,7 @@ void adapter_store_state::save_then(continuation then) {
   }
   unsaved_.clear();
   changes_[++ticket_] = {records, parts_.shelf->snapshot(), parts_.shelf->shown(), {std::move(then)}};
-  tell(parts_.journal, save_catalogue{{}, ticket_, std::move(records), handle(self_)});
+  tell(parts_.journal, save_catalogue{ticket_, std::move(records), handle(self_)});
 }
 
 void adapter_store_state::take_saved(const catalogue_saved& saved) {

@@ -236,7 +236,7 @@ void answer_call::on_refused(const request_refused& refused) {
 /// May be called on any thread.
 void answer_call::end_all() {
   if (over_.exchange(true)) return;
-  for (const request_id id : ids_) tell(context_->parts.gateway, end_request{{}, id});
+  for (const request_id id : ids_) tell(context_->parts.gateway, end_request{id});
 }
 
 }  // namespace

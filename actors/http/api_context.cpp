@@ -52,7 +52,7 @@ bool api_context::is_ready() const {
 
 void run_command(const command_actor& whom, client_command what, const std::shared_ptr<http_exchange>& exchange,
                  std::function<void(const std::string& result)> then, std::function<void()> refused) {
-  tell(whom, command_call{{}, std::move(what), answerer(exchange, std::move(then), std::move(refused))});
+  tell(whom, command_call{std::move(what), answerer(exchange, std::move(then), std::move(refused))});
 }
 
 void guarded(const std::shared_ptr<http_exchange>& exchange, const std::function<void()>& handle) {

@@ -161,7 +161,7 @@ std::string jobs_state::hold(const std::string& id, bool on) {
 }
 
 void jobs_state::tell_training(const job_info& job) const {
-  if (job.spec.kind != "batch") tell(training_, job_changed{{}, job.spec.id, job.state});
+  if (job.spec.kind != "batch") tell(training_, job_changed{job.spec.id, job.state});
 }
 
 std::string jobs_state::events(const std::string& arguments) const {
@@ -260,7 +260,7 @@ void jobs_state::save(const save_catalogue& what) {
   } catch (const journal_failure& failure) {
     error = failure.what();
   }
-  tell(what.asker, catalogue_saved{{}, what.ticket, std::move(error)});
+  tell(what.asker, catalogue_saved{what.ticket, std::move(error)});
 }
 
 }  // namespace troupe

@@ -37,7 +37,7 @@ void scheduler_state::report_soon() {
 void scheduler_state::report() {
   report_due_ = false;
   const bool busy = meter_.note_report(clock_.now());
-  tell(parts_.router, replica_state{{}, parts_.replica, running_, load()});
+  tell(parts_.router, replica_state{parts_.replica, running_, load()});
   post_status();
   // Reports once more after the last token, to show the replica at rest. While requests wait for an adapter it goes on
   // reporting, since each wake also moves the scheduler's clock.

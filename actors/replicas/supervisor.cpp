@@ -44,7 +44,7 @@ supervisor_state::handle::behavior_type supervisor_state::make_behavior() {
       },
       [this](stop_now) {
         for (const replica_record& replica : replicas_)
-          tell(replica.scheduler, replica_stopped{{}, false, life_end::planned});
+          tell(replica.scheduler, replica_stopped{false, life_end::planned});
         self_->quit();
       },
   };
@@ -102,7 +102,7 @@ void supervisor_state::admit_trainer(const node_hello& hello, link_id link) {
   // Trainers' traffic is not encrypted: it may leave a machine only if the cluster file allows that.
   const std::string reach = parts_.config.insecure ? "" : hello.host;
   tell(training_,
-       trainer_joined{{}, hello.name, spawn_remote_trainer(self_->system(), remote(link)), hello.meeting, reach});
+       trainer_joined{hello.name, spawn_remote_trainer(self_->system(), remote(link)), hello.meeting, reach});
 }
 
 worker_offer supervisor_state::offer_of(const node_hello& hello) const {
@@ -198,7 +198,7 @@ void supervisor_state::lose_trainer(const std::string& name) {
   if (!gone) return;
   parts_.directory->expel(gone.mapped().link);
   nodes_by_link_.erase(gone.mapped().link);
-  tell(training_, trainer_lost{{}, name});
+  tell(training_, trainer_lost{name});
 }
 
 void supervisor_state::look_at_clock() {

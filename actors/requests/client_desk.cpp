@@ -46,13 +46,13 @@ class link_listener final : public answer_listener {
       --left_;
     }
     links_->send(link_, std::move(text));
-    if (left_ == 0) tell(desk_, client_done{{}, link_, id_});
+    if (left_ == 0) tell(desk_, client_done{link_, id_});
   }
   void on_refused(const request_refused& refused) override {
     const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(refused.retry_after).count();
     links_->send(link_, client_refused{id_, refused.error, refused.cause == refusal_cause::bad_input,
                                        static_cast<std::uint64_t>(milliseconds)});
-    tell(desk_, client_done{{}, link_, id_});
+    tell(desk_, client_done{link_, id_});
   }
 
  private:
@@ -121,14 +121,14 @@ void client_desk_state::cancel(link_id link, std::uint64_t id) {
   const auto found = requests_.find(link);
   if (found == requests_.end()) return;
   const auto request = found->second.extract(id);
-  if (request) tell(parts_.gateway, end_request{{}, request.mapped()});
+  if (request) tell(parts_.gateway, end_request{request.mapped()});
   if (found->second.empty()) requests_.erase(found);
 }
 
 void client_desk_state::end_all(link_id link) {
   const auto gone = requests_.extract(link);
   if (!gone) return;
-  for (const auto& [id, request] : gone.mapped()) tell(parts_.gateway, end_request{{}, request});
+  for (const auto& [id, request] : gone.mapped()) tell(parts_.gateway, end_request{request});
 }
 
 // --- commands ---
@@ -144,8 +144,7 @@ void client_desk_state::run(incoming<client_command>& command) {
     return answer(command, {{},
                             fmt::format("unknown command '{}': {} are known", called.substr(0, 64), known_commands),
                             command_fault::bad_input});
-  command_call call{{},
-                    std::move(command.what),
+  command_call call{std::move(command.what),
                     [links = parts_.links, link = command.link, number = command.correlation](command_answer answer) {
                       links->send(link, std::move(answer), number);
                     }};
@@ -163,7 +162,7 @@ void client_desk_state::drain(const incoming<client_command>& command) {
     const auto parsed = detail::parse_json(command.what.arguments, command.what.name);
     const auto node = detail::json_fields<nlohmann::json>(parsed, command.what.name).text("name");
     if (!node) refuse("{}: \"name\" is missing", command.what.name);
-    tell(parts_.supervisor, drain_node{{}, command.link, command.correlation, *node});
+    tell(parts_.supervisor, drain_node{command.link, command.correlation, *node});
   } catch (const input_error& error) {
     answer(command, {{}, error.what(), command_fault::bad_input});
   }

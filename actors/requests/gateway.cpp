@@ -69,7 +69,7 @@ void gateway_state::start(begin_request& request, adapter_version version) {
   prompt_tokens_ += static_cast<std::uint64_t>(made.prompt_tokens);
   running_.insert_or_assign(request.id, std::move(made));
   request.what.engine.what.adapter = version;
-  tell(parts_.router, routed_request{{}, request.id, 0, std::move(request.what.engine), sink_actor(handle(self_))});
+  tell(parts_.router, routed_request{request.id, 0, std::move(request.what.engine), sink_actor(handle(self_))});
 }
 
 /// Asks the adapter store, which may find a folder of that name.
@@ -78,7 +78,7 @@ void gateway_state::wait_for_adapter(begin_request& request) {
     return refuse_start(request, "too many requests wait for adapters: try again later", refusal_cause::full);
   const std::string adapter = request.adapter;
   auto& queue = waiting_[adapter];
-  if (queue.empty()) tell(parts_.store, find_adapter{{}, adapter, handle(self_)});
+  if (queue.empty()) tell(parts_.store, find_adapter{adapter, handle(self_)});
   queue.push_back({std::move(request), clock_.now() + parts_.longest_wait});
   ++waiting_count_;
   tell_after(self_, parts_.longest_wait, wake{});
@@ -110,18 +110,18 @@ void gateway_state::end_overdue() {
 
 void gateway_state::refuse_start(const begin_request& request, std::string error, refusal_cause cause) {
   ++refused_;
-  request.listener->on_refused({{}, request.id, std::move(error), cause, std::chrono::seconds(1)});
+  request.listener->on_refused({request.id, std::move(error), cause, std::chrono::seconds(1)});
 }
 
 void gateway_state::refuse_adapter(const begin_request& request, std::string error, bool is_unknown) {
   ++refused_;
-  request.listener->on_refused({{}, request.id, std::move(error), refusal_cause::bad_input, {}, is_unknown});
+  request.listener->on_refused({request.id, std::move(error), refusal_cause::bad_input, {}, is_unknown});
 }
 
 /// The listener is not told, since it asked for this.
 void gateway_state::end(request_id id) {
   ++cancelled_;
-  if (running_.erase(id) > 0) return tell(parts_.router, cancel_request{{}, id});
+  if (running_.erase(id) > 0) return tell(parts_.router, cancel_request{id});
   for (auto& [adapter, queue] : waiting_)
     waiting_count_ -= std::erase_if(queue, [&](const waiting& each) { return each.what.id == id; });
 }
@@ -142,7 +142,7 @@ void gateway_state::take_tokens(answer_tokens& brought) {
   const std::shared_ptr<answer_listener> listener = request.listener;
   if (part.end) {
     answer.ended = true;
-    if (stopped) tell(parts_.router, cancel_request{{}, found->first, brought.index});
+    if (stopped) tell(parts_.router, cancel_request{found->first, brought.index});
     if (--request.left == 0) running_.erase(found);
   }
   if (says) listener->on_part(std::move(part));
@@ -181,7 +181,7 @@ void gateway_state::take_refusal(const request_refused& refused) {
   if (!gone) return;
   ++refused_;
   if (gone.mapped().answers.size() > 1)
-    tell(parts_.router, cancel_request{{}, refused.request});  // other answers of it may still be computed
+    tell(parts_.router, cancel_request{refused.request});  // other answers of it may still be computed
   gone.mapped().listener->on_refused(refused);
 }
 
@@ -190,7 +190,7 @@ void gateway_state::take_refusal(const request_refused& refused) {
 void gateway_state::stop() {
   for (auto& [id, request] : running_)
     request.listener->on_refused(
-        {{}, id, "the cluster is being stopped", refusal_cause::unavailable, std::chrono::seconds(1)});
+        {id, "the cluster is being stopped", refusal_cause::unavailable, std::chrono::seconds(1)});
   for (auto& [adapter, queue] : waiting_)
     for (waiting& each : queue) refuse_start(each.what, "the cluster is being stopped", refusal_cause::unavailable);
   running_.clear();

@@ -48,7 +48,7 @@ void trainer_state::go_on() {
   if (const auto wanted = download_->next()) return tell(parts_.head, *wanted);
   download_.reset();
   task_ = std::make_unique<training_task>(parts_.site, *order_, [to = handle(self_)](training_task::news what) {
-    tell(to, training_news{{}, std::move(what)});
+    tell(to, training_news{std::move(what)});
   });
 }
 

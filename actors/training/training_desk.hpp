@@ -135,10 +135,10 @@ class training_desk_state {
 /// Runs `jobs` on the journal's thread, then `then` on this actor's.
 template <class Use>
 void training_desk_state::ask_journal(Use use, std::function<void(decltype(use(std::declval<journal&>())))> then) {
-  tell(parts_.jobs, use_journal{{}, [use = std::move(use), then = std::move(then), own = handle(self_)](journal& book) {
-                                  auto answer = use(book);
-                                  tell(own, carry_on{{}, [then, answer = std::move(answer)] { then(answer); }});
-                                }});
+  tell(parts_.jobs, use_journal{[use = std::move(use), then = std::move(then), own = handle(self_)](journal& book) {
+         auto answer = use(book);
+         tell(own, carry_on{[then, answer = std::move(answer)] { then(answer); }});
+       }});
 }
 
 template <class Message>

@@ -111,10 +111,10 @@ void training_desk_state::accept(const order& asked) {
       found = intake_.accept(asked.job, spec, asked.data_sha256, asked.validation_sha256);
       return std::string();
     });
-    tell(own, carry_on{{}, [this, asked, spec, found, refused] {
-                         if (refused.is_refused()) return refuse_job(asked.job, refused);
-                         make_job(asked.job, asked.tenant, spec, found);
-                       }});
+    tell(own, carry_on{[this, asked, spec, found, refused] {
+           if (refused.is_refused()) return refuse_job(asked.job, refused);
+           make_job(asked.job, asked.tenant, spec, found);
+         }});
   });
 }
 

@@ -158,12 +158,11 @@ void training_desk_state::publish(const std::string& id) {
           assign();
         });
   };
-  tell(parts_.store,
-       command_call{{},
-                    {"adapters.load", dump({{"name", job.spec.adapter}, {"path", folder}})},
-                    [own = handle(self_), take_answer](command_answer answer) {
-                      tell(own, carry_on{{}, [take_answer, answer = std::move(answer)] { take_answer(answer); }});
-                    }});
+  tell(parts_.store, command_call{{"adapters.load", dump({{"name", job.spec.adapter}, {"path", folder}})},
+                                  [own = handle(self_), take_answer](command_answer answer) {
+                                    tell(own,
+                                         carry_on{[take_answer, answer = std::move(answer)] { take_answer(answer); }});
+                                  }});
 }
 
 void training_desk_state::fail(const std::string& id, const std::string& error) {

@@ -64,7 +64,7 @@ void worker_state::start(const start_stage& what) {
                            what.first_layer, what.first_layer + what.layers - 1, what.blocks));
   if (answer.error.empty()) {
     role_ = what;
-    tell(parts_.fetcher, stage_layers{{}, what.first_layer, what.layers});
+    tell(parts_.fetcher, stage_layers{what.first_layer, what.layers});
   } else {
     forget();
   }

@@ -53,7 +53,7 @@ void head_node::start() {
   const served_model served = served_model_of(site_, adapters_);
   start_own_supervisor(reign);
   start_own_front(book, reign, served);
-  tell(supervisor_, begin_cluster{{}, front_.training, start_own_worker()});
+  tell(supervisor_, begin_cluster{front_.training, start_own_worker()});
   listen_to_nodes();
   listen_to_members();
   listen_to_losses();
@@ -101,8 +101,8 @@ void head_node::listen_to_losses() {
   const auto news = said_once(say);
   links_.on_lost([supervisor = supervisor_, desk = front_.desk, news](link_id link, const std::string& why) {
     if (link == no_link) return news(why);  // somebody was refused; links of clients come and go
-    tell(supervisor, link_lost{{}, link});
-    tell(desk, link_lost{{}, link});
+    tell(supervisor, link_lost{link});
+    tell(desk, link_lost{link});
   });
 }
 
@@ -173,8 +173,7 @@ void head_node::stop() {
   if (worker_) tell(worker_->worker, stop_now{});
   if (worker_) tell(worker_->fetcher, stop_now{});
   // A worker with a thread of its own ends with the last handle on it, and schedulers hold some.
-  for (const scheduler_actor& scheduler : directory_->all())
-    tell(scheduler, replica_stopped{{}, false, life_end::planned});
+  for (const scheduler_actor& scheduler : directory_->all()) tell(scheduler, replica_stopped{false, life_end::planned});
   directory_->clear();
   (void)await_ends(farewell_time, front_.gateway, front_.desk, supervisor_);
 }

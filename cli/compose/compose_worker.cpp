@@ -58,7 +58,7 @@ worker_handles start_worker(caf::actor_system& system, const node_site& site, wi
                                       .tokens = tokens_of_model(site),
                                       .on_device_lost = end_without_device(site),
                                       .largest_steps = step_sizes_of(site)});
-  tell(made.fetcher, begin_fetching{{}, made.worker});
+  tell(made.fetcher, begin_fetching{made.worker});
   return made;
 }
 
@@ -90,10 +90,10 @@ member_node::member_node(caf::actor_system& system, wire& links, const node_site
   deliver_from_head<end_node>(links, agent_);
   links.on_lost([agent = agent_, news = said_once(say)](link_id link, const std::string& why) {
     news(why);
-    if (link != no_link) tell(agent, link_lost{{}, link});
+    if (link != no_link) tell(agent, link_lost{link});
   });
   links.start();
-  tell(agent_, begin_membership{{}, reachable_endpoint(links.endpoint(), site.node.host)});
+  tell(agent_, begin_membership{reachable_endpoint(links.endpoint(), site.node.host)});
 }
 
 void member_node::add_worker(caf::actor_system& system, wire& links, const node_site& site) {

@@ -23,7 +23,7 @@ class jobs_life {
                                  .numbers = std::make_shared<request_numbers>(),
                                  .board = std::make_shared<status_board>(),
                                  .read_for_endpoint = batch_line_reader(served)});
-    tell(jobs_, begin_jobs{{}, gateway, training});
+    tell(jobs_, begin_jobs{gateway, training});
   }
   ~jobs_life() {
     tell(jobs_, stop_now{});
@@ -32,8 +32,7 @@ class jobs_life {
 
   json run(const std::string& name, const json& arguments) {
     const auto answers = std::make_shared<inbox>();
-    tell(jobs_,
-         command_call{{}, {name, arguments.dump()}, [answers](command_answer a) { answers->put(std::move(a)); }});
+    tell(jobs_, command_call{{name, arguments.dump()}, [answers](command_answer a) { answers->put(std::move(a)); }});
     const auto answer = answers->take<command_answer>();
     EXPECT_EQ(answer.error, "");
     return json::parse(answer.result);
@@ -218,7 +217,7 @@ TEST_F(batch_lines, are_asked_again_whole_when_one_of_their_requests_found_no_ro
   life->submit("/v1/completions", {json{{"prompt", {"A", "B"}}}});
   const auto first = take(2);
   give(first[0], "x", "stop");
-  first[1].listener->on_refused({{}, first[1].id, "full", refusal_cause::full, std::chrono::milliseconds(1)});
+  first[1].listener->on_refused({first[1].id, "full", refusal_cause::full, std::chrono::milliseconds(1)});
   EXPECT_EQ(gateway_.take<end_request>().id, first[0].id);
   for (const begin_request& each : take(2)) give(each, "y", "stop");
   const json choices = life->outputs(1).at(0)["response"]["body"]["choices"];

@@ -393,21 +393,20 @@ TEST_F(completions, say_why_they_cannot_be_served) {
     gateway_.take<begin_request>().listener->on_refused(why);
     return answer.get();
   };
-  answered full = refused({{}, {}, "no room: try again later", refusal_cause::full, std::chrono::milliseconds(1500)});
+  answered full = refused({{}, "no room: try again later", refusal_cause::full, std::chrono::milliseconds(1500)});
   EXPECT_EQ(full.status, 429);
   EXPECT_EQ(full.headers["retry-after-ms"], "1500");
   EXPECT_EQ(full.headers["retry-after"], "2");
-  answered none =
-      refused({{}, {}, "adapter fullmoon: was not ready in time: try again", refusal_cause::unavailable, {}});
+  answered none = refused({{}, "adapter fullmoon: was not ready in time: try again", refusal_cause::unavailable, {}});
   EXPECT_EQ(none.status, 503);
   EXPECT_EQ(none.headers["retry-after-ms"], "250");
-  EXPECT_EQ(refused({{}, {}, "the adapter is too large", refusal_cause::bad_input, {}}).status, 400);
+  EXPECT_EQ(refused({{}, "the adapter is too large", refusal_cause::bad_input, {}}).status, 400);
 }
 
 TEST_F(completions, say_that_a_model_is_not_there_or_why_it_cannot_be_used) {
   const auto message_of = [&](const std::string& error, bool is_unknown) {
     auto answer = post("/v1/completions", {{"prompt", "A"}, {"model", "nope"}});
-    const request_refused why{{}, {}, error, refusal_cause::bad_input, {}, is_unknown};
+    const request_refused why{{}, error, refusal_cause::bad_input, {}, is_unknown};
     gateway_.take<begin_request>().listener->on_refused(why);
     const answered got = answer.get();
     EXPECT_EQ(got.status, 404);
@@ -422,7 +421,7 @@ TEST_F(completions, say_in_the_stream_what_happened_after_its_beginning) {
   auto answer = post("/v1/completions", {{"prompt", "A"}, {"stream", true}});
   const auto begun = gateway_.take<begin_request>();
   give(begun, "x");
-  begun.listener->on_refused({{}, begun.id, "the cluster is being stopped", refusal_cause::unavailable, {}});
+  begun.listener->on_refused({begun.id, "the cluster is being stopped", refusal_cause::unavailable, {}});
   const auto frames = frames_of(answer.get().body);
   ASSERT_EQ(frames.size(), 2u);
   EXPECT_EQ(chunk_of(frames[1])["error"]["message"], "the cluster is being stopped");
@@ -431,7 +430,7 @@ TEST_F(completions, say_in_the_stream_what_happened_after_its_beginning) {
 TEST_F(completions, end_the_others_when_one_prompt_is_refused) {
   auto answer = post("/v1/completions", {{"prompt", {"A", "B"}}});
   const auto first = gateway_.take<begin_request>(), second = gateway_.take<begin_request>();
-  first.listener->on_refused({{}, first.id, "no", refusal_cause::unavailable, {}});
+  first.listener->on_refused({first.id, "no", refusal_cause::unavailable, {}});
   EXPECT_EQ(answer.get().status, 503);
   EXPECT_EQ(gateway_.take<end_request>().id, first.id);
   EXPECT_EQ(gateway_.take<end_request>().id, second.id);

@@ -137,7 +137,7 @@ TEST_F(responses, end_with_an_event_where_they_cannot_go_on) {
   auto answer = post("/v1/responses", {{"input", "Hi"}, {"stream", true}});
   const auto begun = gateway_.take<begin_request>();
   give(begun, "We");
-  begun.listener->on_refused({{}, begun.id, "the cluster is being stopped", refusal_cause::unavailable, {}});
+  begun.listener->on_refused({begun.id, "the cluster is being stopped", refusal_cause::unavailable, {}});
   const auto events = events_of(answer.get().body);
   const json last = events.back().data;
   EXPECT_EQ(last["type"], "error");

@@ -52,7 +52,7 @@ class head {
   }
   ~head() { stop(); }
 
-  void begin() { tell(jobs_, begin_jobs{{}, gateway_.handle(), {}}); }
+  void begin() { tell(jobs_, begin_jobs{gateway_.handle(), {}}); }
   /// Dies as a process would: what is not in the journal is lost, but for what stop_now still writes.
   void stop() {
     if (!jobs_) return;
@@ -61,7 +61,7 @@ class head {
   }
 
   void send(const std::string& name, const json& arguments, std::function<void(command_answer)> then) {
-    tell(jobs_, command_call{{}, {name, arguments.dump()}, std::move(then)});
+    tell(jobs_, command_call{{name, arguments.dump()}, std::move(then)});
   }
   command_answer run(const std::string& name, const json& arguments) {
     const auto answers = std::make_shared<inbox>();
@@ -79,7 +79,7 @@ class head {
     get("job.lines", {{"id", id}, {"first", 0}, {"lines", lines}});
     EXPECT_NE(get("job.seal", {{"id", id}})["state"], "receiving");
   }
-  void use(std::function<void(journal&)> what) { tell(jobs_, use_journal{{}, std::move(what)}); }
+  void use(std::function<void(journal&)> what) { tell(jobs_, use_journal{std::move(what)}); }
   begin_request next() { return gateway_.take<begin_request>(); }
   std::size_t waiting() { return gateway_.count<begin_request>(); }
   end_request next_end() { return gateway_.take<end_request>(); }
@@ -384,7 +384,7 @@ TEST_F(jobs, tries_lines_again_that_found_no_room) {
   now.submit("job-1", lines(3));
   for (int i = 0; i < 20; ++i) {
     const auto refused = now.next();
-    refused.listener->on_refused({{}, refused.id, "full", refusal_cause::full, std::chrono::milliseconds(1)});
+    refused.listener->on_refused({refused.id, "full", refusal_cause::full, std::chrono::milliseconds(1)});
   }
   for (int i = 0; i < 3; ++i) head::answer(now.next());
   EXPECT_EQ(now.wait("job-1")["ok"], 3);
@@ -394,13 +394,13 @@ TEST_F(jobs, gives_a_line_up_that_is_refused_for_good) {
   head now(folder_, prompts_, [](jobs_parts& parts) { parts.most_tries = 3; });
   now.submit("job-1", lines(1));
   const auto bad = now.next();
-  bad.listener->on_refused({{}, bad.id, "no such adapter", refusal_cause::bad_input, {}});
+  bad.listener->on_refused({bad.id, "no such adapter", refusal_cause::bad_input, {}});
   EXPECT_EQ(now.wait("job-1")["failed"], 1);
   EXPECT_EQ(now.outputs("job-1")[0]["error"], "no such adapter");
   now.submit("job-2", lines(1));
   for (int i = 0; i < 3; ++i) {
     const auto lost = now.next();
-    lost.listener->on_refused({{}, lost.id, "lost", refusal_cause::unavailable, {}});
+    lost.listener->on_refused({lost.id, "lost", refusal_cause::unavailable, {}});
   }
   EXPECT_EQ(now.wait("job-2")["failed"], 1) << "without a time to come back only so many tries";
 }

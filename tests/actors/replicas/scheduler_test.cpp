@@ -23,7 +23,7 @@ class scheduler : public testing::Test {
   }
   static replica_life life(std::uint64_t epoch) { return {replica_id(3), epoch_id(epoch)}; }
   void begin_life(std::uint64_t epoch, std::int64_t blocks = 64, int steps_in_flight = 2) {
-    tell(actor_, replica_started{{}, life(epoch), {{first_.handle()}, {last_.handle()}}, blocks, steps_in_flight});
+    tell(actor_, replica_started{life(epoch), {{first_.handle()}, {last_.handle()}}, blocks, steps_in_flight});
   }
   void ask(std::uint64_t id, std::string_view prompt, std::int64_t tokens = 10, adapter_version adapter = no_adapter,
            std::int32_t answers = 1) {
@@ -250,7 +250,7 @@ TEST_F(scheduler, says_with_how_many_lives_the_requests_ended_that_it_gives_back
   begin_life(1);
   ask(1, "AB");
   (void)last_.take<run_step>();
-  tell(actor_, replica_stopped{{}, true});
+  tell(actor_, replica_stopped{true});
   EXPECT_EQ(router_.take<requests_returned>().requests.at(0).what.what.lost.lives, 1);
 }
 
@@ -259,11 +259,11 @@ TEST_F(scheduler, holds_no_life_against_a_request_that_ended_as_planned) {
   ask(1, "AB");
   for (std::uint64_t epoch = 2; epoch < 6; ++epoch) {
     EXPECT_EQ(last_.take<run_step>().order.plan.tokens, letters("AB"));
-    tell(actor_, replica_stopped{{}, false, life_end::planned});
+    tell(actor_, replica_stopped{false, life_end::planned});
     begin_life(epoch);
   }
   (void)last_.take<run_step>();
-  tell(actor_, replica_stopped{{}, true, life_end::planned});
+  tell(actor_, replica_stopped{true, life_end::planned});
   EXPECT_EQ(router_.take<requests_returned>().requests.at(0).what.what.lost.lives, 0);
   EXPECT_EQ(sink_.count<request_refused>(), 0u);
 }
@@ -273,7 +273,7 @@ TEST_F(scheduler, gives_its_requests_back_with_their_tokens_where_another_replic
   ask(1, "AB", 10);
   tell(actor_, outcome_of(last_.take<run_step>(), 'C'));
   (void)next_tokens();
-  tell(actor_, replica_stopped{{}, true});
+  tell(actor_, replica_stopped{true});
   const auto returned = router_.take<requests_returned>();
   ASSERT_EQ(returned.requests.size(), 1u);
   const engine_request& rest = returned.requests[0].what;
@@ -364,14 +364,14 @@ TEST_F(scheduler, computes_no_answer_on_that_was_cancelled_beside_others) {
   EXPECT_EQ(sink_.take<token_batch>().answers.size(), 2u);
   const auto both = last_.take<run_step>();
   EXPECT_EQ(both.order.plan.tokens, letters("CC"));
-  tell(actor_, cancel_request{{}, request_id(1), 0});
+  tell(actor_, cancel_request{request_id(1), 0});
   tell(actor_, outcome_of(both, 'D'));
   const auto brought = sink_.take<token_batch>();
   ASSERT_EQ(brought.answers.size(), 1u);
   EXPECT_EQ(brought.answers[0].index, 1);
   EXPECT_EQ(last_.take<run_step>().order.plan.tokens, letters("D"));
   EXPECT_EQ(router_.count<requests_ended>(), 0u);
-  tell(actor_, cancel_request{{}, request_id(1), 1});
+  tell(actor_, cancel_request{request_id(1), 1});
   EXPECT_EQ(router_.take<requests_ended>().requests.at(0), request_id(1));
 }
 
@@ -404,9 +404,9 @@ TEST_F(scheduler, says_that_a_request_ended_when_it_is_cancelled) {
   begin_life(1);
   ask(1, "AB");
   (void)last_.take<run_step>();
-  tell(actor_, cancel_request{{}, request_id(1)});
+  tell(actor_, cancel_request{request_id(1)});
   EXPECT_EQ(router_.take<requests_ended>().requests.at(0), request_id(1));
-  tell(actor_, replica_stopped{{}, true});
+  tell(actor_, replica_stopped{true});
   EXPECT_TRUE(router_.take<requests_returned>().requests.empty());
 }
 

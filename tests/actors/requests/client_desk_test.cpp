@@ -33,7 +33,7 @@ class desk : public testing::Test {
     pass.template operator()<client_request>();
     pass.template operator()<client_cancel>();
     pass.template operator()<client_command>();
-    wire_.on_lost([to = actor_](link_id link, const std::string&) { tell(to, link_lost{{}, link}); });
+    wire_.on_lost([to = actor_](link_id link, const std::string&) { tell(to, link_lost{link}); });
     wire_.start();
     client_ = std::make_unique<peer>();
     link_ = (*client_)->connect(wire_.endpoint());
@@ -140,7 +140,7 @@ TEST_F(desk, says_by_a_code_that_a_prompt_is_too_long) {
 
 TEST_F(desk, passes_refusals_on) {
   const auto request = ask(3);
-  request.listener->on_refused({{}, request.id, "full", refusal_cause::full, std::chrono::microseconds(1500)});
+  request.listener->on_refused({request.id, "full", refusal_cause::full, std::chrono::microseconds(1500)});
   const auto refused = hear<client_refused>();
   EXPECT_EQ(refused.error, "full");
   EXPECT_EQ(refused.retry_after_ms, 2u);

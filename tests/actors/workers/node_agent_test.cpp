@@ -40,7 +40,7 @@ class node_agent : public testing::Test {
     parts.say = [this](const std::string& line) { said_.put(line); };
     parts.warn = [this](const std::string& line) { warned_.put(line); };
     const auto made = spawn_node_agent(system_, std::move(parts));
-    tell(made, begin_membership{{}, "tcp://127.0.0.1:1"});
+    tell(made, begin_membership{"tcp://127.0.0.1:1"});
     return made;
   }
   static bus::options listening() {
@@ -115,7 +115,7 @@ TEST_F(node_agent, begins_anew_when_its_link_to_the_head_is_gone) {
   const auto node = next_join();
   answer(node, true);
   expect_beats_of(node);
-  tell(actor_, link_lost{{}, slot_->get()});
+  tell(actor_, link_lost{slot_->get()});
   (void)worker_.take<forget_life>();
   const auto next = next_join_of_another(node);
   answer(next, true);
