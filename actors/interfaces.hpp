@@ -35,7 +35,7 @@ template <message M>
 struct incoming {
   link_id link;
   std::uint64_t correlation = 0;
-  M what;
+  M message;
 };
 
 struct link_lost {
@@ -49,7 +49,7 @@ struct stop_now {};
 
 /// Adapter fetcher to worker: an adapter is ready to run, or why it is not.
 struct adapter_ready {
-  load_adapter what;
+  load_adapter order;
   std::shared_ptr<const lora_adapter> adapter;
   std::string error;
 };
@@ -83,7 +83,7 @@ using workers_head_actor =
 
 /// A trainer's thread to its actor: the progress, or the end.
 struct training_news {
-  std::variant<training_progress, training_ended> what;
+  std::variant<training_progress, training_ended> news;
 };
 
 /// Works on one job at a time, on threads of its own with idle priority.
@@ -155,7 +155,7 @@ using sink_actor = actor_of<token_batch, request_refused>;
 struct routed_request {
   request_id id;
   std::int32_t first_index = 0;  ///< of its first answer: one that goes on elsewhere has only one answer
-  engine_request what;
+  engine_request engine;
   sink_actor sink;
 };
 
@@ -250,7 +250,7 @@ class answer_listener {
 /// Anyone to gateway: answer this. `request_numbers` gives the id.
 struct begin_request {
   request_id id;
-  prepared_request what;
+  prepared_request prepared;
   std::string adapter;            ///< name, name@version, or empty for the bare base
   std::uint64_t skip_tokens = 0;  ///< of each answer; the listener has them already
   std::shared_ptr<answer_listener> listener;
@@ -284,7 +284,7 @@ class request_numbers {
 
 /// Anyone to the actor that knows the command: carry it out. `answer` may be called on any thread, once.
 struct command_call {
-  client_command what;
+  client_command command;
   std::function<void(command_answer)> answer;
 };
 
@@ -327,7 +327,7 @@ struct job_changed {
 
 /// To an actor that gave another one a function to call: run this on your own thread.
 struct carry_on {
-  std::function<void()> what;
+  std::function<void()> run;
 };
 
 /// Jobs to training, once: the accepted jobs that have not ended, oldest first.

@@ -42,7 +42,7 @@ class wire {
   /// Every M goes to this actor, without its link.
   template <message M, class Handle>
   void deliver(Handle to) {
-    on<M>([to](incoming<M> in) { tell(to, std::move(in.what)); });
+    on<M>([to](incoming<M> in) { tell(to, std::move(in.message)); });
   }
   void on_lost(std::function<void(link_id, const std::string& why)> handler) { lost_ = std::move(handler); }
 

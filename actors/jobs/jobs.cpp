@@ -56,7 +56,7 @@ jobs_state::jobs_state(handle::pointer self, jobs_parts parts)
 jobs_state::handle::behavior_type jobs_state::make_behavior() {
   return {
       [this](command_call& call) {
-        call.answer(answer_of([&] { return carry_out(call.what); }));
+        call.answer(answer_of([&] { return carry_out(call.command); }));
         pump();
       },
       [this](const save_catalogue& what) { save(what); },

@@ -69,19 +69,19 @@ void scheduler_state::accept(routed_request& request) {
   meter_.note_request();
   report_soon();
   if (!requests_) return tell(parts_.router, requests_returned{parts_.replica, {std::move(request)}});
-  if (!declare_adapter(request.what.what.adapter))
+  if (!declare_adapter(request.engine.what.adapter))
     return refuse_request(request, "the adapter is unknown, or larger than adapters.memory", refusal_cause::bad_input,
                           {});
   try {
-    const auto accepted = requests_->submit(request.what);
+    const auto accepted = requests_->submit(request.engine);
     if (!accepted) {
       const refused_request& refused = accepted.error();
       return refuse_request(request, text_of(refused), cause_of(refused.reason), refused.retry_after);
     }
     for (std::int32_t i = 0; i < accepted->answers; ++i) {
       const sequence_id id(accepted->first.value + static_cast<std::uint64_t>(i));
-      answers_[id] = {request.id,   request.first_index + i, request.sink, request.what.what.adapter,
-                      clock_.now(), request.what.resumed > 0};
+      answers_[id] = {request.id,   request.first_index + i,   request.sink, request.engine.what.adapter,
+                      clock_.now(), request.engine.resumed > 0};
       sequences_[request.id].push_back(id);
     }
   } catch (const input_error& error) {

@@ -57,19 +57,19 @@ void gateway_state::begin(begin_request& request) {
 void gateway_state::start(begin_request& request, adapter_version version) {
   running made;
   made.listener = request.listener;
-  made.prompt_tokens = static_cast<std::int64_t>(request.what.engine.what.prompt.size());
+  made.prompt_tokens = static_cast<std::int64_t>(request.prepared.engine.what.prompt.size());
   made.skip_tokens = request.skip_tokens;
   if (const auto details = parts_.adapters->find(version)) made.adapter = details->full_name;
   if (version != no_adapter) made.hold = parts_.adapters->hold(version);
-  const auto answers = request.what.engine.what.answers;
+  const auto answers = request.prepared.engine.what.answers;
   for (std::int32_t i = 0; i < answers; ++i)
-    made.answers.push_back({stream_decoder(parts_.prompts->tokens(), true, request.what.at_start),
-                            stop_matcher(request.what.engine.sampling.stop)});
+    made.answers.push_back({stream_decoder(parts_.prompts->tokens(), true, request.prepared.at_start),
+                            stop_matcher(request.prepared.engine.sampling.stop)});
   made.left = made.answers.size();
   prompt_tokens_ += static_cast<std::uint64_t>(made.prompt_tokens);
   running_.insert_or_assign(request.id, std::move(made));
-  request.what.engine.what.adapter = version;
-  tell(parts_.router, routed_request{request.id, 0, std::move(request.what.engine), sink_actor(handle(self_))});
+  request.prepared.engine.what.adapter = version;
+  tell(parts_.router, routed_request{request.id, 0, std::move(request.prepared.engine), sink_actor(handle(self_))});
 }
 
 /// Asks the adapter store, which may find a folder of that name.
@@ -89,10 +89,10 @@ void gateway_state::take_found(const adapter_found& found) {
   if (!queue) return;
   waiting_count_ -= queue.mapped().size();
   for (waiting& each : queue.mapped()) {
-    if (const auto version = version_for(each.what))
-      start(each.what, *version);
+    if (const auto version = version_for(each.request))
+      start(each.request, *version);
     else
-      refuse_adapter(each.what, found.error, found.is_unknown);
+      refuse_adapter(each.request, found.error, found.is_unknown);
   }
 }
 
@@ -100,7 +100,7 @@ void gateway_state::end_overdue() {
   const instant now = clock_.now();
   for (auto& [adapter, queue] : waiting_)
     while (!queue.empty() && queue.front().until <= now) {
-      refuse_start(queue.front().what, fmt::format("adapter {}: was not ready in time: try again", adapter),
+      refuse_start(queue.front().request, fmt::format("adapter {}: was not ready in time: try again", adapter),
                    refusal_cause::unavailable);
       queue.pop_front();
       --waiting_count_;
@@ -123,7 +123,7 @@ void gateway_state::end(request_id id) {
   ++cancelled_;
   if (running_.erase(id) > 0) return tell(parts_.router, cancel_request{id});
   for (auto& [adapter, queue] : waiting_)
-    waiting_count_ -= std::erase_if(queue, [&](const waiting& each) { return each.what.id == id; });
+    waiting_count_ -= std::erase_if(queue, [&](const waiting& each) { return each.request.id == id; });
 }
 
 // --- answers ---
@@ -192,7 +192,7 @@ void gateway_state::stop() {
     request.listener->on_refused(
         {id, "the cluster is being stopped", refusal_cause::unavailable, std::chrono::seconds(1)});
   for (auto& [adapter, queue] : waiting_)
-    for (waiting& each : queue) refuse_start(each.what, "the cluster is being stopped", refusal_cause::unavailable);
+    for (waiting& each : queue) refuse_start(each.request, "the cluster is being stopped", refusal_cause::unavailable);
   running_.clear();
   waiting_.clear();
   self_->quit();

@@ -63,9 +63,9 @@ void trainer_state::take_piece(const training_piece& piece) {
 
 void trainer_state::take_news(const training_news& news) {
   const auto is_of_now = [&](const auto& what) { return order_ && what.lease == order_->lease; };
-  if (const auto* progress = std::get_if<training_progress>(&news.what)) {
+  if (const auto* progress = std::get_if<training_progress>(&news.news)) {
     if (is_of_now(*progress)) tell(parts_.head, *progress);
-  } else if (const auto& ended = std::get<training_ended>(news.what); is_of_now(ended)) {
+  } else if (const auto& ended = std::get<training_ended>(news.news); is_of_now(ended)) {
     task_.reset();
     result_ = ended.files;
     tell(parts_.head, ended);

@@ -56,7 +56,7 @@ training_desk_state::handle::behavior_type training_desk_state::make_behavior() 
         if (job) tell_trainer(*lease, read_training_piece(intake_.folder_of(lease->job), job->files, wanted));
       },
       [this](const training_piece& piece) { take_piece(piece); },
-      [](const carry_on& next) { next.what(); },
+      [](const carry_on& next) { next.run(); },
       [this](wake) {
         is_looking_ = false;
         pace_trainers();

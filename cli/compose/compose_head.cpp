@@ -128,21 +128,21 @@ void head_node::serve_http(const served_model& served) {
 void head_node::listen_to_nodes() {
   links_.on<join_cluster>([&links = links_, to = supervisor_](incoming<join_cluster> in) {
     if (!links.is_client(in.link)) return tell(to, std::move(in));
-    links.send(in.link, join_answer{in.what.hello.incarnation, false, false,
+    links.send(in.link, join_answer{in.message.hello.incarnation, false, false,
                                     "this key is a client's: a node needs cluster.key"});
   });
   links_.on<heartbeat>([to = supervisor_](incoming<heartbeat> in) { tell(to, in); });
   links_.on<leave_cluster>([to = supervisor_](incoming<leave_cluster> in) { tell(to, in); });
   if (worker_)
     links_.on<activations>([&links = links_, to = worker_->worker](incoming<activations> in) {
-      if (!links.is_client(in.link)) tell(to, std::move(in.what));
+      if (!links.is_client(in.link)) tell(to, std::move(in.message));
     });
 }
 
 template <message M, class Deliver>
 void head_node::on_member(Deliver deliver) {
   links_.on<M>([deliver, directory = directory_](incoming<M> in) {
-    if (directory->is_member(in.link)) deliver(std::move(in.what));
+    if (directory->is_member(in.link)) deliver(std::move(in.message));
   });
 }
 

@@ -66,7 +66,7 @@ worker_handles start_worker(caf::actor_system& system, const node_site& site, wi
 template <message M, class Handle>
 void member_node::deliver_from_head(wire& links, const Handle& to) {
   links.on<M>([to, slot = head_link_](incoming<M> in) {
-    if (in.link == slot->get()) tell(to, std::move(in.what));
+    if (in.link == slot->get()) tell(to, std::move(in.message));
   });
 }
 
@@ -104,7 +104,7 @@ void member_node::add_worker(caf::actor_system& system, wire& links, const node_
   links.on<start_stage>([to = made.worker, alarm = made.alarm, slot = head_link_](incoming<start_stage> in) {
     if (in.link != slot->get()) return;
     alarm->ring();
-    tell(to, std::move(in.what));
+    tell(to, std::move(in.message));
   });
   deliver_from_head<run_step>(links, made.worker);
   deliver_from_head<load_adapter>(links, made.worker);

@@ -69,8 +69,8 @@ TEST_F(api, tokenizes_and_back) {
 TEST_F(api, publishes_adapters_in_vllms_way) {
   auto loading = post("/v1/load_lora_adapter", {{"lora_name", "pricing"}, {"lora_path", "/somewhere"}});
   const auto call = store_.take<command_call>();
-  EXPECT_EQ(call.what.name, "adapters.load");
-  EXPECT_EQ(json::parse(call.what.arguments), json({{"name", "pricing"}, {"path", "/somewhere"}}));
+  EXPECT_EQ(call.command.name, "adapters.load");
+  EXPECT_EQ(json::parse(call.command.arguments), json({{"name", "pricing"}, {"path", "/somewhere"}}));
   call.answer({R"({"adapter":"pricing@1"})"});
   EXPECT_EQ(loading.get().parsed()["adapter"], "pricing@1");
   auto unloading = post("/v1/unload_lora_adapter", {{"lora_name", "none"}});
@@ -101,8 +101,8 @@ TEST_F(api, lets_nobody_in_without_a_key_once_there_is_one) {
   EXPECT_EQ(ask("GET", "/health").get().status, 200);
   auto answer = ask("POST", "/v1/completions", R"({"prompt":"A"})", {{"authorization", "Bearer " + key}});
   const auto begun = gateway_.take<begin_request>();
-  EXPECT_NE(begun.what.engine.what.tenant, tenant_id(0)) << "keys share fairly";
-  EXPECT_EQ(begun.what.engine.what.weight, 4u) << "by their weights";
+  EXPECT_NE(begun.prepared.engine.what.tenant, tenant_id(0)) << "keys share fairly";
+  EXPECT_EQ(begun.prepared.engine.what.weight, 4u) << "by their weights";
   give(begun, "", "stop");
   EXPECT_EQ(answer.get().status, 200);
 }
@@ -314,7 +314,8 @@ TEST_F(api, asks_for_the_jobs_of_a_key_alone) {
     for (const bool is_admin : {false, true}) {
       auto asked = ask(method, path, {}, is_admin ? root : ann);
       auto call = jobs_.take<command_call>();
-      EXPECT_EQ(json::parse(call.what.arguments).value("owner", "everybody"), is_admin ? "everybody" : "ann") << path;
+      EXPECT_EQ(json::parse(call.command.arguments).value("owner", "everybody"), is_admin ? "everybody" : "ann")
+          << path;
       call.answer({{}, "job: there is none", command_fault::unknown});
       EXPECT_EQ(asked.get().status, 404) << method << path;
     }
@@ -336,8 +337,8 @@ class api_batches : public api_test {
     auto creating = post("/v1/batches", {{"input_file_id", upload_lines()}, {"endpoint", "/v1/completions"}});
     for (const char* name : {"job.create", "job.lines", "job.seal"}) {
       const auto call = jobs_.take<command_call>();
-      EXPECT_EQ(call.what.name, name);
-      call.answer(answer(call.what));
+      EXPECT_EQ(call.command.name, name);
+      call.answer(answer(call.command));
     }
     return creating.get().parsed();
   }
@@ -346,7 +347,7 @@ class api_batches : public api_test {
   }
   void answer_next(const std::string& command, const json& result) {
     const auto call = jobs_.take<command_call>();
-    EXPECT_EQ(call.what.name, command);
+    EXPECT_EQ(call.command.name, command);
     call.answer({result.dump()});
   }
   static json page(const std::vector<std::pair<bool, json>>& outputs) {
@@ -492,7 +493,7 @@ TEST_F(api_batches, are_listed_by_pages_of_the_journal) {
   const auto job_of = [](const std::string& id) { return json{{"id", id}, {"state", "running"}, {"created", 5}}; };
   auto listing = ask("GET", "/v1/batches?limit=1&after=batch_x");
   auto call = jobs_.take<command_call>();
-  json wanted = json::parse(call.what.arguments);
+  json wanted = json::parse(call.command.arguments);
   EXPECT_EQ(wanted["after"], "batch_x");
   json others = json::array();
   for (std::size_t i = 0; i < wanted["limit"].get<std::size_t>(); ++i)
@@ -500,7 +501,7 @@ TEST_F(api_batches, are_listed_by_pages_of_the_journal) {
   EXPECT_LT(others.size(), 1000u);
   call.answer({others.dump()});
   call = jobs_.take<command_call>();
-  EXPECT_EQ(json::parse(call.what.arguments)["after"], others.back()["id"])
+  EXPECT_EQ(json::parse(call.command.arguments)["after"], others.back()["id"])
       << "those were made by no client of this API";
   call.answer({json::array({job_of(second), job_of(first)}).dump()});
   const json list = listing.get().parsed();

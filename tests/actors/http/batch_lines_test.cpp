@@ -109,7 +109,7 @@ class batch_lines : public api_test {
     EXPECT_EQ(output["response"]["status_code"], 200);
     EXPECT_EQ(plain(output["response"]["body"]).dump(), plain(got.parsed()).dump());
     for (std::size_t i = 0; i < requests; ++i) {
-      const auto &one = over_http[i].what.engine, &other = as_line[i].what.engine;
+      const auto &one = over_http[i].prepared.engine, &other = as_line[i].prepared.engine;
       EXPECT_EQ(one.what.prompt, other.what.prompt);
       EXPECT_EQ(one.what.answers, other.what.answers);
       EXPECT_EQ(one.sampling.seed, other.sampling.seed);
@@ -124,7 +124,7 @@ class batch_lines : public api_test {
     part.text = text;
     part.tokens = letters(text);
     for (const token_id token : part.tokens) part.details.push_back({token, -0.5f, {{token, -0.5f}, {7, -1.5f}}});
-    part.end = answer_end{"stop", static_cast<std::int64_t>(to.what.engine.what.prompt.size()), {}};
+    part.end = answer_end{"stop", static_cast<std::int64_t>(to.prepared.engine.what.prompt.size()), {}};
     return part;
   }
 };
@@ -188,9 +188,9 @@ TEST_F(batch_lines, run_on_the_share_of_their_key) {
   const auto life = begin_life();
   life->submit("/v1/completions", {json{{"prompt", "A"}}});
   const auto begun = gateway_.take<begin_request>();
-  EXPECT_NE(begun.what.engine.what.tenant, tenant_id(0));
-  EXPECT_EQ(begun.what.engine.what.weight, 3u);
-  EXPECT_EQ(begun.what.engine.what.priority, request_priority::batch);
+  EXPECT_NE(begun.prepared.engine.what.tenant, tenant_id(0));
+  EXPECT_EQ(begun.prepared.engine.what.weight, 3u);
+  EXPECT_EQ(begun.prepared.engine.what.priority, request_priority::batch);
 }
 
 TEST_F(batch_lines, come_once_each_though_the_head_dies) {
@@ -203,7 +203,7 @@ TEST_F(batch_lines, come_once_each_though_the_head_dies) {
   life = nullptr;
   life = begin_life();
   begun = take(1);
-  EXPECT_EQ(begun[0].what.engine.what.prompt, letters("B")) << "what has its output is not asked again";
+  EXPECT_EQ(begun[0].prepared.engine.what.prompt, letters("B")) << "what has its output is not asked again";
   begun[0].listener->on_part(part_of(begun[0], "y"));
   const auto outputs = life->outputs(2);
   ASSERT_EQ(outputs.size(), 2u);

@@ -79,7 +79,7 @@ class api_test : public testing::Test {
     part.tokens = letters(text);
     part.text = std::move(text);
     if (finish)
-      part.end = answer_end{*finish, static_cast<std::int64_t>(to.what.engine.what.prompt.size()), to.adapter};
+      part.end = answer_end{*finish, static_cast<std::int64_t>(to.prepared.engine.what.prompt.size()), to.adapter};
     to.listener->on_part(std::move(part));
   }
   void publish_adapter() {

@@ -27,8 +27,8 @@ class router : public testing::Test {
     routed_request made;
     made.id = request_id(id);
     made.sink = sink_.handle();
-    made.what.what.prompt = letters("ABC");
-    made.what.resumed = resumed;
+    made.engine.what.prompt = letters("ABC");
+    made.engine.resumed = resumed;
     return made;
   }
   void bring_back(std::uint32_t from, std::vector<routed_request> requests) {
@@ -52,12 +52,12 @@ TEST_F(router, takes_what_a_lost_replica_gives_back_to_another) {
   report(0, true);
   tell(actor_, request(1));
   auto lost = first_.take<routed_request>();
-  lost.what.resumed = 2;
+  lost.engine.resumed = 2;
   report(1, true);
   bring_back(0, {lost});
   const auto again = second_.take<routed_request>();
   EXPECT_EQ(again.id, request_id(1));
-  EXPECT_EQ(again.what.resumed, 2u);
+  EXPECT_EQ(again.engine.resumed, 2u);
   tell(actor_, request(2));  // the lost one is not asked again
   EXPECT_EQ(second_.take<routed_request>().id, request_id(2));
 }
@@ -99,7 +99,7 @@ TEST_F(router, forgets_a_cancelled_request_that_is_on_its_way_back) {
 TEST_F(router, forgets_one_answer_that_was_cancelled_and_no_other_of_its_request) {
   report(0, true);
   auto whole = request(1);
-  whole.what.what.answers = 3;
+  whole.engine.what.answers = 3;
   tell(actor_, whole);
   (void)first_.take<routed_request>();
   tell(actor_, cancel_request{request_id(1), 1});

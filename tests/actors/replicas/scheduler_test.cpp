@@ -29,11 +29,11 @@ class scheduler : public testing::Test {
            std::int32_t answers = 1) {
     routed_request request;
     request.id = request_id(id);
-    request.what.what.adapter = adapter;
-    request.what.what.answers = answers;
+    request.engine.what.adapter = adapter;
+    request.engine.what.answers = answers;
     request.sink = sink_.handle();
-    request.what.what.prompt = letters(prompt);
-    request.what.what.max_tokens = tokens;
+    request.engine.what.prompt = letters(prompt);
+    request.engine.what.max_tokens = tokens;
     tell(actor_, std::move(request));
   }
   /// What the last stage would say: this token for every answer.
@@ -67,7 +67,7 @@ TEST_F(scheduler, sends_back_what_comes_before_its_first_life) {
   const auto returned = router_.take<requests_returned>();
   ASSERT_EQ(returned.requests.size(), 1u);
   EXPECT_EQ(returned.requests[0].id, request_id(1));
-  EXPECT_EQ(returned.requests[0].what.resumed, 0u);
+  EXPECT_EQ(returned.requests[0].engine.resumed, 0u);
 }
 
 TEST_F(scheduler, orders_every_stage_and_tells_tokens_once) {
@@ -129,11 +129,11 @@ TEST_F(scheduler, says_once_what_the_answers_to_a_prompt_share) {
   routed_request request;
   request.id = request_id(1);
   request.sink = sink_.handle();
-  request.what.what.prompt = letters("AB");
-  request.what.what.max_tokens = 10;
-  request.what.what.answers = 128;
-  request.what.sampling.seed = 7;
-  request.what.sampling.constraint = longest_constraint();
+  request.engine.what.prompt = letters("AB");
+  request.engine.what.max_tokens = 10;
+  request.engine.what.answers = 128;
+  request.engine.sampling.seed = 7;
+  request.engine.sampling.constraint = longest_constraint();
   tell(actor_, request);
   const auto order = last_.take<run_step>();
   expect_to_fit(order);
@@ -153,9 +153,9 @@ TEST_F(scheduler, tells_in_parts_what_many_requests_bring_along) {
     routed_request request;
     request.id = request_id(2 + i);
     request.sink = sink_.handle();
-    request.what.what.prompt = letters("AB");
-    request.what.what.max_tokens = 10;
-    request.what.sampling.constraint = longest_constraint();
+    request.engine.what.prompt = letters("AB");
+    request.engine.what.max_tokens = 10;
+    request.engine.sampling.constraint = longest_constraint();
     tell(actor_, std::move(request));
   }
   while (router_.take<replica_state>().load.queued_tokens < 2 * requests) {
@@ -251,7 +251,7 @@ TEST_F(scheduler, says_with_how_many_lives_the_requests_ended_that_it_gives_back
   ask(1, "AB");
   (void)last_.take<run_step>();
   tell(actor_, replica_stopped{true});
-  EXPECT_EQ(router_.take<requests_returned>().requests.at(0).what.what.lost.lives, 1);
+  EXPECT_EQ(router_.take<requests_returned>().requests.at(0).engine.what.lost.lives, 1);
 }
 
 TEST_F(scheduler, holds_no_life_against_a_request_that_ended_as_planned) {
@@ -264,7 +264,7 @@ TEST_F(scheduler, holds_no_life_against_a_request_that_ended_as_planned) {
   }
   (void)last_.take<run_step>();
   tell(actor_, replica_stopped{true, life_end::planned});
-  EXPECT_EQ(router_.take<requests_returned>().requests.at(0).what.what.lost.lives, 0);
+  EXPECT_EQ(router_.take<requests_returned>().requests.at(0).engine.what.lost.lives, 0);
   EXPECT_EQ(sink_.count<request_refused>(), 0u);
 }
 
@@ -276,7 +276,7 @@ TEST_F(scheduler, gives_its_requests_back_with_their_tokens_where_another_replic
   tell(actor_, replica_stopped{true});
   const auto returned = router_.take<requests_returned>();
   ASSERT_EQ(returned.requests.size(), 1u);
-  const engine_request& rest = returned.requests[0].what;
+  const engine_request& rest = returned.requests[0].engine;
   EXPECT_EQ(rest.what.prompt, letters("ABC"));
   EXPECT_EQ(rest.resumed, 1u);
   EXPECT_EQ(rest.what.max_tokens, 9);

@@ -92,7 +92,7 @@ class desk : public testing::Test {
 
 TEST_F(desk, sends_an_answer_part_by_part) {
   const auto request = ask(5);
-  EXPECT_EQ(request.what.engine.what.prompt, letters("AB"));
+  EXPECT_EQ(request.prepared.engine.what.prompt, letters("AB"));
   request.listener->on_part({0, "He", letters("He"), {}, {}, {}, {}, {}, "pricing@1"});
   request.listener->on_part({0, "y", letters("y"), {}, answer_end{"stop", 2, "pricing@1"}});
   const auto first = hear<client_text>();
@@ -193,7 +193,7 @@ TEST_F(desk, hands_commands_to_whom_they_belong) {
   EXPECT_EQ(last_correlation_, 8u);
   say(client_command{"job.get", R"({"id":"x"})"}, 9);
   const auto call = jobs_.take<command_call>();
-  EXPECT_EQ(call.what.arguments, R"({"id":"x"})");
+  EXPECT_EQ(call.command.arguments, R"({"id":"x"})");
   call.answer({{}, "there is none", command_fault::unknown});
   const auto refused = hear<command_answer>();
   EXPECT_EQ(refused.error, "there is none");

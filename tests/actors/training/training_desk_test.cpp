@@ -419,8 +419,8 @@ TEST_F(training_desk, publishes_what_came_out_and_ends_the_job) {
     tell(actor_, piece);
   }
   auto call = store_.take<command_call>();
-  EXPECT_EQ(call.what.name, "adapters.load");
-  EXPECT_EQ(json::parse(call.what.arguments)["name"], "pricing");
+  EXPECT_EQ(call.command.name, "adapters.load");
+  EXPECT_EQ(json::parse(call.command.arguments)["name"], "pricing");
   EXPECT_EQ(state(), job_state::running);
   call.answer({R"({"adapter":"pricing@1"})"});
   use_journal_once();
