@@ -22,7 +22,7 @@ refusal_cause cause_of(refusal reason) {
 }  // namespace
 
 scheduler_state::scheduler_state(handle::pointer self, scheduler_parts parts) : self_(self), parts_(std::move(parts)) {
-  post_status();
+  post_figures();
 }
 
 scheduler_state::handle::behavior_type scheduler_state::make_behavior() {

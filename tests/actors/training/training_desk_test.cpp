@@ -293,7 +293,7 @@ TEST_F(training_desk, what_a_trainer_says_is_written_down) {
   EXPECT_EQ(events[2].kind, "metrics");
   EXPECT_EQ(json::parse(events[2].text)["loss"], 3.5);
   EXPECT_EQ(events[3].kind, "checkpoint");
-  EXPECT_EQ(json::parse(board_->read("training"))["job-1"]["step"], 2);
+  EXPECT_EQ(board_->fine_tunes().at("job-1").progress.step, 2);
 }
 
 TEST_F(training_desk, what_is_said_while_the_journal_does_not_answer_goes_together_and_not_all_of_it) {
