@@ -33,13 +33,7 @@ inline void share_threads(caf::actor_system_config& config, std::size_t threads)
   config.set("scheduler.max-threads", threads);
 }
 
-/// Base of messages between actors of one process, which never become frames.
-struct local_message {};
-
-template <class T>
-concept any_message = message<T> || std::derived_from<T, local_message>;
-
-template <any_message... Messages>
+template <class... Messages>
 using actor_of = caf::typed_actor<caf::reacts_to<Messages>...>;
 
 namespace detail {
@@ -130,7 +124,7 @@ typename State::handle spawn_state(caf::actor_system& system, Parts parts) {
 
 /// May be called on any thread; messages of one sender arrive in order. Messages to an actor that has ended are lost
 /// silently.
-template <class Handle, any_message M>
+template <class Handle, class M>
 requires detail::understands<Handle, M>
 void tell(const Handle& to, M what) {
   if (to) to->enqueue(detail::seal(std::move(what)), nullptr);
@@ -151,7 +145,7 @@ bool await_ends(duration longest, const Handles&... actors) {
 }
 
 /// Sends a message to the actor itself, later.
-template <class Self, any_message M>
+template <class Self, class M>
 requires detail::understands<Self, M>
 void tell_after(Self* self, duration delay, M what) {
   caf::actor_clock& clock = self->home_system().clock();
@@ -159,6 +153,3 @@ void tell_after(Self* self, duration delay, M what) {
 }
 
 }  // namespace troupe
-
-template <troupe::any_message T>
-struct caf::allowed_unsafe_message_type<T> : std::true_type {};

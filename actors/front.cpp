@@ -104,7 +104,7 @@ front_handles start_front(caf::actor_system& system, const front_parts& parts) {
   pass_to<client_cancel>(*parts.links, made.desk);
   pass_to<client_command>(*parts.links, made.desk);
   pass_to<want_piece>(*parts.links, made.store);
-  tell(made.jobs, begin_jobs{{}, made.gateway, made.training});
+  tell(made.jobs, begin_jobs{made.gateway, made.training});
   return made;
 }
 

@@ -28,46 +28,46 @@ class rank_alarm;    // stage_ranks.hpp
 // --- general ---
 
 /// Time to look at the clock again.
-struct wake : local_message {};
+struct wake {};
 
 /// A message together with its link, for actors that answer or must know the sender.
 template <message M>
-struct incoming : local_message {
+struct incoming {
   link_id link;
   std::uint64_t correlation = 0;
-  M what;
+  M message;
 };
 
-struct link_lost : local_message {
+struct link_lost {
   link_id link;
 };
 
 /// The process is about to end: finish what is short.
-struct stop_now : local_message {};
+struct stop_now {};
 
 // --- worker ---
 
 /// Adapter fetcher to worker: an adapter is ready to run, or why it is not.
-struct adapter_ready : local_message {
-  load_adapter what;
+struct adapter_ready {
+  load_adapter order;
   std::shared_ptr<const lora_adapter> adapter;
   std::string error;
 };
 
 /// Worker to adapter fetcher: until the next forget_life, prepare adapters for these layers only.
-struct stage_layers : local_message {
+struct stage_layers {
   std::int64_t first = 0, count = 0;
 };
 
 /// The process is no member any more: drop whatever it was doing for the cluster.
-struct forget_life : local_message {};
+struct forget_life {};
 
 /// Owns a shard, and the thread that computes with it.
 using worker_actor = actor_of<start_stage, run_step, activations, load_adapter, drop_adapter, prepare_adapter,
                               adapter_ready, forget_life, link_lost, stop_now>;
 
 /// The wiring to an adapter fetcher: this is your worker.
-struct begin_fetching : local_message {
+struct begin_fetching {
   worker_actor worker;
 };
 
@@ -82,8 +82,8 @@ using workers_head_actor =
 // --- trainer ---
 
 /// A trainer's thread to its actor: the progress, or the end.
-struct training_news : local_message {
-  std::variant<training_progress, training_ended> what;
+struct training_news {
+  std::variant<training_progress, training_ended> news;
 };
 
 /// Works on one job at a time, on threads of its own with idle priority.
@@ -97,7 +97,7 @@ using trainers_head_actor = actor_of<training_progress, training_ended, want_tra
 using member_actor = actor_of<forget_life, link_lost, stop_now>;
 
 /// The wiring to a node's agent: this process listens at `endpoint` (empty: nowhere); begin to join the head.
-struct begin_membership : local_message {
+struct begin_membership {
   std::string endpoint;
 };
 
@@ -129,7 +129,7 @@ struct answer_tokens {
 };
 
 /// Scheduler to sink: all tokens of one step for the sink's requests.
-struct token_batch : local_message {
+struct token_batch {
   std::vector<answer_tokens> answers;
 };
 
@@ -140,7 +140,7 @@ enum class refusal_cause : std::uint8_t {
 };
 
 /// Router or scheduler to sink: no (more) answers will come.
-struct request_refused : local_message {
+struct request_refused {
   request_id request;
   std::string error;
   refusal_cause cause = refusal_cause::unavailable;
@@ -152,14 +152,14 @@ struct request_refused : local_message {
 using sink_actor = actor_of<token_batch, request_refused>;
 
 /// Gateway to router to scheduler; back to the router when the replica is lost.
-struct routed_request : local_message {
+struct routed_request {
   request_id id;
   std::int32_t first_index = 0;  ///< of its first answer: one that goes on elsewhere has only one answer
-  engine_request what;
+  engine_request engine;
   sink_actor sink;
 };
 
-struct cancel_request : local_message {
+struct cancel_request {
   request_id id;
   std::optional<std::int32_t> answer = {};  ///< only this one; else all of them
 };
@@ -167,7 +167,7 @@ struct cancel_request : local_message {
 // --- scheduler and router ---
 
 /// Supervisor to scheduler: all stages are ready for orders, with empty storage.
-struct replica_started : local_message {
+struct replica_started {
   replica_life life;
   std::vector<std::vector<worker_actor>> stages;  ///< [stage][tensor rank]
   std::int64_t blocks = 0;                        ///< of the storage of each
@@ -176,26 +176,26 @@ struct replica_started : local_message {
 
 /// Supervisor to scheduler: this life is over. Requests wait for the next one or, with give_up_requests, go back to the
 /// router.
-struct replica_stopped : local_message {
+struct replica_stopped {
   bool give_up_requests = false;
   life_end why = life_end::loss;
 };
 
 /// Scheduler to router: whether this replica takes requests now, and its load.
-struct replica_state : local_message {
+struct replica_state {
   replica_id replica;
   bool ready = false;
   replica_load load;
 };
 
 /// Scheduler to router: these requests have ended or were refused.
-struct requests_ended : local_message {
+struct requests_ended {
   replica_id from;
   std::vector<request_id> requests;
 };
 
 /// Scheduler to router: find another replica for these requests.
-struct requests_returned : local_message {
+struct requests_returned {
   replica_id from;
   std::vector<routed_request> requests;
 };
@@ -204,11 +204,11 @@ using scheduler_actor =
     actor_of<routed_request, cancel_request, replica_started, replica_stopped, step_done, adapter_loaded, wake>;
 
 /// Supervisor to router: a replica exists from now on, or no longer does.
-struct replica_added : local_message {
+struct replica_added {
   replica_id replica;
   scheduler_actor scheduler;
 };
-struct replica_removed : local_message {
+struct replica_removed {
   replica_id replica;
 };
 
@@ -248,9 +248,9 @@ class answer_listener {
 };
 
 /// Anyone to gateway: answer this. `request_numbers` gives the id.
-struct begin_request : local_message {
+struct begin_request {
   request_id id;
-  prepared_request what;
+  prepared_request prepared;
   std::string adapter;            ///< name, name@version, or empty for the bare base
   std::uint64_t skip_tokens = 0;  ///< of each answer; the listener has them already
   std::shared_ptr<answer_listener> listener;
@@ -259,12 +259,12 @@ struct begin_request : local_message {
 };
 
 /// Anyone to gateway: nobody listens to this request any more.
-struct end_request : local_message {
+struct end_request {
   request_id id;
 };
 
 /// Adapter store to gateway: the name can be resolved now, or why it cannot.
-struct adapter_found : local_message {
+struct adapter_found {
   std::string name, error;
   bool is_unknown = false;  ///< nothing has this name; otherwise it exists but cannot be used
 };
@@ -283,8 +283,8 @@ class request_numbers {
 // --- commands ---
 
 /// Anyone to the actor that knows the command: carry it out. `answer` may be called on any thread, once.
-struct command_call : local_message {
-  client_command what;
+struct command_call {
+  client_command command;
   std::function<void(command_answer)> answer;
 };
 
@@ -292,13 +292,13 @@ struct command_call : local_message {
 
 /// Gateway to adapter store: a request names an adapter that is not published; publish the folder of that name, if
 /// there is one.
-struct find_adapter : local_message {
+struct find_adapter {
   std::string name;
   gateway_actor asker;
 };
 
 /// Jobs to adapter store: what save_catalogue asked for is on the disk, or why it is not.
-struct catalogue_saved : local_message {
+struct catalogue_saved {
   std::uint64_t ticket = 0;
   std::string error;
 };
@@ -309,29 +309,29 @@ using adapter_store_actor =
 // --- training ---
 
 /// Supervisor to training: a node with a trainer has become a member, or is one no longer.
-struct trainer_joined : local_message {
+struct trainer_joined {
   std::string name;
   trainer_actor trainer;
   std::string meeting;  ///< endpoint where it waits for others that share a job
   std::string reach;    ///< trainers can meet if theirs are equal
 };
-struct trainer_lost : local_message {
+struct trainer_lost {
   std::string name;
 };
 
 /// Jobs to training: a fine-tune was cancelled, paused or resumed.
-struct job_changed : local_message {
+struct job_changed {
   std::string job;
   job_state state = job_state::queued;
 };
 
 /// To an actor that gave another one a function to call: run this on your own thread.
-struct carry_on : local_message {
-  std::function<void()> what;
+struct carry_on {
+  std::function<void()> run;
 };
 
 /// Jobs to training, once: the accepted jobs that have not ended, oldest first.
-struct begin_training : local_message {
+struct begin_training {
   std::vector<job_info> unfinished;
 };
 
@@ -343,30 +343,30 @@ using training_desk_actor =
 // --- jobs ---
 
 /// Adapter store to jobs, which owns the journal: write this down before it takes effect.
-struct save_catalogue : local_message {
+struct save_catalogue {
   std::uint64_t ticket = 0;
   catalogue_records changes;
   adapter_store_actor asker;
 };
 
 /// A job's listener to jobs: a line was answered, or was refused and may be tried again.
-struct line_answered : local_message {
+struct line_answered {
   request_id request;  ///< the first one of the line
   std::shared_ptr<const answer_sheet> sheet;
 };
-struct line_refused : local_message {
+struct line_refused {
   request_refused why;  ///< names the first request of the line, whichever was refused
 };
 
 /// The wiring to jobs: this is the gateway, and the actor for fine-tunes; take up unfinished jobs.
-struct begin_jobs : local_message {
+struct begin_jobs {
   gateway_actor gateway;
   training_desk_actor training;
 };
 
 /// Training to jobs: use the journal, on its owner's thread. `use` may throw journal_failure; then it is called again
 /// later.
-struct use_journal : local_message {
+struct use_journal {
   std::function<void(journal&)> use;
 };
 
@@ -384,20 +384,20 @@ struct local_worker {
 
 /// The wiring to the supervisor: this is the training desk, and perhaps a worker in the head's process; nodes may join
 /// from now on.
-struct begin_cluster : local_message {
+struct begin_cluster {
   training_desk_actor training;
   std::optional<local_worker> local;
 };
 
 /// An operator wants the requests of a worker to go on elsewhere, and its process to end.
-struct drain_node : local_message {
+struct drain_node {
   link_id link;
   std::uint64_t correlation = 0;
   std::string name;
 };
 
 /// Scheduler to supervisor: a stage has reported something impossible, so this life is over.
-struct life_rejected : local_message {
+struct life_rejected {
   replica_life life;
   std::string why;
 };
@@ -408,7 +408,7 @@ using supervisor_actor = actor_of<begin_cluster, incoming<join_cluster>, incomin
 // --- clients on the wire ---
 
 /// The gateway's thread to client desk: a client's request has ended.
-struct client_done : local_message {
+struct client_done {
   link_id link;
   std::uint64_t id = 0;
 };

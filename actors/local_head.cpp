@@ -21,7 +21,7 @@ struct local_head_state {
     };
   }
 
-  template <any_message M>
+  template <class M>
   void tell_scheduler(M& what) const {
     const replica_id replica = what.life.replica;  // read before `what` is moved away
     tell(parts.directory->find(replica), std::move(what));

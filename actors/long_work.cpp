@@ -10,16 +10,16 @@ long_work::~long_work() {
   stop();
 }
 
-void long_work::run(task what) {
-  (void)offer(0, std::move(what));
+void long_work::run(task work) {
+  (void)offer(0, std::move(work));
 }
 
-bool long_work::offer(std::size_t bytes, task what) {
+bool long_work::offer(std::size_t bytes, task work) {
   const std::lock_guard lock(mutex_);
   if (stopped_) return true;
   if (bytes > 0 && bytes_ > 0 && bytes_ + bytes > most_bytes_) return false;
   bytes_ += bytes;
-  waiting_.push_back({bytes, std::move(what)});
+  waiting_.push_back({bytes, std::move(work)});
   changed_.notify_one();
   return true;
 }
@@ -48,8 +48,8 @@ void long_work::work() {
     item next = std::move(waiting_.front());
     waiting_.pop_front();
     lock.unlock();
-    next.what();
-    next.what = nullptr;  // destroys what the task holds while the mutex is free
+    next.run();
+    next.run = nullptr;  // destroys what the task holds while the mutex is free
     lock.lock();
     bytes_ -= next.bytes;
   }

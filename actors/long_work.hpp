@@ -21,10 +21,10 @@ class long_work {
   long_work& operator=(const long_work&) = delete;
 
   /// Tasks run one after the other, in order. They must not throw.
-  void run(task what);
+  void run(task work);
   /// Like run(), but returns false if the waiting tasks hold too many bytes already. `bytes`: what this task holds
   /// until it is done.
-  bool offer(std::size_t bytes, task what);
+  bool offer(std::size_t bytes, task work);
   /// Waits for the task that runs. Tasks that have not begun are dropped, and so are later ones.
   void stop();
 
@@ -33,7 +33,7 @@ class long_work {
  private:
   struct item {
     std::size_t bytes = 0;
-    task what;
+    task run;
   };
   void work();
 

@@ -1,15 +1,43 @@
 #pragma once
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
+
+#include "actors/messages.hpp"
+#include "actors/replicas/scheduler_meter.hpp"
+#include "cluster/routing/routing.hpp"
+#include "model/engine/scheduling/batch_scheduler.hpp"
 
 namespace troupe {
 
-/// Where actors post their state for those who show it (`troupe status`, the HTTP page), so that nobody has to wait for
-/// a busy actor. Holds the newest JSON of each section. Thread-safe.
+/// What a scheduler says of its replica.
+struct replica_figures {
+  bool ready = false;
+  epoch_id epoch;
+  replica_load load;
+  batch_scheduler::statistics scheduling;
+  scheduler_meter::figures meter;
+  std::int32_t max_sequences = 0, max_adapters = 0;                                ///< that run at a time
+  std::vector<std::string> resident_adapters, running_adapters, waiting_adapters;  ///< full names; only some, if many
+};
+
+/// How far a fine-tune is.
+struct fine_tune_figures {
+  std::string adapter;         ///< the name to publish as
+  training_progress progress;  ///< the newest report, without points
+  std::optional<training_point> last_step, last_validation;
+  bool is_publishing = false;
+  std::string trainers;  ///< names of those who work on it; may be empty
+  double share = 1;      ///< of the time that they may use
+};
+
+/// Where actors post their state for others, so that nobody has to wait for a busy actor. Thread-safe.
 class status_board {
  public:
+  // What people and clients are shown (`troupe status`, the HTTP page): the newest JSON of each section.
   void post(const std::string& section, std::string json) {
     const std::lock_guard lock(mutex_);
     sections_[section] = std::move(json);
@@ -24,18 +52,30 @@ class status_board {
     const auto found = sections_.find(section);
     return found == sections_.end() ? std::string() : found->second;
   }
-  /// All sections whose names begin with `prefix`, by name.
-  std::map<std::string, std::string> read_all(const std::string& prefix = {}) const {
+
+  // What other actors work with.
+  void post_replica(replica_id replica, replica_figures figures) {
     const std::lock_guard lock(mutex_);
-    std::map<std::string, std::string> found;
-    for (auto at = sections_.lower_bound(prefix); at != sections_.end() && at->first.starts_with(prefix); ++at)
-      found.insert(*at);
-    return found;
+    replicas_[replica] = std::move(figures);
+  }
+  std::map<replica_id, replica_figures> replicas() const {
+    const std::lock_guard lock(mutex_);
+    return replicas_;
+  }
+  void post_fine_tunes(std::map<std::string, fine_tune_figures> by_job) {
+    const std::lock_guard lock(mutex_);
+    fine_tunes_ = std::move(by_job);
+  }
+  std::map<std::string, fine_tune_figures> fine_tunes() const {
+    const std::lock_guard lock(mutex_);
+    return fine_tunes_;
   }
 
  private:
   mutable std::mutex mutex_;
   std::map<std::string, std::string> sections_;
+  std::map<replica_id, replica_figures> replicas_;
+  std::map<std::string, fine_tune_figures> fine_tunes_;  ///< by job id
 };
 
 }  // namespace troupe

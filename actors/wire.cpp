@@ -82,14 +82,14 @@ void wire::receive(link_id link, frame&& from) {
 
 namespace {
 
-template <any_message... Messages>
+template <class... Messages>
 struct list {};
 
 /// Sends the messages Forwarded over the link, and drops the messages Ignored, which mean nothing in another process.
 template <class Handle, class Forwarded, class Ignored>
 struct remote_state;
 
-template <class Handle, message... Forwarded, any_message... Ignored>
+template <class Handle, message... Forwarded, class... Ignored>
 struct remote_state<Handle, list<Forwarded...>, list<Ignored...>> {
   using handle = Handle;
   static constexpr const char* name = "remote";

@@ -35,14 +35,14 @@ class wire {
       const std::uint64_t correlation = from.correlation;
       std::optional<M> what = from_frame<M>(std::move(from));
       if (!what) return false;
-      handler(incoming<M>{{}, link, correlation, std::move(*what)});
+      handler(incoming<M>{link, correlation, std::move(*what)});
       return true;
     };
   }
   /// Every M goes to this actor, without its link.
   template <message M, class Handle>
   void deliver(Handle to) {
-    on<M>([to](incoming<M> in) { tell(to, std::move(in.what)); });
+    on<M>([to](incoming<M> in) { tell(to, std::move(in.message)); });
   }
   void on_lost(std::function<void(link_id, const std::string& why)> handler) { lost_ = std::move(handler); }
 

@@ -255,7 +255,7 @@ void adapter_fetcher_state::load(const wanted& what) {
 
 void adapter_fetcher_state::hand_over(const wanted& what, std::shared_ptr<const lora_adapter> adapter) {
   std::erase_if(prepared_, [&](const auto& each) { return each.first == what.sha256; });
-  if (!what.ticket) return tell(worker_, adapter_ready{{}, what, std::move(adapter), {}});
+  if (!what.ticket) return tell(worker_, adapter_ready{what, std::move(adapter), {}});
   prepared_.emplace_back(what.sha256, std::move(adapter));
   const auto bytes = [&] {
     std::size_t sum = 0;
@@ -268,7 +268,7 @@ void adapter_fetcher_state::hand_over(const wanted& what, std::shared_ptr<const 
 
 void adapter_fetcher_state::fail(const wanted& what, const std::string& error) {
   if (what.ticket) return tell(parts_.head, adapter_prepared{*what.ticket, error});
-  tell(worker_, adapter_ready{{}, what, nullptr, error});
+  tell(worker_, adapter_ready{what, nullptr, error});
 }
 
 void adapter_fetcher_state::drop_transfer() {

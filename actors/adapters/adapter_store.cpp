@@ -47,7 +47,7 @@ adapter_store_state::handle::behavior_type adapter_store_state::make_behavior() 
   return {
       [this](command_call& call) { run(call); },
       [this](const incoming<want_piece>& wanted) {
-        parts_.links->send(wanted.link, parts_.shelf->read_piece(wanted.what), wanted.correlation);
+        parts_.links->send(wanted.link, parts_.shelf->read_piece(wanted.message), wanted.correlation);
       },
       [this](const find_adapter& wanted) { find(wanted); },
       [this](const catalogue_saved& saved) { take_saved(saved); },
@@ -59,7 +59,7 @@ adapter_store_state::handle::behavior_type adapter_store_state::make_behavior() 
 
 void adapter_store_state::run(command_call& call) {
   if (publish(call)) return;
-  finish(call, answer_of([&] { return carry_out(call.what); }));
+  finish(call, answer_of([&] { return carry_out(call.command); }));
 }
 
 void adapter_store_state::finish(command_call& call, command_answer answer) {
@@ -71,12 +71,12 @@ void adapter_store_state::finish(command_call& call, command_answer answer) {
 
 /// Returns false if the command is not adapters.load. A folder becomes a version when all workers have it.
 bool adapter_store_state::publish(command_call& call) {
-  if (call.what.name != "adapters.load") return false;
+  if (call.command.name != "adapters.load") return false;
   adapter_shelf::taken taken;
   bool has_folder = false;
   command_answer answer = answer_of([&] {
-    const auto parsed = detail::parse_json_as<json>(call.what.arguments, call.what.name);
-    const command_fields arguments(parsed, call.what.name);
+    const auto parsed = detail::parse_json_as<json>(call.command.arguments, call.command.name);
+    const command_fields arguments(parsed, call.command.name);
     const std::string adapter = text_of(arguments, "name");
     const auto path = arguments.text("path");
     const auto folder = path ? std::optional<std::filesystem::path>(*path) : parts_.shelf->source_of(adapter);
@@ -139,8 +139,8 @@ std::string adapter_store_state::carry_out(const client_command& command) {
 void adapter_store_state::find(const find_adapter& wanted) {
   const command_answer found = answer_of([&] { return parts_.shelf->find_or_publish(wanted.name).full_name(); });
   save_then([found, asker = wanted.asker, wanted_name = wanted.name](const std::string& error) {
-    tell(asker, adapter_found{
-                    {}, wanted_name, found.is_refused() ? found.error : error, found.fault == command_fault::unknown});
+    tell(asker,
+         adapter_found{wanted_name, found.is_refused() ? found.error : error, found.fault == command_fault::unknown});
   });
 }
 
@@ -171,7 +171,7 @@ void adapter_store_state::save_then(continuation then) {
   }
   unsaved_.clear();
   changes_[++ticket_] = {records, parts_.shelf->snapshot(), parts_.shelf->shown(), {std::move(then)}};
-  tell(parts_.journal, save_catalogue{{}, ticket_, std::move(records), handle(self_)});
+  tell(parts_.journal, save_catalogue{ticket_, std::move(records), handle(self_)});
 }
 
 void adapter_store_state::take_saved(const catalogue_saved& saved) {

@@ -87,7 +87,7 @@ void answer_call::start() {
   order_.prompts.clear();
   for (std::size_t i = 0; i < begun.size(); ++i) {
     ids_.push_back(begun[i].id);
-    uncharged_.push_back(static_cast<std::int64_t>(begun[i].what.engine.what.prompt.size()));
+    uncharged_.push_back(static_cast<std::int64_t>(begun[i].prepared.engine.what.prompt.size()));
     begun[i].listener = std::make_shared<prompt_listener>(shared_from_this(), i);
   }
   for (begin_request& each : begun) tell(context_->parts.gateway, std::move(each));
@@ -183,7 +183,7 @@ void answer_call::on_refused(const request_refused& refused) {
 /// May be called on any thread.
 void answer_call::end_all() {
   if (over_.exchange(true)) return;
-  for (const request_id id : ids_) tell(context_->parts.gateway, end_request{{}, id});
+  for (const request_id id : ids_) tell(context_->parts.gateway, end_request{id});
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ void run_command(const command_actor& to, client_command command, const std::sha
       throw api_error(status_of(answer.fault), answer.error, answer.fault == command_fault::failed ? "" : field);
     });
   };
-  tell(to, command_call{{}, std::move(command), std::move(take)});
+  tell(to, command_call{std::move(command), std::move(take)});
 }
 
 void guarded(const std::shared_ptr<http_exchange>& exchange, const std::function<void()>& handle) {

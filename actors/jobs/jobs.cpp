@@ -30,13 +30,13 @@ class line_listener final : public answer_listener {
     of_->sheet->count(prompt_, part);
     of_->sheet->keep(prompt_, std::move(part));
     of_->is_over = of_->sheet->is_complete();
-    if (of_->is_over) tell(of_->jobs, line_answered{{}, of_->first, std::move(of_->sheet)});
+    if (of_->is_over) tell(of_->jobs, line_answered{of_->first, std::move(of_->sheet)});
   }
   void on_refused(const request_refused& refused) override {
     if (std::exchange(of_->is_over, true)) return;
     request_refused why = refused;
     why.request = of_->first;
-    tell(of_->jobs, line_refused{{}, std::move(why)});
+    tell(of_->jobs, line_refused{std::move(why)});
   }
 
  private:
@@ -56,7 +56,7 @@ jobs_state::jobs_state(handle::pointer self, jobs_parts parts)
 jobs_state::handle::behavior_type jobs_state::make_behavior() {
   return {
       [this](command_call& call) {
-        call.answer(answer_of([&] { return carry_out(call.what); }));
+        call.answer(answer_of([&] { return carry_out(call.command); }));
         pump();
       },
       [this](const save_catalogue& what) { save(what); },
@@ -195,7 +195,7 @@ void jobs_state::take_answer(const line_answered& answered) {
 
 /// Also names requests that have ended already; the gateway ignores those.
 void jobs_state::end_requests(const line& of) {
-  for (const request_id request : of.requests) tell(gateway_, end_request{{}, request});
+  for (const request_id request : of.requests) tell(gateway_, end_request{request});
 }
 
 void jobs_state::take_refusal(const request_refused& why) {

@@ -29,15 +29,30 @@ json to_json(const job_info& job) {
   return made;
 }
 
-/// How far fine-tunes are, by job id, as the training desk has posted it on the board.
-json progress_on(const status_board& board) {
-  json all = json::parse(board.read("training"), nullptr, false);
-  return all.is_object() ? all : json::object();
+json to_json(const fine_tune_figures& figures) {
+  const training_progress& progress = figures.progress;
+  json made{{"adapter", figures.adapter},
+            {"step", progress.step},
+            {"steps", progress.steps},
+            {"tokens", progress.tokens},
+            {"tokens_per_second", progress.tokens_per_second},
+            {"checkpoint", progress.checkpoint}};
+  if (!figures.trainers.empty()) {
+    made["trainer"] = figures.trainers;
+    made["share"] = figures.share;
+  }
+  if (figures.last_step) {
+    made["loss"] = figures.last_step->loss;
+    made["accuracy"] = figures.last_step->accuracy;
+  }
+  if (figures.last_validation) made["validation_loss"] = figures.last_validation->loss;
+  if (figures.is_publishing) made["publishing"] = true;
+  return made;
 }
 
-json to_json(const job_info& job, const json& progress) {
+json to_json(const job_info& job, const std::map<std::string, fine_tune_figures>& fine_tunes) {
   json made = to_json(job);
-  if (const auto found = progress.find(job.spec.id); found != progress.end()) made.update(*found);
+  if (const auto found = fine_tunes.find(job.spec.id); found != fine_tunes.end()) made.update(to_json(found->second));
   return made;
 }
 
@@ -96,7 +111,7 @@ std::string jobs_state::carry_out(const client_command& command) {
   const job_info job = known_job(*parts_.book, arguments);
   const std::string& id = job.spec.id;
   if (command.name == "job.get") {
-    json made = to_json(job, progress_on(*parts_.board));
+    json made = to_json(job, parts_.board->fine_tunes());
     made.update(last_points(*parts_.book, job));
     if (job.spec.kind != "batch") made["options"] = json::parse(job.spec.options, nullptr, false);
     return dump(made);
@@ -161,7 +176,7 @@ std::string jobs_state::hold(const std::string& id, bool on) {
 }
 
 void jobs_state::tell_training(const job_info& job) const {
-  if (job.spec.kind != "batch") tell(training_, job_changed{{}, job.spec.id, job.state});
+  if (job.spec.kind != "batch") tell(training_, job_changed{job.spec.id, job.state});
 }
 
 std::string jobs_state::events(const std::string& arguments) const {
@@ -183,7 +198,7 @@ std::string jobs_state::events(const std::string& arguments) const {
     if (bytes > page_bytes && !list.empty()) break;
     list.push_back(to_json(each));
   }
-  return dump({{"job", to_json(job, progress_on(*parts_.board))}, {"events", std::move(list)}});
+  return dump({{"job", to_json(job, parts_.board->fine_tunes())}, {"events", std::move(list)}});
 }
 
 /// Outputs in order, as texts: what is written into a file is exactly what was recorded.
@@ -204,9 +219,9 @@ std::string jobs_state::outputs(const std::string& arguments) {
 
 std::string jobs_state::list(const listed_jobs& which) const {
   auto list = json::array();
-  const json progress = progress_on(*parts_.board);
+  const auto fine_tunes = parts_.board->fine_tunes();
   for (const job_info& job : parts_.book->list(which.limit, which.kind, which.owner, which.after)) {
-    list.push_back(to_json(job, progress));
+    list.push_back(to_json(job, fine_tunes));
     list.back().update(last_points(*parts_.book, job));
     if (which.with_options)
       list.back()["options"] = json::parse(parts_.book->find(job.spec.id)->spec.options, nullptr, false);
@@ -260,7 +275,7 @@ void jobs_state::save(const save_catalogue& what) {
   } catch (const journal_failure& failure) {
     error = failure.what();
   }
-  tell(what.asker, catalogue_saved{{}, what.ticket, std::move(error)});
+  tell(what.asker, catalogue_saved{what.ticket, std::move(error)});
 }
 
 }  // namespace troupe

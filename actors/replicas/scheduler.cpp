@@ -22,7 +22,7 @@ refusal_cause cause_of(refusal reason) {
 }  // namespace
 
 scheduler_state::scheduler_state(handle::pointer self, scheduler_parts parts) : self_(self), parts_(std::move(parts)) {
-  post_status();
+  post_figures();
 }
 
 scheduler_state::handle::behavior_type scheduler_state::make_behavior() {
@@ -47,8 +47,7 @@ scheduler_state::handle::behavior_type scheduler_state::make_behavior() {
       [this](const step_done& done) {
         if (!running_ || done.life != life_) return;
         if (!is_expected(done.outcome))
-          return tell(parts_.supervisor,
-                      life_rejected{{}, life_, "the last stage says what its step cannot have brought"});
+          return tell(parts_.supervisor, life_rejected{life_, "the last stage says what its step cannot have brought"});
         finish_step(done);
         pump();
       },
@@ -69,20 +68,20 @@ scheduler_state::handle::behavior_type scheduler_state::make_behavior() {
 void scheduler_state::accept(routed_request& request) {
   meter_.note_request();
   report_soon();
-  if (!requests_) return tell(parts_.router, requests_returned{{}, parts_.replica, {std::move(request)}});
-  if (!declare_adapter(request.what.what.adapter))
+  if (!requests_) return tell(parts_.router, requests_returned{parts_.replica, {std::move(request)}});
+  if (!declare_adapter(request.engine.what.adapter))
     return refuse_request(request, "the adapter is unknown, or larger than adapters.memory", refusal_cause::bad_input,
                           {});
   try {
-    const auto accepted = requests_->submit(request.what);
+    const auto accepted = requests_->submit(request.engine);
     if (!accepted) {
       const refused_request& refused = accepted.error();
       return refuse_request(request, text_of(refused), cause_of(refused.reason), refused.retry_after);
     }
     for (std::int32_t i = 0; i < accepted->answers; ++i) {
       const sequence_id id(accepted->first.value + static_cast<std::uint64_t>(i));
-      answers_[id] = {request.id,   request.first_index + i, request.sink, request.what.what.adapter,
-                      clock_.now(), request.what.resumed > 0};
+      answers_[id] = {request.id,   request.first_index + i,   request.sink, request.engine.what.adapter,
+                      clock_.now(), request.engine.resumed > 0};
       sequences_[request.id].push_back(id);
     }
   } catch (const input_error& error) {
@@ -92,7 +91,7 @@ void scheduler_state::accept(routed_request& request) {
 
 void scheduler_state::refuse_request(const routed_request& request, std::string error, refusal_cause cause,
                                      duration retry_after) {
-  tell(request.sink, request_refused{{}, request.id, std::move(error), cause, retry_after});
+  tell(request.sink, request_refused{request.id, std::move(error), cause, retry_after});
   if (!sequences_.contains(request.id)) ended_.push_back(request.id);  // else other answers of it go on here
 }
 
@@ -131,8 +130,8 @@ void scheduler_state::refuse_all_with(adapter_version version, const std::string
   for (const auto& [id, of] : answers_)
     if (of.adapter == version) refused.emplace(of.request, of.sink);
   for (const auto& [request, sink] : refused) {
-    cancel({{}, request});
-    tell(sink, request_refused{{}, request, error, refusal_cause::unavailable, {}});
+    cancel({request});
+    tell(sink, request_refused{request, error, refusal_cause::unavailable, {}});
   }
 }
 
@@ -173,7 +172,7 @@ void scheduler_state::begin_life(const replica_started& started) {
   if (before)
     for (auto& [id, what] : before->give_up_all()) {
       const open_answer& of = answers.at(id);
-      routed_request again{{}, of.request, of.index, std::move(what), of.sink};
+      routed_request again{of.request, of.index, std::move(what), of.sink};
       accept(again);
     }
   report();
@@ -199,10 +198,9 @@ void scheduler_state::refuse_deadly() {
   for (const auto& [id, of] : answers_)
     if (requests_->decisions().lost_with(id).lives >= most_lost_lives) deadly.emplace(of.request, of.sink);
   for (const auto& [request, sink] : deadly) {
-    cancel({{}, request});
+    cancel({request});
     tell(sink,
-         request_refused{{},
-                         request,
+         request_refused{request,
                          fmt::format("{} times in a row the replica was lost in a step of this request, which is not "
                                      "tried again: the nodes' logs say how it was lost; where a step took too long, "
                                      "lower scheduler.max_batch_tokens",
@@ -213,10 +211,10 @@ void scheduler_state::refuse_deadly() {
 }
 
 void scheduler_state::return_requests() {
-  requests_returned returned{{}, parts_.replica, {}};
+  requests_returned returned{parts_.replica, {}};
   for (auto& [id, what] : requests_->give_up_all()) {
     const open_answer& of = answers_.at(id);
-    returned.requests.push_back({{}, of.request, of.index, std::move(what), of.sink});
+    returned.requests.push_back({of.request, of.index, std::move(what), of.sink});
   }
   answers_.clear();
   sequences_.clear();

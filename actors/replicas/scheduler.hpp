@@ -101,8 +101,7 @@ class scheduler_state {
   // scheduler_status.cpp: reports to the router and the board
   void report_soon();
   void report();
-  void post_status() const;
-  std::string status_json() const;
+  void post_figures() const;
   replica_load load() const;
 
   handle::pointer self_;

@@ -1,8 +1,6 @@
 // What a scheduler reports to the router and posts on the board.
 #include <algorithm>
 
-#include <fmt/format.h>
-
 #include "actors/replicas/scheduler.hpp"
 
 namespace troupe {
@@ -10,21 +8,17 @@ namespace {
 
 constexpr duration report_interval = std::chrono::milliseconds(100);
 
-constexpr std::size_t most_names = 64;  ///< in a list on the board
+constexpr std::size_t most_names = 64;  // in a list on the board
 
-/// Appends ,"key":["pricing@2",…]. Names need no escapes in JSON.
-void append_names(std::string& to, std::string_view key, std::vector<adapter_version> versions,
-                  const adapter_directory& directory) {
+std::vector<std::string> names_of(std::vector<adapter_version> versions, const adapter_directory& directory) {
   std::sort(versions.begin(), versions.end());
   if (versions.size() > most_names) versions.resize(most_names);
   const auto known = directory.read();
-  std::string names;
-  for (const adapter_version version : versions) {
-    const auto details = known->versions.find(version);
-    if (details == known->versions.end()) continue;
-    names += fmt::format("{}\"{}\"", names.empty() ? "" : ",", details->second.full_name);
-  }
-  to += fmt::format(",\"{}\":[{}]", key, names);
+  std::vector<std::string> names;
+  for (const adapter_version version : versions)
+    if (const auto details = known->versions.find(version); details != known->versions.end())
+      names.push_back(details->second.full_name);
+  return names;
 }
 
 }  // namespace
@@ -37,8 +31,8 @@ void scheduler_state::report_soon() {
 void scheduler_state::report() {
   report_due_ = false;
   const bool busy = meter_.note_report(clock_.now());
-  tell(parts_.router, replica_state{{}, parts_.replica, running_, load()});
-  post_status();
+  tell(parts_.router, replica_state{parts_.replica, running_, load()});
+  post_figures();
   // Reports once more after the last token, to show the replica at rest. While requests wait for an adapter it goes on
   // reporting, since each wake also moves the scheduler's clock.
   if (busy || (requests_ && requests_->decisions().stats().waiting > 0)) report_soon();
@@ -61,34 +55,26 @@ replica_load scheduler_state::load() const {
   return load;
 }
 
-void scheduler_state::post_status() const {
-  parts_.board->post(fmt::format("replica.{:04}", parts_.replica.value), status_json());
-}
-
-std::string scheduler_state::status_json() const {
-  const replica_load now = load();
-  const scheduler_meter::figures& so_far = meter_.read();
-  const auto stats = requests_ ? requests_->decisions().stats() : batch_scheduler::statistics{};
-  std::vector<adapter_version> running, waiting;
-  if (requests_)
+void scheduler_state::post_figures() const {
+  replica_figures figures;
+  figures.ready = running_;
+  figures.epoch = life_.epoch;
+  figures.load = load();
+  figures.meter = meter_.read();
+  figures.max_sequences = parts_.batches.max_sequences;
+  figures.max_adapters = parts_.batches.max_adapters;
+  figures.resident_adapters = names_of(figures.load.adapters, *parts_.adapters);
+  if (requests_) {
+    figures.scheduling = requests_->decisions().stats();
+    std::vector<adapter_version> running, waiting;
     requests_->decisions().adapters().visit([&](const detail::adapter_use& use) {
       if (use.running > 0) running.push_back(use.adapter);
       if (use.waiting > 0) waiting.push_back(use.adapter);
     });
-  const auto seconds = [](duration d) { return std::chrono::duration<double>(d).count(); };
-  std::string text =
-      fmt::format(R"({{"ready":{},"running":{},"waiting":{},"max_sequences":{},"blocks":{},"free_blocks":{},)"
-                  R"("tokens_per_second":{:.1f},"tokens":{},"steps":{},"preemptions":{},"computed_tokens":{},)"
-                  R"("looked_up_tokens":{},"reused_tokens":{},"resident_adapters":{},"max_adapters":{},"epoch":{},)"
-                  R"("lives":{},"resumed":{},"active_seconds":{:.3f},"bubble_seconds":{:.3f})",
-                  running_, now.running, now.waiting, parts_.batches.max_sequences, now.blocks, now.free_blocks,
-                  now.tokens_per_second, so_far.tokens, stats.steps, stats.preemptions, stats.computed_tokens,
-                  stats.looked_up_tokens, stats.reused_tokens, now.adapters.size(), parts_.batches.max_adapters,
-                  life_.epoch.value, so_far.lives, so_far.resumed, seconds(so_far.active), seconds(so_far.bubble));
-  append_names(text, "resident", now.adapters, *parts_.adapters);
-  append_names(text, "running_adapters", running, *parts_.adapters);
-  append_names(text, "waiting_adapters", waiting, *parts_.adapters);
-  return text + "}";
+    figures.running_adapters = names_of(std::move(running), *parts_.adapters);
+    figures.waiting_adapters = names_of(std::move(waiting), *parts_.adapters);
+  }
+  parts_.board->post_replica(parts_.replica, std::move(figures));
 }
 
 }  // namespace troupe

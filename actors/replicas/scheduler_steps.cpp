@@ -16,7 +16,7 @@ void scheduler_state::pump() {
     move_adapters();
     while (in_flight_.size() < steps_in_flight_ && requests_->plan_step(clock_.now(), order_)) send_order();
   }
-  if (!ended_.empty()) tell(parts_.router, requests_ended{{}, parts_.replica, std::exchange(ended_, {})});
+  if (!ended_.empty()) tell(parts_.router, requests_ended{parts_.replica, std::exchange(ended_, {})});
 }
 
 void scheduler_state::send_order() {

@@ -30,7 +30,7 @@ supervisor_state::handle::behavior_type supervisor_state::make_behavior() {
       [this](const begin_cluster& begun) { begin(begun); },
       [this](const incoming<join_cluster>& in) { take_join(in); },
       [this](const incoming<heartbeat>& in) { take_heartbeat(in); },
-      [this](const incoming<leave_cluster>& in) { take_leave(in.what.incarnation); },
+      [this](const incoming<leave_cluster>& in) { take_leave(in.message.incarnation); },
       [this](const link_lost& lost) { note_link_lost(lost.link); },
       [this](const stage_started& started) { take_started(started); },
       [this](const stage_failed& failed) {
@@ -44,7 +44,7 @@ supervisor_state::handle::behavior_type supervisor_state::make_behavior() {
       },
       [this](stop_now) {
         for (const replica_record& replica : replicas_)
-          tell(replica.scheduler, replica_stopped{{}, false, life_end::planned});
+          tell(replica.scheduler, replica_stopped{false, life_end::planned});
         self_->quit();
       },
   };
@@ -59,7 +59,7 @@ void supervisor_state::begin(const begin_cluster& begun) {
 }
 
 void supervisor_state::take_join(const incoming<join_cluster>& in) {
-  const node_hello& hello = in.what.hello;
+  const node_hello& hello = in.message.hello;
   const bool known = members_.is_member(hello.incarnation);
   const auto outcome = members_.join(hello, clock_.now(), its_process_is_gone(hello));
   join_answer answer{hello.incarnation, outcome.ok(), false, {}};
@@ -102,7 +102,7 @@ void supervisor_state::admit_trainer(const node_hello& hello, link_id link) {
   // Trainers' traffic is not encrypted: it may leave a machine only if the cluster file allows that.
   const std::string reach = parts_.config.insecure ? "" : hello.host;
   tell(training_,
-       trainer_joined{{}, hello.name, spawn_remote_trainer(self_->system(), remote(link)), hello.meeting, reach});
+       trainer_joined{hello.name, spawn_remote_trainer(self_->system(), remote(link)), hello.meeting, reach});
 }
 
 worker_offer supervisor_state::offer_of(const node_hello& hello) const {
@@ -123,7 +123,7 @@ worker_offer supervisor_state::offer_of(const node_hello& hello) const {
 }
 
 void supervisor_state::take_heartbeat(const incoming<heartbeat>& in) {
-  const auto [incarnation, report] = in.what;
+  const auto [incarnation, report] = in.message;
   const heard_as heard = members_.heard(incarnation, clock_.now(), report);
   parts_.links->send(in.link, heartbeat_answer{incarnation, heard == heard_as::member});
   if (heard != heard_as::member) return;
@@ -198,7 +198,7 @@ void supervisor_state::lose_trainer(const std::string& name) {
   if (!gone) return;
   parts_.directory->expel(gone.mapped().link);
   nodes_by_link_.erase(gone.mapped().link);
-  tell(training_, trainer_lost{{}, name});
+  tell(training_, trainer_lost{name});
 }
 
 void supervisor_state::look_at_clock() {

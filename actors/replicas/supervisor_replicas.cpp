@@ -66,7 +66,7 @@ void supervisor_state::add_replica() {
                                         .vocab_size = parts_.vocab_size,
                                         .adapter_bytes = static_cast<std::int64_t>(parts_.config.adapters.memory)});
   parts_.directory->set(added.life.replica, added.scheduler);
-  tell(parts_.router, replica_added{{}, added.life.replica, added.scheduler});
+  tell(parts_.router, replica_added{added.life.replica, added.scheduler});
   replicas_.push_back(std::move(added));
 }
 
@@ -113,7 +113,7 @@ void supervisor_state::tell_stage(std::size_t index, std::size_t stage, std::siz
 /// Its requests wait for its next life, or go to another replica if one runs.
 void supervisor_state::stop_replica(std::size_t index, life_end why) {
   replica_record& replica = replicas_[index];
-  if (replica.course.stop(clock_.now())) tell(replica.scheduler, replica_stopped{{}, other_runs(index), why});
+  if (replica.course.stop(clock_.now())) tell(replica.scheduler, replica_stopped{other_runs(index), why});
 }
 
 void supervisor_state::fail_replica(std::size_t index, const std::string& why) {
@@ -143,7 +143,7 @@ void supervisor_state::take_started(const stage_started& started) {
 void supervisor_state::announce(std::size_t index) {
   const replica_record& replica = replicas_[index];
   const replica_placement& where = placement_->replicas[index];
-  replica_started started{{}, replica.life, {}, where.kv_tokens / positions_per_block};
+  replica_started started{replica.life, {}, where.kv_tokens / positions_per_block};
   std::vector<worker_offer> offers;
   for (const stage_placement& stage : where.stages) {
     auto& ranks = started.stages.emplace_back();
@@ -156,7 +156,7 @@ void supervisor_state::announce(std::size_t index) {
   started.steps_in_flight = said > 0 ? said : stages_at_once(where, offers);
   tell(replica.scheduler, std::move(started));
   for (const replica_record& other : replicas_)  // requests that wait there for a new life can come here
-    if (!other.course.is_running()) tell(other.scheduler, replica_stopped{{}, true});
+    if (!other.course.is_running()) tell(other.scheduler, replica_stopped{true});
   parts_.say(fmt::format("replica {} serves with {} stage{}", index, where.stages.size(),
                          where.stages.size() == 1 ? "" : "s"));
 }

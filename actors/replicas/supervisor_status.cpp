@@ -1,6 +1,7 @@
 // What the supervisor posts on the board.
-#include <fmt/format.h>
 #include <unistd.h>
+
+#include <cmath>
 
 #include "actors/json_dump_impl.hpp"
 #include "actors/replicas/supervisor.hpp"
@@ -41,15 +42,46 @@ json node_json(const node_entry& node, instant now) {
   return out;
 }
 
-json replica_json(const replica_placement& where, const std::string& load) {
-  json out;
+json stages_json(const replica_placement& where) {
   json stages = json::array();
   for (const stage_placement& stage : where.stages)
     stages.push_back({{"layers", to_text(stage.layers)}, {"workers", stage.workers}});
-  out["stages"] = std::move(stages);
-  out["kv_tokens"] = where.kv_tokens;
-  if (!load.empty()) out.update(json::parse(load));
-  return out;
+  return stages;
+}
+
+double rounded(double value, int digits) {
+  const double scale = std::pow(10.0, digits);
+  return std::round(value * scale) / scale;
+}
+
+double seconds_of(duration time) {
+  return rounded(std::chrono::duration<double>(time).count(), 3);
+}
+
+json to_json(const replica_figures& figures) {
+  return {{"ready", figures.ready},
+          {"running", figures.load.running},
+          {"waiting", figures.load.waiting},
+          {"max_sequences", figures.max_sequences},
+          {"blocks", figures.load.blocks},
+          {"free_blocks", figures.load.free_blocks},
+          {"tokens_per_second", rounded(figures.load.tokens_per_second, 1)},
+          {"tokens", figures.meter.tokens},
+          {"steps", figures.scheduling.steps},
+          {"preemptions", figures.scheduling.preemptions},
+          {"computed_tokens", figures.scheduling.computed_tokens},
+          {"looked_up_tokens", figures.scheduling.looked_up_tokens},
+          {"reused_tokens", figures.scheduling.reused_tokens},
+          {"resident_adapters", figures.load.adapters.size()},
+          {"max_adapters", figures.max_adapters},
+          {"epoch", figures.epoch.value},
+          {"lives", figures.meter.lives},
+          {"resumed", figures.meter.resumed},
+          {"active_seconds", seconds_of(figures.meter.active)},
+          {"bubble_seconds", seconds_of(figures.meter.bubble)},
+          {"resident", figures.resident_adapters},
+          {"running_adapters", figures.running_adapters},
+          {"waiting_adapters", figures.waiting_adapters}};
 }
 
 }  // namespace
@@ -75,11 +107,17 @@ std::string supervisor_state::nodes_text() const {
 }
 
 std::string supervisor_state::replicas_text() const {
+  const auto figures = parts_.board->replicas();
   json replicas = json::array();
   for (std::size_t i = 0; placement_ && i < replicas_.size(); ++i) {
     const replica_course& course = replicas_[i].course;
-    json entry = {{"replica", i}, {"state", name_of(course.now())}};
-    entry.update(replica_json(placement_->replicas[i], parts_.board->read(fmt::format("replica.{:04}", i))));
+    const replica_placement& where = placement_->replicas[i];
+    json entry = {{"replica", i},
+                  {"state", name_of(course.now())},
+                  {"stages", stages_json(where)},
+                  {"kv_tokens", where.kv_tokens}};
+    if (const auto found = figures.find(replicas_[i].life.replica); found != figures.end())
+      entry.update(to_json(found->second));
     if (!course.problem().empty()) entry.update(json{{"failures", course.failures()}, {"problem", course.problem()}});
     replicas.push_back(std::move(entry));
   }

@@ -46,13 +46,13 @@ class link_listener final : public answer_listener {
       --left_;
     }
     links_->send(link_, std::move(text));
-    if (left_ == 0) tell(desk_, client_done{{}, link_, id_});
+    if (left_ == 0) tell(desk_, client_done{link_, id_});
   }
   void on_refused(const request_refused& refused) override {
     const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(refused.retry_after).count();
     links_->send(link_, client_refused{id_, refused.error, refused.cause == refusal_cause::bad_input,
                                        static_cast<std::uint64_t>(milliseconds)});
-    tell(desk_, client_done{{}, link_, id_});
+    tell(desk_, client_done{link_, id_});
   }
 
  private:
@@ -71,7 +71,7 @@ client_desk_state::client_desk_state(handle::pointer self, client_desk_parts par
 client_desk_state::handle::behavior_type client_desk_state::make_behavior() {
   return {
       [this](incoming<client_request>& request) { begin(request); },
-      [this](const incoming<client_cancel>& cancelled) { cancel(cancelled.link, cancelled.what.id); },
+      [this](const incoming<client_cancel>& cancelled) { cancel(cancelled.link, cancelled.message.id); },
       [this](incoming<client_command>& command) { run(command); },
       [this](const client_done& done) {
         const auto found = requests_.find(done.link);
@@ -87,7 +87,7 @@ client_desk_state::handle::behavior_type client_desk_state::make_behavior() {
 // --- requests ---
 
 void client_desk_state::begin(incoming<client_request>& request) {
-  const client_request& what = request.what;
+  const client_request& what = request.message;
   auto& open = requests_[request.link];
   if (open.size() >= parts_.max_requests_each)
     return refuse_request(request.link,
@@ -98,8 +98,8 @@ void client_desk_state::begin(incoming<client_request>& request) {
   try {
     begin_request begun;
     begun.id = parts_.numbers->next();
-    begun.what = parts_.prompts->prepare(input_of(what), what.sampling, what.answers,
-                                         what.batch ? request_priority::batch : request_priority::interactive);
+    begun.prepared = parts_.prompts->prepare(input_of(what), what.sampling, what.answers,
+                                             what.batch ? request_priority::batch : request_priority::interactive);
     begun.adapter = what.adapter;
     begun.skip_tokens = what.skip_tokens;
     begun.listener = std::make_shared<link_listener>(parts_.links, request.link, what.id, what.answers, handle(self_));
@@ -121,20 +121,20 @@ void client_desk_state::cancel(link_id link, std::uint64_t id) {
   const auto found = requests_.find(link);
   if (found == requests_.end()) return;
   const auto request = found->second.extract(id);
-  if (request) tell(parts_.gateway, end_request{{}, request.mapped()});
+  if (request) tell(parts_.gateway, end_request{request.mapped()});
   if (found->second.empty()) requests_.erase(found);
 }
 
 void client_desk_state::end_all(link_id link) {
   const auto gone = requests_.extract(link);
   if (!gone) return;
-  for (const auto& [id, request] : gone.mapped()) tell(parts_.gateway, end_request{{}, request});
+  for (const auto& [id, request] : gone.mapped()) tell(parts_.gateway, end_request{request});
 }
 
 // --- commands ---
 
 void client_desk_state::run(incoming<client_command>& command) {
-  const std::string& called = command.what.name;
+  const std::string& called = command.message.name;
   if (called == "status") return answer(command, {status_json()});
   if (called == "hello") return answer(command, {hello_json()});
   if (called == "drain") return drain(command);
@@ -144,8 +144,7 @@ void client_desk_state::run(incoming<client_command>& command) {
     return answer(command, {{},
                             fmt::format("unknown command '{}': {} are known", called.substr(0, 64), known_commands),
                             command_fault::bad_input});
-  command_call call{{},
-                    std::move(command.what),
+  command_call call{std::move(command.message),
                     [links = parts_.links, link = command.link, number = command.correlation](command_answer answer) {
                       links->send(link, std::move(answer), number);
                     }};
@@ -160,10 +159,10 @@ void client_desk_state::run(incoming<client_command>& command) {
 /// The supervisor sends the answer.
 void client_desk_state::drain(const incoming<client_command>& command) {
   try {
-    const auto parsed = detail::parse_json(command.what.arguments, command.what.name);
-    const auto node = detail::json_fields<nlohmann::json>(parsed, command.what.name).text("name");
-    if (!node) refuse("{}: \"name\" is missing", command.what.name);
-    tell(parts_.supervisor, drain_node{{}, command.link, command.correlation, *node});
+    const auto parsed = detail::parse_json(command.message.arguments, command.message.name);
+    const auto node = detail::json_fields<nlohmann::json>(parsed, command.message.name).text("name");
+    if (!node) refuse("{}: \"name\" is missing", command.message.name);
+    tell(parts_.supervisor, drain_node{command.link, command.correlation, *node});
   } catch (const input_error& error) {
     answer(command, {{}, error.what(), command_fault::bad_input});
   }

@@ -57,19 +57,19 @@ void gateway_state::begin(begin_request& request) {
 void gateway_state::start(begin_request& request, adapter_version version) {
   running made;
   made.listener = request.listener;
-  made.prompt_tokens = static_cast<std::int64_t>(request.what.engine.what.prompt.size());
+  made.prompt_tokens = static_cast<std::int64_t>(request.prepared.engine.what.prompt.size());
   made.skip_tokens = request.skip_tokens;
   if (const auto details = parts_.adapters->find(version)) made.adapter = details->full_name;
   if (version != no_adapter) made.hold = parts_.adapters->hold(version);
-  const auto answers = request.what.engine.what.answers;
+  const auto answers = request.prepared.engine.what.answers;
   for (std::int32_t i = 0; i < answers; ++i)
-    made.answers.push_back({stream_decoder(parts_.prompts->tokens(), true, request.what.at_start),
-                            stop_matcher(request.what.engine.sampling.stop)});
+    made.answers.push_back({stream_decoder(parts_.prompts->tokens(), true, request.prepared.at_start),
+                            stop_matcher(request.prepared.engine.sampling.stop)});
   made.left = made.answers.size();
   prompt_tokens_ += static_cast<std::uint64_t>(made.prompt_tokens);
   running_.insert_or_assign(request.id, std::move(made));
-  request.what.engine.what.adapter = version;
-  tell(parts_.router, routed_request{{}, request.id, 0, std::move(request.what.engine), sink_actor(handle(self_))});
+  request.prepared.engine.what.adapter = version;
+  tell(parts_.router, routed_request{request.id, 0, std::move(request.prepared.engine), sink_actor(handle(self_))});
 }
 
 /// Asks the adapter store, which may find a folder of that name.
@@ -78,7 +78,7 @@ void gateway_state::wait_for_adapter(begin_request& request) {
     return refuse_start(request, "too many requests wait for adapters: try again later", refusal_cause::full);
   const std::string adapter = request.adapter;
   auto& queue = waiting_[adapter];
-  if (queue.empty()) tell(parts_.store, find_adapter{{}, adapter, handle(self_)});
+  if (queue.empty()) tell(parts_.store, find_adapter{adapter, handle(self_)});
   queue.push_back({std::move(request), clock_.now() + parts_.longest_wait});
   ++waiting_count_;
   tell_after(self_, parts_.longest_wait, wake{});
@@ -89,10 +89,10 @@ void gateway_state::take_found(const adapter_found& found) {
   if (!queue) return;
   waiting_count_ -= queue.mapped().size();
   for (waiting& each : queue.mapped()) {
-    if (const auto version = version_for(each.what))
-      start(each.what, *version);
+    if (const auto version = version_for(each.request))
+      start(each.request, *version);
     else
-      refuse_adapter(each.what, found.error, found.is_unknown);
+      refuse_adapter(each.request, found.error, found.is_unknown);
   }
 }
 
@@ -100,7 +100,7 @@ void gateway_state::end_overdue() {
   const instant now = clock_.now();
   for (auto& [adapter, queue] : waiting_)
     while (!queue.empty() && queue.front().until <= now) {
-      refuse_start(queue.front().what, fmt::format("adapter {}: was not ready in time: try again", adapter),
+      refuse_start(queue.front().request, fmt::format("adapter {}: was not ready in time: try again", adapter),
                    refusal_cause::unavailable);
       queue.pop_front();
       --waiting_count_;
@@ -110,20 +110,20 @@ void gateway_state::end_overdue() {
 
 void gateway_state::refuse_start(const begin_request& request, std::string error, refusal_cause cause) {
   ++refused_;
-  request.listener->on_refused({{}, request.id, std::move(error), cause, std::chrono::seconds(1)});
+  request.listener->on_refused({request.id, std::move(error), cause, std::chrono::seconds(1)});
 }
 
 void gateway_state::refuse_adapter(const begin_request& request, std::string error, bool is_unknown) {
   ++refused_;
-  request.listener->on_refused({{}, request.id, std::move(error), refusal_cause::bad_input, {}, is_unknown});
+  request.listener->on_refused({request.id, std::move(error), refusal_cause::bad_input, {}, is_unknown});
 }
 
 /// The listener is not told, since it asked for this.
 void gateway_state::end(request_id id) {
   ++cancelled_;
-  if (running_.erase(id) > 0) return tell(parts_.router, cancel_request{{}, id});
+  if (running_.erase(id) > 0) return tell(parts_.router, cancel_request{id});
   for (auto& [adapter, queue] : waiting_)
-    waiting_count_ -= std::erase_if(queue, [&](const waiting& each) { return each.what.id == id; });
+    waiting_count_ -= std::erase_if(queue, [&](const waiting& each) { return each.request.id == id; });
 }
 
 // --- answers ---
@@ -142,7 +142,7 @@ void gateway_state::take_tokens(answer_tokens& brought) {
   const std::shared_ptr<answer_listener> listener = request.listener;
   if (part.end) {
     answer.ended = true;
-    if (stopped) tell(parts_.router, cancel_request{{}, found->first, brought.index});
+    if (stopped) tell(parts_.router, cancel_request{found->first, brought.index});
     if (--request.left == 0) running_.erase(found);
   }
   if (says) listener->on_part(std::move(part));
@@ -181,7 +181,7 @@ void gateway_state::take_refusal(const request_refused& refused) {
   if (!gone) return;
   ++refused_;
   if (gone.mapped().answers.size() > 1)
-    tell(parts_.router, cancel_request{{}, refused.request});  // other answers of it may still be computed
+    tell(parts_.router, cancel_request{refused.request});  // other answers of it may still be computed
   gone.mapped().listener->on_refused(refused);
 }
 
@@ -190,9 +190,9 @@ void gateway_state::take_refusal(const request_refused& refused) {
 void gateway_state::stop() {
   for (auto& [id, request] : running_)
     request.listener->on_refused(
-        {{}, id, "the cluster is being stopped", refusal_cause::unavailable, std::chrono::seconds(1)});
+        {id, "the cluster is being stopped", refusal_cause::unavailable, std::chrono::seconds(1)});
   for (auto& [adapter, queue] : waiting_)
-    for (waiting& each : queue) refuse_start(each.what, "the cluster is being stopped", refusal_cause::unavailable);
+    for (waiting& each : queue) refuse_start(each.request, "the cluster is being stopped", refusal_cause::unavailable);
   running_.clear();
   waiting_.clear();
   self_->quit();

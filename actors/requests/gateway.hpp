@@ -51,7 +51,7 @@ class gateway_state {
     std::size_t left = 0;  ///< answers that have not ended
   };
   struct waiting {
-    begin_request what;
+    begin_request request;
     instant until;
   };
 

@@ -48,7 +48,7 @@ void trainer_state::go_on() {
   if (const auto wanted = download_->next()) return tell(parts_.head, *wanted);
   download_.reset();
   task_ = std::make_unique<training_task>(parts_.site, *order_, [to = handle(self_)](training_task::news what) {
-    tell(to, training_news{{}, std::move(what)});
+    tell(to, training_news{std::move(what)});
   });
 }
 
@@ -63,9 +63,9 @@ void trainer_state::take_piece(const training_piece& piece) {
 
 void trainer_state::take_news(const training_news& news) {
   const auto is_of_now = [&](const auto& what) { return order_ && what.lease == order_->lease; };
-  if (const auto* progress = std::get_if<training_progress>(&news.what)) {
+  if (const auto* progress = std::get_if<training_progress>(&news.news)) {
     if (is_of_now(*progress)) tell(parts_.head, *progress);
-  } else if (const auto& ended = std::get<training_ended>(news.what); is_of_now(ended)) {
+  } else if (const auto& ended = std::get<training_ended>(news.news); is_of_now(ended)) {
     task_.reset();
     result_ = ended.files;
     tell(parts_.head, ended);

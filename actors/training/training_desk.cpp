@@ -12,14 +12,11 @@ namespace {
 constexpr duration look_interval = std::chrono::milliseconds(100);
 constexpr double least_change = 0.02;  // smaller changes of the share are not sent
 
-/// The load of all replicas, as their schedulers have posted it on the board.
-training_pace::load load_of(const status_board& board) {
+training_pace::load load_of_all(const std::map<replica_id, replica_figures>& replicas) {
   training_pace::load all;
-  for (const auto& [section, text] : board.read_all("replica.")) {
-    const auto replica = nlohmann::json::parse(text, nullptr, false);
-    if (!replica.is_object()) continue;
-    all.busy |= replica.value("running", 0) + replica.value("waiting", 0) > 0;
-    all.steps += replica.value("steps", std::uint64_t{0});
+  for (const auto& [replica, figures] : replicas) {
+    all.busy |= figures.load.running > 0 || figures.load.waiting > 0;
+    all.steps += figures.scheduling.steps;
   }
   return all;
 }
@@ -56,7 +53,7 @@ training_desk_state::handle::behavior_type training_desk_state::make_behavior() 
         if (job) tell_trainer(*lease, read_training_piece(intake_.folder_of(lease->job), job->files, wanted));
       },
       [this](const training_piece& piece) { take_piece(piece); },
-      [](const carry_on& next) { next.what(); },
+      [](const carry_on& next) { next.run(); },
       [this](wake) {
         is_looking_ = false;
         pace_trainers();
@@ -175,7 +172,7 @@ void training_desk_state::lose_trainer(const std::string& name) {
 }
 
 void training_desk_state::pace_trainers() {
-  const double share = pace_.share(load_of(*parts_.board), clock_.now());
+  const double share = pace_.share(load_of_all(parts_.board->replicas()), clock_.now());
   if (share == share_ || (share != 0 && share != 1 && std::abs(share - share_) < least_change)) return;
   share_ = share;
   for (const auto& [id, job] : jobs_)
@@ -209,24 +206,16 @@ void training_desk_state::look_again() {
   }
 }
 
-/// Posts how far jobs are: a JSON object by job id, which `troupe jobs` shows beside what the journal has.
+/// Posts how far jobs are, which clients are shown beside what the journal has.
 void training_desk_state::post() const {
-  auto all = nlohmann::ordered_json::object();
+  std::map<std::string, fine_tune_figures> all;
   for (const auto& [id, job] : jobs_) {
-    auto& made = all[id] = {{"adapter", job.spec.adapter},
-                            {"step", job.progress.step},
-                            {"steps", job.progress.steps},
-                            {"tokens", job.progress.tokens},
-                            {"tokens_per_second", job.progress.tokens_per_second},
-                            {"checkpoint", job.progress.checkpoint}};
-    if (const auto leases = queue_.leases_of(id); !leases.empty())
-      made["trainer"] = trainers_of(leases), made["share"] = share_;
-    if (job.last_step) made["loss"] = job.last_step->loss, made["accuracy"] = job.last_step->accuracy;
-    if (job.last_validation) made["validation_loss"] = job.last_validation->loss;
-    if (job.is_publishing) made["publishing"] = true;
+    fine_tune_figures& figures = all[id] = job.figures;
+    figures.adapter = job.spec.adapter;
+    figures.trainers = trainers_of(queue_.leases_of(id));
+    figures.share = share_;
   }
-  parts_.board->post("training", dump(all));
-  parts_.board->post("trainers", std::to_string(queue_.trainers()));
+  parts_.board->post_fine_tunes(std::move(all));
 }
 
 training_desk_actor spawn_training_desk(caf::actor_system& system, training_desk_parts parts) {

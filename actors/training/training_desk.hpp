@@ -50,11 +50,9 @@ class training_desk_state {
     training_spec spec;
     std::string spec_text;
     std::vector<training_file> files;
-    training_progress progress;  ///< the newest report
-    std::optional<training_point> last_step, last_validation;
+    fine_tune_figures figures;                ///< post() fills in the rest
     std::optional<training_download> result;  ///< the result while it is being fetched
-    bool is_publishing = false;
-    instant moved;  ///< when the last step was made, or the lease began
+    instant moved;                            ///< when the last step was made, or the lease began
     bool is_said_to_wait = false;
     event_texts events;       ///< that wait for the ones being written
     bool is_writing = false;  ///< earlier events are being written to the journal
@@ -135,10 +133,10 @@ class training_desk_state {
 /// Runs `jobs` on the journal's thread, then `then` on this actor's.
 template <class Use>
 void training_desk_state::ask_journal(Use use, std::function<void(decltype(use(std::declval<journal&>())))> then) {
-  tell(parts_.jobs, use_journal{{}, [use = std::move(use), then = std::move(then), own = handle(self_)](journal& book) {
-                                  auto answer = use(book);
-                                  tell(own, carry_on{{}, [then, answer = std::move(answer)] { then(answer); }});
-                                }});
+  tell(parts_.jobs, use_journal{[use = std::move(use), then = std::move(then), own = handle(self_)](journal& book) {
+         auto answer = use(book);
+         tell(own, carry_on{[then, answer = std::move(answer)] { then(answer); }});
+       }});
 }
 
 template <class Message>

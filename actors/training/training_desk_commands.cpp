@@ -18,9 +18,10 @@ std::string accepted_message(const training_intake::summary& found) {
 }  // namespace
 
 void training_desk_state::run(command_call& call) {
-  if (call.what.name == "train.data") return call.answer(answer_of([&] { return take_data(call.what.arguments); }));
-  if (call.what.name == "train.create") return create(call);
-  call.answer({{}, call.what.name + ": is no command: train.data and train.create are", command_fault::bad_input});
+  if (call.command.name == "train.data")
+    return call.answer(answer_of([&] { return take_data(call.command.arguments); }));
+  if (call.command.name == "train.create") return create(call);
+  call.answer({{}, call.command.name + ": is no command: train.data and train.create are", command_fault::bad_input});
 }
 
 std::string training_desk_state::take_data(const std::string& arguments) {
@@ -40,7 +41,7 @@ std::string training_desk_state::take_data(const std::string& arguments) {
 void training_desk_state::create(const command_call& call) {
   order asked;
   const auto refused = answer_of([&] {
-    asked = read_order(call.what.arguments);
+    asked = read_order(call.command.arguments);
     return std::string();
   });
   if (refused.is_refused()) return call.answer(refused);
@@ -111,10 +112,10 @@ void training_desk_state::accept(const order& asked) {
       found = intake_.accept(asked.job, spec, asked.data_sha256, asked.validation_sha256);
       return std::string();
     });
-    tell(own, carry_on{{}, [this, asked, spec, found, refused] {
-                         if (refused.is_refused()) return refuse_job(asked.job, refused);
-                         make_job(asked.job, asked.tenant, spec, found);
-                       }});
+    tell(own, carry_on{[this, asked, spec, found, refused] {
+           if (refused.is_refused()) return refuse_job(asked.job, refused);
+           make_job(asked.job, asked.tenant, spec, found);
+         }});
   });
 }
 

@@ -61,19 +61,20 @@ void training_desk_state::take_progress(const training_progress& progress) {
   const auto lease = lease_of(progress.lease);
   record* job = lease ? find(lease->job) : nullptr;
   if (!job) return;
-  if (progress.step > job->progress.step) queue_.note_progress(lease->number);
-  if (progress.step != job->progress.step) job->moved = clock_.now();  // also backwards, when steps are made again
+  if (progress.step > job->figures.progress.step) queue_.note_progress(lease->number);
+  if (progress.step != job->figures.progress.step)
+    job->moved = clock_.now();  // also backwards, when steps are made again
   const std::string& id = lease->job;
   if (!progress.message.empty())
     note_event(id, "message", dump({{"level", "info"}, {"text", lease->trainer + " " + progress.message}}));
   for (const training_point& point : progress.points) {
-    (point.is_validation ? job->last_validation : job->last_step) = point;
+    (point.is_validation ? job->figures.last_validation : job->figures.last_step) = point;
     note_event(id, "metrics", text_of(point));
   }
-  if (progress.checkpoint > job->progress.checkpoint)
+  if (progress.checkpoint > job->figures.progress.checkpoint)
     note_event(id, "checkpoint", dump({{"step", progress.checkpoint}}));
-  job->progress = progress;
-  job->progress.points.clear();
+  job->figures.progress = progress;
+  job->figures.progress.points.clear();
   post();
   write_events(id);
 }
@@ -136,13 +137,13 @@ void training_desk_state::fetch_result(const std::string& id) {
 /// The adapter store checks the files, spreads them to all workers and makes a version of them, or does nothing at all.
 void training_desk_state::publish(const std::string& id) {
   record& job = jobs_.at(id);
-  if (std::exchange(job.is_publishing, true)) return;
+  if (std::exchange(job.figures.is_publishing, true)) return;
   post();
   const std::string folder = (intake_.folder_of(id) / training_task::result_folder).string();
   const auto take_answer = [this, id](const command_answer& answer) {
     record* known = find(id);
     if (!known) return;  // it was cancelled meanwhile
-    known->is_publishing = false;
+    known->figures.is_publishing = false;
     if (answer.is_refused()) return fail(id, "its adapter was not published: " + answer.error);
     const auto said = json::parse(answer.result, nullptr, false);
     const std::string version = said.is_object() ? said.value("adapter", "") : "";
@@ -158,12 +159,11 @@ void training_desk_state::publish(const std::string& id) {
           assign();
         });
   };
-  tell(parts_.store,
-       command_call{{},
-                    {"adapters.load", dump({{"name", job.spec.adapter}, {"path", folder}})},
-                    [own = handle(self_), take_answer](command_answer answer) {
-                      tell(own, carry_on{{}, [take_answer, answer = std::move(answer)] { take_answer(answer); }});
-                    }});
+  tell(parts_.store, command_call{{"adapters.load", dump({{"name", job.spec.adapter}, {"path", folder}})},
+                                  [own = handle(self_), take_answer](command_answer answer) {
+                                    tell(own,
+                                         carry_on{[take_answer, answer = std::move(answer)] { take_answer(answer); }});
+                                  }});
 }
 
 void training_desk_state::fail(const std::string& id, const std::string& error) {

@@ -47,7 +47,7 @@ class node_agent_state {
   void beat();
   node_report report();
   void end(int code, const std::string& why);
-  template <any_message M>
+  template <class M>
   void tell_members(const M& what) const {
     for (const member_actor& member : parts_.members) tell(member, what);
   }

@@ -64,7 +64,7 @@ void worker_state::start(const start_stage& what) {
                            what.first_layer, what.first_layer + what.layers - 1, what.blocks));
   if (answer.error.empty()) {
     role_ = what;
-    tell(parts_.fetcher, stage_layers{{}, what.first_layer, what.layers});
+    tell(parts_.fetcher, stage_layers{what.first_layer, what.layers});
   } else {
     forget();
   }
@@ -231,12 +231,12 @@ worker_state::hidden_buffer worker_state::free_buffer() {
 }
 
 void worker_state::take_adapter(const adapter_ready& ready) {
-  if (!role_ || ready.what.life != role_->life) return;
+  if (!role_ || ready.order.life != role_->life) return;
   std::string error = ready.error;
   if (ready.adapter)
-    error = fault_of([&] { stage_->add_adapter(ready.what.version, ready.adapter); },
+    error = fault_of([&] { stage_->add_adapter(ready.order.version, ready.adapter); },
                      "no memory for the adapter: lower adapters.memory");
-  tell(parts_.head, adapter_loaded{role_->life, role_->stage, role_->tensor_rank, ready.what.version, error});
+  tell(parts_.head, adapter_loaded{role_->life, role_->stage, role_->tensor_rank, ready.order.version, error});
 }
 
 void worker_state::drop(const drop_adapter& what) {

@@ -56,7 +56,7 @@ void head_node::start() {
   const served_model served = served_model_of(site_, adapters_);
   start_own_supervisor(reign);
   start_own_front(book, reign, served);
-  tell(supervisor_, begin_cluster{{}, front_.training, start_own_worker()});
+  tell(supervisor_, begin_cluster{front_.training, start_own_worker()});
   listen_to_nodes();
   listen_to_members();
   listen_to_losses();
@@ -104,8 +104,8 @@ void head_node::listen_to_losses() {
   const auto news = said_once(say);
   links_.on_lost([supervisor = supervisor_, desk = front_.desk, news](link_id link, const std::string& why) {
     if (link == no_link) return news(why);  // somebody was refused; links of clients come and go
-    tell(supervisor, link_lost{{}, link});
-    tell(desk, link_lost{{}, link});
+    tell(supervisor, link_lost{link});
+    tell(desk, link_lost{link});
   });
 }
 
@@ -135,21 +135,21 @@ void head_node::serve_http(const served_model& served) {
 void head_node::listen_to_nodes() {
   links_.on<join_cluster>([&links = links_, to = supervisor_](incoming<join_cluster> in) {
     if (!links.is_client(in.link)) return tell(to, std::move(in));
-    links.send(in.link, join_answer{in.what.hello.incarnation, false, false,
+    links.send(in.link, join_answer{in.message.hello.incarnation, false, false,
                                     "this key is a client's: a node needs cluster.key"});
   });
   links_.on<heartbeat>([to = supervisor_](incoming<heartbeat> in) { tell(to, in); });
   links_.on<leave_cluster>([to = supervisor_](incoming<leave_cluster> in) { tell(to, in); });
   if (worker_)
     links_.on<activations>([&links = links_, to = worker_->worker](incoming<activations> in) {
-      if (!links.is_client(in.link)) tell(to, std::move(in.what));
+      if (!links.is_client(in.link)) tell(to, std::move(in.message));
     });
 }
 
 template <message M, class Deliver>
 void head_node::on_member(Deliver deliver) {
   links_.on<M>([deliver, directory = directory_](incoming<M> in) {
-    if (directory->is_member(in.link)) deliver(std::move(in.what));
+    if (directory->is_member(in.link)) deliver(std::move(in.message));
   });
 }
 
@@ -180,8 +180,7 @@ void head_node::stop() {
   if (worker_) tell(worker_->worker, stop_now{});
   if (worker_) tell(worker_->fetcher, stop_now{});
   // A worker with a thread of its own ends with the last handle on it, and schedulers hold some.
-  for (const scheduler_actor& scheduler : directory_->all())
-    tell(scheduler, replica_stopped{{}, false, life_end::planned});
+  for (const scheduler_actor& scheduler : directory_->all()) tell(scheduler, replica_stopped{false, life_end::planned});
   directory_->clear();
   (void)await_ends(farewell_time, front_.gateway, front_.desk, supervisor_);
 }

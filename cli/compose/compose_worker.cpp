@@ -58,7 +58,7 @@ worker_handles start_worker(caf::actor_system& system, const node_site& site, wi
                                       .tokens = tokens_of_model(site),
                                       .on_device_lost = end_without_device(site),
                                       .largest_steps = step_sizes_of(site)});
-  tell(made.fetcher, begin_fetching{{}, made.worker});
+  tell(made.fetcher, begin_fetching{made.worker});
   return made;
 }
 
@@ -66,7 +66,7 @@ worker_handles start_worker(caf::actor_system& system, const node_site& site, wi
 template <message M, class Handle>
 void member_node::deliver_from_head(wire& links, const Handle& to) {
   links.on<M>([to, slot = head_link_](incoming<M> in) {
-    if (in.link == slot->get()) tell(to, std::move(in.what));
+    if (in.link == slot->get()) tell(to, std::move(in.message));
   });
 }
 
@@ -90,10 +90,10 @@ member_node::member_node(caf::actor_system& system, wire& links, const node_site
   deliver_from_head<end_node>(links, agent_);
   links.on_lost([agent = agent_, news = said_once(say)](link_id link, const std::string& why) {
     news(why);
-    if (link != no_link) tell(agent, link_lost{{}, link});
+    if (link != no_link) tell(agent, link_lost{link});
   });
   links.start();
-  tell(agent_, begin_membership{{}, reachable_endpoint(links.endpoint(), site.node.host)});
+  tell(agent_, begin_membership{reachable_endpoint(links.endpoint(), site.node.host)});
 }
 
 void member_node::add_worker(caf::actor_system& system, wire& links, const node_site& site) {
@@ -104,7 +104,7 @@ void member_node::add_worker(caf::actor_system& system, wire& links, const node_
   links.on<start_stage>([to = made.worker, alarm = made.alarm, slot = head_link_](incoming<start_stage> in) {
     if (in.link != slot->get()) return;
     alarm->ring();
-    tell(to, std::move(in.what));
+    tell(to, std::move(in.message));
   });
   deliver_from_head<run_step>(links, made.worker);
   deliver_from_head<load_adapter>(links, made.worker);

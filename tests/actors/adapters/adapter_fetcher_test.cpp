@@ -25,7 +25,7 @@ class fetcher : public testing::Test {
                                              .store = folder_.path() / "store",
                                              .most_stored = most_stored,
                                              .most_prepared = most_prepared});
-    tell(actor_, begin_fetching{{}, worker_.handle()});
+    tell(actor_, begin_fetching{worker_.handle()});
   }
 
   /// Files of these contents, in their order.
@@ -119,7 +119,7 @@ TEST_F(fetcher, packs_the_layers_of_the_stage_alone_until_its_life_is_over) {
   };
   (void)loaded();  // what was prepared before
   const auto whole = loaded();
-  tell(actor_, stage_layers{{}, 1, 1});
+  tell(actor_, stage_layers{1, 1});
   const auto part = loaded();
   EXPECT_FALSE(part->find(0, linear_kind::q));
   ASSERT_TRUE(part->find(1, linear_kind::q));

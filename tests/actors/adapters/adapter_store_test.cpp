@@ -34,13 +34,12 @@ class store : public testing::Test {
   }
 
   void command(const std::string& name, const json& arguments) {
-    tell(actor_, command_call{{}, {name, arguments.dump()}, [to = answers_](command_answer answer) {
-                                to->put(std::move(answer));
-                              }});
+    tell(actor_, command_call{{name, arguments.dump()},
+                              [to = answers_](command_answer answer) { to->put(std::move(answer)); }});
   }
   void saved(const std::string& error = {}) {
     const auto wanted = journal_.take<save_catalogue>();
-    tell(wanted.asker, catalogue_saved{{}, wanted.ticket, error});
+    tell(wanted.asker, catalogue_saved{wanted.ticket, error});
   }
   /// What a worker elsewhere hears that asks for the beginning of a file.
   adapter_piece fetch(const std::string& sha256, const std::string& file) {
@@ -109,7 +108,7 @@ TEST_F(store, shows_nothing_before_the_journal_has_it) {
   ASSERT_EQ(wanted.changes.entries.size(), 1u);
   EXPECT_EQ(adapters_->resolve("adapter"), std::nullopt);
   EXPECT_EQ(answers_->count<command_answer>(), 0u);
-  tell(actor_, catalogue_saved{{}, wanted.ticket, {}});
+  tell(actor_, catalogue_saved{wanted.ticket, {}});
   EXPECT_EQ(json::parse(answer().result)["adapter"], "adapter@1");
   EXPECT_TRUE(adapters_->resolve("adapter"));
   EXPECT_NE(board_->read("adapters").find("adapter@1"), std::string::npos);
@@ -128,11 +127,11 @@ TEST_F(store, keeps_a_change_that_the_journal_could_not_write_for_the_next_time)
 
 TEST_F(store, answers_gateways_that_look_for_a_name) {
   mock<gateway_actor> gateway(system_);
-  tell(actor_, find_adapter{{}, "nothing", gateway.handle()});
+  tell(actor_, find_adapter{"nothing", gateway.handle()});
   const auto nothing = gateway.take<adapter_found>();
   EXPECT_NE(nothing.error, "");
   EXPECT_TRUE(nothing.is_unknown);
-  tell(actor_, find_adapter{{}, "adapter", gateway.handle()});
+  tell(actor_, find_adapter{"adapter", gateway.handle()});
   saved();
   const auto found = gateway.take<adapter_found>();
   EXPECT_EQ(found.error, "");
@@ -142,7 +141,7 @@ TEST_F(store, answers_gateways_that_look_for_a_name) {
 TEST_F(store, shows_nothing_again_that_has_not_changed) {
   mock<gateway_actor> gateway(system_);
   const auto shown_after_a_look = [&] {
-    tell(actor_, find_adapter{{}, "nothing", gateway.handle()});
+    tell(actor_, find_adapter{"nothing", gateway.handle()});
     (void)gateway.take<adapter_found>();
     return adapters_->read().get();
   };

@@ -70,8 +70,8 @@ TEST_F(api, tokenizes_and_back) {
 TEST_F(api, publishes_adapters_in_vllms_way) {
   auto loading = post("/v1/load_lora_adapter", {{"lora_name", "pricing"}, {"lora_path", "/somewhere"}});
   const auto call = store_.take<command_call>();
-  EXPECT_EQ(call.what.name, "adapters.load");
-  EXPECT_EQ(json::parse(call.what.arguments), json({{"name", "pricing"}, {"path", "/somewhere"}}));
+  EXPECT_EQ(call.command.name, "adapters.load");
+  EXPECT_EQ(json::parse(call.command.arguments), json({{"name", "pricing"}, {"path", "/somewhere"}}));
   call.answer({R"({"adapter":"pricing@1"})"});
   EXPECT_EQ(loading.get().parsed()["adapter"], "pricing@1");
   auto unloading = post("/v1/unload_lora_adapter", {{"lora_name", "none"}});
@@ -117,8 +117,8 @@ TEST_F(api, lets_nobody_in_without_a_key_once_there_is_one) {
   EXPECT_EQ(ask("GET", "/health").get().status, 200);
   auto answer = ask("POST", "/v1/completions", R"({"prompt":"A"})", {{"authorization", "Bearer " + key}});
   const auto begun = gateway_.take<begin_request>();
-  EXPECT_NE(begun.what.engine.what.tenant, tenant_id(0)) << "keys share fairly";
-  EXPECT_EQ(begun.what.engine.what.weight, 4u) << "by their weights";
+  EXPECT_NE(begun.prepared.engine.what.tenant, tenant_id(0)) << "keys share fairly";
+  EXPECT_EQ(begun.prepared.engine.what.weight, 4u) << "by their weights";
   give(begun, "", "stop");
   EXPECT_EQ(answer.get().status, 200);
 }
@@ -264,7 +264,8 @@ TEST_F(api, asks_for_the_jobs_of_a_key_alone) {
     for (const bool is_admin : {false, true}) {
       auto asked = ask(method, path, {}, is_admin ? root : ann);
       auto call = jobs_.take<command_call>();
-      EXPECT_EQ(json::parse(call.what.arguments).value("owner", "everybody"), is_admin ? "everybody" : "ann") << path;
+      EXPECT_EQ(json::parse(call.command.arguments).value("owner", "everybody"), is_admin ? "everybody" : "ann")
+          << path;
       call.answer({{}, "job: there is none", command_fault::unknown});
       EXPECT_EQ(asked.get().status, 404) << method << path;
     }

@@ -23,7 +23,7 @@ class jobs_life {
                                  .numbers = std::make_shared<request_numbers>(),
                                  .board = std::make_shared<status_board>(),
                                  .read_for_endpoint = batch_line_reader(served)});
-    tell(jobs_, begin_jobs{{}, gateway, training});
+    tell(jobs_, begin_jobs{gateway, training});
   }
   ~jobs_life() {
     tell(jobs_, stop_now{});
@@ -32,8 +32,7 @@ class jobs_life {
 
   json run(const std::string& name, const json& arguments) {
     const auto answers = std::make_shared<inbox>();
-    tell(jobs_,
-         command_call{{}, {name, arguments.dump()}, [answers](command_answer a) { answers->put(std::move(a)); }});
+    tell(jobs_, command_call{{name, arguments.dump()}, [answers](command_answer a) { answers->put(std::move(a)); }});
     const auto answer = answers->take<command_answer>();
     EXPECT_EQ(answer.error, "");
     return json::parse(answer.result);
@@ -109,7 +108,7 @@ class batch_lines : public api_test {
     EXPECT_EQ(output["response"]["status_code"], 200);
     EXPECT_EQ(plain(output["response"]["body"]).dump(), plain(got.parsed()).dump());
     for (std::size_t i = 0; i < requests; ++i) {
-      const auto &one = over_http[i].what.engine, &other = as_line[i].what.engine;
+      const auto &one = over_http[i].prepared.engine, &other = as_line[i].prepared.engine;
       EXPECT_EQ(one.what.prompt, other.what.prompt);
       EXPECT_EQ(one.what.answers, other.what.answers);
       EXPECT_EQ(one.sampling.seed, other.sampling.seed);
@@ -122,7 +121,7 @@ class batch_lines : public api_test {
   static answer_part detailed_part(const begin_request& to, const std::string& text) {
     answer_part part = part_of(text);
     for (const token_id token : part.tokens) part.details.push_back({token, -0.5f, {{token, -0.5f}, {7, -1.5f}}});
-    part.end = answer_end{"stop", static_cast<std::int64_t>(to.what.engine.what.prompt.size()), {}};
+    part.end = answer_end{"stop", static_cast<std::int64_t>(to.prepared.engine.what.prompt.size()), {}};
     return part;
   }
 };
@@ -194,9 +193,9 @@ TEST_F(batch_lines, run_on_the_share_of_their_key) {
   const auto life = begin_life();
   life->submit("/v1/completions", {json{{"prompt", "A"}}});
   const auto begun = gateway_.take<begin_request>();
-  EXPECT_NE(begun.what.engine.what.tenant, tenant_id(0));
-  EXPECT_EQ(begun.what.engine.what.weight, 3u);
-  EXPECT_EQ(begun.what.engine.what.priority, request_priority::batch);
+  EXPECT_NE(begun.prepared.engine.what.tenant, tenant_id(0));
+  EXPECT_EQ(begun.prepared.engine.what.weight, 3u);
+  EXPECT_EQ(begun.prepared.engine.what.priority, request_priority::batch);
 }
 
 TEST_F(batch_lines, come_once_each_though_the_head_dies) {
@@ -209,7 +208,7 @@ TEST_F(batch_lines, come_once_each_though_the_head_dies) {
   life = nullptr;
   life = begin_life();
   begun = take(1);
-  EXPECT_EQ(begun[0].what.engine.what.prompt, letters("B")) << "what has its output is not asked again";
+  EXPECT_EQ(begun[0].prepared.engine.what.prompt, letters("B")) << "what has its output is not asked again";
   begun[0].listener->on_part(detailed_part(begun[0], "y"));
   const auto outputs = life->outputs(2);
   ASSERT_EQ(outputs.size(), 2u);
@@ -223,7 +222,7 @@ TEST_F(batch_lines, are_asked_again_whole_when_one_of_their_requests_found_no_ro
   life->submit("/v1/completions", {json{{"prompt", {"A", "B"}}}});
   const auto first = take(2);
   give(first[0], "x", "stop");
-  first[1].listener->on_refused({{}, first[1].id, "full", refusal_cause::full, std::chrono::milliseconds(1)});
+  first[1].listener->on_refused({first[1].id, "full", refusal_cause::full, std::chrono::milliseconds(1)});
   EXPECT_EQ(gateway_.take<end_request>().id, first[0].id);
   for (const begin_request& each : take(2)) give(each, "y", "stop");
   const json choices = life->outputs(1).at(0)["response"]["body"]["choices"];

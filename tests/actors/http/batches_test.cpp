@@ -18,7 +18,7 @@ class api_batches : public api_test {
         post("/v1/batches", {{"input_file_id", upload("batch", line().dump())}, {"endpoint", "/v1/completions"}});
     for (const char* name : {"job.create", "job.lines", "job.seal"}) {
       const auto call = jobs_.take<command_call>();
-      EXPECT_EQ(call.what.name, name);
+      EXPECT_EQ(call.command.name, name);
       call.answer(answer(call.what));
     }
     return creating.get().parsed();
@@ -28,7 +28,7 @@ class api_batches : public api_test {
   }
   void answer_next(const std::string& command, const json& result) {
     const auto call = jobs_.take<command_call>();
-    EXPECT_EQ(call.what.name, command);
+    EXPECT_EQ(call.command.name, command);
     call.answer({result.dump()});
   }
   static json page(const std::vector<std::pair<bool, json>>& outputs) {
@@ -175,7 +175,7 @@ TEST_F(api_batches, are_listed_by_pages_of_the_journal) {
   const auto job_of = [](const std::string& id) { return json{{"id", id}, {"state", "running"}, {"created", 5}}; };
   auto listing = ask("GET", "/v1/batches?limit=1&after=batch_x");
   auto call = jobs_.take<command_call>();
-  json wanted = json::parse(call.what.arguments);
+  json wanted = json::parse(call.command.arguments);
   EXPECT_EQ(wanted["after"], "batch_x");
   json others = json::array();
   for (std::size_t i = 0; i < wanted["limit"].get<std::size_t>(); ++i)
@@ -183,7 +183,7 @@ TEST_F(api_batches, are_listed_by_pages_of_the_journal) {
   EXPECT_LT(others.size(), 1000u);
   call.answer({others.dump()});
   call = jobs_.take<command_call>();
-  EXPECT_EQ(json::parse(call.what.arguments)["after"], others.back()["id"])
+  EXPECT_EQ(json::parse(call.command.arguments)["after"], others.back()["id"])
       << "those were made by no client of this API";
   call.answer({json::array({job_of(second), job_of(first)}).dump()});
   const json list = listing.get().parsed();

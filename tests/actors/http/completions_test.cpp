@@ -9,10 +9,10 @@ class completions : public api_test {};
 TEST_F(completions, answers_every_prompt_n_times) {
   auto answer = post("/v1/completions", {{"prompt", {"AB", "C"}}, {"n", 2}, {"max_tokens", 5}, {"seed", 9}});
   const auto first = gateway_.take<begin_request>(), second = gateway_.take<begin_request>();
-  EXPECT_EQ(first.what.engine.what.prompt, letters("AB"));
-  EXPECT_EQ(first.what.engine.what.answers, 2);
-  EXPECT_EQ(first.what.engine.sampling.max_tokens, 5);
-  EXPECT_EQ(first.what.engine.sampling.seed, 9u);
+  EXPECT_EQ(first.prepared.engine.what.prompt, letters("AB"));
+  EXPECT_EQ(first.prepared.engine.what.answers, 2);
+  EXPECT_EQ(first.prepared.engine.sampling.max_tokens, 5);
+  EXPECT_EQ(first.prepared.engine.sampling.seed, 9u);
   EXPECT_NE(first.id, second.id);
   give(second, "x", "stop", 0);
   give(second, "y", "length", 1);
@@ -43,9 +43,9 @@ TEST_F(completions, are_drawn_as_the_model_s_makers_advise_unless_told_otherwise
   const auto begun = gateway_.take<begin_request>();
   give(begun, "c", "stop");
   EXPECT_EQ(answer.get().status, 200);
-  EXPECT_EQ(begun.what.engine.sampling.temperature, 0.6);
-  EXPECT_EQ(begun.what.engine.sampling.top_k, 7);
-  EXPECT_EQ(begun.what.engine.sampling.top_p, 1.0);
+  EXPECT_EQ(begun.prepared.engine.sampling.temperature, 0.6);
+  EXPECT_EQ(begun.prepared.engine.sampling.top_k, 7);
+  EXPECT_EQ(begun.prepared.engine.sampling.top_p, 1.0);
 }
 
 TEST_F(completions, refuse_what_would_change_the_answer_by_name_and_take_what_would_not) {
@@ -99,7 +99,7 @@ TEST_F(completions, stream_frame_by_frame) {
 TEST_F(completions, take_tokens_and_lists_of_them) {
   auto answer = post("/v1/completions", {{"prompt", {1, 2, 3}}, {"echo", true}});
   const auto begun = gateway_.take<begin_request>();
-  EXPECT_EQ(begun.what.engine.what.prompt, (std::vector<token_id>{1, 2, 3}));
+  EXPECT_EQ(begun.prepared.engine.what.prompt, (std::vector<token_id>{1, 2, 3}));
   give(begun, "x", "stop");
   EXPECT_EQ(answer.get().parsed()["choices"][0]["text"], "!\"#x") << "the prompt's own text, echoed";
   auto two = post("/v1/completions", {{"prompt", {{1}, {2}}}});
@@ -111,7 +111,7 @@ TEST_F(completions, take_tokens_and_lists_of_them) {
 TEST_F(completions, describe_logprobs) {
   auto answer = post("/v1/completions", {{"prompt", "A"}, {"logprobs", 1}});
   const auto begun = gateway_.take<begin_request>();
-  EXPECT_EQ(begun.what.engine.sampling.logprobs, 1);
+  EXPECT_EQ(begun.prepared.engine.sampling.logprobs, 1);
   answer_part part = part_of("hi");
   part.details = {{letter('h'), -0.5f, {{letter('h'), -0.5f}}}, {letter('i'), -1.5f, {{letter('o'), -0.25f}}}};
   part.end = answer_end{"length", 1, {}};
@@ -149,8 +149,8 @@ TEST_F(completions, say_how_likely_the_prompt_was_where_it_is_echoed) {
   auto answer =
       post("/v1/completions", {{"prompt", "AB"}, {"echo", true}, {"logprobs", 0}, {"max_tokens", 0}, {"n", 2}});
   const auto begun = gateway_.take<begin_request>();
-  EXPECT_EQ(begun.what.engine.sampling.prompt_logprobs, 0);
-  EXPECT_EQ(begun.what.engine.what.max_tokens, 0);
+  EXPECT_EQ(begun.prepared.engine.sampling.prompt_logprobs, 0);
+  EXPECT_EQ(begun.prepared.engine.what.max_tokens, 0);
   answer_part part;
   part.scored = {{letter('A'), {}, {}}, {letter('B'), -0.5f, {}}};
   part.end = answer_end{"length", 2, {}};
@@ -217,7 +217,7 @@ TEST_F(completions, place_tokens_of_a_characters_bytes_alike_in_prompt_and_answe
 TEST_F(completions, say_how_likely_the_prompt_was_in_vllms_way) {
   auto answer = post("/v1/completions", {{"prompt", "AB"}, {"prompt_logprobs", 1}, {"max_tokens", 1}, {"n", 2}});
   const auto begun = gateway_.take<begin_request>();
-  EXPECT_EQ(begun.what.engine.sampling.prompt_logprobs, 1);
+  EXPECT_EQ(begun.prepared.engine.sampling.prompt_logprobs, 1);
   answer_part part = part_of("c");
   part.scored = {{letter('A'), {}, {}}, {letter('B'), -INFINITY, {{letter('Z'), -0.5f}, {letter('B'), -INFINITY}}, 7}};
   part.end = answer_end{"length", 2, {}};
@@ -238,7 +238,7 @@ TEST_F(completions, say_how_likely_the_prompt_was_in_vllms_way) {
 TEST_F(completions, tell_as_many_of_the_prompts_probabilities_as_each_field_asks_for) {
   auto answer = post("/v1/completions", {{"prompt", "AB"}, {"echo", true}, {"logprobs", 0}, {"prompt_logprobs", 2}});
   const auto begun = gateway_.take<begin_request>();
-  EXPECT_EQ(begun.what.engine.sampling.prompt_logprobs, 2);
+  EXPECT_EQ(begun.prepared.engine.sampling.prompt_logprobs, 2);
   answer_part part;
   part.scored = {{letter('A'), {}, {}}, {letter('B'), -0.5f, {{letter('B'), -0.5f}, {letter('Z'), -1.0f}}, 1}};
   part.end = answer_end{"length", 2, {}};
@@ -260,7 +260,7 @@ TEST_F(completions, read_the_names_that_vllm_uses) {
                                          {"logit_bias", {{"7", -2}}},
                                          {"nobody_knows", {{"this", 1}}}});
   const auto begun = gateway_.take<begin_request>();
-  const sampling_params& sampling = begun.what.engine.sampling;
+  const sampling_params& sampling = begun.prepared.engine.sampling;
   EXPECT_EQ(sampling.min_p, 0.1);
   EXPECT_EQ(sampling.top_k, 0);
   EXPECT_EQ(sampling.repetition_penalty, 1.5);
@@ -268,7 +268,7 @@ TEST_F(completions, read_the_names_that_vllm_uses) {
   EXPECT_EQ(sampling.stop_tokens, std::vector<token_id>{5});
   EXPECT_EQ(sampling.stop, std::vector<std::string>{"z"});
   EXPECT_EQ(sampling.logit_bias.at(0).bias, -2);
-  EXPECT_EQ(begun.what.engine.what.priority, request_priority::batch);
+  EXPECT_EQ(begun.prepared.engine.what.priority, request_priority::batch);
   give(begun, "", "stop");
   EXPECT_EQ(answer.get().status, 200);
 }
@@ -276,8 +276,8 @@ TEST_F(completions, read_the_names_that_vllm_uses) {
 TEST_F(completions, take_a_nucleus_of_nothing_for_the_likeliest_token) {
   auto answer = post("/v1/completions", {{"prompt", "A"}, {"top_p", 0}});
   const auto begun = gateway_.take<begin_request>();
-  EXPECT_EQ(begun.what.engine.sampling.top_p, 1.0);
-  EXPECT_EQ(begun.what.engine.sampling.top_k, 1);
+  EXPECT_EQ(begun.prepared.engine.sampling.top_p, 1.0);
+  EXPECT_EQ(begun.prepared.engine.sampling.top_k, 1);
   give(begun, "", "stop");
   EXPECT_EQ(answer.get().status, 200);
 }
@@ -413,21 +413,20 @@ TEST_F(completions, say_why_they_cannot_be_served) {
     gateway_.take<begin_request>().listener->on_refused(why);
     return answer.get();
   };
-  answered full = refused({{}, {}, "no room: try again later", refusal_cause::full, std::chrono::milliseconds(1500)});
+  answered full = refused({{}, "no room: try again later", refusal_cause::full, std::chrono::milliseconds(1500)});
   EXPECT_EQ(full.status, 429);
   EXPECT_EQ(full.headers["retry-after-ms"], "1500");
   EXPECT_EQ(full.headers["retry-after"], "2");
-  answered none =
-      refused({{}, {}, "adapter fullmoon: was not ready in time: try again", refusal_cause::unavailable, {}});
+  answered none = refused({{}, "adapter fullmoon: was not ready in time: try again", refusal_cause::unavailable, {}});
   EXPECT_EQ(none.status, 503);
   EXPECT_EQ(none.headers["retry-after-ms"], "250");
-  EXPECT_EQ(refused({{}, {}, "the adapter is too large", refusal_cause::bad_input, {}}).status, 400);
+  EXPECT_EQ(refused({{}, "the adapter is too large", refusal_cause::bad_input, {}}).status, 400);
 }
 
 TEST_F(completions, say_that_a_model_is_not_there_or_why_it_cannot_be_used) {
   const auto message_of = [&](const std::string& error, bool is_unknown) {
     auto answer = post("/v1/completions", {{"prompt", "A"}, {"model", "nope"}});
-    const request_refused why{{}, {}, error, refusal_cause::bad_input, {}, is_unknown};
+    const request_refused why{{}, error, refusal_cause::bad_input, {}, is_unknown};
     gateway_.take<begin_request>().listener->on_refused(why);
     const answered got = answer.get();
     EXPECT_EQ(got.status, 404);
@@ -442,7 +441,7 @@ TEST_F(completions, say_in_the_stream_what_happened_after_its_beginning) {
   auto answer = post("/v1/completions", {{"prompt", "A"}, {"stream", true}});
   const auto begun = gateway_.take<begin_request>();
   give(begun, "x");
-  begun.listener->on_refused({{}, begun.id, "the cluster is being stopped", refusal_cause::unavailable, {}});
+  begun.listener->on_refused({begun.id, "the cluster is being stopped", refusal_cause::unavailable, {}});
   const auto frames = frames_of(answer.get().body);
   ASSERT_EQ(frames.size(), 2u);
   EXPECT_EQ(chunk_of(frames[1])["error"]["message"], "the cluster is being stopped");
@@ -451,7 +450,7 @@ TEST_F(completions, say_in_the_stream_what_happened_after_its_beginning) {
 TEST_F(completions, end_the_others_when_one_prompt_is_refused) {
   auto answer = post("/v1/completions", {{"prompt", {"A", "B"}}});
   const auto first = gateway_.take<begin_request>(), second = gateway_.take<begin_request>();
-  first.listener->on_refused({{}, first.id, "no", refusal_cause::unavailable, {}});
+  first.listener->on_refused({first.id, "no", refusal_cause::unavailable, {}});
   EXPECT_EQ(answer.get().status, 503);
   EXPECT_EQ(gateway_.take<end_request>().id, first.id);
   EXPECT_EQ(gateway_.take<end_request>().id, second.id);

@@ -21,7 +21,7 @@ TEST_F(fine_tuning, an_adapter_without_a_name_is_called_by_the_whole_id_of_its_j
   auto made =
       post("/v1/fine_tuning/jobs", {{"model", "letters"}, {"training_file", upload_data("{\"text\":\"abc\"}\n")}});
   auto call = training_.take<command_call>();
-  const json order = json::parse(call.what.arguments);
+  const json order = json::parse(call.command.arguments);
   const auto id = order["id"].get<std::string>();
   ASSERT_EQ(id.size(), 30u) << "ftjob- and 24 digits";
   EXPECT_EQ(order["options"]["adapter"], "ft-" + id.substr(6));
@@ -44,8 +44,8 @@ TEST_F(fine_tuning, a_job_is_made_of_a_file) {
               {"supervised",
                {{"hyperparameters", {{"n_epochs", 2}, {"batch_size", 8}, {"learning_rate_multiplier", 2}}}}}}}});
   auto call = training_.take<command_call>();
-  EXPECT_EQ(call.what.name, "train.create");
-  const json order = json::parse(call.what.arguments);
+  EXPECT_EQ(call.command.name, "train.create");
+  const json order = json::parse(call.command.arguments);
   EXPECT_EQ(order["data_file"], file);
   EXPECT_EQ(order["options"]["adapter"], "sums");
   EXPECT_EQ(order["options"]["data"], "d.jsonl");
@@ -53,7 +53,7 @@ TEST_F(fine_tuning, a_job_is_made_of_a_file) {
   EXPECT_EQ(order["options"]["lr"], 2e-4);
   call.answer({"{}"});
   auto asked = jobs_.take<command_call>();
-  EXPECT_EQ(asked.what.name, "job.get");
+  EXPECT_EQ(asked.command.name, "job.get");
   asked.answer({job(order["id"], "queued")});
   const json got = made.get().parsed();
   EXPECT_EQ(got["object"], "fine_tuning.job");
@@ -73,7 +73,7 @@ TEST_F(fine_tuning, trainers_share_the_rows_of_a_step) {
       post("/v1/fine_tuning/jobs",
            {{"model", "letters"}, {"training_file", file}, {"trainers", 2}, {"hyperparameters", {{"batch_size", 6}}}});
   auto call = training_.take<command_call>();
-  const json order = json::parse(call.what.arguments);
+  const json order = json::parse(call.command.arguments);
   EXPECT_EQ(order["options"]["trainers"], 2);
   EXPECT_EQ(order["options"]["accumulate"], 2);
   EXPECT_EQ(order["options"]["batch"], 3);
@@ -112,7 +112,7 @@ TEST_F(fine_tuning, a_job_is_paused_and_told_of) {
   auto asked = ask("POST", "/v1/fine_tuning/jobs/ftjob-1/pause");
   jobs_.take<command_call>().answer({job("ftjob-1", "running")});
   auto pausing = jobs_.take<command_call>();
-  EXPECT_EQ(pausing.what.name, "job.pause");
+  EXPECT_EQ(pausing.command.name, "job.pause");
   pausing.answer({job("ftjob-1", "paused")});
   jobs_.take<command_call>().answer({job("ftjob-1", "paused")});
   EXPECT_EQ(asked.get().parsed()["status"], "paused");
@@ -133,7 +133,7 @@ TEST_F(fine_tuning, a_batch_is_no_fine_tuning_job) {
   EXPECT_EQ(asked.get().status, 404);
   auto cancelling = ask("POST", "/v1/fine_tuning/jobs/batch_1/cancel");
   const auto call = jobs_.take<command_call>();
-  EXPECT_EQ(call.what.name, "job.get") << "before anything is done to it";
+  EXPECT_EQ(call.command.name, "job.get") << "before anything is done to it";
   call.answer({batch});
   EXPECT_EQ(cancelling.get().status, 404);
   EXPECT_EQ(jobs_.count<command_call>(), 0u);
@@ -145,7 +145,7 @@ TEST_F(fine_tuning, a_batch_is_no_fine_tuning_job) {
 TEST_F(fine_tuning, jobs_are_listed_by_pages_of_the_journal) {
   auto asked = ask("GET", "/v1/fine_tuning/jobs?limit=1&after=ftjob-3");
   const auto call = jobs_.take<command_call>();
-  const json wanted = json::parse(call.what.arguments);
+  const json wanted = json::parse(call.command.arguments);
   EXPECT_EQ(wanted["after"], "ftjob-3");
   EXPECT_EQ(wanted["limit"], 2) << "to know whether there are more";
   call.answer({"[" + job("ftjob-2", "running") + "," + job("ftjob-1", "running") + "]"});

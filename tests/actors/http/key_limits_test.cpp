@@ -116,8 +116,7 @@ TEST_F(limited_api, takes_no_tokens_of_what_was_refused) {
   const std::string key = key_with({.tokens_per_minute = 1000});
   auto asked = complete(key);
   const auto begun = gateway_.take<begin_request>();
-  begun.listener->on_refused(
-      {{}, begun.id, "every replica's queue is full", refusal_cause::full, std::chrono::seconds(1)});
+  begun.listener->on_refused({begun.id, "every replica's queue is full", refusal_cause::full, std::chrono::seconds(1)});
   answered refused = asked.get();
   EXPECT_EQ(refused.headers["x-ratelimit-remaining-tokens"], "1000");
 }

@@ -52,7 +52,7 @@ class head {
   }
   ~head() { stop(); }
 
-  void begin() { tell(jobs_, begin_jobs{{}, gateway_.handle(), {}}); }
+  void begin() { tell(jobs_, begin_jobs{gateway_.handle(), {}}); }
   /// Dies as a process would: what is not in the journal is lost, but for what stop_now still writes.
   void stop() {
     if (!jobs_) return;
@@ -61,7 +61,7 @@ class head {
   }
 
   void send(const std::string& name, const json& arguments, std::function<void(command_answer)> then) {
-    tell(jobs_, command_call{{}, {name, arguments.dump()}, std::move(then)});
+    tell(jobs_, command_call{{name, arguments.dump()}, std::move(then)});
   }
   command_answer run(const std::string& name, const json& arguments) {
     const auto answers = std::make_shared<inbox>();
@@ -79,7 +79,7 @@ class head {
     get("job.lines", {{"id", id}, {"first", 0}, {"lines", lines}});
     EXPECT_NE(get("job.seal", {{"id", id}})["state"], "receiving");
   }
-  void use(std::function<void(journal&)> what) { tell(jobs_, use_journal{{}, std::move(what)}); }
+  void use(std::function<void(journal&)> what) { tell(jobs_, use_journal{std::move(what)}); }
   begin_request next() { return gateway_.take<begin_request>(); }
   std::size_t waiting() { return gateway_.count<begin_request>(); }
   end_request next_end() { return gateway_.take<end_request>(); }
@@ -87,7 +87,7 @@ class head {
   /// Answers with the prompt itself.
   static void answer(const begin_request& request) {
     answer_part part;
-    for (const token_id token : request.what.engine.what.prompt) {
+    for (const token_id token : request.prepared.engine.what.prompt) {
       part.text += static_cast<char>(' ' + token);
       part.tokens.push_back(token);
     }
@@ -135,11 +135,11 @@ TEST_F(jobs, answers_every_line_with_the_options_of_job_and_line) {
              {{"adapter", "a"}, {"seed", 5}, {"stop", "x"}});
   const auto first = now.next(), second = now.next();
   EXPECT_EQ(first.adapter, "a");
-  EXPECT_EQ(first.what.engine.what.priority, request_priority::batch);
-  EXPECT_EQ(first.what.engine.sampling.max_tokens, 3);
-  EXPECT_EQ(first.what.engine.sampling.seed, 5u);
-  EXPECT_EQ(first.what.engine.sampling.stop, std::vector<std::string>{"x"});
-  EXPECT_EQ(first.what.engine.sampling.temperature, 0);
+  EXPECT_EQ(first.prepared.engine.what.priority, request_priority::batch);
+  EXPECT_EQ(first.prepared.engine.sampling.max_tokens, 3);
+  EXPECT_EQ(first.prepared.engine.sampling.seed, 5u);
+  EXPECT_EQ(first.prepared.engine.sampling.stop, std::vector<std::string>{"x"});
+  EXPECT_EQ(first.prepared.engine.sampling.temperature, 0);
   EXPECT_EQ(second.adapter, "b@2");
   head::answer(second);
   head::answer(first);
@@ -185,7 +185,7 @@ TEST_F(jobs, tell_the_probabilities_that_a_line_asks_for) {
   head now(folder_, prompts_);
   now.submit("job-1", {R"({"prompt":"A","logprobs":1})"});
   const auto asked = now.next();
-  EXPECT_EQ(asked.what.engine.sampling.logprobs, 1);
+  EXPECT_EQ(asked.prepared.engine.sampling.logprobs, 1);
   answer_part part;
   part.text = "B", part.tokens = {34}, part.details = {{34, -0.5f, {{35, -1.5f}}}};
   part.end = answer_end{"length", 1, {}};
@@ -280,7 +280,7 @@ TEST_F(jobs, of_several_tenants_share_the_lines_in_flight_by_weight) {
     parts.record_at_once = 1;
   });
   const auto lines_of = [](const char* prompt) { return std::vector<std::string>(8, json{{"prompt", prompt}}.dump()); };
-  const auto prompt_of = [](const begin_request& request) { return request.what.engine.what.prompt; };
+  const auto prompt_of = [](const begin_request& request) { return request.prepared.engine.what.prompt; };
   now.submit("early", lines_of("A"), {{"weight", 1}}, "one");
   std::vector<begin_request> first;
   for (int i = 0; i < 4; ++i) first.push_back(now.next());
@@ -384,7 +384,7 @@ TEST_F(jobs, tries_lines_again_that_found_no_room) {
   now.submit("job-1", lines(3));
   for (int i = 0; i < 20; ++i) {
     const auto refused = now.next();
-    refused.listener->on_refused({{}, refused.id, "full", refusal_cause::full, std::chrono::milliseconds(1)});
+    refused.listener->on_refused({refused.id, "full", refusal_cause::full, std::chrono::milliseconds(1)});
   }
   for (int i = 0; i < 3; ++i) head::answer(now.next());
   EXPECT_EQ(now.wait("job-1")["ok"], 3);
@@ -394,14 +394,14 @@ TEST_F(jobs, gives_a_line_up_that_is_refused_for_good) {
   head now(folder_, prompts_, [](jobs_parts& parts) { parts.most_tries = 3; });
   now.submit("job-1", lines(1));
   const auto bad = now.next();
-  bad.listener->on_refused({{}, bad.id, "no such adapter", refusal_cause::bad_input, {}});
+  bad.listener->on_refused({bad.id, "no such adapter", refusal_cause::bad_input, {}});
   EXPECT_EQ(now.wait("job-1")["failed"], 1);
   EXPECT_EQ(now.outputs("job-1")[0]["error"], "no such adapter");
   EXPECT_FALSE(now.outputs("job-1")[0].contains("code"));
   now.submit("job-2", lines(1));
   for (int i = 0; i < 3; ++i) {
     const auto lost = now.next();
-    lost.listener->on_refused({{}, lost.id, "lost", refusal_cause::unavailable, {}});
+    lost.listener->on_refused({lost.id, "lost", refusal_cause::unavailable, {}});
   }
   EXPECT_EQ(now.wait("job-2")["failed"], 1) << "without a time to come back only so many tries";
 }

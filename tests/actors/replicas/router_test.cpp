@@ -8,7 +8,7 @@ namespace {
 class router : public testing::Test {
  protected:
   router() : actor_(spawn_router(system_, {.policy = {}, .most_parked = 2, .patience = std::chrono::milliseconds(1)})) {
-    for (const std::uint32_t id : {0u, 1u}) tell(actor_, replica_added{{}, replica_id(id), replica(id).handle()});
+    for (const std::uint32_t id : {0u, 1u}) tell(actor_, replica_added{replica_id(id), replica(id).handle()});
   }
   ~router() override { caf::anon_send_exit(actor_, caf::exit_reason::user_shutdown); }
 
@@ -27,12 +27,12 @@ class router : public testing::Test {
     routed_request made;
     made.id = request_id(id);
     made.sink = sink_.handle();
-    made.what.what.prompt = letters("ABC");
-    made.what.resumed = resumed;
+    made.engine.what.prompt = letters("ABC");
+    made.engine.resumed = resumed;
     return made;
   }
   void bring_back(std::uint32_t from, std::vector<routed_request> requests) {
-    tell(actor_, requests_returned{{}, replica_id(from), std::move(requests)});
+    tell(actor_, requests_returned{replica_id(from), std::move(requests)});
   }
 
   caf::actor_system_config config_;
@@ -52,12 +52,12 @@ TEST_F(router, takes_what_a_lost_replica_gives_back_to_another) {
   report(0, true);
   tell(actor_, request(1));
   auto lost = first_.take<routed_request>();
-  lost.what.resumed = 2;
+  lost.engine.resumed = 2;
   report(1, true);
   bring_back(0, {lost});
   const auto again = second_.take<routed_request>();
   EXPECT_EQ(again.id, request_id(1));
-  EXPECT_EQ(again.what.resumed, 2u);
+  EXPECT_EQ(again.engine.resumed, 2u);
   tell(actor_, request(2));  // the lost one is not asked again
   EXPECT_EQ(second_.take<routed_request>().id, request_id(2));
 }
@@ -96,7 +96,7 @@ TEST_F(router, forgets_a_cancelled_request_that_is_on_its_way_back) {
   report(0, true);
   tell(actor_, request(1));
   auto lost = first_.take<routed_request>();
-  tell(actor_, cancel_request{{}, request_id(1)});
+  tell(actor_, cancel_request{request_id(1)});
   EXPECT_EQ(first_.take<cancel_request>().id, request_id(1));
   report(1, true);
   auto other = request(2);
@@ -108,16 +108,16 @@ TEST_F(router, forgets_a_cancelled_request_that_is_on_its_way_back) {
 TEST_F(router, forgets_one_answer_that_was_cancelled_and_no_other_of_its_request) {
   report(0, true);
   auto whole = request(1);
-  whole.what.what.answers = 3;
+  whole.engine.what.answers = 3;
   tell(actor_, whole);
   (void)first_.take<routed_request>();
-  tell(actor_, cancel_request{{}, request_id(1), 1});
+  tell(actor_, cancel_request{request_id(1), 1});
   EXPECT_EQ(first_.take<cancel_request>().answer, 1);
   report(0, false);
   std::vector<routed_request> answers(3, request(1, 2));
   for (std::int32_t i = 0; i < 3; ++i) answers[static_cast<std::size_t>(i)].first_index = i;
   bring_back(0, answers);  // they wait
-  tell(actor_, cancel_request{{}, request_id(1), 2});
+  tell(actor_, cancel_request{request_id(1), 2});
   report(1, true);
   tell(actor_, request(2));
   EXPECT_EQ(second_.take<routed_request>().first_index, 0);
@@ -132,10 +132,10 @@ TEST_F(router, tells_every_replica_that_has_a_part_of_a_cancelled_request) {
   report(1, true);
   bring_back(0, {part});
   (void)second_.take<routed_request>();
-  tell(actor_, cancel_request{{}, request_id(1)});
+  tell(actor_, cancel_request{request_id(1)});
   EXPECT_EQ(second_.take<cancel_request>().id, request_id(1));
-  tell(actor_, requests_ended{{}, replica_id(1), {request_id(1)}});
-  tell(actor_, cancel_request{{}, request_id(1)});
+  tell(actor_, requests_ended{replica_id(1), {request_id(1)}});
+  tell(actor_, cancel_request{request_id(1)});
   tell(actor_, request(2));
   EXPECT_EQ(second_.take<routed_request>().id, request_id(2));
   EXPECT_EQ(second_.count<cancel_request>(), 0u);

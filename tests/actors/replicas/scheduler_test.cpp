@@ -25,17 +25,17 @@ class scheduler : public testing::Test {
   }
   static replica_life life(std::uint64_t epoch) { return {replica_id(3), epoch_id(epoch)}; }
   void begin_life(std::uint64_t epoch, std::int64_t blocks = 64, int steps_in_flight = 2) {
-    tell(actor_, replica_started{{}, life(epoch), {{first_.handle()}, {last_.handle()}}, blocks, steps_in_flight});
+    tell(actor_, replica_started{life(epoch), {{first_.handle()}, {last_.handle()}}, blocks, steps_in_flight});
   }
   void ask(std::uint64_t id, std::string_view prompt, std::int64_t tokens = 10, adapter_version adapter = no_adapter,
            std::int32_t answers = 1) {
     routed_request request;
     request.id = request_id(id);
-    request.what.what.adapter = adapter;
-    request.what.what.answers = answers;
+    request.engine.what.adapter = adapter;
+    request.engine.what.answers = answers;
     request.sink = sink_.handle();
-    request.what.what.prompt = letters(prompt);
-    request.what.what.max_tokens = tokens;
+    request.engine.what.prompt = letters(prompt);
+    request.engine.what.max_tokens = tokens;
     tell(actor_, std::move(request));
   }
   /// What the last stage would say: this token for every answer.
@@ -69,7 +69,7 @@ TEST_F(scheduler, sends_back_what_comes_before_its_first_life) {
   const auto returned = router_.take<requests_returned>();
   ASSERT_EQ(returned.requests.size(), 1u);
   EXPECT_EQ(returned.requests[0].id, request_id(1));
-  EXPECT_EQ(returned.requests[0].what.resumed, 0u);
+  EXPECT_EQ(returned.requests[0].engine.resumed, 0u);
 }
 
 TEST_F(scheduler, orders_every_stage_and_tells_tokens_once) {
@@ -140,11 +140,11 @@ TEST_F(scheduler, says_once_what_the_answers_to_a_prompt_share) {
   routed_request request;
   request.id = request_id(1);
   request.sink = sink_.handle();
-  request.what.what.prompt = letters("AB");
-  request.what.what.max_tokens = 10;
-  request.what.what.answers = 128;
-  request.what.sampling.seed = 7;
-  request.what.sampling.constraint = longest_constraint();
+  request.engine.what.prompt = letters("AB");
+  request.engine.what.max_tokens = 10;
+  request.engine.what.answers = 128;
+  request.engine.sampling.seed = 7;
+  request.engine.sampling.constraint = longest_constraint();
   tell(actor_, request);
   const auto order = last_.take<run_step>();
   expect_to_fit(order);
@@ -164,9 +164,9 @@ TEST_F(scheduler, tells_in_parts_what_many_requests_bring_along) {
     routed_request request;
     request.id = request_id(2 + i);
     request.sink = sink_.handle();
-    request.what.what.prompt = letters("AB");
-    request.what.what.max_tokens = 10;
-    request.what.sampling.constraint = longest_constraint();
+    request.engine.what.prompt = letters("AB");
+    request.engine.what.max_tokens = 10;
+    request.engine.sampling.constraint = longest_constraint();
     tell(actor_, std::move(request));
   }
   while (router_.take<replica_state>().load.queued_tokens < 2 * requests) {
@@ -261,8 +261,8 @@ TEST_F(scheduler, says_with_how_many_lives_the_requests_ended_that_it_gives_back
   begin_life(1);
   ask(1, "AB");
   (void)last_.take<run_step>();
-  tell(actor_, replica_stopped{{}, true});
-  EXPECT_EQ(router_.take<requests_returned>().requests.at(0).what.what.lost.lives, 1);
+  tell(actor_, replica_stopped{true});
+  EXPECT_EQ(router_.take<requests_returned>().requests.at(0).engine.what.lost.lives, 1);
 }
 
 TEST_F(scheduler, holds_no_life_against_a_request_that_ended_as_planned) {
@@ -270,12 +270,12 @@ TEST_F(scheduler, holds_no_life_against_a_request_that_ended_as_planned) {
   ask(1, "AB");
   for (std::uint64_t epoch = 2; epoch < 6; ++epoch) {
     EXPECT_EQ(last_.take<run_step>().order.plan.tokens, letters("AB"));
-    tell(actor_, replica_stopped{{}, false, life_end::planned});
+    tell(actor_, replica_stopped{false, life_end::planned});
     begin_life(epoch);
   }
   (void)last_.take<run_step>();
-  tell(actor_, replica_stopped{{}, true, life_end::planned});
-  EXPECT_EQ(router_.take<requests_returned>().requests.at(0).what.what.lost.lives, 0);
+  tell(actor_, replica_stopped{true, life_end::planned});
+  EXPECT_EQ(router_.take<requests_returned>().requests.at(0).engine.what.lost.lives, 0);
   EXPECT_EQ(sink_.count<request_refused>(), 0u);
 }
 
@@ -284,10 +284,10 @@ TEST_F(scheduler, gives_its_requests_back_with_their_tokens_where_another_replic
   ask(1, "AB", 10);
   tell(actor_, outcome_of(last_.take<run_step>(), 'C'));
   (void)next_tokens();
-  tell(actor_, replica_stopped{{}, true});
+  tell(actor_, replica_stopped{true});
   const auto returned = router_.take<requests_returned>();
   ASSERT_EQ(returned.requests.size(), 1u);
-  const engine_request& rest = returned.requests[0].what;
+  const engine_request& rest = returned.requests[0].engine;
   EXPECT_EQ(rest.what.prompt, letters("ABC"));
   EXPECT_EQ(rest.resumed, 1u);
   EXPECT_EQ(rest.what.max_tokens, 9);
@@ -375,14 +375,14 @@ TEST_F(scheduler, computes_no_answer_on_that_was_cancelled_beside_others) {
   EXPECT_EQ(sink_.take<token_batch>().answers.size(), 2u);
   const auto both = last_.take<run_step>();
   EXPECT_EQ(both.order.plan.tokens, letters("CC"));
-  tell(actor_, cancel_request{{}, request_id(1), 0});
+  tell(actor_, cancel_request{request_id(1), 0});
   tell(actor_, outcome_of(both, 'D'));
   const auto brought = sink_.take<token_batch>();
   ASSERT_EQ(brought.answers.size(), 1u);
   EXPECT_EQ(brought.answers[0].index, 1);
   EXPECT_EQ(last_.take<run_step>().order.plan.tokens, letters("D"));
   EXPECT_EQ(router_.count<requests_ended>(), 0u);
-  tell(actor_, cancel_request{{}, request_id(1), 1});
+  tell(actor_, cancel_request{request_id(1), 1});
   EXPECT_EQ(router_.take<requests_ended>().requests.at(0), request_id(1));
 }
 
@@ -415,9 +415,9 @@ TEST_F(scheduler, says_that_a_request_ended_when_it_is_cancelled) {
   begin_life(1);
   ask(1, "AB");
   (void)last_.take<run_step>();
-  tell(actor_, cancel_request{{}, request_id(1)});
+  tell(actor_, cancel_request{request_id(1)});
   EXPECT_EQ(router_.take<requests_ended>().requests.at(0), request_id(1));
-  tell(actor_, replica_stopped{{}, true});
+  tell(actor_, replica_stopped{true});
   EXPECT_TRUE(router_.take<requests_returned>().requests.empty());
 }
 

@@ -41,8 +41,7 @@ class supervisor : public testing::Test {
     parts.adapters = std::make_shared<adapter_directory>();
     parts.board = board_;
     actor_ = spawn_supervisor(system_, std::move(parts));
-    tell(actor_,
-         begin_cluster{{}, {}, local_worker{worker_.handle(), hello("head", 1), std::make_shared<rank_alarm>()}});
+    tell(actor_, begin_cluster{{}, local_worker{worker_.handle(), hello("head", 1), std::make_shared<rank_alarm>()}});
   }
   ~supervisor() override {
     tell(actor_, stop_now{});
@@ -65,10 +64,10 @@ class supervisor : public testing::Test {
     return made;
   }
   void join(const std::string& name, std::uint64_t incarnation) {
-    tell(actor_, incoming<join_cluster>{{}, link_id(incarnation), 0, {hello(name, incarnation)}});
+    tell(actor_, incoming<join_cluster>{link_id(incarnation), 0, {hello(name, incarnation)}});
   }
   void leave(std::uint64_t incarnation) {
-    tell(actor_, incoming<leave_cluster>{{}, link_id(incarnation), 0, {incarnation_id(incarnation)}});
+    tell(actor_, incoming<leave_cluster>{link_id(incarnation), 0, {incarnation_id(incarnation)}});
   }
   void started(replica_life life) { tell(actor_, stage_started{life, 0, 0, {}}); }
   /// The scheduler of the next replica that is made.
@@ -99,7 +98,7 @@ class supervisor : public testing::Test {
     routed_request request;
     request.id = request_id(id);
     request.sink = sink_.handle();
-    request.what.what.prompt = letters("AB");
+    request.engine.what.prompt = letters("AB");
     tell(scheduler, std::move(request));
   }
 
@@ -118,7 +117,7 @@ class supervisor : public testing::Test {
 TEST_F(supervisor, shows_what_nodes_say_even_if_it_is_no_text) {
   auto odd = hello("odd", 2);
   odd.host = "h\xff";
-  tell(actor_, incoming<join_cluster>{{}, link_id(2), 0, {odd}});
+  tell(actor_, incoming<join_cluster>{link_id(2), 0, {odd}});
   const auto first = worker_.take<start_stage>();
   tell(actor_, stage_failed{first.life, 0, "/models/\xff: cannot be read"});
   EXPECT_TRUE(comes_to_say("cannot be read", true));
@@ -131,7 +130,7 @@ TEST_F(supervisor, shows_what_a_node_reports_and_nothing_of_one_that_reports_not
   report.rows_per_second = 12.5;
   report.busy_seconds = 7.5;
   report.resident_bytes = 4096;
-  tell(actor_, incoming<heartbeat>{{}, link_id(11), 0, {incarnation_id(11), report}});
+  tell(actor_, incoming<heartbeat>{link_id(11), 0, {incarnation_id(11), report}});
   EXPECT_TRUE(comes_to_say("\"busy_seconds\":7.5", true, "nodes"));
   const json nodes = json::parse(board_->read("nodes"));
   const auto find = [&](std::string_view name) {
@@ -143,7 +142,7 @@ TEST_F(supervisor, shows_what_a_node_reports_and_nothing_of_one_that_reports_not
 }
 
 TEST_F(supervisor, leaves_a_node_as_it_was_that_it_cannot_drain) {
-  tell(actor_, drain_node{{}, no_link, 0, "head"});
+  tell(actor_, drain_node{no_link, 0, "head"});
   join("w1", 11);
   EXPECT_TRUE(comes_to_say("\"w1\"", true, "nodes"));
   EXPECT_EQ(board_->read("nodes").find("draining"), std::string::npos) << board_->read("nodes");
@@ -245,12 +244,12 @@ TEST_F(supervisor, says_whether_a_life_was_lost_or_ended_as_planned) {
     wait_until_ready(1, false);
     for (;;)
       if (const auto returned = router_.take<requests_returned>(); !returned.requests.empty())
-        return returned.requests[0].what.what.lost.lives;
+        return returned.requests[0].engine.what.lost.lives;
   };
   EXPECT_EQ(lives_of_a_request_in(life(1, 2), [&] { leave(11); }), 0);
   join("w1", 12);
   EXPECT_EQ(lives_of_a_request_in(life(1, 3), [&] { join("w1", 13); }), 1) << "its process died";
-  EXPECT_EQ(lives_of_a_request_in(life(1, 4), [&] { tell(actor_, drain_node{{}, no_link, 0, "w1"}); }), 0);
+  EXPECT_EQ(lives_of_a_request_in(life(1, 4), [&] { tell(actor_, drain_node{no_link, 0, "w1"}); }), 0);
 }
 
 TEST_F(supervisor, gives_work_to_a_spare_that_has_memory_by_now) {
@@ -258,13 +257,13 @@ TEST_F(supervisor, gives_work_to_a_spare_that_has_memory_by_now) {
   (void)next_replica();
   auto small = hello("w1", 11);
   small.memory_bytes = 10;
-  tell(actor_, incoming<join_cluster>{{}, link_id(11), 0, {small}});
+  tell(actor_, incoming<join_cluster>{link_id(11), 0, {small}});
   EXPECT_TRUE(comes_to_say("\"w1\"", true, "nodes"));
   EXPECT_EQ(router_.count<replica_added>(), 0u);
   for (const std::uint64_t bytes : {std::uint64_t{20}, UINT64_MAX, std::uint64_t{1'000'000'000}}) {
     heartbeat beat{incarnation_id(11), {}};
     beat.report.free_bytes = bytes;
-    tell(actor_, incoming<heartbeat>{{}, link_id(11), 0, beat});
+    tell(actor_, incoming<heartbeat>{link_id(11), 0, beat});
   }
   (void)next_replica();
   started(life(1, 2));
@@ -276,7 +275,7 @@ TEST_F(supervisor, begins_a_replica_anew_that_leaves_another_of_its_machine_room
     auto tight = hello(name, incarnation);
     tight.machine = "m";
     tight.memory_bytes = 2020 + (1 << 20);  // the weights, and what one replica wants for keys and values
-    tell(actor_, incoming<join_cluster>{{}, link_id(incarnation), 0, {tight}});
+    tell(actor_, incoming<join_cluster>{link_id(incarnation), 0, {tight}});
     (void)next_replica();
   };
   const auto wait_until_it_has = [&](std::uint32_t replica, std::uint32_t blocks) {

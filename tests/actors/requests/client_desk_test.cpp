@@ -33,7 +33,7 @@ class desk : public testing::Test {
     pass.template operator()<client_request>();
     pass.template operator()<client_cancel>();
     pass.template operator()<client_command>();
-    wire_.on_lost([to = actor_](link_id link, const std::string&) { tell(to, link_lost{{}, link}); });
+    wire_.on_lost([to = actor_](link_id link, const std::string&) { tell(to, link_lost{link}); });
     wire_.start();
     client_ = std::make_unique<peer>();
     link_ = (*client_)->connect(wire_.endpoint());
@@ -92,7 +92,7 @@ class desk : public testing::Test {
 
 TEST_F(desk, sends_an_answer_part_by_part) {
   const auto request = ask(5);
-  EXPECT_EQ(request.what.engine.what.prompt, letters("AB"));
+  EXPECT_EQ(request.prepared.engine.what.prompt, letters("AB"));
   request.listener->on_part({0, "He", letters("He"), {}, {}, {}, {}, {}, "pricing@1"});
   request.listener->on_part({0, "y", letters("y"), {}, answer_end{"stop", 2, "pricing@1"}});
   const auto first = hear<client_text>();
@@ -140,7 +140,7 @@ TEST_F(desk, says_by_a_code_that_a_prompt_is_too_long) {
 
 TEST_F(desk, passes_refusals_on) {
   const auto request = ask(3);
-  request.listener->on_refused({{}, request.id, "full", refusal_cause::full, std::chrono::microseconds(1500)});
+  request.listener->on_refused({request.id, "full", refusal_cause::full, std::chrono::microseconds(1500)});
   const auto refused = hear<client_refused>();
   EXPECT_EQ(refused.error, "full");
   EXPECT_EQ(refused.retry_after_ms, 2u);
@@ -193,7 +193,7 @@ TEST_F(desk, hands_commands_to_whom_they_belong) {
   EXPECT_EQ(last_correlation_, 8u);
   say(client_command{"job.get", R"({"id":"x"})"}, 9);
   const auto call = jobs_.take<command_call>();
-  EXPECT_EQ(call.what.arguments, R"({"id":"x"})");
+  EXPECT_EQ(call.command.arguments, R"({"id":"x"})");
   call.answer({{}, "there is none", command_fault::unknown});
   const auto refused = hear<command_answer>();
   EXPECT_EQ(refused.error, "there is none");

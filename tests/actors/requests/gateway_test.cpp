@@ -24,7 +24,7 @@ class gateway : public testing::Test {
     sampling.stop = std::move(stop);
     begin_request request;
     request.id = request_id(id);
-    request.what = prompts_->prepare({"AB", {}, {}}, sampling, answers, request_priority::interactive);
+    request.prepared = prompts_->prepare({"AB", {}, {}}, sampling, answers, request_priority::interactive);
     request.adapter = adapter;
     request.skip_tokens = skip;
     request.listener = listener;
@@ -32,7 +32,7 @@ class gateway : public testing::Test {
     return listener;
   }
   void bring(std::uint64_t id, std::string_view text, std::optional<end_reason> end = {}, std::int32_t index = 0) {
-    tell(actor_, token_batch{{}, {{request_id(id), index, letters(text), {}, end}}});
+    tell(actor_, token_batch{{{request_id(id), index, letters(text), {}, end}}});
   }
 
   temp_folder folder_;
@@ -50,8 +50,8 @@ TEST_F(gateway, streams_text_and_says_how_it_ended) {
   const auto listener = begin(7);
   const auto routed = router_.take<routed_request>();
   EXPECT_EQ(routed.id, request_id(7));
-  EXPECT_EQ(routed.what.what.prompt, letters("AB"));
-  EXPECT_EQ(routed.what.what.adapter, no_adapter);
+  EXPECT_EQ(routed.engine.what.prompt, letters("AB"));
+  EXPECT_EQ(routed.engine.what.adapter, no_adapter);
   bring(7, "He");
   bring(7, "y", end_reason::length);
   const auto first = listener->heard.take<answer_part>();
@@ -87,7 +87,7 @@ TEST_F(gateway, gives_what_was_held_back_when_the_answer_ends_otherwise) {
 
 TEST_F(gateway, cancels_one_of_several_answers_as_soon_as_it_stops) {
   const auto listener = begin(1, {"x"}, 2);
-  EXPECT_EQ(router_.take<routed_request>().what.what.answers, 2);
+  EXPECT_EQ(router_.take<routed_request>().engine.what.answers, 2);
   bring(1, "ax", {}, 1);
   EXPECT_EQ(listener->heard.take<answer_part>().end->finish, "stop");
   const auto cancelled = router_.take<cancel_request>();
@@ -100,7 +100,7 @@ TEST_F(gateway, cancels_one_of_several_answers_as_soon_as_it_stops) {
   EXPECT_EQ(other.text, "cc") << "an answer that has ended says no more";
   bring(1, "", end_reason::stop, 0);
   EXPECT_EQ(listener->heard.take<answer_part>().end->finish, "stop");
-  tell(actor_, end_request{{}, request_id(1)});
+  tell(actor_, end_request{request_id(1)});
   begin(2);
   (void)router_.take<routed_request>();
   EXPECT_EQ(router_.count<cancel_request>(), 0u) << "nothing of it is left";
@@ -108,7 +108,7 @@ TEST_F(gateway, cancels_one_of_several_answers_as_soon_as_it_stops) {
 
 TEST_F(gateway, frees_a_request_whose_client_went_away) {
   const auto listener = begin(1), other = begin(2);
-  tell(actor_, end_request{{}, request_id(1)});
+  tell(actor_, end_request{request_id(1)});
   EXPECT_EQ(router_.take<cancel_request>().id, request_id(1));
   bring(1, "Hello", end_reason::stop);
   bring(2, "Hello", end_reason::stop);
@@ -127,7 +127,7 @@ TEST_F(gateway, skips_the_tokens_that_the_client_has) {
 
 TEST_F(gateway, passes_refusals_on) {
   const auto listener = begin(1);
-  tell(actor_, request_refused{{}, request_id(1), "full", refusal_cause::full, std::chrono::seconds(2)});
+  tell(actor_, request_refused{request_id(1), "full", refusal_cause::full, std::chrono::seconds(2)});
   const auto refused = listener->heard.take<request_refused>();
   EXPECT_EQ(refused.error, "full");
   EXPECT_EQ(refused.cause, refusal_cause::full);
@@ -136,7 +136,7 @@ TEST_F(gateway, passes_refusals_on) {
 
 TEST_F(gateway, cancels_the_other_answers_of_a_request_of_which_one_is_refused) {
   const auto alone = begin(1), one_of_two = begin(2, {}, 2);
-  for (const std::uint64_t id : {1u, 2u}) tell(actor_, request_refused{{}, request_id(id), "gone", {}, {}});
+  for (const std::uint64_t id : {1u, 2u}) tell(actor_, request_refused{request_id(id), "gone", {}, {}});
   (void)one_of_two->heard.take<request_refused>();
   EXPECT_EQ(router_.take<cancel_request>().id, request_id(2));
 }
@@ -148,9 +148,9 @@ TEST_F(gateway, asks_the_store_for_an_adapter_that_nobody_published) {
   now.names["pricing"] = adapter_version(4);
   now.versions[adapter_version(4)].full_name = "pricing@1";
   adapters_->publish(std::move(now));
-  tell(actor_, adapter_found{{}, "pricing", {}});
-  EXPECT_EQ(router_.take<routed_request>().what.what.adapter, adapter_version(4));
-  EXPECT_EQ(router_.take<routed_request>().what.what.adapter, adapter_version(4));
+  tell(actor_, adapter_found{"pricing", {}});
+  EXPECT_EQ(router_.take<routed_request>().engine.what.adapter, adapter_version(4));
+  EXPECT_EQ(router_.take<routed_request>().engine.what.adapter, adapter_version(4));
   EXPECT_EQ(store_.count<find_adapter>(), 0u) << "one question for both";
   bring(1, "x", end_reason::stop);
   EXPECT_EQ(first->heard.take<answer_part>().end->adapter, "pricing@1");
@@ -179,7 +179,7 @@ class orders : public gateway {
   }
   adapter_version begun_with(const begin_request& request) {
     tell(actor_, request);
-    return router_.take<routed_request>().what.what.adapter;
+    return router_.take<routed_request>().engine.what.adapter;
   }
 
   request_numbers numbers_;
@@ -199,8 +199,8 @@ TEST_F(orders, have_one_version_also_where_some_waited_for_it) {
   tell(actor_, order[0]);
   (void)store_.take<find_adapter>();
   publish(1);
-  tell(actor_, adapter_found{{}, "pricing", {}});
-  EXPECT_EQ(router_.take<routed_request>().what.what.adapter, adapter_version(1));
+  tell(actor_, adapter_found{"pricing", {}});
+  EXPECT_EQ(router_.take<routed_request>().engine.what.adapter, adapter_version(1));
   publish(2);
   EXPECT_EQ(begun_with(order[1]), adapter_version(1));
 }
@@ -218,7 +218,7 @@ TEST_F(orders, hear_with_the_first_part_which_version_answers) {
 
 TEST_F(gateway, refuses_an_adapter_that_there_is_not) {
   const auto unknown = begin(1, {}, 1, "nothing"), odd = begin(2, {}, 1, "../etc");
-  tell(actor_, adapter_found{{}, "nothing", "adapter nothing: there is none", true});
+  tell(actor_, adapter_found{"nothing", "adapter nothing: there is none", true});
   const auto refused = unknown->heard.take<request_refused>();
   EXPECT_EQ(refused.error, "adapter nothing: there is none");
   EXPECT_EQ(refused.cause, refusal_cause::bad_input);
@@ -228,7 +228,7 @@ TEST_F(gateway, refuses_an_adapter_that_there_is_not) {
 
 TEST_F(gateway, tells_an_adapter_that_cannot_be_used_from_one_that_is_not_there) {
   const auto broken = begin(1, {}, 1, "broken");
-  tell(actor_, adapter_found{{}, "broken", "adapter broken: its folder is empty"});
+  tell(actor_, adapter_found{"broken", "adapter broken: its folder is empty"});
   EXPECT_FALSE(broken->heard.take<request_refused>().is_unknown_adapter);
 }
 

@@ -36,9 +36,8 @@ class training_desk : public testing::Test {
   void use_journal_once() { jobs_.take<use_journal>().use(journal_); }
   std::shared_ptr<inbox> send(const std::string& name, const json& arguments) {
     const auto answers = std::make_shared<inbox>();
-    tell(actor_, command_call{{}, {name, arguments.dump()}, [answers](command_answer answer) {
-                                answers->put(std::move(answer));
-                              }});
+    tell(actor_,
+         command_call{{name, arguments.dump()}, [answers](command_answer answer) { answers->put(std::move(answer)); }});
     return answers;
   }
   /// Data sent, job made: what the client hears.
@@ -72,7 +71,7 @@ class training_desk : public testing::Test {
   }
   void join(const std::string& name) { join(name, trainer_); }
   void join(const std::string& name, const mock<trainer_actor>& trainer) {
-    tell(actor_, trainer_joined{{}, name, trainer.handle(), name + ":1", {}});
+    tell(actor_, trainer_joined{name, trainer.handle(), name + ":1", {}});
   }
   train_job given() {
     const auto order = trainer_.take<train_job>();
@@ -274,7 +273,7 @@ TEST_F(training_desk, says_once_a_lease_that_there_was_no_step) {
   tell(actor_, training_progress{order.lease, 1, 10, 100, 50.0, 0, "", {{1, 3.5, 0.1, 1e-4, false}}});
   use_journal_once();  // the step, without another warning before
   EXPECT_EQ(warnings(), 1u);
-  tell(actor_, trainer_lost{{}, "coach"});
+  tell(actor_, trainer_lost{"coach"});
   join("coach");
   (void)given();  // nor after it
   EXPECT_EQ(warnings(), 1u);
@@ -294,7 +293,7 @@ TEST_F(training_desk, what_a_trainer_says_is_written_down) {
   EXPECT_EQ(events[2].kind, "metrics");
   EXPECT_EQ(json::parse(events[2].text)["loss"], 3.5);
   EXPECT_EQ(events[3].kind, "checkpoint");
-  EXPECT_EQ(json::parse(board_->read("training"))["job-1"]["step"], 2);
+  EXPECT_EQ(board_->fine_tunes().at("job-1").progress.step, 2);
 }
 
 TEST_F(training_desk, what_is_said_while_the_journal_does_not_answer_goes_together_and_not_all_of_it) {
@@ -337,13 +336,13 @@ TEST_F(training_desk, a_lost_trainer_s_job_goes_to_the_next_and_old_leases_are_n
   submit(good_data);
   join("coach");
   const train_job first = given();
-  tell(actor_, trainer_lost{{}, "coach"});
+  tell(actor_, trainer_lost{"coach"});
   tell(actor_, training_ended{first.lease, "too late", {}});
   join("coach");
   const train_job second = given();
   EXPECT_NE(first.lease, second.lease);
   EXPECT_EQ(state(), job_state::running);
-  tell(actor_, trainer_lost{{}, "coach"});  // the second death at the same place
+  tell(actor_, trainer_lost{"coach"});  // the second death at the same place
   use_journal_once();
   EXPECT_EQ(state(), job_state::failed);
 }
@@ -374,7 +373,7 @@ TEST_F(training_desk, who_is_left_of_a_group_goes_on_alone_and_takes_in_who_come
   submit(good_data, "job-1", shared_by_two);
   const train_job first = trainer_.take<train_job>();
   other.take<train_job>();
-  tell(actor_, trainer_lost{{}, "coach"});
+  tell(actor_, trainer_lost{"coach"});
   other.take<stop_training>();
   EXPECT_EQ(other.take<train_job>().ranks, 1u);
   tell(actor_, training_ended{first.lease, "too late", {}, true});
@@ -420,8 +419,8 @@ TEST_F(training_desk, publishes_what_came_out_and_ends_the_job) {
     tell(actor_, piece);
   }
   auto call = store_.take<command_call>();
-  EXPECT_EQ(call.what.name, "adapters.load");
-  EXPECT_EQ(json::parse(call.what.arguments)["name"], "pricing");
+  EXPECT_EQ(call.command.name, "adapters.load");
+  EXPECT_EQ(json::parse(call.command.arguments)["name"], "pricing");
   EXPECT_EQ(state(), job_state::running);
   call.answer({R"({"adapter":"pricing@1"})"});
   use_journal_once();
@@ -447,11 +446,11 @@ TEST_F(training_desk, pauses_and_goes_on) {
   submit(good_data);
   join("coach");
   const train_job first = given();
-  tell(actor_, job_changed{{}, "job-1", job_state::paused});
+  tell(actor_, job_changed{"job-1", job_state::paused});
   EXPECT_EQ(trainer_.take<stop_training>().lease, first.lease);
-  tell(actor_, job_changed{{}, "job-1", job_state::queued});
+  tell(actor_, job_changed{"job-1", job_state::queued});
   EXPECT_NE(given().lease, first.lease);
-  tell(actor_, job_changed{{}, "job-1", job_state::cancelled});
+  tell(actor_, job_changed{"job-1", job_state::cancelled});
   EXPECT_TRUE(trainer_.take<stop_training>().forget);
 }
 
@@ -476,7 +475,7 @@ TEST_F(training_desk, does_not_go_on_with_what_was_accepted_for_another_base) {
   tell(actor_, begun);
   join("coach");
   ASSERT_TRUE(journal_.resume("job-1"));
-  tell(actor_, job_changed{{}, "job-1", job_state::queued});
+  tell(actor_, job_changed{"job-1", job_state::queued});
   serve_journal_until([&] { return state() == job_state::failed; });
   EXPECT_NE(journal_.find("job-1")->error.find("was accepted for another base (0000000000000007)"), std::string::npos)
       << journal_.find("job-1")->error;

@@ -40,7 +40,7 @@ class node_agent : public testing::Test {
     parts.say = [this](const std::string& line) { said_.put(line); };
     parts.warn = [this](const std::string& line) { warned_.put(line); };
     const auto made = spawn_node_agent(system_, std::move(parts));
-    tell(made, begin_membership{{}, "tcp://127.0.0.1:1"});
+    tell(made, begin_membership{"tcp://127.0.0.1:1"});
     return made;
   }
   static bus::options listening() {
@@ -48,13 +48,13 @@ class node_agent : public testing::Test {
     options.listen = "tcp://127.0.0.1:*";
     return options;
   }
-  incarnation_id next_join() { return heard_.take<incoming<join_cluster>>().what.hello.incarnation; }
+  incarnation_id next_join() { return heard_.take<incoming<join_cluster>>().message.hello.incarnation; }
   void answer(incarnation_id node, bool accepted, bool try_again = false) {
     tell(actor_, join_answer{node, accepted, try_again, "a reason"});
   }
   /// Beats of other incarnations may still be on their way.
   void expect_beats_of(incarnation_id node) {
-    while (heard_.take<incoming<heartbeat>>().what.incarnation != node) {
+    while (heard_.take<incoming<heartbeat>>().message.incarnation != node) {
     }
   }
   incarnation_id next_join_of_another(incarnation_id node) {
@@ -84,7 +84,7 @@ TEST_F(node_agent, reports_what_the_worker_counts_and_what_the_process_takes) {
   meter_->rows = 1000;
   meter_->busy_ns = 7'500'000'000;
   answer(next_join(), true);
-  const node_report report = heard_.take<incoming<heartbeat>>().what.report;
+  const node_report report = heard_.take<incoming<heartbeat>>().message.report;
   EXPECT_EQ(report.steps, 42u);
   EXPECT_GT(report.rows_per_second, 0);
   EXPECT_DOUBLE_EQ(report.busy_seconds, 7.5);
@@ -94,7 +94,7 @@ TEST_F(node_agent, reports_what_the_worker_counts_and_what_the_process_takes) {
 TEST_F(node_agent, says_what_memory_there_is_while_it_does_nothing) {
   answer(next_join(), true);
   const auto beat = heard_.take<incoming<heartbeat>>();
-  EXPECT_EQ(beat.what.report.free_bytes, 4096u);
+  EXPECT_EQ(beat.message.report.free_bytes, 4096u);
 }
 
 TEST_F(node_agent, begins_anew_when_it_was_fenced) {
@@ -115,7 +115,7 @@ TEST_F(node_agent, begins_anew_when_its_link_to_the_head_is_gone) {
   const auto node = next_join();
   answer(node, true);
   expect_beats_of(node);
-  tell(actor_, link_lost{{}, slot_->get()});
+  tell(actor_, link_lost{slot_->get()});
   (void)worker_.take<forget_life>();
   const auto next = next_join_of_another(node);
   answer(next, true);
