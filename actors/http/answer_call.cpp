@@ -149,7 +149,7 @@ void answer_call::stream_part(std::size_t index, const answer_part& part) {
   if (!streaming_) {
     streaming_ = true;
     exchange_->begin_stream({200, "text/event-stream; charset=utf-8", {}, {{"cache-control", "no-cache"}}});
-    for (std::size_t i = 0; i < times_.size(); ++i) format_->begin(frames, i);
+    for (std::size_t i = 0; i < times_.size(); ++i) format_->begin(frames, i, part.adapter);
   }
   format_->part(frames, index, part);
   if (!frames.empty() && !exchange_->send(frames)) end_all();

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "actors/http/json_text.hpp"
 #include "actors/json_dump_impl.hpp"
 #include "model/tokenizer/utf8.hpp"
 
@@ -39,6 +40,10 @@ std::string usage_json(const answer_usage& usage) {
   return fmt::format(
       R"({{"prompt_tokens":{},"completion_tokens":{},"total_tokens":{},"prompt_tokens_details":{{"cached_tokens":{}}}}})",
       usage.prompt_tokens, usage.completion_tokens, usage.prompt_tokens + usage.completion_tokens, usage.cached_tokens);
+}
+
+std::string before_choices(const std::string& model, const std::string& adapter) {
+  return R"(,"system_fingerprint":)" + json_text(adapter.empty() ? model : adapter) + R"(,"choices":[)";
 }
 
 std::string token_text(const tokenizer& tokens, token_id token) {

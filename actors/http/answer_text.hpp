@@ -9,6 +9,9 @@ namespace troupe {
 
 /// {"prompt_tokens","completion_tokens","total_tokens","prompt_tokens_details":{"cached_tokens"}}
 std::string usage_json(const answer_usage& usage);
+/// What stands between the model's name and the choices: the version that answered, as "system_fingerprint". `adapter`:
+/// like "pricing@3"; empty: the bare base, `model`.
+std::string before_choices(const std::string& model, const std::string& adapter);
 /// A token's text in logprobs.
 std::string token_text(const tokenizer& tokens, token_id token);
 /// The same for completions, where texts are keys of an object. A token that is no whole character is written as OpenAI

@@ -32,24 +32,24 @@ class chat_format_of_answers final : public answer_format {
   chat_format_of_answers(std::shared_ptr<const prompting> prompts, const answer_order& order,
                          const tool_call_reader& reader)
       : prompts_(std::move(prompts)),
+        model_(order.model),
         has_logprobs_(order.sampling.logprobs.has_value()),
         prompt_logprobs_(order.prompt_logprobs),
         usage_null_(order.include_usage ? R"(,"usage":null})" : "}"),
         readers_(static_cast<std::size_t>(order.n), reader),
         calls_(readers_.size()) {
-    std::string model;
-    append_quoted(model, order.model);
     const auto id = random_hex(24);
     const auto now = std::time(nullptr);
     const auto head = [&](const char* object) {
-      return fmt::format(R"({{"id":"chatcmpl-{}","object":"{}","created":{},"model":{},"choices":[)", id, object, now,
-                         model);
+      return fmt::format(R"({{"id":"chatcmpl-{}","object":"{}","created":{},"model":{})", id, object, now,
+                         json_text(model_));
     };
     chunk_head_ = head("chat.completion.chunk");
     whole_head_ = head("chat.completion");
   }
 
-  void begin(std::string& to, std::size_t index) override {
+  void begin(std::string& to, std::size_t index, const std::string& adapter) override {
+    if (index == 0) chunk_head_ += before_choices(model_, adapter);
     frame(to, index, R"({"role":"assistant","content":""})", "null", "null");
   }
   void part(std::string& to, std::size_t index, const answer_part& part) override {
@@ -71,7 +71,7 @@ class chat_format_of_answers final : public answer_format {
     to += "data: " + chunk_head_ + R"(],"usage":)" + usage_json(usage) + "}\n\n";
   }
   std::string whole(const std::vector<answer_choice>& choices, const answer_usage& usage) override {
-    std::string text = whole_head_;
+    std::string text = whole_head_ + before_choices(model_, choices.front().adapter);
     for (std::size_t i = 0; i < choices.size(); ++i) {
       if (i > 0) text += ',';
       const std::string said = message(i, choices[i]);  // also finds the calls that the finish reason depends on
@@ -117,6 +117,7 @@ class chat_format_of_answers final : public answer_format {
   }
 
   std::shared_ptr<const prompting> prompts_;
+  std::string model_;
   bool has_logprobs_;
   std::optional<std::int32_t> prompt_logprobs_;  ///< how many the response has
   std::string usage_null_, chunk_head_, whole_head_;

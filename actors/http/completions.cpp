@@ -80,6 +80,7 @@ class completion_format final : public answer_format {
   completion_format(std::shared_ptr<const prompting> prompts, const answer_order& order,
                     std::vector<std::string> echoed)
       : prompts_(std::move(prompts)),
+        model_(order.model),
         n_(static_cast<std::size_t>(order.n)),
         echoed_(std::move(echoed)),
         logprobs_(order.sampling.logprobs),
@@ -87,15 +88,14 @@ class completion_format final : public answer_format {
         usage_null_(order.include_usage ? R"(,"usage":null})" : "}"),
         offsets_(order.prompts.size() * n_),
         told_(order.prompts.size()) {
-    head_ = fmt::format(R"({{"id":"cmpl-{}","object":"text_completion","created":{},"model":)", random_hex(24),
-                        std::time(nullptr));
-    append_quoted(head_, order.model);
-    head_ += R"(,"choices":[)";
+    head_ = fmt::format(R"({{"id":"cmpl-{}","object":"text_completion","created":{},"model":{})", random_hex(24),
+                        std::time(nullptr), json_text(model_));
     for (std::size_t i = 0; i < offsets_.size(); ++i)
       if (!echoed_.empty()) offsets_[i] = characters_of(echoed_[i / n_]);
   }
 
-  void begin(std::string& to, std::size_t index) override {
+  void begin(std::string& to, std::size_t index, const std::string& adapter) override {
+    if (index == 0) head_ += before_choices(model_, adapter);
     const bool follows = logprobs_.has_value();  // then the echo comes later, with its log-probabilities
     if (!echoed_.empty() && !echoed_[index / n_].empty() && !follows)
       frame(to, index, echoed_[index / n_], "null", "null");
@@ -114,7 +114,7 @@ class completion_format final : public answer_format {
     to += "data: " + head_ + R"(],"usage":)" + usage_json(usage) + "}\n\n";
   }
   std::string whole(const std::vector<answer_choice>& choices, const answer_usage& usage) override {
-    std::string text = head_;
+    std::string text = head_ + before_choices(model_, choices.front().adapter);
     for (std::size_t i = 0; i < choices.size(); ++i) {
       const answer_choice& each = choices[i];
       const std::string echoed = echoed_.empty() ? "" : echoed_[i / n_];
@@ -162,6 +162,7 @@ class completion_format final : public answer_format {
   }
 
   std::shared_ptr<const prompting> prompts_;
+  std::string model_;
   std::size_t n_;
   std::vector<std::string> echoed_;                         ///< a text for each prompt; empty: no echo
   std::optional<std::int32_t> logprobs_, prompt_logprobs_;  ///< how many the response has
