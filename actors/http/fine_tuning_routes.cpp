@@ -76,9 +76,10 @@ void reply_events(const api_call& call, const std::string& kind) {
                 check_kind(job, id);
                 const std::string adapter = job.value("adapter", job.value("result", id));
                 std::reverse(told["events"].begin(), told["events"].end());
-                for (const json& each : told["events"]) {
-                  if (!kind.empty() && each.value("kind", "") != kind) continue;
-                  const json made = kind.empty() ? event_json(id, each) : checkpoint_json(id, adapter, each);
+                const json& events = told["events"];
+                for (std::size_t i = 0; i < events.size(); ++i) {
+                  if (!kind.empty() && events[i].value("kind", "") != kind) continue;
+                  const json made = kind.empty() ? event_json(id, events[i]) : checkpoint_json(id, adapter, events, i);
                   if (!page.add(made["id"], [&] { return made; })) break;
                 }
                 reply_json(exchange, page.finish());
@@ -93,12 +94,24 @@ void list_checkpoints(const api_call& call) {
   reply_events(call, "checkpoint");
 }
 
+/// As metadata[key]=value, any number of them, or metadata=null for jobs that have none.
+bool is_wanted(const http_request& request, const json& metadata) {
+  for (const auto& [name, value] : request.query_fields()) {
+    if (name == "metadata" && value == "null" && !metadata.empty()) return false;
+    if (!name.starts_with("metadata[") || !name.ends_with(']')) continue;
+    const std::string key = name.substr(9, name.size() - 10);
+    if (!metadata.is_object() || !metadata.contains(key) || metadata[key] != value) return false;
+  }
+  return true;
+}
+
 void list_fine_tunes(const api_call& call) {
   const auto page = std::make_shared<list_page>(*call.request, usually_listed, most_listed);
   list_jobs(
       call, {.kind = "fine-tune", .after = page->take_after(), .with_options = true, .at_once = page->wanted()},
       [call, page](const json& job) {
-        return page->add(job.value("id", ""), [&] { return shown(*call.context, job); });
+        const json made = shown(*call.context, job);
+        return !is_wanted(*call.request, made["metadata"]) || page->add(made["id"], [&] { return made; });
       },
       [exchange = call.exchange, page] { reply_json(exchange, page->finish()); });
 }
