@@ -140,6 +140,8 @@ int report(const json& job, bool as_json) {
   const std::string id = job.value("id", ""), state = job.value("state", "");
   if (state == "failed") throw std::runtime_error(fmt::format("{}: failed: {}", id, job.value("error", "")));
   if (state == "cancelled") throw std::runtime_error(id + ": was cancelled");
+  if (state == "paused")
+    throw std::runtime_error(fmt::format("{}: is paused: troupe jobs resume {} lets it go on", id, id));
   if (!as_json)
     print(fmt::format("{}: {} answers now: try troupe submit --adapter {} --prompt …\n", id, job.value("result", ""),
                       job.value("result", "").substr(0, job.value("result", "").rfind('@'))));
@@ -158,14 +160,7 @@ int follow_training(cluster_client& cluster, const std::string& id, bool as_json
   follower job(cluster, id, as_json);
   try {
     json now = job.look();
-    while (!is_over(now.value("state", ""))) {
-      if (now.value("state", "") == "paused") {
-        if (as_json)
-          print_json(now);
-        else
-          print(fmt::format("{}: is paused: go on with troupe jobs resume {}\n", id, id));
-        return 0;
-      }
+    while (!is_over(now.value("state", "")) && now.value("state", "") != "paused") {
       check_interrupt();
       std::this_thread::sleep_for(follow_interval);
       now = job.look();

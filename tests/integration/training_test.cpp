@@ -205,6 +205,9 @@ TEST_F(training, stands_still_while_it_is_paused_and_ends_when_it_is_cancelled) 
   ASSERT_TRUE(reaches(id, 5));
   EXPECT_EQ(cluster().run({"jobs", "pause", id}), id + ": paused\n");
   EXPECT_EQ(state(id), "paused");
+  process follower = cluster().start({"jobs", "follow", id});
+  EXPECT_EQ(follower.wait(), 1) << "no adapter answers yet";
+  EXPECT_NE(follower.error().find("troupe jobs resume " + id), std::string::npos) << follower.error();
   const std::string other = submit("other", 5);  // the trainer is free
   ASSERT_TRUE(ends(other, "succeeded")) << job(other);
   const auto step = job(id).at("step").get<std::int64_t>();
