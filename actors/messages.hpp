@@ -376,10 +376,11 @@ struct training_point {
   double loss = 0, accuracy = 0;
   double rate = 0;  ///< the learning rate
   bool is_validation = false;
+  std::int64_t tokens = 0;  ///< of the steps so far
 
   template <class Self>
   static auto fields(Self& self) {
-    return std::tie(self.step, self.loss, self.accuracy, self.rate, self.is_validation);
+    return std::tie(self.step, self.loss, self.accuracy, self.rate, self.is_validation, self.tokens);
   }
 };
 
@@ -388,7 +389,7 @@ struct training_progress {
   static constexpr std::uint16_t kind = 43;
   training_lease lease;
   std::int64_t step = 0, steps = 0;
-  std::int64_t tokens = 0;       ///< that this process has read for the job
+  std::int64_t tokens = 0;       ///< of the steps so far, whoever made them
   double tokens_per_second = 0;  ///< recently
   std::int64_t checkpoint = -1;  ///< the step that the newest checkpoint goes on from; -1: there is none
   std::string message;           ///< for people; may be empty

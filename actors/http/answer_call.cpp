@@ -135,7 +135,7 @@ void answer_call::stream_part(std::size_t index, const answer_part& part) {
     streaming_ = true;
     exchange_->begin_stream(
         {.content_type = "text/event-stream; charset=utf-8", .headers = {{"cache-control", "no-cache"}}});
-    for (std::size_t i = 0; i < sheet_.choices().size(); ++i) format_->begin(frames, i);
+    for (std::size_t i = 0; i < sheet_.choices().size(); ++i) format_->begin(frames, i, part.adapter);
   }
   format_->part(frames, index, part);
   if (!frames.empty() && !exchange_->send(frames)) end_all();

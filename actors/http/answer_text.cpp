@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "actors/http/json_text.hpp"
 #include "actors/json_dump_impl.hpp"
 #include "base/utf8.hpp"
 
@@ -49,6 +50,10 @@ std::string_view frame_end(const answer_order& order) {
 
 std::string usage_frame(std::string_view head, const answer_usage& usage) {
   return fmt::format("data: {}],\"usage\":{}}}\n\n", head, usage_json(usage));
+}
+
+std::string before_choices(const std::string& model, const std::string& adapter) {
+  return R"(,"system_fingerprint":)" + json_text(adapter.empty() ? model : adapter) + R"(,"choices":[)";
 }
 
 std::string token_text(const tokenizer& tokens, token_id token) {

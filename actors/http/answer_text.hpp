@@ -14,6 +14,9 @@ std::string usage_json(const answer_usage& usage);
 std::string_view frame_end(const answer_order& order);
 /// The frame that reports usage, without a choice.
 std::string usage_frame(std::string_view head, const answer_usage& usage);
+/// What stands between the model's name and the choices: the version that answered, as "system_fingerprint". `adapter`:
+/// like "pricing@3"; empty: the bare base, `model`.
+std::string before_choices(const std::string& model, const std::string& adapter);
 /// A token's text in logprobs.
 std::string token_text(const tokenizer& tokens, token_id token);
 /// The same for completions, where texts are keys of an object. A token that is no whole character is written as OpenAI

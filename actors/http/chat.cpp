@@ -29,20 +29,22 @@ class chat_completion_format final : public answer_format {
   chat_completion_format(std::shared_ptr<const prompting> prompts, const answer_order& order,
                          const tool_call_reader& reader)
       : prompts_(std::move(prompts)),
+        model_(order.model),
         has_logprobs_(order.sampling.logprobs.has_value()),
         prompt_logprobs_(order.prompt_logprobs),
         frame_end_(frame_end(order)),
         readers_(static_cast<std::size_t>(order.n), reader),
         sent_calls_(readers_.size()) {
     const auto head = [&, id = random_hex(24), now = std::time(nullptr)](const char* object) {
-      return fmt::format(R"({{"id":"chatcmpl-{}","object":"{}","created":{},"model":{},"choices":[)", id, object, now,
-                         json_text(order.model));
+      return fmt::format(R"({{"id":"chatcmpl-{}","object":"{}","created":{},"model":{})", id, object, now,
+                         json_text(model_));
     };
     chunk_head_ = head("chat.completion.chunk");
     whole_head_ = head("chat.completion");
   }
 
-  void begin(std::string& to, std::size_t index) override {
+  void begin(std::string& to, std::size_t index, const std::string& adapter) override {
+    if (index == 0) chunk_head_ += before_choices(model_, adapter);
     frame(to, index, R"({"role":"assistant","content":""})", "null", "null");
   }
   void part(std::string& to, std::size_t index, const answer_part& part) override {
@@ -60,7 +62,7 @@ class chat_completion_format final : public answer_format {
   }
   void usage(std::string& to, const answer_usage& usage) override { to += usage_frame(chunk_head_, usage); }
   std::string whole(const std::vector<answer_choice>& choices, const answer_usage& usage) override {
-    std::string text = whole_head_;
+    std::string text = whole_head_ + before_choices(model_, choices.front().adapter);
     for (std::size_t i = 0; i < choices.size(); ++i) {
       if (i > 0) text += ',';
       const std::string said = message(i, choices[i]);  // also finds the calls that the finish reason depends on
@@ -100,6 +102,7 @@ class chat_completion_format final : public answer_format {
   }
 
   std::shared_ptr<const prompting> prompts_;
+  std::string model_;
   bool has_logprobs_;
   std::optional<std::int32_t> prompt_logprobs_;  ///< how many the response has
   std::string_view frame_end_;

@@ -84,20 +84,22 @@ class completion_format final : public answer_format {
   completion_format(std::shared_ptr<const prompting> prompts, const answer_order& order,
                     std::vector<std::string> echoed)
       : prompts_(std::move(prompts)),
+        model_(order.model),
         n_(static_cast<std::size_t>(order.n)),
         echoed_(std::move(echoed)),
         logprobs_(order.sampling.logprobs),
         prompt_logprobs_(order.prompt_logprobs),
         frame_end_(frame_end(order)),
         echo_is_sent_(order.prompts.size()) {
-    head_ = fmt::format(R"({{"id":"cmpl-{}","object":"text_completion","created":{},"model":{},"choices":[)",
-                        random_hex(24), std::time(nullptr), json_text(order.model));
+    head_ = fmt::format(R"({{"id":"cmpl-{}","object":"text_completion","created":{},"model":{})", random_hex(24),
+                        std::time(nullptr), json_text(model_));
     for (std::size_t i = 0; i < order.prompts.size() * n_; ++i)
       places_.push_back(
           {stream_decoder(prompts_->tokens(), true, false), echoed_.empty() ? 0 : characters_of(echoed_[i / n_])});
   }
 
-  void begin(std::string& to, std::size_t index) override {
+  void begin(std::string& to, std::size_t index, const std::string& adapter) override {
+    if (index == 0) head_ += before_choices(model_, adapter);
     const bool comes_later = logprobs_.has_value();  // with the prompt's log-probabilities
     if (!echoed_.empty() && !echoed_[index / n_].empty() && !comes_later)
       frame(to, index, echoed_[index / n_], "null", "null");
@@ -114,7 +116,7 @@ class completion_format final : public answer_format {
   }
   void usage(std::string& to, const answer_usage& usage) override { to += usage_frame(head_, usage); }
   std::string whole(const std::vector<answer_choice>& choices, const answer_usage& usage) override {
-    std::string text = head_;
+    std::string text = head_ + before_choices(model_, choices.front().adapter);
     for (std::size_t i = 0; i < choices.size(); ++i) {
       const answer_choice& each = choices[i];
       const std::string echoed = echoed_.empty() ? "" : echoed_[i / n_];
@@ -161,6 +163,7 @@ class completion_format final : public answer_format {
   }
 
   std::shared_ptr<const prompting> prompts_;
+  std::string model_;
   std::size_t n_;
   std::vector<std::string> echoed_;                         ///< a text for each prompt; empty: no echo
   std::optional<std::int32_t> logprobs_, prompt_logprobs_;  ///< how many the response has

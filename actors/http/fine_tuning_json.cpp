@@ -13,13 +13,38 @@ std::string status_of(const std::string& state) {
   return state == "receiving" ? "validating_files" : state;
 }
 
+/// Unknown while the job is not over, as OpenAI has it.
+json trained_tokens_of(const json& job, const std::string& state) {
+  const bool is_over = state == "succeeded" || state == "failed" || state == "cancelled";
+  return is_over && job.contains("tokens") ? job["tokens"] : json(nullptr);
+}
+
+/// Of an event's figures; of a step or of a validation.
+json measured(const json& data) {
+  if (data.contains("validation_loss"))
+    return {{"step", data["step"]},
+            {"valid_loss", data["validation_loss"]},
+            {"valid_mean_token_accuracy", data["validation_accuracy"]}};
+  return {{"step", data.value("step", 0)},
+          {"train_loss", data.value("loss", 0.0)},
+          {"train_mean_token_accuracy", data.value("accuracy", 0.0)}};
+}
+
+/// A validation counts only if it is of the same step.
+bool belongs_to(std::int64_t step, const json& event) {
+  if (event.value("kind", "") != "metrics") return false;
+  const json& data = event.at("data");
+  const auto of = data.value("step", std::int64_t{0});
+  return data.contains("validation_loss") ? of == step : of <= step;
+}
+
 }  // namespace
 
 json fine_tune_json(const std::string& model, const json& job, const json& about) {
   const std::string id = job.value("id", ""), state = job.value("state", "");
   const json options = job.contains("options") && job["options"].is_object() ? job["options"] : json::object();
   const json hyperparameters{
-      {"n_epochs", options.value("epochs", std::int64_t{1})},
+      {"n_epochs", options.value("steps", std::int64_t{0}) > 0 ? json("auto") : options.value("epochs", json(1))},
       {"batch_size", options.value("batch", usual_batch_size) * options.value("accumulate", std::int64_t{1})},
       {"learning_rate_multiplier", options.value("lr", usual_learning_rate) / usual_learning_rate}};
   const auto or_null = [](const json& object, const char* key) {
@@ -43,7 +68,7 @@ json fine_tune_json(const std::string& model, const json& job, const json& about
           {"method", {{"type", "supervised"}, {"supervised", {{"hyperparameters", hyperparameters}}}}},
           {"seed", options.value("seed", std::int64_t{0})},
           {"suffix", options.value("adapter", "")},
-          {"trained_tokens", nullptr},
+          {"trained_tokens", trained_tokens_of(job, state)},
           {"error", error},
           {"estimated_finish", nullptr},
           {"integrations", json::array()},
@@ -59,14 +84,10 @@ json event_json(const std::string& job, const json& event) {
   if (is_metrics && data.contains("validation_loss")) {
     message =
         fmt::format("Step {}: validation loss={:.4f}", data.value("step", 0), data["validation_loss"].get<double>());
-    shown = {{"step", data["step"]},
-             {"valid_loss", data["validation_loss"]},
-             {"valid_mean_token_accuracy", data["validation_accuracy"]}};
+    shown = measured(data);
   } else if (is_metrics) {
     message = fmt::format("Step {}: training loss={:.4f}", data.value("step", 0), data.value("loss", 0.0));
-    shown = {{"step", data.value("step", 0)},
-             {"train_loss", data.value("loss", 0.0)},
-             {"train_mean_token_accuracy", data.value("accuracy", 0.0)}};
+    shown = measured(data);
   } else if (kind == "checkpoint") {
     message = fmt::format("Step {}: checkpoint", data.value("step", 0));
   }
@@ -79,14 +100,21 @@ json event_json(const std::string& job, const json& event) {
           {"data", shown}};
 }
 
-json checkpoint_json(const std::string& job, const std::string& adapter, const json& event) {
+json checkpoint_json(const std::string& job, const std::string& adapter, const json& events, std::size_t place) {
+  const json& event = events.at(place);
   const auto step = event.at("data").value("step", std::int64_t{0});
+  json metrics{{"step", step}};
+  for (std::size_t i = place + 1; i < events.size() && !metrics.contains("train_loss"); ++i) {
+    if (!belongs_to(step, events[i])) continue;
+    metrics.update(measured(events[i].at("data")));
+    metrics["step"] = step;
+  }
   return {{"object", "fine_tuning.job.checkpoint"},
           {"id", fmt::format("ftckpt-{}-{}", job, step)},
           {"created_at", event.value("at", std::int64_t{0})},
           {"fine_tuned_model_checkpoint", fmt::format("{}:ckpt-step-{}", adapter, step)},
           {"step_number", step},
-          {"metrics", {{"step", step}}},
+          {"metrics", metrics},
           {"fine_tuning_job_id", job}};
 }
 

@@ -58,13 +58,24 @@ void reply_events(const api_call& call, const std::string& kind) {
     check_kind(job, id);
     const std::string adapter = job.value("adapter", job.value("result", id));
     list_page page(*call.request);
-    for (auto event = events.rbegin(); event != events.rend(); ++event) {
-      if (!kind.empty() && event->value("kind", "") != kind) continue;
-      const json entry = kind.empty() ? event_json(id, *event) : checkpoint_json(id, adapter, *event);
+    for (std::size_t i = events.size(); i-- > 0;) {
+      if (!kind.empty() && events[i].value("kind", "") != kind) continue;
+      const json entry = kind.empty() ? event_json(id, events[i]) : checkpoint_json(id, adapter, events, i);
       if (!page.add(entry["id"], [&] { return entry; })) break;
     }
     reply_json(call.exchange, page.finish());
   });
+}
+
+/// As metadata[key]=value, any number of them, or metadata=null for jobs that have none.
+bool is_wanted(const http_request& request, const json& metadata) {
+  for (const auto& [name, value] : request.query_fields()) {
+    if (name == "metadata" && value == "null" && !metadata.empty()) return false;
+    if (!name.starts_with("metadata[") || !name.ends_with(']')) continue;
+    const std::string key = name.substr(9, name.size() - 10);
+    if (!metadata.is_object() || !metadata.contains(key) || metadata[key] != value) return false;
+  }
+  return true;
 }
 
 void list_fine_tunes(const api_call& call) {
@@ -72,7 +83,8 @@ void list_fine_tunes(const api_call& call) {
   list_jobs(
       call, {.kind = "fine-tune", .after = page->take_after(), .with_options = true, .at_once = page->wanted()},
       [call, page](const json& job) {
-        return page->add(job.value("id", ""), [&] { return shown_job(*call.context, job); });
+        const json shown = shown_job(*call.context, job);
+        return !is_wanted(*call.request, shown["metadata"]) || page->add(shown["id"], [&] { return shown; });
       },
       [exchange = call.exchange, page] { reply_json(exchange, page->finish()); });
 }

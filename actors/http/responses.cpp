@@ -58,7 +58,7 @@ class responses_format final : public answer_format {
     has_logprobs_ = order.sampling.logprobs.has_value();
   }
 
-  void begin(std::string& to, std::size_t /*index*/) override {
+  void begin(std::string& to, std::size_t /*index*/, const std::string& /*adapter*/) override {
     for (const char* name : {"response.created", "response.in_progress"})
       event(to, name, R"("response":)" + response("in_progress", nullptr));
   }

@@ -56,19 +56,26 @@ json to_json(const job_info& job, const std::map<std::string, fine_tune_figures>
   return made;
 }
 
-/// The figures of the last points of a fine-tune that is over.
+/// The figures of a fine-tune's last points.
 json last_points(const journal& book, const job_info& job) {
   constexpr std::uint64_t looked_at = 4;  // the very last event may hold only a validation loss
   json made = json::object();
-  const bool is_over = job.spec.kind != "batch" && is_finished(job.state);
-  const auto last = is_over ? book.last_event(job.spec.id, "metrics") : std::nullopt;
+  const auto last = book.last_event(job.spec.id, "metrics");
   if (!last) return made;
   for (const job_event& each : book.events(job.spec.id, last->number - std::min(last->number, looked_at), looked_at)) {
     const json point = json::parse(each.text, nullptr, false);
     if (each.kind != "metrics" || !point.is_object()) continue;
-    for (const char* key : {"step", "loss", "validation_loss"})
+    for (const char* key : {"step", "steps", "tokens", "loss", "validation_loss"})
       if (point.contains(key)) made[key] = point[key];
   }
+  return made;
+}
+
+/// With the figures of a fine-tune that is over, or that no trainer has taken up since the head began.
+json to_json(const journal& book, const job_info& job, const std::map<std::string, fine_tune_figures>& fine_tunes) {
+  json made = to_json(job, fine_tunes);
+  const bool is_told = !is_finished(job.state) && made.value("step", std::int64_t{0}) > 0;
+  if (job.spec.kind != "batch" && !is_told) made.update(last_points(book, job));
   return made;
 }
 
@@ -111,8 +118,7 @@ std::string jobs_state::carry_out(const client_command& command) {
   const job_info job = known_job(*parts_.book, arguments);
   const std::string& id = job.spec.id;
   if (command.name == "job.get") {
-    json made = to_json(job, parts_.board->fine_tunes());
-    made.update(last_points(*parts_.book, job));
+    json made = to_json(*parts_.book, job, parts_.board->fine_tunes());
     if (job.spec.kind != "batch") made["options"] = json::parse(job.spec.options, nullptr, false);
     return dump(made);
   }
@@ -221,8 +227,7 @@ std::string jobs_state::list(const listed_jobs& which) const {
   auto list = json::array();
   const auto fine_tunes = parts_.board->fine_tunes();
   for (const job_info& job : parts_.book->list(which.limit, which.kind, which.owner, which.after)) {
-    list.push_back(to_json(job, fine_tunes));
-    list.back().update(last_points(*parts_.book, job));
+    list.push_back(to_json(*parts_.book, job, fine_tunes));
     if (which.with_options)
       list.back()["options"] = json::parse(parts_.book->find(job.spec.id)->spec.options, nullptr, false);
   }

@@ -76,8 +76,9 @@ class answer_sheet {
 class answer_format {
  public:
   virtual ~answer_format() = default;
-  /// Append frames of a stream to `to`; they do nothing in formats that are never streamed.
-  virtual void begin(std::string& /*to*/, std::size_t /*index*/) {}
+  /// Append frames of a stream to `to`; they do nothing in formats that are never streamed. `adapter`: the version that
+  /// answers; empty: the bare base.
+  virtual void begin(std::string& /*to*/, std::size_t /*index*/, const std::string& /*adapter*/) {}
   virtual void part(std::string& /*to*/, std::size_t /*index*/, const answer_part& /*part*/) {}
   virtual void usage(std::string& /*to*/, const answer_usage& /*usage*/) {}
   virtual std::string_view last_frame() const { return "data: [DONE]\n\n"; }

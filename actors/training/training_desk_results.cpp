@@ -9,10 +9,15 @@
 namespace troupe {
 namespace {
 
-std::string text_of(const training_point& point) {
+std::string text_of(const training_point& point, std::int64_t steps) {
   if (point.is_validation)
     return dump({{"step", point.step}, {"validation_loss", point.loss}, {"validation_accuracy", point.accuracy}});
-  return dump({{"step", point.step}, {"loss", point.loss}, {"accuracy", point.accuracy}, {"rate", point.rate}});
+  return dump({{"step", point.step},
+               {"steps", steps},
+               {"loss", point.loss},
+               {"accuracy", point.accuracy},
+               {"rate", point.rate},
+               {"tokens", point.tokens}});
 }
 
 template <class Texts>
@@ -69,7 +74,7 @@ void training_desk_state::take_progress(const training_progress& progress) {
     note_event(id, "message", dump({{"level", "info"}, {"text", lease->trainer + " " + progress.message}}));
   for (const training_point& point : progress.points) {
     (point.is_validation ? job->figures.last_validation : job->figures.last_step) = point;
-    note_event(id, "metrics", text_of(point));
+    note_event(id, "metrics", text_of(point, progress.steps));
   }
   if (progress.checkpoint > job->figures.progress.checkpoint)
     note_event(id, "checkpoint", dump({{"step", progress.checkpoint}}));

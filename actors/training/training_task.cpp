@@ -172,12 +172,12 @@ class training_task::session {
                 },
             .on_step =
                 [this](const step_report& done) {
-                  points_.push_back({done.step, done.loss, done.accuracy, done.rate, false});
                   tokens_ += done.tokens;
+                  points_.push_back({done.step, done.loss, done.accuracy, done.rate, false, tokens_});
                 },
             .on_validation =
                 [this](const validation_report& seen) {
-                  points_.push_back({run_->done(), seen.loss, seen.accuracy, 0, true});
+                  points_.push_back({run_->done(), seen.loss, seen.accuracy, 0, true, tokens_});
                 },
             .wants_checkpoint =
                 [this] { return is_first() && monotonic_clock().now() - checkpoint_at_ >= site_.checkpoint_after; },
@@ -192,6 +192,7 @@ class training_task::session {
     report_at_ = checkpoint_at_ = monotonic_clock().now();
     const std::string how = is_first() ? load_checkpoint() : std::string();
     run_->follow_first();
+    tokens_ = tokens_before_ = run_->tokens();
     report(fmt::format("{} with {} examples, {} steps{}", how, data_.examples.size(), run_->steps(),
                        ranks_ ? fmt::format(", {} trainers", owner_.order_.ranks) : std::string()));
   }

@@ -15,6 +15,8 @@
 #include "cli/model/evaluate_text.hpp"
 #include "cli/output.hpp"
 #include "cli/table.hpp"
+#include "model/arch/packed_file.hpp"
+#include "model/formats/model_files.hpp"
 #include "model/ops/isa.hpp"
 
 namespace troupe {
@@ -24,10 +26,19 @@ namespace fs = std::filesystem;
 
 constexpr const char* practice_shape = "S";
 
+fs::path make_practice_folder() try {
+  const fs::path folder = fs::temp_directory_path() / fmt::format("troupe-lessons-{}", ::getpid());
+  fs::create_directories(folder);
+  return folder;
+} catch (const fs::filesystem_error& error) {
+  refuse("{}: is no place for a practice model ({}): set TMPDIR to a folder that can be written, or name a MODEL",
+         error.path1().string(), error.code().message());
+}
+
 /// A random model and its packed forms, gone with this object.
 class practice_model {
  public:
-  practice_model() : folder_(fs::temp_directory_path() / fmt::format("troupe-lessons-{}", ::getpid())) {
+  practice_model() : folder_(make_practice_folder()) {
     try {
       write_random_model(practice_shape, model());
     } catch (...) {
@@ -111,9 +122,21 @@ class model_opener {
   thread_pool& pool_;
 };
 
-void give_lessons(const bench_lessons_options& options, const bench::lesson_place& place) {
+/// Whether a lesson can be given; says why not, if it is one of many.
+bool suits(const bench_lessons_options& options, const bench::lesson& which, bool is_quantized) {
+  if (!which.compares_schemes || !is_quantized) return true;
+  const std::string why =
+      fmt::format("lesson {} compares schemes, and {} is quantized already: give it the original, or no MODEL",
+                  which.number, options.model.model);
+  if (options.only > 0) throw input_error(why);
+  std::fputs(fmt::format("troupe: left out: {}\n", why).c_str(), stderr);
+  return false;
+}
+
+void give_lessons(const bench_lessons_options& options, const bench::lesson_place& place, bool is_quantized) {
   for (const bench::lesson& which : bench::lessons()) {
     if (options.only > 0 && which.number != options.only) continue;
+    if (!suits(options, which, is_quantized)) continue;
     place.check();
     show(options, which);
     const bench::lesson_result result = which.run(place);
@@ -141,14 +164,18 @@ int bench_lessons(const bench_lessons_options& options) {
   const fs::path model = practice ? practice->model() : fs::path(options.model.model);
   bench::lesson_place place{model_opener(model, practice ? practice->cache() : fs::path(), pool),
                             compute{pool, kernels()}};
-  if (!options.model.quant.empty()) place.scheme = options.model.quant;
+  const bool is_quantized = is_packed(open_model(model).tensors);
+  if (!options.model.quant.empty())
+    place.scheme = options.model.quant;
+  else if (is_quantized)
+    place.scheme = load_with_progress(model, {}, pool)->quantization;
   place.keep = options.model.keep;
   place.model = model;
   place.text = text;
   place.check = check_interrupt;
   (void)place.open(place.scheme, {});  // what cannot be opened is refused before anything is printed
   if (!options.json) print(fmt::format("{}\n", bench::lesson_definitions));
-  give_lessons(options, place);
+  give_lessons(options, place, is_quantized);
   return 0;
 }
 

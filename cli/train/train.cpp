@@ -34,12 +34,13 @@ void add_adapter_options(CLI::App& own, local_training& options) {
   own.add_option("--alpha", options.lora.alpha, "the adapter's scale is alpha / rank [16]");
   own.add_flag("--rslora", options.lora.rank_stabilized, "the scale is alpha / sqrt(rank)");
   own.add_option("--dropout", options.lora.dropout, "share of the adapter's inputs that is dropped [0]");
-  own.add_option("--targets", options.lora.targets, "linear layers to adapt, by name or pattern [all]")
+  own.add_option("--targets", options.lora.targets, "linear layers to adapt: names, or patterns as of --rank-of [all]")
       ->type_name("NAME")
       ->delimiter(',');
-  own.add_option("--rank-of", options.rank_patterns, "another rank for the layers that fit: PATTERN=N")
+  own.add_option("--rank-of", options.rank_patterns,
+                 "another rank for layers: PATTERN is a regular expression for the end of their names, as in q_proj=4")
       ->type_name("PATTERN=N");
-  own.add_option("--alpha-of", options.alpha_patterns, "another alpha for the layers that fit: PATTERN=X")
+  own.add_option("--alpha-of", options.alpha_patterns, "another alpha for layers, by PATTERN as of --rank-of")
       ->type_name("PATTERN=X");
 }
 

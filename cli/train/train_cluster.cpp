@@ -14,11 +14,13 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/mapped_file.hpp"
 #include "base/sha256.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "cli/train/training_display.hpp"
+#include "model/tokenizer/utf8.hpp"
 
 namespace troupe {
 namespace {
@@ -43,6 +45,14 @@ std::size_t whole_characters(std::string_view text) {
   while (at > 0 && text.size() - at < 4 && (static_cast<unsigned char>(text[at - 1]) & 0xc0) == 0x80) --at;
   const bool is_open = at > 0 && static_cast<unsigned char>(text[at - 1]) >= 0xc0;
   return is_open ? at - 1 : text.size();
+}
+
+[[noreturn]] void refuse_bytes(const std::string& path) {
+  const mapped_file file(path);
+  const std::string_view text(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
+  const std::string_view good = detail::valid_stretch(text, 0);
+  refuse("{}:{}: is no UTF-8: convert the file, or leave the line out", path,
+         1 + std::count(good.begin(), good.end(), '\n'));
 }
 
 /// Sends a file piece by piece. After a lost answer, or with a new head, it goes on where the head's copy ends. Returns
@@ -70,7 +80,7 @@ std::string send_file(cluster_client& cluster, const std::string& id, const std:
     try {
       arguments = json{{"id", id}, {"file", which}, {"offset", at}, {"text", piece}}.dump();
     } catch (const json::type_error&) {
-      refuse("{}: is no UTF-8 at byte {} or behind: convert it", path, at);
+      refuse_bytes(path);
     }
     at = read_answer(cluster.command("train.data", arguments)).at("received").get<std::int64_t>();
     bar.update(at, size);
@@ -128,6 +138,8 @@ int report(const json& job, bool as_json) {
   const std::string id = job.value("id", ""), state = job.value("state", "");
   if (state == "failed") throw std::runtime_error(fmt::format("{}: failed: {}", id, job.value("error", "")));
   if (state == "cancelled") throw std::runtime_error(id + ": was cancelled");
+  if (state == "paused")
+    throw std::runtime_error(fmt::format("{}: is paused: troupe jobs resume {} lets it go on", id, id));
   if (!as_json)
     print(fmt::format("{}: {} answers now: try troupe submit --adapter {} --prompt …\n", id, job.value("result", ""),
                       job.value("result", "").substr(0, job.value("result", "").rfind('@'))));
@@ -146,14 +158,7 @@ int follow_training(cluster_client& cluster, const std::string& id, bool as_json
   follower job(cluster, id, as_json);
   try {
     json now = job.look();
-    while (!is_over(now.value("state", ""))) {
-      if (now.value("state", "") == "paused") {
-        if (as_json)
-          print_json(now);
-        else
-          print(fmt::format("{}: is paused: go on with troupe jobs resume {}\n", id, id));
-        return 0;
-      }
+    while (!is_over(now.value("state", "")) && now.value("state", "") != "paused") {
       check_interrupt();
       std::this_thread::sleep_for(follow_interval);
       now = job.look();

@@ -35,7 +35,8 @@ void check(const local_training& o) {
   std::error_code ignored;
   const bool unfinished = fs::exists(out / checkpoint_name, ignored);
   if (o.resume && !unfinished) refuse("{}: has no checkpoint to go on from: leave out --resume", o.out);
-  if (!o.resume && !o.force && fs::exists(out, ignored) && (!fs::is_directory(out, ignored) || !fs::is_empty(out)))
+  if (!o.resume && !o.force && fs::exists(out, ignored) &&
+      (!fs::is_directory(out, ignored) || !fs::is_empty(out, ignored)))
     refuse("{}: is there already: {}choose another folder, or replace it with --force", o.out,
            unfinished ? "go on with --resume, " : "");
 }
@@ -61,6 +62,18 @@ training_options run_of(const local_training& o, const train_subject& what) {
   run.row_length = std::min(run.row_length, what.model().config.context);
   run.subject = what.identity();
   return run;
+}
+
+/// Makes the folder and tries to write there, before anything is trained that could not be kept.
+void prepare_folder(const fs::path& folder) {
+  try {
+    make_folder(folder);
+    const fs::path trial = folder / "checkpoint.safetensors.trial";
+    write_file(trial, "");
+    fs::remove(trial);
+  } catch (const std::runtime_error& error) {
+    throw input_error(error.what());
+  }
 }
 
 /// A line of JSON after each step and each validation; nothing without a file.
@@ -208,8 +221,7 @@ int train_locally(const local_training& asked) {
   if (!options.validation.empty()) validation = read_training_data(options.validation, format);
   const interrupt_guard guard;
   training_run run(what->model(), what->parameters(), with, data, validation ? &*validation : nullptr, chosen);
-  std::error_code ignored;
-  fs::create_directories(options.out, ignored);
+  prepare_folder(options.out);
   if (options.resume) {
     remove_partial_files(options.out, checkpoint_name);
     run.load(fs::path(options.out) / checkpoint_name);

@@ -37,11 +37,27 @@ std::int64_t batch_plan::steps_per_epoch() const {
   return (packed_rows() + rows - 1) / rows;
 }
 
-std::vector<training_rows> batch_plan::step(std::int64_t number) const {
-  const std::int64_t epoch = number / steps_per_epoch(), in_epoch = number % steps_per_epoch();
+std::vector<std::size_t> batch_plan::order_of(std::int64_t epoch) const {
   std::vector<std::size_t> order(rows_.size());
   std::iota(order.begin(), order.end(), 0);
   shuffle(order, options_.seed, static_cast<std::uint64_t>(epoch) + 1);
+  return order;
+}
+
+std::int64_t batch_plan::tokens_before(std::int64_t step) const {
+  const std::int64_t epochs = step / steps_per_epoch(), in_epoch = step % steps_per_epoch();
+  const std::vector<std::size_t> order = order_of(epochs);
+  const std::int64_t begun = in_epoch * options_.accumulation * options_.batch_rows;
+  std::int64_t tokens = 0;
+  for (std::size_t i = 0; i < order.size(); ++i)
+    for (const std::size_t example : rows_[order[i]])
+      tokens += data_.examples[example].rows() * (epochs + (static_cast<std::int64_t>(i) < begun ? 1 : 0));
+  return tokens;
+}
+
+std::vector<training_rows> batch_plan::step(std::int64_t number) const {
+  const std::int64_t epoch = number / steps_per_epoch(), in_epoch = number % steps_per_epoch();
+  const std::vector<std::size_t> order = order_of(epoch);
   std::vector<training_rows> batches;
   const auto at_once = static_cast<std::size_t>(options_.batch_rows);
   std::size_t first = static_cast<std::size_t>(in_epoch * options_.accumulation) * at_once;

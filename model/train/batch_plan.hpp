@@ -25,10 +25,13 @@ class batch_plan {
   std::int64_t steps_per_epoch() const;
   /// The micro-batches of a step, counted over all epochs; each epoch has an order of its own.
   std::vector<training_rows> step(std::int64_t number) const;
+  /// How many tokens all steps before this one have.
+  std::int64_t tokens_before(std::int64_t step) const;
   /// All rows once, in the order they were packed.
   std::vector<training_rows> all() const;
 
  private:
+  std::vector<std::size_t> order_of(std::int64_t epoch) const;
   training_rows batch_of(std::span<const std::size_t> rows) const;
 
   const training_data& data_;

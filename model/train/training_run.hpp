@@ -62,6 +62,7 @@ class training_run {
   std::int64_t steps() const { return steps_; }  ///< of the whole run
   std::int64_t steps_per_epoch() const { return plan_.steps_per_epoch(); }
   std::int64_t done() const { return done_; }
+  std::int64_t tokens() const { return plan_.tokens_before(done_); }  ///< of the steps done
   bool finished() const { return done_ >= steps_; }
   std::int64_t packed_rows() const { return plan_.packed_rows(); }
 

@@ -205,6 +205,9 @@ TEST_F(training, stands_still_while_it_is_paused_and_ends_when_it_is_cancelled) 
   ASSERT_TRUE(reaches(id, 5));
   EXPECT_EQ(cluster().run({"jobs", "pause", id}), id + ": paused\n");
   EXPECT_EQ(state(id), "paused");
+  process follower = cluster().start({"jobs", "follow", id});
+  EXPECT_EQ(follower.wait(), 1) << "no adapter answers yet";
+  EXPECT_NE(follower.error().find("troupe jobs resume " + id), std::string::npos) << follower.error();
   const std::string other = submit("other", 5);  // the trainer is free
   ASSERT_TRUE(ends(other, "succeeded")) << job(other);
   const auto step = job(id).at("step").get<std::int64_t>();
@@ -235,10 +238,10 @@ TEST_F(training, refuses_data_that_cannot_be_read_whole_by_line) {
   EXPECT_EQ(refused.wait(), 2);
   EXPECT_NE(refused.error().find("data.jsonl:121:"), std::string::npos) << refused.error();
   EXPECT_EQ(json::parse(cluster().run({"jobs", "--json"})).size(), 0u);
-  site().write("data.jsonl", "{\"text\": \"\xff\xfe\"}\n");
+  site().write("data.jsonl", "{\"text\": \"good\"}\n{\"text\": \"\xff\xfe\"}\n");
   process binary = cluster().start(train_words("taught", 5));
   EXPECT_EQ(binary.wait(), 2);
-  EXPECT_NE(binary.error().find("UTF-8"), std::string::npos) << binary.error();
+  EXPECT_NE(binary.error().find("data.jsonl:2: is no UTF-8"), std::string::npos) << binary.error();
 }
 
 TEST_F(training, says_why_a_job_failed_and_publishes_nothing) {

@@ -39,15 +39,22 @@ std::string_view http_request::header(std::string_view lower_case_name) const {
   return {};
 }
 
-std::string http_request::query_value(std::string_view name) const {
+std::vector<std::pair<std::string, std::string>> http_request::query_fields() const {
+  std::vector<std::pair<std::string, std::string>> fields;
   std::string_view rest = query;
   while (!rest.empty()) {
     const std::string_view field = rest.substr(0, rest.find('&'));
     rest.remove_prefix(std::min(field.size() + 1, rest.size()));
     const std::size_t equals = field.find('=');
-    if (percent_decoded(field.substr(0, equals)) != name) continue;
-    return equals == field.npos ? std::string() : percent_decoded(field.substr(equals + 1));
+    fields.emplace_back(percent_decoded(field.substr(0, equals)),
+                        equals == field.npos ? std::string() : percent_decoded(field.substr(equals + 1)));
   }
+  return fields;
+}
+
+std::string http_request::query_value(std::string_view name) const {
+  for (auto& [key, value] : query_fields())
+    if (key == name) return value;
   return {};
 }
 

@@ -19,6 +19,8 @@ struct http_request {
 
   /// Empty where there is none; the first of several.
   std::string_view header(std::string_view lower_case_name) const;
+  /// The query's names and values, decoded.
+  std::vector<std::pair<std::string, std::string>> query_fields() const;
   /// A field of the query, decoded; empty where there is none.
   std::string query_value(std::string_view name) const;
 };

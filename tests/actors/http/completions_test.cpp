@@ -302,6 +302,35 @@ TEST_F(completions, name_adapters_in_every_way) {
   EXPECT_EQ(adapter_of({{"parameters", {{"adapter_id", "pricing"}}}}), "pricing");
 }
 
+/// Whichever version the name means at the time: newer ones, and older ones after a rollback.
+TEST_F(completions, name_the_version_that_answered) {
+  publish_adapter();
+  const auto fingerprint = [&](const char* path, const std::string& model, const std::string& version, bool stream) {
+    auto answer = post(path, {{"model", model},
+                              {"prompt", "A"},
+                              {"messages", json::array({{{"role", "user"}, {"content", "A"}}})},
+                              {"stream", stream}});
+    const auto begun = gateway_.take<begin_request>();
+    answer_part part;
+    part.text = "b";
+    part.tokens = letters("b");
+    part.adapter = version;
+    part.end = answer_end{"stop", 1, version};
+    begun.listener->on_part(std::move(part));
+    const std::string body = answer.get().body;
+    const json all = stream ? chunk_of(frames_of(body).front()) : json::parse(body);
+    EXPECT_EQ(all["model"], model);
+    return all["system_fingerprint"];
+  };
+  start("{{ messages[0].content }}");
+  for (const bool stream : {false, true})
+    for (const char* path : {"/v1/completions", "/v1/chat/completions"})
+      for (const char* version : {"pricing@2", "pricing@1"}) {
+        EXPECT_EQ(fingerprint(path, "pricing", version, stream), version);
+        EXPECT_EQ(fingerprint(path, "letters", "", stream), "letters");
+      }
+}
+
 TEST_F(completions, refuse_with_the_fields_name) {
   const std::vector<std::pair<json, std::string>> wrong{
       {{{"prompt", "A"}, {"suffix", "b"}}, "suffix"},

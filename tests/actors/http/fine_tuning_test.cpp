@@ -120,8 +120,10 @@ TEST_F(fine_tuning, a_job_is_paused_and_told_of) {
 
 TEST_F(fine_tuning, a_job_that_succeeded_names_its_model) {
   auto asked = ask("GET", "/v1/fine_tuning/jobs/ftjob-1");
-  jobs_.take<command_call>().answer({job("ftjob-1", "succeeded", {{"result", "sums@2"}, {"finished", 9}})});
+  jobs_.take<command_call>().answer(
+      {job("ftjob-1", "succeeded", {{"result", "sums@2"}, {"finished", 9}, {"tokens", 700}})});
   const json got = asked.get().parsed();
+  EXPECT_EQ(got["trained_tokens"], 700);
   EXPECT_EQ(got["fine_tuned_model"], "sums@2");
   EXPECT_EQ(got["finished_at"], 9);
 }
@@ -155,6 +157,40 @@ TEST_F(fine_tuning, jobs_are_listed_by_pages_of_the_journal) {
   EXPECT_EQ(got["has_more"], true);
 }
 
+TEST_F(fine_tuning, jobs_of_so_many_steps_do_not_say_how_many_epochs_those_are) {
+  auto asked = ask("GET", "/v1/fine_tuning/jobs/ftjob-1");
+  jobs_.take<command_call>().answer({job("ftjob-1", "running", {{"options", {{"steps", 9}, {"epochs", 1}}}})});
+  const json got = asked.get().parsed();
+  EXPECT_EQ(got["hyperparameters"]["n_epochs"], "auto");
+  EXPECT_TRUE(got["trained_tokens"].is_null());
+}
+
+TEST_F(fine_tuning, jobs_are_listed_by_their_metadata) {
+  const std::string file = upload("{\"text\":\"abc\"}\n");
+  std::vector<std::string> made;
+  for (const char* who : {"me", "you"}) {
+    auto making =
+        post("/v1/fine_tuning/jobs", {{"model", "letters"}, {"training_file", file}, {"metadata", {{"who", who}}}});
+    training_.take<command_call>().answer({"{}"});
+    auto asked = jobs_.take<command_call>();
+    made.push_back(json::parse(asked.what.arguments)["id"]);
+    asked.answer({job(made.back(), "queued")});
+    (void)making.get();
+  }
+  const std::string all = "[" + job(made[1], "queued") + "," + job(made[0], "queued") + "]";
+  const auto listed = [&](const std::string& query) {
+    auto asked = ask("GET", "/v1/fine_tuning/jobs?" + query);
+    jobs_.take<command_call>().answer({all});
+    std::vector<std::string> ids;
+    for (const json& each : asked.get().parsed()["data"]) ids.push_back(each["id"]);
+    return ids;
+  };
+  EXPECT_EQ(listed("metadata[who]=me"), std::vector{made[0]});
+  EXPECT_EQ(listed("metadata%5Bwho%5D=you"), std::vector{made[1]});
+  EXPECT_TRUE(listed("metadata[who]=me&metadata[what]=it").empty());
+  EXPECT_TRUE(listed("metadata=null").empty());
+}
+
 TEST_F(fine_tuning, events_come_newest_first_by_pages) {
   auto asked = ask("GET", "/v1/fine_tuning/jobs/ftjob-1/events?limit=2");
   const json page{
@@ -171,7 +207,9 @@ TEST_F(fine_tuning, events_come_newest_first_by_pages) {
   EXPECT_EQ(got["data"][1]["data"]["train_loss"], 2.5);
   auto checkpoints = ask("GET", "/v1/fine_tuning/jobs/ftjob-1/checkpoints");
   jobs_.take<command_call>().answer({page.dump()});
-  EXPECT_EQ(checkpoints.get().parsed()["data"][0]["step_number"], 1);
+  const json checkpoint = checkpoints.get().parsed()["data"][0];
+  EXPECT_EQ(checkpoint["step_number"], 1);
+  EXPECT_EQ(checkpoint["metrics"], json({{"step", 1}, {"train_loss", 2.5}, {"train_mean_token_accuracy", 0.5}}));
 }
 
 }  // namespace

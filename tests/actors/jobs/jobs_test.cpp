@@ -505,6 +505,24 @@ TEST_F(jobs, of_training_that_are_over_tell_their_last_loss) {
   EXPECT_EQ(now.get("job.get", {{"id", "tune"}})["step"], 8);
 }
 
+/// Nobody has posted on the board yet how far they are.
+TEST_F(jobs, of_training_that_stand_still_since_the_head_began_tell_how_far_they_are) {
+  head now(folder_, prompts_);
+  now.use([](journal& book) {
+    for (const char* id : {"paused", "queued"}) {
+      EXPECT_TRUE(book.create_job({id, "fine-tune", "", "{}", 0}).ok());
+      EXPECT_TRUE(book.seal(id).ok());
+      (void)book.append_event(id, "metrics", R"({"step": 7, "steps": 20, "loss": 3.5})");
+    }
+    EXPECT_TRUE(book.pause("paused").ok());
+  });
+  for (const json& told : now.get("job.list", json::object())) {
+    EXPECT_EQ(told["step"], 7);
+    EXPECT_EQ(told["steps"], 20);
+    EXPECT_EQ(told["loss"], 3.5);
+  }
+}
+
 TEST_F(jobs, are_forgotten_when_they_are_over_for_long_enough) {
   using namespace std::chrono_literals;
   std::int64_t created = 0;

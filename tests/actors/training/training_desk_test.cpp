@@ -285,13 +285,15 @@ TEST_F(training_desk, what_a_trainer_says_is_written_down) {
   submit(good_data);
   join("coach");
   const train_job order = given();
-  training_progress progress{order.lease, 2, 10, 100, 50.0, 2, "begins", {{1, 3.5, 0.1, 1e-4, false}}};
+  training_progress progress{order.lease, 2, 10, 100, 50.0, 2, "begins", {{1, 3.5, 0.1, 1e-4, false, 70}}};
   tell(actor_, progress);
   use_journal_once();
   const auto events = journal_.events("job-1", 0, 100);
   ASSERT_EQ(events.size(), 4u);
   EXPECT_EQ(events[2].kind, "metrics");
   EXPECT_EQ(json::parse(events[2].text)["loss"], 3.5);
+  EXPECT_EQ(json::parse(events[2].text)["steps"], 10);
+  EXPECT_EQ(json::parse(events[2].text)["tokens"], 70);
   EXPECT_EQ(events[3].kind, "checkpoint");
   EXPECT_EQ(board_->fine_tunes().at("job-1").progress.step, 2);
 }

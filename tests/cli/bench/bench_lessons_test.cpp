@@ -31,6 +31,27 @@ TEST_F(bench_lessons, prints_a_lesson_as_one_line_of_json) {
   EXPECT_FALSE(lesson["finding"].get<std::string>().empty());
 }
 
+TEST_F(bench_lessons, leave_out_the_one_about_schemes_where_the_model_has_one_already) {
+  const std::string model = path("q8").string();
+  ASSERT_EQ(run({"quantize", llama_, "--scheme", "q8", "--out", model}).code, 0);
+  const result got = run({"bench", "lessons", model, "--threads", "1"});
+  EXPECT_EQ(got.code, 0) << got.error;
+  EXPECT_EQ(got.out.find("Lesson 4"), std::string::npos) << got.out;
+  for (const char* part : {"Lesson 3", "Lesson 5", "Lesson 6"})
+    EXPECT_NE(got.out.find(part), std::string::npos) << part;
+  EXPECT_NE(got.error.find("left out: lesson 4 compares schemes"), std::string::npos) << got.error;
+  const result alone = run({"bench", "lessons", model, "--only", "4"});
+  EXPECT_EQ(alone.code, 2);
+  EXPECT_NE(alone.error.find("quantized already"), std::string::npos) << alone.error;
+}
+
+TEST_F(bench_lessons, name_the_temporary_folder_that_cannot_be_written) {
+  const std::string file = folder().write("file", "no folder").string();
+  const result got = run({"bench", "lessons"}, {"TMPDIR=" + file});
+  EXPECT_EQ(got.code, 2) << got.error;
+  EXPECT_NE(got.error.find("set TMPDIR"), std::string::npos) << got.error;
+}
+
 TEST_F(bench_lessons, refuses_what_it_cannot_do) {
   const auto refused = [&](const words& arguments, const std::string& part) {
     words all{"bench", "lessons"};

@@ -89,6 +89,16 @@ TEST_F(train, keeps_its_bar_in_one_row_of_a_terminal) {
   EXPECT_NE(line.find("loss"), std::string::npos) << line;
 }
 
+TEST_F(train, refuses_a_folder_that_cannot_be_written_before_its_first_step) {
+  const auto model = readable_model().string();
+  const auto log = path("log");
+  folder().write("file", "not a folder");
+  const result below = run(arguments(model, "file/adapter", {"--steps", "2", "--log", log.string()}));
+  EXPECT_EQ(below.code, 2);
+  EXPECT_NE(below.error.find("choose another folder"), std::string::npos) << below.error;
+  EXPECT_FALSE(fs::exists(log));
+}
+
 TEST_F(train, shows_validations_in_a_pipe_too) {
   const auto model = readable_model().string();
   const result got = run(arguments(model, "out", {"--steps", "4", "--validate-every", "2", "--held-out", "0.2"}));

@@ -45,6 +45,19 @@ TEST(training_run, loss_falls) {
   EXPECT_GT(after.accuracy, 0.2);
 }
 
+TEST(training_run, counts_the_tokens_of_its_steps_wherever_it_goes_on) {
+  const training_data data = counting_data(90, 60);
+  training_options options = quick_options();
+  options.epochs = 3;
+  adapter_run f("llama", 2, options, data);
+  std::int64_t tokens = 0;
+  while (!f.run.finished()) {
+    EXPECT_EQ(f.run.tokens(), tokens) << f.run.done();
+    tokens += f.run.step().tokens;
+  }
+  EXPECT_EQ(f.run.tokens(), tokens);
+}
+
 TEST(training_run, any_number_of_threads_gives_the_same_bits) {
   const training_data data = counting_data(90, 40);
   for (const char* model : {"qwen3", "gpt2"}) {
