@@ -27,10 +27,15 @@ constexpr std::chrono::milliseconds longest_beat(600);
 /// wait for ever, each with data that the other does not read.
 constexpr std::size_t piece_bytes = 16 << 10, pieces_ahead = 2;
 
+/// What a socket holds: more than the 64 KiB (its largest segment) that Linux may leave unconfirmed for 40 ms. With
+/// less, a rank that sends for long without being answered waits for such a confirmation with every few pieces.
+constexpr std::size_t socket_bytes = 128 << 10;
+
 /// Precedes the bytes of every piece.
 struct piece_header {
   std::uint32_t call = 0, bytes = 0;
 };
+static_assert(sizeof(piece_header) + piece_bytes <= socket_bytes);
 
 /// Marks a piece that only says that its sender is alive.
 constexpr std::uint32_t sign_of_life = std::numeric_limits<std::uint32_t>::max();
@@ -69,6 +74,11 @@ class line {
     pair.setSync(true, false);
   }
 
+  /// The longest message there is: Gloo makes a socket hold what it is given, and then no more.
+  void greet(std::uint32_t call) {
+    const std::lock_guard lock(mutex_);
+    send_now(call, {}, out_.size());
+  }
   void send(std::uint32_t call, std::span<const std::byte> bytes) {
     const std::lock_guard lock(mutex_);
     send_now(call, bytes);
@@ -91,15 +101,15 @@ class line {
   }
 
  private:
-  void send_now(std::uint32_t call, std::span<const std::byte> bytes) {
+  void send_now(std::uint32_t call, std::span<const std::byte> bytes, std::size_t at_least = 0) {
     const piece_header header{call, static_cast<std::uint32_t>(bytes.size())};
     std::memcpy(out_.data(), &header, sizeof header);
     std::copy(bytes.begin(), bytes.end(), out_.begin() + sizeof header);
-    sender_->send(0, sizeof header + bytes.size());
+    sender_->send(0, std::max(sizeof header + bytes.size(), at_least));
   }
 
   std::mutex mutex_;
-  std::array<std::byte, sizeof(piece_header) + piece_bytes> out_{}, in_{};
+  std::array<std::byte, socket_bytes> out_{}, in_{};
   std::unique_ptr<gloo::transport::Buffer> sender_, receiver_;
 };
 
@@ -144,16 +154,14 @@ class gloo_rank final : public collective {
 
  private:
   /// Waits until all ranks read their sockets themselves; before that, Gloo's thread would write one piece over
-  /// another.
+  /// another. Of two the lower begins, so that neither waits for room while the other does.
   void greet() {
-    for (const bool sending : {true, false})
-      for (int peer = 0; peer < size(); ++peer) {
-        if (peer == rank()) continue;
-        if (sending)
-          send(peer, {});
-        else
-          receive(peer, {});
-      }
+    const auto speak = [this](int peer) { with(peer, [this](line& to) { to.greet(call_); }); };
+    for (int peer = 0; peer < size(); ++peer) {
+      if (rank() < peer) speak(peer);
+      if (rank() != peer) receive(peer, {});
+      if (rank() > peer) speak(peer);
+    }
   }
 
   /// Sends signs of life between the calls of the thread that computes, without making it wait.
