@@ -1,5 +1,7 @@
 #include "actors/wire.hpp"
 
+#include <fmt/format.h>
+
 #include <stdexcept>
 #include <thread>
 
@@ -77,7 +79,13 @@ void wire::send_frame(link_id to, frame made) {
 
 void wire::receive(link_id link, frame&& from) {
   const auto& handler = from.kind < kinds ? handlers_[from.kind] : handlers_[0];
-  if (!handler || !handler(link, std::move(from))) close(link);
+  const std::uint16_t kind = from.kind;
+  if (handler && handler(link, std::move(from))) return;
+  close(link);
+  if (!lost_) return;
+  const std::string why = fmt::format("a message (kind {}) came that cannot be read here: its link is closed", kind);
+  lost_(no_link, why);  // for the log
+  lost_(link, why);
 }
 
 namespace {

@@ -39,6 +39,24 @@ TEST(wire, gives_a_link_up_that_would_be_told_more_than_a_frame_holds) {
   EXPECT_NO_THROW(links.send(link, farewell(1)));
 }
 
+TEST(wire, says_that_it_closes_a_link_for_a_message_that_it_cannot_read) {
+  inbox heard;
+  wire links(listening(1000));
+  links.on<leave_cluster>([&](incoming<leave_cluster>) { ADD_FAILURE() << "it was no such message"; });
+  links.on_lost([&](link_id link, const std::string& why) { heard.put(std::pair(link, why)); });
+  links.start();
+  peer other;
+  frame longer = to_frame(leave_cluster{incarnation_id(1)});
+  longer.body.push_back(std::byte{1});
+  other->send(other->connect(links.endpoint()), longer);
+  const auto logged = heard.take<std::pair<link_id, std::string>>(),
+             lost = heard.take<std::pair<link_id, std::string>>();
+  EXPECT_EQ(logged.first, no_link);
+  EXPECT_NE(logged.second.find("(kind 5)"), std::string::npos) << logged.second;
+  EXPECT_NE(lost.first, no_link);
+  EXPECT_TRUE(other.wait_closed());
+}
+
 /// A port is reached as soon as there is one: whoever is first gets an answer too.
 TEST(wire, answers_what_comes_while_it_starts) {
   temp_folder folder;

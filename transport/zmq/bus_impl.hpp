@@ -127,6 +127,7 @@ class bus::impl {
   bool resume(link& known, const detail::greeting& said);
   void lose(link& unreachable);
   void look_after_links();
+  void dismiss(const std::string& routing);
   void refuse_stranger(const std::string& routing, const std::string& address, std::string_view why);
   void report(std::string why);
 

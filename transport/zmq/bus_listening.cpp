@@ -42,7 +42,11 @@ void bus::impl::read_router_monitor() {
 void bus::impl::on_stranger(const std::string& routing, parts said, bool too_many) {
   const std::string address = said.empty() ? "an unknown address" : detail::peer_address(said[0]);
   const auto header = check(said, too_many);
-  if (!header) return refuse_stranger(routing, address, name_of(header.error()));
+  if (!header) {
+    // Any frame of ours tells it why.
+    if (header.error() == frame_error::wrong_version) dismiss(routing);
+    return refuse_stranger(routing, address, name_of(header.error()));
+  }
   if (header->kind != static_cast<std::uint16_t>(detail::control_kind::greeting))
     // Frames of a link that was closed, or of a connection that its dialer has given up: nobody needs to know.
     return;
@@ -59,9 +63,7 @@ void bus::impl::on_greeting(const std::string& routing, const zmq::message_t& he
   if (known != by_other_.end() && !resume(*from, said)) from = nullptr;
   const std::string address = detail::peer_address(header);
   if (from == nullptr) {
-    link nobody(no_link, 0);
-    nobody.routing = routing;
-    say(nobody, detail::control_kind::goodbye);
+    dismiss(routing);
     return refuse_stranger(routing, address, "its link is not known any more, or there are too many");
   }
   by_routing_.erase(from->routing);
@@ -118,6 +120,12 @@ void bus::impl::look_after_links() {
   }
   for (link* one : forgotten)
     shut(*one, fmt::format("{}: could not be reached for {} ms", one->address, options_.forget_after.count()), false);
+}
+
+void bus::impl::dismiss(const std::string& routing) {
+  link nobody(no_link, 0);
+  nobody.routing = routing;
+  say(nobody, detail::control_kind::goodbye);
 }
 
 void bus::impl::refuse_stranger(const std::string& routing, const std::string& address, std::string_view why) {

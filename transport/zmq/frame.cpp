@@ -14,7 +14,7 @@ std::string_view name_of(frame_error error) {
     case frame_error::wrong_magic:
       return "not a frame of troupe";
     case frame_error::wrong_version:
-      return "a frame of another version of troupe";
+      return "a frame of another version of troupe (run the same one everywhere)";
     case frame_error::too_long:
       return "a frame longer than allowed";
     case frame_error::wrong_length:

@@ -177,6 +177,15 @@ TEST_F(bad_peers, every_kind_of_bad_frame_closes_its_link_and_says_why) {
   }
 }
 
+TEST_F(bad_peers, a_process_of_another_version_hears_why_it_is_not_let_in) {
+  raw_dealer bad(listener_->endpoint());
+  frame_header header = raw_dealer::header_of(static_cast<std::uint16_t>(control_kind::greeting), 0);
+  --header.version;
+  bad.send(header, encode(detail::greeting{{8, 8}, 1}));
+  EXPECT_EQ(bad.hear(), static_cast<std::uint16_t>(control_kind::goodbye)) << "whose header says our version";
+  EXPECT_TRUE(listener_.was_told("another version"));
+}
+
 TEST_F(bad_peers, a_confirmation_of_frames_never_sent_closes_its_link) {
   raw_dealer bad(listener_->endpoint());
   bad.greet();
