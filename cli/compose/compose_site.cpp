@@ -171,7 +171,7 @@ bus::options bus_options_of(const node_site& site) {
   options.listen = site.node.is_head() ? site.config.listen : site.node.listen;
   options.insecure = site.config.insecure;
   if (site.config.keys) options.keys = read_cluster_keys(*site.config.keys);
-  if (options.keys && !site.node.is_head()) options.keys->allowed = {options.keys->cluster_public_key};
+  if (options.keys && !site.node.is_head()) options.keys->clients.clear();
   if (!site.model) return options;
   make_room_for_steps(step_sizes_of(site), options);
   return options;

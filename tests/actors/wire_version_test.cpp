@@ -28,7 +28,10 @@ struct shape {
       return of;
     } else {
       static_assert(std::is_arithmetic_v<T>);
-      const char* kind = std::is_same_v<T, bool> ? "b" : std::is_floating_point_v<T> ? "f" : std::is_signed_v<T> ? "i" : "u";
+      const char* kind = std::is_same_v<T, bool>       ? "b"
+                         : std::is_floating_point_v<T> ? "f"
+                         : std::is_signed_v<T>         ? "i"
+                                                       : "u";
       return kind + std::to_string(sizeof(T));
     }
   }
@@ -70,12 +73,13 @@ std::string shapes() {
 /// What each version's messages have. A change of a field's meaning alone is not seen: it needs another version, too.
 TEST(wire_version, is_another_one_for_other_messages) {
   const std::string all =
-      shapes<join_cluster, join_answer, heartbeat, heartbeat_answer, leave_cluster, end_node, start_stage, stage_started,
-             run_step, activations, step_done, stage_failed, load_adapter, adapter_loaded, drop_adapter, want_piece,
-             adapter_piece, prepare_adapter, adapter_prepared, train_job, stop_training, set_training_share,
+      shapes<join_cluster, join_answer, heartbeat, heartbeat_answer, leave_cluster, end_node, start_stage,
+             stage_started, run_step, activations, step_done, stage_failed, load_adapter, adapter_loaded, drop_adapter,
+             want_piece, adapter_piece, prepare_adapter, adapter_prepared, train_job, stop_training, set_training_share,
              training_progress, training_ended, want_training_piece, training_piece, client_request, client_cancel,
              client_text, client_refused, client_command, command_answer>();
-  const std::pair expected(std::uint16_t{3}, std::string("125d1f845834d835dacc36ea1ab972a2cfc0b2511ff215396670e455228d53f8"));
+  const std::pair expected(std::uint16_t{3},
+                           std::string("125d1f845834d835dacc36ea1ab972a2cfc0b2511ff215396670e455228d53f8"));
   EXPECT_EQ(std::pair(frame_header::right_version, sha256().add(all).finish()), expected)
       << "raise frame_header::right_version and say both here; the messages are now\n"
       << all;

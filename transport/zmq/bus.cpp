@@ -110,8 +110,7 @@ bus::impl::~impl() {
 }
 
 void bus::impl::listen() {
-  if (options_.keys)
-    zap_ = std::make_unique<detail::zap_handler>(context_, options_.keys->cluster_public_key, options_.keys->allowed);
+  if (options_.keys) zap_ = std::make_unique<detail::zap_handler>(context_, *options_.keys);
   try {
     router_ = detail::listening_socket(context_, options_);
     router_monitor_ = detail::watch(context_, router_, ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL);

@@ -124,6 +124,18 @@ curve_keys read_private(const fs::path& file) {
   return {{fields.at("public"), fields.at("secret")}, fields.at("cluster"), {}};
 }
 
+std::vector<fs::path> client_files(const fs::path& folder) {
+  std::vector<fs::path> files;
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(folder, none))
+    if (entry.path().extension() == ".pub") files.push_back(entry.path());
+  return files;
+}
+
+std::string read_public(const fs::path& file) {
+  return read_fields(file, {"public"}).at("public");
+}
+
 void check_name(const std::string& name) {
   const bool right = is_short_word(name) && name != "cluster";
   if (!right)
@@ -171,10 +183,17 @@ curve_keys read_cluster_keys(const std::filesystem::path& folder) {
   if (keys.own.public_key != keys.cluster_public_key)
     refuse("{}: a client's key, not the cluster's", (folder / "cluster.key").string());
   keys.allowed.push_back(keys.own.public_key);
-  if (!fs::is_directory(folder / "clients")) return keys;
-  for (const auto& entry : fs::directory_iterator(folder / "clients"))
-    if (entry.path().extension() == ".pub") keys.allowed.push_back(read_fields(entry.path(), {"public"}).at("public"));
-  std::sort(keys.allowed.begin() + 1, keys.allowed.end());
+  keys.clients = folder / "clients";
+  for (const auto& file : client_files(keys.clients)) read_public(file);
+  return keys;
+}
+
+std::vector<std::string> read_clients(const std::filesystem::path& folder) {
+  std::vector<std::string> keys;
+  for (const auto& file : client_files(folder)) try {
+      keys.push_back(read_public(file));
+    } catch (const input_error&) {
+    }
   return keys;
 }
 

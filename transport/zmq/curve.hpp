@@ -15,6 +15,8 @@ struct curve_keys {
   curve_pair own;
   std::string cluster_public_key;    ///< of every process of the cluster that listens
   std::vector<std::string> allowed;  ///< public keys that may connect; a process that listens needs some
+  /// Folder of clients' public keys, which may connect as well, as it is at that moment. Empty: none may.
+  std::filesystem::path clients = {};
 };
 
 curve_pair make_curve_pair();
@@ -25,8 +27,10 @@ curve_pair make_curve_pair();
 void write_keys(const std::filesystem::path& folder);
 /// One more client's key beside the others.
 void add_client_key(const std::filesystem::path& folder, const std::string& name);
-/// For a node: cluster.key and every *.pub in the folder's clients/.
+/// For a node that clients connect to: cluster.key and the folder's clients/. Refuses broken files in there, too.
 curve_keys read_cluster_keys(const std::filesystem::path& folder);
+/// Every *.pub in that folder that can be read now: others may be half written.
+std::vector<std::string> read_clients(const std::filesystem::path& folder);
 /// For a client: one .key file.
 curve_keys read_client_key(const std::filesystem::path& file);
 

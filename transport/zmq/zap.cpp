@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "base/error.hpp"
 
@@ -38,20 +39,32 @@ void reply(zmq::socket_t& to, const std::string& request, bool yes, std::string_
     to.send(zmq::buffer(part), &part == std::end(parts) - 1 ? zmq::send_flags::none : zmq::send_flags::sndmore);
 }
 
+std::unordered_set<std::string> raw_keys(const std::vector<std::string>& printed) {
+  std::unordered_set<std::string> raw;
+  for (const auto& key : printed) raw.insert(raw_key(key));
+  return raw;
+}
+
 }  // namespace
 
-zap_handler::zap_handler(zmq::context_t& context, const std::string& cluster_key,
-                         const std::vector<std::string>& allowed)
-    : socket_(context, zmq::socket_type::rep), cluster_key_(raw_key(cluster_key)) {
-  for (const auto& key : allowed) allowed_.insert(raw_key(key));
+zap_handler::zap_handler(zmq::context_t& context, const curve_keys& keys)
+    : socket_(context, zmq::socket_type::rep),
+      cluster_key_(raw_key(keys.cluster_public_key)),
+      allowed_(raw_keys(keys.allowed)),
+      clients_folder_(keys.clients) {
   socket_.set(zmq::sockopt::linger, 0);
   socket_.bind("inproc://zeromq.zap.01");
+}
+
+/// Asked anew each time: keys are made and taken away while we run.
+bool zap_handler::is_client(const std::string& key) const {
+  return !clients_folder_.empty() && raw_keys(read_clients(clients_folder_)).contains(key);
 }
 
 void zap_handler::answer(const std::function<void(const std::string& address)>& refused) {
   for (auto request = receive_request(socket_); !request.empty(); request = receive_request(socket_)) {
     const bool known = request.size() == request_parts && request[0] == "1.0" && request[5] == "CURVE" &&
-                       allowed_.contains(request[6]);
+                       (allowed_.contains(request[6]) || is_client(request[6]));
     reply(socket_, request.size() > 1 ? request[1] : std::string(), known,
           known && request[6] == cluster_key_ ? node_user : client_user);
     if (!known) refused(request.size() > 3 ? request[3] : std::string("an unknown address"));

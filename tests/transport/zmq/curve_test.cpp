@@ -62,7 +62,8 @@ TEST_F(curve, keys_are_files_of_their_owner_alone) {
   const curve_keys node = read_cluster_keys(folder_), client = read_client_key(folder_ / "client.key");
   EXPECT_EQ(node.own.public_key, node.cluster_public_key);
   EXPECT_EQ(client.cluster_public_key, node.cluster_public_key);
-  EXPECT_THAT(node.allowed, testing::UnorderedElementsAre(node.own.public_key, client.own.public_key));
+  EXPECT_THAT(node.allowed, testing::ElementsAre(node.own.public_key));
+  EXPECT_THAT(read_clients(node.clients), testing::ElementsAre(client.own.public_key));
 }
 
 TEST_F(curve, no_key_is_overwritten) {
@@ -75,7 +76,7 @@ TEST_F(curve, no_key_is_overwritten) {
 
 TEST_F(curve, more_clients_have_keys_of_their_own) {
   add_client_key(folder_, "ann");
-  EXPECT_EQ(read_cluster_keys(folder_).allowed.size(), 3u);
+  EXPECT_EQ(read_clients(folder_ / "clients").size(), 2u);
   EXPECT_THAT([&] { add_client_key(folder_, "ann"); }, ThrowsMessage<input_error>(HasSubstr("ann.key: is there")));
   for (const char* name : {"", "../ann", "a b", "cluster", "a/b", "."})
     EXPECT_THROW(add_client_key(folder_, name), input_error) << name;
@@ -153,6 +154,20 @@ TEST_F(curve, the_right_key_is_let_in_and_no_other) {
   EXPECT_TRUE(client.told().empty());
   EXPECT_TRUE(listener.wait_frames(100));
   EXPECT_EQ(listener.frames().size(), 100u);
+}
+
+TEST_F(curve, clients_keys_are_made_and_taken_away_while_a_bus_listens) {
+  peer listener(listening(), true);
+  add_client_key(folder_, "ann");
+  const auto anns = with(read_client_key(folder_ / "ann.key"));
+  peer ann(anns);
+  ann->send(ann->connect(listener->endpoint()), numbered_frame(1));
+  ASSERT_TRUE(ann.wait_frames(1));
+  rewrite("clients/half.pub", "public ");
+  fs::remove(folder_ / "clients" / "ann.pub");
+  peer later(anns);
+  later->connect(listener->endpoint());
+  EXPECT_TRUE(later.was_told("refuses this process' key"));
 }
 
 TEST_F(curve, clients_are_told_from_nodes_by_their_keys) {
