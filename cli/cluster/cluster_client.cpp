@@ -55,6 +55,7 @@ class cluster_client::impl {
     bus::options own;
     const std::string key = chosen(options.key, "TROUPE_KEY", "");
     if (!key.empty()) own.keys = read_client_key(key);
+    has_key_ = own.keys.has_value();
     const std::string server = own.keys ? own.keys->cluster_public_key : "";
     bus_ = std::make_unique<bus>(own, bus::events{[this](link_id, frame from) { keep(std::move(from)); },
                                                   [this](link_id, const std::string& why) { lose(why); }});
@@ -118,8 +119,9 @@ class cluster_client::impl {
         check();
         (void)next();
         if (!instance_.empty() || steady::now() < until) continue;
-        throw std::runtime_error(fmt::format(
-            "no cluster answers at {}: start one with troupe up, or name another with --connect", endpoint_));
+        throw std::runtime_error(
+            fmt::format("no cluster answers at {}{}: start one with troupe up, or name another with --connect",
+                        endpoint_, has_key_ ? ", or the key is another cluster's" : ""));
       }
     } catch (...) {
       bus_->close(link_);  // what still waits must not be sent later
@@ -162,7 +164,7 @@ class cluster_client::impl {
   std::string instance_;
   std::uint64_t last_number_ = 0, hello_number_ = 0, head_ = 0;
   steady::time_point heard_ = steady::now(), hello_at_{};
-  bool noted_ = false;
+  bool noted_ = false, has_key_ = false;
 };
 
 cluster_client::cluster_client(const connect_options& options, std::function<void()> check)

@@ -121,8 +121,9 @@ void follow_head(const json& status, launcher& nodes, hang_policy& hanging) {
 std::string where_text(const cluster_config& config) {
   std::string text = fmt::format("{} serves at {}\n", config.name, config.head_endpoint());
   if (!config.http.empty()) text += fmt::format("page and OpenAI API: http://{}\n", config.http);
-  const std::string connect =
-      config.head_endpoint() == "tcp://127.0.0.1:7700" ? "" : " --connect " + config.head_endpoint();
+  const connect_options to = connect_to(config);
+  std::string connect = to.connect == "tcp://127.0.0.1:7700" ? "" : " --connect " + to.connect;
+  if (!to.key.empty()) connect += " --key " + to.key;
   text += fmt::format("try:  troupe submit{} --prompt \"Once upon a time\"\n", connect);
   text += fmt::format("      troupe status{}\n      troupe down {}\n", connect, config.label);
   text += fmt::format("logs: {}\n", config.logs().string());

@@ -44,6 +44,8 @@ class test_cluster {
 
   /// up() starts `troupe up`; wait_for_service() waits until it serves. Both throw if that fails.
   void up();
+  /// By `troupe up` so far, on standard output.
+  std::string said() const { return up_->out(); }
   void wait_for_service(std::chrono::seconds longest = std::chrono::seconds(30)) const;
   /// Sends SIGTERM to `up`; returns its exit code.
   int down();

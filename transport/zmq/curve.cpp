@@ -126,9 +126,9 @@ curve_keys read_private(const fs::path& file) {
 
 std::vector<fs::path> client_files(const fs::path& folder) {
   std::vector<fs::path> files;
-  std::error_code none;
-  for (const auto& entry : fs::directory_iterator(folder, none))
-    if (entry.path().extension() == ".pub") files.push_back(entry.path());
+  std::error_code fault;
+  for (fs::directory_iterator at(folder, fault), end; !fault && at != end; at.increment(fault))
+    if (at->path().extension() == ".pub") files.push_back(at->path());
   return files;
 }
 

@@ -53,6 +53,12 @@ TEST_F(cluster_commands, say_that_no_cluster_answers) {
   expect_one_line(run({"status"}, {"TROUPE_CONNECT=tcp://127.0.0.1:2"}), 1, "tcp://127.0.0.1:2");
 }
 
+TEST_F(cluster_commands, say_that_the_key_may_be_the_wrong_one) {
+  EXPECT_EQ(run({"keygen", "--out", path("keys").string()}).code, 0);
+  expect_one_line(run({"status", "--connect", "tcp://127.0.0.1:1", "--key", (path("keys") / "client.key").string()}), 1,
+                  "or the key is another cluster's");
+}
+
 TEST_F(cluster_commands, make_keys_and_overwrite_none) {
   EXPECT_EQ(run({"keygen", "--out", path("keys").string()}).code, 0);
   EXPECT_TRUE(std::filesystem::exists(path("keys") / "client.key"));
