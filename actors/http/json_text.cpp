@@ -1,7 +1,7 @@
 #include "actors/http/json_text.hpp"
 
 #include "base/json_escape.hpp"
-#include "model/tokenizer/utf8.hpp"
+#include "base/utf8.hpp"
 
 namespace troupe {
 
@@ -9,7 +9,7 @@ std::string json_text(std::string_view text) {
   std::string quoted = "\"";
   quoted.reserve(text.size() + 2);
   for (std::size_t at = 0; at < text.size();) {
-    const std::string_view valid = detail::valid_stretch(text, at);
+    const std::string_view valid = valid_stretch(text, at);
     for (const char c : valid) {
       const auto character = static_cast<unsigned char>(c);
       if (needs_json_escape(character))

@@ -28,8 +28,8 @@ std::vector<std::unique_ptr<stage>> make_stages(const std::shared_ptr<const load
   return stages;
 }
 
-batch_scheduler::options with_adapters(batch_scheduler::options options, const stage& of) {
-  if (!options.is_known) options.is_known = [&of](adapter_version version) { return of.has_adapter(version); };
+batch_scheduler::options knowing_adapters(batch_scheduler::options options, const stage& first) {
+  if (!options.is_known) options.is_known = [&first](adapter_version version) { return first.has_adapter(version); };
   return options;
 }
 
@@ -38,7 +38,7 @@ batch_scheduler::options with_adapters(batch_scheduler::options options, const s
 // NOLINTNEXTLINE(performance-unnecessary-value-param): once in an engine's life
 engine::engine(std::shared_ptr<const loaded_model> model, engine_options options, const compute& with)
     : stages_(make_stages(model, options, with)),
-      scheduler_(with_adapters(options.scheduler, *stages_.front()), model->config.vocab_size),
+      scheduler_(knowing_adapters(options.scheduler, *stages_.front()), model->config.vocab_size),
       hidden_(static_cast<std::size_t>(options.scheduler.max_batch_tokens * stages_.front()->hidden_stride())) {}
 
 // NOLINTNEXTLINE(performance-unnecessary-value-param): every stage gets one of its own

@@ -10,10 +10,6 @@
 namespace troupe {
 namespace {
 
-bool contains(std::span<const token_id> tokens, token_id token) {
-  return std::find(tokens.begin(), tokens.end(), token) != tokens.end();
-}
-
 void check_prompt(const single_sequence& sequence, std::span<const token_id> prompt, std::int64_t vocab) {
   if (prompt.empty()) refuse("the prompt is empty: give at least one token");
   const auto length = static_cast<std::int64_t>(prompt.size());
@@ -86,7 +82,7 @@ class growing_answer {
     const auto allowed = form_ ? form_->allowed(answer_.tokens) : std::span<const std::uint64_t>();
     if (form_ && allowed.empty()) return stop();
     sampled_token chosen = sampler_.sample(logits, params_, history_, static_cast<std::uint64_t>(position), allowed);
-    if (is_end(chosen.token)) return stop();
+    if (is_end_token(chosen.token, params_, end_tokens_)) return stop();
     return add(std::move(chosen)) || stop();
   }
 
@@ -101,9 +97,6 @@ class growing_answer {
   bool stop() {
     answer_.reason = finish::stop;
     return false;
-  }
-  bool is_end(token_id token) const {
-    return (!params_.ignore_eos && contains(end_tokens_, token)) || contains(params_.stop_tokens, token);
   }
   /// False where nothing can follow.
   bool add(sampled_token chosen) {

@@ -15,17 +15,6 @@ struct replica_scheduler::answer {
 
 namespace {
 
-/// The sampling of answers that have `length` tokens, their prompt included.
-sampling_params sampling_of(const engine_request& request, std::size_t length) {
-  sampling_params sampling = request.sampling;
-  if (length > request.what.prompt.size()) sampling.prompt_logprobs.reset();  // these came with the first token
-  return sampling;
-}
-
-std::int64_t prompt_tokens(const engine_request& request) {
-  return static_cast<std::int64_t>(request.what.prompt.size() - request.resumed);
-}
-
 /// What one answer must be asked for elsewhere to go on from `text`, its prompt and tokens so far.
 engine_request resumed_request(const engine_request& request, std::int32_t index, std::span<const token_id> text) {
   engine_request rest = request;
@@ -35,12 +24,18 @@ engine_request resumed_request(const engine_request& request, std::int32_t index
   rest.what.was_accepted = true;
   rest.what.max_tokens -= static_cast<std::int64_t>(added);
   rest.resumed += added;
-  rest.sampling = sampling_of(request, text.size());
+  rest.sampling = request.sampling_from(text.size());
   rest.sampling.seed += static_cast<std::uint64_t>(index);  // it goes on as a prompt's only answer
   return rest;
 }
 
 }  // namespace
+
+sampling_params engine_request::sampling_from(std::size_t length) const {
+  sampling_params rest = sampling;
+  if (length > what.prompt.size()) rest.prompt_logprobs.reset();  // these came with the first token
+  return rest;
+}
 
 replica_scheduler::replica_scheduler(batch_scheduler::options options, std::int64_t vocab_size)
     : vocab_size_(vocab_size), decisions_(std::move(options)) {}
@@ -90,13 +85,13 @@ void replica_scheduler::open_answers(step_order& order) {
   for (const planned_row& row : order.plan.rows) {
     if (const auto found = answers_.find(row.sequence);
         found != answers_.end() && found->second.request->what.every_prompt_row)
-      open_answers_of({&row.sequence, 1}, row.sequence, order);  // opened with its first row, not with its last
-    if (row.complete) open_answers_of(order.plan.answers_of(row), row.sequence, order);
+      open_together({&row.sequence, 1}, row.sequence, order);  // opened with its first row, not with its last
+    if (row.complete) open_together(order.plan.answers_of(row), row.sequence, order);
   }
 }
 
 /// One opening for all of them: what a request brings along may be long, and it may ask for many answers.
-void replica_scheduler::open_answers_of(std::span<const sequence_id> ids, sequence_id text_of, step_order& order) {
+void replica_scheduler::open_together(std::span<const sequence_id> ids, sequence_id prompt, step_order& order) {
   std::vector<opened_answer> opened;
   std::shared_ptr<const engine_request> request;
   for (const sequence_id id : ids) {
@@ -106,12 +101,12 @@ void replica_scheduler::open_answers_of(std::span<const sequence_id> ids, sequen
     opened.push_back({id, static_cast<std::uint32_t>(found->second.index)});
   }
   if (opened.empty()) return;
-  const auto text = decisions_.text_of(text_of);
-  order.opened.push_back({std::move(opened),
-                          sampling_of(*request, text.size()),
-                          request->end_tokens,
-                          {text.begin(), text.end()},
-                          prompt_tokens(*request)});
+  const auto text = decisions_.text_of(prompt);
+  order.opened.push_back({.answers = std::move(opened),
+                          .sampling = request->sampling_from(text.size()),
+                          .end_tokens = request->end_tokens,
+                          .text = {text.begin(), text.end()},
+                          .prompt_tokens = request->prompt_tokens()});
 }
 
 void replica_scheduler::commit(const step_outcome& outcome, const token_sink& on_token, const end_sink& on_end,

@@ -17,6 +17,11 @@ struct engine_request {
   sampling_params sampling;
   std::vector<token_id> end_tokens;
   std::size_t resumed = 0;  ///< the last so many tokens of the prompt are of the answer already
+
+  /// Of the prompt alone.
+  std::int64_t prompt_tokens() const { return static_cast<std::int64_t>(what.prompt.size() - resumed); }
+  /// For answers that have `length` tokens, their prompt included.
+  sampling_params sampling_from(std::size_t length) const;
 };
 
 /// What a step read besides an answer's tokens, if the request asked for it. It is told before the tokens.
@@ -64,7 +69,7 @@ class replica_scheduler {
   struct answer;
 
   void open_answers(step_order& order);
-  void open_answers_of(std::span<const sequence_id> ids, sequence_id text_of, step_order& order);
+  void open_together(std::span<const sequence_id> ids, sequence_id prompt, step_order& order);
   void close(sequence_id id);
   void tell_tokens(const step_outcome& outcome, const token_sink& on_token);
 

@@ -5,30 +5,30 @@
 namespace troupe {
 
 token_tree_source tokens_of(std::function<std::shared_ptr<const tokenizer>()> open, std::int64_t vocab_size) {
-  return [open = std::move(open), vocab_size, made = std::shared_ptr<const token_tree>()]() mutable {
-    if (!made) made = std::make_shared<token_tree>(open(), vocab_size);
-    return made;
+  return [open = std::move(open), vocab_size, tree = std::shared_ptr<const token_tree>()]() mutable {
+    if (!tree) tree = std::make_shared<token_tree>(open(), vocab_size);
+    return tree;
   };
 }
 
-answer_form::answer_form(std::shared_ptr<token_constraint> under, const sampling_params& params,
+answer_form::answer_form(std::shared_ptr<token_constraint> constraint, const sampling_params& params,
                          std::span<const token_id> end_tokens, std::span<const token_id> written)
-    : under_(std::move(under)), ends_(params.stop_tokens) {
+    : constraint_(std::move(constraint)), ends_(params.stop_tokens) {
   if (!params.ignore_eos) ends_.insert(ends_.end(), end_tokens.begin(), end_tokens.end());
   find_state(written);
 }
 
 void answer_form::find_state(std::span<const token_id> written) {
-  state_ = under_->start();
-  for (const token_id token : written) state_ = under_->after(state_, token);
-  generation_ = under_->generation();
+  state_ = constraint_->start();
+  for (const token_id token : written) state_ = constraint_->after(state_, token);
+  generation_ = constraint_->generation();
 }
 
 std::span<const std::uint64_t> answer_form::allowed(std::span<const token_id> written) {
-  if (generation_ != under_->generation()) find_state(written);
-  mask_ = under_->allowed(state_);
-  generation_ = under_->generation();
-  const bool complete = under_->is_complete(state_);
+  if (generation_ != constraint_->generation()) find_state(written);
+  mask_ = constraint_->allowed(state_);
+  generation_ = constraint_->generation();
+  const bool complete = constraint_->is_complete(state_);
   for (const token_id token : ends_) {
     const auto word = static_cast<std::size_t>(token) / 64;
     if (word >= mask_.size()) continue;
@@ -40,11 +40,11 @@ std::span<const std::uint64_t> answer_form::allowed(std::span<const token_id> wr
 }
 
 bool answer_form::add(std::span<const token_id> written) {
-  if (generation_ != under_->generation())
+  if (generation_ != constraint_->generation())
     find_state(written);
   else
-    state_ = under_->after(state_, written.back());
-  return !under_->goes_on(state_);
+    state_ = constraint_->after(state_, written.back());
+  return !constraint_->goes_on(state_);
 }
 
 }  // namespace troupe

@@ -18,7 +18,7 @@ token_tree_source tokens_of(std::function<std::shared_ptr<const tokenizer>()> op
 class answer_form {
  public:
   /// `written`: of an answer that is resumed.
-  answer_form(std::shared_ptr<token_constraint> under, const sampling_params& params,
+  answer_form(std::shared_ptr<token_constraint> constraint, const sampling_params& params,
               std::span<const token_id> end_tokens, std::span<const token_id> written);
 
   /// A bit for every token that may come next: of the text, or one that ends the answer where it is complete. Empty
@@ -30,7 +30,7 @@ class answer_form {
  private:
   void find_state(std::span<const token_id> written);
 
-  std::shared_ptr<token_constraint> under_;
+  std::shared_ptr<token_constraint> constraint_;
   std::vector<token_id> ends_;
   token_constraint::state state_ = 0;
   std::uint64_t generation_ = 0;

@@ -117,8 +117,8 @@ void all_candidates::weigh(const kernel_table& kernels, std::span<const float> l
   weights_.fill(0);
   complete_ = first_part;
   std::uint64_t rest = 0;  // of the blocks whose ranges are not wanted yet
-  block_most_.resize(maxima.of.size());
-  for (std::size_t b = 0; b < block_most_.size(); ++b) block_most_[b] = scaled(maxima.of[b], scale);
+  block_most_.resize(maxima.blocks.size());
+  for (std::size_t b = 0; b < block_most_.size(); ++b) block_most_[b] = scaled(maxima.blocks[b], scale);
   constexpr std::size_t chunk = 16 * block;  // stays in the first cache between the passes
   for (std::size_t from = 0; from < logits.size(); from += chunk) {
     const std::size_t n = std::min(chunk, logits.size() - from), padded = whole_blocks(n) * block;

@@ -57,9 +57,9 @@ sampled_token sampler::sample(std::span<const float> logits, const sampling_para
   const auto used = changed(logits, params, history, allowed);
   maxima_.find(used);
   // Without a finite largest logit there are no shares to draw by.
-  const bool first = is_greedy(params) || params.top_k == 1 || !std::isfinite(maxima_.most);
+  const bool first = is_greedy(params) || params.top_k == 1 || !std::isfinite(maxima_.largest);
   sampled_token chosen{first ? maxima_.first(used) : draw(used, params, position), {}, {}};
-  if (maxima_.most == minus_infinity && !allowed.empty()) chosen.token = first_of(allowed);
+  if (maxima_.largest == minus_infinity && !allowed.empty()) chosen.token = first_of(allowed);
   if (params.logprobs) describe(logits, *params.logprobs, chosen);
   return chosen;
 }
@@ -83,9 +83,9 @@ std::span<const float> sampler::changed(std::span<const float> logits, const sam
 }
 
 token_id sampler::draw(std::span<const float> logits, const sampling_params& params, std::uint64_t position) {
-  const auto scale = scaling_of(params, maxima_.most);
+  const auto scale = scaling_of(params, maxima_.largest);
   const auto top_k = static_cast<std::size_t>(params.top_k);
-  if (top_k > 0 && top_k <= maxima_.of.size()) {
+  if (top_k > 0 && top_k <= maxima_.blocks.size()) {
     detail::first_tokens(logits, maxima_, top_k, first_);
     detail::few_candidates few(*kernels_, logits, first_, scale);
     return draw_from(few, params, position);
@@ -97,7 +97,7 @@ token_id sampler::draw(std::span<const float> logits, const sampling_params& par
 
 void sampler::describe(std::span<const float> logits, std::int32_t alternatives, sampled_token& chosen) {
   maxima_.find(logits);
-  const float most = maxima_.most;
+  const float most = maxima_.largest;
   const double log_sum = log_of_sum(logits, most);
   const auto logprob = [&](token_id token) {
     const auto value = static_cast<double>(logits[static_cast<std::size_t>(token)]) - most - log_sum;

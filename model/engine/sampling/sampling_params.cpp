@@ -1,5 +1,6 @@
 #include "model/engine/sampling/sampling_params.hpp"
 
+#include <algorithm>
 #include <unordered_set>
 
 #include "base/field_error.hpp"
@@ -77,6 +78,13 @@ bool changes_logits(const sampling_params& params) {
 
 bool wants_largest(const sampling_params& params) {
   return (is_greedy(params) || params.top_k == 1) && !changes_logits(params) && !params.logprobs && !params.constraint;
+}
+
+bool is_end_token(token_id token, const sampling_params& params, std::span<const token_id> end_tokens) {
+  const auto is_in = [&](std::span<const token_id> tokens) {
+    return std::find(tokens.begin(), tokens.end(), token) != tokens.end();
+  };
+  return is_in(params.stop_tokens) || (!params.ignore_eos && is_in(end_tokens));
 }
 
 void check(const sampling_params& params, std::int64_t vocab_size) {

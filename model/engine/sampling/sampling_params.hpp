@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -68,6 +69,8 @@ bool counts_tokens(const sampling_params& params);   ///< any penalty is in use
 bool changes_logits(const sampling_params& params);  ///< any penalty or bias is in use
 /// The largest of the logits as they come is always the token, and nothing else is asked of them.
 bool wants_largest(const sampling_params& params);
+/// Whether the token ends an answer. `end_tokens`: the model's own.
+bool is_end_token(token_id token, const sampling_params& params, std::span<const token_id> end_tokens);
 
 /// Throws field_error of the first value out of range; of a constraint that is too long, input_error.
 void check(const sampling_params& params, std::int64_t vocab_size);

@@ -11,14 +11,14 @@ stop_matcher::stop_matcher(std::vector<std::string> stops) {
 }
 
 stop_matcher::pattern stop_matcher::pattern_of(std::string text) {
-  pattern made{std::move(text), {0, 0}, 0};
+  pattern pattern{.text = std::move(text), .fallbacks = {0, 0}};
   // The table of a text is what the text itself, read from its second byte on, goes through.
-  for (std::size_t i = 1; i < made.text.size(); ++i) {
-    made.advance(made.text[i]);
-    made.fallbacks.push_back(made.seen);
+  for (std::size_t i = 1; i < pattern.text.size(); ++i) {
+    pattern.advance(pattern.text[i]);
+    pattern.fallbacks.push_back(pattern.seen);
   }
-  made.seen = 0;
-  return made;
+  pattern.seen = 0;
+  return pattern;
 }
 
 void stop_matcher::pattern::advance(char byte) {

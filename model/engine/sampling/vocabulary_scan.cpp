@@ -34,8 +34,8 @@ float most_of_block(const float* values) {
 
 /// A bound that at least `count` logits reach, because as many blocks do.
 float bound_for(const block_maxima& maxima, std::size_t count) {
-  if (count > maxima.of.size()) return minus_infinity;
-  std::vector<float> most = maxima.of;
+  if (count > maxima.blocks.size()) return minus_infinity;
+  std::vector<float> most = maxima.blocks;
   const auto last = most.begin() + static_cast<std::ptrdiff_t>(count) - 1;
   std::nth_element(most.begin(), last, most.end(), std::greater<>());
   return *last;
@@ -50,18 +50,19 @@ void append_from(std::span<const float> logits, std::size_t from, float bound, s
 }  // namespace
 
 void block_maxima::find(std::span<const float> logits) {
-  of.resize((logits.size() + block_size - 1) / block_size);
+  blocks.resize((logits.size() + block_size - 1) / block_size);
   const std::size_t whole = logits.size() / block_size;
-  for (std::size_t i = 0; i < whole; ++i) of[i] = most_of_block(logits.data() + i * block_size);
-  if (whole < of.size()) of[whole] = most_of(logits.data() + whole * block_size, logits.size() - whole * block_size);
-  most = most_of(of.data(), of.size());
+  for (std::size_t i = 0; i < whole; ++i) blocks[i] = most_of_block(logits.data() + i * block_size);
+  if (whole < blocks.size())
+    blocks[whole] = most_of(logits.data() + whole * block_size, logits.size() - whole * block_size);
+  largest = most_of(blocks.data(), blocks.size());
 }
 
 token_id block_maxima::first(std::span<const float> logits) const {
-  const auto here = std::find(of.begin(), of.end(), most);
-  const auto from = static_cast<std::size_t>(here - of.begin()) * block_size;
+  const auto found = std::find(blocks.begin(), blocks.end(), largest);
+  const auto from = static_cast<std::size_t>(found - blocks.begin()) * block_size;
   for (std::size_t i = from; i < logits.size(); ++i)
-    if (logits[i] == most) return static_cast<token_id>(i);
+    if (logits[i] == largest) return static_cast<token_id>(i);
   return 0;
 }
 
@@ -77,8 +78,8 @@ void first_tokens(std::span<const float> logits, const block_maxima& maxima, std
   out.clear();
   if (count == 0) return;
   const float bound = bound_for(maxima, count);
-  for (std::size_t i = 0; i < maxima.of.size(); ++i)
-    if (maxima.of[i] >= bound) append_from(logits, i * block_size, bound, out);
+  for (std::size_t i = 0; i < maxima.blocks.size(); ++i)
+    if (maxima.blocks[i] >= bound) append_from(logits, i * block_size, bound, out);
   if (out.size() > count) {
     std::nth_element(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(count), out.end());
     out.resize(count);

@@ -15,8 +15,8 @@ constexpr float minus_infinity = -std::numeric_limits<float>::infinity();
 /// The largest logit of every 64, so that later passes look only where something large is.
 struct block_maxima {
   static constexpr std::size_t block = 64;
-  std::vector<float> of;  ///< [blocks]; -inf where a block holds no number
-  float most = 0.0f;
+  std::vector<float> blocks;  ///< -inf where a block holds no number
+  float largest = 0.0f;
 
   void find(std::span<const float> logits);
   /// The first token in the order; 0 where no logit is a number above -inf.

@@ -8,24 +8,24 @@ namespace troupe {
 std::optional<adapter_too_large> adapter_residency::declare(adapter_version version, std::int64_t bytes) {
   assert(version != no_adapter && bytes > 0);
   if (bytes > options_.bytes) return adapter_too_large{bytes, options_.bytes};
-  adapter& one = adapters_[version];
-  if (one.where == place::failed) one = {};
-  if (one.where == place::away) one.bytes = bytes;
+  adapter& entry = adapters_[version];
+  if (entry.where == place::failed) entry = {};
+  if (entry.where == place::away) entry.bytes = bytes;
   return std::nullopt;
 }
 
 bool adapter_residency::is_ready(adapter_version version) {
   const auto found = adapters_.find(version);
   if (found == adapters_.end()) return false;
-  adapter& one = found->second;
-  if (one.where == place::away) {
-    one.where = place::in_line;
-    one.asked = turn_;
+  adapter& entry = found->second;
+  if (entry.where == place::away) {
+    entry.where = place::in_line;
+    entry.asked = turn_;
     line_.push_back(version);
   }
-  if (one.where != place::resident || one.closed) return false;
-  one.asked = turn_;
-  one.last_used = ++askings_;
+  if (entry.where != place::resident || entry.closed) return false;
+  entry.asked = turn_;
+  entry.last_used = ++askings_;
   return true;
 }
 
@@ -41,9 +41,9 @@ const adapter_residency::moves& adapter_residency::turn(const std::function<bool
 
 void adapter_residency::note_pinned(const std::function<bool(adapter_version)>& is_pinned) {
   for (const adapter_version version : residents_) {
-    adapter& one = adapters_.at(version);
-    one.pinned = is_pinned(version);
-    one.has_run |= one.pinned;
+    adapter& entry = adapters_.at(version);
+    entry.pinned = is_pinned(version);
+    entry.has_run |= entry.pinned;
   }
 }
 
@@ -85,10 +85,10 @@ bool adapter_residency::may_go(const adapter& resident, bool overdue) const {
 }
 
 void adapter_residency::drop(adapter_version version) {
-  adapter& one = adapters_.at(version);
-  one.where = place::away;
-  one.closed = one.has_run = false;
-  resident_bytes_ -= one.bytes;
+  adapter& entry = adapters_.at(version);
+  entry.where = place::away;
+  entry.closed = entry.has_run = false;
+  resident_bytes_ -= entry.bytes;
   residents_.erase(std::find(residents_.begin(), residents_.end(), version));
   moves_.drop.push_back(version);
   ++drops_;
@@ -100,11 +100,11 @@ void adapter_residency::close_for_overdue() {
   for (const adapter_version version : residents_) adapters_.at(version).closed = false;
   const std::int64_t owed = bytes_owed();
   for (std::int64_t coming = room(); coming < owed;) {
-    const auto next = least_recently_used([](const adapter& one) { return one.pinned && !one.closed; });
+    const auto next = least_recently_used([](const adapter& entry) { return entry.pinned && !entry.closed; });
     if (!next) return;
-    adapter& one = adapters_.at(*next);
-    one.closed = true;
-    coming += one.bytes;
+    adapter& entry = adapters_.at(*next);
+    entry.closed = true;
+    coming += entry.bytes;
   }
 }
 
@@ -123,32 +123,32 @@ template <class Allowed>
 std::optional<adapter_version> adapter_residency::least_recently_used(Allowed&& allowed) const {
   std::optional<adapter_version> least;
   for (const adapter_version version : residents_) {
-    const adapter& one = adapters_.at(version);
-    if (allowed(one) && (!least || one.last_used < adapters_.at(*least).last_used)) least = version;
+    const adapter& entry = adapters_.at(version);
+    if (allowed(entry) && (!least || entry.last_used < adapters_.at(*least).last_used)) least = version;
   }
   return least;
 }
 
 void adapter_residency::loaded(adapter_version version) {
-  adapter& one = adapters_.at(version);
-  assert(one.where == place::loading);
-  one.where = place::resident;
-  one.pinned = one.closed = one.has_run = false;
-  one.came = turn_;
-  one.last_used = ++askings_;
-  loading_bytes_ -= one.bytes;
-  resident_bytes_ += one.bytes;
+  adapter& entry = adapters_.at(version);
+  assert(entry.where == place::loading);
+  entry.where = place::resident;
+  entry.pinned = entry.closed = entry.has_run = false;
+  entry.came = turn_;
+  entry.last_used = ++askings_;
+  loading_bytes_ -= entry.bytes;
+  resident_bytes_ += entry.bytes;
   residents_.push_back(version);
   --loading_;
   ++loads_;
 }
 
 void adapter_residency::failed(adapter_version version, std::string why) {
-  adapter& one = adapters_.at(version);
-  assert(one.where == place::loading);
-  one.where = place::failed;
-  one.why = std::move(why);
-  loading_bytes_ -= one.bytes;
+  adapter& entry = adapters_.at(version);
+  assert(entry.where == place::loading);
+  entry.where = place::failed;
+  entry.why = std::move(why);
+  loading_bytes_ -= entry.bytes;
   --loading_;
 }
 

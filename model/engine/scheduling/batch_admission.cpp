@@ -6,14 +6,11 @@
 
 namespace troupe {
 
+using detail::in_order;
 using detail::ranks_before;
 using detail::sequence_phase;
 
 namespace {
-
-constexpr auto in_order = [](const detail::sequence_state* a, const detail::sequence_state* b) {
-  return ranks_before(*a, *b);
-};
 
 template <class List>
 void put_in_order(List& sequences) {
@@ -47,8 +44,8 @@ void batch_scheduler::declare_overdue_adapters() {
 void batch_scheduler::declare_overdue_batch() {
   const auto is_batch = [](const sequence_state* s) { return s->priority == request_priority::batch; };
   const auto running = std::find_if(running_.begin(), running_.end(), is_batch);
-  const detail::fair_queue& queue = queues_[static_cast<std::size_t>(request_priority::batch)];
-  if (running == running_.end() && queue.size() == 0) batch_served_ = step_;
+  const bool none_waits = queue_of(request_priority::batch).size() == 0;
+  if (running == running_.end() && none_waits) batch_served_ = step_;
   if (step_ - batch_served_ < options_.batch_patience || std::any_of(urgent_.begin(), urgent_.end(), is_batch)) return;
   sequence_state* first = running != running_.end() ? *running : oldest_waiting(request_priority::batch);
   if (first != nullptr) make_urgent(*first, options_.urgent_tokens);
@@ -58,7 +55,7 @@ void batch_scheduler::declare_overdue_batch() {
 /// all.
 void batch_scheduler::declare_overdue_heads() {
   for (const request_priority priority : {request_priority::interactive, request_priority::batch}) {
-    std::uint64_t& last_turn = last_turn_[static_cast<std::size_t>(priority)];
+    std::uint64_t& last_turn = last_turn_[index_of(priority)];
     if (step_ - last_turn < options_.head_patience) continue;
     last_turn = step_;
     if (sequence_state* head = oldest_waiting(priority)) make_urgent(*head, options_.context);
@@ -97,7 +94,7 @@ void batch_scheduler::seat_urgent(const planning& step) {
 
 /// Safe while the list shrinks: those that are pushed out are behind the one that is looked at.
 void batch_scheduler::seat_running(request_priority priority, const planning& step) {
-  const int tier = 1 + static_cast<int>(priority);
+  const int tier = detail::tier_of(priority);
   for (std::size_t i = 0; i < running_.size() && running_[i]->tier() <= tier; ++i)
     if (running_[i]->tier() == tier) seat(*running_[i], step);
 }
@@ -127,8 +124,8 @@ void batch_scheduler::seat(sequence_state& sequence, const planning& step) {
 
 /// A class has had its turn if one of its sequences starts, or if something other than lack of room prevents that.
 void batch_scheduler::admit_new(request_priority priority, const planning& step) {
-  std::uint64_t& last_turn = last_turn_[static_cast<std::size_t>(priority)];
-  if (queues_[static_cast<std::size_t>(priority)].size() == 0) last_turn = step_;
+  std::uint64_t& last_turn = last_turn_[index_of(priority)];
+  if (queue_of(priority).size() == 0) last_turn = step_;
   std::int64_t tokens = tokens_for_new(priority);
   while (!closed_to_new_ && tokens > 0) {
     sequence_state* next = next_in_line(priority);
@@ -145,18 +142,18 @@ void batch_scheduler::admit_new(request_priority priority, const planning& step)
 /// The next of those that may start beside the adapters that run and the long prompt of this step.
 batch_scheduler::sequence_state* batch_scheduler::next_in_line(request_priority priority) const {
   const auto is_long_one = [&](const sequence_state* other) {
-    return other->landed() && other->priority == priority && is_long(*other);
+    return other->landed() && other->priority == priority && costs_.is_long(*other);
   };
   const bool has_long = std::any_of(running_.begin(), running_.end(), is_long_one) ||
                         std::any_of(started_.begin(), started_.end(), is_long_one);
-  return queues_[static_cast<std::size_t>(priority)].next([&](const sequence_state& sequence) {
-    return sequence.urgent == 0 && !(has_long && is_long(sequence)) && adapters_.can_start(*sequence.use) &&
+  return queue_of(priority).next([&](const sequence_state& sequence) {
+    return sequence.urgent == 0 && !(has_long && costs_.is_long(sequence)) && adapters_.can_start(*sequence.use) &&
            is_ready(sequence);
   });
 }
 
 batch_scheduler::sequence_state* batch_scheduler::oldest_waiting(request_priority priority) const {
-  return queues_[static_cast<std::size_t>(priority)].oldest(
+  return queue_of(priority).oldest(
       [&](const sequence_state& sequence) { return sequence.urgent == 0 && is_ready(sequence); });
 }
 
@@ -270,12 +267,12 @@ std::int64_t batch_scheduler::tokens_for_new(request_priority priority) const {
   std::int64_t before = 0, of_long = 0, batch = 0;
   const auto count = [&](const sequence_state* sequence) {
     if (!sequence->landed() || sequence->stalled) return;
-    std::int64_t& sum = sequence->tier() == 2 ? batch : is_long(*sequence) ? of_long : before;
+    std::int64_t& sum = sequence->in_batch_tier() ? batch : costs_.is_long(*sequence) ? of_long : before;
     sum += static_cast<std::int64_t>(sequence->pending());
   };
   std::for_each(running_.begin(), running_.end(), count);
   std::for_each(started_.begin(), started_.end(), count);
-  const bool any_batch = batch > 0 || queues_[static_cast<std::size_t>(request_priority::batch)].size() > 0;
+  const bool any_batch = batch > 0 || queue_of(request_priority::batch).size() > 0;
   if (priority == request_priority::interactive)
     return options_.max_batch_tokens - before - std::min<std::int64_t>(of_long, options_.max_batch_tokens / 2) -
            (any_batch ? kept_for_batch() : 0);

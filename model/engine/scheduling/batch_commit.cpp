@@ -28,7 +28,7 @@ void batch_scheduler::land(sequence_state& sequence, std::span<const sequence_ou
   sequence.in_flight = step_id{};
   if (sequence.cancelled && sequence.followers.empty()) return remove(sequence);
   const auto fed = static_cast<std::size_t>(sequence.planned_tokens);
-  if (sequence.computed + fed > sequence.lost.at) note_lost(sequence, {});
+  if (sequence.computed + fed > sequence.lost.at) suspects_.acquit(sequence);
   if (sequence.computed + fed < sequence.tokens.size()) {
     sequence.computed += fed;
     return blocks_.publish(sequence);

@@ -59,6 +59,7 @@ std::size_t limit_of(const sequence_request& request, std::int64_t context) {
 
 batch_scheduler::batch_scheduler(options chosen)
     : options_(checked(std::move(chosen))),
+      costs_(options_.even_context, options_.max_batch_tokens),
       pool_(options_.blocks),
       cache_(pool_, options_.model),
       blocks_(cache_),
@@ -68,10 +69,10 @@ batch_scheduler::~batch_scheduler() = default;
 
 result<accepted_request, refused_request> batch_scheduler::submit(sequence_request request) {
   if (const auto refused = check(request)) return *refused;
-  sequence_state& leader = add(request, nullptr);
-  leader.tokens = std::move(request.prompt);
-  for (std::int32_t i = 1; i < request.answers; ++i) leader.followers.push_back(&add(request, &leader));
-  return accepted_request{leader.id, request.answers};
+  const std::int32_t answers = request.answers;
+  sequence_state& leader = add_leader(std::move(request));
+  for (std::int32_t i = 1; i < answers; ++i) leader.followers.push_back(&add_follower(leader));
+  return accepted_request{leader.id, answers};
 }
 
 std::optional<refused_request> batch_scheduler::check(const sequence_request& request) const {
@@ -85,7 +86,7 @@ std::optional<refused_request> batch_scheduler::check(const sequence_request& re
   if (!could_ever_fit(request)) return refused_request{refusal::budget_too_small};
   if (request.adapter != no_adapter && options_.is_known && !options_.is_known(request.adapter))
     return refused_request{refusal::unknown_adapter};
-  if (!request.was_accepted && queues_[0].size() + queues_[1].size() >= options_.max_waiting)
+  if (!request.was_accepted && waiting() >= options_.max_waiting)
     return refused_request{refusal::queue_full, retry_after()};
   return std::nullopt;
 }
@@ -98,36 +99,54 @@ bool batch_scheduler::could_ever_fit(const sequence_request& request) const {
 
 /// The time in which an eighth of the queue will have started, at the recent pace.
 duration batch_scheduler::retry_after() const {
-  const auto ahead = static_cast<std::int64_t>((queues_[0].size() + queues_[1].size()) / 8 + 1);
-  return std::clamp<duration>(start_interval_ * ahead, std::chrono::milliseconds(100), std::chrono::seconds(30));
+  const auto ahead = static_cast<std::int64_t>(waiting() / 8 + 1);
+  return std::clamp<duration>(pace_.interval * ahead, std::chrono::milliseconds(100), std::chrono::seconds(30));
 }
 
-batch_scheduler::sequence_state& batch_scheduler::add(const sequence_request& request, sequence_state* leader) {
-  auto made = std::make_unique<sequence_state>();
-  sequence_state& sequence = *made;
-  sequence.id = sequence_id{++last_id_};
+batch_scheduler::sequence_state& batch_scheduler::add() {
+  const sequence_id id{++last_id_};
+  sequence_state& sequence = *sequences_.emplace(id, std::make_unique<sequence_state>()).first->second;
+  sequence.id = id;
   sequence.order = ++last_order_;
-  sequence.priority = request.priority;
-  sequence.adapter = request.adapter;
-  sequence.limit = leader != nullptr ? leader->limit : limit_of(request, options_.context);
-  sequence.prompt = leader != nullptr ? leader->prompt : request.prompt.size();
-  sequence.every_prompt_row = request.every_prompt_row;
-  if (leader == nullptr) note_lost(sequence, request.lost);
-  sequences_.emplace(sequence.id, std::move(made));
-  if (leader != nullptr) {
-    sequence.leader = leader;
-    sequence.phase = sequence_phase::following;
-    queue_of(sequence).join(sequence, *leader);
-  } else {
-    queue_of(sequence).push(sequence, request.tenant, request.weight);
-    sequence.use = &adapters_.wait(sequence.adapter, step_);
-  }
   return sequence;
+}
+
+batch_scheduler::sequence_state& batch_scheduler::add_leader(sequence_request request) {
+  sequence_state& leader = add();
+  leader.priority = request.priority;
+  leader.adapter = request.adapter;
+  leader.limit = limit_of(request, options_.context);
+  leader.prompt = request.prompt.size();
+  leader.tokens = std::move(request.prompt);
+  leader.every_prompt_row = request.every_prompt_row;
+  suspects_.set(leader, request.lost);
+  queue_of(leader).push(leader, request.tenant, request.weight);
+  leader.use = &adapters_.wait(leader.adapter, step_);
+  return leader;
+}
+
+batch_scheduler::sequence_state& batch_scheduler::add_follower(sequence_state& leader) {
+  sequence_state& follower = add();
+  follower.priority = leader.priority;
+  follower.adapter = leader.adapter;
+  follower.limit = leader.limit;
+  follower.prompt = leader.prompt;
+  follower.every_prompt_row = leader.every_prompt_row;
+  follower.leader = &leader;
+  follower.phase = sequence_phase::following;
+  queue_of(follower).join(follower, leader);
+  return follower;
 }
 
 batch_scheduler::sequence_state* batch_scheduler::find(sequence_id id) const {
   const auto found = sequences_.find(id);
   return found == sequences_.end() ? nullptr : found->second.get();
+}
+
+/// The answer that computes its prompt: mostly itself.
+const batch_scheduler::sequence_state* batch_scheduler::find_leader(sequence_id id) const {
+  const sequence_state* sequence = find(id);
+  return sequence != nullptr && sequence->leader != nullptr ? sequence->leader : sequence;
 }
 
 bool batch_scheduler::cancel(sequence_id id) {
@@ -165,12 +184,12 @@ void batch_scheduler::start(sequence_state& sequence, instant now) {
   started_.push_back(&sequence);
   if (!sequence.charged) queue_of(sequence).charge(sequence, options_.prompt_cost * sequence.pending());
   sequence.charged = true;
-  note_start(now);
+  pace_.note_start(now);
 }
 
-void batch_scheduler::note_start(instant now) {
-  if (last_start_) start_interval_ += ((now - *last_start_) - start_interval_) / 8;
-  last_start_ = now;
+void batch_scheduler::start_pace::note_start(instant now) {
+  if (last) interval += ((now - *last) - interval) / 8;
+  last = now;
 }
 
 /// From running to waiting. The caller takes it out of running_.
@@ -208,7 +227,7 @@ void batch_scheduler::remove(sequence_state& sequence) {
     std::erase(running_, &sequence);
     stop_running(sequence);
   }
-  note_lost(sequence, {});
+  suspects_.acquit(sequence);
   if (sequence.last_step.value != 0) forgotten_.push_back(sequence.id);
   queue_of(sequence).leave(sequence);
   sequences_.erase(sequence_id(sequence.id));
@@ -217,7 +236,7 @@ void batch_scheduler::remove(sequence_state& sequence) {
 void batch_scheduler::forget_stored(life_end why) {
   for (flying_step& step : flying_)
     for (sequence_state* sequence : step.rows) {
-      if (why == life_end::loss) note_lost_step(*sequence);
+      if (why == life_end::loss) suspects_.note_loss(*sequence);
       sequence->in_flight = step_id{};
     }
   flying_.clear();
@@ -231,21 +250,8 @@ void batch_scheduler::forget_stored(life_end why) {
   cache_.clear();
 }
 
-void batch_scheduler::note_lost_step(sequence_state& sequence) {
-  const lost_steps& before = sequence.lost;
-  const bool is_further = sequence.computed > before.at;
-  note_lost(sequence, {is_further ? 1 : before.lives + 1, std::max(sequence.computed, before.at)});
-}
-
-void batch_scheduler::note_lost(sequence_state& sequence, lost_steps lost) {
-  suspects_ -= sequence.suspect();
-  sequence.lost = lost;
-  suspects_ += sequence.suspect();
-}
-
 lost_steps batch_scheduler::lost_with(sequence_id id) const {
-  const sequence_state* sequence = find(id);
-  if (sequence && sequence->leader) sequence = sequence->leader;
+  const sequence_state* sequence = find_leader(id);
   return sequence ? sequence->lost : lost_steps{};
 }
 
@@ -255,19 +261,18 @@ std::span<const token_id> batch_scheduler::text_of(sequence_id id) const {
 }
 
 std::optional<batch_scheduler::sequence_start> batch_scheduler::start_of(sequence_id id) const {
-  const sequence_state* sequence = find(id);
-  if (sequence && sequence->leader) sequence = sequence->leader;
+  const sequence_state* sequence = find_leader(id);
   if (!sequence || !sequence->first_start) return std::nullopt;
   return sequence_start{*sequence->first_start, sequence->reused};
 }
 
 std::uint64_t batch_scheduler::served(tenant_id tenant, request_priority priority) const {
-  return queues_[static_cast<std::size_t>(priority)].served(tenant);
+  return queue_of(priority).served(tenant);
 }
 
 batch_scheduler::statistics batch_scheduler::stats() const {
   statistics all = counts_;
-  all.waiting = queues_[0].size() + queues_[1].size();
+  all.waiting = waiting();
   all.running = running_.size();
   for (const flying_step& step : flying_) all.in_flight += step.rows.size();
   all.steps = step_;
@@ -296,9 +301,9 @@ bool batch_scheduler::is_consistent() const {
   for (std::int32_t i = 0; i < pool_.total(); ++i)
     if (pool_.holders(block_id{i}) != holders[static_cast<std::size_t>(i)]) return false;
   const auto held = std::count_if(holders.begin(), holders.end(), [](std::int32_t count) { return count > 0; });
-  return suspects == suspects_ && slots == slots_ && slots <= static_cast<std::size_t>(options_.max_sequences) &&
-         running == running_.size() && waiting == queues_[0].size() + queues_[1].size() && held == pool_.held() &&
-         cache_.is_consistent();
+  return suspects == suspects_.count() && slots == slots_ &&
+         slots <= static_cast<std::size_t>(options_.max_sequences) && running == running_.size() &&
+         waiting == this->waiting() && held == pool_.held() && cache_.is_consistent();
 }
 
 }  // namespace troupe

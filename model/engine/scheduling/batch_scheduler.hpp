@@ -48,6 +48,8 @@
 #include "model/engine/scheduling/sequence_blocks.hpp"
 #include "model/engine/scheduling/sequence_request.hpp"
 #include "model/engine/scheduling/step_plan.hpp"
+#include "model/engine/scheduling/suspects.hpp"
+#include "model/engine/scheduling/token_budget.hpp"
 
 namespace troupe {
 
@@ -139,23 +141,29 @@ class batch_scheduler {
     step_id id;
     sequence_list rows;
   };
+  /// How fast sequences leave the queue.
+  struct start_pace {
+    std::optional<instant> last;
+    duration interval{};  ///< smoothed
+
+    void note_start(instant now);
+  };
 
   // batch_scheduler.cpp: coming and going
   std::optional<refused_request> check(const sequence_request& request) const;
   bool could_ever_fit(const sequence_request& request) const;
   duration retry_after() const;
-  sequence_state& add(const sequence_request& request, sequence_state* leader);
+  sequence_state& add();
+  sequence_state& add_leader(sequence_request request);
+  sequence_state& add_follower(sequence_state& leader);
   sequence_state* find(sequence_id id) const;
+  const sequence_state* find_leader(sequence_id id) const;
   void start(sequence_state& sequence, instant now);
-  void note_start(instant now);
   void preempt(sequence_state& sequence);
   void stop_running(sequence_state& sequence);
   void stop_being_urgent(sequence_state& sequence);
   void remove(sequence_state& sequence);
   void cancel_follower(sequence_state& sequence);
-
-  void note_lost_step(sequence_state& sequence);
-  void note_lost(sequence_state& sequence, lost_steps lost);
 
   // batch_commit.cpp: what a step's outcome changes
   void land(sequence_state& sequence, std::span<const sequence_outcome> outcomes);
@@ -194,12 +202,8 @@ class batch_scheduler {
 
   // batch_tokens.cpp: how many tokens each gets, and the plan
   void choose_rows();
-  void part_suspects();
   std::int64_t give_tokens();
-  std::int64_t weight_of(const sequence_state& sequence) const;
-  std::int64_t cost_of(const sequence_state& sequence, std::int64_t tokens) const;
-  std::int64_t affordable_tokens(const sequence_state& sequence, std::int64_t cost) const;
-  bool is_long(const sequence_state& sequence) const;
+  detail::prompt_shares share_out(std::int64_t tokens) const;
   std::int64_t prompt_budget() const;
   void give_proposals(std::int64_t left, step_plan& plan);
   std::size_t affordable_proposals(const sequence_state& sequence, std::int64_t left) const;
@@ -207,11 +211,13 @@ class batch_scheduler {
   void write_row(sequence_state& sequence, step_plan& plan);
   void write_answers(const sequence_state& sequence, planned_row& row, step_plan& plan) const;
 
-  detail::fair_queue& queue_of(const sequence_state& sequence) {
-    return queues_[static_cast<std::size_t>(sequence.priority)];
-  }
+  static std::size_t index_of(request_priority priority) { return static_cast<std::size_t>(priority); }
+  const detail::fair_queue& queue_of(request_priority priority) const { return queues_[index_of(priority)]; }
+  detail::fair_queue& queue_of(const sequence_state& sequence) { return queues_[index_of(sequence.priority)]; }
+  std::size_t waiting() const { return queues_[0].size() + queues_[1].size(); }
 
   options options_;
+  detail::token_costs costs_;
   block_pool pool_;
   prefix_cache cache_;
   detail::sequence_blocks blocks_;
@@ -224,8 +230,7 @@ class batch_scheduler {
   sequence_list urgent_;   ///< first declared first
   sequence_list chosen_;   ///< rows of the step being planned
   std::size_t slots_ = 0;  ///< taken: rows that the running may take, their followers' too
-  std::size_t suspects_ = 0;
-  bool suspect_was_last_ = false;  ///< its step was the last one planned
+  detail::suspects suspects_;
   std::vector<flying_step> flying_;
   std::vector<sequence_list> spare_lists_;
   std::vector<ended_sequence> ended_;
@@ -238,8 +243,7 @@ class batch_scheduler {
   std::array<std::uint64_t, priorities> last_turn_{};  ///< the last step in which a class had its turn
   bool closed_to_new_ = false;                         ///< in this step: somebody before them waits for room
   bool closed_to_growth_ = false;                      ///< in this step: an urgent sequence needs the blocks
-  std::optional<instant> last_start_;
-  duration start_interval_{};  ///< between sequences that leave the queue, smoothed
+  start_pace pace_;
   statistics counts_;
 };
 

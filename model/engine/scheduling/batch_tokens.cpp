@@ -12,7 +12,7 @@ using detail::ranks_before;
 bool batch_scheduler::plan_step(instant now, step_plan& plan) {
   plan.clear();
   plan.id = step_id{};
-  if (suspects_ > 0 && !flying_.empty()) return false;
+  if (suspects_.any() && !flying_.empty()) return false;
   declare_urgent();
   seat_all({now, plan});
   choose_rows();
@@ -32,7 +32,7 @@ void batch_scheduler::choose_rows() {
   chosen_.clear();
   for (sequence_state* sequence : running_)
     if (sequence->landed() && !sequence->stalled) chosen_.push_back(sequence);
-  if (suspects_ > 0) return part_suspects();
+  if (suspects_.any()) return suspects_.part(chosen_);
   const auto steps = static_cast<std::size_t>(options_.steps_in_flight);
   const std::size_t share = (running_.size() + steps - 1) / steps;
   if (chosen_.size() <= share) return;
@@ -41,21 +41,7 @@ void batch_scheduler::choose_rows() {
   };
   std::nth_element(chosen_.begin(), chosen_.begin() + static_cast<std::ptrdiff_t>(share), chosen_.end(), waited_longer);
   chosen_.resize(share);
-  std::sort(chosen_.begin(), chosen_.end(),
-            [](const sequence_state* a, const sequence_state* b) { return ranks_before(*a, *b); });
-}
-
-/// A step of one suspect alone, the one that waited longest, takes turns with a step of all the others.
-void batch_scheduler::part_suspects() {
-  const auto suspects = std::stable_partition(chosen_.begin(), chosen_.end(),
-                                              [](const sequence_state* sequence) { return !sequence->suspect(); });
-  const bool others_turn = suspects == chosen_.end() || (suspect_was_last_ && suspects != chosen_.begin());
-  suspect_was_last_ = !others_turn;
-  if (others_turn) return (void)chosen_.erase(suspects, chosen_.end());
-  const auto waited_longer = [](const sequence_state* a, const sequence_state* b) {
-    return a->last_step < b->last_step;
-  };
-  chosen_ = {*std::min_element(suspects, chosen_.end(), waited_longer)};
+  std::sort(chosen_.begin(), chosen_.end(), detail::in_order);
 }
 
 /// One token for everyone, the others in the order, but shares for batch and for short prompts. Returns how many are
@@ -63,51 +49,31 @@ void batch_scheduler::part_suspects() {
 std::int64_t batch_scheduler::give_tokens() {
   std::int64_t left = options_.max_batch_tokens - static_cast<std::int64_t>(chosen_.size());
   assert(left >= 0);
-  std::int64_t batch_wants = 0, short_wants = 0;
+  detail::prompt_shares shares = share_out(left);
   for (sequence_state* sequence : chosen_) {
-    sequence->planned_tokens = 1;
-    const std::int64_t wants = static_cast<std::int64_t>(sequence->pending()) - 1;
-    if (sequence->tier() == 2)
-      batch_wants += wants;
-    else if (!is_long(*sequence))
-      short_wants += wants;
-  }
-  const std::int64_t budget = prompt_budget();
-  std::int64_t prompts = std::min(left, budget);
-  const std::int64_t kept_for_batch = std::min({batch_wants, budget / options_.batch_share, prompts});
-  std::int64_t kept_for_short = std::min(short_wants, (prompts - kept_for_batch) / 2);
-  for (sequence_state* sequence : chosen_) {
-    const bool is_short = !is_long(*sequence);
-    const std::int64_t kept = sequence->tier() == 2 ? 0 : kept_for_batch + (is_short ? 0 : kept_for_short);
-    const std::int64_t most = std::max<std::int64_t>(prompts - kept, 0);
-    const std::int64_t more =
-        std::min(static_cast<std::int64_t>(sequence->pending()) - 1, affordable_tokens(*sequence, most));
-    sequence->planned_tokens += static_cast<std::int32_t>(more);
-    const std::int64_t cost = cost_of(*sequence, more);
-    prompts -= cost;
+    const bool is_batch = sequence->in_batch_tier(), is_short = !costs_.is_long(*sequence);
+    const std::int64_t more = std::min(static_cast<std::int64_t>(sequence->pending()) - 1,
+                                       costs_.affordable(*sequence, shares.most_for(is_batch, is_short)));
+    const std::int64_t cost = costs_.of(*sequence, more);
+    sequence->planned_tokens = 1 + static_cast<std::int32_t>(more);
+    shares.take(cost, is_short);
     left -= cost;
-    if (is_short) kept_for_short = std::max<std::int64_t>(kept_for_short - cost, 0);
   }
   return left;
 }
 
-/// What one of its next tokens costs, as the number of positions before it, at least `even_context`.
-std::int64_t batch_scheduler::weight_of(const sequence_state& sequence) const {
-  return std::max(static_cast<std::int64_t>(sequence.computed), options_.even_context);
-}
-
-/// Its next tokens, counted as tokens at the beginning of a text; rounded up.
-std::int64_t batch_scheduler::cost_of(const sequence_state& sequence, std::int64_t tokens) const {
-  return (tokens * weight_of(sequence) + options_.even_context - 1) / options_.even_context;
-}
-
-std::int64_t batch_scheduler::affordable_tokens(const sequence_state& sequence, std::int64_t cost) const {
-  return cost * options_.even_context / weight_of(sequence);
-}
-
-/// More than a whole step: others come while it is computed.
-bool batch_scheduler::is_long(const sequence_state& sequence) const {
-  return cost_of(sequence, static_cast<std::int64_t>(sequence.pending())) > options_.max_batch_tokens;
+/// What prompts may have of so many tokens.
+detail::prompt_shares batch_scheduler::share_out(std::int64_t tokens) const {
+  detail::prompt_shares::demand wanted;
+  for (const sequence_state* sequence : chosen_) {
+    const std::int64_t more = static_cast<std::int64_t>(sequence->pending()) - 1;
+    if (sequence->in_batch_tier())
+      wanted.batch += more;
+    else if (!costs_.is_long(*sequence))
+      wanted.short_prompts += more;
+  }
+  const std::int64_t budget = prompt_budget();
+  return {std::min(tokens, budget), budget / options_.batch_share, wanted};
 }
 
 /// How many tokens of prompts the step may have besides the one for everyone.
@@ -124,7 +90,7 @@ void batch_scheduler::give_proposals(std::int64_t left, step_plan& plan) {
     const std::size_t guesses = affordable_proposals(*sequence, left);
     sequence->planned_proposals = static_cast<std::int32_t>(guesses);
     sequence->proposals.resize(guesses);
-    left -= cost_of(*sequence, sequence->planned_proposals);
+    left -= costs_.of(*sequence, sequence->planned_proposals);
     if (guesses == 0) continue;
     [[maybe_unused]] const bool provided = blocks_.provide(*sequence, sequence->tokens.size() + guesses, plan.copies);
     assert(provided);
@@ -135,7 +101,7 @@ void batch_scheduler::give_proposals(std::int64_t left, step_plan& plan) {
 std::size_t batch_scheduler::affordable_proposals(const sequence_state& sequence, std::int64_t left) const {
   if (sequence.proposals.empty() || sequence.pending() != 1) return 0;
   const std::size_t known = sequence.tokens.size();
-  const auto affordable = static_cast<std::size_t>(affordable_tokens(sequence, left));
+  const auto affordable = static_cast<std::size_t>(costs_.affordable(sequence, left));
   const std::size_t guesses = std::min({sequence.proposals.size(), affordable, sequence.limit - known - 1});
   const std::size_t wanted = blocks_.missing(sequence, known + guesses) + running_.size() / 2;
   if (!closed_to_growth_ && wanted <= static_cast<std::size_t>(cache_.available())) return guesses;

@@ -21,6 +21,10 @@ enum class sequence_phase : std::uint8_t {
   following  ///< a further answer, until the first has computed their prompt
 };
 
+constexpr int tier_of(request_priority priority) {
+  return 1 + static_cast<int>(priority);
+}
+
 /// What the scheduler knows of one answer. Owned by the scheduler, which gives pointers to queues and steps.
 struct sequence_state {
   sequence_id id;
@@ -69,7 +73,8 @@ struct sequence_state {
   bool suspect() const { return lost.lives >= 2; }
 
   /// 0: urgent, then one per priority.
-  int tier() const { return urgent != 0 ? 0 : 1 + static_cast<int>(priority); }
+  int tier() const { return urgent != 0 ? 0 : tier_of(priority); }
+  bool in_batch_tier() const { return tier() == tier_of(request_priority::batch); }
 };
 
 /// The total order in which sequences get blocks and tokens. Each gives way to those before it alone.
@@ -77,5 +82,6 @@ inline bool ranks_before(const sequence_state& a, const sequence_state& b) {
   const auto key = [](const sequence_state& s) { return std::tuple(s.tier(), s.urgent, s.order); };
   return key(a) < key(b);
 }
+constexpr auto in_order = [](const sequence_state* a, const sequence_state* b) { return ranks_before(*a, *b); };
 
 }  // namespace troupe::detail

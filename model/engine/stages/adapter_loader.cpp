@@ -19,10 +19,10 @@ adapter_loader::~adapter_loader() {
   thread_.join();
 }
 
-void adapter_loader::exchange(const std::function<bool(adapter_version)>& is_pinned, const changes& to) {
-  for (arrival& one : arrivals()) take(std::move(one), to);
+void adapter_loader::exchange(const std::function<bool(adapter_version)>& is_pinned, const changes& owner) {
+  for (arrival& arrived : arrivals()) take(std::move(arrived), owner);
   const adapter_residency::moves& moves = residency_.turn(is_pinned);
-  for (const adapter_version version : moves.drop) to.remove(version);
+  for (const adapter_version version : moves.drop) owner.remove(version);
   if (moves.load.empty()) return;
   under_way_ += moves.load.size();
   {
@@ -32,19 +32,19 @@ void adapter_loader::exchange(const std::function<bool(adapter_version)>& is_pin
   wanted_.notify_one();
 }
 
-void adapter_loader::take(arrival one, const changes& to) {
+void adapter_loader::take(arrival arrived, const changes& owner) {
   --under_way_;
-  const std::int64_t declared = residency_.bytes_of(one.version);
-  if (one.adapter && static_cast<std::int64_t>(one.adapter->bytes()) > declared) {
-    one.why = fmt::format("it takes {} bytes of memory, and {} were declared", one.adapter->bytes(), declared);
-    one.adapter = nullptr;
+  const std::int64_t declared = residency_.bytes_of(arrived.version);
+  if (arrived.adapter && static_cast<std::int64_t>(arrived.adapter->bytes()) > declared) {
+    arrived.why = fmt::format("it takes {} bytes of memory, and {} were declared", arrived.adapter->bytes(), declared);
+    arrived.adapter = nullptr;
   }
-  if (one.adapter) {
-    residency_.loaded(one.version);
-    to.add(one.version, std::move(one.adapter));
+  if (arrived.adapter) {
+    residency_.loaded(arrived.version);
+    owner.add(arrived.version, std::move(arrived.adapter));
   } else {
-    to.failed(one.version, one.why);
-    residency_.failed(one.version, std::move(one.why));
+    owner.failed(arrived.version, arrived.why);
+    residency_.failed(arrived.version, std::move(arrived.why));
   }
 }
 
@@ -69,9 +69,9 @@ void adapter_loader::read_on() {
     const adapter_version version = to_read_.front();
     to_read_.pop_front();
     lock.unlock();
-    arrival one = read(version);
+    arrival arrived = read(version);
     lock.lock();
-    read_.push_back(std::move(one));
+    read_.push_back(std::move(arrived));
     arrived_.notify_one();
   }
 }

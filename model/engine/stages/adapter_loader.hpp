@@ -44,7 +44,7 @@ class adapter_loader {
     std::function<void(adapter_version, const std::string& why)> failed;
   };
   /// Between two steps: what has come is added, what goes is removed, and what is wanted next will be read.
-  void exchange(const std::function<bool(adapter_version)>& is_pinned, const changes& to);
+  void exchange(const std::function<bool(adapter_version)>& is_pinned, const changes& owner);
   /// For a caller with nothing else to do: until the next exchange has something to do. False where nothing is wanted.
   bool wait();
 
@@ -57,7 +57,7 @@ class adapter_loader {
     std::string why;
   };
 
-  void take(arrival one, const changes& to);
+  void take(arrival arrived, const changes& owner);
   std::vector<arrival> arrivals();
   void read_on();
   arrival read(adapter_version version) const;

@@ -10,8 +10,8 @@ void hidden_pooler::open(const answer_opening& opening) {
     open_[answer.sequence] = {opening.sampling.pooling, std::vector<double>(hidden_), 0};
 }
 
-int hidden_pooler::needed_rows(const pooled& of, const planned_row& row) {
-  if (of.how == hidden_pooling::mean) return row.tokens;
+int hidden_pooler::needed_rows(const open_prompt& prompt, const planned_row& row) {
+  if (prompt.pooling == hidden_pooling::mean) return row.tokens;
   return row.complete ? 1 : 0;
 }
 
@@ -36,23 +36,24 @@ void hidden_pooler::take(const step_plan& plan, const float* normed, std::int64_
 }
 
 /// A prompt that begins again, after a preemption, is summed from the start.
-void hidden_pooler::add(pooled& to, const planned_row& row, const float* normed, std::int64_t stride) const {
-  if (row.position == 0 || to.how == hidden_pooling::last) {
-    std::fill(to.sum.begin(), to.sum.end(), 0.0);
-    to.rows = 0;
+void hidden_pooler::add(open_prompt& prompt, const planned_row& row, const float* normed, std::int64_t stride) const {
+  if (row.position == 0 || prompt.pooling == hidden_pooling::last) {
+    std::fill(prompt.sum.begin(), prompt.sum.end(), 0.0);
+    prompt.rows = 0;
   }
-  for (int i = 0; i < needed_rows(to, row); ++i, ++to.rows)
+  for (int i = 0; i < needed_rows(prompt, row); ++i, ++prompt.rows)
     for (std::size_t k = 0; k < hidden_; ++k)
-      to.sum[k] += static_cast<double>(normed[i * stride + static_cast<std::int64_t>(k)]);
+      prompt.sum[k] += static_cast<double>(normed[i * stride + static_cast<std::int64_t>(k)]);
 }
 
-void hidden_pooler::finish(const pooled& of, sequence_id answer, step_outcome& outcome) const {
+void hidden_pooler::finish(const open_prompt& prompt, sequence_id answer, step_outcome& outcome) const {
   const auto found = std::find_if(outcome.answers.begin(), outcome.answers.end(),
                                   [&](const chosen_answer& each) { return each.sequence == answer; });
   if (found == outcome.answers.end()) return;
   found->first_hidden = static_cast<std::int32_t>(outcome.hidden.size());
   found->hidden = static_cast<std::int32_t>(hidden_);
-  for (const double each : of.sum) outcome.hidden.push_back(static_cast<float>(each / static_cast<double>(of.rows)));
+  for (const double sum : prompt.sum)
+    outcome.hidden.push_back(static_cast<float>(sum / static_cast<double>(prompt.rows)));
 }
 
 }  // namespace troupe

@@ -23,17 +23,17 @@ class hidden_pooler {
   void take(const step_plan& plan, const float* normed, std::int64_t stride, step_outcome& outcome);
 
  private:
-  struct pooled {
-    hidden_pooling how = hidden_pooling::none;
+  struct open_prompt {
+    hidden_pooling pooling = hidden_pooling::none;
     std::vector<double> sum;  // [hidden]
     std::int64_t rows = 0;
   };
-  static int needed_rows(const pooled& of, const planned_row& row);
-  void add(pooled& to, const planned_row& row, const float* normed, std::int64_t stride) const;
-  void finish(const pooled& of, sequence_id answer, step_outcome& outcome) const;
+  static int needed_rows(const open_prompt& prompt, const planned_row& row);
+  void add(open_prompt& prompt, const planned_row& row, const float* normed, std::int64_t stride) const;
+  void finish(const open_prompt& prompt, sequence_id answer, step_outcome& outcome) const;
 
   std::size_t hidden_;
-  std::unordered_map<sequence_id, pooled> open_;
+  std::unordered_map<sequence_id, open_prompt> open_;
 };
 
 }  // namespace troupe

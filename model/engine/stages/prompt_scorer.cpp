@@ -19,13 +19,13 @@ void prompt_scorer::list_rows(const step_plan& plan, std::vector<int>& rows) {
   for (const planned_row& row : plan.rows) {
     const auto found = open_.find(row.sequence);
     if (found == open_.end()) continue;
-    prompt& of = found->second;
-    if (row.position == 0) of.scored.assign(1, {of.tokens.front(), {}, {}});  // again after a preemption
+    open_prompt& prompt = found->second;
+    if (row.position == 0) prompt.scored.assign(1, {prompt.tokens.front(), {}, {}});  // again after a preemption
     for (int i = 0; i < row.tokens; ++i) {
       const auto next = static_cast<std::size_t>(row.position + i + 1);
-      if (next >= of.tokens.size()) break;
+      if (next >= prompt.tokens.size()) break;
       rows.push_back(row.first_token + i);
-      listed_.push_back({&of, next});
+      listed_.push_back({&prompt, next});
     }
   }
 }
@@ -33,8 +33,8 @@ void prompt_scorer::list_rows(const step_plan& plan, std::vector<int>& rows) {
 void prompt_scorer::take(int count, const float* logits, std::int64_t stride) {
   for (int i = 0; i < count; ++i, logits += stride) {
     const next_token& next = listed_[taken_++];
-    prompt& of = *next.of;
-    of.scored.push_back(sampler_.score({logits, vocab_size_}, of.tokens[next.index], of.alternatives));
+    next.prompt->scored.push_back(
+        sampler_.score({logits, vocab_size_}, next.prompt->tokens[next.index], next.prompt->alternatives));
   }
 }
 

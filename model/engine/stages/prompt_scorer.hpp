@@ -28,19 +28,19 @@ class prompt_scorer {
   void finish(const step_plan& plan, step_outcome& outcome);
 
  private:
-  struct prompt {
+  struct open_prompt {
     std::int32_t alternatives = 0;
     std::vector<token_id> tokens;
     std::vector<sampled_token> scored;
   };
   struct next_token {
-    prompt* of;
+    open_prompt* prompt;
     std::size_t index;
   };
 
   std::size_t vocab_size_;
   sampler sampler_;
-  std::unordered_map<sequence_id, prompt> open_;
+  std::unordered_map<sequence_id, open_prompt> open_;
   std::vector<next_token> listed_;
   std::size_t taken_ = 0;  ///< of those listed
 };

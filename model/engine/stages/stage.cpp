@@ -16,7 +16,10 @@ stage::stage(std::shared_ptr<const loaded_model> model, const decoder::options& 
     : model_(std::move(model)),
       first_layer_(layers.first_layer),
       last_(layers.layers < 0 || layers.first_layer + layers.layers == model_->config.layers),
-      limits_{layers.max_rows, layers.blocks, layers.context, model_->config.vocab_size},
+      limits_{.max_rows = layers.max_rows,
+              .blocks = layers.blocks,
+              .context = layers.context,
+              .vocab_size = model_->config.vocab_size},
       shard_(make_decoder(model_, layers, with)),
       chooser_(with, model_->config.vocab_size, lookup_tokens, std::move(tokens)),
       pooler_(model_->config.hidden),
@@ -70,7 +73,11 @@ void stage::take_tables(const step_plan& plan) {
     for (const block_id block : plan.blocks_of(row)) table.push_back(block.value);
     if (static_cast<std::int64_t>(table.size()) * positions_per_block < row.position + row.tokens)
       refuse("step {} has too few blocks for a row", plan.id.value);
-    rows_.push_back({row.first_token, row.tokens, row.position, table.data(), adapter_of(row)});
+    rows_.push_back({.first_row = row.first_token,
+                     .rows = row.tokens,
+                     .position = row.position,
+                     .blocks = table.data(),
+                     .adapter = adapter_of(row)});
   }
 }
 

@@ -1,6 +1,5 @@
 #include "model/engine/stages/token_chooser.hpp"
 
-#include <algorithm>
 #include <iterator>
 #include <utility>
 
@@ -9,7 +8,7 @@
 
 namespace troupe {
 
-struct token_chooser::answer {
+struct token_chooser::open_answer {
   sampling_params sampling;
   std::vector<token_id> end_tokens;
   sampling_history history;
@@ -20,20 +19,15 @@ struct token_chooser::answer {
   std::uint64_t listed = 0;  // when it got a turn last
 
   std::span<const token_id> written() const { return std::span(text).subspan(static_cast<std::size_t>(prompt_tokens)); }
-  bool ends_with(token_id token) const {
-    const auto in = [&](const std::vector<token_id>& list) {
-      return std::find(list.begin(), list.end(), token) != list.end();
-    };
-    return in(sampling.stop_tokens) || (!sampling.ignore_eos && in(end_tokens));
-  }
+  bool is_end(token_id token) const { return is_end_token(token, sampling, end_tokens); }
   bool is_full() const { return static_cast<std::int64_t>(text.size()) - prompt_tokens >= sampling.max_tokens; }
 };
 
 /// What one answer gets in a step. Threads work on several at a time.
-struct token_chooser::turn {
+struct token_chooser::answer_turn {
   const planned_row* row = nullptr;
-  answer* of = nullptr;
-  bool largest = false;  // it is in the list of those whose largest logit is enough
+  open_answer* answer = nullptr;
+  bool needs_largest = false;  // no more than that: its rows are in the list of those whose largest logit is enough
   std::size_t first_row = 0;
   chosen_answer chosen;
   std::vector<sampled_token> details;
@@ -50,31 +44,32 @@ token_chooser::token_chooser(const compute& with, std::int64_t vocab_size, int l
 token_chooser::~token_chooser() = default;
 
 void token_chooser::open(const answer_opening& opening) {
-  for (const auto& [sequence, index] : opening.answers) answers_[sequence] = open_one(opening, index);
+  for (const auto& [sequence, index] : opening.answers) answers_[sequence] = opened(opening, index);
 }
 
-std::unique_ptr<token_chooser::answer> token_chooser::open_one(const answer_opening& opening, std::uint32_t index) {
-  auto opened = std::make_unique<answer>();
+std::unique_ptr<token_chooser::open_answer> token_chooser::opened(const answer_opening& opening, std::uint32_t index) {
+  auto answer = std::make_unique<open_answer>();
   const auto text = std::span(opening.text);
   const auto prompt = static_cast<std::size_t>(opening.prompt_tokens);
-  opened->sampling = opening.sampling;
-  opened->sampling.seed += index;
-  opened->end_tokens = opening.end_tokens;
-  opened->history = sampling_history(opening.sampling, text.first(prompt), text.subspan(prompt));
-  opened->text = opening.text;
-  opened->prompt_tokens = opening.prompt_tokens;
-  if (opening.sampling.constraint) give_form(*opened, opening);
-  return opened;
+  answer->sampling = opening.sampling;
+  answer->sampling.seed += index;
+  answer->end_tokens = opening.end_tokens;
+  answer->history = sampling_history(opening.sampling, text.first(prompt), text.subspan(prompt));
+  answer->text = opening.text;
+  answer->prompt_tokens = opening.prompt_tokens;
+  if (opening.sampling.constraint) constrain(*answer, opening);
+  return answer;
 }
 
 /// Constraints were checked where they came in. One that this node cannot keep all the same, because its tokenizer is
 /// gone, ends its own answer and disturbs no other.
-void token_chooser::give_form(answer& to, const answer_opening& opening) {
+void token_chooser::constrain(open_answer& answer, const answer_opening& opening) {
   try {
     if (!constraints_) constraints_ = std::make_unique<constraint_store>(tokens_ ? tokens_() : nullptr);
-    to.form.emplace(constraints_->get(opening.sampling.constraint), opening.sampling, opening.end_tokens, to.written());
+    answer.form.emplace(constraints_->get(opening.sampling.constraint), opening.sampling, opening.end_tokens,
+                        answer.written());
   } catch (const input_error&) {
-    to.impossible = true;
+    answer.impossible = true;
   }
 }
 
@@ -93,10 +88,13 @@ void token_chooser::list_rows(const step_plan& plan, bool finds_largest, std::ve
   turns_.clear();
   ++lists_;
   for (const planned_row& row : plan.rows) {
-    const std::size_t first = turns_.size();
-    const bool largest = list_turns(plan, row) && finds_largest;
-    std::vector<int>& list = largest ? largest_of : rows;
-    for (std::size_t i = first; i < turns_.size(); ++i) turns_[i].largest = largest, turns_[i].first_row = list.size();
+    const std::size_t first_turn = turns_.size();
+    const bool needs_largest = list_turns(plan, row) && finds_largest;
+    std::vector<int>& list = needs_largest ? largest_of : rows;
+    for (answer_turn& turn : std::span(turns_).subspan(first_turn)) {
+      turn.needs_largest = needs_largest;
+      turn.first_row = list.size();
+    }
     for (int i = row.tokens - row.logit_rows; i < row.tokens; ++i) list.push_back(row.first_token + i);
   }
 }
@@ -104,89 +102,91 @@ void token_chooser::list_rows(const step_plan& plan, bool finds_largest, std::ve
 /// True if no answer wants more of the row than its largest logit. An answer gets one turn even if the plan names it
 /// twice: two threads must not have it.
 bool token_chooser::list_turns(const step_plan& plan, const planned_row& row) {
-  bool largest = true;
+  bool largest_is_enough = true;
   for (const sequence_id id : plan.answers_of(row)) {
     const auto found = answers_.find(id);
     if (!row.complete || found == answers_.end()) continue;
-    answer& of = *found->second;
-    if (std::exchange(of.listed, lists_) == lists_) continue;
-    turn& made = turns_.emplace_back();
-    made.row = &row;
-    made.of = &of;
-    made.chosen.sequence = id;
-    largest = largest && wants_largest(of.sampling);
+    open_answer& answer = *found->second;
+    if (std::exchange(answer.listed, lists_) == lists_) continue;
+    answer_turn& turn = turns_.emplace_back();
+    turn.row = &row;
+    turn.answer = &answer;
+    turn.chosen.sequence = id;
+    largest_is_enough = largest_is_enough && wants_largest(answer.sampling);
   }
-  return largest;
+  return largest_is_enough;
 }
 
 /// Answers under a constraint share what was found out about it, so one thread chooses for all of them.
 void token_chooser::choose(const step_plan& plan, const chooser_readings& readings, step_outcome& outcome) {
   if (constraints_) constraints_->keep_within_bounds();
-  for (turn& each : turns_)
-    if (each.of->form) choose_for(plan, readings, each, samplers_.front());
+  for (answer_turn& turn : turns_)
+    if (turn.answer->form) take_turn(plan, readings, turn, samplers_.front());
   pool_.run(static_cast<int>(turns_.size()), [&](int i, int thread) {
-    turn& each = turns_[static_cast<std::size_t>(i)];
-    if (!each.of->form) choose_for(plan, readings, each, samplers_[static_cast<std::size_t>(thread)]);
+    answer_turn& turn = turns_[static_cast<std::size_t>(i)];
+    if (!turn.answer->form) take_turn(plan, readings, turn, samplers_[static_cast<std::size_t>(thread)]);
   });
   outcome.clear();
   outcome.step = plan.id;
-  for (turn& each : turns_) report(each, outcome);
+  for (answer_turn& turn : turns_) report(turn, outcome);
   if (!outcome.details.empty()) outcome.details.resize(outcome.tokens.size());
 }
 
 /// Samples after each fed token for as long as the guesses hold: what is returned is what steps of one token would
 /// give.
-void token_chooser::choose_for(const step_plan& plan, const chooser_readings& readings, turn& now, sampler& by) const {
-  const planned_row& row = *now.row;
+void token_chooser::take_turn(const step_plan& plan, const chooser_readings& readings, answer_turn& turn,
+                              sampler& thread_sampler) const {
+  const planned_row& row = *turn.row;
   const auto fed = plan.tokens_of(row);
-  answer& to = *now.of;
+  open_answer& answer = *turn.answer;
   for (int i = 0; i < row.logit_rows; ++i) {
-    sampled_token next = next_of(readings, now, i, by);
-    if (now.chosen.finished) {
-      if (next.logprob) now.chosen.ending = std::move(next);
+    sampled_token next = choose_token(readings, turn, i, thread_sampler);
+    if (turn.chosen.finished) {
+      if (next.logprob) turn.chosen.ending = std::move(next);
       break;
     }
     const token_id token = next.token;
-    ++now.chosen.tokens;
-    to.text.push_back(token);
-    to.history.add(token);
-    if (next.logprob) now.details.push_back(std::move(next));
-    now.chosen.finished = to.form && to.form->add(to.written());
-    if (now.chosen.finished) break;
+    ++turn.chosen.tokens;
+    answer.text.push_back(token);
+    answer.history.add(token);
+    if (next.logprob) turn.details.push_back(std::move(next));
+    turn.chosen.finished = answer.form && answer.form->add(answer.written());
+    if (turn.chosen.finished) break;
     const auto following = static_cast<std::size_t>(row.tokens - row.logit_rows + i + 1);
-    if (to.is_full() || following >= fed.size() || fed[following] != token) break;
+    if (answer.is_full() || following >= fed.size() || fed[following] != token) break;
   }
 }
 
-/// Says in `now` whether the answer ends instead.
-sampled_token token_chooser::next_of(const chooser_readings& readings, turn& now, int row, sampler& by) const {
-  const answer& to = *now.of;
-  const std::size_t at = now.first_row + static_cast<std::size_t>(row);
+/// Sets `turn.chosen.finished` where the answer ends instead.
+sampled_token token_chooser::choose_token(const chooser_readings& readings, answer_turn& turn, int logit_row,
+                                          sampler& thread_sampler) const {
+  open_answer& answer = *turn.answer;
+  const std::size_t index = turn.first_row + static_cast<std::size_t>(logit_row);
   sampled_token next;
-  if (now.largest) {
-    next.token = readings.largest[at];
+  if (turn.needs_largest) {
+    next.token = readings.largest[index];
   } else {
-    const auto allowed = to.form ? now.of->form->allowed(to.written()) : std::span<const std::uint64_t>();
-    now.chosen.finished = to.impossible || (to.form && allowed.empty());
-    if (now.chosen.finished) return next;
-    const std::span<const float> logits(readings.logits + at * static_cast<std::size_t>(readings.stride), vocab_size_);
-    next = by.sample(logits, to.sampling, to.history, to.text.size(), allowed);
+    const auto allowed = answer.form ? answer.form->allowed(answer.written()) : std::span<const std::uint64_t>();
+    turn.chosen.finished = answer.impossible || (answer.form && allowed.empty());
+    if (turn.chosen.finished) return next;
+    const float* logits = readings.logits + index * static_cast<std::size_t>(readings.stride);
+    next = thread_sampler.sample({logits, vocab_size_}, answer.sampling, answer.history, answer.text.size(), allowed);
   }
-  now.chosen.finished = to.ends_with(next.token);
+  turn.chosen.finished = answer.is_end(next.token);
   return next;
 }
 
 /// Logprobs of one answer make the list as long as the tokens are; without any it stays empty.
-void token_chooser::report(turn& done, step_outcome& outcome) const {
-  const answer& of = *done.of;
-  chosen_answer& chosen = outcome.answers.emplace_back(done.chosen);
+void token_chooser::report(answer_turn& turn, step_outcome& outcome) const {
+  const open_answer& answer = *turn.answer;
+  chosen_answer& chosen = outcome.answers.emplace_back(turn.chosen);
   chosen.first_token = static_cast<std::int32_t>(outcome.tokens.size());
   chosen.first_proposal = static_cast<std::int32_t>(outcome.proposals.size());
-  if (!done.details.empty()) outcome.details.resize(outcome.tokens.size());
-  std::move(done.details.begin(), done.details.end(), std::back_inserter(outcome.details));
-  outcome.tokens.insert(outcome.tokens.end(), of.text.end() - chosen.tokens, of.text.end());
-  if (chosen.finished || of.is_full() || done.row->logit_rows == 0) return;
-  if (lookup_tokens_ > 0) look_up(of.text, lookup_tokens_, outcome.proposals);
+  if (!turn.details.empty()) outcome.details.resize(outcome.tokens.size());
+  std::move(turn.details.begin(), turn.details.end(), std::back_inserter(outcome.details));
+  outcome.tokens.insert(outcome.tokens.end(), answer.text.end() - chosen.tokens, answer.text.end());
+  if (chosen.finished || answer.is_full() || turn.row->logit_rows == 0) return;
+  if (lookup_tokens_ > 0) look_up(answer.text, lookup_tokens_, outcome.proposals);
   chosen.proposals = static_cast<std::int32_t>(outcome.proposals.size()) - chosen.first_proposal;
 }
 

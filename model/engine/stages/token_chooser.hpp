@@ -38,14 +38,16 @@ class token_chooser {
   void choose(const step_plan& plan, const chooser_readings& readings, step_outcome& outcome);
 
  private:
-  struct answer;
-  struct turn;
-  std::unique_ptr<answer> open_one(const answer_opening& opening, std::uint32_t index);
-  void give_form(answer& to, const answer_opening& opening);
+  struct open_answer;
+  struct answer_turn;
+  std::unique_ptr<open_answer> opened(const answer_opening& opening, std::uint32_t index);
+  void constrain(open_answer& answer, const answer_opening& opening);
   bool list_turns(const step_plan& plan, const planned_row& row);
-  void choose_for(const step_plan& plan, const chooser_readings& readings, turn& now, sampler& by) const;
-  sampled_token next_of(const chooser_readings& readings, turn& now, int row, sampler& by) const;
-  void report(turn& done, step_outcome& outcome) const;
+  void take_turn(const step_plan& plan, const chooser_readings& readings, answer_turn& turn,
+                 sampler& thread_sampler) const;
+  sampled_token choose_token(const chooser_readings& readings, answer_turn& turn, int logit_row,
+                             sampler& thread_sampler) const;
+  void report(answer_turn& turn, step_outcome& outcome) const;
 
   thread_pool& pool_;
   std::size_t vocab_size_;
@@ -53,8 +55,8 @@ class token_chooser {
   std::vector<sampler> samplers_;  ///< one for each thread
   token_tree_source tokens_;
   std::unique_ptr<constraint_store> constraints_;  ///< from the first constraint on
-  std::unordered_map<sequence_id, std::unique_ptr<answer>> answers_;
-  std::vector<turn> turns_;  ///< of the rows that were listed last
+  std::unordered_map<sequence_id, std::unique_ptr<open_answer>> answers_;
+  std::vector<answer_turn> turns_;  ///< of the rows that were listed last
   std::uint64_t lists_ = 0;
 };
 

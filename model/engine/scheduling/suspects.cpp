@@ -1,0 +1,34 @@
+#include "model/engine/scheduling/suspects.hpp"
+
+#include <algorithm>
+
+namespace troupe::detail {
+
+void suspects::set(sequence_state& sequence, lost_steps lost) {
+  count_ -= sequence.suspect();
+  sequence.lost = lost;
+  count_ += sequence.suspect();
+}
+
+void suspects::note_loss(sequence_state& sequence) {
+  const lost_steps& before = sequence.lost;
+  const bool is_further = sequence.computed > before.at;
+  set(sequence, {is_further ? 1 : before.lives + 1, std::max(sequence.computed, before.at)});
+}
+
+void suspects::part(std::vector<sequence_state*>& rows) {
+  const auto first = std::stable_partition(rows.begin(), rows.end(),
+                                           [](const sequence_state* sequence) { return !sequence->suspect(); });
+  const bool others_turn = first == rows.end() || (had_last_step_ && first != rows.begin());
+  had_last_step_ = !others_turn;
+  if (others_turn) {
+    rows.erase(first, rows.end());
+    return;
+  }
+  const auto waited_longer = [](const sequence_state* a, const sequence_state* b) {
+    return a->last_step < b->last_step;
+  };
+  rows = {*std::min_element(first, rows.end(), waited_longer)};
+}
+
+}  // namespace troupe::detail

@@ -1,0 +1,31 @@
+#pragma once
+#include <vector>
+
+#include "model/engine/scheduling/sequence_state.hpp"
+
+namespace troupe::detail {
+
+/// Finds out which sequence makes the stages fail: those that were in lost steps too often get steps of their own, in
+/// turns with the others.
+class suspects {
+ public:
+  std::size_t count() const { return count_; }
+  bool any() const { return count_ > 0; }
+
+  /// What is known of the sequence's losses from now on.
+  void set(sequence_state& sequence, lost_steps lost);
+  /// It was in a step that was lost.
+  void note_loss(sequence_state& sequence);
+  /// It got further than in the step that was lost last, or it ends.
+  void acquit(sequence_state& sequence) { set(sequence, {}); }
+
+  /// Of the rows that a step could have, leaves all that are no suspects, or one suspect alone: the one that waited
+  /// longest. To be asked once for each step while there are any.
+  void part(std::vector<sequence_state*>& rows);
+
+ private:
+  std::size_t count_ = 0;
+  bool had_last_step_ = false;  ///< a suspect, alone
+};
+
+}  // namespace troupe::detail

@@ -1,0 +1,62 @@
+// How the tokens of a step are counted and shared out.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+
+#include "model/engine/scheduling/sequence_state.hpp"
+
+namespace troupe::detail {
+
+/// What tokens cost, in tokens at the beginning of a text: beyond `even_context` positions one is more work.
+class token_costs {
+ public:
+  token_costs(std::int64_t even_context, std::int64_t max_batch_tokens)
+      : even_context_(even_context), max_batch_tokens_(max_batch_tokens) {}
+
+  /// Of the sequence's next tokens; rounded up.
+  std::int64_t of(const sequence_state& sequence, std::int64_t tokens) const {
+    return (tokens * weight_of(sequence) + even_context_ - 1) / even_context_;
+  }
+  /// How many of the sequence's next tokens `cost` pays for.
+  std::int64_t affordable(const sequence_state& sequence, std::int64_t cost) const {
+    return cost * even_context_ / weight_of(sequence);
+  }
+  /// It needs more than a whole step: others come while it is computed.
+  bool is_long(const sequence_state& sequence) const {
+    return of(sequence, static_cast<std::int64_t>(sequence.pending())) > max_batch_tokens_;
+  }
+
+ private:
+  std::int64_t weight_of(const sequence_state& sequence) const {
+    return std::max(static_cast<std::int64_t>(sequence.computed), even_context_);
+  }
+
+  std::int64_t even_context_, max_batch_tokens_;
+};
+
+/// What prompts have of one step. While others take theirs, a share is kept for batch, and half of the rest for short
+/// prompts.
+class prompt_shares {
+ public:
+  struct demand {
+    std::int64_t batch = 0, short_prompts = 0;
+  };
+  prompt_shares(std::int64_t tokens, std::int64_t batch_share, demand wanted)
+      : left_(tokens),
+        kept_for_batch_(std::min({wanted.batch, batch_share, tokens})),
+        kept_for_short_(std::min(wanted.short_prompts, (tokens - kept_for_batch_) / 2)) {}
+
+  std::int64_t most_for(bool is_batch, bool is_short) const {
+    const std::int64_t kept = is_batch ? 0 : kept_for_batch_ + (is_short ? 0 : kept_for_short_);
+    return std::max<std::int64_t>(left_ - kept, 0);
+  }
+  void take(std::int64_t cost, bool is_short) {
+    left_ -= cost;
+    if (is_short) kept_for_short_ = std::max<std::int64_t>(kept_for_short_ - cost, 0);
+  }
+
+ private:
+  std::int64_t left_, kept_for_batch_, kept_for_short_;
+};
+
+}  // namespace troupe::detail

@@ -1,0 +1,50 @@
+#include "model/engine/scheduling/token_budget.hpp"
+
+#include <gtest/gtest.h>
+
+namespace troupe::detail {
+namespace {
+
+sequence_state sequence_at(std::size_t computed, std::size_t pending) {
+  sequence_state sequence;
+  sequence.computed = computed;
+  sequence.tokens.resize(computed + pending);
+  return sequence;
+}
+
+TEST(token_costs, grow_with_the_position_beyond_the_even_context) {
+  const token_costs costs(100, 64);
+  EXPECT_EQ(costs.of(sequence_at(0, 9), 9), 9);
+  EXPECT_EQ(costs.of(sequence_at(100, 9), 9), 9);
+  EXPECT_EQ(costs.of(sequence_at(250, 9), 9), 23) << "two and a half times as much, rounded up";
+  EXPECT_EQ(costs.affordable(sequence_at(250, 9), 23), 9);
+  EXPECT_EQ(costs.affordable(sequence_at(250, 9), 22), 8);
+}
+
+TEST(token_costs, make_long_what_does_not_fit_into_a_step) {
+  const token_costs costs(100, 64);
+  EXPECT_FALSE(costs.is_long(sequence_at(0, 64)));
+  EXPECT_TRUE(costs.is_long(sequence_at(0, 65)));
+  EXPECT_TRUE(costs.is_long(sequence_at(200, 33)));
+}
+
+TEST(prompt_shares, keep_some_for_batch_and_half_of_the_rest_for_short_prompts) {
+  prompt_shares shares(80, 10, {.batch = 500, .short_prompts = 500});
+  EXPECT_EQ(shares.most_for(false, false), 35);
+  EXPECT_EQ(shares.most_for(false, true), 70);
+  EXPECT_EQ(shares.most_for(true, false), 80);
+  shares.take(35, false);
+  EXPECT_EQ(shares.most_for(false, true), 35);
+  shares.take(20, true);
+  EXPECT_EQ(shares.most_for(false, false), 0);
+  EXPECT_EQ(shares.most_for(true, true), 25);
+}
+
+TEST(prompt_shares, keep_no_more_than_is_wanted) {
+  const prompt_shares shares(80, 10, {.batch = 2, .short_prompts = 3});
+  EXPECT_EQ(shares.most_for(false, true), 78);
+  EXPECT_EQ(shares.most_for(false, false), 75);
+}
+
+}  // namespace
+}  // namespace troupe::detail
