@@ -1,7 +1,5 @@
 #include "bench/many_adapters.hpp"
 
-#include <unistd.h>
-
 #include <cmath>
 #include <filesystem>
 #include <random>
@@ -11,6 +9,7 @@
 #include "base/error.hpp"
 #include "bench/percentiles.hpp"
 #include "bench/random_adapter.hpp"
+#include "bench/temporary_folder.hpp"
 #include "bench/timing.hpp"
 #include "model/engine/stages/adapter_loader.hpp"
 
@@ -20,29 +19,17 @@ namespace {
 /// A folder of adapters that is gone with this object.
 class adapter_folder {
  public:
-  adapter_folder(const model_config& config, int count, std::int64_t rank)
-      : path_(std::filesystem::temp_directory_path() / fmt::format("troupe-bench-adapters-{}", ::getpid())) {
-    try {
-      for (int i = 1; i <= count; ++i)
-        write_random_adapter(of(adapter_version(static_cast<std::uint32_t>(i))), config, rank,
-                             static_cast<std::uint32_t>(i));
-    } catch (...) {
-      remove();
-      throw;
-    }
+  adapter_folder(const model_config& config, int count, std::int64_t rank) {
+    for (std::uint32_t i = 1; i <= static_cast<std::uint32_t>(count); ++i)
+      write_random_adapter(of(adapter_version(i)), config, rank, i);
   }
-  ~adapter_folder() { remove(); }
-  adapter_folder(const adapter_folder&) = delete;
-  adapter_folder& operator=(const adapter_folder&) = delete;
 
-  std::filesystem::path of(adapter_version version) const { return path_ / fmt::format("{:04}", version.value); }
+  std::filesystem::path of(adapter_version version) const {
+    return folder_.path() / fmt::format("{:04}", version.value);
+  }
 
  private:
-  void remove() const {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  std::filesystem::path path_;
+  temporary_folder folder_{"troupe-bench-adapters"};
 };
 
 /// Every request asks for a random adapter; the lower its number, the more often it is asked for.

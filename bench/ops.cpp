@@ -8,6 +8,7 @@
 
 #include "base/aligned_buffer.hpp"
 #include "bench/limits.hpp"
+#include "bench/noise.hpp"
 #include "bench/timing.hpp"
 #include "model/ops/isa.hpp"
 #include "model/ops/matmul.hpp"
@@ -16,22 +17,10 @@
 namespace troupe::bench {
 namespace {
 
-/// Numbers between -1 and 1 that look random.
-class noise {
- public:
-  float operator()() {
-    state_ = state_ * 1664525u + 1013904223u;
-    return static_cast<float>(static_cast<std::int32_t>(state_)) * 0x1p-31f;
-  }
-
- private:
-  std::uint32_t state_ = 7;
-};
-
 aligned_buffer<float> floats(std::int64_t count) {
   aligned_buffer<float> values(static_cast<std::size_t>(count));
-  noise next;
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = next();
+  noise from(7, 1.0f);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = from.next();
   return values;
 }
 

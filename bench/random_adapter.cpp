@@ -6,27 +6,20 @@
 #include "base/error.hpp"
 #include "base/half.hpp"
 #include "base/whole_file.hpp"
+#include "bench/noise.hpp"
 #include "model/formats/model_files.hpp"
 #include "model/formats/safetensors.hpp"
 
 namespace troupe::bench {
 namespace {
 
-class noise {
- public:
-  explicit noise(std::uint32_t seed) : state_(seed) {}
-  float next() {
-    return static_cast<float>(static_cast<std::int32_t>(state_ = state_ * 1664525u + 1013904223u)) * 0x1p-38f;
-  }
-  std::vector<float> floats(std::int64_t count) {
-    std::vector<float> values(static_cast<std::size_t>(count));
-    for (auto& value : values) value = next();
-    return values;
-  }
+constexpr float largest_factor = 0x1p-7f;
 
- private:
-  std::uint32_t state_;
-};
+std::vector<float> next_floats(noise& from, std::int64_t count) {
+  std::vector<float> values(static_cast<std::size_t>(count));
+  for (auto& value : values) value = from.next();
+  return values;
+}
 
 /// Calls take(layer, module, outs, ins) for every linear layer.
 template <class Take>
@@ -46,10 +39,10 @@ std::string config_text(std::int64_t rank) {
 
 std::shared_ptr<const lora_adapter> random_adapter(const model_config& config, std::int64_t rank, std::uint32_t seed) {
   adapter_file file;
-  noise from(seed);
+  noise from(seed, largest_factor);
   for_each_linear(config, [&](std::int64_t layer, std::string_view module, std::int64_t outs, std::int64_t ins) {
-    auto a = from.floats(rank * ins);
-    auto b = from.floats(outs * rank);
+    auto a = next_floats(from, rank * ins);
+    auto b = next_floats(from, outs * rank);
     file.parts.push_back({fmt::format("model.layers.{}.{}", layer, module), rank, 2.0f, std::move(a), std::move(b)});
   });
   return std::make_shared<lora_adapter>(file, config.layers);
@@ -60,7 +53,7 @@ void write_random_adapter(const std::filesystem::path& folder, const model_confi
   if (config.family == "gpt2") refuse("adapters on disk: measured with llama and qwen models, not with gpt2");
   std::vector<tensor_description> tensors;
   std::vector<std::vector<std::uint16_t>> values;
-  noise from(seed);
+  noise from(seed, largest_factor);
   const auto add = [&](std::int64_t layer, std::string_view module, const char* part, std::int64_t rows,
                        std::int64_t columns) {
     tensors.push_back({fmt::format("base_model.model.model.layers.{}.{}.{}.weight", layer, module, part),

@@ -20,6 +20,7 @@
 #include "bench/percentiles.hpp"
 #include "bench/random_model.hpp"
 #include "bench/report.hpp"
+#include "bench/temporary_folder.hpp"
 #include "transport/http/http_client.hpp"
 
 namespace troupe {
@@ -157,18 +158,13 @@ struct client_process {
 /// A folder with only a tokenizer: the interface needs no more of a model.
 class temporary_model {
  public:
-  temporary_model() : folder_(fs::temp_directory_path() / fmt::format("troupe-bench-http-{}", ::getpid())) {
-    write_random_model("tiny", folder_ / "model");
-  }
-  ~temporary_model() {
-    std::error_code ignored;
-    fs::remove_all(folder_, ignored);
-  }
-  fs::path model() const { return folder_ / "model"; }
-  fs::path state() const { return folder_ / "state"; }
+  temporary_model() { write_random_model("tiny", model()); }
+
+  fs::path model() const { return folder_.path() / "model"; }
+  fs::path state() const { return folder_.path() / "state"; }
 
  private:
-  fs::path folder_;
+  bench::temporary_folder folder_{"troupe-bench-http"};
 };
 
 http_parts parts_of(const temporary_model& files, gateway_actor gateway) {

@@ -1,7 +1,5 @@
 #include "cli/bench/bench_lessons.hpp"
 
-#include <unistd.h>
-
 #include <filesystem>
 
 #include <CLI/CLI.hpp>
@@ -11,6 +9,7 @@
 #include "base/whole_file.hpp"
 #include "bench/lessons/lesson.hpp"
 #include "bench/random_model.hpp"
+#include "bench/temporary_folder.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/model/evaluate_text.hpp"
 #include "cli/output.hpp"
@@ -26,39 +25,16 @@ namespace fs = std::filesystem;
 
 constexpr const char* practice_shape = "S";
 
-fs::path make_practice_folder() try {
-  const fs::path folder = fs::temp_directory_path() / fmt::format("troupe-lessons-{}", ::getpid());
-  fs::create_directories(folder);
-  return folder;
-} catch (const fs::filesystem_error& error) {
-  refuse("{}: is no place for a practice model ({}): set TMPDIR to a folder that can be written, or name a MODEL",
-         error.path1().string(), error.code().message());
-}
-
 /// A random model and its packed forms, gone with this object.
 class practice_model {
  public:
-  practice_model() : folder_(make_practice_folder()) {
-    try {
-      write_random_model(practice_shape, model());
-    } catch (...) {
-      remove();
-      throw;
-    }
-  }
-  ~practice_model() { remove(); }
-  practice_model(const practice_model&) = delete;
-  practice_model& operator=(const practice_model&) = delete;
+  practice_model() { write_random_model(practice_shape, model()); }
 
-  fs::path model() const { return folder_ / practice_shape; }
-  fs::path cache() const { return folder_ / "packed"; }
+  fs::path model() const { return folder_.path() / practice_shape; }
+  fs::path cache() const { return folder_.path() / "packed"; }
 
  private:
-  void remove() const {
-    std::error_code ignored;
-    fs::remove_all(folder_, ignored);
-  }
-  fs::path folder_;
+  bench::temporary_folder folder_{"troupe-lessons"};
 };
 
 void make_out_folder(const fs::path& path) {

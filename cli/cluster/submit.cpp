@@ -23,22 +23,18 @@ using json = nlohmann::ordered_json;
 
 struct submit_options {
   connect_options cluster;
-  std::optional<std::string> prompt;
-  std::vector<token_id> tokens;
-  bool chat = false;
-  std::string system, adapter, file, out;
+  prompt_options question;
+  std::string adapter, file, out;
   bool is_new = false;
   sampling_options sampling;
 };
 
 void check_options(const submit_options& options) {
-  if (options.prompt.has_value() + !options.tokens.empty() + !options.file.empty() != 1)
+  if (options.question.prompt.has_value() + !options.question.tokens.empty() + !options.file.empty() != 1)
     refuse("submit takes one of --prompt, --tokens and --file: give one of them");
   if (options.file.empty() != options.out.empty()) refuse("--file and --out belong together: give both");
   if (options.is_new && options.file.empty()) refuse("--new is about a job: give --file");
-  if ((options.chat || !options.system.empty()) && !options.prompt)
-    refuse("--chat and --system need a text: give --prompt");
-  if (!options.system.empty() && !options.chat) refuse("--system without --chat: add --chat");
+  check_chat(options.question);
 }
 
 // --- one prompt ---
@@ -47,15 +43,16 @@ client_request request_of(const submit_options& options, const sampling_params& 
   client_request request;
   request.adapter = options.adapter;
   request.sampling = params;
-  request.tokens = options.tokens;
-  if (!options.prompt) return request;
-  if (!options.chat) {
-    request.text = *options.prompt;
+  const auto& [prompt, tokens, chat, system] = options.question;
+  request.tokens = tokens;
+  if (!prompt) return request;
+  if (!chat) {
+    request.text = *prompt;
     return request;
   }
   auto messages = json::array();
-  if (!options.system.empty()) messages.push_back({{"role", "system"}, {"content", options.system}});
-  messages.push_back({{"role", "user"}, {"content", *options.prompt}});
+  if (!system.empty()) messages.push_back({{"role", "system"}, {"content", system}});
+  messages.push_back({{"role", "user"}, {"content", *prompt}});
   request.messages = messages.dump(-1, ' ', false, json::error_handler_t::replace);
   return request;
 }
@@ -167,9 +164,7 @@ void add_submit(CLI::App& program, command& chosen) {
   auto options = std::make_shared<submit_options>();
   CLI::App& own = *program.add_subcommand("submit", "Have a prompt, or a file of them, answered by a cluster");
   add_connect(own, options->cluster);
-  add_prompt(own, options->prompt, options->tokens);
-  own.add_flag("--chat", options->chat, "send the prompt as a user's message, in the model's chat template");
-  own.add_option("--system", options->system, "a system message before it")->type_name("TEXT");
+  add_prompt(own, options->question, "send");
   own.add_option("--file", options->file, R"(a JSON object a line: {"prompt"|"messages"|"tokens", …})")
       ->type_name("IN.jsonl");
   own.add_option("--out", options->out, "the answers, in the same order; goes on where the file ends")

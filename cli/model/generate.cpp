@@ -20,28 +20,24 @@ namespace {
 
 struct generate_options {
   model_options model;
-  std::optional<std::string> prompt;
-  std::vector<token_id> tokens;
-  bool chat = false;
-  std::string system;
+  prompt_options question;
   sampling_options sampling;
 };
 
 /// Checks what can be checked before a model is loaded.
 sampling_params checked_params(const generate_options& options) {
-  if (options.prompt.has_value() == !options.tokens.empty())
+  if (options.question.prompt.has_value() == !options.question.tokens.empty())
     refuse("generate takes either --prompt or --tokens: give one of them");
-  if ((options.chat || !options.system.empty()) && !options.prompt)
-    refuse("--chat and --system need a text: give --prompt");
-  if (!options.system.empty() && !options.chat) refuse("--system without --chat: add --chat");
+  check_chat(options.question);
   return checked_sampling(options.sampling);
 }
 
 std::vector<token_id> prompt_tokens(const generate_options& options, const model_config& config,
                                     const std::shared_ptr<const tokenizer>& tokens) {
-  if (!options.prompt) return options.tokens;
-  if (!options.chat) return prompt_of_text(*tokens, config, *options.prompt, options.model.model);
-  return prompt_of_chat(*tokens, chat_format(options.model.model, tokens).render(options.system, *options.prompt));
+  const auto& [prompt, own_tokens, chat, system] = options.question;
+  if (!prompt) return own_tokens;
+  if (!chat) return prompt_of_text(*tokens, config, *prompt, options.model.model);
+  return prompt_of_chat(*tokens, chat_format(options.model.model, tokens).render(system, *prompt));
 }
 
 void check_length(const runtime& run, std::size_t prompt) {
@@ -64,7 +60,7 @@ int generate_command(const generate_options& options) {
   sampling_params params = checked_params(options);
   runtime run(options.model);
   // Tokens can be continued without knowing what they mean.
-  const bool readable = options.prompt || !tokenizer_kind(options.model.model).empty();
+  const bool readable = options.question.prompt || !tokenizer_kind(options.model.model).empty();
   const auto tokens = readable ? open_tokenizer(options.model.model) : no_tokenizer();
   const auto prompt = prompt_tokens(options, run.model().config, tokens);
   check_length(run, prompt.size());
@@ -89,9 +85,7 @@ void add_generate(CLI::App& program, command& chosen) {
   auto options = std::make_shared<generate_options>();
   CLI::App& own = *program.add_subcommand("generate", "Continue a prompt");
   add_model_options(own, options->model);
-  add_prompt(own, options->prompt, options->tokens);
-  own.add_flag("--chat", options->chat, "write the prompt as a user's message, in the model's chat template");
-  own.add_option("--system", options->system, "a system message before it")->type_name("TEXT");
+  add_prompt(own, options->question, "write");
   add_sampling(own, options->sampling, R"(print {"prompt_tokens","tokens","text","finish_reason"} at the end)");
   own.callback([options, &chosen] { chosen = [options] { return generate_command(*options); }; });
 }

@@ -94,10 +94,10 @@ void check_form(const output_constraint& form, const std::string& file) {
 
 }  // namespace
 
-void add_prompt(CLI::App& command, std::optional<std::string>& prompt, std::vector<token_id>& tokens) {
-  command.add_option("--prompt", prompt, "the text to continue; \"\" is the model's BOS token alone")
+void add_prompt(CLI::App& command, prompt_options& options, const std::string& verb) {
+  command.add_option("--prompt", options.prompt, "the text to continue; \"\" is the model's BOS token alone")
       ->type_name("TEXT");
-  const auto take = [&tokens](const std::vector<std::string>& lists) {
+  const auto take = [&tokens = options.tokens](const std::vector<std::string>& lists) {
     for (const std::string& list : lists)
       for (const token_id each : read_token_list("--tokens", list)) tokens.push_back(each);
   };
@@ -105,6 +105,14 @@ void add_prompt(CLI::App& command, std::optional<std::string>& prompt, std::vect
       ->allow_extra_args(false)
       ->type_name("IDS")
       ->option_text("IDS");
+  command.add_flag("--chat", options.chat, verb + " the prompt as a user's message, in the model's chat template");
+  command.add_option("--system", options.system, "a system message before it")->type_name("TEXT");
+}
+
+void check_chat(const prompt_options& options) {
+  if ((options.chat || !options.system.empty()) && !options.prompt)
+    refuse("--chat and --system need a text: give --prompt");
+  if (!options.system.empty() && !options.chat) refuse("--system without --chat: add --chat");
 }
 
 void add_sampling(CLI::App& command, sampling_options& options, const std::string& json_help) {

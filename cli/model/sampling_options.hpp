@@ -8,6 +8,14 @@
 
 namespace troupe {
 
+/// What is to be answered: a text, or tokens.
+struct prompt_options {
+  std::optional<std::string> prompt;
+  std::vector<token_id> tokens;
+  bool chat = false;   ///< the text is a user's message
+  std::string system;  ///< a message before it
+};
+
 /// How an answer is chosen and how it is printed: the same flags for whatever command makes one.
 struct sampling_options {
   sampling_params params;
@@ -16,8 +24,10 @@ struct sampling_options {
   std::string json_schema, regex, grammar;  ///< of the answer's form: a file, an expression, a file
 };
 
-/// --prompt and --tokens: what is to be answered.
-void add_prompt(CLI::App& command, std::optional<std::string>& prompt, std::vector<token_id>& tokens);
+/// --prompt, --tokens, --chat and --system. `verb`: what the command does with a prompt.
+void add_prompt(CLI::App& command, prompt_options& options, const std::string& verb);
+/// Refuses --chat and --system where they mean nothing.
+void check_chat(const prompt_options& options);
 /// All flags, with greedy answers of 128 tokens where none is given. `json_help`: what --json prints; without it the
 /// command has neither --json nor --logprobs.
 void add_sampling(CLI::App& command, sampling_options& options, const std::string& json_help);
