@@ -181,8 +181,9 @@ TEST_F(fine_tuning, jobs_are_listed_by_their_metadata) {
   const auto listed = [&](const std::string& query) {
     auto asked = ask("GET", "/v1/fine_tuning/jobs?" + query);
     jobs_.take<command_call>().answer({all});
+    const json got = asked.get().parsed();
     std::vector<std::string> ids;
-    for (const json& each : asked.get().parsed()["data"]) ids.push_back(each["id"]);
+    for (const json& each : got["data"]) ids.push_back(each["id"]);
     return ids;
   };
   EXPECT_EQ(listed("metadata[who]=me"), std::vector{made[0]});
