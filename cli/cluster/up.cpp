@@ -49,8 +49,33 @@ void check_preload(const cluster_config& config) {
   }
 }
 
+/// The folder itself is made later.
+void check_state_folder(const cluster_config& config) {
+  std::filesystem::path around = config.state_dir;
+  std::error_code ignored;
+  while (!std::filesystem::exists(around, ignored) && around.has_relative_path()) around = around.parent_path();
+  if (!std::filesystem::is_directory(around, ignored))
+    refuse("{}: {}: cannot be made, since {} is no folder: choose another state_dir",
+           place_of(config, "cluster.state_dir"), config.state_dir.string(), around.string());
+}
+
+/// An ipc address is a file: its folder must be there.
+void check_listening(const cluster_config& config, const node_config& node) {
+  constexpr std::string_view ipc = "ipc://";
+  const std::string& listen = node.is_head() ? config.listen : node.listen;
+  if (!listen.starts_with(ipc) || !is_this_machine(node.host)) return;
+  const std::filesystem::path folder = std::filesystem::path(listen.substr(ipc.size())).parent_path();
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(folder, ignored))
+    refuse("{}: {}: there is no folder {}: make it, or listen elsewhere",
+           place_of(config, node.is_head() ? "cluster.listen" : "node." + node.name + ".listen"), listen,
+           folder.string());
+}
+
 /// Refuses here, before anything starts, what cannot work; and packs the model once, so that not every node does it.
 void check_site(const cluster_config& config) {
+  check_state_folder(config);
+  for (const node_config& node : config.nodes) check_listening(config, node);
   const node_site site = make_site(config, config.head().name);
   const supervisor_parts planned = supervisor_of(site, 0);
   (void)bus_options_of(site);  // the keys

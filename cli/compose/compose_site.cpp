@@ -74,11 +74,22 @@ void check_tensor(const cluster_config& config, const model_config& model) {
            place_of(config, "cluster.tensor"), model.kv_heads, model.kv_heads);
 }
 
+/// What is refused within `work` is about this key.
+template <class Work>
+auto at_place_of(const cluster_config& config, std::string_view key, Work work) {
+  try {
+    return work();
+  } catch (const input_error& error) {
+    refuse("{}: {}", place_of(config, key), error.what());
+  }
+}
+
 std::shared_ptr<const loaded_model> load(const cluster_config& config, int threads) {
   thread_pool pool(threads);
   load_options options = load_options_of(config);
   options.preload = false;  // each worker brings in what it computes, and the head nothing
-  return load_with_progress(config.model.path.string(), options, pool);
+  return at_place_of(config, options.keep.empty() ? "model.path" : "model",
+                     [&] { return load_with_progress(config.model.path.string(), options, pool); });
 }
 
 std::uint64_t bytes_of(const matrix_view& w) {
@@ -170,7 +181,8 @@ bus::options bus_options_of(const node_site& site) {
   bus::options options;
   options.listen = site.node.is_head() ? site.config.listen : site.node.listen;
   options.insecure = site.config.insecure;
-  if (site.config.keys) options.keys = read_cluster_keys(*site.config.keys);
+  if (site.config.keys)
+    options.keys = at_place_of(site.config, "cluster.keys", [&] { return read_cluster_keys(*site.config.keys); });
   if (options.keys && !site.node.is_head()) options.keys->clients.clear();
   if (!site.model) return options;
   make_room_for_steps(step_sizes_of(site), options);
