@@ -29,6 +29,7 @@ class batch_plan {
   std::vector<training_rows> all() const;
 
  private:
+  std::vector<training_rows> batches_of(std::span<const std::size_t> rows) const;
   training_rows batch_of(std::span<const std::size_t> rows) const;
 
   const training_data& data_;
