@@ -137,8 +137,12 @@ std::vector<adapter_part> make_parts(const target& to, const std::string& module
   std::vector<adapter_part> parts;
   for (std::int64_t i = 0; i < count; ++i) {
     const auto first = b.begin() + i * outs * rank;
-    parts.push_back({fmt::format("model.layers.{}.{}", to.layer, to.modules[static_cast<std::size_t>(i)]), rank, scale,
-                     a, std::vector<float>(first, first + outs * rank), to.layer});
+    parts.push_back({.module = fmt::format("model.layers.{}.{}", to.layer, to.modules[static_cast<std::size_t>(i)]),
+                     .rank = rank,
+                     .scale = scale,
+                     .a = a,
+                     .b = std::vector<float>(first, first + outs * rank),
+                     .layer = to.layer});
   }
   return parts;
 }
