@@ -30,10 +30,10 @@ class cpu_train_pass final : public train_pass {
   };
 
   activations make_activations() const;
-  float_rows hidden_rows(const buffer& of) const { return {of.data(), hidden_}; }
-  float_rows query_rows(const buffer& of) const { return {of.data(), q_stride_}; }
-  float_rows kv_rows(const buffer& of) const { return {of.data(), kv_stride_}; }
-  float_rows ffn_rows(const buffer& of) const { return {of.data(), ffn_stride_}; }
+  float_rows hidden_rows(const buffer& memory) const { return {memory.data(), hidden_}; }
+  float_rows query_rows(const buffer& memory) const { return {memory.data(), q_stride_}; }
+  float_rows kv_rows(const buffer& memory) const { return {memory.data(), kv_stride_}; }
+  float_rows ffn_rows(const buffer& memory) const { return {memory.data(), ffn_stride_}; }
   /// A x of this linear layer.
   float_rows lora_rows(const activations& a, linear_kind kind) const {
     return {a.lora.data() + static_cast<std::int64_t>(kind) * options_.most_rows * lora_stride_, lora_stride_};
