@@ -166,7 +166,7 @@ void cpu_decoder::attend(const pass& batch, std::int64_t layer, float* hidden) {
 
 void cpu_decoder::feed_forward(const pass& batch, std::int64_t layer, float* hidden) {
   const layer_weights& weights = weights_of(layer);
-  const std::int64_t made = std::min(ffn_cut_.last, model_->config.ffn) - ffn_cut_.first;
+  const std::int64_t columns = std::min(ffn_cut_.last, model_->config.ffn) - ffn_cut_.first;
   const bool gated = model_->config.gated_mlp;
   const product both[] = {{weights.up, linear_kind::up, up_.data(), ffn_stride_, false, ffn_cut_},
                           {weights.gate, linear_kind::gate, gate_.data(), ffn_stride_, false, ffn_cut_}};
@@ -180,9 +180,9 @@ void cpu_decoder::feed_forward(const pass& batch, std::int64_t layer, float* hid
     const std::int64_t first = row * ffn_stride_ + ffn_cut_.first;
     float* into = up_.data() + first;
     if (gated)
-      with_.kernels.swiglu(gate_.data() + first, into, made, into);
+      with_.kernels.swiglu(gate_.data() + first, into, columns, into);
     else
-      with_.kernels.gelu_tanh(into, made, into);
+      with_.kernels.gelu_tanh(into, columns, into);
   });
   apply(batch, layer, up_.data(), ffn_stride_, down);
   gather_(with_, hidden, batch.rows, hidden_stride(), hidden_cut_);

@@ -46,10 +46,13 @@ bool keeps_bits(dtype type, scheme kind) {
   return (type == dtype::q8_0 && kind == scheme::q8) || (type == dtype::q4_0 && kind == scheme::q4);
 }
 
+bool has_in_name(const std::string& part, const std::string& name, const weight_source& source) {
+  return name.find(part) != std::string::npos || source.origin.find(part) != std::string::npos;
+}
+
 bool is_kept(const load_options& options, const std::string& name, const weight_source& source) {
-  return std::any_of(options.keep.begin(), options.keep.end(), [&](const std::string& part) {
-    return name.find(part) != std::string::npos || source.origin.find(part) != std::string::npos;
-  });
+  return std::any_of(options.keep.begin(), options.keep.end(),
+                     [&](const std::string& part) { return has_in_name(part, name, source); });
 }
 
 /// Sixteen levels are too few for what every token passes through or every later token reads: embeddings, head, keys
@@ -61,9 +64,8 @@ bool needs_eight_bits(std::string_view name) {
 
 void check_keep(const model_files& source, const load_options& options) {
   for (const auto& part : options.keep) {
-    const bool found = std::any_of(source.weights.begin(), source.weights.end(), [&](const auto& entry) {
-      return is_kept({{}, {part}, {}, {}}, entry.first, entry.second);
-    });
+    const bool found = std::any_of(source.weights.begin(), source.weights.end(),
+                                   [&](const auto& entry) { return has_in_name(part, entry.first, entry.second); });
     if (!found) refuse("{}: keep = \"{}\": no layer has that in its name", source.path.string(), part);
   }
 }

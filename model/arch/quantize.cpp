@@ -24,6 +24,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view weights_name = "model.safetensors";
 constexpr std::string_view index_name = "model.safetensors.index.json";
 constexpr std::string_view metadata_name = "metadata.gguf";
+
 [[noreturn]] void fail(const fs::path& path, std::string_view what, const std::error_code& error) {
   throw std::runtime_error(
       fmt::format("{}: {} ({}): check its permissions or choose another folder", path.string(), what, error.message()));
@@ -82,10 +83,6 @@ const tensor_set& tensors_of(const model_files& source) {
   return source.gguf ? source.gguf->tensors : source.tensors;
 }
 
-void check_source(const model_files& source) {
-  if (is_packed(source.tensors)) refuse("{}: is already quantized: quantize the original model", source.path.string());
-}
-
 void check_target(const fs::path& from, const fs::path& to, bool replace) {
   std::error_code ignored;
   if (!fs::exists(to, ignored)) return;
@@ -97,22 +94,26 @@ void check_target(const fs::path& from, const fs::path& to, bool replace) {
     refuse("{}: is not empty: choose another folder, or replace the model there with --force", to.string());
 }
 
-std::int64_t vector_bytes(std::int64_t rows, std::int64_t size) {
-  return rows * padded_row(size) * static_cast<std::int64_t>(sizeof(float));
+/// Of all weights, where `scheme_of` says how a matrix is stored.
+template <class SchemeOf>
+std::int64_t bytes_of_weights(const model_config& config, SchemeOf scheme_of) {
+  std::int64_t total = 0;
+  visit_weights(config, {[&](const std::string& name, std::int64_t outs, std::int64_t ins) {
+                           total += static_cast<std::int64_t>(packed_bytes(scheme_of(name), outs, ins).total());
+                         },
+                         [&](const std::string&, std::int64_t rows, std::int64_t size) {
+                           total += rows * padded_row(size) * static_cast<std::int64_t>(sizeof(float));
+                         }});
+  return total;
 }
 
 /// Of the weights in a new file; a little more than that, never less.
 std::int64_t expected_bytes(const model_files& source, const load_options& chosen) {
   constexpr std::int64_t header = 1 << 20;
   const load_options options = with_tied_head(chosen, source.config);
-  std::int64_t total = header;
-  visit_weights(source.config,
-                {[&](const std::string& name, std::int64_t outs, std::int64_t ins) {
-                   const scheme kind = stored_scheme(options, name, source.weights.at(name));
-                   total += static_cast<std::int64_t>(packed_bytes(kind, outs, ins).total());
-                 },
-                 [&](const std::string&, std::int64_t rows, std::int64_t size) { total += vector_bytes(rows, size); }});
-  return total;
+  return header + bytes_of_weights(source.config, [&](const std::string& name) {
+           return stored_scheme(options, name, source.weights.at(name));
+         });
 }
 
 void check_space(const fs::path& folder, std::int64_t wanted) {
@@ -155,7 +156,7 @@ quantized_sizes quantize_model(const fs::path& from, const fs::path& to, const l
                                thread_pool& pool) {
   if (!options.quant) refuse("{}: no scheme to quantize to: name one", from.string());
   const model_files source = open_model(from);
-  check_source(source);
+  if (is_packed(source.tensors)) refuse("{}: is already quantized: quantize the original model", source.path.string());
   check_target(from, to, replace);
   quantized_sizes sizes;
   for (const auto& file : tensors_of(source).files)
@@ -170,13 +171,7 @@ quantized_sizes quantize_model(const fs::path& from, const fs::path& to, const l
 }
 
 std::int64_t packed_size(const model_config& config, scheme kind) {
-  std::int64_t total = 0;
-  visit_weights(config,
-                {[&](const std::string& name, std::int64_t outs, std::int64_t ins) {
-                   total += static_cast<std::int64_t>(packed_bytes(stored_scheme(kind, name), outs, ins).total());
-                 },
-                 [&](const std::string&, std::int64_t rows, std::int64_t size) { total += vector_bytes(rows, size); }});
-  return total;
+  return bytes_of_weights(config, [&](const std::string& name) { return stored_scheme(kind, name); });
 }
 
 }  // namespace troupe

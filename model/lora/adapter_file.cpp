@@ -27,7 +27,7 @@ struct tensor_pair {
 };
 
 /// Our modules that a PEFT module stands for: one, or GPT-2's three in c_attn.
-struct target {
+struct adapted_modules {
   std::int64_t layer = 0;
   std::vector<std::string_view> modules;
 };
@@ -69,7 +69,7 @@ std::vector<std::string_view> own_modules(std::string_view name, const model_con
 }
 
 /// Empty modules where the base has no such linear layer.
-target find_target(std::string_view module, const model_config& base) {
+adapted_modules find_modules(std::string_view module, const model_config& base) {
   const bool gpt2 = base.family == "gpt2";
   if (gpt2) take_front(module, "transformer.");
   if (!take_front(module, gpt2 ? "h." : "model.layers.")) return {};
@@ -124,12 +124,12 @@ std::vector<float> read_matrix(const tensor_view& tensor, std::int64_t rows, std
 }
 
 /// Splits the rows of B among the modules; all share A.
-std::vector<adapter_part> make_parts(const target& to, const std::string& module, const tensor_pair& pair,
+std::vector<adapter_part> make_parts(const adapted_modules& ours, const std::string& module, const tensor_pair& pair,
                                      const detail::adapter_config& config, const model_config& base,
                                      const std::string& where) {
   const auto rank = config.rank_of(module);
-  const auto [outs, ins] = linear_shape(base, to.modules.front());
-  const auto count = static_cast<std::int64_t>(to.modules.size());
+  const auto [outs, ins] = linear_shape(base, ours.modules.front());
+  const auto count = static_cast<std::int64_t>(ours.modules.size());
   const auto a = read_matrix(*pair.a, rank, ins, fmt::format("{}: tensor \"{}.lora_A\"", where, module));
   const auto b = read_matrix(*pair.b, outs * count, rank, fmt::format("{}: tensor \"{}.lora_B\"", where, module));
   const auto scale = config.scale_of(module);
@@ -137,17 +137,21 @@ std::vector<adapter_part> make_parts(const target& to, const std::string& module
   std::vector<adapter_part> parts;
   for (std::int64_t i = 0; i < count; ++i) {
     const auto first = b.begin() + i * outs * rank;
-    parts.push_back({fmt::format("model.layers.{}.{}", to.layer, to.modules[static_cast<std::size_t>(i)]), rank, scale,
-                     a, std::vector<float>(first, first + outs * rank), to.layer});
+    parts.push_back({.module = fmt::format("model.layers.{}.{}", ours.layer, ours.modules[static_cast<std::size_t>(i)]),
+                     .rank = rank,
+                     .scale = scale,
+                     .a = a,
+                     .b = std::vector<float>(first, first + outs * rank),
+                     .layer = ours.layer});
   }
   return parts;
 }
 
 /// In the order in which a pass meets the layers.
-void sort_parts(std::vector<std::pair<target, std::vector<adapter_part>>>& all, const model_config& base) {
+void sort_parts(std::vector<std::pair<adapted_modules, std::vector<adapter_part>>>& all, const model_config& base) {
   const auto known = linear_modules(base);
-  const auto place = [&](const target& to) {
-    return std::pair(to.layer, std::find(known.begin(), known.end(), to.modules.front()) - known.begin());
+  const auto place = [&](const adapted_modules& ours) {
+    return std::pair(ours.layer, std::find(known.begin(), known.end(), ours.modules.front()) - known.begin());
   };
   std::sort(all.begin(), all.end(), [&](const auto& x, const auto& y) { return place(x.first) < place(y.first); });
 }
@@ -171,23 +175,23 @@ adapter_file read_adapter(const std::filesystem::path& folder, const model_confi
   if (!set.unread.empty())
     refuse("{}: tensor \"{}\" has the type {}, but F32, F16 and BF16 are supported", where, set.unread.begin()->first,
            set.unread.begin()->second);
-  std::vector<std::pair<target, std::vector<adapter_part>>> all;
+  std::vector<std::pair<adapted_modules, std::vector<adapter_part>>> all;
   for (const auto& [module, pair] : pair_up(set, where)) {
     const auto name = module.substr(0, 300);
     if (!pair.a || !pair.b) refuse("{}: \"{}\" has only one of lora_A and lora_B", where, name);
-    const auto to = find_target(module, base);
-    if (to.modules.empty()) refuse("{}: adapts \"{}\", which is no linear layer of the base model", where, name);
+    const auto ours = find_modules(module, base);
+    if (ours.modules.empty()) refuse("{}: adapts \"{}\", which is no linear layer of the base model", where, name);
     if (!config.targets(module))
       refuse(
           "{}: adapts \"{}\", which \"target_modules\" of {} leaves out, as PEFT does: remove the tensors, or add it "
           "there",
           where, name, config.where);
-    all.emplace_back(to, make_parts(to, module, pair, config, base, where));
+    all.emplace_back(ours, make_parts(ours, module, pair, config, base, where));
   }
   if (all.empty()) refuse("{}: holds no adapted layer", where);
   sort_parts(all, base);
   adapter_file file;
-  for (auto& [to, parts] : all) std::move(parts.begin(), parts.end(), std::back_inserter(file.parts));
+  for (auto& [ours, parts] : all) std::move(parts.begin(), parts.end(), std::back_inserter(file.parts));
   return file;
 }
 

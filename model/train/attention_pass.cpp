@@ -159,20 +159,20 @@ void attention_pass::backward_queries(const task& t, std::int64_t query, std::in
   add_turned(weights, dout, t.s.dv);
 }
 
-void attention_pass::backward_head(const task& t, std::int64_t head, const gradients& of) const {
+void attention_pass::backward_head(const task& t, std::int64_t head, const gradients& result) const {
   gather(t, t.in.q, head, t.s.q);
   place(t, t.in.layer.q_norm, t.s.q);
-  gather(t, of.out, head, t.s.dout);
+  gather(t, result.out, head, t.s.dout);
   for (std::int64_t query = 0; query < t.rows; query += queries_at_once)
     backward_queries(t, query, std::min(queries_at_once, t.rows - query));
-  scatter_back(t, head, t.s.dq, {t.in.layer.q_norm, t.in.q, of.q, norm_gradient(t.index, 0)});
+  scatter_back(t, head, t.s.dq, {t.in.layer.q_norm, t.in.q, result.q, norm_gradient(t.index, 0)});
 }
 
 /// When all heads have added to them.
-void attention_pass::backward_keys(const task& t, const gradients& of) const {
-  scatter_back(t, t.kv_head, t.s.dk, {t.in.layer.k_norm, t.in.k, of.k, norm_gradient(t.index, 1)});
+void attention_pass::backward_keys(const task& t, const gradients& result) const {
+  scatter_back(t, t.kv_head, t.s.dk, {t.in.layer.k_norm, t.in.k, result.k, norm_gradient(t.index, 1)});
   for (std::int64_t r = 0; r < t.rows; ++r)
-    std::copy_n(t.s.dv + r * dim_stride_, dim_, of.v.row(t.first + r) + t.kv_head * dim_);
+    std::copy_n(t.s.dv + r * dim_stride_, dim_, result.v.row(t.first + r) + t.kv_head * dim_);
 }
 
 /// In the order of tasks.
@@ -221,15 +221,15 @@ void attention_pass::forward(const compute& with, const input& in, float_rows ou
   });
 }
 
-void attention_pass::backward(const compute& with, const input& in, const gradients& of) {
+void attention_pass::backward(const compute& with, const input& in, const gradients& result) {
   const bool trains_norms = config_.qk_norm && in.layer.q_norm.weight_gradient;
   norm_gradients_ = aligned_buffer<float>(trains_norms ? to_size(task_count(in) * 2 * dim_stride_) : 0);
   for_tasks(with, in, [&](const task& t) {
     prepare_keys(t, true);
     std::fill_n(t.s.dk, rounded_up(t.rows, 16) * dim_stride_, 0.0f);
     std::fill_n(t.s.dv, rounded_up(t.rows, 16) * dim_stride_, 0.0f);
-    for_heads(t, [&](std::int64_t head) { backward_head(t, head, of); });
-    backward_keys(t, of);
+    for_heads(t, [&](std::int64_t head) { backward_head(t, head, result); });
+    backward_keys(t, result);
   });
   add_norm_gradients(with, in);
 }

@@ -27,7 +27,7 @@ class attention_pass {
     float_rows q, k, v;
   };
   void forward(const compute& with, const input& in, float_rows out) const;
-  void backward(const compute& with, const input& in, const gradients& of);
+  void backward(const compute& with, const input& in, const gradients& result);
 
  private:
   static constexpr std::int64_t queries_at_once = 48;
@@ -68,9 +68,9 @@ class attention_pass {
   span_of_keys keys_of(const task& t, std::int64_t query, std::int64_t count) const;
   void probabilities(const task& t, std::int64_t query, std::int64_t count, span_of_keys keys) const;
   void forward_head(const task& t, std::int64_t head, float_rows out) const;
-  void backward_head(const task& t, std::int64_t head, const gradients& of) const;
+  void backward_head(const task& t, std::int64_t head, const gradients& result) const;
   void backward_queries(const task& t, std::int64_t query, std::int64_t count) const;
-  void backward_keys(const task& t, const gradients& of) const;
+  void backward_keys(const task& t, const gradients& result) const;
   void add_norm_gradients(const compute& with, const input& in) const;
 
   model_config config_;

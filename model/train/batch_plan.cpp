@@ -58,21 +58,22 @@ std::int64_t batch_plan::tokens_before(std::int64_t step) const {
 std::vector<training_rows> batch_plan::step(std::int64_t number) const {
   const std::int64_t epoch = number / steps_per_epoch(), in_epoch = number % steps_per_epoch();
   const std::vector<std::size_t> order = order_of(epoch);
-  std::vector<training_rows> batches;
-  const auto at_once = static_cast<std::size_t>(options_.batch_rows);
-  std::size_t first = static_cast<std::size_t>(in_epoch * options_.accumulation) * at_once;
-  for (std::int64_t i = 0; i < options_.accumulation && first < order.size(); ++i, first += at_once)
-    batches.push_back(batch_of(std::span(order).subspan(first, std::min(at_once, order.size() - first))));
-  return batches;
+  const auto rows = static_cast<std::size_t>(options_.batch_rows * options_.accumulation);
+  const std::size_t first = static_cast<std::size_t>(in_epoch) * rows;
+  return batches_of(std::span(order).subspan(first, std::min(rows, order.size() - first)));
 }
 
 std::vector<training_rows> batch_plan::all() const {
   std::vector<std::size_t> order(rows_.size());
   std::iota(order.begin(), order.end(), 0);
+  return batches_of(order);
+}
+
+std::vector<training_rows> batch_plan::batches_of(std::span<const std::size_t> rows) const {
   std::vector<training_rows> batches;
   const auto at_once = static_cast<std::size_t>(options_.batch_rows);
-  for (std::size_t first = 0; first < order.size(); first += at_once)
-    batches.push_back(batch_of(std::span(order).subspan(first, std::min(at_once, order.size() - first))));
+  for (; !rows.empty(); rows = rows.subspan(std::min(at_once, rows.size())))
+    batches.push_back(batch_of(rows.first(std::min(at_once, rows.size()))));
   return batches;
 }
 

@@ -32,6 +32,7 @@ class batch_plan {
 
  private:
   std::vector<std::size_t> order_of(std::int64_t epoch) const;
+  std::vector<training_rows> batches_of(std::span<const std::size_t> rows) const;
   training_rows batch_of(std::span<const std::size_t> rows) const;
 
   const training_data& data_;

@@ -10,8 +10,6 @@
 namespace troupe {
 namespace {
 
-constexpr std::size_t slots = 7;  // linear layers of a layer
-
 std::int64_t largest_rank(const trained_model& model) {
   std::int64_t rank = 0;
   for (const trained_layer& layer : model.layers)
@@ -84,7 +82,7 @@ cpu_train_pass::activations cpu_train_pass::make_activations() const {
   a.middle = matrix(hidden_);
   a.up = matrix(ffn_stride_);
   if (model_.config.gated_mlp) a.gate = matrix(ffn_stride_);
-  a.lora = matrix(lora_stride_ * static_cast<std::int64_t>(slots));
+  a.lora = matrix(lora_stride_ * static_cast<std::int64_t>(linear_kinds));
   return a;
 }
 
@@ -165,16 +163,19 @@ void cpu_train_pass::forward_layer(const training_rows& batch, std::size_t layer
   const trained_layer& weights = model_.layers[layer];
   const float_rows in = hidden_rows(inputs_[layer]), normed = hidden_rows(normed_), middle = hidden_rows(a.middle);
   normalize(weights.attention_norm, in, rows_, normed);
-  apply(normed, a, 0, into::set,
-        {{&weights.q, query_rows(a.q)}, {&weights.k, kv_rows(a.k)}, {&weights.v, kv_rows(a.v)}});
+  apply(normed, a, into::set,
+        {{linear_kind::q, &weights.q, query_rows(a.q)},
+         {linear_kind::k, &weights.k, kv_rows(a.k)},
+         {linear_kind::v, &weights.v, kv_rows(a.v)}});
   attention_.forward(with_, attention_input(batch, layer, a), query_rows(a.mixed));
   std::copy_n(in.data, rows_ * hidden_, middle.data);
-  apply(query_rows(a.mixed), a, 3, into::add, {{&weights.o, middle}});
+  apply(query_rows(a.mixed), a, into::add, {{linear_kind::o, &weights.o, middle}});
   normalize(weights.mlp_norm, middle, rows_, normed);
-  apply(normed, a, 4, into::set, {{&weights.gate, ffn_rows(a.gate)}, {&weights.up, ffn_rows(a.up)}});
+  apply(normed, a, into::set,
+        {{linear_kind::gate, &weights.gate, ffn_rows(a.gate)}, {linear_kind::up, &weights.up, ffn_rows(a.up)}});
   activate(a);
   if (out.data) std::copy_n(middle.data, rows_ * hidden_, out.data);
-  apply(ffn_rows(active_), a, 6, into::add, {{&weights.down, out}});
+  apply(ffn_rows(active_), a, into::add, {{linear_kind::down, &weights.down, out}});
 }
 
 void cpu_train_pass::backward_layer(const training_rows& batch, std::size_t layer, activations& a) {
@@ -185,18 +186,18 @@ void cpu_train_pass::backward_layer(const training_rows& batch, std::size_t laye
   const float_rows dq = query_rows(dq_), dk = kv_rows(dk_), dv = kv_rows(dv_);
   activate(a);
   normalize(weights.mlp_norm, middle, rows_, normed);
-  apply_back(weights.down, a, 6, ffn_rows(active_), gradient, ffn_rows(active_gradient_), into::set);
+  apply_back(weights.down, linear_kind::down, a, ffn_rows(active_), gradient, ffn_rows(active_gradient_), into::set);
   activate_back(a);
-  if (gated) apply_back(weights.gate, a, 4, normed, ffn_rows(a.gate), inner, into::set);
-  apply_back(weights.up, a, 5, normed, ffn_rows(a.up), inner, gated ? into::add : into::set);
+  if (gated) apply_back(weights.gate, linear_kind::gate, a, normed, ffn_rows(a.gate), inner, into::set);
+  apply_back(weights.up, linear_kind::up, a, normed, ffn_rows(a.up), inner, gated ? into::add : into::set);
   normalize_back(weights.mlp_norm, middle, every_row(), inner);
-  apply_back(weights.o, a, 3, query_rows(a.mixed), gradient, mixed_gradient, into::set);
+  apply_back(weights.o, linear_kind::o, a, query_rows(a.mixed), gradient, mixed_gradient, into::set);
   attention_.backward(with_, attention_input(batch, layer, a), {mixed_gradient, dq, dk, dv});
   normalize(weights.attention_norm, in, rows_, normed);
   const float_rows dx = frozen_below ? float_rows{} : inner;
-  apply_back(weights.q, a, 0, normed, dq, dx, into::set);
-  apply_back(weights.k, a, 1, normed, dk, dx, into::add);
-  apply_back(weights.v, a, 2, normed, dv, dx, into::add);
+  apply_back(weights.q, linear_kind::q, a, normed, dq, dx, into::set);
+  apply_back(weights.k, linear_kind::k, a, normed, dk, dx, into::add);
+  apply_back(weights.v, linear_kind::v, a, normed, dv, dx, into::add);
   if (dx.data) normalize_back(weights.attention_norm, in, every_row(), dx);
 }
 

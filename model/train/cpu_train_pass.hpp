@@ -3,6 +3,7 @@
 #include <span>
 #include <vector>
 
+#include "model/lora/adapter.hpp"
 #include "model/train/attention_pass.hpp"
 #include "model/train/train_pass.hpp"
 
@@ -22,16 +23,20 @@ class cpu_train_pass final : public train_pass {
   struct activations {
     buffer q, k, v, mixed, middle, gate, up, lora;
   };
-  using linear_list = std::initializer_list<std::pair<const trained_linear*, float_rows>>;
+  struct linear_output {
+    linear_kind kind;
+    const trained_linear* linear;
+    float_rows y;
+  };
 
   activations make_activations() const;
-  float_rows hidden_rows(const buffer& of) const { return {of.data(), hidden_}; }
-  float_rows query_rows(const buffer& of) const { return {of.data(), q_stride_}; }
-  float_rows kv_rows(const buffer& of) const { return {of.data(), kv_stride_}; }
-  float_rows ffn_rows(const buffer& of) const { return {of.data(), ffn_stride_}; }
-  /// A x of the linear layer in this slot.
-  float_rows lora_rows(const activations& a, std::size_t slot) const {
-    return {a.lora.data() + static_cast<std::int64_t>(slot) * options_.most_rows * lora_stride_, lora_stride_};
+  float_rows hidden_rows(const buffer& memory) const { return {memory.data(), hidden_}; }
+  float_rows query_rows(const buffer& memory) const { return {memory.data(), q_stride_}; }
+  float_rows kv_rows(const buffer& memory) const { return {memory.data(), kv_stride_}; }
+  float_rows ffn_rows(const buffer& memory) const { return {memory.data(), ffn_stride_}; }
+  /// A x of this linear layer.
+  float_rows lora_rows(const activations& a, linear_kind kind) const {
+    return {a.lora.data() + static_cast<std::int64_t>(kind) * options_.most_rows * lora_stride_, lora_stride_};
   }
 
   void embed(const training_rows& batch, float_rows hidden);
@@ -45,11 +50,10 @@ class cpu_train_pass final : public train_pass {
                       const_float_rows dy);
   void activate(const activations& a);
   void activate_back(const activations& a);
-  /// y = or += x W^T + bias + adapters; linears share x. `slot` numbers the first one's place in a.lora,
-  /// which is all that is made where y is null.
-  void apply(const_float_rows x, activations& a, std::size_t slot, into how, linear_list linears);
+  /// y = or += x W^T + bias + adapters, for linears that share x. Where y is null only their rows of a.lora are made.
+  void apply(const_float_rows x, activations& a, into how, std::initializer_list<linear_output> outputs);
   /// dx = or += dy W + what the adapter gives, and the gradients of what is trained. dx may be null.
-  void apply_back(const trained_linear& linear, const activations& a, std::size_t slot, const_float_rows x,
+  void apply_back(const trained_linear& linear, linear_kind kind, const activations& a, const_float_rows x,
                   const_float_rows dy, float_rows dx, into how);
   /// The gradients of an adapter's factors, and B^T dy in lora_gradient_.
   void lora_back(const trained_linear& linear, const_float_rows between, const_float_rows x, const_float_rows dy);

@@ -19,16 +19,16 @@ const_float_rows cpu_train_pass::dropped(const lora_factors& lora, const_float_r
   return out;
 }
 
-void cpu_train_pass::apply(const_float_rows x, activations& a, std::size_t slot, into how, linear_list linears) {
+void cpu_train_pass::apply(const_float_rows x, activations& a, into how, std::initializer_list<linear_output> outputs) {
   give_way();
-  std::vector<products::output> outputs;
-  for (const auto& [linear, y] : linears)
-    if (linear->w.outs > 0 && y.data) outputs.push_back({&linear->w, linear->bias, y, how});
-  if (!outputs.empty()) body_.forward(x, rows_, outputs);
-  for (const auto& [linear, y] : linears) {
+  std::vector<products::output> base;
+  for (const auto& [kind, linear, y] : outputs)
+    if (linear->w.outs > 0 && y.data) base.push_back({&linear->w, linear->bias, y, how});
+  if (!base.empty()) body_.forward(x, rows_, base);
+  for (const auto& [kind, linear, y] : outputs) {
     const lora_factors& lora = linear->lora;
-    const float_rows between = lora_rows(a, slot++);
     if (lora.rank == 0) continue;
+    const float_rows between = lora_rows(a, kind);
     body_.multiply({.rows = rows_,
                     .columns = lora.rank,
                     .depth = linear->w.ins,
@@ -47,13 +47,13 @@ void cpu_train_pass::apply(const_float_rows x, activations& a, std::size_t slot,
   }
 }
 
-void cpu_train_pass::apply_back(const trained_linear& linear, const activations& a, std::size_t slot,
+void cpu_train_pass::apply_back(const trained_linear& linear, linear_kind kind, const activations& a,
                                 const_float_rows x, const_float_rows dy, float_rows dx, into how) {
   give_way();
   if (dx.data) body_.backward(dy, rows_, linear.w, dx, how);
   if (linear.w.gradient) weights_back(linear, x, dy);
   if (linear.lora.rank == 0) return;
-  lora_back(linear, lora_rows(a, slot), x, dy);
+  lora_back(linear, lora_rows(a, kind), x, dy);
   if (dx.data) lora_input_back(linear, dx);
 }
 

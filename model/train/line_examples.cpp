@@ -80,18 +80,18 @@ chat read_chat(const ordered_json& line) {
   if (list == line.end() || !list->is_array() || list->empty()) refuse("\"messages\" should be a list of messages");
   if (const auto older = line.find("functions"); older != line.end() && !older->is_null())
     refuse("\"functions\" is the older form: use \"tools\"");
-  chat made;
+  chat read;
   for (ordered_json message : *list) {
     if (!message.is_object() || !message.contains("role") || !message["role"].is_string())
       refuse("a message has no \"role\"");
     const bool counts = take_weight(message);
-    if (message["role"] == "assistant" && counts) made.learned.push_back(made.messages.size());
-    made.messages.push_back(std::move(message));
+    if (message["role"] == "assistant" && counts) read.learned.push_back(read.messages.size());
+    read.messages.push_back(std::move(message));
   }
-  prepare_messages(made.messages);
-  if (made.learned.empty()) refuse("no message of the assistant is to be learned");
-  if (const auto tools = line.find("tools"); tools != line.end()) made.tools = *tools;
-  return made;
+  prepare_messages(read.messages);
+  if (read.learned.empty()) refuse("no message of the assistant is to be learned");
+  if (const auto tools = line.find("tools"); tools != line.end()) read.tools = *tools;
+  return read;
 }
 
 class chat_renderer {

@@ -147,8 +147,12 @@ void lora_parameters::find_modules(const model_config& base) {
   const detail::adapter_config config = peft_config(options_);
   for (const adapted_layer& each : layers_of(options_, base)) {
     if (modules_.empty() || modules_.back().name != each.name)
-      modules_.push_back(
-          {each.name, {}, each.layer, config.rank_of(each.name), each.ins, 0, config.scale_of(each.name)});
+      modules_.push_back({.name = each.name,
+                          .ours = {},
+                          .layer = each.layer,
+                          .rank = config.rank_of(each.name),
+                          .ins = each.ins,
+                          .scale = config.scale_of(each.name)});
     modules_.back().ours.emplace_back(each.ours);
     modules_.back().outs += each.outs;
   }
@@ -161,15 +165,15 @@ void lora_parameters::attach(trained_model& model) {
       trained_linear& linear = *find_linear(model.layers[static_cast<std::size_t>(m.layer)], ours);
       const parameter &a = parameters_.list()[m.a], &b = parameters_.list()[m.b];
       const std::int64_t skipped = first_out * b.stride;
-      linear.lora = {m.rank,
-                     b.stride,
-                     a.stride,
-                     m.scale,
-                     static_cast<std::uint32_t>(m.a),
-                     parameters_.value(m.a),
-                     parameters_.value(m.b) + skipped,
-                     parameters_.gradient(m.a),
-                     parameters_.gradient(m.b) + skipped};
+      linear.lora = {.rank = m.rank,
+                     .stride = b.stride,
+                     .a_stride = a.stride,
+                     .scale = m.scale,
+                     .stream = static_cast<std::uint32_t>(m.a),
+                     .a = parameters_.value(m.a),
+                     .b = parameters_.value(m.b) + skipped,
+                     .a_gradient = parameters_.gradient(m.a),
+                     .b_gradient = parameters_.gradient(m.b) + skipped};
       first_out += linear.w.outs;
     }
   }

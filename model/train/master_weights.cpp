@@ -12,6 +12,7 @@
 #include "model/engine/sampling/logarithm.hpp"
 #include "model/engine/sampling/random.hpp"
 #include "model/formats/model_files.hpp"
+#include "model/formats/safetensors.hpp"
 #include "model/formats/weight_names.hpp"
 #include "model/ops/elementary.hpp"
 

@@ -119,29 +119,28 @@ void products::quantize(const_float_rows x, std::int64_t rows, std::int64_t ins,
   });
 }
 
+void products::forward_floats(const_float_rows x, std::int64_t rows, const output& o) {
+  multiply(
+      {.rows = rows, .columns = o.w->outs, .depth = o.w->ins, .a = x, .b = forward_of(*o.w), .c = o.y, .how = o.how});
+  if (o.bias)
+    with_.pool.run(static_cast<int>(rows), [&](int r, int) { with_.kernels.add(o.bias, o.w->outs, o.y.row(r)); });
+}
+
 void products::forward(const_float_rows x, std::int64_t rows, std::span<const output> outputs) {
   std::vector<matmul_args> high, low;
   for (const output& o : outputs) {
-    const bool integers = !o.w->values && is_integer(o.w->packed.kind) && how_ != precision::exact;
-    if (!integers) {
-      multiply({.rows = rows,
-                .columns = o.w->outs,
-                .depth = o.w->ins,
-                .a = x,
-                .b = forward_of(*o.w),
-                .c = o.y,
-                .how = o.how});
-      if (o.bias)
-        with_.pool.run(static_cast<int>(rows), [&](int r, int) { with_.kernels.add(o.bias, o.w->outs, o.y.row(r)); });
+    const bool in_integers = !o.w->values && is_integer(o.w->packed.kind) && how_ != precision::exact;
+    if (!in_integers) {
+      forward_floats(x, rows, o);
       continue;
     }
-    matmul_args job;
-    job.w = o.w->packed;
-    job.rows = static_cast<int>(rows);
-    job.y = o.y.data;
-    job.y_stride = o.y.stride;
-    job.bias = o.bias;
-    job.accumulate = o.how == into::add;
+    matmul_args job{.w = o.w->packed,
+                    .rows = static_cast<int>(rows),
+                    .q = {},
+                    .y = o.y.data,
+                    .y_stride = o.y.stride,
+                    .bias = o.bias,
+                    .accumulate = o.how == into::add};
     high.push_back(job);
     job.bias = nullptr;
     job.accumulate = true;

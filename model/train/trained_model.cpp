@@ -6,25 +6,15 @@ namespace troupe {
 namespace {
 
 trained_matrix frozen(const matrix_view& w) {
-  trained_matrix matrix;
-  matrix.packed = w;
-  matrix.outs = w.outs;
-  matrix.ins = w.ins;
-  return matrix;
+  return {.packed = w, .outs = w.outs, .ins = w.ins};
 }
 
 trained_linear frozen(const linear_weights& linear) {
-  trained_linear made;
-  if (linear.w.weights) made.w = frozen(linear.w);
-  made.bias = linear.bias;
-  return made;
+  return {.w = linear.w.weights ? frozen(linear.w) : trained_matrix(), .bias = linear.bias};
 }
 
 trained_norm frozen(const norm_weights& norm) {
-  trained_norm made;
-  made.weight = norm.weight;
-  made.bias = norm.bias;
-  return made;
+  return {.weight = norm.weight, .bias = norm.bias};
 }
 
 }  // namespace

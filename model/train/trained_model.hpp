@@ -22,7 +22,7 @@ struct trained_linear {
   trained_matrix w;  ///< outs is 0 where the model has no such layer
   const float* bias = nullptr;
   float* bias_gradient = nullptr;
-  lora_factors lora;
+  lora_factors lora = {};
 };
 
 struct trained_norm {

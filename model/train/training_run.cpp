@@ -76,22 +76,37 @@ training_run::training_run(const trained_model& model, const parameter_set& para
       held_out_fingerprint_(validation ? validation->fingerprint : 0),
       held_out_(draw_held_out(data.examples.size(), options_, validation)),
       trained_on_(all_but(data.examples.size(), held_out_)),
-      plan_(data, trained_on_, {options_.row_length, options_.batch_rows, options_.accumulation, options_.seed}),
+      plan_(data, trained_on_,
+            {.row_length = options_.row_length,
+             .batch_rows = options_.batch_rows,
+             .accumulation = options_.accumulation,
+             .seed = options_.seed}),
       pass_(make_train_pass(model, parameters, with,
-                            {options_.batch_rows * options_.row_length, options_.row_length, options_.how,
-                             options_.keep_activations, options_.between, options_.device})),
+                            {.most_rows = options_.batch_rows * options_.row_length,
+                             .most_positions = options_.row_length,
+                             .how = options_.how,
+                             .keep_activations = options_.keep_activations,
+                             .between = options_.between,
+                             .device = options_.device})),
       adam_(parameters, options_.adam) {
   if (validation) {
     held_out_.resize(validation->examples.size());
     std::iota(held_out_.begin(), held_out_.end(), 0);
   }
-  const batch_plan::options shape{options_.row_length, options_.batch_rows, 1, options_.seed};
-  if (!held_out_.empty()) validation_.emplace(validation ? *validation : data, held_out_, shape);
+  if (!held_out_.empty())
+    validation_.emplace(
+        validation ? *validation : data, held_out_,
+        batch_plan::options{
+            .row_length = options_.row_length, .batch_rows = options_.batch_rows, .seed = options_.seed});
   steps_ = options_.most_steps > 0 ? options_.most_steps : options_.epochs * plan_.steps_per_epoch();
 }
 
 rate_schedule training_run::schedule() const {
-  return {options_.schedule, options_.rate, options_.least_rate, options_.warmup, steps_};
+  return {.kind = options_.schedule,
+          .rate = options_.rate,
+          .least = options_.least_rate,
+          .warmup = options_.warmup,
+          .steps = steps_};
 }
 
 /// Members make one pass each, round after round: make(first of the round, own). Every result is stored at its pass's
@@ -123,7 +138,9 @@ std::vector<pass_result> training_run::add_gradients(std::span<const training_ro
     pass_result result;
     if (own < passes.size()) {
       const auto number = static_cast<std::uint32_t>(done_ * options_.accumulation) + static_cast<std::uint32_t>(own);
-      result = pass_->train(passes[own], factor, {static_cast<float>(options_.dropout), options_.seed, number, 0});
+      const dropout_key dropout{
+          .probability = static_cast<float>(options_.dropout), .seed = options_.seed, .pass = number};
+      result = pass_->train(passes[own], factor, dropout);
     } else {
       std::fill(all.begin(), all.end(), -0.0f);  // adding this changes no sum, not even the sign of a zero
     }
@@ -170,10 +187,10 @@ validation_report training_run::validate() {
 
 void training_run::with_best(const std::function<void()>& use) {
   if (best_.step < 0) return use();
-  const std::vector<float> now(parameters_.values().begin(), parameters_.values().end());
+  const std::vector<float> last(parameters_.values().begin(), parameters_.values().end());
   std::copy(best_parameters_.begin(), best_parameters_.end(), parameters_.values().begin());
   use();
-  std::copy(now.begin(), now.end(), parameters_.values().begin());
+  std::copy(last.begin(), last.end(), parameters_.values().begin());
 }
 
 /// Everything by which another run would differ.

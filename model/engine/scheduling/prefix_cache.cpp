@@ -85,12 +85,12 @@ void prefix_cache::clear() {
 
 void prefix_cache::insert(const prefix_place& place, std::span<const token_id, block_tokens> tokens, content_hash hash,
                           block_id block) {
-  entry& made = at(block);
-  made.hash = hash;
-  made.adapter = place.adapter;
-  made.before = place.last;
-  made.followers = 0;
-  std::copy(tokens.begin(), tokens.end(), made.tokens.begin());
+  entry& published = at(block);
+  published.hash = hash;
+  published.adapter = place.adapter;
+  published.before = place.last;
+  published.followers = 0;
+  std::copy(tokens.begin(), tokens.end(), published.tokens.begin());
   if (place.last != no_block) ++at(place.last).followers;
   table_[slot_of(hash)] = block;
   pool_.mark_cached(block);

@@ -46,12 +46,11 @@ void hidden_pooler::add(open_prompt& prompt, const planned_row& row, const float
       prompt.sum[k] += static_cast<double>(normed[i * stride + static_cast<std::int64_t>(k)]);
 }
 
-void hidden_pooler::finish(const open_prompt& prompt, sequence_id answer, step_outcome& outcome) const {
-  const auto found = std::find_if(outcome.answers.begin(), outcome.answers.end(),
-                                  [&](const chosen_answer& each) { return each.sequence == answer; });
-  if (found == outcome.answers.end()) return;
-  found->first_hidden = static_cast<std::int32_t>(outcome.hidden.size());
-  found->hidden = static_cast<std::int32_t>(hidden_);
+void hidden_pooler::finish(const open_prompt& prompt, sequence_id sequence, step_outcome& outcome) const {
+  chosen_answer* answer = outcome.find(sequence);
+  if (answer == nullptr) return;
+  answer->first_hidden = static_cast<std::int32_t>(outcome.hidden.size());
+  answer->hidden = static_cast<std::int32_t>(hidden_);
   for (const double sum : prompt.sum)
     outcome.hidden.push_back(static_cast<float>(sum / static_cast<double>(prompt.rows)));
 }

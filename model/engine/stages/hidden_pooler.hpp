@@ -30,7 +30,7 @@ class hidden_pooler {
   };
   static int needed_rows(const open_prompt& prompt, const planned_row& row);
   void add(open_prompt& prompt, const planned_row& row, const float* normed, std::int64_t stride) const;
-  void finish(const open_prompt& prompt, sequence_id answer, step_outcome& outcome) const;
+  void finish(const open_prompt& prompt, sequence_id sequence, step_outcome& outcome) const;
 
   std::size_t hidden_;
   std::unordered_map<sequence_id, open_prompt> open_;

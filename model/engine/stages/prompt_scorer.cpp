@@ -1,6 +1,7 @@
 #include "model/engine/stages/prompt_scorer.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 namespace troupe {
 
@@ -42,9 +43,7 @@ void prompt_scorer::finish(const step_plan& plan, step_outcome& outcome) {
   for (const planned_row& row : plan.rows) {
     const auto found = open_.find(row.sequence);
     if (found == open_.end() || !row.complete) continue;
-    const auto answer = std::find_if(outcome.answers.begin(), outcome.answers.end(),
-                                     [&](const chosen_answer& each) { return each.sequence == row.sequence; });
-    if (answer != outcome.answers.end()) {
+    if (chosen_answer* answer = outcome.find(row.sequence)) {
       auto& scored = found->second.scored;
       answer->first_scored = static_cast<std::int32_t>(outcome.scored.size());
       answer->scored = static_cast<std::int32_t>(scored.size());

@@ -44,23 +44,25 @@ int stage::begin(const step_order& order) {
   check(order, limits_);
   plan_ = &order.plan;
   for (const sequence_id gone : plan_->forgotten) tables_.erase(gone);
-  if (chooses()) {
-    for (const sequence_id gone : order.closed) {
-      chooser_.close(gone);
-      pooler_.close(gone);
-    }
-    for (const answer_opening& opening : order.opened) {
-      chooser_.open(opening);
-      pooler_.open(opening);
-    }
-  }
-  if (last_) {  // on all of its ranks, since they compute the same products
-    for (const sequence_id gone : order.closed) scorer_.close(gone);
-    for (const answer_opening& opening : order.opened) scorer_.open(opening);
-  }
+  if (last_) take_answers(order);
   for (const block_copy& copy : plan_->copies) shard_->copy_block(copy.from.value, copy.to.value);
   take_tables(*plan_);
   return static_cast<int>(plan_->tokens.size());
+}
+
+/// All ranks of the last stage know which prompts are scored, since they compute the same products.
+void stage::take_answers(const step_order& order) {
+  for (const sequence_id gone : order.closed) {
+    scorer_.close(gone);
+    chooser_.close(gone);
+    pooler_.close(gone);
+  }
+  for (const answer_opening& opening : order.opened) {
+    scorer_.open(opening);
+    if (!chooses()) continue;
+    chooser_.open(opening);
+    pooler_.open(opening);
+  }
 }
 
 void stage::take_tables(const step_plan& plan) {

@@ -46,6 +46,7 @@ class stage {
   void forget();
 
  private:
+  void take_answers(const step_order& order);
   void take_tables(const step_plan& plan);
   void choose(const float* hidden);
   void score(const float* hidden);

@@ -1,5 +1,6 @@
 // What a replica's scheduler and its stages say to each other: an order for every step, an outcome for every order.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -93,6 +94,12 @@ struct step_outcome {
     tokens.clear();
     proposals.clear();
     details.clear();
+  }
+  /// nullptr where nothing became of it.
+  chosen_answer* find(sequence_id sequence) {
+    const auto found =
+        std::find_if(answers.begin(), answers.end(), [&](const chosen_answer& a) { return a.sequence == sequence; });
+    return found == answers.end() ? nullptr : &*found;
   }
   std::span<const token_id> tokens_of(const chosen_answer& a) const {
     return std::span(tokens).subspan(static_cast<std::size_t>(a.first_token), static_cast<std::size_t>(a.tokens));

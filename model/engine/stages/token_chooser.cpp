@@ -1,5 +1,6 @@
 #include "model/engine/stages/token_chooser.hpp"
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 

@@ -25,33 +25,33 @@ json tokenizer_config(const fs::path& file) {
 }
 
 /// A list of templates with names: "default", and perhaps "tool_use".
-void take_named(const json& list, const std::string& where, chat_sources& to) {
+void take_named(const json& list, const std::string& where, chat_sources& sources) {
   for (const json& each : list) {
     if (!each.is_object() || !each.contains("name") || !each.contains("template") || !each["template"].is_string())
       refuse("{}: an entry of \"chat_template\" has no name or no template: mend the file", where);
     const auto source = each["template"].get<std::string>();
-    if (each["name"] == "default" || list.size() == 1) to.usual = source;
-    if (each["name"] == "tool_use") to.with_tools = source;
+    if (each["name"] == "default" || list.size() == 1) sources.usual = source;
+    if (each["name"] == "tool_use") sources.with_tools = source;
   }
-  if (!list.empty() && to.usual.empty())
+  if (!list.empty() && sources.usual.empty())
     refuse("{}: none of the chat templates is called \"default\": call the one to use so", where);
 }
 
-void take_template(const json& config, const std::string& where, chat_sources& to) {
+void take_template(const json& config, const std::string& where, chat_sources& sources) {
   const auto found = config.find("chat_template");
   if (found == config.end() || found->is_null()) return;
-  if (found->is_array()) return take_named(*found, where, to);
+  if (found->is_array()) return take_named(*found, where, sources);
   if (!found->is_string()) refuse("{}: \"chat_template\" should be a text or a list: mend the file", where);
-  to.usual = found->get<std::string>();
+  sources.usual = found->get<std::string>();
 }
 
 /// "pad_token": "<pad>", or {"content": "<pad>"}.
-void take_texts(const json& config, chat_sources& to) {
+void take_texts(const json& config, chat_sources& sources) {
   for (const auto& [key, value] : config.items()) {
     if (!key.ends_with("_token")) continue;
-    if (value.is_string()) to.texts[key] = value.get<std::string>();
+    if (value.is_string()) sources.texts[key] = value.get<std::string>();
     if (value.is_object() && value.contains("content") && value["content"].is_string())
-      to.texts[key] = value["content"].get<std::string>();
+      sources.texts[key] = value["content"].get<std::string>();
   }
 }
 

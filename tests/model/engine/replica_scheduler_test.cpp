@@ -60,25 +60,25 @@ class lost_stages : public testing::Test {
     return all;
   }
 
-  void submit_all(replica_scheduler& to) {
+  void submit_all(replica_scheduler& scheduler) {
     std::size_t name = 0;
     for (const engine_request& request : requests()) {
-      const auto accepted = to.submit(request);
+      const auto accepted = scheduler.submit(request);
       ASSERT_TRUE(accepted.ok());
       for (std::int32_t i = 0; i < accepted->answers; ++i)
         names_[sequence_id(accepted->first.value + static_cast<std::uint64_t>(i))] = name++;
     }
   }
 
-  bool step(replica_scheduler& of, stage& on, bool lose_outcome = false) {
-    if (!of.plan_step({}, order_)) return false;
-    hidden_.resize(static_cast<std::size_t>(batch_tokens * on.hidden_stride()));
-    on.begin(order_);
-    on.embed(hidden_.data());
-    on.run(hidden_.data());
-    const step_outcome& outcome = on.finish(hidden_.data());
+  bool step(replica_scheduler& scheduler, stage& whole, bool lose_outcome = false) {
+    if (!scheduler.plan_step({}, order_)) return false;
+    hidden_.resize(static_cast<std::size_t>(batch_tokens * whole.hidden_stride()));
+    whole.begin(order_);
+    whole.embed(hidden_.data());
+    whole.run(hidden_.data());
+    const step_outcome& outcome = whole.finish(hidden_.data());
     if (!lose_outcome)
-      of.commit(
+      scheduler.commit(
           outcome, [&](const engine_token& t) { texts_[names_.at(t.sequence)].push_back(t.token); },
           [&](const ended_sequence&) { ++ended_; },
           [&](const engine_reading& reading) { scored_[names_.at(reading.sequence)] = reading.scored.size(); });

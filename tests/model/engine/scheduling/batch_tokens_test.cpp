@@ -11,10 +11,10 @@ namespace {
 using namespace test;
 
 batch_scheduler::options options_for_long_prompts() {
-  auto made = small_options();
-  made.blocks = 256;
-  made.context = 2048;
-  return made;
+  auto options = small_options();
+  options.blocks = 256;
+  options.context = 2048;
+  return options;
 }
 
 TEST(batch_scheduler, bounds_what_a_step_has_of_prompts_while_somebody_reads_an_answer) {

@@ -7,27 +7,27 @@
 namespace troupe::test {
 
 inline batch_scheduler::options small_options() {
-  batch_scheduler::options made;
-  made.blocks = 64;
-  made.context = 256;
-  made.max_batch_tokens = 64;
-  made.max_sequences = 8;
-  made.max_adapters = 2;
-  return made;
+  batch_scheduler::options options;
+  options.blocks = 64;
+  options.context = 256;
+  options.max_batch_tokens = 64;
+  options.max_sequences = 8;
+  options.max_adapters = 2;
+  return options;
 }
 
 inline sequence_request request_of(std::size_t prompt, std::int64_t answer, token_id first = 0) {
-  sequence_request made;
-  made.prompt.resize(prompt);
-  std::iota(made.prompt.begin(), made.prompt.end(), first * 1000);
-  made.max_tokens = answer;
-  return made;
+  sequence_request request;
+  request.prompt.resize(prompt);
+  std::iota(request.prompt.begin(), request.prompt.end(), first * 1000);
+  request.max_tokens = answer;
+  return request;
 }
 
 inline sequence_request batch_request(std::size_t prompt, std::int64_t answer, token_id first) {
-  sequence_request made = request_of(prompt, answer, first);
-  made.priority = request_priority::batch;
-  return made;
+  sequence_request request = request_of(prompt, answer, first);
+  request.priority = request_priority::batch;
+  return request;
 }
 
 inline sequence_request with_adapter(sequence_request request, std::uint32_t adapter) {

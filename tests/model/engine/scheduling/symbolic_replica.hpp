@@ -83,7 +83,7 @@ class symbolic_replica {
 /// A scheduler, a symbolic replica and callers. After every call all are checked against each other.
 class engine_simulation {
  public:
-  struct answer {
+  struct expected_answer {
     std::vector<token_id> tokens;
     std::size_t prompt = 0;
     std::size_t limit = 0;
@@ -107,24 +107,24 @@ class engine_simulation {
     const auto done = scheduler.submit(request);
     if (!done) return std::nullopt;
     for (std::int32_t i = 0; i < done->answers; ++i) {
-      answer& made = answers[done->first.value + static_cast<std::uint64_t>(i)];
-      made.tokens = request.prompt;
-      made.prompt = request.prompt.size();
-      made.limit = request.prompt.size() + static_cast<std::size_t>(request.max_tokens);
-      made.limit = std::min(made.limit, static_cast<std::size_t>(options.context));
-      made.adapter = request.adapter;
-      made.priority = request.priority;
-      made.every_prompt_row = request.every_prompt_row;
-      made.since = steps;
+      expected_answer& answer = answers[done->first.value + static_cast<std::uint64_t>(i)];
+      answer.tokens = request.prompt;
+      answer.prompt = request.prompt.size();
+      answer.limit = request.prompt.size() + static_cast<std::size_t>(request.max_tokens);
+      answer.limit = std::min(answer.limit, static_cast<std::size_t>(options.context));
+      answer.adapter = request.adapter;
+      answer.priority = request.priority;
+      answer.every_prompt_row = request.every_prompt_row;
+      answer.since = steps;
       ++alive;
     }
     return *done;
   }
 
   void cancel(std::uint64_t id) {
-    answer& one = answers.at(id);
-    ASSERT_EQ(scheduler.cancel(sequence_id{id}), !one.ended);
-    if (!one.ended) end(one);
+    expected_answer& answer = answers.at(id);
+    ASSERT_EQ(scheduler.cancel(sequence_id{id}), !answer.ended);
+    if (!answer.ended) end(answer);
   }
 
   /// Plans a step. Returns false if there is nothing to do.
@@ -162,16 +162,16 @@ class engine_simulation {
     for (const planned_row& row : done.plan.rows)
       for (const sequence_id id : done.plan.answers_of(row)) add_outcome(done.plan, row, id, kept, outcomes);
     for (const sequence_outcome& outcome : outcomes) {
-      answer& one = answers.at(outcome.sequence.value);
-      one.tokens.insert(one.tokens.end(), outcome.tokens.begin(), outcome.tokens.end());
+      expected_answer& answer = answers.at(outcome.sequence.value);
+      answer.tokens.insert(answer.tokens.end(), outcome.tokens.begin(), outcome.tokens.end());
     }
     for (const ended_sequence& ended : scheduler.commit(done.plan.id, outcomes)) {
-      answer& one = answers.at(ended.sequence.value);
-      ASSERT_FALSE(one.ended) << "ended twice";
+      expected_answer& answer = answers.at(ended.sequence.value);
+      ASSERT_FALSE(answer.ended) << "ended twice";
       if (ended.reason == end_reason::length) {
-        ASSERT_EQ(one.tokens.size(), one.limit);
+        ASSERT_EQ(answer.tokens.size(), answer.limit);
       }
-      end(one);
+      end(answer);
     }
     spare.push_back(std::move(done));
   }
@@ -201,7 +201,7 @@ class engine_simulation {
   batch_scheduler::options options;
   batch_scheduler scheduler;
   symbolic_replica replica;
-  std::map<std::uint64_t, answer> answers;
+  std::map<std::uint64_t, expected_answer> answers;
   std::deque<flight> flights;
   std::vector<flight> spare;
   instant now{std::chrono::seconds(1)};
@@ -211,17 +211,17 @@ class engine_simulation {
   std::size_t guesses = 0;  ///< how many guesses every step gets
 
  private:
-  void end(answer& one) {
-    one.ended = true;
+  void end(expected_answer& answer) {
+    answer.ended = true;
     --alive;
   }
 
   void add_outcome(const step_plan& plan, const planned_row& row, sequence_id id,
                    std::deque<std::vector<token_id>>& kept, std::vector<sequence_outcome>& outcomes) {
-    const answer& one = answers.at(id.value);
-    if (one.ended) return;
+    const expected_answer& answer = answers.at(id.value);
+    if (answer.ended) return;
     std::vector<token_id>& tokens = kept.emplace_back();
-    std::uint64_t past = symbolic_replica::hashes_of(one.adapter, one.tokens).back();
+    std::uint64_t past = symbolic_replica::hashes_of(answer.adapter, answer.tokens).back();
     bool finished = false;
     const auto guessed = plan.tokens_of(row).last(static_cast<std::size_t>(row.proposals));
     for (std::size_t i = 0; row.logit_rows > 0 && i <= guessed.size() && !finished; ++i) {
@@ -236,13 +236,13 @@ class engine_simulation {
   /// Makes guesses of which the first few are right.
   std::span<const token_id> make_guesses(std::uint64_t past, std::uint64_t id,
                                          std::deque<std::vector<token_id>>& kept) {
-    std::vector<token_id>& made = kept.emplace_back();
+    std::vector<token_id>& guessed = kept.emplace_back();
     const std::size_t right = past % 4;
     for (std::size_t i = 0; i < guesses; ++i) {
-      made.push_back(i < right ? next_token(past, id) : 5);
-      past = symbolic_replica::after(past, made.back());
+      guessed.push_back(i < right ? next_token(past, id) : 5);
+      past = symbolic_replica::after(past, guessed.back());
     }
-    return made;
+    return guessed;
   }
 
   void check_plan(const step_plan& plan) {
@@ -267,8 +267,8 @@ class engine_simulation {
   /// In a step with an interactive answer, each prompt has one token, and all share a bounded part of the rest.
   void check_prompt_share(const step_plan& plan) {
     const auto is_answer = [&](const planned_row& row) {
-      const answer& one = answers.at(row.sequence.value);
-      return row.tokens - row.proposals == 1 && row.position >= static_cast<std::int64_t>(one.prompt);
+      const expected_answer& answer = answers.at(row.sequence.value);
+      return row.tokens - row.proposals == 1 && row.position >= static_cast<std::int64_t>(answer.prompt);
     };
     bool somebody_reads = false;
     std::int64_t of_prompts = 0;
@@ -283,27 +283,27 @@ class engine_simulation {
   }
 
   void check_row(const step_plan& plan, const planned_row& row) {
-    answer& one = answers.at(row.sequence.value);
+    expected_answer& answer = answers.at(row.sequence.value);
     const auto known = static_cast<std::size_t>(row.position + row.tokens - row.proposals);
-    ASSERT_LE(known, one.tokens.size());
-    ASSERT_EQ(row.complete, known == one.tokens.size());
-    ASSERT_LE(static_cast<std::size_t>(row.position + row.tokens), std::max(one.limit - 1, one.prompt));
+    ASSERT_LE(known, answer.tokens.size());
+    ASSERT_EQ(row.complete, known == answer.tokens.size());
+    ASSERT_LE(static_cast<std::size_t>(row.position + row.tokens), std::max(answer.limit - 1, answer.prompt));
     if (row.logit_rows > 0) {
       ASSERT_EQ(row.logit_rows, 1 + row.proposals);
     }
-    if (one.every_prompt_row && one.rows == 0) {
+    if (answer.every_prompt_row && answer.rows == 0) {
       ASSERT_EQ(row.position, 0);
     }
     for (const sequence_id id : plan.answers_of(row)) touch(answers.at(id.value));
-    touch(one);
+    touch(answer);
     for (const flight& other : flights)
       for (const planned_row& flying : other.plan.rows) ASSERT_NE(flying.sequence, row.sequence);
   }
 
-  void touch(answer& one) const {
-    one.longest_wait = std::max(one.longest_wait, steps - one.since);
-    one.since = steps;
-    ++one.rows;
+  void touch(expected_answer& answer) const {
+    answer.longest_wait = std::max(answer.longest_wait, steps - answer.since);
+    answer.since = steps;
+    ++answer.rows;
   }
 
   /// Blocks that a step in flight writes must not be held by, or promised to, anybody else.
