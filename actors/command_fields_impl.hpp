@@ -9,7 +9,10 @@
 
 namespace troupe {
 
-using command_fields = detail::json_fields<json>;
+class command_fields : public detail::json_fields<json> {
+ public:
+  using json_fields::json_fields;
+};
 
 inline std::string text_of(const command_fields& arguments, std::string_view key) {
   const auto text = arguments.text(key);

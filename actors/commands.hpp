@@ -1,6 +1,8 @@
 #pragma once
 #include <exception>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "actors/messages.hpp"
 #include "base/error.hpp"
@@ -19,6 +21,16 @@ command_answer answer_of(const Run& run) {
   } catch (const std::exception& error) {
     return {{}, error.what(), command_fault::failed};
   }
+}
+
+/// What `work` throws, as the answer to a command; nothing if it does not throw.
+template <class Work>
+std::optional<command_answer> refusal_of(const Work& work) {
+  command_answer answer = answer_of([&] {
+    work();
+    return std::string();
+  });
+  return answer.is_refused() ? std::optional(std::move(answer)) : std::nullopt;
 }
 
 }  // namespace troupe

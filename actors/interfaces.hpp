@@ -2,6 +2,7 @@
 // messages.hpp. A handle looks the same whether its actor is in this process or behind a link (wire.hpp makes those).
 #pragma once
 #include <atomic>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -297,14 +298,27 @@ struct find_adapter {
   gateway_actor asker;
 };
 
+/// What became of publish_adapter.
+struct adapter_published {
+  std::string full_name;  ///< like "pricing@3"
+  std::string error;      ///< why there is no version; empty: there is one
+};
+
+/// Training to adapter store: make a version of this folder. `answer` may be called on any thread, once.
+struct publish_adapter {
+  std::string name;
+  std::filesystem::path folder;
+  std::function<void(const adapter_published&)> answer;
+};
+
 /// Jobs to adapter store: what save_catalogue asked for is on the disk, or why it is not.
 struct catalogue_saved {
   std::uint64_t ticket = 0;
   std::string error;
 };
 
-using adapter_store_actor =
-    actor_of<command_call, incoming<want_piece>, find_adapter, catalogue_saved, adapter_prepared, wake, stop_now>;
+using adapter_store_actor = actor_of<command_call, incoming<want_piece>, find_adapter, publish_adapter, catalogue_saved,
+                                     adapter_prepared, wake, stop_now>;
 
 // --- training ---
 

@@ -45,11 +45,12 @@ adapter_store_state::adapter_store_state(handle::pointer self, adapter_store_par
 
 adapter_store_state::handle::behavior_type adapter_store_state::make_behavior() {
   return {
-      [this](command_call& call) { run(call); },
+      [this](const command_call& call) { run(call); },
       [this](const incoming<want_piece>& wanted) {
         parts_.links->send(wanted.link, parts_.shelf->read_piece(wanted.message), wanted.correlation);
       },
       [this](const find_adapter& wanted) { find(wanted); },
+      [this](const publish_adapter& asked) { publish(asked); },
       [this](const catalogue_saved& saved) { take_saved(saved); },
       [this](const adapter_prepared& prepared) { take_prepared(prepared); },
       [this](wake) { end_overdue(); },
@@ -57,42 +58,46 @@ adapter_store_state::handle::behavior_type adapter_store_state::make_behavior() 
   };
 }
 
-void adapter_store_state::run(command_call& call) {
-  if (publish(call)) return;
-  finish(call, answer_of([&] { return carry_out(call.command); }));
+void adapter_store_state::run(const command_call& call) {
+  if (call.command.name == "adapters.load") return load(call);
+  finish(answer_of([&] { return carry_out(call.command); }), call.answer);
 }
 
-void adapter_store_state::finish(command_call& call, command_answer answer) {
-  save_then([answer = std::move(answer), tell_them = std::move(call.answer)](const std::string& error) mutable {
+/// Answers once the journal has what the answer says.
+void adapter_store_state::finish(command_answer answer, std::function<void(command_answer)> tell_asker) {
+  save_then([answer = std::move(answer), tell_asker = std::move(tell_asker)](const std::string& error) mutable {
     if (!answer.is_refused() && !error.empty()) answer = {{}, error, command_fault::failed};
-    tell_them(std::move(answer));
+    tell_asker(std::move(answer));
   });
 }
 
-/// Returns false if the command is not adapters.load. A folder becomes a version when all workers have it.
-bool adapter_store_state::publish(command_call& call) {
-  if (call.command.name != "adapters.load") return false;
-  adapter_shelf::taken taken;
-  bool has_folder = false;
+/// A folder that is named, or found under the adapter's name, is published; otherwise a version is loaded again.
+void adapter_store_state::load(const command_call& call) {
+  std::optional<adapter_shelf::taken> taken;
   command_answer answer = answer_of([&] {
     const auto parsed = detail::parse_json_as<json>(call.command.arguments, call.command.name);
     const command_fields arguments(parsed, call.command.name);
     const std::string adapter = text_of(arguments, "name");
     const auto path = arguments.text("path");
     const auto folder = path ? std::optional<std::filesystem::path>(*path) : parts_.shelf->source_of(adapter);
-    has_folder = folder.has_value();
-    if (folder) taken = parts_.shelf->take(adapter, *folder);
+    if (!folder) return to_json(parts_.shelf->load(adapter));
+    taken = parts_.shelf->take(adapter, *folder);
     return std::string();
   });
-  if (answer.is_refused()) {
-    finish(call, std::move(answer));
-    return true;
-  }
-  if (!has_folder) return false;
-  spread(taken, [this, taken, call]() mutable {
-    finish(call, answer_of([&] { return to_json(parts_.shelf->publish(taken)); }));
+  if (!taken) return finish(std::move(answer), call.answer);
+  spread(*taken, [this, taken = *taken, tell_asker = call.answer] {
+    finish(answer_of([&] { return to_json(parts_.shelf->publish(taken)); }), tell_asker);
   });
-  return true;
+}
+
+void adapter_store_state::publish(const publish_adapter& asked) {
+  const auto tell_asker = [answer = asked.answer](const command_answer& made) { answer({made.result, made.error}); };
+  adapter_shelf::taken taken;
+  if (auto refusal = refusal_of([&] { taken = parts_.shelf->take(asked.name, asked.folder); }))
+    return finish(std::move(*refusal), tell_asker);
+  spread(taken, [this, taken, tell_asker] {
+    finish(answer_of([&] { return parts_.shelf->publish(taken).full_name(); }), tell_asker);
+  });
 }
 
 /// Tells all workers; each fetches the files from here at its own pace. A way to send them to all at once belongs here.
@@ -129,7 +134,6 @@ std::string adapter_store_state::carry_out(const client_command& command) {
   const command_fields arguments(parsed, command.name);
   if (command.name == "adapters.list") return parts_.shelf->list_json(arguments.text("after").value_or(""));
   const std::string adapter = text_of(arguments, "name");
-  if (command.name == "adapters.load") return to_json(parts_.shelf->load(adapter));
   if (command.name == "adapters.unload") return to_json(parts_.shelf->unload(adapter));
   if (command.name == "adapters.rollback") return to_json(parts_.shelf->rollback(adapter, ordinal_of(arguments)));
   if (command.name == "adapters.files") return to_json(parts_.shelf->details_of(adapter));

@@ -50,12 +50,13 @@ class adapter_store_state {
     std::function<void()> then;
   };
 
-  void run(command_call& call);
-  bool publish(command_call& call);
+  void run(const command_call& call);
+  void load(const command_call& call);
+  void publish(const publish_adapter& asked);
   void spread(const adapter_shelf::taken& what, std::function<void()> then);
   void take_prepared(const adapter_prepared& prepared);
   void end_overdue();
-  void finish(command_call& call, command_answer answer);
+  void finish(command_answer answer, std::function<void(command_answer)> tell_asker);
   std::string carry_out(const client_command& command);
   void find(const find_adapter& wanted);
   bool is_used(adapter_version version) const;

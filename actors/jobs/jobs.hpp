@@ -15,6 +15,8 @@
 
 namespace troupe {
 
+class command_fields;  // command_fields_impl.hpp
+
 struct jobs_parts {
   std::shared_ptr<journal> book;
   std::shared_ptr<const prompting> prompts;
@@ -67,15 +69,15 @@ class jobs_state {
 
   // jobs_commands.cpp
   std::string carry_out(const client_command& command);
-  std::string create(const std::string& arguments);
-  std::string add_lines(const std::string& arguments);
+  std::string create(const command_fields& from);
+  std::string add_lines(const command_fields& from);
   std::string seal(const std::string& id);
   std::string cancel(const std::string& id);
   std::string forget(const job_info& job);
-  std::string outputs(const std::string& arguments);
+  std::string outputs(const job_info& job, const command_fields& from) const;
   std::string list(const listed_jobs& which) const;
   std::string hold(const std::string& id, bool on);
-  std::string events(const std::string& arguments) const;
+  std::string events(const job_info& job, const command_fields& from) const;
   void tell_training(const job_info& job) const;
   void save(const save_catalogue& what);
   void use(const use_journal& what);

@@ -112,9 +112,8 @@ std::string jobs_state::carry_out(const client_command& command) {
     return list({std::min<std::size_t>(count_of(arguments, "limit", 1000), most_listed),
                  arguments.text("kind").value_or(""), arguments.text("after").value_or(""), arguments.text("owner"),
                  arguments.boolean("options").value_or(false)});
-  if (command.name == "job.create") return create(command.arguments);
-  if (command.name == "job.lines") return add_lines(command.arguments);
-  if (command.name == "job.outputs") return outputs(command.arguments);
+  if (command.name == "job.create") return create(arguments);
+  if (command.name == "job.lines") return add_lines(arguments);
   const job_info job = known_job(*parts_.book, arguments);
   const std::string& id = job.spec.id;
   if (command.name == "job.get") {
@@ -122,7 +121,8 @@ std::string jobs_state::carry_out(const client_command& command) {
     if (job.spec.kind != "batch") made["options"] = json::parse(job.spec.options, nullptr, false);
     return dump(made);
   }
-  if (command.name == "job.events") return events(command.arguments);
+  if (command.name == "job.outputs") return outputs(job, arguments);
+  if (command.name == "job.events") return events(job, arguments);
   if (command.name == "job.pause") return hold(id, true);
   if (command.name == "job.resume") return hold(id, false);
   if (command.name == "job.seal") return seal(id);
@@ -132,9 +132,7 @@ std::string jobs_state::carry_out(const client_command& command) {
          command.name);
 }
 
-std::string jobs_state::create(const std::string& arguments) {
-  const json parsed = detail::parse_json_as<json>(arguments, "job.create");
-  const command_fields from(parsed, "job.create");
+std::string jobs_state::create(const command_fields& from) {
   const json* options = from.find("options");
   if (options && !options->is_object()) refuse("job.create: \"options\" is no JSON object");
   job_spec spec{text_of(from, "id"), "batch", from.text("tenant").value_or(""), options ? options->dump() : "{}",
@@ -143,9 +141,7 @@ std::string jobs_state::create(const std::string& arguments) {
   return dump(to_json(value_of(parts_.book->create_job(spec))));
 }
 
-std::string jobs_state::add_lines(const std::string& arguments) {
-  const json parsed = detail::parse_json_as<json>(arguments, "job.lines");
-  const command_fields from(parsed, "job.lines");
+std::string jobs_state::add_lines(const command_fields& from) {
   const auto lines = from.texts("lines");
   if (!lines) refuse("job.lines: \"lines\" is missing");
   return dump({{"received", value_of(parts_.book->add_lines(text_of(from, "id"), count_of(from, "first"), *lines))}});
@@ -185,10 +181,7 @@ void jobs_state::tell_training(const job_info& job) const {
   if (job.spec.kind != "batch") tell(training_, job_changed{job.spec.id, job.state});
 }
 
-std::string jobs_state::events(const std::string& arguments) const {
-  const json parsed = detail::parse_json_as<json>(arguments, "job.events");
-  const command_fields from(parsed, "job.events");
-  const job_info job = known_job(*parts_.book, from);
+std::string jobs_state::events(const job_info& job, const command_fields& from) const {
   const auto limit = std::min<std::size_t>(count_of(from, "limit", 1000), page_lines);
   std::uint64_t after = count_of(from, "after", 0);
   if (from.boolean("newest").value_or(false)) {
@@ -208,10 +201,7 @@ std::string jobs_state::events(const std::string& arguments) const {
 }
 
 /// Outputs in order, as texts: what is written into a file is exactly what was recorded.
-std::string jobs_state::outputs(const std::string& arguments) {
-  const json parsed = detail::parse_json_as<json>(arguments, "job.outputs");
-  const command_fields from(parsed, "job.outputs");
-  const job_info job = known_job(*parts_.book, from);
+std::string jobs_state::outputs(const job_info& job, const command_fields& from) const {
   const auto limit = std::min<std::size_t>(count_of(from, "limit", page_lines), page_lines);
   auto list = json::array();
   std::size_t bytes = 0;

@@ -125,14 +125,21 @@ void scheduler_state::forget(sequence_id id) {
   ended_.push_back(gone.request);
 }
 
-void scheduler_state::refuse_all_with(adapter_version version, const std::string& error) {
+/// Refuses requests that were accepted: those of which an answer fulfils `is_hopeless`.
+template <class Condition>
+void scheduler_state::refuse_accepted(const Condition& is_hopeless, const std::string& error, refusal_cause cause) {
   std::unordered_map<request_id, sink_actor> refused;
-  for (const auto& [id, of] : answers_)
-    if (of.adapter == version) refused.emplace(of.request, of.sink);
+  for (const auto& [id, answer] : answers_)
+    if (is_hopeless(id, answer)) refused.emplace(answer.request, answer.sink);
   for (const auto& [request, sink] : refused) {
     cancel({request});
-    tell(sink, request_refused{request, error, refusal_cause::unavailable, {}});
+    tell(sink, request_refused{request, error, cause, {}});
   }
+}
+
+void scheduler_state::refuse_all_with(adapter_version version, const std::string& error) {
+  refuse_accepted([&](sequence_id, const open_answer& answer) { return answer.adapter == version; }, error,
+                  refusal_cause::unavailable);
 }
 
 // --- lives ---
@@ -163,7 +170,7 @@ void scheduler_state::begin_life(const replica_started& started) {
   residency_ = std::make_unique<adapter_residency>(
       adapter_residency::options{parts_.adapter_bytes, parts_.batches.adapter_patience});
   if (same_shape) {
-    for (const auto& [id, of] : answers_) (void)declare_adapter(of.adapter);
+    for (const auto& [id, answer] : answers_) (void)declare_adapter(answer.adapter);
     return report();
   }
   auto before = std::exchange(requests_, std::make_unique<replica_scheduler>(options_for_life(), parts_.vocab_size));
@@ -194,20 +201,14 @@ void scheduler_state::end_life(const replica_stopped& stopped) {
 /// Refuses requests that end every life, since they would end those of other replicas as well. The last step that was
 /// lost had nothing but such a request in it.
 void scheduler_state::refuse_deadly() {
-  std::unordered_map<request_id, sink_actor> deadly;
-  for (const auto& [id, of] : answers_)
-    if (requests_->decisions().lost_with(id).lives >= most_lost_lives) deadly.emplace(of.request, of.sink);
-  for (const auto& [request, sink] : deadly) {
-    cancel({request});
-    tell(sink,
-         request_refused{request,
-                         fmt::format("{} times in a row the replica was lost in a step of this request, which is not "
-                                     "tried again: the nodes' logs say how it was lost; where a step took too long, "
-                                     "lower scheduler.max_batch_tokens",
-                                     most_lost_lives),
-                         refusal_cause::bad_input,
-                         {}});
-  }
+  refuse_accepted(
+      [this](sequence_id id, const open_answer&) {
+        return requests_->decisions().lost_with(id).lives >= most_lost_lives;
+      },
+      fmt::format("{} times in a row the replica was lost in a step of this request, which is not tried again: the "
+                  "nodes' logs say how it was lost; where a step took too long, lower scheduler.max_batch_tokens",
+                  most_lost_lives),
+      refusal_cause::bad_input);
 }
 
 void scheduler_state::return_requests() {

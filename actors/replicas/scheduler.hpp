@@ -69,6 +69,8 @@ class scheduler_state {
   void cancel(const cancel_request& cancelled);
   bool declare_adapter(adapter_version version);
   void forget(sequence_id id);
+  template <class Condition>
+  void refuse_accepted(const Condition& is_hopeless, const std::string& error, refusal_cause cause);
   void refuse_all_with(adapter_version version, const std::string& error);
 
   // lives

@@ -40,11 +40,8 @@ std::string training_desk_state::take_data(const std::string& arguments) {
 /// If it is asked for twice, the job is made once, and both callers get the same answer.
 void training_desk_state::create(const command_call& call) {
   order asked;
-  const auto refused = answer_of([&] {
-    asked = read_order(call.command.arguments);
-    return std::string();
-  });
-  if (refused.is_refused()) return call.answer(refused);
+  if (const auto refusal = refusal_of([&] { asked = read_order(call.command.arguments); }))
+    return call.answer(*refusal);
   auto& askers = creating_[asked.job];
   askers.push_back(call.answer);
   if (askers.size() > 1) return;
@@ -74,11 +71,7 @@ training_desk_state::order training_desk_state::read_order(const std::string& ar
 }
 
 void training_desk_state::create_unknown(const order& asked) {
-  const auto refused = answer_of([&] {
-    accept(asked);
-    return std::string();
-  });
-  if (refused.is_refused()) refuse_job(asked.job, refused);
+  if (const auto refusal = refusal_of([&] { accept(asked); })) refuse_job(asked.job, *refusal);
 }
 
 void training_desk_state::refuse_job(const std::string& job, const command_answer& why) {
@@ -106,14 +99,13 @@ void training_desk_state::accept(const order& asked) {
   spec.base = parts_.model.value;
   reading_.run([this, asked, spec, own = handle(self_)] {
     training_intake::summary found;
-    const auto refused = answer_of([&] {
+    const auto refusal = refusal_of([&] {
       if (asked.data) intake_.take_file(asked.job, "data", *asked.data);
       if (asked.validation) intake_.take_file(asked.job, "validation", *asked.validation);
       found = intake_.accept(asked.job, spec, asked.data_sha256, asked.validation_sha256);
-      return std::string();
     });
-    tell(own, carry_on{[this, asked, spec, found, refused] {
-           if (refused.is_refused()) return refuse_job(asked.job, refused);
+    tell(own, carry_on{[this, asked, spec, found, refusal] {
+           if (refusal) return refuse_job(asked.job, *refusal);
            make_job(asked.job, asked.tenant, spec, found);
          }});
   });

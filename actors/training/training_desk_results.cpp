@@ -144,14 +144,13 @@ void training_desk_state::publish(const std::string& id) {
   record& job = jobs_.at(id);
   if (std::exchange(job.figures.is_publishing, true)) return;
   post();
-  const std::string folder = (intake_.folder_of(id) / training_task::result_folder).string();
-  const auto take_answer = [this, id](const command_answer& answer) {
+  const auto folder = intake_.folder_of(id) / training_task::result_folder;
+  const auto take_answer = [this, id](const adapter_published& made) {
     record* known = find(id);
     if (!known) return;  // it was cancelled meanwhile
     known->figures.is_publishing = false;
-    if (answer.is_refused()) return fail(id, "its adapter was not published: " + answer.error);
-    const auto said = json::parse(answer.result, nullptr, false);
-    const std::string version = said.is_object() ? said.value("adapter", "") : "";
+    if (!made.error.empty()) return fail(id, "its adapter was not published: " + made.error);
+    const std::string& version = made.full_name;
     parts_.say(fmt::format("{}: {} is published", id, version));
     const std::string message = dump({{"level", "info"}, {"text", version + " is published"}});
     ask_journal(
@@ -164,11 +163,10 @@ void training_desk_state::publish(const std::string& id) {
           assign();
         });
   };
-  tell(parts_.store, command_call{{"adapters.load", dump({{"name", job.spec.adapter}, {"path", folder}})},
-                                  [own = handle(self_), take_answer](command_answer answer) {
-                                    tell(own,
-                                         carry_on{[take_answer, answer = std::move(answer)] { take_answer(answer); }});
-                                  }});
+  tell(parts_.store,
+       publish_adapter{job.spec.adapter, folder, [own = handle(self_), take_answer](const adapter_published& made) {
+                         tell(own, carry_on{[take_answer, made] { take_answer(made); }});
+                       }});
 }
 
 void training_desk_state::fail(const std::string& id, const std::string& error) {

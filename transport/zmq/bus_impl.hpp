@@ -71,6 +71,8 @@ class bus::impl {
     clock::time_point heard, unreachable_since;
 
     bool dialed() const { return !endpoint.empty(); }
+    /// Who is on the other side, for errors.
+    const std::string& peer() const { return dialed() ? endpoint : address; }
   };
 
   /// What can have something to read.

@@ -34,8 +34,7 @@ result<frame_header, frame_error> bus::impl::check(parts said, bool too_many) co
 void bus::impl::on_message(link& from, parts said, bool too_many) {
   const auto header = check(said, too_many);
   if (!header) {
-    const std::string& who = from.dialed() ? from.endpoint : from.address;
-    return shut(from, fmt::format("{} sent what cannot be read: {}", who, name_of(header.error())), true);
+    return shut(from, fmt::format("{} sent what cannot be read: {}", from.peer(), name_of(header.error())), true);
   }
   if (header->kind >= first_reserved_kind)
     on_control(from, *header, said);
@@ -48,8 +47,7 @@ void bus::impl::on_data(link& from, const frame_header& header, parts said) {
   if (stopping_) return;
   const auto fault = from.up ? from.in.accept(header) : frame_error::wrong_control;
   if (fault) {
-    const std::string& who = from.dialed() ? from.endpoint : from.address;
-    return shut(from, fmt::format("{} sent {}", who, name_of(*fault)), true);
+    return shut(from, fmt::format("{} sent {}", from.peer(), name_of(*fault)), true);
   }
   const auto body = detail::bytes_of(said[1]);
   frame what{header.kind, header.correlation, {body.begin(), body.end()}, {}};
@@ -81,8 +79,7 @@ void bus::impl::on_control(link& from, const frame_header& header, parts said) {
     case control_kind::greeting:
       break;
   }
-  const std::string who = from.dialed() ? from.endpoint : from.address;
-  shut(from, fmt::format("{} sent {}", who, name_of(frame_error::wrong_control)), true);
+  shut(from, fmt::format("{} sent {}", from.peer(), name_of(frame_error::wrong_control)), true);
 }
 
 void bus::impl::flush(link& to) {

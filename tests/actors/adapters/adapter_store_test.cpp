@@ -83,6 +83,17 @@ TEST_F(store, publishes_a_version_when_every_worker_has_it) {
   EXPECT_EQ(json::parse(answer().result)["adapter"], "adapter@1");
 }
 
+TEST_F(store, publishes_what_was_trained_and_says_which_version_it_became) {
+  const auto listen = [to = answers_](const adapter_published& made) { to->put(made); };
+  tell(actor_, publish_adapter{"adapter", folder_.path() / "none", listen});
+  EXPECT_NE(answers_->take<adapter_published>().error, "");
+  tell(actor_, publish_adapter{"pricing", golden / "llama" / "adapter", listen});
+  saved();
+  const auto made = answers_->take<adapter_published>();
+  EXPECT_EQ(made.full_name, "pricing@1");
+  EXPECT_EQ(made.error, "");
+}
+
 TEST_F(store, a_worker_whose_disk_is_full_keeps_nobody_else_from_a_version) {
   mock<worker_actor> worker(system_);
   directory_->set_worker("w0", worker.handle());

@@ -420,11 +420,10 @@ TEST_F(training_desk, publishes_what_came_out_and_ends_the_job) {
     piece.attachment = {bytes, std::span<const std::byte>(*bytes)};
     tell(actor_, piece);
   }
-  auto call = store_.take<command_call>();
-  EXPECT_EQ(call.command.name, "adapters.load");
-  EXPECT_EQ(json::parse(call.command.arguments)["name"], "pricing");
+  const auto asked = store_.take<publish_adapter>();
+  EXPECT_EQ(asked.name, "pricing");
   EXPECT_EQ(state(), job_state::running);
-  call.answer({R"({"adapter":"pricing@1"})"});
+  asked.answer({"pricing@1", {}});
   use_journal_once();
   EXPECT_TRUE(trainer_.take<stop_training>().forget);
   EXPECT_EQ(state(), job_state::succeeded);
