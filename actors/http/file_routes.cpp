@@ -60,8 +60,9 @@ void list_all(const api_call& call) {
     return !call.key.owns(each.owner) || (!purpose.empty() && each.purpose != purpose);
   });
   if (!purpose.empty() && purpose != "batch_output") return reply_list(call, std::move(uploaded), oldest_first);
-  list_batch_files(call, [call, uploaded, oldest_first](std::vector<stored_file> all) {
-    all.insert(all.end(), uploaded.begin(), uploaded.end());
+  const auto kept = std::make_shared<const std::vector<stored_file>>(std::move(uploaded));  // copied for each page
+  list_batch_files(call, [call, kept, oldest_first](std::vector<stored_file> all) {
+    all.insert(all.end(), kept->begin(), kept->end());
     reply_list(call, std::move(all), oldest_first);
   });
 }

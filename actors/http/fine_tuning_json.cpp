@@ -104,7 +104,7 @@ json checkpoint_json(const std::string& job, const std::string& adapter, const j
   const json& event = events.at(place);
   const auto step = event.at("data").value("step", std::int64_t{0});
   json metrics{{"step", step}};
-  for (std::size_t i = place + 1; i < events.size() && !metrics.contains("train_loss"); ++i) {
+  for (std::size_t i = place; i-- > 0 && !metrics.contains("train_loss");) {
     if (!belongs_to(step, events[i])) continue;
     metrics.update(measured(events[i].at("data")));
     metrics["step"] = step;

@@ -10,7 +10,7 @@ namespace troupe {
 nlohmann::ordered_json fine_tune_json(const std::string& model, const nlohmann::ordered_json& job,
                                       const nlohmann::ordered_json& about);
 nlohmann::ordered_json event_json(const std::string& job, const nlohmann::ordered_json& event);
-/// Of the checkpoint at `place` among a job's events, newest first; what was measured last before it goes with it.
+/// Of the checkpoint at `place` among a job's events, oldest first; what was measured last before it goes with it.
 nlohmann::ordered_json checkpoint_json(const std::string& job, const std::string& adapter,
                                        const nlohmann::ordered_json& events, std::size_t place);
 

@@ -16,11 +16,11 @@
 #include "base/error.hpp"
 #include "base/mapped_file.hpp"
 #include "base/sha256.hpp"
+#include "base/utf8.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "cli/train/training_display.hpp"
-#include "model/tokenizer/utf8.hpp"
 
 namespace troupe {
 namespace {
@@ -50,7 +50,7 @@ std::size_t whole_characters(std::string_view text) {
 [[noreturn]] void refuse_bytes(const std::string& path) {
   const mapped_file file(path);
   const std::string_view text(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
-  const std::string_view good = detail::valid_stretch(text, 0);
+  const std::string_view good = valid_stretch(text, 0);
   refuse("{}:{}: is no UTF-8: convert the file, or leave the line out", path,
          1 + std::count(good.begin(), good.end(), '\n'));
 }

@@ -246,7 +246,7 @@ load_options with_tied_head(load_options options, const model_config& config) {
   constexpr std::string_view head = "lm_head.weight";
   if (config.tied_embeddings)
     for (std::string& part : options.keep)
-      if (head.find(part) != std::string_view::npos) part = "model.embed_tokens.weight";
+      if (part.find("head") != part.npos && head.find(part) != head.npos) part = "model.embed_tokens.weight";
   return options;
 }
 

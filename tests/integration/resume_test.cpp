@@ -24,7 +24,7 @@ class played_head {
     links_.on<client_request>([this](incoming<client_request> in) {
       const std::lock_guard lock(mutex_);
       link_ = in.link;
-      asked_.push_back(std::move(in.what));
+      asked_.push_back(std::move(in.message));
       changed_.notify_all();
     });
     links_.start();

@@ -228,7 +228,7 @@ bool batch_scheduler::make_blocks(sequence_state& sequence, const planning& step
     return false;
   }
   if (sequence.tokens.size() == sequence.prompt) sequence.reused = 0;  // found by an earlier start
-  counts_.looked_up_tokens += sequence.tokens.size();
+  if (!sequence.reads_prompt()) counts_.looked_up_tokens += sequence.tokens.size();
   note_reused(sequence, reused);
   [[maybe_unused]] const bool provided = blocks_.provide(sequence, sequence.tokens.size(), step.plan.copies);
   assert(provided);

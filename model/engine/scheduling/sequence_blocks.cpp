@@ -13,8 +13,7 @@ void sequence_blocks::begin(sequence_state& sequence) const {
 }
 
 void sequence_blocks::reuse_cached(sequence_state& sequence) {
-  const bool reads_prompt = sequence.every_prompt_row && sequence.tokens.size() == sequence.prompt;
-  if (reads_prompt || !sequence.publishing || sequence.computed != sequence.published * block_tokens) return;
+  if (sequence.reads_prompt() || !sequence.publishing || sequence.computed != sequence.published * block_tokens) return;
   found_.clear();
   cache_.match(sequence.place, std::span<const token_id>(sequence.tokens).subspan(sequence.computed), found_);
   for (const block_id block : found_) {

@@ -63,6 +63,8 @@ struct sequence_state {
   sequence_state* leader = nullptr;        ///< of a following answer
   std::vector<sequence_state*> followers;  ///< answers that wait for this one's prompt
 
+  /// The prompt itself is asked about: none of it may come from the prefix cache.
+  bool reads_prompt() const { return every_prompt_row && tokens.size() == prompt; }
   std::size_t pending() const { return tokens.size() - computed; }
   bool landed() const { return in_flight.value == 0; }
   bool decoding() const { return pending() == 1 && computed >= prompt; }

@@ -19,7 +19,7 @@ class api_batches : public api_test {
     for (const char* name : {"job.create", "job.lines", "job.seal"}) {
       const auto call = jobs_.take<command_call>();
       EXPECT_EQ(call.command.name, name);
-      call.answer(answer(call.what));
+      call.answer(answer(call.command));
     }
     return creating.get().parsed();
   }

@@ -166,14 +166,14 @@ TEST_F(fine_tuning, jobs_of_so_many_steps_do_not_say_how_many_epochs_those_are) 
 }
 
 TEST_F(fine_tuning, jobs_are_listed_by_their_metadata) {
-  const std::string file = upload("{\"text\":\"abc\"}\n");
+  const std::string file = upload_data("{\"text\":\"abc\"}\n");
   std::vector<std::string> made;
   for (const char* who : {"me", "you"}) {
     auto making =
         post("/v1/fine_tuning/jobs", {{"model", "letters"}, {"training_file", file}, {"metadata", {{"who", who}}}});
     training_.take<command_call>().answer({"{}"});
     auto asked = jobs_.take<command_call>();
-    made.push_back(json::parse(asked.what.arguments)["id"]);
+    made.push_back(json::parse(asked.command.arguments)["id"]);
     asked.answer({job(made.back(), "queued")});
     (void)making.get();
   }

@@ -410,7 +410,7 @@ TEST_F(jobs, tell_an_unknown_adapter_from_other_faults_of_a_line) {
   head now(folder_, prompts_);
   now.submit("job-1", lines(1));
   const auto bad = now.next();
-  bad.listener->on_refused({{}, bad.id, "there is none", refusal_cause::bad_input, {}, true});
+  bad.listener->on_refused({bad.id, "there is none", refusal_cause::bad_input, {}, true});
   EXPECT_EQ(now.wait("job-1")["failed"], 1);
   EXPECT_EQ(now.outputs("job-1")[0]["code"], "model_not_found");
 }

@@ -77,7 +77,7 @@ TEST_F(router, has_room_again_once_a_request_has_ended_without_a_report) {
   for (const std::uint64_t id : {1u, 2u, 3u}) {
     tell(actor_, request(id));
     EXPECT_EQ(first_.take<routed_request>().id, request_id(id));
-    tell(actor_, requests_ended{{}, replica_id(0), {request_id(id)}});
+    tell(actor_, requests_ended{replica_id(0), {request_id(id)}});
   }
 }
 
