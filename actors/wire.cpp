@@ -80,10 +80,12 @@ void wire::send_frame(link_id to, frame made) {
 void wire::receive(link_id link, frame&& from) {
   const auto& handler = from.kind < kinds ? handlers_[from.kind] : handlers_[0];
   const std::uint16_t kind = from.kind;
+  const char* const whose = is_client(link) ? "a client" : "a node";
   if (handler && handler(link, std::move(from))) return;
   close(link);
   if (!lost_) return;
-  const std::string why = fmt::format("a message (kind {}) came that cannot be read here: its link is closed", kind);
+  const std::string why =
+      fmt::format("{} sent a message (kind {}) that cannot be read here: its link is closed", whose, kind);
   lost_(no_link, why);  // for the log
   lost_(link, why);
 }

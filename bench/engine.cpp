@@ -109,9 +109,8 @@ engine_bench fitted(engine_bench options, const model_config& config) {
   const int longest = std::max(options.prompt, options.decode_context + options.decode);
   if (options.trace.empty() && longest > config.context)
     refuse(
-        "a sequence would take {} positions, the model has {}: lower --prompt-tokens, or the sum of --decode-context "
-        "and "
-        "--decode-tokens",
+        "a sequence would take {} positions, the model has {}: lower --prompt-tokens, or the sum of "
+        "--decode-context and --decode-tokens",
         longest, config.context);
   if (!options.trace.empty() && options.context > config.context)
     refuse("the trace's lengths cannot be scaled to {} tokens, the model has {} positions: lower --context",

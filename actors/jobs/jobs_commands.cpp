@@ -71,10 +71,10 @@ json last_points(const journal& book, const job_info& job) {
   return made;
 }
 
-/// With the figures of a fine-tune that is over, or that no trainer has taken up since the head began.
+/// With the figures of a fine-tune that is over, or of which no trainer has told any since the head began.
 json to_json(const journal& book, const job_info& job, const std::map<std::string, fine_tune_figures>& fine_tunes) {
   json made = to_json(job, fine_tunes);
-  const bool is_told = !is_finished(job.state) && made.value("step", std::int64_t{0}) > 0;
+  const bool is_told = !is_finished(job.state) && made.contains("loss");
   if (job.spec.kind != "batch" && !is_told) made.update(last_points(book, job));
   return made;
 }

@@ -184,6 +184,10 @@ curve_keys read_cluster_keys(const std::filesystem::path& folder) {
     refuse("{}: a client's key, not the cluster's", (folder / "cluster.key").string());
   keys.allowed.push_back(keys.own.public_key);
   keys.clients = folder / "clients";
+  std::error_code fault;
+  const fs::directory_iterator listed(keys.clients, fault);
+  if (fault && fault != std::errc::no_such_file_or_directory)
+    refuse("{}: cannot be read: {}", keys.clients.string(), fault.message());
   for (const auto& file : client_files(keys.clients)) read_public(file);
   return keys;
 }

@@ -104,12 +104,12 @@ TEST_F(scheduler, says_how_many_tokens_of_prompts_are_left_to_compute) {
 }
 
 TEST_F(scheduler, shows_how_many_tokens_of_prompts_it_looked_up_in_the_prefix_cache) {
-  const auto shown = [this](const char* what) { return json::parse(board_->read("replica.0003"))[what]; };
+  const auto shown = [this] { return board_->replicas().at(replica_id(3)).scheduling; };
   begin_life(1, 64, 1);
   ask(1, "ABC", 3);
   for (const char token : {'X', 'Y', 'Z'}) tell(actor_, outcome_of(last_.take<run_step>(), token));
-  while (shown("computed_tokens") != 5) std::this_thread::yield();
-  EXPECT_EQ(shown("looked_up_tokens"), 3);
+  while (shown().computed_tokens != 5) std::this_thread::yield();
+  EXPECT_EQ(shown().looked_up_tokens, 3u);
 }
 
 TEST_F(scheduler, has_as_many_steps_in_flight_as_stages_can_compute_at_once) {
