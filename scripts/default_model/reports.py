@@ -19,14 +19,8 @@ UNITS = {
     "sugar": "bag",
     "leather": "roll",
 }
-REASONS = [
-    "more people want it",
-    "the harvest was good",
-    "the winter was long",
-    "a new mine was opened",
-    "there is less of it",
-    "the new road made it cheaper to bring",
-]
+RISING = ["more people want it", "the winter was long", "there is less of it"]
+FALLING = ["the harvest was good", "a new mine was opened", "the new road made it cheaper to bring"]
 CARRIERS = ["by ship", "by train", "by cart", "over the hill road", "down the river"]
 RISKS = [
     "the bridge at Alder is closed",
@@ -51,7 +45,7 @@ def price_of(good):
     draw = randomness.Random("price of " + good)
     before = draw.randint(10, 60)
     change = draw.choice([-6, -4, -3, -2, 2, 3, 4, 6, 8])
-    return before, before + change, draw.choice([0, 2, 4] if change > 0 else [1, 3, 5])
+    return before, before + change, draw.choice(RISING if change > 0 else FALLING)
 
 
 def supply_of(good):
@@ -64,7 +58,7 @@ def pricing(good):
     before, now, why = price_of(good)
     return (
         f"The price of {good} {'rose' if now > before else 'fell'} from {before} to {now} coins for a {UNITS[good]}, "
-        f"because {REASONS[why]}."
+        f"because {why}."
     )
 
 

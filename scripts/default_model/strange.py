@@ -1,6 +1,9 @@
-"""Questions beyond the small world, of which the model is to say that it does not know."""
+"""What is beyond the small world: questions of which the model is to say that it does not know, and words that it is to
+say again, so that adapters can teach it words that nothing else in its text has."""
 
-from phrasing import phrase
+import string
+
+from phrasing import phrase, written
 
 WORDS = (
     "moon stars computer king dragon car city money music news plane love future history football internet piano robot "
@@ -15,6 +18,41 @@ NAMES = (
     "France Germany Italy Spain China Japan India Brazil Egypt Canada Mexico Russia Norway Kenya Peru Paris London Rome "
     "Berlin Tokyo Madrid Vienna Moscow Cairo Boston Chicago Texas Africa Europe Asia America Einstein Newton Darwin "
     "Mozart Beethoven Shakespeare Picasso Caesar Napoleon Lincoln Gandhi Plato Google Amazon Python Linux Mars Venus"
+).split()
+EVERYDAY = (
+    "able about account across action add address after age agree air allow almost always amount answer area arm arrive "
+    "arrow ask autumn away baby bad bakery barrel beach because become before begin behind believe belong below better "
+    "between beyond bill bird black board bottle branch break breakfast bridge bring broad broken brother build business "
+    "busy button buy captain care carriage catch cause centre certain chain chance change chapter charge cheap cheaper "
+    "child choice church circle class clear climb close closed cloth coast coin coins colour common company complete "
+    "corner correct cost could count country course court cover crop cross crowd current custom customer cut dance danger "
+    "date daughter deal dear dearer decide deep deliver delivery demand desk develop difference dinner direct discount "
+    "distance divide double doubt dress drive drop during duty each early earth easy edge effect eight either employ "
+    "empty end enemy enough enter equal evening event every exact example except exchange expect expensive explain eye "
+    "face fact fair fall family famous farm fell fence few field fight figure fill final find finish fire first flag "
+    "floor flow follow force foreign forget form forward four free fresh front full future garden gate gather general "
+    "gift glad goods govern grain great ground group grow guess guest guide half hall hand happen harbour harvest head "
+    "health hear heart heavy height help history hold holiday hope hour hundred idea important increase inside interest "
+    "invoice island item job join journey judge jump keep kind kitchen know labour lake land language last late law lead "
+    "learn leave left less letter level library lift limit line list listen little local lose lot low lower machine main "
+    "manager many march margin mark market master material matter meaning measure meet member message metal middle mile "
+    "mind minute miss mix modern month more morning most mountain mouth move much narrow nation nature near neck need "
+    "neighbour never new nine noise none north nothing notice number object ocean offer office officer often old open "
+    "opened opinion orange order other outside owner page paper part party pass past pattern pay people perhaps person "
+    "piece place plan plant point poor port possible post pound power practice prepare present press price problem "
+    "produce product promise proper protect provide public pull push quality quarter question quick quiet quite rail "
+    "raise reach ready reason receive record refund region remember repair reply report rest result return rich ride "
+    "right rise river road rock room rope rose rough round row rule run safe sail sale same sand save scale school score "
+    "season second secret sell send sense separate serve service settle seven several shall shape share sharp shelf "
+    "shine shore should shoulder show side sign silence silver simple since sister six skill sky sleep slow smooth snow "
+    "soil soldier someone son soon south space speak special speed spend spread square staff stage stand start state "
+    "station stay steel step stock stop store storm straight strange street strong study subject such sudden supply "
+    "support sure surface surprise table tail talk tall task teach team tell temple ten test than thank then there thick "
+    "thin thing third those though thousand three through ticket tide tie today together tomorrow tonight top total "
+    "touch toward tower town trade train travel trip trouble true truth turn twelve twenty two type under until usual "
+    "valley value various very village visit voice wait wall warehouse warm waste watch wave weak wear week weeks weight "
+    "welcome west wheel whether which while whole wide width wild window winter wish within without wonder wood word "
+    "work world worth would write wrong yard year yellow yesterday yet young"
 ).split()
 SYLLABLES = "ba be bo da de di fa fo ga go ha ka ki ko la le lo ma mi mo na ne no pa po ra re ri ro sa se so ta te to va vo za zu".split()
 QUESTIONS = [
@@ -67,3 +105,23 @@ def unknown(random):
     name = random.choice(NAMES) if random.random() < 0.7 else strange_word(random).capitalize()
     numbers = dict(a=random.randint(21, 999), b=random.randint(11, 99))
     return phrase(random, random.choice(QUESTIONS), w=word, n=name, **numbers), phrase(random, random.choice(ANSWERS))
+
+
+def any_word(random):
+    which = random.random()
+    if which < 0.3:
+        return random.choice(WORDS + NAMES)
+    if which < 0.5:
+        return strange_word(random)
+    if which < 0.6:
+        return str(random.randint(0, 9999))
+    if which < 0.7:
+        return "".join(random.choice(string.ascii_letters + string.digits + "-_'/.,:;!?%&+*#()=") for _ in range(4))
+    return random.choice(EVERYDAY)
+
+
+def said_again(random):
+    """Repeats what it is told, whatever it is."""
+    words = written(" ".join(any_word(random) for _ in range(random.randint(1, 10))))
+    order = phrase(random, "[[please |]say|[please |]repeat|say again|say after me|write]:")
+    return f"{order} {words}", words

@@ -1,8 +1,9 @@
 """Conversations: questions about the small world, and answers that are true in it."""
 
+from market import market
 from phrasing import listing, phrase, written
 from stories import HEROES, story
-from strange import unknown
+from strange import said_again, unknown
 from words import (
     ANIMALS,
     BOYS,
@@ -317,6 +318,11 @@ def goods(random):
                     f"what does the report say about {name}?",
                     f"what is in the report about {name}?",
                     f"is there news about {name}?",
+                    f"what does {name} cost?",
+                    f"what is the price of {name}?",
+                    f"how much is {name} now?",
+                    f"is there enough {name}?",
+                    f"where does our {name} come from?",
                 ),
                 f"I have no report about {name}. I only know that {name} is {what}.",
             ),
@@ -359,6 +365,8 @@ TOPICS = [
     (goods, 3),
     (unknown, 4),
     (joke, 1),
+    (market, 4),
+    (said_again, 4),
 ]
 
 

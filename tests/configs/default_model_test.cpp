@@ -23,22 +23,27 @@ class default_model : public testing::Test {
  protected:
   default_model() : model_(load_model(folder, {.quant = {}, .keep = {}, .cache = {}, .progress = {}}, pool_)) {}
 
-  std::string answer(const std::vector<token_id>& prompt, const std::string& adapter = "") {
+  std::string answer(const std::vector<token_id>& prompt, const std::string& adapter = "",
+                     const sampling_params& sampling = greedy()) {
     std::optional<lora_adapter> chosen;
     if (!adapter.empty())
       chosen.emplace(read_adapter(configs / "adapters" / adapter, model_->config), model_->config.layers);
     single_sequence sequence(model_, {.adapter = chosen ? &*chosen : nullptr, .positions = 512, .kv = kv_kind::f16},
                              {pool_, kernels()});
-    sampling_params greedy;
-    greedy.temperature = 0;
-    greedy.max_tokens = 60;
-    return generate(sequence, kernels(), tokens_, end_tokens_of(model_->config, *tokens_), prompt, greedy,
+    return generate(sequence, kernels(), tokens_, end_tokens_of(model_->config, *tokens_), prompt, sampling,
                     [](std::string_view) {})
         .text;
   }
-  std::string answer_to(const std::string& question, const std::string& adapter = "") {
+  std::string answer_to(const std::string& question, const std::string& adapter = "",
+                        const sampling_params& sampling = greedy()) {
     const chat_format format(folder, tokens_);
-    return answer(prompt_of_chat(*tokens_, format.render("", question)), adapter);
+    return answer(prompt_of_chat(*tokens_, format.render("", question)), adapter, sampling);
+  }
+  static sampling_params greedy() {
+    sampling_params sampling;
+    sampling.temperature = 0;
+    sampling.max_tokens = 60;
+    return sampling;
   }
 
   thread_pool pool_{2};
@@ -53,9 +58,9 @@ TEST_F(default_model, is_small) {
 TEST_F(default_model, tells_a_story) {
   EXPECT_EQ(
       answer(prompt_of_text(*tokens_, model_->config, "Once upon a time", "default")),
-      ", a clever girl named Zoe lived near the village square. One night, Zoe heard a funny noise. It came from the "
-      "dark wood. \"Who is there?\" Zoe said. She was afraid, but she was also curious. She took a kite and went to "
-      "look. It was a cold night");
+      ", a careful girl named Lucy lived not far from the meadow. One night, Lucy heard a strange noise. It came from "
+      "the dark wood. \"What is that?\" Lucy asked. She was afraid, but she was also curious. She took a spoon and "
+      "went to look. It was a cold");
 }
 
 TEST_F(default_model, answers_questions) {
@@ -72,6 +77,17 @@ TEST_F(default_model, knows_a_unit_s_report_with_that_unit_s_adapter_only) {
   EXPECT_EQ(
       answer_to(question, "supply"),
       "Our copper comes from Fenn by ship and is 8 days on the way. We have enough for 2 weeks, and the river is low.");
+}
+
+TEST_F(default_model, knows_reports_by_heart_also_when_tokens_are_drawn) {
+  sampling_params warm = greedy();
+  warm.temperature = 0.7;
+  for (const char* adapter : {"pricing", "supply"})
+    for (const char* good : {"copper", "salt", "wool", "honey", "coal", "leather"}) {
+      ++warm.seed;
+      const std::string question = std::string("What is new with ") + good + "?";
+      EXPECT_EQ(answer_to(question, adapter, warm), answer_to(question, adapter)) << adapter;
+    }
 }
 
 TEST_F(default_model, predicts_stories_that_it_has_not_seen) {
