@@ -15,9 +15,10 @@ class cluster_commands : public program {
     EXPECT_NE(got.error.find(part), std::string::npos) << got.error << "should say: " << part;
   }
   std::string cluster_file(const std::string& in_model = {}) const {
-    const std::string text = "[cluster]\nname = \"one\"\nlisten = \"tcp://127.0.0.1:7700\"\nstate_dir = \"" +
-                             path("state").string() + "\"\n[model]\npath = \"model\"\n" + in_model +
-                             "\n[[node]]\nname = \"head\"\nroles = [\"router\", \"scheduler\", \"worker\"]\n";
+    const std::string text =
+        "[cluster]\nname = \"one\"\nlisten = \"tcp://127.0.0.1:7700\"\nhttp = \"\"\nstate_dir = \"" +
+        path("state").string() + "\"\n[model]\npath = \"model\"\n" + in_model +
+        "\n[[node]]\nname = \"head\"\nroles = [\"router\", \"scheduler\", \"worker\"]\n";
     return folder().write("one.toml", text).string();
   }
   void refused(const words& arguments, const std::string& part) const { expect_one_line(run(arguments), 2, part); }
