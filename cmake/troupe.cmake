@@ -20,6 +20,10 @@ macro(troupe_global_settings)
     # GCC 12 warns of overlaps in std::string that cannot happen.
     add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
   endif()
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
+    # GCC 13 warns wrongly at -O2, too, that values of variants may be uninitialized.
+    add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-maybe-uninitialized>)
+  endif()
   if(TROUPE_CUDA)
     troupe_cuda_settings()
   endif()

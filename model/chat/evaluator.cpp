@@ -200,7 +200,7 @@ void evaluator::bind_named(const macro& source, arguments& given) {
   std::vector<std::pair<value, value>> more;
   for (auto& [name, argument] : given.named) {
     const auto known = std::find_if(source.parameters.begin(), source.parameters.end(),
-                                    [&](const auto& parameter) { return parameter.first == name; });
+                                    [&wanted = name](const auto& parameter) { return parameter.first == wanted; });
     if (known != source.parameters.end()) {
       if (find_named(scope_->names, name)) fail("the macro '{}' got '{}' twice", source.name, name);
       define(known->first, std::move(argument));
