@@ -64,6 +64,17 @@ struct query_tile {
   const float* value_scales(std::int64_t block) const { return key_scales(block) + lanes; }
 };
 
+/// Blocks lie apart, so the processor does not foresee what is read. Behind a head in its block lies the next one, which
+/// the same thread mostly takes next: all of it is asked for while this one is worked on, at an even rate, into the second
+/// cache, which has room for a head and more requests under way than the first. Many queries compute for longer than
+/// reading takes.
+template <kv_kind Kind, int Queries>
+void fetch_next_head(const query_tile& t, const void* of_this_head) {
+  constexpr int second_cache = 2;
+  if constexpr (Queries <= 4)
+    __builtin_prefetch(static_cast<const std::byte*>(of_this_head) + kv_head_bytes(Kind, t.a.head_dim), 0, second_cache);
+}
+
 template <kv_kind Kind, int Queries, int Blocks>
 void score_blocks(const query_tile& t, std::int64_t block, float factor) {
   using format = cache_format<Kind>;
@@ -71,19 +82,9 @@ void score_blocks(const query_tile& t, std::int64_t block, float factor) {
   for (int b = 0; b < Blocks; ++b) keys[b] = t.keys<typename format::element>(block + b);
   f32x16 s[Queries][Blocks];
   repeat<Queries>([&](int i) INLINED { repeat<Blocks>([&](int b) INLINED { s[i][b] = zero(); }); });
-  // Blocks lie apart, so the processor does not foresee them: ask for the next keys, and for these values, in time.
-  constexpr bool fetch = Queries <= 4;
-  const typename format::element* next[Blocks];
-  for (int b = 0; b < Blocks; ++b) {
-    const std::int64_t after = block + Blocks + b;
-    next[b] = t.keys<typename format::element>(after < t.last_block ? after : t.last_block - 1);
-  }
   for (int d = 0; d < t.a.head_dim; ++d) {
-    if (fetch && starts_line<typename format::element>(d))
-      repeat<Blocks>([&](int b) INLINED {
-        __builtin_prefetch(next[b] + d * lanes);
-        __builtin_prefetch(keys[b] + (t.a.head_dim + d) * lanes);
-      });
+    if (starts_line<typename format::element>(d))
+      repeat<Blocks>([&](int b) INLINED { fetch_next_head<Kind, Queries>(t, keys[b] + d * lanes); });
     f32x16 k[Blocks];
     repeat<Blocks>([&](int b) INLINED { k[b] = format::read(keys[b] + d * lanes); });
     repeat<Queries>([&](int i) INLINED {
@@ -145,8 +146,7 @@ void mix_values(const query_tile& t, int part, const float* inverse) {
       f32x16 v[Parts];
       repeat<Parts>([&](int p) INLINED {
         v[p] = format::read(values + slot * dim + p * lanes);
-        // behind these values lie the next head's keys, which are likely to follow
-        if constexpr (Queries <= 4) __builtin_prefetch(values + (slot + lanes) * dim + p * lanes);
+        if (starts_line<typename format::element>(p)) fetch_next_head<Kind, Queries>(t, values + slot * dim + p * lanes);
       });
       repeat<Queries>([&](int i) INLINED {
         const f32x16 weight = all(t.scores(i)[base + slot]);
@@ -204,42 +204,32 @@ inline void write(float* p, f32x16 a) {
   store(p, a);
 }
 
-/// Keys are turned round: one dimension of all rows at a time, which are neighbours in the block.
-template <class Element>
-void store_keys(const store_kv_args& a, Element* keys) {
-  for (int d = 0; d < a.head_dim; ++d) {
-    float column[lanes] = {};
-    for (int row = 0; row < a.rows; ++row) column[row] = a.keys[row * a.row_stride + d];
-    if (a.rows == lanes) {
-      write(keys + d * lanes, load(column));
-      continue;
-    }
-    Element rounded[lanes];
-    write(rounded, load(column));
-    for (int row = 0; row < a.rows; ++row) keys[d * lanes + a.slot + row] = rounded[row];
-  }
-}
-
-template <class Element>
-void store_values(const store_kv_args& a, Element* values) {
-  for (int row = 0; row < a.rows; ++row) {
-    const float* from = a.values + row * a.row_stride;
-    Element* to = values + (a.slot + row) * padded_dim(a.head_dim);
-    int d = 0;
-    for (; d + lanes <= a.head_dim; d += lanes) write(to + d, load(from + d));
-    if (d == a.head_dim) continue;
-    float tail[lanes] = {};
-    for (int i = 0; d + i < a.head_dim; ++i) tail[i] = from[d + i];
-    write(to + d, load(tail));
-  }
-}
-
 /// Sixteen numbers of a head, or what is left of them and zeros.
 inline f32x16 part_of(const float* from, int d, int head_dim) {
   if (d + lanes <= head_dim) return load(from + d);
   float tail[lanes] = {};
   for (int i = 0; d + i < head_dim; ++i) tail[i] = from[d + i];
   return load(tail);
+}
+
+/// Keys are turned round: in a block a dimension of all positions lies together.
+template <class Element>
+void store_keys(const store_kv_args& a, Element* keys) {
+  for (int row = 0; row < a.rows; ++row)
+    for (int d = 0; d < a.head_dim; d += lanes) {
+      Element part[lanes];
+      write(part, part_of(a.keys + row * a.row_stride, d, a.head_dim));
+      const int dims = a.head_dim - d < lanes ? a.head_dim - d : lanes;
+      for (int i = 0; i < dims; ++i) keys[(d + i) * lanes + a.slot + row] = part[i];
+    }
+}
+
+template <class Element>
+void store_values(const store_kv_args& a, Element* values) {
+  for (int row = 0; row < a.rows; ++row)
+    for (int d = 0; d < a.head_dim; d += lanes)
+      write(values + (a.slot + row) * padded_dim(a.head_dim) + d,
+            part_of(a.values + row * a.row_stride, d, a.head_dim));
 }
 
 /// Shows a row as integers, sixteen at a time; returns their scale.
