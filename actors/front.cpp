@@ -19,6 +19,7 @@ std::shared_ptr<adapter_shelf> make_shelf(const front_parts& parts) {
   options.source = config.adapters.dir;
   options.model = parts.prompts->config();
   options.base = parts.model;
+  options.quantization = config.model.quant;
   options.base_name = config.model.path.filename().string();
   options.memory = config.adapters.memory;
   auto shelf = std::make_shared<adapter_shelf>(std::move(options), parts.book->load_catalogue());

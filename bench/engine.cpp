@@ -68,7 +68,7 @@ void run_batch(const load_place& place, const engine_bench& options, int sequenc
   engine serving(place.model, options_for(place, options, sequences), place.with);
   for (int i = 1; i <= adapters; ++i)
     serving.add_adapter(adapter_version(static_cast<std::uint32_t>(i)),
-                        random_adapter(place.model->config, adapter_rank, static_cast<std::uint32_t>(i)));
+                        random_adapter(*place.model, adapter_rank, static_cast<std::uint32_t>(i)));
   decode_steps steps(sequences);
   const auto load = even_load(place, options, sequences, adapters);
   const load_figures all =

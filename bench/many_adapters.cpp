@@ -68,7 +68,7 @@ load_figures run_resident(const load_place& place, const engine_bench& options,
   engine serving(place.model, options_for(place, options), place.with);
   std::vector<std::shared_ptr<const lora_adapter>> different;
   for (int i = 1; i <= std::min(options.adapters_on_disk, options.adapters_in_memory); ++i)
-    different.push_back(random_adapter(place.model->config, options.adapter_rank, static_cast<std::uint32_t>(i)));
+    different.push_back(random_adapter(*place.model, options.adapter_rank, static_cast<std::uint32_t>(i)));
   for (int i = 1; i <= options.adapters_on_disk; ++i)
     serving.add_adapter(adapter_version(static_cast<std::uint32_t>(i)),
                         different[static_cast<std::size_t>(i) % different.size()]);
@@ -79,7 +79,8 @@ adapter_run run_from_disk(const load_place& place, const engine_bench& options, 
                           const std::vector<timed_request>& load, std::int64_t bytes) {
   const model_config& config = place.model->config;
   adapter_loader loader({.bytes = bytes * options.adapters_in_memory}, [&](adapter_version version) {
-    return std::make_shared<lora_adapter>(read_adapter(folder.of(version), config), config.layers);
+    return std::make_shared<lora_adapter>(read_adapter(folder.of(version), config), config.layers,
+                                          precision_beside(place.model->quantization));
   });
   for (int i = 1; i <= options.adapters_on_disk; ++i)
     if (const auto refused = loader.declare(adapter_version(static_cast<std::uint32_t>(i)), bytes))
@@ -104,7 +105,7 @@ adapter_run run_from_disk(const load_place& place, const engine_bench& options, 
 
 void run_many_adapters(const load_place& place, const engine_bench& options, const report& out) {
   const model_config& config = place.model->config;
-  const auto bytes = static_cast<std::int64_t>(random_adapter(config, options.adapter_rank, 1)->bytes());
+  const auto bytes = static_cast<std::int64_t>(random_adapter(*place.model, options.adapter_rank, 1)->bytes());
   out.title(fmt::format(
       "{} adapters of rank {} on disk, {:.1f} MB each in memory, room for {}; {} requests, skew {}; {} "
       "tokens of prompt and {} of answer; {} sequences at a time, as many more wait",

@@ -37,15 +37,15 @@ std::string config_text(std::int64_t rank) {
 
 }  // namespace
 
-std::shared_ptr<const lora_adapter> random_adapter(const model_config& config, std::int64_t rank, std::uint32_t seed) {
+std::shared_ptr<const lora_adapter> random_adapter(const loaded_model& model, std::int64_t rank, std::uint32_t seed) {
   adapter_file file;
   noise from(seed, largest_factor);
-  for_each_linear(config, [&](std::int64_t layer, std::string_view module, std::int64_t outs, std::int64_t ins) {
+  for_each_linear(model.config, [&](std::int64_t layer, std::string_view module, std::int64_t outs, std::int64_t ins) {
     auto a = next_floats(from, rank * ins);
     auto b = next_floats(from, outs * rank);
     file.parts.push_back({fmt::format("model.layers.{}.{}", layer, module), rank, 2.0f, std::move(a), std::move(b)});
   });
-  return std::make_shared<lora_adapter>(file, config.layers);
+  return std::make_shared<lora_adapter>(file, model.config.layers, precision_beside(model.quantization));
 }
 
 void write_random_adapter(const std::filesystem::path& folder, const model_config& config, std::int64_t rank,

@@ -250,7 +250,8 @@ void adapter_fetcher_state::load(const wanted& what) {
     };
     std::erase_if(file.parts, is_elsewhere);
   }
-  hand_over(what, std::make_shared<const lora_adapter>(file, config.layers));
+  const adapter_precision precision = precision_beside(parts_.model->quantization);
+  hand_over(what, std::make_shared<const lora_adapter>(file, config.layers, precision));
 }
 
 void adapter_fetcher_state::hand_over(const wanted& what, std::shared_ptr<const lora_adapter> adapter) {

@@ -115,7 +115,7 @@ adapter_shelf::taken adapter_shelf::take_in(const fs::path& folder) {
   taken made;
   made.sha256 = incoming.copy_from(folder);
   const adapter_file read = read_as(folder, incoming.path(), options_.model);
-  made.bytes = lora_adapter::packed_bytes(read);
+  made.bytes = lora_adapter::packed_bytes(read, precision_beside(options_.quantization));
   for (const adapter_part& part : read.parts) made.rank = std::max(made.rank, static_cast<std::uint32_t>(part.rank));
   check_fits(made.bytes, folder.string());
   std::error_code ignored;

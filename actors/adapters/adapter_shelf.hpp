@@ -26,8 +26,9 @@ class adapter_shelf {
     std::filesystem::path source;  ///< where adapters are looked for by the name of their folder
     model_config model;
     model_id base;
-    std::string base_name;                          ///< a name for the bare model in requests, beside "base"
+    std::string base_name = {};                     ///< a name for the bare model in requests, beside "base"
     std::uint64_t memory = std::uint64_t{1} << 30;  ///< of each worker, for adapters
+    std::string quantization = {};                  ///< of the base, as the configuration says it
   };
 
   /// Saved versions are ready again if their files exist and fit the model.

@@ -40,7 +40,7 @@ lesson_load::lesson_load(const lesson_place& place, const std::shared_ptr<const 
              .kv = default_kv(*model)},
       engine_(model, options_for(place_, requests_, sequences), place.with) {
   for (std::uint32_t i = 1; i <= static_cast<std::uint32_t>(adapters); ++i)
-    engine_.add_adapter(adapter_version(i), random_adapter(model->config, lesson_adapter_rank, i));
+    engine_.add_adapter(adapter_version(i), random_adapter(*model, lesson_adapter_rank, i));
 }
 
 std::vector<timed_request> lesson_load::next() {

@@ -33,9 +33,10 @@ std::int64_t context_of(const model_options& options, const model_config& config
   return options.context ? options.context : config.context;
 }
 
-std::unique_ptr<const lora_adapter> open_adapter(const model_options& options, const model_config& config) {
+std::unique_ptr<const lora_adapter> open_adapter(const model_options& options, const loaded_model& model) {
   if (options.adapter.empty()) return nullptr;
-  return std::make_unique<const lora_adapter>(read_adapter(options.adapter, config), config.layers);
+  return std::make_unique<const lora_adapter>(read_adapter(options.adapter, model.config), model.config.layers,
+                                              precision_beside(model.quantization));
 }
 
 load_options load_options_of(const model_options& options) {
@@ -117,7 +118,7 @@ runtime::runtime(const model_options& options)
       pool_(thread_count(options)),
       with_{pool_, troupe::kernels()},
       model_(load_with_progress(options.model, load_options_of(options), pool_)),
-      adapter_(open_adapter(options, model_->config)),
+      adapter_(open_adapter(options, *model_)),
       kv_(kv_of(options, *model_)),
       context_(context_of(options, model_->config)) {}
 

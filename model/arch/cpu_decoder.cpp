@@ -237,22 +237,21 @@ void cpu_decoder::apply(const pass& batch, std::int64_t layer, const float* x, s
   matmul(with_, std::span(jobs.data(), products.size()), adapters_);
 }
 
-/// y += scale * B (A x) for every run of rows with one adapter.
+/// y += scale * B (A x) for every run of rows with one adapter, one product after the other.
 void cpu_decoder::find_adapters(const pass& batch, std::int64_t layer, std::span<const matmul_args> jobs,
                                 std::span<const product> products) {
   constexpr auto stride = lora_stride * static_cast<std::int64_t>(most_products);
   adapters_.clear();
-  for (std::size_t s = 0; s < batch.sequences.size();) {
-    const pass_sequence& first = batch.sequences[s];
-    int rows = 0;
-    for (; s < batch.sequences.size() && batch.sequences[s].adapter == first.adapter; ++s)
-      rows += batch.sequences[s].rows;
-    if (!first.adapter) continue;
-    if (lora_.size() == 0) lora_ = aligned_buffer<float>(size(options_.max_rows, stride));
-    for (std::size_t i = 0; i < products.size(); ++i) {
-      const auto* lora = first.adapter->find(options_.first_layer + layer, products[i].kind);
+  for (std::size_t i = 0; i < products.size(); ++i) {
+    const matmul_args& job = jobs[i];
+    for (std::size_t s = 0; s < batch.sequences.size();) {
+      const pass_sequence& first = batch.sequences[s];
+      int rows = 0;
+      for (; s < batch.sequences.size() && batch.sequences[s].adapter == first.adapter; ++s)
+        rows += batch.sequences[s].rows;
+      const auto* lora = first.adapter ? first.adapter->find(options_.first_layer + layer, products[i].kind) : nullptr;
       if (!lora) continue;
-      const matmul_args& job = jobs[i];
+      if (lora_.size() == 0) lora_ = aligned_buffer<float>(size(options_.max_rows, stride));
       float* between = lora_.data() + first.first_row * stride + static_cast<std::int64_t>(i) * lora_stride;
       adapters_.push_back({i,
                            {.a = lora->a,
@@ -267,6 +266,7 @@ void cpu_decoder::find_adapters(const pass& batch, std::int64_t layer, std::span
                             .y_stride = job.y_stride}});
     }
   }
+  for (std::size_t i = 1; i < adapters_.size(); ++i) adapters_[i - 1].adapter.next = &adapters_[i].adapter;
 }
 
 void cpu_decoder::normalize(const norm_weights& norm, const float* from, float* to) const {

@@ -102,6 +102,11 @@ lora_weights& place(std::vector<std::array<lora_weights, linear_kinds>>& layers,
 
 }  // namespace
 
+adapter_precision precision_beside(std::string_view quantization) {
+  const bool as_it_is = quantization.empty() || quantization == "native" || quantization == "f32";
+  return as_it_is ? adapter_precision::exact : adapter_precision::half;
+}
+
 std::size_t lora_adapter::packed_bytes(const adapter_file& file, adapter_precision precision) {
   std::size_t total = 0;
   for (const adapter_part& part : file.parts) total += packed_part(part, precision).bytes();

@@ -1,6 +1,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "base/aligned_buffer.hpp"
@@ -27,6 +28,10 @@ constexpr std::int64_t most_adapter_rank = 512;
 ///   exact  in f16 where that loses nothing (files in f16, nearly all in bf16), else in f32
 ///   half   in f16, rounded to 11 significant bits
 enum class adapter_precision : std::uint8_t { exact, half };
+
+/// Beside a base that was quantized (loaded_model::quantization, or what a configuration asks for) f32 would only cost:
+/// the base itself is rounded more.
+adapter_precision precision_beside(std::string_view quantization);
 
 /// An adapter ready to run. Owns its packed weights; immutable.
 class lora_adapter {

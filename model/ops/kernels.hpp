@@ -61,6 +61,7 @@ struct low_rank_args {
   std::int64_t between_stride = 0;
   float* y = nullptr;  ///< [rows, y_stride], padded outputs included
   std::int64_t y_stride = 0;
+  const low_rank_args* next = nullptr;  ///< whose factors are likely to be read after these
 };
 
 /// What keys and values are cached in. `i8`: each key and value of a head as integers of at most 127 times a scale.

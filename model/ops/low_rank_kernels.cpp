@@ -8,11 +8,12 @@ namespace {
 
 constexpr std::int64_t lanes = outs_per_block;
 
-/// With at most so many rows, most of the time is spent on reading the factors.
+/// With at most so many rows most of the time is spent on reading the factors, each of which is too short for the
+/// processor to foresee: while one is read, the next adapter's is asked for, into the second-level cache.
 constexpr int few_rows = 4;
-inline void fetch_ahead(const void* at) {
-  constexpr int bytes = 4096;
-  __builtin_prefetch(static_cast<const char*>(at) + bytes);
+inline void fetch_next(const factor_view& read, const factor_view& next, const void* at) {
+  constexpr int second_cache = 2;
+  __builtin_prefetch(next.weights + (static_cast<const std::byte*>(at) - read.weights), 0, second_cache);
 }
 
 template <bool Half>
@@ -36,12 +37,13 @@ void shrink_rows(const low_rank_args& a, int first, std::int64_t block) {
   using reader = factor_reader<Half>;
   constexpr int chains = 2;
   const auto* w = block_of<Half>(a.a, block);
+  const factor_view& next = a.next ? a.next->a : a.a;
   const float* x = a.x + first * a.x_stride;
   f32x16 s[Rows][chains];
   repeat<Rows>([&](int r) INLINED { repeat<chains>([&](int c) INLINED { s[r][c] = zero(); }); });
   for (std::int64_t k = 0; k < a.a.ins; k += chains, w += chains * lanes)
     repeat<chains>([&](int c) INLINED {
-      if constexpr (Rows <= few_rows) fetch_ahead(w + c * lanes);
+      if constexpr (Rows <= few_rows) fetch_next(a.a, next, w + c * lanes);
       const f32x16 v = reader::read(w + c * lanes);
       repeat<Rows>([&](int r) INLINED { s[r][c] = fma(v, all(x[r * a.x_stride + k + c]), s[r][c]); });
     });
@@ -55,13 +57,14 @@ void expand_rows(const low_rank_args& a, int first, std::int64_t block) {
   using reader = factor_reader<Half>;
   const std::int64_t step = a.b.ins * lanes;
   const auto* w = block_of<Half>(a.b, block);
+  const factor_view& next = a.next ? a.next->b : a.b;
   const float* t = a.between + first * a.between_stride;
   f32x16 s[Rows][Blocks];
   repeat<Rows>([&](int r) INLINED { repeat<Blocks>([&](int b) INLINED { s[r][b] = zero(); }); });
   for (std::int64_t k = 0; k < a.b.ins; ++k, w += lanes) {
     f32x16 v[Blocks];
     repeat<Blocks>([&](int b) INLINED {
-      if constexpr (Rows <= few_rows) fetch_ahead(w + b * step);
+      if constexpr (Rows <= few_rows) fetch_next(a.b, next, w + b * step);
       v[b] = reader::read(w + b * step);
     });
     repeat<Rows>([&](int r) INLINED {

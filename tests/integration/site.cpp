@@ -34,8 +34,7 @@ test_site::test_site() {
   std::uint32_t seed = 0;
   for (const char* name : {"red", "blue"}) {
     bench::write_random_adapter(adapter(name), loaded_->config, 4, ++seed);
-    adapters_[name] =
-        std::make_shared<const lora_adapter>(read_adapter(adapter(name), loaded_->config), loaded_->config.layers);
+    take_adapter(name, adapter(name));
   }
 }
 
@@ -72,7 +71,8 @@ client_request test_site::request(int i, std::int64_t tokens) const {
 }
 
 void test_site::take_adapter(const std::string& name, const std::filesystem::path& folder) {
-  adapters_[name] = std::make_shared<const lora_adapter>(read_adapter(folder, loaded_->config), loaded_->config.layers);
+  adapters_[name] = std::make_shared<const lora_adapter>(read_adapter(folder, loaded_->config), loaded_->config.layers,
+                                                         precision_beside(loaded_->quantization));
 }
 
 std::vector<token_id> test_site::expected(const client_request& request, std::int32_t index) const {

@@ -134,7 +134,7 @@ class tensor_splits : public testing::TestWithParam<wanted> {};
 
 TEST_P(tensor_splits, give_what_the_whole_gives) {
   const auto model = random_model(GetParam().model, GetParam().quant);
-  const auto adapter = bench::random_adapter(model->config, 5, 2);
+  const auto adapter = bench::random_adapter(*model, 5, 2);
   const traffic all(model->config.vocab_size, adapter.get());
   const results expected = run(model, all, GetParam().kv, {});
   for (int size = 2; size <= 4; ++size) {
