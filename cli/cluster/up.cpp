@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -38,7 +40,7 @@ void check_preload(const cluster_config& config) {
   known.base_name = config.model.path.filename().string();
   std::optional<adapter_catalogue> saved;
   for (const std::string& adapter : config.adapters.preload) {
-    if (std::filesystem::is_directory(config.adapters.dir / adapter)) continue;
+    if (is_adapter_name(adapter) && std::filesystem::is_directory(config.adapters.dir / adapter)) continue;
     const std::filesystem::path book = config.state_dir / "journal.db";
     if (!saved)
       saved.emplace(known,
@@ -57,6 +59,9 @@ void check_state_folder(const cluster_config& config) {
   if (!std::filesystem::is_directory(around, ignored))
     refuse("{}: {}: cannot be made, since {} is no folder: choose another state_dir",
            place_of(config, "cluster.state_dir"), config.state_dir.string(), around.string());
+  if (::access(around.c_str(), W_OK | X_OK) != 0)
+    refuse("{}: {}: {} cannot be written to: choose another state_dir", place_of(config, "cluster.state_dir"),
+           config.state_dir.string(), around.string());
 }
 
 /// An ipc address is a file: its folder must be there.
@@ -83,9 +88,10 @@ void check_site(const cluster_config& config) {
   if (is_this_machine(config.head().host)) check_preload(config);
   std::vector<worker_offer> offers;
   for (const node_config& node : config.nodes) {
-    if (!node.is_worker() || !node.autostart) continue;
+    if (!node.autostart) continue;
     const bool is_here = is_this_machine(node.host);
     if (is_here) check_device(config, node);
+    if (!node.is_worker()) continue;
     const std::uint64_t plenty = std::uint64_t{1} << 50;  // of another host's memory nothing is known yet
     const std::uint64_t memory = is_here ? memory_of(node) : node.memory.value_or(plenty);
     offers.push_back({.name = node.name,

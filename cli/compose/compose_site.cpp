@@ -50,7 +50,8 @@ node_config node_of(const cluster_config& config, const std::string& name) {
 int threads_of(const cluster_config& config, const node_config& node) {
   if (node.threads > 0) return node.threads;
   const auto shares = std::count_if(config.nodes.begin(), config.nodes.end(), [&](const node_config& other) {
-    return other.is_worker() && other.autostart && other.host == node.host;
+    const bool same_host = other.host == node.host || (is_loopback_host(other.host) && is_loopback_host(node.host));
+    return other.is_worker() && other.autostart && same_host;
   });
   if (!node.is_worker()) return available_processors();
   const int processors = available_processors();

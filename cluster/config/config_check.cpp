@@ -35,12 +35,15 @@ class checker {
 
   void check_model() const {
     if (config_.model.path.empty()) refuse_at("model", "there is no model: path = \"models/llama\" in [model]");
+    if (config_.model.context == 1)
+      refuse_at("model.context",
+                "context is 1: a sequence has a token of a prompt and one of an answer, use 2 or more");
   }
 
   void check_numbers() const {
     if (config_.lost_after_ms < 3 * config_.heartbeat_ms)
       refuse_at(
-          "cluster.lost_after_ms",
+          config_.places.contains("cluster.lost_after_ms") ? "cluster.lost_after_ms" : "cluster.heartbeat_ms",
           "lost_after_ms is {} with a heartbeat_ms of {}: one late heartbeat would be taken for a death, use {} or "
           "more",
           config_.lost_after_ms, config_.heartbeat_ms, 3 * config_.heartbeat_ms);
@@ -95,6 +98,8 @@ class checker {
     const int needed = std::max(config_.replicas, 1) * std::max(config_.stages, 1) * config_.tensor;
     const auto all = workers();
     const auto there = std::count_if(all.begin(), all.end(), [](auto* worker) { return worker->autostart; });
+    if (there == 0)
+      refuse_at(key(*all.front(), "autostart"), "no worker starts with the cluster: take autostart = false out of one");
     if (needed > there)
       refuse_at(
           config_.tensor > 1   ? "cluster.tensor"
@@ -207,6 +212,7 @@ class checker {
 
   void check_http() const {
     const auto place = split_host_port(config_.http);
+    if (place && place->port == 0) refuse_at("cluster.http", "http has the port 0: clients have to know it, name one");
     if (place && !is_loopback_host(place->host) && !config_.insecure)
       refuse_at(
           "cluster.http",

@@ -230,7 +230,7 @@ std::string config_value::endpoint() const {
 std::string config_value::http_place() const {
   const std::string chosen = text_or_empty();
   if (!chosen.empty() && !split_host_port(chosen))
-    refuse(fmt::format("is {}: write \"HOST:PORT\", the port from 0 to 65535, or \"\" for none", in_quotes(chosen)));
+    refuse(fmt::format("is {}: write \"HOST:PORT\", the port from 1 to 65535, or \"\" for none", in_quotes(chosen)));
   return chosen;
 }
 

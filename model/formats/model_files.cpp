@@ -98,7 +98,9 @@ model_files open_model(const std::filesystem::path& path) {
     open_folder(model);
     return model;
   }
-  if (!std::filesystem::exists(path, ignored)) refuse("{}: there is no such model folder or file", path.string());
+  if (!std::filesystem::exists(path, ignored))
+    refuse("{}: there is no such model: name a folder with config.json and safetensors, or a .gguf file",
+           path.string());
   if (path.extension() != ".gguf")
     refuse("{}: a model is a folder with config.json and safetensors, or a .gguf file", path.string());
   model.gguf = open_gguf(path);

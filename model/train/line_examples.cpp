@@ -143,7 +143,7 @@ std::optional<token_id> end_of_text(const data_format& format) {
 
 std::vector<training_example> examples_of_line(std::string_view text, const data_format& format) {
   const auto line = parse_json_as<ordered_json>(text, "line");
-  if (!line.is_object()) refuse("the line is no JSON object");
+  if (!line.is_object()) refuse("the line is no JSON object: write one example a line");
   std::vector<training_example> examples;
   if (line.contains("messages"))
     examples = chat_examples(line, format);

@@ -344,10 +344,13 @@ TEST(bad_input, a_cluster_that_cannot_work_is_refused_before_anything_starts) {
       {"no head", "\"router\", ", "", "router"},
       {"layers that nobody has", "name = \"w0\"\n", "name = \"w0\"\nlayers = \"7-9\"\n", "7-9"},
       {"no graphics card", "name = \"w0\"\n", "name = \"w0\"\ndevice = \"cuda:63\"\n", "use the device cpu"},
+      {"no graphics card for a trainer", "[scheduler]",
+       "[[node]]\nname = \"coach\"\nroles = [\"trainer\"]\ndevice = \"cuda:63\"\n[scheduler]", "use the device cpu"},
       {"impossible times", "stages = 2", "stages = 2\nlost_after_ms = 100", "lost_after_ms"},
       {"no keys where they should be", "stages = 2", "stages = 2\nkeys = \"nowhere\"", "nowhere"},
       {"a listening address that is none", "tcp://127.0.0.1", "udp://127.0.0.1", "listen"},
       {"an adapter that is nowhere", "[model]", "[adapters]\npreload = [\"nobody\"]\n[model]", "nobody"},
+      {"a folder that is no adapter", "[model]", "[adapters]\npreload = [\"..\"]\n[model]", "there is none"},
       {"no TOML", "[model]", "[model", "no valid TOML"},
   };
   for (const broken_config& each : cases) {

@@ -19,7 +19,8 @@ constexpr std::uint32_t not_allowed = 400;
 constexpr auto between_asking = 5s;
 
 std::string other_mechanism(const std::string& endpoint) {
-  return fmt::format("{}: one side uses keys and the other does not", endpoint);
+  return fmt::format("{}: one side uses keys and the other does not: a command takes --key, a node keys in [cluster]",
+                     endpoint);
 }
 
 }  // namespace
