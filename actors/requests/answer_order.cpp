@@ -15,6 +15,7 @@ tenant_id tenant_of(const std::string& owner) {
 
 constexpr std::int64_t most_told = 500'000, most_told_in_streams = 10'000;
 constexpr std::int32_t likeliest_of_chats = 20;
+constexpr std::size_t most_form_bytes = std::size_t{32} << 20;
 
 /// How many log-probabilities are held in memory before they are sent. Those of a chat with one answer do not count,
 /// since clients leave its length to the context.
@@ -41,9 +42,21 @@ void check_told(const answer_order& order, const std::vector<begin_request>& req
         "unsupported_value");
 }
 
+/// Each prompt is a request with a copy of the form.
+void check_forms(const answer_order& order) {
+  const std::size_t bytes = order.sampling.constraint.bytes(), prompts = order.prompts.size();
+  if (prompts > 1 && bytes > most_form_bytes / prompts)
+    refuse_field(order.form_field,
+                 fmt::format("the form has {} bytes and goes with {} prompts: {} bytes together are the most, so send "
+                             "fewer prompts in one request",
+                             bytes, prompts, most_form_bytes),
+                 "unsupported_value");
+}
+
 }  // namespace
 
 std::vector<begin_request> requests_of(const answer_order& order, const prompting& prompts, request_numbers& numbers) {
+  check_forms(order);
   std::vector<begin_request> made;
   const auto version = std::make_shared<std::optional<adapter_version>>();
   for (const prompt_input& prompt : order.prompts) {

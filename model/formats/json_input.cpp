@@ -2,6 +2,7 @@
 
 #include <limits>
 #include <set>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -11,30 +12,93 @@
 namespace troupe::detail {
 namespace {
 
-/// Watches a parse for what the library lets pass: duplicate keys, deep nesting, and too many values.
-class json_guard {
+/// Makes the value that a text spells, and refuses what the library lets pass: duplicate keys, deep nesting, and too
+/// many values. The library's own maker takes quadratic time where an object whose keys have an order has many of them,
+/// and where many objects lie in one value.
+template <class Json>
+class json_builder {
  public:
-  json_guard(const std::string& where, json_limits limits) : where_(where), limits_(limits) {}
+  json_builder(const std::string& where, json_limits limits) : where_(where), limits_(limits) {}
 
-  template <class Json>
-  bool operator()(int depth, typename Json::parse_event_t event, const Json& parsed) {
-    using event_t = typename Json::parse_event_t;
-    if (depth > limits_.depth) refuse("{}: is nested deeper than {} levels", where_, limits_.depth);
-    if (++values_ > limits_.values) refuse("{}: has more than {} values", where_, limits_.values);
-    if (event == event_t::object_start) keys_.emplace_back();
-    if (event == event_t::object_end) keys_.pop_back();
-    if (event == event_t::key) check_key(parsed.template get_ref<const std::string&>());
+  Json take() { return std::move(root_); }
+
+  // What the library's parser calls.
+  bool null() { return add(nullptr); }
+  bool boolean(bool value) { return add(value); }
+  bool number_integer(typename Json::number_integer_t value) { return add(value); }
+  bool number_unsigned(typename Json::number_unsigned_t value) { return add(value); }
+  bool number_float(typename Json::number_float_t value, const typename Json::string_t&) { return add(value); }
+  bool string(typename Json::string_t& value) { return add(std::move(value)); }
+  bool binary(typename Json::binary_t&) { return false; }  // JSON texts have none
+  bool start_object(std::size_t) {
+    keys_.emplace_back();
+    return open(Json::object());
+  }
+  bool key(typename Json::string_t& name) {
+    count();
+    if (!keys_.back().insert(name).second) refuse("{}: has the key \"{}\" twice", where_, name.substr(0, 200));
+    member_ = &append(open_.back()->template get_ref<typename Json::object_t&>(), std::move(name));
     return true;
+  }
+  bool end_object() {
+    keys_.pop_back();
+    return close();
+  }
+  bool start_array(std::size_t) { return open(Json::array()); }
+  bool end_array() { return close(); }
+  template <class Error>
+  bool parse_error(std::size_t, const std::string&, const Error& error) {
+    throw error;
   }
 
  private:
-  void check_key(const std::string& key) {
-    if (!keys_.back().insert(key).second) refuse("{}: has the key \"{}\" twice", where_, key.substr(0, 200));
+  void count() {
+    if (static_cast<int>(open_.size()) > limits_.depth)
+      refuse("{}: is nested deeper than {} levels", where_, limits_.depth);
+    if (++values_ > limits_.values) refuse("{}: has more than {} values", where_, limits_.values);
+  }
+
+  template <class Value>
+  bool add(Value&& value) {
+    count();
+    put(Json(std::forward<Value>(value)));
+    return true;
+  }
+  bool open(Json&& empty) {
+    count();
+    open_.push_back(&put(std::move(empty)));
+    return true;
+  }
+  bool close() {
+    open_.pop_back();
+    count();
+    return true;
+  }
+
+  /// Only the container that was opened last grows, so those around it stay where they are.
+  Json& put(Json&& value) {
+    if (open_.empty()) return root_ = std::move(value);
+    if (open_.back()->is_object()) return *member_ = std::move(value);
+    auto& list = open_.back()->template get_ref<typename Json::array_t&>();
+    list.push_back(std::move(value));
+    return list.back();
+  }
+
+  /// The name is new to the object.
+  template <class Object>
+  static Json& append(Object& object, std::string&& name) {
+    if constexpr (requires { object.emplace_back(std::move(name), nullptr); })
+      return object.emplace_back(std::move(name), nullptr), object.back().second;
+    else
+      return object.emplace(std::move(name), nullptr).first->second;
   }
 
   const std::string& where_;
   json_limits limits_;
   std::size_t values_ = 0;
+  Json root_;
+  std::vector<Json*> open_;
+  Json* member_ = nullptr;  ///< of the object that was opened last: its value comes next
   std::vector<std::set<std::string>> keys_;
 };
 
@@ -42,15 +106,14 @@ class json_guard {
 
 template <class Json>
 Json parse_json_as(std::string_view text, const std::string& where, json_limits limits) {
-  json_guard guard(where, limits);
+  json_builder<Json> builder(where, limits);
   try {
-    return Json::parse(text.begin(), text.end(), [&](int depth, typename Json::parse_event_t event, Json& parsed) {
-      return guard(depth, event, static_cast<const Json&>(parsed));
-    });
+    (void)Json::sax_parse(text.begin(), text.end(), &builder);
   } catch (const nlohmann::json::exception& error) {
     const std::string said = error.what();  // "[its own number] what is wrong"
     refuse("{}: is no valid JSON: {}", where, said.substr(said.find("] ") == said.npos ? 0 : said.find("] ") + 2, 300));
   }
+  return builder.take();
 }
 
 nlohmann::json parse_json(std::string_view text, const std::string& where, json_limits limits) {

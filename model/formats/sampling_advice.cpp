@@ -31,7 +31,7 @@ sampling_advice read_sampling_advice(const std::filesystem::path& model) {
   advice.temperature = advised(from, "temperature", 0, 100);
   advice.top_p = advised(from, "top_p", 1e-6, 1);
   advice.min_p = advised(from, "min_p", 0, 1);
-  advice.repetition_penalty = advised(from, "repetition_penalty", 1e-3, 1e3);
+  advice.repetition_penalty = advised(from, "repetition_penalty", 1e-3, 100);
   if (const auto k = advised(from, "top_k", -1, 1e9)) advice.top_k = *k < 0 ? 0 : static_cast<std::int32_t>(*k);
   return advice;
 }

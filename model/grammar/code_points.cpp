@@ -39,16 +39,6 @@ void add_aligned(grammar_builder& to, std::vector<piece>& parts, char32_t low, c
 
 }  // namespace
 
-void code_point_set::add(char32_t low, char32_t high) {
-  ranges_.push_back({low, high});
-  tidy();
-}
-
-void code_point_set::add(const code_point_set& other) {
-  ranges_.insert(ranges_.end(), other.ranges_.begin(), other.ranges_.end());
-  tidy();
-}
-
 void code_point_set::tidy() {
   std::vector<range> cut;
   for (const range& each : ranges_) {
@@ -80,9 +70,9 @@ code_point_set code_point_set::inverted() const {
 }
 
 code_point_set code_point_set::without(const code_point_set& other) const {
-  code_point_set rest = inverted();
-  rest.add(other);
-  return rest.inverted();
+  std::vector<range> rest = inverted().ranges_;
+  rest.insert(rest.end(), other.ranges_.begin(), other.ranges_.end());
+  return code_point_set(std::move(rest)).inverted();
 }
 
 bool code_point_set::contains(char32_t character) const {

@@ -1,5 +1,6 @@
 #pragma once
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "model/grammar/byte_grammar.hpp"
@@ -16,9 +17,9 @@ class code_point_set {
 
   code_point_set() = default;
   code_point_set(std::initializer_list<range> ranges) : ranges_(ranges) { tidy(); }
+  /// In any order, and they may overlap.
+  explicit code_point_set(std::vector<range> ranges) : ranges_(std::move(ranges)) { tidy(); }
 
-  void add(char32_t low, char32_t high);
-  void add(const code_point_set& other);
   code_point_set inverted() const;
   code_point_set without(const code_point_set& other) const;
   bool contains(char32_t character) const;

@@ -1,6 +1,8 @@
 #include "model/grammar/json_grammar.hpp"
 
 #include <map>
+#include <utility>
+#include <vector>
 
 #include "base/utf8.hpp"
 #include "model/grammar/code_points.hpp"
@@ -55,13 +57,14 @@ class key_writer {
       const auto [node, state] = open.back();
       open.pop_back();
       if (!node->is_name) to_.join(state, end_);
-      code_point_set others = plain_;
+      std::vector<code_point_set::range> named;
       for (const auto& [character, child] : node->next) {
         const std::int32_t next = to_.state();
         to_.join(state, utf8_character(to_, {{character, character}}), next);
-        others = others.without({{character, character}});
+        named.push_back({character, character});
         open.push_back({&child, next});
       }
+      const code_point_set others = plain_.without(code_point_set(std::move(named)));
       to_.join(state, utf8_character(to_, others), outside_);
     }
     return result;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "base/error.hpp"
 #include "model/grammar/notation_reader.hpp"
@@ -125,22 +127,23 @@ class regex_reader : notation_reader {
 
   code_point_set char_class() {
     const bool inverted = take("^");
-    code_point_set set;
+    std::vector<code_point_set::range> ranges;
     for (bool first = true; first || peek() != ']'; first = false) {
       if (at_end()) fail("a class has no end");
       if (take("[:")) fail("classes like [:alpha:] are not supported");
       const code_point_set low = peek() == '\\' ? escape(true) : single(character());
       if (peek() != '-' || at_ + 1 >= text_.size() || text_[at_ + 1] == ']') {
-        set.add(low);
+        ranges.insert(ranges.end(), low.ranges().begin(), low.ranges().end());
         continue;
       }
       ++at_;
       const code_point_set high = peek() == '\\' ? escape(true) : single(character());
       if (!is_single(low) || !is_single(high) || low.ranges()[0].low > high.ranges()[0].low)
         fail("a range of a class is none");
-      set.add(low.ranges()[0].low, high.ranges()[0].low);
+      ranges.push_back({low.ranges()[0].low, high.ranges()[0].low});
     }
     ++at_;
+    code_point_set set(std::move(ranges));
     if (inverted) set = set.inverted();
     if (set.empty()) fail("a class holds no character");
     return set;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/ascii.hpp"
@@ -177,7 +178,7 @@ class rule_reader : notation_reader {
   code_point_set char_class() {
     ++at_;
     const bool inverted = take("^");
-    code_point_set set;
+    std::vector<code_point_set::range> ranges;
     while (peek() != ']') {
       if (at_end() || peek() == '\n') fail("a class has no end");
       const char32_t low = written_character();
@@ -187,9 +188,10 @@ class rule_reader : notation_reader {
         high = written_character();
       }
       if (high < low) fail("a range of a class is none");
-      set.add(low, high);
+      ranges.push_back({low, high});
     }
     ++at_;
+    code_point_set set(std::move(ranges));
     if (inverted) set = set.inverted();
     if (set.empty()) fail("a class holds no character");
     return set;

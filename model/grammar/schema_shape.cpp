@@ -15,6 +15,7 @@ using json = schema_json;
 constexpr int most_depth = 48;
 constexpr std::size_t most_branches = 256;
 constexpr std::size_t most_work = 100'000'000;
+constexpr std::size_t work_of_pair = 50;  // two schemas are put or held against each other, however small they are
 
 constexpr std::array combining{"$ref", "allOf", "anyOf", "oneOf"};
 constexpr std::array constraining{
@@ -98,7 +99,7 @@ branch_list crossed(const branch_list& a, const branch_list& b, const std::strin
   branch_list result;
   for (const json& first : a)
     for (const json& second : b) {
-      spend(work, weight_of(first) * weight_of(second), where);
+      spend(work, work_of_pair + weight_of(first) * weight_of(second), where);
       if (auto one = merged(first, second, where)) result.push_back(std::move(*one));
       if (result.size() > most_branches)
         refuse("{}: its choices make more than {} cases: use fewer", where, most_branches);
@@ -109,7 +110,7 @@ branch_list crossed(const branch_list& a, const branch_list& b, const std::strin
 bool all_apart(const branch_list& first, const branch_list& second, const std::string& where, std::size_t& work) {
   for (const json& a : first)
     for (const json& b : second) {
-      spend(work, weight_of(a) * weight_of(b), where);
+      spend(work, work_of_pair + weight_of(a) * weight_of(b), where);
       if (!are_apart(a, b)) return false;
     }
   return true;

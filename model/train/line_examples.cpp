@@ -136,9 +136,10 @@ std::vector<training_example> chat_examples(const ordered_json& line, const data
 }  // namespace
 
 std::optional<token_id> end_of_text(const data_format& format) {
-  if (const auto end = format.tokens->eos()) return end;
-  if (!format.end_tokens.empty()) return format.end_tokens.front();
-  return std::nullopt;
+  const auto own = format.tokens->eos();
+  const auto& ends = format.end_tokens;
+  const bool ends_answers = own && std::find(ends.begin(), ends.end(), *own) != ends.end();
+  return ends.empty() || ends_answers ? own : std::optional(ends.front());
 }
 
 std::vector<training_example> examples_of_line(std::string_view text, const data_format& format) {

@@ -31,7 +31,7 @@ struct training_data {
 struct data_format {
   std::shared_ptr<const tokenizer> tokens;
   std::shared_ptr<const chat_format> chat;  ///< or nullptr: then chat lines are refused
-  std::vector<token_id> end_tokens;         ///< the first ends a completion, if the tokenizer names none
+  std::vector<token_id> end_tokens;  ///< of answers; the first ends a completion, if the tokenizer's is none of them
   std::int64_t vocab_size = 0;
   std::int64_t row_length = 512;
 };

@@ -11,6 +11,7 @@ namespace {
 constexpr double most_temperature = 100.0;
 constexpr double most_repetition_penalty = 100.0;
 constexpr double most_bias = 100.0;
+constexpr std::size_t most_biases = 2048;  // with the stops less than step_frames.hpp makes room for
 constexpr std::int32_t most_logprobs = 100;
 constexpr std::size_t most_stop_tokens = 1024;
 constexpr std::size_t most_stops = 32;
@@ -33,6 +34,8 @@ void check_token(const char* name, token_id token, std::int64_t vocab_size) {
 }
 
 void check_bias(const std::vector<token_bias>& biases, std::int64_t vocab_size) {
+  if (biases.size() > most_biases)
+    refuse_field("logit_bias", fmt::format("logit_bias has {} tokens: use at most {}", biases.size(), most_biases));
   std::unordered_set<token_id> seen;
   for (const auto& [token, bias] : biases) {
     check_token("logit_bias", token, vocab_size);

@@ -12,6 +12,8 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
+constexpr std::size_t most_variables = 1000;
+
 chat_sources sources_of(const std::filesystem::path& model) {
   auto found = find_chat_sources(model);
   if (!found) refuse("{}: has no chat template: give the prompt as plain text", model.string());
@@ -25,6 +27,8 @@ json parsed(const std::string& text, const char* what) {
 json parsed_variables(const std::string& text) {
   json further = parsed(text, "chat_template_kwargs");
   if (!further.is_object()) refuse("chat_template_kwargs: a JSON object is expected");
+  if (further.size() > most_variables)
+    refuse("chat_template_kwargs: has {} names: use at most {}", further.size(), most_variables);
   return further;
 }
 

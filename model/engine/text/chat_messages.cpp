@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
 
 #include "base/error.hpp"
 #include "model/formats/json_input.hpp"
@@ -70,12 +71,14 @@ bool open_calls(json& message, const std::string& where) {
 }
 
 /// Clients repeat answers with all their fields, empty ones too. Templates ask whether a field is there, not what it
-/// says.
+/// says. The rest is moved to an object of its own: erasing one field after the other takes quadratic time.
 void drop_what_says_nothing(json& message) {
-  for (auto field = message.begin(); field != message.end();) {
-    const bool nothing = field->is_null() || (field.key() == "tool_calls" && *field == json::array());
-    field = nothing && field.key() != "content" ? message.erase(field) : std::next(field);
+  json::object_t kept;
+  for (auto& [key, value] : message.get_ref<json::object_t&>()) {
+    const bool nothing = value.is_null() || (key == "tool_calls" && value == json::array());
+    if (!nothing || key == "content") kept.emplace_back(key, std::move(value));
   }
+  message.swap(kept);
 }
 
 void prepare_message(json& message, const std::string& where) {

@@ -374,6 +374,17 @@ TEST_F(completions, refuse_with_the_fields_name) {
   }
 }
 
+TEST_F(completions, refuse_a_large_form_for_very_many_prompts) {
+  const json choices = json::array({std::string(100'000, 'a')});
+  const auto asked = [&](std::size_t prompts) {
+    return json{{"prompt", std::vector<std::string>(prompts, "A")}, {"guided_choice", choices}};
+  };
+  EXPECT_EQ(error_of("/v1/completions", asked(400), 400)["param"], "guided_choice");
+  auto good = post("/v1/completions", asked(1));
+  give(gateway_.take<begin_request>(), "x", "stop");
+  EXPECT_EQ(good.get().status, 200);
+}
+
 TEST_F(completions, refuse_to_tell_more_than_is_put_together_at_once) {
   const auto refused = [&](json body, std::size_t prompts) {
     body["prompt"] = std::vector<std::string>(prompts, std::string(50, 'A'));

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "tests/model/grammar/constrained_text.hpp"
@@ -130,6 +131,18 @@ TEST(schema_constraints, name_what_they_do_not_support) {
   refused(R"({"enum":[]})", "nothing can satisfy");
   refused(R"({"type":"object","properties":3})", "properties should be");
   refused(R"({"type":"number","minimum":0.0000001})", "minimum");
+}
+
+/// All choices of oneOf are held against each other: so many that it would take long are refused.
+TEST(schema_constraints, have_so_many_choices_as_can_be_told_apart_quickly) {
+  const auto choices = [](int count) {
+    std::string list;
+    for (int i = 0; i < count; ++i) list += fmt::format("{}{{\"const\":{}}}", i > 0 ? "," : "", i);
+    return "{\"oneOf\":[" + list + "]}";
+  };
+  EXPECT_TRUE(schema_allows(choices(500), "499"));
+  EXPECT_FALSE(schema_allows(choices(500), "500"));
+  test::expect_refused(constraint_kind::json_schema, choices(15'000), "too much work");
 }
 
 }  // namespace

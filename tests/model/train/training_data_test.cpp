@@ -184,6 +184,17 @@ TEST(training_data, plain_text_is_cut_into_rows_and_every_token_is_a_target_once
   EXPECT_EQ(data.learned_tokens(), 151 + 1);
 }
 
+TEST(training_data, what_is_learned_ends_as_answers_end) {
+  data_format format = format_with("");
+  const auto last = [&](std::vector<token_id> end_tokens) {
+    format.end_tokens = std::move(end_tokens);
+    return read(R"({"prompt":"a","completion":"b"})", format).examples.at(0).tokens.back();
+  };
+  EXPECT_EQ(last({}), 257);
+  EXPECT_EQ(last({'#', 257}), 257);
+  EXPECT_EQ(last({'#', '$'}), '#') << "the tokenizer's own token would end no answer";
+}
+
 TEST(training_data, documents_without_tokens_are_left_out) {
   /// Drops what it does not know, and begins no text with anything.
   class letter_tokenizer final : public byte_tokenizer {

@@ -217,6 +217,11 @@ TEST(training_run, options_that_make_no_sense_are_refused) {
   clip.adam.clip = -1;
   EXPECT_THROW(adapter_run("llama", 1, decay, data), input_error);
   EXPECT_THROW(adapter_run("llama", 1, clip, data), input_error);
+  training_options accumulation = quick_options(), epochs = quick_options();
+  accumulation.accumulation = std::int64_t{1} << 62;  // times four rows: 0, which was divided by
+  epochs.epochs = std::int64_t{1} << 62;
+  EXPECT_THROW(adapter_run("llama", 1, accumulation, data), input_error);
+  EXPECT_THROW(adapter_run("llama", 1, epochs, data), input_error);
 }
 
 TEST(training_run, a_full_disk_leaves_the_last_checkpoint_whole) {

@@ -79,6 +79,7 @@ TEST(sampling_params_check, refuses_tokens_and_texts_by_name) {
   EXPECT_THAT(refusal_after([](auto& p) { p.logit_bias = {{100, 1.0}}; }), HasSubstr("logit_bias names token 100"));
   EXPECT_THAT(refusal_after([](auto& p) { p.logit_bias = {{1, 101.0}}; }), HasSubstr("logit_bias is 101"));
   EXPECT_THAT(refusal_after([](auto& p) { p.logit_bias = {{1, 1.0}, {1, 2.0}}; }), HasSubstr("token 1 twice"));
+  EXPECT_THAT(refusal_after([](auto& p) { p.logit_bias.resize(2049); }), HasSubstr("logit_bias has 2049 tokens: use"));
   EXPECT_THAT(refusal_after([](auto& p) { p.stop_tokens = {-1}; }), HasSubstr("stop_tokens names token -1"));
   EXPECT_THAT(refusal_after([](auto& p) { p.stop_tokens.resize(2000); }), HasSubstr("stop_tokens has 2000"));
   EXPECT_THAT(refusal_after([](auto& p) { p.stop = {""}; }), HasSubstr("stop has an empty text"));

@@ -1,5 +1,7 @@
 #include "model/engine/text/chat_format.hpp"
 
+#include <chrono>
+
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
@@ -44,6 +46,18 @@ TEST(chat_messages, keep_no_fields_that_say_nothing) {
   EXPECT_EQ(prepared(R"([{"role": "assistant", "content": [{"type": "refusal", "refusal": "hello"}]}])"), plain);
 }
 
+/// A client's message of some megabytes must not hold up all others.
+TEST(chat_messages, lose_many_fields_that_say_nothing_as_fast_as_few) {
+  json message = json::object_t{{"role", "user"}, {"content", "hi"}};
+  for (int i = 0; i < 300'000; ++i)
+    message.get_ref<json::object_t&>().emplace_back("field that says nothing " + std::to_string(i), nullptr);
+  json list = json::array({std::move(message)});
+  const auto begin = std::chrono::steady_clock::now();
+  prepare_messages(list);
+  EXPECT_EQ(list, json::parse(greeting));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
+}
+
 TEST(chat_messages, say_which_one_is_wrong) {
   const auto says = [](const char* messages) { return refusal([&] { prepared(messages); }); };
   EXPECT_THAT(says("[]"), HasSubstr("messages should be a list"));
@@ -80,6 +94,12 @@ TEST(chat_format, writes_requests_with_tools_by_the_template_for_them) {
 TEST(chat_format, gives_templates_the_special_tokens_and_further_variables) {
   const chat_sources sources{.usual = "{{ pad_token }}{{ mood }}", .texts = {{"pad_token", "<pad>"}}};
   EXPECT_EQ(rendered(sources, {greeting, "", R"({"mood": "!"})", true}), "<pad>!");
+  json many = json::object();
+  for (int i = 0; i <= 1000; ++i) many["name" + std::to_string(i)] = i;
+  EXPECT_EQ(refusal([&] {
+              rendered(sources, {greeting, "", many.dump(), true});
+            }),
+            "chat_template_kwargs: has 1001 names: use at most 1000");
 }
 
 TEST(chat_sources, are_read_from_tokenizer_config) {

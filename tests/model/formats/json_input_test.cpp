@@ -1,0 +1,57 @@
+#include "model/formats/json_input.hpp"
+
+#include <chrono>
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+
+namespace troupe::detail {
+namespace {
+
+using nlohmann::ordered_json;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+TEST(json_input, is_what_the_library_makes_of_it) {
+  for (const char* text :
+       {R"({"b":[1,-2,3.5,{"x":{}},[[]]],"a":{"c":null,"d":true,"e":"\u00e9\n"},"":18446744073709551615})", "[]", "{}",
+        R"("alone")", "12", "null", R"([{},{"a":[]},[{}]])"}) {
+    EXPECT_EQ(parse_json(text, "it"), nlohmann::json::parse(text)) << text;
+    EXPECT_EQ(parse_json_as<ordered_json>(text, "it").dump(), ordered_json::parse(text).dump()) << text;
+  }
+}
+
+TEST(json_input, names_what_is_wrong) {
+  const auto refused = [](const char* text, json_limits limits, const char* why) {
+    EXPECT_THAT([&] { parse_json(text, "it", limits); }, ThrowsMessage<input_error>(HasSubstr(why))) << text;
+    EXPECT_THAT([&] { parse_json_as<ordered_json>(text, "it", limits); }, ThrowsMessage<input_error>(HasSubstr(why)));
+  };
+  for (const char* broken : {"", "{", "[1,]", "{\"a\"}", "[1] 2", "1e999", "\"\xff\"", "nul"})
+    refused(broken, {}, "it: is no valid JSON: ");
+  refused(R"({"a":1,"b":2,"a":3})", {}, R"(it: has the key "a" twice)");
+  refused(R"([{"a":{}},{"a":{"b":1,"b":1}}])", {}, R"(it: has the key "b" twice)");
+  refused("[[[]]]", {.depth = 1}, "it: is nested deeper than 1 levels");
+  refused("[[1]]", {.depth = 1}, "it: is nested deeper than 1 levels");
+  refused("[1,2,3]", {.depth = 1, .values = 4}, "it: has more than 4 values");
+  EXPECT_EQ(parse_json("[[]]", "it", {.depth = 1}).size(), 1u);
+  EXPECT_EQ(parse_json("[1,2]", "it", {.depth = 1, .values = 4}).size(), 2u);
+}
+
+/// A client's text of some megabytes must not hold up all others: each of these took minutes once.
+TEST(json_input, takes_no_longer_for_each_value_where_there_are_many) {
+  const auto begin = std::chrono::steady_clock::now();
+  std::string objects = "[{}", keys = "{\"first\":0";
+  for (int i = 0; i < 400'000; ++i) {
+    objects += ",{}";
+    keys += ",\"" + std::to_string(i) + "\":0";
+  }
+  EXPECT_EQ(parse_json(objects + "]", "it").size(), 400'001u);
+  EXPECT_EQ(parse_json_as<ordered_json>(objects + "]", "it").size(), 400'001u);
+  EXPECT_EQ(parse_json_as<ordered_json>(keys + "}", "it").size(), 400'001u);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
+}
+
+}  // namespace
+}  // namespace troupe::detail
