@@ -123,11 +123,11 @@ json submit_file(cluster_client& cluster, const file_submission& submission) {
   const json spec{{"id", input.id}, {"lines", input.lines}, {"options", json::parse(submission.options)}};
   const json job = read_answer(cluster.command("job.create", dump(spec)));
   if (job.value("state", "") == "cancelled") refuse("{}: was cancelled before: add --new to begin anew", input.id);
+  check_belongs(cluster, submission, input, out);  // before anything runs whose answers would have no place
   if (job.value("state", "") == "receiving") {
     send_lines(cluster, submission, input, job.value("received", std::uint64_t{0}));
     cluster.command("job.seal", dump({{"id", input.id}}));
   }
-  check_belongs(cluster, submission, input, out);
   out.cut_torn_line();
   const json ended = collect(cluster, input, out);
   out.sync();
