@@ -63,9 +63,9 @@ void sync_folder(const fs::path& folder) {
   open_file(folder, O_RDONLY | O_DIRECTORY).sync();
 }
 
-/// Copies to the end of the file, whatever its size was at first.
+/// Copies to the end of the file, whatever its size was at first. A pipe is refused: it is not waited for.
 void copy_file(const fs::path& from, const fs::path& to, sha256& digest) {
-  const open_file source(from, O_RDONLY), target(to, O_WRONLY | O_CREAT | O_EXCL);
+  const open_file source(from, O_RDONLY | O_NONBLOCK), target(to, O_WRONLY | O_CREAT | O_EXCL);
   const off_t size = source.size();
   if (size > static_cast<off_t>(largest_adapter_file))
     refuse("{}: has {} bytes: no adapter is that large", from.string(), size);

@@ -65,6 +65,9 @@ void supervisor_state::take_join(const incoming<join_cluster>& in) {
   join_answer answer{hello.incarnation, outcome.ok(), false, {}};
   if (!outcome) {
     const join_refusal_reason why = outcome.error().reason;
+    // It asked before it was given up, and the answer was lost with its link: it is to begin anew, not to end.
+    if (why == join_refusal_reason::fenced)
+      return parts_.links->send(in.link, heartbeat_answer{hello.incarnation, false});
     answer.try_again = why == join_refusal_reason::name_taken || why == join_refusal_reason::full;
     answer.reason = outcome.error().text;
     return parts_.links->send(in.link, std::move(answer));

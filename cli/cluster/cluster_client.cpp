@@ -53,7 +53,7 @@ class cluster_client::impl {
   impl(const connect_options& options, std::function<void()> check)
       : check_(std::move(check)), endpoint_(chosen(options.connect, "TROUPE_CONNECT", default_endpoint)) {
     bus::options own;
-    const std::string key = chosen(options.key, "TROUPE_KEY", "");
+    const std::string key = options.is_all ? options.key : chosen(options.key, "TROUPE_KEY", "");
     if (!key.empty()) own.keys = read_client_key(key);
     has_key_ = own.keys.has_value();
     const std::string server = own.keys ? own.keys->cluster_public_key : "";

@@ -85,7 +85,7 @@ void output_file::append(const std::vector<std::string>& lines) {
 }
 
 void output_file::sync() const {
-  ::fsync(file_.number());
+  if (is_regular_ && ::fsync(file_.number()) != 0) fail();
 }
 
 void output_file::fail() const {

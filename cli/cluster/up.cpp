@@ -112,6 +112,15 @@ connect_options connect_to(const cluster_config& config) {
   return to;
 }
 
+/// As a node, not as a client: a client's key may have been taken away, and that of the environment may be another
+/// cluster's.
+connect_options connect_as_node(const cluster_config& config) {
+  connect_options to = connect_to(config);
+  if (config.keys) to.key = (*config.keys / "cluster.key").string();
+  to.is_all = true;
+  return to;
+}
+
 bool can_serve(const json& status) {
   for (const json& replica : status.at("replicas"))
     if (replica.at("state") == "running") return true;
@@ -186,7 +195,7 @@ void check_given_up(const cluster_config& config, const launcher& nodes, bool re
 /// Watches the nodes until a signal comes. The first time the cluster can serve, `on_ready` is told.
 void watch_nodes(const cluster_config& config, launcher& nodes, const std::function<void()>& on_ready) {
   constexpr auto poll_interval = std::chrono::milliseconds(50);
-  status_watch head(connect_to(config));
+  status_watch head(connect_as_node(config));
   hang_policy hanging;
   for (bool ready = false; !is_interrupted();) {
     nodes.poll(poll_interval);

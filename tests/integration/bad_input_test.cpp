@@ -259,6 +259,24 @@ TEST(bad_input, with_keys_only_those_who_have_one_are_heard) {
   ::unsetenv("TROUPE_KEY");
 }
 
+TEST(bad_input, up_sees_its_cluster_whatever_keys_clients_have) {
+  const test_site site;
+  const std::string keys = site.path("keys").string();
+  process made({TROUPE_BINARY, "keygen", "--out", keys}, site.path("keygen"));
+  ASSERT_EQ(made.wait(), 0) << made.error();
+  for (const char* file : {"client.key", "clients/client.pub"}) std::filesystem::remove(site.path("keys") / file);
+  ::setenv("TROUPE_KEY", (keys + "/cluster.key").c_str(), 1);
+  for (const std::string& in_cluster : {"keys = \"" + keys + "\"", std::string()}) {
+    const test_cluster cluster(site, {.workers = {}, .head_works = true, .in_cluster = in_cluster});
+    process up = cluster.start({"up", cluster.file().string()});
+    EXPECT_TRUE(wait_until([&] { return up.out().find(" serves at ") != std::string::npos; }))
+        << up.out() << in_cluster;
+    up.signal(SIGTERM);
+    EXPECT_EQ(up.wait(), 0) << up.error();
+  }
+  ::unsetenv("TROUPE_KEY");
+}
+
 TEST(bad_input, a_head_that_cannot_start_ends_with_its_reason) {
   const test_site site;
   const test_cluster cluster(site, {.workers = {}, .head_works = true});

@@ -49,6 +49,21 @@ TEST_F(submit_file, begins_no_job_that_it_cannot_read_or_write) {
   EXPECT_EQ(jobs(), 0u);
 }
 
+TEST_F(submit_file, runs_no_new_job_whose_answers_have_no_place) {
+  const std::string out = site_.path("out").string();
+  cluster_.run(command(in_, out));
+  const std::string whole = read_file(out);
+  words again = command(in_, out);
+  again.push_back("--new");
+  process done = cluster_.start(again);
+  EXPECT_EQ(done.wait(), 2) << done.error();
+  EXPECT_NE(done.error().find("out: holds something else"), std::string::npos) << done.error();
+  EXPECT_EQ(read_file(out), whole);
+  const json newest = json::parse(cluster_.run({"jobs", "--json"})).at(0);
+  EXPECT_EQ(newest.at("state"), "receiving");
+  EXPECT_EQ(newest.at("received"), 0);
+}
+
 TEST_F(submit_file, goes_on_behind_the_last_whole_line) {
   const std::string out = site_.path("out").string();
   cluster_.run(command(in_, out));

@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 
 #include "tests/actors/support.hpp"
 #include "tests/base/full_disk.hpp"
@@ -202,6 +203,14 @@ TEST_F(shelf, refuses_folders_that_cannot_run_with_the_model) {
     EXPECT_NE(refusal([&] { made.publish(name, source("fine")); }), "") << name;
   for (const auto& each : fs::directory_iterator(folder_.path() / "store"))
     EXPECT_FALSE(each.path().filename().string().starts_with(".")) << "nothing half done stays: " << each.path();
+}
+
+TEST_F(shelf, refuses_a_pipe_instead_of_waiting_for_it) {
+  adapter_shelf made(options(), {});
+  const fs::path folder = source("piped");
+  fs::remove(folder / "adapter_model.safetensors");
+  ASSERT_EQ(::mkfifo((folder / "adapter_model.safetensors").c_str(), 0600), 0);
+  EXPECT_THAT([&] { made.publish("piped", folder); }, ThrowsMessage<input_error>(HasSubstr("is no file")));
 }
 
 TEST_F(shelf, a_full_disk_leaves_nothing_half_published) {

@@ -312,5 +312,29 @@ TEST_F(supervisor, takes_a_name_of_a_dead_process_at_once_and_fences_the_old_one
   EXPECT_TRUE(directory_->is_member(link_id(12)));
 }
 
+/// Its link was cut before it heard the answer to its first asking, and was forgotten: it asks once more.
+TEST_F(supervisor, lets_a_node_begin_anew_that_asks_as_one_that_was_given_up) {
+  inbox heard;
+  bus::options listening;
+  listening.listen = "tcp://127.0.0.1:*";
+  wire node(listening);
+  node.on<join_answer>([&](const incoming<join_answer>& in) { heard.put(in.message); });
+  node.on<heartbeat_answer>([&](const incoming<heartbeat_answer>& in) { heard.put(in.message); });
+  node.start();
+  links_.start();
+  const link_id link = links_.connect(node.endpoint());
+  node_hello joining = hello("coach", 2);
+  joining.roles = {"trainer"};
+  const auto ask_to_join = [&] { tell(actor_, incoming<join_cluster>{link, 0, {joining}}); };
+  ask_to_join();
+  EXPECT_TRUE(heard.take<join_answer>().accepted);
+  leave(2);
+  ask_to_join();
+  const auto told = heard.take<heartbeat_answer>();
+  EXPECT_EQ(told.incarnation, joining.incarnation);
+  EXPECT_FALSE(told.member);
+  EXPECT_EQ(heard.count<join_answer>(), 0u) << "a refusal would end its process for good";
+}
+
 }  // namespace
 }  // namespace troupe::test
