@@ -59,7 +59,7 @@ TEST_F(training_tasks, are_refused_where_the_data_reads_otherwise_than_on_the_he
                                        data_format_of(model_, config.vocab_size, config.eos_tokens, 16));
   const json as_on_the_head{{"reading", fmt::format("{:016x}", reading_of(data.fingerprint, 0))}};
   EXPECT_EQ(run(scheme::u8, as_on_the_head).error, "");
-  folder_.write("letters/tokenizer_config.json", R"({"bos_token": "<s>", "eos_token": "a"})");
+  folder_.write("letters/tokenizer_config.json", R"({"bos_token": "a", "eos_token": "</s>", "add_bos_token": true})");
   EXPECT_NE(run(scheme::u8, as_on_the_head).error.find("reads the data otherwise"), std::string::npos);
 }
 
