@@ -8,7 +8,6 @@
 
 #include <pthread.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -79,10 +78,8 @@ bus::impl::impl(options chosen, events handlers)
   check_options(options_);
   zmq_ctx_set(context_.handle(), ZMQ_MAX_SOCKETS, 16384);
   if (!options_.listen.empty()) listen();
-  epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
-  wake_up_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (epoll_ < 0 || wake_up_ < 0) refuse("no more files can be opened: raise the limit (ulimit -n)");
-  watch_signal(wake_up_, {source_kind::wake_up});
+  if (!epoll_.is_open() || !wake_up_.is_open()) refuse("no more files can be opened: raise the limit (ulimit -n)");
+  watch_signal(wake_up_.number(), {source_kind::wake_up});
   if (router_) {
     watch_signal(detail::signal_of(router_), {source_kind::router});
     watch_signal(detail::signal_of(router_monitor_), {source_kind::router_monitor});
@@ -105,8 +102,6 @@ bus::impl::~impl() {
   wake();
   thread_.join();
   if (asker_.joinable()) asker_.join();
-  ::close(epoll_);
-  ::close(wake_up_);
 }
 
 void bus::impl::listen() {
@@ -166,7 +161,7 @@ void bus::impl::run() {
 
 void bus::impl::wait_for_input(int timeout_ms) {
   std::array<epoll_event, 64> events;  // NOLINT(cppcoreguidelines-pro-type-member-init): the kernel fills it
-  const int count = ::epoll_wait(epoll_, events.data(), static_cast<int>(events.size()), timeout_ms);
+  const int count = ::epoll_wait(epoll_.number(), events.data(), static_cast<int>(events.size()), timeout_ms);
   const std::lock_guard lock(mutex_);
   for (int i = 0; i < count; ++i) {
     const std::uint64_t from = events[static_cast<std::size_t>(i)].data.u64;
@@ -178,7 +173,7 @@ void bus::impl::read(const source& from) {
   switch (from.kind) {
     case source_kind::wake_up: {
       std::uint64_t count = 0;
-      [[maybe_unused]] const auto bytes = ::read(wake_up_, &count, sizeof count);
+      [[maybe_unused]] const auto bytes = ::read(wake_up_.number(), &count, sizeof count);
       return;
     }
     case source_kind::router:
@@ -200,7 +195,7 @@ void bus::impl::watch_signal(int signal, const source& from) const {
   epoll_event wanted{};
   wanted.events = EPOLLIN;
   wanted.data.u64 = packed(static_cast<std::uint8_t>(from.kind), from.link);
-  if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, signal, &wanted) != 0) throw zmq::error_t();
+  if (::epoll_ctl(epoll_.number(), EPOLL_CTL_ADD, signal, &wanted) != 0) throw zmq::error_t();
 }
 
 // A sender may have consumed the signal of input that came meanwhile, so this looks for input itself.
@@ -214,7 +209,7 @@ void bus::impl::note_input(link* dialed) {
 
 void bus::impl::wake() const {
   const std::uint64_t one = 1;
-  [[maybe_unused]] const auto bytes = ::write(wake_up_, &one, sizeof one);
+  [[maybe_unused]] const auto bytes = ::write(wake_up_.number(), &one, sizeof one);
 }
 
 int bus::impl::next_timeout() const {

@@ -63,7 +63,7 @@ void bus::impl::dial(link& to) {
 
 void bus::impl::hang_up(link& from) {
   for (int* signal : {&from.dealer_signal, &from.monitor_signal})
-    if (*signal >= 0) ::epoll_ctl(epoll_, EPOLL_CTL_DEL, std::exchange(*signal, -1), nullptr);
+    if (*signal >= 0) ::epoll_ctl(epoll_.number(), EPOLL_CTL_DEL, std::exchange(*signal, -1), nullptr);
   from.up = false;
   from.input_noted = false;
   detail::stop_watching(from.dealer, from.monitor);

@@ -19,6 +19,7 @@
 
 #include "base/ascii.hpp"
 #include "base/error.hpp"
+#include "base/file_descriptor.hpp"
 
 namespace troupe {
 namespace {
@@ -27,13 +28,6 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t printed_key = 40;
 constexpr std::size_t longest_file = 4096;
-
-struct descriptor {
-  int number;
-  ~descriptor() {
-    if (number >= 0) ::close(number);
-  }
-};
 
 void make_private_folder(const fs::path& folder) {
   if (fs::is_directory(folder)) return;
@@ -57,11 +51,9 @@ void refuse_existing(const fs::path& file) {
 
 /// New and its owner's alone from the first moment.
 void write_private(const fs::path& file, std::string_view text) {
-  const descriptor to{::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)};
-  if (to.number < 0 && errno == EEXIST) refuse_existing(file);
-  if (to.number < 0) fail(file);
-  const auto written = ::write(to.number, text.data(), text.size());
-  if (written != static_cast<ssize_t>(text.size()) || ::fsync(to.number) != 0) fail(file);
+  const file_descriptor opened(::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!opened.is_open() && errno == EEXIST) refuse_existing(file);
+  if (!opened.is_open() || !write_all(opened.number(), text) || ::fsync(opened.number()) != 0) fail(file);
 }
 
 std::string text_of(const curve_pair& pair, const std::string& cluster) {
