@@ -64,15 +64,16 @@ struct query_tile {
   const float* value_scales(std::int64_t block) const { return key_scales(block) + lanes; }
 };
 
-/// Blocks lie apart, so the processor does not foresee what is read. Behind a head in its block lies the next one, which
-/// the same thread mostly takes next: all of it is asked for while this one is worked on, at an even rate, into the second
-/// cache, which has room for a head and more requests under way than the first. Many queries compute for longer than
-/// reading takes.
+/// Blocks lie apart, so the processor does not foresee what is read. Behind a head in its block lies the next one,
+/// which the same thread mostly takes next: all of it is asked for while this one is worked on, at an even rate, into
+/// the second cache, which has room for a head and more requests under way than the first. Many queries compute for
+/// longer than reading takes.
 template <kv_kind Kind, int Queries>
 void fetch_next_head(const query_tile& t, const void* of_this_head) {
   constexpr int second_cache = 2;
   if constexpr (Queries <= 4)
-    __builtin_prefetch(static_cast<const std::byte*>(of_this_head) + kv_head_bytes(Kind, t.a.head_dim), 0, second_cache);
+    __builtin_prefetch(static_cast<const std::byte*>(of_this_head) + kv_head_bytes(Kind, t.a.head_dim), 0,
+                       second_cache);
 }
 
 template <kv_kind Kind, int Queries, int Blocks>
@@ -146,7 +147,8 @@ void mix_values(const query_tile& t, int part, const float* inverse) {
       f32x16 v[Parts];
       repeat<Parts>([&](int p) INLINED {
         v[p] = format::read(values + slot * dim + p * lanes);
-        if (starts_line<typename format::element>(p)) fetch_next_head<Kind, Queries>(t, values + slot * dim + p * lanes);
+        if (starts_line<typename format::element>(p))
+          fetch_next_head<Kind, Queries>(t, values + slot * dim + p * lanes);
       });
       repeat<Queries>([&](int i) INLINED {
         const f32x16 weight = all(t.scores(i)[base + slot]);
