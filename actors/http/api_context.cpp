@@ -1,8 +1,7 @@
 #include "actors/http/api_context.hpp"
 
+#include <algorithm>
 #include <ctime>
-
-#include <nlohmann/json.hpp>
 
 #include "actors/http/api_error.hpp"
 #include "base/error.hpp"
@@ -30,11 +29,8 @@ api_context::api_context(http_parts from)
       created(std::time(nullptr)) {}
 
 bool api_context::is_ready() const {
-  const auto replicas = nlohmann::json::parse(parts.board->read("replicas"), nullptr, false);
-  if (!replicas.is_array()) return false;
-  for (const auto& each : replicas)
-    if (each.value("state", "") == "running") return true;
-  return false;
+  const auto replicas = parts.board->replicas();
+  return std::any_of(replicas.begin(), replicas.end(), [](const auto& each) { return each.second.ready; });
 }
 
 void run_command(const command_actor& to, client_command command, const std::shared_ptr<http_exchange>& exchange,
