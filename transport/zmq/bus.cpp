@@ -223,23 +223,23 @@ int bus::impl::next_timeout() const {
 bool bus::impl::may_stop() {
   if (!std::exchange(settling_, true)) settle();
   return now_ >= stop_at_ ||
-         std::all_of(links_.begin(), links_.end(), [](const auto& one) { return one.second->out.empty(); });
+         std::all_of(links_.begin(), links_.end(), [](const auto& known) { return known.second->out.empty(); });
 }
 
 // Confirms what came, so that a process that comes after this one does not get it again.
 void bus::impl::settle() {
-  for (auto& [id, one] : links_) {
-    if (one->up && one->in.unconfirmed()) confirm(*one);
-    if (one->up && !one->out.empty()) say(*one, detail::control_kind::probe);
+  for (auto& [id, known] : links_) {
+    if (known->up && known->in.unconfirmed()) confirm(*known);
+    if (known->up && !known->out.empty()) say(*known, detail::control_kind::probe);
   }
 }
 
 void bus::impl::deliver(std::vector<news>& happened) {
-  for (news& one : happened) {
-    if (one.why.empty()) {
-      if (handlers_.on_frame) handlers_.on_frame(one.link, std::move(one.what));
+  for (news& each : happened) {
+    if (each.why.empty()) {
+      if (handlers_.on_frame) handlers_.on_frame(each.link, std::move(each.arrived));
     } else if (handlers_.on_closed) {
-      handlers_.on_closed(one.link, one.why);
+      handlers_.on_closed(each.link, each.why);
     }
   }
   happened.clear();
@@ -251,12 +251,12 @@ void bus::impl::close_sockets() {
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(stop_at_ - clock::now()).count();
   const int linger = static_cast<int>(std::clamp<std::int64_t>(left, 0, 1000));
   while (!links_.empty()) {
-    link& one = *links_.begin()->second;
-    if (one.dialed() && one.up) {
-      say(one, detail::control_kind::goodbye);
-      one.dealer.set(zmq::sockopt::linger, linger);
+    link& open = *links_.begin()->second;
+    if (open.dialed() && open.up) {
+      say(open, detail::control_kind::goodbye);
+      open.dealer.set(zmq::sockopt::linger, linger);
     }
-    remove(one, false);
+    remove(open, false);
   }
   // Before the socket closes, while the file is still ours: the next process that listens there makes its own.
   if (options_.listen.starts_with(ipc_prefix)) ::unlink(options_.listen.c_str() + ipc_prefix.size());

@@ -58,7 +58,13 @@ void bus::impl::dial(link& to) {
   wake();
   to.dealer.connect(to.endpoint);
   say(to, detail::control_kind::greeting,
-      detail::greeting{instance_, to.id.value, ++to.attempt, to.other, to.session, to.in.last(), to.out.first_kept()});
+      encode(detail::greeting{.from = instance_,
+                              .link = to.id.value,
+                              .attempt = ++to.attempt,
+                              .to = to.other,
+                              .session = to.session,
+                              .received = to.in.last(),
+                              .first = to.out.first_kept()}));
 }
 
 void bus::impl::hang_up(link& from) {

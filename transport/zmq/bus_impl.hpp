@@ -87,7 +87,7 @@ class bus::impl {
   /// Something to tell the owner: a frame, or why a link is closed.
   struct news {
     link_id link;
-    frame what;
+    frame arrived;
     std::string why;  // empty: a frame
   };
   /// A link whose other side may use keys where we do not, or the other way round.
@@ -103,7 +103,7 @@ class bus::impl {
   void wait_for_input(int timeout_ms);
   void read(const source& from);
   void watch_signal(int signal, const source& from) const;
-  void note_input(link* dialed);
+  void note_input(link* dialed);  // null: of the router
   void wake() const;
   int next_timeout() const;
   bool may_stop();
@@ -140,14 +140,12 @@ class bus::impl {
   link* find(link_id id);
   void on_message(link& from, parts said, bool too_many);
   void on_data(link& from, const frame_header& header, parts said);
-  void on_control(link& from, const frame_header& header, parts said);
+  /// False where it makes no sense now. `from` may be gone after it.
+  bool on_control(link& from, detail::control_kind kind, std::span<const std::byte> body);
   result<frame_header, frame_error> check(parts said, bool too_many) const;
   void flush(link& to);
   bool transmit(link& to, const frame_header& header, zmq::message_t body, zmq::message_t attachment);
-  template <described T>
-  void say(link& to, detail::control_kind kind, const T& what);
-  void say(link& to, detail::control_kind kind);
-  void say_bytes(link& to, detail::control_kind kind, const std::vector<std::byte>& body);
+  void say(link& to, detail::control_kind kind, const std::vector<std::byte>& body = {});
   void confirm(link& from);
   void confirm_later(link& from);
   void confirmations_due();

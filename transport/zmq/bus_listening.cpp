@@ -76,7 +76,8 @@ void bus::impl::on_greeting(const std::string& routing, const zmq::message_t& he
   from->up = true;
   from->in.confirmed();
   from->out.restart();
-  say(*from, detail::control_kind::welcome, detail::welcome{instance_, from->id.value, from->in.last()});
+  say(*from, detail::control_kind::welcome,
+      encode(detail::welcome{.from = instance_, .session = from->id.value, .received = from->in.last()}));
   if (from->up) flush(*from);
 }
 
@@ -114,12 +115,13 @@ void bus::impl::look_after_links() {
   if (now_ < look_after_at_) return;
   look_after_at_ = now_ + std::min<clock::duration>(1s, options_.forget_after / 2);
   std::vector<link*> forgotten;
-  for (auto& [other, one] : by_other_) {
-    if (one->up && now_ - one->heard > silence) say(*one, detail::control_kind::probe);
-    if (!one->up && now_ - one->unreachable_since >= options_.forget_after) forgotten.push_back(one);
+  for (auto& [other, known] : by_other_) {
+    if (known->up && now_ - known->heard > silence) say(*known, detail::control_kind::probe);
+    if (!known->up && now_ - known->unreachable_since >= options_.forget_after) forgotten.push_back(known);
   }
-  for (link* one : forgotten)
-    shut(*one, fmt::format("{}: could not be reached for {} ms", one->address, options_.forget_after.count()), false);
+  for (link* known : forgotten)
+    shut(*known, fmt::format("{}: could not be reached for {} ms", known->address, options_.forget_after.count()),
+         false);
 }
 
 void bus::impl::dismiss(const std::string& routing) {

@@ -62,12 +62,6 @@ std::string text_of(const curve_pair& pair, const std::string& cluster) {
       pair.public_key, pair.secret_key, cluster);
 }
 
-bool is_key(const std::string& text) {
-  std::array<std::uint8_t, 32> raw{};
-  return text.size() == printed_key && text.find('\0') == std::string::npos &&
-         ::zmq_z85_decode(raw.data(), text.c_str()) != nullptr;
-}
-
 std::string read_small(const fs::path& file) {
   std::error_code fault;
   if (!fs::is_regular_file(file, fault)) refuse("{}: no such key file: `troupe keygen` makes them", file.string());
@@ -91,7 +85,7 @@ std::map<std::string, std::string> read_fields(const fs::path& file, const std::
     if (line.empty() || line.front() == '#') continue;
     const std::size_t space = std::min(line.find(' '), line.size());
     const std::string name = line.substr(0, space), value = line.substr(std::min(space + 1, line.size()));
-    if (std::find(names.begin(), names.end(), name) == names.end() || !is_key(value) ||
+    if (std::find(names.begin(), names.end(), name) == names.end() || !raw_key(value) ||
         !fields.emplace(name, value).second)
       refuse("{}:{}: not a line of a key file: `{} KEY` with a key of {} characters, once, is expected", file.string(),
              number, fmt::join(names, "|"), printed_key);
@@ -153,6 +147,14 @@ curve_pair make_curve_pair() {
   if (::zmq_curve_keypair(open.data(), secret.data()) != 0)
     refuse("this libzmq was built without CURVE, so there are no keys");
   return {open.data(), secret.data()};
+}
+
+std::optional<std::string> raw_key(const std::string& printed) {
+  std::array<std::uint8_t, 32> raw{};
+  if (printed.size() != printed_key || printed.find('\0') != std::string::npos ||
+      ::zmq_z85_decode(raw.data(), printed.c_str()) == nullptr)
+    return std::nullopt;
+  return std::string(reinterpret_cast<const char*>(raw.data()), raw.size());
 }
 
 void write_keys(const std::filesystem::path& folder) {
