@@ -44,10 +44,9 @@ void change_job(const api_call& call, const std::string& command) {
 void create_job(const api_call& call) {
   const asked_fine_tune asked = read_fine_tune(call);
   call.context->files.keep_about(asked.id, asked.about);
-  run_command(
-      call.context->parts.training, {"train.create", asked.order}, call.exchange,
-      [call, id = asked.id](const std::string&) { reply_job(call, id); },
-      [context = call.context, id = asked.id] { context->files.forget_about(id); });
+  run_command(call.context->parts.training, {"train.create", asked.order}, call.exchange,
+              {.done = [call, id = asked.id](const std::string&) { reply_job(call, id); },
+               .refused = [context = call.context, id = asked.id] { context->files.forget_about(id); }});
 }
 
 /// Newest first. `kind`: only events of this kind, such as checkpoints; empty: all.
