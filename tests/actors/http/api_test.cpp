@@ -40,8 +40,13 @@ TEST_F(api, is_alive_before_it_is_ready) {
 }
 
 TEST_F(api, measures_what_it_answers) {
-  board_->post("replicas", R"([{"state":"running","running":3,"blocks":10,"free_blocks":4,"computed_tokens":90,)"
-                           R"("looked_up_tokens":8,"reused_tokens":5}])");
+  replica_figures posted;
+  posted.load.running = 3;
+  posted.load.blocks = 10;
+  posted.load.free_blocks = 4;
+  posted.scheduling.looked_up_tokens = 8;
+  posted.scheduling.reused_tokens = 5;
+  board_->post_replica(replica_id(0), posted);
   auto answer = post("/v1/completions", {{"prompt", "AB"}});
   const auto begun = gateway_.take<begin_request>();
   give(begun, "xy");
