@@ -52,8 +52,8 @@ void create_job(const api_call& call) {
 /// Newest first. `kind`: only events of this kind, such as checkpoints; empty: all.
 void reply_events(const api_call& call, const std::string& kind) {
   const std::string& id = call.place();
-  ask_jobs(call, "job.events", {{"id", id}, {"limit", 10'000}, {"newest", true}}, [call, id, kind](const json& told) {
-    const json &job = told.at("job"), &events = told.at("events");
+  ask_jobs(call, "job.events", {{"id", id}, {"limit", 10'000}, {"newest", true}}, [call, id, kind](const json& record) {
+    const json &job = record.at("job"), &events = record.at("events");
     check_kind(job, id);
     const std::string adapter = job.value("adapter", job.value("result", id));
     list_page page(*call.request);

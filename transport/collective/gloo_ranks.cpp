@@ -180,10 +180,10 @@ class gloo_rank final : public collective {
 
   void exchange(std::span<const transfer> sends, std::span<const transfer> receives) override {
     if (++call_ == sign_of_life) call_ = 0;
-    std::size_t most = 0;
+    std::size_t pieces = 0;
     for (const auto* list : {&sends, &receives})
-      for (const transfer& each : *list) most = std::max(most, (each.bytes.size() + piece_bytes - 1) / piece_bytes);
-    for (std::size_t at = 0; at < most + pieces_ahead; ++at) {
+      for (const transfer& each : *list) pieces = std::max(pieces, (each.bytes.size() + piece_bytes - 1) / piece_bytes);
+    for (std::size_t at = 0; at < pieces + pieces_ahead; ++at) {
       if (interrupted_.load()) throw collective_failure(-1, "told to stop waiting for the other ranks");
       for (const transfer& each : sends)
         if (const auto next = piece(each.bytes, at); !next.empty()) send(each.peer, next);

@@ -136,9 +136,9 @@ class nccl_rank final : public collective {
   void make_room(std::size_t bytes) {
     if (bytes <= room_) return;
     if (buffer_) require(library_.cudaFree(std::exchange(buffer_, nullptr)));
-    void* made = nullptr;
-    require(library_.cudaMalloc(&made, bytes));
-    buffer_ = static_cast<std::byte*>(made);
+    void* allocated = nullptr;
+    require(library_.cudaMalloc(&allocated, bytes));
+    buffer_ = static_cast<std::byte*>(allocated);
     room_ = bytes;
   }
 

@@ -63,8 +63,8 @@ const std::string& bus::endpoint() const {
 link_id bus::connect(const std::string& endpoint, const std::string& server_key) {
   return impl_->connect(endpoint, server_key);
 }
-send_status bus::send(link_id to, frame what) {
-  return impl_->send(to, std::move(what));
+send_status bus::send(link_id to, frame message) {
+  return impl_->send(to, std::move(message));
 }
 void bus::close(link_id link) {
   impl_->close(link);
@@ -115,15 +115,15 @@ void bus::impl::listen() {
   endpoint_ = router_.get(zmq::sockopt::last_endpoint);
 }
 
-send_status bus::impl::send(link_id to, frame what) {
-  assert(what.kind < first_reserved_kind);
-  if (what.body.size() > options_.limits.body_bytes || what.attachment.size() > options_.limits.attachment_bytes)
-    throw std::length_error(fmt::format("a frame of kind {} is longer than the bus' limits", what.kind));
+send_status bus::impl::send(link_id to, frame message) {
+  assert(message.kind < first_reserved_kind);
+  if (message.body.size() > options_.limits.body_bytes || message.attachment.size() > options_.limits.attachment_bytes)
+    throw std::length_error(fmt::format("a frame of kind {} is longer than the bus' limits", message.kind));
   const std::lock_guard lock(mutex_);
   link* found = find(to);
   if (found == nullptr || stopping_) return send_status::gone;
-  if (!found->out.takes(what)) return send_status::full;
-  found->out.push(std::move(what));
+  if (!found->out.takes(message)) return send_status::full;
+  found->out.push(std::move(message));
   if (found->up) flush(*found);
   return send_status::queued;
 }

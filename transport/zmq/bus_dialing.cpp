@@ -28,17 +28,17 @@ link_id bus::impl::connect(const std::string& endpoint, const std::string& serve
   detail::check_endpoint(endpoint);
   const std::lock_guard lock(mutex_);
   if (stopping_) return no_link;
-  auto made = std::make_unique<link>(link_id(++last_id_), options_.queue_bytes);
-  made->endpoint = endpoint;
-  made->server_key = server_key;
+  auto added = std::make_unique<link>(link_id(++last_id_), options_.queue_bytes);
+  added->endpoint = endpoint;
+  added->server_key = server_key;
   try {
-    dial(*made);
+    dial(*added);
   } catch (const zmq::error_t& fault) {
-    hang_up(*made);
+    hang_up(*added);
     refuse("{}: cannot connect: {}", endpoint, fault.what());
   }
-  const link_id id = made->id;
-  links_.emplace(id, std::move(made));
+  const link_id id = added->id;
+  links_.emplace(id, std::move(added));
   return id;
 }
 
@@ -96,13 +96,13 @@ void bus::impl::redial_due() {
 }
 
 void bus::impl::read_dealer(link_id id) {
-  detail::message_parts said;
+  detail::message_parts received;
   for (int i = 0; i < frames_at_once; ++i) {
     link* from = find(id);
     if (from == nullptr || !from->dealer) return;
     from->input_noted = false;
-    if (!detail::receive(from->dealer, said)) return;
-    on_message(*from, parts(said.part.data(), said.count), said.too_many);
+    if (!detail::receive(from->dealer, received)) return;
+    on_message(*from, parts(received.part.data(), received.count), received.too_many);
   }
   ready_.push_back({source_kind::dealer, id});
 }
@@ -143,34 +143,34 @@ std::optional<bus::impl::suspicion> bus::impl::next_suspicion() {
 
 /// On a thread of its own: looking up a name takes as long as the name servers want, and other links must be read
 /// meanwhile.
-void bus::impl::ask_elsewhere(const suspicion& of) {
+void bus::impl::ask_elsewhere(const suspicion& suspect) {
   if (asker_.joinable()) asker_.join();
   try {
-    asker_ = std::thread([this, of] { ask_mechanism(of); });
+    asker_ = std::thread([this, suspect] { ask_mechanism(suspect); });
   } catch (const std::system_error&) {  // the machine has no more threads
-    ask_mechanism(of);
+    ask_mechanism(suspect);
   }
 }
 
 /// Asks without holding the lock, so that no sender waits.
-void bus::impl::ask_mechanism(const suspicion& of) {
-  const std::string theirs = detail::mechanism_at(of.endpoint);
+void bus::impl::ask_mechanism(const suspicion& suspect) {
+  const std::string theirs = detail::mechanism_at(suspect.endpoint);
   const std::lock_guard lock(mutex_);
   is_asking_ = false;
   wake();
   if (theirs.empty() || theirs == (options_.keys ? "CURVE" : "NULL")) return;
-  link* suspect = find(of.link);
-  if (suspect == nullptr || suspect->up) return;
-  shut(*suspect, other_mechanism(of.endpoint), false);
+  link* found = find(suspect.link);
+  if (found == nullptr || found->up) return;
+  shut(*found, other_mechanism(suspect.endpoint), false);
 }
 
-void bus::impl::on_welcome(link& from, const detail::welcome& said) {
-  const bool same = from.other == said.from && from.session == said.session;
+void bus::impl::on_welcome(link& from, const detail::welcome& welcome) {
+  const bool same = from.other == welcome.from && from.session == welcome.session;
   if (!same) from.in.begin_after(0);
-  from.other = said.from;
-  from.session = said.session;
+  from.other = welcome.from;
+  from.session = welcome.session;
   from.out.restart();
-  if (!from.out.confirm(said.received))
+  if (!from.out.confirm(welcome.received))
     return shut(from, fmt::format("{} confirms frames that were never sent", from.endpoint), true);
   from.up = true;
   from.patience = 0ms;

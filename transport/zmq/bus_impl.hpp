@@ -39,7 +39,7 @@ class bus::impl {
 
   const std::string& endpoint() const { return endpoint_; }
   link_id connect(const std::string& endpoint, const std::string& server_key);
-  send_status send(link_id to, frame what);
+  send_status send(link_id to, frame message);
   void close(link_id id);
   bool is_client(link_id id);
 
@@ -119,17 +119,17 @@ class bus::impl {
   void read_dealer(link_id id);
   void read_dealer_monitor(link_id id);
   std::optional<suspicion> next_suspicion();
-  void ask_elsewhere(const suspicion& of);
-  void ask_mechanism(const suspicion& of);
-  void on_welcome(link& from, const detail::welcome& said);
+  void ask_elsewhere(const suspicion& suspect);
+  void ask_mechanism(const suspicion& suspect);
+  void on_welcome(link& from, const detail::welcome& welcome);
 
   // bus_listening.cpp: links that others open
   void read_router();
   void read_router_monitor();
-  void on_stranger(const std::string& routing, parts said, bool too_many);
-  void on_greeting(const std::string& routing, const zmq::message_t& header, const detail::greeting& said);
-  link* add_link(const detail::greeting& said);
-  bool resume(link& known, const detail::greeting& said);
+  void on_stranger(const std::string& routing, parts received, bool too_many);
+  void on_greeting(const std::string& routing, const zmq::message_t& header, const detail::greeting& greeting);
+  link* add_link(const detail::greeting& greeting);
+  bool resume(link& known, const detail::greeting& greeting);
   void lose(link& unreachable);
   void look_after_links();
   void dismiss(const std::string& routing);
@@ -138,11 +138,11 @@ class bus::impl {
 
   // bus_links.cpp: what is the same for both
   link* find(link_id id);
-  void on_message(link& from, parts said, bool too_many);
-  void on_data(link& from, const frame_header& header, parts said);
+  void on_message(link& from, parts received, bool too_many);
+  void on_data(link& from, const frame_header& header, parts received);
   /// False where it makes no sense now. `from` may be gone after it.
   bool on_control(link& from, detail::control_kind kind, std::span<const std::byte> body);
-  result<frame_header, frame_error> check(parts said, bool too_many) const;
+  result<frame_header, frame_error> check(parts received, bool too_many) const;
   void flush(link& to);
   bool transmit(link& to, const frame_header& header, zmq::message_t body, zmq::message_t attachment);
   void say(link& to, detail::control_kind kind, const std::vector<std::byte>& body = {});

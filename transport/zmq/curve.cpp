@@ -143,10 +143,10 @@ void write_client(const fs::path& folder, const std::string& name, const std::st
 }  // namespace
 
 curve_pair make_curve_pair() {
-  std::array<char, printed_key + 1> open{}, secret{};
-  if (::zmq_curve_keypair(open.data(), secret.data()) != 0)
+  std::array<char, printed_key + 1> public_key{}, secret_key{};
+  if (::zmq_curve_keypair(public_key.data(), secret_key.data()) != 0)
     refuse("this libzmq was built without CURVE, so there are no keys");
-  return {open.data(), secret.data()};
+  return {public_key.data(), secret_key.data()};
 }
 
 std::optional<std::string> raw_key(const std::string& printed) {

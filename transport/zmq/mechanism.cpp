@@ -67,9 +67,9 @@ class connection {
 std::string mechanism_at(const std::string& endpoint) {
   connection listener(endpoint);
   if (!listener.send({first_bytes.data(), first_bytes.size()})) return {};
-  const std::string said = listener.receive(before_name + name_bytes);
-  if (said.size() < before_name + name_bytes || said[0] != first_bytes[0]) return {};
-  const std::string name = said.substr(before_name);
+  const std::string greeting = listener.receive(before_name + name_bytes);
+  if (greeting.size() < before_name + name_bytes || greeting[0] != first_bytes[0]) return {};
+  const std::string name = greeting.substr(before_name);
   return name.substr(0, name.find('\0'));
 }
 
