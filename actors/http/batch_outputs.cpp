@@ -170,8 +170,10 @@ void find_batch_file(const api_call& call, const batch_file& file, std::function
   check_there_is(call, file);
   ask_jobs_later(call, "job.get", {{"id", file.batch}}, [call, file, then = std::move(then)](const json& job) {
     const auto describe = [file, job, then](output_sizes sizes) { then(file_of(file, job, sizes)); };
-    const auto sizes = known_sizes(call.context->files, file.batch);
-    sizes ? describe(*sizes) : measure(call, file.batch, job, describe);
+    if (const auto sizes = known_sizes(call.context->files, file.batch))
+      describe(*sizes);
+    else
+      measure(call, file.batch, job, describe);
   });
 }
 

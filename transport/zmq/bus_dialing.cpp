@@ -111,20 +111,20 @@ void bus::impl::read_dealer_monitor(link_id id) {
   for (link* from = find(id); from != nullptr && from->monitor; from = find(id)) {
     const auto event = detail::next_event(from->monitor);
     if (!event) return;
-    if (event->what == ZMQ_EVENT_DISCONNECTED) {
+    if (event->kind == ZMQ_EVENT_DISCONNECTED) {
       // Reads what came before the connection ended, as the socket goes now.
       read_dealer(id);
       if (find(id) != from) return;
       hang_up(*from);
       return redial_later(*from);
     }
-    if (event->what == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH && event->value == not_allowed)
+    if (event->kind == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH && event->value == not_allowed)
       return shut(*from, fmt::format("{} refuses this process' key", from->endpoint), false);
-    if (event->what == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL && event->value == mechanism_mismatch)
+    if (event->kind == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL && event->value == mechanism_mismatch)
       return shut(*from, other_mechanism(from->endpoint), false);
     // If the mechanisms differ, the side that sees the other's greeting first ends the connection, and libzmq then does
     // not tell us which mechanism the other side has.
-    if (event->what == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL && (event->value == EPIPE || event->value == ECONNRESET) &&
+    if (event->kind == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL && (event->value == EPIPE || event->value == ECONNRESET) &&
         now_ >= from->ask_mechanism_at) {
       from->ask_mechanism_at = now_ + between_asking;
       suspicions_.push_back({id, from->endpoint});

@@ -35,7 +35,7 @@ void bus::impl::read_router() {
 
 void bus::impl::read_router_monitor() {
   while (const auto event = detail::next_event(router_monitor_))
-    if (event->what == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL)
+    if (event->kind == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL)
       report("refused a connection: no ZeroMQ of our kind, or without the cluster's key");
 }
 
