@@ -16,6 +16,7 @@ namespace troupe {
 /// What a scheduler says of its replica.
 struct replica_figures {
   bool ready = false;
+  std::size_t stages = 0;  ///< of its newest life
   epoch_id epoch;
   replica_load load;
   batch_scheduler::statistics scheduling;

@@ -17,7 +17,7 @@ inline std::string lower_case(std::string_view text) {
   return lower;
 }
 
-/// What nodes and adapters may be called: 1 to 64 letters, digits, '.', '_' and '-'.
+/// What nodes, adapters and requests may be called: 1 to 64 letters, digits, '.', '_' and '-'.
 constexpr bool is_name(std::string_view text) {
   return !text.empty() && text.size() <= 64 && std::all_of(text.begin(), text.end(), [](char c) {
     return is_letter_or_digit(c) || c == '.' || c == '_' || c == '-';

@@ -15,11 +15,18 @@ namespace {
 using clock = std::chrono::steady_clock;
 constexpr auto spin_time = std::chrono::microseconds(50);
 
+// Where a ticket has its parts: the next task in its lowest bits, then the task count, then the generation.
+constexpr int task_bits = 20, generation_shift = 2 * task_bits;
+constexpr std::uint64_t task_mask = (std::uint64_t{1} << task_bits) - 1;
+
+std::uint64_t make_ticket(std::uint64_t generation, int tasks) {
+  return generation << generation_shift | static_cast<std::uint64_t>(tasks) << task_bits;
+}
 std::uint64_t task_count(std::uint64_t ticket) {
-  return ticket >> 20 & 0xfffff;
+  return ticket >> task_bits & task_mask;
 }
 std::uint64_t next_task(std::uint64_t ticket) {
-  return ticket & 0xfffff;
+  return ticket & task_mask;
 }
 bool exhausted(std::uint64_t ticket) {
   return next_task(ticket) >= task_count(ticket);
@@ -64,19 +71,19 @@ thread_pool::~thread_pool() {
 
 void thread_pool::stop() {
   stopping_ = true;
-  ticket_ += std::uint64_t{1} << 40;  // a new generation without tasks wakes the parked
+  ticket_ += make_ticket(1, 0);  // a new generation wakes the parked
   ticket_.notify_all();
   for (auto& helper : helpers_) helper.join();
   helpers_.clear();
 }
 
 void thread_pool::run_job(int count, job_function function, void* context) {
-  assert(count <= max_tasks);
+  assert(static_cast<std::uint64_t>(count) <= task_mask);
   function_ = function;
   context_ = context;
   done_.store(0, std::memory_order_relaxed);
-  const std::uint64_t generation = (ticket_.load(std::memory_order_relaxed) >> 40) + 1;
-  ticket_.store(generation << 40 | static_cast<std::uint64_t>(count) << 20, std::memory_order_release);
+  const std::uint64_t generation = (ticket_.load(std::memory_order_relaxed) >> generation_shift) + 1;
+  ticket_.store(make_ticket(generation, count), std::memory_order_release);
   ticket_.notify_all();
   while (take_one(0)) {
   }
@@ -97,8 +104,8 @@ bool thread_pool::take_one(int thread) {
 void thread_pool::help(int thread) {
   while (!stopping_) {
     if (take_one(thread)) continue;
-    const auto something = [&] { return !exhausted(ticket_.load(std::memory_order_relaxed)) || stopping_; };
-    if (spin(something)) continue;
+    const auto has_work = [&] { return !exhausted(ticket_.load(std::memory_order_relaxed)) || stopping_; };
+    if (spin(has_work)) continue;
     const std::uint64_t seen = ticket_.load(std::memory_order_acquire);
     if (exhausted(seen) && !stopping_) ticket_.wait(seen);
   }

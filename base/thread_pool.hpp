@@ -37,7 +37,6 @@ class thread_pool {
 
  private:
   using job_function = void (*)(void* context, int index, int thread);
-  static constexpr int max_tasks = (1 << 20) - 1;
 
   void run_job(int count, job_function function, void* context);
   bool take_one(int thread);

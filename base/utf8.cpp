@@ -32,22 +32,22 @@ lead read_lead(std::uint8_t byte) {
 code_point read_sequence(std::string_view text, std::size_t at, lead promised) {
   char32_t value = byte_at(text, at) & (0x7Fu >> promised.length);
   for (std::size_t i = 1; i < promised.length; ++i) {
-    if (at + i == text.size()) return {0, i, false, true};
+    if (at + i == text.size()) return {.length = i, .cut_off = true};
     const auto byte = byte_at(text, at + i);
     const bool fits = i == 1 ? byte >= promised.second_from && byte <= promised.second_to : (byte & 0xC0u) == 0x80u;
-    if (!fits) return {0, i, false, false};
+    if (!fits) return {.length = i};
     value = (value << 6) | (byte & 0x3Fu);
   }
-  return {value, promised.length, true, false};
+  return {.value = value, .length = promised.length, .valid = true};
 }
 
 }  // namespace
 
 code_point next_code_point(std::string_view text, std::size_t at) {
   const auto first = byte_at(text, at);
-  if (first < 0x80) return {first, 1, true, false};
+  if (first < 0x80) return {.value = first, .valid = true};
   const auto promised = read_lead(first);
-  if (promised.length == 0) return {0, 1, false, false};
+  if (promised.length == 0) return {};
   return read_sequence(text, at, promised);
 }
 

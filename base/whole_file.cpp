@@ -83,11 +83,11 @@ void write_file(const fs::path& path, std::string_view text, readable_by whom) {
   write_file(path, std::span(&text, 1), whom);
 }
 
-void remove_partial_files(const fs::path& folder, std::string_view of) {
+void remove_partial_files(const fs::path& folder, std::string_view file_name) {
   std::vector<fs::path> found;
   std::error_code fault;
   for (fs::directory_iterator each(folder, fault), end; !fault && each != end; each.increment(fault))
-    if (each->path().extension() == partial_ending && each->path().filename().string().starts_with(of))
+    if (each->path().extension() == partial_ending && each->path().filename().string().starts_with(file_name))
       found.push_back(each->path());
   for (const fs::path& path : found) fs::remove(path, fault);
 }

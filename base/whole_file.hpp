@@ -16,7 +16,7 @@ void write_file(const std::filesystem::path& path, std::string_view text, readab
 
 /// Removes what processes left behind that died while they wrote: in the whole folder, or of one file. Nobody may be
 /// writing there now.
-void remove_partial_files(const std::filesystem::path& folder, std::string_view of = {});
+void remove_partial_files(const std::filesystem::path& folder, std::string_view file_name = {});
 
 /// Brings to the disk a file that was written in another way, or a folder's list of names.
 void sync_file(const std::filesystem::path& path);

@@ -11,6 +11,7 @@
 
 #include "actors/adapters/adapter_digest.hpp"
 #include "base/error.hpp"
+#include "base/file_descriptor.hpp"
 
 namespace troupe {
 namespace {
@@ -21,42 +22,34 @@ constexpr std::string_view incoming_prefix = ".incoming-";
 
 class open_file {
  public:
-  open_file(const fs::path& path, int flags) : path_(path), number_(::open(path.c_str(), flags | O_CLOEXEC, 0600)) {
-    if (number_ < 0) fail("opened");
+  open_file(const fs::path& path, int flags) : path_(path), file_(::open(path.c_str(), flags | O_CLOEXEC, 0600)) {
+    if (!file_.is_open()) fail("opened");
   }
-  ~open_file() { ::close(number_); }
-  open_file(const open_file&) = delete;
-  open_file& operator=(const open_file&) = delete;
 
   [[noreturn]] void fail(const char* done) const {
     refuse("{}: cannot be {}: {}", path_.string(), done, std::strerror(errno));
   }
   off_t size() const {
     struct stat status {};
-    if (::fstat(number_, &status) != 0) fail("read");
+    if (::fstat(file_.number(), &status) != 0) fail("read");
     if (!S_ISREG(status.st_mode)) refuse("{}: is no file", path_.string());
     return status.st_size;
   }
   std::size_t read(std::span<std::byte> to, off_t at) const {
-    const auto got = ::pread(number_, to.data(), to.size(), at);
+    const auto got = ::pread(file_.number(), to.data(), to.size(), at);
     if (got < 0) fail("read");
     return static_cast<std::size_t>(got);
   }
   void write(std::span<const std::byte> bytes) const {
-    while (!bytes.empty()) {
-      const auto put = ::write(number_, bytes.data(), bytes.size());
-      if (put < 0 && errno == EINTR) continue;
-      if (put < 0) fail("written");
-      bytes = bytes.subspan(static_cast<std::size_t>(put));
-    }
+    if (!write_all(file_.number(), {reinterpret_cast<const char*>(bytes.data()), bytes.size()})) fail("written");
   }
   void sync() const {
-    if (::fsync(number_) != 0) fail("written");
+    if (::fsync(file_.number()) != 0) fail("written");
   }
 
  private:
   fs::path path_;
-  int number_;
+  file_descriptor file_;
 };
 
 void sync_folder(const fs::path& folder) {

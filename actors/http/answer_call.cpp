@@ -164,8 +164,10 @@ void answer_call::finish_whole() {
     const answer_sheet& sheet = self->sheet_;
     self->exchange_->reply({.body = self->format_->whole(sheet.choices(), sheet.usage())});
   };
-  const bool later = is_long(sheet_.choices(), sheet_.usage().prompt_tokens * order_.n, order_.n);
-  later ? guarded_later(*context_->parts.work, exchange_, write) : guarded(exchange_, write);
+  if (is_long(sheet_.choices(), sheet_.usage().prompt_tokens * order_.n, order_.n))
+    guarded_later(*context_->parts.work, exchange_, write);
+  else
+    guarded(exchange_, write);
 }
 
 void answer_call::on_refused(const request_refused& refused) {

@@ -1,8 +1,7 @@
 #include "actors/http/answer_request.hpp"
 
-#include <random>
-
 #include "actors/http/api_error.hpp"
+#include "actors/http/random_hex.hpp"
 #include "actors/requests/constraint_fields.hpp"
 #include "actors/requests/request_fields_impl.hpp"
 #include "actors/requests/sampling_fields.hpp"
@@ -31,11 +30,6 @@ constexpr std::string_view unserved[] = {"suffix",
                                          "skip_special_tokens",
                                          "return_tokens_as_token_ids",
                                          "return_token_ids"};
-
-std::uint64_t random_seed() {
-  static thread_local std::mt19937_64 random{std::random_device()()};
-  return random();
-}
 
 void take_advice(const sampling_advice& advice, sampling_params& to) {
   set_if(to.temperature, advice.temperature);
@@ -140,7 +134,7 @@ answer_order read_order(const request_fields& from, const served_model& served) 
     refuse_field("best_of", "best_of is served only where it is n", "unsupported_value");
   if (from.integer("priority", INT64_MIN, INT64_MAX).value_or(0) > 0) order.priority = request_priority::batch;
   take_advice(served.advice, order.sampling);
-  order.sampling.seed = random_seed();
+  order.sampling.seed = random_number();
   read_sampling(from, order.sampling);
   order.form_field = form_field_of(from);
   read_stream(from, order);

@@ -1,8 +1,7 @@
 #include "actors/http/api_context.hpp"
 
+#include <algorithm>
 #include <ctime>
-
-#include <nlohmann/json.hpp>
 
 #include "actors/http/api_error.hpp"
 #include "base/error.hpp"
@@ -30,22 +29,21 @@ api_context::api_context(http_parts from)
       created(std::time(nullptr)) {}
 
 bool api_context::is_ready() const {
-  const auto replicas = nlohmann::json::parse(parts.board->read("replicas"), nullptr, false);
-  if (!replicas.is_array()) return false;
-  for (const auto& each : replicas)
-    if (each.value("state", "") == "running") return true;
-  return false;
+  const auto replicas = parts.board->replicas();
+  return std::any_of(replicas.begin(), replicas.end(), [](const auto& each) { return each.second.ready; });
 }
 
 void run_command(const command_actor& to, client_command command, const std::shared_ptr<http_exchange>& exchange,
-                 std::function<void(const std::string& result)> then, std::function<void()> refused,
-                 std::string field) {
-  auto take = [exchange, then = std::move(then), refused = std::move(refused),
-               field = std::move(field)](const command_answer& answer) {
+                 command_outcome outcome) {
+  auto take = [exchange, outcome = std::move(outcome)](const command_answer& answer) {
     guarded(exchange, [&] {
-      if (!answer.is_refused()) return then(answer.result);
-      if (refused) refused();
-      throw api_error(status_of(answer.fault), answer.error, answer.fault == command_fault::failed ? "" : field);
+      if (!answer.is_refused()) {
+        if (outcome.done) outcome.done(answer.result);
+        return;
+      }
+      if (outcome.refused) outcome.refused();
+      throw api_error(status_of(answer.fault), answer.error,
+                      answer.fault == command_fault::failed ? "" : outcome.field);
     });
   };
   tell(to, command_call{std::move(command), std::move(take)});

@@ -63,11 +63,15 @@ struct api_call {
 
 using command_actor = actor_of<command_call>;
 
-/// Calls `then` on some thread with what the command returned. If the command was refused, answers `exchange` with the
-/// error and calls `refused`. `field`: the request's field that is at fault then, if one is.
+/// What follows a command; both functions are called on some thread.
+struct command_outcome {
+  std::function<void(const std::string& result)> done = {};
+  std::function<void()> refused = {};
+  std::string field = {};  ///< of the request, that is at fault where the command is refused
+};
+/// If the command is refused, `exchange` is answered with the error.
 void run_command(const command_actor& to, client_command command, const std::shared_ptr<http_exchange>& exchange,
-                 std::function<void(const std::string& result)> then, std::function<void()> refused = {},
-                 std::string field = {});
+                 command_outcome outcome);
 
 /// Runs `handle`, and turns what it throws into the response.
 void guarded(const std::shared_ptr<http_exchange>& exchange, const std::function<void()>& handle);

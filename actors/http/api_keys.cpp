@@ -101,22 +101,19 @@ std::optional<std::vector<api_key>> read_api_keys(const fs::path& file) {
   return keys;
 }
 
-std::string add_api_key(const fs::path& file, const std::string& name, const rate_limits& limits, std::int64_t weight,
-                        bool is_admin) {
-  if (!is_good_name(name)) refuse("key {}: a name has letters, digits and -_.@, 64 at most", name.substr(0, 64));
+std::string add_api_key(const fs::path& file, api_key key) {
+  if (!is_good_name(key.name))
+    refuse("key {}: a name has letters, digits and -_.@, 64 at most", key.name.substr(0, 64));
   auto keys = present_keys(file);
   for (const api_key& each : keys)
-    if (each.name == name) refuse("key {}: there is one of that name: revoke it or choose another", name);
-  const std::string key = random_key();
-  keys.push_back({.name = name,
-                  .sha256 = digest_of(key),
-                  .shown = key.substr(0, 14),
-                  .created = std::time(nullptr),
-                  .limits = limits,
-                  .weight = weight,
-                  .is_admin = is_admin});
+    if (each.name == key.name) refuse("key {}: there is one of that name: revoke it or choose another", key.name);
+  const std::string text = random_key();
+  key.sha256 = digest_of(text);
+  key.shown = text.substr(0, 14);
+  key.created = std::time(nullptr);
+  keys.push_back(std::move(key));
   write_keys_file(file, keys);
-  return key;
+  return text;
 }
 
 void limit_api_key(const fs::path& file, const std::string& name, const rate_limits& limits, std::int64_t weight) {

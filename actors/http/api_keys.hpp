@@ -16,8 +16,8 @@ namespace troupe {
 
 struct api_key {
   std::string name;
-  std::string sha256;        ///< digest of the key's text
-  std::string shown;         ///< its beginning, by which people recognise it
+  std::string sha256 = {};   ///< digest of the key's text
+  std::string shown = {};    ///< its beginning, by which people recognise it
   std::int64_t created = 0;  ///< seconds since 1970
   rate_limits limits = {};
   std::int64_t weight = 1;  ///< of its share when keys compete
@@ -30,9 +30,9 @@ struct api_key {
 std::filesystem::path api_keys_file(const std::filesystem::path& state_dir);
 /// Empty if there is no file. Throws input_error if it cannot be read.
 std::optional<std::vector<api_key>> read_api_keys(const std::filesystem::path& file);
-/// Makes a key and returns its text. Throws input_error if the name is taken.
-std::string add_api_key(const std::filesystem::path& file, const std::string& name, const rate_limits& limits = {},
-                        std::int64_t weight = 1, bool is_admin = false);
+/// Makes the text of a key, adds the key with its digest, and returns the text. Throws input_error if the name is
+/// taken.
+std::string add_api_key(const std::filesystem::path& file, api_key key);
 /// Replaces the limits of a key. Throws input_error if there is no such key.
 void limit_api_key(const std::filesystem::path& file, const std::string& name, const rate_limits& limits,
                    std::int64_t weight = 1);

@@ -34,17 +34,17 @@ void read_outputs(const api_call& call, const std::string& batch, std::uint64_t 
 }
 
 /// Reads on only when what was read has been sent: a slow client keeps one page in memory.
-void send_outputs(const api_call& call, const batch_file& which, std::uint64_t from, bool has_begun) {
-  read_outputs(call, which.batch, from,
-               [call, which, has_begun](const std::vector<output_line>& lines, std::uint64_t next) {
+void send_outputs(const api_call& call, const batch_file& file, std::uint64_t from, bool has_begun) {
+  read_outputs(call, file.batch, from,
+               [call, file, has_begun](const std::vector<output_line>& lines, std::uint64_t next) {
                  std::string text;
                  for (const output_line& each : lines)
-                   if (each.is_error == which.errors) text += each.text;
-                 if (text.empty() && !lines.empty()) return send_outputs(call, which, next, has_begun);
+                   if (each.is_error == file.errors) text += each.text;
+                 if (text.empty() && !lines.empty()) return send_outputs(call, file, next, has_begun);
                  if (!has_begun) call.exchange->begin_stream({.content_type = "application/octet-stream"});
                  if (lines.empty()) return call.exchange->end_stream();
                  if (call.exchange->send(text))
-                   call.exchange->on_sent([call, which, next] { send_outputs(call, which, next, true); });
+                   call.exchange->on_sent([call, file, next] { send_outputs(call, file, next, true); });
                });
 }
 
@@ -98,12 +98,12 @@ void measure(const api_call& call, const std::string& id, const json& job, std::
   measure_outputs(call, id, 0, {}, keep);
 }
 
-stored_file file_of(const batch_file& which, const json& job, const output_sizes& sizes) {
-  const std::string id = id_of(which);
+stored_file file_of(const batch_file& file, const json& job, const output_sizes& sizes) {
+  const std::string id = id_of(file);
   return {.id = id,
           .filename = id + ".jsonl",
           .purpose = "batch_output",
-          .bytes = which.errors ? sizes.errors : sizes.answers,
+          .bytes = file.errors ? sizes.errors : sizes.answers,
           .created = job.value(has_ended(job) ? "finished" : "created", std::int64_t{0})};
 }
 
@@ -143,8 +143,8 @@ class output_lister : public std::enable_shared_from_this<output_lister> {
   std::vector<stored_file> found_;
 };
 
-void check_there_is(const api_call& call, const batch_file& which) {
-  if (!find_batch(call.context->files, which.batch)) refuse_file(id_of(which));
+void check_there_is(const api_call& call, const batch_file& file) {
+  if (!find_batch(call.context->files, file.batch)) refuse_file(id_of(file));
 }
 
 }  // namespace
@@ -161,25 +161,27 @@ std::optional<batch_file> batch_file_of(const std::string& id) {
   return std::nullopt;
 }
 
-void send_batch_file(const api_call& call, const batch_file& which) {
-  check_there_is(call, which);
-  send_outputs(call, which, 0, false);
+void send_batch_file(const api_call& call, const batch_file& file) {
+  check_there_is(call, file);
+  send_outputs(call, file, 0, false);
 }
 
-void find_batch_file(const api_call& call, const batch_file& which, std::function<void(const stored_file&)> then) {
-  check_there_is(call, which);
-  ask_jobs_later(call, "job.get", {{"id", which.batch}}, [call, which, then = std::move(then)](const json& job) {
-    const auto describe = [which, job, then](output_sizes sizes) { then(file_of(which, job, sizes)); };
-    const auto sizes = known_sizes(call.context->files, which.batch);
-    sizes ? describe(*sizes) : measure(call, which.batch, job, describe);
+void find_batch_file(const api_call& call, const batch_file& file, std::function<void(const stored_file&)> then) {
+  check_there_is(call, file);
+  ask_jobs_later(call, "job.get", {{"id", file.batch}}, [call, file, then = std::move(then)](const json& job) {
+    const auto describe = [file, job, then](output_sizes sizes) { then(file_of(file, job, sizes)); };
+    if (const auto sizes = known_sizes(call.context->files, file.batch))
+      describe(*sizes);
+    else
+      measure(call, file.batch, job, describe);
   });
 }
 
-void refuse_to_remove(const api_call& call, const batch_file& which) {
-  check_there_is(call, which);
-  ask_jobs(call, "job.get", {{"id", which.batch}}, [which](const json&) {
-    refuse_field(
-        "id", fmt::format("{} goes with its batch: `troupe jobs forget {}` deletes both", id_of(which), which.batch));
+void refuse_to_remove(const api_call& call, const batch_file& file) {
+  check_there_is(call, file);
+  ask_jobs(call, "job.get", {{"id", file.batch}}, [file](const json&) {
+    refuse_field("id",
+                 fmt::format("{} goes with its batch: `troupe jobs forget {}` deletes both", id_of(file), file.batch));
   });
 }
 

@@ -20,11 +20,11 @@ std::optional<batch_file> batch_file_of(const std::string& id);
 
 /// Sends lines as they come from the journal, no faster than the client reads. Throws api_error if there is no such
 /// batch.
-void send_batch_file(const api_call& call, const batch_file& which);
+void send_batch_file(const api_call& call, const batch_file& file);
 /// Calls `then` later, on the thread for files and batches; errors go to the exchange. Throws like send_batch_file.
-void find_batch_file(const api_call& call, const batch_file& which, std::function<void(const stored_file&)> then);
+void find_batch_file(const api_call& call, const batch_file& file, std::function<void(const stored_file&)> then);
 /// Answers why not: the file is in the journal, which forgets a batch whole or not at all. Throws like send_batch_file.
-void refuse_to_remove(const api_call& call, const batch_file& which);
+void refuse_to_remove(const api_call& call, const batch_file& file);
 /// The output files of all batches of the key that have ended.
 void list_batch_files(const api_call& call, std::function<void(std::vector<stored_file>)> then);
 

@@ -55,9 +55,9 @@ void send_lines(const api_call& call, const std::string& id, const std::vector<s
       if (!some.empty() && bytes >= most_bytes_at_once) break;
       some.push_back(lines[next]);
     }
-    run_command(
-        call.context->parts.jobs, {"job.lines", dump({{"id", id}, {"first", first}, {"lines", std::move(some)}})},
-        call.exchange, [](const std::string&) {}, refused);
+    run_command(call.context->parts.jobs,
+                {"job.lines", dump({{"id", id}, {"first", first}, {"lines", std::move(some)}})}, call.exchange,
+                {.refused = refused});
   }
 }
 
@@ -78,15 +78,13 @@ void create_batch(const api_call& call) {
   const auto forget = [context, id] { context->files.forget_about(id); };
   const json options{{"endpoint", endpoint}, {"weight", call.key.weight}};
   const json spec{{"id", id}, {"tenant", call.key.name}, {"lines", lines.size()}, {"options", options}};
-  run_command(
-      context->parts.jobs, {"job.create", dump(spec)}, call.exchange, [](const std::string&) {}, forget);
+  run_command(context->parts.jobs, {"job.create", dump(spec)}, call.exchange, {.refused = forget});
   send_lines(call, id, lines, forget);
   run_command(
       context->parts.jobs, {"job.seal", dump({{"id", id}})}, call.exchange,
-      [exchange = call.exchange, id, about](const std::string& result) {
-        reply_json(exchange, batch_json(id, about, json::parse(result)));
-      },
-      forget);
+      {.done = [exchange = call.exchange, id,
+                about](const std::string& result) { reply_json(exchange, batch_json(id, about, json::parse(result))); },
+       .refused = forget});
 }
 
 /// On the thread for files, since the whole file is read.

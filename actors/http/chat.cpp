@@ -1,15 +1,10 @@
-#include <cmath>
 #include <ctime>
 
-#include "actors/http/answer_request.hpp"
 #include "actors/http/answer_text.hpp"
 #include "actors/http/answering_paths.hpp"
-#include "actors/http/chat_messages.hpp"
 #include "actors/http/chat_order.hpp"
 #include "actors/http/json_text.hpp"
 #include "actors/http/random_hex.hpp"
-#include "actors/http/tool_choice.hpp"
-#include "actors/requests/request_fields_impl.hpp"
 
 namespace troupe {
 namespace {
@@ -111,40 +106,7 @@ class chat_completion_format final : public answer_format {
   std::vector<std::size_t> sent_calls_;  ///< how many, of each choice
 };
 
-std::int64_t max_tokens_of(const request_fields& from) {
-  if (const auto most = from.integer("max_completion_tokens", 1, INT32_MAX)) return *most;
-  return from.integer("max_tokens", 1, INT32_MAX).value_or(INT32_MAX);
-}
-
-std::optional<std::int32_t> logprobs_of(const request_fields& from) {
-  const auto top = from.small("top_logprobs", 0, 20);
-  if (!from.boolean("logprobs").value_or(false)) {
-    if (top && *top > 0) refuse_field("top_logprobs", "top_logprobs needs logprobs = true");
-    return std::nullopt;
-  }
-  return top.value_or(0);
-}
-
 }  // namespace
-
-chat_order read_chat_order(const request_fields& from, const served_model& served) {
-  if (from.boolean("echo").value_or(false))
-    refuse_field("echo", "echo is served for completions alone: leave it out", "unsupported_parameter");
-  answer_order order = read_order(from, served);
-  order.sampling.max_tokens = max_tokens_of(from);
-  order.sampling.logprobs = logprobs_of(from);
-  const tool_style style = tool_style_of(served.prompts->tool_template());
-  tool_wishes tools = read_tools(from, style);
-  const bool is_call{tools.form};
-  if (is_call) {  // its text is a call, to which the form that was asked for texts does not apply
-    order.sampling.constraint = std::move(tools.form);
-    order.form_field = "tools";
-  } else if (order.sampling.constraint) {
-    order.sampling.constraint.call = std::move(tools.call);
-  }
-  order.prompts.push_back(read_chat(from));
-  return {std::move(order), tool_call_reader(style, std::move(tools.names), tools.most_calls, is_call)};
-}
 
 asked_answer read_chat_completion(const request_fields& from, const served_model& served) {
   chat_order asked = read_chat_order(from, served);

@@ -7,6 +7,10 @@ namespace troupe {
 
 class request_fields;
 
+/// The messages of a chat in the form that templates read: texts in parts are joined, arguments of calls are objects.
+/// Throws field_error.
+prompt_input read_chat(const request_fields& from);
+
 /// What a chat asks for, and the reader that finds calls of its tools in answers.
 struct chat_order {
   answer_order order;

@@ -34,8 +34,8 @@ json measured(const json& data) {
 bool belongs_to(std::int64_t step, const json& event) {
   if (event.value("kind", "") != "metrics") return false;
   const json& data = event.at("data");
-  const auto of = data.value("step", std::int64_t{0});
-  return data.contains("validation_loss") ? of == step : of <= step;
+  const auto event_step = data.value("step", std::int64_t{0});
+  return data.contains("validation_loss") ? event_step == step : event_step <= step;
 }
 
 }  // namespace

@@ -44,17 +44,16 @@ void change_job(const api_call& call, const std::string& command) {
 void create_job(const api_call& call) {
   const asked_fine_tune asked = read_fine_tune(call);
   call.context->files.keep_about(asked.id, asked.about);
-  run_command(
-      call.context->parts.training, {"train.create", asked.order}, call.exchange,
-      [call, id = asked.id](const std::string&) { reply_job(call, id); },
-      [context = call.context, id = asked.id] { context->files.forget_about(id); });
+  run_command(call.context->parts.training, {"train.create", asked.order}, call.exchange,
+              {.done = [call, id = asked.id](const std::string&) { reply_job(call, id); },
+               .refused = [context = call.context, id = asked.id] { context->files.forget_about(id); }});
 }
 
 /// Newest first. `kind`: only events of this kind, such as checkpoints; empty: all.
 void reply_events(const api_call& call, const std::string& kind) {
   const std::string& id = call.place();
-  ask_jobs(call, "job.events", {{"id", id}, {"limit", 10'000}, {"newest", true}}, [call, id, kind](const json& told) {
-    const json &job = told.at("job"), &events = told.at("events");
+  ask_jobs(call, "job.events", {{"id", id}, {"limit", 10'000}, {"newest", true}}, [call, id, kind](const json& record) {
+    const json &job = record.at("job"), &events = record.at("events");
     check_kind(job, id);
     const std::string adapter = job.value("adapter", job.value("result", id));
     list_page page(*call.request);

@@ -154,7 +154,7 @@ http_metrics::named_figures http_metrics::all_figures() const {
   return all;
 }
 
-std::string http_metrics::write(const std::string& model, const std::string& replicas, const std::string& nodes) const {
+std::string http_metrics::write(const std::string& model, const status_board& board) const {
   named_figures requests;
   std::map<int, std::uint64_t> responses;
   {
@@ -163,7 +163,7 @@ std::string http_metrics::write(const std::string& model, const std::string& rep
     responses = responses_;
   }
   std::string text;
-  detail::write_replica_metrics(text, model, replicas, nodes);
+  detail::write_replica_metrics(text, model, board);
   for (auto& [name, each] : requests) name = fmt::format("model_name=\"{}\",engine=\"0\"", detail::label_text(name));
   write_requests(text, requests);
   describe(text, "troupe:http_responses_total", "counter", "Responses by status.");

@@ -13,6 +13,8 @@
 
 namespace troupe {
 
+class status_board;
+
 /// Counts how many values lie below each bound.
 class histogram {
  public:
@@ -78,8 +80,8 @@ class http_metrics {
 
   std::shared_ptr<request_series> series(const std::string& model);
   void count_response(int status);
-  /// Everything in Prometheus' text format. `replicas` and `nodes`: their JSON on the board; `model`: the base's name.
-  std::string write(const std::string& model, const std::string& replicas, const std::string& nodes) const;
+  /// Everything in Prometheus' text format, with what replicas and nodes post. `model`: the base's name.
+  std::string write(const std::string& model, const status_board& board) const;
 
  private:
   using named_figures = std::vector<std::pair<std::string, series_figures>>;

@@ -8,8 +8,7 @@ namespace troupe {
 std::string json_text(std::string_view text) {
   std::string quoted = "\"";
   quoted.reserve(text.size() + 2);
-  for (std::size_t at = 0; at < text.size();) {
-    const std::string_view valid = valid_stretch(text, at);
+  const auto add_valid = [&](std::string_view valid) {
     for (const char c : valid) {
       const auto character = static_cast<unsigned char>(c);
       if (needs_json_escape(character))
@@ -17,11 +16,11 @@ std::string json_text(std::string_view text) {
       else
         quoted += c;
     }
-    at += valid.size();
-    if (at == text.size()) break;
-    quoted += "\xef\xbf\xbd";
-    ++at;
-  }
+  };
+  const auto replace_each = [&](std::string_view invalid) {
+    for (std::size_t i = 0; i < invalid.size(); ++i) quoted += "\xef\xbf\xbd";
+  };
+  for_each_stretch(text, add_valid, replace_each);
   return quoted += '"';
 }
 

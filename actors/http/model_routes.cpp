@@ -52,25 +52,25 @@ void load_adapter_folder(const api_call& call) {
   json arguments{{"name", name}};
   if (path) arguments["path"] = *path;
   const bool is_folder_at_fault = path && may_name_adapter(*call.context, name);
-  run_command(
-      call.context->parts.store, {"adapters.load", dump(arguments)}, call.exchange,
-      [exchange = call.exchange, name](const std::string& result) {
-        const json loaded = json::parse(result, nullptr, false);
-        const std::string version = loaded.is_object() ? loaded.value("adapter", name) : name;
-        reply_json(exchange, {{"message", "adapter " + version + " is loaded"}, {"adapter", version}});
-      },
-      {}, is_folder_at_fault ? "lora_path" : "lora_name");
+  run_command(call.context->parts.store, {"adapters.load", dump(arguments)}, call.exchange,
+              {.done =
+                   [exchange = call.exchange, name](const std::string& result) {
+                     const json loaded = json::parse(result, nullptr, false);
+                     const std::string version = loaded.is_object() ? loaded.value("adapter", name) : name;
+                     reply_json(exchange, {{"message", "adapter " + version + " is loaded"}, {"adapter", version}});
+                   },
+               .field = is_folder_at_fault ? "lora_path" : "lora_name"});
 }
 
 void unload_adapter(const api_call& call) {
   const json body = parse_body(call.request->body);
   const std::string name = request_fields(body).required_text("lora_name");
-  run_command(
-      call.context->parts.store, {"adapters.unload", dump({{"name", name}})}, call.exchange,
-      [exchange = call.exchange, name](const std::string&) {
-        reply_json(exchange, {{"message", "adapter " + name + " is unloaded"}});
-      },
-      {}, "lora_name");
+  run_command(call.context->parts.store, {"adapters.unload", dump({{"name", name}})}, call.exchange,
+              {.done =
+                   [exchange = call.exchange, name](const std::string&) {
+                     reply_json(exchange, {{"message", "adapter " + name + " is unloaded"}});
+                   },
+               .field = "lora_name"});
 }
 
 }  // namespace

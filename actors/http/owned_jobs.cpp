@@ -8,7 +8,8 @@ namespace {
 void run_job_command(const api_call& call, std::string command, json arguments,
                      std::function<void(const std::string& result)> then) {
   if (!call.key.is_admin) arguments["owner"] = call.key.name;
-  run_command(call.context->parts.jobs, {std::move(command), dump(arguments)}, call.exchange, std::move(then));
+  run_command(call.context->parts.jobs, {std::move(command), dump(arguments)}, call.exchange,
+              {.done = std::move(then)});
 }
 
 }  // namespace

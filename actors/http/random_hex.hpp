@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <random>
 #include <string>
 
@@ -6,11 +7,15 @@
 
 namespace troupe {
 
+inline std::uint64_t random_number() {
+  static thread_local std::mt19937_64 random{std::random_device()()};
+  return random();
+}
+
 /// For ids that nobody else has.
 inline std::string random_hex(std::size_t digits) {
-  static thread_local std::mt19937_64 random{std::random_device()()};
   std::string text;
-  while (text.size() < digits) text += fmt::format("{:016x}", random());
+  while (text.size() < digits) text += fmt::format("{:016x}", random_number());
   return text.substr(0, digits);
 }
 

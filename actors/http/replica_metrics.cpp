@@ -1,5 +1,7 @@
 #include "actors/http/replica_metrics.hpp"
 
+#include <chrono>
+#include <cmath>
 #include <ctime>
 #include <vector>
 
@@ -7,93 +9,88 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "actors/status_board.hpp"
+
 namespace troupe::detail {
 namespace {
 
 using json = nlohmann::json;
 
-double number_in(const json& object, const char* key) {
-  const auto found = object.find(key);
-  return found == object.end() || !found->is_number() ? 0 : found->get<double>();
+constexpr auto as_double = [](auto value) { return static_cast<double>(value); };
+
+double rounded_seconds(duration time) {
+  return as_double(std::chrono::round<std::chrono::milliseconds>(time).count()) / 1000;
+}
+
+double used_share(const replica_figures& replica) {
+  return replica.load.blocks > 0 ? 1 - as_double(replica.load.free_blocks) / as_double(replica.load.blocks) : 0;
 }
 
 struct described_value {
-  const char *name, *type, *key, *help;
+  const char *name, *type, *help;
+  double (*value)(const replica_figures& replica);
 };
 constexpr described_value replica_values[] = {
-    {"vllm:num_requests_running", "gauge", "running", "Sequences in the batch."},
-    {"vllm:num_requests_waiting", "gauge", "waiting", "Sequences in the queue."},
-    {"vllm:num_preemptions_total", "counter", "preemptions", "Sequences that gave up their blocks."},
-    {"vllm:prefix_cache_queries_total", "counter", "looked_up_tokens", "Prompt tokens looked for in the prefix cache."},
-    {"vllm:prefix_cache_hits_total", "counter", "reused_tokens", "Prompt tokens found in the prefix cache."},
-    {"troupe:computed_tokens_total", "counter", "computed_tokens", "Tokens that passed through the model."},
-    {"troupe:replica_tokens_total", "counter", "tokens", "Tokens that the replica answered."},
-    {"troupe:steps_total", "counter", "steps", "Steps of the replica."},
-    {"troupe:tokens_per_second", "gauge", "tokens_per_second", "Tokens that the replica answers now."},
-    {"troupe:resident_adapters", "gauge", "resident_adapters", "Adapters that are loaded."},
-    {"troupe:epoch", "gauge", "epoch", "The number of the replica's life, which no other life had."},
-    {"troupe:epoch_changes_total", "counter", "lives", "Times that the replica began anew, the first one too."},
-    {"troupe:resumed_sequences_total", "counter", "resumed",
-     "Sequences that lost what was stored of them and went on from their tokens."},
-    {"troupe:active_seconds_total", "counter", "active_seconds", "Time with a step in flight."},
-    {"troupe:pipeline_bubble_seconds_total", "counter", "bubble_seconds",
-     "Of the active time, the share that stages were without a step and could have had one."},
+    {"vllm:num_requests_running", "gauge", "Sequences in the batch.",
+     [](const replica_figures& replica) { return as_double(replica.load.running); }},
+    {"vllm:num_requests_waiting", "gauge", "Sequences in the queue.",
+     [](const replica_figures& replica) { return as_double(replica.load.waiting); }},
+    {"vllm:num_preemptions_total", "counter", "Sequences that gave up their blocks.",
+     [](const replica_figures& replica) { return as_double(replica.scheduling.preemptions); }},
+    {"vllm:prefix_cache_queries_total", "counter", "Prompt tokens looked for in the prefix cache.",
+     [](const replica_figures& replica) { return as_double(replica.scheduling.looked_up_tokens); }},
+    {"vllm:prefix_cache_hits_total", "counter", "Prompt tokens found in the prefix cache.",
+     [](const replica_figures& replica) { return as_double(replica.scheduling.reused_tokens); }},
+    {"troupe:computed_tokens_total", "counter", "Tokens that passed through the model.",
+     [](const replica_figures& replica) { return as_double(replica.scheduling.computed_tokens); }},
+    {"troupe:replica_tokens_total", "counter", "Tokens that the replica answered.",
+     [](const replica_figures& replica) { return as_double(replica.meter.tokens); }},
+    {"troupe:steps_total", "counter", "Steps of the replica.",
+     [](const replica_figures& replica) { return as_double(replica.scheduling.steps); }},
+    {"troupe:tokens_per_second", "gauge", "Tokens that the replica answers now.",
+     [](const replica_figures& replica) { return std::round(replica.load.tokens_per_second * 10) / 10; }},
+    {"troupe:resident_adapters", "gauge", "Adapters that are loaded.",
+     [](const replica_figures& replica) { return as_double(replica.load.adapters.size()); }},
+    {"troupe:epoch", "gauge", "The number of the replica's life, which no other life had.",
+     [](const replica_figures& replica) { return as_double(replica.epoch.value); }},
+    {"troupe:epoch_changes_total", "counter", "Times that the replica began anew, the first one too.",
+     [](const replica_figures& replica) { return as_double(replica.meter.lives); }},
+    {"troupe:resumed_sequences_total", "counter",
+     "Sequences that lost what was stored of them and went on from their tokens.",
+     [](const replica_figures& replica) { return as_double(replica.meter.resumed); }},
+    {"troupe:active_seconds_total", "counter", "Time with a step in flight.",
+     [](const replica_figures& replica) { return rounded_seconds(replica.meter.active); }},
+    {"troupe:pipeline_bubble_seconds_total", "counter",
+     "Of the active time, the share that stages were without a step and could have had one.",
+     [](const replica_figures& replica) { return rounded_seconds(replica.meter.bubble); }},
+    {"vllm:kv_cache_usage_perc", "gauge", "Share of the blocks in use, 1 is all.", used_share},
+    {"troupe:replica_running", "gauge", "1 where the replica serves.",
+     [](const replica_figures& replica) { return replica.ready ? 1.0 : 0.0; }},
+    {"troupe:replica_stages", "gauge", "Stages of the replica.",
+     [](const replica_figures& replica) { return as_double(replica.stages); }},
 };
 
-/// Writes the lines of one metric, one for each replica.
-class replica_lines {
- public:
-  replica_lines(std::string& to, const std::string& model, const json& replicas)
-      : to_(to), model_(label_text(model)), replicas_(replicas) {}
-
-  template <class Value>
-  void add(std::string_view name, std::string_view type, std::string_view help, Value value_of) {
-    describe(to_, name, type, help);
-    for (std::size_t i = 0; i < replicas_.size(); ++i) line(name, i, "", value_of(replicas_[i]));
-  }
-  void line(std::string_view name, std::size_t engine, std::string_view more, double value) {
-    fmt::format_to(std::back_inserter(to_), "{}{{model_name=\"{}\",engine=\"{}\"{}}} {}\n", name, model_, engine, more,
-                   value);
-  }
-  const json& replicas() const { return replicas_; }
-
- private:
-  std::string& to_;
-  std::string model_;
-  const json& replicas_;
-};
-
-double kv_share(const json& replica) {
-  const double blocks = number_in(replica, "blocks"), free = number_in(replica, "free_blocks");
-  return blocks > 0 ? 1 - free / blocks : 0;
+std::string labels_of(const std::string& model, replica_id id) {
+  return fmt::format("model_name=\"{}\",engine=\"{}\"", label_text(model), id.value);
 }
 
-std::vector<std::string> names_in(const json& replica, const char* key) {
-  std::vector<std::string> names;
-  if (const auto found = replica.find(key); found != replica.end() && found->is_array())
-    for (const json& each : *found)
-      if (each.is_string()) names.push_back(each);
-  return names;
+std::string names_label(const std::vector<std::string>& names) {
+  return label_text(fmt::format("{}", fmt::join(names, ",")));
 }
 
-std::string joined_names(const json& replica, const char* key) {
-  return label_text(fmt::format("{}", fmt::join(names_in(replica, key), ",")));
-}
-
-void write_adapters(std::string& to, replica_lines& lines) {
+void write_adapters(std::string& to, const std::string& model, const std::map<replica_id, replica_figures>& replicas) {
+  const auto out = std::back_inserter(to);
   describe(to, "vllm:lora_requests_info", "gauge", "Adapters of running and waiting requests; the value is the time.");
-  for (std::size_t i = 0; i < lines.replicas().size(); ++i) {
-    const json& replica = lines.replicas()[i];
-    lines.line("vllm:lora_requests_info", i,
-               fmt::format(",max_lora=\"{}\",running_lora_adapters=\"{}\",waiting_lora_adapters=\"{}\"",
-                           number_in(replica, "max_adapters"), joined_names(replica, "running_adapters"),
-                           joined_names(replica, "waiting_adapters")),
-               static_cast<double>(std::time(nullptr)));
-  }
+  for (const auto& [id, replica] : replicas)
+    fmt::format_to(out,
+                   "vllm:lora_requests_info{{{},max_lora=\"{}\",running_lora_adapters=\"{}\","
+                   "waiting_lora_adapters=\"{}\"}} {}\n",
+                   labels_of(model, id), replica.max_adapters, names_label(replica.running_adapters),
+                   names_label(replica.waiting_adapters), as_double(std::time(nullptr)));
   describe(to, "troupe:adapter_resident", "gauge", "1 for each adapter that the replica has loaded.");
-  for (std::size_t i = 0; i < lines.replicas().size(); ++i)
-    for (const std::string& each : names_in(lines.replicas()[i], "resident"))
-      lines.line("troupe:adapter_resident", i, fmt::format(",adapter=\"{}\"", label_text(each)), 1);
+  for (const auto& [id, replica] : replicas)
+    for (const std::string& each : replica.resident_adapters)
+      fmt::format_to(out, "troupe:adapter_resident{{{},adapter=\"{}\"}} 1\n", labels_of(model, id), label_text(each));
 }
 
 void write_workers(std::string& to, const json& nodes) {
@@ -102,8 +99,8 @@ void write_workers(std::string& to, const json& nodes) {
     if (node.is_object() && node.contains("busy_seconds") && node["replica"].is_number_unsigned())
       fmt::format_to(std::back_inserter(to), "troupe:worker_busy_seconds_total{{node=\"{}\",engine=\"{}\"}} {}\n",
                      label_text(node.value("name", "")), node["replica"].get<std::size_t>(),
-                     number_in(node, "busy_seconds"));
-  describe(to, "troupe:node_alive", "gauge", "1 for a node that is heard of.");
+                     node.value("busy_seconds", 0.0));
+  describe(to, "troupe:node_alive", "gauge", "1 for a node that is heard replica.");
   for (const json& node : nodes)
     if (node.is_object())
       fmt::format_to(std::back_inserter(to), "troupe:node_alive{{node=\"{}\"}} {}\n",
@@ -128,23 +125,16 @@ void describe(std::string& to, std::string_view name, std::string_view type, std
   fmt::format_to(std::back_inserter(to), "# HELP {} {}\n# TYPE {} {}\n", name, help, name, type);
 }
 
-void write_replica_metrics(std::string& to, const std::string& model, const std::string& replicas,
-                           const std::string& nodes) {
-  const auto parsed = [](const std::string& text) {
-    json list = json::parse(text, nullptr, false);
-    return list.is_array() ? list : json::array();
-  };
-  const json list = parsed(replicas);
-  replica_lines lines(to, model, list);
-  for (const described_value& each : replica_values)
-    lines.add(each.name, each.type, each.help, [&](const json& replica) { return number_in(replica, each.key); });
-  lines.add("vllm:kv_cache_usage_perc", "gauge", "Share of the blocks in use, 1 is all.", kv_share);
-  lines.add("troupe:replica_running", "gauge", "1 where the replica serves.",
-            [](const json& r) { return r.value("state", "") == "running" ? 1.0 : 0.0; });
-  lines.add("troupe:replica_stages", "gauge", "Stages of the replica.",
-            [](const json& r) { return static_cast<double>(r.contains("stages") ? r["stages"].size() : 0); });
-  write_adapters(to, lines);
-  write_workers(to, parsed(nodes));
+void write_replica_metrics(std::string& to, const std::string& model, const status_board& board) {
+  const auto replicas = board.replicas();
+  for (const described_value& each : replica_values) {
+    describe(to, each.name, each.type, each.help);
+    for (const auto& [id, replica] : replicas)
+      fmt::format_to(std::back_inserter(to), "{}{{{}}} {}\n", each.name, labels_of(model, id), each.value(replica));
+  }
+  write_adapters(to, model, replicas);
+  const json nodes = json::parse(board.read("nodes"), nullptr, false);
+  write_workers(to, nodes.is_array() ? nodes : json::array());
 }
 
 }  // namespace troupe::detail

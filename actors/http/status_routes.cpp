@@ -34,8 +34,7 @@ void show_readiness(const api_call& call) {
 void show_metrics(const api_call& call) {
   const http_parts& parts = call.context->parts;
   call.exchange->reply({.content_type = "text/plain; version=0.0.4; charset=utf-8",
-                        .body = call.context->metrics.write(parts.served.model, parts.board->read("replicas"),
-                                                            parts.board->read("nodes"))});
+                        .body = call.context->metrics.write(parts.served.model, *parts.board)});
 }
 
 void show_page(const api_call& call) {

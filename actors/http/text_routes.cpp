@@ -1,6 +1,6 @@
 #include "actors/http/answer_call.hpp"
 #include "actors/http/answering_paths.hpp"
-#include "actors/http/chat_messages.hpp"
+#include "actors/http/chat_order.hpp"
 #include "actors/http/json_body_impl.hpp"
 #include "actors/http/routes.hpp"
 

@@ -58,6 +58,7 @@ replica_load scheduler_state::load() const {
 void scheduler_state::post_figures() const {
   replica_figures figures;
   figures.ready = running_;
+  figures.stages = stages_.size();
   figures.epoch = life_.epoch;
   figures.load = load();
   figures.meter = meter_.read();

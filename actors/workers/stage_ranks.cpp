@@ -11,14 +11,13 @@ namespace {
 std::unique_ptr<collective> meet(const start_stage& what, const rank_settings& settings, const std::stop_token& stop) {
   if (!settings.place)
     refuse("this worker shares no stage: tensor is above 1 in the head's file, and must be in the worker's");
-  meeting of;
-  of.group = fmt::format("{}.{}.{}", what.life.replica.value, what.life.epoch.value, what.stage);
-  of.rank = static_cast<int>(what.tensor_rank);
-  of.size = static_cast<int>(what.tensor_ranks);
-  of.place = what.tensor_meeting;
-  of.patience = settings.meeting_patience;
-  of.stop = stop;
-  return make_gloo_rank(of, *settings.place, settings.patience);
+  const rank_group group{.name = fmt::format("{}.{}.{}", what.life.replica.value, what.life.epoch.value, what.stage),
+                         .rank = static_cast<int>(what.tensor_rank),
+                         .size = static_cast<int>(what.tensor_ranks),
+                         .place = what.tensor_meeting,
+                         .patience = settings.meeting_patience,
+                         .stop = stop};
+  return make_gloo_rank(group, *settings.place, settings.patience);
 }
 
 }  // namespace

@@ -52,8 +52,10 @@ std::string text_of(const rate_limits& limits, std::int64_t weight) {
 }
 
 int add_key(const keys_options& options) {
-  const std::string key =
-      add_api_key(file_of(options), options.name, limits_of(options, {}), options.weight.value_or(1), options.is_admin);
+  const std::string key = add_api_key(file_of(options), {.name = options.name,
+                                                         .limits = limits_of(options, {}),
+                                                         .weight = options.weight.value_or(1),
+                                                         .is_admin = options.is_admin});
   print(key + "\n");
   return changed(options);
 }

@@ -27,7 +27,7 @@ void collective::receive(int peer, std::span<std::byte> bytes) {
   if (!bytes.empty()) receives_.push_back({peer, bytes});
 }
 
-/// What send() and receive() named.
+/// Makes the transfers that send() and receive() named.
 void collective::carry_out() {
   const std::vector<transfer> sends = std::exchange(sends_, {}), receives = std::exchange(receives_, {});
   if (failed_) throw collective_failure(-1, "the ranks have lost each other");
@@ -71,21 +71,21 @@ void collective::all_reduce_sum(std::span<float> data) {
     ends.push_back(data.size() * (rank + 1) / static_cast<std::size_t>(size_) * sizeof(float));
   const auto bytes = std::as_writable_bytes(data);
   const auto own = part_of(bytes, ends, rank_);
-  others_.resize(own.size() * static_cast<std::size_t>(size_));
-  const auto said_by = [&](int rank) {
-    return std::span(others_).subspan(static_cast<std::size_t>(rank) * own.size(), own.size());
+  slices_.resize(own.size() * static_cast<std::size_t>(size_));
+  const auto slice_of = [&](int rank) {
+    return std::span(slices_).subspan(static_cast<std::size_t>(rank) * own.size(), own.size());
   };
   for (int peer = 0; peer < size_; ++peer) {
     if (peer == rank_) continue;
     send(peer, part_of(bytes, ends, peer));
-    receive(peer, said_by(peer));
+    receive(peer, slice_of(peer));
   }
   carry_out();
-  const auto values = [](std::span<std::byte> of) { return reinterpret_cast<float*>(of.data()); };
-  std::copy(own.begin(), own.end(), said_by(rank_).begin());
+  const auto values = [](std::span<std::byte> slice) { return reinterpret_cast<float*>(slice.data()); };
+  std::copy(own.begin(), own.end(), slice_of(rank_).begin());
   for (std::size_t i = 0; i < own.size() / sizeof(float); ++i) {
-    float sum = values(said_by(0))[i];
-    for (int rank = 1; rank < size_; ++rank) sum += values(said_by(rank))[i];
+    float sum = values(slice_of(0))[i];
+    for (int rank = 1; rank < size_; ++rank) sum += values(slice_of(rank))[i];
     values(own)[i] = sum;
   }
   all_gather(bytes, ends);

@@ -71,7 +71,7 @@ class collective {
   int rank_, size_;
   bool failed_ = false;
   std::vector<transfer> sends_, receives_;  ///< of the call being made
-  std::vector<std::byte> others_;           ///< what others say of this rank's slice of a sum
+  std::vector<std::byte> slices_;           ///< every rank's values of the slice that this rank adds up
 };
 
 }  // namespace troupe

@@ -11,17 +11,18 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <charconv>
 #include <condition_variable>
 #include <cstring>
 #include <limits>
 #include <mutex>
 #include <thread>
 
+#include "base/number_in.hpp"
+
 namespace troupe {
 namespace {
 
-constexpr std::chrono::milliseconds longest_beat(600);
+constexpr std::chrono::milliseconds longest_heartbeat(600);
 
 /// What a rank sends before it must have heard from the others is less than a socket holds. Otherwise all ranks could
 /// wait for ever, each with data that the other does not read.
@@ -41,34 +42,32 @@ static_assert(sizeof(piece_header) + piece_bytes <= socket_bytes);
 constexpr std::uint32_t sign_of_life = std::numeric_limits<std::uint32_t>::max();
 
 /// Gloo asks for a store of addresses; here the ranks tell them to each other instead.
-class told_addresses final : public gloo::rendezvous::Store {
+class exchanged_addresses final : public gloo::rendezvous::Store {
  public:
-  told_addresses(const meeting& of, meeting_place& place) : of_(of), place_(place) {}
+  exchanged_addresses(const rank_group& group, meeting_place& place) : group_(group), place_(place) {}
 
   void set(const std::string&, const std::vector<char>& own) override {
-    words_ = place_.exchange_words(of_, std::string(own.begin(), own.end()));
+    addresses_ = place_.exchange_words(group_, std::string(own.begin(), own.end()));
   }
   /// Gloo's names for ranks end in their numbers.
   std::vector<char> get(const std::string& name) override {
-    const char* digits = name.data() + (name.find_last_not_of("0123456789") + 1);
-    std::size_t at = words_.size();
-    std::from_chars(digits, name.data() + name.size(), at);
-    if (at >= words_.size()) throw collective_failure(-1, fmt::format("'{}' has no address", name));
-    return {words_[at].begin(), words_[at].end()};
+    const auto rank = number_in<std::size_t>(std::string_view(name).substr(name.find_last_not_of("0123456789") + 1));
+    if (!rank || *rank >= addresses_.size()) throw collective_failure(-1, fmt::format("'{}' has no address", name));
+    return {addresses_[*rank].begin(), addresses_[*rank].end()};
   }
   void wait(const std::vector<std::string>&) override {}
 
  private:
-  const meeting& of_;
+  const rank_group& group_;
   meeting_place& place_;
-  std::vector<std::string> words_;
+  std::vector<std::string> addresses_;  ///< by rank
 };
 
 /// A connection to one other rank. The calling thread itself reads and writes the socket: that takes a tenth of the
 /// time that Gloo's own thread needs to pass data on.
-class line {
+class peer_connection {
  public:
-  explicit line(gloo::transport::Pair& pair)
+  explicit peer_connection(gloo::transport::Pair& pair)
       : sender_(pair.createSendBuffer(0, out_.data(), out_.size())),
         receiver_(pair.createRecvBuffer(0, in_.data(), in_.size())) {
     pair.setSync(true, false);
@@ -77,15 +76,15 @@ class line {
   /// The longest message there is: Gloo makes a socket hold what it is given, and then no more.
   void greet(std::uint32_t call) {
     const std::lock_guard lock(mutex_);
-    send_now(call, {}, out_.size());
+    send_locked(call, {}, out_.size());
   }
   void send(std::uint32_t call, std::span<const std::byte> bytes) {
     const std::lock_guard lock(mutex_);
-    send_now(call, bytes);
+    send_locked(call, bytes);
   }
-  /// Not while the line is in use: then the other end either gets data soon, or is waiting for another rank.
+  /// Not while the connection is in use: then the other end either gets data soon, or is waiting for another rank.
   void send_sign_of_life() {
-    if (const std::unique_lock lock(mutex_, std::try_to_lock); lock) send_now(sign_of_life, {});
+    if (const std::unique_lock lock(mutex_, std::try_to_lock); lock) send_locked(sign_of_life, {});
   }
   /// False: the other side is at another call.
   bool receive(std::uint32_t call, std::span<std::byte> bytes) {
@@ -101,7 +100,7 @@ class line {
   }
 
  private:
-  void send_now(std::uint32_t call, std::span<const std::byte> bytes, std::size_t at_least = 0) {
+  void send_locked(std::uint32_t call, std::span<const std::byte> bytes, std::size_t at_least = 0) {
     const piece_header header{call, static_cast<std::uint32_t>(bytes.size())};
     std::memcpy(out_.data(), &header, sizeof header);
     std::copy(bytes.begin(), bytes.end(), out_.begin() + sizeof header);
@@ -121,31 +120,32 @@ std::span<std::byte> piece(std::span<std::byte> all, std::size_t index) {
 
 class gloo_rank final : public collective {
  public:
-  gloo_rank(const meeting& of, meeting_place& place, std::chrono::milliseconds timeout, std::uint32_t first_call)
-      : collective(of.rank, of.size),
-        context_(std::make_shared<gloo::rendezvous::Context>(of.rank, of.size)),
+  gloo_rank(const rank_group& group, meeting_place& place, std::chrono::milliseconds timeout, std::uint32_t first_call)
+      : collective(group.rank, group.size),
+        context_(std::make_shared<gloo::rendezvous::Context>(group.rank, group.size)),
         call_(first_call),
-        beat_(std::min<std::chrono::milliseconds>(timeout / 4, longest_beat)) {
+        heartbeat_(std::min<std::chrono::milliseconds>(timeout / 4, longest_heartbeat)) {
     std::shared_ptr<gloo::transport::Device> device = gloo::transport::tcp::CreateDevice(place.host().c_str());
     context_->setTimeout(timeout);
-    told_addresses addresses(of, place);
+    exchanged_addresses addresses(group, place);
     context_->connectFullMesh(addresses, device);
-    lines_.resize(static_cast<std::size_t>(of.size));
-    for (int peer = 0; peer < of.size; ++peer)
-      if (peer != of.rank) lines_[static_cast<std::size_t>(peer)] = std::make_unique<line>(*context_->getPair(peer));
-    greet();
+    peers_.resize(static_cast<std::size_t>(size()));
+    for (int peer = 0; peer < size(); ++peer)
+      if (peer != rank())
+        peers_[static_cast<std::size_t>(peer)] = std::make_unique<peer_connection>(*context_->getPair(peer));
+    greet_all();
   }
   ~gloo_rank() override {
-    if (beating_.joinable()) {
-      beating_.request_stop();
-      beating_.join();
+    if (heart_.joinable()) {
+      heart_.request_stop();
+      heart_.join();
     }
-    lines_.clear();
+    peers_.clear();
     context_->closeConnections();
   }
 
   void set_busy(bool is_busy) override {
-    if (!beating_.joinable()) beating_ = std::jthread([this](const std::stop_token& stop) { beat_while_busy(stop); });
+    if (!heart_.joinable()) heart_ = std::jthread([this](const std::stop_token& stop) { beat_while_busy(stop); });
     const std::lock_guard lock(mutex_);
     is_busy_ = is_busy;
     changed_.notify_all();
@@ -155,12 +155,11 @@ class gloo_rank final : public collective {
  private:
   /// Waits until all ranks read their sockets themselves; before that, Gloo's thread would write one piece over
   /// another. Of two the lower begins, so that neither waits for room while the other does.
-  void greet() {
-    const auto speak = [this](int peer) { with(peer, [this](line& to) { to.greet(call_); }); };
+  void greet_all() {
     for (int peer = 0; peer < size(); ++peer) {
-      if (rank() < peer) speak(peer);
+      if (rank() < peer) greet(peer);
       if (rank() != peer) receive(peer, {});
-      if (rank() > peer) speak(peer);
+      if (rank() > peer) greet(peer);
     }
   }
 
@@ -169,9 +168,9 @@ class gloo_rank final : public collective {
     std::unique_lock lock(mutex_);
     while (!stop.stop_requested()) {
       changed_.wait(lock, stop, [this] { return is_busy_; });
-      if (changed_.wait_for(lock, stop, beat_, [this] { return !is_busy_; }) || stop.stop_requested()) continue;
+      if (changed_.wait_for(lock, stop, heartbeat_, [this] { return !is_busy_; }) || stop.stop_requested()) continue;
       lock.unlock();
-      for (const auto& each : lines_)
+      for (const auto& each : peers_)
         if (each) each->send_sign_of_life();
       lock.lock();
     }
@@ -181,10 +180,10 @@ class gloo_rank final : public collective {
 
   void exchange(std::span<const transfer> sends, std::span<const transfer> receives) override {
     if (++call_ == sign_of_life) call_ = 0;
-    std::size_t most = 0;
+    std::size_t pieces = 0;
     for (const auto* list : {&sends, &receives})
-      for (const transfer& each : *list) most = std::max(most, (each.bytes.size() + piece_bytes - 1) / piece_bytes);
-    for (std::size_t at = 0; at < most + pieces_ahead; ++at) {
+      for (const transfer& each : *list) pieces = std::max(pieces, (each.bytes.size() + piece_bytes - 1) / piece_bytes);
+    for (std::size_t at = 0; at < pieces + pieces_ahead; ++at) {
       if (interrupted_.load()) throw collective_failure(-1, "told to stop waiting for the other ranks");
       for (const transfer& each : sends)
         if (const auto next = piece(each.bytes, at); !next.empty()) send(each.peer, next);
@@ -194,20 +193,23 @@ class gloo_rank final : public collective {
     }
   }
 
+  void greet(int peer) {
+    call_peer(peer, [&](peer_connection& to) { to.greet(call_); });
+  }
   void send(int peer, std::span<const std::byte> bytes) {
-    with(peer, [&](line& to) { to.send(call_, bytes); });
+    call_peer(peer, [&](peer_connection& to) { to.send(call_, bytes); });
   }
   void receive(int peer, std::span<std::byte> bytes) {
-    with(peer, [&](line& from) {
+    call_peer(peer, [&](peer_connection& from) {
       if (!from.receive(call_, bytes))
         throw collective_failure(peer, fmt::format("rank {} of {} is out of step", peer, size()));
     });
   }
-  /// What Gloo throws, as ours.
+  /// Turns what Gloo throws into a collective_failure.
   template <class Call>
-  void with(int peer, Call call) {
+  void call_peer(int peer, Call call) {
     try {
-      call(*lines_[static_cast<std::size_t>(peer)]);
+      call(*peers_[static_cast<std::size_t>(peer)]);
     } catch (const collective_failure&) {
       throw;
     } catch (const std::exception& error) {
@@ -216,22 +218,22 @@ class gloo_rank final : public collective {
   }
 
   std::shared_ptr<gloo::rendezvous::Context> context_;
-  std::vector<std::unique_ptr<line>> lines_;  ///< by rank
-  std::uint32_t call_;                        ///< begins anew after the last number: replicas live longer than that
+  std::vector<std::unique_ptr<peer_connection>> peers_;  ///< by rank
+  std::uint32_t call_;  ///< begins anew after the last number: replicas live longer than that
   std::atomic<bool> interrupted_{false};
-  const std::chrono::milliseconds beat_;
+  const std::chrono::milliseconds heartbeat_;
   std::mutex mutex_;
   std::condition_variable_any changed_;
   bool is_busy_ = false;
-  std::jthread beating_;  ///< from the first set_busy on
+  std::jthread heart_;  ///< from the first set_busy on
 };
 
 }  // namespace
 
-std::unique_ptr<collective> make_gloo_rank(const meeting& of, meeting_place& place, std::chrono::milliseconds timeout,
-                                           std::uint32_t first_call) {
+std::unique_ptr<collective> make_gloo_rank(const rank_group& group, meeting_place& place,
+                                           std::chrono::milliseconds timeout, std::uint32_t first_call) {
   try {
-    return std::make_unique<gloo_rank>(of, place, timeout, first_call);
+    return std::make_unique<gloo_rank>(group, place, timeout, first_call);
   } catch (const gloo::Exception& error) {  // input_error and collective_failure go on
     throw collective_failure(-1, fmt::format("ranks cannot connect to each other ({})", error.what()));
   }

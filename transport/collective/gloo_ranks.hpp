@@ -11,7 +11,7 @@ namespace troupe {
 /// `place.host()` for the others. Neither encrypted nor checked: for one machine, or a network that can be trusted.
 /// `timeout`: of every piece of every call. The process must ignore SIGPIPE. `first_call`: what calls are counted from,
 /// the same on all ranks. Throws collective_failure.
-std::unique_ptr<collective> make_gloo_rank(const meeting& of, meeting_place& place, std::chrono::milliseconds timeout,
-                                           std::uint32_t first_call = 0);
+std::unique_ptr<collective> make_gloo_rank(const rank_group& group, meeting_place& place,
+                                           std::chrono::milliseconds timeout, std::uint32_t first_call = 0);
 
 }  // namespace troupe

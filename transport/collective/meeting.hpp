@@ -4,16 +4,17 @@
 #pragma once
 #include <chrono>
 #include <cstddef>
-#include <memory>
 #include <stop_token>
 #include <string>
 #include <vector>
 
+#include "base/file_descriptor.hpp"
+
 namespace troupe {
 
 /// Which ranks meet, and how long they wait for each other.
-struct meeting {
-  std::string group;  ///< the same for all that belong together, and for nobody else
+struct rank_group {
+  std::string name;  ///< the same for all that belong together, and for nobody else
   int rank = 0, size = 1;
   std::string place;  ///< endpoint of rank 0's meeting place
   std::chrono::milliseconds patience{10'000};
@@ -26,22 +27,19 @@ class meeting_place {
 
   /// `host`: an address or name of this machine; the port is any free one. Throws input_error.
   explicit meeting_place(std::string host);
-  ~meeting_place();
-  meeting_place(const meeting_place&) = delete;
-  meeting_place& operator=(const meeting_place&) = delete;
 
   const std::string& host() const { return host_; }
   const std::string& endpoint() const { return endpoint_; }  ///< host:port
 
   /// Everyone's words in the order of ranks, each at most `longest_word`. Throws collective_failure where somebody does
-  /// not come. Rank 0 uses this place, the others go to `of.place`.
-  std::vector<std::string> exchange_words(const meeting& of, std::string own);
+  /// not come. Rank 0 uses this place, the others go to `group.place`.
+  std::vector<std::string> exchange_words(const rank_group& group, std::string own_word);
 
  private:
-  std::vector<std::string> hold(const meeting& of, std::string own) const;
+  std::vector<std::string> await_visitors(const rank_group& group, std::string own_word) const;
 
   std::string host_, endpoint_;
-  int listener_ = -1;
+  file_descriptor listener_;
 };
 
 }  // namespace troupe

@@ -10,7 +10,7 @@ bool has_nccl() {
   return false;
 }
 
-std::unique_ptr<collective> make_nccl_rank(const meeting&, meeting_place&, int, std::chrono::milliseconds) {
+std::unique_ptr<collective> make_nccl_rank(const rank_group&, meeting_place&, int, std::chrono::milliseconds) {
   refuse("this build has no NCCL: configure it where nccl.h and cuda_runtime_api.h are found, or use gloo");
 }
 
@@ -79,18 +79,18 @@ class nccl_library {
 /// Data lies in the processor's memory: it goes through a buffer on the GPU, sends first, then receives.
 class nccl_rank final : public collective {
  public:
-  nccl_rank(const meeting& of, meeting_place& place, int device, std::chrono::milliseconds timeout)
-      : collective(of.rank, of.size), timeout_(timeout) {
+  nccl_rank(const rank_group& group, meeting_place& place, int device, std::chrono::milliseconds timeout)
+      : collective(group.rank, group.size), timeout_(timeout) {
     require(library_.cudaSetDevice(device));
     require(library_.cudaStreamCreate(&stream_));
     ncclUniqueId id{};
-    if (of.rank == 0) require(library_.ncclGetUniqueId(&id));
-    const std::string word = place.exchange_words(of, std::string(id.internal, sizeof id.internal)).front();
+    if (group.rank == 0) require(library_.ncclGetUniqueId(&id));
+    const std::string word = place.exchange_words(group, std::string(id.internal, sizeof id.internal)).front();
     if (word.size() != sizeof id.internal) throw collective_failure(0, "rank 0 is no NCCL rank");
     std::memcpy(id.internal, word.data(), sizeof id.internal);
     ncclConfig_t returning_at_once = NCCL_CONFIG_INITIALIZER;
     returning_at_once.blocking = 0;
-    require(library_.ncclCommInitRankConfig(&ranks_, of.size, id, of.rank, &returning_at_once));
+    require(library_.ncclCommInitRankConfig(&ranks_, group.size, id, group.rank, &returning_at_once));
     wait(-1);
   }
   ~nccl_rank() override {
@@ -136,9 +136,9 @@ class nccl_rank final : public collective {
   void make_room(std::size_t bytes) {
     if (bytes <= room_) return;
     if (buffer_) require(library_.cudaFree(std::exchange(buffer_, nullptr)));
-    void* made = nullptr;
-    require(library_.cudaMalloc(&made, bytes));
-    buffer_ = static_cast<std::byte*>(made);
+    void* allocated = nullptr;
+    require(library_.cudaMalloc(&allocated, bytes));
+    buffer_ = static_cast<std::byte*>(allocated);
     room_ = bytes;
   }
 
@@ -152,9 +152,9 @@ class nccl_rank final : public collective {
     while (true) {
       ncclResult_t state = ncclSuccess;
       library_.ncclCommGetAsyncError(ranks_, &state);
-      const cudaError_t now = library_.cudaStreamQuery(stream_);
-      if (state == ncclSuccess && now == cudaSuccess) return;
-      const bool well = is_well(state) && (now == cudaSuccess || now == cudaErrorNotReady);
+      const cudaError_t stream = library_.cudaStreamQuery(stream_);
+      if (state == ncclSuccess && stream == cudaSuccess) return;
+      const bool well = is_well(state) && (stream == cudaSuccess || stream == cudaErrorNotReady);
       const bool late = std::chrono::steady_clock::now() > deadline;
       if (well && !late && !interrupted_.load()) {
         std::this_thread::yield();
@@ -191,9 +191,9 @@ bool has_nccl() {
   return true;
 }
 
-std::unique_ptr<collective> make_nccl_rank(const meeting& of, meeting_place& place, int device,
+std::unique_ptr<collective> make_nccl_rank(const rank_group& group, meeting_place& place, int device,
                                            std::chrono::milliseconds timeout) {
-  return std::make_unique<nccl_rank>(of, place, device, timeout);
+  return std::make_unique<nccl_rank>(group, place, device, timeout);
 }
 
 }  // namespace troupe

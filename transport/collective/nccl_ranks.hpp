@@ -11,7 +11,7 @@ bool has_nccl();
 
 /// Ranks with a GPU each, by NCCL, which is loaded now. Throws input_error where this build or this machine has no
 /// NCCL, collective_failure where the others do not come. It has been compiled against NCCL's headers and not been run.
-std::unique_ptr<collective> make_nccl_rank(const meeting& of, meeting_place& place, int device,
+std::unique_ptr<collective> make_nccl_rank(const rank_group& group, meeting_place& place, int device,
                                            std::chrono::milliseconds timeout);
 
 }  // namespace troupe

@@ -1,6 +1,5 @@
 #include "transport/http/http_client.hpp"
 
-#include <charconv>
 #include <deque>
 #include <optional>
 
@@ -14,6 +13,7 @@
 #include <boost/beast/http/string_body.hpp>
 
 #include "base/error.hpp"
+#include "base/number_in.hpp"
 
 namespace troupe {
 namespace {
@@ -130,8 +130,9 @@ http_url parse_http_url(std::string_view text) {
   const std::size_t colon = rest.rfind(':');
   if (colon != rest.npos && rest.find(']', colon) == rest.npos) {
     const std::string_view port = rest.substr(colon + 1);
-    const auto [end, fault] = std::from_chars(port.data(), port.data() + port.size(), url.port);
-    if (fault != std::errc{} || end != port.data() + port.size()) refuse("{}: {} is no port", text, port);
+    const auto number = number_in<std::uint16_t>(port);
+    if (!number) refuse("{}: {} is no port", text, port);
+    url.port = *number;
     rest = rest.substr(0, colon);
   }
   if (rest.starts_with('[') && rest.ends_with(']')) rest = rest.substr(1, rest.size() - 2);

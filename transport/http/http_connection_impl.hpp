@@ -40,9 +40,14 @@ struct http_shared {
 /// The part of an exchange that the connection and the handler share.
 struct http_answer {
   std::mutex mutex;
-  std::string out;  ///< what the connection has not taken yet, framed
-  bool streamed = false, begun = false, complete = false, gone = false, flushing = false, dropped = false;
-  bool close_after = false;                ///< a stream that was cut off
+  std::string out;                         ///< what the connection has not taken yet, framed
+  bool begun = false;                      ///< the handler has replied, or begun a stream
+  bool streamed = false;                   ///< it is a stream
+  bool complete = false;                   ///< nothing more will come
+  bool close_after = false;                ///< a stream that was let go before its end
+  bool flushing = false;                   ///< the connection was told to take `out`
+  bool dropped = false;                    ///< the client reads too slowly
+  bool gone = false;                       ///< nobody listens any more
   std::function<void()> on_gone, on_sent;  ///< taken by whoever calls them
   std::shared_ptr<http_connection> connection;
 
@@ -62,7 +67,7 @@ class http_connection : public std::enable_shared_from_this<http_connection> {
   void flush_soon();  ///< from any thread, under the answer's lock: there is something in it
   void drop();        ///< on the strand
   void end_when_idle();
-  const strand executor() { return socket_.get_executor(); }
+  strand executor() { return socket_.get_executor(); }
 
  private:
   using parser = beast::http::request_parser<beast::http::string_body>;

@@ -97,8 +97,8 @@ class exchange final : public http_exchange {
     else
       answer_->out += piece;
   }
-  /// Called under the lock: a connection that is known here has not been dropped, so the context that it runs on still
-  /// exists. The server drops all connections before that is destroyed.
+  /// Under the lock a connection that is known here has not been dropped, so the context that it runs on still exists:
+  /// the server drops all connections before that is destroyed.
   void flush_soon(bool at_once = false) {
     const std::lock_guard lock(answer_->mutex);
     if (std::exchange(answer_->flushing, true) && !at_once) return;

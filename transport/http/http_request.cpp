@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include <fmt/format.h>
 #include <boost/beast/core/string.hpp>
 #include <boost/beast/http/error.hpp>
@@ -9,12 +7,6 @@
 
 namespace troupe::detail {
 namespace {
-
-bool is_good_id(std::string_view id) {
-  return !id.empty() && id.size() <= 64 && std::all_of(id.begin(), id.end(), [](char c) {
-    return is_letter_or_digit(c) || c == '-' || c == '_' || c == '.';
-  });
-}
 
 /// Clients that speak to a proxy write the whole address: http://host/path.
 std::string_view without_host(std::string_view target) {
@@ -61,7 +53,7 @@ http_request request_of(beast::http::request<beast::http::string_body>&& message
     request.headers.emplace_back(lower_case(std::string(field.name_string())), std::string(field.value()));
   request.body = std::move(message.body());
   const std::string_view id = request.header("x-request-id");
-  if (is_good_id(id)) request.id = id;
+  if (is_name(id)) request.id = id;
   return request;
 }
 

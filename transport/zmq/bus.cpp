@@ -8,7 +8,6 @@
 
 #include <pthread.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -64,8 +63,8 @@ const std::string& bus::endpoint() const {
 link_id bus::connect(const std::string& endpoint, const std::string& server_key) {
   return impl_->connect(endpoint, server_key);
 }
-send_status bus::send(link_id to, frame what) {
-  return impl_->send(to, std::move(what));
+send_status bus::send(link_id to, frame message) {
+  return impl_->send(to, std::move(message));
 }
 void bus::close(link_id link) {
   impl_->close(link);
@@ -79,10 +78,8 @@ bus::impl::impl(options chosen, events handlers)
   check_options(options_);
   zmq_ctx_set(context_.handle(), ZMQ_MAX_SOCKETS, 16384);
   if (!options_.listen.empty()) listen();
-  epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
-  wake_up_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (epoll_ < 0 || wake_up_ < 0) refuse("no more files can be opened: raise the limit (ulimit -n)");
-  watch_signal(wake_up_, {source_kind::wake_up});
+  if (!epoll_.is_open() || !wake_up_.is_open()) refuse("no more files can be opened: raise the limit (ulimit -n)");
+  watch_signal(wake_up_.number(), {source_kind::wake_up});
   if (router_) {
     watch_signal(detail::signal_of(router_), {source_kind::router});
     watch_signal(detail::signal_of(router_monitor_), {source_kind::router_monitor});
@@ -105,8 +102,6 @@ bus::impl::~impl() {
   wake();
   thread_.join();
   if (asker_.joinable()) asker_.join();
-  ::close(epoll_);
-  ::close(wake_up_);
 }
 
 void bus::impl::listen() {
@@ -120,15 +115,15 @@ void bus::impl::listen() {
   endpoint_ = router_.get(zmq::sockopt::last_endpoint);
 }
 
-send_status bus::impl::send(link_id to, frame what) {
-  assert(what.kind < first_reserved_kind);
-  if (what.body.size() > options_.limits.body_bytes || what.attachment.size() > options_.limits.attachment_bytes)
-    throw std::length_error(fmt::format("a frame of kind {} is longer than the bus' limits", what.kind));
+send_status bus::impl::send(link_id to, frame message) {
+  assert(message.kind < first_reserved_kind);
+  if (message.body.size() > options_.limits.body_bytes || message.attachment.size() > options_.limits.attachment_bytes)
+    throw std::length_error(fmt::format("a frame of kind {} is longer than the bus' limits", message.kind));
   const std::lock_guard lock(mutex_);
   link* found = find(to);
   if (found == nullptr || stopping_) return send_status::gone;
-  if (!found->out.takes(what)) return send_status::full;
-  found->out.push(std::move(what));
+  if (!found->out.takes(message)) return send_status::full;
+  found->out.push(std::move(message));
   if (found->up) flush(*found);
   return send_status::queued;
 }
@@ -166,7 +161,7 @@ void bus::impl::run() {
 
 void bus::impl::wait_for_input(int timeout_ms) {
   std::array<epoll_event, 64> events;  // NOLINT(cppcoreguidelines-pro-type-member-init): the kernel fills it
-  const int count = ::epoll_wait(epoll_, events.data(), static_cast<int>(events.size()), timeout_ms);
+  const int count = ::epoll_wait(epoll_.number(), events.data(), static_cast<int>(events.size()), timeout_ms);
   const std::lock_guard lock(mutex_);
   for (int i = 0; i < count; ++i) {
     const std::uint64_t from = events[static_cast<std::size_t>(i)].data.u64;
@@ -178,7 +173,7 @@ void bus::impl::read(const source& from) {
   switch (from.kind) {
     case source_kind::wake_up: {
       std::uint64_t count = 0;
-      [[maybe_unused]] const auto bytes = ::read(wake_up_, &count, sizeof count);
+      [[maybe_unused]] const auto bytes = ::read(wake_up_.number(), &count, sizeof count);
       return;
     }
     case source_kind::router:
@@ -200,7 +195,7 @@ void bus::impl::watch_signal(int signal, const source& from) const {
   epoll_event wanted{};
   wanted.events = EPOLLIN;
   wanted.data.u64 = packed(static_cast<std::uint8_t>(from.kind), from.link);
-  if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, signal, &wanted) != 0) throw zmq::error_t();
+  if (::epoll_ctl(epoll_.number(), EPOLL_CTL_ADD, signal, &wanted) != 0) throw zmq::error_t();
 }
 
 // A sender may have consumed the signal of input that came meanwhile, so this looks for input itself.
@@ -214,7 +209,7 @@ void bus::impl::note_input(link* dialed) {
 
 void bus::impl::wake() const {
   const std::uint64_t one = 1;
-  [[maybe_unused]] const auto bytes = ::write(wake_up_, &one, sizeof one);
+  [[maybe_unused]] const auto bytes = ::write(wake_up_.number(), &one, sizeof one);
 }
 
 int bus::impl::next_timeout() const {
@@ -228,23 +223,23 @@ int bus::impl::next_timeout() const {
 bool bus::impl::may_stop() {
   if (!std::exchange(settling_, true)) settle();
   return now_ >= stop_at_ ||
-         std::all_of(links_.begin(), links_.end(), [](const auto& one) { return one.second->out.empty(); });
+         std::all_of(links_.begin(), links_.end(), [](const auto& known) { return known.second->out.empty(); });
 }
 
 // Confirms what came, so that a process that comes after this one does not get it again.
 void bus::impl::settle() {
-  for (auto& [id, one] : links_) {
-    if (one->up && one->in.unconfirmed()) confirm(*one);
-    if (one->up && !one->out.empty()) say(*one, detail::control_kind::probe);
+  for (auto& [id, known] : links_) {
+    if (known->up && known->in.unconfirmed()) confirm(*known);
+    if (known->up && !known->out.empty()) say(*known, detail::control_kind::probe);
   }
 }
 
 void bus::impl::deliver(std::vector<news>& happened) {
-  for (news& one : happened) {
-    if (one.why.empty()) {
-      if (handlers_.on_frame) handlers_.on_frame(one.link, std::move(one.what));
+  for (news& each : happened) {
+    if (each.why.empty()) {
+      if (handlers_.on_frame) handlers_.on_frame(each.link, std::move(each.arrived));
     } else if (handlers_.on_closed) {
-      handlers_.on_closed(one.link, one.why);
+      handlers_.on_closed(each.link, each.why);
     }
   }
   happened.clear();
@@ -256,12 +251,12 @@ void bus::impl::close_sockets() {
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(stop_at_ - clock::now()).count();
   const int linger = static_cast<int>(std::clamp<std::int64_t>(left, 0, 1000));
   while (!links_.empty()) {
-    link& one = *links_.begin()->second;
-    if (one.dialed() && one.up) {
-      say(one, detail::control_kind::goodbye);
-      one.dealer.set(zmq::sockopt::linger, linger);
+    link& open = *links_.begin()->second;
+    if (open.dialed() && open.up) {
+      say(open, detail::control_kind::goodbye);
+      open.dealer.set(zmq::sockopt::linger, linger);
     }
-    remove(one, false);
+    remove(open, false);
   }
   // Before the socket closes, while the file is still ours: the next process that listens there makes its own.
   if (options_.listen.starts_with(ipc_prefix)) ::unlink(options_.listen.c_str() + ipc_prefix.size());

@@ -78,7 +78,7 @@ class bus {
   /// A link to whoever listens there, now or later. `server_key`: the public key of that process, where keys are used.
   link_id connect(const std::string& endpoint, const std::string& server_key = {});
   /// A frame beyond the limits is our own mistake: std::length_error.
-  send_status send(link_id to, frame what);
+  send_status send(link_id to, frame message);
   /// Tells the other side. Frames that have come already may still be handed on.
   void close(link_id link);
   /// Whether the other side came with a client's key: it is no node. Without keys nobody did.

@@ -29,17 +29,17 @@ link_id bus::impl::connect(const std::string& endpoint, const std::string& serve
   detail::check_endpoint(endpoint);
   const std::lock_guard lock(mutex_);
   if (stopping_) return no_link;
-  auto made = std::make_unique<link>(link_id(++last_id_), options_.queue_bytes);
-  made->endpoint = endpoint;
-  made->server_key = server_key;
+  auto added = std::make_unique<link>(link_id(++last_id_), options_.queue_bytes);
+  added->endpoint = endpoint;
+  added->server_key = server_key;
   try {
-    dial(*made);
+    dial(*added);
   } catch (const zmq::error_t& fault) {
-    hang_up(*made);
+    hang_up(*added);
     refuse("{}: cannot connect: {}", endpoint, fault.what());
   }
-  const link_id id = made->id;
-  links_.emplace(id, std::move(made));
+  const link_id id = added->id;
+  links_.emplace(id, std::move(added));
   return id;
 }
 
@@ -59,12 +59,18 @@ void bus::impl::dial(link& to) {
   wake();
   to.dealer.connect(to.endpoint);
   say(to, detail::control_kind::greeting,
-      detail::greeting{instance_, to.id.value, ++to.attempt, to.other, to.session, to.in.last(), to.out.first_kept()});
+      encode(detail::greeting{.from = instance_,
+                              .link = to.id.value,
+                              .attempt = ++to.attempt,
+                              .to = to.other,
+                              .session = to.session,
+                              .received = to.in.last(),
+                              .first = to.out.first_kept()}));
 }
 
 void bus::impl::hang_up(link& from) {
   for (int* signal : {&from.dealer_signal, &from.monitor_signal})
-    if (*signal >= 0) ::epoll_ctl(epoll_, EPOLL_CTL_DEL, std::exchange(*signal, -1), nullptr);
+    if (*signal >= 0) ::epoll_ctl(epoll_.number(), EPOLL_CTL_DEL, std::exchange(*signal, -1), nullptr);
   from.up = false;
   from.input_noted = false;
   detail::stop_watching(from.dealer, from.monitor);
@@ -91,13 +97,13 @@ void bus::impl::redial_due() {
 }
 
 void bus::impl::read_dealer(link_id id) {
-  detail::message_parts said;
+  detail::message_parts received;
   for (int i = 0; i < frames_at_once; ++i) {
     link* from = find(id);
     if (from == nullptr || !from->dealer) return;
     from->input_noted = false;
-    if (!detail::receive(from->dealer, said)) return;
-    on_message(*from, parts(said.part.data(), said.count), said.too_many);
+    if (!detail::receive(from->dealer, received)) return;
+    on_message(*from, parts(received.part.data(), received.count), received.too_many);
   }
   ready_.push_back({source_kind::dealer, id});
 }
@@ -106,20 +112,20 @@ void bus::impl::read_dealer_monitor(link_id id) {
   for (link* from = find(id); from != nullptr && from->monitor; from = find(id)) {
     const auto event = detail::next_event(from->monitor);
     if (!event) return;
-    if (event->what == ZMQ_EVENT_DISCONNECTED) {
+    if (event->kind == ZMQ_EVENT_DISCONNECTED) {
       // Reads what came before the connection ended, as the socket goes now.
       read_dealer(id);
       if (find(id) != from) return;
       hang_up(*from);
       return redial_later(*from);
     }
-    if (event->what == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH && event->value == not_allowed)
+    if (event->kind == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH && event->value == not_allowed)
       return shut(*from, fmt::format("{} refuses this process' key", from->endpoint), false);
-    if (event->what == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL && event->value == mechanism_mismatch)
+    if (event->kind == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL && event->value == mechanism_mismatch)
       return shut(*from, other_mechanism(from->endpoint), false);
     // If the mechanisms differ, the side that sees the other's greeting first ends the connection, and libzmq then does
     // not tell us which mechanism the other side has.
-    if (event->what == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL && (event->value == EPIPE || event->value == ECONNRESET) &&
+    if (event->kind == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL && (event->value == EPIPE || event->value == ECONNRESET) &&
         now_ >= from->ask_mechanism_at) {
       from->ask_mechanism_at = now_ + between_asking;
       suspicions_.push_back({id, from->endpoint});
@@ -138,34 +144,34 @@ std::optional<bus::impl::suspicion> bus::impl::next_suspicion() {
 
 /// On a thread of its own: looking up a name takes as long as the name servers want, and other links must be read
 /// meanwhile.
-void bus::impl::ask_elsewhere(const suspicion& of) {
+void bus::impl::ask_elsewhere(const suspicion& suspect) {
   if (asker_.joinable()) asker_.join();
   try {
-    asker_ = std::thread([this, of] { ask_mechanism(of); });
+    asker_ = std::thread([this, suspect] { ask_mechanism(suspect); });
   } catch (const std::system_error&) {  // the machine has no more threads
-    ask_mechanism(of);
+    ask_mechanism(suspect);
   }
 }
 
 /// Asks without holding the lock, so that no sender waits.
-void bus::impl::ask_mechanism(const suspicion& of) {
-  const std::string theirs = detail::mechanism_at(of.endpoint);
+void bus::impl::ask_mechanism(const suspicion& suspect) {
+  const std::string theirs = detail::mechanism_at(suspect.endpoint);
   const std::lock_guard lock(mutex_);
   is_asking_ = false;
   wake();
   if (theirs.empty() || theirs == (options_.keys ? "CURVE" : "NULL")) return;
-  link* suspect = find(of.link);
-  if (suspect == nullptr || suspect->up) return;
-  shut(*suspect, other_mechanism(of.endpoint), false);
+  link* found = find(suspect.link);
+  if (found == nullptr || found->up) return;
+  shut(*found, other_mechanism(suspect.endpoint), false);
 }
 
-void bus::impl::on_welcome(link& from, const detail::welcome& said) {
-  const bool same = from.other == said.from && from.session == said.session;
+void bus::impl::on_welcome(link& from, const detail::welcome& welcome) {
+  const bool same = from.other == welcome.from && from.session == welcome.session;
   if (!same) from.in.begin_after(0);
-  from.other = said.from;
-  from.session = said.session;
+  from.other = welcome.from;
+  from.session = welcome.session;
   from.out.restart();
-  if (!from.out.confirm(said.received))
+  if (!from.out.confirm(welcome.received))
     return shut(from, fmt::format("{} confirms frames that were never sent", from.endpoint), true);
   from.up = true;
   from.patience = 0ms;

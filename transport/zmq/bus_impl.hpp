@@ -14,8 +14,11 @@
 #include <utility>
 #include <vector>
 
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <zmq.hpp>
 
+#include "base/file_descriptor.hpp"
 #include "transport/zmq/bus.hpp"
 #include "transport/zmq/greeting.hpp"
 #include "transport/zmq/sockets.hpp"
@@ -36,7 +39,7 @@ class bus::impl {
 
   const std::string& endpoint() const { return endpoint_; }
   link_id connect(const std::string& endpoint, const std::string& server_key);
-  send_status send(link_id to, frame what);
+  send_status send(link_id to, frame message);
   void close(link_id id);
   bool is_client(link_id id);
 
@@ -84,7 +87,7 @@ class bus::impl {
   /// Something to tell the owner: a frame, or why a link is closed.
   struct news {
     link_id link;
-    frame what;
+    frame arrived;
     std::string why;  // empty: a frame
   };
   /// A link whose other side may use keys where we do not, or the other way round.
@@ -100,7 +103,7 @@ class bus::impl {
   void wait_for_input(int timeout_ms);
   void read(const source& from);
   void watch_signal(int signal, const source& from) const;
-  void note_input(link* dialed);
+  void note_input(link* dialed);  // null: of the router
   void wake() const;
   int next_timeout() const;
   bool may_stop();
@@ -116,17 +119,17 @@ class bus::impl {
   void read_dealer(link_id id);
   void read_dealer_monitor(link_id id);
   std::optional<suspicion> next_suspicion();
-  void ask_elsewhere(const suspicion& of);
-  void ask_mechanism(const suspicion& of);
-  void on_welcome(link& from, const detail::welcome& said);
+  void ask_elsewhere(const suspicion& suspect);
+  void ask_mechanism(const suspicion& suspect);
+  void on_welcome(link& from, const detail::welcome& welcome);
 
   // bus_listening.cpp: links that others open
   void read_router();
   void read_router_monitor();
-  void on_stranger(const std::string& routing, parts said, bool too_many);
-  void on_greeting(const std::string& routing, const zmq::message_t& header, const detail::greeting& said);
-  link* add_link(const detail::greeting& said);
-  bool resume(link& known, const detail::greeting& said);
+  void on_stranger(const std::string& routing, parts received, bool too_many);
+  void on_greeting(const std::string& routing, const zmq::message_t& header, const detail::greeting& greeting);
+  link* add_link(const detail::greeting& greeting);
+  bool resume(link& known, const detail::greeting& greeting);
   void lose(link& unreachable);
   void look_after_links();
   void dismiss(const std::string& routing);
@@ -135,16 +138,14 @@ class bus::impl {
 
   // bus_links.cpp: what is the same for both
   link* find(link_id id);
-  void on_message(link& from, parts said, bool too_many);
-  void on_data(link& from, const frame_header& header, parts said);
-  void on_control(link& from, const frame_header& header, parts said);
-  result<frame_header, frame_error> check(parts said, bool too_many) const;
+  void on_message(link& from, parts received, bool too_many);
+  void on_data(link& from, const frame_header& header, parts received);
+  /// False where it makes no sense now. `from` may be gone after it.
+  bool on_control(link& from, detail::control_kind kind, std::span<const std::byte> body);
+  result<frame_header, frame_error> check(parts received, bool too_many) const;
   void flush(link& to);
   bool transmit(link& to, const frame_header& header, zmq::message_t body, zmq::message_t attachment);
-  template <described T>
-  void say(link& to, detail::control_kind kind, const T& what);
-  void say(link& to, detail::control_kind kind);
-  void say_bytes(link& to, detail::control_kind kind, const std::vector<std::byte>& body);
+  void say(link& to, detail::control_kind kind, const std::vector<std::byte>& body = {});
   void confirm(link& from);
   void confirm_later(link& from);
   void confirmations_due();
@@ -162,7 +163,7 @@ class bus::impl {
   std::unique_ptr<detail::zap_handler> zap_;
   zmq::socket_t router_, router_monitor_;
   bool router_noted_ = false;
-  int epoll_ = -1, wake_up_ = -1;
+  file_descriptor epoll_{::epoll_create1(EPOLL_CLOEXEC)}, wake_up_{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
 
   std::uint64_t last_id_ = 0;
   std::unordered_map<link_id, std::unique_ptr<link>> links_;

@@ -20,66 +20,69 @@ bus::impl::link* bus::impl::find(link_id id) {
   return found == links_.end() ? nullptr : found->second.get();
 }
 
-// said: [header, body, attachment?]
-result<frame_header, frame_error> bus::impl::check(parts said, bool too_many) const {
-  if (too_many || said.size() < 2 || said.size() > 3) return frame_error::wrong_parts;
-  const auto header = read_header(detail::bytes_of(said[0]), options_.limits);
+// received: [header, body, attachment?]
+result<frame_header, frame_error> bus::impl::check(parts received, bool too_many) const {
+  if (too_many || received.size() < 2 || received.size() > 3) return frame_error::wrong_parts;
+  const auto header = read_header(detail::bytes_of(received[0]), options_.limits);
   if (!header) return header;
-  if ((said.size() == 3) != (header->attachment_bytes > 0)) return frame_error::wrong_parts;
-  if (said[1].size() != header->body_bytes) return frame_error::wrong_length;
-  if (said.size() == 3 && said[2].size() != header->attachment_bytes) return frame_error::wrong_length;
+  if ((received.size() == 3) != (header->attachment_bytes > 0)) return frame_error::wrong_parts;
+  if (received[1].size() != header->body_bytes) return frame_error::wrong_length;
+  if (received.size() == 3 && received[2].size() != header->attachment_bytes) return frame_error::wrong_length;
   return header;
 }
 
-void bus::impl::on_message(link& from, parts said, bool too_many) {
-  const auto header = check(said, too_many);
+void bus::impl::on_message(link& from, parts received, bool too_many) {
+  const auto header = check(received, too_many);
   if (!header) {
     return shut(from, fmt::format("{} sent what cannot be read: {}", from.peer(), name_of(header.error())), true);
   }
-  if (header->kind >= first_reserved_kind)
-    on_control(from, *header, said);
-  else
-    on_data(from, *header, said);
+  if (header->kind < first_reserved_kind) return on_data(from, *header, received);
+  const bool is_control = header->sequence == 0 && received.size() == 2;
+  if (!is_control || !on_control(from, static_cast<control_kind>(header->kind), detail::bytes_of(received[1])))
+    shut(from, fmt::format("{} sent {}", from.peer(), name_of(frame_error::wrong_control)), true);
 }
 
-void bus::impl::on_data(link& from, const frame_header& header, parts said) {
+void bus::impl::on_data(link& from, const frame_header& header, parts received) {
   // Not counted, so that the next process on this side gets them again.
   if (stopping_) return;
   const auto fault = from.up ? from.in.accept(header) : frame_error::wrong_control;
   if (fault) {
     return shut(from, fmt::format("{} sent {}", from.peer(), name_of(*fault)), true);
   }
-  const auto body = detail::bytes_of(said[1]);
-  frame what{header.kind, header.correlation, {body.begin(), body.end()}, {}};
-  if (said.size() == 3) what.attachment = detail::shared_from(std::move(said[2]));
-  happened_.push_back({from.id, std::move(what), {}});
+  const auto body = detail::bytes_of(received[1]);
+  frame message{
+      .kind = header.kind, .correlation = header.correlation, .body = {body.begin(), body.end()}, .attachment = {}};
+  if (received.size() == 3) message.attachment = detail::shared_from(std::move(received[2]));
+  happened_.push_back({from.id, std::move(message), {}});
   if (from.in.confirm_now())
     confirm(from);
   else
     confirm_later(from);
 }
 
-void bus::impl::on_control(link& from, const frame_header& header, parts said) {
-  const auto body = detail::bytes_of(said[1]);
-  switch (header.sequence == 0 && said.size() == 2 ? static_cast<control_kind>(header.kind) : control_kind::greeting) {
-    case control_kind::welcome:
-      if (const auto welcome = decode<detail::welcome>(body); welcome && from.dialed() && !from.up)
-        return on_welcome(from, *welcome);
-      break;
-    case control_kind::confirmation:
-      if (const auto said_so = decode<detail::confirmation>(body);
-          said_so && from.up && from.out.confirm(said_so->received))
-        return;
-      break;
+bool bus::impl::on_control(link& from, control_kind kind, std::span<const std::byte> body) {
+  switch (kind) {
+    case control_kind::welcome: {
+      const auto welcome = decode<detail::welcome>(body);
+      if (!welcome || !from.dialed() || from.up) return false;
+      on_welcome(from, *welcome);
+      return true;
+    }
+    case control_kind::confirmation: {
+      const auto confirmation = decode<detail::confirmation>(body);
+      return confirmation && from.up && from.out.confirm(confirmation->received);
+    }
     case control_kind::probe:
-      if (from.up) return confirm(from);
-      break;
+      if (!from.up) return false;
+      confirm(from);
+      return true;
     case control_kind::goodbye:
-      return shut(from, "the other side has closed the link", false);
+      shut(from, "the other side has closed the link", false);
+      return true;
     case control_kind::greeting:
       break;
   }
-  shut(from, fmt::format("{} sent {}", from.peer(), name_of(frame_error::wrong_control)), true);
+  return false;
 }
 
 void bus::impl::flush(link& to) {
@@ -111,18 +114,7 @@ bool bus::impl::transmit(link& to, const frame_header& header, zmq::message_t bo
   return sent;
 }
 
-template <described T>
-void bus::impl::say(link& to, control_kind kind, const T& what) {
-  say_bytes(to, kind, encode(what));
-}
-template void bus::impl::say(link&, control_kind, const detail::greeting&);
-template void bus::impl::say(link&, control_kind, const detail::welcome&);
-
-void bus::impl::say(link& to, control_kind kind) {
-  say_bytes(to, kind, {});
-}
-
-void bus::impl::say_bytes(link& to, control_kind kind, const std::vector<std::byte>& body) {
+void bus::impl::say(link& to, control_kind kind, const std::vector<std::byte>& body) {
   frame_header header;
   header.kind = static_cast<std::uint16_t>(kind);
   header.body_bytes = body.size();
@@ -131,7 +123,7 @@ void bus::impl::say_bytes(link& to, control_kind kind, const std::vector<std::by
 
 void bus::impl::confirm(link& from) {
   from.in.confirmed();
-  say(from, control_kind::confirmation, detail::confirmation{from.in.last()});
+  say(from, control_kind::confirmation, encode(detail::confirmation{from.in.last()}));
 }
 
 void bus::impl::confirm_later(link& from) {

@@ -17,17 +17,17 @@ constexpr auto silence = 2s;
 
 void bus::impl::read_router() {
   router_noted_ = false;
-  detail::message_parts said;
+  detail::message_parts received;
   for (int i = 0; i < frames_at_once; ++i) {
-    if (!detail::receive(router_, said)) return;
-    const std::string routing = said.part[0].to_string();
-    const auto rest = parts(said.part.data(), said.count).subspan(1);
+    if (!detail::receive(router_, received)) return;
+    const std::string routing = received.part[0].to_string();
+    const auto rest = parts(received.part.data(), received.count).subspan(1);
     const auto known = by_routing_.find(routing);
     if (known != by_routing_.end()) {
       known->second->heard = now_;
-      on_message(*known->second, rest, said.too_many);
+      on_message(*known->second, rest, received.too_many);
     } else if (!refused_.contains(routing)) {
-      on_stranger(routing, rest, said.too_many);
+      on_stranger(routing, rest, received.too_many);
     }
   }
   ready_.push_back({source_kind::router});
@@ -35,13 +35,13 @@ void bus::impl::read_router() {
 
 void bus::impl::read_router_monitor() {
   while (const auto event = detail::next_event(router_monitor_))
-    if (event->what == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL)
+    if (event->kind == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL)
       report("refused a connection: no ZeroMQ of our kind, or without the cluster's key");
 }
 
-void bus::impl::on_stranger(const std::string& routing, parts said, bool too_many) {
-  const std::string address = said.empty() ? "an unknown address" : detail::peer_address(said[0]);
-  const auto header = check(said, too_many);
+void bus::impl::on_stranger(const std::string& routing, parts received, bool too_many) {
+  const std::string address = received.empty() ? "an unknown address" : detail::peer_address(received[0]);
+  const auto header = check(received, too_many);
   if (!header) {
     // Any frame of ours tells it why.
     if (header.error() == frame_error::wrong_version) dismiss(routing);
@@ -50,17 +50,18 @@ void bus::impl::on_stranger(const std::string& routing, parts said, bool too_man
   if (header->kind != static_cast<std::uint16_t>(detail::control_kind::greeting))
     // Frames of a link that was closed, or of a connection that its dialer has given up: nobody needs to know.
     return;
-  const auto greeting = decode<detail::greeting>(detail::bytes_of(said[1]));
+  const auto greeting = decode<detail::greeting>(detail::bytes_of(received[1]));
   if (!greeting || greeting->first == 0) return refuse_stranger(routing, address, name_of(frame_error::wrong_control));
-  on_greeting(routing, said[0], *greeting);
+  on_greeting(routing, received[0], *greeting);
 }
 
-void bus::impl::on_greeting(const std::string& routing, const zmq::message_t& header, const detail::greeting& said) {
-  const auto known = by_other_.find({said.from, said.link});
+void bus::impl::on_greeting(const std::string& routing, const zmq::message_t& header,
+                            const detail::greeting& greeting) {
+  const auto known = by_other_.find({greeting.from, greeting.link});
   // libzmq reads connections in turn: what an earlier one still held may come after the greeting of the next.
-  if (known != by_other_.end() && said.attempt <= known->second->attempt) return;
-  link* from = known != by_other_.end() ? known->second : add_link(said);
-  if (known != by_other_.end() && !resume(*from, said)) from = nullptr;
+  if (known != by_other_.end() && greeting.attempt <= known->second->attempt) return;
+  link* from = known != by_other_.end() ? known->second : add_link(greeting);
+  if (known != by_other_.end() && !resume(*from, greeting)) from = nullptr;
   const std::string address = detail::peer_address(header);
   if (from == nullptr) {
     dismiss(routing);
@@ -68,7 +69,7 @@ void bus::impl::on_greeting(const std::string& routing, const zmq::message_t& he
   }
   by_routing_.erase(from->routing);
   from->routing = routing;
-  from->attempt = said.attempt;
+  from->attempt = greeting.attempt;
   from->address = address;
   from->has_client_key = detail::peer_user(header) == detail::client_user;
   from->heard = now_;
@@ -76,28 +77,29 @@ void bus::impl::on_greeting(const std::string& routing, const zmq::message_t& he
   from->up = true;
   from->in.confirmed();
   from->out.restart();
-  say(*from, detail::control_kind::welcome, detail::welcome{instance_, from->id.value, from->in.last()});
+  say(*from, detail::control_kind::welcome,
+      encode(detail::welcome{.from = instance_, .session = from->id.value, .received = from->in.last()}));
   if (from->up) flush(*from);
 }
 
-bus::impl::link* bus::impl::add_link(const detail::greeting& said) {
+bus::impl::link* bus::impl::add_link(const detail::greeting& greeting) {
   // A session of ours that is not in the table was closed, and the other side has not heard of that.
-  if (said.to == instance_ || by_other_.size() >= options_.max_links) return nullptr;
-  auto made = std::make_unique<link>(link_id(++last_id_), options_.queue_bytes);
-  link* added = made.get();
-  added->other = said.from;
-  added->others_number = said.link;
-  added->in.begin_after(said.first - 1);
-  links_.emplace(added->id, std::move(made));
-  by_other_.emplace(std::pair(said.from, said.link), added);
+  if (greeting.to == instance_ || by_other_.size() >= options_.max_links) return nullptr;
+  auto dialer = std::make_unique<link>(link_id(++last_id_), options_.queue_bytes);
+  link* added = dialer.get();
+  added->other = greeting.from;
+  added->others_number = greeting.link;
+  added->in.begin_after(greeting.first - 1);
+  links_.emplace(added->id, std::move(dialer));
+  by_other_.emplace(std::pair(greeting.from, greeting.link), added);
   return added;
 }
 
-bool bus::impl::resume(link& known, const detail::greeting& said) {
+bool bus::impl::resume(link& known, const detail::greeting& greeting) {
   // A dialer that never got our welcome still speaks of the process before us.
-  const bool welcomed = said.to == instance_;
-  const bool possible = (!welcomed || said.session == known.id.value) && said.first - 1 <= known.in.last() &&
-                        known.out.confirm(welcomed ? said.received : 0);
+  const bool welcomed = greeting.to == instance_;
+  const bool possible = (!welcomed || greeting.session == known.id.value) && greeting.first - 1 <= known.in.last() &&
+                        known.out.confirm(welcomed ? greeting.received : 0);
   if (!possible) shut(known, fmt::format("{}: came back with another past", known.address), false);
   return possible;
 }
@@ -114,12 +116,13 @@ void bus::impl::look_after_links() {
   if (now_ < look_after_at_) return;
   look_after_at_ = now_ + std::min<clock::duration>(1s, options_.forget_after / 2);
   std::vector<link*> forgotten;
-  for (auto& [other, one] : by_other_) {
-    if (one->up && now_ - one->heard > silence) say(*one, detail::control_kind::probe);
-    if (!one->up && now_ - one->unreachable_since >= options_.forget_after) forgotten.push_back(one);
+  for (auto& [other, known] : by_other_) {
+    if (known->up && now_ - known->heard > silence) say(*known, detail::control_kind::probe);
+    if (!known->up && now_ - known->unreachable_since >= options_.forget_after) forgotten.push_back(known);
   }
-  for (link* one : forgotten)
-    shut(*one, fmt::format("{}: could not be reached for {} ms", one->address, options_.forget_after.count()), false);
+  for (link* known : forgotten)
+    shut(*known, fmt::format("{}: could not be reached for {} ms", known->address, options_.forget_after.count()),
+         false);
 }
 
 void bus::impl::dismiss(const std::string& routing) {

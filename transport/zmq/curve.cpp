@@ -19,6 +19,7 @@
 
 #include "base/ascii.hpp"
 #include "base/error.hpp"
+#include "base/file_descriptor.hpp"
 
 namespace troupe {
 namespace {
@@ -27,13 +28,6 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t printed_key = 40;
 constexpr std::size_t longest_file = 4096;
-
-struct descriptor {
-  int number;
-  ~descriptor() {
-    if (number >= 0) ::close(number);
-  }
-};
 
 void make_private_folder(const fs::path& folder) {
   if (fs::is_directory(folder)) return;
@@ -57,23 +51,15 @@ void refuse_existing(const fs::path& file) {
 
 /// New and its owner's alone from the first moment.
 void write_private(const fs::path& file, std::string_view text) {
-  const descriptor to{::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)};
-  if (to.number < 0 && errno == EEXIST) refuse_existing(file);
-  if (to.number < 0) fail(file);
-  const auto written = ::write(to.number, text.data(), text.size());
-  if (written != static_cast<ssize_t>(text.size()) || ::fsync(to.number) != 0) fail(file);
+  const file_descriptor opened(::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!opened.is_open() && errno == EEXIST) refuse_existing(file);
+  if (!opened.is_open() || !write_all(opened.number(), text) || ::fsync(opened.number()) != 0) fail(file);
 }
 
 std::string text_of(const curve_pair& pair, const std::string& cluster) {
   return fmt::format(
       "# A key of a troupe cluster. Whoever has this file may use the cluster.\npublic {}\nsecret {}\ncluster {}\n",
       pair.public_key, pair.secret_key, cluster);
-}
-
-bool is_key(const std::string& text) {
-  std::array<std::uint8_t, 32> raw{};
-  return text.size() == printed_key && text.find('\0') == std::string::npos &&
-         ::zmq_z85_decode(raw.data(), text.c_str()) != nullptr;
 }
 
 std::string read_small(const fs::path& file) {
@@ -99,7 +85,7 @@ std::map<std::string, std::string> read_fields(const fs::path& file, const std::
     if (line.empty() || line.front() == '#') continue;
     const std::size_t space = std::min(line.find(' '), line.size());
     const std::string name = line.substr(0, space), value = line.substr(std::min(space + 1, line.size()));
-    if (std::find(names.begin(), names.end(), name) == names.end() || !is_key(value) ||
+    if (std::find(names.begin(), names.end(), name) == names.end() || !raw_key(value) ||
         !fields.emplace(name, value).second)
       refuse("{}:{}: not a line of a key file: `{} KEY` with a key of {} characters, once, is expected", file.string(),
              number, fmt::join(names, "|"), printed_key);
@@ -157,10 +143,18 @@ void write_client(const fs::path& folder, const std::string& name, const std::st
 }  // namespace
 
 curve_pair make_curve_pair() {
-  std::array<char, printed_key + 1> open{}, secret{};
-  if (::zmq_curve_keypair(open.data(), secret.data()) != 0)
+  std::array<char, printed_key + 1> public_key{}, secret_key{};
+  if (::zmq_curve_keypair(public_key.data(), secret_key.data()) != 0)
     refuse("this libzmq was built without CURVE, so there are no keys");
-  return {open.data(), secret.data()};
+  return {public_key.data(), secret_key.data()};
+}
+
+std::optional<std::string> raw_key(const std::string& printed) {
+  std::array<std::uint8_t, 32> raw{};
+  if (printed.size() != printed_key || printed.find('\0') != std::string::npos ||
+      ::zmq_z85_decode(raw.data(), printed.c_str()) == nullptr)
+    return std::nullopt;
+  return std::string(reinterpret_cast<const char*>(raw.data()), raw.size());
 }
 
 void write_keys(const std::filesystem::path& folder) {

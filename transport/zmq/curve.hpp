@@ -1,5 +1,6 @@
 #pragma once
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,8 @@ struct curve_keys {
 };
 
 curve_pair make_curve_pair();
+/// The 32 bytes of a printed key; nothing where the text is none.
+std::optional<std::string> raw_key(const std::string& printed);
 
 /// `troupe keygen --out DIR`: cluster.key (for nodes: the pair they all listen and connect with) and client.key (for
 /// people: a pair of its own and the cluster's public key). Files are readable by their owner alone; none is

@@ -2,18 +2,18 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
+#include <cstdint>
 #include <cstring>
 #include <string_view>
-#include <system_error>
 
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #include "base/error.hpp"
+#include "base/file_descriptor.hpp"
+#include "base/number_in.hpp"
 #include "transport/zmq/bus.hpp"
 
 namespace troupe {
@@ -30,10 +30,7 @@ std::string_view host_of(std::string_view endpoint) {
 }
 
 bool is_port(std::string_view text) {
-  if (text == "*") return true;
-  unsigned port = 0;
-  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), port);
-  return fault == std::errc() && end == text.data() + text.size() && port <= 65535;
+  return text == "*" || number_in<std::uint16_t>(text);
 }
 
 bool is_host(std::string_view text) {
@@ -77,11 +74,8 @@ std::string bindable(const std::string& endpoint) {
 
 bool someone_listens(const std::string& ipc_endpoint) {
   return with_address_of(ipc_endpoint, [](int family, const sockaddr* address, socklen_t length) {
-    const int probe = ::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (probe < 0) return false;
-    const bool answered = ::connect(probe, address, length) == 0;
-    ::close(probe);
-    return answered;
+    const file_descriptor probe(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    return ::connect(probe.number(), address, length) == 0;
   });
 }
 

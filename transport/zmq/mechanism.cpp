@@ -7,8 +7,8 @@
 
 #include <sys/socket.h>
 #include <sys/time.h>
-#include <unistd.h>
 
+#include "base/file_descriptor.hpp"
 #include "transport/zmq/endpoint.hpp"
 
 namespace troupe::detail {
@@ -25,26 +25,20 @@ class connection {
  public:
   explicit connection(const std::string& endpoint) {
     is_connected_ = with_address_of(endpoint, [this](int family, const sockaddr* address, socklen_t length) {
-      if (socket_ >= 0) ::close(socket_);
-      socket_ = ::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-      return allow_what_is_left(SO_SNDTIMEO) && ::connect(socket_, address, length) == 0;
+      socket_ = file_descriptor(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+      return allow_what_is_left(SO_SNDTIMEO) && ::connect(socket_.number(), address, length) == 0;
     });
   }
-  ~connection() {
-    if (socket_ >= 0) ::close(socket_);
-  }
-  connection(const connection&) = delete;
-  connection& operator=(const connection&) = delete;
 
   bool send(std::string_view bytes) const {
-    return is_connected_ && ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL) == std::ssize(bytes);
+    return is_connected_ && ::send(socket_.number(), bytes.data(), bytes.size(), MSG_NOSIGNAL) == std::ssize(bytes);
   }
   /// Less where the other side has no more to say in time.
   std::string receive(std::size_t count) {
     std::string bytes(count, '\0');
     std::size_t there = 0;
     while (there < count && allow_what_is_left(SO_RCVTIMEO)) {
-      const ssize_t more = ::recv(socket_, bytes.data() + there, count - there, 0);
+      const ssize_t more = ::recv(socket_.number(), bytes.data() + there, count - there, 0);
       if (more <= 0) break;
       there += static_cast<std::size_t>(more);
     }
@@ -60,10 +54,10 @@ class connection {
     if (end_ == steady::time_point()) end_ = steady::now() + patience;
     const auto left = std::chrono::duration_cast<std::chrono::microseconds>(end_ - steady::now()).count();
     const timeval wait{0, left};
-    return left > 0 && ::setsockopt(socket_, SOL_SOCKET, option, &wait, sizeof wait) == 0;
+    return left > 0 && ::setsockopt(socket_.number(), SOL_SOCKET, option, &wait, sizeof wait) == 0;
   }
 
-  int socket_ = -1;
+  file_descriptor socket_;
   bool is_connected_ = false;
   steady::time_point end_{};
 };
@@ -73,9 +67,9 @@ class connection {
 std::string mechanism_at(const std::string& endpoint) {
   connection listener(endpoint);
   if (!listener.send({first_bytes.data(), first_bytes.size()})) return {};
-  const std::string said = listener.receive(before_name + name_bytes);
-  if (said.size() < before_name + name_bytes || said[0] != first_bytes[0]) return {};
-  const std::string name = said.substr(before_name);
+  const std::string greeting = listener.receive(before_name + name_bytes);
+  if (greeting.size() < before_name + name_bytes || greeting[0] != first_bytes[0]) return {};
+  const std::string name = greeting.substr(before_name);
   return name.substr(0, name.find('\0'));
 }
 

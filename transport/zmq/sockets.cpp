@@ -179,11 +179,11 @@ std::optional<socket_event> next_event(zmq::socket_t& monitor) {
   message_parts parts;
   if (!receive(monitor, parts)) return std::nullopt;
   socket_event event;
-  constexpr std::size_t expected = sizeof event.what + sizeof event.value;
+  constexpr std::size_t expected = sizeof event.kind + sizeof event.value;
   if (parts.part[0].size() < expected) return event;
   const auto bytes = bytes_of(parts.part[0]);
-  std::memcpy(&event.what, bytes.data(), sizeof event.what);
-  std::memcpy(&event.value, bytes.data() + sizeof event.what, sizeof event.value);
+  std::memcpy(&event.kind, bytes.data(), sizeof event.kind);
+  std::memcpy(&event.value, bytes.data() + sizeof event.kind, sizeof event.value);
   return event;
 }
 

@@ -47,7 +47,7 @@ zmq::socket_t dialing_socket(zmq::context_t& context, const bus::options& option
 
 /// What libzmq tells about a socket's connections.
 struct socket_event {
-  std::uint16_t what = 0;  // ZMQ_EVENT_…
+  std::uint16_t kind = 0;  // ZMQ_EVENT_…
   std::uint32_t value = 0;
 };
 zmq::socket_t watch(zmq::context_t& context, zmq::socket_t& socket, int events);

@@ -5,15 +5,15 @@
 
 namespace troupe::detail {
 
-void send_window::push(frame what) {
+void send_window::push(frame message) {
   auto kept = std::make_shared<outgoing>();
-  kept->header.kind = what.kind;
-  kept->header.correlation = what.correlation;
+  kept->header.kind = message.kind;
+  kept->header.correlation = message.correlation;
   kept->header.sequence = confirmed_ + kept_.size() + 1;
-  kept->header.body_bytes = what.body.size();
-  kept->header.attachment_bytes = what.attachment.size();
-  kept->body = std::move(what.body);
-  kept->attachment = std::move(what.attachment);
+  kept->header.body_bytes = message.body.size();
+  kept->header.attachment_bytes = message.attachment.size();
+  kept->body = std::move(message.body);
+  kept->attachment = std::move(message.attachment);
   bytes_ += cost(kept->body.size(), kept->attachment.size());
   kept_.push_back(std::move(kept));
 }

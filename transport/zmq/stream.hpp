@@ -25,10 +25,10 @@ class send_window {
   explicit send_window(std::uint64_t byte_limit) : byte_limit_(byte_limit) {}
 
   /// A single frame always finds room, however large; otherwise it could never be sent.
-  bool takes(const frame& what) const {
-    return empty() || bytes_ + cost(what.body.size(), what.attachment.size()) <= byte_limit_;
+  bool takes(const frame& message) const {
+    return empty() || bytes_ + cost(message.body.size(), message.attachment.size()) <= byte_limit_;
   }
-  void push(frame what);
+  void push(frame message);
 
   /// The next frame that this connection has not been given; null: none.
   std::shared_ptr<const outgoing> next() const;

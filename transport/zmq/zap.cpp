@@ -1,7 +1,5 @@
 #include "transport/zmq/zap.hpp"
 
-#include <array>
-#include <cstdint>
 #include <string_view>
 #include <vector>
 
@@ -10,13 +8,10 @@
 namespace troupe::detail {
 namespace {
 
-constexpr std::size_t key_bytes = 32;
-
-std::string raw_key(const std::string& printed) {
-  std::array<std::uint8_t, key_bytes> raw{};
-  if (printed.size() != 40 || ::zmq_z85_decode(raw.data(), printed.c_str()) == nullptr)
-    refuse("{}: not a public key: `troupe keygen` makes them, 40 characters long", printed);
-  return {reinterpret_cast<const char*>(raw.data()), raw.size()};
+std::string checked_key(const std::string& printed) {
+  auto raw = raw_key(printed);
+  if (!raw) refuse("{}: not a public key: `troupe keygen` makes them, 40 characters long", printed);
+  return *std::move(raw);
 }
 
 // version, request, domain, address, identity, mechanism, key
@@ -41,7 +36,7 @@ void reply(zmq::socket_t& to, const std::string& request, bool yes, std::string_
 
 std::unordered_set<std::string> raw_keys(const std::vector<std::string>& printed) {
   std::unordered_set<std::string> raw;
-  for (const auto& key : printed) raw.insert(raw_key(key));
+  for (const auto& key : printed) raw.insert(checked_key(key));
   return raw;
 }
 
@@ -49,7 +44,7 @@ std::unordered_set<std::string> raw_keys(const std::vector<std::string>& printed
 
 zap_handler::zap_handler(zmq::context_t& context, const curve_keys& keys)
     : socket_(context, zmq::socket_type::rep),
-      cluster_key_(raw_key(keys.cluster_public_key)),
+      cluster_key_(checked_key(keys.cluster_public_key)),
       allowed_(raw_keys(keys.allowed)),
       clients_folder_(keys.clients) {
   socket_.set(zmq::sockopt::linger, 0);

@@ -31,13 +31,22 @@ TEST_F(api, lists_the_base_and_its_adapters) {
 TEST_F(api, is_alive_before_it_is_ready) {
   EXPECT_EQ(ask("GET", "/health").get().status, 200);
   EXPECT_EQ(ask("GET", "/ready").get().status, 503);
-  board_->post("replicas", R"([{"state":"starting"},{"state":"running"}])");
+  replica_figures starting, running;
+  running.ready = true;
+  board_->post_replica(replica_id(0), starting);
+  EXPECT_EQ(ask("GET", "/ready").get().status, 503);
+  board_->post_replica(replica_id(1), running);
   EXPECT_EQ(ask("GET", "/ready").get().status, 200);
 }
 
 TEST_F(api, measures_what_it_answers) {
-  board_->post("replicas", R"([{"state":"running","running":3,"blocks":10,"free_blocks":4,"computed_tokens":90,)"
-                           R"("looked_up_tokens":8,"reused_tokens":5}])");
+  replica_figures posted;
+  posted.load.running = 3;
+  posted.load.blocks = 10;
+  posted.load.free_blocks = 4;
+  posted.scheduling.looked_up_tokens = 8;
+  posted.scheduling.reused_tokens = 5;
+  board_->post_replica(replica_id(0), posted);
   auto answer = post("/v1/completions", {{"prompt", "AB"}});
   const auto begun = gateway_.take<begin_request>();
   give(begun, "xy");
@@ -107,7 +116,7 @@ TEST_F(api, answers_by_a_command_s_fault_whatever_its_text) {
 
 TEST_F(api, lets_nobody_in_without_a_key_once_there_is_one) {
   const auto file = api_keys_file(folder_.path() / "state");
-  const std::string key = add_api_key(file, "ann", {}, 4);
+  const std::string key = add_api_key(file, {.name = "ann", .weight = 4});
   start();
   EXPECT_EQ(ask("GET", "/v1/models").get().status, 401);
   const answered wrong = ask("GET", "/v1/models", {}, {{"authorization", "Bearer sk-troupe-nonsense"}}).get();
@@ -125,10 +134,10 @@ TEST_F(api, lets_nobody_in_without_a_key_once_there_is_one) {
 
 TEST_F(api, keeps_digests_of_keys_alone) {
   const auto file = folder_.path() / "keys" / "k.json";
-  const std::string key = add_api_key(file, "ann");
-  EXPECT_THROW(add_api_key(file, "ann"), input_error);
-  EXPECT_THROW(add_api_key(file, "a b"), input_error);
-  add_api_key(file, "bob");
+  const std::string key = add_api_key(file, {.name = "ann"});
+  EXPECT_THROW(add_api_key(file, {.name = "ann"}), input_error);
+  EXPECT_THROW(add_api_key(file, {.name = "a b"}), input_error);
+  add_api_key(file, {.name = "bob"});
   std::ifstream in(file);
   const std::string text{std::istreambuf_iterator<char>(in), {}};
   EXPECT_EQ(text.find(key), text.npos);
@@ -168,7 +177,7 @@ TEST_F(api, is_not_asked_by_a_strangers_name) {
   for (const char* own : {"localhost:8000", "127.0.0.1", "127.8.0.1:8000", "[::1]:8000", "192.168.0.7", "box",
                           "host.docker.internal:8000"})
     EXPECT_EQ(status(own), "200") << own;
-  const std::string key = add_api_key(api_keys_file(folder_.path() / "state"), "ann");
+  const std::string key = add_api_key(api_keys_file(folder_.path() / "state"), {.name = "ann"});
   start();
   EXPECT_EQ(status("models.example", "authorization: Bearer " + key + "\r\n"), "200") << "as behind a proxy";
 }
@@ -244,7 +253,8 @@ TEST_F(api, has_a_page_that_asks_nobody_else) {
 TEST_F(api, asks_for_the_jobs_of_a_key_alone) {
   const auto keys = api_keys_file(folder_.path() / "state");
   const auto headers_of = [](const std::string& key) { return http_headers{{"authorization", "Bearer " + key}}; };
-  const auto ann = headers_of(add_api_key(keys, "ann")), root = headers_of(add_api_key(keys, "root", {}, 1, true));
+  const auto ann = headers_of(add_api_key(keys, {.name = "ann"})),
+             root = headers_of(add_api_key(keys, {.name = "root", .is_admin = true}));
   start();
   file_store(folder_.path() / "state" / "files").keep_about("batch_1", "{}");
   const std::pair<const char*, const char*> all[] = {{"GET", "/v1/batches"},

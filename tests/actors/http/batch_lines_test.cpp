@@ -50,7 +50,7 @@ class jobs_life {
     run("job.lines", {{"id", "b"}, {"first", 0}, {"lines", lines}});
     run("job.seal", {{"id", "b"}});
   }
-  /// Once so many lines have their output.
+  /// Waits until so many lines have their output.
   std::vector<json> outputs(std::size_t count) {
     while (run("job.get", {{"id", "b"}})["ok"] != count) {
     }

@@ -68,8 +68,8 @@ TEST_F(api_files, are_listed_in_the_order_that_is_asked_for) {
 TEST_F(api_files, are_shown_to_the_key_that_sent_them) {
   const auto keys = api_keys_file(folder_.path() / "state");
   const auto headers_of = [](const std::string& key) { return http_headers{{"authorization", "Bearer " + key}}; };
-  const auto ann = headers_of(add_api_key(keys, "ann")), bob = headers_of(add_api_key(keys, "bob"));
-  const auto root = headers_of(add_api_key(keys, "root", {}, 1, true));
+  const auto ann = headers_of(add_api_key(keys, {.name = "ann"})), bob = headers_of(add_api_key(keys, {.name = "bob"}));
+  const auto root = headers_of(add_api_key(keys, {.name = "root", .is_admin = true}));
   start();
   http_headers sending = ann;
   sending.insert(sending.end(), form_type.begin(), form_type.end());

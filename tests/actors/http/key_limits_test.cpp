@@ -82,7 +82,7 @@ TEST(key_limits, tickets_may_outlive_the_limits) {
 class limited_api : public api_test {
  protected:
   std::string key_with(const rate_limits& limits) {
-    const std::string key = add_api_key(api_keys_file(folder_.path() / "state"), "ann", limits);
+    const std::string key = add_api_key(api_keys_file(folder_.path() / "state"), {.name = "ann", .limits = limits});
     start();
     return key;
   }

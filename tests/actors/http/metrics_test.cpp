@@ -84,7 +84,7 @@ TEST_F(metrics, of_versions_that_nobody_asks_for_any_more_are_counted_together) 
     counts.series(fmt::format("v@{}", i))->answered(1);
   }
   in_use->answered(7);
-  const std::string all = counts.write("letters", "[]", "[]");
+  const std::string all = counts.write("letters", status_board());
   const auto tokens_of = [&](const std::string& name) {
     return value(all, fmt::format("vllm:generation_tokens_total{{model_name=\"{}\",engine=\"0\"}}", name));
   };
@@ -114,9 +114,21 @@ TEST_F(metrics, tell_a_client_that_went_away_from_a_failure) {
 }
 
 TEST_F(metrics, tell_what_replicas_and_workers_say) {
-  board_->post("replicas", R"([{"replica":0,"state":"running","running":3,"waiting":1,"blocks":10,"free_blocks":4,
-      "preemptions":2,"lives":2,"resumed":5,"active_seconds":1.5,"bubble_seconds":0.25,"max_adapters":32,
-      "stages":[{},{}],"resident":["a@1"],"running_adapters":["a@1","b@2"],"waiting_adapters":[]}])");
+  replica_figures posted;
+  posted.ready = true;
+  posted.stages = 2;
+  posted.load.running = 3;
+  posted.load.waiting = 1;
+  posted.load.blocks = 10;
+  posted.load.free_blocks = 4;
+  posted.scheduling.preemptions = 2;
+  posted.meter.lives = 2;
+  posted.meter.resumed = 5;
+  posted.meter.bubble = std::chrono::milliseconds(250);
+  posted.max_adapters = 32;
+  posted.resident_adapters = {"a@1"};
+  posted.running_adapters = {"a@1", "b@2"};
+  board_->post_replica(replica_id(0), posted);
   board_->post("nodes",
                R"([{"name":"head","state":"alive"},{"name":"w0","state":"lost","replica":0,"busy_seconds":7.5}])");
   const std::string all = read(), labels = R"({model_name="letters",engine="0"})";
@@ -127,6 +139,7 @@ TEST_F(metrics, tell_what_replicas_and_workers_say) {
   EXPECT_EQ(value(all, "troupe:resumed_sequences_total" + labels), 5);
   EXPECT_EQ(value(all, "troupe:pipeline_bubble_seconds_total" + labels), 0.25);
   EXPECT_EQ(value(all, "troupe:replica_stages" + labels), 2);
+  EXPECT_EQ(value(all, "troupe:replica_running" + labels), 1);
   EXPECT_EQ(value(all, R"(troupe:adapter_resident{model_name="letters",engine="0",adapter="a@1"})"), 1);
   EXPECT_GT(value(all, R"(vllm:lora_requests_info{model_name="letters",engine="0",max_lora="32",)"
                        R"(running_lora_adapters="a@1,b@2",waiting_lora_adapters=""})"),

@@ -226,12 +226,17 @@ INSTANTIATE_TEST_SUITE_P(backends, collectives,
 /// As in a cluster: one of the processes is killed in the middle.
 TEST(gloo_processes, a_killed_process_fails_the_others) {
   meeting_place place("127.0.0.1");
-  const meeting of{"killed", 0, 2, place.endpoint(), std::chrono::seconds(20), {}};
+  const rank_group group{.name = "killed",
+                         .rank = 0,
+                         .size = 2,
+                         .place = place.endpoint(),
+                         .patience = std::chrono::seconds(20),
+                         .stop = {}};
   const pid_t other = ::fork();
   if (other == 0) {
     std::signal(SIGPIPE, SIG_IGN);
     try {
-      meeting own = of;
+      rank_group own = group;
       own.rank = 1;
       const auto rank = make_gloo_rank(own, place, std::chrono::seconds(20));
       float value = 5;
@@ -242,7 +247,7 @@ TEST(gloo_processes, a_killed_process_fails_the_others) {
     ::_exit(1);
   }
   std::signal(SIGPIPE, SIG_IGN);
-  const auto rank = make_gloo_rank(of, place, std::chrono::minutes(5));
+  const auto rank = make_gloo_rank(group, place, std::chrono::minutes(5));
   float value = 0;
   rank->broadcast(std::as_writable_bytes(std::span(&value, 1)), 1);
   EXPECT_EQ(value, 5);
@@ -254,9 +259,10 @@ TEST(gloo_processes, a_killed_process_fails_the_others) {
 
 TEST(nccl_ranks, a_build_or_machine_without_nccl_says_so) {
   meeting_place place("127.0.0.1");
-  const meeting of{"nccl", 0, 1, place.endpoint(), milliseconds(100), {}};
+  const rank_group group{
+      .name = "nccl", .rank = 0, .size = 1, .place = place.endpoint(), .patience = milliseconds(100), .stop = {}};
   try {
-    make_nccl_rank(of, place, 0, milliseconds(100));
+    make_nccl_rank(group, place, 0, milliseconds(100));
     GTEST_SKIP() << "this machine has NCCL";
   } catch (const input_error& error) {
     EXPECT_NE(std::string(error.what()).find("gloo"), std::string::npos) << error.what();

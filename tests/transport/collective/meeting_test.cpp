@@ -12,41 +12,42 @@ namespace {
 using words = std::vector<std::string>;
 using std::chrono::milliseconds;
 
-meeting meeting_of(const meeting_place& place, std::string group, int rank, int size,
-                   milliseconds patience = std::chrono::seconds(20)) {
-  return {std::move(group), rank, size, place.endpoint(), patience, {}};
+rank_group group_at(const meeting_place& place, std::string name, int rank, int size,
+                    milliseconds patience = std::chrono::seconds(20)) {
+  return {
+      .name = std::move(name), .rank = rank, .size = size, .place = place.endpoint(), .patience = patience, .stop = {}};
 }
 
-auto come(const meeting& of, const std::string& word) {
-  return std::async(std::launch::async, [of, word] {
+auto come(const rank_group& group, const std::string& word) {
+  return std::async(std::launch::async, [group, word] {
     meeting_place own("127.0.0.1");
-    return own.exchange_words(of, word);
+    return own.exchange_words(group, word);
   });
 }
 
 TEST(meeting_place, everyone_hears_everyone_in_the_order_of_ranks) {
   meeting_place place("127.0.0.1");
-  auto two = come(meeting_of(place, "g", 2, 3), std::string(5000, 'c')), one = come(meeting_of(place, "g", 1, 3), "");
+  auto two = come(group_at(place, "g", 2, 3), std::string(5000, 'c')), one = come(group_at(place, "g", 1, 3), "");
   const words expected{"zero", "", std::string(5000, 'c')};
-  EXPECT_EQ(place.exchange_words(meeting_of(place, "g", 0, 3), "zero"), expected);
+  EXPECT_EQ(place.exchange_words(group_at(place, "g", 0, 3), "zero"), expected);
   EXPECT_EQ(one.get(), expected);
   EXPECT_EQ(two.get(), expected);
 }
 
 TEST(meeting_place, who_comes_for_a_later_group_waits_for_it) {
   meeting_place place("127.0.0.1");
-  auto late = come(meeting_of(place, "second", 1, 2), "b2"), early = come(meeting_of(place, "first", 1, 2), "b1");
-  EXPECT_EQ(place.exchange_words(meeting_of(place, "first", 0, 2), "a"), (words{"a", "b1"}));
-  EXPECT_EQ(place.exchange_words(meeting_of(place, "second", 0, 2), "a"), (words{"a", "b2"}));
+  auto late = come(group_at(place, "second", 1, 2), "b2"), early = come(group_at(place, "first", 1, 2), "b1");
+  EXPECT_EQ(place.exchange_words(group_at(place, "first", 0, 2), "a"), (words{"a", "b1"}));
+  EXPECT_EQ(place.exchange_words(group_at(place, "second", 0, 2), "a"), (words{"a", "b2"}));
   EXPECT_EQ(early.get(), (words{"a", "b1"}));
   EXPECT_EQ(late.get(), (words{"a", "b2"}));
 }
 
 TEST(meeting_place, a_rank_that_never_comes_is_named) {
   meeting_place place("127.0.0.1");
-  auto one = come(meeting_of(place, "g", 1, 3, milliseconds(300)), "one");
+  auto one = come(group_at(place, "g", 1, 3, milliseconds(300)), "one");
   try {
-    place.exchange_words(meeting_of(place, "g", 0, 3, milliseconds(300)), "zero");
+    place.exchange_words(group_at(place, "g", 0, 3, milliseconds(300)), "zero");
     ADD_FAILURE() << "nobody came";
   } catch (const collective_failure& failure) {
     EXPECT_EQ(failure.peer(), 2) << failure.what();
@@ -58,10 +59,10 @@ TEST(meeting_place, a_stop_ends_the_waiting_on_both_sides) {
   meeting_place place("127.0.0.1");
   std::stop_source source;
   for (const int rank : {0, 1}) {
-    meeting of = meeting_of(place, "g", rank, 3, std::chrono::minutes(5));
-    of.stop = source.get_token();
-    auto waiting = come(of, "x");
-    if (rank == 0) of.place = "127.0.0.1:1";
+    rank_group group = group_at(place, "g", rank, 3, std::chrono::minutes(5));
+    group.stop = source.get_token();
+    auto waiting = come(group, "x");
+    if (rank == 0) group.place = "127.0.0.1:1";
     source.request_stop();
     EXPECT_THROW(waiting.get(), collective_failure);
     source = {};
@@ -71,8 +72,8 @@ TEST(meeting_place, a_stop_ends_the_waiting_on_both_sides) {
 TEST(meeting_place, nonsense_is_refused) {
   EXPECT_THROW(meeting_place("no host is called this"), input_error);
   meeting_place place("127.0.0.1");
-  EXPECT_THROW(place.exchange_words(meeting_of(place, "g", 3, 2), ""), input_error);
-  EXPECT_THROW(place.exchange_words(meeting_of(place, "g", 0, 1), std::string(1 << 20, 'x')), input_error);
+  EXPECT_THROW(place.exchange_words(group_at(place, "g", 3, 2), ""), input_error);
+  EXPECT_THROW(place.exchange_words(group_at(place, "g", 0, 1), std::string(1 << 20, 'x')), input_error);
 }
 
 }  // namespace

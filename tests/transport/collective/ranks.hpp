@@ -23,8 +23,13 @@ inline std::vector<std::unique_ptr<collective>> make_gloo_ranks_at(std::uint32_t
   for (int rank = 0; rank < size; ++rank)
     threads.emplace_back([&, rank] {
       const auto at = static_cast<std::size_t>(rank);
-      const meeting of{"test", rank, size, places.front()->endpoint(), std::chrono::seconds(20), {}};
-      ranks[at] = make_gloo_rank(of, *places[at], timeout, first_call);
+      const rank_group group{.name = "test",
+                             .rank = rank,
+                             .size = size,
+                             .place = places.front()->endpoint(),
+                             .patience = std::chrono::seconds(20),
+                             .stop = {}};
+      ranks[at] = make_gloo_rank(group, *places[at], timeout, first_call);
     });
   for (std::thread& each : threads) each.join();
   return ranks;

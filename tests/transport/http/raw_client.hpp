@@ -2,11 +2,12 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <cstdint>
 #include <string>
 #include <string_view>
+
+#include "base/file_descriptor.hpp"
 
 namespace troupe::test {
 
@@ -14,23 +15,20 @@ namespace troupe::test {
 class raw_client {
  public:
   explicit raw_client(std::uint16_t port, int receive_bytes = 0) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
-    if (receive_bytes > 0) ::setsockopt(socket_, SOL_SOCKET, SO_RCVBUF, &receive_bytes, sizeof receive_bytes);
+    if (receive_bytes > 0) ::setsockopt(socket_.number(), SOL_SOCKET, SO_RCVBUF, &receive_bytes, sizeof receive_bytes);
     const timeval patience{10, 0};
-    ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    ::setsockopt(socket_.number(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     sockaddr_in to{};
     to.sin_family = AF_INET;
     to.sin_port = htons(port);
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    connected_ = ::connect(socket_, reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0;
+    connected_ = ::connect(socket_.number(), reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0;
   }
-  ~raw_client() { close(); }
-  raw_client(const raw_client&) = delete;
-  raw_client& operator=(const raw_client&) = delete;
 
   bool is_connected() const { return connected_; }
   bool say(std::string_view text) {
     while (!text.empty()) {
-      const ssize_t sent = ::send(socket_, text.data(), text.size(), MSG_NOSIGNAL);
+      const ssize_t sent = ::send(socket_.number(), text.data(), text.size(), MSG_NOSIGNAL);
       if (sent <= 0) return false;
       text.remove_prefix(static_cast<std::size_t>(sent));
     }
@@ -62,20 +60,17 @@ class raw_client {
     heard_.erase(0, std::min(length, heard_.size()));
     return text;
   }
-  void close() {
-    if (socket_ >= 0) ::close(socket_);
-    socket_ = -1;
-  }
+  void close() { socket_.close(); }
 
  private:
   bool hear_more() {
     char some[4096];
-    const ssize_t got = ::recv(socket_, some, sizeof some, 0);
+    const ssize_t got = ::recv(socket_.number(), some, sizeof some, 0);
     if (got > 0) heard_.append(some, static_cast<std::size_t>(got));
     return got > 0;
   }
 
-  int socket_;
+  file_descriptor socket_;
   bool connected_ = false;
   std::string heard_;
 };

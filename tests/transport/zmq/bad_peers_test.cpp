@@ -225,7 +225,7 @@ TEST_F(bad_peers, a_greeting_that_was_overtaken_by_its_successor_is_ignored) {
   second.greet({{5, 5}, 1, 2});
   first.send(raw_dealer::header_of(static_cast<std::uint16_t>(control_kind::greeting), 0),
              encode(detail::greeting{{5, 5}, 1, 1}));
-  expect_good_link_works();  // by then the first one's words were read, too
+  expect_good_link_works();  // by then the listener has read what `first` sent
   second.send(raw_dealer::header_of(1, 1));
   EXPECT_EQ(second.hear(), 1);
 }

@@ -225,7 +225,8 @@ class slow_listener {
   slow_listener& operator=(const slow_listener&) = delete;
 
   const std::string& endpoint() const { return endpoint_; }
-  /// Of the next who asks: a greeting of libzmq's begins with ten bytes, a question with twelve.
+  /// The connection of the next process that asks for the mechanism. Others send ten bytes first, as libzmq does, and
+  /// are cut off; a question begins with twelve.
   int next_question() const {
     for (;;) {
       const int one = ::accept(socket_, nullptr, nullptr);
