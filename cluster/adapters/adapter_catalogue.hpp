@@ -18,7 +18,6 @@
 #include <string_view>
 #include <vector>
 
-#include "base/fields.hpp"
 #include "base/result.hpp"
 #include "cluster/cluster_ids.hpp"
 
@@ -35,11 +34,6 @@ struct adapter_spec {
   std::uint64_t bytes = 0;
   std::uint32_t rank = 0;
   model_id base;  ///< it was last found to fit
-
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.name, self.sha256, self.folder, self.bytes, self.rank, self.base);
-  }
 };
 
 struct adapter_entry {
@@ -50,11 +44,6 @@ struct adapter_entry {
   std::string error;  ///< why it failed
 
   std::string full_name() const;  ///< "pricing@3"
-
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.version, self.ordinal, self.spec, self.state, self.error);
-  }
 };
 
 struct adapter_pointer {

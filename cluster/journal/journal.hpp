@@ -24,7 +24,6 @@
 #include <string_view>
 #include <vector>
 
-#include "base/fields.hpp"
 #include "base/result.hpp"
 #include "cluster/adapters/adapter_catalogue.hpp"
 #include "cluster/journal/expiry_clock.hpp"
@@ -56,11 +55,6 @@ struct job_spec {
   std::uint64_t lines = 0;
 
   friend bool operator==(const job_spec&, const job_spec&) = default;
-
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.id, self.kind, self.tenant, self.options, self.lines);
-  }
 };
 
 /// `receiving`: not sealed, thus not accepted. `paused`: goes on when somebody says so. The numbers are stored in the
@@ -79,12 +73,6 @@ struct job_info {
   std::int64_t created = 0, finished = 0;      ///< seconds since 1970; 0: not yet
   std::string error;
   std::string result;  ///< of a fine-tune that succeeded: the adapter's version, "pricing@3"
-
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.spec, self.state, self.received, self.line_ok, self.line_failed, self.created, self.finished,
-                    self.error, self.result);
-  }
 };
 
 struct job_line {
@@ -96,11 +84,6 @@ struct line_output {
   std::uint64_t index = 0;
   std::string text;
   bool ok = true;
-
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.index, self.text, self.ok);
-  }
 };
 
 /// An output on its way in.
@@ -116,11 +99,6 @@ struct job_event {
   std::int64_t at = 0;       ///< seconds since 1970
   std::string kind;          ///< "message", "metrics", "checkpoint"
   std::string text;          ///< JSON, not looked into
-
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.number, self.at, self.kind, self.text);
-  }
 };
 
 /// An event on its way in.
