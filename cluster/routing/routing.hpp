@@ -4,7 +4,7 @@
 // the part of the prompt that is probably not cached there, what is queued and running there already, and the loading
 // of the adapter. The lowest score wins, ties by the lowest id. Depends on the calls alone.
 // What a replica has cached is guessed from what was sent there: an LRU map of prefix hashes per replica.
-// Non-goals: queueing (a full replica is not chosen; the caller refuses with the retry time), promises about hits.
+// Non-goals: queueing (a full replica is not chosen), promises about hits.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -13,9 +13,6 @@
 #include <span>
 #include <vector>
 
-#include "base/clock.hpp"
-#include "base/fields.hpp"
-#include "base/result.hpp"
 #include "cluster/cluster_ids.hpp"
 #include "cluster/routing/prefix_hash.hpp"
 #include "cluster/routing/prefix_lru.hpp"
@@ -34,12 +31,6 @@ struct replica_load {
   /// Without a number, a report counts as knowing everything that was sent before it arrived.
   std::optional<std::uint64_t> received;
   std::vector<adapter_version> adapters;  ///< resident
-
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.running, self.waiting, self.max_sequences, self.max_waiting, self.free_blocks, self.blocks,
-                    self.queued_tokens, self.tokens_per_second, self.received, self.adapters);
-  }
 };
 
 struct request_view {
@@ -47,16 +38,6 @@ struct request_view {
   std::uint64_t prompt_tokens = 0;
   adapter_version adapter;
   bool is_batch = false;  ///< batch leaves a part of each queue to interactive requests
-};
-
-struct route {
-  replica_id replica;
-  std::uint32_t hit_blocks = 0;  ///< expected
-};
-struct route_refusal {
-  enum class reason : std::uint8_t { no_replica, all_full };
-  reason why = reason::no_replica;
-  duration retry_after{};
 };
 
 class routing_policy {
@@ -68,7 +49,6 @@ class routing_policy {
     std::uint64_t running_cost = 24;     ///< tokens that a running sequence counts for
     std::uint64_t waiting_cost = 256;    ///< and a waiting one
     std::uint64_t adapter_cost = 512;    ///< for loading one that is not there
-    duration shortest_retry = std::chrono::milliseconds(250), longest_retry = std::chrono::seconds(30);
   };
 
   explicit routing_policy(options chosen);
@@ -80,15 +60,15 @@ class routing_policy {
   void set_ready(replica_id id, bool ready);
   void update(replica_id id, replica_load load);
 
-  /// Where it should go. Changes nothing: call `sent` once it has gone there.
-  result<route, route_refusal> choose(const request_view& request) const;
+  /// The replica for this request; nothing if none is ready and has room. Changes nothing: call `sent` once the
+  /// request has gone there.
+  std::optional<replica_id> choose(const request_view& request) const;
   void sent(replica_id id, const request_view& request);
   /// So many requests have ended there since its last report.
   void ended(replica_id id, std::size_t requests);
   /// It lost its cache.
   void forget_prefixes(replica_id id);
 
-  bool has(replica_id id) const { return replicas_.contains(id); }
   std::size_t ready() const;
   /// Work of a replica in tokens, by its own word and what was sent since.
   std::uint64_t work(replica_id id) const;
@@ -111,11 +91,10 @@ class routing_policy {
   static std::size_t in_system(const replica& where);
   bool is_full(const replica& where, bool is_batch) const;
   std::uint64_t work_of(const replica& where) const;
-  std::uint64_t score(const replica& where, const request_view& request, std::size_t hit) const;
+  static std::uint64_t tokens_to_compute(const replica& where, const request_view& request);
+  std::uint64_t score(const replica& where, const request_view& request) const;
   static bool has_adapter(const replica& where, adapter_version adapter);
   void drop_oldest_unseen(replica& where) const;
-  route_refusal refusal() const;
-  duration retry_of(const replica& where) const;
 
   options options_;
   std::map<replica_id, replica> replicas_;
