@@ -19,7 +19,7 @@ bool supervisor_state::is_assembled(instant now) const {
 }
 
 void supervisor_state::place_all() {
-  auto placed = place(all_offers(), parts_.shape, parts_.wanted);
+  auto placed = place(offers_.all(), parts_.shape, parts_.wanted);
   if (!placed) {
     const std::string text = fmt::format("{}: {}", place_of(parts_.config, placed.error().key), placed.error().text);
     if (std::exchange(last_said_, text) != text) parts_.say(text);
@@ -33,13 +33,13 @@ void supervisor_state::place_all() {
 /// For a worker that came after the first placement.
 void supervisor_state::take_in(const std::string& name) {
   if (!placement_) return;
-  carry_out(extend(*placement_, workers_.at(name).offer, all_offers(), parts_.shape, parts_.wanted));
+  carry_out(extend(*placement_, offers_.of(name), offers_.all(), parts_.shape, parts_.wanted));
 }
 
 void supervisor_state::give_up_worker(const std::string& name, life_end why) {
   if (!placement_) return;
   if (const auto at = find_worker(*placement_, name)) stop_replica(at->replica, why);
-  carry_out(repair(*placement_, name, all_offers(), parts_.shape, parts_.wanted));
+  carry_out(repair(*placement_, name, offers_.all(), parts_.shape, parts_.wanted));
 }
 
 /// Where replicas share a machine, those that get smaller are restarted first: their memory must be free before the
@@ -149,7 +149,7 @@ void supervisor_state::announce(std::size_t index) {
     auto& ranks = started.stages.emplace_back();
     for (const std::string& name : stage.workers) {
       ranks.push_back(workers_.at(name).worker);
-      offers.push_back(workers_.at(name).offer);
+      offers.push_back(offers_.of(name));
     }
   }
   const int said = parts_.config.scheduler.steps_in_flight;
@@ -173,15 +173,6 @@ bool supervisor_state::other_runs(std::size_t index) const {
   for (std::size_t i = 0; i < replicas_.size(); ++i)
     if (i != index && replicas_[i].course.is_running()) return true;
   return false;
-}
-
-std::vector<worker_offer> supervisor_state::all_offers() const {
-  std::vector<worker_offer> all;
-  for (const auto& [name, worker] : workers_) {
-    all.push_back(worker.offer);
-    all.back().pool_memory = pool_memory_.at(worker.offer.pool);
-  }
-  return all;
 }
 
 }  // namespace troupe
