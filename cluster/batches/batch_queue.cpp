@@ -78,6 +78,12 @@ std::optional<batch_queue::line> batch_queue::take_from(share& turn) {
   return taken;
 }
 
+std::optional<duration> batch_queue::wait_after(line& refused, duration retry_after) const {
+  if (retry_after > duration{}) return std::max(retry_after, options_.shortest_retry);
+  if (++refused.refusals >= options_.most_tries) return {};
+  return options_.shortest_retry * (1 << refused.refusals);
+}
+
 void batch_queue::put_back(line refused, instant until) {
   again_.push_back(std::move(refused));
   paused_until_ = std::max(paused_until_, until);

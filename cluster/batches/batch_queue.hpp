@@ -33,10 +33,14 @@ class batch_queue {
     std::string text;
     int refusals = 0;
   };
+  struct options {
+    duration shortest_retry = std::chrono::milliseconds(100);  ///< before a refused line is tried again
+    int most_tries = 5;  ///< of a line whose refusals do not say when to come back
+  };
   /// A job's next lines without an output, from this one on; none: there are no more. What it throws, `next` throws.
   using reader = std::function<std::vector<job_line>(const std::string& job, std::uint64_t from)>;
 
-  explicit batch_queue(reader read) : read_(std::move(read)) {}
+  batch_queue(options chosen, reader read) : options_(chosen), read_(std::move(read)) {}
 
   /// At the end. A job that is here stays as it is.
   void add(job added);
@@ -46,7 +50,10 @@ class batch_queue {
   void remove(const std::string& id);
 
   std::optional<line> next(instant now);
-  /// It found no room: neither it nor any other before then.
+  /// How long to wait before a refused line is tried again: as long as its refusal says (`retry_after`), else longer
+  /// each time. Nothing: it was tried often enough.
+  std::optional<duration> wait_after(line& refused, duration retry_after) const;
+  /// A line that was refused. Until then neither it nor any other is next.
   void put_back(line refused, instant until);
   /// A line's output is on the disk.
   void note_recorded(const std::string& job);
@@ -72,6 +79,7 @@ class batch_queue {
   share* whose_turn();
   std::optional<line> take_from(share& turn);
 
+  options options_;
   reader read_;
   std::unordered_map<std::string, entry> jobs_;  ///< by id
   std::map<std::string, share> shares_;          ///< by tenant: thousands of jobs may wait, and each line is a choice

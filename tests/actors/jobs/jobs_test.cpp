@@ -45,7 +45,7 @@ class head {
     parts.prompts = prompts;
     parts.numbers = std::make_shared<request_numbers>();
     parts.board = board;
-    parts.shortest_retry = std::chrono::milliseconds(1);
+    parts.queue.shortest_retry = std::chrono::milliseconds(1);
     change(parts);
     jobs_ = spawn_jobs(system_, std::move(parts));
     begin();
@@ -391,7 +391,7 @@ TEST_F(jobs, tries_lines_again_that_found_no_room) {
 }
 
 TEST_F(jobs, gives_a_line_up_that_is_refused_for_good) {
-  head now(folder_, prompts_, [](jobs_parts& parts) { parts.most_tries = 3; });
+  head now(folder_, prompts_, [](jobs_parts& parts) { parts.queue.most_tries = 3; });
   now.submit("job-1", lines(1));
   const auto bad = now.next();
   bad.listener->on_refused({bad.id, "no such adapter", refusal_cause::bad_input, {}});
