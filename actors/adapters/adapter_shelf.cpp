@@ -8,6 +8,7 @@
 
 #include "actors/adapters/adapter_digest.hpp"
 #include "actors/adapters/adapter_files.hpp"
+#include "actors/folders.hpp"
 #include "actors/shown_path.hpp"
 #include "base/error.hpp"
 #include "model/lora/adapter.hpp"
@@ -51,9 +52,7 @@ adapter_file read_as(const fs::path& shown, const fs::path& folder, const model_
 
 adapter_shelf::adapter_shelf(options chosen, catalogue_records saved)
     : options_(std::move(chosen)), catalogue_({options_.base_name, options_.base, 1 << 16}, std::move(saved)) {
-  std::error_code fault;
-  fs::create_directories(options_.store, fault);
-  if (fault) refuse("{}: cannot be made: {}", options_.store.string(), fault.message());
+  create_folder(options_.store);
   remove_incoming_adapters(options_.store);
   for (const adapter_entry& entry : catalogue_.list()) note_files(entry);
 }

@@ -19,11 +19,6 @@ catalogue_error error(fault why, fmt::format_string<Args...> format, Args&&... a
   return {why, fmt::format(format, std::forward<Args>(args)...)};
 }
 
-bool is_sha256(std::string_view text) {
-  return text.size() == 64 &&
-         std::all_of(text.begin(), text.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
-}
-
 /// Of a name that may be anything: short and fit to be shown.
 std::string shown(std::string_view text) {
   std::string copy(text.substr(0, 80));
@@ -54,6 +49,11 @@ std::string adapter_entry::full_name() const {
 
 bool is_adapter_name(std::string_view name) {
   return is_name(name) && is_letter_or_digit(name.front()) && name.find("..") == std::string_view::npos;
+}
+
+bool is_sha256(std::string_view text) {
+  return text.size() == 64 &&
+         std::all_of(text.begin(), text.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
 }
 
 adapter_catalogue::adapter_catalogue(options chosen, catalogue_records saved)

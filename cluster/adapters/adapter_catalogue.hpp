@@ -29,7 +29,7 @@ std::string_view name_of(adapter_state state);
 /// What is to be published.
 struct adapter_spec {
   std::string name;
-  std::string sha256;  ///< 64 digits, lower case
+  std::string sha256;  ///< of its files
   std::string folder;  ///< where its PEFT files are
   std::uint64_t bytes = 0;
   std::uint32_t rank = 0;
@@ -71,6 +71,8 @@ struct catalogue_error {
 
 /// Letters, digits, '.', '_' and '-', 1 to 64 of them, beginning with a letter or digit, without "..".
 bool is_adapter_name(std::string_view name);
+/// 64 hexadecimal digits, lower case.
+bool is_sha256(std::string_view text);
 
 class adapter_catalogue {
  public:
