@@ -80,8 +80,12 @@ void scheduler_state::accept(routed_request& request) {
     }
     for (std::int32_t i = 0; i < accepted->answers; ++i) {
       const sequence_id id(accepted->first.value + static_cast<std::uint64_t>(i));
-      answers_[id] = {request.id,   request.first_index + i,   request.sink, request.engine.what.adapter,
-                      clock_.now(), request.engine.resumed > 0};
+      answers_[id] = {.request = request.id,
+                      .index = request.first_index + i,
+                      .sink = request.sink,
+                      .adapter = request.engine.what.adapter,
+                      .accepted = clock_.now(),
+                      .timed = request.engine.resumed > 0};
       sequences_[request.id].push_back(id);
     }
   } catch (const input_error& error) {
@@ -177,9 +181,9 @@ void scheduler_state::begin_life(const replica_started& started) {
   auto answers = std::exchange(answers_, {});
   sequences_.clear();
   if (before)
-    for (auto& [id, what] : before->give_up_all()) {
-      const open_answer& of = answers.at(id);
-      routed_request again{of.request, of.index, std::move(what), of.sink};
+    for (auto& [id, rest] : before->give_up_all()) {
+      const open_answer& answer = answers.at(id);
+      routed_request again{answer.request, answer.index, std::move(rest), answer.sink};
       accept(again);
     }
   report();
@@ -213,9 +217,9 @@ void scheduler_state::refuse_deadly() {
 
 void scheduler_state::return_requests() {
   requests_returned returned{parts_.replica, {}};
-  for (auto& [id, what] : requests_->give_up_all()) {
-    const open_answer& of = answers_.at(id);
-    returned.requests.push_back({of.request, of.index, std::move(what), of.sink});
+  for (auto& [id, rest] : requests_->give_up_all()) {
+    const open_answer& answer = answers_.at(id);
+    returned.requests.push_back({answer.request, answer.index, std::move(rest), answer.sink});
   }
   answers_.clear();
   sequences_.clear();

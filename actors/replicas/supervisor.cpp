@@ -37,7 +37,7 @@ supervisor_state::handle::behavior_type supervisor_state::make_behavior() {
         end_life(failed.life, fmt::format("stage {} failed: {}", failed.stage, failed.error));
       },
       [this](const life_rejected& rejected) { end_life(rejected.life, rejected.why); },
-      [this](const drain_node& what) { drain(what); },
+      [this](const drain_node& order) { drain(order); },
       [this](wake) {
         look_at_clock();
         tell_after(self_, parts_.members.detector.tick_interval(heartbeat_of(parts_.config)), wake{});
@@ -190,14 +190,14 @@ void supervisor_state::look_at_clock() {
   post_status();
 }
 
-void supervisor_state::drain(const drain_node& what) {
+void supervisor_state::drain(const drain_node& order) {
   command_answer answer;
-  answer.error = drain_now(what.name);
+  answer.error = drain_now(order.name);
   if (!answer.error.empty())
     answer.fault = command_fault::bad_input;
   else
-    answer.result = fmt::format(R"({{"name":"{}"}})", what.name);
-  parts_.links->send(what.link, std::move(answer), what.correlation);
+    answer.result = fmt::format(R"({{"name":"{}"}})", order.name);
+  parts_.links->send(order.link, std::move(answer), order.correlation);
 }
 
 std::string supervisor_state::no_worker_text(const std::string& name) const {

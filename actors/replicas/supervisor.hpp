@@ -76,7 +76,7 @@ class supervisor_state {
   void note_link_lost(link_id link);
   void lose(const std::string& name, const std::string& why, life_end of_its_replica = life_end::loss);
   void look_at_clock();
-  void drain(const drain_node& what);
+  void drain(const drain_node& order);
   std::string drain_now(const std::string& name);
   std::string no_worker_text(const std::string& name) const;
   void admit_trainer(const node_hello& hello, link_id link);

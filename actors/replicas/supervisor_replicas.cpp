@@ -89,25 +89,25 @@ void supervisor_state::start_replica(std::size_t index) {
 void supervisor_state::tell_stage(std::size_t index, std::size_t stage, std::size_t rank) {
   const replica_placement& where = placement_->replicas[index];
   const stage_placement& own = where.stages[stage];
-  start_stage what;
-  what.life = replicas_[index].life;
-  what.stage = static_cast<std::uint32_t>(stage);
-  what.stages = static_cast<std::uint32_t>(where.stages.size());
-  what.first_layer = own.layers.first;
-  what.layers = own.layers.count();
-  what.blocks = where.kv_tokens / positions_per_block;
-  what.context = parts_.batches.context;
-  what.max_rows = parts_.batches.max_batch_tokens;
-  what.lookup_tokens = parts_.config.model.lookup_tokens;
-  what.kv = parts_.kv;
-  what.max_sequences = parts_.batches.max_sequences;
-  if (stage + 1 < where.stages.size()) what.next = workers_.at(where.stages[stage + 1].workers[rank]).endpoint;
-  what.tensor_rank = static_cast<std::uint32_t>(rank);
-  what.tensor_ranks = static_cast<std::uint32_t>(own.workers.size());
-  if (what.tensor_ranks > 1) what.tensor_meeting = workers_.at(own.workers.front()).meeting;
+  start_stage order;
+  order.life = replicas_[index].life;
+  order.stage = static_cast<std::uint32_t>(stage);
+  order.stages = static_cast<std::uint32_t>(where.stages.size());
+  order.first_layer = own.layers.first;
+  order.layers = own.layers.count();
+  order.blocks = where.kv_tokens / positions_per_block;
+  order.context = parts_.batches.context;
+  order.max_rows = parts_.batches.max_batch_tokens;
+  order.lookup_tokens = parts_.config.model.lookup_tokens;
+  order.kv = parts_.kv;
+  order.max_sequences = parts_.batches.max_sequences;
+  if (stage + 1 < where.stages.size()) order.next = workers_.at(where.stages[stage + 1].workers[rank]).endpoint;
+  order.tensor_rank = static_cast<std::uint32_t>(rank);
+  order.tensor_ranks = static_cast<std::uint32_t>(own.workers.size());
+  if (order.tensor_ranks > 1) order.tensor_meeting = workers_.at(own.workers.front()).meeting;
   const worker_record& to = workers_.at(own.workers[rank]);
   if (to.link == no_link) local_->alarm->ring();
-  tell(to.worker, std::move(what));
+  tell(to.worker, std::move(order));
 }
 
 /// Its requests wait for its next life, or go to another replica if one runs.
@@ -133,7 +133,7 @@ void supervisor_state::take_started(const stage_started& started) {
   const std::size_t index = started.life.replica.value;
   if (index >= replicas_.size() || replicas_[index].life != started.life) return;
   replica_course& course = replicas_[index].course;
-  if (course.now() != replica_course::phase::starting) return;
+  if (course.current() != replica_course::phase::starting) return;
   if (!started.error.empty())
     return fail_replica(index, fmt::format("stage {} cannot start: {}", started.stage, started.error));
   if (course.note_ready({started.stage, started.tensor_rank}, clock_.now())) announce(index);

@@ -14,8 +14,7 @@ namespace {
 constexpr std::string_view known_commands =
     "status, hello, adapters.list, adapters.load, adapters.unload, adapters.rollback, adapters.files, job.create, "
     "job.lines, job.seal, job.outputs, job.events, job.pause, job.resume, job.cancel, job.forget, job.list, job.get, "
-    "train.data, "
-    "train.create, drain";
+    "train.data, train.create, drain";
 
 std::string random_instance() {
   std::random_device random;
@@ -37,8 +36,13 @@ class link_listener final : public answer_listener {
       : links_(links), link_(link), id_(id), left_(answers), desk_(std::move(desk)) {}
 
   void on_part(answer_part part) override {
-    client_text text{id_, part.index, std::move(part.text),   std::move(part.tokens), std::move(part.details),
-                     {},  0,          std::move(part.adapter)};
+    client_text text;
+    text.id = id_;
+    text.index = part.index;
+    text.text = std::move(part.text);
+    text.tokens = std::move(part.tokens);
+    text.details = std::move(part.details);
+    text.adapter = std::move(part.adapter);
     if (part.end) {
       text.finish = part.end->finish;
       text.prompt_tokens = part.end->prompt_tokens;
@@ -134,15 +138,15 @@ void client_desk_state::end_all(link_id link) {
 // --- commands ---
 
 void client_desk_state::run(incoming<client_command>& command) {
-  const std::string& called = command.message.name;
-  if (called == "status") return answer(command, {status_json()});
-  if (called == "hello") return answer(command, {hello_json()});
-  if (called == "drain") return drain(command);
-  const bool adapters = called.starts_with("adapters."), jobs = called.starts_with("job.");
-  const bool training = called.starts_with("train.");
+  const std::string& name = command.message.name;
+  if (name == "status") return answer(command, {status_json()});
+  if (name == "hello") return answer(command, {hello_json()});
+  if (name == "drain") return drain(command);
+  const bool adapters = name.starts_with("adapters."), jobs = name.starts_with("job.");
+  const bool training = name.starts_with("train.");
   if (!adapters && !jobs && !training)
     return answer(command, {{},
-                            fmt::format("unknown command '{}': {} are known", called.substr(0, 64), known_commands),
+                            fmt::format("unknown command '{}': {} are known", name.substr(0, 64), known_commands),
                             command_fault::bad_input});
   command_call call{std::move(command.message),
                     [links = parts_.links, link = command.link, number = command.correlation](command_answer answer) {

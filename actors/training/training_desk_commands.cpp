@@ -115,7 +115,7 @@ void training_desk_state::make_job(const std::string& job, const std::string& te
                                    const training_intake::summary& found) {
   spec.reading = found.reading;
   ask_journal(
-      [wanted = job_spec{job, "fine-tune", tenant, to_json(spec), 0},
+      [wanted = job_spec{.id = job, .kind = "fine-tune", .tenant = tenant, .options = to_json(spec)},
        message = accepted_message(found)](journal& book) -> result<job_info, journal_error> {
         const auto made = book.create_job(wanted);
         if (!made) return made.error();

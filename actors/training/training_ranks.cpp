@@ -15,14 +15,13 @@ constexpr auto meeting_patience = std::chrono::seconds(20);
 std::unique_ptr<collective> meet(const train_job& order, meeting_place* place, std::chrono::milliseconds patience,
                                  const std::stop_token& stop) {
   if (!place) refuse("job {}: this trainer can share no job: it has no place to meet others", order.job);
-  meeting of;
-  of.group = fmt::format("training.{}", order.first.value);
-  of.rank = static_cast<int>(order.rank);
-  of.size = static_cast<int>(order.ranks);
-  of.place = order.meeting;
-  of.patience = meeting_patience;
-  of.stop = stop;
-  return make_gloo_rank(of, *place, patience);
+  const meeting ours{.group = fmt::format("training.{}", order.first.value),
+                     .rank = static_cast<int>(order.rank),
+                     .size = static_cast<int>(order.ranks),
+                     .place = order.meeting,
+                     .patience = meeting_patience,
+                     .stop = stop};
+  return make_gloo_rank(ours, *place, patience);
 }
 
 std::vector<std::size_t> equal_parts(std::size_t bytes, int parts) {

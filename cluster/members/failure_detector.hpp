@@ -38,7 +38,7 @@ class failure_detector {
   };
   struct change {
     incarnation_id node;
-    verdict now = verdict::alive;
+    verdict judged = verdict::alive;
   };
 
   /// Throws input_error where the times are not 0 < suspect_after <= lost_after.

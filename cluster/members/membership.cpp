@@ -155,9 +155,9 @@ std::vector<membership::lost_node> membership::tick(instant now) {
   std::vector<lost_node> lost;
   for (const auto& change : detector_.tick(now)) {
     node_entry& node = *find_member(change.node);
-    if (change.now == verdict::alive) node.state = node_state::alive;
-    if (change.now == verdict::suspect) node.state = node_state::suspect;
-    if (change.now != verdict::lost) continue;
+    if (change.judged == verdict::alive) node.state = node_state::alive;
+    if (change.judged == verdict::suspect) node.state = node_state::suspect;
+    if (change.judged != verdict::lost) continue;
     lost.push_back({node.hello.name, change.node});
     fence(node, node_state::lost, now);
   }

@@ -275,10 +275,10 @@ bool replica_placement::is_complete() const {
   });
 }
 
-int stages_at_once(const replica_placement& of, const std::vector<worker_offer>& offers) {
+int stages_at_once(const replica_placement& replica, const std::vector<worker_offer>& offers) {
   std::map<std::string, int> busy;  // threads, by host
   int count = 0;
-  for (const stage_placement& stage : of.stages) {
+  for (const stage_placement& stage : replica.stages) {
     auto with_this = busy;
     bool fits = true;
     for (const worker_offer& worker : offers) {

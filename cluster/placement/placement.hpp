@@ -93,7 +93,7 @@ result<placement, placement_error> place(const std::vector<worker_offer>& worker
 
 /// How many stages can compute at the same time: those that find threads free on their machines. `offers` have all
 /// workers of the replica.
-int stages_at_once(const replica_placement& of, const std::vector<worker_offer>& offers);
+int stages_at_once(const replica_placement& replica, const std::vector<worker_offer>& offers);
 
 /// Where one worker is.
 struct worker_position {

@@ -28,7 +28,7 @@ class replica_course {
   void note_failure(std::string why);
   due look(instant now, duration longest_start);
 
-  phase now() const { return phase_; }
+  phase current() const { return phase_; }
   bool is_running() const { return phase_ == phase::running; }
   bool is_alive() const { return is_running() || phase_ == phase::starting; }
   int failures() const { return failures_; }               ///< one after the other
