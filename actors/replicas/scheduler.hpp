@@ -79,6 +79,7 @@ class scheduler_state {
   void end_life(const replica_stopped& stopped);
   void refuse_deadly();
   void return_requests();
+  std::vector<routed_request> give_up_answers();
 
   // adapters
   void move_adapters();
