@@ -31,7 +31,7 @@ void routing_policy::update(replica_id id, replica_load load) {
   if (found == replicas_.end()) return;
   replica& where = found->second;
   const std::uint64_t received = load.received.value_or(where.sent);
-  where.sent = std::max(where.sent, received);  // after a start of ours it has got more than we know of
+  where.sent = std::max(where.sent, received);  // after a restart of the router it has received more than we know of
   while (where.unseen.size() > where.sent - received) drop_oldest_unseen(where);
   if (load.blocks > 0) where.prefixes.set_capacity(std::min<std::size_t>(options_.max_prefixes, load.blocks));
   where.load = std::move(load);
@@ -81,7 +81,7 @@ std::uint64_t routing_policy::work(replica_id id) const {
   return found == replicas_.end() ? 0 : work_of(found->second);
 }
 
-/// Requests there now, as far as is known. Short ones come and go between two reports.
+/// The requests that are there now, as far as is known: short ones come and go between two reports.
 std::size_t routing_policy::in_system(const replica& where) {
   const std::size_t came = std::size_t{where.load.running} + where.load.waiting + where.unseen.size();
   return came - std::min(came, where.ended);
@@ -99,7 +99,7 @@ std::uint64_t routing_policy::work_of(const replica& where) const {
          where.load.queued_tokens + where.unseen_tokens;
 }
 
-/// Of the prompt: without what is probably cached there.
+/// Tokens of the prompt that are probably not cached there.
 std::uint64_t routing_policy::tokens_to_compute(const replica& where, const request_view& request) {
   const std::uint64_t cached = where.prefixes.match(request.prefix) * prefix_block_tokens;
   return request.prompt_tokens - std::min(request.prompt_tokens, cached);
