@@ -15,7 +15,7 @@ using testing::IsEmpty;
 
 constexpr instant start{};
 
-/// Jobs whose lines are two by two in a journal.
+/// Jobs whose lines are read two at a time.
 class batches : public testing::Test {
  protected:
   void add(const std::string& id, std::uint64_t lines, const std::string& tenant = {}, std::uint64_t weight = 1) {
@@ -28,7 +28,7 @@ class batches : public testing::Test {
     for (std::uint64_t i = from; i < lines_.at(job) && page.size() < 2; ++i) page.push_back({i, "text"});
     return page;
   }
-  /// "job:index"; "-": there is none.
+  /// "job:index", or "-" if there is no next line.
   std::string next(instant now = start) {
     const auto one = queue_.next(now);
     return one ? one->job + ":" + std::to_string(one->index) : "-";

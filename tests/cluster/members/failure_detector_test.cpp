@@ -14,7 +14,7 @@ constexpr incarnation_id ann{1}, bob{2};
 
 class a_failure_detector : public testing::Test {
  protected:
-  /// Ticks every 100 ms for `time`; `ann` is heard each time where she speaks. Returns the changes.
+  /// Ticks every 100 ms for `time`, and hears `ann` each time if she speaks. Returns the changes.
   std::vector<failure_detector::change> pass(duration time, bool ann_speaks) {
     std::vector<failure_detector::change> all;
     for (const instant end = now + time; now < end;) {
@@ -108,7 +108,7 @@ struct file_times {
   int heartbeat_ms, lost_after_ms;
 };
 
-/// What a cluster's file may say, with its corners.
+/// Times that a cluster's file may have, the smallest and largest among them.
 class the_times_of_a_file : public testing::TestWithParam<file_times> {
  protected:
   const milliseconds heartbeat{GetParam().heartbeat_ms}, lost_after{GetParam().lost_after_ms};

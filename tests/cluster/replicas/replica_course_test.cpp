@@ -27,7 +27,7 @@ class course : public testing::Test {
     clock_.advance(passed);
     return replica_.look(clock_.now(), longest_start);
   }
-  /// How long it is until the next life.
+  /// How long it takes until the next life.
   duration wait() {
     duration waited{};
     while (after(100ms) != due::next_life) waited += 100ms;

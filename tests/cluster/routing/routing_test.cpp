@@ -295,7 +295,7 @@ class simulation {
   outcome run() {
     for (int i = 0; i < requests; ++i) {
       serve(i);
-      for (double& each : backlog_) each = std::max(0.0, each - 90);  // what a replica does between two requests
+      for (double& each : backlog_) each = std::max(0.0, each - 90);  // what a replica computes between two requests
       if (i % 5 == 0) report();
     }
     const double most = *std::max_element(computed_.begin(), computed_.end());
@@ -305,7 +305,8 @@ class simulation {
 
  private:
   void serve(int number) {
-    const auto group = static_cast<std::int32_t>(std::min(random_() % 40, random_() % 40));  // some are asked for more
+    const auto group =
+        static_cast<std::int32_t>(std::min(random_() % 40, random_() % 40));  // some groups have more requests
     const adapter_version adapter{static_cast<std::uint32_t>(group % 8)};
     auto tokens = tokens_from(group * 10000, 320);
     const auto own = tokens_from(1'000'000 + number * 100, 64);
