@@ -54,8 +54,10 @@ class link_listener final : public answer_listener {
   }
   void on_refused(const request_refused& refused) override {
     const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(refused.retry_after).count();
-    links_->send(link_, client_refused{id_, refused.error, refused.cause == refusal_cause::bad_input,
-                                       static_cast<std::uint64_t>(milliseconds)});
+    links_->send(link_, client_refused{.id = id_,
+                                       .error = refused.error,
+                                       .bad_input = refused.cause == refusal_cause::bad_input,
+                                       .retry_after_ms = static_cast<std::uint64_t>(milliseconds)});
     tell(desk_, client_done{link_, id_});
   }
 
@@ -91,28 +93,35 @@ client_desk_state::handle::behavior_type client_desk_state::make_behavior() {
 // --- requests ---
 
 void client_desk_state::begin(incoming<client_request>& request) {
-  const client_request& what = request.message;
+  const client_request& asked = request.message;
   auto& open = requests_[request.link];
   if (open.size() >= parts_.max_requests_each)
-    return refuse_request(request.link,
-                          {what.id, "too many requests of one client at a time: wait for some", false, 1000});
-  if (what.sampling.prompt_logprobs)
-    return refuse_request(request.link, {what.id, "prompt_logprobs are not told here: ask for them over HTTP", true});
-  if (open.contains(what.id)) return refuse_request(request.link, {what.id, "the request's id is in use", true});
+    return refuse_request(
+        request.link,
+        {.id = asked.id, .error = "too many requests of one client at a time: wait for some", .retry_after_ms = 1000});
+  if (asked.sampling.prompt_logprobs)
+    return refuse_request(
+        request.link,
+        {.id = asked.id, .error = "prompt_logprobs are not told here: ask for them over HTTP", .bad_input = true});
+  if (open.contains(asked.id))
+    return refuse_request(request.link, {.id = asked.id, .error = "the request's id is in use", .bad_input = true});
   try {
     begin_request begun;
     begun.id = parts_.numbers->next();
-    begun.prepared = parts_.prompts->prepare(input_of(what), what.sampling, what.answers,
-                                             what.batch ? request_priority::batch : request_priority::interactive);
-    begun.adapter = what.adapter;
-    begun.skip_tokens = what.skip_tokens;
-    begun.listener = std::make_shared<link_listener>(parts_.links, request.link, what.id, what.answers, handle(self_));
-    open.emplace(what.id, begun.id);
+    begun.prepared = parts_.prompts->prepare(input_of(asked), asked.sampling, asked.answers,
+                                             asked.batch ? request_priority::batch : request_priority::interactive);
+    begun.adapter = asked.adapter;
+    begun.skip_tokens = asked.skip_tokens;
+    begun.listener =
+        std::make_shared<link_listener>(parts_.links, request.link, asked.id, asked.answers, handle(self_));
+    open.emplace(asked.id, begun.id);
     tell(parts_.gateway, std::move(begun));
   } catch (const field_error& error) {
-    refuse_request(request.link, {what.id, error.what(), true, 0, error.field(), error.code()});
+    refuse_request(
+        request.link,
+        {.id = asked.id, .error = error.what(), .bad_input = true, .field_name = error.field(), .code = error.code()});
   } catch (const std::exception& error) {
-    refuse_request(request.link, {what.id, error.what(), true});
+    refuse_request(request.link, {.id = asked.id, .error = error.what(), .bad_input = true});
   }
 }
 

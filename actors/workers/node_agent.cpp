@@ -10,7 +10,7 @@ namespace {
 
 constexpr int joins_before_note = 20;
 
-/// Resident memory, in pages, from /proc/self/statm.
+/// Resident memory in bytes. /proc/self/statm counts pages.
 std::uint64_t resident_bytes() {
   std::uint64_t size = 0, resident = 0;
   if (std::FILE* file = std::fopen("/proc/self/statm", "r")) {
