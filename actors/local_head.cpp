@@ -11,20 +11,20 @@ struct local_head_state {
 
   handle::behavior_type make_behavior() {
     return {
-        [this](stage_started& what) { tell(parts.supervisor, std::move(what)); },
-        [this](stage_failed& what) { tell(parts.supervisor, std::move(what)); },
-        [this](step_done& what) { tell_scheduler(what); },
-        [this](adapter_loaded& what) { tell_scheduler(what); },
-        [this](adapter_prepared& what) { tell(parts.store, std::move(what)); },
+        [this](stage_started& message) { tell(parts.supervisor, std::move(message)); },
+        [this](stage_failed& message) { tell(parts.supervisor, std::move(message)); },
+        [this](step_done& message) { tell_scheduler(message); },
+        [this](adapter_loaded& message) { tell_scheduler(message); },
+        [this](adapter_prepared& message) { tell(parts.store, std::move(message)); },
         [](const want_piece&) {},  // the worker shares the store's folder, so all files are there already
         [this](stop_now) { self->quit(); },
     };
   }
 
   template <class M>
-  void tell_scheduler(M& what) const {
-    const replica_id replica = what.life.replica;  // read before `what` is moved away
-    tell(parts.directory->find(replica), std::move(what));
+  void tell_scheduler(M& message) const {
+    const replica_id replica = message.life.replica;  // read before `message` is moved away
+    tell(parts.directory->find(replica), std::move(message));
   }
 
   handle::pointer self;

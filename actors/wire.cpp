@@ -50,30 +50,30 @@ std::shared_ptr<bus> wire::running() const {
 }
 
 link_id wire::connect(const std::string& endpoint) {
-  const auto now = running();
-  return now ? now->connect(endpoint, server_key()) : no_link;
+  const auto current = running();
+  return current ? current->connect(endpoint, server_key()) : no_link;
 }
 
 void wire::close(link_id link) {
-  if (const auto now = running()) now->close(link);
+  if (const auto current = running()) current->close(link);
 }
 
 bool wire::is_client(link_id link) const {
-  const auto now = running();
-  return now && now->is_client(link);
+  const auto current = running();
+  return current && current->is_client(link);
 }
 
 std::string wire::endpoint() const {
-  const auto now = running();
-  return now ? now->endpoint() : std::string();
+  const auto current = running();
+  return current ? current->endpoint() : std::string();
 }
 
 void wire::send_frame(link_id to, frame made) {
-  const auto now = running();
-  if (!now) return;
-  const std::string why = fault_of_sending(*now, to, std::move(made));
+  const auto current = running();
+  if (!current) return;
+  const std::string why = fault_of_sending(*current, to, std::move(made));
   if (why.empty()) return;
-  now->close(to);
+  current->close(to);
   if (lost_) lost_(to, why);
 }
 
@@ -107,7 +107,7 @@ struct remote_state<Handle, list<Forwarded...>, list<Ignored...>> {
   remote_state(typename handle::pointer own, remote_parts with) : self(own), parts(std::move(with)) {}
 
   typename handle::behavior_type make_behavior() {
-    return {[this](Forwarded& what) { parts.links->send(parts.link->get(), std::move(what)); }...,
+    return {[this](Forwarded& forwarded) { parts.links->send(parts.link->get(), std::move(forwarded)); }...,
             [](const Ignored&) {}..., [this](stop_now) { self->quit(); }};
   }
 

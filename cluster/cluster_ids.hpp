@@ -5,11 +5,12 @@
 
 namespace troupe {
 
-/// One life of one node, drawn at random when its process starts and again whenever it was told that it is fenced or
-/// unknown. Never 0.
+/// One life of one node: a random number that is drawn when its process starts, and again whenever the node is told
+/// that it is fenced or unknown. Never 0.
 using incarnation_id = strong_id<struct incarnation_tag, std::uint64_t>;
 
-/// Counts the lives of all replicas: the fence. Goes up only, over restarts of the head as well (journal::begin_reign).
+/// Counts the lives of all replicas, so that messages of an earlier life can be dropped. It only goes up, also when the
+/// head is restarted (journal::begin_reign).
 using epoch_id = strong_id<struct epoch_tag, std::uint64_t>;
 
 /// All stages of one whole model.

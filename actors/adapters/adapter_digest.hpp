@@ -1,5 +1,4 @@
 #pragma once
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string>
@@ -21,12 +20,6 @@ constexpr std::string_view fetched_mark = ".fetched";
 
 inline void begin_adapter_file(sha256& digest, std::string_view name, std::uint64_t bytes) {
   digest.add_field(name).add(std::to_string(bytes) + ":");
-}
-
-/// Whether a text can name a folder in a store; folders with other names are ignored.
-inline bool is_digest(std::string_view text) {
-  return text.size() == 64 &&
-         std::all_of(text.begin(), text.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
 }
 
 }  // namespace troupe

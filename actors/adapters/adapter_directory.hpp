@@ -32,11 +32,11 @@ class adapter_directory {
     std::vector<std::pair<std::string, std::string>> listed = {};
   };
 
-  void publish(snapshot now) {
-    now.listed = list_of(now);
-    auto fresh = std::make_shared<const snapshot>(std::move(now));
+  void publish(snapshot next) {
+    next.listed = list_of(next);
+    auto shared = std::make_shared<const snapshot>(std::move(next));
     const std::lock_guard lock(mutex_);
-    current_ = std::move(fresh);
+    current_ = std::move(shared);
   }
   std::shared_ptr<const snapshot> read() const {
     const std::lock_guard lock(mutex_);
@@ -44,9 +44,9 @@ class adapter_directory {
   }
   std::optional<adapter_version> resolve(const std::string& name) const {
     if (name.empty()) return no_adapter;
-    const auto now = read();
-    const auto found = now->names.find(name);
-    return found == now->names.end() ? std::nullopt : std::optional(found->second);
+    const auto current = read();
+    const auto found = current->names.find(name);
+    return found == current->names.end() ? std::nullopt : std::optional(found->second);
   }
   /// While somebody holds the result, the version's files stay even if it is unloaded: a replica may need them again.
   std::shared_ptr<const void> hold(adapter_version version) const {
@@ -62,17 +62,17 @@ class adapter_directory {
     return held_.contains(version);
   }
   std::optional<adapter_details> find(adapter_version version) const {
-    const auto now = read();
-    const auto found = now->versions.find(version);
-    return found == now->versions.end() ? std::nullopt : std::optional(found->second);
+    const auto current = read();
+    const auto found = current->versions.find(version);
+    return found == current->versions.end() ? std::nullopt : std::optional(found->second);
   }
 
  private:
-  static std::vector<std::pair<std::string, std::string>> list_of(const snapshot& now) {
+  static std::vector<std::pair<std::string, std::string>> list_of(const snapshot& from) {
     std::vector<std::pair<std::string, std::string>> list;
-    for (const auto& [name, version] : now.names) {
-      const auto details = now.versions.find(version);
-      if (details != now.versions.end() && name.find(':') == name.npos)
+    for (const auto& [name, version] : from.names) {
+      const auto details = from.versions.find(version);
+      if (details != from.versions.end() && name.find(':') == name.npos)
         list.emplace_back(name, details->second.full_name);
     }
     std::sort(list.begin(), list.end());

@@ -2,12 +2,13 @@
 #pragma once
 #include <deque>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
 
+#include "actors/adapters/adapter_download.hpp"
 #include "actors/interfaces.hpp"
-#include "base/sha256.hpp"
 #include "model/arch/loaded_model.hpp"
 
 namespace troupe {
@@ -34,31 +35,16 @@ class adapter_fetcher_state {
   struct wanted : load_adapter {
     std::optional<std::uint64_t> ticket;
   };
-  /// Files that are being fetched: they get their final name when all have come and their digest is right.
-  struct transfer {
-    wanted what;
-    std::filesystem::path folder;
-    std::size_t file = 0;
-    std::uint64_t offset = 0;
-    std::ofstream out;
-    sha256 digest;
-  };
 
+  void take(wanted what);
   void next();
   void begin(const wanted& what);
   bool load_stored(const wanted& what);
-  void fetch(const wanted& what);
-  void open_file();
+  void go_on();
   void take_piece(const adapter_piece& piece);
-  void write_piece(const adapter_piece& piece);
-  void finish_transfer();
-  void keep_files() const;
-  void remove_least_used(const std::string& but_not) const;
   void load(const wanted& what);
-  std::filesystem::path folder_in_work(const std::string& sha256) const;
   void fail(const wanted& what, const std::string& error);
   void hand_over(const wanted& what, std::shared_ptr<const lora_adapter> adapter);
-  void drop_transfer();
 
   handle::pointer self_;
   adapter_fetcher_parts parts_;
@@ -68,7 +54,8 @@ class adapter_fetcher_state {
   /// Adapters that were prepared and not asked for yet, newest last. One that does not fit is packed again when it is
   /// asked for, from the files that are here.
   std::deque<std::pair<std::string, std::shared_ptr<const lora_adapter>>> prepared_;
-  std::unique_ptr<transfer> transfer_;
+  std::optional<adapter_download> download_;
+  wanted downloaded_;  ///< what download_ fetches
 };
 
 adapter_fetcher_actor spawn_adapter_fetcher(caf::actor_system& system, adapter_fetcher_parts parts);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "actors/adapters/adapter_digest.hpp"
+#include "actors/folders.hpp"
 #include "base/error.hpp"
 #include "base/file_descriptor.hpp"
 
@@ -100,9 +101,7 @@ shared_bytes read_adapter_bytes(const fs::path& file, std::uint64_t offset, std:
 
 incoming_adapter::incoming_adapter(const fs::path& store, std::uint64_t number)
     : path_(store / fmt::format("{}{}-{}", incoming_prefix, ::getpid(), number)) {
-  std::error_code fault;
-  fs::create_directories(path_, fault);
-  if (fault) refuse("{}: cannot be made: {}", path_.string(), fault.message());
+  create_folder(path_);
 }
 
 incoming_adapter::~incoming_adapter() {
@@ -124,19 +123,15 @@ std::string incoming_adapter::copy_from(const fs::path& folder) const {
 
 void incoming_adapter::keep_as(const fs::path& name) {
   sync_folder(path_);
-  std::error_code fault;
-  fs::rename(path_, name, fault);
-  if (fault) refuse("{}: cannot be made: {}", name.string(), fault.message());
+  move_to(path_, name);
   path_.clear();
   sync_folder(name.parent_path());
 }
 
 void remove_incoming_adapters(const fs::path& store) {
-  std::error_code fault;
-  std::vector<fs::path> found;
-  for (fs::directory_iterator each(store, fault), end; !fault && each != end; each.increment(fault))
-    if (each->path().filename().string().starts_with(incoming_prefix)) found.push_back(each->path());
-  for (const auto& path : found) fs::remove_all(path, fault);
+  std::error_code ignored;
+  for (const fs::path& path : entries_of(store))
+    if (path.filename().string().starts_with(incoming_prefix)) fs::remove_all(path, ignored);
 }
 
 }  // namespace troupe

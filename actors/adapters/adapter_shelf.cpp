@@ -8,6 +8,7 @@
 
 #include "actors/adapters/adapter_digest.hpp"
 #include "actors/adapters/adapter_files.hpp"
+#include "actors/folders.hpp"
 #include "actors/shown_path.hpp"
 #include "base/error.hpp"
 #include "model/lora/adapter.hpp"
@@ -51,9 +52,7 @@ adapter_file read_as(const fs::path& shown, const fs::path& folder, const model_
 
 adapter_shelf::adapter_shelf(options chosen, catalogue_records saved)
     : options_(std::move(chosen)), catalogue_({options_.base_name, options_.base, 1 << 16}, std::move(saved)) {
-  std::error_code fault;
-  fs::create_directories(options_.store, fault);
-  if (fault) refuse("{}: cannot be made: {}", options_.store.string(), fault.message());
+  create_folder(options_.store);
   remove_incoming_adapters(options_.store);
   for (const adapter_entry& entry : catalogue_.list()) note_files(entry);
 }
@@ -75,8 +74,11 @@ std::string adapter_shelf::take_files(const adapter_entry& entry) {
   std::error_code ignored;  // a worker on this machine may have fetched them earlier; now the head owns them
   fs::remove(folder_of(entry.spec.sha256) / fetched_mark, ignored);
   times_files_came_ += details_.contains(entry.version) ? 0 : 1;
-  details_[entry.version] = {entry.version, entry.full_name(), entry.spec.sha256, std::move(files),
-                             static_cast<std::int64_t>(entry.spec.bytes)};
+  details_[entry.version] = {.version = entry.version,
+                             .full_name = entry.full_name(),
+                             .sha256 = entry.spec.sha256,
+                             .files = std::move(files),
+                             .bytes = static_cast<std::int64_t>(entry.spec.bytes)};
   return {};
 }
 
@@ -92,22 +94,26 @@ adapter_shelf::taken adapter_shelf::take(const std::string& name, const fs::path
   return made;
 }
 
-adapter_entry adapter_shelf::publish(const taken& what) {
-  adapter_entry made = add(what);
-  if (catalogue_.is_current(made)) return made;
-  return value_of(catalogue_.rollback(what.name, made.ordinal));
+adapter_entry adapter_shelf::publish(const taken& copy) {
+  adapter_entry added = add(copy);
+  if (catalogue_.is_current(added)) return added;
+  return value_of(catalogue_.rollback(copy.name, added.ordinal));
 }
 
-adapter_entry adapter_shelf::add(const taken& what) {
-  if (const auto one = taken_.find(what.sha256); one != taken_.end()) taken_.erase(one);
-  perhaps_unused_.insert(what.sha256);  // unless it becomes a version below
+adapter_entry adapter_shelf::add(const taken& copy) {
+  if (const auto found = taken_.find(copy.sha256); found != taken_.end()) taken_.erase(found);
+  perhaps_unused_.insert(copy.sha256);  // unless it becomes a version below
   const auto all = catalogue_.list();
-  const adapter_entry* last = newest(what.name, all);
+  const adapter_entry* last = newest(copy.name, all);
   // An unloaded version with the same contents comes back under its old number.
-  if (last && last->spec.sha256 == what.sha256 && last->state == adapter_state::unloaded)
+  if (last && last->spec.sha256 == copy.sha256 && last->state == adapter_state::unloaded)
     return make_ready(value_of(catalogue_.load(last->full_name())));
-  return make_ready(value_of(catalogue_.publish(
-      {what.name, what.sha256, folder_of(what.sha256).string(), what.bytes, what.rank, options_.base})));
+  return make_ready(value_of(catalogue_.publish({.name = copy.name,
+                                                 .sha256 = copy.sha256,
+                                                 .folder = folder_of(copy.sha256).string(),
+                                                 .bytes = copy.bytes,
+                                                 .rank = copy.rank,
+                                                 .base = options_.base})));
 }
 
 adapter_shelf::taken adapter_shelf::take_in(const fs::path& folder) {

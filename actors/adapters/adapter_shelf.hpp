@@ -45,7 +45,7 @@ class adapter_shelf {
   taken take(const std::string& name, const std::filesystem::path& folder);
   /// Makes a new version that is ready; or takes the newest one, if its contents are the same. The name means this
   /// version from now on, even if it had been rolled back.
-  adapter_entry publish(const taken& what);
+  adapter_entry publish(const taken& copy);
   adapter_entry publish(const std::string& name, const std::filesystem::path& folder) {
     return publish(take(name, folder));
   }
@@ -86,7 +86,7 @@ class adapter_shelf {
  private:
   std::filesystem::path folder_of(const std::string& sha256) const { return options_.store / sha256; }
   taken take_in(const std::filesystem::path& folder);
-  adapter_entry add(const taken& what);
+  adapter_entry add(const taken& copy);
   adapter_entry make_ready(const adapter_entry& entry);
   std::string json_of(const std::vector<adapter_entry>& entries) const;
   void check_fits(std::uint64_t bytes, const std::string& what) const;

@@ -101,11 +101,12 @@ void adapter_store_state::publish(const publish_adapter& asked) {
 }
 
 /// Tells all workers; each fetches the files from here at its own pace. A way to send them to all at once belongs here.
-void adapter_store_state::spread(const adapter_shelf::taken& what, std::function<void()> then) {
-  const auto all = what.is_new ? parts_.directory->workers() : std::vector<worker_actor>();
+void adapter_store_state::spread(const adapter_shelf::taken& adapter, std::function<void()> then) {
+  const auto all = adapter.is_new ? parts_.directory->workers() : std::vector<worker_actor>();
   if (all.empty()) return then();
   spreading_[++ticket_] = {all.size(), clock_.now() + longest_spread, std::move(then)};
-  for (const worker_actor& worker : all) tell(worker, prepare_adapter{ticket_, what.name, what.sha256, what.files});
+  for (const worker_actor& worker : all)
+    tell(worker, prepare_adapter{ticket_, adapter.name, adapter.sha256, adapter.files});
   tell_after(self_, longest_spread, wake{});
 }
 
@@ -181,13 +182,13 @@ void adapter_store_state::save_then(continuation then) {
 void adapter_store_state::take_saved(const catalogue_saved& saved) {
   auto done = changes_.extract(saved.ticket);
   if (!done) return;
-  change& what = done.mapped();
+  change& written = done.mapped();
   if (saved.error.empty())
-    show(std::move(what.snapshot), std::move(what.shown));
+    show(std::move(written.snapshot), written.shown);
   else
-    unsaved_.push_back(std::move(what.records));
+    unsaved_.push_back(std::move(written.records));
   remove_unused_files();
-  for (const continuation& then : what.then) then(saved.error);
+  for (const continuation& then : written.then) then(saved.error);
 }
 
 /// Waits until the journal has all changes: otherwise, if the head died in between, there would be versions without
@@ -202,10 +203,10 @@ void adapter_store_state::show_files_that_came_back() {
     show(parts_.shelf->snapshot(), parts_.shelf->shown());
 }
 
-void adapter_store_state::show(adapter_directory::snapshot now, adapter_shelf::summary what) {
-  parts_.adapters->publish(std::move(now));
-  parts_.board->post("adapters", std::move(what.list));
-  parts_.board->post("adapters.others", std::to_string(what.others));
+void adapter_store_state::show(adapter_directory::snapshot published, const adapter_shelf::summary& shown) {
+  parts_.adapters->publish(std::move(published));
+  parts_.board->post("adapters", shown.list);
+  parts_.board->post("adapters.others", std::to_string(shown.others));
 }
 
 adapter_store_actor spawn_adapter_store(caf::actor_system& system, adapter_store_parts parts) {

@@ -53,7 +53,7 @@ class adapter_store_state {
   void run(const command_call& call);
   void load(const command_call& call);
   void publish(const publish_adapter& asked);
-  void spread(const adapter_shelf::taken& what, std::function<void()> then);
+  void spread(const adapter_shelf::taken& adapter, std::function<void()> then);
   void take_prepared(const adapter_prepared& prepared);
   void end_overdue();
   void finish(command_answer answer, std::function<void(command_answer)> tell_asker);
@@ -64,7 +64,7 @@ class adapter_store_state {
   void remove_unused_files();
   void take_saved(const catalogue_saved& saved);
   void show_files_that_came_back();
-  void show(adapter_directory::snapshot now, adapter_shelf::summary what);
+  void show(adapter_directory::snapshot published, const adapter_shelf::summary& shown);
 
   handle::pointer self_;
   adapter_store_parts parts_;

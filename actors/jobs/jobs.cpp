@@ -13,7 +13,7 @@ constexpr std::size_t lines_read_at_once = 256;
 constexpr std::size_t largest_output = 4 << 20;  // fits into a frame even after JSON has escaped it again
 constexpr std::size_t most_unrecorded = 1 << 14;
 
-/// Listens to all requests of one line.
+/// What the listeners of a line's requests share.
 struct line_in_progress {
   request_id first;
   jobs_actor jobs;
@@ -21,26 +21,27 @@ struct line_in_progress {
   bool is_over = false;
 };
 
+/// Listens to one of a line's requests, that of one prompt.
 class line_listener final : public answer_listener {
  public:
-  line_listener(std::shared_ptr<line_in_progress> of, std::size_t prompt) : of_(std::move(of)), prompt_(prompt) {}
+  line_listener(std::shared_ptr<line_in_progress> line, std::size_t prompt) : line_(std::move(line)), prompt_(prompt) {}
 
   void on_part(answer_part part) override {
-    if (of_->is_over) return;
-    of_->sheet->count(prompt_, part);
-    of_->sheet->keep(prompt_, std::move(part));
-    of_->is_over = of_->sheet->is_complete();
-    if (of_->is_over) tell(of_->jobs, line_answered{of_->first, std::move(of_->sheet)});
+    if (line_->is_over) return;
+    line_->sheet->count(prompt_, part);
+    line_->sheet->keep(prompt_, std::move(part));
+    line_->is_over = line_->sheet->is_complete();
+    if (line_->is_over) tell(line_->jobs, line_answered{line_->first, std::move(line_->sheet)});
   }
   void on_refused(const request_refused& refused) override {
-    if (std::exchange(of_->is_over, true)) return;
+    if (std::exchange(line_->is_over, true)) return;
     request_refused why = refused;
-    why.request = of_->first;
-    tell(of_->jobs, line_refused{std::move(why)});
+    why.request = line_->first;
+    tell(line_->jobs, line_refused{std::move(why)});
   }
 
  private:
-  std::shared_ptr<line_in_progress> of_;
+  std::shared_ptr<line_in_progress> line_;
   std::size_t prompt_;
 };
 
@@ -49,7 +50,7 @@ class line_listener final : public answer_listener {
 jobs_state::jobs_state(handle::pointer self, jobs_parts parts)
     : self_(self),
       parts_(std::move(parts)),
-      queue_([this](const std::string& job, std::uint64_t from) { return read_lines(job, from); }) {
+      queue_(parts_.queue, [this](const std::string& job, std::uint64_t from) { return read_lines(job, from); }) {
   post();
 }
 
@@ -59,8 +60,8 @@ jobs_state::handle::behavior_type jobs_state::make_behavior() {
         call.answer(answer_of([&] { return carry_out(call.command); }));
         pump();
       },
-      [this](const save_catalogue& what) { save(what); },
-      [this](const use_journal& what) { use(what); },
+      [this](const save_catalogue& order) { save(order); },
+      [this](const use_journal& order) { use(order); },
       [this](const begin_jobs& begun) {
         go_on(begun);
         sweep();
@@ -126,9 +127,9 @@ void jobs_state::pump() {
   if (!gateway_) return;
   try {
     while (in_flight_.size() < parts_.in_flight && outputs_.size() < most_unrecorded) {
-      auto one = queue_.next(clock_.now());
-      if (!one) return;
-      begin({std::move(*one)});
+      auto next = queue_.next(clock_.now());
+      if (!next) return;
+      begin({std::move(*next)});
       if (outputs_.size() >= parts_.record_at_once) record();
     }
   } catch (const journal_failure& failure) {
@@ -136,21 +137,21 @@ void jobs_state::pump() {
   }
 }
 
-void jobs_state::begin(line one) {
-  const batch_queue::job* job = queue_.find(one.job);
+void jobs_state::begin(line next) {
+  const batch_queue::job* job = queue_.find(next.job);
   if (!job) return;
   batch_line parsed;
   std::vector<begin_request> requests;
   try {
-    parsed = read(one.text, *job);
+    parsed = read(next.text, *job);
     requests = requests_of(parsed.asked.order, *parts_.prompts, *parts_.numbers);
   } catch (const std::exception& error) {  // any exception: one that ended this actor would do so in every life
-    one.custom_id = custom_id_of(one.text);
-    return put_out(one, error_line(one.index, one.custom_id, error.what()), false);
+    next.custom_id = custom_id_of(next.text);
+    return put_out(next, error_line(next.index, next.custom_id, error.what()), false);
   }
-  one.custom_id = std::move(parsed.custom_id);
-  one.format = std::move(parsed.asked.format);
-  send(std::move(one), parsed.asked.order, std::move(requests));
+  next.custom_id = std::move(parsed.custom_id);
+  next.format = std::move(parsed.asked.format);
+  send(std::move(next), parsed.asked.order, std::move(requests));
 }
 
 batch_line jobs_state::read(const std::string& text, const batch_queue::job& job) const {
@@ -164,70 +165,63 @@ batch_line jobs_state::read(const std::string& text, const batch_queue::job& job
   return parsed;
 }
 
-void jobs_state::send(line one, const answer_order& order, std::vector<begin_request> requests) {
+void jobs_state::send(line begun, const answer_order& order, std::vector<begin_request> requests) {
   const auto progress = std::make_shared<line_in_progress>();
   progress->first = requests.front().id;
   progress->jobs = handle(self_);
   progress->sheet = std::make_shared<answer_sheet>(order);
   for (std::size_t i = 0; i < requests.size(); ++i) {
-    one.requests.push_back(requests[i].id);
+    begun.requests.push_back(requests[i].id);
     requests[i].listener = std::make_shared<line_listener>(progress, i);
   }
-  in_flight_.emplace(progress->first, std::move(one));
+  in_flight_.emplace(progress->first, std::move(begun));
   for (begin_request& each : requests) tell(gateway_, std::move(each));
 }
 
 void jobs_state::take_answer(const line_answered& answered) {
   const auto found = in_flight_.extract(answered.request);
   if (!found) return;
-  const line& of = found.mapped();
+  const line& done = found.mapped();
   std::string text;
   bool ok = true;
   try {
-    const std::string whole = of.format->whole(answered.sheet->choices(), answered.sheet->usage());
-    text = answer_line(of.index, of.custom_id, whole);
+    const std::string whole = done.format->whole(answered.sheet->choices(), answered.sheet->usage());
+    text = answer_line(done.index, done.custom_id, whole);
   } catch (const std::exception& error) {
-    text = error_line(of.index, of.custom_id, error.what());
+    text = error_line(done.index, done.custom_id, error.what());
     ok = false;
   }
-  put_out(of, std::move(text), ok);
+  put_out(done, std::move(text), ok);
 }
 
 /// Also names requests that have ended already; the gateway ignores those.
-void jobs_state::end_requests(const line& of) {
-  for (const request_id request : of.requests) tell(gateway_, end_request{request});
+void jobs_state::end_requests(const line& ended) {
+  for (const request_id request : ended.requests) tell(gateway_, end_request{request});
 }
 
 void jobs_state::take_refusal(const request_refused& why) {
   auto found = in_flight_.extract(why.request);
   if (!found) return;
-  line& of = found.mapped();
-  if (of.requests.size() > 1) end_requests(of);
+  line& refused = found.mapped();
+  if (refused.requests.size() > 1) end_requests(refused);
   const bool may_pass = why.cause != refusal_cause::bad_input;
-  if (may_pass && why.retry_after > duration{}) return try_again(std::move(of), why.retry_after);
-  if (may_pass && ++of.refusals < parts_.most_tries) {
-    const duration wait = parts_.shortest_retry * (1 << of.refusals);
-    return try_again(std::move(of), wait);
+  if (const auto wait = may_pass ? queue_.wait_after(refused, why.retry_after) : std::nullopt) {
+    queue_.put_back(std::move(refused), clock_.now() + *wait);
+    return wake_in(*wait + std::chrono::milliseconds(1));
   }
   const char* code = why.is_unknown_adapter ? "model_not_found" : "";
-  put_out(of, error_line(of.index, of.custom_id, why.error, code), false);
+  put_out(refused, error_line(refused.index, refused.custom_id, why.error, code), false);
 }
 
-void jobs_state::try_again(batch_queue::line one, duration after) {
-  after = std::max(after, parts_.shortest_retry);
-  queue_.put_back(std::move(one), clock_.now() + after);
-  wake_in(after + std::chrono::milliseconds(1));
-}
-
-void jobs_state::put_out(const line& of, std::string text, bool ok) {
+void jobs_state::put_out(const line& from, std::string text, bool ok) {
   if (text.size() > largest_output) {
-    text = error_line(of.index, of.custom_id,
+    text = error_line(from.index, from.custom_id,
                       fmt::format("the output has {} bytes, and a line's may have {}: ask for fewer tokens, answers or "
                                   "log-probabilities",
                                   text.size(), largest_output));
     ok = false;
   }
-  outputs_.push_back({of.job, of.index, std::move(text), ok});
+  outputs_.push_back({from.job, from.index, std::move(text), ok});
   record_soon();
 }
 

@@ -25,16 +25,15 @@ struct jobs_parts {
   endpoint_line_reader read_for_endpoint = {};  ///< without it only lines of our own form are read
   /// Told when the journal begins to fail and when it works again.
   std::function<void(const std::string& line)> say = [](const std::string&) {};
+  batch_queue::options queue = {};
   std::size_t in_flight = 512;                            ///< lines: enough to fill the batches
   std::size_t record_at_once = 256;                       ///< outputs in one transaction, at most
   duration record_after = std::chrono::milliseconds(20);  ///< outputs are written after so long, even if they are fewer
-  duration shortest_retry = std::chrono::milliseconds(100);  ///< before a refused line is tried again
-  duration post_interval = std::chrono::milliseconds(200);   ///< between updates of the board
-  duration journal_retry = std::chrono::seconds(1);          ///< between attempts while the disk fails
-  std::chrono::seconds keep = {};                            ///< how long jobs that are over stay; 0: for ever
-  duration sweep_interval = std::chrono::minutes(1);         ///< between searches for jobs to remove
+  duration post_interval = std::chrono::milliseconds(200);  ///< between updates of the board
+  duration journal_retry = std::chrono::seconds(1);         ///< between attempts while the disk fails
+  std::chrono::seconds keep = {};                           ///< how long jobs that are over stay; 0: for ever
+  duration sweep_interval = std::chrono::minutes(1);        ///< between searches for jobs to remove
   duration sweep_pause = std::chrono::milliseconds(50);  ///< between pieces of a removal, so that others get their turn
-  int most_tries = 5;                                    ///< for a line whose refusals do not say when to come back
 };
 
 /// Owner of the journal, on a thread of its own. Other actors that have something to write ask this one.
@@ -79,9 +78,9 @@ class jobs_state {
   std::string hold(const std::string& id, bool on);
   std::string events(const job_info& job, const command_fields& from) const;
   void tell_training(const job_info& job) const;
-  void save(const save_catalogue& what);
-  void use(const use_journal& what);
-  bool can_use(const use_journal& what);
+  void save(const save_catalogue& order);
+  void use(const use_journal& order);
+  bool can_use(const use_journal& order);
   void use_again();
 
   // jobs.cpp: lines
@@ -90,14 +89,13 @@ class jobs_state {
   void activate(const job_info& job);
   std::vector<job_line> read_lines(const std::string& job, std::uint64_t from);
   void pump();
-  void begin(line one);
+  void begin(line next);
   batch_line read(const std::string& text, const batch_queue::job& job) const;
-  void send(line one, const answer_order& order, std::vector<begin_request> requests);
-  void end_requests(const line& of);
+  void send(line begun, const answer_order& order, std::vector<begin_request> requests);
+  void end_requests(const line& ended);
   void take_answer(const line_answered& answered);
   void take_refusal(const request_refused& why);
-  void try_again(batch_queue::line one, duration after);
-  void put_out(const line& of, std::string text, bool ok);
+  void put_out(const line& from, std::string text, bool ok);
   void drop_lines_of(const std::string& id);
 
   // jobs_recording.cpp

@@ -109,9 +109,11 @@ std::string jobs_state::carry_out(const client_command& command) {
   const json parsed = detail::parse_json_as<json>(command.arguments, command.name);
   const command_fields arguments(parsed, command.name);
   if (command.name == "job.list")
-    return list({std::min<std::size_t>(count_of(arguments, "limit", 1000), most_listed),
-                 arguments.text("kind").value_or(""), arguments.text("after").value_or(""), arguments.text("owner"),
-                 arguments.boolean("options").value_or(false)});
+    return list({.limit = std::min<std::size_t>(count_of(arguments, "limit", 1000), most_listed),
+                 .kind = arguments.text("kind").value_or(""),
+                 .after = arguments.text("after").value_or(""),
+                 .owner = arguments.text("owner"),
+                 .with_options = arguments.boolean("options").value_or(false)});
   if (command.name == "job.create") return create(arguments);
   if (command.name == "job.lines") return add_lines(arguments);
   const job_info job = known_job(*parts_.book, arguments);
@@ -135,8 +137,11 @@ std::string jobs_state::carry_out(const client_command& command) {
 std::string jobs_state::create(const command_fields& from) {
   const json* options = from.find("options");
   if (options && !options->is_object()) refuse("job.create: \"options\" is no JSON object");
-  job_spec spec{text_of(from, "id"), "batch", from.text("tenant").value_or(""), options ? options->dump() : "{}",
-                count_of(from, "lines")};
+  const job_spec spec{.id = text_of(from, "id"),
+                      .kind = "batch",
+                      .tenant = from.text("tenant").value_or(""),
+                      .options = options ? options->dump() : "{}",
+                      .lines = count_of(from, "lines")};
   (void)read_batch_terms(spec.options);
   return dump(to_json(value_of(parts_.book->create_job(spec))));
 }
@@ -239,13 +244,13 @@ void jobs_state::post_soon() {
 }
 
 /// What the disk did not take is tried again after a while, in order: later uses must not overtake it.
-void jobs_state::use(const use_journal& what) {
-  if (!unused_.empty() || !can_use(what)) return unused_.push_back(what);
+void jobs_state::use(const use_journal& order) {
+  if (!unused_.empty() || !can_use(order)) return unused_.push_back(order);
   post_soon();
 }
 
-bool jobs_state::can_use(const use_journal& what) try {
-  what.use(*parts_.book);
+bool jobs_state::can_use(const use_journal& order) try {
+  order.use(*parts_.book);
   return true;
 } catch (const journal_failure& failure) {
   note_failure(failure);
@@ -263,14 +268,14 @@ void jobs_state::use_again() {
   post();
 }
 
-void jobs_state::save(const save_catalogue& what) {
+void jobs_state::save(const save_catalogue& order) {
   std::string error;
   try {
-    parts_.book->save(what.changes);
+    parts_.book->save(order.changes);
   } catch (const journal_failure& failure) {
     error = failure.what();
   }
-  tell(what.asker, catalogue_saved{what.ticket, std::move(error)});
+  tell(order.asker, catalogue_saved{order.ticket, std::move(error)});
 }
 
 }  // namespace troupe

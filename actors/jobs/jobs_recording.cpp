@@ -1,4 +1,6 @@
 // Writes outputs into the journal, tries again what failed, and removes old jobs.
+#include <fmt/format.h>
+
 #include "actors/jobs/jobs.hpp"
 #include "actors/json_dump_impl.hpp"
 

@@ -57,9 +57,9 @@ bool router_state::route(routed_request& request) {
   const request_view view{prefix, what.prompt.size(), what.adapter, what.priority == request_priority::batch};
   const auto chosen = policy_.choose(view);
   if (!chosen) return false;
-  policy_.sent(chosen->replica, view);
-  routes_[request.id].replicas.insert(chosen->replica);
-  tell(replicas_.at(chosen->replica), std::move(request));
+  policy_.sent(*chosen, view);
+  routes_[request.id].replicas.insert(*chosen);
+  tell(replicas_.at(*chosen), std::move(request));
   return true;
 }
 

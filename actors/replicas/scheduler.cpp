@@ -80,8 +80,12 @@ void scheduler_state::accept(routed_request& request) {
     }
     for (std::int32_t i = 0; i < accepted->answers; ++i) {
       const sequence_id id(accepted->first.value + static_cast<std::uint64_t>(i));
-      answers_[id] = {request.id,   request.first_index + i,   request.sink, request.engine.what.adapter,
-                      clock_.now(), request.engine.resumed > 0};
+      answers_[id] = {.request = request.id,
+                      .index = request.first_index + i,
+                      .sink = request.sink,
+                      .adapter = request.engine.what.adapter,
+                      .accepted = clock_.now(),
+                      .timed = request.engine.resumed > 0};
       sequences_[request.id].push_back(id);
     }
   } catch (const input_error& error) {
@@ -153,7 +157,7 @@ batch_scheduler::options scheduler_state::options_for_life() const {
 }
 
 /// All stages start with empty storage, and the requests that waited here go on. If the storage has another size now,
-/// they are submitted anew, with the text that they have.
+/// they are submitted anew, with the tokens that they have.
 void scheduler_state::begin_life(const replica_started& started) {
   life_ = started.life;
   const bool same_shape =
@@ -173,15 +177,9 @@ void scheduler_state::begin_life(const replica_started& started) {
     for (const auto& [id, answer] : answers_) (void)declare_adapter(answer.adapter);
     return report();
   }
-  auto before = std::exchange(requests_, std::make_unique<replica_scheduler>(options_for_life(), parts_.vocab_size));
-  auto answers = std::exchange(answers_, {});
-  sequences_.clear();
-  if (before)
-    for (auto& [id, what] : before->give_up_all()) {
-      const open_answer& of = answers.at(id);
-      routed_request again{of.request, of.index, std::move(what), of.sink};
-      accept(again);
-    }
+  auto waiting = give_up_answers();
+  requests_ = std::make_unique<replica_scheduler>(options_for_life(), parts_.vocab_size);
+  for (routed_request& request : waiting) accept(request);
   report();
 }
 
@@ -211,16 +209,23 @@ void scheduler_state::refuse_deadly() {
       refusal_cause::bad_input);
 }
 
+/// Requests that come before the next life are returned as well.
 void scheduler_state::return_requests() {
-  requests_returned returned{parts_.replica, {}};
-  for (auto& [id, what] : requests_->give_up_all()) {
-    const open_answer& of = answers_.at(id);
-    returned.requests.push_back({of.request, of.index, std::move(what), of.sink});
+  tell(parts_.router, requests_returned{parts_.replica, give_up_answers()});
+}
+
+/// All open answers, as requests of one answer each that go on from the tokens they have.
+std::vector<routed_request> scheduler_state::give_up_answers() {
+  std::vector<routed_request> given_up;
+  if (!requests_) return given_up;
+  for (auto& [id, rest] : requests_->give_up_all()) {
+    const open_answer& answer = answers_.at(id);
+    given_up.push_back({answer.request, answer.index, std::move(rest), answer.sink});
   }
   answers_.clear();
   sequences_.clear();
-  requests_.reset();  // requests that come before the next life are returned as well
-  tell(parts_.router, std::move(returned));
+  requests_.reset();
+  return given_up;
 }
 
 // --- adapters ---

@@ -79,6 +79,7 @@ class scheduler_state {
   void end_life(const replica_stopped& stopped);
   void refuse_deadly();
   void return_requests();
+  std::vector<routed_request> give_up_answers();
 
   // adapters
   void move_adapters();
@@ -94,10 +95,10 @@ class scheduler_state {
   void finish_step(const step_done& done);
   void note_token(const engine_token& token);
   void note_reading(const engine_reading& reading);
-  void note_timing(sequence_id id, open_answer& of, answer_tokens& entry) const;
+  void note_timing(sequence_id id, open_answer& answer, answer_tokens& entry) const;
   void note_flights();
   void note_end(const ended_sequence& ended);
-  answer_tokens& entry_of(const open_answer& of);
+  answer_tokens& entry_of(const open_answer& answer);
   void tell_sinks();
 
   // scheduler_status.cpp: reports to the router and the board

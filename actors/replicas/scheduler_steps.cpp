@@ -82,45 +82,47 @@ void scheduler_state::finish_step(const step_done& done) {
 
 /// The entry of an answer in the message to its sink: one message for each sink and step. The search starts at the end,
 /// since tokens of one answer come one after the other.
-answer_tokens& scheduler_state::entry_of(const open_answer& of) {
-  auto batch = std::find_if(batches_.begin(), batches_.end(), [&](const sink_batch& b) { return b.sink == of.sink; });
-  if (batch == batches_.end()) batch = batches_.insert(batches_.end(), {of.sink, {}});
+answer_tokens& scheduler_state::entry_of(const open_answer& answer) {
+  auto batch =
+      std::find_if(batches_.begin(), batches_.end(), [&](const sink_batch& b) { return b.sink == answer.sink; });
+  if (batch == batches_.end()) batch = batches_.insert(batches_.end(), {answer.sink, {}});
   auto& answers = batch->tokens.answers;
-  const auto is_its = [&](const answer_tokens& a) { return a.request == of.request && a.index == of.index; };
+  const auto is_its = [&](const answer_tokens& a) { return a.request == answer.request && a.index == answer.index; };
   const auto found = std::find_if(answers.rbegin(), answers.rend(), is_its);
-  return found != answers.rend() ? *found : answers.emplace_back(answer_tokens{of.request, of.index, {}, {}, {}, {}});
+  return found != answers.rend() ? *found
+                                 : answers.emplace_back(answer_tokens{answer.request, answer.index, {}, {}, {}, {}});
 }
 
 void scheduler_state::note_token(const engine_token& token) {
-  const auto of = answers_.find(token.sequence);
-  if (of == answers_.end()) return;
-  answer_tokens& entry = entry_of(of->second);
+  const auto found = answers_.find(token.sequence);
+  if (found == answers_.end()) return;
+  answer_tokens& entry = entry_of(found->second);
   entry.tokens.push_back(token.token);
   if (token.details) entry.details.push_back(*token.details);
-  if (!of->second.timed) note_timing(token.sequence, of->second, entry);
+  if (!found->second.timed) note_timing(token.sequence, found->second, entry);
   meter_.note_token();
 }
 
 void scheduler_state::note_reading(const engine_reading& reading) {
-  const auto of = answers_.find(reading.sequence);
-  if (of == answers_.end()) return;
-  answer_tokens& entry = entry_of(of->second);
+  const auto found = answers_.find(reading.sequence);
+  if (found == answers_.end()) return;
+  answer_tokens& entry = entry_of(found->second);
   entry.hidden.assign(reading.hidden.begin(), reading.hidden.end());
   entry.scored.assign(reading.scored.begin(), reading.scored.end());
   if (reading.ending) entry.ending = *reading.ending;
 }
 
-void scheduler_state::note_timing(sequence_id id, open_answer& of, answer_tokens& entry) const {
-  of.timed = true;
+void scheduler_state::note_timing(sequence_id id, open_answer& answer, answer_tokens& entry) const {
+  answer.timed = true;
   if (const auto started = requests_->decisions().start_of(id))
-    entry.timing = answer_timing{started->at - of.accepted, clock_.now() - started->at,
+    entry.timing = answer_timing{started->at - answer.accepted, clock_.now() - started->at,
                                  static_cast<std::int64_t>(started->reused)};
 }
 
 void scheduler_state::note_end(const ended_sequence& ended) {
-  const auto of = answers_.find(ended.sequence);
-  if (of == answers_.end()) return;
-  entry_of(of->second).end = ended.reason;
+  const auto found = answers_.find(ended.sequence);
+  if (found == answers_.end()) return;
+  entry_of(found->second).end = ended.reason;
   forget(ended.sequence);
 }
 

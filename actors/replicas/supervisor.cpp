@@ -37,7 +37,7 @@ supervisor_state::handle::behavior_type supervisor_state::make_behavior() {
         end_life(failed.life, fmt::format("stage {} failed: {}", failed.stage, failed.error));
       },
       [this](const life_rejected& rejected) { end_life(rejected.life, rejected.why); },
-      [this](const drain_node& what) { drain(what); },
+      [this](const drain_node& order) { drain(order); },
       [this](wake) {
         look_at_clock();
         tell_after(self_, parts_.members.detector.tick_interval(heartbeat_of(parts_.config)), wake{});
@@ -94,9 +94,9 @@ void supervisor_state::admit(const node_hello& hello, link_id link) {
   if (has_role(hello, "trainer") && link != no_link) admit_trainer(hello, link);
   if (!has_role(hello, "worker")) return;
   const worker_actor worker = link == no_link ? local_->worker : spawn_remote_worker(self_->system(), remote(link));
-  workers_[hello.name] = {hello.incarnation, link, worker, hello.endpoint, hello.meeting, offer_of(hello)};
+  workers_[hello.name] = {hello.incarnation, link, worker, hello.endpoint, hello.meeting};
   parts_.directory->set_worker(hello.name, worker);
-  note_pool(workers_[hello.name].offer);
+  offers_.set(offer_of(hello));
   take_in(hello.name);
 }
 
@@ -137,31 +137,11 @@ void supervisor_state::take_heartbeat(const incoming<heartbeat>& in) {
   lose(name, "a step took too long");
 }
 
-/// Notes how much memory an idle worker has now: when it came there may have been too little for it. A worker that
-/// holds layers keeps the offer by which they were placed.
+/// When an idle worker came there may have been too little memory for it. A worker that holds layers keeps the offer by
+/// which they were placed.
 void supervisor_state::take_free_memory(const std::string& name, const node_report& report) {
-  constexpr double of_note = 1.05;
-  constexpr std::uint64_t most = std::uint64_t{1} << 60;
-  const auto found = workers_.find(name);
-  if (found == workers_.end() || !placement_ || find_worker(*placement_, name)) return;
-  std::uint64_t& offered = found->second.offer.memory;
-  const std::uint64_t free = report.free_bytes.value_or(0);
-  if (free > most || static_cast<double>(free) <= of_note * static_cast<double>(offered)) return;
-  offered = free;
-  note_pool(found->second.offer);
-  take_in(name);
-}
-
-void supervisor_state::note_pool(const worker_offer& offer) {
-  std::uint64_t& most = pool_memory_[offer.pool];
-  most = std::max(most, offer.memory);
-}
-
-/// While others of a machine are there, one that comes back measures less than the machine has; once all are gone, what
-/// they offered says nothing any more.
-void supervisor_state::forget_pool(const std::string& pool) {
-  const auto is_of_it = [&](const auto& worker) { return worker.second.offer.pool == pool; };
-  if (std::none_of(workers_.begin(), workers_.end(), is_of_it)) pool_memory_.erase(pool);
+  if (!workers_.contains(name) || !placement_ || find_worker(*placement_, name)) return;
+  if (offers_.raise(name, report.free_bytes.value_or(0))) take_in(name);
 }
 
 void supervisor_state::take_leave(incarnation_id node) {
@@ -188,7 +168,7 @@ void supervisor_state::lose(const std::string& name, const std::string& why, lif
   if (found == workers_.end()) return;
   const worker_record gone = found->second;
   workers_.erase(found);
-  forget_pool(gone.offer.pool);
+  offers_.remove(name);
   parts_.directory->drop_worker(name);
   parts_.directory->expel(gone.link);
   nodes_by_link_.erase(gone.link);
@@ -213,14 +193,14 @@ void supervisor_state::look_at_clock() {
   post_status();
 }
 
-void supervisor_state::drain(const drain_node& what) {
+void supervisor_state::drain(const drain_node& order) {
   command_answer answer;
-  answer.error = drain_now(what.name);
+  answer.error = drain_now(order.name);
   if (!answer.error.empty())
     answer.fault = command_fault::bad_input;
   else
-    answer.result = fmt::format(R"({{"name":"{}"}})", what.name);
-  parts_.links->send(what.link, std::move(answer), what.correlation);
+    answer.result = fmt::format(R"({{"name":"{}"}})", order.name);
+  parts_.links->send(order.link, std::move(answer), order.correlation);
 }
 
 std::string supervisor_state::no_worker_text(const std::string& name) const {
@@ -236,7 +216,7 @@ std::string supervisor_state::drain_now(const std::string& name) {
   const worker_record going = found->second;
   if (going.link == no_link) return fmt::format("{} is the head's own worker: it goes with the head", name);
   if (const auto where = placement_ ? find_worker(*placement_, name) : std::nullopt) {
-    const placement_change after = repair(*placement_, name, all_offers(), parts_.shape, parts_.wanted);
+    const placement_change after = repair(*placement_, name, offers_.all(), parts_.shape, parts_.wanted);
     if (after.what == placement_change::kind::vacancy && !other_runs(where->replica))
       return fmt::format("nobody could take over the layers of {}: start another node first", name);
   }

@@ -13,6 +13,7 @@
 #include "actors/replicas/scheduler.hpp"
 #include "actors/status_board.hpp"
 #include "actors/wire.hpp"
+#include "cluster/placement/worker_offers.hpp"
 #include "cluster/replicas/replica_course.hpp"
 
 namespace troupe {
@@ -53,7 +54,6 @@ class supervisor_state {
     link_id link = no_link;
     worker_actor worker;
     std::string endpoint, meeting;
-    worker_offer offer;
   };
   struct trainer_record {
     incarnation_id incarnation;
@@ -72,13 +72,11 @@ class supervisor_state {
   bool its_process_is_gone(const node_hello& hello) const;
   void take_heartbeat(const incoming<heartbeat>& in);
   void take_free_memory(const std::string& name, const node_report& report);
-  void note_pool(const worker_offer& offer);
-  void forget_pool(const std::string& pool);
   void take_leave(incarnation_id node);
   void note_link_lost(link_id link);
   void lose(const std::string& name, const std::string& why, life_end of_its_replica = life_end::loss);
   void look_at_clock();
-  void drain(const drain_node& what);
+  void drain(const drain_node& order);
   std::string drain_now(const std::string& name);
   std::string no_worker_text(const std::string& name) const;
   void admit_trainer(const node_hello& hello, link_id link);
@@ -102,7 +100,6 @@ class supervisor_state {
   void announce(std::size_t index);
   void retry_replicas(instant now);
   bool other_runs(std::size_t index) const;
-  std::vector<worker_offer> all_offers() const;
 
   // supervisor_status.cpp
   void post_status() const;
@@ -118,9 +115,9 @@ class supervisor_state {
 
   membership members_;
   std::map<std::string, worker_record> workers_;
+  worker_offers offers_;  ///< of the same workers
   std::map<std::string, trainer_record> trainers_;
   std::map<link_id, incarnation_id> nodes_by_link_;
-  std::map<std::string, std::uint64_t> pool_memory_;  ///< the most that a worker of each pool has ever offered
   std::optional<placement> placement_;
   std::vector<replica_record> replicas_;
   std::uint64_t lives_ = 0;

@@ -19,7 +19,7 @@ bool supervisor_state::is_assembled(instant now) const {
 }
 
 void supervisor_state::place_all() {
-  auto placed = place(all_offers(), parts_.shape, parts_.wanted);
+  auto placed = place(offers_.all(), parts_.shape, parts_.wanted);
   if (!placed) {
     const std::string text = fmt::format("{}: {}", place_of(parts_.config, placed.error().key), placed.error().text);
     if (std::exchange(last_said_, text) != text) parts_.say(text);
@@ -33,13 +33,13 @@ void supervisor_state::place_all() {
 /// For a worker that came after the first placement.
 void supervisor_state::take_in(const std::string& name) {
   if (!placement_) return;
-  carry_out(extend(*placement_, workers_.at(name).offer, all_offers(), parts_.shape, parts_.wanted));
+  carry_out(extend(*placement_, offers_.of(name), offers_.all(), parts_.shape, parts_.wanted));
 }
 
 void supervisor_state::give_up_worker(const std::string& name, life_end why) {
   if (!placement_) return;
   if (const auto at = find_worker(*placement_, name)) stop_replica(at->replica, why);
-  carry_out(repair(*placement_, name, all_offers(), parts_.shape, parts_.wanted));
+  carry_out(repair(*placement_, name, offers_.all(), parts_.shape, parts_.wanted));
 }
 
 /// Where replicas share a machine, those that get smaller are restarted first: their memory must be free before the
@@ -89,25 +89,25 @@ void supervisor_state::start_replica(std::size_t index) {
 void supervisor_state::tell_stage(std::size_t index, std::size_t stage, std::size_t rank) {
   const replica_placement& where = placement_->replicas[index];
   const stage_placement& own = where.stages[stage];
-  start_stage what;
-  what.life = replicas_[index].life;
-  what.stage = static_cast<std::uint32_t>(stage);
-  what.stages = static_cast<std::uint32_t>(where.stages.size());
-  what.first_layer = own.layers.first;
-  what.layers = own.layers.count();
-  what.blocks = where.kv_tokens / positions_per_block;
-  what.context = parts_.batches.context;
-  what.max_rows = parts_.batches.max_batch_tokens;
-  what.lookup_tokens = parts_.config.model.lookup_tokens;
-  what.kv = parts_.kv;
-  what.max_sequences = parts_.batches.max_sequences;
-  if (stage + 1 < where.stages.size()) what.next = workers_.at(where.stages[stage + 1].workers[rank]).endpoint;
-  what.tensor_rank = static_cast<std::uint32_t>(rank);
-  what.tensor_ranks = static_cast<std::uint32_t>(own.workers.size());
-  if (what.tensor_ranks > 1) what.tensor_meeting = workers_.at(own.workers.front()).meeting;
+  start_stage order;
+  order.life = replicas_[index].life;
+  order.stage = static_cast<std::uint32_t>(stage);
+  order.stages = static_cast<std::uint32_t>(where.stages.size());
+  order.first_layer = own.layers.first;
+  order.layers = own.layers.count();
+  order.blocks = where.kv_tokens / positions_per_block;
+  order.context = parts_.batches.context;
+  order.max_rows = parts_.batches.max_batch_tokens;
+  order.lookup_tokens = parts_.config.model.lookup_tokens;
+  order.kv = parts_.kv;
+  order.max_sequences = parts_.batches.max_sequences;
+  if (stage + 1 < where.stages.size()) order.next = workers_.at(where.stages[stage + 1].workers[rank]).endpoint;
+  order.tensor_rank = static_cast<std::uint32_t>(rank);
+  order.tensor_ranks = static_cast<std::uint32_t>(own.workers.size());
+  if (order.tensor_ranks > 1) order.tensor_meeting = workers_.at(own.workers.front()).meeting;
   const worker_record& to = workers_.at(own.workers[rank]);
   if (to.link == no_link) local_->alarm->ring();
-  tell(to.worker, std::move(what));
+  tell(to.worker, std::move(order));
 }
 
 /// Its requests wait for its next life, or go to another replica if one runs.
@@ -133,7 +133,7 @@ void supervisor_state::take_started(const stage_started& started) {
   const std::size_t index = started.life.replica.value;
   if (index >= replicas_.size() || replicas_[index].life != started.life) return;
   replica_course& course = replicas_[index].course;
-  if (course.now() != replica_course::phase::starting) return;
+  if (course.current() != replica_course::phase::starting) return;
   if (!started.error.empty())
     return fail_replica(index, fmt::format("stage {} cannot start: {}", started.stage, started.error));
   if (course.note_ready({started.stage, started.tensor_rank}, clock_.now())) announce(index);
@@ -149,7 +149,7 @@ void supervisor_state::announce(std::size_t index) {
     auto& ranks = started.stages.emplace_back();
     for (const std::string& name : stage.workers) {
       ranks.push_back(workers_.at(name).worker);
-      offers.push_back(workers_.at(name).offer);
+      offers.push_back(offers_.of(name));
     }
   }
   const int said = parts_.config.scheduler.steps_in_flight;
@@ -173,15 +173,6 @@ bool supervisor_state::other_runs(std::size_t index) const {
   for (std::size_t i = 0; i < replicas_.size(); ++i)
     if (i != index && replicas_[i].course.is_running()) return true;
   return false;
-}
-
-std::vector<worker_offer> supervisor_state::all_offers() const {
-  std::vector<worker_offer> all;
-  for (const auto& [name, worker] : workers_) {
-    all.push_back(worker.offer);
-    all.back().pool_memory = pool_memory_.at(worker.offer.pool);
-  }
-  return all;
 }
 
 }  // namespace troupe

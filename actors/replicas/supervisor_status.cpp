@@ -113,7 +113,7 @@ std::string supervisor_state::replicas_text() const {
     const replica_course& course = replicas_[i].course;
     const replica_placement& where = placement_->replicas[i];
     json entry = {{"replica", i},
-                  {"state", name_of(course.now())},
+                  {"state", name_of(course.current())},
                   {"stages", stages_json(where)},
                   {"kv_tokens", where.kv_tokens}};
     if (const auto found = figures.find(replicas_[i].life.replica); found != figures.end())

@@ -14,8 +14,7 @@ namespace {
 constexpr std::string_view known_commands =
     "status, hello, adapters.list, adapters.load, adapters.unload, adapters.rollback, adapters.files, job.create, "
     "job.lines, job.seal, job.outputs, job.events, job.pause, job.resume, job.cancel, job.forget, job.list, job.get, "
-    "train.data, "
-    "train.create, drain";
+    "train.data, train.create, drain";
 
 std::string random_instance() {
   std::random_device random;
@@ -37,8 +36,13 @@ class link_listener final : public answer_listener {
       : links_(links), link_(link), id_(id), left_(answers), desk_(std::move(desk)) {}
 
   void on_part(answer_part part) override {
-    client_text text{id_, part.index, std::move(part.text),   std::move(part.tokens), std::move(part.details),
-                     {},  0,          std::move(part.adapter)};
+    client_text text;
+    text.id = id_;
+    text.index = part.index;
+    text.text = std::move(part.text);
+    text.tokens = std::move(part.tokens);
+    text.details = std::move(part.details);
+    text.adapter = std::move(part.adapter);
     if (part.end) {
       text.finish = part.end->finish;
       text.prompt_tokens = part.end->prompt_tokens;
@@ -50,8 +54,10 @@ class link_listener final : public answer_listener {
   }
   void on_refused(const request_refused& refused) override {
     const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(refused.retry_after).count();
-    links_->send(link_, client_refused{id_, refused.error, refused.cause == refusal_cause::bad_input,
-                                       static_cast<std::uint64_t>(milliseconds)});
+    links_->send(link_, client_refused{.id = id_,
+                                       .error = refused.error,
+                                       .bad_input = refused.cause == refusal_cause::bad_input,
+                                       .retry_after_ms = static_cast<std::uint64_t>(milliseconds)});
     tell(desk_, client_done{link_, id_});
   }
 
@@ -87,28 +93,35 @@ client_desk_state::handle::behavior_type client_desk_state::make_behavior() {
 // --- requests ---
 
 void client_desk_state::begin(incoming<client_request>& request) {
-  const client_request& what = request.message;
+  const client_request& asked = request.message;
   auto& open = requests_[request.link];
   if (open.size() >= parts_.max_requests_each)
-    return refuse_request(request.link,
-                          {what.id, "too many requests of one client at a time: wait for some", false, 1000});
-  if (what.sampling.prompt_logprobs)
-    return refuse_request(request.link, {what.id, "prompt_logprobs are not told here: ask for them over HTTP", true});
-  if (open.contains(what.id)) return refuse_request(request.link, {what.id, "the request's id is in use", true});
+    return refuse_request(
+        request.link,
+        {.id = asked.id, .error = "too many requests of one client at a time: wait for some", .retry_after_ms = 1000});
+  if (asked.sampling.prompt_logprobs)
+    return refuse_request(
+        request.link,
+        {.id = asked.id, .error = "prompt_logprobs are not told here: ask for them over HTTP", .bad_input = true});
+  if (open.contains(asked.id))
+    return refuse_request(request.link, {.id = asked.id, .error = "the request's id is in use", .bad_input = true});
   try {
     begin_request begun;
     begun.id = parts_.numbers->next();
-    begun.prepared = parts_.prompts->prepare(input_of(what), what.sampling, what.answers,
-                                             what.batch ? request_priority::batch : request_priority::interactive);
-    begun.adapter = what.adapter;
-    begun.skip_tokens = what.skip_tokens;
-    begun.listener = std::make_shared<link_listener>(parts_.links, request.link, what.id, what.answers, handle(self_));
-    open.emplace(what.id, begun.id);
+    begun.prepared = parts_.prompts->prepare(input_of(asked), asked.sampling, asked.answers,
+                                             asked.batch ? request_priority::batch : request_priority::interactive);
+    begun.adapter = asked.adapter;
+    begun.skip_tokens = asked.skip_tokens;
+    begun.listener =
+        std::make_shared<link_listener>(parts_.links, request.link, asked.id, asked.answers, handle(self_));
+    open.emplace(asked.id, begun.id);
     tell(parts_.gateway, std::move(begun));
   } catch (const field_error& error) {
-    refuse_request(request.link, {what.id, error.what(), true, 0, error.field(), error.code()});
+    refuse_request(
+        request.link,
+        {.id = asked.id, .error = error.what(), .bad_input = true, .field_name = error.field(), .code = error.code()});
   } catch (const std::exception& error) {
-    refuse_request(request.link, {what.id, error.what(), true});
+    refuse_request(request.link, {.id = asked.id, .error = error.what(), .bad_input = true});
   }
 }
 
@@ -134,15 +147,15 @@ void client_desk_state::end_all(link_id link) {
 // --- commands ---
 
 void client_desk_state::run(incoming<client_command>& command) {
-  const std::string& called = command.message.name;
-  if (called == "status") return answer(command, {status_json()});
-  if (called == "hello") return answer(command, {hello_json()});
-  if (called == "drain") return drain(command);
-  const bool adapters = called.starts_with("adapters."), jobs = called.starts_with("job.");
-  const bool training = called.starts_with("train.");
+  const std::string& name = command.message.name;
+  if (name == "status") return answer(command, {status_json()});
+  if (name == "hello") return answer(command, {hello_json()});
+  if (name == "drain") return drain(command);
+  const bool adapters = name.starts_with("adapters."), jobs = name.starts_with("job.");
+  const bool training = name.starts_with("train.");
   if (!adapters && !jobs && !training)
     return answer(command, {{},
-                            fmt::format("unknown command '{}': {} are known", called.substr(0, 64), known_commands),
+                            fmt::format("unknown command '{}': {} are known", name.substr(0, 64), known_commands),
                             command_fault::bad_input});
   command_call call{std::move(command.message),
                     [links = parts_.links, link = command.link, number = command.correlation](command_answer answer) {

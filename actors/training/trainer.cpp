@@ -9,11 +9,11 @@ trainer_state::trainer_state(handle::pointer self, trainer_parts parts) : self_(
 trainer_state::handle::behavior_type trainer_state::make_behavior() {
   return {
       [this](const train_job& order) { begin(order); },
-      [this](const stop_training& what) { stop(what); },
-      [this](const set_training_share& what) {
-        if (!order_ || order_->lease != what.lease) return;
-        order_->share = what.share;
-        if (task_) task_->set_share(what.share);
+      [this](const stop_training& stopped) { stop(stopped); },
+      [this](const set_training_share& change) {
+        if (!order_ || order_->lease != change.lease) return;
+        order_->share = change.share;
+        if (task_) task_->set_share(change.share);
       },
       [this](const want_training_piece& wanted) {
         if (order_ && order_->lease == wanted.lease)
@@ -47,8 +47,8 @@ void trainer_state::begin(const train_job& order) {
 void trainer_state::go_on() {
   if (const auto wanted = download_->next()) return tell(parts_.head, *wanted);
   download_.reset();
-  task_ = std::make_unique<training_task>(parts_.site, *order_, [to = handle(self_)](training_task::news what) {
-    tell(to, training_news{std::move(what)});
+  task_ = std::make_unique<training_task>(parts_.site, *order_, [to = handle(self_)](training_task::news news) {
+    tell(to, training_news{std::move(news)});
   });
 }
 
@@ -62,10 +62,10 @@ void trainer_state::take_piece(const training_piece& piece) {
 }
 
 void trainer_state::take_news(const training_news& news) {
-  const auto is_of_now = [&](const auto& what) { return order_ && what.lease == order_->lease; };
+  const auto is_current = [&](const auto& report) { return order_ && report.lease == order_->lease; };
   if (const auto* progress = std::get_if<training_progress>(&news.news)) {
-    if (is_of_now(*progress)) tell(parts_.head, *progress);
-  } else if (const auto& ended = std::get<training_ended>(news.news); is_of_now(ended)) {
+    if (is_current(*progress)) tell(parts_.head, *progress);
+  } else if (const auto& ended = std::get<training_ended>(news.news); is_current(ended)) {
     task_.reset();
     result_ = ended.files;
     tell(parts_.head, ended);
@@ -77,12 +77,12 @@ void trainer_state::fail(const std::string& error) {
   drop();
 }
 
-void trainer_state::stop(const stop_training& what) {
-  if (!order_ || order_->lease != what.lease) return;
-  const auto gone = folder();
+void trainer_state::stop(const stop_training& stopped) {
+  if (!order_ || order_->lease != stopped.lease) return;
+  const auto left = folder();
   drop();
   std::error_code ignored;
-  if (what.forget) std::filesystem::remove_all(gone, ignored);
+  if (stopped.forget) std::filesystem::remove_all(left, ignored);
 }
 
 /// On a busy machine a thread with idle priority may not reach its next checkpoint for minutes. Then this does not

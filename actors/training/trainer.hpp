@@ -30,7 +30,7 @@ class trainer_state {
   void take_piece(const training_piece& piece);
   void take_news(const training_news& news);
   void fail(const std::string& error);
-  void stop(const stop_training& what);
+  void stop(const stop_training& stopped);
   void drop();
   void end_task();
   std::filesystem::path folder() const { return parts_.site.folder / order_->job; }

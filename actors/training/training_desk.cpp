@@ -142,10 +142,14 @@ void training_desk_state::give(const training_queue::group& leases) {
   job->is_said_to_wait = false;
   parts_.say(fmt::format("{}: {} work{} on it", id, trainers_of(leases), leases.size() == 1 ? "s" : ""));
   ask_journal([id](journal& book) { return book.start(id); }, [](const auto&) {});
+  send_orders(*job, leases);
+}
+
+void training_desk_state::send_orders(const record& job, const training_queue::group& leases) {
   train_job order;
-  order.job = id;
-  order.spec = job->spec_text;
-  order.files = job->files;
+  order.job = leases.front().job;
+  order.spec = job.spec_text;
+  order.files = job.files;
   order.model = parts_.model;
   order.share = share_;
   order.ranks = static_cast<std::uint32_t>(leases.size());
@@ -191,7 +195,7 @@ void training_desk_state::say_who_waits() {
         "{} made no step for {} s: it runs when nothing else wants its machine's processors; "
         "training.idle_priority and training.may_delay in the cluster's file can give it more",
         trainers_of(leases), seconds);
-    note_event(id, "message", dump({{"level", "warn"}, {"text", text}}));
+    note_event(id, "message", message_text("warn", text));
     write_events(id);
   }
 }

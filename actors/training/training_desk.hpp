@@ -74,6 +74,7 @@ class training_desk_state {
   void take_change(const job_changed& changed);
   void assign();
   void give(const training_queue::group& leases);
+  void send_orders(const record& job, const training_queue::group& leases);
   void stop_leases(const training_queue::group& ended, bool forget);
   void lose_trainer(const std::string& name);
   void pace_trainers();
@@ -81,7 +82,7 @@ class training_desk_state {
   void look_again();
   void post() const;
   template <class Message>
-  void tell_trainer(const training_queue::lease& lease, Message what);
+  void tell_trainer(const training_queue::lease& lease, Message message);
   std::optional<training_queue::lease> lease_of(training_lease number) const;
   record* find(const std::string& job);
 
@@ -112,6 +113,9 @@ class training_desk_state {
   void note_event(const std::string& job, std::string kind, std::string text);
   void write_events(const std::string& job);
   event_texts last_events(const std::string& job, std::string message);
+  static std::string message_text(const char* level, const std::string& text);
+  template <class Ending>
+  void end_in_journal(const std::string& job, std::string message, Ending ending);
   template <class Use>
   void ask_journal(Use use, std::function<void(decltype(use(std::declval<journal&>())))> then);
 
@@ -140,10 +144,10 @@ void training_desk_state::ask_journal(Use use, std::function<void(decltype(use(s
 }
 
 template <class Message>
-void training_desk_state::tell_trainer(const training_queue::lease& lease, Message what) {
-  what.lease = training_lease(lease.number);
+void training_desk_state::tell_trainer(const training_queue::lease& lease, Message message) {
+  message.lease = training_lease(lease.number);
   if (const auto found = trainers_.find(lease.trainer); found != trainers_.end())
-    tell(found->second.actor, std::move(what));
+    tell(found->second.actor, std::move(message));
 }
 
 training_desk_actor spawn_training_desk(caf::actor_system& system, training_desk_parts parts);

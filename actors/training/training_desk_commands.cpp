@@ -8,11 +8,9 @@
 namespace troupe {
 namespace {
 
-std::string accepted_message(const training_intake::summary& found) {
+std::string accepted_text(const training_intake::summary& found) {
   const std::string cut = found.shortened > 0 ? fmt::format(", {} shortened", found.shortened) : "";
-  return dump({{"level", "info"},
-               {"text", fmt::format("accepted: {} examples, {} tokens to learn{}", found.examples, found.learned_tokens,
-                                    cut)}});
+  return fmt::format("accepted: {} examples, {} tokens to learn{}", found.examples, found.learned_tokens, cut);
 }
 
 }  // namespace
@@ -115,8 +113,8 @@ void training_desk_state::make_job(const std::string& job, const std::string& te
                                    const training_intake::summary& found) {
   spec.reading = found.reading;
   ask_journal(
-      [wanted = job_spec{job, "fine-tune", tenant, to_json(spec), 0},
-       message = accepted_message(found)](journal& book) -> result<job_info, journal_error> {
+      [wanted = job_spec{.id = job, .kind = "fine-tune", .tenant = tenant, .options = to_json(spec)},
+       message = message_text("info", accepted_text(found))](journal& book) -> result<job_info, journal_error> {
         const auto made = book.create_job(wanted);
         if (!made) return made.error();
         (void)book.append_event(wanted.id, "message", message);

@@ -54,6 +54,10 @@ void training_desk_state::write_events(const std::string& id) {
               });
 }
 
+std::string training_desk_state::message_text(const char* level, const std::string& text) {
+  return dump({{"level", level}, {"text", text}});
+}
+
 /// The events that still wait, and the last message: for the transaction that ends the job.
 training_desk_state::event_texts training_desk_state::last_events(const std::string& id, std::string message) {
   record* job = find(id);
@@ -71,7 +75,7 @@ void training_desk_state::take_progress(const training_progress& progress) {
     job->moved = clock_.now();  // also backwards, when steps are made again
   const std::string& id = lease->job;
   if (!progress.message.empty())
-    note_event(id, "message", dump({{"level", "info"}, {"text", lease->trainer + " " + progress.message}}));
+    note_event(id, "message", message_text("info", lease->trainer + " " + progress.message));
   for (const training_point& point : progress.points) {
     (point.is_validation ? job->figures.last_validation : job->figures.last_step) = point;
     note_event(id, "metrics", text_of(point, progress.steps));
@@ -96,7 +100,7 @@ void training_desk_state::take_end(const training_ended& ended) {
 
 /// The trainers of the job have lost each other.
 void training_desk_state::part(const training_queue::lease& from, const std::string& why) {
-  note_event(from.job, "message", dump({{"level", "warn"}, {"text", from.trainer + " is alone: " + why}}));
+  note_event(from.job, "message", message_text("warn", from.trainer + " is alone: " + why));
   write_events(from.job);
   const auto lost = queue_.fell_apart(from.number);
   stop_leases(lost.ended, false);
@@ -152,16 +156,8 @@ void training_desk_state::publish(const std::string& id) {
     if (!made.error.empty()) return fail(id, "its adapter was not published: " + made.error);
     const std::string& version = made.full_name;
     parts_.say(fmt::format("{}: {} is published", id, version));
-    const std::string message = dump({{"level", "info"}, {"text", version + " is published"}});
-    ask_journal(
-        [id, version, events = last_events(id, message)](journal& book) {
-          (void)append(book, id, events);
-          return book.succeed(id, version);
-        },
-        [this, id](const auto&) {
-          end(id);
-          assign();
-        });
+    end_in_journal(id, message_text("info", version + " is published"),
+                   [id, version](journal& book) { return book.succeed(id, version); });
   };
   tell(parts_.store,
        publish_adapter{job.spec.adapter, folder, [own = handle(self_), take_answer](const adapter_published& made) {
@@ -171,11 +167,17 @@ void training_desk_state::publish(const std::string& id) {
 
 void training_desk_state::fail(const std::string& id, const std::string& error) {
   parts_.say(fmt::format("{}: failed: {}", id, error));
-  const std::string message = dump({{"level", "error"}, {"text", error}});
+  end_in_journal(id, message_text("error", error),
+                 [id, error](journal& book) { return book.finish(id, job_state::failed, error); });
+}
+
+/// Writes the job's last events and its end, then removes it here.
+template <class Ending>
+void training_desk_state::end_in_journal(const std::string& id, std::string message, Ending ending) {
   ask_journal(
-      [id, error, events = last_events(id, message)](journal& book) {
+      [id, ending = std::move(ending), events = last_events(id, std::move(message))](journal& book) {
         (void)append(book, id, events);
-        return book.finish(id, job_state::failed, error);
+        return ending(book);
       },
       [this, id](const auto&) {
         end(id);

@@ -7,8 +7,10 @@
 #include <unistd.h>
 
 #include "actors/adapters/adapter_digest.hpp"
+#include "actors/folders.hpp"
 #include "base/ascii.hpp"
 #include "base/error.hpp"
+#include "cluster/adapters/adapter_catalogue.hpp"
 
 namespace troupe {
 namespace {
@@ -82,11 +84,9 @@ training_piece read_training_piece(const fs::path& folder, const std::vector<tra
 training_download::training_download(fs::path folder, std::vector<training_file> files, training_lease lease)
     : folder_(std::move(folder)), files_(std::move(files)), lease_(lease) {
   for (const training_file& file : files_)
-    if (!is_known_name(file.name) || file.bytes > largest_adapter_file || file.bytes == 0 || !is_digest(file.sha256))
+    if (!is_known_name(file.name) || file.bytes > largest_adapter_file || file.bytes == 0 || !is_sha256(file.sha256))
       refuse("a job's file '{}' of {} bytes: is none of training", file.name.substr(0, 64), file.bytes);
-  std::error_code fault;
-  fs::create_directories(folder_, fault);
-  if (fault) refuse("{}: cannot be made: {}", folder_.string(), fault.message());
+  create_folder(folder_);
 }
 
 std::optional<want_training_piece> training_download::next() {
@@ -127,9 +127,7 @@ void training_download::close(const training_file& file) {
   const fs::path whole = folder_ / file.name, part = part_of(whole);
   if (!out_) refuse("{}: cannot be written: is the disk full?", part.string());
   if (digest_->finish() != file.sha256) refuse("{}: came damaged: its digest is another one", file.name);
-  std::error_code fault;
-  fs::rename(part, whole, fault);
-  if (fault) refuse("{}: cannot be made: {}", whole.string(), fault.message());
+  move_to(part, whole);
   digest_.reset();
   ++at_;
 }

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "actors/folders.hpp"
 #include "actors/shown_path.hpp"
 #include "base/error.hpp"
 #include "base/whole_file.hpp"
@@ -48,22 +49,17 @@ void training_intake::make_room(const std::string& job) {
   if (fs::exists(folder_of(job), fault)) return;
   fs::create_directories(options_.folder, fault);
   remove_abandoned();
-  std::size_t open = 0;
-  for (fs::directory_iterator each(options_.folder, fault), end; !fault && each != end; each.increment(fault)) ++open;
+  const std::size_t open = entries_of(options_.folder).size();
   if (open >= options_.most_open)
     refuse("{} jobs for trainers are being sent or not over: cancel some, or come back later", open);
-  fs::create_directories(folder_of(job), fault);
-  if (fault) refuse("{}: cannot be made: {}", folder_of(job).string(), fault.message());
+  create_folder(folder_of(job));
 }
 
 void training_intake::remove_abandoned() {
-  std::error_code fault;
-  std::vector<std::string> found;
-  for (fs::directory_iterator each(options_.folder, fault), end; !fault && each != end; each.increment(fault)) {
-    const std::string job = each->path().filename().string();
-    if (is_silent(job) && has_parts_alone(each->path())) found.push_back(job);
+  for (const fs::path& folder : entries_of(options_.folder)) {
+    const std::string job = folder.filename().string();
+    if (is_silent(job) && has_parts_alone(folder)) remove(job);
   }
-  for (const std::string& job : found) remove(job);
 }
 
 bool training_intake::is_silent(const std::string& job) {
@@ -127,9 +123,7 @@ training_file training_intake::name_file(const std::string& job, const std::stri
     refuse("job {}: its {} came damaged: send it again", job, which);
   }
   sync_file(part);
-  std::error_code fault;
-  fs::rename(part, folder_of(job) / name, fault);
-  if (fault) refuse("{}: cannot be made: {}", (folder_of(job) / name).string(), fault.message());
+  move_to(part, folder_of(job) / name);
   sync_file(folder_of(job));
   return {name, found.bytes, found.sha256};
 }
@@ -184,12 +178,10 @@ void training_intake::remove(const std::string& job) {
 }
 
 void training_intake::remove_all_but(const std::vector<std::string>& jobs) {
-  std::error_code fault;
-  std::vector<std::string> found;
-  for (fs::directory_iterator each(options_.folder, fault), end; !fault && each != end; each.increment(fault))
-    found.push_back(each->path().filename().string());
-  for (const std::string& job : found)
+  for (const fs::path& folder : entries_of(options_.folder)) {
+    const std::string job = folder.filename().string();
     if (std::find(jobs.begin(), jobs.end(), job) == jobs.end()) remove(job);
+  }
 }
 
 }  // namespace troupe

@@ -120,6 +120,16 @@ std::uint64_t from_hex(const std::string& digits, const std::string& where) {
   return value;
 }
 
+void check_spec(const training_spec& spec, const std::string& where) {
+  if (!is_adapter_name(spec.adapter))
+    refuse("adapter name '{}': take 1 to 64 letters, digits, '.', '_' or '-', beginning with a letter or digit",
+           spec.adapter.substr(0, 64));
+  if (spec.data_name.empty()) refuse("{}: \"data\" is missing", where);
+  if (spec.trainers > spec.run.accumulation)
+    refuse("{}: {} trainers share the passes of a step, and it has {}: accumulate {}", where, spec.trainers,
+           spec.run.accumulation, spec.trainers);
+}
+
 }  // namespace
 
 std::string training_spec::stored_name(const char* what, const std::string& name) {
@@ -154,13 +164,7 @@ training_spec read_training_spec(const std::string& text, const std::string& whe
   spec.run.dropout = spec.lora.dropout;
   spec.base = from_hex(base, where + ": \"base\"");
   spec.reading = from_hex(reading, where + ": \"reading\"");
-  if (!is_adapter_name(spec.adapter))
-    refuse("adapter name '{}': take 1 to 64 letters, digits, '.', '_' or '-', beginning with a letter or digit",
-           spec.adapter.substr(0, 64));
-  if (spec.data_name.empty()) refuse("{}: \"data\" is missing", where);
-  if (spec.trainers > spec.run.accumulation)
-    refuse("{}: {} trainers share the passes of a step, and it has {}: accumulate {}", where, spec.trainers,
-           spec.run.accumulation, spec.trainers);
+  check_spec(spec, where);
   return spec;
 }
 

@@ -40,47 +40,6 @@ void thin(std::vector<training_point>& points, std::size_t most) {
 
 }  // namespace
 
-// --- the brake ---
-
-void training_brake::set_share(double share) {
-  const std::lock_guard lock(mutex_);
-  share_.store(std::clamp(share, 0.0, 1.0), std::memory_order_relaxed);
-  changed_.notify_all();
-}
-
-void training_brake::stop() {
-  const std::lock_guard lock(mutex_);
-  stopped_.request_stop();
-  changed_.notify_all();
-}
-
-bool training_brake::pass() {
-  constexpr double shortest_sleep = 0.001, longest_debt = 0.1;
-  if (is_stopped()) return false;
-  const double share = share_.load(std::memory_order_relaxed);
-  if (share >= 1) {
-    owed_ = 0;
-    passed_ = {};
-    return true;
-  }
-  const instant now = monotonic_clock().now();
-  if (passed_ != instant{} && share > 0)
-    owed_ += std::min(std::chrono::duration<double>(now - passed_).count() * (1 - share) / share, longest_debt);
-  if (share == 0 || owed_ > shortest_sleep) {
-    std::unique_lock lock(mutex_);
-    const auto freed = [&] { return is_stopped() || share_.load(std::memory_order_relaxed) != share; };
-    if (share == 0)
-      changed_.wait(lock, freed);
-    else
-      changed_.wait_for(lock, std::chrono::duration<double>(owed_), freed);
-    owed_ = 0;
-  }
-  passed_ = monotonic_clock().now();
-  return !is_stopped();
-}
-
-// --- the session ---
-
 /// One job on this trainer, from its data to its result.
 class training_task::session {
  public:
@@ -173,11 +132,19 @@ class training_task::session {
             .on_step =
                 [this](const step_report& done) {
                   tokens_ += done.tokens;
-                  points_.push_back({done.step, done.loss, done.accuracy, done.rate, false, tokens_});
+                  points_.push_back({.step = done.step,
+                                     .loss = done.loss,
+                                     .accuracy = done.accuracy,
+                                     .rate = done.rate,
+                                     .tokens = tokens_});
                 },
             .on_validation =
                 [this](const validation_report& seen) {
-                  points_.push_back({run_->done(), seen.loss, seen.accuracy, 0, true, tokens_});
+                  points_.push_back({.step = run_->done(),
+                                     .loss = seen.loss,
+                                     .accuracy = seen.accuracy,
+                                     .is_validation = true,
+                                     .tokens = tokens_});
                 },
             .wants_checkpoint =
                 [this] { return is_first() && monotonic_clock().now() - checkpoint_at_ >= site_.checkpoint_after; },
@@ -220,11 +187,16 @@ class training_task::session {
     const instant now = monotonic_clock().now();
     const double seconds = std::chrono::duration<double>(now - report_at_).count();
     thin(points_, most_points);
-    training_progress made{owner_.order_.lease, run_->done(),       run_->steps(),     tokens_, 0,
-                           checkpoint_,         std::move(message), std::move(points_)};
-    if (seconds > 0) made.tokens_per_second = static_cast<double>(tokens_ - tokens_before_) / seconds;
-    if (is_first()) owner_.say_(std::move(made));
-    points_.clear();
+    training_progress progress;
+    progress.lease = owner_.order_.lease;
+    progress.step = run_->done();
+    progress.steps = run_->steps();
+    progress.tokens = tokens_;
+    if (seconds > 0) progress.tokens_per_second = static_cast<double>(tokens_ - tokens_before_) / seconds;
+    progress.checkpoint = checkpoint_;
+    progress.message = std::move(message);
+    progress.points = std::exchange(points_, {});
+    if (is_first()) owner_.say_(std::move(progress));
     tokens_before_ = tokens_;
     told_checkpoint_ = checkpoint_;
     report_at_ = now;

@@ -1,16 +1,15 @@
 // A fine-tune in progress: one thread with idle priority, and the helpers of its pool.
 #pragma once
-#include <atomic>
 #include <condition_variable>
 #include <filesystem>
 #include <functional>
 #include <mutex>
-#include <stop_token>
 #include <string>
 #include <thread>
 #include <variant>
 
 #include "actors/messages.hpp"
+#include "actors/training/training_brake.hpp"
 #include "actors/training/training_spec.hpp"
 #include "model/arch/loaded_model.hpp"
 #include "transport/collective/meeting.hpp"
@@ -33,26 +32,6 @@ struct training_site {
   duration report_after = std::chrono::milliseconds(200);
   std::shared_ptr<meeting_place> meeting = {};  ///< where trainers that share a job meet; none: this one shares no jobs
   std::chrono::milliseconds ranks_patience{10'000};  ///< how long one that says nothing is waited for
-};
-
-/// Keeps training to its share of the time. The thread that computes asks it between ops, and sleeps in it as long as
-/// its share demands.
-class training_brake {
- public:
-  void set_share(double share);
-  void stop();
-  bool is_stopped() const { return stopped_.stop_requested(); }
-  std::stop_token token() const { return stopped_.get_token(); }
-  /// Returns false if the work must stop.
-  bool pass();
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::atomic<double> share_{1};
-  std::stop_source stopped_;
-  instant passed_;
-  double owed_ = 0;  ///< seconds of sleep
 };
 
 /// Begins at once. `say` is called on the task's own thread: with the progress, and once, last, with the end.

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int joins_before_note = 20;
 
-/// Resident memory, in pages, from /proc/self/statm.
+/// Resident memory in bytes. /proc/self/statm counts pages.
 std::uint64_t resident_bytes() {
   std::uint64_t size = 0, resident = 0;
   if (std::FILE* file = std::fopen("/proc/self/statm", "r")) {
@@ -45,8 +45,8 @@ node_agent_state::handle::behavior_type node_agent_state::make_behavior() {
         begin_anew();
         join();
       },
-      [this](const end_node& what) {
-        if (what.incarnation == parts_.hello.incarnation) end(0, what.reason);
+      [this](const end_node& order) {
+        if (order.incarnation == parts_.hello.incarnation) end(0, order.reason);
       },
       [this](const link_lost& lost) {
         if (lost.link != parts_.head_link->get()) return tell_members(lost);

@@ -8,13 +8,13 @@
 namespace troupe {
 namespace {
 
-std::unique_ptr<collective> meet(const start_stage& what, const rank_settings& settings, const std::stop_token& stop) {
+std::unique_ptr<collective> meet(const start_stage& order, const rank_settings& settings, const std::stop_token& stop) {
   if (!settings.place)
     refuse("this worker shares no stage: tensor is above 1 in the head's file, and must be in the worker's");
-  const rank_group group{.name = fmt::format("{}.{}.{}", what.life.replica.value, what.life.epoch.value, what.stage),
-                         .rank = static_cast<int>(what.tensor_rank),
-                         .size = static_cast<int>(what.tensor_ranks),
-                         .place = what.tensor_meeting,
+  const rank_group group{.name = fmt::format("{}.{}.{}", order.life.replica.value, order.life.epoch.value, order.stage),
+                         .rank = static_cast<int>(order.tensor_rank),
+                         .size = static_cast<int>(order.tensor_ranks),
+                         .place = order.tensor_meeting,
                          .patience = settings.meeting_patience,
                          .stop = stop};
   return make_gloo_rank(group, *settings.place, settings.patience);
@@ -25,18 +25,18 @@ std::unique_ptr<collective> meet(const start_stage& what, const rank_settings& s
 void rank_alarm::ring() {
   const std::lock_guard lock(mutex_);
   ++announced_;
-  now_.request_stop();
+  current_.request_stop();
 }
 
 std::stop_token rank_alarm::begin() {
   const std::lock_guard lock(mutex_);
-  now_ = std::stop_source();
-  if (announced_ > ++begun_) now_.request_stop();
-  return now_.get_token();
+  current_ = std::stop_source();
+  if (announced_ > ++begun_) current_.request_stop();
+  return current_.get_token();
 }
 
-stage_ranks::stage_ranks(const start_stage& what, const rank_settings& settings, const std::stop_token& stop)
-    : ranks_(meet(what, settings, stop)) {
+stage_ranks::stage_ranks(const start_stage& order, const rank_settings& settings, const std::stop_token& stop)
+    : ranks_(meet(order, settings, stop)) {
   on_stop_.emplace(stop, [ranks = ranks_.get()] { ranks->interrupt(); });
 }
 

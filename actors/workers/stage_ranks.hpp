@@ -29,7 +29,7 @@ class rank_alarm {
  private:
   std::mutex mutex_;
   std::uint64_t announced_ = 0, begun_ = 0;
-  std::stop_source now_;
+  std::stop_source current_;
 };
 
 struct rank_settings {
@@ -41,7 +41,7 @@ class stage_ranks {
  public:
   /// Returns when all ranks have met. Throws collective_failure if they do not meet, input_error if this worker cannot
   /// take part.
-  stage_ranks(const start_stage& what, const rank_settings& settings, const std::stop_token& stop);
+  stage_ranks(const start_stage& order, const rank_settings& settings, const std::stop_token& stop);
   ~stage_ranks();
 
   /// The result refers to this object.

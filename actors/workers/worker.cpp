@@ -32,14 +32,14 @@ worker_state::worker_state(handle::pointer self, worker_parts parts)
 
 worker_state::handle::behavior_type worker_state::make_behavior() {
   return {
-      [this](const start_stage& what) { start(what); },
+      [this](const start_stage& order) { start(order); },
       [this](run_step& order) { take_order(order); },
       [this](activations& hidden) { take_hidden(hidden); },
-      [this](const load_adapter& what) {
-        if (role_ && role_->life == what.life) tell(parts_.fetcher, what);
+      [this](const load_adapter& order) {
+        if (role_ && role_->life == order.life) tell(parts_.fetcher, order);
       },
-      [this](const drop_adapter& what) { drop(what); },
-      [this](const prepare_adapter& what) { tell(parts_.fetcher, what); },
+      [this](const drop_adapter& order) { drop(order); },
+      [this](const prepare_adapter& order) { tell(parts_.fetcher, order); },
       [this](const adapter_ready& ready) { take_adapter(ready); },
       [this](forget_life) { forget(); },
       [this](const link_lost& lost) {
@@ -54,54 +54,54 @@ worker_state::handle::behavior_type worker_state::make_behavior() {
 
 // --- a life ---
 
-void worker_state::start(const start_stage& what) {
+void worker_state::start(const start_stage& order) {
   const std::stop_token stop = parts_.alarm->begin();
   forget();
-  stage_started answer{what.life, what.stage, what.tensor_rank, {}};
+  stage_started answer{order.life, order.stage, order.tensor_rank, {}};
   answer.error =
-      fault_of([&] { make_stage(what, stop); },
+      fault_of([&] { make_stage(order, stop); },
                fmt::format("no memory for layers {} to {} and {} blocks of 16 positions: lower scheduler.kv_memory",
-                           what.first_layer, what.first_layer + what.layers - 1, what.blocks));
+                           order.first_layer, order.first_layer + order.layers - 1, order.blocks));
   if (answer.error.empty()) {
-    role_ = what;
-    tell(parts_.fetcher, stage_layers{what.first_layer, what.layers});
+    role_ = order;
+    tell(parts_.fetcher, stage_layers{order.first_layer, order.layers});
   } else {
     forget();
   }
   tell(parts_.head, std::move(answer));
 }
 
-void worker_state::make_stage(const start_stage& what, const std::stop_token& stop) {
+void worker_state::make_stage(const start_stage& order, const std::stop_token& stop) {
   const auto layers = parts_.model->config.layers;
-  if (what.first_layer < 0 || what.layers < 1 || what.layers > layers || what.first_layer > layers - what.layers)
-    refuse("layers {} to {} of a model of {}", what.first_layer, what.first_layer + what.layers - 1, layers);
-  if (what.blocks < 1 || what.blocks > 1 << 30 || what.context < 1 || what.max_rows < 1 || what.max_rows > 1 << 20)
-    refuse("a stage with {} blocks, {} positions and {} rows", what.blocks, what.context, what.max_rows);
-  check_links(what);
+  if (order.first_layer < 0 || order.layers < 1 || order.layers > layers || order.first_layer > layers - order.layers)
+    refuse("layers {} to {} of a model of {}", order.first_layer, order.first_layer + order.layers - 1, layers);
+  if (order.blocks < 1 || order.blocks > 1 << 30 || order.context < 1 || order.max_rows < 1 || order.max_rows > 1 << 20)
+    refuse("a stage with {} blocks, {} positions and {} rows", order.blocks, order.context, order.max_rows);
+  check_links(order);
   // Ranks meet before the layers are read: they wait for each other only for a while, and reading takes longer for one
   // whose disk cache is cold.
-  if (what.tensor_ranks > 1) ranks_ = std::make_unique<stage_ranks>(what, parts_.ranks, stop);
-  parts_.preload(*parts_.model, what.first_layer, what.layers);
-  const decoder::options part{.first_layer = what.first_layer,
-                              .layers = what.layers,
-                              .max_rows = what.max_rows,
-                              .kv = what.kv,
-                              .blocks = what.blocks,
-                              .context = what.context,
+  if (order.tensor_ranks > 1) ranks_ = std::make_unique<stage_ranks>(order, parts_.ranks, stop);
+  parts_.preload(*parts_.model, order.first_layer, order.layers);
+  const decoder::options part{.first_layer = order.first_layer,
+                              .layers = order.layers,
+                              .max_rows = order.max_rows,
+                              .kv = order.kv,
+                              .blocks = order.blocks,
+                              .context = order.context,
                               .split = ranks_ ? ranks_->split() : tensor_split{},
                               .device = parts_.device};
-  stage_ = std::make_unique<stage>(parts_.model, part, what.lookup_tokens, compute{*pool_, kernels()}, parts_.tokens);
-  if (!what.next.empty()) next_ = parts_.links->connect(what.next);
+  stage_ = std::make_unique<stage>(parts_.model, part, order.lookup_tokens, compute{*pool_, kernels()}, parts_.tokens);
+  if (!order.next.empty()) next_ = parts_.links->connect(order.next);
 }
 
 /// Refuses a stage whose frames are too long for this process' links: they would close the link in every life.
-void worker_state::check_links(const start_stage& what) const {
+void worker_state::check_links(const start_stage& order) const {
   const step_sizes& own = parts_.largest_steps;
   step_sizes asked;
-  asked.rows = static_cast<std::uint64_t>(what.max_rows);
-  asked.sequences = static_cast<std::uint64_t>(what.max_sequences);
+  asked.rows = static_cast<std::uint64_t>(order.max_rows);
+  asked.sequences = static_cast<std::uint64_t>(order.max_sequences);
   asked.hidden = static_cast<std::uint64_t>(parts_.model->config.hidden);
-  asked.context = static_cast<std::uint64_t>(what.context);
+  asked.context = static_cast<std::uint64_t>(order.context);
   if (!have_room_for(asked, own))
     refuse(
         "the head's steps have up to {} tokens, {} sequences and {} positions, and this node's links are made for {}, "
@@ -239,9 +239,9 @@ void worker_state::take_adapter(const adapter_ready& ready) {
   tell(parts_.head, adapter_loaded{role_->life, role_->stage, role_->tensor_rank, ready.order.version, error});
 }
 
-void worker_state::drop(const drop_adapter& what) {
-  if (!role_ || role_->life != what.life) return;
-  if (const auto fault = fault_of([&] { stage_->remove_adapter(what.version); }, {}); !fault.empty()) fail(fault);
+void worker_state::drop(const drop_adapter& order) {
+  if (!role_ || role_->life != order.life) return;
+  if (const auto fault = fault_of([&] { stage_->remove_adapter(order.version); }, {}); !fault.empty()) fail(fault);
 }
 
 worker_actor spawn_worker(caf::actor_system& system, worker_parts parts) {

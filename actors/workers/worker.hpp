@@ -59,9 +59,9 @@ class worker_state {
   /// Hidden states, in memory that can be sent without a copy.
   using hidden_buffer = std::shared_ptr<aligned_buffer<float>>;
 
-  void start(const start_stage& what);
-  void make_stage(const start_stage& what, const std::stop_token& stop);
-  void check_links(const start_stage& what) const;
+  void start(const start_stage& order);
+  void make_stage(const start_stage& order, const std::stop_token& stop);
+  void check_links(const start_stage& order) const;
   void forget();
   void take_order(run_step& order);
   void take_hidden(activations& hidden);
@@ -76,7 +76,7 @@ class worker_state {
   template <class Work>
   std::string fault_of(Work work, const std::string& no_memory);
   void take_adapter(const adapter_ready& ready);
-  void drop(const drop_adapter& what);
+  void drop(const drop_adapter& order);
   hidden_buffer free_buffer();
 
   handle::pointer self_;

@@ -19,12 +19,7 @@ catalogue_error error(fault why, fmt::format_string<Args...> format, Args&&... a
   return {why, fmt::format(format, std::forward<Args>(args)...)};
 }
 
-bool is_sha256(std::string_view text) {
-  return text.size() == 64 &&
-         std::all_of(text.begin(), text.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
-}
-
-/// Of a name that may be anything: short and fit to be shown.
+/// A name from outside, short and without control characters.
 std::string shown(std::string_view text) {
   std::string copy(text.substr(0, 80));
   std::replace_if(
@@ -54,6 +49,11 @@ std::string adapter_entry::full_name() const {
 
 bool is_adapter_name(std::string_view name) {
   return is_name(name) && is_letter_or_digit(name.front()) && name.find("..") == std::string_view::npos;
+}
+
+bool is_sha256(std::string_view text) {
+  return text.size() == 64 &&
+         std::all_of(text.begin(), text.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
 }
 
 adapter_catalogue::adapter_catalogue(options chosen, catalogue_records saved)
@@ -221,7 +221,7 @@ result<std::vector<adapter_version>, catalogue_error> adapter_catalogue::unload(
     if ((what->ordinal && *what->ordinal != ordinal) || !is_of_use(*find(version))) continue;
     gone.push_back(version);
   }
-  // What answered until now is the last to be forgotten.
+  // The version that answered until now is to be forgotten last.
   std::stable_partition(gone.begin(), gone.end(), [&](adapter_version version) { return !is_current(*find(version)); });
   for (const adapter_version version : gone) set_state(version, adapter_state::unloaded);
   if (!what->ordinal) point(name, 0);
@@ -239,7 +239,7 @@ result<adapter_entry, catalogue_error> adapter_catalogue::load(std::string_view 
   return entry;
 }
 
-/// Whoever uses a version keeps it: he may need its files again.
+/// A version in use stays: its files may be needed again.
 std::vector<adapter_entry> adapter_catalogue::forget_unloaded(const std::function<bool(adapter_version)>& is_used) {
   std::vector<adapter_entry> gone;
   const std::size_t over = unloaded_.size() - std::min(unloaded_.size(), options_.kept_unloaded);
@@ -251,7 +251,7 @@ std::vector<adapter_entry> adapter_catalogue::forget_unloaded(const std::functio
   return gone;
 }
 
-/// Its name stays, however empty, as its ordinals are not given again.
+/// The name stays even without versions, since no ordinal is given twice.
 void adapter_catalogue::forget(const adapter_entry& entry) {
   names_.find(entry.spec.name)->second.versions.erase(entry.ordinal);
   entries_.erase(entry.version);

@@ -3,7 +3,7 @@
 // Goals
 // - A version's number is never given again, neither the cluster-wide one nor the ordinal behind the `@`.
 // - A name points at one version, which answers new requests. It flips only to versions that are ready.
-// - Bounded: of each name the newest versions stay, of all that was unloaded or failed what was so last. The rest is
+// - Bounded: the newest versions of each name stay, and the versions that were unloaded or failed last. The rest is
 //   forgotten when nobody uses it any more.
 // - Decisions only. Every change is noted; the owner writes the notes into the journal before acting on them.
 // Non-goals: files, bytes, workers.
@@ -18,7 +18,6 @@
 #include <string_view>
 #include <vector>
 
-#include "base/fields.hpp"
 #include "base/result.hpp"
 #include "cluster/cluster_ids.hpp"
 
@@ -30,16 +29,11 @@ std::string_view name_of(adapter_state state);
 /// What is to be published.
 struct adapter_spec {
   std::string name;
-  std::string sha256;  ///< 64 digits, lower case
+  std::string sha256;  ///< of its files
   std::string folder;  ///< where its PEFT files are
   std::uint64_t bytes = 0;
   std::uint32_t rank = 0;
-  model_id base;  ///< it was last found to fit
-
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.name, self.sha256, self.folder, self.bytes, self.rank, self.base);
-  }
+  model_id base;  ///< the base that it was last found to fit
 };
 
 struct adapter_entry {
@@ -50,17 +44,12 @@ struct adapter_entry {
   std::string error;  ///< why it failed
 
   std::string full_name() const;  ///< "pricing@3"
-
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.version, self.ordinal, self.spec, self.state, self.error);
-  }
 };
 
 struct adapter_pointer {
   std::string name;
   std::uint32_t current = 0;  ///< ordinal that answers; 0: none
-  std::uint32_t newest = 0;   ///< the highest that ever became current by itself: older ones that get ready late do not
+  std::uint32_t newest = 0;   ///< the highest that became current by getting ready; an older one that is late does not
   std::uint32_t next = 1;     ///< ordinal of the next version
 };
 
@@ -69,7 +58,7 @@ struct catalogue_records {
   std::vector<adapter_entry> entries;
   std::vector<adapter_pointer> pointers;
   std::uint32_t next_version = 1;
-  std::vector<adapter_version> forgotten = {};  ///< of a change: whatever `entries` says of them
+  std::vector<adapter_version> forgotten = {};  ///< versions that are gone, even if `entries` has them
 
   bool empty() const { return entries.empty() && pointers.empty() && forgotten.empty(); }
 };
@@ -82,47 +71,52 @@ struct catalogue_error {
 
 /// Letters, digits, '.', '_' and '-', 1 to 64 of them, beginning with a letter or digit, without "..".
 bool is_adapter_name(std::string_view name);
+/// 64 hexadecimal digits, lower case.
+bool is_sha256(std::string_view text);
 
 class adapter_catalogue {
  public:
   struct options {
     std::string base_name;               ///< how requests call the bare model; "base" is always understood
-    model_id base;                       ///< what adapters must fit; 0: any
+    model_id base;                       ///< the base that adapters must fit; 0: any
     std::size_t max_versions = 1 << 16;  ///< loading or ready
-    std::size_t kept_earlier = 16;       ///< of a name, loading or ready, when the next version comes: for rollbacks
-    std::size_t kept_unloaded = 16;      ///< or failed, of all names: to be loaded again
+    std::size_t kept_earlier = 16;       ///< versions of a name that stay for rollbacks when the next one comes
+    std::size_t kept_unloaded = 16;      ///< versions, unloaded or failed, that can be loaded again
   };
 
   explicit adapter_catalogue(options chosen, catalogue_records saved = {});
 
-  /// A new version, loading. What the newest version of the name (not failed, not unloaded) holds already is not
-  /// published again: that version is returned, so that a publisher may repeat itself. The name's versions before its
-  /// newest `kept_earlier` are unloaded, but for the one that answers.
+  /// Makes a new version, which is loading. If the newest version of the name has the same contents (and has not failed
+  /// and was not unloaded), it returns that one, so that a publisher may repeat itself. Unloads the name's versions
+  /// before its newest `kept_earlier`, except for the one that answers.
   result<adapter_entry, catalogue_error> publish(adapter_spec spec);
-  /// Every worker has it. Returns whether its name points at it from now on: it does, unless a newer one did before.
+  /// The version can answer. Returns whether its name points at it now: it does unless a newer one did before.
   bool set_ready(adapter_version version);
   void set_failed(adapter_version version, std::string why);
-  /// It was published for another base, and fits this one as well.
+  /// A version that was published for another base fits this one as well.
   void set_fits(adapter_version version) { change(version).spec.base = options_.base; }
 
   /// "name", "name@2", "base:name", "base:name@2", or the base itself: version 0. `base` is "base" or the base's name.
   result<adapter_version, catalogue_error> resolve(std::string_view text) const;
-  /// What a name points at; nullptr: nothing.
+  /// The version that a name points at; nullptr if there is none.
   const adapter_entry* current(std::string_view name) const;
   const adapter_entry* find(adapter_version version) const;
 
-  /// To the newest ready version before the current one, or to the given one. Returns what is current now.
+  /// Makes the name point at the newest ready version before the current one, or at the given one. Returns that
+  /// version.
   result<adapter_entry, catalogue_error> rollback(std::string_view name, std::optional<std::uint32_t> ordinal = {});
-  /// No new requests for it: "name" (all versions) or "name@2" (not the current one). Returns who was unloaded.
+  /// Unloads "name" (all versions) or "name@2" (which must not be current): new requests do not find them. Returns
+  /// what was unloaded.
   result<std::vector<adapter_version>, catalogue_error> unload(std::string_view text);
-  /// An unloaded or failed version is loading again: "name" (its newest) or "name@2".
+  /// An unloaded or failed version, "name" (the newest) or "name@2", is loading again.
   result<adapter_entry, catalogue_error> load(std::string_view text);
-  /// Returns what is gone: all that was unloaded or failed before the last `kept_unloaded`, but for what is in use.
+  /// Forgets the versions that were unloaded or failed before the last `kept_unloaded` of them and are not in use.
+  /// Returns them.
   std::vector<adapter_entry> forget_unloaded(const std::function<bool(adapter_version)>& is_used);
 
-  /// By name and ordinal; a page of at most so many behind "name@2".
+  /// All versions by name and ordinal: at most `most` of those after "name@2".
   std::vector<adapter_entry> list(std::string_view after = {}, std::size_t most = SIZE_MAX) const;
-  /// What names point at, by name; at most so many.
+  /// The versions that names point at, by name; at most so many.
   std::vector<adapter_entry> answering(std::size_t most) const;
   std::size_t size() const { return entries_.size(); }
   bool is_current(const adapter_entry& entry) const;
@@ -154,7 +148,7 @@ class adapter_catalogue {
   options options_;
   std::map<adapter_version, adapter_entry> entries_;
   std::map<std::string, named, std::less<>> names_;
-  std::deque<adapter_version> unloaded_;  ///< or failed, the last one last
+  std::deque<adapter_version> unloaded_;  ///< or failed; the latest one last
   std::uint32_t next_version_ = 1;
   std::set<adapter_version> changed_entries_;
   std::vector<adapter_version> forgotten_;

@@ -44,13 +44,13 @@ std::optional<batch_queue::line> batch_queue::next(instant now) {
   return {};
 }
 
-/// Of two that use as much of theirs, the one whose job is older.
+/// Of two tenants that use as much of their shares, the one with the older job goes first.
 bool batch_queue::share::goes_before(const share& other) const {
   const double own = used(), others = other.used();
   return own != others ? own < others : next.front()->number < other.next.front()->number;
 }
 
-/// Who has the fewest lines open for its weight, of those with jobs that are not read to their end.
+/// The tenant with the fewest open lines for its weight, among those with jobs that are not read to their end.
 batch_queue::share* batch_queue::whose_turn() {
   share* first = nullptr;
   for (auto& [tenant, each] : shares_)
@@ -58,7 +58,7 @@ batch_queue::share* batch_queue::whose_turn() {
   return first;
 }
 
-/// Its oldest job's next line.
+/// The next line of its oldest job.
 std::optional<batch_queue::line> batch_queue::take_from(share& turn) {
   entry& oldest = *turn.next.front();
   if (oldest.read.empty()) {
@@ -76,6 +76,12 @@ std::optional<batch_queue::line> batch_queue::take_from(share& turn) {
   ++oldest.open;
   ++turn.open;
   return taken;
+}
+
+std::optional<duration> batch_queue::wait_after(line& refused, duration retry_after) const {
+  if (retry_after > duration{}) return std::max(retry_after, options_.shortest_retry);
+  if (++refused.refusals >= options_.most_tries) return {};
+  return options_.shortest_retry * (1 << refused.refusals);
 }
 
 void batch_queue::put_back(line refused, instant until) {

@@ -1,8 +1,8 @@
 // Which line of which batch job is answered next. No actor, no clock, no disk.
 //
-// Goals: tenants share by weight the lines that are open (read, and without an output on the disk); a tenant's older
-// job goes first. Lines that found no room come before all others, and while one waits no new line is read: it would
-// find no room either.
+// Goals: tenants share the open lines (those that were read and have no output on the disk) by weight; a tenant's older
+// job goes first. Lines that found no room come before all others, and while one of them waits no new line is read,
+// since it would find no room either.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -23,8 +23,8 @@ class batch_queue {
  public:
   struct job {
     std::string id, tenant;
-    std::string options;       ///< JSON, not looked into
-    std::string endpoint;      ///< likewise
+    std::string options;       ///< JSON; not looked into
+    std::string endpoint;      ///< not looked into
     std::uint64_t weight = 1;  ///< of its tenant
   };
   struct line {
@@ -33,35 +33,43 @@ class batch_queue {
     std::string text;
     int refusals = 0;
   };
-  /// A job's next lines without an output, from this one on; none: there are no more. What it throws, `next` throws.
+  struct options {
+    duration shortest_retry = std::chrono::milliseconds(100);  ///< before a refused line is tried again
+    int most_tries = 5;  ///< of a line whose refusals do not say when to come back
+  };
+  /// Returns a job's next lines without an output, from this one on; none if there are no more. next() passes on what
+  /// it throws.
   using reader = std::function<std::vector<job_line>(const std::string& job, std::uint64_t from)>;
 
-  explicit batch_queue(reader read) : read_(std::move(read)) {}
+  batch_queue(options chosen, reader read) : options_(chosen), read_(std::move(read)) {}
 
-  /// At the end. A job that is here stays as it is.
+  /// Adds a job at the end. A job that is here already stays as it is.
   void add(job added);
-  /// nullptr where it is not here.
+  /// nullptr if it is not here.
   const job* find(const std::string& id) const;
-  /// With all its lines that wait.
+  /// Removes a job with all its lines that wait.
   void remove(const std::string& id);
 
   std::optional<line> next(instant now);
-  /// It found no room: neither it nor any other before then.
+  /// How long to wait before a refused line is tried again: as long as its refusal says (`retry_after`), else longer
+  /// each time. Nothing: it was tried often enough.
+  std::optional<duration> wait_after(line& refused, duration retry_after) const;
+  /// Takes a refused line back. There is no next line before `until`.
   void put_back(line refused, instant until);
-  /// A line's output is on the disk.
+  /// The output of one of the job's lines is on the disk.
   void note_recorded(const std::string& job);
-  /// Jobs of which lines were asked for, and none is open or read ahead: they may be over.
+  /// Jobs of which lines were read, and none is open or read ahead now: they may be over.
   std::vector<std::string> at_rest() const;
 
  private:
   struct entry {
     job spec;
-    std::uint64_t number = 0;  ///< older ones have lower
-    std::uint64_t from = 0;    ///< lines from here on were not read yet
+    std::uint64_t number = 0;  ///< lower for older jobs
+    std::uint64_t from = 0;    ///< the first line that was not read yet
     std::deque<job_line> read = {};
     std::size_t open = 0;
   };
-  /// Who has jobs here.
+  /// A tenant that has jobs here.
   struct share {
     std::deque<entry*> next;  ///< jobs that may have lines, oldest first
     std::size_t jobs = 0, open = 0;
@@ -72,12 +80,13 @@ class batch_queue {
   share* whose_turn();
   std::optional<line> take_from(share& turn);
 
+  options options_;
   reader read_;
   std::unordered_map<std::string, entry> jobs_;  ///< by id
-  std::map<std::string, share> shares_;          ///< by tenant: thousands of jobs may wait, and each line is a choice
-  std::set<std::string> begun_;                  ///< of the jobs
+  std::map<std::string, share> shares_;          ///< by tenant, since thousands of jobs may wait when a line is chosen
+  std::set<std::string> begun_;                  ///< jobs of which lines were read
   std::uint64_t added_ = 0;
-  std::deque<line> again_;
+  std::deque<line> again_;  ///< refused lines
   instant paused_until_;
 };
 

@@ -1,7 +1,7 @@
 // What a cluster is, as its TOML file says it. docs/CONFIG.md describes every key.
 //
-// Reading checks all that can be checked without the model; what needs the number of layers is placement's. The first
-// thing that is wrong is refused in one line, `file:line:column: what is wrong: what to do`.
+// Reading checks everything that can be checked without the model; placement checks what needs the number of layers.
+// The first thing that is wrong is refused in one line, `file:line:column: what is wrong: what to do`.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -30,23 +30,23 @@ struct node_config {
   std::string name;
   std::string host = "127.0.0.1";  ///< an address or a name
   std::set<node_role> roles;
-  std::optional<layer_range> layers;  ///< by hand; without it placement decides
-  std::optional<int> replica;         ///< by hand; a worker with layers and no replica is of replica 0
+  std::optional<layer_range> layers;  ///< set by hand; else placement decides
+  std::optional<int> replica;         ///< set by hand; a worker with layers and no replica belongs to replica 0
   device_id device = {};
   int threads = 0;                      ///< 0: as many as there are processors
-  std::optional<std::uint64_t> memory;  ///< bytes for weights and KV; without it the machine's own
+  std::optional<std::uint64_t> memory;  ///< bytes for weights and KV; else those of the machine
   std::string listen;                   ///< where other nodes connect to this one; never empty, port 0 is any free one
-  bool autostart = true;                ///< `troupe up` starts it and waits for it; else it joins when it likes
-  std::string ssh_target;  ///< user@host; where it is said, the node is started through ssh even on this machine
+  bool autostart = true;                ///< `troupe up` starts it and waits for it; else it joins at any time
+  std::string ssh_target;               ///< user@host; if set, the node is started through ssh even on this machine
   std::vector<std::string> ssh_options;
   std::string program = "troupe";  ///< on a remote host
-  std::filesystem::path config;    ///< the cluster's file on a remote host; where nothing is said, the same path
+  std::filesystem::path config;    ///< the cluster's file on a remote host; empty: the same path
 
   bool has(node_role role) const { return roles.contains(role); }
   bool is_head() const { return has(node_role::router); }
   bool is_worker() const { return has(node_role::worker); }
   bool is_trainer() const { return has(node_role::trainer); }
-  /// It may take a part of its machine's memory, as others there may; else it has memory of its own.
+  /// Whether it takes a part of its machine's memory, as other nodes there do; else it has memory of its own.
   bool shares_memory() const { return device.is_cpu() && !memory; }
 };
 
@@ -61,23 +61,23 @@ struct model_settings {
 
 struct scheduler_settings {
   int max_batch_tokens = 2048;
-  int max_mixed_prompt_tokens = 96;  ///< of prompts in a step that answers wait for as well
+  int max_mixed_prompt_tokens = 96;  ///< tokens of prompts in a step that also computes tokens of answers
   int max_sequences = 256;
   std::uint64_t kv_memory = std::uint64_t{1} << 30;  ///< bytes of keys and values per replica, over all its stages
   int max_waiting = 4096;
   int adapter_patience = 64;  ///< steps that an adapter may be waited for before others give way
-  int steps_in_flight = 0;    ///< 0: as many as stages find processors for at the same time
+  int steps_in_flight = 0;    ///< 0: as many as there are stages that find processors at the same time
 };
 
 struct adapter_settings {
-  std::filesystem::path dir;  ///< state_dir/adapters where nothing is said
+  std::filesystem::path dir;  ///< state_dir/adapters unless the file says another one
   std::vector<std::string> preload;
   std::uint64_t memory = std::uint64_t{1} << 30;  ///< bytes on each worker
   int max_resident = 32;                          ///< on each worker
 };
 
 struct training_settings {
-  double may_delay = 0.1;       ///< share of their time between tokens that answers may lose to training
+  double may_delay = 0.1;       ///< the share of the time between tokens by which training may delay answers
   bool idle_priority = true;    ///< trainers' threads run when nobody else wants the processor
   int checkpoint_seconds = 60;  ///< a trainer that dies loses no more than this of a job
 };
@@ -88,14 +88,14 @@ struct config_place {
 
 struct cluster_config {
   std::filesystem::path source;  ///< absolute
-  std::string label;             ///< the same as the user called it
+  std::string label;             ///< `source` as the user called it
   std::string name;
   std::string listen = "tcp://127.0.0.1:7700";  ///< of the head: nodes and clients connect here
   std::string http = "127.0.0.1:8000";          ///< empty: none
   std::filesystem::path state_dir;              ///< journal, logs, pid file
   std::optional<std::filesystem::path> keys;    ///< folder of CURVE keys
   bool insecure = false;
-  bool log_prompts = false;  ///< the log of HTTP requests has their bodies
+  bool log_prompts = false;  ///< the log of HTTP requests also has their bodies
   int replicas = 0;          ///< 0: as many as fit
   int stages = 0;            ///< of each replica; 0: as few as fit
   int tensor = 1;            ///< workers that share each stage
@@ -116,24 +116,24 @@ struct cluster_config {
   std::map<std::string, config_place, std::less<>> places;
 
   const node_config& head() const;
-  const node_config* find(std::string_view node) const;  ///< nullptr where there is none of that name
-  /// What nodes and clients connect to: `listen`, or the head's host where it listens on all addresses.
+  const node_config* find(std::string_view node) const;  ///< nullptr if there is none of that name
+  /// Where nodes and clients connect: `listen`, or the head's host if the head listens on all addresses.
   std::string head_endpoint() const;
   std::filesystem::path logs() const { return state_dir / "logs"; }
 };
 
 /// Throws input_error.
 cluster_config read_cluster_config(const std::filesystem::path& file);
-/// The same from text; `file` is what errors call it and what relative paths start from.
+/// The same from text. `file`: its name in errors, and where relative paths start.
 cluster_config parse_cluster_config(std::string_view text, const std::filesystem::path& file);
 
-/// `file:line:column` of a key, or of the closest thing around it that stands in the file.
+/// `file:line:column` of a key, or of the closest thing around it that is in the file.
 std::string place_of(const cluster_config& config, std::string_view key);
 
 std::string_view to_text(node_role role);
 std::string to_text(const layer_range& layers);  ///< "0-10"
 
-/// One key that a cluster file may have. Parsing and the documentation's test go by this list.
+/// One key that a cluster file may have. Parsing and the documentation's test use this list.
 struct config_key {
   std::string_view section;  ///< "cluster", "model", "scheduler", "adapters", "training" or "node"
   std::string_view name;

@@ -12,18 +12,18 @@ struct host_port {
 
 /// "host:port", "[::1]:80" or "*:80".
 std::optional<host_port> split_host_port(std::string_view text);
-/// The part after tcp://; nothing for anything else.
+/// The part after tcp://; nothing for other endpoints.
 std::optional<host_port> split_endpoint(std::string_view text);
 bool is_ipc(std::string_view endpoint);
 
 bool is_loopback_host(std::string_view host);
 bool is_any_host(std::string_view host);  ///< all addresses of a machine
 bool is_numeric_host(const std::string& host);
-/// Letters, digits and what names and addresses have besides; never an option's dash in front.
+/// Whether a text has only characters of names and addresses, and does not begin with a dash like an option.
 bool is_host_text(std::string_view text);
 
 std::string tcp_endpoint(const std::string& host, int port);
-/// Where others reach what listens there on `host`: every address of a machine is none of them to another machine.
+/// Where other machines reach what listens there on `host`: an endpoint for all addresses becomes one for `host`.
 std::string reachable_endpoint(const std::string& listen, const std::string& host);
 
 }  // namespace troupe

@@ -56,7 +56,7 @@ class checker {
     if (config_.ssh.empty()) refuse_at("cluster.ssh", "ssh is empty: name the command, [\"ssh\"]");
   }
 
-  /// The one node with a role that there has to be once.
+  /// The only node with this role. Refuses none and several.
   const node_config& only(node_role role) const {
     const node_config* found = nullptr;
     for (const auto& node : config_.nodes) {
@@ -151,7 +151,7 @@ class checker {
     check_stages(placed, replica, others_could_help);
   }
 
-  /// `placed` is in the order of layers. What lies behind the last layer is placement's to check.
+  /// `placed` is in the order of layers. Whether they reach the last layer is checked by placement.
   void check_stages(const std::vector<const node_config*>& placed, int replica, bool others_could_help) const {
     int next = 0;
     for (std::size_t i = 0; i < placed.size();) {
@@ -200,7 +200,7 @@ class checker {
       refuse_at("cluster.listen", "listen has the port 0: nodes and clients have to know the port, name one");
   }
 
-  /// An address must be this machine's own or encrypted, unless the file says insecure.
+  /// Only this machine may reach an endpoint that is not encrypted, unless the file says insecure.
   void check_open(const std::string& key, const std::string& endpoint) const {
     const auto place = split_endpoint(endpoint);
     if (!place || is_loopback_host(place->host) || config_.keys || config_.insecure) return;

@@ -119,7 +119,6 @@ std::vector<std::string_view> names_of(const Keys& keys) {
                     fmt::format("unknown key \"{}\"{}: {}", entry.key.substr(0, 80), where, remedy));
 }
 
-/// Reads one table. Its keys are found again as `section.key`, and those of nodes as `node.NAME.key`.
 template <class Section, class Keys>
 void read_section(cluster_config& config, const setting& content, std::string_view section, const Keys& keys,
                   Section& into) {
@@ -132,6 +131,7 @@ void read_section(cluster_config& config, const setting& content, std::string_vi
   }
 }
 
+/// Notes where a table's keys stand in the file: keys of sections as `section.key`, those of nodes as `node.NAME.key`.
 void remember_places(cluster_config& config, const setting& content, const std::string& prefix) {
   config.places.emplace(prefix, content.place);
   for (const auto& entry : std::get<setting::table>(content.content))

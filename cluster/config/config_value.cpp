@@ -16,7 +16,7 @@
 namespace troupe::detail {
 namespace {
 
-/// "a text", as errors call what was found instead of what was wanted.
+/// How errors call a value of the wrong type: "a text".
 std::string kind_of(const setting& value) {
   constexpr std::array names = {"a text", "a whole number", "a number", "true or false", "a list", "a table"};
   if (const auto* other = std::get_if<setting::other>(&value.content)) return other->kind;

@@ -15,7 +15,7 @@ namespace troupe::detail {
 /// One value of the file on its way into a struct: every getter checks and refuses with the value's place.
 class config_value {
  public:
-  /// `what`: how errors call the key. All are borrowed.
+  /// `what`: how errors call the key. Everything is borrowed.
   config_value(const setting& content, std::string_view what, const cluster_config& into)
       : content_(content), what_(what), into_(into) {}
 
@@ -26,13 +26,13 @@ class config_value {
   bool truth() const;
   std::int64_t whole(std::int64_t least, std::int64_t most) const;
   int number(int least, int most) const { return static_cast<int>(whole(least, most)); }
-  double share(double most) const;  ///< from 0 on; whole numbers too
+  double share(double most) const;  ///< from 0 to `most`; may be written as a whole number
   std::uint64_t bytes() const;      ///< "4GiB", "512 MiB" or a number
   std::vector<std::string> texts() const;
   std::string one_of(std::initializer_list<std::string_view> allowed) const;
   std::filesystem::path path() const;           ///< absolute; relative ones start from the file's folder
   std::filesystem::path absolute_path() const;  ///< on another host
-  std::string name() const;                     ///< of something that becomes a file's name and a word of a command
+  std::string name() const;                     ///< fit to be a file's name and a word of a command
   std::string host() const;
   std::string ssh_target() const;  ///< host or user@host
   layer_range layers() const;

@@ -4,12 +4,12 @@
 
 namespace troupe {
 
-/// By which what is over grows old. A wall clock that leaps forward (one that was set wrong, until somebody puts it
-/// right) would make everything old at once: what leaps is believed when it has stayed so for a day, and until then
-/// time goes on as it passes. All in seconds; the wall's since 1970, `passed` by a clock that never leaps.
+/// The clock by which finished jobs grow old. If a wall clock leaps forward (because it is set wrong), everything would
+/// be old at once. So a leap is only believed when it has lasted for a day; until then time goes on as it passes. All
+/// times are seconds: those of the wall clock since 1970, `passed` of a clock that never leaps.
 class expiry_clock {
  public:
-  /// `last_seen`: a time on the wall that surely was.
+  /// `last_seen`: a time of the wall clock that is certainly over.
   expiry_clock(std::int64_t last_seen, std::int64_t passed) : time_(last_seen), passed_(passed) {}
 
   std::int64_t read(std::int64_t wall, std::int64_t passed);

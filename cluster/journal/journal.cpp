@@ -110,7 +110,7 @@ std::int64_t journal::now() const {
   return duration_cast<seconds>(system_clock::now().time_since_epoch()).count();
 }
 
-/// What is in the journal was: the clock that an earlier life has read may have been right.
+/// Begins where the clock of an earlier life stood, since that time is certainly over.
 std::int64_t journal::expiry_now() {
   using namespace std::chrono;
   const std::int64_t wall = now();
@@ -123,7 +123,8 @@ std::int64_t journal::expiry_now() {
   return time;
 }
 
-/// Where the clock stood in the last life. A journal of an earlier build does not say: there the newest job's time.
+/// Where the clock stood in the last life; in a journal of an earlier build, which does not say that, the newest job's
+/// time.
 std::optional<std::int64_t> journal::last_expiry() const {
   for (const char* time : {"SELECT expired_to FROM heads", "SELECT ifnull(max(max(created, finished)), 0) FROM jobs"})
     if (const std::int64_t found = db_->number_of(time)) return found;
@@ -247,7 +248,7 @@ result<bool, journal_error> journal::remove(std::string_view id) {
   return true;
 }
 
-/// The oldest that is over goes for a new one. False: there are as many as may be, and none is over.
+/// Removes the oldest finished job if there are as many as may be. Returns false if none is finished.
 bool journal::make_room() {
   const auto count = db_->number_of("SELECT count(*) FROM jobs WHERE state <> " TROUPE_REMOVED);
   if (static_cast<std::size_t>(count) < options_.max_jobs) return true;

@@ -14,7 +14,7 @@ namespace troupe::detail {
 
 class database;
 
-/// A statement in use; reset when it goes. Text that is bound must live as long.
+/// A statement in use; it is reset when this object goes. Bound text must live as long.
 class statement {
  public:
   statement(database& owner, sqlite3_stmt* raw) : owner_(owner), raw_(raw) {}
@@ -22,17 +22,17 @@ class statement {
   statement(const statement&) = delete;
   statement& operator=(const statement&) = delete;
 
-  /// The next parameter, from the first on.
+  /// Binds the next parameter.
   statement& operator<<(std::string_view text);
   statement& operator<<(std::int64_t number);
-  statement& operator<<(std::uint64_t number);  ///< beyond what SQLite counts to: the largest it knows
+  statement& operator<<(std::uint64_t number);  ///< at most the largest number that SQLite has
   statement& operator<<(std::uint32_t number) { return *this << std::int64_t{number}; }
 
   /// Whether there is another row.
   bool step();
-  /// Runs to the end; returns the rows that were changed.
+  /// Runs to the end. Returns how many rows were changed.
   int run();
-  /// For the next round, with other values.
+  /// Makes it ready to run again with other values.
   void reset();
 
   std::int64_t number(int column) const;
@@ -47,17 +47,17 @@ class statement {
 
 class database {
  public:
-  /// Opens or makes the file and owns it alone until the end. Throws journal_failure.
+  /// Opens or makes the file; no other process can use it. Throws journal_failure.
   explicit database(const std::filesystem::path& file);
   ~database();
   database(const database&) = delete;
   database& operator=(const database&) = delete;
 
-  /// `sql` must be a literal: it is prepared once and known by its address.
+  /// `sql` must be a literal: its statement is prepared once, and found again by the literal's address.
   statement prepare(const char* sql);
   void execute(const char* sql);
   std::int64_t number_of(const char* sql);
-  /// A commit is on the disk when it returns, or only written (and safe from the death of the process).
+  /// Whether a commit is on the disk when it returns, or only safe from the death of the process.
   void set_durable(bool durable);
   [[noreturn]] void fail() const;
 
@@ -71,7 +71,7 @@ class database {
   bool is_durable_ = false;
 };
 
-/// All or nothing: what is not committed when it goes has not happened.
+/// All or nothing: rolls back unless it was committed.
 class transaction {
  public:
   enum class kind { quick, durable };
@@ -86,7 +86,7 @@ class transaction {
   bool is_open_ = true;
 };
 
-/// Makes the tables, or brings them up to what this build knows. Throws input_error on a file that is not ours.
+/// Makes the tables, or brings them up to this build's version. Throws input_error if the file is not ours.
 void prepare_schema(database& db);
 
 }  // namespace troupe::detail

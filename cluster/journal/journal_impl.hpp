@@ -12,11 +12,11 @@ journal_error error(journal_error::reason why, fmt::format_string<Args...> forma
 }
 
 inline journal_error no_such_job(std::string_view id) {
-  const std::string_view shown = is_short_word(id) ? id : "(no id)";  // anything may stand in it
+  const std::string_view shown = is_short_word(id) ? id : "(no id)";  // it may be any text
   return error(journal_error::reason::unknown, "job {}: there is none: see `troupe jobs`", shown);
 }
 
-/// Rows until `bytes` of text have come together.
+/// Rows with about so many bytes of text together.
 template <class Row>
 auto page_of(statement& rows, std::size_t bytes, Row&& row) {
   std::vector<decltype(row(rows))> page;
@@ -25,7 +25,7 @@ auto page_of(statement& rows, std::size_t bytes, Row&& row) {
   return page;
 }
 
-/// As the file has it.
+/// The number of a state in the file.
 constexpr std::int64_t code_of(job_state state) {
   return static_cast<std::int64_t>(state);
 }

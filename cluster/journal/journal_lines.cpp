@@ -16,7 +16,7 @@ using reason = journal_error::reason;
 
 namespace {
 
-/// Lines that were sent again: whether they are what is there.
+/// Whether lines that were sent again are the same as before.
 bool are_stored(detail::database& db, std::string_view id, std::uint64_t first, std::span<const std::string> lines) {
   statement query = db.prepare(
       "SELECT text FROM lines WHERE job = (SELECT number FROM jobs WHERE id = ?) AND line >= ? ORDER BY line");

@@ -102,7 +102,7 @@ void check_is_whole(database& db) {
 }  // namespace
 
 void prepare_schema(database& db) {
-  constexpr std::uintmax_t quickly_checked = 64 << 20;  // beyond that a start would take seconds
+  constexpr std::uintmax_t quickly_checked = 64 << 20;  // with a longer file a start would take seconds
   check_is_ours(db);
   std::error_code unknown;
   if (std::filesystem::file_size(db.file(), unknown) <= quickly_checked) check_is_whole(db);

@@ -1,8 +1,8 @@
 // What `troupe up` does to nodes: start, watch, start again, stop. The nodes are processes of their own; local ones are
 // children of this process, remote ones are children of ssh here and of sshd there.
 //
-// One launcher belongs to one thread, which has to live as long as it does: the kernel ends local nodes when that
-// thread ends, so that no orphan stays. It needs no signal and installs no handler.
+// A launcher belongs to one thread, which must live as long as the launcher does: the kernel ends local nodes when that
+// thread ends, so that none is left behind. It uses no signals and installs no handlers.
 #pragma once
 #include <sys/types.h>
 
@@ -21,23 +21,23 @@ namespace troupe {
 /// Whether a node is reached through ssh.
 bool is_remote(const node_config& node);
 
-/// The words that start a node: `PROGRAM node FILE --name X --listed`, for a remote one through ssh. The node ends when
-/// the connection does. `--listed`: if the file has changed and no longer has the node, it must not join as a further
-/// worker.
+/// The words that start a node: `PROGRAM node FILE --name X --listed`, through ssh if it is remote; then it ends when
+/// the connection does. `--listed`: if the file has changed and no longer has the node, the node must not join as a
+/// further worker.
 std::vector<std::string> node_command(const cluster_config& config, const node_config& node,
                                       const std::filesystem::path& program);
 
 enum class process_state : std::uint8_t {
   running,
   waiting,  ///< for its next start
-  ended,    ///< on purpose: exit code 0
+  ended,    ///< with exit code 0
   given_up  ///< it will not be started again
 };
 
 struct node_process {
   std::string name;
   bool is_remote = false;
-  pid_t pid = 0;  ///< of the child here, 0 where none runs; for a remote node ssh's
+  pid_t pid = 0;  ///< of the child here, for a remote node that of ssh; 0 if none runs
   process_state state = process_state::waiting;
   int restarts = 0;
   std::string last_end;  ///< "exit code 1", "signal 9 (Killed)"
@@ -50,30 +50,30 @@ class launcher {
     restart_policy::options restart;
     duration stop_patience = std::chrono::seconds(10);      ///< between SIGTERM and SIGKILL
     std::uint64_t log_bytes = 16 << 20;                     ///< of one log file; an older one is kept beside it
-    std::vector<std::string> arguments;                     ///< more of them, for each local node
-    std::function<void(const std::string& line)> say = {};  ///< what an operator wants to read, a line at a time
-    const clock* time = nullptr;                            ///< a monotonic_clock where nothing is said
+    std::vector<std::string> arguments;                     ///< further arguments of each local node
+    std::function<void(const std::string& line)> say = {};  ///< gets lines for the operator
+    const clock* time = nullptr;                            ///< nullptr: a monotonic_clock
     /// Waits until one of these file descriptors (pidfds of children) is readable, at most so long.
     std::function<void(const std::vector<int>& ends, duration)> sleep = {};
   };
 
   launcher(const cluster_config& config, options chosen);
-  ~launcher();  ///< stops what still runs
+  ~launcher();  ///< stops the nodes that still run
   launcher(const launcher&) = delete;
   launcher& operator=(const launcher&) = delete;
 
-  /// Starts all nodes that start by themselves, the head first. Throws input_error where that cannot be done at all
-  /// (logs that cannot be written).
+  /// Starts all nodes with autostart, the head first. Throws input_error if that is impossible (because logs cannot be
+  /// written, say).
   void start();
-  /// Waits until a node ends or has to be started again, at most so long, and does what is to be done then.
+  /// Waits until a node ends or has to be started again, at most so long, and deals with it.
   void poll(duration at_most);
   /// SIGTERM to all (a remote node gets it from its own shell), then patience, then SIGKILL to their process groups.
   /// Nothing is started after that.
   void stop();
 
-  /// It has joined the cluster: dying early from now on is no reason to give it up.
+  /// The node has joined the cluster: it is not given up any more because it ends early.
   void note_works(const std::string& name);
-  /// For one that hangs: SIGKILL to its process group; it is started again like any that died.
+  /// For a node that hangs: SIGKILL to its process group. It is started again like any that died.
   void kill_node(const std::string& name);
   std::vector<node_process> nodes() const;
   const node_process* find(const std::string& name) const;

@@ -15,7 +15,7 @@ restart_policy::decision restart_policy::ended(ending how, instant now) {
   return {verdict::restart, now + next_wait(failures_, options_.longest_wait)};
 }
 
-/// Doubles with every early death; nearly nothing after a late one.
+/// Doubles with every failure in a row.
 duration restart_policy::next_wait(int failures, duration longest) const {
   duration wait = options_.first_wait;
   for (int i = 1; i < failures && wait < longest; ++i) wait *= 2;

@@ -6,15 +6,16 @@
 
 namespace troupe {
 
-/// Whether and when a node that ended is started again. Pure: one per node, told of every start and end.
+/// Decides whether and when a node that ended is started again. One for each node; it must be told of every start and
+/// end.
 class restart_policy {
  public:
   struct options {
     bool respawn = true;
     duration first_wait = std::chrono::milliseconds(200);
     duration longest_wait = std::chrono::seconds(5);
-    duration fast = std::chrono::seconds(10);  ///< who lives shorter has failed fast
-    int fast_failures = 6;                     ///< in a row: then it is given up
+    duration fast = std::chrono::seconds(10);  ///< a node that lives shorter has failed fast
+    int fast_failures = 6;                     ///< after so many in a row it is given up
     duration longest_host_wait = std::chrono::seconds(30);
   };
   enum class ending : std::uint8_t {
@@ -32,16 +33,15 @@ class restart_policy {
   explicit restart_policy(options chosen) : options_(chosen) {}
 
   void started(instant now) { started_ = now; }
-  /// It does its work: whatever ends it from now on, it has not failed to start.
+  /// The node works: if it ends from now on, that is no failure to start.
   void works() {
     has_worked_ = true;
     failures_ = lost_connections_ = 0;
   }
-  /// A host that could be reached before may take its time to be there again, and with it the disks that the node
-  /// needs.
+  /// If a host could be reached before, it is waited for: it and the disks that the node needs may come back.
   decision ended(ending how, instant now);
-  int failures() const { return failures_; }                  ///< fast ones in a row
-  int lost_connections() const { return lost_connections_; }  ///< in a row, of one that has worked
+  int failures() const { return failures_; }                  ///< fast failures in a row
+  int lost_connections() const { return lost_connections_; }  ///< in a row, since the node has worked
 
  private:
   duration next_wait(int failures, duration longest) const;

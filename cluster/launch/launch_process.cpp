@@ -17,7 +17,7 @@
 namespace troupe::detail {
 namespace {
 
-/// Of a system that knows it.
+/// Closed if the system has none.
 file_descriptor open_pidfd([[maybe_unused]] pid_t pid) {
 #ifdef SYS_pidfd_open
   file_descriptor opened(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
@@ -28,7 +28,7 @@ file_descriptor open_pidfd([[maybe_unused]] pid_t pid) {
 #endif
 }
 
-/// What the child does between fork and exec: nothing that needs memory or a lock.
+/// What the child does between fork and exec. It may not allocate memory or take a lock.
 struct child_setup {
   char* const* words;
   pid_t parent;

@@ -12,32 +12,32 @@
 
 namespace troupe::detail {
 
-/// Throws input_error, as open_log does.
+/// Throws input_error, like open_log.
 void make_state_folder(const std::filesystem::path& folder);
-/// To append to.
+/// Opens a log to append to it.
 file_descriptor open_log(const std::filesystem::path& log);
 /// The end to read from, and the one to write to. Throws runtime_error.
 std::pair<file_descriptor, file_descriptor> open_pipe();
 
-/// A child in a process group of its own, that the kernel ends when this thread does.
+/// A child in a process group of its own. The kernel ends it when this thread ends.
 class child_process {
  public:
   child_process() = default;
-  ~child_process();  ///< kills what still runs
+  ~child_process();  ///< kills the child if it still runs
   child_process(child_process&& other) noexcept;
   child_process& operator=(child_process&& other) noexcept;
 
   /// Output and errors are appended to `log`. With `keeps_input` the child's standard input stays open until this
-  /// object goes, else it is empty. Throws input_error where there is no such program or no log, runtime_error
-  /// where the system has no more descriptors.
+  /// object goes, else it is empty. Throws input_error if the program cannot be started or the log not be written,
+  /// runtime_error if the system has no more descriptors.
   static child_process start(const std::vector<std::string>& words, const std::filesystem::path& log, bool keeps_input);
 
   pid_t pid() const { return pid_; }
   bool runs() const { return pid_ > 0; }
-  int end_descriptor() const { return pidfd_.number(); }  ///< readable once it has ended; -1: the system has none
-  void close_input() { input_.close(); }                  ///< for one that ends when its input does
+  int end_descriptor() const { return pidfd_.number(); }  ///< readable once the child has ended; -1: there is none
+  void close_input() { input_.close(); }                  ///< ends a child that ends with its input
   void signal(int number);                                ///< to its whole group
-  std::optional<int> wait_status();                       ///< of one that has ended, as waitpid gives it; once
+  std::optional<int> wait_status();                       ///< as of waitpid, once, when the child has ended
 
  private:
   pid_t pid_ = -1;
@@ -47,7 +47,7 @@ class child_process {
 /// "exit code 1", "signal 9 (Killed)".
 std::string describe_end(int wait_status);
 
-/// Waits for one of them, or so long. Without any it only waits.
+/// Waits until one of them is readable, at most so long.
 void wait_readable(const std::vector<int>& descriptors, duration at_most);
 
 }  // namespace troupe::detail

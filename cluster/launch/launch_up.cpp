@@ -38,14 +38,13 @@ std::string read_short(int descriptor) {
   return std::string(text.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
 }
 
-/// The place where process ids are unique: this boot of this machine, and the pid namespace, since a container counts
-/// its own.
+/// Where process ids are unique: this boot of this machine, and the pid namespace, since containers have their own ids.
 std::string this_place() {
   std::error_code ignored;
   return fmt::format("{} {}", machine_id(), std::filesystem::read_symlink("/proc/self/ns/pid", ignored).string());
 }
 
-/// Of two lines: the process id and the place, which an `up` of an earlier version does not say.
+/// Reads two lines: the process id, and the place, which an `up` of an earlier version did not write.
 std::optional<up_process> parse_holder(const std::string& text) {
   up_process holder;
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), holder.pid);
@@ -62,7 +61,7 @@ void pause(std::chrono::milliseconds how_long) {
   ::poll(nullptr, 0, static_cast<int>(how_long.count()));
 }
 
-/// Whoever took the lock writes its process id right after: that may take a moment.
+/// A process that has taken the lock may not have written its id yet, so this waits a moment for it.
 std::optional<up_process> holder_of(int descriptor) {
   for (int tries = 0; tries < 50; ++tries) {
     struct flock lock = whole_file();

@@ -1,4 +1,4 @@
-// The process that holds a cluster up: only one, found again, and in the background if it should be.
+// The process that holds a cluster up: there is only one, others can find it, and it may run in the background.
 #pragma once
 #include <sys/types.h>
 
@@ -13,10 +13,10 @@
 
 namespace troupe {
 
-/// Held by the `up` of a cluster: state_dir/up.pid, locked, with its process id and where that is one.
+/// Held by the `up` of a cluster: state_dir/up.pid, locked, with the process id and the place where it is valid.
 class up_lock {
  public:
-  /// Throws input_error where another `up` of the cluster runs.
+  /// Throws input_error if another `up` of the cluster runs.
   explicit up_lock(const cluster_config& config);
   ~up_lock();
   up_lock(const up_lock&) = delete;
@@ -34,25 +34,25 @@ struct up_process {
   std::string text() const;  ///< "process 7", "process 7 on HOST"
 };
 std::optional<up_process> find_up(const cluster_config& config);
-/// `troupe down`: SIGTERM to it, then waits until it has let go of the lock. False where it has not after `patience`.
-/// Throws input_error where it runs elsewhere: its number means another process here.
+/// `troupe down`: sends it SIGTERM, then waits until it has released the lock. Returns false if that takes longer than
+/// `patience`. Throws input_error if it runs elsewhere: its number means another process here.
 bool end_up(const cluster_config& config, duration patience);
 
-/// `--detach`: this process splits in two, the caller's, which waits for the other's word, and a daemon in a session of
-/// its own with standard output and error in `log`. To be called before there is any other thread.
+/// `--detach`: splits this process in two: that of the caller, which waits for a report of the other, and a daemon in a
+/// session of its own, which writes standard output and error to `log`. To be made before there is any other thread.
 class detachment {
  public:
   struct outcome {
-    int code = 0;      ///< to end with
-    std::string text;  ///< for standard output where the code is 0, else for standard error
+    int code = 0;      ///< exit code
+    std::string text;  ///< for standard output if the code is 0, else for standard error
   };
 
-  /// A daemon that has said nothing when this object goes has failed.
+  /// A daemon that has reported nothing when this object goes has failed.
   explicit detachment(const std::filesystem::path& log);
 
   bool is_daemon() const { return is_daemon_; }
-  outcome wait();                                ///< in the caller's process
-  void report(int code, std::string_view text);  ///< in the daemon, once: ready, or why not
+  outcome wait();                                ///< for the caller's process
+  void report(int code, std::string_view text);  ///< for the daemon, once: it is ready, or why not
 
  private:
   std::filesystem::path log_;

@@ -3,12 +3,12 @@
 
 namespace troupe {
 
-/// How this machine calls itself; empty where it does not.
+/// The name of this machine; empty if it has none.
 std::string machine_name();
-/// The same for all processes of a machine until it boots again, whatever files call it. A container with a name of its
-/// own is one of its own: its memory may be limited apart.
+/// The same for all processes of a machine until it boots again, whatever the cluster's files call it. A container with
+/// a name of its own counts as a machine, since its memory may be limited separately.
 std::string machine_id();
-/// Whether a host of the cluster's file is this machine: loopback, its name, or one of its addresses.
+/// Whether a host of the cluster's file is this machine: a loopback, its name, or one of its addresses.
 bool is_this_machine(const std::string& host);
 
 }  // namespace troupe

@@ -54,7 +54,7 @@ std::vector<failure_detector::change> failure_detector::tick(instant now) {
     if (state.last != before) changes.push_back({node, state.last});
   }
   for (const change& each : changes) {
-    if (each.now == verdict::lost) watched_.erase(each.node);
+    if (each.judged == verdict::lost) watched_.erase(each.node);
   }
   std::sort(changes.begin(), changes.end(), [](const change& a, const change& b) { return a.node < b.node; });
   return changes;

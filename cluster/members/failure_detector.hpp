@@ -1,8 +1,9 @@
-// Who has been silent for too long.
+// Finds nodes that have been silent for too long.
 //
 // Goals: a bound that is kept (lost after `lost_after` of silence), a warning before it, and no false alarm because the
-// judge itself slept: silence counts only while `tick` is called in time. After a pause everybody gets a fresh
-// allowance, but not again before that allowance would have been used up: a judge that is always late still judges.
+// head itself stood still: silence counts only while `tick` is called in time. After a pause everybody gets a fresh
+// allowance, but the next one only after the time in which a silent node would have been lost, so that nodes are lost
+// even if every tick is late.
 #pragma once
 #include <algorithm>
 #include <optional>
@@ -23,7 +24,7 @@ class failure_detector {
     duration lost_after = std::chrono::milliseconds(1500);
     duration lost_after_close =
         std::chrono::milliseconds(700);                     ///< a node whose link closed has less time to come back
-    duration longest_gap = std::chrono::milliseconds(500);  ///< between ticks; more than that was a pause of ours
+    duration longest_gap = std::chrono::milliseconds(500);  ///< between ticks; more than that counts as a pause
 
     /// Options from the one time that a cluster's file gives.
     static options of(duration lost_after) {
@@ -38,27 +39,27 @@ class failure_detector {
   };
   struct change {
     incarnation_id node;
-    verdict now = verdict::alive;
+    verdict judged = verdict::alive;
   };
 
-  /// Throws input_error where the times are not 0 < suspect_after <= lost_after.
+  /// Throws input_error unless 0 < suspect_after <= lost_after and 0 < longest_gap <= lost_after.
   explicit failure_detector(options chosen);
 
   void watch(incarnation_id node, instant now);
   void forget(incarnation_id node) { watched_.erase(node); }
   /// Takes a suspicion back. Returns whether there was one.
   bool heard(incarnation_id node, instant now);
-  /// Its link closed: suspect at once. Returns whether that is news.
+  /// The node's link closed: it is suspect at once. Returns whether it was not suspect before.
   bool closed(incarnation_id node, instant now);
-  /// Everyone whose verdict changed, by number. The lost are no longer watched.
+  /// The nodes whose verdict changed, by number. Those that are lost are no longer watched.
   std::vector<change> tick(instant now);
 
-  /// How long it has been silent, as far as we were awake.
+  /// How long it has been silent; pauses of the head do not count.
   duration silence(incarnation_id node, instant now) const;
 
  private:
   struct record {
-    instant heard;  ///< on the awake clock
+    instant heard;  ///< by the clock of awake_
     std::optional<instant> closed;
     verdict last = verdict::alive;
   };
@@ -69,7 +70,7 @@ class failure_detector {
 
   options options_;
   std::unordered_map<incarnation_id, record> watched_;
-  instant awake_{};  ///< a clock that stands still while nobody ticks
+  instant awake_{};  ///< time at the last tick by a clock that stands still in pauses
   std::optional<instant> last_tick_, last_allowance_;
 };
 

@@ -10,7 +10,7 @@
 namespace troupe {
 namespace {
 
-/// With more, the oldest are forgotten: incarnations are random, so none of them comes back by chance.
+/// If there are more, the oldest are forgotten: incarnations are random, so none of them comes back by chance.
 constexpr std::size_t max_fenced = 1 << 16;
 
 /// Fit to be shown on a terminal.
@@ -23,7 +23,7 @@ bool is_plain(const std::vector<std::string>& texts) {
   return texts.size() <= 16 && std::all_of(texts.begin(), texts.end(), [](auto& text) { return is_plain(text, 32); });
 }
 
-/// What is wrong with a hello, taken for itself; nullptr: nothing.
+/// What is wrong with a hello, whatever the cluster is like; nullptr if nothing is.
 const char* fault_of(const node_hello& hello) {
   if (!is_name(hello.name)) return "a name has 1 to 64 letters, digits, '.', '_' or '-'";
   if (hello.incarnation == incarnation_id{}) return "its incarnation is 0";
@@ -155,9 +155,9 @@ std::vector<membership::lost_node> membership::tick(instant now) {
   std::vector<lost_node> lost;
   for (const auto& change : detector_.tick(now)) {
     node_entry& node = *find_member(change.node);
-    if (change.now == verdict::alive) node.state = node_state::alive;
-    if (change.now == verdict::suspect) node.state = node_state::suspect;
-    if (change.now != verdict::lost) continue;
+    if (change.judged == verdict::alive) node.state = node_state::alive;
+    if (change.judged == verdict::suspect) node.state = node_state::suspect;
+    if (change.judged != verdict::lost) continue;
     lost.push_back({node.hello.name, change.node});
     fence(node, node_state::lost, now);
   }

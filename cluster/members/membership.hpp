@@ -1,10 +1,10 @@
-// Who belongs to the cluster, as the head knows it.
+// The nodes that belong to the cluster, as the head knows them.
 //
 // Goals
-// - Never two live incarnations of one name; who was fenced (lost, left, replaced) never becomes a member again with
-//   that incarnation. A node that hears that it is fenced or unknown forgets everything and joins as a new one.
+// - There are never two live incarnations of one name. An incarnation that was fenced (lost, left or replaced) never
+//   becomes a member again: a node that hears that it is fenced or unknown forgets everything and joins as a new one.
 // - A pause of the head is not the death of the nodes (failure_detector).
-// - Bounded: `max_nodes` names; who is gone is forgotten after a while, or earlier when room is needed.
+// - Bounded: `max_nodes` names. Nodes that are gone are forgotten after a while, or earlier if room is needed.
 // Non-goals: talking to nodes, deciding what they compute.
 #pragma once
 #include <cstdint>
@@ -25,20 +25,20 @@
 
 namespace troupe {
 
-/// What a node says of itself when it comes.
+/// What a node says of itself when it joins.
 struct node_hello {
   std::string name;
   incarnation_id incarnation;
   std::int64_t pid = 0;
   std::string host;      ///< as its cluster's file calls it
-  std::string machine;   ///< the same for all processes there, and for none elsewhere
+  std::string machine;   ///< the same for all processes of its machine, and for no others
   std::string endpoint;  ///< where others reach it
-  std::string meeting;   ///< where it hears others that share a stage or a job with it; empty: it shares none
+  std::string meeting;   ///< where it meets others that share a stage or a job with it; empty: it shares none
   std::vector<std::string> roles;
   std::string build;
   model_id model;
-  std::uint32_t threads = 0;     ///< of its own that compute
-  std::uint32_t processors = 0;  ///< of its machine, which all who are there share
+  std::uint32_t threads = 0;     ///< that compute
+  std::uint32_t processors = 0;  ///< of its machine, for all processes there
   std::uint64_t memory_bytes = 0;
   double speed = 0;  ///< measured; only compared between nodes
 
@@ -56,7 +56,7 @@ struct node_report {
   double rows_per_second = 0;
   double busy_seconds = 0;  ///< spent in steps so far
   std::uint64_t resident_bytes = 0;
-  /// What an idle node could take now for weights, keys and values; the hello says what it could when it began.
+  /// What an idle node has now for weights, keys and values; the hello says what it had when it began.
   std::optional<std::uint64_t> free_bytes;
 
   template <class Self>
@@ -70,14 +70,14 @@ enum class node_state : std::uint8_t { alive, suspect, lost, left };
 std::string_view name_of(node_state state);
 
 struct joined {
-  std::optional<incarnation_id> replaced;  ///< this one is fenced now: whatever it was doing is lost
+  std::optional<incarnation_id> replaced;  ///< an incarnation that is fenced now: whatever it was doing is lost
 };
 
 enum class join_refusal_reason : std::uint8_t {
   invalid,  ///< the hello itself
   other_build,
   other_model,
-  name_taken,  ///< by a node that is not even suspect: come back later, or under another name
+  name_taken,  ///< by a node that is alive: come back later, or under another name
   fenced,      ///< this incarnation is over: join as a new one
   full,
 };
@@ -88,13 +88,13 @@ struct join_refusal {
 
 enum class heard_as : std::uint8_t { member, fenced, unknown };
 
-/// A node, the newest incarnation of its name.
+/// A node: the newest incarnation of its name.
 struct node_entry {
   node_hello hello;
   node_state state = node_state::alive;
   instant joined_at, heard_at;
-  instant gone_at;                    ///< of the lost and the left
-  std::optional<node_report> report;  ///< the last one; none: it has said none so far
+  instant gone_at;                    ///< if it is lost or has left
+  std::optional<node_report> report;  ///< the last one, if it has sent any
 
   bool is_member() const { return state != node_state::lost && state != node_state::left; }
 };
@@ -102,10 +102,10 @@ struct node_entry {
 class membership {
  public:
   struct options {
-    std::string build;  ///< the program that a node must run
-    model_id model;     ///< what a worker must have opened; 0: any
+    std::string build;  ///< of the program that a node must run
+    model_id model;     ///< that a worker must have opened; 0: any
     failure_detector::options detector = {};
-    std::size_t max_nodes = 1024;  ///< members and those remembered
+    std::size_t max_nodes = 1024;  ///< members, and nodes that are gone and remembered
     duration remember = std::chrono::minutes(10);
   };
   struct lost_node {
@@ -115,26 +115,26 @@ class membership {
 
   explicit membership(options chosen);
 
-  /// `replaces`: the caller knows that the process of the name's other incarnation, on the same host, is gone; then
-  /// that one is not waited for. A repeated hello of a member changes nothing.
+  /// `replaces`: the caller knows that the process of the name's other incarnation, on the same host, is gone, so that
+  /// nobody waits for it. A repeated hello of a member changes nothing.
   result<joined, join_refusal> join(node_hello hello, instant now, bool replaces = false);
   heard_as heard(incarnation_id node, instant now, const node_report& report);
   heard_as heard(incarnation_id node, instant now);  ///< any other sign of life
-  /// Its link closed: suspect at once.
+  /// The node's link closed: it is suspect at once.
   void closed(incarnation_id node, instant now);
-  /// Who is lost from now on. Call at least every `longest_gap` of the detector.
+  /// Returns the nodes that are lost from now on. To be called at least every `longest_gap` of the detector.
   std::vector<lost_node> tick(instant now);
 
-  /// It goes by itself, or is sent away. False where it is no member.
+  /// The node leaves, or is sent away. Returns false if it is no member.
   bool leave(incarnation_id node, instant now);
 
   heard_as status_of(incarnation_id node) const;
   bool is_member(incarnation_id node) const { return status_of(node) == heard_as::member; }
-  /// The newest incarnation of a name, also when it is gone; nullptr: never heard of, or forgotten. Valid until the
+  /// The newest incarnation of a name, even if it is gone; nullptr if the name is unknown or forgotten. Valid until the
   /// next call that is not const.
   const node_entry* find(std::string_view name) const;
   const node_entry* find(incarnation_id node) const;  ///< members only
-  /// Everyone known, by name.
+  /// All known nodes, by name.
   std::vector<node_entry> list() const;
   std::size_t members() const { return names_.size(); }
   duration silence(incarnation_id node, instant now) const { return detector_.silence(node, now); }
@@ -154,7 +154,7 @@ class membership {
   options options_;
   failure_detector detector_;
   table nodes_;
-  std::unordered_map<incarnation_id, std::string> names_;  ///< of the members
+  std::unordered_map<incarnation_id, std::string> names_;  ///< of members
   std::unordered_set<incarnation_id> fenced_;
   std::deque<incarnation_id> fenced_order_;
 };

@@ -30,7 +30,7 @@ std::string layers_key(const worker_offer& worker) {
   return fmt::format("node.{}.layers", worker.name);
 }
 
-/// Places one call's workers: by hand first, then by memory and speed.
+/// Places workers: by hand first, then by memory and speed.
 class placer {
  public:
   placer(const std::vector<worker_offer>& workers, const model_shape& model, const placement_request& request)
@@ -132,7 +132,7 @@ class placer {
     replica.stages.push_back(std::move(made));
   }
 
-  /// Layers that nobody has by hand: for workers of this replica, then for those of none.
+  /// Gives layers that no worker has by hand to workers of this replica, else also to workers of no replica.
   failure fill_gap(replica_placement& replica, std::vector<placement_unit>& reserved, layer_range run, int number) {
     if (run.count() <= 0) return {};
     const bool is_whole = run.count() == model().layers;
@@ -153,7 +153,7 @@ class placer {
     return {};
   }
 
-  /// Takes out of the reserved and the free workers whatever is not in `left`.
+  /// Keeps only those of the reserved and the free workers that are in `left`.
   void keep_only(const std::vector<placement_unit>& left, std::vector<placement_unit>& reserved) {
     const auto is_taken = [&](const auto& unit) {
       return std::none_of(left.begin(), left.end(), [&](const auto& each) { return each.workers == unit.workers; });
@@ -174,7 +174,7 @@ class placer {
     return wanted ? detail::stage_count{wanted, wanted} : any_count();
   }
 
-  /// For a replica that has been begun, beside `others`.
+  /// Takes units for a run of layers of the replica `begun`. `others`: the replicas that are placed already.
   std::optional<detail::chosen_units> take(std::vector<placement_unit>& from, layer_range run,
                                            detail::stage_count stages, unit_order order, const replica_placement& begun,
                                            const std::vector<replica_placement>& others) const {
@@ -202,7 +202,7 @@ class placer {
     return {};
   }
 
-  /// Up to so many of the free workers. What needs more stages comes later: fewer and fewer are free.
+  /// At most so many replicas of free workers. Since fewer and fewer workers are free, stages only become more.
   std::vector<replica_placement> make_replicas(std::size_t most, unit_order order) {
     std::vector<placement_unit> left = free_;
     std::vector<replica_placement> made;
@@ -219,7 +219,7 @@ class placer {
     return made;
   }
 
-  /// Drops replicas that do not fit, unless they were asked for by hand or by number.
+  /// Drops replicas that do not fit together. Refuses that if they were asked for by hand or by number.
   failure share_pools() {
     while (const auto crowded = detail::fit_pools(replicas_, workers_, costs_, least_)) {
       const bool is_asked_for = replicas_[*crowded].number || request_.replicas != 0;
@@ -275,10 +275,10 @@ bool replica_placement::is_complete() const {
   });
 }
 
-int stages_at_once(const replica_placement& of, const std::vector<worker_offer>& offers) {
+int stages_at_once(const replica_placement& replica, const std::vector<worker_offer>& offers) {
   std::map<std::string, int> busy;  // threads, by host
   int count = 0;
-  for (const stage_placement& stage : of.stages) {
+  for (const stage_placement& stage : replica.stages) {
     auto with_this = busy;
     bool fits = true;
     for (const worker_offer& worker : offers) {

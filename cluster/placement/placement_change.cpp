@@ -33,8 +33,7 @@ std::int64_t room_of(const replica_placement& replica, const std::vector<worker_
   return room;
 }
 
-/// The placement with the worker in this vacancy; nothing where it has no room there, alone or with others of its
-/// machine.
+/// The placement with the worker in this vacancy; nothing if it has no room there, alone or with others of its machine.
 std::optional<placement> with_seat_taken(placement where, const worker_position& at, const worker_offer& worker,
                                          const std::vector<worker_offer>& offers, const stage_costs& costs,
                                          const placement_request& request) {
@@ -62,7 +61,7 @@ std::vector<worker_position> vacancies(const placement& where) {
   return found;
 }
 
-/// Fills a vacancy. A replica that it completes goes before others.
+/// Fills a vacancy, if possible one that completes a replica.
 std::optional<placement_change> fill_vacancy(const placement& where, const worker_offer& worker,
                                              const std::vector<worker_offer>& offers, const stage_costs& costs,
                                              const placement_request& request) {
@@ -79,7 +78,7 @@ std::optional<placement_change> fill_vacancy(const placement& where, const worke
   return chosen;
 }
 
-/// The newcomer, and those that had nothing to do and are of no replica by hand or of this one.
+/// The newcomer, and the idle workers that by hand belong to no replica or to this one.
 std::vector<worker_offer> company(const worker_offer& joining, const std::vector<worker_offer>& idle,
                                   std::optional<int> number) {
   std::vector<worker_offer> together{joining};
@@ -88,7 +87,7 @@ std::vector<worker_offer> company(const worker_offer& joining, const std::vector
   return together;
 }
 
-/// The placement with one more replica; nothing where a machine that it shares with others has no room for it.
+/// The placement with one more replica; nothing if a machine that it shares with others has no room for it.
 std::optional<placement> with_replica(placement where, replica_placement made, const std::vector<worker_offer>& offers,
                                       const model_shape& model, const placement_request& request) {
   for (const auto& stage : made.stages)
@@ -99,8 +98,8 @@ std::optional<placement> with_replica(placement where, replica_placement made, c
   return where;
 }
 
-/// A replica of the newcomer and those that had nothing to do, or of the newcomer alone. One that is named by hand is
-/// made once: `is_there` says which are.
+/// Makes a replica of the newcomer and idle workers, or of the newcomer alone. `is_there`: replicas by hand that exist
+/// already.
 std::optional<placement> make_replica(const placement& where, const worker_offer& joining,
                                       const std::vector<worker_offer>& offers, const std::set<int>& is_there,
                                       const model_shape& model, placement_request request) {

@@ -6,7 +6,7 @@
 namespace troupe::detail {
 namespace {
 
-/// Of a pipeline: its slowest stage first, then evenness of the others.
+/// Compares pipelines: by the slowest stage, then by how uneven the stages are.
 struct slowness {
   double slowest = std::numeric_limits<double>::infinity(), squares = 0;
 

@@ -1,4 +1,4 @@
-// One run of layers over workers in a given order: the arithmetic below placement.
+// How a run of layers is cut for workers in a given order: the arithmetic of placement.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -10,16 +10,15 @@
 
 namespace troupe::detail {
 
-/// The workers that share one stage, as one: each holds an equal part of layers, head and KV, and waits for the
-/// slowest.
+/// The workers that share a stage. Each holds an equal part of layers, head and KV, and waits for the slowest.
 struct placement_unit {
   std::vector<std::string> workers;
-  std::string host;          ///< empty where they are on several
-  std::uint64_t memory = 0;  ///< of the smallest
+  std::string host;          ///< empty if they are on several
+  std::uint64_t memory = 0;  ///< of the one with the least
   double speed = 1;          ///< of all together
 };
 
-/// What a stage needs and how long it takes, by model and tensor split.
+/// The memory that a stage needs, and its time.
 class stage_costs {
  public:
   stage_costs(const model_shape& model, int tensor) : model_(model), tensor_(static_cast<std::uint64_t>(tensor)) {}
@@ -29,9 +28,9 @@ class stage_costs {
   std::uint64_t share(std::uint64_t amount) const;  ///< of one rank, rounded up
   std::uint64_t weights(layer_range range) const;   ///< bytes on each worker of the stage
   std::uint64_t kv_per_token(layer_range range) const;
-  /// Of one token, relative: what has to be read for it.
+  /// The time for one token, relative to others: that of reading the weights.
   double time(layer_range range, double speed) const;
-  /// Tokens whose KV fits beside the weights, a multiple of 16; negative where the weights alone do not fit.
+  /// How many tokens' KV fits beside the weights, a multiple of 16; negative if the weights alone do not fit.
   std::int64_t kv_tokens(layer_range range, std::uint64_t memory) const;
 
  private:
@@ -39,12 +38,12 @@ class stage_costs {
   std::uint64_t tensor_;
 };
 
-/// How a run of layers is cut for units in this order, each with one layer at least, so that the slowest stage is as
-/// fast as can be and every stage has room for `tokens`. Nothing where it cannot be.
+/// Cuts a run of layers for units in this order, at least one layer each, so that the slowest stage is as fast as
+/// possible and every stage has room for `tokens`. Nothing if that is impossible.
 std::optional<std::vector<layer_range>> cut_layers(const stage_costs& costs, layer_range run,
                                                    const std::vector<placement_unit>& units, std::int64_t tokens);
 
-/// The same with the most tokens between `least` and `most` (multiples of 16) that there is room for.
+/// The same with room for as many tokens as possible between `least` and `most` (multiples of 16).
 struct cut {
   std::vector<layer_range> stages;
   std::int64_t kv_tokens = 0;
@@ -57,12 +56,12 @@ constexpr std::int64_t whole_blocks(std::int64_t tokens) {
   return tokens / block_tokens * block_tokens;
 }
 
-/// What one sequence of the shortest context takes.
+/// The tokens that a replica must have room for: one sequence of the shortest context.
 inline std::int64_t least_tokens(const placement_request& request) {
   return whole_blocks(std::max<std::int64_t>(request.min_context, 1) + block_tokens - 1);
 }
 
-/// What kv_memory is worth in tokens, but never less than one sequence needs.
+/// The tokens for which kv_memory is enough, but at least least_tokens().
 std::int64_t most_tokens(const model_shape& model, const placement_request& request);
 
 }  // namespace troupe::detail

@@ -11,8 +11,8 @@ namespace {
 
 struct memory_pool {
   std::uint64_t memory = 0, passes = 0;
-  std::set<std::pair<int, std::size_t>> layers;  ///< of which ranks
-  std::set<std::size_t> heads;                   ///< ranks that hold their part of it
+  std::set<std::pair<int, std::size_t>> layers;  ///< each with the rank whose part is held
+  std::set<std::size_t> heads;                   ///< ranks whose part of the head is held
   bool has_embedding = false;
   std::map<std::size_t, std::uint64_t> kv_per_token;  ///< by replica
 };
@@ -53,7 +53,8 @@ std::uint64_t weights_in(const memory_pool& pool, const stage_costs& costs) {
          (has_own_head ? costs.share(model.head_bytes) * pool.heads.size() : 0);
 }
 
-/// The most tokens that each of its replicas may have, where none has more than `tokens_of` says.
+/// The most tokens that each replica of the pool may have; none has more than `tokens_of` anyway. Negative if the
+/// weights do not fit.
 template <class TokensOf>
 std::int64_t most_tokens_in(const memory_pool& pool, const stage_costs& costs, TokensOf tokens_of) {
   const std::uint64_t held = weights_in(pool, costs) + pool.passes;

@@ -1,4 +1,4 @@
-// Workers that share one machine's memory: each alone may have room for what they have none for together.
+// Workers that share a machine's memory: each may have room alone for what has no room together.
 #pragma once
 #include <optional>
 #include <vector>
@@ -7,13 +7,13 @@
 
 namespace troupe::detail {
 
-/// Lowers the replicas' kv_tokens until every pool holds what its workers hold together: weights once, as they are one
-/// file that all of them map, KV and passes for each. Where a replica finds no room for `least` tokens, nothing is
-/// changed, and the last one of its pool is returned. Vacant places and workers without an offer hold nothing.
+/// Lowers the replicas' kv_tokens until every pool has room for what its workers hold: weights once, since all map the
+/// same file, KV and passes for each. If a pool has no room for `least` tokens of each replica, changes nothing and
+/// returns the last replica of that pool. Vacant places and workers without an offer hold nothing.
 std::optional<std::size_t> fit_pools(std::vector<replica_placement>& replicas, const std::vector<worker_offer>& workers,
                                      const stage_costs& costs, std::int64_t least);
 
-/// What all offer together, a pool's memory once.
+/// The memory of all workers, counting that of a pool once.
 std::uint64_t memory_in_all(const std::vector<worker_offer>& workers);
 
 }  // namespace troupe::detail

@@ -22,7 +22,7 @@ placement_unit join(const std::vector<const worker_offer*>& members) {
   return unit;
 }
 
-/// Cuts as many groups as there are off the front of `workers`; like goes with like.
+/// Moves workers in groups of this size, each of workers with similar memory, from `workers` to `units`.
 void join_alike(std::vector<const worker_offer*>& workers, std::size_t size, std::vector<placement_unit>& units) {
   std::stable_sort(workers.begin(), workers.end(), [](auto* a, auto* b) { return a->memory > b->memory; });
   std::size_t at = 0;
@@ -66,7 +66,7 @@ bool could_hold(const std::vector<placement_unit>& units, const stage_costs& cos
   return room >= static_cast<std::uint64_t>(run.count());
 }
 
-/// Stages of one host follow each other; else as the units were given.
+/// The chosen units in their order, except that those of one host follow each other.
 std::vector<placement_unit> picked(const std::vector<placement_unit>& units, indices chosen) {
   std::sort(chosen.begin(), chosen.end());
   std::map<std::string, std::size_t> host_order;

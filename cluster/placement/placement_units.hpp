@@ -8,28 +8,28 @@
 
 namespace troupe::detail {
 
-/// Joins workers to units of `tensor` each, on one host where that is possible. Who is left over is in no unit.
+/// Joins workers to units of `tensor` each, on one host if possible. Workers that are left over are in no unit.
 std::vector<placement_unit> make_units(const std::vector<const worker_offer*>& workers, int tensor);
 
-/// What units are taken first where several could do.
+/// Which units are taken first.
 enum class unit_order : std::uint8_t {
-  fastest,  ///< for few replicas of many workers
-  smallest  ///< for as many replicas as can be: large ones are left for those that need them
+  fastest,  ///< if there are more workers than the replicas need
+  smallest  ///< for as many replicas as possible: large units are left for replicas that need them
 };
 
 struct stage_count {
   std::size_t least = 1, most = 0;
 };
 
-/// Units chosen to hold a run of layers, and how it is cut for them.
+/// Units that were chosen for a run of layers, and how it is cut for them.
 struct chosen_units {
   std::vector<placement_unit> units;
   cut how;
 };
 
-/// Takes the fewest units out of `from` that can hold the run, on one host where as few are enough there.
-/// `tokens` with room for at least `least` and at most `most`, and such that `is_right` says yes: it knows what else is
-/// on their machines. Nothing where it cannot be; then `from` stays as it is.
+/// Takes the fewest units out of `from` that can hold the run with room for `least` to `most` tokens, on one host if as
+/// few are enough there. `is_right` may refuse units because of what else is on their machines. If there are none,
+/// returns nothing and leaves `from` as it is.
 std::optional<chosen_units> take_units(std::vector<placement_unit>& from, const stage_costs& costs, layer_range run,
                                        stage_count stages, unit_order order, std::int64_t least, std::int64_t most,
                                        const std::function<bool(const chosen_units&)>& is_right);

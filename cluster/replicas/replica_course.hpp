@@ -1,7 +1,7 @@
-// Where a replica is between one life and the next, and when it is time for something else. No actor, no clock.
+// The phases of a replica from one life to the next, and when they change by themselves. No actor, no clock.
 //
 // A life starts when all workers are there, runs when all of them are ready, and ends when one fails or is lost. After
-// a failure the next life waits, longer each time; a replica that has run for a minute has none behind it.
+// a failure the next life has to wait, longer each time, until the replica has run for a minute.
 #pragma once
 #include <cstdint>
 #include <set>
@@ -20,19 +20,19 @@ class replica_course {
   using place = std::pair<std::uint32_t, std::uint32_t>;                   ///< a stage, and a rank in it
 
   void start(std::set<place> places, instant now);
-  /// Whether the life runs from now on.
+  /// One place is ready. Returns whether it was the last one, so that the life runs now.
   bool note_ready(place which, instant now);
-  /// Whether it was running.
+  /// Returns whether the life was running.
   bool stop(instant now);
-  /// Of one that was stopped.
+  /// To be called after stop(), if the life ended by a failure.
   void note_failure(std::string why);
   due look(instant now, duration longest_start);
 
-  phase now() const { return phase_; }
+  phase current() const { return phase_; }
   bool is_running() const { return phase_ == phase::running; }
   bool is_alive() const { return is_running() || phase_ == phase::starting; }
-  int failures() const { return failures_; }               ///< one after the other
-  const std::string& problem() const { return problem_; }  ///< the last of them; empty while it runs
+  int failures() const { return failures_; }               ///< in a row
+  const std::string& problem() const { return problem_; }  ///< the last failure; empty while it runs
 
  private:
   void enter(phase next, instant now);

@@ -12,9 +12,9 @@ namespace troupe {
 /// Tokens of one hashed block: as many as a block of keys and values has positions.
 constexpr std::size_t prefix_block_tokens = 16;
 
-/// Names of prompts' beginnings, by which the router guesses what replicas have cached. The same on every machine.
-/// A block's hash takes in all blocks before it and the adapter, so equal hashes mean (but for chance) equal prefixes.
-/// Only a guess is made by it: a replica compares the tokens themselves. Not meant to withstand an attacker.
+/// Hashes of the beginnings of prompts, by which the router guesses what replicas have cached. The same on every
+/// machine. A block's hash covers all blocks before it and the adapter, so equal hashes mean equal prefixes, except by
+/// chance. They only serve to guess: a replica compares the tokens themselves. They do not withstand an attacker.
 ///
 /// h(start) = mix(0x9ae16a3b2f90404f, adapter);  h(block) = fold of mix over its 8 words, each two tokens, low one
 /// first; mix(h, w) = high half xor low half of the 128-bit product (h ^ w ^ 0xa0761d6478bd642f) * 0xe7037ed1a0b428db,
@@ -38,7 +38,7 @@ constexpr std::uint64_t prefix_hash_of_block(std::uint64_t before,
   return before;
 }
 
-/// Of every full block; tokens behind the last full block have none.
+/// The hashes of all full blocks.
 std::vector<std::uint64_t> prefix_hashes(std::span<const std::int32_t> tokens, adapter_version adapter);
 
 }  // namespace troupe

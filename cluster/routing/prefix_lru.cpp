@@ -10,7 +10,7 @@ std::size_t prefix_lru::match(std::span<const std::uint64_t> hashes) const {
 }
 
 void prefix_lru::touch(std::span<const std::uint64_t> hashes) {
-  // What would not fit is not begun; the last goes in first, so that the first is the newest.
+  // The last goes in first, so that the first is the newest. Those that would not fit are left out.
   hashes = hashes.first(std::min(hashes.size(), capacity_));
   for (auto hash = hashes.rbegin(); hash != hashes.rend(); ++hash) touch(*hash);
 }

@@ -7,13 +7,13 @@
 
 namespace troupe {
 
-/// The last prefix hashes that were sent somewhere, least recently used first out; a block leaves before those it
-/// follows, so that what is left of a prompt is its beginning.
+/// The prefix hashes that were sent somewhere last; the least recently used are dropped first. A block is dropped
+/// before the blocks in front of it, so that the beginning of a prompt stays.
 class prefix_lru {
  public:
   explicit prefix_lru(std::size_t capacity = 0) : capacity_(capacity) {}
 
-  /// How many of the first hashes are known, one after the other.
+  /// How many of the first hashes are known without a gap.
   std::size_t match(std::span<const std::uint64_t> hashes) const;
   void touch(std::span<const std::uint64_t> hashes);
   void clear();

@@ -7,11 +7,6 @@ namespace troupe {
 namespace {
 
 constexpr std::size_t max_unseen = 1 << 16;
-constexpr duration usual_retry = std::chrono::seconds(1);
-
-std::uint64_t tokens_to_compute(const request_view& request, std::size_t hit_blocks) {
-  return request.prompt_tokens - std::min<std::uint64_t>(request.prompt_tokens, hit_blocks * prefix_block_tokens);
-}
 
 }  // namespace
 
@@ -36,33 +31,31 @@ void routing_policy::update(replica_id id, replica_load load) {
   if (found == replicas_.end()) return;
   replica& where = found->second;
   const std::uint64_t received = load.received.value_or(where.sent);
-  where.sent = std::max(where.sent, received);  // after a start of ours it has got more than we know of
+  where.sent = std::max(where.sent, received);  // after a restart of the router it has received more than we know of
   while (where.unseen.size() > where.sent - received) drop_oldest_unseen(where);
   if (load.blocks > 0) where.prefixes.set_capacity(std::min<std::size_t>(options_.max_prefixes, load.blocks));
   where.load = std::move(load);
   where.ended = 0;
 }
 
-result<route, route_refusal> routing_policy::choose(const request_view& request) const {
-  std::optional<route> best;
+std::optional<replica_id> routing_policy::choose(const request_view& request) const {
+  std::optional<replica_id> best;
   std::uint64_t lowest = 0;
   for (const auto& [id, where] : replicas_) {
     if (!where.is_ready || is_full(where, request.is_batch)) continue;
-    const std::size_t hit = where.prefixes.match(request.prefix);
-    const std::uint64_t work = score(where, request, hit);
+    const std::uint64_t work = score(where, request);
     if (best && work >= lowest) continue;
-    best = route{id, static_cast<std::uint32_t>(hit)};
+    best = id;
     lowest = work;
   }
-  if (!best) return refusal();
-  return *best;
+  return best;
 }
 
 void routing_policy::sent(replica_id id, const request_view& request) {
   const auto found = replicas_.find(id);
   if (found == replicas_.end()) return;
   replica& where = found->second;
-  const std::uint64_t tokens = tokens_to_compute(request, where.prefixes.match(request.prefix)) + options_.running_cost;
+  const std::uint64_t tokens = tokens_to_compute(where, request) + options_.running_cost;
   where.prefixes.touch(request.prefix);
   ++where.sent;
   where.unseen.push_back({tokens, request.adapter});
@@ -88,7 +81,7 @@ std::uint64_t routing_policy::work(replica_id id) const {
   return found == replicas_.end() ? 0 : work_of(found->second);
 }
 
-/// Requests there now, as far as is known. Short ones come and go between two reports.
+/// The requests that are there now, as far as is known: short ones come and go between two reports.
 std::size_t routing_policy::in_system(const replica& where) {
   const std::size_t came = std::size_t{where.load.running} + where.load.waiting + where.unseen.size();
   return came - std::min(came, where.ended);
@@ -106,11 +99,18 @@ std::uint64_t routing_policy::work_of(const replica& where) const {
          where.load.queued_tokens + where.unseen_tokens;
 }
 
-std::uint64_t routing_policy::score(const replica& where, const request_view& request, std::size_t hit) const {
-  std::uint64_t work = work_of(where) + tokens_to_compute(request, hit);
+/// Tokens of the prompt that are probably not cached there.
+std::uint64_t routing_policy::tokens_to_compute(const replica& where, const request_view& request) {
+  const std::uint64_t cached = where.prefixes.match(request.prefix) * prefix_block_tokens;
+  return request.prompt_tokens - std::min(request.prompt_tokens, cached);
+}
+
+std::uint64_t routing_policy::score(const replica& where, const request_view& request) const {
+  const std::uint64_t tokens = tokens_to_compute(where, request);
+  std::uint64_t work = work_of(where) + tokens;
   if (!has_adapter(where, request.adapter)) work += options_.adapter_cost;
   // Missing blocks must be taken from another sequence, whose tokens are then computed again.
-  const std::uint64_t needed = tokens_to_compute(request, hit) / prefix_block_tokens + 1;
+  const std::uint64_t needed = tokens / prefix_block_tokens + 1;
   if (where.load.blocks > 0 && needed > where.load.free_blocks) {
     work += (needed - where.load.free_blocks) * prefix_block_tokens;
   }
@@ -127,27 +127,6 @@ bool routing_policy::has_adapter(const replica& where, adapter_version adapter) 
 void routing_policy::drop_oldest_unseen(replica& where) const {
   where.unseen_tokens -= where.unseen.front().tokens;
   where.unseen.pop_front();
-}
-
-route_refusal routing_policy::refusal() const {
-  route_refusal answer{route_refusal::reason::no_replica, usual_retry};
-  for (const auto& [id, where] : replicas_) {
-    if (!where.is_ready) continue;
-    const duration retry = retry_of(where);
-    const bool is_first = answer.why == route_refusal::reason::no_replica;
-    answer = {route_refusal::reason::all_full, is_first ? retry : std::min(retry, answer.retry_after)};
-  }
-  return answer;
-}
-
-duration routing_policy::retry_of(const replica& where) const {
-  if (!(where.load.tokens_per_second > 0)) return usual_retry;
-  // Roughly the time until one of its sequences ends.
-  const double sequences = static_cast<double>(in_system(where));
-  const double seconds = static_cast<double>(work_of(where)) / std::max(sequences, 1.0) / where.load.tokens_per_second;
-  const double longest = std::chrono::duration<double>(options_.longest_retry).count();
-  const auto retry = std::chrono::duration<double>(std::min(seconds, longest));
-  return std::max(std::chrono::duration_cast<duration>(retry), options_.shortest_retry);
 }
 
 }  // namespace troupe

@@ -1,10 +1,10 @@
-// Which replica a request goes to.
+// Decides which replica a request goes to.
 //
-// Goals: little work and little waiting. The score of a replica is the work, in tokens, that stands before the answer:
-// the part of the prompt that is probably not cached there, what is queued and running there already, and the loading
-// of the adapter. The lowest score wins, ties by the lowest id. Depends on the calls alone.
-// What a replica has cached is guessed from what was sent there: an LRU map of prefix hashes per replica.
-// Non-goals: queueing (a full replica is not chosen; the caller refuses with the retry time), promises about hits.
+// Goals: little work and little waiting. The score of a replica is the work, in tokens, that has to be done before the
+// answer: the part of the prompt that is probably not cached there, what is queued and running there already, and the
+// loading of the adapter. The lowest score wins, among equals the lowest id. Depends only on the calls.
+// What a replica has cached is guessed from what was sent there: an LRU map of prefix hashes for each replica.
+// Non-goals: queueing (a full replica is not chosen), promises about hits.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -13,84 +13,64 @@
 #include <span>
 #include <vector>
 
-#include "base/clock.hpp"
-#include "base/fields.hpp"
-#include "base/result.hpp"
 #include "cluster/cluster_ids.hpp"
 #include "cluster/routing/prefix_hash.hpp"
 #include "cluster/routing/prefix_lru.hpp"
 
 namespace troupe {
 
-/// What a replica's scheduler says of itself from time to time.
+/// What a replica's scheduler reports from time to time.
 struct replica_load {
   std::uint32_t running = 0, waiting = 0;     ///< sequences
   std::uint32_t max_sequences = 1;            ///< that run at a time
   std::uint32_t max_waiting = 0;              ///< in its queue; 0: unknown, then the policy's own bound holds
   std::uint32_t free_blocks = 0, blocks = 0;  ///< free: also those that are only cached; blocks 0: unknown
-  std::uint64_t queued_tokens = 0;            ///< of prompts, not yet computed
-  double tokens_per_second = 0;               ///< of the last while; 0: unknown
+  std::uint64_t queued_tokens = 0;            ///< of prompts that are not computed yet
+  double tokens_per_second = 0;               ///< recently; 0: unknown
   /// How many requests from this router it has received so far, in order; the router adds what it sent after these.
-  /// Without a number, a report counts as knowing everything that was sent before it arrived.
+  /// Without a number, the report counts as if it included everything that was sent before it arrived.
   std::optional<std::uint64_t> received;
   std::vector<adapter_version> adapters;  ///< resident
-
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.running, self.waiting, self.max_sequences, self.max_waiting, self.free_blocks, self.blocks,
-                    self.queued_tokens, self.tokens_per_second, self.received, self.adapters);
-  }
 };
 
 struct request_view {
   std::span<const std::uint64_t> prefix;  ///< prefix_hashes() of its prompt
   std::uint64_t prompt_tokens = 0;
   adapter_version adapter;
-  bool is_batch = false;  ///< batch leaves a part of each queue to interactive requests
-};
-
-struct route {
-  replica_id replica;
-  std::uint32_t hit_blocks = 0;  ///< expected
-};
-struct route_refusal {
-  enum class reason : std::uint8_t { no_replica, all_full };
-  reason why = reason::no_replica;
-  duration retry_after{};
+  bool is_batch = false;  ///< may fill only a part of each queue; the rest is for interactive requests
 };
 
 class routing_policy {
  public:
   struct options {
-    std::uint32_t max_waiting = 4096;    ///< per replica, where it names no bound
+    std::uint32_t max_waiting = 4096;    ///< for each replica that reports no bound
     double batch_share = 0.75;           ///< of a queue that batch requests may fill
     std::size_t max_prefixes = 1 << 16;  ///< remembered blocks per replica; never more than it has
     std::uint64_t running_cost = 24;     ///< tokens that a running sequence counts for
-    std::uint64_t waiting_cost = 256;    ///< and a waiting one
-    std::uint64_t adapter_cost = 512;    ///< for loading one that is not there
-    duration shortest_retry = std::chrono::milliseconds(250), longest_retry = std::chrono::seconds(30);
+    std::uint64_t waiting_cost = 256;    ///< tokens that a waiting sequence counts for
+    std::uint64_t adapter_cost = 512;    ///< tokens that the loading of an adapter counts for
   };
 
   explicit routing_policy(options chosen);
 
-  /// Not ready before set_ready. A known id begins anew: nothing is cached there any more.
+  /// Adds a replica that is not ready yet. A known id begins anew: nothing is cached there any more.
   void add_replica(replica_id id);
   void remove_replica(replica_id id);
-  /// Ready ones are chosen from; draining ones and those without all stages are not ready.
+  /// Only replicas that are ready are chosen.
   void set_ready(replica_id id, bool ready);
   void update(replica_id id, replica_load load);
 
-  /// Where it should go. Changes nothing: call `sent` once it has gone there.
-  result<route, route_refusal> choose(const request_view& request) const;
+  /// The replica for this request; nothing if none is ready and has room. Changes nothing: call `sent` once the
+  /// request has gone there.
+  std::optional<replica_id> choose(const request_view& request) const;
   void sent(replica_id id, const request_view& request);
-  /// So many requests have ended there since its last report.
+  /// So many more requests have ended there since its last report.
   void ended(replica_id id, std::size_t requests);
-  /// It lost its cache.
+  /// The replica has lost its cache.
   void forget_prefixes(replica_id id);
 
-  bool has(replica_id id) const { return replicas_.contains(id); }
   std::size_t ready() const;
-  /// Work of a replica in tokens, by its own word and what was sent since.
+  /// The work of a replica in tokens: by its own report, and by what was sent to it since.
   std::uint64_t work(replica_id id) const;
 
  private:
@@ -102,7 +82,7 @@ class routing_policy {
     bool is_ready = false;
     replica_load load;
     std::uint64_t sent = 0;     ///< requests so far
-    std::deque<flight> unseen;  ///< sent, and not in `load`: the newest ones
+    std::deque<flight> unseen;  ///< the newest ones, which were sent and are not in `load`
     std::uint64_t unseen_tokens = 0;
     std::size_t ended = 0;  ///< requests of `load` or `unseen` that are over
     prefix_lru prefixes;
@@ -111,11 +91,10 @@ class routing_policy {
   static std::size_t in_system(const replica& where);
   bool is_full(const replica& where, bool is_batch) const;
   std::uint64_t work_of(const replica& where) const;
-  std::uint64_t score(const replica& where, const request_view& request, std::size_t hit) const;
+  static std::uint64_t tokens_to_compute(const replica& where, const request_view& request);
+  std::uint64_t score(const replica& where, const request_view& request) const;
   static bool has_adapter(const replica& where, adapter_version adapter);
   void drop_oldest_unseen(replica& where) const;
-  route_refusal refusal() const;
-  duration retry_of(const replica& where) const;
 
   options options_;
   std::map<replica_id, replica> replicas_;

@@ -1,8 +1,8 @@
-// How much of the time training may use while requests run, so that they lose no more than they may.
+// Decides how much of the time training may use while requests run, so that they are not delayed too much.
 //
-// It compares the time of a step with training on and off: now and then training stands still for a moment, and what
-// steps take then is what they would take. Where requests lose too much, training gets less; else slowly more. No clock
-// of its own, no actor.
+// It compares the time of a step with and without training: now and then training stands still for a moment to measure
+// the time without. If requests are delayed too much, training gets less of the time, else slowly more. No actor, no
+// clock.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -14,22 +14,22 @@ namespace troupe {
 class training_pace {
  public:
   struct options {
-    double may_delay = 0.1;                              ///< share of a step's time
-    double least = 0.02, first = 0.5;                    ///< shares of the time
-    duration still = std::chrono::milliseconds(1000);    ///< how long training stands still to be compared with
-    duration between = std::chrono::milliseconds(9000);  ///< how long it runs until the next time
+    double may_delay = 0.1;                              ///< of a step, as a share of its time
+    double least = 0.02, first = 0.5;                    ///< shares of the time for training
+    duration still = std::chrono::milliseconds(1000);    ///< how long training stands still to measure
+    duration between = std::chrono::milliseconds(9000);  ///< how long it then runs
   };
-  /// What the replicas have done, all together, since they began.
+  /// What all replicas do together.
   struct load {
-    bool busy = false;  ///< requests run
-    std::uint64_t steps = 0;
+    bool busy = false;        ///< requests run
+    std::uint64_t steps = 0;  ///< since they began
   };
 
   explicit training_pace(options chosen) : options_(chosen), learned_(chosen.first) {}
 
   /// The share from now on: 1 while no requests run.
   double share(const load& serving, instant now);
-  double learned() const { return learned_; }  ///< what training may use while requests run
+  double learned() const { return learned_; }  ///< the share for training while requests run
 
  private:
   enum class phase : std::uint8_t { alone, still, beside };

@@ -23,7 +23,7 @@ void training_queue::add(const std::string& job, bool paused, int trainers) {
   if (!knows(job)) jobs_.push_back({job, paused, trainers, {}, 0});
 }
 
-/// The trainers are free at once: they hear of the end before they hear of anything else.
+/// The trainers are free at once, since they hear of this before they hear of anything else.
 training_queue::group training_queue::end_leases(entry& job, std::size_t from) {
   if (!job.is_leased()) return {};
   const group ended(job.members.begin() + static_cast<std::ptrdiff_t>(std::min(from, job.members.size())),
@@ -100,7 +100,7 @@ training_queue::group training_queue::finish(std::uint64_t number) {
   return ended;
 }
 
-/// Free trainers, or its own, that can meet: first those that had it.
+/// Trainers for a job: free ones and its own that can meet, those that had it last first.
 std::vector<std::string> training_queue::candidates(const entry& job) const {
   std::vector<std::string> found;
   const auto take = [&](const std::string& name) {

@@ -1,9 +1,9 @@
-// Which trainers work on which fine-tune. No actor, no clock.
+// Decides which trainers work on which fine-tune. No actor, no clock.
 //
-// Goals: a trainer has one lease at a time, and each lease its own number; whoever speaks of another one is not heard.
-// The oldest job goes first, and back to the trainers that had it where those are free: they have the checkpoint. A job
-// takes as many trainers as it asks for and can have; it never waits for more, since what comes out is the same. A job
-// that loses its trainers again and again without getting any further is given up.
+// Goals: a trainer has one lease at a time, and each lease has its own number, so that messages about another one can
+// be ignored. The oldest job goes first, to the trainers that had it before if they are free, since they have the
+// checkpoint. A job takes as many trainers as it asks for and can have; it never waits for more, since the result is
+// the same. A job that loses its trainers again and again without a step in between is given up.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -17,8 +17,8 @@ namespace troupe {
 class training_queue {
  public:
   struct options {
-    int most_deaths = 5;            ///< of trainers at one job, without a step between them
-    std::uint64_t leases_from = 0;  ///< so that no other head had the same
+    int most_deaths = 5;            ///< of trainers at one job, without a step in between
+    std::uint64_t leases_from = 0;  ///< where lease numbers begin; each head has its own
   };
   struct lease {
     std::uint64_t number = 0;
@@ -26,34 +26,34 @@ class training_queue {
   };
   /// The leases of one job: the first is in charge.
   using group = std::vector<lease>;
-  /// A group that has lost one of its trainers, or all: its leases have ended.
+  /// What follows when a group has lost trainers: its leases end.
   struct loss {
     group ended;
-    std::string given_up;  ///< the job, where it has to be: it stays until it is removed
+    std::string given_up;  ///< the job, if it is given up; it stays until it is removed
   };
 
   explicit training_queue(options chosen) : options_(chosen), last_lease_(chosen.leases_from) {}
 
-  /// At the end of the queue; known jobs stay where they are. `trainers`: as many as it can use.
+  /// Adds a job at the end; a known one stays where it is. `trainers`: how many it can use.
   void add(const std::string& job, bool paused, int trainers = 1);
   bool knows(const std::string& job) const { return find(job) != nullptr; }
-  /// Its leases end, if it has some.
+  /// Returns the leases that end by this, like the functions below.
   group pause(const std::string& job);
   void resume(const std::string& job);
-  /// The job is over: what were its leases?
+  /// The job is over.
   group remove(const std::string& job);
 
-  /// `reach`: those of the same can meet.
+  /// `reach`: trainers with the same can meet.
   void trainer_joined(const std::string& name, const std::string& reach = {});
-  /// What it was working on waits again.
+  /// The job that it was working on waits again.
   loss trainer_lost(const std::string& name);
-  /// Its trainers have lost each other: the job waits again.
+  /// The trainers of a job have lost each other: the job waits again.
   loss fell_apart(std::uint64_t lease);
-  /// A trainer stopped by itself, in order: the job waits again.
+  /// A trainer stopped in good order, but was not asked to: the job waits again.
   group give_back(std::uint64_t lease);
-  /// A trainer has got further with it.
+  /// The job has made a step.
   void note_progress(std::uint64_t lease);
-  /// It has been trained: the one in charge is enough from now on. The others' leases end.
+  /// The job is trained: from now on it needs only the trainer in charge. The leases of the others end.
   group finish(std::uint64_t lease);
 
   /// The next job for free trainers, if there are both.

@@ -1,4 +1,4 @@
-// How tests wait for long work, and keep it waiting.
+// Lets tests wait for long work, and hold it up.
 #pragma once
 #include <chrono>
 #include <future>

@@ -52,7 +52,7 @@ class inbox {
     messages_.erase(found);
     return std::move(*taken);
   }
-  /// How many M have come and were not taken.
+  /// How many M have come and were not taken yet.
   template <class M>
   std::size_t count() {
     const std::lock_guard lock(mutex_);

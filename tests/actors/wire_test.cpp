@@ -17,7 +17,7 @@ end_node farewell(std::size_t bytes) {
   return {incarnation_id(1), std::string(bytes, 'a')};
 }
 
-/// Who is told more than a frame holds is lost, as one who reads too slowly is; whoever told it lives on.
+/// A link is lost by a message that is longer than a frame, as if it were read too slowly. The sender lives on.
 TEST(wire, gives_a_link_up_that_would_be_told_more_than_a_frame_holds) {
   constexpr std::size_t most = 1000;
   inbox heard;
@@ -57,7 +57,7 @@ TEST(wire, says_that_it_closes_a_link_for_a_message_that_it_cannot_read) {
   EXPECT_TRUE(other.wait_closed());
 }
 
-/// A port is reached as soon as there is one: whoever is first gets an answer too.
+/// Frames may come as soon as the port is open. The first one is answered too.
 TEST(wire, answers_what_comes_while_it_starts) {
   temp_folder folder;
   bus::options options;

@@ -1,4 +1,4 @@
-// Processes of two builds must not take each other's messages for what they are not.
+// Processes of two builds must not misread each other's messages.
 #include <array>
 #include <optional>
 #include <string>
@@ -70,7 +70,8 @@ std::string shapes() {
   return ((std::to_string(All::kind) + ":" + shape<All>::text() + "\n") + ...);
 }
 
-/// What each version's messages have. A change of a field's meaning alone is not seen: it needs another version, too.
+/// The fields of each version's messages. This does not notice a changed meaning of a field, which also needs a new
+/// version.
 TEST(wire_version, is_another_one_for_other_messages) {
   const std::string all =
       shapes<join_cluster, join_answer, heartbeat, heartbeat_answer, leave_cluster, end_node, start_stage,

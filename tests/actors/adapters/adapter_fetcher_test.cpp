@@ -28,7 +28,7 @@ class fetcher : public testing::Test {
     tell(actor_, begin_fetching{worker_.handle()});
   }
 
-  /// Files of these contents, in their order.
+  /// An adapter whose files have these contents.
   static prepare_adapter wanted(std::uint64_t ticket, const std::array<std::string, 2>& contents) {
     prepare_adapter made{ticket, "pricing@1", {}, {}};
     sha256 digest;
@@ -74,7 +74,7 @@ TEST_F(fetcher, fetches_what_is_not_here_and_keeps_it) {
   EXPECT_EQ(head_.count<want_piece>(), 0u);
 }
 
-/// A stage that asks for it hears of it; without the files only what was kept could be handed over.
+/// Without the files only a prepared adapter can be handed over to a stage.
 TEST_F(fetcher, keeps_prepared_adapters_within_bounds_and_none_beyond_a_life) {
   const auto ask_without_files = [&] {
     const prepare_adapter known = wanted(0, golden_);

@@ -22,7 +22,7 @@ class shelf : public testing::Test {
     return {folder_.path() / "store", folder_.path() / "source", read_hf_config(golden / "llama"), model_id(7),
             "letters"};
   }
-  /// Of other contents than the golden one where an alpha is given.
+  /// With an alpha its contents differ from those of the golden one.
   fs::path source(const std::string& name, int alpha = 4) const {
     const fs::path to = folder_.path() / "source" / name;
     fs::create_directories(to);

@@ -41,7 +41,7 @@ class store : public testing::Test {
     const auto wanted = journal_.take<save_catalogue>();
     tell(wanted.asker, catalogue_saved{wanted.ticket, error});
   }
-  /// What a worker elsewhere hears that asks for the beginning of a file.
+  /// The answer to a remote worker that asks for the beginning of a file.
   adapter_piece fetch(const std::string& sha256, const std::string& file) {
     peer worker;
     frame wanted = to_frame(want_piece{sha256, file, 0});
@@ -74,7 +74,7 @@ TEST_F(store, publishes_a_version_when_every_worker_has_it) {
   const auto wanted = first.take<prepare_adapter>();
   EXPECT_EQ(wanted.files.size(), 2u);
   EXPECT_EQ(second.take<prepare_adapter>().ticket, wanted.ticket);
-  // Its pieces can be had before anybody may ask for the version.
+  // Its pieces can be fetched before requests can name the version.
   EXPECT_EQ(fetch(wanted.sha256, "adapter_config.json").error, "");
   tell(actor_, adapter_prepared{wanted.ticket, {}});
   EXPECT_EQ(journal_.count<save_catalogue>(), 0u);

@@ -11,7 +11,7 @@
 namespace troupe::test {
 namespace {
 
-/// While it lives, journals that were opened since `watch` can be written and not read.
+/// While this object lives, journals that were opened since `watch` can be written but not read.
 class broken_reads {
  public:
   static void watch() { ::sqlite3_auto_extension(reinterpret_cast<void (*)()>(&attach)); }
@@ -45,7 +45,7 @@ class head {
     parts.prompts = prompts;
     parts.numbers = std::make_shared<request_numbers>();
     parts.board = board;
-    parts.shortest_retry = std::chrono::milliseconds(1);
+    parts.queue.shortest_retry = std::chrono::milliseconds(1);
     change(parts);
     jobs_ = spawn_jobs(system_, std::move(parts));
     begin();
@@ -53,7 +53,7 @@ class head {
   ~head() { stop(); }
 
   void begin() { tell(jobs_, begin_jobs{gateway_.handle(), {}}); }
-  /// Dies as a process would: what is not in the journal is lost, but for what stop_now still writes.
+  /// Dies like a process: what is not in the journal is lost, except for what stop_now still writes.
   void stop() {
     if (!jobs_) return;
     tell(jobs_, stop_now{});
@@ -94,7 +94,7 @@ class head {
     part.end = answer_end{"length", 1, request.adapter};
     request.listener->on_part(std::move(part));
   }
-  /// Until the job is over.
+  /// Waits until the job is over.
   json wait(const std::string& id) {
     for (;;) {
       json job = get("job.get", {{"id", id}});
@@ -317,7 +317,7 @@ TEST_F(jobs, say_that_the_journal_fails_and_that_it_does_no_more) {
 TEST_F(jobs, are_heard_between_what_has_waited_for_the_disk) {
   constexpr int waiting = 200;
   inbox heard;
-  int done = 0;  // of their thread
+  int done = 0;  // used on the actor's thread only
   head now(folder_, prompts_, [](jobs_parts& parts) { parts.journal_retry = std::chrono::milliseconds(1); });
   now.use([](journal& book) { EXPECT_TRUE(book.create_job({"tune", "fine-tune", "", "{}", 0}).ok()); });
   {
@@ -328,7 +328,7 @@ TEST_F(jobs, are_heard_between_what_has_waited_for_the_disk) {
         if (++done == 1) now.send("job.list", json::object(), [&](const command_answer&) { heard.put(int{done}); });
         if (done == waiting) heard.put(std::string("all"));
       });
-    EXPECT_NE(now.run("job.create", {{"id", "a b"}, {"lines", 1}}).error, "");  // they have come
+    EXPECT_NE(now.run("job.create", {{"id", "a b"}, {"lines", 1}}).error, "");  // so all of them have arrived
   }
   EXPECT_LT(heard.take<int>(), waiting);
   EXPECT_EQ(heard.take<std::string>(), "all");
@@ -391,7 +391,7 @@ TEST_F(jobs, tries_lines_again_that_found_no_room) {
 }
 
 TEST_F(jobs, gives_a_line_up_that_is_refused_for_good) {
-  head now(folder_, prompts_, [](jobs_parts& parts) { parts.most_tries = 3; });
+  head now(folder_, prompts_, [](jobs_parts& parts) { parts.queue.most_tries = 3; });
   now.submit("job-1", lines(1));
   const auto bad = now.next();
   bad.listener->on_refused({bad.id, "no such adapter", refusal_cause::bad_input, {}});

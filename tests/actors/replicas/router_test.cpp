@@ -81,7 +81,7 @@ TEST_F(router, has_room_again_once_a_request_has_ended_without_a_report) {
   }
 }
 
-/// Whether it has tokens already or not: it was accepted.
+/// Whether it has tokens already or not, since it was accepted.
 TEST_F(router, keeps_what_was_accepted_once_until_a_replica_can_go_on) {
   report(1, true, 4);  // full
   bring_back(0, {request(1), request(2, 5), request(3)});

@@ -38,7 +38,7 @@ class scheduler : public testing::Test {
     request.engine.what.max_tokens = tokens;
     tell(actor_, std::move(request));
   }
-  /// What the last stage would say: this token for every answer.
+  /// What the last stage would send: this token for every answer.
   static step_done outcome_of(const run_step& order, char token) {
     step_done done;
     done.life = order.life;
@@ -130,7 +130,7 @@ output_constraint longest_constraint() {
   return {constraint_kind::json_schema, std::string(most_constraint_bytes, ' ')};
 }
 
-/// What an order brings along goes through a frame that holds so much.
+/// However much answers bring along, each frame holds no more than this.
 void expect_to_fit(const run_step& order) {
   EXPECT_LT(to_frame(order).body.size(), frame_limits{}.body_bytes);
 }
@@ -343,7 +343,7 @@ TEST_F(scheduler, refuses_requests_whose_adapter_cannot_be_loaded) {
   EXPECT_EQ(router_.take<requests_ended>().requests.at(0), request_id(1));
 }
 
-/// Each stage's word of the first try has come before the second begins.
+/// All stages have answered the first try before the second begins.
 TEST_F(scheduler, takes_no_late_word_of_one_try_to_load_an_adapter_for_another) {
   const adapter_version pricing(5);
   adapters_->publish({.names = {{"pricing", pricing}}, .versions = {{pricing, {pricing, "pricing@1", "", {}, 1000}}}});

@@ -21,7 +21,7 @@ name = "head"
 roles = ["router", "scheduler", "worker"]
 )";
 
-/// A head with a worker of its own, which is a mock, and further nodes of which only the word is here.
+/// A head with a mock as its own worker, and further nodes that consist of messages only.
 class supervisor : public testing::Test {
  protected:
   explicit supervisor(const std::string& more_of_the_file = {}) {
@@ -81,7 +81,7 @@ class supervisor : public testing::Test {
           state.replica == replica_id(replica) && state.ready == ready)
         return;
   }
-  /// Whether the board comes to say it, or not to say it any more.
+  /// Waits until the board says this, or does not say it any more.
   bool comes_to_say(const std::string& text, bool says, const std::string& section = "replicas") const {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
     while (std::chrono::steady_clock::now() < deadline) {
@@ -90,7 +90,7 @@ class supervisor : public testing::Test {
     }
     return false;
   }
-  /// The newest life that anybody began: they are counted.
+  /// The life with this number. All replicas' lives are counted together.
   replica_life life(std::uint32_t replica, std::uint64_t number) const {
     return {replica_id(replica), epoch_id((std::uint64_t{1} << 32) + number)};
   }
@@ -189,7 +189,7 @@ TEST_F(supervisor, says_why_a_replica_does_not_start_until_it_does) {
   EXPECT_TRUE(comes_to_say("no memory", false));
 }
 
-/// Else the replica would wait for ever for an outcome that nobody accepts.
+/// Otherwise the replica would wait for ever for an outcome that nobody accepts.
 TEST_F(supervisor, begins_a_new_life_when_the_scheduler_rejects_an_outcome) {
   const auto first = worker_.take<start_stage>();
   started(first.life);

@@ -14,7 +14,7 @@ bus::options loopback() {
   return options;
 }
 
-/// A desk behind a real socket, and a client before it.
+/// A desk behind a real socket, and a client.
 class desk : public testing::Test {
  protected:
   desk() {

@@ -160,7 +160,7 @@ TEST_F(gateway, asks_the_store_for_an_adapter_that_nobody_published) {
   EXPECT_FALSE(adapters_->is_held(adapter_version(4)));
 }
 
-/// As an order's requests are made: all of one adapter, and with something in common.
+/// Requests like those of one order: all for one adapter, with one version.
 class orders : public gateway {
  protected:
   void publish(std::uint64_t version) {

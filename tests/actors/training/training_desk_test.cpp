@@ -10,7 +10,7 @@
 namespace troupe::test {
 namespace {
 
-/// The head's side of training, with a real journal; the test plays jobs' owner, trainers and the adapter store.
+/// The head's side of training, with a real journal. The test plays the jobs actor, the trainers and the adapter store.
 class training_desk : public testing::Test {
  protected:
   training_desk() { start(); }
@@ -40,7 +40,7 @@ class training_desk : public testing::Test {
          command_call{{name, arguments.dump()}, [answers](command_answer answer) { answers->put(std::move(answer)); }});
     return answers;
   }
-  /// Data sent, job made: what the client hears.
+  /// Sends data and makes a job of it. Returns what the client hears.
   command_answer submit(const std::string& text, const std::string& id = "job-1", const json& more = json::object()) {
     json options{{"adapter", "pricing"}, {"data", "d.jsonl"}};
     options.update(more);
@@ -51,7 +51,7 @@ class training_desk : public testing::Test {
     serve_journal_until([&] { return answers->count<command_answer>() > 0; });
     return answers->take<command_answer>();
   }
-  /// The journal is there for whoever asks meanwhile.
+  /// Lets the desk use the journal meanwhile.
   template <class Done>
   void serve_journal_until(Done done) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
@@ -138,7 +138,7 @@ TEST_F(training_desk, refuses_what_is_out_of_its_range_by_name) {
   EXPECT_TRUE(submit(good_data, "job-1", {{"adapter", "a b"}}).error.starts_with("adapter name 'a b': take"));
 }
 
-/// The tokenizer cannot be opened before somebody writes it: so long the reading of data takes.
+/// The tokenizer is a pipe: data is being read until somebody writes into it.
 TEST_F(training_desk, hears_others_while_it_reads_what_a_job_is_to_learn) {
   const auto tokenizer = folder_.path() / "letters/tokenizer.json";
   std::filesystem::remove(tokenizer);
@@ -223,7 +223,7 @@ TEST_F(training_desk, what_waits_to_be_read_is_not_taken_for_abandoned) {
   send("train.data", {{"id", "job-1"}, {"file", "data"}, {"offset", 0}, {"text", good_data}})->take<command_answer>();
   const auto created =
       send("train.create", {{"id", "job-1"}, {"options", {{"adapter", "pricing"}, {"data", "d.jsonl"}}}});
-  (void)send("train.data", {{"id", "job-1"}})->take<command_answer>();  // the one before is heard
+  (void)send("train.data", {{"id", "job-1"}})->take<command_answer>();  // so the message before it was handled
   time_->advance(std::chrono::hours(2));
   EXPECT_EQ(send_first_byte("other").error, "");
   EXPECT_TRUE(std::filesystem::exists(folder_.path() / "training/job-1/data.part"));
@@ -305,7 +305,7 @@ TEST_F(training_desk, what_is_said_while_the_journal_does_not_answer_goes_togeth
   for (int step = 1; step <= 1000; ++step)
     tell(actor_,
          training_progress{order.lease, step, 2000, 100, 50.0, step < 3 ? 0 : 3, "", {{step, 3.5, 0.1, 1e-4, false}}});
-  send("train.none", json::object())->take<command_answer>();  // it has heard all of them
+  send("train.none", json::object())->take<command_answer>();  // so all messages before it were handled
   EXPECT_EQ(jobs_.count<use_journal>(), 1u);
   use_journal_once();
   use_journal_once();
@@ -428,7 +428,7 @@ TEST_F(training_desk, publishes_what_came_out_and_ends_the_job) {
   EXPECT_TRUE(trainer_.take<stop_training>().forget);
   EXPECT_EQ(state(), job_state::succeeded);
   EXPECT_EQ(journal_.find("job-1")->result, "pricing@1");
-  send("train.none", json::object())->take<command_answer>();  // it has done all that came before
+  send("train.none", json::object())->take<command_answer>();  // so all messages before it were handled
   EXPECT_FALSE(std::filesystem::exists(folder_.path() / "training/job-1"));
 }
 

@@ -17,7 +17,7 @@ struct trainers {
     for (auto& rank : make_thread_ranks(count, patience))
       all.push_back(std::make_unique<training_ranks>(std::move(rank), stop.get_token()));
   }
-  /// What all of them have behind a sum of 1, 2, 3, …
+  /// What each of them has after they added up 1, 2, 3, …
   std::vector<float> sums() {
     std::vector<std::future<float>> answers;
     for (std::size_t i = 0; i < all.size(); ++i)
@@ -84,12 +84,12 @@ TEST(training_ranks, one_that_is_gone_is_missed_while_the_others_compute_and_whi
 
 TEST(training_ranks, one_that_hangs_is_found_within_the_time_out) {
   auto ranks = make_thread_ranks(2, milliseconds(200));
-  training_ranks speaks(std::move(ranks[0]), {});  // the other one is there and says nothing
+  training_ranks speaks(std::move(ranks[0]), {});  // the other one sends nothing
   float value = 1;
   EXPECT_THROW(speaks.group().add_up(std::span(&value, 1)), collective_failure);
 }
 
-/// Ranks whose machine has no memory left when they are to say something.
+/// Ranks whose machine has no memory left when they are to send something.
 struct exhausted_ranks final : collective {
   exhausted_ranks() : collective(0, 2) {}
   void interrupt() noexcept override {}

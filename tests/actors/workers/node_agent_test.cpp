@@ -7,7 +7,7 @@
 namespace troupe::test {
 namespace {
 
-/// The agent on one bus, and a head on another that remembers what it was told.
+/// The agent on one bus, and on another one a head that remembers its messages.
 class node_agent : public testing::Test {
  protected:
   node_agent() {

@@ -15,7 +15,7 @@ using testing::IsEmpty;
 
 constexpr instant start{};
 
-/// Jobs whose lines are two by two in a journal.
+/// Jobs whose lines are read two at a time.
 class batches : public testing::Test {
  protected:
   void add(const std::string& id, std::uint64_t lines, const std::string& tenant = {}, std::uint64_t weight = 1) {
@@ -28,7 +28,7 @@ class batches : public testing::Test {
     for (std::uint64_t i = from; i < lines_.at(job) && page.size() < 2; ++i) page.push_back({i, "text"});
     return page;
   }
-  /// "job:index"; "-": there is none.
+  /// "job:index", or "-" if there is no next line.
   std::string next(instant now = start) {
     const auto one = queue_.next(now);
     return one ? one->job + ":" + std::to_string(one->index) : "-";
@@ -36,7 +36,8 @@ class batches : public testing::Test {
 
   std::map<std::string, std::uint64_t> lines_;
   bool is_broken_ = false;
-  batch_queue queue_{[this](const std::string& job, std::uint64_t from) { return read(job, from); }};
+  batch_queue queue_{{.shortest_retry = std::chrono::milliseconds(10), .most_tries = 3},
+                     [this](const std::string& job, std::uint64_t from) { return read(job, from); }};
 };
 
 TEST_F(batches, of_one_tenant_go_one_after_the_other) {
@@ -69,6 +70,16 @@ TEST_F(batches, whose_lines_found_no_room_wait_and_then_go_first) {
   EXPECT_EQ(again->index, 0u);
   EXPECT_EQ(again->refusals, 2);
   EXPECT_EQ(next(until), "a:1");
+}
+
+TEST_F(batches, whose_lines_are_refused_wait_as_long_as_they_are_told_or_longer_each_time) {
+  using std::chrono::milliseconds;
+  batch_queue::line line;
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(queue_.wait_after(line, milliseconds(70)), milliseconds(70));
+  EXPECT_EQ(queue_.wait_after(line, milliseconds(1)), milliseconds(10)) << "no sooner than the shortest";
+  EXPECT_EQ(queue_.wait_after(line, {}), milliseconds(20));
+  EXPECT_EQ(queue_.wait_after(line, {}), milliseconds(40));
+  EXPECT_EQ(queue_.wait_after(line, {}), std::nullopt) << "it was tried often enough";
 }
 
 TEST_F(batches, are_at_rest_when_what_was_read_is_on_the_disk) {

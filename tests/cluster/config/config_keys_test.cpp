@@ -1,4 +1,4 @@
-// Every key of a cluster's file: that it is read, and that it is documented.
+// Every key of a cluster's file is read, and documented.
 #include <fstream>
 #include <set>
 
@@ -23,7 +23,7 @@ struct key_row {
 
 constexpr std::string_view sections[] = {"cluster", "model", "scheduler", "adapters", "training", "node"};
 
-/// What a file has to say.
+/// What a file must have.
 constexpr key_row required[] = {{"cluster", "name = \"rooms\""},
                                 {"cluster", "state_dir = \"state\""},
                                 {"model", "path = \"models/llama\""},
@@ -38,7 +38,7 @@ name = "w1"
 roles = ["worker"]
 )";
 
-/// A small cluster that says this, too.
+/// The file of a small cluster with this line.
 cluster with_row(const key_row& row) {
   std::string text(other_nodes);
   for (const std::string_view section : sections) {
@@ -57,7 +57,7 @@ const node_config& last(const cluster& c) {
 
 using words = std::vector<std::string>;
 
-/// Never what holds without the line.
+/// Never the default.
 const key_row every_key[] = {
     {"cluster", "name = \"houses\"", [](const cluster& c) { return c.name == "houses"; }},
     {"cluster", "listen = \"tcp://127.0.0.1:7801\"",

@@ -32,7 +32,7 @@ cluster_config parse(const std::string& text) {
   return parse_cluster_config(text, "/etc/rooms.toml");
 }
 
-/// What is said of a text that has to be refused.
+/// The error of a text that must be refused.
 std::string refusal(const std::string& text) {
   try {
     parse(text);
@@ -48,7 +48,7 @@ std::string changed(std::string text, const std::string& from, const std::string
   return text.replace(at, from.size(), to);
 }
 
-/// The two workers with some more lines in [cluster], or at the end of w1.
+/// Two workers, with further lines in [cluster] or at the end of w1.
 std::string with(const std::string& cluster_lines, const std::string& last_lines = "") {
   return changed(two_workers, "name = \"rooms\"\n", "name = \"rooms\"\n" + cluster_lines) + last_lines;
 }

@@ -1,4 +1,4 @@
-// A process that writes into the journal is killed at any moment; what it was told is done must be there.
+// A process that writes into the journal is killed at any moment. What the journal said is done must be there.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kills = 20;
 
-// Words are long and the pipe is short, so that a child never gets far ahead of who is to kill it.
+// Words are long and the pipe is short, so that a child never gets far ahead of the process that is to kill it.
 constexpr std::size_t word_bytes = 1024;
 constexpr int pipe_bytes = 4096;
 
@@ -24,7 +24,7 @@ void say_done(int pipe) {
   if (write(pipe, word.data(), word.size()) != static_cast<ssize_t>(word.size())) _exit(2);
 }
 
-/// Reads until there are `words` in all, or no more.
+/// Reads until so many words have come in all, or the pipe has ended.
 std::size_t listen(int pipe, std::size_t words) {
   std::size_t bytes = 0;
   std::string word(word_bytes, 0);
@@ -46,8 +46,8 @@ template <class Work>
   _exit(0);
 }
 
-/// Runs `work` in a child with the writing end of a pipe, and kills it after it said so many words there (or ended).
-/// Returns how many it said.
+/// Runs `work` in a child with the writing end of a pipe, and kills it when it has written so many words there (or has
+/// ended). Returns how many it wrote.
 template <class Work>
 std::size_t run_and_kill(std::size_t words, Work&& work) {
   int ends[2];
@@ -72,7 +72,7 @@ std::string output_of(const job_line& line) {
 
 class a_killed_journal : public journal_fixture {
  protected:
-  /// Records what is unfinished in small batches; says a word after each.
+  /// Records what is unfinished in small batches, and writes a word after each.
   static void record_rest(journal& to, int pipe, std::size_t batch) {
     for (;;) {
       const auto lines = to.unfinished_lines("j1", 0, batch);
@@ -86,7 +86,7 @@ class a_killed_journal : public journal_fixture {
     }
   }
 
-  /// Every output is that of its line; the counts fit.
+  /// Every output belongs to its line, and the counts are right.
   std::size_t check_outputs() {
     std::size_t found = 0;
     std::set<std::uint64_t> unfinished;

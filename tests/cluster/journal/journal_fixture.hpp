@@ -11,7 +11,7 @@
 
 namespace troupe {
 
-/// A journal in a folder of its own; its clock moves only when a test says so.
+/// A journal in a folder of its own, with a clock that only the test moves.
 class journal_fixture : public testing::Test {
  protected:
   journal_fixture() {
@@ -36,7 +36,7 @@ class journal_fixture : public testing::Test {
     return {id, kind, "tenant", R"({"max_tokens":8})", lines};
   }
 
-  /// Makes an accepted job of `count` lines.
+  /// Makes a job with so many lines, and seals it.
   job_info accepted(const std::string& id, std::size_t count) {
     EXPECT_TRUE(book->create_job(spec_of(id, count)).ok());
     EXPECT_TRUE(book->add_lines(id, 0, lines_of(count)).ok());
@@ -45,7 +45,7 @@ class journal_fixture : public testing::Test {
     return *job;
   }
 
-  /// One output, as record_all takes many.
+  /// Records one output.
   result<bool, journal_error> record(std::string_view id, std::uint64_t index, std::string_view text, bool ok) {
     const line_record one{id, index, text, ok};
     const auto is_new = book->record_all({&one, 1});

@@ -15,7 +15,7 @@ using testing::HasSubstr;
 
 class the_journal : public journal_fixture {
  protected:
-  /// Of a table. Closes the journal.
+  /// How many rows a table has. Closes the journal.
   int rows_of(const std::string& table) {
     book.reset();
     sqlite3* raw = nullptr;

@@ -7,7 +7,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Asks every 300 ms, so often; whether it hung at last.
+/// Asks so often, every 300 ms. Returns whether the process hangs by the last answer.
 bool is_lost_for(hang_policy& policy, manual_clock& time, int asked, pid_t process = 7) {
   bool hangs = false;
   for (int i = 0; i < asked; ++i) {

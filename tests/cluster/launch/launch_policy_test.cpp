@@ -9,7 +9,7 @@ using namespace std::chrono_literals;
 using ending = restart_policy::ending;
 using policy_verdict = restart_policy::verdict;
 
-/// Starts a node now and lets it live so long.
+/// Starts a node that lives so long.
 restart_policy::decision live(restart_policy& policy, manual_clock& time, duration how_long,
                               ending how = ending::failed) {
   policy.started(time.now());

@@ -49,7 +49,7 @@ class launch : public testing::Test {
     return chosen;
   }
 
-  /// Lets the launcher work until something is so, at most for ten seconds.
+  /// Lets the launcher work until a condition is true, at most for ten seconds.
   static bool poll_until(launcher& launched, const std::function<bool()>& is_so) {
     const monotonic_clock time;
     const instant end = time.now() + 10s;
@@ -63,7 +63,7 @@ class launch : public testing::Test {
     return poll_until(launched, [&] { return folder_.read(name).find(words) != std::string::npos; });
   }
 
-  /// One that nobody has collected yet is dead all the same.
+  /// A process that nobody has waited for yet counts as dead.
   static bool is_alive(pid_t pid) {
     std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
     std::string line;
@@ -198,7 +198,7 @@ TEST_F(launch, a_log_that_cannot_be_copied_stays) {
   EXPECT_EQ(folder_.read("state/logs/w0.log").size(), 1000u);
 }
 
-/// What the next file that is opened would get.
+/// The descriptor that the next file would get.
 int next_descriptor() {
   const int next = ::dup(STDIN_FILENO);
   ::close(next);
@@ -304,7 +304,7 @@ config = "/etc/far.toml"
   EXPECT_EQ(node_command(config, config.head(), "/here/troupe")[2], "192.0.2.1") << "without a target the host";
 }
 
-/// A stand-in for ssh: forgets where to, and runs the command here, as sshd does, with a shell.
+/// Stands in for ssh: ignores the host, and runs the command here with a shell, like sshd.
 class launch_remote : public launch {
  protected:
   cluster_config remote(const std::string& program) const {
@@ -343,7 +343,7 @@ TEST_F(launch_remote, a_remote_node_ends_with_its_connection) {
   launched.start();
   ASSERT_TRUE(poll_until_written(launched, "w0.pid", "\n"));
   const pid_t node = std::stoi(folder_.read("w0.pid"));
-  // Only ssh dies: its pipe closes when the launcher lets go of it.
+  // Only ssh dies: its pipe closes when the launcher drops it.
   ::kill(launched.find("w0")->pid, SIGKILL);
   EXPECT_TRUE(poll_until(launched, [&] { return !is_alive(node); }));
 }
@@ -351,7 +351,7 @@ TEST_F(launch_remote, a_remote_node_ends_with_its_connection) {
 TEST_F(launch_remote, a_host_that_reboots_gets_its_node_back) {
   const auto program = script("echo $$ > \"$4.pid\"; echo \"$4 started\"; exec sleep 1000");
   const auto clusters = remote(program.string());
-  // Ten times there is no host.
+  // The first ten times the host cannot be reached.
   script("echo to >> ssh-calls; [ -e down ] && [ $(wc -l < ssh-calls) -le 11 ] && exit 255; exec sh -c \"$2\"",
          "fake-ssh");
   auto chosen = with(program);

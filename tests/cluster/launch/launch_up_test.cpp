@@ -95,7 +95,7 @@ TEST_F(launch_up, down_ends_up_and_waits_for_it) {
   ::waitpid(child, nullptr, 0);
 }
 
-/// Detaches in a child, so that this process keeps its own threads and output. Gives what the caller would get.
+/// Detaches in a child, so that this process keeps its threads and output. Returns what the caller would get.
 detachment::outcome detached(const std::filesystem::path& log, const std::function<void(detachment&)>& daemon) {
   detachment split(log);
   if (split.is_daemon()) {

@@ -14,7 +14,7 @@ constexpr incarnation_id ann{1}, bob{2};
 
 class a_failure_detector : public testing::Test {
  protected:
-  /// Ticks every 100 ms for `time`; `ann` is heard each time where she speaks. Returns the changes.
+  /// Ticks every 100 ms for `time`, and hears `ann` each time if she speaks. Returns the changes.
   std::vector<failure_detector::change> pass(duration time, bool ann_speaks) {
     std::vector<failure_detector::change> all;
     for (const instant end = now + time; now < end;) {
@@ -42,10 +42,10 @@ TEST_F(a_failure_detector, suspects_first_and_loses_within_its_bound) {
   EXPECT_TRUE(pass(milliseconds(500), false).empty());
   const auto suspected = pass(milliseconds(500), false);
   ASSERT_EQ(suspected.size(), 1u);
-  EXPECT_EQ(suspected[0].now, verdict::suspect);
+  EXPECT_EQ(suspected[0].judged, verdict::suspect);
   const auto lost = pass(milliseconds(600), false);
   ASSERT_EQ(lost.size(), 1u);
-  EXPECT_EQ(lost[0].now, verdict::lost);
+  EXPECT_EQ(lost[0].judged, verdict::lost);
   EXPECT_EQ(detector.silence(ann, now), duration::max()) << "it is not watched any more";
 }
 
@@ -61,7 +61,7 @@ TEST_F(a_failure_detector, gives_less_time_to_whose_link_closed) {
   EXPECT_TRUE(pass(milliseconds(600), false).empty());
   const auto lost = pass(milliseconds(200), false);
   ASSERT_EQ(lost.size(), 1u);
-  EXPECT_EQ(lost[0].now, verdict::lost);
+  EXPECT_EQ(lost[0].judged, verdict::lost);
 }
 
 TEST_F(a_failure_detector, forgets_a_closed_link_when_it_hears_again) {
@@ -82,7 +82,7 @@ TEST_F(a_failure_detector, still_loses_the_dead_after_a_pause) {
   detector.tick(now);
   const auto changes = pass(milliseconds(1600), false);
   ASSERT_EQ(changes.size(), 2u);
-  EXPECT_EQ(changes[1].now, verdict::lost);
+  EXPECT_EQ(changes[1].judged, verdict::lost);
 }
 
 TEST_F(a_failure_detector, still_loses_the_dead_when_it_is_always_late) {
@@ -92,7 +92,7 @@ TEST_F(a_failure_detector, still_loses_the_dead_when_it_is_always_late) {
     now = now + seconds(1);
     detector.heard(bob, now);
     for (const auto& change : detector.tick(now))
-      if (change.now == verdict::lost) lost.push_back(change.node);
+      if (change.judged == verdict::lost) lost.push_back(change.node);
   }
   EXPECT_EQ(lost, std::vector{ann});
 }
@@ -108,7 +108,7 @@ struct file_times {
   int heartbeat_ms, lost_after_ms;
 };
 
-/// What a cluster's file may say, with its corners.
+/// Times that a cluster's file may have, the smallest and largest among them.
 class the_times_of_a_file : public testing::TestWithParam<file_times> {
  protected:
   const milliseconds heartbeat{GetParam().heartbeat_ms}, lost_after{GetParam().lost_after_ms};
@@ -129,7 +129,7 @@ TEST_P(the_times_of_a_file, find_the_dead_in_time_and_nobody_else) {
     now = now + tick;
     if (now >= beat + heartbeat) detector.heard(bob, beat = now);
     for (const auto& change : detector.tick(now))
-      if (change.now == verdict::lost) lost.push_back(change.node);
+      if (change.judged == verdict::lost) lost.push_back(change.node);
   }
   EXPECT_EQ(lost, std::vector{ann});
   EXPECT_GE(now - death, lost_after);

@@ -230,7 +230,7 @@ TEST(a_full_membership, makes_room_of_who_is_gone_and_else_refuses) {
   EXPECT_EQ(nodes.list().size(), 2u);
 }
 
-/// Joins, silences, wake-ups, pauses of the head, at random; what must hold is checked after every step.
+/// Random joins, silences, wake-ups and pauses of the head. The rules are checked after every step.
 class a_random_cluster {
  public:
   explicit a_random_cluster(unsigned seed) : random_(seed), nodes_(usual()) {}

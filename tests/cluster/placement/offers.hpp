@@ -1,4 +1,4 @@
-// Workers as they offer themselves, and placements as texts.
+// Offers of workers, and placements as texts.
 #pragma once
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// What becomes of a placement when a worker comes or goes.
+// How a placement changes when a worker comes or goes.
 #include "tests/cluster/placement/offers.hpp"
 
 namespace troupe {
@@ -133,7 +133,7 @@ placement_request office(int stages, std::int64_t context = 512) {
   return {0, stages, 1, static_cast<std::uint64_t>(stages) * 10'000 * unit, context};
 }
 
-/// It measures what the other leaves, and that is let go when the replica starts anew.
+/// The worker measures what the other one leaves, which becomes free when the replica starts anew.
 TEST(placement_change, two_stages_of_one_machine_share_its_memory_after_one_came_back_too) {
   const auto w1 = pooled("w1", 20'000);
   const auto where = placed({pooled("w0", 20'000), w1}, office(2), office_model);
@@ -174,7 +174,7 @@ TEST(placement_change, spares_of_one_machine_are_no_replica_each_where_it_has_ro
   for (const std::size_t of : {1u, 2u}) EXPECT_EQ(kv_of(less.after.replicas.at(of), 10), half_of_the_rest);
 }
 
-/// Each time one came back it measured less, as the other was there.
+/// Each time one came back it measured less, since the other was there.
 TEST(placement_change, a_machine_does_not_shrink_when_its_workers_come_back_one_by_one) {
   const auto measured = [](const std::string& name) {
     worker_offer made = pooled(name, 20'000 - half_of_the_rest);

@@ -59,7 +59,7 @@ worker_offer on_host(const std::string& host, const std::string& name, std::uint
   return made;
 }
 
-/// One of each machine, and one of both, for which the second machine has no room.
+/// A replica on each machine, and one on both, for which the second machine has no room.
 TEST(placement, lowers_nobody_for_a_replica_that_it_does_not_make) {
   const model_shape model{10, 850 * unit, 0, 0, false, 1024};
   const placement_request wanted{0, 0, 1, 10'000 * unit, 500'000};
@@ -197,7 +197,7 @@ TEST(placement, joins_workers_of_one_host_to_share_a_stage) {
             "x+y:0-5 z+u:6-11");
 }
 
-// ---- whatever is offered
+// ---- rules for all offers
 
 struct random_case {
   std::vector<worker_offer> workers;
@@ -240,7 +240,7 @@ std::uint64_t part(std::uint64_t bytes, int parts) {
   return (bytes + whole - 1) / whole;
 }
 
-/// What a worker of a stage has to hold, counted apart from the code under test.
+/// What a worker of a stage has to hold, computed without the code under test.
 std::uint64_t held(const stage_placement& stage, std::int64_t tokens, const random_case& of) {
   const model_shape& model = of.model;
   const int tensor = of.request.tensor;
@@ -262,7 +262,7 @@ const worker_offer* offer_of(const random_case& of, const std::string& name) {
   return found == of.workers.end() ? nullptr : &*found;
 }
 
-/// What those of one machine hold together, weights once, counted apart from the code under test.
+/// What the workers of one machine hold together, weights once, computed without the code under test.
 struct held_in_pool {
   std::set<std::pair<int, std::size_t>> layers;
   std::set<std::size_t> heads;
@@ -292,7 +292,8 @@ void expect_machines_to_hold(const placement& where, const random_case& of) {
   for (const auto& [name, pool] : pools) EXPECT_LE(pool.bytes(of), pool_memory(of, name)) << name;
 }
 
-/// Every layer once in each replica, everybody at one place at most, memory and wishes kept. `vacant`: may have gaps.
+/// Every layer is there once in each replica, every worker has at most one place, memory suffices, and what was set by
+/// hand is done. `vacant`: there may be gaps.
 void expect_sound(const placement& where, const random_case& of, bool vacant = false) {
   std::set<std::string> seen;
   for (const auto& replica : where.replicas) {

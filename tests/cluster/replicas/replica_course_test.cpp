@@ -27,7 +27,7 @@ class course : public testing::Test {
     clock_.advance(passed);
     return replica_.look(clock_.now(), longest_start);
   }
-  /// How long it is until the next life.
+  /// How long it takes until the next life.
   duration wait() {
     duration waited{};
     while (after(100ms) != due::next_life) waited += 100ms;
@@ -39,13 +39,13 @@ class course : public testing::Test {
 };
 
 TEST_F(course, runs_when_every_stage_is_ready) {
-  EXPECT_EQ(replica_.now(), phase::vacant);
+  EXPECT_EQ(replica_.current(), phase::vacant);
   start();
   EXPECT_FALSE(ready(1));
   EXPECT_FALSE(ready(1)) << "again";
-  EXPECT_EQ(replica_.now(), phase::starting);
+  EXPECT_EQ(replica_.current(), phase::starting);
   EXPECT_TRUE(ready(0));
-  EXPECT_EQ(replica_.now(), phase::running);
+  EXPECT_EQ(replica_.current(), phase::running);
   EXPECT_FALSE(ready(0)) << "it runs already";
 }
 

@@ -7,7 +7,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// A replica whose steps take 10 ms, and `cost` of it longer for all of the time that training uses.
+/// A replica whose steps take 10 ms. If training used all of the time they would take longer by the share `cost`.
 class pace : public testing::Test {
  protected:
   double run(training_pace& control, double cost, int seconds) {

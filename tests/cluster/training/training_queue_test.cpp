@@ -10,7 +10,7 @@ training_queue made() {
   return training_queue({.most_deaths = 3, .leases_from = 100});
 }
 
-/// The names of those who have it, the one in charge first.
+/// The trainers that have the job, the one in charge first.
 std::vector<std::string> names(const training_queue::group& of) {
   std::vector<std::string> made;
   for (const auto& lease : of) made.push_back(lease.trainer);

@@ -1,0 +1,31 @@
+#pragma once
+#include <filesystem>
+#include <vector>
+
+#include "base/error.hpp"
+
+namespace troupe {
+
+/// What lies in a folder; nothing if it cannot be read.
+inline std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> found;
+  std::error_code fault;
+  for (std::filesystem::directory_iterator each(folder, fault), end; !fault && each != end; each.increment(fault))
+    found.push_back(each->path());
+  return found;
+}
+
+/// Throws input_error, like the next one.
+inline void create_folder(const std::filesystem::path& folder) {
+  std::error_code fault;
+  std::filesystem::create_directories(folder, fault);
+  if (fault) refuse("{}: cannot be made: {}", folder.string(), fault.message());
+}
+
+inline void move_to(const std::filesystem::path& from, const std::filesystem::path& to) {
+  std::error_code fault;
+  std::filesystem::rename(from, to, fault);
+  if (fault) refuse("{}: cannot be made: {}", to.string(), fault.message());
+}
+
+}  // namespace troupe
