@@ -69,7 +69,7 @@ void scheduler_state::accept(routed_request& request) {
   meter_.note_request();
   report_soon();
   if (!requests_) return tell(parts_.router, requests_returned{parts_.replica, {std::move(request)}});
-  if (!declare_adapter(request.engine.what.adapter))
+  if (!declare_adapter(request.engine.sequence.adapter))
     return refuse_request(request, "the adapter is unknown, or larger than adapters.memory", refusal_cause::bad_input,
                           {});
   try {
@@ -80,7 +80,7 @@ void scheduler_state::accept(routed_request& request) {
     }
     for (std::int32_t i = 0; i < accepted->answers; ++i) {
       const sequence_id id(accepted->first.value + static_cast<std::uint64_t>(i));
-      answers_[id] = {request.id,   request.first_index + i,   request.sink, request.engine.what.adapter,
+      answers_[id] = {request.id,   request.first_index + i,   request.sink, request.engine.sequence.adapter,
                       clock_.now(), request.engine.resumed > 0};
       sequences_[request.id].push_back(id);
     }
@@ -177,9 +177,9 @@ void scheduler_state::begin_life(const replica_started& started) {
   auto answers = std::exchange(answers_, {});
   sequences_.clear();
   if (before)
-    for (auto& [id, what] : before->give_up_all()) {
+    for (auto& [id, rest] : before->give_up_all()) {
       const open_answer& of = answers.at(id);
-      routed_request again{of.request, of.index, std::move(what), of.sink};
+      routed_request again{of.request, of.index, std::move(rest), of.sink};
       accept(again);
     }
   report();
@@ -213,9 +213,9 @@ void scheduler_state::refuse_deadly() {
 
 void scheduler_state::return_requests() {
   requests_returned returned{parts_.replica, {}};
-  for (auto& [id, what] : requests_->give_up_all()) {
+  for (auto& [id, rest] : requests_->give_up_all()) {
     const open_answer& of = answers_.at(id);
-    returned.requests.push_back({of.request, of.index, std::move(what), of.sink});
+    returned.requests.push_back({of.request, of.index, std::move(rest), of.sink});
   }
   answers_.clear();
   sequences_.clear();

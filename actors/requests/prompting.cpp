@@ -54,19 +54,19 @@ prepared_request prompting::prepare(const prompt_input& prompt, const sampling_p
   check(sampling, config_.vocab_size);
   if (sampling.constraint) check_constraint(sampling.constraint);
   prepared_request made;
-  sequence_request& what = made.engine.what;
-  what.prompt = encode(prompt);
-  const auto length = static_cast<std::int64_t>(what.prompt.size());
+  sequence_request& sequence = made.engine.sequence;
+  sequence.prompt = encode(prompt);
+  const auto length = static_cast<std::int64_t>(sequence.prompt.size());
   const std::int64_t least_answer = sampling.max_tokens > 0 ? 1 : 0;
   if (length + least_answer > context_) refuse_length(prompt.field, context_, fmt::format("{}", length));
   made.at_start =
-      std::all_of(what.prompt.begin(), what.prompt.end(), [&](token_id t) { return tokens_->is_special(t); });
+      std::all_of(sequence.prompt.begin(), sequence.prompt.end(), [&](token_id t) { return tokens_->is_special(t); });
   made.engine.sampling = sampling;
   made.engine.sampling.max_tokens = std::min(sampling.max_tokens, context_ - length);
   made.engine.end_tokens = end_tokens_;
-  what.max_tokens = made.engine.sampling.max_tokens;
-  what.answers = answers;
-  what.priority = priority;
+  sequence.max_tokens = made.engine.sampling.max_tokens;
+  sequence.answers = answers;
+  sequence.priority = priority;
   return made;
 }
 
