@@ -13,6 +13,7 @@
 #include "base/error.hpp"
 #include "base/whole_file.hpp"
 #include "model/arch/packed_file.hpp"
+#include "model/arch/stored_scheme.hpp"
 #include "model/arch/weight_list.hpp"
 #include "model/formats/model_files.hpp"
 
@@ -25,9 +26,9 @@ constexpr std::string_view weights_name = "model.safetensors";
 constexpr std::string_view index_name = "model.safetensors.index.json";
 constexpr std::string_view metadata_name = "metadata.gguf";
 
-[[noreturn]] void fail(const fs::path& path, std::string_view what, const std::error_code& error) {
-  throw std::runtime_error(
-      fmt::format("{}: {} ({}): check its permissions or choose another folder", path.string(), what, error.message()));
+[[noreturn]] void fail(const fs::path& path, std::string_view fault, const std::error_code& error) {
+  throw std::runtime_error(fmt::format("{}: {} ({}): check its permissions or choose another folder", path.string(),
+                                       fault, error.message()));
 }
 
 /// The folder that is written, and a place inside it for what is not finished. Unless finish() was reached, nothing of
