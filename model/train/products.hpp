@@ -80,9 +80,6 @@ class products {
   /// dx = dy W
   void backward(const_float_rows dy, std::int64_t rows, const trained_matrix& w, float_rows dx, into how);
 
-  const compute& with() const { return with_; }
-  const train_kernel_table& kernels() const { return kernels_; }
-
  private:
   static constexpr std::int64_t depth_at_once = 256, columns_at_once = 64;
   /// Some outputs of a matrix.
