@@ -102,7 +102,7 @@ std::vector<token_id> prompting::tokens_in(const prompt_input& prompt) const {
   if (given != 1)
     refuse("the request has {}: give one of a prompt, tokens and messages", given == 0 ? "none" : "several");
   if (!prompt.tokens.empty()) {
-    check_tokens(prompt.tokens);
+    check_prompt_tokens(prompt.tokens, config_.vocab_size);
     return prompt.tokens;
   }
   if (!readable_) refuse("{}: has no tokenizer: give the prompt as tokens", model_);
@@ -124,12 +124,6 @@ std::vector<token_id> prompting::encode_chat(const prompt_input& prompt) const {
 const std::string& prompting::tool_template() const {
   static const std::string none;
   return chat_ ? chat_->tool_source() : none;
-}
-
-void prompting::check_tokens(const std::vector<token_id>& prompt) const {
-  for (const token_id token : prompt)
-    if (token < 0 || token >= config_.vocab_size)
-      refuse("the prompt names token {}: the model has tokens 0 to {}", token, config_.vocab_size - 1);
 }
 
 }  // namespace troupe

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/error.hpp"
+#include "model/engine/text/model_text.hpp"
 
 namespace troupe {
 
@@ -44,9 +44,7 @@ replica_scheduler::~replica_scheduler() = default;
 
 result<accepted_request, refused_request> replica_scheduler::submit(engine_request request) {
   check(request.sampling, vocab_size_);
-  for (const token_id token : request.sequence.prompt)
-    if (token < 0 || token >= vocab_size_)
-      refuse("the prompt names token {}: the model has tokens 0 to {}", token, vocab_size_ - 1);
+  check_prompt_tokens(request.sequence.prompt, vocab_size_);
   if (request.sampling.pooling != hidden_pooling::none) {
     request.sequence.max_tokens = 0;
     request.sequence.every_prompt_row = request.sampling.pooling == hidden_pooling::mean;
