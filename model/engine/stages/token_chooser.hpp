@@ -1,4 +1,4 @@
-// The last stage's part of a step: logits become tokens.
+// For the last stage: logits become tokens.
 #pragma once
 #include <memory>
 #include <span>
