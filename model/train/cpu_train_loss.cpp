@@ -1,7 +1,6 @@
 // The end of a pass: logits of the rows that have a target, some rows at a time, so that they never exist whole.
 #include <algorithm>
 
-#include "model/engine/sampling/logarithm.hpp"
 #include "model/train/cpu_train_pass.hpp"
 #include "model/train/size_impl.hpp"
 
@@ -30,11 +29,7 @@ pass_result cpu_train_pass::loss_chunk(const training_rows& batch, std::span<con
         kernels_.cross_entropy(logits_.data() + i * logit_stride_, model_.config.vocab_size, target, factor);
   });
   pass_result total;
-  for (const auto& r : results) {
-    total.loss += logarithm(r.sum) + static_cast<double>(r.most) - static_cast<double>(r.target);
-    total.correct += r.leads;
-    ++total.targets;
-  }
+  for (const auto& row : results) total.add_row(row);
   if (backward) head_back(rows);
   return total;
 }

@@ -10,18 +10,6 @@
 namespace troupe {
 namespace {
 
-std::int64_t largest_rank(const trained_model& model) {
-  std::int64_t rank = 0;
-  for (const trained_layer& layer : model.layers)
-    for (const auto* linear : {&layer.q, &layer.k, &layer.v, &layer.o, &layer.gate, &layer.up, &layer.down})
-      rank = std::max(rank, linear->lora.rank);
-  return rank;
-}
-
-bool drops(const trained_model& model) {
-  return largest_rank(model) > 0;
-}
-
 std::int64_t loss_rows_of(const trained_model& model, std::int64_t most_rows) {
   constexpr std::int64_t most_logits = 8 << 20;
   return std::min(most_rows, std::clamp<std::int64_t>(most_logits / model.config.vocab_size / 16 * 16, 16, 1024));
@@ -62,8 +50,10 @@ cpu_train_pass::cpu_train_pass(const trained_model& model, const compute& with, 
   dq_ = matrix(q_stride_);
   dk_ = matrix(kv_stride_);
   dv_ = matrix(kv_stride_);
-  if (drops(model)) dropped_ = matrix(train_stride(widest(model.config)));
-  if (lora_stride_) lora_gradient_ = matrix(lora_stride_);
+  if (lora_stride_ > 0) {
+    dropped_ = matrix(train_stride(widest(model.config)));
+    lora_gradient_ = matrix(lora_stride_);
+  }
   final_ = aligned_buffer<float>(to_size(loss_rows_ * hidden_));
   final_gradient_ = aligned_buffer<float>(to_size(loss_rows_ * hidden_));
   logits_ = aligned_buffer<float>(to_size(loss_rows_ * logit_stride_));

@@ -6,7 +6,6 @@
 
 #include "base/error.hpp"
 #include "model/arch/device.hpp"
-#include "model/engine/sampling/logarithm.hpp"
 #include "model/train/gpu_pass.hpp"
 #include "model/train/size_impl.hpp"
 
@@ -30,13 +29,6 @@ const train_pass::options& checked(const train_pass::options& options, const tra
            model.config.head_dim, cuda::most_head_dim);
   cuda::use_device(options.device.gpu);
   return options;
-}
-
-std::int64_t largest_rank_of(const trained_model& model) {
-  std::int64_t rank = 0;
-  for (const trained_layer& layer : model.layers)
-    for (const auto linear : trained_of_kind) rank = std::max(rank, (layer.*linear).lora.rank);
-  return rank;
 }
 
 std::int64_t rows_of_logits(const trained_model& model, std::int64_t most_rows) {
@@ -71,7 +63,7 @@ cuda_train_pass::cuda_train_pass(const trained_model& model, const parameter_set
       attention_(model.config, options_.most_rows, options_.most_positions, stream_),
       heads_width_(model.config.heads * model.config.head_dim),
       kv_width_(model.config.kv_heads * model.config.head_dim),
-      lora_width_(largest_rank_of(model)),
+      lora_width_(largest_rank(model)),
       loss_rows_(rows_of_logits(model, options_.most_rows)),
       losses_(to_size(options_.most_rows)),
       losses_here_(to_size(options_.most_rows)) {
@@ -184,12 +176,7 @@ pass_result cuda_train_pass::result() {
   cuda::copy(losses_here_.data(), losses_.data(), count, stream_);
   stream_.wait();
   pass_result total;
-  for (std::size_t i = 0; i < count; ++i) {
-    const cuda::cross_entropy_result& r = losses_here_[i];
-    total.loss += logarithm(r.sum) + static_cast<double>(r.most) - static_cast<double>(r.target);
-    total.correct += r.leads;
-    ++total.targets;
-  }
+  for (std::size_t i = 0; i < count; ++i) total.add_row(losses_here_[i]);
   return total;
 }
 
