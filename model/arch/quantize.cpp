@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/error.hpp"
+#include "base/file_descriptor.hpp"
 #include "base/whole_file.hpp"
 #include "model/arch/packed_file.hpp"
 #include "model/arch/stored_scheme.hpp"
@@ -126,18 +127,10 @@ void check_space(const fs::path& folder, std::int64_t wanted) {
 }
 
 void write_weights(const model_files& source, const load_options& options, thread_pool& pool, const fs::path& path) {
-  const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-  if (descriptor < 0) fail(path, "cannot be created", {errno, std::generic_category()});
-  try {
-    write_packed(source, options, pool, descriptor);
-  } catch (...) {
-    ::close(descriptor);
-    throw;
-  }
-  const bool stored = ::fsync(descriptor) == 0;
-  const std::error_code error{errno, std::generic_category()};
-  ::close(descriptor);
-  if (!stored) fail(path, "cannot be written", error);
+  const file_descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  if (!file.is_open()) fail(path, "cannot be created", {errno, std::generic_category()});
+  write_packed(source, options, pool, file.number());
+  if (::fsync(file.number()) != 0) fail(path, "cannot be written", {errno, std::generic_category()});
 }
 
 void write_companions(const model_files& source, const fs::path& to) {
