@@ -73,7 +73,7 @@ class cuda_decoder final : public decoder {
   cuda::device_buffer<std::byte> kv_;           ///< [layers, blocks, heads]
   cuda::coded_rows codes_;
   cuda::pinned_buffer<std::int32_t> picked_, largest_;
-  cuda::device_buffer<std::int32_t> picked_there_, largest_there_;
+  cuda::device_buffer<std::int32_t> picked_on_device_, largest_on_device_;
   cuda::pinned_buffer<float> lent_;
   std::vector<std::int32_t> tokens_;
   std::map<pass_shape, cuda::graph> recorded_;
