@@ -6,7 +6,6 @@
 
 #include "base/error.hpp"
 #include "model/arch/device.hpp"
-#include "model/ops/rope.hpp"
 
 namespace troupe {
 namespace {
@@ -36,6 +35,7 @@ cuda_decoder::cuda_decoder(std::shared_ptr<const loaded_model> model, const opti
       weights_(*model_, options_.first_layer, options_.layers, stream_),
       adapters_(options_.first_layer, options_.layers),
       tables_(options_.max_rows, options_.context, static_cast<int>(group_of_heads(model_->config))),
+      angles_(model_->config, options_.context, stream_),
       heads_width_(model_->config.heads * model_->config.head_dim),
       kv_width_(model_->config.kv_heads * model_->config.head_dim),
       picked_rows_(std::min(options_.max_rows, most_picked_rows)),
@@ -66,7 +66,6 @@ cuda_decoder::cuda_decoder(std::shared_ptr<const loaded_model> model, const opti
       static_cast<std::size_t>(cache_of(0).block_bytes() * options_.blocks * options_.layers));
   scratch_ = cuda::device_buffer<float>(static_cast<std::size_t>(std::max(
       cuda::attention_scratch_floats(cache_of(0), static_cast<int>(options_.context)), cuda::matmul_scratch_floats())));
-  if (config.position == position_kind::rotary) make_angles();
   stream_.wait();
 }
 
@@ -76,20 +75,6 @@ cuda_decoder::~cuda_decoder() {
     stream_.wait();
   } catch (const std::exception&) {  // an error of a pass that nobody waits for any more
   }
-}
-
-/// Computed by the host for all positions, exactly as it does for its own rows.
-void cuda_decoder::make_angles() {
-  const std::int64_t half = model_->config.head_dim / 2;
-  const auto size = static_cast<std::size_t>(options_.context * half);
-  const rope_angles angles(model_->config);
-  std::vector<float> cosines(size), sines(size);
-  for (std::int64_t position = 0; position < options_.context; ++position)
-    angles.at(position, cosines.data() + position * half, sines.data() + position * half);
-  cosines_ = cuda::device_buffer<float>(size);
-  sines_ = cuda::device_buffer<float>(size);
-  cuda::copy(cosines_.data(), cosines.data(), size, stream_);
-  cuda::copy(sines_.data(), sines.data(), size, stream_);
 }
 
 void cuda_decoder::add_adapter(const lora_adapter& adapter) {
@@ -202,8 +187,8 @@ void cuda_decoder::place_heads(const pass_shape& shape, std::int64_t layer) {
                               .q_norm = weights.q_norm.weight,
                               .k_norm = weights.k_norm.weight,
                               .norm_eps = config.norm_eps,
-                              .cosines = cosines_.data(),
-                              .sines = sines_.data()});
+                              .cosines = angles_.cosines(),
+                              .sines = angles_.sines()});
 }
 
 void cuda_decoder::attend_heads(const pass_shape& shape, std::int64_t layer) {

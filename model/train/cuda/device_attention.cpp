@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
-#include "model/ops/rope.hpp"
 #include "model/train/size_impl.hpp"
 
 namespace troupe {
@@ -26,18 +24,8 @@ device_attention::device_attention(const model_config& config, std::int64_t most
       q_(to_size(most_rows * padded_row(config.heads * dim_))),
       k_(to_size(most_rows * padded_row(kv_heads_ * dim_))),
       scores_(to_size(heads_at_once_ * group_ * score_step_)),
-      score_gradients_(scores_.size()) {
-  if (config.position != position_kind::rotary) return;
-  const std::int64_t half = dim_ / 2;
-  const rope_angles angles(config);
-  std::vector<float> cosines(to_size(most_positions * half)), sines(cosines.size());
-  for (std::int64_t i = 0; i < most_positions; ++i) angles.at(i, cosines.data() + i * half, sines.data() + i * half);
-  cosines_ = cuda::device_buffer<float>(cosines.size());
-  sines_ = cuda::device_buffer<float>(sines.size());
-  cuda::copy(cosines_.data(), cosines.data(), cosines.size(), on);
-  cuda::copy(sines_.data(), sines.data(), sines.size(), on);
-  on.wait();
-}
+      score_gradients_(scores_.size()),
+      angles_(config, most_positions, on) {}
 
 void device_attention::forward(const cuda::stream& on, const input& in, float_rows out) const {
   turn(on, in);
@@ -75,8 +63,8 @@ cuda::turn_args device_attention::turned(const input& in, bool are_keys) const {
           .x = are_keys ? in.k : in.q,
           .norm = are_keys ? in.k_norm : in.q_norm,
           .eps = config_.norm_eps,
-          .cosines = cosines_.data(),
-          .sines = sines_.data(),
+          .cosines = angles_.cosines(),
+          .sines = angles_.sines(),
           .out = are_keys ? turned_k() : turned_q()};
 }
 

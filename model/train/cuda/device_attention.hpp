@@ -1,6 +1,7 @@
 #pragma once
 #include <algorithm>
 
+#include "model/arch/cuda/device_angles.hpp"
 #include "model/formats/model_config.hpp"
 #include "model/train/cuda/device_rows.hpp"
 
@@ -57,7 +58,7 @@ class device_attention {
   std::int64_t heads_at_once_;              ///< of keys and values
   cuda::device_buffer<float> q_, k_;        ///< turned
   cuda::device_buffer<float> scores_, score_gradients_;
-  cuda::device_buffer<float> cosines_, sines_;  ///< [positions, head_dim / 2]
+  device_angles angles_;
 };
 
 }  // namespace troupe
