@@ -112,16 +112,21 @@ void replica_scheduler::commit(const step_outcome& outcome, const token_sink& on
   outcomes_.clear();
   for (const chosen_answer& chosen : outcome.answers)
     outcomes_.push_back({chosen.sequence, outcome.tokens_of(chosen), chosen.finished, outcome.proposals_of(chosen)});
-  if (on_reading)
-    for (const chosen_answer& chosen : outcome.answers)
-      if ((chosen.hidden > 0 || chosen.scored > 0 || chosen.ending) && answers_.contains(chosen.sequence))
-        on_reading({chosen.sequence, outcome.hidden_of(chosen), outcome.scored_of(chosen),
-                    chosen.ending ? &*chosen.ending : nullptr});
+  if (on_reading) tell_readings(outcome, on_reading);
   if (on_token) tell_tokens(outcome, on_token);
   for (const ended_sequence& ended : decisions_.commit(outcome.step, outcomes_)) {
     close(ended.sequence);
     if (on_end) on_end(ended);
   }
+}
+
+void replica_scheduler::tell_readings(const step_outcome& outcome, const reading_sink& on_reading) {
+  for (const chosen_answer& chosen : outcome.answers)
+    if ((chosen.hidden > 0 || chosen.scored > 0 || chosen.ending) && answers_.contains(chosen.sequence))
+      on_reading({.sequence = chosen.sequence,
+                  .hidden = outcome.hidden_of(chosen),
+                  .scored = outcome.scored_of(chosen),
+                  .ending = chosen.ending ? &*chosen.ending : nullptr});
 }
 
 void replica_scheduler::tell_tokens(const step_outcome& outcome, const token_sink& on_token) {

@@ -71,6 +71,7 @@ class replica_scheduler {
   void open_answers(step_order& order);
   void open_together(std::span<const sequence_id> ids, sequence_id prompt, step_order& order);
   void close(sequence_id id);
+  void tell_readings(const step_outcome& outcome, const reading_sink& on_reading);
   void tell_tokens(const step_outcome& outcome, const token_sink& on_token);
 
   std::int64_t vocab_size_;
