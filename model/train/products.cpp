@@ -86,7 +86,7 @@ void products::multiply_block(const product_args& args, std::int64_t row, std::i
                     .c = {args.c.row(row) + column, args.c.stride},
                     .factor = args.factor,
                     .how = k > 0 ? into::add : args.how};
-    switch (b.lies) {
+    switch (b.layout) {
       case operand::kind::rows:
         m.b = {b.values.row(k) + column, b.values.stride};
         m.panel_step = panel_columns;
@@ -99,7 +99,7 @@ void products::multiply_block(const product_args& args, std::int64_t row, std::i
       case operand::kind::packed:
       case operand::kind::packed_transposed:
         kernels_.fill({.w = b.w,
-                       .transposed = b.lies == operand::kind::packed_transposed,
+                       .transposed = b.layout == operand::kind::packed_transposed,
                        .first_depth = k,
                        .depth = depth,
                        .first_column = column,

@@ -28,7 +28,7 @@ struct trained_matrix {
 /// The right factor of a product.
 struct operand {
   enum class kind : std::uint8_t { rows, columns, packed, packed_transposed };
-  kind lies = kind::rows;
+  kind layout = kind::rows;
   const_float_rows values = {};  ///< rows: [depth, stride]; columns: [columns, stride]
   matrix_view w = {};            ///< packed: depth is its inputs, columns its outputs; packed_transposed: the other way
 };

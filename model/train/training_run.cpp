@@ -215,9 +215,9 @@ void training_run::save(const std::filesystem::path& file) const {
   state.step = done_;
   state.best_step = best_.step;
   state.best_loss = best_.loss;
-  state.runs = {{"value", parameters_.values()}, {"first", adam_.first()}, {"second", adam_.second()}};
+  state.parts = {{"value", parameters_.values()}, {"first", adam_.first()}, {"second", adam_.second()}};
   std::vector<float> best = best_parameters_;
-  if (best_.step >= 0) state.runs.push_back({"best", best});
+  if (best_.step >= 0) state.parts.push_back({"best", best});
   write_checkpoint(file, parameters_, state);
 }
 
@@ -225,10 +225,10 @@ void training_run::load(const std::filesystem::path& file) {
   checkpoint state;
   state.identity = identity();
   best_parameters_.resize(parameters_.values().size());
-  state.runs = {{"value", parameters_.values()},
-                {"first", adam_.first()},
-                {"second", adam_.second()},
-                {"best", best_parameters_}};
+  state.parts = {{"value", parameters_.values()},
+                 {"first", adam_.first()},
+                 {"second", adam_.second()},
+                 {"best", best_parameters_}};
   read_checkpoint(file, parameters_, state);
   if (state.step > steps_) refuse("{}: is at step {} of {}", file.string(), state.step, steps_);
   done_ = state.step;
