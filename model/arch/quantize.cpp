@@ -1,8 +1,6 @@
 #include "model/arch/quantize.hpp"
 
-#include <array>
 #include <cerrno>
-#include <cstring>
 #include <fstream>
 #include <string_view>
 #include <system_error>

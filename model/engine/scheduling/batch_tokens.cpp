@@ -1,7 +1,6 @@
 // How many tokens of the step each running sequence gets, and the plan that says so.
 #include <algorithm>
 #include <cassert>
-#include <tuple>
 
 #include "model/engine/scheduling/batch_scheduler.hpp"
 

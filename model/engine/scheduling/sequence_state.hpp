@@ -1,6 +1,5 @@
 #pragma once
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <tuple>
 #include <vector>

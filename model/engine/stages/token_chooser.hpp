@@ -1,7 +1,6 @@
 // For the last stage: logits become tokens.
 #pragma once
 #include <memory>
-#include <span>
 #include <unordered_map>
 #include <vector>
 
