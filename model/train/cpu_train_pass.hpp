@@ -60,6 +60,7 @@ class cpu_train_pass final : public train_pass {
   /// dx += what lora_gradient_ means for the adapter's input.
   void lora_input_back(const trained_linear& linear, float_rows dx);
   void weights_back(const trained_linear& linear, const_float_rows x, const_float_rows dy);
+  dropout_key mask_of(const lora_factors& lora) const;
   const_float_rows dropped(const lora_factors& lora, const_float_rows x, std::int64_t width);
   pass_result loss(const training_rows& batch, float factor, bool backward);
   pass_result loss_chunk(const training_rows& batch, std::span<const std::int64_t> rows, float factor, bool backward);

@@ -64,6 +64,8 @@ class cuda_train_pass final : public train_pass {
   /// dx = or += dy W + what the adapter gives, and the gradients of its factors. dx may be null.
   void apply_back(const linear& l, const activations& a, float_rows x, float_rows dy, float_rows dx, into how);
   void lora_back(const linear& l, const activations& a, float_rows x, float_rows dy, float_rows dx);
+  /// dx += what lora_gradient_ means for the adapter's input.
+  void lora_input_back(const linear& l, float_rows dx);
   void multiply(const cuda::weight_product& product);
   void multiply(const cuda::float_product& product);
   cuda::dropout_mask mask_of(const lora_factors& lora) const;

@@ -73,10 +73,16 @@ void cuda_train_pass::lora_back(const linear& l, const activations& a, float_row
             .b = {input.data, input.stride},
             .c = {parameters_.gradient(lora.a_gradient), lora.a_stride},
             .how = into::add});
-  if (!dx.data) return;
+  if (dx.data) lora_input_back(l, dx);
+}
+
+void cuda_train_pass::lora_input_back(const linear& l, float_rows dx) {
+  const lora_factors& lora = l.lora;
+  const std::int64_t ins = l.weights.w.ins;
+  const float_rows inner = rows_of(lora_gradient_, lora_width_);
   const bool masked = dropout_.probability > 0;
   const float_rows to = masked ? float_rows{dropped_.data(), dx.stride} : dx;
-  multiply({.rows = rows,
+  multiply({.rows = rows_.count(),
             .columns = ins,
             .depth = lora.rank,
             .a = {inner.data, inner.stride},
