@@ -74,8 +74,8 @@ class constrained_bench {
 
   void submit(engine& serving, const output_constraint& form, int seed) const {
     engine_request request;
-    request.what.prompt = random_tokens(options_.decode_context, vocab(), static_cast<std::uint64_t>(seed));
-    request.what.max_tokens = request.sampling.max_tokens = options_.decode;
+    request.sequence.prompt = random_tokens(options_.decode_context, vocab(), static_cast<std::uint64_t>(seed));
+    request.sequence.max_tokens = request.sampling.max_tokens = options_.decode;
     request.sampling.temperature = 1;
     request.sampling.seed = static_cast<std::uint64_t>(seed);
     request.sampling.constraint = form;

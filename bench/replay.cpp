@@ -21,9 +21,9 @@ class load_clock {
 
 engine_request request_of(std::vector<token_id> prompt, std::int64_t answer, adapter_version adapter) {
   engine_request request;
-  request.what.prompt = std::move(prompt);
-  request.what.max_tokens = request.sampling.max_tokens = answer;
-  request.what.adapter = adapter;
+  request.sequence.prompt = std::move(prompt);
+  request.sequence.max_tokens = request.sampling.max_tokens = answer;
+  request.sequence.adapter = adapter;
   request.sampling.temperature = 0;
   request.sampling.ignore_eos = true;
   return request;

@@ -10,7 +10,7 @@ constexpr duration retry_interval = std::chrono::milliseconds(250);
 /// Whether a returned request is cancelled. Answers that had begun are returned as requests of one answer each.
 bool is_about(const cancel_request& cancelled, const routed_request& request) {
   if (cancelled.id != request.id) return false;
-  return !cancelled.answer || (request.engine.what.answers == 1 && request.first_index == *cancelled.answer);
+  return !cancelled.answer || (request.engine.sequence.answers == 1 && request.first_index == *cancelled.answer);
 }
 
 }  // namespace
@@ -52,9 +52,10 @@ void router_state::route_new(routed_request& request) {
 
 /// Returns false if no replica can take it now.
 bool router_state::route(routed_request& request) {
-  const auto& what = request.engine.what;
-  const auto prefix = prefix_hashes(what.prompt, what.adapter);
-  const request_view view{prefix, what.prompt.size(), what.adapter, what.priority == request_priority::batch};
+  const auto& sequence = request.engine.sequence;
+  const auto prefix = prefix_hashes(sequence.prompt, sequence.adapter);
+  const request_view view{prefix, sequence.prompt.size(), sequence.adapter,
+                          sequence.priority == request_priority::batch};
   const auto chosen = policy_.choose(view);
   if (!chosen) return false;
   policy_.sent(*chosen, view);

@@ -69,7 +69,7 @@ void scheduler_state::accept(routed_request& request) {
   meter_.note_request();
   report_soon();
   if (!requests_) return tell(parts_.router, requests_returned{parts_.replica, {std::move(request)}});
-  if (!declare_adapter(request.engine.what.adapter))
+  if (!declare_adapter(request.engine.sequence.adapter))
     return refuse_request(request, "the adapter is unknown, or larger than adapters.memory", refusal_cause::bad_input,
                           {});
   try {
@@ -83,7 +83,7 @@ void scheduler_state::accept(routed_request& request) {
       answers_[id] = {.request = request.id,
                       .index = request.first_index + i,
                       .sink = request.sink,
-                      .adapter = request.engine.what.adapter,
+                      .adapter = request.engine.sequence.adapter,
                       .accepted = clock_.now(),
                       .timed = request.engine.resumed > 0};
       sequences_[request.id].push_back(id);

@@ -24,9 +24,9 @@ std::int64_t told_at_once(const answer_order& order, const std::vector<begin_req
   const bool is_one = requests.size() == 1 && order.n == 1 && of_answers.value_or(0) <= likeliest_of_chats;
   std::int64_t told = 0;
   for (const begin_request& each : requests) {
-    const sequence_request& what = each.prepared.engine.what;
-    if (of_prompts) told += order.n * static_cast<std::int64_t>(what.prompt.size()) * (1 + *of_prompts);
-    if (of_answers && !is_one && !order.stream) told += order.n * what.max_tokens * (1 + *of_answers);
+    const sequence_request& sequence = each.prepared.engine.sequence;
+    if (of_prompts) told += order.n * static_cast<std::int64_t>(sequence.prompt.size()) * (1 + *of_prompts);
+    if (of_answers && !is_one && !order.stream) told += order.n * sequence.max_tokens * (1 + *of_answers);
   }
   return told;
 }
@@ -65,8 +65,8 @@ std::vector<begin_request> requests_of(const answer_order& order, const promptin
     begin_request& request = made.emplace_back();
     request.id = numbers.next();
     request.prepared = prompts.prepare(prompt, sampling, order.n, order.priority);
-    request.prepared.engine.what.tenant = tenant_of(order.owner);
-    request.prepared.engine.what.weight = order.weight;
+    request.prepared.engine.sequence.tenant = tenant_of(order.owner);
+    request.prepared.engine.sequence.weight = order.weight;
     request.adapter = order.adapter;
     request.version = version;
   }

@@ -57,18 +57,18 @@ void gateway_state::begin(begin_request& request) {
 void gateway_state::start(begin_request& request, adapter_version version) {
   running made;
   made.listener = request.listener;
-  made.prompt_tokens = static_cast<std::int64_t>(request.prepared.engine.what.prompt.size());
+  made.prompt_tokens = static_cast<std::int64_t>(request.prepared.engine.sequence.prompt.size());
   made.skip_tokens = request.skip_tokens;
   if (const auto details = parts_.adapters->find(version)) made.adapter = details->full_name;
   if (version != no_adapter) made.hold = parts_.adapters->hold(version);
-  const auto answers = request.prepared.engine.what.answers;
+  const auto answers = request.prepared.engine.sequence.answers;
   for (std::int32_t i = 0; i < answers; ++i)
     made.answers.push_back({stream_decoder(parts_.prompts->tokens(), true, request.prepared.at_start),
                             stop_matcher(request.prepared.engine.sampling.stop)});
   made.left = made.answers.size();
   prompt_tokens_ += static_cast<std::uint64_t>(made.prompt_tokens);
   running_.insert_or_assign(request.id, std::move(made));
-  request.prepared.engine.what.adapter = version;
+  request.prepared.engine.sequence.adapter = version;
   tell(parts_.router, routed_request{request.id, 0, std::move(request.prepared.engine), sink_actor(handle(self_))});
 }
 

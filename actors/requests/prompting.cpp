@@ -54,19 +54,19 @@ prepared_request prompting::prepare(const prompt_input& prompt, const sampling_p
   check(sampling, config_.vocab_size);
   if (sampling.constraint) check_constraint(sampling.constraint);
   prepared_request made;
-  sequence_request& what = made.engine.what;
-  what.prompt = encode(prompt);
-  const auto length = static_cast<std::int64_t>(what.prompt.size());
+  sequence_request& sequence = made.engine.sequence;
+  sequence.prompt = encode(prompt);
+  const auto length = static_cast<std::int64_t>(sequence.prompt.size());
   const std::int64_t least_answer = sampling.max_tokens > 0 ? 1 : 0;
   if (length + least_answer > context_) refuse_length(prompt.field, context_, fmt::format("{}", length));
   made.at_start =
-      std::all_of(what.prompt.begin(), what.prompt.end(), [&](token_id t) { return tokens_->is_special(t); });
+      std::all_of(sequence.prompt.begin(), sequence.prompt.end(), [&](token_id t) { return tokens_->is_special(t); });
   made.engine.sampling = sampling;
   made.engine.sampling.max_tokens = std::min(sampling.max_tokens, context_ - length);
   made.engine.end_tokens = end_tokens_;
-  what.max_tokens = made.engine.sampling.max_tokens;
-  what.answers = answers;
-  what.priority = priority;
+  sequence.max_tokens = made.engine.sampling.max_tokens;
+  sequence.answers = answers;
+  sequence.priority = priority;
   return made;
 }
 
@@ -102,7 +102,7 @@ std::vector<token_id> prompting::tokens_in(const prompt_input& prompt) const {
   if (given != 1)
     refuse("the request has {}: give one of a prompt, tokens and messages", given == 0 ? "none" : "several");
   if (!prompt.tokens.empty()) {
-    check_tokens(prompt.tokens);
+    check_prompt_tokens(prompt.tokens, config_.vocab_size);
     return prompt.tokens;
   }
   if (!readable_) refuse("{}: has no tokenizer: give the prompt as tokens", model_);
@@ -124,12 +124,6 @@ std::vector<token_id> prompting::encode_chat(const prompt_input& prompt) const {
 const std::string& prompting::tool_template() const {
   static const std::string none;
   return chat_ ? chat_->tool_source() : none;
-}
-
-void prompting::check_tokens(const std::vector<token_id>& prompt) const {
-  for (const token_id token : prompt)
-    if (token < 0 || token >= config_.vocab_size)
-      refuse("the prompt names token {}: the model has tokens 0 to {}", token, config_.vocab_size - 1);
 }
 
 }  // namespace troupe

@@ -61,7 +61,6 @@ class prompting {
  private:
   std::vector<token_id> tokens_in(const prompt_input& prompt) const;
   std::vector<token_id> encode_chat(const prompt_input& prompt) const;
-  void check_tokens(const std::vector<token_id>& prompt) const;
 
   std::string model_;
   model_config config_;

@@ -29,8 +29,8 @@ engine_options engine_for(const bench_first_token_options& options) {
 /// From submit() until the token is handed over.
 double time_of_engine(engine& own, std::vector<token_id> prompt) {
   engine_request request;
-  request.what.prompt = std::move(prompt);
-  request.what.max_tokens = request.sampling.max_tokens = 1;
+  request.sequence.prompt = std::move(prompt);
+  request.sequence.max_tokens = request.sampling.max_tokens = 1;
   request.sampling.temperature = 0;
   request.sampling.ignore_eos = true;
   bool came = false;

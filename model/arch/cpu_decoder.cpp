@@ -8,7 +8,6 @@
 namespace troupe {
 namespace {
 
-constexpr int rows_per_attention_task = 32;
 constexpr std::int64_t lora_stride = most_adapter_rank;
 
 std::size_t size(std::int64_t rows, std::int64_t stride) {
@@ -75,7 +74,8 @@ void cpu_decoder::embed(const pass& batch, std::span<const std::int32_t> tokens,
 }
 
 void cpu_decoder::run(const pass& batch, float* hidden) {
-  prepare(batch);
+  prepare_angles(batch);
+  share_out_heads(batch);
   for (std::int64_t layer = 0; layer < options_.layers; ++layer) {
     attend(batch, layer, hidden);
     feed_forward(batch, layer, hidden);
@@ -113,27 +113,14 @@ const float* cpu_decoder::normalized(const float* hidden, std::span<const int> r
   return out;
 }
 
-/// What all layers of a pass have in common: the rows' angles, and how attention is shared out.
-void cpu_decoder::prepare(const pass& batch) {
+void cpu_decoder::prepare_angles(const pass& batch) {
   const model_config& config = model_->config;
-  attention_tasks_.clear();
-  // One thread takes several heads of a sequence, since they lie side by side; but there should be tasks enough for
-  // all.
-  const auto tasks = static_cast<std::int64_t>(batch.sequences.size()) * heads_.count();
-  const std::int64_t heads = std::clamp<std::int64_t>(tasks / (with_.pool.threads() * 8), 1, heads_.count());
-  many_rows_ = false;
-  for (const pass_sequence& sequence : batch.sequences) {
-    many_rows_ |= sequence.rows > 1;
-    if (config.position == position_kind::rotary)
-      for_rows(with_.pool, sequence.rows, 16, [&](int i, int) {
-        const std::int64_t at = (sequence.first_row + i) * (config.head_dim / 2);
-        angles_.at(sequence.position + i, cosines_.data() + at, sines_.data() + at);
-      });
-    for (int first = 0; first < sequence.rows; first += rows_per_attention_task)
-      for (std::int64_t head = heads_.first; head < heads_.last; head += heads)
-        attention_tasks_.push_back({&sequence, head, std::min(heads, heads_.last - head), first,
-                                    std::min(rows_per_attention_task, sequence.rows - first)});
-  }
+  if (config.position != position_kind::rotary) return;
+  for (const pass_sequence& sequence : batch.sequences)
+    for_rows(with_.pool, sequence.rows, 16, [&](int i, int) {
+      const std::int64_t at = (sequence.first_row + i) * (config.head_dim / 2);
+      angles_.at(sequence.position + i, cosines_.data() + at, sines_.data() + at);
+    });
 }
 
 void cpu_decoder::attend(const pass& batch, std::int64_t layer, float* hidden) {
@@ -145,19 +132,7 @@ void cpu_decoder::attend(const pass& batch, std::int64_t layer, float* hidden) {
     normalize(weights.attention_norm, hidden + row * hidden_stride(), normed_.data() + row * hidden_stride());
   });
   apply(batch, layer, normed_.data(), hidden_stride(), qkv);
-  const auto for_heads = [&](auto work) {
-    with_.pool.run(static_cast<int>(attention_tasks_.size()), [&](int index, int thread) {
-      const attention_task& task = attention_tasks_[static_cast<std::size_t>(index)];
-      for (std::int64_t head = task.first_head; head < task.first_head + task.heads; ++head)
-        work(task, head, scratch_.data() + thread * scratch_stride_);
-    });
-  };
-  using task = const attention_task&;
-  if (many_rows_) for_heads([&](task t, std::int64_t head, float* scratch) { store_keys(t, head, layer, scratch); });
-  for_heads([&](task t, std::int64_t head, float* scratch) {
-    if (!many_rows_) store_keys(t, head, layer, scratch);
-    attend_rows(t, head, layer, scratch);
-  });
+  attend_heads(layer);
   const product o[] = {{weights.o, linear_kind::o, hidden, hidden_stride(), true, hidden_cut_}};
   prepare_gathered(batch.rows, mixed_.data(), q_stride_, q_cut_, o, [](int) {});
   apply(batch, layer, mixed_.data(), q_stride_, o);
@@ -224,8 +199,8 @@ std::array<matmul_args, cpu_decoder::most_products> cpu_decoder::jobs_of(int row
                .y_stride = p.stride,
                .bias = p.weights.bias,
                .accumulate = p.accumulate,
-               .first_block = p.made.first_block(),
-               .last_block = p.made.last_block()};
+               .first_block = p.columns.first_block(),
+               .last_block = p.columns.last_block()};
   }
   return jobs;
 }
@@ -275,63 +250,6 @@ void cpu_decoder::normalize(const norm_weights& norm, const float* from, float* 
     with_.kernels.rms_norm(from, norm.weight, config.hidden, config.norm_eps, to);
   else
     with_.kernels.layer_norm(from, norm.weight, norm.bias, config.hidden, config.norm_eps, to);
-}
-
-/// Heads of one row: normalized where the model does so, and turned by the row's position.
-void cpu_decoder::place_heads(std::int64_t row, float* heads, std::int64_t count, const norm_weights& norm,
-                              float* scratch) const {
-  const std::int64_t dim = model_->config.head_dim;
-  if (model_->config.qk_norm)
-    for (float* head = heads; head < heads + count * dim; head += dim) {
-      std::fill_n(scratch, padded_row(dim), 0.0f);
-      std::copy_n(head, dim, scratch);
-      with_.kernels.rms_norm(scratch, norm.weight, dim, model_->config.norm_eps, scratch);
-      std::copy_n(scratch, dim, head);
-    }
-  if (model_->config.position == position_kind::rotary)
-    with_.kernels.rotate(heads, count, dim, cosines_.data() + row * (dim / 2), sines_.data() + row * (dim / 2));
-}
-
-/// Keys are turned by their positions; keys and values are cached, a block's share of the rows at a time.
-void cpu_decoder::store_keys(const attention_task& task, std::int64_t head, std::int64_t layer, float* scratch) const {
-  const layer_weights& weights = weights_of(layer);
-  const std::int64_t dim = model_->config.head_dim, offset = head * dim;
-  for (int i = task.first_row; i < task.first_row + task.rows;) {
-    const std::int64_t row = task.sequence->first_row + i, position = task.sequence->position + i;
-    const int slot = static_cast<int>(position % positions_per_block);
-    const int rows = std::min(static_cast<int>(positions_per_block) - slot, task.first_row + task.rows - i);
-    float* keys = k_.data() + row * kv_stride_ + offset;
-    for (int r = 0; r < rows; ++r) place_heads(row + r, keys + r * kv_stride_, 1, weights.k_norm, scratch);
-    std::byte* block = kv_.layer(layer) + task.sequence->blocks[position / positions_per_block] * kv_.block_bytes();
-    with_.kernels.store_kv({kv_.kind(), block + (head - heads_.first) * kv_.head_bytes(), slot, rows,
-                            static_cast<int>(dim), keys, v_.data() + row * kv_stride_ + offset, kv_stride_});
-    i += rows;
-  }
-}
-
-void cpu_decoder::attend_rows(const attention_task& task, std::int64_t head, std::int64_t layer, float* scratch) const {
-  const model_config& config = model_->config;
-  const std::int64_t group = config.heads / config.kv_heads, row = task.sequence->first_row + task.first_row;
-  const std::int64_t head_start = head * group * config.head_dim;
-  const layer_weights& weights = weights_of(layer);
-  for (std::int64_t i = row; i < row + task.rows; ++i)
-    place_heads(i, q_.data() + i * q_stride_ + head_start, group, weights.q_norm, scratch);
-  attention_args args;
-  args.kind = kv_.kind();
-  args.cache = kv_.layer(layer);
-  args.block_bytes = kv_.block_bytes();
-  args.head_offset = (head - heads_.first) * kv_.head_bytes();
-  args.block_table = task.sequence->blocks;
-  args.head_dim = static_cast<int>(config.head_dim);
-  args.group = static_cast<int>(group);
-  args.q = q_.data() + row * q_stride_ + head_start;
-  args.out = mixed_.data() + row * q_stride_ + head_start;
-  args.row_stride = q_stride_;
-  args.rows = task.rows;
-  args.first_position = task.sequence->position + task.first_row;
-  if (!config.windows.empty()) args.window = config.windows[static_cast<std::size_t>(options_.first_layer + layer)];
-  args.scratch = scratch;
-  with_.kernels.attend(args);
 }
 
 }  // namespace troupe

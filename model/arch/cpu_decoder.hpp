@@ -34,7 +34,7 @@ class cpu_decoder final : public decoder {
     float* out;
     std::int64_t stride;
     bool accumulate;
-    const column_cut& made;  ///< by this rank
+    const column_cut& columns;  ///< that this rank makes
   };
   /// Some rows of a sequence, and the query heads that share some kv heads.
   struct attention_task {
@@ -44,7 +44,7 @@ class cpu_decoder final : public decoder {
   };
 
   float* lend(std::size_t rows, std::int64_t stride);
-  void prepare(const pass& batch);
+  void prepare_angles(const pass& batch);
   void attend(const pass& batch, std::int64_t layer, float* hidden);
   void feed_forward(const pass& batch, std::int64_t layer, float* hidden);
   /// Makes the rows that some products share as input, as floats in `x` and, where a weight asks for it, as integers.
@@ -62,6 +62,10 @@ class cpu_decoder final : public decoder {
   void find_adapters(const pass& batch, std::int64_t layer, std::span<const matmul_args> jobs,
                      std::span<const product> products);
   void normalize(const norm_weights& norm, const float* from, float* to) const;
+
+  // cpu_decoder_heads.cpp
+  void share_out_heads(const pass& batch);
+  void attend_heads(std::int64_t layer);
   void store_keys(const attention_task& task, std::int64_t head, std::int64_t layer, float* scratch) const;
   void attend_rows(const attention_task& task, std::int64_t head, std::int64_t layer, float* scratch) const;
   void place_heads(std::int64_t row, float* heads, std::int64_t count, const norm_weights& norm, float* scratch) const;

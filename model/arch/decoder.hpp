@@ -80,7 +80,6 @@ class decoder {
   std::int64_t hidden_stride() const { return padded_row(model_->config.hidden); }
   std::int64_t logit_stride() const { return padded_outs(model_->config.vocab_size); }
   bool is_first_rank() const { return options_.split.rank == 0; }
-  int max_rows() const { return options_.max_rows; }
   const loaded_model& model() const { return *model_; }
 
  protected:

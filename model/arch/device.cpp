@@ -27,8 +27,8 @@ void check_device(device_id device, std::string_view where) {
 
 std::optional<std::int64_t> free_memory(device_id device) {
   if (!device.is_cpu()) return free_gpu_memory(device.gpu);
-  const auto here = free_on_machine(), allowed = free_in_cgroups();
-  return here && allowed ? std::min(here, allowed) : here ? here : allowed;
+  const auto on_machine = free_on_machine(), in_groups = free_in_cgroups();
+  return on_machine && in_groups ? std::min(on_machine, in_groups) : on_machine ? on_machine : in_groups;
 }
 
 }  // namespace troupe

@@ -8,7 +8,6 @@ kv_storage::kv_storage(const model_config& config, std::int64_t heads, std::int6
                        kv_kind kind)
     : kind_(kind),
       layers_(layers),
-      blocks_(blocks),
       head_bytes_(kv_head_bytes(kind, config.head_dim)),
       block_bytes_(head_bytes_ * heads),
       layer_bytes_(block_bytes_ * blocks),

@@ -19,7 +19,6 @@ class kv_storage {
   std::byte* layer(std::int64_t index) const { return memory_.data() + index * layer_bytes_; }
   /// In all layers.
   void copy_block(std::int64_t from, std::int64_t to) const;
-  std::int64_t blocks() const { return blocks_; }
   std::int64_t block_bytes() const { return block_bytes_; }  ///< one layer's part of a block
   std::int64_t head_bytes() const { return head_bytes_; }    ///< one kv head's part of that
   kv_kind kind() const { return kind_; }
@@ -30,7 +29,6 @@ class kv_storage {
  private:
   kv_kind kind_;
   std::int64_t layers_;
-  std::int64_t blocks_;
   std::int64_t head_bytes_;
   std::int64_t block_bytes_;
   std::int64_t layer_bytes_;

@@ -6,9 +6,9 @@
 
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/error.hpp"
+#include "base/file_descriptor.hpp"
 #include "base/fnv_hash.hpp"
 #include "model/arch/packed_file.hpp"
 #include "model/arch/unfinished_file.hpp"
@@ -35,14 +35,6 @@ std::string cache_name(const model_files& source, const load_options& options) {
                      options.quant ? name_of(*options.quant) : "native", fmt::format("{:016x}", print.value()));
 }
 
-/// Closes what it holds.
-struct open_file {
-  int descriptor = -1;
-  ~open_file() {
-    if (descriptor >= 0) ::close(descriptor);
-  }
-};
-
 bool pack_into_cache(const model_files& source, const load_options& options, thread_pool& pool,
                      const fs::path& final_path) {
   std::error_code ignored;
@@ -55,11 +47,10 @@ bool pack_into_cache(const model_files& source, const load_options& options, thr
 }
 
 mapped_file pack_into_memory(const model_files& source, const load_options& options, thread_pool& pool) {
-  const open_file file{::memfd_create("troupe-packed", MFD_CLOEXEC)};
-  if (file.descriptor < 0)
-    throw std::runtime_error(fmt::format("no memory for packed weights ({})", std::strerror(errno)));
-  write_packed(source, options, pool, file.descriptor);
-  return mapped_file(file.descriptor, source.path.string() + " (packed)");
+  const file_descriptor file(::memfd_create("troupe-packed", MFD_CLOEXEC));
+  if (!file.is_open()) throw std::runtime_error(fmt::format("no memory for packed weights ({})", std::strerror(errno)));
+  write_packed(source, options, pool, file.number());
+  return mapped_file(file.number(), source.path.string() + " (packed)");
 }
 
 /// Nothing if the model was never packed, or if the file was damaged since: then it is packed again.

@@ -1,9 +1,7 @@
 #include "model/arch/packed_file.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <map>
 
@@ -13,6 +11,7 @@
 
 #include "base/error.hpp"
 #include "model/arch/byte_digest.hpp"
+#include "model/arch/stored_scheme.hpp"
 #include "model/arch/weight_list.hpp"
 #include "model/formats/safetensors.hpp"
 #include "model/ops/pack.hpp"
@@ -21,54 +20,9 @@ namespace troupe {
 namespace {
 
 struct planned_matrix {
-  std::string name;
   scheme kind;
   std::int64_t outs, ins;
 };
-
-/// What the file's own type becomes when no scheme was asked for. GGUF's blocks that are none of ours become u8g64,
-/// which loses next to nothing of what 2 to 6 bits hold.
-scheme native_scheme(dtype type) {
-  switch (type) {
-    case dtype::q8_0:
-      return scheme::q8;
-    case dtype::q4_0:
-      return scheme::q4;
-    case dtype::bf16:
-      return scheme::bf16;
-    default:
-      return block_of(type).elements > 1 ? scheme::u8g64 : scheme::f32;
-  }
-}
-
-/// Whether the file's blocks are the scheme's own.
-bool keeps_bits(dtype type, scheme kind) {
-  return (type == dtype::q8_0 && kind == scheme::q8) || (type == dtype::q4_0 && kind == scheme::q4);
-}
-
-bool has_in_name(const std::string& part, const std::string& name, const weight_source& source) {
-  return name.find(part) != std::string::npos || source.origin.find(part) != std::string::npos;
-}
-
-bool is_kept(const load_options& options, const std::string& name, const weight_source& source) {
-  return std::any_of(options.keep.begin(), options.keep.end(),
-                     [&](const std::string& part) { return has_in_name(part, name, source); });
-}
-
-/// Sixteen levels are too few for what every token passes through or every later token reads: embeddings, head, keys
-/// and values. They are small in models with grouped heads.
-bool needs_eight_bits(std::string_view name) {
-  return name.starts_with("model.embed") || name.starts_with("lm_head") || name.ends_with("k_proj.weight") ||
-         name.ends_with("v_proj.weight");
-}
-
-void check_keep(const model_files& source, const load_options& options) {
-  for (const auto& part : options.keep) {
-    const bool found = std::any_of(source.weights.begin(), source.weights.end(),
-                                   [&](const auto& entry) { return has_in_name(part, entry.first, entry.second); });
-    if (!found) refuse("{}: keep = \"{}\": no layer has that in its name", source.path.string(), part);
-  }
-}
 
 const weight_source& source_of(const model_files& files, const std::string& name) {
   const auto found = files.weights.find(name);
@@ -144,7 +98,7 @@ file_plan plan_file(const model_files& source, const load_options& chosen) {
   plan.metadata["troupe.quantization"] = options.quant ? name_of(*options.quant) : "native";
   visit_weights(source.config,
                 {[&](const std::string& name, std::int64_t outs, std::int64_t ins) {
-                   const planned_matrix matrix{name, stored_scheme(options, name, source_of(source, name)), outs, ins};
+                   const planned_matrix matrix{stored_scheme(options, name, source_of(source, name)), outs, ins};
                    const auto bytes = static_cast<std::int64_t>(packed_bytes(matrix.kind, outs, ins).total());
                    plan.tensors.push_back({name, dtype::u8, {bytes}});
                    plan.metadata[name] = describe(matrix);
@@ -193,7 +147,7 @@ class packed_weights {
     const auto described = tensors_.metadata.find(name);
     if (described == tensors_.metadata.end()) refuse("{}: weight {} is missing: quantize the model again", file_, name);
     const std::string kind = described->second.substr(0, described->second.find(' '));
-    const planned_matrix expected{name, scheme_from_name(kind, file_ + ": " + name), outs, ins};
+    const planned_matrix expected{scheme_from_name(kind, file_ + ": " + name), outs, ins};
     if (described->second != describe(expected))
       refuse("{}: weight {} is {} where the configuration asks for {}", file_, name, described->second,
              describe(expected));
@@ -229,25 +183,6 @@ void check_layout(const tensor_set& tensors, const std::string& file) {
 
 bool is_packed(const tensor_set& tensors) {
   return tensors.metadata.contains(std::string(packed_layout_key));
-}
-
-scheme stored_scheme(scheme asked, std::string_view name) {
-  return asked == scheme::q4 && needs_eight_bits(name) ? scheme::q8 : asked;
-}
-
-scheme stored_scheme(const load_options& options, const std::string& name, const weight_source& source) {
-  const scheme native = native_scheme(source.tensor.type);
-  if (!options.quant || keeps_bits(source.tensor.type, *options.quant)) return native;
-  if (is_kept(options, name, source)) return is_integer(native) ? scheme::f32 : native;
-  return stored_scheme(*options.quant, name);
-}
-
-load_options with_tied_head(load_options options, const model_config& config) {
-  constexpr std::string_view head = "lm_head.weight";
-  if (config.tied_embeddings)
-    for (std::string& part : options.keep)
-      if (part.find("head") != part.npos && head.find(part) != head.npos) part = "model.embed_tokens.weight";
-  return options;
 }
 
 std::string packed_header(const model_files& source, const load_options& options) {

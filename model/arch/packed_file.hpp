@@ -1,8 +1,6 @@
 #pragma once
-#include <filesystem>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/thread_pool.hpp"
 #include "model/arch/loaded_model.hpp"
@@ -19,15 +17,6 @@ namespace troupe {
 constexpr std::string_view packed_layout_key = "troupe.layout";
 constexpr std::string_view packed_layout = "1";
 constexpr std::string_view packed_digests_key = "troupe.digests";
-
-/// How a matrix is stored where a model is quantized to `asked`: as asked, except that q4 has q8 for embeddings, head,
-/// keys and values.
-scheme stored_scheme(scheme asked, std::string_view name);
-/// Likewise for a weight that a file gives, by all of the options; without a scheme as the file has it.
-scheme stored_scheme(const load_options& options, const std::string& name, const weight_source& source);
-
-/// `options`, where a name that fits the head means the embeddings if they are the head.
-load_options with_tied_head(load_options options, const model_config& config);
 
 /// The head of the packed file that write_packed would write: differs where the layout, or any weight's scheme or size
 /// does. Refuses `keep` where it names nothing.

@@ -1,8 +1,6 @@
 #include "model/arch/quantize.hpp"
 
-#include <array>
 #include <cerrno>
-#include <cstring>
 #include <fstream>
 #include <string_view>
 #include <system_error>
@@ -11,8 +9,10 @@
 #include <unistd.h>
 
 #include "base/error.hpp"
+#include "base/file_descriptor.hpp"
 #include "base/whole_file.hpp"
 #include "model/arch/packed_file.hpp"
+#include "model/arch/stored_scheme.hpp"
 #include "model/arch/weight_list.hpp"
 #include "model/formats/model_files.hpp"
 
@@ -25,9 +25,9 @@ constexpr std::string_view weights_name = "model.safetensors";
 constexpr std::string_view index_name = "model.safetensors.index.json";
 constexpr std::string_view metadata_name = "metadata.gguf";
 
-[[noreturn]] void fail(const fs::path& path, std::string_view what, const std::error_code& error) {
-  throw std::runtime_error(
-      fmt::format("{}: {} ({}): check its permissions or choose another folder", path.string(), what, error.message()));
+[[noreturn]] void fail(const fs::path& path, std::string_view fault, const std::error_code& error) {
+  throw std::runtime_error(fmt::format("{}: {} ({}): check its permissions or choose another folder", path.string(),
+                                       fault, error.message()));
 }
 
 /// The folder that is written, and a place inside it for what is not finished. Unless finish() was reached, nothing of
@@ -125,18 +125,10 @@ void check_space(const fs::path& folder, std::int64_t wanted) {
 }
 
 void write_weights(const model_files& source, const load_options& options, thread_pool& pool, const fs::path& path) {
-  const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-  if (descriptor < 0) fail(path, "cannot be created", {errno, std::generic_category()});
-  try {
-    write_packed(source, options, pool, descriptor);
-  } catch (...) {
-    ::close(descriptor);
-    throw;
-  }
-  const bool stored = ::fsync(descriptor) == 0;
-  const std::error_code error{errno, std::generic_category()};
-  ::close(descriptor);
-  if (!stored) fail(path, "cannot be written", error);
+  const file_descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  if (!file.is_open()) fail(path, "cannot be created", {errno, std::generic_category()});
+  write_packed(source, options, pool, file.number());
+  if (::fsync(file.number()) != 0) fail(path, "cannot be written", {errno, std::generic_category()});
 }
 
 void write_companions(const model_files& source, const fs::path& to) {

@@ -58,7 +58,8 @@ void single_sequence::feed(std::span<const std::int32_t> tokens, const row_visit
 void single_sequence::pass_over(std::span<const std::int32_t> tokens) {
   const auto count = static_cast<std::int64_t>(tokens.size());
   if (count > room()) refuse("{} tokens do not fit: {} of the context are left", count, room());
-  const pass_sequence sequence{0, static_cast<int>(count), position_, blocks_.data(), options_.adapter};
+  const pass_sequence sequence{
+      .rows = static_cast<int>(count), .position = position_, .blocks = blocks_.data(), .adapter = options_.adapter};
   const pass batch{std::span(&sequence, 1), static_cast<int>(count)};
   decoder_->embed(batch, tokens, hidden_.data());
   decoder_->run(batch, hidden_.data());

@@ -23,11 +23,10 @@ namespace fs = std::filesystem;
 constexpr std::string_view unfinished_ending = ".partial";
 
 void remove_if_abandoned(const fs::path& path) {
-  const int descriptor = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
-  if (descriptor < 0) return;
+  const file_descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!file.is_open()) return;
   std::error_code ignored;
-  if (::flock(descriptor, LOCK_EX | LOCK_NB) == 0) fs::remove(path, ignored);
-  ::close(descriptor);
+  if (::flock(file.number(), LOCK_EX | LOCK_NB) == 0) fs::remove(path, ignored);
 }
 
 void remove_abandoned(const fs::path& final_path) {
@@ -41,9 +40,9 @@ void remove_abandoned(const fs::path& final_path) {
 }
 
 /// A process that removes abandoned files may have removed this one before we had the lock.
-bool is_still_there(int descriptor) {
+bool is_still_there(const file_descriptor& file) {
   struct stat status {};
-  return ::fstat(descriptor, &status) == 0 && status.st_nlink > 0;
+  return ::fstat(file.number(), &status) == 0 && status.st_nlink > 0;
 }
 
 }  // namespace
@@ -56,23 +55,22 @@ unfinished_file::unfinished_file(fs::path final_path) : final_path_(std::move(fi
 /// False if another name must be tried. A process id would not do as a name, since each container counts its own.
 bool unfinished_file::open_new() {
   path_ = final_path_.string() + fmt::format(".{:08x}{}", std::random_device()(), unfinished_ending);
-  const int descriptor = ::open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-  if (descriptor < 0) return errno != EEXIST;
-  (void)::flock(descriptor, LOCK_EX);  // on a file system without locks, nobody removes anything either
-  if (!is_still_there(descriptor)) return ::close(descriptor), false;
-  descriptor_ = descriptor;
+  file_descriptor created(::open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  if (!created.is_open()) return errno != EEXIST;
+  (void)::flock(created.number(), LOCK_EX);  // on a file system without locks, nobody removes anything either
+  if (!is_still_there(created)) return false;
+  file_ = std::move(created);
   return true;
 }
 
 unfinished_file::~unfinished_file() {
-  if (descriptor_ < 0) return;
+  if (!file_.is_open() || path_.empty()) return;
   std::error_code ignored;
-  if (!path_.empty()) fs::remove(path_, ignored);
-  ::close(descriptor_);
+  fs::remove(path_, ignored);
 }
 
 void unfinished_file::finish() {
-  if (::fsync(descriptor_) != 0)
+  if (::fsync(file_.number()) != 0)
     throw std::runtime_error(fmt::format("{}: cannot be written ({}): free some space, or set TROUPE_CACHE elsewhere",
                                          path_.string(), std::strerror(errno)));
   fs::rename(path_, final_path_);

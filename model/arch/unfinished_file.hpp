@@ -1,6 +1,8 @@
 #pragma once
 #include <filesystem>
 
+#include "base/file_descriptor.hpp"
+
 namespace troupe {
 
 /// A file under another name until it is whole. Its writer holds a lock on it: a file that a killed process left has
@@ -12,7 +14,7 @@ class unfinished_file {
   unfinished_file(const unfinished_file&) = delete;
   unfinished_file& operator=(const unfinished_file&) = delete;
 
-  int descriptor() const { return descriptor_; }  ///< -1 where none can be made
+  int descriptor() const { return file_.number(); }  ///< -1 where none can be made
   /// Onto the disk, and to its final name. Throws runtime_error.
   void finish();
 
@@ -20,7 +22,7 @@ class unfinished_file {
   bool open_new();
 
   std::filesystem::path final_path_, path_;
-  int descriptor_ = -1;
+  file_descriptor file_;
 };
 
 }  // namespace troupe

@@ -1,7 +1,5 @@
 #include "model/engine/engine.hpp"
 
-#include <algorithm>
-
 #include "base/error.hpp"
 
 namespace troupe {
@@ -61,11 +59,6 @@ const step_outcome& engine::run_stages() {
   stages_.front()->embed(hidden_.data());
   for (const auto& part : stages_) part->run(hidden_.data());
   return stages_.back()->finish(hidden_.data());
-}
-
-std::int32_t blocks_in(std::int64_t bytes, const model_config& config, kv_kind kind) {
-  return static_cast<std::int32_t>(
-      std::min<std::int64_t>(bytes / kv_storage::bytes_per_block(config, config.layers, kind), 1 << 30));
 }
 
 }  // namespace troupe

@@ -52,7 +52,4 @@ class engine {
   aligned_buffer<float> hidden_;
 };
 
-/// Blocks of 16 positions that `bytes` of memory hold for a whole model.
-std::int32_t blocks_in(std::int64_t bytes, const model_config& config, kv_kind kind);
-
 }  // namespace troupe

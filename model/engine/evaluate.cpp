@@ -58,10 +58,11 @@ std::int64_t tokens_to_predict(const token_documents& documents) {
   return count;
 }
 
-/// Calls `predicted(logits, token)` for every token of a document that is predicted, and `read()` after each window.
+/// Calls `on_token(logits, token)` for every token of a document that is predicted, and `on_window()` after each
+/// window.
 void read_in_windows(single_sequence& sequence, std::span<const token_id> document,
-                     const std::function<void(std::span<const float> logits, token_id token)>& predicted,
-                     const std::function<void()>& read) {
+                     const std::function<void(std::span<const float> logits, token_id token)>& on_token,
+                     const std::function<void()>& on_window) {
   std::size_t counted = 1;
   for (std::size_t start = 0; counted < document.size();) {
     sequence.restart();
@@ -70,10 +71,10 @@ void read_in_windows(single_sequence& sequence, std::span<const token_id> docume
     sequence.feed(part, [&](std::size_t index, std::span<const float> logits) {
       const std::size_t target = start + index + 1;
       if (target < counted || index + 1 >= part.size()) return;
-      predicted(logits, document[target]);
+      on_token(logits, document[target]);
       counted = target + 1;
     });
-    read();
+    on_window();
     start += std::max<std::size_t>(window / 2, 1);
   }
 }

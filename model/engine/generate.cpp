@@ -6,18 +6,17 @@
 #include "model/engine/sampling/answer_form.hpp"
 #include "model/engine/sampling/sampling_history.hpp"
 #include "model/engine/sampling/stop_matcher.hpp"
+#include "model/engine/text/model_text.hpp"
 
 namespace troupe {
 namespace {
 
-void check_prompt(const single_sequence& sequence, std::span<const token_id> prompt, std::int64_t vocab) {
+void check_prompt(const single_sequence& sequence, std::span<const token_id> prompt) {
   if (prompt.empty()) refuse("the prompt is empty: give at least one token");
   const auto length = static_cast<std::int64_t>(prompt.size());
   if (length >= sequence.room())
     refuse("the prompt has {} tokens, the context {}: shorten the prompt", length, sequence.room());
-  for (const token_id token : prompt)
-    if (token < 0 || token >= vocab)
-      refuse("the prompt names token {}: the model has tokens 0 to {}", token, vocab - 1);
+  check_prompt_tokens(prompt, sequence.vocab_size());
 }
 
 /// The form that the answer must keep to; nothing if everything is allowed.
@@ -133,7 +132,7 @@ generation generate(single_sequence& sequence, const kernel_table& kernels,
                     const std::shared_ptr<const tokenizer>& tokens, std::span<const token_id> end_tokens,
                     std::span<const token_id> prompt, const sampling_params& params,
                     const std::function<void(std::string_view)>& on_text) {
-  check_prompt(sequence, prompt, sequence.vocab_size());
+  check_prompt(sequence, prompt);
   check(params, sequence.vocab_size());
   const std::int64_t most = std::min(params.max_tokens, sequence.room() - static_cast<std::int64_t>(prompt.size()));
   growing_answer answer(kernels, params, prompt, end_tokens, text_stream(*tokens, prompt, params, on_text),

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/error.hpp"
+#include "model/engine/text/model_text.hpp"
 
 namespace troupe {
 
@@ -18,11 +18,11 @@ namespace {
 /// What one answer must be asked for elsewhere to go on from `text`, its prompt and tokens so far.
 engine_request resumed_request(const engine_request& request, std::int32_t index, std::span<const token_id> text) {
   engine_request rest = request;
-  const std::size_t added = text.size() - request.what.prompt.size();
-  rest.what.prompt.assign(text.begin(), text.end());
-  rest.what.answers = 1;
-  rest.what.was_accepted = true;
-  rest.what.max_tokens -= static_cast<std::int64_t>(added);
+  const std::size_t added = text.size() - request.sequence.prompt.size();
+  rest.sequence.prompt.assign(text.begin(), text.end());
+  rest.sequence.answers = 1;
+  rest.sequence.was_accepted = true;
+  rest.sequence.max_tokens -= static_cast<std::int64_t>(added);
   rest.resumed += added;
   rest.sampling = request.sampling_from(text.size());
   rest.sampling.seed += static_cast<std::uint64_t>(index);  // it goes on as a prompt's only answer
@@ -33,7 +33,7 @@ engine_request resumed_request(const engine_request& request, std::int32_t index
 
 sampling_params engine_request::sampling_from(std::size_t length) const {
   sampling_params rest = sampling;
-  if (length > what.prompt.size()) rest.prompt_logprobs.reset();  // these came with the first token
+  if (length > sequence.prompt.size()) rest.prompt_logprobs.reset();  // these came with the first token
   return rest;
 }
 
@@ -44,16 +44,14 @@ replica_scheduler::~replica_scheduler() = default;
 
 result<accepted_request, refused_request> replica_scheduler::submit(engine_request request) {
   check(request.sampling, vocab_size_);
-  for (const token_id token : request.what.prompt)
-    if (token < 0 || token >= vocab_size_)
-      refuse("the prompt names token {}: the model has tokens 0 to {}", token, vocab_size_ - 1);
+  check_prompt_tokens(request.sequence.prompt, vocab_size_);
   if (request.sampling.pooling != hidden_pooling::none) {
-    request.what.max_tokens = 0;
-    request.what.every_prompt_row = request.sampling.pooling == hidden_pooling::mean;
+    request.sequence.max_tokens = 0;
+    request.sequence.every_prompt_row = request.sampling.pooling == hidden_pooling::mean;
   }
-  if (request.sampling.prompt_logprobs) request.what.every_prompt_row = true;
+  if (request.sampling.prompt_logprobs) request.sequence.every_prompt_row = true;
   const auto kept = std::make_shared<const engine_request>(std::move(request));
-  auto accepted = decisions_.submit(kept->what);
+  auto accepted = decisions_.submit(kept->sequence);
   if (!accepted) return accepted;
   for (std::int32_t i = 0; i < accepted->answers; ++i)
     answers_[sequence_id(accepted->first.value + static_cast<std::uint64_t>(i))] = {kept, i};
@@ -84,7 +82,7 @@ bool replica_scheduler::plan_step(instant now, step_order& order) {
 void replica_scheduler::open_answers(step_order& order) {
   for (const planned_row& row : order.plan.rows) {
     if (const auto found = answers_.find(row.sequence);
-        found != answers_.end() && found->second.request->what.every_prompt_row)
+        found != answers_.end() && found->second.request->sequence.every_prompt_row)
       open_together({&row.sequence, 1}, row.sequence, order);  // opened with its first row, not with its last
     if (row.complete) open_together(order.plan.answers_of(row), row.sequence, order);
   }
@@ -114,16 +112,21 @@ void replica_scheduler::commit(const step_outcome& outcome, const token_sink& on
   outcomes_.clear();
   for (const chosen_answer& chosen : outcome.answers)
     outcomes_.push_back({chosen.sequence, outcome.tokens_of(chosen), chosen.finished, outcome.proposals_of(chosen)});
-  if (on_reading)
-    for (const chosen_answer& chosen : outcome.answers)
-      if ((chosen.hidden > 0 || chosen.scored > 0 || chosen.ending) && answers_.contains(chosen.sequence))
-        on_reading({chosen.sequence, outcome.hidden_of(chosen), outcome.scored_of(chosen),
-                    chosen.ending ? &*chosen.ending : nullptr});
+  if (on_reading) tell_readings(outcome, on_reading);
   if (on_token) tell_tokens(outcome, on_token);
   for (const ended_sequence& ended : decisions_.commit(outcome.step, outcomes_)) {
     close(ended.sequence);
     if (on_end) on_end(ended);
   }
+}
+
+void replica_scheduler::tell_readings(const step_outcome& outcome, const reading_sink& on_reading) {
+  for (const chosen_answer& chosen : outcome.answers)
+    if ((chosen.hidden > 0 || chosen.scored > 0 || chosen.ending) && answers_.contains(chosen.sequence))
+      on_reading({.sequence = chosen.sequence,
+                  .hidden = outcome.hidden_of(chosen),
+                  .scored = outcome.scored_of(chosen),
+                  .ending = chosen.ending ? &*chosen.ending : nullptr});
 }
 
 void replica_scheduler::tell_tokens(const step_outcome& outcome, const token_sink& on_token) {
@@ -149,8 +152,8 @@ std::vector<std::pair<sequence_id, engine_request>> replica_scheduler::give_up_a
   for (const auto& [id, kept] : answers_) {
     const auto text = decisions_.text_of(id);
     all.emplace_back(
-        id, resumed_request(*kept.request, kept.index, text.empty() ? std::span(kept.request->what.prompt) : text));
-    all.back().second.what.lost = decisions_.lost_with(id);
+        id, resumed_request(*kept.request, kept.index, text.empty() ? std::span(kept.request->sequence.prompt) : text));
+    all.back().second.sequence.lost = decisions_.lost_with(id);
   }
   std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   for (const auto& [id, request] : all) decisions_.cancel(id);

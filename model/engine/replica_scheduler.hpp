@@ -13,13 +13,13 @@
 namespace troupe {
 
 struct engine_request {
-  sequence_request what;
+  sequence_request sequence;
   sampling_params sampling;
   std::vector<token_id> end_tokens;
   std::size_t resumed = 0;  ///< the last so many tokens of the prompt are of the answer already
 
   /// Of the prompt alone.
-  std::int64_t prompt_tokens() const { return static_cast<std::int64_t>(what.prompt.size() - resumed); }
+  std::int64_t prompt_tokens() const { return static_cast<std::int64_t>(sequence.prompt.size() - resumed); }
   /// For answers that have `length` tokens, their prompt included.
   sampling_params sampling_from(std::size_t length) const;
 };
@@ -71,6 +71,7 @@ class replica_scheduler {
   void open_answers(step_order& order);
   void open_together(std::span<const sequence_id> ids, sequence_id prompt, step_order& order);
   void close(sequence_id id);
+  void tell_readings(const step_outcome& outcome, const reading_sink& on_reading);
   void tell_tokens(const step_outcome& outcome, const token_sink& on_token);
 
   std::int64_t vocab_size_;

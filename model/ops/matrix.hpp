@@ -11,7 +11,7 @@ namespace troupe {
 ///   u8g64      the same per group of 64 inputs
 ///   q8         w = scale * (z - 128), scale in f16 per group of 32: GGUF's Q8_0
 ///   q4         w = scale * (z - 8), scale in f16 per group of 32: GGUF's Q4_0
-/// What a whole model in q4 keeps in q8 is stored_scheme()'s to say (model/arch/packed_file.hpp).
+/// What a whole model in q4 keeps in q8 is stored_scheme()'s to say (model/arch/stored_scheme.hpp).
 enum class scheme : std::uint8_t { f32, bf16, u8, u8g64, q8, q4 };
 
 constexpr std::int64_t outs_per_block = 16;  ///< one lane an output

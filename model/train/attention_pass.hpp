@@ -1,5 +1,4 @@
 #pragma once
-#include <vector>
 
 #include "base/aligned_buffer.hpp"
 #include "model/ops/rope.hpp"

@@ -1,9 +1,7 @@
 #include "model/train/checkpoint.hpp"
 
 #include <charconv>
-#include <cmath>
 #include <cstring>
-#include <optional>
 
 #include "base/error.hpp"
 #include "model/formats/safetensors.hpp"
@@ -48,10 +46,10 @@ void check_identity(const tensor_set& set, const checkpoint& state, const std::s
 void write_checkpoint(const std::filesystem::path& file, const parameter_set& parameters, const checkpoint& state) {
   std::vector<tensor_description> tensors;
   std::vector<std::vector<float>> values;
-  for (const auto& run : state.runs)
+  for (const auto& part : state.parts)
     for (const parameter& p : parameters.list()) {
-      tensors.push_back({run.name + "/" + p.name, dtype::f32, {p.rows, p.columns}});
-      values.push_back(parameters.compact(p, run.floats));
+      tensors.push_back({part.name + "/" + p.name, dtype::f32, {p.rows, p.columns}});
+      values.push_back(parameters.compact(p, part.floats));
     }
   write_safetensors(file, tensors, values,
                     {{std::string(format_key), std::string(format_version)},
@@ -68,16 +66,16 @@ void read_checkpoint(const std::filesystem::path& file, const parameter_set& par
   const auto step = number<std::int64_t>(set, "step", where), best_step = number<std::int64_t>(set, "best_step", where);
   if (step < 0) refuse("{}: is at step {}: the checkpoint is broken", where, step);
   const auto best_loss = number<double>(set, "best_loss", where);
-  const auto wanted = [&](const checkpoint::run& run) { return run.name != "best" || best_step >= 0; };
-  for (const auto& run : state.runs)
+  const auto wanted = [&](const checkpoint::part& part) { return part.name != "best" || best_step >= 0; };
+  for (const auto& part : state.parts)
     for (const parameter& p : parameters.list())
-      if (wanted(run)) tensor_of(set, run.name + "/" + p.name, p, where);
-  for (const auto& run : state.runs)
+      if (wanted(part)) tensor_of(set, part.name + "/" + p.name, p, where);
+  for (const auto& part : state.parts)
     for (const parameter& p : parameters.list()) {
-      if (!wanted(run)) continue;
+      if (!wanted(part)) continue;
       std::vector<float> values(static_cast<std::size_t>(p.rows * p.columns));
-      std::memcpy(values.data(), tensor_of(set, run.name + "/" + p.name, p, where).data.data(), values.size() * 4);
-      parameters.expand(p, values, run.floats);
+      std::memcpy(values.data(), tensor_of(set, part.name + "/" + p.name, p, where).data.data(), values.size() * 4);
+      parameters.expand(p, values, part.floats);
     }
   state.step = step;
   state.best_step = best_step;

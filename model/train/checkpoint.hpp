@@ -12,7 +12,7 @@ namespace troupe {
 /// What a run needs to go on, beside its options: random numbers are drawn by counters, so the step is their state too,
 /// and the place in the data.
 struct checkpoint {
-  struct run {
+  struct part {
     std::string name;         ///< "value", "first" …
     std::span<float> floats;  ///< like parameter_set::values()
   };
@@ -20,12 +20,12 @@ struct checkpoint {
   std::int64_t step = 0;
   std::int64_t best_step = -1;
   double best_loss = 0;
-  std::vector<run> runs;
+  std::vector<part> parts;
 };
 
 /// One safetensors file, tensors "value/NAME" and so on.
 void write_checkpoint(const std::filesystem::path& file, const parameter_set& parameters, const checkpoint& state);
-/// Fills the runs of `state` and what is counted; a "best" run may be absent. Refuses a file of another identity, or
+/// Fills the parts of `state` and what is counted; a "best" part may be absent. Refuses a file of another identity, or
 /// with other parameters; then nothing was changed.
 void read_checkpoint(const std::filesystem::path& file, const parameter_set& parameters, checkpoint& state);
 

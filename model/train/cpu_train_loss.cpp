@@ -1,7 +1,6 @@
 // The end of a pass: logits of the rows that have a target, some rows at a time, so that they never exist whole.
 #include <algorithm>
 
-#include "model/engine/sampling/logarithm.hpp"
 #include "model/train/cpu_train_pass.hpp"
 #include "model/train/size_impl.hpp"
 
@@ -30,11 +29,7 @@ pass_result cpu_train_pass::loss_chunk(const training_rows& batch, std::span<con
         kernels_.cross_entropy(logits_.data() + i * logit_stride_, model_.config.vocab_size, target, factor);
   });
   pass_result total;
-  for (const auto& r : results) {
-    total.loss += logarithm(r.sum) + static_cast<double>(r.most) - static_cast<double>(r.target);
-    total.correct += r.leads;
-    ++total.targets;
-  }
+  for (const auto& row : results) total.add_row(row);
   if (backward) head_back(rows);
   return total;
 }
@@ -43,7 +38,8 @@ pass_result cpu_train_pass::loss_chunk(const training_rows& batch, std::span<con
 void cpu_train_pass::final_logits(std::span<const std::int64_t> rows) {
   const auto count = static_cast<std::int64_t>(rows.size());
   const float_rows hidden = hidden_rows(inputs_.back()), final = hidden_rows(final_);
-  for_rows(count, [&](std::int64_t i, int) { std::copy_n(hidden.row(rows[to_size(i)]), hidden_, final.row(i)); });
+  for_rows(count,
+           [&](std::int64_t i, int) { std::copy_n(hidden.row(rows[to_size(i)]), hidden_stride_, final.row(i)); });
   normalize(model_.final_norm, final, count, final);
   const products::output out{&model_.head, nullptr, {logits_.data(), logit_stride_}};
   head_.forward(final, count, std::span(&out, 1));

@@ -10,18 +10,6 @@
 namespace troupe {
 namespace {
 
-std::int64_t largest_rank(const trained_model& model) {
-  std::int64_t rank = 0;
-  for (const trained_layer& layer : model.layers)
-    for (const auto* linear : {&layer.q, &layer.k, &layer.v, &layer.o, &layer.gate, &layer.up, &layer.down})
-      rank = std::max(rank, linear->lora.rank);
-  return rank;
-}
-
-bool drops(const trained_model& model) {
-  return largest_rank(model) > 0;
-}
-
 std::int64_t loss_rows_of(const trained_model& model, std::int64_t most_rows) {
   constexpr std::int64_t most_logits = 8 << 20;
   return std::min(most_rows, std::clamp<std::int64_t>(most_logits / model.config.vocab_size / 16 * 16, 16, 1024));
@@ -38,7 +26,7 @@ cpu_train_pass::cpu_train_pass(const trained_model& model, const compute& with, 
       with_(with),
       kernels_(train_kernels_like(with.kernels)),
       options_(std::move(chosen)),
-      hidden_(train_stride(model.config.hidden)),
+      hidden_stride_(train_stride(model.config.hidden)),
       q_stride_(train_stride(model.config.heads * model.config.head_dim)),
       kv_stride_(train_stride(model.config.kv_heads * model.config.head_dim)),
       ffn_stride_(train_stride(model.config.ffn)),
@@ -51,23 +39,25 @@ cpu_train_pass::cpu_train_pass(const trained_model& model, const compute& with, 
       attention_(model.config, options_.most_positions, with.pool.threads()) {
   const std::int64_t rows = options_.most_rows;
   const auto matrix = [&](std::int64_t stride) { return aligned_buffer<float>(to_size(rows * stride)); };
-  for (std::size_t i = 0; i <= model.layers.size(); ++i) inputs_.push_back(matrix(hidden_));
+  for (std::size_t i = 0; i <= model.layers.size(); ++i) inputs_.push_back(matrix(hidden_stride_));
   for (std::size_t i = 0; i < (options_.keep_activations ? model.layers.size() : 1); ++i)
     activations_.push_back(make_activations());
-  normed_ = matrix(hidden_);
-  gradient_ = matrix(hidden_);
-  inner_ = matrix(std::max(hidden_, q_stride_));
+  normed_ = matrix(hidden_stride_);
+  gradient_ = matrix(hidden_stride_);
+  inner_ = matrix(std::max(hidden_stride_, q_stride_));
   active_ = matrix(ffn_stride_);
   active_gradient_ = matrix(ffn_stride_);
   dq_ = matrix(q_stride_);
   dk_ = matrix(kv_stride_);
   dv_ = matrix(kv_stride_);
-  if (drops(model)) dropped_ = matrix(train_stride(widest(model.config)));
-  if (lora_stride_) lora_gradient_ = matrix(lora_stride_);
-  final_ = aligned_buffer<float>(to_size(loss_rows_ * hidden_));
-  final_gradient_ = aligned_buffer<float>(to_size(loss_rows_ * hidden_));
+  if (lora_stride_ > 0) {
+    dropped_ = matrix(train_stride(widest(model.config)));
+    lora_gradient_ = matrix(lora_stride_);
+  }
+  final_ = aligned_buffer<float>(to_size(loss_rows_ * hidden_stride_));
+  final_gradient_ = aligned_buffer<float>(to_size(loss_rows_ * hidden_stride_));
   logits_ = aligned_buffer<float>(to_size(loss_rows_ * logit_stride_));
-  norm_gradients_ = aligned_buffer<float>(to_size(row_tasks(rows) * 2 * hidden_));
+  norm_gradients_ = aligned_buffer<float>(to_size(row_tasks(rows) * 2 * hidden_stride_));
   row_numbers_.resize(to_size(rows));
   std::iota(row_numbers_.begin(), row_numbers_.end(), 0);
 }
@@ -79,7 +69,7 @@ cpu_train_pass::activations cpu_train_pass::make_activations() const {
   a.k = matrix(kv_stride_);
   a.v = matrix(kv_stride_);
   a.mixed = matrix(q_stride_);
-  a.middle = matrix(hidden_);
+  a.middle = matrix(hidden_stride_);
   a.up = matrix(ffn_stride_);
   if (model_.config.gated_mlp) a.gate = matrix(ffn_stride_);
   a.lora = matrix(lora_stride_ * static_cast<std::int64_t>(linear_kinds));
@@ -91,7 +81,7 @@ pass_result cpu_train_pass::train(const training_rows& batch, float factor, cons
   rows_ = batch.rows();
   dropout_ = dropout;
   forward(batch, true);
-  std::fill_n(gradient_.data(), rows_ * hidden_, 0.0f);
+  std::fill_n(gradient_.data(), rows_ * hidden_stride_, 0.0f);
   const pass_result result = loss(batch, factor, true);
   for (std::size_t layer = model_.layers.size(); layer-- > 0;) {
     activations& a = activations_[options_.keep_activations ? layer : 0];
@@ -125,7 +115,7 @@ void cpu_train_pass::embed(const training_rows& batch, float_rows hidden) {
     for_rows(segment.rows, [&](std::int64_t i, int) {
       float* row = hidden.row(segment.first + i);
       const std::int64_t token = batch.tokens[to_size(segment.first + i)];
-      std::fill_n(row, hidden_, 0.0f);
+      std::fill_n(row, hidden_stride_, 0.0f);
       if (model_.embeddings.values)
         std::copy_n(model_.embeddings.values + token * model_.embeddings.stride, model_.config.hidden, row);
       else
@@ -168,13 +158,13 @@ void cpu_train_pass::forward_layer(const training_rows& batch, std::size_t layer
          {linear_kind::k, &weights.k, kv_rows(a.k)},
          {linear_kind::v, &weights.v, kv_rows(a.v)}});
   attention_.forward(with_, attention_input(batch, layer, a), query_rows(a.mixed));
-  std::copy_n(in.data, rows_ * hidden_, middle.data);
+  std::copy_n(in.data, rows_ * hidden_stride_, middle.data);
   apply(query_rows(a.mixed), a, into::add, {{linear_kind::o, &weights.o, middle}});
   normalize(weights.mlp_norm, middle, rows_, normed);
   apply(normed, a, into::set,
         {{linear_kind::gate, &weights.gate, ffn_rows(a.gate)}, {linear_kind::up, &weights.up, ffn_rows(a.up)}});
   activate(a);
-  if (out.data) std::copy_n(middle.data, rows_ * hidden_, out.data);
+  if (out.data) std::copy_n(middle.data, rows_ * hidden_stride_, out.data);
   apply(ffn_rows(active_), a, into::add, {{linear_kind::down, &weights.down, out}});
 }
 
@@ -215,20 +205,21 @@ void cpu_train_pass::normalize_back(const trained_norm& norm, const_float_rows x
                                     const_float_rows dy) {
   const auto count = static_cast<std::int64_t>(rows.size()), tasks = row_tasks(count);
   float* partial = norm.weight_gradient ? norm_gradients_.data() : nullptr;  // of each task, added up in order
-  if (partial) std::fill_n(partial, tasks * 2 * hidden_, 0.0f);
+  if (partial) std::fill_n(partial, tasks * 2 * hidden_stride_, 0.0f);
   const model_config& config = model_.config;
   for_rows(count, [&](std::int64_t i, int task) {
     const std::int64_t at = rows[to_size(i)];
-    float *own = partial ? partial + task * 2 * hidden_ : nullptr, *to = hidden_rows(gradient_).row(at);
+    float *own = partial ? partial + task * 2 * hidden_stride_ : nullptr, *to = hidden_rows(gradient_).row(at);
     if (config.norm == norm_kind::rms)
       kernels_.rms_norm_back(x.row(at), norm.weight, dy.row(i), config.hidden, config.norm_eps, to, own);
     else
       kernels_.layer_norm_back(x.row(at), norm.weight, dy.row(i), config.hidden, config.norm_eps, to, own,
-                               own ? own + hidden_ : nullptr);
+                               own ? own + hidden_stride_ : nullptr);
   });
   for (std::int64_t task = 0; partial && task < tasks; ++task) {
-    with_.kernels.add(partial + task * 2 * hidden_, config.hidden, norm.weight_gradient);
-    if (norm.bias_gradient) with_.kernels.add(partial + (task * 2 + 1) * hidden_, config.hidden, norm.bias_gradient);
+    with_.kernels.add(partial + task * 2 * hidden_stride_, config.hidden, norm.weight_gradient);
+    if (norm.bias_gradient)
+      with_.kernels.add(partial + (task * 2 + 1) * hidden_stride_, config.hidden, norm.bias_gradient);
   }
 }
 

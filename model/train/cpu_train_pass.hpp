@@ -30,7 +30,7 @@ class cpu_train_pass final : public train_pass {
   };
 
   activations make_activations() const;
-  float_rows hidden_rows(const buffer& memory) const { return {memory.data(), hidden_}; }
+  float_rows hidden_rows(const buffer& memory) const { return {memory.data(), hidden_stride_}; }
   float_rows query_rows(const buffer& memory) const { return {memory.data(), q_stride_}; }
   float_rows kv_rows(const buffer& memory) const { return {memory.data(), kv_stride_}; }
   float_rows ffn_rows(const buffer& memory) const { return {memory.data(), ffn_stride_}; }
@@ -60,6 +60,7 @@ class cpu_train_pass final : public train_pass {
   /// dx += what lora_gradient_ means for the adapter's input.
   void lora_input_back(const trained_linear& linear, float_rows dx);
   void weights_back(const trained_linear& linear, const_float_rows x, const_float_rows dy);
+  dropout_key mask_of(const lora_factors& lora) const;
   const_float_rows dropped(const lora_factors& lora, const_float_rows x, std::int64_t width);
   pass_result loss(const training_rows& batch, float factor, bool backward);
   pass_result loss_chunk(const training_rows& batch, std::span<const std::int64_t> rows, float factor, bool backward);
@@ -84,7 +85,7 @@ class cpu_train_pass final : public train_pass {
   compute with_;
   const train_kernel_table& kernels_;
   options options_;
-  std::int64_t hidden_, q_stride_, kv_stride_, ffn_stride_, lora_stride_, loss_rows_, logit_stride_;
+  std::int64_t hidden_stride_, q_stride_, kv_stride_, ffn_stride_, lora_stride_, loss_rows_, logit_stride_;
   products body_, head_;
   attention_pass attention_;
   std::vector<buffer> inputs_;  // of each layer, and the last one's output

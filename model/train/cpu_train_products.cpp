@@ -6,11 +6,16 @@
 
 namespace troupe {
 
+dropout_key cpu_train_pass::mask_of(const lora_factors& lora) const {
+  dropout_key key = dropout_;
+  key.stream = lora.stream;
+  return key;
+}
+
 const_float_rows cpu_train_pass::dropped(const lora_factors& lora, const_float_rows x, std::int64_t width) {
   if (dropout_.probability <= 0) return x;
   const float_rows out{dropped_.data(), x.stride};
-  dropout_key key = dropout_;
-  key.stream = lora.stream;
+  const dropout_key key = mask_of(lora);
   for_rows(rows_, [&](std::int64_t r, int) {
     float* row = out.row(r);
     kernels_.drop(key, r, x.row(r), width, row);
@@ -121,8 +126,7 @@ void cpu_train_pass::lora_input_back(const trained_linear& linear, float_rows dx
                   .c = to,
                   .how = masked ? into::set : into::add});
   if (!masked) return;
-  dropout_key key = dropout_;
-  key.stream = lora.stream;
+  const dropout_key key = mask_of(lora);
   for_rows(rows_, [&](std::int64_t r, int) {
     float* row = to.row(r);
     kernels_.drop(key, r, row, ins, row);

@@ -94,36 +94,26 @@ chat read_chat(const ordered_json& line) {
   return read;
 }
 
-class chat_renderer {
- public:
-  chat_renderer(const chat& from, const data_format& format) : chat_(from), format_(format) {}
-
-  /// The first `count` messages as tokens; `prompt`: up to where the assistant's answer begins.
-  std::vector<token_id> operator()(std::size_t count, bool prompt) const {
-    ordered_json messages = ordered_json::array();
-    for (std::size_t i = 0; i < count; ++i) messages.push_back(chat_.messages[i]);
-    const auto text = format_.chat->render(messages, chat_.tools, prompt, ordered_json::object());
-    return prompt_of_chat(*format_.tokens, text);
-  }
-
- private:
-  const chat& chat_;
-  const data_format& format_;
-};
+/// The first `count` messages as tokens; `prompt`: up to where the assistant's answer begins.
+std::vector<token_id> rendered(const chat& from, std::size_t count, bool prompt, const data_format& format) {
+  ordered_json messages = ordered_json::array();
+  for (std::size_t i = 0; i < count; ++i) messages.push_back(from.messages[i]);
+  const auto text = format.chat->render(messages, from.tools, prompt, ordered_json::object());
+  return prompt_of_chat(*format.tokens, text);
+}
 
 /// One example of the whole chat, if its template writes earlier turns just as it wrote them when they were the last;
 /// otherwise one for each turn (for templates that drop earlier thoughts).
 std::vector<training_example> chat_examples(const ordered_json& line, const data_format& format) {
   if (!format.chat) refuse("the model has no chat template: use lines with \"prompt\" and \"completion\"");
   const chat from = read_chat(line);
-  const chat_renderer render(from, format);
-  const auto whole = render(from.messages.size(), false);
+  const auto whole = rendered(from, from.messages.size(), false, format);
   std::vector<training_example> singles;
   training_example together = with_learned(whole, whole.size());
   bool consistent = true;
   for (const std::size_t turn : from.learned) {
-    const auto after = turn + 1 == from.messages.size() ? whole : render(turn + 1, false);
-    const std::size_t first = shared_beginning(render(turn, true), after);
+    const auto after = turn + 1 == from.messages.size() ? whole : rendered(from, turn + 1, false, format);
+    const std::size_t first = shared_beginning(rendered(from, turn, true, format), after);
     const std::size_t end = shared_beginning(after, whole);
     consistent &= end + 1 >= after.size();  // a last line break may have merged with what follows
     for (std::size_t i = first; i < end; ++i) together.learned[i] = 1;

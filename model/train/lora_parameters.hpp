@@ -2,30 +2,13 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "model/train/lora_options.hpp"
 #include "model/train/parameter_set.hpp"
 #include "model/train/trained_model.hpp"
 
 namespace troupe {
-
-/// Which layers an adapter has factors for, and how large: as PEFT's LoraConfig.
-struct lora_options {
-  std::int64_t rank = 8;
-  double alpha = 16;
-  bool rank_stabilized = false;  ///< scale alpha / sqrt(rank): rsLoRA
-  double dropout = 0;
-  /// Names of linear layers ("q_proj"), or regular expressions that fit the end of a module's name from a dot on.
-  /// Empty: every linear layer.
-  std::vector<std::string> targets;
-  std::vector<std::pair<std::string, std::int64_t>> rank_pattern;
-  std::vector<std::pair<std::string, double>> alpha_pattern;
-};
-
-/// Refuses, before anything is loaded for it, what cannot be trained: a rank, a target or a pattern that fits no layer.
-/// Returns the bytes that the adapter has where it is served.
-std::uint64_t check_lora(const lora_options& options, const model_config& base);
 
 /// The trained factors of an adapter, attached to a frozen model.
 class lora_parameters {
@@ -64,12 +47,5 @@ class lora_parameters {
   std::vector<module> modules_;
   parameter_set parameters_;
 };
-
-/// What a checkpoint must match besides the names and shapes of the adapter's parameters (training_options::subject).
-/// `base`: its fingerprint.
-std::string identity_of(const lora_options& options, std::uint64_t base);
-
-/// The options with which an adapter in PEFT's form was made, so that training may go on.
-lora_options read_lora_options(const std::filesystem::path& folder, const model_config& base);
 
 }  // namespace troupe

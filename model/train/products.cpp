@@ -86,7 +86,7 @@ void products::multiply_block(const product_args& args, std::int64_t row, std::i
                     .c = {args.c.row(row) + column, args.c.stride},
                     .factor = args.factor,
                     .how = k > 0 ? into::add : args.how};
-    switch (b.lies) {
+    switch (b.layout) {
       case operand::kind::rows:
         m.b = {b.values.row(k) + column, b.values.stride};
         m.panel_step = panel_columns;
@@ -98,7 +98,13 @@ void products::multiply_block(const product_args& args, std::int64_t row, std::i
         break;
       case operand::kind::packed:
       case operand::kind::packed_transposed:
-        kernels_.fill({b.w, b.lies == operand::kind::packed_transposed, k, depth, column, columns, panels});
+        kernels_.fill({.w = b.w,
+                       .transposed = b.layout == operand::kind::packed_transposed,
+                       .first_depth = k,
+                       .depth = depth,
+                       .first_column = column,
+                       .columns = columns,
+                       .to = panels});
         break;
     }
     kernels_.multiply(m);
@@ -205,7 +211,12 @@ void products::turned_product(const some_outs& outs, std::int64_t first_in, std:
     kernels_.turn_bytes(from + ((outs.first + out) * w.stored_ins() + first_in * 16), columns,
                         reinterpret_cast<std::uint8_t*>(turned) + out * 16, depth * 16);
   matmul_args job;
-  job.w = {scheme::u8, columns, outs.count, turned, reinterpret_cast<const std::byte*>(ones_.data()), zeros_.data()};
+  job.w = {.kind = scheme::u8,
+           .outs = columns,
+           .ins = outs.count,
+           .weights = turned,
+           .scales = reinterpret_cast<const std::byte*>(ones_.data()),
+           .mids = zeros_.data()};
   job.rows = static_cast<int>(rows);
   job.y = dx.data + first_in;
   job.y_stride = dx.stride;

@@ -28,7 +28,7 @@ struct trained_matrix {
 /// The right factor of a product.
 struct operand {
   enum class kind : std::uint8_t { rows, columns, packed, packed_transposed };
-  kind lies = kind::rows;
+  kind layout = kind::rows;
   const_float_rows values = {};  ///< rows: [depth, stride]; columns: [columns, stride]
   matrix_view w = {};            ///< packed: depth is its inputs, columns its outputs; packed_transposed: the other way
 };
@@ -79,9 +79,6 @@ class products {
   void forward(const_float_rows x, std::int64_t rows, std::span<const output> outputs);
   /// dx = dy W
   void backward(const_float_rows dy, std::int64_t rows, const trained_matrix& w, float_rows dx, into how);
-
-  const compute& with() const { return with_; }
-  const train_kernel_table& kernels() const { return kernels_; }
 
  private:
   static constexpr std::int64_t depth_at_once = 256, columns_at_once = 64;

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "base/device_id.hpp"
+#include "model/engine/sampling/logarithm.hpp"
 #include "model/train/dropout.hpp"
 #include "model/train/products.hpp"
 #include "model/train/trained_model.hpp"
@@ -20,6 +21,13 @@ struct pass_result {
     loss += part.loss;
     targets += part.targets;
     correct += part.correct;
+  }
+  /// A row with a target, as the cross-entropy kernels of the processor or of a GPU report it.
+  template <class CrossEntropyResult>
+  void add_row(const CrossEntropyResult& row) {
+    loss += logarithm(row.sum) + static_cast<double>(row.most) - static_cast<double>(row.target);
+    correct += row.leads;
+    ++targets;
   }
 };
 

@@ -1,5 +1,6 @@
 #include "model/train/trained_model.hpp"
 
+#include <algorithm>
 #include <string_view>
 
 namespace troupe {
@@ -43,6 +44,14 @@ trained_model frozen(std::shared_ptr<const loaded_model> base) {
   }
   model.base = std::move(base);
   return model;
+}
+
+std::int64_t largest_rank(const trained_model& model) {
+  std::int64_t rank = 0;
+  for (const trained_layer& layer : model.layers)
+    for (const auto* linear : {&layer.q, &layer.k, &layer.v, &layer.o, &layer.gate, &layer.up, &layer.down})
+      rank = std::max(rank, linear->lora.rank);
+  return rank;
 }
 
 trained_linear* find_linear(trained_layer& layer, std::string_view module) {

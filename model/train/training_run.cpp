@@ -12,8 +12,8 @@ namespace troupe {
 namespace {
 
 training_options checked(training_options o, const model_config& config) {
-  const auto positive = [](std::int64_t value, std::string_view what) {
-    if (value < 1) refuse("{} is {}: use 1 or more", what, value);
+  const auto positive = [](std::int64_t value, std::string_view name) {
+    if (value < 1) refuse("{} is {}: use 1 or more", name, value);
   };
   positive(o.row_length, "the row length");
   positive(o.batch_rows, "the batch");
@@ -32,8 +32,8 @@ training_options checked(training_options o, const model_config& config) {
   if (o.most_steps < 0) refuse("the number of steps is {}: use 1 or more", o.most_steps);
   if (o.warmup < 0) refuse("the warm-up is {} steps: use 0 or more", o.warmup);
   if (!(o.rate >= 0) || !std::isfinite(o.rate)) refuse("the learning rate is {}: use a small positive number", o.rate);
-  const auto not_negative = [](double value, std::string_view what) {
-    if (!(value >= 0) || !std::isfinite(value)) refuse("{} is {}: use 0 or more", what, value);
+  const auto not_negative = [](double value, std::string_view name) {
+    if (!(value >= 0) || !std::isfinite(value)) refuse("{} is {}: use 0 or more", name, value);
   };
   not_negative(o.adam.weight_decay, "the weight decay");
   not_negative(o.adam.clip, "the norm to cut gradients to");
@@ -221,9 +221,9 @@ void training_run::save(const std::filesystem::path& file) const {
   state.step = done_;
   state.best_step = best_.step;
   state.best_loss = best_.loss;
-  state.runs = {{"value", parameters_.values()}, {"first", adam_.first()}, {"second", adam_.second()}};
+  state.parts = {{"value", parameters_.values()}, {"first", adam_.first()}, {"second", adam_.second()}};
   std::vector<float> best = best_parameters_;
-  if (best_.step >= 0) state.runs.push_back({"best", best});
+  if (best_.step >= 0) state.parts.push_back({"best", best});
   write_checkpoint(file, parameters_, state);
 }
 
@@ -231,10 +231,10 @@ void training_run::load(const std::filesystem::path& file) {
   checkpoint state;
   state.identity = identity();
   best_parameters_.resize(parameters_.values().size());
-  state.runs = {{"value", parameters_.values()},
-                {"first", adam_.first()},
-                {"second", adam_.second()},
-                {"best", best_parameters_}};
+  state.parts = {{"value", parameters_.values()},
+                 {"first", adam_.first()},
+                 {"second", adam_.second()},
+                 {"best", best_parameters_}};
   read_checkpoint(file, parameters_, state);
   if (state.step > steps_) refuse("{}: is at step {} of {}", file.string(), state.step, steps_);
   done_ = state.step;

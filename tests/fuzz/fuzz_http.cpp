@@ -47,15 +47,16 @@ class instant_gateway {
 
  private:
   void answer(const begin_request& request) const {
-    for (std::int32_t i = 0; i < request.prepared.engine.what.answers; ++i) {
+    for (std::int32_t i = 0; i < request.prepared.engine.sequence.answers; ++i) {
       answer_part part;
       part.index = i;
       part.tokens = {65};
       part.text = says_;
       if (request.prepared.engine.sampling.logprobs) part.details = {{65, -0.5f, {}}};
       if (i == 0 && request.prepared.engine.sampling.prompt_logprobs)
-        for (const token_id token : request.prepared.engine.what.prompt) part.scored.push_back({token, -0.5f, {}, 1});
-      part.end = answer_end{"stop", static_cast<std::int64_t>(request.prepared.engine.what.prompt.size()), {}};
+        for (const token_id token : request.prepared.engine.sequence.prompt)
+          part.scored.push_back({token, -0.5f, {}, 1});
+      part.end = answer_end{"stop", static_cast<std::int64_t>(request.prepared.engine.sequence.prompt.size()), {}};
       request.listener->on_part(std::move(part));
     }
   }

@@ -6,7 +6,6 @@
 
 #include "base/error.hpp"
 #include "model/arch/device.hpp"
-#include "model/ops/rope.hpp"
 
 namespace troupe {
 namespace {
@@ -36,20 +35,21 @@ cuda_decoder::cuda_decoder(std::shared_ptr<const loaded_model> model, const opti
       weights_(*model_, options_.first_layer, options_.layers, stream_),
       adapters_(options_.first_layer, options_.layers),
       tables_(options_.max_rows, options_.context, static_cast<int>(group_of_heads(model_->config))),
+      angles_(model_->config, options_.context, stream_),
       heads_width_(model_->config.heads * model_->config.head_dim),
       kv_width_(model_->config.kv_heads * model_->config.head_dim),
       picked_rows_(std::min(options_.max_rows, most_picked_rows)),
       codes_(options_.max_rows, std::max({model_->config.hidden, heads_width_, model_->config.ffn})),
       picked_(static_cast<std::size_t>(options_.max_rows)),
       largest_(picked_.size()),
-      picked_there_(picked_.size()),
-      largest_there_(picked_.size()) {
+      picked_on_device_(picked_.size()),
+      largest_on_device_(picked_.size()) {
   const model_config& config = model_->config;
   const auto take = [&](std::int64_t columns) {
     const auto size = static_cast<std::size_t>(options_.max_rows * padded_row(columns));
-    cuda::device_buffer<float> made(size);
-    cuda::clear(made.data(), size * sizeof(float), stream_);  // the padding of rows is copied to the host, too
-    return made;
+    cuda::device_buffer<float> rows(size);
+    cuda::clear(rows.data(), size * sizeof(float), stream_);  // the padding of rows is copied to the host, too
+    return rows;
   };
   hidden_ = take(config.hidden);
   normed_ = take(config.hidden);
@@ -66,7 +66,6 @@ cuda_decoder::cuda_decoder(std::shared_ptr<const loaded_model> model, const opti
       static_cast<std::size_t>(cache_of(0).block_bytes() * options_.blocks * options_.layers));
   scratch_ = cuda::device_buffer<float>(static_cast<std::size_t>(std::max(
       cuda::attention_scratch_floats(cache_of(0), static_cast<int>(options_.context)), cuda::matmul_scratch_floats())));
-  if (config.position == position_kind::rotary) make_angles();
   stream_.wait();
 }
 
@@ -76,20 +75,6 @@ cuda_decoder::~cuda_decoder() {
     stream_.wait();
   } catch (const std::exception&) {  // an error of a pass that nobody waits for any more
   }
-}
-
-/// Computed by the host for all positions, exactly as it does for its own rows.
-void cuda_decoder::make_angles() {
-  const std::int64_t half = model_->config.head_dim / 2;
-  const auto size = static_cast<std::size_t>(options_.context * half);
-  const rope_angles angles(model_->config);
-  std::vector<float> cosines(size), sines(size);
-  for (std::int64_t position = 0; position < options_.context; ++position)
-    angles.at(position, cosines.data() + position * half, sines.data() + position * half);
-  cosines_ = cuda::device_buffer<float>(size);
-  sines_ = cuda::device_buffer<float>(size);
-  cuda::copy(cosines_.data(), cosines.data(), size, stream_);
-  cuda::copy(sines_.data(), sines.data(), size, stream_);
 }
 
 void cuda_decoder::add_adapter(const lora_adapter& adapter) {
@@ -180,7 +165,8 @@ void cuda_decoder::feed_forward(const pass_shape& shape, std::int64_t layer) {
   normalize(shape.rows, weights.mlp_norm, nullptr, codes_for(inner));
   multiply(shape, layer, rows_of(normed_, config.hidden), config.hidden, inner);
   const linear down[] = {{linear_kind::down, weights.down, rows_of(hidden_, config.hidden), true}};
-  const cuda::activation_args activation{shape.rows, config.ffn, gate, up, up, codes_for(down)};
+  const cuda::activation_args activation{
+      .rows = shape.rows, .n = config.ffn, .gate = gate, .x = up, .out = up, .codes = codes_for(down)};
   if (config.gated_mlp)
     cuda::swiglu(stream_, activation);
   else
@@ -201,8 +187,8 @@ void cuda_decoder::place_heads(const pass_shape& shape, std::int64_t layer) {
                               .q_norm = weights.q_norm.weight,
                               .k_norm = weights.k_norm.weight,
                               .norm_eps = config.norm_eps,
-                              .cosines = cosines_.data(),
-                              .sines = sines_.data()});
+                              .cosines = angles_.cosines(),
+                              .sines = angles_.sines()});
 }
 
 void cuda_decoder::attend_heads(const pass_shape& shape, std::int64_t layer) {
@@ -224,8 +210,15 @@ void cuda_decoder::attend_heads(const pass_shape& shape, std::int64_t layer) {
 void cuda_decoder::normalize(int rows, const norm_weights& norm, const std::int32_t* gather,
                              const cuda::row_codes& codes) {
   const model_config& config = model_->config;
-  const cuda::norm_args args{rows,      config.hidden,   rows_of(hidden_, config.hidden), gather, norm.weight,
-                             norm.bias, config.norm_eps, rows_of(normed_, config.hidden), codes};
+  const cuda::norm_args args{.rows = rows,
+                             .n = config.hidden,
+                             .x = rows_of(hidden_, config.hidden),
+                             .gather = gather,
+                             .weight = norm.weight,
+                             .bias = norm.bias,
+                             .eps = config.norm_eps,
+                             .out = rows_of(normed_, config.hidden),
+                             .codes = codes};
   if (config.norm == norm_kind::rms)
     cuda::rms_norm(stream_, args);
   else
@@ -234,10 +227,10 @@ void cuda_decoder::normalize(int rows, const norm_weights& norm, const std::int3
 
 void cuda_decoder::multiply(const pass_shape& shape, std::int64_t layer, float_rows x, std::int64_t ins,
                             std::span<const linear> products) {
-  std::array<cuda::product, cuda::most_products> made;
+  std::array<cuda::product, cuda::most_products> jobs;
   for (std::size_t i = 0; i < products.size(); ++i)
-    made[i] = {products[i].weights.w, products[i].to, products[i].weights.bias, products[i].accumulate};
-  cuda::matmul(stream_, std::span(made.data(), products.size()), {shape.rows, x, codes_for(products), scratch_.data()});
+    jobs[i] = {products[i].weights.w, products[i].to, products[i].weights.bias, products[i].accumulate};
+  cuda::matmul(stream_, std::span(jobs.data(), products.size()), {shape.rows, x, codes_for(products), scratch_.data()});
   if (shape.lora_tiles > 0) add_adapters(shape, layer, x, ins, products);
 }
 
@@ -266,10 +259,10 @@ void cuda_decoder::finish(std::initializer_list<std::span<const int>> lists, con
   const auto all = static_cast<int>(end - picked_.data());
   if (all == 0) return;
   use();
-  cuda::copy(picked_there_.data(), picked_.data(), static_cast<std::size_t>(all), stream_);
+  cuda::copy(picked_on_device_.data(), picked_.data(), static_cast<std::size_t>(all), stream_);
   for (int first = 0; first < all; first += picked_rows_) {
     const int count = std::min(all - first, picked_rows_);
-    normalize(count, weights_.final_norm, picked_there_.data() + first, codes);
+    normalize(count, weights_.final_norm, picked_on_device_.data() + first, codes);
     take(first, count);
   }
   stream_.wait();
@@ -289,10 +282,10 @@ const float* cuda_decoder::logits(const float*, const wanted_logits& wanted) {
     const int found = std::clamp(static_cast<int>(largest) - first, 0, count);
     const auto floats = static_cast<std::size_t>(count - found) * stride;
     cuda::argmax(stream_, logits_.data(), logit_stride(), found, model_->config.vocab_size,
-                 largest_there_.data() + first);
+                 largest_on_device_.data() + first);
     cuda::copy(to, logits_.data() + static_cast<std::size_t>(found) * stride, floats, stream_);
     to += floats;
-    cuda::copy(largest_.data() + first, largest_there_.data() + first, static_cast<std::size_t>(found), stream_);
+    cuda::copy(largest_.data() + first, largest_on_device_.data() + first, static_cast<std::size_t>(found), stream_);
   });
   std::copy_n(largest_.data(), largest, wanted.largest);
   return lent_.data();

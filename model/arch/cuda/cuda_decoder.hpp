@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "model/arch/cuda/device_adapters.hpp"
+#include "model/arch/cuda/device_angles.hpp"
 #include "model/arch/cuda/device_weights.hpp"
 #include "model/arch/cuda/pass_tables.hpp"
 #include "model/arch/decoder.hpp"
@@ -44,7 +45,6 @@ class cuda_decoder final : public decoder {
   cuda::row_codes codes_for(std::span<const linear> products) const;
   cuda::kv_layer cache_of(std::int64_t layer) const;
 
-  void make_angles();
   void run_pass(const pass_shape& shape);
   void attend(const pass_shape& shape, std::int64_t layer);
   void feed_forward(const pass_shape& shape, std::int64_t layer);
@@ -66,14 +66,14 @@ class cuda_decoder final : public decoder {
   device_weights weights_;
   device_adapters adapters_;
   pass_tables tables_;
+  device_angles angles_;
   std::int64_t heads_width_, kv_width_;  ///< columns of all heads' queries, and keys
   int picked_rows_;                      ///< at a time, whose logits are made
   cuda::device_buffer<float> hidden_, normed_, q_, k_, v_, mixed_, gate_, up_, between_, scratch_, logits_;
-  cuda::device_buffer<float> cosines_, sines_;  ///< [context, head_dim / 2]
-  cuda::device_buffer<std::byte> kv_;           ///< [layers, blocks, heads]
+  cuda::device_buffer<std::byte> kv_;  ///< [layers, blocks, heads]
   cuda::coded_rows codes_;
   cuda::pinned_buffer<std::int32_t> picked_, largest_;
-  cuda::device_buffer<std::int32_t> picked_there_, largest_there_;
+  cuda::device_buffer<std::int32_t> picked_on_device_, largest_on_device_;
   cuda::pinned_buffer<float> lent_;
   std::vector<std::int32_t> tokens_;
   std::map<pass_shape, cuda::graph> recorded_;

@@ -23,25 +23,25 @@ void device_adapters::add(const lora_adapter& adapter, const cuda::stream& on) {
           visit(*lora, entries[static_cast<std::size_t>(linear(layer, static_cast<linear_kind>(kind)))]);
   };
   for_all([&](const lora_weights& lora, cuda::lora_factors&) { bytes += bytes_of(lora.a) + bytes_of(lora.b); });
-  place made{free_row(), cuda::device_buffer<std::byte>(static_cast<std::size_t>(bytes))};
-  std::byte* to = made.factors.data();
+  place own{free_row(), cuda::device_buffer<std::byte>(static_cast<std::size_t>(bytes))};
+  std::byte* to = own.factors.data();
   const auto move = [&](const factor_view& factor) {
     cuda::copy(to, factor.weights, static_cast<std::size_t>(factor.blocks() * factor.block_bytes()), on);
     return std::exchange(to, to + bytes_of(factor));
   };
   for_all([&](const lora_weights& lora, cuda::lora_factors& entry) {
-    entry = {move(lora.a),
-             move(lora.b),
-             lora.scale,
-             static_cast<std::int32_t>(lora.b.ins),
-             static_cast<std::int32_t>(lora.a.ins),
-             lora.a.half,
-             lora.b.half};
+    entry = {.a = move(lora.a),
+             .b = move(lora.b),
+             .scale = lora.scale,
+             .rank = static_cast<std::int32_t>(lora.b.ins),
+             .a_ins = static_cast<std::int32_t>(lora.a.ins),
+             .a_half = lora.a.half,
+             .b_half = lora.b.half};
   });
-  if (made.row == rows_) grow_table(on);
-  cuda::copy(table_.data() + made.row * table_stride(), entries.data(), entries.size(), on);
+  if (own.row == rows_) grow_table(on);
+  cuda::copy(table_.data() + own.row * table_stride(), entries.data(), entries.size(), on);
   while (most_rank_ < adapter.max_rank()) most_rank_ *= 2;
-  places_.emplace(&adapter, std::move(made));
+  places_.emplace(&adapter, std::move(own));
 }
 
 void device_adapters::remove(const lora_adapter& adapter, const cuda::stream& on) {

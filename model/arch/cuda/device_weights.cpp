@@ -1,7 +1,5 @@
 #include "model/arch/cuda/device_weights.hpp"
 
-#include <utility>
-
 namespace troupe {
 
 /// Puts weights one after another into memory that is large enough; without memory it only counts.

@@ -9,17 +9,17 @@
 namespace troupe {
 
 std::string gpu_fault(int gpu) {
-  int there = 0;
-  if (const cudaError_t error = cudaGetDeviceCount(&there); error != cudaSuccess)
+  int count = 0;
+  if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess)
     return fmt::format("no GPU can be used here, CUDA says \"{}\": use the device cpu", cudaGetErrorString(error));
-  if (gpu < there) return {};
-  return fmt::format("this machine's GPUs are {}, counted from cuda:0: use the device cpu, or one of them", there);
+  if (gpu < count) return {};
+  return fmt::format("this machine's GPUs are {}, counted from cuda:0: use the device cpu, or one of them", count);
 }
 
 std::string gpu_support() {
-  const int there = cuda::device_count();
-  return fmt::format("{}.{}, {} device{} to use", CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10, there,
-                     there == 1 ? "" : "s");
+  const int count = cuda::device_count();
+  return fmt::format("{}.{}, {} device{} to use", CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10, count,
+                     count == 1 ? "" : "s");
 }
 
 std::int64_t free_gpu_memory(int gpu) {

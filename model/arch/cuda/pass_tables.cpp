@@ -57,7 +57,11 @@ pass_tables::pass_tables(int most_rows, std::int64_t context, int group)
     : most_rows_(most_rows),
       most_blocks_(static_cast<int>((context + positions_per_block - 1) / positions_per_block)),
       group_(group) {
-  const layout most({most_rows, most_rows, most_blocks_, most_rows * cuda::attention_tiles(1, group), most_rows});
+  const layout most(pass_shape{.rows = most_rows,
+                               .sequences = most_rows,
+                               .blocks = most_blocks_,
+                               .attention_tiles = most_rows * cuda::attention_tiles(1, group),
+                               .lora_tiles = most_rows});
   host_ = cuda::pinned_buffer<std::int32_t>(most.end);
   device_ = cuda::device_buffer<std::int32_t>(most.end);
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <limits>
 
 #include "model/engine/sampling/logarithm.hpp"
 #include "model/engine/sampling/random.hpp"
@@ -58,14 +57,14 @@ sampled_token sampler::sample(std::span<const float> logits, const sampling_para
   maxima_.find(used);
   // Without a finite largest logit there are no shares to draw by.
   const bool first = is_greedy(params) || params.top_k == 1 || !std::isfinite(maxima_.largest);
-  sampled_token chosen{first ? maxima_.first(used) : draw(used, params, position), {}, {}};
+  sampled_token chosen{.token = first ? maxima_.first(used) : draw(used, params, position)};
   if (maxima_.largest == minus_infinity && !allowed.empty()) chosen.token = first_of(allowed);
   if (params.logprobs) describe(logits, *params.logprobs, chosen);
   return chosen;
 }
 
 sampled_token sampler::score(std::span<const float> logits, token_id token, std::int32_t alternatives) {
-  sampled_token given{token, {}, {}};
+  sampled_token given{.token = token};
   describe(logits, alternatives, given);
   const float own = logits[static_cast<std::size_t>(token)];
   given.rank = static_cast<std::int32_t>(

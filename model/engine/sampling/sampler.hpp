@@ -24,9 +24,9 @@ struct token_logprob {
 
 struct sampled_token {
   token_id token = 0;
-  std::optional<float> logprob;             ///< where params.logprobs asks
-  std::vector<token_logprob> alternatives;  ///< the params.logprobs most likely, the chosen one among them or not
-  std::int32_t rank = 0;                    ///< of a token that was given, not chosen: 1 for the most likely
+  std::optional<float> logprob = {};             ///< where params.logprobs asks
+  std::vector<token_logprob> alternatives = {};  ///< the params.logprobs most likely, the chosen one among them or not
+  std::int32_t rank = 0;                         ///< of a token that was given, not chosen: 1 for the most likely
 
   template <class Self>
   static auto fields(Self& self) {

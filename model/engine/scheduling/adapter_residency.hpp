@@ -23,7 +23,6 @@
 #include <functional>
 #include <list>
 #include <optional>
-#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>

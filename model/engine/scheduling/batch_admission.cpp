@@ -211,7 +211,7 @@ detail::adapter_use* batch_scheduler::adapter_to_push_out(const sequence_state& 
 
 void batch_scheduler::note_reused(sequence_state& sequence, std::size_t tokens) {
   counts_.reused_tokens += tokens;
-  if (sequence.tokens.size() == sequence.prompt) sequence.reused += tokens;
+  if (sequence.tokens.size() == sequence.prompt_tokens) sequence.reused += tokens;
 }
 
 bool batch_scheduler::make_blocks(sequence_state& sequence, const planning& step) {
@@ -227,7 +227,7 @@ bool batch_scheduler::make_blocks(sequence_state& sequence, const planning& step
     blocks_.clear(sequence);
     return false;
   }
-  if (sequence.tokens.size() == sequence.prompt) sequence.reused = 0;  // found by an earlier start
+  if (sequence.tokens.size() == sequence.prompt_tokens) sequence.reused = 0;  // found by an earlier start
   if (!sequence.reads_prompt()) counts_.looked_up_tokens += sequence.tokens.size();
   note_reused(sequence, reused);
   [[maybe_unused]] const bool provided = blocks_.provide(sequence, sequence.tokens.size(), step.plan.copies);

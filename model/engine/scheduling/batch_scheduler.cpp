@@ -116,7 +116,7 @@ batch_scheduler::sequence_state& batch_scheduler::add_leader(sequence_request re
   leader.priority = request.priority;
   leader.adapter = request.adapter;
   leader.limit = limit_of(request, options_.context);
-  leader.prompt = request.prompt.size();
+  leader.prompt_tokens = request.prompt.size();
   leader.tokens = std::move(request.prompt);
   leader.every_prompt_row = request.every_prompt_row;
   suspects_.set(leader, request.lost);
@@ -130,7 +130,7 @@ batch_scheduler::sequence_state& batch_scheduler::add_follower(sequence_state& l
   follower.priority = leader.priority;
   follower.adapter = leader.adapter;
   follower.limit = leader.limit;
-  follower.prompt = leader.prompt;
+  follower.prompt_tokens = leader.prompt_tokens;
   follower.every_prompt_row = leader.every_prompt_row;
   follower.leader = &leader;
   follower.phase = sequence_phase::following;

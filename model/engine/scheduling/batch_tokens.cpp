@@ -1,7 +1,6 @@
 // How many tokens of the step each running sequence gets, and the plan that says so.
 #include <algorithm>
 #include <cassert>
-#include <tuple>
 
 #include "model/engine/scheduling/batch_scheduler.hpp"
 
@@ -138,7 +137,7 @@ void batch_scheduler::write_row(sequence_state& sequence, step_plan& plan) {
   plan.tokens.insert(plan.tokens.end(), sequence.proposals.begin(), sequence.proposals.end());
 
   row.complete = sequence.pending() == static_cast<std::size_t>(sequence.planned_tokens);
-  row.logit_rows = row.complete && sequence.limit > sequence.prompt ? 1 + row.proposals : 0;
+  row.logit_rows = row.complete && sequence.limit > sequence.prompt_tokens ? 1 + row.proposals : 0;
   row.kept_blocks = static_cast<std::int32_t>(sequence.known_blocks);
   row.first_block = static_cast<std::int32_t>(plan.blocks.size());
   row.blocks = static_cast<std::int32_t>(sequence.blocks.size() - sequence.known_blocks);

@@ -1,6 +1,5 @@
 #pragma once
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <tuple>
 #include <vector>
@@ -37,8 +36,8 @@ struct sequence_state {
   std::size_t urgent_until = 0;   ///< so many tokens
 
   std::vector<token_id> tokens;  ///< prompt and answer so far
-  std::size_t prompt = 0;        ///< tokens of it
-  std::size_t limit = 0;         ///< tokens at most
+  std::size_t prompt_tokens = 0;
+  std::size_t limit = 0;  ///< tokens at most
   std::vector<token_id> proposals;
   bool every_prompt_row = false;
   bool charged = false;  ///< the tenant has paid for the prompt
@@ -64,10 +63,10 @@ struct sequence_state {
   std::vector<sequence_state*> followers;  ///< answers that wait for this one's prompt
 
   /// The prompt itself is asked about: none of it may come from the prefix cache.
-  bool reads_prompt() const { return every_prompt_row && tokens.size() == prompt; }
+  bool reads_prompt() const { return every_prompt_row && tokens.size() == prompt_tokens; }
   std::size_t pending() const { return tokens.size() - computed; }
   bool landed() const { return in_flight.value == 0; }
-  bool decoding() const { return pending() == 1 && computed >= prompt; }
+  bool decoding() const { return pending() == 1 && computed >= prompt_tokens; }
   /// Rows it may take in a step.
   std::size_t slots() const { return 1 + followers.size(); }
 

@@ -1,4 +1,4 @@
-// The last stage's other part: hidden states of prompts, instead of answers to them.
+// For the last stage: hidden states of prompts, pooled, instead of answers to them.
 #pragma once
 #include <unordered_map>
 #include <vector>

@@ -21,7 +21,7 @@ void prompt_scorer::list_rows(const step_plan& plan, std::vector<int>& rows) {
     const auto found = open_.find(row.sequence);
     if (found == open_.end()) continue;
     open_prompt& prompt = found->second;
-    if (row.position == 0) prompt.scored.assign(1, {prompt.tokens.front(), {}, {}});  // again after a preemption
+    if (row.position == 0) prompt.scored.assign(1, {.token = prompt.tokens.front()});  // again after a preemption
     for (int i = 0; i < row.tokens; ++i) {
       const auto next = static_cast<std::size_t>(row.position + i + 1);
       if (next >= prompt.tokens.size()) break;

@@ -1,6 +1,5 @@
-// The last stage's third part: how likely a prompt's own tokens were, for requests that ask (`echo` with `logprobs`).
+// For the last stage: how likely a prompt's own tokens were, for requests that ask (`echo` with `logprobs`).
 #pragma once
-#include <span>
 #include <unordered_map>
 #include <vector>
 

@@ -11,16 +11,16 @@ constexpr std::size_t scored_at_once = 64;  // rows: all logits of a prompt woul
 
 }  // namespace
 
-stage::stage(std::shared_ptr<const loaded_model> model, const decoder::options& layers, int lookup_tokens,
+stage::stage(std::shared_ptr<const loaded_model> model, const decoder::options& shard, int lookup_tokens,
              const compute& with, token_tree_source tokens)
     : model_(std::move(model)),
-      first_layer_(layers.first_layer),
-      last_(layers.layers < 0 || layers.first_layer + layers.layers == model_->config.layers),
-      limits_{.max_rows = layers.max_rows,
-              .blocks = layers.blocks,
-              .context = layers.context,
+      first_layer_(shard.first_layer),
+      last_(shard.layers < 0 || shard.first_layer + shard.layers == model_->config.layers),
+      limits_{.max_rows = shard.max_rows,
+              .blocks = shard.blocks,
+              .context = shard.context,
               .vocab_size = model_->config.vocab_size},
-      shard_(make_decoder(model_, layers, with)),
+      shard_(make_decoder(model_, shard, with)),
       chooser_(with, model_->config.vocab_size, lookup_tokens, std::move(tokens)),
       pooler_(model_->config.hidden),
       scorer_(with.kernels, model_->config.vocab_size) {}

@@ -18,9 +18,9 @@ namespace troupe {
 
 class stage {
  public:
-  /// `layers` as for a decoder. `lookup_tokens`: guesses by prompt lookup for each step; 0: none.
-  /// `tokens`: of the model's tokenizer, for answers under a constraint.
-  stage(std::shared_ptr<const loaded_model> model, const decoder::options& layers, int lookup_tokens,
+  /// `shard`: its layers and storage, as for a decoder. `lookup_tokens`: guesses by prompt lookup for each step; 0:
+  /// none. `tokens`: of the model's tokenizer, for answers under a constraint.
+  stage(std::shared_ptr<const loaded_model> model, const decoder::options& shard, int lookup_tokens,
         const compute& with, token_tree_source tokens = {});
 
   bool is_first() const { return first_layer_ == 0; }

@@ -48,8 +48,8 @@ std::vector<answer_opening> take_excess(std::vector<answer_opening>& from, std::
 
 void check(const step_order& order, const order_limits& limits) {
   const step_plan& plan = order.plan;
-  const auto broken = [&](std::string_view what) {
-    refuse("step {} is no step of this stage: {}", plan.id.value, what);
+  const auto broken = [&](std::string_view fault) {
+    refuse("step {} is no step of this stage: {}", plan.id.value, fault);
   };
   if (static_cast<std::int64_t>(plan.tokens.size()) > limits.max_rows) broken("too many tokens");
   std::int64_t next = 0;

@@ -101,15 +101,11 @@ struct step_outcome {
         std::find_if(answers.begin(), answers.end(), [&](const chosen_answer& a) { return a.sequence == sequence; });
     return found == answers.end() ? nullptr : &*found;
   }
-  std::span<const token_id> tokens_of(const chosen_answer& a) const {
-    return std::span(tokens).subspan(static_cast<std::size_t>(a.first_token), static_cast<std::size_t>(a.tokens));
-  }
-  std::span<const token_id> proposals_of(const chosen_answer& a) const {
-    return std::span(proposals).subspan(static_cast<std::size_t>(a.first_proposal),
-                                        static_cast<std::size_t>(a.proposals));
-  }
-
   // Empty where what another process said reaches beyond the list.
+  std::span<const token_id> tokens_of(const chosen_answer& a) const { return part_of(tokens, a.first_token, a.tokens); }
+  std::span<const token_id> proposals_of(const chosen_answer& a) const {
+    return part_of(proposals, a.first_proposal, a.proposals);
+  }
   std::span<const float> hidden_of(const chosen_answer& a) const { return part_of(hidden, a.first_hidden, a.hidden); }
   std::span<const sampled_token> scored_of(const chosen_answer& a) const {
     return part_of(scored, a.first_scored, a.scored);

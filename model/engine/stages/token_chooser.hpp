@@ -1,7 +1,6 @@
-// The last stage's part of a step: logits become tokens.
+// For the last stage: logits become tokens.
 #pragma once
 #include <memory>
-#include <span>
 #include <unordered_map>
 #include <vector>
 

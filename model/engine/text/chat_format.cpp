@@ -20,8 +20,8 @@ chat_sources sources_of(const std::filesystem::path& model) {
   return std::move(*found);
 }
 
-json parsed(const std::string& text, const char* what) {
-  return detail::parse_json_as<json>(text, what, {.depth = 64});
+json parsed(const std::string& text, const char* field) {
+  return detail::parse_json_as<json>(text, field, {.depth = 64});
 }
 
 json parsed_variables(const std::string& text) {

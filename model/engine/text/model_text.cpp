@@ -55,6 +55,12 @@ std::shared_ptr<const tokenizer> no_tokenizer() {
   return std::make_shared<const absent_tokenizer>();
 }
 
+void check_prompt_tokens(std::span<const token_id> prompt, std::int64_t vocab_size) {
+  for (const token_id token : prompt)
+    if (token < 0 || token >= vocab_size)
+      refuse("the prompt names token {}: the model has tokens 0 to {}", token, vocab_size - 1);
+}
+
 std::vector<token_id> prompt_of_text(const tokenizer& tokens, const model_config& config, std::string_view text,
                                      const std::string& model) {
   auto encoded = tokens.encode(text);

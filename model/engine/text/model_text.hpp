@@ -1,7 +1,7 @@
 #pragma once
 #include <filesystem>
 #include <memory>
-#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +17,9 @@ std::string tokenizer_kind(const std::filesystem::path& model);
 std::shared_ptr<const tokenizer> open_tokenizer(const std::filesystem::path& model);
 /// Stands for the tokenizer of a model that has none: every token is the empty text.
 std::shared_ptr<const tokenizer> no_tokenizer();
+
+/// Throws input_error where the prompt names a token that the model does not have.
+void check_prompt_tokens(std::span<const token_id> prompt, std::int64_t vocab_size);
 
 /// The tokens of a plain prompt; of an empty one BOS alone, as the tokenizer names it, or else the configuration.
 /// Throws input_error where there is no BOS; `model` is what the error calls it.

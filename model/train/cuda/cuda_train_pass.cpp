@@ -6,7 +6,6 @@
 
 #include "base/error.hpp"
 #include "model/arch/device.hpp"
-#include "model/engine/sampling/logarithm.hpp"
 #include "model/train/gpu_pass.hpp"
 #include "model/train/size_impl.hpp"
 
@@ -30,13 +29,6 @@ const train_pass::options& checked(const train_pass::options& options, const tra
            model.config.head_dim, cuda::most_head_dim);
   cuda::use_device(options.device.gpu);
   return options;
-}
-
-std::int64_t largest_rank_of(const trained_model& model) {
-  std::int64_t rank = 0;
-  for (const trained_layer& layer : model.layers)
-    for (const auto linear : trained_of_kind) rank = std::max(rank, (layer.*linear).lora.rank);
-  return rank;
 }
 
 std::int64_t rows_of_logits(const trained_model& model, std::int64_t most_rows) {
@@ -71,10 +63,10 @@ cuda_train_pass::cuda_train_pass(const trained_model& model, const parameter_set
       attention_(model.config, options_.most_rows, options_.most_positions, stream_),
       heads_width_(model.config.heads * model.config.head_dim),
       kv_width_(model.config.kv_heads * model.config.head_dim),
-      lora_width_(largest_rank_of(model)),
+      lora_width_(largest_rank(model)),
       loss_rows_(rows_of_logits(model, options_.most_rows)),
       losses_(to_size(options_.most_rows)),
-      losses_here_(to_size(options_.most_rows)) {
+      losses_on_host_(to_size(options_.most_rows)) {
   const model_config& config = model.config;
   for (std::size_t i = 0; i <= model.layers.size(); ++i) inputs_.push_back(take(config.hidden));
   make_activations();
@@ -129,16 +121,16 @@ cuda_train_pass::linear cuda_train_pass::linear_of(std::size_t layer, linear_kin
   return {weights_.layers[layer].*weights_of_kind[index], (model_.layers[layer].*trained_of_kind[index]).lora, kind};
 }
 
-device_attention::layer cuda_train_pass::attention_of(std::size_t layer, const activations& a) const {
+device_attention::input cuda_train_pass::attention_input(std::size_t layer, const activations& a) const {
   const layer_weights& weights = weights_.layers[layer];
   const std::int64_t window = model_.config.windows.empty() ? 0 : model_.config.windows[layer];
-  return {rows_,
-          window,
-          weights.q_norm.weight,
-          weights.k_norm.weight,
-          rows_of(a.q, heads_width_),
-          rows_of(a.k, kv_width_),
-          rows_of(a.v, kv_width_)};
+  return {.rows = rows_,
+          .window = window,
+          .q_norm = weights.q_norm.weight,
+          .k_norm = weights.k_norm.weight,
+          .q = rows_of(a.q, heads_width_),
+          .k = rows_of(a.k, kv_width_),
+          .v = rows_of(a.v, kv_width_)};
 }
 
 // --- a pass ---
@@ -156,9 +148,9 @@ pass_result cuda_train_pass::train(const training_rows& batch, float factor, con
     pace();
   }
   parameters_.fetch_gradients(stream_);
-  const pass_result made = result();
+  const pass_result loss_of_pass = result();
   parameters_.add_gradients_to_host(with_);
-  return made;
+  return loss_of_pass;
 }
 
 pass_result cuda_train_pass::measure(const training_rows& batch) {
@@ -181,15 +173,10 @@ void cuda_train_pass::begin(const training_rows& batch, const dropout_key& dropo
 /// Waits for all of the pass.
 pass_result cuda_train_pass::result() {
   const auto count = to_size(rows_.target_count());
-  cuda::copy(losses_here_.data(), losses_.data(), count, stream_);
+  cuda::copy(losses_on_host_.data(), losses_.data(), count, stream_);
   stream_.wait();
   pass_result total;
-  for (std::size_t i = 0; i < count; ++i) {
-    const cuda::cross_entropy_result& r = losses_here_[i];
-    total.loss += logarithm(r.sum) + static_cast<double>(r.most) - static_cast<double>(r.target);
-    total.correct += r.leads;
-    ++total.targets;
-  }
+  for (std::size_t i = 0; i < count; ++i) total.add_row(losses_on_host_[i]);
   return total;
 }
 
@@ -221,66 +208,80 @@ void cuda_train_pass::forward() {
 void cuda_train_pass::forward_layer(std::size_t layer, activations& a, const buffer* out) {
   const layer_weights& weights = weights_.layers[layer];
   const model_config& config = model_.config;
-  const auto of = [&](linear_kind kind) { return linear_of(layer, kind); };
+  const auto linear = [&](linear_kind kind) { return linear_of(layer, kind); };
   const buffer& in = inputs_[layer];
   const float_rows normed = hidden_rows(normed_), middle = hidden_rows(a.middle);
   const auto hidden_floats = to_size(rows_.count() * middle.stride);
   normalize(weights.attention_norm, in, normed_);
-  apply(of(linear_kind::q), normed, a, rows_of(a.q, heads_width_), into::set);
-  apply(of(linear_kind::k), normed, a, rows_of(a.k, kv_width_), into::set);
-  apply(of(linear_kind::v), normed, a, rows_of(a.v, kv_width_), into::set);
-  attention_.forward(stream_, attention_of(layer, a), rows_of(a.mixed, heads_width_));
+  apply(linear(linear_kind::q), normed, a, rows_of(a.q, heads_width_), into::set);
+  apply(linear(linear_kind::k), normed, a, rows_of(a.k, kv_width_), into::set);
+  apply(linear(linear_kind::v), normed, a, rows_of(a.v, kv_width_), into::set);
+  attention_.forward(stream_, attention_input(layer, a), rows_of(a.mixed, heads_width_));
   cuda::copy(a.middle.data(), in.data(), hidden_floats, stream_);
-  apply(of(linear_kind::o), rows_of(a.mixed, heads_width_), a, middle, into::add);
+  apply(linear(linear_kind::o), rows_of(a.mixed, heads_width_), a, middle, into::add);
   normalize(weights.mlp_norm, a.middle, normed_);
-  if (config.gated_mlp) apply(of(linear_kind::gate), normed, a, rows_of(a.gate, config.ffn), into::set);
-  apply(of(linear_kind::up), normed, a, rows_of(a.up, config.ffn), into::set);
+  if (config.gated_mlp) apply(linear(linear_kind::gate), normed, a, rows_of(a.gate, config.ffn), into::set);
+  apply(linear(linear_kind::up), normed, a, rows_of(a.up, config.ffn), into::set);
   activate(a);
   if (out) cuda::copy(out->data(), a.middle.data(), hidden_floats, stream_);
-  apply(of(linear_kind::down), rows_of(active_, config.ffn), a, out ? hidden_rows(*out) : float_rows{}, into::add);
+  apply(linear(linear_kind::down), rows_of(active_, config.ffn), a, out ? hidden_rows(*out) : float_rows{}, into::add);
 }
 
 void cuda_train_pass::backward_layer(std::size_t layer, activations& a) {
   const layer_weights& weights = weights_.layers[layer];
   const model_config& config = model_.config;
-  const auto of = [&](linear_kind kind) { return linear_of(layer, kind); };
+  const auto linear = [&](linear_kind kind) { return linear_of(layer, kind); };
   const float_rows normed = hidden_rows(normed_), gradient = hidden_rows(gradient_), inner = hidden_rows(inner_);
   const float_rows mixed_gradient = rows_of(inner_, heads_width_);
   const float_rows dq = rows_of(dq_, heads_width_), dk = rows_of(dk_, kv_width_), dv = rows_of(dv_, kv_width_);
   activate(a);
   normalize(weights.mlp_norm, a.middle, normed_);
-  apply_back(of(linear_kind::down), a, rows_of(active_, config.ffn), gradient, rows_of(active_gradient_, config.ffn),
-             into::set);
+  apply_back(linear(linear_kind::down), a, rows_of(active_, config.ffn), gradient,
+             rows_of(active_gradient_, config.ffn), into::set);
   activate_back(a);
-  if (config.gated_mlp) apply_back(of(linear_kind::gate), a, normed, rows_of(a.gate, config.ffn), inner, into::set);
-  apply_back(of(linear_kind::up), a, normed, rows_of(a.up, config.ffn), inner,
+  if (config.gated_mlp) apply_back(linear(linear_kind::gate), a, normed, rows_of(a.gate, config.ffn), inner, into::set);
+  apply_back(linear(linear_kind::up), a, normed, rows_of(a.up, config.ffn), inner,
              config.gated_mlp ? into::add : into::set);
   normalize_back(weights.mlp_norm, a.middle, inner_);
-  apply_back(of(linear_kind::o), a, rows_of(a.mixed, heads_width_), gradient, mixed_gradient, into::set);
-  attention_.backward(stream_, attention_of(layer, a), mixed_gradient, dq, dk, dv);
+  apply_back(linear(linear_kind::o), a, rows_of(a.mixed, heads_width_), gradient, mixed_gradient, into::set);
+  attention_.backward(stream_, attention_input(layer, a), mixed_gradient, dq, dk, dv);
   normalize(weights.attention_norm, inputs_[layer], normed_);
   const float_rows dx = layer > 0 ? inner : float_rows{};  // nothing is trained below the first layer
-  apply_back(of(linear_kind::q), a, normed, dq, dx, into::set);
-  apply_back(of(linear_kind::k), a, normed, dk, dx, into::add);
-  apply_back(of(linear_kind::v), a, normed, dv, dx, into::add);
+  apply_back(linear(linear_kind::q), a, normed, dq, dx, into::set);
+  apply_back(linear(linear_kind::k), a, normed, dk, dx, into::add);
+  apply_back(linear(linear_kind::v), a, normed, dv, dx, into::add);
   if (dx.data) normalize_back(weights.attention_norm, inputs_[layer], inner_);
 }
 
 void cuda_train_pass::normalize(const norm_weights& norm, const buffer& x, const buffer& out) {
-  const model_config& config = model_.config;
-  const cuda::norm_args args{rows_.count(), config.hidden,   hidden_rows(x),   nullptr, norm.weight,
-                             norm.bias,     config.norm_eps, hidden_rows(out), {}};
-  if (config.norm == norm_kind::rms)
+  normalize({.rows = rows_.count(),
+             .n = model_.config.hidden,
+             .x = hidden_rows(x),
+             .weight = norm.weight,
+             .bias = norm.bias,
+             .eps = model_.config.norm_eps,
+             .out = hidden_rows(out)});
+}
+
+void cuda_train_pass::normalize(const cuda::norm_args& args) {
+  if (model_.config.norm == norm_kind::rms)
     cuda::rms_norm(stream_, args);
   else
     cuda::layer_norm(stream_, args);
 }
 
 void cuda_train_pass::normalize_back(const norm_weights& norm, const buffer& x, const buffer& dy) {
-  const model_config& config = model_.config;
-  const cuda::norm_back_args args{rows_.count(), config.hidden,   hidden_rows(x),  nullptr,
-                                  norm.weight,   config.norm_eps, hidden_rows(dy), hidden_rows(gradient_)};
-  if (config.norm == norm_kind::rms)
+  normalize_back({.rows = rows_.count(),
+                  .n = model_.config.hidden,
+                  .x = hidden_rows(x),
+                  .weight = norm.weight,
+                  .eps = model_.config.norm_eps,
+                  .dy = hidden_rows(dy),
+                  .dx = hidden_rows(gradient_)});
+}
+
+void cuda_train_pass::normalize_back(const cuda::norm_back_args& args) {
+  if (model_.config.norm == norm_kind::rms)
     cuda::rms_norm_back(stream_, args);
   else
     cuda::layer_norm_back(stream_, args);
@@ -288,8 +289,11 @@ void cuda_train_pass::normalize_back(const norm_weights& norm, const buffer& x, 
 
 void cuda_train_pass::activate(const activations& a) {
   const std::int64_t ffn = model_.config.ffn;
-  const cuda::activation_args args{rows_.count(),         ffn, rows_of(a.gate, ffn), rows_of(a.up, ffn),
-                                   rows_of(active_, ffn), {}};
+  const cuda::activation_args args{.rows = rows_.count(),
+                                   .n = ffn,
+                                   .gate = rows_of(a.gate, ffn),
+                                   .x = rows_of(a.up, ffn),
+                                   .out = rows_of(active_, ffn)};
   if (model_.config.gated_mlp)
     cuda::swiglu(stream_, args);
   else
@@ -298,8 +302,11 @@ void cuda_train_pass::activate(const activations& a) {
 
 void cuda_train_pass::activate_back(const activations& a) {
   const std::int64_t ffn = model_.config.ffn;
-  const cuda::activation_back_args args{rows_.count(), ffn, rows_of(active_gradient_, ffn), rows_of(a.gate, ffn),
-                                        rows_of(a.up, ffn)};
+  const cuda::activation_back_args args{.rows = rows_.count(),
+                                        .n = ffn,
+                                        .dy = rows_of(active_gradient_, ffn),
+                                        .gate = rows_of(a.gate, ffn),
+                                        .x = rows_of(a.up, ffn)};
   if (model_.config.gated_mlp)
     cuda::swiglu_back(stream_, args);
   else

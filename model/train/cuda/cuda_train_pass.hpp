@@ -38,10 +38,10 @@ class cuda_train_pass final : public train_pass {
 
   buffer take(std::int64_t columns) const;
   void make_activations();
-  float_rows rows_of(const buffer& of, std::int64_t columns) const { return {of.data(), padded_row(columns)}; }
-  float_rows hidden_rows(const buffer& of) const { return rows_of(of, model_.config.hidden); }
+  float_rows rows_of(const buffer& memory, std::int64_t columns) const { return {memory.data(), padded_row(columns)}; }
+  float_rows hidden_rows(const buffer& memory) const { return rows_of(memory, model_.config.hidden); }
   linear linear_of(std::size_t layer, linear_kind kind) const;
-  device_attention::layer attention_of(std::size_t layer, const activations& a) const;
+  device_attention::input attention_input(std::size_t layer, const activations& a) const;
   activations& activations_of(std::size_t layer) { return activations_[options_.keep_activations ? layer : 0]; }
 
   void begin(const training_rows& batch, const dropout_key& dropout);
@@ -52,8 +52,10 @@ class cuda_train_pass final : public train_pass {
   void forward_layer(std::size_t layer, activations& a, const buffer* out);
   void backward_layer(std::size_t layer, activations& a);
   void normalize(const norm_weights& norm, const buffer& x, const buffer& out);
+  void normalize(const cuda::norm_args& args);
   /// gradient_ += what dy means for the input of the norm.
   void normalize_back(const norm_weights& norm, const buffer& x, const buffer& dy);
+  void normalize_back(const cuda::norm_back_args& args);
   void activate(const activations& a);
   void activate_back(const activations& a);
 
@@ -62,6 +64,8 @@ class cuda_train_pass final : public train_pass {
   /// dx = or += dy W + what the adapter gives, and the gradients of its factors. dx may be null.
   void apply_back(const linear& l, const activations& a, float_rows x, float_rows dy, float_rows dx, into how);
   void lora_back(const linear& l, const activations& a, float_rows x, float_rows dy, float_rows dx);
+  /// dx += what lora_gradient_ means for the adapter's input.
+  void lora_input_back(const linear& l, float_rows dx);
   void multiply(const cuda::weight_product& product);
   void multiply(const cuda::float_product& product);
   cuda::dropout_mask mask_of(const lora_factors& lora) const;
@@ -84,7 +88,7 @@ class cuda_train_pass final : public train_pass {
   buffer normed_, active_, active_gradient_, gradient_, inner_, dq_, dk_, dv_, dropped_, lora_gradient_;
   buffer final_, final_gradient_, logits_, slices_;
   cuda::device_buffer<cuda::cross_entropy_result> losses_;
-  cuda::pinned_buffer<cuda::cross_entropy_result> losses_here_;
+  cuda::pinned_buffer<cuda::cross_entropy_result> losses_on_host_;
   std::array<cuda::event, 2> paced_;
   std::size_t next_paced_ = 0;
   dropout_key dropout_;

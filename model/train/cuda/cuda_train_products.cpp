@@ -73,10 +73,16 @@ void cuda_train_pass::lora_back(const linear& l, const activations& a, float_row
             .b = {input.data, input.stride},
             .c = {parameters_.gradient(lora.a_gradient), lora.a_stride},
             .how = into::add});
-  if (!dx.data) return;
+  if (dx.data) lora_input_back(l, dx);
+}
+
+void cuda_train_pass::lora_input_back(const linear& l, float_rows dx) {
+  const lora_factors& lora = l.lora;
+  const std::int64_t ins = l.weights.w.ins;
+  const float_rows inner = rows_of(lora_gradient_, lora_width_);
   const bool masked = dropout_.probability > 0;
   const float_rows to = masked ? float_rows{dropped_.data(), dx.stride} : dx;
-  multiply({.rows = rows,
+  multiply({.rows = rows_.count(),
             .columns = ins,
             .depth = lora.rank,
             .a = {inner.data, inner.stride},
@@ -88,7 +94,7 @@ void cuda_train_pass::lora_back(const linear& l, const activations& a, float_row
 }
 
 cuda::dropout_mask cuda_train_pass::mask_of(const lora_factors& lora) const {
-  return {dropout_.probability, dropout_.seed, dropout_.pass, lora.stream};
+  return {.probability = dropout_.probability, .seed = dropout_.seed, .pass = dropout_.pass, .stream = lora.stream};
 }
 
 float_rows cuda_train_pass::dropped(const linear& l, float_rows x) {
@@ -106,23 +112,21 @@ void cuda_train_pass::loss(float factor, bool backward) {
   const float_rows final = hidden_rows(final_), logits = rows_of(logits_, config.vocab_size);
   for (int first = 0; first < rows_.target_count(); first += static_cast<int>(loss_rows_)) {
     const int count = std::min(rows_.target_count() - first, static_cast<int>(loss_rows_));
-    const norm_weights& norm = weights_.final_norm;
-    const cuda::norm_args normed{count,
-                                 config.hidden,
-                                 hidden_rows(inputs_.back()),
-                                 rows_.picked() + first,
-                                 norm.weight,
-                                 norm.bias,
-                                 config.norm_eps,
-                                 final,
-                                 {}};
-    if (config.norm == norm_kind::rms)
-      cuda::rms_norm(stream_, normed);
-    else
-      cuda::layer_norm(stream_, normed);
+    normalize({.rows = count,
+               .n = config.hidden,
+               .x = hidden_rows(inputs_.back()),
+               .gather = rows_.picked() + first,
+               .weight = weights_.final_norm.weight,
+               .bias = weights_.final_norm.bias,
+               .eps = config.norm_eps,
+               .out = final});
     multiply({.w = weights_.head, .rows = count, .x = final, .y = logits});
-    cuda::cross_entropy(stream_,
-                        {count, config.vocab_size, logits, rows_.targets() + first, factor, losses_.data() + first});
+    cuda::cross_entropy(stream_, {.rows = count,
+                                  .n = config.vocab_size,
+                                  .logits = logits,
+                                  .targets = rows_.targets() + first,
+                                  .factor = factor,
+                                  .results = losses_.data() + first});
     if (backward) head_back(first, count);
     pace();
   }
@@ -133,18 +137,14 @@ void cuda_train_pass::head_back(int first, int count) {
   const model_config& config = model_.config;
   const float_rows dy = hidden_rows(final_gradient_);
   multiply({.w = weights_.head, .turned = true, .rows = count, .x = rows_of(logits_, config.vocab_size), .y = dy});
-  const cuda::norm_back_args args{count,
-                                  config.hidden,
-                                  hidden_rows(inputs_.back()),
-                                  rows_.picked() + first,
-                                  weights_.final_norm.weight,
-                                  config.norm_eps,
-                                  dy,
-                                  hidden_rows(gradient_)};
-  if (config.norm == norm_kind::rms)
-    cuda::rms_norm_back(stream_, args);
-  else
-    cuda::layer_norm_back(stream_, args);
+  normalize_back({.rows = count,
+                  .n = config.hidden,
+                  .x = hidden_rows(inputs_.back()),
+                  .gather = rows_.picked() + first,
+                  .weight = weights_.final_norm.weight,
+                  .eps = config.norm_eps,
+                  .dy = dy,
+                  .dx = hidden_rows(gradient_)});
 }
 
 }  // namespace troupe

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
-#include "model/ops/rope.hpp"
 #include "model/train/size_impl.hpp"
 
 namespace troupe {
@@ -26,114 +24,104 @@ device_attention::device_attention(const model_config& config, std::int64_t most
       q_(to_size(most_rows * padded_row(config.heads * dim_))),
       k_(to_size(most_rows * padded_row(kv_heads_ * dim_))),
       scores_(to_size(heads_at_once_ * group_ * score_step_)),
-      score_gradients_(scores_.size()) {
-  if (config.position != position_kind::rotary) return;
-  const std::int64_t half = dim_ / 2;
-  const rope_angles angles(config);
-  std::vector<float> cosines(to_size(most_positions * half)), sines(cosines.size());
-  for (std::int64_t i = 0; i < most_positions; ++i) angles.at(i, cosines.data() + i * half, sines.data() + i * half);
-  cosines_ = cuda::device_buffer<float>(cosines.size());
-  sines_ = cuda::device_buffer<float>(sines.size());
-  cuda::copy(cosines_.data(), cosines.data(), cosines.size(), on);
-  cuda::copy(sines_.data(), sines.data(), sines.size(), on);
-  on.wait();
-}
+      score_gradients_(scores_.size()),
+      angles_(config, most_positions, on) {}
 
-void device_attention::forward(const cuda::stream& on, const layer& of, float_rows out) const {
-  turn(on, of);
-  for_heads([&](some_heads some) {
-    probabilities(on, of, some);
-    multiply(on, of, some, cuda::head_shape::mixed, scores_in(scores_), keys(of.v, some), queries(out, some));
+void device_attention::forward(const cuda::stream& on, const input& in, float_rows out) const {
+  turn(on, in);
+  for_heads([&](head_range heads) {
+    probabilities(on, in, heads);
+    multiply(on, in, heads, cuda::head_shape::mixed, scores_in(scores_), keys(in.v, heads), queries(out, heads));
   });
 }
 
-void device_attention::backward(const cuda::stream& on, const layer& of, float_rows dout, float_rows dq, float_rows dk,
+void device_attention::backward(const cuda::stream& on, const input& in, float_rows dout, float_rows dq, float_rows dk,
                                 float_rows dv) const {
-  turn(on, of);
-  for_heads([&](some_heads some) {
-    probabilities(on, of, some);
-    multiply(on, of, some, cuda::head_shape::scores, queries(dout, some), keys(of.v, some),
+  turn(on, in);
+  for_heads([&](head_range heads) {
+    probabilities(on, in, heads);
+    multiply(on, in, heads, cuda::head_shape::scores, queries(dout, heads), keys(in.v, heads),
              scores_in(score_gradients_));
-    cuda::softmax_back(on, softmax_of(of, some));
-    multiply(on, of, some, cuda::head_shape::mixed, scores_in(score_gradients_), keys(turned_k(), some),
-             queries(dq, some));
-    gather(on, of, some, score_gradients_.data(), turned_q(), dk);
-    gather(on, of, some, scores_.data(), dout, dv);
+    cuda::softmax_back(on, softmax_of(in, heads));
+    multiply(on, in, heads, cuda::head_shape::mixed, scores_in(score_gradients_), keys(turned_k(), heads),
+             queries(dq, heads));
+    gather(on, in, heads, score_gradients_.data(), turned_q(), dk);
+    gather(on, in, heads, scores_.data(), dout, dv);
   });
   for (const bool are_keys : {false, true}) {
-    cuda::turn_args args = turned(of, are_keys);
+    cuda::turn_args args = turned(in, are_keys);
     args.out = are_keys ? dk : dq;
     cuda::turn_heads_back(on, args);
   }
 }
 
-cuda::turn_args device_attention::turned(const layer& of, bool are_keys) const {
-  return {.rows = of.rows.count(),
+cuda::turn_args device_attention::turned(const input& in, bool are_keys) const {
+  return {.rows = in.rows.count(),
           .heads = static_cast<int>(are_keys ? kv_heads_ : config_.heads),
           .dim = static_cast<int>(dim_),
-          .positions = of.rows.positions(),
-          .x = are_keys ? of.k : of.q,
-          .norm = are_keys ? of.k_norm : of.q_norm,
+          .positions = in.rows.positions(),
+          .x = are_keys ? in.k : in.q,
+          .norm = are_keys ? in.k_norm : in.q_norm,
           .eps = config_.norm_eps,
-          .cosines = cosines_.data(),
-          .sines = sines_.data(),
+          .cosines = angles_.cosines(),
+          .sines = angles_.sines(),
           .out = are_keys ? turned_k() : turned_q()};
 }
 
-void device_attention::turn(const cuda::stream& on, const layer& of) const {
-  for (const bool are_keys : {false, true}) cuda::turn_heads(on, turned(of, are_keys));
+void device_attention::turn(const cuda::stream& on, const input& in) const {
+  for (const bool are_keys : {false, true}) cuda::turn_heads(on, turned(in, are_keys));
 }
 
-void device_attention::probabilities(const cuda::stream& on, const layer& of, some_heads some) const {
-  multiply(on, of, some, cuda::head_shape::scores, queries(turned_q(), some), keys(turned_k(), some),
+void device_attention::probabilities(const cuda::stream& on, const input& in, head_range heads) const {
+  multiply(on, in, heads, cuda::head_shape::scores, queries(turned_q(), heads), keys(turned_k(), heads),
            scores_in(scores_));
-  cuda::softmax(on, softmax_of(of, some));
+  cuda::softmax(on, softmax_of(in, heads));
 }
 
-void device_attention::multiply(const cuda::stream& on, const layer& of, some_heads some, cuda::head_shape shape,
+void device_attention::multiply(const cuda::stream& on, const input& in, head_range heads, cuda::head_shape shape,
                                 cuda::head_rows a, cuda::head_rows b, cuda::head_rows c) const {
   cuda::multiply_heads(on, {.shape = shape,
-                            .segments = of.rows.segments(),
-                            .segment_count = of.rows.segment_count(),
-                            .longest = of.rows.longest(),
-                            .heads = static_cast<int>(some.count * group_),
+                            .segments = in.rows.segments(),
+                            .segment_count = in.rows.segment_count(),
+                            .longest = in.rows.longest(),
+                            .heads = static_cast<int>(heads.count * group_),
                             .dim = static_cast<int>(dim_),
                             .a = a,
                             .b = b,
                             .c = c});
 }
 
-void device_attention::gather(const cuda::stream& on, const layer& of, some_heads some, float* scores, float_rows from,
+void device_attention::gather(const cuda::stream& on, const input& in, head_range heads, float* scores, float_rows from,
                               float_rows to) const {
   for (std::int64_t member = 0; member < group_; ++member)
     cuda::multiply_heads(on, {.shape = cuda::head_shape::given,
-                              .segments = of.rows.segments(),
-                              .segment_count = of.rows.segment_count(),
-                              .longest = of.rows.longest(),
-                              .heads = static_cast<int>(some.count),
+                              .segments = in.rows.segments(),
+                              .segment_count = in.rows.segment_count(),
+                              .longest = in.rows.longest(),
+                              .heads = static_cast<int>(heads.count),
                               .dim = static_cast<int>(dim_),
                               .a = {scores + member * score_step_, score_stride_, score_step_ * group_},
-                              .b = {from.data + (some.first * group_ + member) * dim_, from.stride, dim_ * group_},
-                              .c = {to.data + some.first * dim_, to.stride, dim_},
+                              .b = {from.data + (heads.first * group_ + member) * dim_, from.stride, dim_ * group_},
+                              .c = {to.data + heads.first * dim_, to.stride, dim_},
                               .how = member > 0 ? into::add : into::set});
 }
 
-cuda::softmax_args device_attention::softmax_of(const layer& of, some_heads some) const {
-  return {.rows = of.rows.count(),
-          .heads = static_cast<int>(some.count * group_),
-          .positions = of.rows.positions(),
-          .window = of.window,
+cuda::softmax_args device_attention::softmax_of(const input& in, head_range heads) const {
+  return {.rows = in.rows.count(),
+          .heads = static_cast<int>(heads.count * group_),
+          .positions = in.rows.positions(),
+          .window = in.window,
           .factor = 1.0f / std::sqrt(static_cast<float>(dim_)),
           .scores = scores_in(scores_),
           .gradients = scores_in(score_gradients_)};
 }
 
-cuda::head_rows device_attention::queries(float_rows rows, some_heads some) const {
-  return {rows.data + some.first * group_ * dim_, rows.stride, dim_};
+cuda::head_rows device_attention::queries(float_rows rows, head_range heads) const {
+  return {rows.data + heads.first * group_ * dim_, rows.stride, dim_};
 }
 
-cuda::head_rows device_attention::keys(float_rows rows, some_heads some) const {
-  return {rows.data + some.first * dim_, rows.stride, dim_, static_cast<int>(group_)};
+cuda::head_rows device_attention::keys(float_rows rows, head_range heads) const {
+  return {rows.data + heads.first * dim_, rows.stride, dim_, static_cast<int>(group_)};
 }
 
 cuda::head_rows device_attention::scores_in(const cuda::device_buffer<float>& buffer) const {

@@ -28,7 +28,7 @@ TEST_F(chat, is_written_with_the_models_template) {
   const json parts = json::array({{{"type", "text"}, {"text", "H"}}, {{"type", "text"}, {"text", "i"}}});
   auto answer = post("/v1/chat/completions", {{"messages", json::array({{{"role", "user"}, {"content", parts}}})}});
   const auto begun = gateway_.take<begin_request>();
-  EXPECT_EQ(begun.prepared.engine.what.prompt, letters("u:Hi;a:"));
+  EXPECT_EQ(begun.prepared.engine.sequence.prompt, letters("u:Hi;a:"));
   EXPECT_EQ(begun.prepared.engine.sampling.max_tokens, 64 - 7) << "what the context holds";
   give(begun, "yes", "stop");
   const json body = answer.get().parsed();
@@ -89,7 +89,7 @@ TEST_F(chat, gives_tools_to_the_template_and_reads_their_calls_back) {
   start(hermes);
   auto answer = post("/v1/chat/completions", {{"messages", user("Hi")}, {"tools", {tool("look"), tool("go")}}});
   const auto begun = gateway_.take<begin_request>();
-  EXPECT_EQ(begun.prepared.engine.what.prompt, letters("[look][go]u:Hi;a:"));
+  EXPECT_EQ(begun.prepared.engine.sequence.prompt, letters("[look][go]u:Hi;a:"));
   give(begun, R"(<tool_call>{"name": "go", "argu)");
   give(begun, R"(ments": {"x": 1}}</tool_call> <tool_call>{"name":"look","arguments":{}}</tool_call>)", "stop");
   const json choice = answer.get().parsed()["choices"][0];
@@ -135,7 +135,7 @@ TEST_F(chat, opens_the_arguments_of_earlier_calls_for_the_template) {
        {{"role", "tool"}, {"tool_call_id", "c"}, {"content", "ok"}}});
   auto answer = post("/v1/chat/completions", {{"messages", earlier}});
   const auto begun = gateway_.take<begin_request>();
-  EXPECT_EQ(begun.prepared.engine.what.prompt, letters("u:Hi;a:<tool_call>7</tool_call>;t:ok;a:"));
+  EXPECT_EQ(begun.prepared.engine.sequence.prompt, letters("u:Hi;a:<tool_call>7</tool_call>;t:ok;a:"));
   give(begun, "fine", "stop");
   EXPECT_EQ(answer.get().parsed()["choices"][0]["message"]["content"], "fine");
 }

@@ -9,8 +9,8 @@ class completions : public api_test {};
 TEST_F(completions, answers_every_prompt_n_times) {
   auto answer = post("/v1/completions", {{"prompt", {"AB", "C"}}, {"n", 2}, {"max_tokens", 5}, {"seed", 9}});
   const auto first = gateway_.take<begin_request>(), second = gateway_.take<begin_request>();
-  EXPECT_EQ(first.prepared.engine.what.prompt, letters("AB"));
-  EXPECT_EQ(first.prepared.engine.what.answers, 2);
+  EXPECT_EQ(first.prepared.engine.sequence.prompt, letters("AB"));
+  EXPECT_EQ(first.prepared.engine.sequence.answers, 2);
   EXPECT_EQ(first.prepared.engine.sampling.max_tokens, 5);
   EXPECT_EQ(first.prepared.engine.sampling.seed, 9u);
   EXPECT_NE(first.id, second.id);
@@ -99,7 +99,7 @@ TEST_F(completions, stream_frame_by_frame) {
 TEST_F(completions, take_tokens_and_lists_of_them) {
   auto answer = post("/v1/completions", {{"prompt", {1, 2, 3}}, {"echo", true}});
   const auto begun = gateway_.take<begin_request>();
-  EXPECT_EQ(begun.prepared.engine.what.prompt, (std::vector<token_id>{1, 2, 3}));
+  EXPECT_EQ(begun.prepared.engine.sequence.prompt, (std::vector<token_id>{1, 2, 3}));
   give(begun, "x", "stop");
   EXPECT_EQ(answer.get().parsed()["choices"][0]["text"], "!\"#x") << "the prompt's own text, echoed";
   auto two = post("/v1/completions", {{"prompt", {{1}, {2}}}});
@@ -150,7 +150,7 @@ TEST_F(completions, say_how_likely_the_prompt_was_where_it_is_echoed) {
       post("/v1/completions", {{"prompt", "AB"}, {"echo", true}, {"logprobs", 0}, {"max_tokens", 0}, {"n", 2}});
   const auto begun = gateway_.take<begin_request>();
   EXPECT_EQ(begun.prepared.engine.sampling.prompt_logprobs, 0);
-  EXPECT_EQ(begun.prepared.engine.what.max_tokens, 0);
+  EXPECT_EQ(begun.prepared.engine.sequence.max_tokens, 0);
   answer_part part;
   part.scored = {{letter('A'), {}, {}}, {letter('B'), -0.5f, {}}};
   part.end = answer_end{"length", 2, {}};
@@ -268,7 +268,7 @@ TEST_F(completions, read_the_names_that_vllm_uses) {
   EXPECT_EQ(sampling.stop_tokens, std::vector<token_id>{5});
   EXPECT_EQ(sampling.stop, std::vector<std::string>{"z"});
   EXPECT_EQ(sampling.logit_bias.at(0).bias, -2);
-  EXPECT_EQ(begun.prepared.engine.what.priority, request_priority::batch);
+  EXPECT_EQ(begun.prepared.engine.sequence.priority, request_priority::batch);
   give(begun, "", "stop");
   EXPECT_EQ(answer.get().status, 200);
 }

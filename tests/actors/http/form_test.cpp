@@ -149,7 +149,7 @@ class embeddings : public api_test {
   static void give_hidden(const begin_request& to, std::vector<float> hidden) {
     answer_part part;
     part.hidden = std::move(hidden);
-    part.end = answer_end{"length", static_cast<std::int64_t>(to.prepared.engine.what.prompt.size()), {}};
+    part.end = answer_end{"length", static_cast<std::int64_t>(to.prepared.engine.sequence.prompt.size()), {}};
     to.listener->on_part(std::move(part));
   }
 };
@@ -180,7 +180,7 @@ TEST_F(embeddings, come_as_base64_and_as_they_are) {
   auto answer = post("/v1/embeddings",
                      {{"input", {1, 2, 3}}, {"pooling", "mean"}, {"normalize", false}, {"encoding_format", "base64"}});
   const auto begun = gateway_.take<begin_request>();
-  EXPECT_EQ(begun.prepared.engine.what.prompt, (std::vector<token_id>{1, 2, 3}));
+  EXPECT_EQ(begun.prepared.engine.sequence.prompt, (std::vector<token_id>{1, 2, 3}));
   EXPECT_EQ(begun.prepared.engine.sampling.pooling, hidden_pooling::mean);
   give_hidden(begun, {1.0f, -2.5f});
   EXPECT_EQ(answer.get().parsed()["data"][0]["embedding"], "AACAPwAAIMA=");

@@ -41,7 +41,7 @@ class responses : public api_test {
 TEST_F(responses, answer_a_text_with_a_message) {
   auto answer = post("/v1/responses", {{"input", "Hi"}, {"instructions", "Be"}, {"max_output_tokens", 9}});
   const auto begun = gateway_.take<begin_request>();
-  EXPECT_EQ(begun.prepared.engine.what.prompt, letters("s:Be;u:Hi;a:"));
+  EXPECT_EQ(begun.prepared.engine.sequence.prompt, letters("s:Be;u:Hi;a:"));
   EXPECT_EQ(begun.prepared.engine.sampling.max_tokens, 9);
   give(begun, "yes", "stop");
   const json body = answer.get().parsed();
@@ -72,7 +72,7 @@ TEST_F(responses, read_messages_and_calls_back) {
          json::array({{{"type", "output_text"}, {"text", "so"}}, {{"type", "output_text"}, {"text", "so"}}})}}});
   auto answer = post("/v1/responses", {{"input", earlier}});
   const auto begun = gateway_.take<begin_request>();
-  EXPECT_EQ(begun.prepared.engine.what.prompt, letters("u:Hi;a:<7><8>;t:ok;a:soso;a:"));
+  EXPECT_EQ(begun.prepared.engine.sequence.prompt, letters("u:Hi;a:<7><8>;t:ok;a:soso;a:"));
   give(begun, "x", "stop");
   EXPECT_EQ(answer.get().status, 200);
 }

@@ -87,7 +87,7 @@ class head {
   /// Answers with the prompt itself.
   static void answer(const begin_request& request) {
     answer_part part;
-    for (const token_id token : request.prepared.engine.what.prompt) {
+    for (const token_id token : request.prepared.engine.sequence.prompt) {
       part.text += static_cast<char>(' ' + token);
       part.tokens.push_back(token);
     }
@@ -135,7 +135,7 @@ TEST_F(jobs, answers_every_line_with_the_options_of_job_and_line) {
              {{"adapter", "a"}, {"seed", 5}, {"stop", "x"}});
   const auto first = now.next(), second = now.next();
   EXPECT_EQ(first.adapter, "a");
-  EXPECT_EQ(first.prepared.engine.what.priority, request_priority::batch);
+  EXPECT_EQ(first.prepared.engine.sequence.priority, request_priority::batch);
   EXPECT_EQ(first.prepared.engine.sampling.max_tokens, 3);
   EXPECT_EQ(first.prepared.engine.sampling.seed, 5u);
   EXPECT_EQ(first.prepared.engine.sampling.stop, std::vector<std::string>{"x"});
@@ -280,7 +280,7 @@ TEST_F(jobs, of_several_tenants_share_the_lines_in_flight_by_weight) {
     parts.record_at_once = 1;
   });
   const auto lines_of = [](const char* prompt) { return std::vector<std::string>(8, json{{"prompt", prompt}}.dump()); };
-  const auto prompt_of = [](const begin_request& request) { return request.prepared.engine.what.prompt; };
+  const auto prompt_of = [](const begin_request& request) { return request.prepared.engine.sequence.prompt; };
   now.submit("early", lines_of("A"), {{"weight", 1}}, "one");
   std::vector<begin_request> first;
   for (int i = 0; i < 4; ++i) first.push_back(now.next());

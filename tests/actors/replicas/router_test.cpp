@@ -27,7 +27,7 @@ class router : public testing::Test {
     routed_request made;
     made.id = request_id(id);
     made.sink = sink_.handle();
-    made.engine.what.prompt = letters("ABC");
+    made.engine.sequence.prompt = letters("ABC");
     made.engine.resumed = resumed;
     return made;
   }
@@ -108,7 +108,7 @@ TEST_F(router, forgets_a_cancelled_request_that_is_on_its_way_back) {
 TEST_F(router, forgets_one_answer_that_was_cancelled_and_no_other_of_its_request) {
   report(0, true);
   auto whole = request(1);
-  whole.engine.what.answers = 3;
+  whole.engine.sequence.answers = 3;
   tell(actor_, whole);
   (void)first_.take<routed_request>();
   tell(actor_, cancel_request{request_id(1), 1});

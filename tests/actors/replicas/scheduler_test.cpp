@@ -31,11 +31,11 @@ class scheduler : public testing::Test {
            std::int32_t answers = 1) {
     routed_request request;
     request.id = request_id(id);
-    request.engine.what.adapter = adapter;
-    request.engine.what.answers = answers;
+    request.engine.sequence.adapter = adapter;
+    request.engine.sequence.answers = answers;
     request.sink = sink_.handle();
-    request.engine.what.prompt = letters(prompt);
-    request.engine.what.max_tokens = tokens;
+    request.engine.sequence.prompt = letters(prompt);
+    request.engine.sequence.max_tokens = tokens;
     tell(actor_, std::move(request));
   }
   /// What the last stage would send: this token for every answer.
@@ -140,9 +140,9 @@ TEST_F(scheduler, says_once_what_the_answers_to_a_prompt_share) {
   routed_request request;
   request.id = request_id(1);
   request.sink = sink_.handle();
-  request.engine.what.prompt = letters("AB");
-  request.engine.what.max_tokens = 10;
-  request.engine.what.answers = 128;
+  request.engine.sequence.prompt = letters("AB");
+  request.engine.sequence.max_tokens = 10;
+  request.engine.sequence.answers = 128;
   request.engine.sampling.seed = 7;
   request.engine.sampling.constraint = longest_constraint();
   tell(actor_, request);
@@ -164,8 +164,8 @@ TEST_F(scheduler, tells_in_parts_what_many_requests_bring_along) {
     routed_request request;
     request.id = request_id(2 + i);
     request.sink = sink_.handle();
-    request.engine.what.prompt = letters("AB");
-    request.engine.what.max_tokens = 10;
+    request.engine.sequence.prompt = letters("AB");
+    request.engine.sequence.max_tokens = 10;
     request.engine.sampling.constraint = longest_constraint();
     tell(actor_, std::move(request));
   }
@@ -262,7 +262,7 @@ TEST_F(scheduler, says_with_how_many_lives_the_requests_ended_that_it_gives_back
   ask(1, "AB");
   (void)last_.take<run_step>();
   tell(actor_, replica_stopped{true});
-  EXPECT_EQ(router_.take<requests_returned>().requests.at(0).engine.what.lost.lives, 1);
+  EXPECT_EQ(router_.take<requests_returned>().requests.at(0).engine.sequence.lost.lives, 1);
 }
 
 TEST_F(scheduler, holds_no_life_against_a_request_that_ended_as_planned) {
@@ -275,7 +275,7 @@ TEST_F(scheduler, holds_no_life_against_a_request_that_ended_as_planned) {
   }
   (void)last_.take<run_step>();
   tell(actor_, replica_stopped{true, life_end::planned});
-  EXPECT_EQ(router_.take<requests_returned>().requests.at(0).engine.what.lost.lives, 0);
+  EXPECT_EQ(router_.take<requests_returned>().requests.at(0).engine.sequence.lost.lives, 0);
   EXPECT_EQ(sink_.count<request_refused>(), 0u);
 }
 
@@ -288,10 +288,10 @@ TEST_F(scheduler, gives_its_requests_back_with_their_tokens_where_another_replic
   const auto returned = router_.take<requests_returned>();
   ASSERT_EQ(returned.requests.size(), 1u);
   const engine_request& rest = returned.requests[0].engine;
-  EXPECT_EQ(rest.what.prompt, letters("ABC"));
+  EXPECT_EQ(rest.sequence.prompt, letters("ABC"));
   EXPECT_EQ(rest.resumed, 1u);
-  EXPECT_EQ(rest.what.max_tokens, 9);
-  EXPECT_TRUE(rest.what.was_accepted);
+  EXPECT_EQ(rest.sequence.max_tokens, 9);
+  EXPECT_TRUE(rest.sequence.was_accepted);
   ask(2, "XY");  // comes too late
   EXPECT_EQ(router_.take<requests_returned>().requests.at(0).id, request_id(2));
 }

@@ -98,7 +98,7 @@ class supervisor : public testing::Test {
     routed_request request;
     request.id = request_id(id);
     request.sink = sink_.handle();
-    request.engine.what.prompt = letters("AB");
+    request.engine.sequence.prompt = letters("AB");
     tell(scheduler, std::move(request));
   }
 
@@ -244,7 +244,7 @@ TEST_F(supervisor, says_whether_a_life_was_lost_or_ended_as_planned) {
     wait_until_ready(1, false);
     for (;;)
       if (const auto returned = router_.take<requests_returned>(); !returned.requests.empty())
-        return returned.requests[0].engine.what.lost.lives;
+        return returned.requests[0].engine.sequence.lost.lives;
   };
   EXPECT_EQ(lives_of_a_request_in(life(1, 2), [&] { leave(11); }), 0);
   join("w1", 12);

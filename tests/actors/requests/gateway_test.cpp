@@ -50,8 +50,8 @@ TEST_F(gateway, streams_text_and_says_how_it_ended) {
   const auto listener = begin(7);
   const auto routed = router_.take<routed_request>();
   EXPECT_EQ(routed.id, request_id(7));
-  EXPECT_EQ(routed.engine.what.prompt, letters("AB"));
-  EXPECT_EQ(routed.engine.what.adapter, no_adapter);
+  EXPECT_EQ(routed.engine.sequence.prompt, letters("AB"));
+  EXPECT_EQ(routed.engine.sequence.adapter, no_adapter);
   bring(7, "He");
   bring(7, "y", end_reason::length);
   const auto first = listener->heard.take<answer_part>();
@@ -87,7 +87,7 @@ TEST_F(gateway, gives_what_was_held_back_when_the_answer_ends_otherwise) {
 
 TEST_F(gateway, cancels_one_of_several_answers_as_soon_as_it_stops) {
   const auto listener = begin(1, {"x"}, 2);
-  EXPECT_EQ(router_.take<routed_request>().engine.what.answers, 2);
+  EXPECT_EQ(router_.take<routed_request>().engine.sequence.answers, 2);
   bring(1, "ax", {}, 1);
   EXPECT_EQ(listener->heard.take<answer_part>().end->finish, "stop");
   const auto cancelled = router_.take<cancel_request>();
@@ -149,8 +149,8 @@ TEST_F(gateway, asks_the_store_for_an_adapter_that_nobody_published) {
   now.versions[adapter_version(4)].full_name = "pricing@1";
   adapters_->publish(std::move(now));
   tell(actor_, adapter_found{"pricing", {}});
-  EXPECT_EQ(router_.take<routed_request>().engine.what.adapter, adapter_version(4));
-  EXPECT_EQ(router_.take<routed_request>().engine.what.adapter, adapter_version(4));
+  EXPECT_EQ(router_.take<routed_request>().engine.sequence.adapter, adapter_version(4));
+  EXPECT_EQ(router_.take<routed_request>().engine.sequence.adapter, adapter_version(4));
   EXPECT_EQ(store_.count<find_adapter>(), 0u) << "one question for both";
   bring(1, "x", end_reason::stop);
   EXPECT_EQ(first->heard.take<answer_part>().end->adapter, "pricing@1");
@@ -179,7 +179,7 @@ class orders : public gateway {
   }
   adapter_version begun_with(const begin_request& request) {
     tell(actor_, request);
-    return router_.take<routed_request>().engine.what.adapter;
+    return router_.take<routed_request>().engine.sequence.adapter;
   }
 
   request_numbers numbers_;
@@ -200,7 +200,7 @@ TEST_F(orders, have_one_version_also_where_some_waited_for_it) {
   (void)store_.take<find_adapter>();
   publish(1);
   tell(actor_, adapter_found{"pricing", {}});
-  EXPECT_EQ(router_.take<routed_request>().engine.what.adapter, adapter_version(1));
+  EXPECT_EQ(router_.take<routed_request>().engine.sequence.adapter, adapter_version(1));
   publish(2);
   EXPECT_EQ(begun_with(order[1]), adapter_version(1));
 }

@@ -22,7 +22,7 @@ class worker : public testing::Test {
     options.max_batch_tokens = options.max_sequences = 32;
     requests_ = std::make_unique<replica_scheduler>(options, model_->config.vocab_size);
     engine_request request;
-    request.what.prompt = {1, 2, 3};
+    request.sequence.prompt = {1, 2, 3};
     request.sampling.temperature = 0;
     EXPECT_TRUE(requests_->submit(std::move(request)));
   }
@@ -116,7 +116,7 @@ TEST_F(worker, forgets_all_when_the_process_is_no_member_any_more) {
 
 TEST_F(worker, holds_keys_and_values_as_the_head_says) {
   engine_request request;
-  request.what.prompt = {4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  request.sequence.prompt = {4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
   request.sampling.temperature = 0;
   request.sampling.logprobs = 2;
   EXPECT_TRUE(requests_->submit(std::move(request)));
@@ -150,7 +150,7 @@ TEST_F(worker, has_room_for_more_rows_in_a_life_that_has_more) {
   requests_ = std::make_unique<replica_scheduler>(options, model_->config.vocab_size);
   for (int i = 0; i < 64; ++i) {
     engine_request request;
-    request.what.prompt.assign(60, i);
+    request.sequence.prompt.assign(60, i);
     request.sampling.temperature = 0;
     EXPECT_TRUE(requests_->submit(std::move(request)));
   }
@@ -206,7 +206,7 @@ TEST_F(worker, says_when_its_device_is_lost_and_gives_its_life_up) {
   actor_ = spawn_worker(system_, std::move(parts));
   EXPECT_EQ(start(stage_of(2)), "");
   engine_request request;
-  request.what.prompt = {4, 5};
+  request.sequence.prompt = {4, 5};
   request.sampling.constraint.kind = constraint_kind::json_object;  // what needs the tokens
   EXPECT_TRUE(requests_->submit(std::move(request)));
   tell(actor_, next_order(2));

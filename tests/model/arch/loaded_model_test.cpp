@@ -8,6 +8,7 @@
 
 #include "model/arch/packed_file.hpp"
 #include "model/arch/quantize.hpp"
+#include "model/arch/stored_scheme.hpp"
 #include "tests/model/arch/golden.hpp"
 #include "tests/model/arch/models.hpp"
 

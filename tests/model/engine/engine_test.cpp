@@ -71,12 +71,12 @@ class whole_engine : public testing::TestWithParam<scheme> {
     std::vector<engine_request> all;
     for (int i = 0; i < count; ++i) {
       engine_request request;
-      if (i % 2) request.what.prompt = common;
-      for (unsigned k = 0; k < 1 + random() % 40; ++k) request.what.prompt.push_back(token());
-      request.what.max_tokens = request.sampling.max_tokens = 1 + static_cast<std::int64_t>(random() % 50);
-      request.what.adapter = i % 3 == 2 ? adapter_version(7) : no_adapter;
-      request.what.priority = i % 4 ? request_priority::interactive : request_priority::batch;
-      request.what.tenant = tenant_id(static_cast<std::uint64_t>(i % 3));
+      if (i % 2) request.sequence.prompt = common;
+      for (unsigned k = 0; k < 1 + random() % 40; ++k) request.sequence.prompt.push_back(token());
+      request.sequence.max_tokens = request.sampling.max_tokens = 1 + static_cast<std::int64_t>(random() % 50);
+      request.sequence.adapter = i % 3 == 2 ? adapter_version(7) : no_adapter;
+      request.sequence.priority = i % 4 ? request_priority::interactive : request_priority::batch;
+      request.sequence.tenant = tenant_id(static_cast<std::uint64_t>(i % 3));
       request.sampling.temperature = i % 2 ? 0.0 : 0.9;
       request.sampling.repetition_penalty = i % 5 ? 1.0 : 1.2;
       request.sampling.seed = static_cast<std::uint64_t>(i);
@@ -154,10 +154,10 @@ class whole_engine : public testing::TestWithParam<scheme> {
 
   /// A prompt's tokens, each with its probability by the logits before it.
   scored_tokens score_plainly(const engine_request& request) {
-    const auto& prompt = request.what.prompt;
+    const auto& prompt = request.sequence.prompt;
     scored_tokens scored{{prompt.front(), {}}};
     single_sequence plain(
-        model_, {.adapter = request.what.adapter == no_adapter ? nullptr : adapter_.get(), .kv = kv_kind::f16},
+        model_, {.adapter = request.sequence.adapter == no_adapter ? nullptr : adapter_.get(), .kv = kv_kind::f16},
         {pool_, kernels()});
     sampler describe(kernels());
     plain.feed(prompt, [&](std::size_t i, std::span<const float> logits) {
@@ -168,14 +168,14 @@ class whole_engine : public testing::TestWithParam<scheme> {
 
   /// Hidden states of a whole prompt in one pass, behind the last norm: [tokens, hidden].
   std::vector<std::vector<float>> hidden_states(const engine_request& request) {
-    const auto rows = static_cast<int>(request.what.prompt.size());
+    const auto rows = static_cast<int>(request.sequence.prompt.size());
     cpu_decoder whole(model_, {.max_rows = rows, .kv = kv_kind::f16, .blocks = 10}, {pool_, kernels()});
     const std::vector<std::int32_t> blocks{0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
-    const lora_adapter* adapter = request.what.adapter == no_adapter ? nullptr : adapter_.get();
+    const lora_adapter* adapter = request.sequence.adapter == no_adapter ? nullptr : adapter_.get();
     const pass_sequence sequence{0, rows, 0, blocks.data(), adapter};
     const auto stride = static_cast<std::size_t>(whole.hidden_stride());
     aligned_buffer<float> hidden(static_cast<std::size_t>(rows) * stride);
-    whole.embed({std::span(&sequence, 1), rows}, request.what.prompt, hidden.data());
+    whole.embed({std::span(&sequence, 1), rows}, request.sequence.prompt, hidden.data());
     whole.run({std::span(&sequence, 1), rows}, hidden.data());
     std::vector<int> all(static_cast<std::size_t>(rows));
     std::iota(all.begin(), all.end(), 0);
@@ -197,9 +197,9 @@ class whole_engine : public testing::TestWithParam<scheme> {
 
 TEST_P(whole_engine, gives_the_tokens_of_a_plain_run_to_a_greedy_request) {
   auto one = requests(2)[1];
-  one.what.max_tokens = one.sampling.max_tokens = 30;
+  one.sequence.max_tokens = one.sampling.max_tokens = 30;
   EXPECT_EQ(run({one}, small_engine(64, 256)).front().tokens,
-            greedy_tokens(model_, one.what.prompt, 30, {.kv = kv_kind::f16}));
+            greedy_tokens(model_, one.sequence.prompt, 30, {.kv = kv_kind::f16}));
 }
 
 TEST_P(whole_engine, gives_the_same_alone_and_in_any_company) {
@@ -230,7 +230,7 @@ TEST_P(whole_engine, gives_the_same_with_guesses_and_without) {
 
 TEST_P(whole_engine, ends_a_constrained_answer_only_where_its_form_is_complete) {
   auto all = requests(40);
-  for (auto& each : all) each.what.max_tokens = each.sampling.max_tokens = 100;
+  for (auto& each : all) each.sequence.max_tokens = each.sampling.max_tokens = 100;
   const auto texts = run(all, small_engine(400, 128));
   int complete = 0;
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -251,13 +251,13 @@ TEST_P(whole_engine, ends_a_constrained_answer_only_where_its_form_is_complete) 
 TEST_P(whole_engine, goes_on_with_a_constrained_answer_elsewhere) {
   auto request = requests(9)[8];
   ASSERT_TRUE(request.sampling.constraint);
-  request.what.max_tokens = request.sampling.max_tokens = 40;
+  request.sequence.max_tokens = request.sampling.max_tokens = 40;
   const auto whole = run({request}, small_engine(64, 64)).front().tokens;
   ASSERT_GT(whole.size(), 2u);
   auto rest = request;
-  rest.what.prompt.insert(rest.what.prompt.end(), whole.begin(), whole.begin() + 2);
+  rest.sequence.prompt.insert(rest.sequence.prompt.end(), whole.begin(), whole.begin() + 2);
   rest.resumed = 2;
-  rest.what.max_tokens -= 2;
+  rest.sequence.max_tokens -= 2;
   const auto behind = run({rest}, small_engine(64, 64)).front().tokens;
   EXPECT_EQ(behind, std::vector<token_id>(whole.begin() + 2, whole.end()));
 }
@@ -289,7 +289,7 @@ TEST_P(whole_engine, says_how_likely_a_prompt_was_however_it_is_computed) {
   auto all = requests(16);
   std::vector<scored_tokens> expected;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    if (i % 3 == 0) all[i].what.max_tokens = all[i].sampling.max_tokens = 0;
+    if (i % 3 == 0) all[i].sequence.max_tokens = all[i].sampling.max_tokens = 0;
     all[i].sampling.prompt_logprobs = 0;
     expected.push_back(score_plainly(all[i]));
   }
@@ -303,8 +303,8 @@ TEST_P(whole_engine, says_how_likely_a_prompt_was_however_it_is_computed) {
 
 TEST_P(whole_engine, answers_a_prompt_several_times_with_a_seed_each) {
   engine_request request = requests(3)[2];
-  request.what.answers = 3;
-  request.what.max_tokens = request.sampling.max_tokens = 12;
+  request.sequence.answers = 3;
+  request.sequence.max_tokens = request.sampling.max_tokens = 12;
   engine serving(model_, small_engine(64, 64), {pool_, kernels()});
   serving.add_adapter(adapter_version(7), adapter_);
   const auto accepted = serving.submit(request);
@@ -313,7 +313,7 @@ TEST_P(whole_engine, answers_a_prompt_several_times_with_a_seed_each) {
   while (serving.step(
       {}, [&](const engine_token& t) { texts[t.sequence.value].push_back(t.token); }, nullptr)) {
   }
-  request.what.answers = 1;
+  request.sequence.answers = 1;
   for (std::uint64_t i = 0; i < 3; ++i) {
     EXPECT_EQ(texts[accepted->first.value + i], run({request}, small_engine(64, 64)).front().tokens) << i;
     ++request.sampling.seed;
@@ -329,18 +329,18 @@ TEST(engine_refusals, name_what_is_wrong) {
   engine serving(model, small_engine(4, 64), {pool, kernels()});
   const auto refused = [&](auto change) {
     engine_request request;
-    request.what.prompt = {1, 2, 3};
+    request.sequence.prompt = {1, 2, 3};
     change(request);
     const auto outcome = serving.submit(request);
     EXPECT_FALSE(outcome.ok());
     return outcome.error().reason;
   };
-  EXPECT_EQ(refused([](auto& r) { r.what.prompt.clear(); }), refusal::empty_prompt);
-  EXPECT_EQ(refused([](auto& r) { r.what.prompt.assign(500, 1); }), refusal::prompt_too_long);
-  EXPECT_EQ(refused([](auto& r) { r.what.adapter = adapter_version(9); }), refusal::unknown_adapter);
-  EXPECT_EQ(refused([](auto& r) { r.what.prompt.assign(100, 1); }), refusal::budget_too_small);
+  EXPECT_EQ(refused([](auto& r) { r.sequence.prompt.clear(); }), refusal::empty_prompt);
+  EXPECT_EQ(refused([](auto& r) { r.sequence.prompt.assign(500, 1); }), refusal::prompt_too_long);
+  EXPECT_EQ(refused([](auto& r) { r.sequence.adapter = adapter_version(9); }), refusal::unknown_adapter);
+  EXPECT_EQ(refused([](auto& r) { r.sequence.prompt.assign(100, 1); }), refusal::budget_too_small);
   engine_request outside;
-  outside.what.prompt = {1 << 20};
+  outside.sequence.prompt = {1 << 20};
   EXPECT_THROW((void)serving.submit(outside), input_error);
 }
 

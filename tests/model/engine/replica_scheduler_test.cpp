@@ -44,14 +44,14 @@ class lost_stages : public testing::Test {
     std::vector<engine_request> all(12);
     for (std::size_t i = 0; i < all.size(); ++i) {
       engine_request& request = all[i];
-      request.what.prompt.resize(1 + random() % 40);
-      for (auto& t : request.what.prompt)
+      request.sequence.prompt.resize(1 + random() % 40);
+      for (auto& t : request.sequence.prompt)
         t = static_cast<token_id>(random() % static_cast<unsigned>(model_->config.vocab_size));
-      if (i % 3 == 1) request.what.prompt.resize(33, 7);
-      if (i % 3 == 2) request.what.prompt = all[i - 1].what.prompt;  // of which it may find blocks
+      if (i % 3 == 1) request.sequence.prompt.resize(33, 7);
+      if (i % 3 == 2) request.sequence.prompt = all[i - 1].sequence.prompt;  // of which it may find blocks
       if (i % 3 > 0) request.sampling.prompt_logprobs = 0;
-      request.what.answers = i % 4 == 0 ? 2 : 1;
-      request.what.max_tokens = request.sampling.max_tokens = 5 + static_cast<std::int64_t>(random() % 30);
+      request.sequence.answers = i % 4 == 0 ? 2 : 1;
+      request.sequence.max_tokens = request.sampling.max_tokens = 5 + static_cast<std::int64_t>(random() % 30);
       request.sampling.temperature = i % 2 ? 0.0 : 0.8;
       request.sampling.frequency_penalty = i % 3 ? 0.0 : 0.5;
       request.sampling.repetition_penalty = i % 5 ? 1.0 : 1.3;

@@ -34,11 +34,11 @@ class engine_on_gpu : public testing::Test {
     std::vector<engine_request> all;
     for (int i = 0; i < count; ++i) {
       engine_request request;
-      if (i % 2) request.what.prompt = random_tokens(36, model_->config.vocab_size, 1);
+      if (i % 2) request.sequence.prompt = random_tokens(36, model_->config.vocab_size, 1);
       const auto own = random_tokens(3 + 3 * i, model_->config.vocab_size, 10 + static_cast<unsigned>(i));
-      request.what.prompt.insert(request.what.prompt.end(), own.begin(), own.end());
-      request.what.max_tokens = request.sampling.max_tokens = 18;
-      request.what.adapter = i % 3 == 2 ? adapter_version(7) : no_adapter;
+      request.sequence.prompt.insert(request.sequence.prompt.end(), own.begin(), own.end());
+      request.sequence.max_tokens = request.sampling.max_tokens = 18;
+      request.sequence.adapter = i % 3 == 2 ? adapter_version(7) : no_adapter;
       request.sampling.temperature = i % 2 ? 0.0 : 0.9;
       request.sampling.seed = static_cast<std::uint64_t>(i);
       all.push_back(request);
@@ -164,14 +164,14 @@ TEST_F(engine_on_gpu, adapters_come_and_go_between_requests) {
                         std::make_shared<lora_adapter>(read_adapter(golden / "llama" / "adapter", model_->config),
                                                        model_->config.layers));
     engine_request request = all[2];
-    request.what.adapter = adapter_version(version);
+    request.sequence.adapter = adapter_version(version);
     if (version % 10 != 9) continue;
     EXPECT_EQ(answer(request), expected) << "version " << version;
   }
   serving.remove_adapter(adapter_version(7));
   serving.add_adapter(adapter_version(8), adapter_);
   engine_request again = all[2];
-  again.what.adapter = adapter_version(8);
+  again.sequence.adapter = adapter_version(8);
   EXPECT_EQ(answer(again), expected);
 }
 

@@ -94,15 +94,15 @@ results on_a_gpu(const attention_case& c) {
       v(rows, c.kv_width, c.v.data(), on), dout(rows, c.q_width, c.dout.data(), on);
   const rows_there out(rows, c.q_width), dq(rows, c.q_width), dk(rows, c.kv_width), dv(rows, c.kv_width);
   const rows_there q_norm(1, 10, c.q_norm.data(), on), k_norm(1, 10, c.k_norm.data(), on);
-  const device_attention::layer layer{batch,
-                                      c.window,
-                                      c.config.qk_norm ? q_norm.view().data : nullptr,
-                                      c.config.qk_norm ? k_norm.view().data : nullptr,
-                                      q.view(),
-                                      k.view(),
-                                      v.view()};
-  attention.forward(on, layer, out.view());
-  attention.backward(on, layer, dout.view(), dq.view(), dk.view(), dv.view());
+  const device_attention::input in{.rows = batch,
+                                   .window = c.window,
+                                   .q_norm = c.config.qk_norm ? q_norm.view().data : nullptr,
+                                   .k_norm = c.config.qk_norm ? k_norm.view().data : nullptr,
+                                   .q = q.view(),
+                                   .k = k.view(),
+                                   .v = v.view()};
+  attention.forward(on, in, out.view());
+  attention.backward(on, in, dout.view(), dq.view(), dk.view(), dv.view());
   results all;
   for (const rows_there* made : {&out, &dq, &dk, &dv}) made->add_to(all, on);
   return all;

@@ -1,0 +1,106 @@
+// What happens to heads between a layer's projections: they are placed, cached and attended.
+#include <algorithm>
+
+#include "model/arch/cpu_decoder.hpp"
+
+namespace troupe {
+
+/// One thread takes several heads of a sequence, since they lie side by side; but there should be tasks enough for all.
+void cpu_decoder::share_out_heads(const pass& batch) {
+  constexpr int rows_per_task = 32;
+  const auto tasks = static_cast<std::int64_t>(batch.sequences.size()) * heads_.count();
+  const std::int64_t heads = std::clamp<std::int64_t>(tasks / (with_.pool.threads() * 8), 1, heads_.count());
+  attention_tasks_.clear();
+  many_rows_ = false;
+  for (const pass_sequence& sequence : batch.sequences) {
+    many_rows_ |= sequence.rows > 1;
+    for (int first = 0; first < sequence.rows; first += rows_per_task)
+      for (std::int64_t head = heads_.first; head < heads_.last; head += heads)
+        attention_tasks_.push_back({.sequence = &sequence,
+                                    .first_head = head,
+                                    .heads = std::min(heads, heads_.last - head),
+                                    .first_row = first,
+                                    .rows = std::min(rows_per_task, sequence.rows - first)});
+  }
+}
+
+void cpu_decoder::attend_heads(std::int64_t layer) {
+  const auto for_heads = [&](auto work) {
+    with_.pool.run(static_cast<int>(attention_tasks_.size()), [&](int index, int thread) {
+      const attention_task& task = attention_tasks_[static_cast<std::size_t>(index)];
+      for (std::int64_t head = task.first_head; head < task.first_head + task.heads; ++head)
+        work(task, head, scratch_.data() + thread * scratch_stride_);
+    });
+  };
+  using task = const attention_task&;
+  if (many_rows_) for_heads([&](task t, std::int64_t head, float* scratch) { store_keys(t, head, layer, scratch); });
+  for_heads([&](task t, std::int64_t head, float* scratch) {
+    if (!many_rows_) store_keys(t, head, layer, scratch);
+    attend_rows(t, head, layer, scratch);
+  });
+}
+
+/// Heads of one row: normalized where the model does so, and turned by the row's position.
+void cpu_decoder::place_heads(std::int64_t row, float* heads, std::int64_t count, const norm_weights& norm,
+                              float* scratch) const {
+  const std::int64_t dim = model_->config.head_dim;
+  if (model_->config.qk_norm)
+    for (float* head = heads; head < heads + count * dim; head += dim) {
+      std::fill_n(scratch, padded_row(dim), 0.0f);
+      std::copy_n(head, dim, scratch);
+      with_.kernels.rms_norm(scratch, norm.weight, dim, model_->config.norm_eps, scratch);
+      std::copy_n(scratch, dim, head);
+    }
+  if (model_->config.position == position_kind::rotary)
+    with_.kernels.rotate(heads, count, dim, cosines_.data() + row * (dim / 2), sines_.data() + row * (dim / 2));
+}
+
+/// Keys are turned by their positions; keys and values are cached, a block's share of the rows at a time.
+void cpu_decoder::store_keys(const attention_task& task, std::int64_t head, std::int64_t layer, float* scratch) const {
+  const layer_weights& weights = weights_of(layer);
+  const std::int64_t dim = model_->config.head_dim, offset = head * dim;
+  for (int i = task.first_row; i < task.first_row + task.rows;) {
+    const std::int64_t row = task.sequence->first_row + i, position = task.sequence->position + i;
+    const int slot = static_cast<int>(position % positions_per_block);
+    const int rows = std::min(static_cast<int>(positions_per_block) - slot, task.first_row + task.rows - i);
+    float* keys = k_.data() + row * kv_stride_ + offset;
+    for (int r = 0; r < rows; ++r) place_heads(row + r, keys + r * kv_stride_, 1, weights.k_norm, scratch);
+    std::byte* block = kv_.layer(layer) + task.sequence->blocks[position / positions_per_block] * kv_.block_bytes();
+    with_.kernels.store_kv({.kind = kv_.kind(),
+                            .block = block + (head - heads_.first) * kv_.head_bytes(),
+                            .slot = slot,
+                            .rows = rows,
+                            .head_dim = static_cast<int>(dim),
+                            .keys = keys,
+                            .values = v_.data() + row * kv_stride_ + offset,
+                            .row_stride = kv_stride_});
+    i += rows;
+  }
+}
+
+void cpu_decoder::attend_rows(const attention_task& task, std::int64_t head, std::int64_t layer, float* scratch) const {
+  const model_config& config = model_->config;
+  const std::int64_t group = config.heads / config.kv_heads, row = task.sequence->first_row + task.first_row;
+  const std::int64_t head_start = head * group * config.head_dim;
+  const layer_weights& weights = weights_of(layer);
+  for (std::int64_t i = row; i < row + task.rows; ++i)
+    place_heads(i, q_.data() + i * q_stride_ + head_start, group, weights.q_norm, scratch);
+  attention_args args;
+  args.kind = kv_.kind();
+  args.cache = kv_.layer(layer);
+  args.block_bytes = kv_.block_bytes();
+  args.head_offset = (head - heads_.first) * kv_.head_bytes();
+  args.block_table = task.sequence->blocks;
+  args.head_dim = static_cast<int>(config.head_dim);
+  args.group = static_cast<int>(group);
+  args.q = q_.data() + row * q_stride_ + head_start;
+  args.out = mixed_.data() + row * q_stride_ + head_start;
+  args.row_stride = q_stride_;
+  args.rows = task.rows;
+  args.first_position = task.sequence->position + task.first_row;
+  if (!config.windows.empty()) args.window = config.windows[static_cast<std::size_t>(options_.first_layer + layer)];
+  args.scratch = scratch;
+  with_.kernels.attend(args);
+}
+
+}  // namespace troupe

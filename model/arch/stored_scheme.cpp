@@ -1,0 +1,74 @@
+#include "model/arch/stored_scheme.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+
+namespace troupe {
+namespace {
+
+/// What the file's own type becomes when no scheme was asked for. GGUF's blocks that are none of ours become u8g64,
+/// which loses next to nothing of what 2 to 6 bits hold.
+scheme native_scheme(dtype type) {
+  switch (type) {
+    case dtype::q8_0:
+      return scheme::q8;
+    case dtype::q4_0:
+      return scheme::q4;
+    case dtype::bf16:
+      return scheme::bf16;
+    default:
+      return block_of(type).elements > 1 ? scheme::u8g64 : scheme::f32;
+  }
+}
+
+bool has_in_name(const std::string& part, const std::string& name, const weight_source& source) {
+  return name.find(part) != std::string::npos || source.origin.find(part) != std::string::npos;
+}
+
+bool is_kept(const load_options& options, const std::string& name, const weight_source& source) {
+  return std::any_of(options.keep.begin(), options.keep.end(),
+                     [&](const std::string& part) { return has_in_name(part, name, source); });
+}
+
+/// Sixteen levels are too few for what every token passes through or every later token reads: embeddings, head, keys
+/// and values. They are small in models with grouped heads.
+bool needs_eight_bits(std::string_view name) {
+  return name.starts_with("model.embed") || name.starts_with("lm_head") || name.ends_with("k_proj.weight") ||
+         name.ends_with("v_proj.weight");
+}
+
+}  // namespace
+
+bool keeps_bits(dtype type, scheme kind) {
+  return (type == dtype::q8_0 && kind == scheme::q8) || (type == dtype::q4_0 && kind == scheme::q4);
+}
+
+scheme stored_scheme(scheme asked, std::string_view name) {
+  return asked == scheme::q4 && needs_eight_bits(name) ? scheme::q8 : asked;
+}
+
+scheme stored_scheme(const load_options& options, const std::string& name, const weight_source& source) {
+  const scheme native = native_scheme(source.tensor.type);
+  if (!options.quant || keeps_bits(source.tensor.type, *options.quant)) return native;
+  if (is_kept(options, name, source)) return is_integer(native) ? scheme::f32 : native;
+  return stored_scheme(*options.quant, name);
+}
+
+load_options with_tied_head(load_options options, const model_config& config) {
+  constexpr std::string_view head = "lm_head.weight";
+  if (config.tied_embeddings)
+    for (std::string& part : options.keep)
+      if (part.find("head") != part.npos && head.find(part) != head.npos) part = "model.embed_tokens.weight";
+  return options;
+}
+
+void check_keep(const model_files& source, const load_options& options) {
+  for (const auto& part : options.keep) {
+    const bool found = std::any_of(source.weights.begin(), source.weights.end(),
+                                   [&](const auto& entry) { return has_in_name(part, entry.first, entry.second); });
+    if (!found) refuse("{}: keep = \"{}\": no layer has that in its name", source.path.string(), part);
+  }
+}
+
+}  // namespace troupe

@@ -1,0 +1,153 @@
+#include "model/train/lora_options.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "model/formats/json_input.hpp"
+#include "model/formats/model_files.hpp"
+#include "model/lora/adapter.hpp"
+
+namespace troupe {
+namespace {
+
+using detail::adapted_layer;
+
+/// PEFT's name of a module of a GPT-2 layer.
+std::string gpt2_name(std::string_view module) {
+  if (module == "self_attn.o_proj") return "attn.c_proj";
+  if (module == "mlp.up_proj") return "mlp.c_fc";
+  if (module == "mlp.down_proj") return "mlp.c_proj";
+  return "attn.c_attn";
+}
+
+std::string peft_prefix(const model_config& config, std::int64_t layer) {
+  return fmt::format("{}.{}.", config.family == "gpt2" ? "transformer.h" : "model.layers", layer);
+}
+
+std::string peft_name(const model_config& config, std::int64_t layer, std::string_view module) {
+  const std::string prefix = peft_prefix(config, layer);
+  return config.family == "gpt2" ? prefix + gpt2_name(module) : prefix + std::string(module);
+}
+
+std::vector<adapted_layer> linear_layers(const model_config& config) {
+  std::vector<adapted_layer> all;
+  for (std::int64_t layer = 0; layer < config.layers; ++layer)
+    for (const std::string_view ours : linear_modules(config)) {
+      const auto [outs, ins] = linear_shape(config, ours);
+      all.push_back({layer, ours, peft_name(config, layer, ours), outs, ins});
+    }
+  return all;
+}
+
+bool fits_any(const std::string& pattern, const std::vector<adapted_layer>& layers, const std::string& where) {
+  return std::any_of(layers.begin(), layers.end(),
+                     [&](const adapted_layer& each) { return detail::module_fits(pattern, each.name, where); });
+}
+
+/// As a target may name them: "self_attn.q_proj", whatever the layer's number.
+std::string names_of(const std::vector<adapted_layer>& layers, const model_config& config) {
+  std::vector<std::string> names;
+  for (const adapted_layer& each : layers) {
+    const std::string name = each.name.substr(peft_prefix(config, each.layer).size());
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+template <class T>
+void check_patterns(const std::vector<std::pair<std::string, T>>& patterns, const char* key,
+                    const std::vector<adapted_layer>& layers, const model_config& config) {
+  for (const auto& [pattern, value] : patterns)
+    if (!fits_any(pattern, layers, key))
+      refuse("{}: the pattern \"{}\" fits no layer that is trained: there are {}", key, pattern,
+             names_of(layers, config));
+}
+
+}  // namespace
+
+namespace detail {
+
+adapter_config peft_config(const lora_options& options) {
+  adapter_config config;
+  config.rank = options.rank;
+  config.alpha = options.alpha;
+  config.rank_stabilized = options.rank_stabilized;
+  config.rank_pattern = options.rank_pattern;
+  config.alpha_pattern = options.alpha_pattern;
+  config.where = "the adapter";
+  return config;
+}
+
+std::vector<adapted_layer> adapted_layers(const lora_options& options, const model_config& config) {
+  std::vector<adapted_layer> layers = linear_layers(config);
+  for (const std::string& target : options.targets)
+    if (!fits_any(target, layers, "targets"))
+      refuse("the target \"{}\" fits no linear layer of the model: there are {}", target, names_of(layers, config));
+  if (!options.targets.empty())
+    std::erase_if(layers, [&](const adapted_layer& each) {
+      return std::none_of(options.targets.begin(), options.targets.end(),
+                          [&](const std::string& target) { return detail::module_fits(target, each.name, "targets"); });
+    });
+  return layers;
+}
+
+void check_values(const lora_options& options) {
+  const auto check_rank = [](std::int64_t rank) {
+    if (rank < 1 || rank > most_adapter_rank) refuse("the adapter's rank is {}: use 1 to {}", rank, most_adapter_rank);
+  };
+  check_rank(options.rank);
+  for (const auto& [pattern, rank] : options.rank_pattern) check_rank(rank);
+  if (!(options.dropout >= 0 && options.dropout < 1))
+    refuse("the adapter's dropout is {}: use 0 to less than 1", options.dropout);
+  if (!std::isfinite(options.alpha) || options.alpha == 0) refuse("the adapter's alpha is {}", options.alpha);
+}
+
+}  // namespace detail
+
+std::uint64_t check_lora(const lora_options& options, const model_config& base) {
+  detail::check_values(options);
+  const std::vector<adapted_layer> layers = detail::adapted_layers(options, base);
+  check_patterns(options.rank_pattern, "rank_of", layers, base);
+  check_patterns(options.alpha_pattern, "alpha_of", layers, base);
+  const detail::adapter_config config = detail::peft_config(options);
+  std::uint64_t floats = 0;
+  for (const adapted_layer& each : layers)
+    floats += static_cast<std::uint64_t>(config.rank_of(each.name) * (each.outs + each.ins));
+  return floats * sizeof(float);
+}
+
+std::string identity_of(const lora_options& options, std::uint64_t base) {
+  std::string text =
+      fmt::format(" base {:016x} alpha {}{}", base, options.alpha, options.rank_stabilized ? " rank-stabilized" : "");
+  for (const auto& [pattern, alpha] : options.alpha_pattern) text += fmt::format(" {}={}", pattern, alpha);
+  return text;
+}
+
+lora_options read_lora_options(const std::filesystem::path& folder, const model_config& base) {
+  constexpr std::size_t most_bytes = 16 << 20;
+  const auto path = folder / detail::adapter_config_name;
+  const std::string text = detail::read_text(path, most_bytes);
+  const auto config = detail::parse_adapter_config(text, path.string());
+  lora_options options;
+  options.rank = config.rank;
+  options.alpha = config.alpha;
+  options.rank_stabilized = config.rank_stabilized;
+  options.rank_pattern = config.rank_pattern;
+  options.alpha_pattern = config.alpha_pattern;
+  const auto json = detail::parse_json(text, path.string());
+  options.dropout = detail::json_fields<nlohmann::json>(json, path.string()).number("lora_dropout").value_or(0);
+  std::set<std::string> names;
+  for (const adapter_part& part : read_adapter(folder, base).parts) {
+    const std::string_view rest = std::string_view(part.module).substr(std::string_view("model.layers.").size());
+    const std::size_t dot = rest.find('.');
+    names.insert(peft_name(base, std::stoll(std::string(rest.substr(0, dot))), rest.substr(dot + 1)));
+  }
+  options.targets = {names.begin(), names.end()};
+  return options;
+}
+
+}  // namespace troupe

@@ -1,0 +1,60 @@
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "model/formats/model_config.hpp"
+#include "model/lora/adapter_config.hpp"
+
+namespace troupe {
+
+/// Which layers an adapter has factors for, and how large: as PEFT's LoraConfig.
+struct lora_options {
+  std::int64_t rank = 8;
+  double alpha = 16;
+  bool rank_stabilized = false;  ///< scale alpha / sqrt(rank): rsLoRA
+  double dropout = 0;
+  /// Names of linear layers ("q_proj"), or regular expressions that fit the end of a module's name from a dot on.
+  /// Empty: every linear layer.
+  std::vector<std::string> targets;
+  std::vector<std::pair<std::string, std::int64_t>> rank_pattern;
+  std::vector<std::pair<std::string, double>> alpha_pattern;
+};
+
+/// Refuses, before anything is loaded for it, what cannot be trained: a rank, a target or a pattern that fits no layer.
+/// Returns the bytes that the adapter has where it is served.
+std::uint64_t check_lora(const lora_options& options, const model_config& base);
+
+/// What a checkpoint must match besides the names and shapes of the adapter's parameters (training_options::subject).
+/// `base`: its fingerprint.
+std::string identity_of(const lora_options& options, std::uint64_t base);
+
+/// The options with which an adapter in PEFT's form was made, so that training may go on.
+lora_options read_lora_options(const std::filesystem::path& folder, const model_config& base);
+
+namespace detail {
+
+constexpr std::string_view adapter_config_name = "adapter_config.json";
+
+/// A linear layer that factors are for; layers of ours that share a module in PEFT have its name in common.
+struct adapted_layer {
+  std::int64_t layer = 0;
+  std::string_view ours;
+  std::string name;
+  std::int64_t outs = 0, ins = 0;
+};
+
+/// Throws input_error where a target fits none.
+std::vector<adapted_layer> adapted_layers(const lora_options& options, const model_config& config);
+
+/// As PEFT says ranks and scales.
+adapter_config peft_config(const lora_options& options);
+
+/// Throws input_error where a number is out of range.
+void check_values(const lora_options& options);
+
+}  // namespace detail
+}  // namespace troupe
