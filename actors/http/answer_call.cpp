@@ -98,13 +98,7 @@ void answer_call::start() {
 
 std::vector<begin_request> answer_call::requests() const {
   check_form();
-  try {
-    return requests_of(order_, *context_->parts.served.prompts, *context_->parts.numbers);
-  } catch (const field_error& error) {
-    // The engine's name for it is not the name of the API's field.
-    if (error.field() == "stop_tokens") refuse_field("stop_token_ids", error.what(), error.code());
-    throw;
-  }
+  return requests_of(order_, *context_->parts.served.prompts, *context_->parts.numbers);
 }
 
 void answer_call::check_form() const {

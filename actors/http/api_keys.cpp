@@ -4,10 +4,14 @@
 #include <ctime>
 #include <random>
 
+#include <fcntl.h>
+#include <sys/file.h>
+
 #include <nlohmann/json.hpp>
 
 #include "base/ascii.hpp"
 #include "base/error.hpp"
+#include "base/file_descriptor.hpp"
 #include "base/sha256.hpp"
 #include "base/whole_file.hpp"
 #include "model/formats/json_input.hpp"
@@ -50,8 +54,15 @@ void write_keys_file(const fs::path& file, const std::vector<api_key>& keys) {
     list.push_back(std::move(entry));
   }
   const std::string text = nlohmann::ordered_json{{"keys", list}}.dump(2) + "\n";
-  make_folder(file.parent_path());
   write_file(file, text, readable_by::owner);
+}
+
+/// Of two commands at once, the second changes what the first has written.
+file_descriptor locked_folder(const fs::path& folder) {
+  make_folder(folder);
+  file_descriptor opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  (void)::flock(opened.number(), LOCK_EX);  // a file system without locks gives none
+  return opened;
 }
 
 api_key read_key(const detail::json_fields<nlohmann::json>& fields) {
@@ -104,6 +115,7 @@ std::optional<std::vector<api_key>> read_api_keys(const fs::path& file) {
 std::string add_api_key(const fs::path& file, api_key key) {
   if (!is_good_name(key.name))
     refuse("key {}: a name has letters, digits and -_.@, 64 at most", key.name.substr(0, 64));
+  const file_descriptor lock = locked_folder(file.parent_path());
   auto keys = present_keys(file);
   for (const api_key& each : keys)
     if (each.name == key.name) refuse("key {}: there is one of that name: revoke it or choose another", key.name);
@@ -117,6 +129,7 @@ std::string add_api_key(const fs::path& file, api_key key) {
 }
 
 void limit_api_key(const fs::path& file, const std::string& name, const rate_limits& limits, std::int64_t weight) {
+  const file_descriptor lock = locked_folder(file.parent_path());
   auto keys = present_keys(file);
   const auto found = std::find_if(keys.begin(), keys.end(), [&](const api_key& each) { return each.name == name; });
   if (found == keys.end()) refuse_unknown(name);
@@ -126,6 +139,7 @@ void limit_api_key(const fs::path& file, const std::string& name, const rate_lim
 }
 
 void revoke_api_key(const fs::path& file, const std::string& name) {
+  const file_descriptor lock = locked_folder(file.parent_path());
   auto keys = present_keys(file);
   if (std::erase_if(keys, [&](const api_key& each) { return each.name == name; }) == 0) refuse_unknown(name);
   write_keys_file(file, keys);

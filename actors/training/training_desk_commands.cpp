@@ -52,12 +52,12 @@ void training_desk_state::create(const command_call& call) {
 }
 
 training_desk_state::order training_desk_state::read_order(const std::string& arguments) {
-  const json parsed = detail::parse_json_as<json>(arguments, "train.create");
-  const command_fields from(parsed, "train.create");
+  const json parsed = detail::parse_json_as<json>(arguments, "the fine-tune");
+  const command_fields from(parsed, "the fine-tune");
   order asked;
   asked.job = text_of(from, "id");
   const json* options = from.find("options");
-  if (!options || !options->is_object()) refuse("train.create: \"options\" is missing");
+  if (!options || !options->is_object()) refuse("the fine-tune: \"options\" is missing");
   if (!is_training_id(asked.job)) refuse("a job's id has 1 to 64 letters, digits, '-' or '_'");
   asked.options = options->dump();
   asked.tenant = from.text("tenant").value_or("");
@@ -92,7 +92,7 @@ void training_desk_state::check_size(const training_spec& spec) const {
 
 /// Reads all data before the job is accepted. Since that may take minutes, another thread does it.
 void training_desk_state::accept(const order& asked) {
-  training_spec spec = read_training_spec(asked.options, "train.create");
+  training_spec spec = read_training_spec(asked.options, "the fine-tune");
   check_size(spec);
   spec.base = parts_.model.value;
   reading_.run([this, asked, spec, own = handle(self_)] {

@@ -144,6 +144,11 @@ class placer {
       chosen = take(both, run, stages, unit_order::fastest, replica, replicas_);
       if (chosen) keep_only(both, reserved);
     }
+    if (!chosen && !is_whole && free_.empty() && reserved.empty())
+      return placement_error{fmt::format("layers {} of replica {} are on no worker, and all workers have others by "
+                                         "hand: give them to one of these, or add a worker without \"layers\"",
+                                         to_text(run), number),
+                             "node"};
     if (!chosen)
       return placement_error{
           fmt::format("layers {} of replica {} are on no worker, and no free workers have the memory: {}", to_text(run),

@@ -1,4 +1,5 @@
 #include <fstream>
+#include <thread>
 
 #include "actors/http/api_keys.hpp"
 #include "actors/http/file_store.hpp"
@@ -144,6 +145,17 @@ TEST_F(api, keeps_digests_of_keys_alone) {
   revoke_api_key(file, "ann");
   EXPECT_THROW(revoke_api_key(file, "ann"), input_error);
   EXPECT_EQ(read_api_keys(file)->size(), 1u);
+}
+
+TEST_F(api, two_commands_at_once_lose_no_key) {
+  const auto file = api_keys_file(folder_.path() / "state");
+  const auto add = [&](const std::string& prefix) {
+    for (int i = 0; i < 20; ++i) add_api_key(file, {.name = fmt::format("{}{}", prefix, i)});
+  };
+  std::thread other(add, "ann");
+  add("bob");
+  other.join();
+  EXPECT_EQ(read_api_keys(file)->size(), 40u);
 }
 
 TEST_F(api, does_not_serve_pages_from_elsewhere) {

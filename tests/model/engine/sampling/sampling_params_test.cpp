@@ -53,7 +53,7 @@ TEST(sampling_params_check, names_the_field) {
   EXPECT_EQ(field_after([](auto& p) { p.temperature = -1; }), "temperature");
   EXPECT_EQ(field_after([](auto& p) { p.top_k = -1; }), "top_k");
   EXPECT_EQ(field_after([](auto& p) { p.repetition_penalty = 0; }), "repetition_penalty");
-  EXPECT_EQ(field_after([](auto& p) { p.stop_tokens = {100}; }), "stop_tokens") << "though it begins as stop does";
+  EXPECT_EQ(field_after([](auto& p) { p.stop_tokens = {100}; }), "stop_token_ids") << "though it begins as stop does";
   EXPECT_EQ(field_after([](auto& p) { p.stop = {""}; }), "stop");
   EXPECT_EQ(field_after([](auto& p) { p.logit_bias = {{5, 1}, {5, 1}}; }), "logit_bias");
   EXPECT_EQ(field_after([](auto& p) { p.max_tokens = 0; }), "max_tokens");
@@ -80,8 +80,8 @@ TEST(sampling_params_check, refuses_tokens_and_texts_by_name) {
   EXPECT_THAT(refusal_after([](auto& p) { p.logit_bias = {{1, 101.0}}; }), HasSubstr("logit_bias is 101"));
   EXPECT_THAT(refusal_after([](auto& p) { p.logit_bias = {{1, 1.0}, {1, 2.0}}; }), HasSubstr("token 1 twice"));
   EXPECT_THAT(refusal_after([](auto& p) { p.logit_bias.resize(2049); }), HasSubstr("logit_bias has 2049 tokens: use"));
-  EXPECT_THAT(refusal_after([](auto& p) { p.stop_tokens = {-1}; }), HasSubstr("stop_tokens names token -1"));
-  EXPECT_THAT(refusal_after([](auto& p) { p.stop_tokens.resize(2000); }), HasSubstr("stop_tokens has 2000"));
+  EXPECT_THAT(refusal_after([](auto& p) { p.stop_tokens = {-1}; }), HasSubstr("stop_token_ids names token -1"));
+  EXPECT_THAT(refusal_after([](auto& p) { p.stop_tokens.resize(2000); }), HasSubstr("stop_token_ids has 2000"));
   EXPECT_THAT(refusal_after([](auto& p) { p.stop = {""}; }), HasSubstr("stop has an empty text"));
   EXPECT_THAT(refusal_after([](auto& p) { p.stop.assign(40, "x"); }), HasSubstr("stop has 40 texts"));
   EXPECT_THAT(refusal_after([](auto& p) { p.stop = {std::string(2000, 'x')}; }), HasSubstr("2000 bytes"));
