@@ -62,8 +62,8 @@ struct heartbeat {
   }
 };
 
-/// The head's answer to each heartbeat. A node that hears that it is no member forgets everything and joins anew. One
-/// that hears nothing for long keeps trying.
+/// The head's answer to each heartbeat, and to join_cluster of an incarnation that was fenced. A node that hears that
+/// it is no member forgets everything and joins anew. One that hears nothing for long keeps trying.
 struct heartbeat_answer {
   static constexpr std::uint16_t kind = 4;
   incarnation_id incarnation;

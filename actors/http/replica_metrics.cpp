@@ -96,11 +96,11 @@ void write_adapters(std::string& to, const std::string& model, const std::map<re
 void write_workers(std::string& to, const json& nodes) {
   describe(to, "troupe:worker_busy_seconds_total", "counter", "Time that the worker has spent in steps.");
   for (const json& node : nodes)
-    if (node.is_object() && node.contains("busy_seconds") && node["replica"].is_number_unsigned())
+    if (node.is_object() && node.value("busy_seconds", json()).is_number() && node["replica"].is_number_unsigned())
       fmt::format_to(std::back_inserter(to), "troupe:worker_busy_seconds_total{{node=\"{}\",engine=\"{}\"}} {}\n",
                      label_text(node.value("name", "")), node["replica"].get<std::size_t>(),
                      node.value("busy_seconds", 0.0));
-  describe(to, "troupe:node_alive", "gauge", "1 for a node that is heard replica.");
+  describe(to, "troupe:node_alive", "gauge", "1 for a node that is heard of.");
   for (const json& node : nodes)
     if (node.is_object())
       fmt::format_to(std::back_inserter(to), "troupe:node_alive{{node=\"{}\"}} {}\n",

@@ -18,7 +18,7 @@ namespace troupe {
 struct connect_options {
   std::string connect;  ///< empty: TROUPE_CONNECT, else tcp://127.0.0.1:7700
   std::string key;      ///< empty: TROUPE_KEY, else no encryption
-  bool is_all = false;  ///< nothing is taken from the environment
+  bool is_all = false;  ///< an empty key means no encryption, whatever TROUPE_KEY says
 };
 void add_connect(CLI::App& command, connect_options& options);
 

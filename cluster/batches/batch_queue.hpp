@@ -52,7 +52,7 @@ class batch_queue {
 
   std::optional<line> next(instant now);
   /// How long to wait before a refused line is tried again: as long as its refusal says (`retry_after`), else longer
-  /// each time. Nothing: it was tried often enough.
+  /// each time, which is counted in the line. Nothing: it was tried often enough.
   std::optional<duration> wait_after(line& refused, duration retry_after) const;
   /// Takes a refused line back. There is no next line before `until`.
   void put_back(line refused, instant until);
