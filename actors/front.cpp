@@ -19,7 +19,7 @@ std::shared_ptr<adapter_shelf> make_shelf(const front_parts& parts) {
   options.source = config.adapters.dir;
   options.model = parts.prompts->config();
   options.base = parts.model;
-  options.quantization = config.model.quant;
+  options.quantization = parts.quantization;
   options.base_name = config.model.path.filename().string();
   options.memory = config.adapters.memory;
   auto shelf = std::make_shared<adapter_shelf>(std::move(options), parts.book->load_catalogue());
@@ -59,6 +59,7 @@ training_desk_parts training_of(const front_parts& parts, const front_handles& m
           .queue = {.leases_from = std::uint64_t{parts.reign} << 32},
           .pace = {.may_delay = config.training.may_delay},
           .adapter_memory = config.adapters.memory,
+          .quantization = parts.quantization,
           .idle_priority = config.training.idle_priority};
 }
 

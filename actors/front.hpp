@@ -23,6 +23,7 @@ struct front_parts {
   std::shared_ptr<status_board> board;
   std::shared_ptr<adapter_directory> adapters;  ///< filled before start_front returns
   model_id model;
+  std::string quantization = {};  ///< of the model that is loaded
   router_actor router;
   supervisor_actor supervisor;
   std::shared_ptr<const replica_directory> directory;

@@ -30,12 +30,13 @@ T value_of(const result<T, catalogue_error>& from) {
   return *from;
 }
 
-bool fits(const fs::path& folder, const model_config& model) {
+/// Its bytes in memory; nothing where it does not fit the model.
+std::optional<std::uint64_t> bytes_beside(const model_config& model, const std::string& quantization,
+                                          const fs::path& folder) {
   try {
-    (void)read_adapter(folder, model);
-    return true;
+    return lora_adapter::packed_bytes(read_adapter(folder, model), precision_beside(quantization));
   } catch (const input_error&) {
-    return false;
+    return std::nullopt;
   }
 }
 
@@ -66,10 +67,12 @@ const std::string& adapter_shelf::note_files(const adapter_entry& entry) {
 std::string adapter_shelf::take_files(const adapter_entry& entry) {
   auto files = adapter_files_in(folder_of(entry.spec.sha256));
   if (files.empty()) return "its files are gone: publish the folder again";
+  std::uint64_t bytes = entry.spec.bytes;
   if (entry.spec.base != options_.base) {
-    if (!fits(folder_of(entry.spec.sha256), options_.model))
-      return "was made for another model: publish one that was made for this model";
-    catalogue_.set_fits(entry.version);
+    const auto here = bytes_beside(options_.model, options_.quantization, folder_of(entry.spec.sha256));
+    if (!here) return "was made for another model: publish one that was made for this model";
+    bytes = *here;
+    catalogue_.set_fits(entry.version, bytes);
   }
   std::error_code ignored;  // a worker on this machine may have fetched them earlier; now the head owns them
   fs::remove(folder_of(entry.spec.sha256) / fetched_mark, ignored);
@@ -78,7 +81,7 @@ std::string adapter_shelf::take_files(const adapter_entry& entry) {
                              .full_name = entry.full_name(),
                              .sha256 = entry.spec.sha256,
                              .files = std::move(files),
-                             .bytes = static_cast<std::int64_t>(entry.spec.bytes)};
+                             .bytes = static_cast<std::int64_t>(bytes)};
   return {};
 }
 
@@ -144,8 +147,9 @@ adapter_entry adapter_shelf::make_ready(const adapter_entry& entry) {
     catalogue_.set_failed(entry.version, fault);
     refuse("adapter {}: {}", entry.full_name(), fault);
   }
-  if (entry.spec.bytes > options_.memory) catalogue_.set_failed(entry.version, "is larger than adapters.memory");
-  check_fits(entry.spec.bytes, "adapter " + entry.full_name());
+  const std::uint64_t bytes = catalogue_.find(entry.version)->spec.bytes;  // as it is beside this base
+  if (bytes > options_.memory) catalogue_.set_failed(entry.version, "is larger than adapters.memory");
+  check_fits(bytes, "adapter " + entry.full_name());
   catalogue_.set_ready(entry.version);
   return *catalogue_.find(entry.version);
 }

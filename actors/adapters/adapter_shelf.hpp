@@ -28,7 +28,7 @@ class adapter_shelf {
     model_id base;
     std::string base_name = {};                     ///< a name for the bare model in requests, beside "base"
     std::uint64_t memory = std::uint64_t{1} << 30;  ///< of each worker, for adapters
-    std::string quantization = {};                  ///< of the base, as the configuration says it
+    std::string quantization = {};                  ///< of the base that is loaded
   };
 
   /// Saved versions are ready again if their files exist and fit the model.

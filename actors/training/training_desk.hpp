@@ -28,6 +28,7 @@ struct training_desk_parts {
   training_queue::options queue = {};
   training_pace::options pace = {};
   std::uint64_t adapter_memory = std::uint64_t{1} << 30;  ///< of each worker; a trained adapter must fit
+  std::string quantization = {};                          ///< of the base that is loaded
   bool idle_priority = true;                     ///< trainers' threads run only when nobody else wants the processor
   duration patience = std::chrono::seconds(30);  ///< without a step; then the job's events say why that may be
 };

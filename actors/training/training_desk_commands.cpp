@@ -4,6 +4,7 @@
 #include "actors/training/training_desk.hpp"
 #include "base/error.hpp"
 #include "model/formats/json_input.hpp"
+#include "model/lora/adapter.hpp"
 
 namespace troupe {
 namespace {
@@ -84,7 +85,8 @@ void training_desk_state::answer_create(const std::string& job, const command_an
 }
 
 void training_desk_state::check_size(const training_spec& spec) const {
-  const std::uint64_t bytes = check_lora(spec.lora, parts_.intake.prompts->config());
+  const std::uint64_t bytes =
+      check_lora(spec.lora, parts_.intake.prompts->config(), precision_beside(parts_.quantization));
   if (bytes > parts_.adapter_memory)
     refuse("the adapter would have {} bytes, more than adapters.memory ({}): take a lower rank or fewer targets", bytes,
            parts_.adapter_memory);

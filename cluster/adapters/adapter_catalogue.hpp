@@ -93,8 +93,12 @@ class adapter_catalogue {
   /// The version can answer. Returns whether its name points at it now: it does unless a newer one did before.
   bool set_ready(adapter_version version);
   void set_failed(adapter_version version, std::string why);
-  /// A version that was published for another base fits this one as well.
-  void set_fits(adapter_version version) { change(version).spec.base = options_.base; }
+  /// A version that was published for another base fits this one as well, beside which it has so many bytes.
+  void set_fits(adapter_version version, std::uint64_t bytes) {
+    adapter_spec& spec = change(version).spec;
+    spec.base = options_.base;
+    spec.bytes = bytes;
+  }
 
   /// "name", "name@2", "base:name", "base:name@2", or the base itself: version 0. `base` is "base" or the base's name.
   result<adapter_version, catalogue_error> resolve(std::string_view text) const;

@@ -41,7 +41,8 @@ void save_entry(detail::database& db, const adapter_entry& entry) {
   (db.prepare(
        "INSERT INTO adapters (version, name, ordinal, sha256, folder, bytes, rank, base, state, error) "
        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
-       "ON CONFLICT (version) DO UPDATE SET base = excluded.base, state = excluded.state, error = excluded.error")
+       "ON CONFLICT (version) DO UPDATE SET bytes = excluded.bytes, base = excluded.base, state = excluded.state, "
+       "error = excluded.error")
    << entry.version.value << spec.name << entry.ordinal << spec.sha256 << spec.folder << spec.bytes << spec.rank
    << static_cast<std::int64_t>(spec.base.value) << static_cast<std::int64_t>(entry.state) << entry.error)
       .run();

@@ -29,8 +29,7 @@ constexpr std::int64_t most_adapter_rank = 512;
 ///   half   in f16, rounded to 11 significant bits
 enum class adapter_precision : std::uint8_t { exact, half };
 
-/// Beside a base that was quantized (loaded_model::quantization, or what a configuration asks for) f32 would only cost:
-/// the base itself is rounded more.
+/// Beside a base that was quantized (loaded_model::quantization) f32 would only cost: the base itself is rounded more.
 adapter_precision precision_beside(std::string_view quantization);
 
 /// An adapter ready to run. Owns its packed weights; immutable.

@@ -9,7 +9,6 @@
 #include "base/error.hpp"
 #include "model/formats/json_input.hpp"
 #include "model/formats/model_files.hpp"
-#include "model/lora/adapter.hpp"
 
 namespace troupe {
 namespace {
@@ -108,16 +107,16 @@ void check_values(const lora_options& options) {
 
 }  // namespace detail
 
-std::uint64_t check_lora(const lora_options& options, const model_config& base) {
+std::uint64_t check_lora(const lora_options& options, const model_config& base, adapter_precision precision) {
   detail::check_values(options);
   const std::vector<adapted_layer> layers = detail::adapted_layers(options, base);
   check_patterns(options.rank_pattern, "rank_of", layers, base);
   check_patterns(options.alpha_pattern, "alpha_of", layers, base);
   const detail::adapter_config config = detail::peft_config(options);
-  std::uint64_t floats = 0;
+  std::uint64_t numbers = 0;
   for (const adapted_layer& each : layers)
-    floats += static_cast<std::uint64_t>(config.rank_of(each.name) * (each.outs + each.ins));
-  return floats * sizeof(float);
+    numbers += static_cast<std::uint64_t>(config.rank_of(each.name) * (each.outs + each.ins));
+  return numbers * (precision == adapter_precision::half ? sizeof(std::uint16_t) : sizeof(float));
 }
 
 std::string identity_of(const lora_options& options, std::uint64_t base) {

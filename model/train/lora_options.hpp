@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "model/formats/model_config.hpp"
+#include "model/lora/adapter.hpp"
 #include "model/lora/adapter_config.hpp"
 
 namespace troupe {
@@ -25,8 +26,9 @@ struct lora_options {
 };
 
 /// Refuses, before anything is loaded for it, what cannot be trained: a rank, a target or a pattern that fits no layer.
-/// Returns the bytes that the adapter has where it is served.
-std::uint64_t check_lora(const lora_options& options, const model_config& base);
+/// Returns the bytes that the adapter has where it is served in this precision.
+std::uint64_t check_lora(const lora_options& options, const model_config& base,
+                         adapter_precision precision = adapter_precision::exact);
 
 /// What a checkpoint must match besides the names and shapes of the adapter's parameters (training_options::subject).
 /// `base`: its fingerprint.

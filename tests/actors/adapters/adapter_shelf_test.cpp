@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
+#include "model/lora/adapter.hpp"
 #include "tests/actors/support.hpp"
 #include "tests/base/full_disk.hpp"
 
@@ -271,12 +272,17 @@ TEST_F(shelf, keeps_its_versions_under_another_quantization) {
   const auto version = before.publish("pricing", source("pricing")).version;
   auto other = options();
   other.base = model_id(8);
+  other.quantization = "u8";
   adapter_shelf after(other, before.take_changes());
   EXPECT_EQ(after.snapshot().names.at("pricing"), version);
   EXPECT_TRUE(after.snapshot().versions.contains(version));
   const auto changes = after.take_changes();
   ASSERT_EQ(changes.entries.size(), 1u) << "it is written down";
   EXPECT_EQ(changes.entries[0].spec.base, other.base);
+  const adapter_file file = read_adapter(golden / "llama" / "adapter", other.model);
+  const std::size_t bytes = lora_adapter::packed_bytes(file, adapter_precision::half);
+  EXPECT_EQ(changes.entries[0].spec.bytes, bytes) << "beside this base";
+  EXPECT_EQ(after.snapshot().versions.at(version).bytes, static_cast<std::int64_t>(bytes));
   EXPECT_EQ(after.publish("pricing", source("pricing")).version, version);
 }
 

@@ -64,9 +64,11 @@ TEST_F(journal_records, keeps_the_adapter_catalogue) {
   EXPECT_EQ(again.find(adapter_version{2})->spec.base, model_id{~0ull});
   EXPECT_EQ(again.publish({"pricing", std::string(64, 'd'), "x", 1, 8, model_id{~0ull}})->full_name(), "pricing@4");
   adapter_catalogue requantized({"llama", model_id{7}, 100}, saved);
-  requantized.set_fits(adapter_version{2});
+  requantized.set_fits(adapter_version{2}, 50);
   book->save(requantized.take_changes());
-  EXPECT_EQ(adapter_catalogue(base, book->load_catalogue()).find(adapter_version{2})->spec.base, model_id{7});
+  const adapter_catalogue after(base, book->load_catalogue());
+  EXPECT_EQ(after.find(adapter_version{2})->spec.base, model_id{7});
+  EXPECT_EQ(after.find(adapter_version{2})->spec.bytes, 50u);
 }
 
 TEST_F(journal_records, forgets_versions_that_the_catalogue_forgot) {
