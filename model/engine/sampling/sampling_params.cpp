@@ -47,8 +47,8 @@ void check_bias(const std::vector<token_bias>& biases, std::int64_t vocab_size) 
 
 void check_ends(const sampling_params& params, std::int64_t vocab_size) {
   if (params.stop_tokens.size() > most_stop_tokens)
-    refuse_field("stop_token_ids",
-                 fmt::format("stop_token_ids has {} tokens: use at most {}", params.stop_tokens.size(), most_stop_tokens));
+    refuse_field("stop_token_ids", fmt::format("stop_token_ids has {} tokens: use at most {}",
+                                               params.stop_tokens.size(), most_stop_tokens));
   for (const token_id token : params.stop_tokens) check_token("stop_token_ids", token, vocab_size);
   if (params.stop.size() > most_stops)
     refuse_field("stop", fmt::format("stop has {} texts: use at most {}", params.stop.size(), most_stops));

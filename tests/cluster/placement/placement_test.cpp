@@ -173,8 +173,8 @@ TEST(placement, says_why_it_cannot_be) {
             "node.w1.layers: layers 6-12 of w1 go beyond the model, which has 12: the last is 11");
   EXPECT_TRUE(why({worker_by_hand("w0", {0, 5}), worker_by_hand("w1", {5, 11})}, ask())
                   .starts_with("node.w1.layers: layers 5-11"));
-  EXPECT_TRUE(
-      why({worker_by_hand("w0", {0, 5})}, ask()).starts_with("node: layers 6-11 of replica 0 are on no worker, and all workers"));
+  EXPECT_TRUE(why({worker_by_hand("w0", {0, 5})}, ask())
+                  .starts_with("node: layers 6-11 of replica 0 are on no worker, and all workers"));
   EXPECT_TRUE(
       why({worker_by_hand("w0", {0, 11}, 150)}, ask()).starts_with("node.w0.layers: w0 has 150.0 MiB of memory, but"));
   EXPECT_TRUE(
