@@ -28,6 +28,13 @@ class fetcher : public testing::Test {
     tell(actor_, begin_fetching{worker_.handle()});
   }
 
+  /// Two at a time would remove each other's files in work: they bear the number of the process.
+  void restart_fetcher(std::size_t most_prepared, std::uint64_t most_stored = std::uint64_t{1} << 30) {
+    tell(actor_, stop_now{});
+    ASSERT_TRUE(await_ends(std::chrono::seconds(10), actor_));
+    start_fetcher(most_prepared, most_stored);
+  }
+
   /// An adapter whose files have these contents.
   static prepare_adapter wanted(std::uint64_t ticket, const std::array<std::string, 2>& contents) {
     prepare_adapter made{ticket, "pricing@1", {}, {}};
@@ -97,8 +104,7 @@ TEST_F(fetcher, keeps_prepared_adapters_within_bounds_and_none_beyond_a_life) {
   ask_without_files();
   for (const std::string& text : golden_) answer_piece(text);
   EXPECT_TRUE(worker_.take<adapter_ready>().adapter);
-  tell(actor_, stop_now{});
-  start_fetcher(0);
+  restart_fetcher(0);
   std::filesystem::remove_all(folder_.path() / "store");
   prepare();
   ask_without_files();
@@ -150,8 +156,7 @@ TEST_F(fetcher, removes_what_it_fetched_and_used_least_recently_but_not_what_is_
   };
   const auto of_the_head = folder_.path() / "store" / std::string(64, 'a');
   std::filesystem::create_directories(of_the_head);
-  tell(actor_, stop_now{});
-  start_fetcher(64 << 20, golden_[0].size() + golden_[1].size());
+  restart_fetcher(64 << 20, golden_[0].size() + golden_[1].size());
   const auto first = fetch(1, golden_);
   EXPECT_TRUE(std::filesystem::exists(first));
   const auto second = fetch(2, {golden_[0] + " ", golden_[1]});
@@ -166,8 +171,7 @@ TEST_F(fetcher, removes_what_workers_that_were_killed_have_left) {
   };
   const pid_t nobody = 999'999'999, somebody = ::getppid();
   for (const pid_t pid : {nobody, somebody, ::getpid()}) std::filesystem::create_directories(left_by(pid));
-  tell(actor_, stop_now{});
-  start_fetcher(64 << 20);
+  restart_fetcher(64 << 20);
   tell(actor_, wanted(1, golden_));
   for (const std::string& text : golden_) answer_piece(text);
   EXPECT_EQ(head_.take<adapter_prepared>().error, "");
