@@ -123,7 +123,7 @@ INLINED inline void group_products(const std::uint8_t* w, std::int64_t block_byt
   for (int k = 0; k < loads; ++k) {
     weights v[Blocks];
     repeat<Blocks>([&](int b) INLINED {
-      if constexpr (Rows > 1) fetch_ahead(w + (b + Blocks) * block_bytes + k * 64);
+      fetch_ahead(w + (b + Blocks) * block_bytes + k * 64);
       v[b] = load_weights(w + b * block_bytes + k * 64);
     });
     if constexpr (Kind == scheme::q4) {
