@@ -8,7 +8,7 @@ namespace {
 constexpr std::int64_t lanes = outs_per_block;
 constexpr int most_rows = 12;                  // of a tile
 constexpr std::int64_t chunk_bytes = 1 << 20;  // of inputs that stay in the second-level cache while weights pass
-constexpr int prefetch_ahead = 4096;           // bytes, when one row reads weights as fast as memory gives them
+constexpr int prefetch_ahead = 4096;           // bytes of floats, when one row reads them as fast as memory gives
 
 const std::uint8_t* bytes_of(const matmul_args& a) {
   return reinterpret_cast<const std::uint8_t*>(a.w.weights);
@@ -63,21 +63,6 @@ void u8_tile(const matmul_args& a, std::int64_t tile, int in_tile, std::int64_t 
   sums done[Rows][Blocks];
   repeat<Rows>([&](int r) INLINED { repeat<Blocks>([&](int b) INLINED { done[r][b] = s[r][b]; }); });
   for (int b = 0; b < Blocks; ++b) finish_u8(a, first, block + b, &done[0][b], Rows, Blocks);
-}
-
-/// One row: the weights are one sequential stream, several sums hide the latency of the products.
-void u8_one_row(const matmul_args& a, std::int64_t row, int, std::int64_t block) {
-  const std::int64_t ins = a.q.ins;
-  const std::int8_t* x = a.q.q + row * ins;
-  const std::uint8_t* w = bytes_of(a) + block * ins * lanes;
-  sums s[4] = {start(-128 * a.q.sums[row]), start(0), start(0), start(0)};
-  for (std::int64_t k = 0; k < ins; k += 16, w += 16 * lanes)
-    repeat<4>([&](int i) INLINED {
-      __builtin_prefetch(w + i * 64 + prefetch_ahead);
-      s[i] = dot(s[i], load_weights(w + i * 64), load_inputs(x + k + i * 4));
-    });
-  const sums all_of_them = (s[0] + s[1]) + (s[2] + s[3]);
-  finish_u8(a, row, block, &all_of_them, 1, 1);
 }
 
 // ---- u8g64, q8, q4: a scale per group of inputs ----
@@ -235,8 +220,6 @@ constexpr int grouped_blocks = Rows == 1   ? 2
 
 template <int Rows>
 constexpr tile_plan u8_plan{u8_blocks<Rows>, u8_tile<Rows, u8_blocks<Rows>>, u8_tile<Rows, 1>};
-template <>
-constexpr tile_plan u8_plan<1>{1, u8_one_row, u8_one_row};
 
 /// More than six rows would not fit the registers beside their group's sums: two halves.
 template <scheme Kind, int Rows, int Blocks>
