@@ -15,14 +15,13 @@ class aligned_buffer {
  public:
   aligned_buffer() = default;
   explicit aligned_buffer(std::size_t size) : size_(size) {
-    const std::size_t alignment = size * sizeof(T) < huge_page ? cache_line : huge_page;
-    const std::size_t bytes = (size * sizeof(T) + alignment - 1) / alignment * alignment;
+    const std::size_t bytes = (size * sizeof(T) + cache_line - 1) / cache_line * cache_line;
     if (bytes == 0) return;
-    data_.reset(static_cast<T*>(std::aligned_alloc(alignment, bytes)));
+    data_.reset(static_cast<T*>(std::aligned_alloc(bytes < huge_page ? cache_line : huge_page, bytes)));
     if (!data_) throw std::bad_alloc();
     // Large memory is read in pieces that lie far apart: with small pages each would cost a walk through the page
-    // table.
-    if (alignment == huge_page) ::madvise(static_cast<void*>(data_.get()), bytes, MADV_HUGEPAGE);
+    // table. What fills no huge page at its end takes small ones.
+    if (bytes >= huge_page) ::madvise(static_cast<void*>(data_.get()), bytes / huge_page * huge_page, MADV_HUGEPAGE);
     std::memset(static_cast<void*>(data_.get()), 0, bytes);
   }
 
