@@ -22,6 +22,30 @@ namespace {
 
 constexpr int adapter_rank = 16;
 
+bool multiplies_integers(const load_place& place) {
+  return is_integer(place.model->layers.front().q.w.kind);
+}
+
+machine_limits limits_of(const load_place& place) {
+  const bool integer = multiplies_integers(place);
+  if (place.device.is_cpu())
+    return {read_limit(place.with, place.model->file.bytes()),
+            integer ? int8_limit(place.with) : fp32_limit(place.with)};
+  const gpu_limits gpu = measure_gpu(place.device.gpu);
+  return {gpu.bytes, integer ? gpu.int8 : gpu.bf16};
+}
+
+/// What the processors allow while something is measured. Others may use the same machine, and what they leave changes
+/// from second to second: the better of just before and just after.
+template <class Work>
+machine_limits limits_around(const load_place& place, Work work) {
+  if (!place.device.is_cpu()) return work(), place.limits;
+  const machine_limits before = limits_of(place);
+  work();
+  const machine_limits after = limits_of(place);
+  return {std::max(before.read, after.read), std::max(before.products, after.products)};
+}
+
 /// All sequences come at once with prompts of one length and get answers of one length.
 std::vector<timed_request> even_load(const load_place& place, const engine_bench& options, int sequences,
                                      int adapters) {
@@ -71,13 +95,15 @@ void run_batch(const load_place& place, const engine_bench& options, int sequenc
                         random_adapter(*place.model, adapter_rank, static_cast<std::uint32_t>(i)));
   decode_steps steps(sequences);
   const auto load = even_load(place, options, sequences, adapters);
-  const load_figures all =
-      replay(serving, place, load, 0, {.before_step = [&](engine& of) { steps.before(of.scheduler()); }});
+  load_figures all;
+  const machine_limits limits = limits_around(place, [&] {
+    all = replay(serving, place, load, 0, {.before_step = [&](engine& of) { steps.before(of.scheduler()); }});
+  });
   const double seconds = steps.median();
   const std::string name = fmt::format("{} sequences, {} adapters", sequences, adapters);
   if (seconds == 0) return out.add({name + ": never decoded all at once, use more --decode-tokens", {}});
   const double positions = sequences * (options.decode_context + options.decode / 2.0);
-  const double least = least_seconds(place.work, place.limits, sequences, sequences, positions);
+  const double least = least_seconds(place.work, limits, sequences, sequences, positions);
   out.add({name,
            {{"tokens/s", sequences / seconds},
             {"ms a step", seconds * 1e3},
@@ -120,41 +146,36 @@ engine_bench fitted(engine_bench options, const model_config& config) {
 
 void run_prefill(const load_place& place, const engine_bench& options, single_sequence& sequence, const report& out) {
   const auto prompt = random_tokens(options.prompt, place.model->config.vocab_size, 1);
-  const double seconds = median_seconds(
-      [&] {
-        sequence.restart();
-        sequence.feed(prompt);
-      },
-      3.0);
+  const auto read_prompt = [&] {
+    sequence.restart();
+    sequence.feed(prompt);
+  };
+  double seconds = 0;
+  const machine_limits limits = limits_around(place, [&] { seconds = median_seconds(read_prompt, 3.0); });
   const double operations = 2 * (place.work.layer_weights * options.prompt + place.work.head_weights);
   out.add({fmt::format("prefill {}", options.prompt),
            {{"tokens/s", options.prompt / seconds},
             {"GOP/s", operations / seconds / 1e9},
-            {"of bound", operations / seconds / place.limits.products}}});
+            {"of bound", operations / seconds / limits.products}}});
 }
 
 void run_one(const load_place& place, const engine_bench& options, single_sequence& sequence, const report& out) {
   const auto context = random_tokens(options.decode_context, place.model->config.vocab_size, 2);
   const auto answer = random_tokens(options.decode, place.model->config.vocab_size, 3);
   std::vector<double> rates;
-  for (int trial = 0; trial < 5; ++trial) {
+  const auto decode = [&] {
     sequence.restart();
     sequence.feed(context);
     const double start = now();
     for (std::size_t i = 0; i < answer.size(); ++i) sequence.feed(std::span(answer).subspan(i, 1));
     rates.push_back(options.decode / (now() - start));
-  }
+  };
+  const machine_limits limits = limits_around(place, [&] {
+    for (int trial = 0; trial < 5; ++trial) decode();
+  });
   const double rate = percentile(rates, 0.5), bytes = static_cast<double>(place.work.bytes);
   out.add({fmt::format("decode 1 sequence at {}", options.decode_context),
-           {{"tokens/s", rate}, {"GB/s", rate * bytes / 1e9}, {"of bound", rate * bytes / place.limits.read}}});
-}
-
-machine_limits limits_of(const load_place& place, bool integer) {
-  if (place.device.is_cpu())
-    return {read_limit(place.with, place.model->file.bytes()),
-            integer ? int8_limit(place.with) : fp32_limit(place.with)};
-  const gpu_limits gpu = measure_gpu(place.device.gpu);
-  return {gpu.bytes, integer ? gpu.int8 : gpu.bf16};
+           {{"tokens/s", rate}, {"GB/s", rate * bytes / 1e9}, {"of bound", rate * bytes / limits.read}}});
 }
 
 std::string place_text(const load_place& place) {
@@ -163,15 +184,14 @@ std::string place_text(const load_place& place) {
 }
 
 machine_limits measure_limits(const load_place& place, const report& out) {
-  const bool integer = is_integer(place.model->layers.front().q.w.kind);
-  const machine_limits limits = limits_of(place, integer);
+  const machine_limits limits = limits_of(place);
   const double bytes = static_cast<double>(place.work.bytes);
   out.title(fmt::format("{} weights, {:.0f} MB, {}; {}", place.model->quantization, bytes / 1e6,
                         place.model->config.family, place_text(place)));
   out.add({"reading the weights", {{"GB/s", limits.read / 1e9}, {"passes/s", limits.read / bytes}}});
-  out.add({integer                 ? "int8 products"
-           : place.device.is_cpu() ? "f32 products"
-                                   : "bf16 products",
+  out.add({multiplies_integers(place) ? "int8 products"
+           : place.device.is_cpu()    ? "f32 products"
+                                      : "bf16 products",
            {{"GOP/s", limits.products / 1e9}}});
   return limits;
 }
