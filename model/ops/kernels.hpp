@@ -21,6 +21,17 @@ struct quantized_view {
   const std::int32_t* group_sums = nullptr;  ///< of 32 inputs each
 };
 
+/// Memory that is read right after a product, and asked for while the product keeps the processor busy. Used up by it.
+struct fetch_list {
+  struct piece {
+    const std::byte* at = nullptr;
+    std::int64_t bytes = 0;
+  };
+  static constexpr int most = 16;
+  piece pieces[most];
+  int count = 0;
+};
+
 /// y = x W^T (+ bias) (+ y) for some blocks of 16 outputs.
 struct matmul_args {
   matrix_view w;
@@ -34,6 +45,7 @@ struct matmul_args {
   float factor = 1.0f;                            ///< of the product: LoRA's scale
   bool accumulate = false;                        ///< add to y
   std::int64_t first_block = 0, last_block = -1;  ///< of 16 outputs, that matmul() makes; -1: to the last
+  fetch_list* read_after = nullptr;
 };
 
 /// One factor of an adapter: [block of 16 outputs][input][16], in f32, or in f16 times a power of two that the

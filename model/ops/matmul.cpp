@@ -49,6 +49,17 @@ int row_tiles(const adapted_job& adapted) {
   return (adapted.adapter.rows + low_rank_rows - 1) / low_rank_rows;
 }
 
+/// What adapters add to some blocks of outputs is read when their product is done.
+fetch_list factors_for(std::span<const adapted_job> adapters, std::size_t job, std::int64_t first, std::int64_t last) {
+  fetch_list list;
+  for (const auto& [of, adapter] : adapters) {
+    if (of != job || list.count == fetch_list::most) continue;
+    const std::int64_t bytes = adapter.b.block_bytes();
+    list.pieces[list.count++] = {adapter.b.weights + first * bytes, (last - first) * bytes};
+  }
+  return list;
+}
+
 void relax() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -110,7 +121,10 @@ void matmul(const compute& with, std::span<const matmul_args> jobs, std::span<co
   };
   const auto make_outputs = [&](std::size_t job, std::int64_t first) {
     const std::int64_t last = std::min(first + step, end_of(jobs[job]));
-    with.kernels.matmul(jobs[job], first, last);
+    fetch_list factors = factors_for(adapters, job, first, last);
+    matmul_args product = jobs[job];
+    product.read_after = &factors;
+    with.kernels.matmul(product, first, last);
     // Tasks are taken in order, so all A x have been made, or are being made by threads that wait for nobody.
     while (shrunk.load(std::memory_order_acquire) < shrinks) relax();
     for (const auto& adapted : adapters)

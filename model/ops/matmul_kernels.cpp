@@ -16,8 +16,21 @@ const std::uint8_t* bytes_of(const matmul_args& a) {
 
 /// While some blocks are multiplied, the next ones are fetched into the second-level cache: the processor does not
 /// predict several streams that jump.
-inline void fetch_ahead(const std::uint8_t* weights) {
+inline void fetch_ahead(const void* weights) {
   __builtin_prefetch(weights, 0, 2);
+}
+
+constexpr int lines_at_once = 16;
+
+/// Some lines of what is read after this product, each time others; null when all were asked for.
+inline const std::byte* next_lines(fetch_list* list) {
+  if (!list || list->count == 0) return nullptr;
+  fetch_list::piece& piece = list->pieces[list->count - 1];
+  const std::byte* lines = piece.at;
+  piece.at += lines_at_once * 64;
+  piece.bytes -= lines_at_once * 64;
+  if (piece.bytes <= 0) --list->count;
+  return lines;
 }
 
 /// The product of one row and 16 outputs is known: bias and sum with what is there, in this order.
@@ -49,17 +62,26 @@ void u8_tile(const matmul_args& a, std::int64_t tile, int in_tile, std::int64_t 
   sums s[Rows][Blocks];
   repeat<Rows>([&](int r)
                    INLINED { repeat<Blocks>([&](int b) INLINED { s[r][b] = start(-128 * a.q.sums[first + r]); }); });
-  for (std::int64_t k = 0; k < ins; k += 4, x += a.q.tile * 4, w += 4 * lanes) {
+  const auto multiply = [&](std::int64_t k) INLINED {
     weights v[Blocks];
     repeat<Blocks>([&](int b) INLINED {
-      fetch_ahead(w + (b + Blocks) * ins * lanes);
-      v[b] = load_weights(w + b * ins * lanes);
+      const std::uint8_t* at = w + (b * ins + k) * lanes;
+      fetch_ahead(at + Blocks * ins * lanes);
+      v[b] = load_weights(at);
     });
     repeat<Rows>([&](int r) INLINED {
-      const inputs four = load_inputs(x + r * 4);
+      const inputs four = load_inputs(x + k * a.q.tile + r * 4);
       repeat<Blocks>([&](int b) INLINED { s[r][b] = dot(s[r][b], v[b], four); });
     });
-  }
+  };
+  std::int64_t k = 0;
+  const std::byte* lines = nullptr;
+  while (k < ins && (lines = next_lines(a.read_after)))
+    for (int i = 0; i < lines_at_once; ++i, k += 4) {
+      fetch_ahead(lines + i * 64);
+      multiply(k);
+    }
+  for (; k < ins; k += 4) multiply(k);
   sums done[Rows][Blocks];
   repeat<Rows>([&](int r) INLINED { repeat<Blocks>([&](int b) INLINED { done[r][b] = s[r][b]; }); });
   for (int b = 0; b < Blocks; ++b) finish_u8(a, first, block + b, &done[0][b], Rows, Blocks);
