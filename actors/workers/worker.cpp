@@ -91,6 +91,7 @@ void worker_state::make_stage(const start_stage& order, const std::stop_token& s
                               .split = ranks_ ? ranks_->split() : tensor_split{},
                               .device = parts_.device};
   stage_ = std::make_unique<stage>(parts_.model, part, order.lookup_tokens, compute{*pool_, kernels()}, parts_.tokens);
+  if (const std::string remark = stage_->remark(); !remark.empty()) parts_.say(remark);
   if (!order.next.empty()) next_ = parts_.links->connect(order.next);
 }
 

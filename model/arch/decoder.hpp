@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "base/device_id.hpp"
 #include "model/arch/kv_storage.hpp"
@@ -76,6 +77,8 @@ class decoder {
   virtual const float* normalized(const float* hidden, std::span<const int> rows) = 0;
   /// It can be asked for the token of the largest logit alone.
   virtual bool finds_largest() const { return false; }
+  /// What the operator should know of how it computes; empty: nothing.
+  virtual std::string remark() const { return {}; }
 
   std::int64_t hidden_stride() const { return padded_row(model_->config.hidden); }
   std::int64_t logit_stride() const { return padded_outs(model_->config.vocab_size); }

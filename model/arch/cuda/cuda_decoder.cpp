@@ -1,5 +1,7 @@
 #include "model/arch/cuda/cuda_decoder.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <exception>
@@ -66,7 +68,23 @@ cuda_decoder::cuda_decoder(std::shared_ptr<const loaded_model> model, const opti
       static_cast<std::size_t>(cache_of(0).block_bytes() * options_.blocks * options_.layers));
   scratch_ = cuda::device_buffer<float>(static_cast<std::size_t>(std::max(
       cuda::attention_scratch_floats(cache_of(0), static_cast<int>(options_.context)), cuda::matmul_scratch_floats())));
+  take_library();
   stream_.wait();
+}
+
+/// For passes of very many rows, if there can be any with weights that it multiplies.
+void cuda_decoder::take_library() {
+  const auto has_u8 = [](const layer_weights& layer) {
+    const auto each = {&layer.q, &layer.k, &layer.v, &layer.o, &layer.gate, &layer.up, &layer.down};
+    return std::any_of(each.begin(), each.end(), [](const linear_weights* one) { return one->w.kind == scheme::u8; });
+  };
+  if (options_.max_rows < cuda::least_library_rows) return;
+  if (std::none_of(weights_.layers.begin(), weights_.layers.end(), has_u8)) return;
+  cuda::loaded_library loaded = cuda::load_integer_library(stream_);
+  remark_ = fmt::format("{}: passes of {} rows and more multiply u8 weights with {}", name_of(options_.device),
+                        cuda::least_library_rows,
+                        loaded.library ? loaded.about : fmt::format("the kernels of smaller ones: {}", loaded.about));
+  if (loaded.library) library_ = std::make_unique<cuda::library_products>(std::move(loaded.library));
 }
 
 /// Kernels that still run read memory that is about to be freed.
@@ -230,7 +248,8 @@ void cuda_decoder::multiply(const pass_shape& shape, std::int64_t layer, float_r
   std::array<cuda::product, cuda::most_products> jobs;
   for (std::size_t i = 0; i < products.size(); ++i)
     jobs[i] = {products[i].weights.w, products[i].to, products[i].weights.bias, products[i].accumulate};
-  cuda::matmul(stream_, std::span(jobs.data(), products.size()), {shape.rows, x, codes_for(products), scratch_.data()});
+  cuda::matmul(stream_, std::span(jobs.data(), products.size()),
+               {shape.rows, x, codes_for(products), scratch_.data(), library_.get()});
   if (shape.lora_tiles > 0) add_adapters(shape, layer, x, ins, products);
 }
 

@@ -1,6 +1,8 @@
 #pragma once
 #include <initializer_list>
 #include <map>
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "model/arch/cuda/device_adapters.hpp"
@@ -8,6 +10,7 @@
 #include "model/arch/cuda/device_weights.hpp"
 #include "model/arch/cuda/pass_tables.hpp"
 #include "model/arch/decoder.hpp"
+#include "model/ops/cuda/library_products.hpp"
 
 namespace troupe {
 
@@ -28,6 +31,7 @@ class cuda_decoder final : public decoder {
   const float* logits(const float* hidden, const wanted_logits& wanted) override;
   const float* normalized(const float* hidden, std::span<const int> rows) override;
   bool finds_largest() const override { return true; }
+  std::string remark() const override { return remark_; }
 
  private:
   /// One linear layer of a group that shares its input.
@@ -44,6 +48,7 @@ class cuda_decoder final : public decoder {
   float_rows rows_of(const cuda::device_buffer<float>& buffer, std::int64_t columns) const;
   cuda::row_codes codes_for(std::span<const linear> products) const;
   cuda::kv_layer cache_of(std::int64_t layer) const;
+  void take_library();
 
   void run_pass(const pass_shape& shape);
   void attend(const pass_shape& shape, std::int64_t layer);
@@ -72,6 +77,8 @@ class cuda_decoder final : public decoder {
   cuda::device_buffer<float> hidden_, normed_, q_, k_, v_, mixed_, gate_, up_, between_, scratch_, logits_;
   cuda::device_buffer<std::byte> kv_;  ///< [layers, blocks, heads]
   cuda::coded_rows codes_;
+  std::unique_ptr<cuda::library_products> library_;  ///< null: our own kernels serve alone
+  std::string remark_;
   cuda::pinned_buffer<std::int32_t> picked_, largest_;
   cuda::device_buffer<std::int32_t> picked_on_device_, largest_on_device_;
   cuda::pinned_buffer<float> lent_;

@@ -5,6 +5,7 @@
 // bit for bit.
 #pragma once
 #include <memory>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -28,6 +29,7 @@ class stage {
   /// Whether it chooses the tokens: the first rank of the last stage does.
   bool chooses() const { return last_ && shard_->is_first_rank(); }
   std::int64_t hidden_stride() const { return shard_->hidden_stride(); }
+  std::string remark() const { return shard_->remark(); }  ///< for the operator; empty: nothing
 
   void add_adapter(adapter_version version, std::shared_ptr<const lora_adapter> adapter);
   void remove_adapter(adapter_version version);

@@ -63,6 +63,12 @@ void stream::wait() const {
   check(cudaStreamSynchronize(handle_.get()), "waiting for a stream");
 }
 
+bool stream::is_recorded() const {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  check(cudaStreamIsCapturing(handle_.get(), &status), "asking whether a stream is recorded");
+  return status != cudaStreamCaptureStatusNone;
+}
+
 event::event() : handle_(made<cudaEvent_t>([](auto* to) { return cudaEventCreate(to); }, "making an event")) {}
 
 void event::record(const stream& on) const {

@@ -41,7 +41,8 @@ class stream {
  public:
   stream();
   cudaStream_t get() const { return handle_.get(); }
-  void wait() const;  ///< until all that was asked for is done; throws what went wrong there
+  void wait() const;         ///< until all that was asked for is done; throws what went wrong there
+  bool is_recorded() const;  ///< what is put on it now becomes a graph
 
  private:
   owned<cudaStream_t, cudaStreamDestroy> handle_;

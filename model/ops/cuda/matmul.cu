@@ -1,6 +1,7 @@
 // Two kernels a scheme, the same sums to the bit. For few rows: a block of threads has 16 outputs, each of its warps a
 // slice of the inputs, so that all of the memory's bandwidth is asked for. For many: tiles in shared memory
-// (row_tiles.hpp).
+// (row_tiles.hpp). Very many rows of u8 may go to a library (library_products.hpp).
+#include "model/ops/cuda/library_products.hpp"
 #include "model/ops/cuda/row_tiles.hpp"
 
 namespace troupe::cuda {
@@ -119,19 +120,10 @@ product_jobs jobs_of(std::span<const product* const> products, int blocks_at_onc
   jobs.slice_stages = std::max(static_cast<int>(ceil_div(jobs.stages, most_slices)), least_slice_stages);
   int block = 0;
   for (const product* p : products) {
-    const auto blocks = static_cast<int>(p->w.blocks());
-    jobs.jobs[jobs.count++] = {p->w.weights,
-                               p->w.scales,
-                               p->w.mids,
-                               p->bias,
-                               p->y.data,
-                               p->y.stride,
-                               packed_block_bytes(p->w.kind, p->w.stored_ins()),
-                               block,
-                               blocks,
-                               static_cast<int>(p->w.groups()),
-                               p->accumulate};
-    block += static_cast<int>(ceil_div(blocks, blocks_at_once));
+    product_job& job = jobs.jobs[jobs.count++];
+    job = job_of(*p);
+    job.first_block = block;
+    block += static_cast<int>(ceil_div(job.blocks, blocks_at_once));
   }
   return jobs;
 }
@@ -170,6 +162,20 @@ void multiply(const stream& on, std::span<const product* const> products, const 
   many(on, products, inputs, in);
 }
 
+/// Whole numbers may be added in any order, so very many rows can go to the library. What it does not do is left to our
+/// own kernels.
+void multiply_whole_numbers(const stream& on, std::span<const product* const> products, const product_inputs& inputs) {
+  if (!inputs.library || inputs.rows < least_library_rows || on.is_recorded())
+    return multiply<scheme::u8>(on, products, inputs);
+  for (const product* p : products) {
+    const std::int64_t done = inputs.library->multiply(on, *p, inputs);
+    if (done == padded_outs(p->w.outs)) continue;
+    const product rest = outputs_of(*p, done, p->w.outs - done);
+    const product* only = &rest;
+    multiply<scheme::u8>(on, std::span(&only, 1), inputs);
+  }
+}
+
 void multiply_floats(const stream& on, std::span<const product* const> products, const product_inputs& inputs) {
   product_jobs jobs = jobs_of(products, 1);
   jobs.stored_ins = static_cast<int>(products.front()->w.ins);
@@ -184,7 +190,7 @@ void multiply(scheme kind, const stream& on, std::span<const product* const> pro
     case scheme::bf16:
       return multiply<scheme::bf16>(on, products, inputs);
     case scheme::u8:
-      return multiply<scheme::u8>(on, products, inputs);
+      return multiply_whole_numbers(on, products, inputs);
     case scheme::u8g64:
       return multiply<scheme::u8g64>(on, products, inputs);
     case scheme::q8:

@@ -3,7 +3,7 @@
 // graph.
 //
 // Promise 1: what an op makes of a row depends on that row and on the shapes of the weights alone. How many rows there
-// are only decides which kernel runs, and all of them add in the same order.
+// are only decides which kernel runs, and all of them add in the same order, or whole numbers.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -94,12 +94,14 @@ struct product {
   const float* bias = nullptr;  ///< [padded outs]
   bool accumulate = false;
 };
+class library_products;
 /// What some products share.
 struct product_inputs {
   int rows = 0;
-  float_rows x = {};         ///< for f32 weights
-  row_codes codes = {};      ///< for the others
-  float* scratch = nullptr;  ///< matmul_scratch_floats(); null: slices are never shared out
+  float_rows x = {};                    ///< for f32 weights
+  row_codes codes = {};                 ///< for the others
+  float* scratch = nullptr;             ///< matmul_scratch_floats(); null: slices are never shared out
+  library_products* library = nullptr;  ///< for very many rows of u8; null: our own kernels multiply those, too
 };
 /// Working memory that lets the slices of few tiles be shared out over a device.
 std::int64_t matmul_scratch_floats();

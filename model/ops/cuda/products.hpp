@@ -38,6 +38,19 @@ struct product_job {
   int first_block, blocks, groups;
   bool accumulate;
 };
+inline product_job job_of(const product& p) {
+  return {p.w.weights,
+          p.w.scales,
+          p.w.mids,
+          p.bias,
+          p.y.data,
+          p.y.stride,
+          packed_block_bytes(p.w.kind, p.w.stored_ins()),
+          0,
+          static_cast<int>(p.w.blocks()),
+          static_cast<int>(p.w.groups()),
+          p.accumulate};
+}
 struct product_jobs {
   product_job jobs[most_products];
   int count;
