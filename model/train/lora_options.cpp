@@ -32,7 +32,7 @@ std::string peft_name(const model_config& config, std::int64_t layer, std::strin
   return config.family == "gpt2" ? prefix + gpt2_name(module) : prefix + std::string(module);
 }
 
-std::vector<adapted_layer> linear_layers(const model_config& config) {
+std::vector<adapted_layer> adaptable_layers(const model_config& config) {
   std::vector<adapted_layer> all;
   for (std::int64_t layer = 0; layer < config.layers; ++layer)
     for (const std::string_view ours : linear_modules(config)) {
@@ -82,7 +82,7 @@ adapter_config peft_config(const lora_options& options) {
 }
 
 std::vector<adapted_layer> adapted_layers(const lora_options& options, const model_config& config) {
-  std::vector<adapted_layer> layers = linear_layers(config);
+  std::vector<adapted_layer> layers = adaptable_layers(config);
   for (const std::string& target : options.targets)
     if (!fits_any(target, layers, "targets"))
       refuse("the target \"{}\" fits no linear layer of the model: there are {}", target, names_of(layers, config));
