@@ -7,7 +7,7 @@
 #include "base/half.hpp"
 #include "base/whole_file.hpp"
 #include "bench/noise.hpp"
-#include "model/formats/model_files.hpp"
+#include "model/formats/linear_layers.hpp"
 #include "model/formats/safetensors.hpp"
 
 namespace troupe::bench {

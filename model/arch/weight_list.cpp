@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "model/formats/model_files.hpp"
+#include "model/formats/linear_layers.hpp"
 
 namespace troupe {
 namespace {

@@ -4,22 +4,25 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <utility>
+#include <vector>
+
+#include "model/formats/model_config.hpp"
 
 namespace troupe {
 
 /// The linear layers of a transformer layer, in the order they run.
 enum class linear_kind : std::uint8_t { q, k, v, o, gate, up, down };
 constexpr std::size_t linear_kinds = 7;
-constexpr std::array<linear_kind, linear_kinds> every_linear = {linear_kind::q,    linear_kind::k,  linear_kind::v,
-                                                                linear_kind::o,    linear_kind::gate, linear_kind::up,
+constexpr std::array<linear_kind, linear_kinds> every_linear = {linear_kind::q,   linear_kind::k,    linear_kind::v,
+                                                                linear_kind::o,   linear_kind::gate, linear_kind::up,
                                                                 linear_kind::down};
 
 /// Our name, which follows "model.layers.N.".
 constexpr std::string_view name_of(linear_kind kind) {
-  constexpr std::array<std::string_view, linear_kinds> names = {"self_attn.q_proj", "self_attn.k_proj",
-                                                                "self_attn.v_proj", "self_attn.o_proj",
-                                                                "mlp.gate_proj",    "mlp.up_proj",
-                                                                "mlp.down_proj"};
+  constexpr std::array<std::string_view, linear_kinds> names = {
+      "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj",
+      "mlp.gate_proj",    "mlp.up_proj",      "mlp.down_proj"};
   return names[static_cast<std::size_t>(kind)];
 }
 
@@ -42,5 +45,10 @@ struct linear_layers {
     return *std::array{&q, &k, &v, &o, &gate, &up, &down}[static_cast<std::size_t>(kind)];
   }
 };
+
+/// The names of those that a model has.
+std::vector<std::string_view> linear_modules(const model_config& config);
+/// The size of a linear layer's weight, [out, in].
+std::pair<std::int64_t, std::int64_t> linear_shape(const model_config& config, std::string_view module);
 
 }  // namespace troupe

@@ -1,6 +1,5 @@
 #include "model/formats/model_files.hpp"
 
-#include <array>
 #include <stdexcept>
 #include <system_error>
 
@@ -17,11 +16,6 @@ using detail::wanted_weight;
 using detail::weight_place;
 
 constexpr std::string_view own_layout_key = "troupe.layout";
-constexpr std::array<std::string_view, 7> gated_modules = {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj",
-                                                           "self_attn.o_proj", "mlp.gate_proj",    "mlp.up_proj",
-                                                           "mlp.down_proj"};
-constexpr std::array<std::string_view, 6> plain_modules = {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj",
-                                                           "self_attn.o_proj", "mlp.up_proj",      "mlp.down_proj"};
 
 std::vector<std::int64_t> file_shape(const wanted_weight& weight, const weight_place& place) {
   if (weight.vector) return {place.all_outs};
@@ -119,21 +113,6 @@ void copy_companions(const std::filesystem::path& from, const std::filesystem::p
       throw std::runtime_error(fmt::format("{}: cannot be written ({}): free some space, or choose another folder",
                                            (to / name).string(), error.message()));
   }
-}
-
-std::span<const std::string_view> linear_modules(const model_config& config) {
-  if (config.gated_mlp) return gated_modules;
-  return plain_modules;
-}
-
-std::pair<std::int64_t, std::int64_t> linear_shape(const model_config& config, std::string_view module) {
-  const auto queries = config.heads * config.head_dim, keys = config.kv_heads * config.head_dim;
-  if (module == "self_attn.q_proj") return {queries, config.hidden};
-  if (module == "self_attn.k_proj" || module == "self_attn.v_proj") return {keys, config.hidden};
-  if (module == "self_attn.o_proj") return {config.hidden, queries};
-  if (module == "mlp.up_proj" || (module == "mlp.gate_proj" && config.gated_mlp)) return {config.ffn, config.hidden};
-  if (module == "mlp.down_proj") return {config.hidden, config.ffn};
-  refuse("a {} model has no linear layer \"{}\"", config.family, module);
 }
 
 }  // namespace troupe

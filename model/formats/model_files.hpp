@@ -58,9 +58,4 @@ inline constexpr std::array<std::string_view, 11> model_companions{
 /// Those that are there. Throws runtime_error where one cannot be written.
 void copy_companions(const std::filesystem::path& from, const std::filesystem::path& to);
 
-/// Names of the linear layers of one transformer layer, in the order they run, without prefix: "self_attn.q_proj", …
-std::span<const std::string_view> linear_modules(const model_config& config);
-/// The size of a linear layer's weight, [out, in].
-std::pair<std::int64_t, std::int64_t> linear_shape(const model_config& config, std::string_view module);
-
 }  // namespace troupe

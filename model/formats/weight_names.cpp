@@ -104,6 +104,10 @@ std::vector<wanted_weight> wanted_weights(const model_config& config) {
   return std::move(want.list);
 }
 
+std::string_view hugging_face_name(const model_config& config, std::string_view module) {
+  return config.family == "gpt2" ? names_of(module).gpt2 : module;
+}
+
 weight_place place_of(const wanted_weight& weight, const model_config& config, naming names, std::string_view prefix) {
   const auto own = weight.vector ? weight.ins : weight.outs;
   if (names == naming::hugging_face) return {.name = weight.name(), .all_outs = own};

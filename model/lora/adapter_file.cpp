@@ -10,8 +10,9 @@
 
 #include "base/error.hpp"
 #include "model/formats/json_input.hpp"
-#include "model/formats/model_files.hpp"
+#include "model/formats/linear_layers.hpp"
 #include "model/formats/safetensors.hpp"
+#include "model/formats/weight_names.hpp"
 #include "model/lora/adapter_config.hpp"
 
 namespace troupe {
@@ -53,19 +54,11 @@ std::optional<std::int64_t> take_number(std::string_view& text) {
   return number;
 }
 
-std::vector<std::string_view> gpt2_modules(std::string_view name) {
-  if (name == "attn.c_attn") return {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"};
-  if (name == "attn.c_proj") return {"self_attn.o_proj"};
-  if (name == "mlp.c_fc") return {"mlp.up_proj"};
-  if (name == "mlp.c_proj") return {"mlp.down_proj"};
-  return {};
-}
-
-std::vector<std::string_view> own_modules(std::string_view name, const model_config& base) {
-  const auto known = linear_modules(base);
-  const auto found = std::find(known.begin(), known.end(), name);
-  if (found == known.end()) return {};
-  return {*found};
+/// None where a layer of the base has no linear layer of that name.
+std::vector<std::string_view> modules_called(std::string_view name, const model_config& base) {
+  std::vector<std::string_view> modules = linear_modules(base);
+  std::erase_if(modules, [&](std::string_view ours) { return detail::hugging_face_name(base, ours) != name; });
+  return modules;
 }
 
 /// Empty modules where the base has no such linear layer.
@@ -75,7 +68,7 @@ adapted_modules find_modules(std::string_view module, const model_config& base) 
   if (!take_front(module, gpt2 ? "h." : "model.layers.")) return {};
   const auto layer = take_number(module);
   if (!layer || *layer >= base.layers) return {};
-  return {*layer, gpt2 ? gpt2_modules(module) : own_modules(module, base)};
+  return {*layer, modules_called(module, base)};
 }
 
 void refuse_kind(const std::string& name, const std::string& where) {

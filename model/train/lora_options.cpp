@@ -8,28 +8,20 @@
 
 #include "base/error.hpp"
 #include "model/formats/json_input.hpp"
-#include "model/formats/model_files.hpp"
+#include "model/formats/linear_layers.hpp"
+#include "model/formats/weight_names.hpp"
 
 namespace troupe {
 namespace {
 
 using detail::adapted_layer;
 
-/// PEFT's name of a module of a GPT-2 layer.
-std::string gpt2_name(std::string_view module) {
-  if (module == "self_attn.o_proj") return "attn.c_proj";
-  if (module == "mlp.up_proj") return "mlp.c_fc";
-  if (module == "mlp.down_proj") return "mlp.c_proj";
-  return "attn.c_attn";
-}
-
 std::string peft_prefix(const model_config& config, std::int64_t layer) {
   return fmt::format("{}.{}.", config.family == "gpt2" ? "transformer.h" : "model.layers", layer);
 }
 
 std::string peft_name(const model_config& config, std::int64_t layer, std::string_view module) {
-  const std::string prefix = peft_prefix(config, layer);
-  return config.family == "gpt2" ? prefix + gpt2_name(module) : prefix + std::string(module);
+  return fmt::format("{}{}", peft_prefix(config, layer), detail::hugging_face_name(config, module));
 }
 
 std::vector<adapted_layer> adaptable_layers(const model_config& config) {
