@@ -9,7 +9,7 @@
 
 namespace troupe {
 
-/// The one list of a model's weights, in the order they lie in a packed file.
+/// What a model's weights are given to, in the order they lie in a packed file.
 struct weight_visitor {
   std::function<void(const std::string& name, std::int64_t outs, std::int64_t ins)> matrix;
   std::function<void(const std::string& name, std::int64_t rows, std::int64_t size)> vector;  ///< f32, each row padded

@@ -20,6 +20,7 @@ struct wanted_weight {
   std::string name() const;
 };
 
+/// All of them, in the order they lie in a packed file: another order would be another packed_layout (packed_file.hpp).
 std::vector<wanted_weight> wanted_weights(const model_config& config);
 
 /// What the model's class in Hugging Face's library calls a linear layer of ours: "attn.c_attn" for GPT-2's q, k and v.
