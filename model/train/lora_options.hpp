@@ -20,9 +20,9 @@ struct lora_options {
   double dropout = 0;
   /// Names of linear layers ("q_proj"), or regular expressions that fit the end of a module's name from a dot on.
   /// Empty: every linear layer.
-  std::vector<std::string> targets;
-  std::vector<std::pair<std::string, std::int64_t>> rank_pattern;
-  std::vector<std::pair<std::string, double>> alpha_pattern;
+  std::vector<std::string> targets = {};
+  std::vector<std::pair<std::string, std::int64_t>> rank_pattern = {};
+  std::vector<std::pair<std::string, double>> alpha_pattern = {};
 };
 
 /// Refuses, before anything is loaded for it, what cannot be trained: a rank, a target or a pattern that fits no layer.
