@@ -39,9 +39,8 @@ const part_names& names_of(std::string_view ours) {
 
 /// 0, 1, 2 for q, k, v; else -1.
 int third_of(std::string_view part) {
-  if (part == "self_attn.q_proj") return 0;
-  if (part == "self_attn.k_proj") return 1;
-  return part == "self_attn.v_proj" ? 2 : -1;
+  const auto kind = linear_from_name(part);
+  return kind && *kind <= linear_kind::v ? static_cast<int>(*kind) : -1;
 }
 
 class wanted_list {
