@@ -15,8 +15,6 @@ using detail::naming;
 using detail::wanted_weight;
 using detail::weight_place;
 
-constexpr std::string_view own_layout_key = "troupe.layout";
-
 std::vector<std::int64_t> file_shape(const wanted_weight& weight, const weight_place& place) {
   if (weight.vector) return {place.all_outs};
   if (place.transposed) return {weight.ins, place.all_outs};
@@ -74,7 +72,7 @@ model_config folder_config(const std::filesystem::path& folder) {
 void open_folder(model_files& model) {
   model.config = folder_config(model.path);
   model.tensors = open_safetensors(model.path);
-  if (model.tensors.metadata.contains(std::string(own_layout_key))) return;
+  if (is_packed(model.tensors)) return;
   const bool prefixed = model.tensors.find("transformer.wte.weight");
   if (model.config.family == "gpt2")
     fill_weights(model, model.tensors, naming::gpt2, prefixed ? "transformer." : "");
@@ -83,6 +81,10 @@ void open_folder(model_files& model) {
 }
 
 }  // namespace
+
+bool is_packed(const tensor_set& tensors) {
+  return tensors.metadata.contains(std::string(packed_layout_key));
+}
 
 model_files open_model(const std::filesystem::path& path) {
   std::error_code ignored;

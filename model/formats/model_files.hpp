@@ -45,7 +45,11 @@ struct model_files {
   std::map<std::string, weight_source, std::less<>> weights;
 };
 
-/// `path`: a Hugging Face folder or a .gguf file.
+/// In the metadata of a file whose weights are packed, under our names: which arrangement they have (packed_file.hpp).
+inline constexpr std::string_view packed_layout_key = "troupe.layout";
+bool is_packed(const tensor_set& tensors);
+
+/// `path`: a Hugging Face folder or a .gguf file. Of a packed model `weights` is empty.
 model_files open_model(const std::filesystem::path& path);
 
 /// Where the template for requests with tools is, of a model that has one of its own.
