@@ -120,7 +120,7 @@ std::string identity_of(const lora_options& options, std::uint64_t base) {
 
 lora_options read_lora_options(const std::filesystem::path& folder, const model_config& base) {
   constexpr std::size_t most_bytes = 16 << 20;
-  const auto path = folder / detail::adapter_config_name;
+  const auto path = folder / adapter_config_name;
   const std::string text = detail::read_text(path, most_bytes);
   const auto config = detail::parse_adapter_config(text, path.string());
   lora_options options;

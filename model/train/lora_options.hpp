@@ -39,8 +39,6 @@ lora_options read_lora_options(const std::filesystem::path& folder, const model_
 
 namespace detail {
 
-constexpr std::string_view adapter_config_name = "adapter_config.json";
-
 /// A linear layer that factors are for; layers of ours that share a module in PEFT have its name in common.
 struct adapted_layer {
   std::int64_t layer = 0;
