@@ -5,7 +5,7 @@
 
 #include "base/error.hpp"
 #include "model/ops/pack.hpp"
-#include "model/train/size_impl.hpp"
+#include "model/train/to_size.hpp"
 
 namespace troupe {
 namespace {

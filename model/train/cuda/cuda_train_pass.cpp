@@ -7,7 +7,7 @@
 #include "base/error.hpp"
 #include "model/arch/device.hpp"
 #include "model/train/gpu_pass.hpp"
-#include "model/train/size_impl.hpp"
+#include "model/train/to_size.hpp"
 
 namespace troupe {
 namespace {
