@@ -11,7 +11,7 @@ using test::refusal;
 using ::testing::HasSubstr;
 
 TEST(linear_layers, are_found_by_their_names) {
-  linear_layers<linear_kind> layer;
+  linear_layers<linear_kind> layer{};
   for (const linear_kind kind : every_linear) layer[kind] = kind;
   EXPECT_EQ(layer.k, linear_kind::k);
   EXPECT_EQ(layer.down, linear_kind::down);
