@@ -14,8 +14,8 @@ model_work work_of(const loaded_model& model, kv_kind kv) {
     return static_cast<double>(w.outs * w.ins);
   };
   for (const layer_weights& layer : model.layers)
-    for (const linear_weights* linear : {&layer.q, &layer.k, &layer.v, &layer.o, &layer.gate, &layer.up, &layer.down})
-      if (linear->w.weights) total.layer_weights += add(linear->w);
+    for (const linear_kind kind : every_linear)
+      if (layer[kind].w.weights) total.layer_weights += add(layer[kind].w);
   total.head_weights = add(model.head);
   const auto block = kv_storage::bytes_per_block(model.config, model.config.layers, kv);
   total.kv_bytes = static_cast<double>(block) / positions_per_block;

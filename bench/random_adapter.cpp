@@ -7,7 +7,7 @@
 #include "base/half.hpp"
 #include "base/whole_file.hpp"
 #include "bench/noise.hpp"
-#include "model/formats/model_files.hpp"
+#include "model/formats/linear_layers.hpp"
 #include "model/formats/safetensors.hpp"
 
 namespace troupe::bench {
@@ -56,7 +56,7 @@ void write_random_adapter(const std::filesystem::path& folder, const model_confi
   noise from(seed, largest_factor);
   const auto add = [&](std::int64_t layer, std::string_view module, const char* part, std::int64_t rows,
                        std::int64_t columns) {
-    tensors.push_back({fmt::format("base_model.model.model.layers.{}.{}.{}.weight", layer, module, part),
+    tensors.push_back({fmt::format("{}model.layers.{}.{}.{}.weight", adapter_key_prefix, layer, module, part),
                        dtype::bf16,
                        {rows, columns}});
     auto& of = values.emplace_back(static_cast<std::size_t>(rows * columns));
@@ -69,8 +69,8 @@ void write_random_adapter(const std::filesystem::path& folder, const model_confi
   std::vector<std::span<const std::byte>> data;
   for (const auto& of : values) data.push_back(std::as_bytes(std::span(of)));
   make_folder(folder);
-  write_file(folder / "adapter_config.json", config_text(rank));
-  write_safetensors(folder / "adapter_model.safetensors", tensors, data, {{"format", "pt"}});
+  write_file(folder / adapter_config_name, config_text(rank));
+  write_safetensors(folder / adapter_weights_name, tensors, data, {{"format", "pt"}});
 }
 
 }  // namespace troupe::bench

@@ -111,9 +111,7 @@ model_shape shape_of(const node_site& site) {
   const loaded_model& model = *site.model;
   model_shape shape;
   shape.layers = static_cast<int>(model.config.layers);
-  const layer_weights& layer = model.layers.front();
-  for (const linear_weights* linear : {&layer.q, &layer.k, &layer.v, &layer.o, &layer.gate, &layer.up, &layer.down})
-    shape.layer_bytes += bytes_of(linear->w);
+  for (const linear_kind kind : every_linear) shape.layer_bytes += bytes_of(model.layers.front()[kind].w);
   shape.embedding_bytes = bytes_of(model.embeddings);
   shape.head_bytes = bytes_of(model.head);
   shape.tied = model.head.weights == model.embeddings.weights;

@@ -77,8 +77,8 @@ void cpu_decoder::run(const pass& batch, float* hidden) {
   prepare_angles(batch);
   share_out_heads(batch);
   for (std::int64_t layer = 0; layer < options_.layers; ++layer) {
-    attend(batch, layer, hidden);
-    feed_forward(batch, layer, hidden);
+    attend(batch, layer, {hidden, hidden_stride()});
+    feed_forward(batch, layer, {hidden, hidden_stride()});
   }
 }
 
@@ -91,17 +91,16 @@ float* cpu_decoder::lend(std::size_t rows, std::int64_t stride) {
 const float* cpu_decoder::logits(const float* hidden, const wanted_logits& wanted) {
   const std::span<const int> rows = wanted.rows;
   if (rows.empty()) return nullptr;
-  float* const out = lend(rows.size(), logit_stride());
+  const float_rows normed{normed_.data(), hidden_stride()}, out{lend(rows.size(), logit_stride()), logit_stride()};
   const int count = static_cast<int>(rows.size());
   const linear_weights head{model_->head, nullptr};
-  const product products[] = {{head, linear_kind::q, out, logit_stride(), false, vocab_cut_}};
-  prepare_input(count, normed_.data(), hidden_stride(), products, [&](int i) {
-    normalize(model_->final_norm, hidden + rows[static_cast<std::size_t>(i)] * hidden_stride(),
-              normed_.data() + i * hidden_stride());
+  const product products[] = {{head, linear_kind::q, out, vocab_cut_}};
+  prepare_input(count, normed, products, [&](int i) {
+    normalize(model_->final_norm, hidden + rows[static_cast<std::size_t>(i)] * hidden_stride(), normed.row(i));
   });
-  matmul(with_, std::span(jobs_of(count, normed_.data(), hidden_stride(), products).data(), 1));
-  gather_(with_, out, count, logit_stride(), vocab_cut_, 0);
-  return out;
+  matmul(with_, std::span(jobs_of(count, normed, products).data(), 1));
+  gather_(with_, out.data, count, out.stride, vocab_cut_, 0);
+  return out.data;
 }
 
 const float* cpu_decoder::normalized(const float* hidden, std::span<const int> rows) {
@@ -123,69 +122,68 @@ void cpu_decoder::prepare_angles(const pass& batch) {
     });
 }
 
-void cpu_decoder::attend(const pass& batch, std::int64_t layer, float* hidden) {
+void cpu_decoder::attend(const pass& batch, std::int64_t layer, float_rows hidden) {
   const layer_weights& weights = weights_of(layer);
-  const product qkv[] = {{weights.q, linear_kind::q, q_.data(), q_stride_, false, q_cut_},
-                         {weights.k, linear_kind::k, k_.data(), kv_stride_, false, kv_cut_},
-                         {weights.v, linear_kind::v, v_.data(), kv_stride_, false, kv_cut_}};
-  prepare_input(batch.rows, normed_.data(), hidden_stride(), qkv, [&](int row) {
-    normalize(weights.attention_norm, hidden + row * hidden_stride(), normed_.data() + row * hidden_stride());
-  });
-  apply(batch, layer, normed_.data(), hidden_stride(), qkv);
+  const float_rows normed{normed_.data(), hidden_stride()}, mixed{mixed_.data(), q_stride_};
+  const product qkv[] = {{weights.q, linear_kind::q, {q_.data(), q_stride_}, q_cut_},
+                         {weights.k, linear_kind::k, {k_.data(), kv_stride_}, kv_cut_},
+                         {weights.v, linear_kind::v, {v_.data(), kv_stride_}, kv_cut_}};
+  prepare_input(batch.rows, normed, qkv,
+                [&](int row) { normalize(weights.attention_norm, hidden.row(row), normed.row(row)); });
+  apply(batch, layer, normed, qkv);
   attend_heads(layer);
-  const product o[] = {{weights.o, linear_kind::o, hidden, hidden_stride(), true, hidden_cut_}};
-  prepare_gathered(batch.rows, mixed_.data(), q_stride_, q_cut_, o, [](int) {});
-  apply(batch, layer, mixed_.data(), q_stride_, o);
-  gather_(with_, hidden, batch.rows, hidden_stride(), hidden_cut_);
+  const product o[] = {{weights.o, linear_kind::o, hidden, hidden_cut_, true}};
+  prepare_gathered(batch.rows, mixed, q_cut_, o, [](int) {});
+  apply(batch, layer, mixed, o);
+  gather_(with_, hidden.data, batch.rows, hidden.stride, hidden_cut_);
 }
 
-void cpu_decoder::feed_forward(const pass& batch, std::int64_t layer, float* hidden) {
+void cpu_decoder::feed_forward(const pass& batch, std::int64_t layer, float_rows hidden) {
   const layer_weights& weights = weights_of(layer);
+  const float_rows normed{normed_.data(), hidden_stride()};
+  const float_rows up{up_.data(), ffn_stride_}, gate{gate_.data(), ffn_stride_};
   const std::int64_t columns = std::min(ffn_cut_.last, model_->config.ffn) - ffn_cut_.first;
   const bool gated = model_->config.gated_mlp;
-  const product both[] = {{weights.up, linear_kind::up, up_.data(), ffn_stride_, false, ffn_cut_},
-                          {weights.gate, linear_kind::gate, gate_.data(), ffn_stride_, false, ffn_cut_}};
+  const product both[] = {{weights.up, linear_kind::up, up, ffn_cut_},
+                          {weights.gate, linear_kind::gate, gate, ffn_cut_}};
   const std::span<const product> inner(both, gated ? 2 : 1);
-  prepare_input(batch.rows, normed_.data(), hidden_stride(), inner, [&](int row) {
-    normalize(weights.mlp_norm, hidden + row * hidden_stride(), normed_.data() + row * hidden_stride());
-  });
-  apply(batch, layer, normed_.data(), hidden_stride(), inner);
-  const product down[] = {{weights.down, linear_kind::down, hidden, hidden_stride(), true, hidden_cut_}};
-  prepare_gathered(batch.rows, up_.data(), ffn_stride_, ffn_cut_, down, [&](int row) {
-    const std::int64_t first = row * ffn_stride_ + ffn_cut_.first;
-    float* into = up_.data() + first;
+  prepare_input(batch.rows, normed, inner,
+                [&](int row) { normalize(weights.mlp_norm, hidden.row(row), normed.row(row)); });
+  apply(batch, layer, normed, inner);
+  const product down[] = {{weights.down, linear_kind::down, hidden, hidden_cut_, true}};
+  prepare_gathered(batch.rows, up, ffn_cut_, down, [&](int row) {
+    float* own = up.row(row) + ffn_cut_.first;
     if (gated)
-      with_.kernels.swiglu(gate_.data() + first, into, columns, into);
+      with_.kernels.swiglu(gate.row(row) + ffn_cut_.first, own, columns, own);
     else
-      with_.kernels.gelu_tanh(into, columns, into);
+      with_.kernels.gelu_tanh(own, columns, own);
   });
-  apply(batch, layer, up_.data(), ffn_stride_, down);
-  gather_(with_, hidden, batch.rows, hidden_stride(), hidden_cut_);
+  apply(batch, layer, up, down);
+  gather_(with_, hidden.data, batch.rows, hidden.stride, hidden_cut_);
 }
 
 template <class MakeRow>
-void cpu_decoder::prepare_input(int rows, const float* x, std::int64_t stride, std::span<const product> products,
-                                MakeRow make_row) {
+void cpu_decoder::prepare_input(int rows, float_rows x, std::span<const product> products, MakeRow make_row) {
   const bool integers =
       std::any_of(products.begin(), products.end(), [](const product& p) { return is_integer(p.weights.w.kind); });
   if (integers) quantized_.begin(rows, products.front().weights.w.ins);
   // rows of a tile lie in the same cache lines
   for_rows(with_.pool, rows, integers ? quantized_.view().tile : 8, [&](int row, int) {
     make_row(row);
-    if (integers) quantized_.put(with_.kernels, row, x + row * stride);
+    if (integers) quantized_.put(with_.kernels, row, x.row(row));
   });
 }
 
 template <class MakeRow>
-void cpu_decoder::prepare_gathered(int rows, float* x, std::int64_t stride, const column_cut& cut,
-                                   std::span<const product> products, MakeRow make_row) {
-  if (gather_.split().is_whole()) return prepare_input(rows, x, stride, products, make_row);
+void cpu_decoder::prepare_gathered(int rows, float_rows x, const column_cut& cut, std::span<const product> products,
+                                   MakeRow make_row) {
+  if (gather_.split().is_whole()) return prepare_input(rows, x, products, make_row);
   for_rows(with_.pool, rows, 8, [&](int row, int) { make_row(row); });
-  gather_(with_, x, rows, stride, cut);
-  prepare_input(rows, x, stride, products, [](int) {});
+  gather_(with_, x.data, rows, x.stride, cut);
+  prepare_input(rows, x, products, [](int) {});
 }
 
-std::array<matmul_args, cpu_decoder::most_products> cpu_decoder::jobs_of(int rows, const float* x, std::int64_t stride,
+std::array<matmul_args, cpu_decoder::most_products> cpu_decoder::jobs_of(int rows, float_rows x,
                                                                          std::span<const product> products) const {
   std::array<matmul_args, most_products> jobs;
   for (std::size_t i = 0; i < products.size(); ++i) {
@@ -193,10 +191,10 @@ std::array<matmul_args, cpu_decoder::most_products> cpu_decoder::jobs_of(int row
     jobs[i] = {.w = p.weights.w,
                .rows = rows,
                .q = quantized_.view(),
-               .x = x,
-               .x_stride = stride,
-               .y = p.out,
-               .y_stride = p.stride,
+               .x = x.data,
+               .x_stride = x.stride,
+               .y = p.to.data,
+               .y_stride = p.to.stride,
                .bias = p.weights.bias,
                .accumulate = p.accumulate,
                .first_block = p.columns.first_block(),
@@ -205,9 +203,8 @@ std::array<matmul_args, cpu_decoder::most_products> cpu_decoder::jobs_of(int row
   return jobs;
 }
 
-void cpu_decoder::apply(const pass& batch, std::int64_t layer, const float* x, std::int64_t stride,
-                        std::span<const product> products) {
-  const auto jobs = jobs_of(batch.rows, x, stride, products);
+void cpu_decoder::apply(const pass& batch, std::int64_t layer, float_rows x, std::span<const product> products) {
+  const auto jobs = jobs_of(batch.rows, x, products);
   find_adapters(batch, layer, std::span(jobs.data(), products.size()), products);
   matmul(with_, std::span(jobs.data(), products.size()), adapters_);
 }

@@ -8,6 +8,7 @@
 #include "model/arch/decoder.hpp"
 #include "model/ops/matmul.hpp"
 #include "model/ops/rope.hpp"
+#include "model/ops/rows.hpp"
 
 namespace troupe {
 
@@ -31,10 +32,9 @@ class cpu_decoder final : public decoder {
   struct product {
     const linear_weights& weights;
     linear_kind kind;
-    float* out;
-    std::int64_t stride;
-    bool accumulate;
+    float_rows to;
     const column_cut& columns;  ///< that this rank makes
+    bool accumulate = false;
   };
   /// Some rows of a sequence, and the query heads that share some kv heads.
   struct attention_task {
@@ -45,20 +45,17 @@ class cpu_decoder final : public decoder {
 
   float* lend(std::size_t rows, std::int64_t stride);
   void prepare_angles(const pass& batch);
-  void attend(const pass& batch, std::int64_t layer, float* hidden);
-  void feed_forward(const pass& batch, std::int64_t layer, float* hidden);
+  void attend(const pass& batch, std::int64_t layer, float_rows hidden);
+  void feed_forward(const pass& batch, std::int64_t layer, float_rows hidden);
   /// Makes the rows that some products share as input, as floats in `x` and, where a weight asks for it, as integers.
   template <class MakeRow>
-  void prepare_input(int rows, const float* x, std::int64_t stride, std::span<const product> products,
-                     MakeRow make_row);
+  void prepare_input(int rows, float_rows x, std::span<const product> products, MakeRow make_row);
   /// The same where the ranks make some columns of these rows each: makes them, gets the others, goes on.
   template <class MakeRow>
-  void prepare_gathered(int rows, float* x, std::int64_t stride, const column_cut& cut,
-                        std::span<const product> products, MakeRow make_row);
-  std::array<matmul_args, most_products> jobs_of(int rows, const float* x, std::int64_t stride,
-                                                 std::span<const product> products) const;
-  void apply(const pass& batch, std::int64_t layer, const float* x, std::int64_t stride,
-             std::span<const product> products);
+  void prepare_gathered(int rows, float_rows x, const column_cut& cut, std::span<const product> products,
+                        MakeRow make_row);
+  std::array<matmul_args, most_products> jobs_of(int rows, float_rows x, std::span<const product> products) const;
+  void apply(const pass& batch, std::int64_t layer, float_rows x, std::span<const product> products);
   void find_adapters(const pass& batch, std::int64_t layer, std::span<const matmul_args> jobs,
                      std::span<const product> products);
   void normalize(const norm_weights& norm, const float* from, float* to) const;
@@ -75,7 +72,7 @@ class cpu_decoder final : public decoder {
   column_cut heads_, q_cut_, kv_cut_, hidden_cut_, ffn_cut_, vocab_cut_;  ///< heads_: of keys and values, one a column
   rope_angles angles_;
   kv_storage kv_;
-  std::int64_t hidden_stride_, q_stride_, kv_stride_, ffn_stride_;
+  std::int64_t q_stride_, kv_stride_, ffn_stride_;
   quantized_rows quantized_;
   aligned_buffer<float> normed_, q_, k_, v_, mixed_, gate_, up_, lora_, cosines_, sines_, scratch_, lent_;
   std::int64_t scratch_stride_ = 0;

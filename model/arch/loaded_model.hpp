@@ -8,6 +8,7 @@
 
 #include "base/mapped_file.hpp"
 #include "base/thread_pool.hpp"
+#include "model/formats/linear_layers.hpp"
 #include "model/formats/model_config.hpp"
 #include "model/ops/matrix.hpp"
 
@@ -25,11 +26,9 @@ struct norm_weights {
   const float* bias = nullptr;
 };
 
-struct layer_weights {
+struct layer_weights : linear_layers<linear_weights> {
   norm_weights attention_norm, mlp_norm;
   norm_weights q_norm, k_norm;  // of each head; Qwen3
-  linear_weights q, k, v, o;
-  linear_weights gate, up, down;  // gate only in gated models
 };
 
 /// A model ready to run: every weight a view into one mapped, packed file that all processes of the host share.

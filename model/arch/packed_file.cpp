@@ -181,10 +181,6 @@ void check_layout(const tensor_set& tensors, const std::string& file) {
 
 }  // namespace
 
-bool is_packed(const tensor_set& tensors) {
-  return tensors.metadata.contains(std::string(packed_layout_key));
-}
-
 std::string packed_header(const model_files& source, const load_options& options) {
   const file_plan plan = plan_file(source, options);
   return safetensors_header(plan.tensors, plan.metadata);

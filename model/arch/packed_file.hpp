@@ -14,7 +14,6 @@ namespace troupe {
 /// it is. The last tensor has a u64 for each of the others, in their order: the digest of its bytes. (Files of early
 /// builds lack it, and are read.) `troupe.layout` in __metadata__ names this arrangement; a file with another number is
 /// refused, never misread.
-constexpr std::string_view packed_layout_key = "troupe.layout";
 constexpr std::string_view packed_layout = "1";
 constexpr std::string_view packed_digests_key = "troupe.digests";
 
@@ -28,8 +27,5 @@ void write_packed(const model_files& source, const load_options& options, thread
 /// The views of a packed file that was mapped; refuses it where a tensor is missing or of another size than `config`
 /// asks.
 loaded_model read_packed(mapped_file file, const model_config& config);
-
-/// True where the safetensors metadata says that the file is packed.
-bool is_packed(const tensor_set& tensors);
 
 }  // namespace troupe

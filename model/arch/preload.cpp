@@ -16,8 +16,7 @@ void preload(const loaded_model& model, std::int64_t first_layer, std::int64_t l
   if (first_layer == 0) bring_in(model, model.embeddings);
   for (std::int64_t i = first_layer; i < end; ++i) {
     const layer_weights& layer = model.layers[static_cast<std::size_t>(i)];
-    for (const linear_weights* linear : {&layer.q, &layer.k, &layer.v, &layer.o, &layer.gate, &layer.up, &layer.down})
-      bring_in(model, linear->w);
+    for (const linear_kind kind : every_linear) bring_in(model, layer[kind].w);
   }
   if (end == static_cast<std::int64_t>(model.layers.size())) bring_in(model, model.head);
 }

@@ -4,11 +4,12 @@
 
 #include <fmt/format.h>
 
+#include "model/formats/linear_layers.hpp"
 #include "model/formats/model_config.hpp"
 
 namespace troupe {
 
-/// The one list of a model's weights, in the order they lie in a packed file.
+/// What a model's weights are given to, in the order they lie in a packed file.
 struct weight_visitor {
   std::function<void(const std::string& name, std::int64_t outs, std::int64_t ins)> matrix;
   std::function<void(const std::string& name, std::int64_t rows, std::int64_t size)> vector;  ///< f32, each row padded
@@ -29,13 +30,8 @@ void place_weights(Model& model, const Weights& weights) {
     layer.mlp_norm = weights.norm(prefix + "post_attention_layernorm");
     layer.q_norm = weights.norm(prefix + "self_attn.q_norm");
     layer.k_norm = weights.norm(prefix + "self_attn.k_norm");
-    layer.q = weights.linear(prefix + "self_attn.q_proj");
-    layer.k = weights.linear(prefix + "self_attn.k_proj");
-    layer.v = weights.linear(prefix + "self_attn.v_proj");
-    layer.o = weights.linear(prefix + "self_attn.o_proj");
-    layer.gate = weights.linear(prefix + "mlp.gate_proj");
-    layer.up = weights.linear(prefix + "mlp.up_proj");
-    layer.down = weights.linear(prefix + "mlp.down_proj");
+    for (const linear_kind kind : every_linear)
+      layer[kind] = weights.linear(fmt::format("{}{}", prefix, name_of(kind)));
   }
 }
 

@@ -11,23 +11,13 @@ namespace troupe::detail::jinja {
 namespace {
 
 std::string quoted_point(const code_point& next, std::string_view raw, char quote) {
-  switch (next.value) {
-    case '\n':
-      return "\\n";
-    case '\r':
-      return "\\r";
-    case '\t':
-      return "\\t";
-    case '\\':
-      return "\\\\";
-    default:
-      break;
-  }
+  constexpr std::u32string_view escaped_as_in_json = U"\n\r\t\\";
+  if (escaped_as_in_json.find(next.value) != escaped_as_in_json.npos) return json_escape(next.value);
   if (next.value == static_cast<char32_t>(quote)) return {'\\', quote};
   if (!next.valid || is_printable(next.value)) return std::string(raw);
   const auto code = static_cast<std::uint32_t>(next.value);
   if (code < 0x100) return fmt::format("\\x{:02x}", code);
-  return code < 0x10000 ? fmt::format("\\u{:04x}", code) : fmt::format("\\U{:08x}", code);
+  return code < 0x10000 ? json_escape(next.value) : fmt::format("\\U{:08x}", code);
 }
 
 void print_quoted_text(text_builder& out, std::string_view text) {

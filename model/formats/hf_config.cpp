@@ -20,9 +20,10 @@ constexpr std::size_t most_config_bytes = 16 << 20;
 struct family_defaults {
   std::string_view name;
   std::string_view architecture;
-  std::int64_t vocab, hidden, layers, heads;
-  std::int64_t kv_heads = 0;  // 0: as many as heads
-  std::int64_t ffn = 0;       // 0: four times hidden
+  std::int64_t vocab;
+  std::int64_t hidden = 4096, layers = 32, heads = 32;  // as all of them but gpt2 have it
+  std::int64_t kv_heads = 0;                            // 0: as many as heads
+  std::int64_t ffn = 0;                                 // 0: four times hidden
   std::int64_t context;
   std::int32_t bos = -1, eos = -1;
 };
@@ -39,9 +40,6 @@ constexpr std::array<family_defaults, 5> families = {{
     {.name = "llama",
      .architecture = "LlamaForCausalLM",
      .vocab = 32000,
-     .hidden = 4096,
-     .layers = 32,
-     .heads = 32,
      .ffn = 11008,
      .context = 2048,
      .bos = 1,
@@ -49,9 +47,6 @@ constexpr std::array<family_defaults, 5> families = {{
     {.name = "mistral",
      .architecture = "MistralForCausalLM",
      .vocab = 32000,
-     .hidden = 4096,
-     .layers = 32,
-     .heads = 32,
      .kv_heads = 8,
      .ffn = 14336,
      .context = 131072,
@@ -60,18 +55,12 @@ constexpr std::array<family_defaults, 5> families = {{
     {.name = "qwen2",
      .architecture = "Qwen2ForCausalLM",
      .vocab = 151936,
-     .hidden = 4096,
-     .layers = 32,
-     .heads = 32,
      .kv_heads = 32,
      .ffn = 22016,
      .context = 32768},
     {.name = "qwen3",
      .architecture = "Qwen3ForCausalLM",
      .vocab = 151936,
-     .hidden = 4096,
-     .layers = 32,
-     .heads = 32,
      .kv_heads = 32,
      .ffn = 22016,
      .context = 32768},

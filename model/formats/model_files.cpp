@@ -1,6 +1,5 @@
 #include "model/formats/model_files.hpp"
 
-#include <array>
 #include <stdexcept>
 #include <system_error>
 
@@ -15,13 +14,6 @@ namespace {
 using detail::naming;
 using detail::wanted_weight;
 using detail::weight_place;
-
-constexpr std::string_view own_layout_key = "troupe.layout";
-constexpr std::array<std::string_view, 7> gated_modules = {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj",
-                                                           "self_attn.o_proj", "mlp.gate_proj",    "mlp.up_proj",
-                                                           "mlp.down_proj"};
-constexpr std::array<std::string_view, 6> plain_modules = {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj",
-                                                           "self_attn.o_proj", "mlp.up_proj",      "mlp.down_proj"};
 
 std::vector<std::int64_t> file_shape(const wanted_weight& weight, const weight_place& place) {
   if (weight.vector) return {place.all_outs};
@@ -80,7 +72,7 @@ model_config folder_config(const std::filesystem::path& folder) {
 void open_folder(model_files& model) {
   model.config = folder_config(model.path);
   model.tensors = open_safetensors(model.path);
-  if (model.tensors.metadata.contains(std::string(own_layout_key))) return;
+  if (is_packed(model.tensors)) return;
   const bool prefixed = model.tensors.find("transformer.wte.weight");
   if (model.config.family == "gpt2")
     fill_weights(model, model.tensors, naming::gpt2, prefixed ? "transformer." : "");
@@ -89,6 +81,10 @@ void open_folder(model_files& model) {
 }
 
 }  // namespace
+
+bool is_packed(const tensor_set& tensors) {
+  return tensors.metadata.contains(std::string(packed_layout_key));
+}
 
 model_files open_model(const std::filesystem::path& path) {
   std::error_code ignored;
@@ -119,21 +115,6 @@ void copy_companions(const std::filesystem::path& from, const std::filesystem::p
       throw std::runtime_error(fmt::format("{}: cannot be written ({}): free some space, or choose another folder",
                                            (to / name).string(), error.message()));
   }
-}
-
-std::span<const std::string_view> linear_modules(const model_config& config) {
-  if (config.gated_mlp) return gated_modules;
-  return plain_modules;
-}
-
-std::pair<std::int64_t, std::int64_t> linear_shape(const model_config& config, std::string_view module) {
-  const auto queries = config.heads * config.head_dim, keys = config.kv_heads * config.head_dim;
-  if (module == "self_attn.q_proj") return {queries, config.hidden};
-  if (module == "self_attn.k_proj" || module == "self_attn.v_proj") return {keys, config.hidden};
-  if (module == "self_attn.o_proj") return {config.hidden, queries};
-  if (module == "mlp.up_proj" || (module == "mlp.gate_proj" && config.gated_mlp)) return {config.ffn, config.hidden};
-  if (module == "mlp.down_proj") return {config.hidden, config.ffn};
-  refuse("a {} model has no linear layer \"{}\"", config.family, module);
 }
 
 }  // namespace troupe

@@ -45,7 +45,11 @@ struct model_files {
   std::map<std::string, weight_source, std::less<>> weights;
 };
 
-/// `path`: a Hugging Face folder or a .gguf file.
+/// In the metadata of a file whose weights are packed, under our names: which arrangement they have (packed_file.hpp).
+inline constexpr std::string_view packed_layout_key = "troupe.layout";
+bool is_packed(const tensor_set& tensors);
+
+/// `path`: a Hugging Face folder or a .gguf file. Of a packed model `weights` is empty.
 model_files open_model(const std::filesystem::path& path);
 
 /// Where the template for requests with tools is, of a model that has one of its own.
@@ -57,10 +61,5 @@ inline constexpr std::array<std::string_view, 11> model_companions{
     "added_tokens.json",     "chat_template.jinja",     tool_template_file};
 /// Those that are there. Throws runtime_error where one cannot be written.
 void copy_companions(const std::filesystem::path& from, const std::filesystem::path& to);
-
-/// Names of the linear layers of one transformer layer, in the order they run, without prefix: "self_attn.q_proj", …
-std::span<const std::string_view> linear_modules(const model_config& config);
-/// The size of a linear layer's weight, [out, in].
-std::pair<std::int64_t, std::int64_t> linear_shape(const model_config& config, std::string_view module);
 
 }  // namespace troupe

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "model/formats/linear_layers.hpp"
+
 namespace troupe::detail {
 namespace {
 
@@ -37,12 +39,10 @@ const part_names& names_of(std::string_view ours) {
 
 /// 0, 1, 2 for q, k, v; else -1.
 int third_of(std::string_view part) {
-  if (part == "self_attn.q_proj") return 0;
-  if (part == "self_attn.k_proj") return 1;
-  return part == "self_attn.v_proj" ? 2 : -1;
+  const auto kind = linear_from_name(part);
+  return kind && *kind <= linear_kind::v ? static_cast<int>(*kind) : -1;
 }
 
-/// Collects the weights in the order in which a pass uses them.
 class wanted_list {
  public:
   void matrix(std::int64_t layer, std::string_view part, std::int64_t outs, std::int64_t ins, bool bias = false) {
@@ -62,21 +62,22 @@ class wanted_list {
   }
 };
 
+bool has_bias(const model_config& config, std::string_view module) {
+  if (module.starts_with("mlp.")) return config.mlp_bias;
+  return module == "self_attn.o_proj" ? config.out_bias : config.qkv_bias;
+}
+
 void want_layer(wanted_list& want, const model_config& config, std::int64_t layer) {
-  const auto queries = config.heads * config.head_dim, keys = config.kv_heads * config.head_dim;
   want.norm(layer, "input_layernorm", config.hidden, config.norm);
-  want.matrix(layer, "self_attn.q_proj", queries, config.hidden, config.qkv_bias);
-  want.matrix(layer, "self_attn.k_proj", keys, config.hidden, config.qkv_bias);
-  want.matrix(layer, "self_attn.v_proj", keys, config.hidden, config.qkv_bias);
+  want.norm(layer, "post_attention_layernorm", config.hidden, config.norm);
   if (config.qk_norm) {
     want.norm(layer, "self_attn.q_norm", config.head_dim, norm_kind::rms);
     want.norm(layer, "self_attn.k_norm", config.head_dim, norm_kind::rms);
   }
-  want.matrix(layer, "self_attn.o_proj", config.hidden, queries, config.out_bias);
-  want.norm(layer, "post_attention_layernorm", config.hidden, config.norm);
-  if (config.gated_mlp) want.matrix(layer, "mlp.gate_proj", config.ffn, config.hidden, config.mlp_bias);
-  want.matrix(layer, "mlp.up_proj", config.ffn, config.hidden, config.mlp_bias);
-  want.matrix(layer, "mlp.down_proj", config.hidden, config.ffn, config.mlp_bias);
+  for (const std::string_view module : linear_modules(config)) {
+    const auto [outs, ins] = linear_shape(config, module);
+    want.matrix(layer, module, outs, ins, has_bias(config, module));
+  }
 }
 
 std::string file_name(const wanted_weight& weight, naming names, std::string_view prefix, std::string_view part) {
@@ -102,6 +103,10 @@ std::vector<wanted_weight> wanted_weights(const model_config& config) {
   want.norm(-1, "model.norm", config.hidden, config.norm);
   if (!config.tied_embeddings) want.matrix(-1, "lm_head", config.vocab_size, config.hidden);
   return std::move(want.list);
+}
+
+std::string_view hugging_face_name(const model_config& config, std::string_view module) {
+  return config.family == "gpt2" ? names_of(module).gpt2 : module;
 }
 
 weight_place place_of(const wanted_weight& weight, const model_config& config, naming names, std::string_view prefix) {

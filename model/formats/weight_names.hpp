@@ -20,7 +20,11 @@ struct wanted_weight {
   std::string name() const;
 };
 
+/// All of them, in the order they lie in a packed file: another order would be another packed_layout (packed_file.hpp).
 std::vector<wanted_weight> wanted_weights(const model_config& config);
+
+/// What the model's class in Hugging Face's library calls a linear layer of ours: "attn.c_attn" for GPT-2's q, k and v.
+std::string_view hugging_face_name(const model_config& config, std::string_view module);
 
 /// How a file names and lays out the weights.
 enum class naming : std::uint8_t { hugging_face, gpt2, gguf };

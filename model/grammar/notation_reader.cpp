@@ -1,7 +1,8 @@
 #include "model/grammar/notation_reader.hpp"
 
+#include <utility>
+
 #include "base/utf8.hpp"
-#include "model/grammar/code_points.hpp"
 
 namespace troupe::detail {
 namespace {
@@ -40,6 +41,13 @@ char32_t notation_reader::numbered_character(int digits) {
   if (braced) ++at_;
   if (value > code_point_set::most || (value >= 0xd800 && value <= 0xdfff)) fail("that is no character's number");
   return value;
+}
+
+code_point_set notation_reader::class_of(std::vector<code_point_set::range> ranges, bool inverted) const {
+  code_point_set set(std::move(ranges));
+  if (inverted) set = set.inverted();
+  if (set.empty()) fail("a class holds no character");
+  return set;
 }
 
 }  // namespace troupe::detail

@@ -1,6 +1,9 @@
 #pragma once
 #include <cstddef>
 #include <string_view>
+#include <vector>
+
+#include "model/grammar/code_points.hpp"
 
 namespace troupe::detail {
 
@@ -19,6 +22,8 @@ class notation_reader {
   char32_t character();
   /// The character whose number has so many digits; 0: as many as there are before a brace.
   char32_t numbered_character(int digits);
+  /// What a class of these ranges stands for.
+  code_point_set class_of(std::vector<code_point_set::range> ranges, bool inverted) const;
 
   std::string_view text_;
   std::size_t at_ = 0;

@@ -143,10 +143,7 @@ class regex_reader : notation_reader {
       ranges.push_back({low.ranges()[0].low, high.ranges()[0].low});
     }
     ++at_;
-    code_point_set set(std::move(ranges));
-    if (inverted) set = set.inverted();
-    if (set.empty()) fail("a class holds no character");
-    return set;
+    return class_of(std::move(ranges), inverted);
   }
 
   static code_point_set single(char32_t value) { return {{value, value}}; }

@@ -191,10 +191,7 @@ class rule_reader : notation_reader {
       ranges.push_back({low, high});
     }
     ++at_;
-    code_point_set set(std::move(ranges));
-    if (inverted) set = set.inverted();
-    if (set.empty()) fail("a class holds no character");
-    return set;
+    return class_of(std::move(ranges), inverted);
   }
 
   char32_t written_character() { return peek() == '\\' ? escape() : character(); }

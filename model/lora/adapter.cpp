@@ -87,17 +87,14 @@ struct packed_part {
 /// Where "model.layers.3.self_attn.q_proj" belongs.
 lora_weights& place(std::vector<std::array<lora_weights, linear_kinds>>& layers, std::string_view module) {
   constexpr std::string_view prefix = "model.layers.";
-  constexpr std::array<std::string_view, linear_kinds> names{"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj",
-                                                             "self_attn.o_proj", "mlp.gate_proj",    "mlp.up_proj",
-                                                             "mlp.down_proj"};
   std::string_view rest = module.substr(std::min(prefix.size(), module.size()));
   std::size_t layer = layers.size();
   const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), layer);
   rest.remove_prefix(std::min(static_cast<std::size_t>(end - rest.data()) + 1, rest.size()));
-  const auto kind = std::find(names.begin(), names.end(), rest);
-  if (error != std::errc() || layer >= layers.size() || kind == names.end())
+  const auto kind = linear_from_name(rest);
+  if (error != std::errc() || layer >= layers.size() || !kind)
     refuse("adapter for {}: the model has no such linear layer", module);
-  return layers[layer][static_cast<std::size_t>(kind - names.begin())];
+  return layers[layer][static_cast<std::size_t>(*kind)];
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/aligned_buffer.hpp"
+#include "model/formats/linear_layers.hpp"
 #include "model/lora/adapter_file.hpp"
 #include "model/ops/kernels.hpp"
 
@@ -16,10 +17,6 @@ struct lora_weights {
   factor_view b;  // [out, rank]
   float scale = 0;
 };
-
-/// The linear layers of a transformer layer.
-enum class linear_kind : std::uint8_t { q, k, v, o, gate, up, down };
-constexpr std::size_t linear_kinds = 7;
 
 /// Of an adapter: the working memory of a pass is laid out for it.
 constexpr std::int64_t most_adapter_rank = 512;

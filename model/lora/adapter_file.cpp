@@ -10,15 +10,15 @@
 
 #include "base/error.hpp"
 #include "model/formats/json_input.hpp"
-#include "model/formats/model_files.hpp"
+#include "model/formats/linear_layers.hpp"
 #include "model/formats/safetensors.hpp"
+#include "model/formats/weight_names.hpp"
 #include "model/lora/adapter_config.hpp"
 
 namespace troupe {
 namespace {
 
 constexpr std::size_t most_config_bytes = 16 << 20;
-constexpr std::string_view key_prefix = "base_model.model.";
 
 /// The two tensors of one adapted module, under PEFT's name of the module.
 struct tensor_pair {
@@ -53,19 +53,11 @@ std::optional<std::int64_t> take_number(std::string_view& text) {
   return number;
 }
 
-std::vector<std::string_view> gpt2_modules(std::string_view name) {
-  if (name == "attn.c_attn") return {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"};
-  if (name == "attn.c_proj") return {"self_attn.o_proj"};
-  if (name == "mlp.c_fc") return {"mlp.up_proj"};
-  if (name == "mlp.c_proj") return {"mlp.down_proj"};
-  return {};
-}
-
-std::vector<std::string_view> own_modules(std::string_view name, const model_config& base) {
-  const auto known = linear_modules(base);
-  const auto found = std::find(known.begin(), known.end(), name);
-  if (found == known.end()) return {};
-  return {*found};
+/// None where a layer of the base has no linear layer of that name.
+std::vector<std::string_view> modules_called(std::string_view name, const model_config& base) {
+  std::vector<std::string_view> modules = linear_modules(base);
+  std::erase_if(modules, [&](std::string_view ours) { return detail::hugging_face_name(base, ours) != name; });
+  return modules;
 }
 
 /// Empty modules where the base has no such linear layer.
@@ -75,7 +67,7 @@ adapted_modules find_modules(std::string_view module, const model_config& base) 
   if (!take_front(module, gpt2 ? "h." : "model.layers.")) return {};
   const auto layer = take_number(module);
   if (!layer || *layer >= base.layers) return {};
-  return {*layer, gpt2 ? gpt2_modules(module) : own_modules(module, base)};
+  return {*layer, modules_called(module, base)};
 }
 
 void refuse_kind(const std::string& name, const std::string& where) {
@@ -86,9 +78,9 @@ void refuse_kind(const std::string& name, const std::string& where) {
        {"lora_embedding_A", "lora_embedding_B", "lora_magnitude_vector", "modules_to_save"})
     if (name.find(kind) != std::string::npos)
       refuse("{}: tensor \"{}\" ({}) is not supported: only linear layers can be adapted", where, name, kind);
-  if (!name.starts_with(key_prefix) && name.find(".lora_") != std::string::npos)
+  if (!name.starts_with(adapter_key_prefix) && name.find(".lora_") != std::string::npos)
     refuse("{}: tensor \"{}\" lacks PEFT's prefix {}: save the adapter with PEFT's save_pretrained", where, name,
-           key_prefix);
+           adapter_key_prefix);
   refuse("{}: tensor \"{}\" is no lora_A.weight or lora_B.weight of a module", where, name);
 }
 
@@ -96,7 +88,7 @@ std::map<std::string, tensor_pair> pair_up(const tensor_set& set, const std::str
   std::map<std::string, tensor_pair> pairs;
   for (const auto& [name, tensor] : set.tensors) {
     std::string_view module = name;
-    bool known = take_front(module, key_prefix) && take_back(module, ".weight");
+    bool known = take_front(module, adapter_key_prefix) && take_back(module, ".weight");
     take_back(module, ".default");
     const bool is_a = take_back(module, ".lora_A");
     known = known && (is_a || take_back(module, ".lora_B"));
@@ -158,7 +150,7 @@ void sort_parts(std::vector<std::pair<adapted_modules, std::vector<adapter_part>
 
 tensor_set open_tensors(const std::filesystem::path& folder) {
   std::error_code ignored;
-  const auto path = folder / "adapter_model.safetensors";
+  const auto path = folder / adapter_weights_name;
   if (!std::filesystem::exists(path, ignored) && std::filesystem::exists(folder / "adapter_model.bin", ignored))
     refuse("{}: has pickled weights only (adapter_model.bin): save the adapter again as safetensors", folder.string());
   return open_safetensors(path);
@@ -167,7 +159,7 @@ tensor_set open_tensors(const std::filesystem::path& folder) {
 }  // namespace
 
 adapter_file read_adapter(const std::filesystem::path& folder, const model_config& base) {
-  const auto config_path = folder / "adapter_config.json";
+  const auto config_path = folder / adapter_config_name;
   const auto config =
       detail::parse_adapter_config(detail::read_text(config_path, most_config_bytes), config_path.string());
   const auto set = open_tensors(folder);

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/formats/model_config.hpp"
@@ -18,6 +19,11 @@ struct adapter_part {
   std::vector<float> b;  ///< [out, rank]
   std::int64_t layer = 0;
 };
+
+/// PEFT's names of an adapter's two files, and the beginning of each tensor's name.
+inline constexpr std::string_view adapter_config_name = "adapter_config.json";
+inline constexpr std::string_view adapter_weights_name = "adapter_model.safetensors";
+inline constexpr std::string_view adapter_key_prefix = "base_model.model.";
 
 /// A PEFT LoRA adapter (adapter_config.json + adapter_model.safetensors), checked against the base model it is for.
 /// GPT-2's fused c_attn becomes q_proj, k_proj and v_proj with the same A and a third of B each.

@@ -7,22 +7,22 @@
 namespace troupe::TROUPE_ISA {
 
 extern const kernel_table table;
-const kernel_table table{TROUPE_NAME(TROUPE_ISA),
-                         matmul,
-                         shrink,
-                         expand,
-                         attend,
-                         store_kv,
-                         rms_norm,
-                         layer_norm,
-                         swiglu,
-                         gelu_tanh,
-                         add,
-                         rotate,
-                         quantize,
-                         exponentials,
-                         spin_int8,
-                         spin_fma,
-                         read};
+const kernel_table table{.isa = TROUPE_NAME(TROUPE_ISA),
+                         .matmul = matmul,
+                         .shrink = shrink,
+                         .expand = expand,
+                         .attend = attend,
+                         .store_kv = store_kv,
+                         .rms_norm = rms_norm,
+                         .layer_norm = layer_norm,
+                         .swiglu = swiglu,
+                         .gelu_tanh = gelu_tanh,
+                         .add = add,
+                         .rotate = rotate,
+                         .quantize = quantize,
+                         .exponentials = exponentials,
+                         .spin_int8 = spin_int8,
+                         .spin_fma = spin_fma,
+                         .read = read};
 
 }  // namespace troupe::TROUPE_ISA

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "model/train/size_impl.hpp"
+#include "model/train/to_size.hpp"
 
 namespace troupe {
 attention_pass::attention_pass(const model_config& config, std::int64_t most_positions, int threads)

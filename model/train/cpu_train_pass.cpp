@@ -5,7 +5,7 @@
 
 #include "base/error.hpp"
 #include "model/ops/pack.hpp"
-#include "model/train/size_impl.hpp"
+#include "model/train/to_size.hpp"
 
 namespace troupe {
 namespace {
@@ -153,19 +153,16 @@ void cpu_train_pass::forward_layer(const training_rows& batch, std::size_t layer
   const trained_layer& weights = model_.layers[layer];
   const float_rows in = hidden_rows(inputs_[layer]), normed = hidden_rows(normed_), middle = hidden_rows(a.middle);
   normalize(weights.attention_norm, in, rows_, normed);
-  apply(normed, a, into::set,
-        {{linear_kind::q, &weights.q, query_rows(a.q)},
-         {linear_kind::k, &weights.k, kv_rows(a.k)},
-         {linear_kind::v, &weights.v, kv_rows(a.v)}});
+  apply(weights, normed, a, into::set,
+        {{linear_kind::q, query_rows(a.q)}, {linear_kind::k, kv_rows(a.k)}, {linear_kind::v, kv_rows(a.v)}});
   attention_.forward(with_, attention_input(batch, layer, a), query_rows(a.mixed));
   std::copy_n(in.data, rows_ * hidden_stride_, middle.data);
-  apply(query_rows(a.mixed), a, into::add, {{linear_kind::o, &weights.o, middle}});
+  apply(weights, query_rows(a.mixed), a, into::add, {{linear_kind::o, middle}});
   normalize(weights.mlp_norm, middle, rows_, normed);
-  apply(normed, a, into::set,
-        {{linear_kind::gate, &weights.gate, ffn_rows(a.gate)}, {linear_kind::up, &weights.up, ffn_rows(a.up)}});
+  apply(weights, normed, a, into::set, {{linear_kind::gate, ffn_rows(a.gate)}, {linear_kind::up, ffn_rows(a.up)}});
   activate(a);
   if (out.data) std::copy_n(middle.data, rows_ * hidden_stride_, out.data);
-  apply(ffn_rows(active_), a, into::add, {{linear_kind::down, &weights.down, out}});
+  apply(weights, ffn_rows(active_), a, into::add, {{linear_kind::down, out}});
 }
 
 void cpu_train_pass::backward_layer(const training_rows& batch, std::size_t layer, activations& a) {
@@ -176,18 +173,18 @@ void cpu_train_pass::backward_layer(const training_rows& batch, std::size_t laye
   const float_rows dq = query_rows(dq_), dk = kv_rows(dk_), dv = kv_rows(dv_);
   activate(a);
   normalize(weights.mlp_norm, middle, rows_, normed);
-  apply_back(weights.down, linear_kind::down, a, ffn_rows(active_), gradient, ffn_rows(active_gradient_), into::set);
+  apply_back(weights, linear_kind::down, a, ffn_rows(active_), gradient, ffn_rows(active_gradient_), into::set);
   activate_back(a);
-  if (gated) apply_back(weights.gate, linear_kind::gate, a, normed, ffn_rows(a.gate), inner, into::set);
-  apply_back(weights.up, linear_kind::up, a, normed, ffn_rows(a.up), inner, gated ? into::add : into::set);
+  if (gated) apply_back(weights, linear_kind::gate, a, normed, ffn_rows(a.gate), inner, into::set);
+  apply_back(weights, linear_kind::up, a, normed, ffn_rows(a.up), inner, gated ? into::add : into::set);
   normalize_back(weights.mlp_norm, middle, every_row(), inner);
-  apply_back(weights.o, linear_kind::o, a, query_rows(a.mixed), gradient, mixed_gradient, into::set);
+  apply_back(weights, linear_kind::o, a, query_rows(a.mixed), gradient, mixed_gradient, into::set);
   attention_.backward(with_, attention_input(batch, layer, a), {mixed_gradient, dq, dk, dv});
   normalize(weights.attention_norm, in, rows_, normed);
   const float_rows dx = frozen_below ? float_rows{} : inner;
-  apply_back(weights.q, linear_kind::q, a, normed, dq, dx, into::set);
-  apply_back(weights.k, linear_kind::k, a, normed, dk, dx, into::add);
-  apply_back(weights.v, linear_kind::v, a, normed, dv, dx, into::add);
+  apply_back(weights, linear_kind::q, a, normed, dq, dx, into::set);
+  apply_back(weights, linear_kind::k, a, normed, dk, dx, into::add);
+  apply_back(weights, linear_kind::v, a, normed, dv, dx, into::add);
   if (dx.data) normalize_back(weights.attention_norm, in, every_row(), dx);
 }
 

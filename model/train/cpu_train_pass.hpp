@@ -25,7 +25,6 @@ class cpu_train_pass final : public train_pass {
   };
   struct linear_output {
     linear_kind kind;
-    const trained_linear* linear;
     float_rows y;
   };
 
@@ -51,9 +50,10 @@ class cpu_train_pass final : public train_pass {
   void activate(const activations& a);
   void activate_back(const activations& a);
   /// y = or += x W^T + bias + adapters, for linears that share x. Where y is null only their rows of a.lora are made.
-  void apply(const_float_rows x, activations& a, into how, std::initializer_list<linear_output> outputs);
+  void apply(const trained_layer& layer, const_float_rows x, activations& a, into how,
+             std::initializer_list<linear_output> outputs);
   /// dx = or += dy W + what the adapter gives, and the gradients of what is trained. dx may be null.
-  void apply_back(const trained_linear& linear, linear_kind kind, const activations& a, const_float_rows x,
+  void apply_back(const trained_layer& layer, linear_kind kind, const activations& a, const_float_rows x,
                   const_float_rows dy, float_rows dx, into how);
   /// The gradients of an adapter's factors, and B^T dy in lora_gradient_.
   void lora_back(const trained_linear& linear, const_float_rows between, const_float_rows x, const_float_rows dy);

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "model/train/cpu_train_pass.hpp"
-#include "model/train/size_impl.hpp"
+#include "model/train/to_size.hpp"
 
 namespace troupe {
 
@@ -24,25 +24,28 @@ const_float_rows cpu_train_pass::dropped(const lora_factors& lora, const_float_r
   return out;
 }
 
-void cpu_train_pass::apply(const_float_rows x, activations& a, into how, std::initializer_list<linear_output> outputs) {
+void cpu_train_pass::apply(const trained_layer& layer, const_float_rows x, activations& a, into how,
+                           std::initializer_list<linear_output> outputs) {
   give_way();
   std::vector<products::output> base;
-  for (const auto& [kind, linear, y] : outputs)
-    if (linear->w.outs > 0 && y.data) base.push_back({&linear->w, linear->bias, y, how});
+  for (const auto& [kind, y] : outputs)
+    if (const trained_linear& linear = layer[kind]; linear.w.outs > 0 && y.data)
+      base.push_back({&linear.w, linear.bias, y, how});
   if (!base.empty()) body_.forward(x, rows_, base);
-  for (const auto& [kind, linear, y] : outputs) {
-    const lora_factors& lora = linear->lora;
+  for (const auto& [kind, y] : outputs) {
+    const trained_linear& linear = layer[kind];
+    const lora_factors& lora = linear.lora;
     if (lora.rank == 0) continue;
     const float_rows between = lora_rows(a, kind);
     body_.multiply({.rows = rows_,
                     .columns = lora.rank,
-                    .depth = linear->w.ins,
-                    .a = dropped(lora, x, linear->w.ins),
+                    .depth = linear.w.ins,
+                    .a = dropped(lora, x, linear.w.ins),
                     .b = as_columns({lora.a, lora.a_stride}),
                     .c = between});
     if (!y.data) continue;
     body_.multiply({.rows = rows_,
-                    .columns = linear->w.outs,
+                    .columns = linear.w.outs,
                     .depth = lora.rank,
                     .a = between,
                     .b = as_columns({lora.b, lora.stride}),
@@ -52,8 +55,9 @@ void cpu_train_pass::apply(const_float_rows x, activations& a, into how, std::in
   }
 }
 
-void cpu_train_pass::apply_back(const trained_linear& linear, linear_kind kind, const activations& a,
-                                const_float_rows x, const_float_rows dy, float_rows dx, into how) {
+void cpu_train_pass::apply_back(const trained_layer& layer, linear_kind kind, const activations& a, const_float_rows x,
+                                const_float_rows dy, float_rows dx, into how) {
+  const trained_linear& linear = layer[kind];
   give_way();
   if (dx.data) body_.backward(dy, rows_, linear.w, dx, how);
   if (linear.w.gradient) weights_back(linear, x, dy);

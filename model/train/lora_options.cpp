@@ -8,31 +8,23 @@
 
 #include "base/error.hpp"
 #include "model/formats/json_input.hpp"
-#include "model/formats/model_files.hpp"
+#include "model/formats/linear_layers.hpp"
+#include "model/formats/weight_names.hpp"
 
 namespace troupe {
 namespace {
 
 using detail::adapted_layer;
 
-/// PEFT's name of a module of a GPT-2 layer.
-std::string gpt2_name(std::string_view module) {
-  if (module == "self_attn.o_proj") return "attn.c_proj";
-  if (module == "mlp.up_proj") return "mlp.c_fc";
-  if (module == "mlp.down_proj") return "mlp.c_proj";
-  return "attn.c_attn";
-}
-
 std::string peft_prefix(const model_config& config, std::int64_t layer) {
   return fmt::format("{}.{}.", config.family == "gpt2" ? "transformer.h" : "model.layers", layer);
 }
 
 std::string peft_name(const model_config& config, std::int64_t layer, std::string_view module) {
-  const std::string prefix = peft_prefix(config, layer);
-  return config.family == "gpt2" ? prefix + gpt2_name(module) : prefix + std::string(module);
+  return fmt::format("{}{}", peft_prefix(config, layer), detail::hugging_face_name(config, module));
 }
 
-std::vector<adapted_layer> linear_layers(const model_config& config) {
+std::vector<adapted_layer> adaptable_layers(const model_config& config) {
   std::vector<adapted_layer> all;
   for (std::int64_t layer = 0; layer < config.layers; ++layer)
     for (const std::string_view ours : linear_modules(config)) {
@@ -82,7 +74,7 @@ adapter_config peft_config(const lora_options& options) {
 }
 
 std::vector<adapted_layer> adapted_layers(const lora_options& options, const model_config& config) {
-  std::vector<adapted_layer> layers = linear_layers(config);
+  std::vector<adapted_layer> layers = adaptable_layers(config);
   for (const std::string& target : options.targets)
     if (!fits_any(target, layers, "targets"))
       refuse("the target \"{}\" fits no linear layer of the model: there are {}", target, names_of(layers, config));
@@ -128,7 +120,7 @@ std::string identity_of(const lora_options& options, std::uint64_t base) {
 
 lora_options read_lora_options(const std::filesystem::path& folder, const model_config& base) {
   constexpr std::size_t most_bytes = 16 << 20;
-  const auto path = folder / detail::adapter_config_name;
+  const auto path = folder / adapter_config_name;
   const std::string text = detail::read_text(path, most_bytes);
   const auto config = detail::parse_adapter_config(text, path.string());
   lora_options options;

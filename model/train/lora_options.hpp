@@ -20,9 +20,9 @@ struct lora_options {
   double dropout = 0;
   /// Names of linear layers ("q_proj"), or regular expressions that fit the end of a module's name from a dot on.
   /// Empty: every linear layer.
-  std::vector<std::string> targets;
-  std::vector<std::pair<std::string, std::int64_t>> rank_pattern;
-  std::vector<std::pair<std::string, double>> alpha_pattern;
+  std::vector<std::string> targets = {};
+  std::vector<std::pair<std::string, std::int64_t>> rank_pattern = {};
+  std::vector<std::pair<std::string, double>> alpha_pattern = {};
 };
 
 /// Refuses, before anything is loaded for it, what cannot be trained: a rank, a target or a pattern that fits no layer.
@@ -38,8 +38,6 @@ std::string identity_of(const lora_options& options, std::uint64_t base);
 lora_options read_lora_options(const std::filesystem::path& folder, const model_config& base);
 
 namespace detail {
-
-constexpr std::string_view adapter_config_name = "adapter_config.json";
 
 /// A linear layer that factors are for; layers of ours that share a module in PEFT have its name in common.
 struct adapted_layer {

@@ -13,20 +13,14 @@
 #include "model/lora/adapter.hpp"
 
 namespace troupe {
-namespace {
-
-constexpr std::string_view weights_name = "adapter_model.safetensors";
-constexpr std::string_view key_prefix = "base_model.model.";
-
-}  // namespace
 
 lora_parameters::lora_parameters(trained_model& model, lora_options options, std::uint64_t seed)
     : options_(std::move(options)), fan_in_fan_out_(model.config.family == "gpt2") {
   detail::check_values(options_);
   find_modules(model.config);
   for (module& m : modules_) {
-    m.a = parameters_.add(fmt::format("{}{}.lora_A.weight", key_prefix, m.name), m.rank, m.ins, true);
-    m.b = parameters_.add(fmt::format("{}{}.lora_B.weight", key_prefix, m.name), m.outs, m.rank, true);
+    m.a = parameters_.add(fmt::format("{}{}.lora_A.weight", adapter_key_prefix, m.name), m.rank, m.ins, true);
+    m.b = parameters_.add(fmt::format("{}{}.lora_B.weight", adapter_key_prefix, m.name), m.outs, m.rank, true);
   }
   parameters_.allocate();
   initialize(seed);
@@ -140,8 +134,8 @@ void lora_parameters::save(const std::filesystem::path& folder, const std::strin
     tensors.push_back({p.name, dtype::f32, {p.rows, p.columns}});
     values.push_back(parameters_.compact(p, parameters_.values()));
   }
-  write_safetensors(folder / weights_name, tensors, values, {{"format", "pt"}});
-  write_file(folder / detail::adapter_config_name, config_text(base_name));
+  write_safetensors(folder / adapter_weights_name, tensors, values, {{"format", "pt"}});
+  write_file(folder / adapter_config_name, config_text(base_name));
 }
 
 }  // namespace troupe

@@ -28,12 +28,6 @@ void parameter_set::clear_gradients() const {
   std::fill_n(gradients_.data(), gradients_.size(), 0.0f);
 }
 
-std::int64_t parameter_set::count() const {
-  std::int64_t total = 0;
-  for (const parameter& p : list_) total += p.rows * p.columns;
-  return total;
-}
-
 std::vector<float> parameter_set::compact(const parameter& p, std::span<const float> from) const {
   std::vector<float> values;
   values.reserve(static_cast<std::size_t>(p.rows * p.columns));

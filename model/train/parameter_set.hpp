@@ -36,8 +36,6 @@ class parameter_set {
   float* value(std::size_t index) const { return values_.data() + list_[index].offset; }
   float* gradient(std::size_t index) const { return gradients_.data() + list_[index].offset; }
   void clear_gradients() const;
-  /// Of the unpadded values.
-  std::int64_t count() const;
 
   /// The unpadded values of a parameter that lies in a run like values().
   std::vector<float> compact(const parameter& p, std::span<const float> from) const;

@@ -4,7 +4,7 @@
 #include <array>
 
 #include "base/error.hpp"
-#include "model/train/size_impl.hpp"
+#include "model/train/to_size.hpp"
 
 namespace troupe {
 namespace {

@@ -4,9 +4,22 @@
 namespace troupe::TROUPE_ISA {
 
 extern const train_kernel_table train_table;
-const train_kernel_table train_table{multiply,        fill,        transpose,      turn_bytes,  rms_norm_back,
-                                     layer_norm_back, swiglu_back, gelu_back,      softmax,     softmax_back,
-                                     cross_entropy,   adam,        sum_of_squares, dot_product, scale,
-                                     residual,        drop};
+const train_kernel_table train_table{.multiply = multiply,
+                                     .fill = fill,
+                                     .transpose = transpose,
+                                     .turn_bytes = turn_bytes,
+                                     .rms_norm_back = rms_norm_back,
+                                     .layer_norm_back = layer_norm_back,
+                                     .swiglu_back = swiglu_back,
+                                     .gelu_back = gelu_back,
+                                     .softmax = softmax,
+                                     .softmax_back = softmax_back,
+                                     .cross_entropy = cross_entropy,
+                                     .adam = adam,
+                                     .sum_of_squares = sum_of_squares,
+                                     .dot = dot_product,
+                                     .scale = scale,
+                                     .residual = residual,
+                                     .drop = drop};
 
 }  // namespace troupe::TROUPE_ISA

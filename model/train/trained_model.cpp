@@ -34,13 +34,7 @@ trained_model frozen(std::shared_ptr<const loaded_model> base) {
     to.mlp_norm = frozen(from.mlp_norm);
     to.q_norm = frozen(from.q_norm);
     to.k_norm = frozen(from.k_norm);
-    to.q = frozen(from.q);
-    to.k = frozen(from.k);
-    to.v = frozen(from.v);
-    to.o = frozen(from.o);
-    to.gate = frozen(from.gate);
-    to.up = frozen(from.up);
-    to.down = frozen(from.down);
+    for (const linear_kind kind : every_linear) to[kind] = frozen(from[kind]);
   }
   model.base = std::move(base);
   return model;
@@ -49,21 +43,13 @@ trained_model frozen(std::shared_ptr<const loaded_model> base) {
 std::int64_t largest_rank(const trained_model& model) {
   std::int64_t rank = 0;
   for (const trained_layer& layer : model.layers)
-    for (const auto* linear : {&layer.q, &layer.k, &layer.v, &layer.o, &layer.gate, &layer.up, &layer.down})
-      rank = std::max(rank, linear->lora.rank);
+    for (const linear_kind kind : every_linear) rank = std::max(rank, layer[kind].lora.rank);
   return rank;
 }
 
 trained_linear* find_linear(trained_layer& layer, std::string_view module) {
-  trained_linear* found = module == "self_attn.q_proj"   ? &layer.q
-                          : module == "self_attn.k_proj" ? &layer.k
-                          : module == "self_attn.v_proj" ? &layer.v
-                          : module == "self_attn.o_proj" ? &layer.o
-                          : module == "mlp.gate_proj"    ? &layer.gate
-                          : module == "mlp.up_proj"      ? &layer.up
-                          : module == "mlp.down_proj"    ? &layer.down
-                                                         : nullptr;
-  return found && found->w.outs > 0 ? found : nullptr;
+  const auto kind = linear_from_name(module);
+  return kind && layer[*kind].w.outs > 0 ? &layer[*kind] : nullptr;
 }
 
 }  // namespace troupe

@@ -30,9 +30,8 @@ struct trained_norm {
   float *weight_gradient = nullptr, *bias_gradient = nullptr;
 };
 
-struct trained_layer {
+struct trained_layer : linear_layers<trained_linear> {
   trained_norm attention_norm, mlp_norm, q_norm, k_norm;
-  trained_linear q, k, v, o, gate, up, down;
 };
 
 /// A model as a training pass sees it: frozen weights that lie in the packed file which serving maps too, or weights

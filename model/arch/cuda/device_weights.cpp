@@ -53,10 +53,12 @@ void device_weights::move_from(const loaded_model& model, std::int64_t first_lay
   layers.clear();
   for (std::int64_t layer = first_layer; layer < first_layer + count; ++layer) {
     const layer_weights& from = model.layers[static_cast<std::size_t>(layer)];
-    layers.push_back({by.moved(from.attention_norm, config.hidden), by.moved(from.mlp_norm, config.hidden),
-                      by.moved(from.q_norm, config.head_dim), by.moved(from.k_norm, config.head_dim), by.moved(from.q),
-                      by.moved(from.k), by.moved(from.v), by.moved(from.o), by.moved(from.gate), by.moved(from.up),
-                      by.moved(from.down)});
+    layer_weights& to = layers.emplace_back();
+    to.attention_norm = by.moved(from.attention_norm, config.hidden);
+    to.mlp_norm = by.moved(from.mlp_norm, config.hidden);
+    to.q_norm = by.moved(from.q_norm, config.head_dim);
+    to.k_norm = by.moved(from.k_norm, config.head_dim);
+    for (const linear_kind kind : every_linear) to[kind] = by.moved(from[kind]);
   }
   const bool is_first = first_layer == 0, is_last = first_layer + count == config.layers;
   if (is_first) {

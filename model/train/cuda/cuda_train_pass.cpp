@@ -7,17 +7,10 @@
 #include "base/error.hpp"
 #include "model/arch/device.hpp"
 #include "model/train/gpu_pass.hpp"
-#include "model/train/size_impl.hpp"
+#include "model/train/to_size.hpp"
 
 namespace troupe {
 namespace {
-
-constexpr linear_weights layer_weights::*weights_of_kind[linear_kinds] = {
-    &layer_weights::q,    &layer_weights::k,  &layer_weights::v,   &layer_weights::o,
-    &layer_weights::gate, &layer_weights::up, &layer_weights::down};
-constexpr trained_linear trained_layer::*trained_of_kind[linear_kinds] = {
-    &trained_layer::q,    &trained_layer::k,  &trained_layer::v,   &trained_layer::o,
-    &trained_layer::gate, &trained_layer::up, &trained_layer::down};
 
 /// Throws input_error where the GPU's ops do not do what is asked for.
 const train_pass::options& checked(const train_pass::options& options, const trained_model& model) {
@@ -117,8 +110,7 @@ void cuda_train_pass::make_activations() {
 }
 
 cuda_train_pass::linear cuda_train_pass::linear_of(std::size_t layer, linear_kind kind) const {
-  const auto index = static_cast<std::size_t>(kind);
-  return {weights_.layers[layer].*weights_of_kind[index], (model_.layers[layer].*trained_of_kind[index]).lora, kind};
+  return {weights_.layers[layer][kind], model_.layers[layer][kind].lora, kind};
 }
 
 device_attention::input cuda_train_pass::attention_input(std::size_t layer, const activations& a) const {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "model/train/size_impl.hpp"
+#include "model/train/to_size.hpp"
 
 namespace troupe {
 namespace {

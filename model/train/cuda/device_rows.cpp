@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "model/train/size_impl.hpp"
+#include "model/train/to_size.hpp"
 
 namespace troupe {
 

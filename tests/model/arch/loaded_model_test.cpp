@@ -147,8 +147,10 @@ TEST_F(packed_models, take_the_size_that_is_foretold) {
     const auto model = load(kind);
     std::size_t bytes = 0;
     for (const auto& layer : model->layers)
-      for (const auto* linear : {&layer.q, &layer.k, &layer.v, &layer.o, &layer.gate, &layer.up, &layer.down})
-        bytes += packed_bytes(linear->w.kind, linear->w.outs, linear->w.ins).total();
+      for (const linear_kind part : every_linear) {
+        const matrix_view& w = layer[part].w;
+        bytes += packed_bytes(w.kind, w.outs, w.ins).total();
+      }
     for (const auto* matrix : {&model->embeddings, &model->head})
       bytes += packed_bytes(matrix->kind, matrix->outs, matrix->ins).total();
     const auto vectors = (2 * model->layers.size() + 1) * static_cast<std::size_t>(padded_row(32)) * sizeof(float);

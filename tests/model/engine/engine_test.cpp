@@ -188,6 +188,20 @@ class whole_engine : public testing::TestWithParam<scheme> {
     return made;
   }
 
+  engine_options in_two_stages() const {
+    auto options = small_engine(400, 64);
+    options.stage_layers = {1, model_->config.layers - 1};
+    return options;
+  }
+
+  /// Engines that must all give the same.
+  std::vector<std::pair<const char*, engine_options>> ways() const {
+    return {{"in one batch", small_engine(400, 256)},
+            {"in small steps", small_engine(400, 18)},
+            {"with few blocks", small_engine(12, 64)},
+            {"by two stages", in_two_stages()}};
+  }
+
   std::vector<answer_text> run_alone(const std::vector<engine_request>& requests) {
     std::vector<answer_text> texts;
     for (const auto& request : requests) texts.push_back(run({request}, small_engine(64, 256)).front());
@@ -216,9 +230,7 @@ TEST_P(whole_engine, gives_the_same_alone_and_in_any_company) {
 
 TEST_P(whole_engine, gives_the_same_however_the_layers_are_split) {
   const auto all = requests(9);
-  auto split = small_engine(400, 64);
-  split.stage_layers = {1, model_->config.layers - 1};
-  EXPECT_EQ(run(all, split), run(all, small_engine(400, 64)));
+  EXPECT_EQ(run(all, in_two_stages()), run(all, small_engine(400, 64)));
 }
 
 TEST_P(whole_engine, gives_the_same_with_guesses_and_without) {
@@ -277,12 +289,7 @@ TEST_P(whole_engine, pools_the_hidden_states_of_a_prompt_whatever_is_around_it) 
       expected.back()[k] = static_cast<float>(sum / static_cast<double>(states.size()));
     }
   }
-  EXPECT_EQ(pool(all, small_engine(400, 256)), expected) << "in one batch";
-  EXPECT_EQ(pool(all, small_engine(400, 18)), expected) << "in small steps";
-  EXPECT_EQ(pool(all, small_engine(12, 64)), expected) << "with few blocks";
-  auto split = small_engine(400, 64);
-  split.stage_layers = {1, model_->config.layers - 1};
-  EXPECT_EQ(pool(all, split), expected) << "by two stages";
+  for (const auto& [way, options] : ways()) EXPECT_EQ(pool(all, options), expected) << way;
 }
 
 TEST_P(whole_engine, says_how_likely_a_prompt_was_however_it_is_computed) {
@@ -293,12 +300,7 @@ TEST_P(whole_engine, says_how_likely_a_prompt_was_however_it_is_computed) {
     all[i].sampling.prompt_logprobs = 0;
     expected.push_back(score_plainly(all[i]));
   }
-  EXPECT_EQ(score(all, small_engine(400, 256)), expected) << "in one batch";
-  EXPECT_EQ(score(all, small_engine(400, 18)), expected) << "in small steps";
-  EXPECT_EQ(score(all, small_engine(12, 64)), expected) << "with few blocks";
-  auto split = small_engine(400, 64);
-  split.stage_layers = {1, model_->config.layers - 1};
-  EXPECT_EQ(score(all, split), expected) << "by two stages";
+  for (const auto& [way, options] : ways()) EXPECT_EQ(score(all, options), expected) << way;
 }
 
 TEST_P(whole_engine, answers_a_prompt_several_times_with_a_seed_each) {

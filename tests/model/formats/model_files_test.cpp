@@ -297,19 +297,6 @@ TEST(model_files, what_is_no_model_is_refused) {
   EXPECT_THAT(refusal([&] { open_model(folder.write("a.gguf", "hello")); }), HasSubstr("too short"));
 }
 
-TEST(model_files, the_linear_layers_have_a_shape_each) {
-  model_config config;
-  config.hidden = 8, config.heads = 4, config.kv_heads = 2, config.head_dim = 6, config.ffn = 12;
-  EXPECT_EQ(linear_modules(config).size(), 7u);
-  EXPECT_EQ(linear_shape(config, "self_attn.q_proj"), std::pair(std::int64_t{24}, std::int64_t{8}));
-  EXPECT_EQ(linear_shape(config, "self_attn.k_proj"), std::pair(std::int64_t{12}, std::int64_t{8}));
-  EXPECT_EQ(linear_shape(config, "self_attn.o_proj"), std::pair(std::int64_t{8}, std::int64_t{24}));
-  EXPECT_EQ(linear_shape(config, "mlp.down_proj"), std::pair(std::int64_t{8}, std::int64_t{12}));
-  config.gated_mlp = false;
-  EXPECT_EQ(linear_modules(config).size(), 6u);
-  EXPECT_THAT(refusal([&] { linear_shape(config, "mlp.gate_proj"); }), HasSubstr("mlp.gate_proj"));
-}
-
 TEST(model_files, the_small_published_model_opens) {
   const std::filesystem::path path = std::string(TROUPE_SHARED_DATA) + "/models/stories260k";
   if (!std::filesystem::exists(path)) GTEST_SKIP() << path << " is absent";

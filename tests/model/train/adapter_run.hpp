@@ -39,15 +39,7 @@ struct adapter_run {
       : pool(threads),
         base(load_golden(model, pool, quant)),
         trained(frozen(base)),
-        lora(trained,
-             {.rank = 3,
-              .alpha = 6,
-              .rank_stabilized = false,
-              .dropout = 0.25,
-              .targets = {},
-              .rank_pattern = {},
-              .alpha_pattern = {}},
-             options.seed),
+        lora(trained, {.rank = 3, .alpha = 6, .dropout = 0.25}, options.seed),
         run(trained, lora.parameters(), {pool, kernels()}, data, nullptr, options) {}
 
   std::vector<float> values() const { return {lora.parameters().values().begin(), lora.parameters().values().end()}; }

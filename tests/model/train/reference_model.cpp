@@ -56,10 +56,7 @@ reference_model::reference_model(const loaded_model& model) : config_(model.conf
     norm(prefix + "post_attention_layernorm", l.mlp_norm, config_.hidden);
     norm(prefix + "self_attn.q_norm", l.q_norm, config_.head_dim);
     norm(prefix + "self_attn.k_norm", l.k_norm, config_.head_dim);
-    linear(prefix + "self_attn.q_proj", l.q), linear(prefix + "self_attn.k_proj", l.k);
-    linear(prefix + "self_attn.v_proj", l.v), linear(prefix + "self_attn.o_proj", l.o);
-    linear(prefix + "mlp.gate_proj", l.gate), linear(prefix + "mlp.up_proj", l.up);
-    linear(prefix + "mlp.down_proj", l.down);
+    for (const linear_kind kind : every_linear) linear(fmt::format("{}{}", prefix, name_of(kind)), l[kind]);
   }
 }
 

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <random>
 
-#include "model/formats/model_files.hpp"
+#include "model/formats/linear_layers.hpp"
 
 namespace troupe {
 

@@ -46,7 +46,6 @@ struct run_on {
               .alpha = 6,
               .rank_stabilized = true,
               .dropout = 0.25,
-              .targets = {},
               .rank_pattern = {{"q_proj", 5}},
               .alpha_pattern = {{"layers.1.mlp.up_proj", 3}}},
              1),

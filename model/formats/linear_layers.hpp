@@ -1,0 +1,54 @@
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "model/formats/model_config.hpp"
+
+namespace troupe {
+
+/// The linear layers of a transformer layer, in the order they run.
+enum class linear_kind : std::uint8_t { q, k, v, o, gate, up, down };
+constexpr std::size_t linear_kinds = 7;
+constexpr std::array<linear_kind, linear_kinds> every_linear = {linear_kind::q,   linear_kind::k,    linear_kind::v,
+                                                                linear_kind::o,   linear_kind::gate, linear_kind::up,
+                                                                linear_kind::down};
+
+/// Our name, which follows "model.layers.N.".
+constexpr std::string_view name_of(linear_kind kind) {
+  constexpr std::array<std::string_view, linear_kinds> names = {
+      "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj",
+      "mlp.gate_proj",    "mlp.up_proj",      "mlp.down_proj"};
+  return names[static_cast<std::size_t>(kind)];
+}
+
+constexpr std::optional<linear_kind> linear_from_name(std::string_view name) {
+  for (const linear_kind kind : every_linear)
+    if (name_of(kind) == name) return kind;
+  return std::nullopt;
+}
+
+/// One T for each of them.
+template <class T>
+struct linear_layers {
+  T q, k, v, o;
+  T gate, up, down;  // gate only in gated models
+
+  T& operator[](linear_kind kind) {
+    return *std::array{&q, &k, &v, &o, &gate, &up, &down}[static_cast<std::size_t>(kind)];
+  }
+  const T& operator[](linear_kind kind) const {
+    return *std::array{&q, &k, &v, &o, &gate, &up, &down}[static_cast<std::size_t>(kind)];
+  }
+};
+
+/// The names of those that a model has.
+std::vector<std::string_view> linear_modules(const model_config& config);
+/// The size of a linear layer's weight, [out, in].
+std::pair<std::int64_t, std::int64_t> linear_shape(const model_config& config, std::string_view module);
+
+}  // namespace troupe

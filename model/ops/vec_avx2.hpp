@@ -1,0 +1,178 @@
+// vec.hpp for AVX2: two registers for each vector. vec_avx512.hpp says what the functions do.
+#pragma once
+#include <cstdint>
+#include <cstring>
+
+#include <immintrin.h>
+
+namespace troupe::TROUPE_ISA {
+
+struct f32x16 {
+  __m256 lo, hi;
+};
+inline f32x16 zero() {
+  return {_mm256_setzero_ps(), _mm256_setzero_ps()};
+}
+inline f32x16 all(float x) {
+  return {_mm256_set1_ps(x), _mm256_set1_ps(x)};
+}
+inline f32x16 load(const float* p) {
+  return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)};
+}
+inline void store(float* p, f32x16 a) {
+  _mm256_storeu_ps(p, a.lo);
+  _mm256_storeu_ps(p + 8, a.hi);
+}
+inline f32x16 operator+(f32x16 a, f32x16 b) {
+  return {_mm256_add_ps(a.lo, b.lo), _mm256_add_ps(a.hi, b.hi)};
+}
+inline f32x16 operator-(f32x16 a, f32x16 b) {
+  return {_mm256_sub_ps(a.lo, b.lo), _mm256_sub_ps(a.hi, b.hi)};
+}
+inline f32x16 operator*(f32x16 a, f32x16 b) {
+  return {_mm256_mul_ps(a.lo, b.lo), _mm256_mul_ps(a.hi, b.hi)};
+}
+inline f32x16 operator/(f32x16 a, f32x16 b) {
+  return {_mm256_div_ps(a.lo, b.lo), _mm256_div_ps(a.hi, b.hi)};
+}
+inline f32x16 fma(f32x16 a, f32x16 b, f32x16 c) {
+  return {_mm256_fmadd_ps(a.lo, b.lo, c.lo), _mm256_fmadd_ps(a.hi, b.hi, c.hi)};
+}
+inline f32x16 max(f32x16 a, f32x16 b) {
+  return {_mm256_max_ps(a.lo, b.lo), _mm256_max_ps(a.hi, b.hi)};
+}
+inline f32x16 absolute(f32x16 a) {
+  const __m256 mask = _mm256_castsi256_ps(_mm256_set1_epi32(0x7fffffff));
+  return {_mm256_and_ps(a.lo, mask), _mm256_and_ps(a.hi, mask)};
+}
+inline f32x16 keep(f32x16 a, int from, int to, float other) {
+  const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+  const auto part = [&](__m256 v, int offset) {
+    const __m256i l = _mm256_add_epi32(lane, _mm256_set1_epi32(offset));
+    const __m256i in = _mm256_andnot_si256(_mm256_cmpgt_epi32(_mm256_set1_epi32(from), l),
+                                           _mm256_cmpgt_epi32(_mm256_set1_epi32(to), l));
+    return _mm256_blendv_ps(_mm256_set1_ps(other), v, _mm256_castsi256_ps(in));
+  };
+  return {part(a.lo, 0), part(a.hi, 8)};
+}
+inline f32x16 where_above(f32x16 test, float limit, f32x16 a) {
+  const __m256 l = _mm256_set1_ps(limit);
+  return {_mm256_and_ps(_mm256_cmp_ps(test.lo, l, _CMP_GT_OQ), a.lo),
+          _mm256_and_ps(_mm256_cmp_ps(test.hi, l, _CMP_GT_OQ), a.hi)};
+}
+inline f32x16 root(f32x16 a) {
+  return {_mm256_sqrt_ps(a.lo), _mm256_sqrt_ps(a.hi)};
+}
+struct i32x16 {
+  __m256i lo, hi;
+};
+inline i32x16 nearest(f32x16 a) {
+  return {_mm256_cvtps_epi32(a.lo), _mm256_cvtps_epi32(a.hi)};
+}
+inline f32x16 to_float(i32x16 a) {
+  return {_mm256_cvtepi32_ps(a.lo), _mm256_cvtepi32_ps(a.hi)};
+}
+inline f32x16 times_power_of_two(f32x16 a, i32x16 n) {
+  const auto part = [](__m256 v, __m256i k) {
+    return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(v), _mm256_slli_epi32(k, 23)));
+  };
+  return {part(a.lo, n.lo), part(a.hi, n.hi)};
+}
+inline f32x16 load_f16(const std::uint16_t* p) {
+  return {_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))),
+          _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p + 8)))};
+}
+inline void store_f16(std::uint16_t* p, f32x16 a) {
+  constexpr int mode = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_cvtps_ph(a.lo, mode));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p + 8), _mm256_cvtps_ph(a.hi, mode));
+}
+inline void load_bf16_pairs(const std::uint16_t* p, f32x16& even, f32x16& odd) {
+  const __m256i high = _mm256_set1_epi32(static_cast<int>(0xffff0000u));
+  const __m256i a = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+  const __m256i b = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + 16));
+  even = {_mm256_castsi256_ps(_mm256_slli_epi32(a, 16)), _mm256_castsi256_ps(_mm256_slli_epi32(b, 16))};
+  odd = {_mm256_castsi256_ps(_mm256_and_si256(a, high)), _mm256_castsi256_ps(_mm256_and_si256(b, high))};
+}
+inline i32x16 operator+(i32x16 a, i32x16 b) {
+  return {_mm256_add_epi32(a.lo, b.lo), _mm256_add_epi32(a.hi, b.hi)};
+}
+inline std::int32_t sum_of(i32x16 a) {
+  const __m256i eight = _mm256_add_epi32(a.lo, a.hi);
+  __m128i four = _mm_add_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
+  four = _mm_add_epi32(four, _mm_shuffle_epi32(four, 0x4e));
+  return _mm_cvtsi128_si32(_mm_add_epi32(four, _mm_shuffle_epi32(four, 0xb1)));
+}
+inline void store_i8(std::int8_t* p, i32x16 a) {
+  alignas(32) std::int32_t wide[16];
+  _mm256_store_si256(reinterpret_cast<__m256i*>(wide), a.lo);
+  _mm256_store_si256(reinterpret_cast<__m256i*>(wide + 8), a.hi);
+  for (int i = 0; i < 16; ++i) p[i] = static_cast<std::int8_t>(wide[i]);
+}
+inline i32x16 load_i8(const std::int8_t* p) {
+  return {_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))),
+          _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p + 8)))};
+}
+
+struct weights {
+  __m256i lo, hi;
+};
+inline weights load_weights(const std::uint8_t* p) {
+  return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)),
+          _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + 32))};
+}
+inline weights low_nibbles(weights a) {
+  const __m256i m = _mm256_set1_epi8(15);
+  return {_mm256_and_si256(a.lo, m), _mm256_and_si256(a.hi, m)};
+}
+inline weights high_nibbles(weights a) {
+  return low_nibbles({_mm256_srli_epi16(a.lo, 4), _mm256_srli_epi16(a.hi, 4)});
+}
+inline weights high_sixteens(weights a) {
+  const __m256i m = _mm256_set1_epi8(-16);
+  return {_mm256_and_si256(a.lo, m), _mm256_and_si256(a.hi, m)};
+}
+
+struct inputs {
+  __m256i v;
+};
+inline inputs load_inputs(const std::int8_t* p) {
+  std::int32_t four;
+  std::memcpy(&four, p, 4);
+  return {_mm256_broadcastq_epi64(_mm_cvtepi8_epi16(_mm_cvtsi32_si128(four)))};
+}
+
+// vpmaddubsw would saturate, so bytes are widened to 16 bits. Each output keeps two partial sums until the end.
+struct sums {
+  __m256i part[4];
+};
+inline sums start(std::int32_t x) {
+  const __m256i first = _mm256_setr_epi32(x, 0, x, 0, x, 0, x, 0);
+  return {{first, first, first, first}};
+}
+inline sums dot(sums s, weights w, inputs x) {
+  const auto add = [&](__m256i& part, __m128i bytes) {
+    part = _mm256_add_epi32(part, _mm256_madd_epi16(_mm256_cvtepu8_epi16(bytes), x.v));
+  };
+  add(s.part[0], _mm256_castsi256_si128(w.lo));
+  add(s.part[1], _mm256_extracti128_si256(w.lo, 1));
+  add(s.part[2], _mm256_castsi256_si128(w.hi));
+  add(s.part[3], _mm256_extracti128_si256(w.hi, 1));
+  return s;
+}
+inline sums sixteenth(sums a) {
+  for (auto& part : a.part) part = _mm256_srai_epi32(part, 4);
+  return a;
+}
+inline sums operator+(sums a, sums b) {
+  for (int i = 0; i < 4; ++i) a.part[i] = _mm256_add_epi32(a.part[i], b.part[i]);
+  return a;
+}
+inline f32x16 to_float(sums s) {
+  const auto join = [](__m256i a, __m256i b) {
+    return _mm256_cvtepi32_ps(_mm256_permute4x64_epi64(_mm256_hadd_epi32(a, b), 0xd8));
+  };
+  return {join(s.part[0], s.part[1]), join(s.part[2], s.part[3])};
+}
+
+}  // namespace troupe::TROUPE_ISA
