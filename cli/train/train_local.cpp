@@ -212,9 +212,7 @@ int train_locally(const local_training& asked) {
   const compute with{pool, kernels()};
   const auto what = make_train_subject(options, pool);
   const training_options chosen = run_of(options, *what);
-  const model_config& config = what->model().config;
-  const data_format format =
-      data_format_of(options.model.model, config.vocab_size, config.eos_tokens, chosen.row_length);
+  const data_format format = data_format_of(options.model.model, what->model().config, chosen.row_length);
   const training_data data = read_training_data(options.data, format);
   note_shortened(data, chosen.row_length);
   std::optional<training_data> validation;
