@@ -19,9 +19,6 @@ std::string call_json(const tool_call& call, std::optional<std::size_t> index) {
                      json_text(call.arguments));
 }
 
-/// A comment, which clients skip: while a call is being written, no proxy shall take the stream for dead.
-constexpr std::string_view silent_frame = ":\n\n";
-
 class chat_completion_format final : public answer_format {
  public:
   chat_completion_format(std::shared_ptr<const prompting> prompts, const answer_order& order,
@@ -54,8 +51,6 @@ class chat_completion_format final : public answer_format {
     if (!text.empty() || has_more)
       frame(to, index, fmt::format(R"({{"content":{}}})", json_text(text)),
             has_more ? logprobs_json(prompts_->tokens(), part.details) : "null", "null");
-    else if (calls.empty() && !part.end)
-      to += silent_frame;
     for (const tool_call& call : calls)
       frame(to, index, R"({"tool_calls":[)" + call_json(call, sent_calls_[index]++) + "]}", "null", "null");
     if (part.end) frame(to, index, "{}", "null", json_text(finish_of(index, part.end->finish)));

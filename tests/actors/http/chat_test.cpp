@@ -133,13 +133,12 @@ TEST_F(chat, streams_a_call_that_is_demanded_without_any_text) {
   give(begun, R"("parameters":{})");
   give(begun, "}", "stop");
   const auto frames = frames_of(answer.get().body);
-  ASSERT_EQ(frames.size(), 6u);
+  ASSERT_EQ(frames.size(), 5u);
   EXPECT_EQ(chunk_of(frames[0])["choices"][0]["delta"]["role"], "assistant");
   EXPECT_EQ(frames[1], ":") << "a comment";
-  EXPECT_EQ(frames[2], ":");
-  EXPECT_EQ(chunk_of(frames[3])["choices"][0]["delta"]["tool_calls"].size(), 1u);
-  EXPECT_EQ(chunk_of(frames[4])["choices"][0]["finish_reason"], "tool_calls");
-  EXPECT_EQ(frames[5], "data: [DONE]");
+  EXPECT_EQ(chunk_of(frames[2])["choices"][0]["delta"]["tool_calls"].size(), 1u);
+  EXPECT_EQ(chunk_of(frames[3])["choices"][0]["finish_reason"], "tool_calls");
+  EXPECT_EQ(frames[4], "data: [DONE]");
 }
 
 TEST_F(chat, opens_the_arguments_of_earlier_calls_for_the_template) {
