@@ -254,6 +254,7 @@ struct begin_request {
   prepared_request prepared;
   std::string adapter;            ///< name, name@version, or empty for the bare base
   std::uint64_t skip_tokens = 0;  ///< of each answer; the listener has them already
+  bool skip_special = true;       ///< special tokens are no part of the text
   std::shared_ptr<answer_listener> listener;
   /// Shared by requests that are answered together: the first to begin decides the version for all.
   std::shared_ptr<std::optional<adapter_version>> version = {};

@@ -52,10 +52,33 @@ adapter_file read_as(const fs::path& shown, const fs::path& folder, const model_
 }  // namespace
 
 adapter_shelf::adapter_shelf(options chosen, catalogue_records saved)
-    : options_(std::move(chosen)), catalogue_({options_.base_name, options_.base, 1 << 16}, std::move(saved)) {
+    : options_(std::move(chosen)),
+      catalogue_({options_.base_name, options_.base, 1 << 16}, std::move(saved)),
+      saved_(catalogue_),
+      being_saved_(catalogue_) {
   create_folder(options_.store);
   remove_incoming_adapters(options_.store);
   for (const adapter_entry& entry : catalogue_.list()) note_files(entry);
+  saved_ = catalogue_;
+}
+
+catalogue_records adapter_shelf::take_changes() {
+  catalogue_records changes = catalogue_.take_changes();
+  if (!changes.empty()) being_saved_ = catalogue_;
+  return changes;
+}
+
+void adapter_shelf::keep_changes() {
+  saved_ = being_saved_;
+}
+
+void adapter_shelf::drop_changes() {
+  catalogue_ = saved_;
+  const auto is_gone = [this](const auto& each) { return catalogue_.find(each.first) == nullptr; };
+  std::erase_if(details_, is_gone);
+  std::erase_if(faults_, is_gone);
+  for (const adapter_entry& entry : catalogue_.list())
+    if (!faults_.contains(entry.version)) note_files(entry);
 }
 
 const std::string& adapter_shelf::note_files(const adapter_entry& entry) {

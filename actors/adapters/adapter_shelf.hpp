@@ -2,7 +2,7 @@
 //
 // Goals: a published version is a copy that nobody changes, named by its contents; an adapter that cannot run with the
 // model is refused when it arrives. Everything throws input_error with one line for the user.
-// Non-goals: saving the catalogue (the owner saves take_changes()), workers.
+// Non-goals: saving the catalogue (the owner saves take_changes(), and says what became of it), workers.
 #pragma once
 #include <filesystem>
 #include <functional>
@@ -61,7 +61,11 @@ class adapter_shelf {
   /// Details of a ready version, "name" or "name@2".
   adapter_details details_of(const std::string& text) const;
 
-  catalogue_records take_changes() { return catalogue_.take_changes(); }
+  /// What changed since the last call. Next comes keep_changes() or drop_changes(), which also takes back what has
+  /// changed since this call.
+  catalogue_records take_changes();
+  void keep_changes();
+  void drop_changes();
   adapter_directory::snapshot snapshot() const;
   std::uint64_t times_files_came() const { return times_files_came_; }  ///< how often files of a version were found
   /// Forgets versions that were unloaded long ago and that nobody uses.
@@ -97,6 +101,8 @@ class adapter_shelf {
 
   options options_;
   adapter_catalogue catalogue_;
+  adapter_catalogue saved_;                             ///< the catalogue as it was last saved
+  adapter_catalogue being_saved_;                       ///< as it was when its changes were last taken
   std::map<adapter_version, adapter_details> details_;  ///< of all versions whose files exist
   std::map<adapter_version, std::string> faults_;       ///< why a version cannot be used; empty: it can
   std::multiset<std::string> taken_;                    ///< digests of folders that may become versions

@@ -1,5 +1,6 @@
 #include "actors/adapters/adapter_store.hpp"
 
+#include <iterator>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -159,42 +160,40 @@ bool adapter_store_state::is_used(adapter_version version) const {
 
 /// Calls `then` at once if nothing has changed and nothing is being saved.
 void adapter_store_state::save_then(continuation then) {
+  next_.push_back(std::move(then));
+  if (!saving_) save_changes();
+}
+
+/// Files are removed only when the journal has all changes: otherwise, if the head died in between, there would be
+/// versions without files.
+void adapter_store_state::save_changes() {
   parts_.shelf->forget_unloaded([this](adapter_version version) { return is_used(version); });
-  catalogue_records records = parts_.shelf->take_changes();
-  if (records.empty() && unsaved_.empty()) {
-    if (changes_.empty()) show_files_that_came_back();
-    remove_unused_files();
-    if (changes_.empty()) return then({});
-    return changes_.rbegin()->second.then.push_back(std::move(then));
+  auto then = std::exchange(next_, {});
+  if (catalogue_records changes = parts_.shelf->take_changes(); !changes.empty()) {
+    saving_ = change{++ticket_, parts_.shelf->snapshot(), parts_.shelf->shown(), std::move(then)};
+    return tell(parts_.journal, save_catalogue{ticket_, std::move(changes), handle(self_)});
   }
-  for (catalogue_records& older : unsaved_) {
-    older.entries.insert(older.entries.end(), records.entries.begin(), records.entries.end());
-    older.pointers.insert(older.pointers.end(), records.pointers.begin(), records.pointers.end());
-    older.forgotten.insert(older.forgotten.end(), records.forgotten.begin(), records.forgotten.end());
-    older.next_version = records.next_version;
-    records = std::move(older);
-  }
-  unsaved_.clear();
-  changes_[++ticket_] = {records, parts_.shelf->snapshot(), parts_.shelf->shown(), {std::move(then)}};
-  tell(parts_.journal, save_catalogue{ticket_, std::move(records), handle(self_)});
+  show_files_that_came_back();
+  parts_.shelf->remove_unused_files();
+  for (const continuation& each : then) each({});
 }
 
+/// What the journal could not write has not happened, and neither has what was to be written after it: an error means
+/// that nothing has changed.
 void adapter_store_state::take_saved(const catalogue_saved& saved) {
-  auto done = changes_.extract(saved.ticket);
-  if (!done) return;
-  change& written = done.mapped();
-  if (saved.error.empty())
+  if (!saving_ || saving_->ticket != saved.ticket) return;
+  change written = *std::exchange(saving_, std::nullopt);
+  if (saved.error.empty()) {
+    parts_.shelf->keep_changes();
     show(std::move(written.snapshot), written.shown);
-  else
-    unsaved_.push_back(std::move(written.records));
-  remove_unused_files();
+  } else {
+    parts_.shelf->drop_changes();
+    std::move(next_.begin(), next_.end(), std::back_inserter(written.then));
+    next_.clear();
+  }
+  if (next_.empty()) parts_.shelf->remove_unused_files();
   for (const continuation& then : written.then) then(saved.error);
-}
-
-/// Waits until the journal has all changes: otherwise, if the head died in between, there would be versions without
-/// files.
-void adapter_store_state::remove_unused_files() {
-  if (changes_.empty() && unsaved_.empty()) parts_.shelf->remove_unused_files();
+  if (!next_.empty()) save_changes();
 }
 
 /// Files that came back change nothing in the catalogue, so they are shown without the journal.

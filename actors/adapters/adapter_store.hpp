@@ -2,6 +2,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,7 +38,7 @@ class adapter_store_state {
   /// Called when the journal has a change; `error` says what prevented that, or is empty.
   using continuation = std::function<void(const std::string& error)>;
   struct change {
-    catalogue_records records;
+    std::uint64_t ticket = 0;
     adapter_directory::snapshot snapshot;
     adapter_shelf::summary shown;
     std::vector<continuation> then;
@@ -61,16 +62,16 @@ class adapter_store_state {
   void find(const find_adapter& wanted);
   bool is_used(adapter_version version) const;
   void save_then(continuation then);
-  void remove_unused_files();
+  void save_changes();
   void take_saved(const catalogue_saved& saved);
   void show_files_that_came_back();
   void show(adapter_directory::snapshot published, const adapter_shelf::summary& shown);
 
   handle::pointer self_;
   adapter_store_parts parts_;
-  std::uint64_t shown_files_;                ///< times_files_came() when files were last shown
-  std::map<std::uint64_t, change> changes_;  ///< changes that are being written, by ticket
-  std::vector<catalogue_records> unsaved_;   ///< changes that the journal could not write; they go with the next one
+  std::uint64_t shown_files_;                     ///< times_files_came() when files were last shown
+  std::optional<change> saving_;                  ///< what the journal is writing
+  std::vector<continuation> next_;                ///< what follows when the changes after that are written
   std::map<std::uint64_t, spreading> spreading_;  ///< by ticket
   std::uint64_t ticket_ = 0;
   monotonic_clock clock_;

@@ -34,6 +34,9 @@ bool is_long(const std::vector<answer_choice>& choices, std::int64_t echoed, std
   return static_cast<std::size_t>(echoed) > most_echoed;
 }
 
+/// A comment, which clients skip: while a call of a tool is being written, no proxy shall take the stream for dead.
+constexpr std::string_view silent_frame = ":\n\n";
+
 /// Only the gateway's thread uses the members until the call is over, except `ids_` and `over_`.
 class answer_call : public std::enable_shared_from_this<answer_call> {
  public:
@@ -132,7 +135,8 @@ void answer_call::stream_part(std::size_t index, const answer_part& part) {
     for (std::size_t i = 0; i < sheet_.choices().size(); ++i) format_->begin(frames, i, part.adapter);
   }
   format_->part(frames, index, part);
-  if (!frames.empty() && !exchange_->send(frames)) end_all();
+  if (frames.empty()) frames = silent_frame;
+  if (!exchange_->send(frames)) end_all();
 }
 
 /// A prompt is charged when its answer begins, so refused requests cost nothing.

@@ -27,7 +27,6 @@ constexpr std::string_view unserved[] = {"suffix",
                                          "chat_template",
                                          "continue_final_message",
                                          "add_special_tokens",
-                                         "skip_special_tokens",
                                          "return_tokens_as_token_ids",
                                          "return_token_ids"};
 
@@ -79,7 +78,6 @@ void read_stream(const request_fields& from, answer_order& to) {
 /// Whether a value asks for what happens anyway. A chat's template already has the special tokens.
 bool has_no_effect(std::string_view name, const json& value, const request_fields& from) {
   if (name == "add_special_tokens") return value == json(!from.has("messages"));
-  if (name == "skip_special_tokens") return value == json(true);
   return value == json(0) || value == json(false) || value == json("") || value == json::array();
 }
 
@@ -137,6 +135,7 @@ answer_order read_order(const request_fields& from, const served_model& served) 
   order.sampling.seed = random_number();
   read_sampling(from, order.sampling);
   order.form_field = form_field_of(from);
+  order.skip_special = from.boolean("skip_special_tokens").value_or(true);
   read_stream(from, order);
   read_prompt_logprobs(from, order);
   return order;

@@ -48,7 +48,7 @@ class chat_completion_format final : public answer_format {
     if (part.end) text += reader.finish(part.end->finish == "length");
     const auto calls = reader.take_calls();
     const bool has_more = has_logprobs_ && !part.details.empty();
-    if (!text.empty() || has_more || (calls.empty() && !part.tokens.empty()))
+    if (!text.empty() || has_more)
       frame(to, index, fmt::format(R"({{"content":{}}})", json_text(text)),
             has_more ? logprobs_json(prompts_->tokens(), part.details) : "null", "null");
     for (const tool_call& call : calls)

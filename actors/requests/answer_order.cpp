@@ -68,6 +68,7 @@ std::vector<begin_request> requests_of(const answer_order& order, const promptin
     request.prepared.engine.sequence.tenant = tenant_of(order.owner);
     request.prepared.engine.sequence.weight = order.weight;
     request.adapter = order.adapter;
+    request.skip_special = order.skip_special;
     request.version = version;
   }
   check_told(order, made);

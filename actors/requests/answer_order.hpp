@@ -19,6 +19,7 @@ struct answer_order {
   std::string adapter;  ///< as the client named it; empty: the base
   std::string model;    ///< the model's name in the response
   bool stream = false, include_usage = false;
+  bool skip_special = true;                     ///< special tokens are no part of the answers' text
   std::optional<std::int32_t> prompt_logprobs;  ///< in the response; the engine may be asked for more
   std::string form_field;                       ///< the request's field that states the answer's form, for errors
   request_priority priority = request_priority::interactive;

@@ -63,7 +63,7 @@ void gateway_state::start(begin_request& request, adapter_version version) {
   if (version != no_adapter) made.hold = parts_.adapters->hold(version);
   const auto answers = request.prepared.engine.sequence.answers;
   for (std::int32_t i = 0; i < answers; ++i)
-    made.answers.push_back({stream_decoder(parts_.prompts->tokens(), true, request.prepared.at_start),
+    made.answers.push_back({stream_decoder(parts_.prompts->tokens(), request.skip_special, request.prepared.at_start),
                             stop_matcher(request.prepared.engine.sampling.stop)});
   made.left = made.answers.size();
   prompt_tokens_ += static_cast<std::uint64_t>(made.prompt_tokens);

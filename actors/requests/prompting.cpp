@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/field_error.hpp"
-#include "model/engine/generate.hpp"
 #include "model/engine/text/model_text.hpp"
 #include "model/grammar/token_tree.hpp"
 

@@ -150,8 +150,7 @@ void training_intake::read(const std::string& job, const std::string& file, cons
   const model_config& config = options_.prompts->config();
   try {
     const auto length = std::min(spec.run.row_length, config.context);
-    const training_data data =
-        read_training_data(path, data_format_of(options_.model, config.vocab_size, config.eos_tokens, length));
+    const training_data data = read_training_data(path, data_format_of(options_.model, config, length));
     into.examples = static_cast<std::int64_t>(data.examples.size());
     into.learned_tokens = data.learned_tokens();
     into.shortened = data.shortened;

@@ -61,7 +61,7 @@ class training_task::session {
     spec_.run.between = [this] { look(); };
     spec_.run.device = site_.device;
     if (ranks_) spec_.run.group = ranks_->group();
-    const data_format format = data_format_of(site_.model, config.vocab_size, config.eos_tokens, spec_.run.row_length);
+    const data_format format = data_format_of(site_.model, config, spec_.run.row_length);
     data_ = read_training_data(folder_ / spec_.data_file(), format);
     if (spec_.has_validation()) validation_ = read_training_data(folder_ / spec_.validation_file(), format);
     if (spec_.reading != 0 &&

@@ -1,8 +1,8 @@
 #include <array>
 #include <memory>
+#include <utility>
 
 #include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
 #include "cli/commands.hpp"
@@ -79,36 +79,17 @@ void refuse_flags(const CLI::App& own, const Flags& flags, const char* why) {
     if (own.get_option(flag)->count() > 0) refuse("{} {}", flag, why);
 }
 
-/// As the cluster reads it.
-nlohmann::ordered_json spec_of(const local_training& o, bool best, std::int64_t trainers, bool checkpoint_said) {
-  const training_options& run = o.run;
-  nlohmann::ordered_json spec{{"adapter", o.out},
-                              {"rank", o.lora.rank},
-                              {"alpha", o.lora.alpha},
-                              {"rslora", o.lora.rank_stabilized},
-                              {"dropout", o.lora.dropout},
-                              {"targets", o.lora.targets},
-                              {"length", run.row_length},
-                              {"batch", run.batch_rows},
-                              {"accumulate", run.accumulation},
-                              {"epochs", run.epochs},
-                              {"steps", run.most_steps},
-                              {"lr", run.rate},
-                              {"warmup", run.warmup},
-                              {"decay", run.adam.weight_decay},
-                              {"clip", run.adam.clip},
-                              {"held_out", run.validation_share},
-                              {"validate_every", o.validate_every},
-                              {"checkpoint_every", checkpoint_said ? o.checkpoint_every : 0},
-                              {"best", best},
-                              {"trainers", trainers},
-                              {"schedule", o.schedule},
-                              {"precision", o.precision},
-                              {"low_memory", o.low_memory},
-                              {"seed", run.seed}};
-  for (const auto& [pattern, rank] : read_patterns(o.rank_patterns, "--rank-of"))
-    spec["rank_of"][pattern] = static_cast<std::int64_t>(rank);
-  for (const auto& [pattern, alpha] : read_patterns(o.alpha_patterns, "--alpha-of")) spec["alpha_of"][pattern] = alpha;
+/// What a cluster is asked for, without the names of the data's files.
+training_spec spec_of(const local_training& asked, bool best, std::int64_t trainers, bool checkpoint_said) {
+  local_training chosen = settled(asked);
+  training_spec spec;
+  spec.adapter = std::move(chosen.out);
+  spec.publish_best = best;
+  spec.validate_every = chosen.validate_every;
+  spec.checkpoint_every = checkpoint_said ? chosen.checkpoint_every : 0;
+  spec.trainers = trainers;
+  spec.lora = std::move(chosen.lora);
+  spec.run = std::move(chosen.run);
   return spec;
 }
 
@@ -131,8 +112,7 @@ int train(const CLI::App& own, train_options options) {
   cluster.data = local.data;
   cluster.validation = local.validation;
   cluster.json = local.json;
-  cluster.spec =
-      spec_of(local, options.best, options.trainers, own.get_option("--checkpoint-every")->count() > 0).dump();
+  cluster.spec = spec_of(local, options.best, options.trainers, own.get_option("--checkpoint-every")->count() > 0);
   return train_in_cluster(cluster);
 }
 

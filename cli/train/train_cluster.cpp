@@ -171,18 +171,18 @@ int follow_training(cluster_client& cluster, const std::string& id, bool as_json
 }
 
 int train_in_cluster(const cluster_training& options) {
-  json arguments{{"id", new_id()}, {"options", json::parse(options.spec)}};
-  const std::string id = arguments["id"];
-  arguments["options"]["data"] = base_name(options.data);
+  const std::string id = new_id();
+  training_spec spec = options.spec;
+  spec.data_name = base_name(options.data);
+  if (!options.validation.empty()) spec.validation_name = base_name(options.validation);
+  json arguments{{"id", id}, {"options", json::parse(to_json(spec))}};
   json made;
   cluster_client cluster(options.cluster);
   {
     const interrupt_guard guard;
     arguments["data_sha256"] = send_file(cluster, id, "data", options.data);
-    if (!options.validation.empty()) {
-      arguments["options"]["validation"] = base_name(options.validation);
+    if (spec.has_validation())
       arguments["validation_sha256"] = send_file(cluster, id, "validation", options.validation);
-    }
     made = read_answer(cluster.command("train.create", arguments.dump()));
   }
   if (made.value("trainers", 1) == 0)

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "actors/training/training_spec.hpp"
 #include "cli/cluster/cluster_client.hpp"
 
 namespace troupe {
@@ -11,7 +12,7 @@ namespace troupe {
 struct cluster_training {
   connect_options cluster;
   std::string data, validation;  ///< files here
-  std::string spec;              ///< JSON, as the cluster reads it, without the names of these files
+  training_spec spec;            ///< without the names of these files
   bool follow = false, json = false;
 };
 

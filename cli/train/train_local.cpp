@@ -41,19 +41,20 @@ void check(const local_training& o) {
            unfinished ? "go on with --resume, " : "");
 }
 
-/// With the texts of the flags turned into what the run and the adapter take.
-local_training settled(local_training o) {
-  o.run.device = device_of(o.model);
-  o.run.schedule = schedule_from_name(o.schedule);
-  o.run.how = precision_from_name(o.precision);
-  o.run.keep_activations = !o.low_memory;
-  o.run.dropout = o.full ? 0 : o.lora.dropout;
-  o.run.between = [] { check_interrupt(); };
-  o.lora.rank_pattern.clear();
-  for (const auto& [pattern, rank] : read_patterns(o.rank_patterns, "--rank-of"))
-    o.lora.rank_pattern.emplace_back(pattern, static_cast<std::int64_t>(rank));
-  o.lora.alpha_pattern = read_patterns(o.alpha_patterns, "--alpha-of");
-  return o;
+/// "PATTERN=VALUE" of each, as its halves. Refuses what is none, by the flag.
+std::vector<std::pair<std::string, double>> read_patterns(const std::vector<std::string>& texts,
+                                                          std::string_view flag) {
+  std::vector<std::pair<std::string, double>> patterns;
+  for (const std::string& text : texts) {
+    const std::size_t equals = text.rfind('=');
+    char* end = nullptr;
+    const double value = equals == std::string::npos ? 0 : std::strtod(text.c_str() + equals + 1, &end);
+    if (equals == std::string::npos || end != text.c_str() + text.size() || equals + 1 == text.size() ||
+        !std::isfinite(value))
+      refuse("{}: '{}' is not PATTERN=NUMBER", flag, text);
+    patterns.emplace_back(text.substr(0, equals), value);
+  }
+  return patterns;
 }
 
 /// With the settings that depend on the model that is trained.
@@ -190,19 +191,18 @@ void print_outcome(const nlohmann::ordered_json& outcome, bool json) {
 
 }  // namespace
 
-std::vector<std::pair<std::string, double>> read_patterns(const std::vector<std::string>& texts,
-                                                          std::string_view flag) {
-  std::vector<std::pair<std::string, double>> patterns;
-  for (const std::string& text : texts) {
-    const std::size_t equals = text.rfind('=');
-    char* end = nullptr;
-    const double value = equals == std::string::npos ? 0 : std::strtod(text.c_str() + equals + 1, &end);
-    if (equals == std::string::npos || end != text.c_str() + text.size() || equals + 1 == text.size() ||
-        !std::isfinite(value))
-      refuse("{}: '{}' is not PATTERN=NUMBER", flag, text);
-    patterns.emplace_back(text.substr(0, equals), value);
-  }
-  return patterns;
+local_training settled(local_training o) {
+  o.run.device = device_of(o.model);
+  o.run.schedule = schedule_from_name(o.schedule);
+  o.run.how = precision_from_name(o.precision);
+  o.run.keep_activations = !o.low_memory;
+  o.run.dropout = o.full ? 0 : o.lora.dropout;
+  o.run.between = [] { check_interrupt(); };
+  o.lora.rank_pattern.clear();
+  for (const auto& [pattern, rank] : read_patterns(o.rank_patterns, "--rank-of"))
+    o.lora.rank_pattern.emplace_back(pattern, static_cast<std::int64_t>(rank));
+  o.lora.alpha_pattern = read_patterns(o.alpha_patterns, "--alpha-of");
+  return o;
 }
 
 int train_locally(const local_training& asked) {
@@ -212,9 +212,7 @@ int train_locally(const local_training& asked) {
   const compute with{pool, kernels()};
   const auto what = make_train_subject(options, pool);
   const training_options chosen = run_of(options, *what);
-  const model_config& config = what->model().config;
-  const data_format format =
-      data_format_of(options.model.model, config.vocab_size, config.eos_tokens, chosen.row_length);
+  const data_format format = data_format_of(options.model.model, what->model().config, chosen.row_length);
   const training_data data = read_training_data(options.data, format);
   note_shortened(data, chosen.row_length);
   std::optional<training_data> validation;

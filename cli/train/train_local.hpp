@@ -1,8 +1,6 @@
 #pragma once
 #include <cstdint>
 #include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #include "cli/model/model_options.hpp"
@@ -28,8 +26,8 @@ struct local_training {
   std::string log;
 };
 
-/// "PATTERN=VALUE" of each, as its halves. Refuses what is none, by the flag.
-std::vector<std::pair<std::string, double>> read_patterns(const std::vector<std::string>& texts, std::string_view flag);
+/// With the texts of the flags turned into what the run and the adapter take. Refuses what is none, by the flag.
+local_training settled(local_training asked);
 
 /// Trains in this process, and shows how it goes. Ctrl-C leaves a checkpoint.
 int train_locally(const local_training& asked);

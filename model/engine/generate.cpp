@@ -122,12 +122,6 @@ std::string_view name_of(finish reason) {
   return reason == finish::stop ? "stop" : "length";
 }
 
-std::vector<token_id> end_tokens_of(const model_config& config, const tokenizer& tokens) {
-  std::vector<token_id> ends(config.eos_tokens.begin(), config.eos_tokens.end());
-  if (ends.empty() && tokens.eos()) ends.push_back(*tokens.eos());
-  return ends;
-}
-
 generation generate(single_sequence& sequence, const kernel_table& kernels,
                     const std::shared_ptr<const tokenizer>& tokens, std::span<const token_id> end_tokens,
                     std::span<const token_id> prompt, const sampling_params& params,

@@ -29,7 +29,4 @@ generation generate(single_sequence& sequence, const kernel_table& kernels,
                     std::span<const token_id> prompt, const sampling_params& params,
                     const std::function<void(std::string_view)>& on_text);
 
-/// The tokens that end an answer: what the model's configuration names, or else the tokenizer.
-std::vector<token_id> end_tokens_of(const model_config& config, const tokenizer& tokens);
-
 }  // namespace troupe

@@ -156,20 +156,26 @@ grammar_builder::piece grammar_builder::one_of_bytes(const byte_set& bytes) {
 
 grammar_builder::piece grammar_builder::one_of_texts(std::vector<std::string> texts) {
   std::sort(texts.begin(), texts.end());
+  std::vector<path> paths;
+  for (const std::string& each : texts)
+    for (path& made = paths.emplace_back(); const char letter : each)
+      made.push_back({static_cast<std::uint8_t>(letter), static_cast<std::uint8_t>(letter)});
+  return one_of_paths(paths);
+}
+
+grammar_builder::piece grammar_builder::one_of_paths(std::span<const path> paths) {
   const piece result{state(), state()};
-  std::vector<std::int32_t> path{result.from};  // states behind each byte of the text before
-  std::string_view before;
-  for (const std::string& each : texts) {
-    const auto differ = std::mismatch(each.begin(), each.end(), before.begin(), before.end());
-    const auto shared = static_cast<std::size_t>(differ.first - each.begin());
-    path.resize(shared + 1);
-    for (const char letter : std::string_view(each).substr(shared)) {
-      const auto byte = static_cast<std::uint8_t>(letter);
+  std::vector<std::int32_t> behind{result.from};  // states behind each byte of the path before
+  path before;
+  for (const path& each : paths) {
+    const auto differ = std::mismatch(each.begin(), each.end(), before.begin(), before.end()).first;
+    behind.resize(static_cast<std::size_t>(differ - each.begin()) + 1);
+    for (const auto& [low, high] : std::span(differ, each.end())) {
       const std::int32_t next = state();
-      join_by_bytes(path.back(), byte, byte, next);
-      path.push_back(next);
+      join_by_bytes(behind.back(), low, high, next);
+      behind.push_back(next);
     }
-    join(path.back(), result.to);
+    join(behind.back(), result.to);
     before = each;
   }
   return result;

@@ -67,6 +67,13 @@ class grammar_builder {
   piece one_of_bytes(const byte_set& bytes);
   /// One of some texts, read as a tree: beginnings that are equal are read once.
   piece one_of_texts(std::vector<std::string> texts);
+  struct byte_range {
+    std::uint8_t low, high;  ///< both included
+    friend bool operator==(const byte_range&, const byte_range&) = default;
+  };
+  using path = std::vector<byte_range>;
+  /// The same for bytes of ranges. Only neighbours share their beginnings, so the paths should come in order.
+  piece one_of_paths(std::span<const path> paths);
   piece call(rule_id rule);
   piece calls(rule_id rule, std::int32_t least, std::int32_t most);
   piece sequence(std::initializer_list<piece> parts) { return sequence(std::span(parts.begin(), parts.size())); }

@@ -13,8 +13,8 @@ using piece = grammar_builder::piece;
 
 constexpr char32_t first_surrogate = 0xd800, last_surrogate = 0xdfff;
 
-/// Ranges whose characters differ in whole bytes only: each is a product of byte ranges.
-void add_aligned(grammar_builder& to, std::vector<piece>& parts, char32_t low, char32_t high) {
+/// Cuts a range into such whose characters differ in whole bytes only: each is a path of byte ranges.
+void add_aligned(std::vector<grammar_builder::path>& paths, char32_t low, char32_t high) {
   // Bytes behind the first carry 6 bits each: split where the lower ones are not all 0 or all 1.
   std::string first, last;
   append_utf8(first, low);
@@ -23,18 +23,17 @@ void add_aligned(grammar_builder& to, std::vector<piece>& parts, char32_t low, c
     const char32_t mask = (char32_t{1} << (6 * behind)) - 1;
     if ((low & ~mask) == (high & ~mask)) break;
     if ((low & mask) != 0) {
-      add_aligned(to, parts, low, low | mask);
-      return add_aligned(to, parts, (low | mask) + 1, high);
+      add_aligned(paths, low, low | mask);
+      return add_aligned(paths, (low | mask) + 1, high);
     }
     if ((high & mask) != mask) {
-      add_aligned(to, parts, low, (high & ~mask) - 1);
-      return add_aligned(to, parts, high & ~mask, high);
+      add_aligned(paths, low, (high & ~mask) - 1);
+      return add_aligned(paths, high & ~mask, high);
     }
   }
-  std::vector<piece> bytes;
+  auto& bytes = paths.emplace_back();
   for (std::size_t i = 0; i < first.size(); ++i)
-    bytes.push_back(to.bytes(static_cast<std::uint8_t>(first[i]), static_cast<std::uint8_t>(last[i])));
-  parts.push_back(to.sequence(bytes));
+    bytes.push_back({static_cast<std::uint8_t>(first[i]), static_cast<std::uint8_t>(last[i])});
 }
 
 }  // namespace
@@ -107,14 +106,14 @@ const code_point_set& json_escaped_characters() {
 
 piece utf8_character(grammar_builder& to, const code_point_set& set) {
   static constexpr char32_t length_ends[] = {0x7f, 0x7ff, 0xffff, code_point_set::most};
-  std::vector<piece> parts;
+  std::vector<grammar_builder::path> paths;
   for (auto [low, high] : set.ranges())
     for (const char32_t end : length_ends) {
       if (low > end || low > high) continue;
-      add_aligned(to, parts, low, std::min(high, end));
+      add_aligned(paths, low, std::min(high, end));
       low = end + 1;
     }
-  return to.any_of(parts);
+  return to.one_of_paths(paths);
 }
 
 piece json_character(grammar_builder& to, const code_point_set& set) {

@@ -9,6 +9,7 @@
 #include "model/grammar/regex_grammar.hpp"
 #include "model/grammar/rule_grammar.hpp"
 #include "model/grammar/schema_grammar.hpp"
+#include "model/grammar/text_automaton.hpp"
 
 namespace troupe {
 namespace {
@@ -56,6 +57,13 @@ void refuse_left_recursion(const byte_grammar& grammar, const detail::rule_gramm
          named == read.names.end() ? "root" : named->second);
 }
 
+/// Such a form would allow nothing.
+void refuse_many_beginnings(const std::shared_ptr<const byte_grammar>& grammar, std::string_view name) {
+  if (text_automaton(grammar).start() == text_automaton::dead)
+    refuse("{}: may begin in more than {} ways: write alternatives that begin alike as one, x(a|b) for xa|xb", name,
+           text_automaton::most_ways);
+}
+
 }  // namespace
 
 std::string_view name_of(constraint_kind kind) {
@@ -75,7 +83,7 @@ std::string_view name_of(constraint_kind kind) {
   }
 }
 
-byte_grammar compile(const output_constraint& constraint, const byte_set& alphabet) {
+std::shared_ptr<const byte_grammar> compile(const output_constraint& constraint, const byte_set& alphabet) {
   const std::string_view name = name_of(constraint.kind);
   if (constraint.bytes() > most_constraint_bytes)
     refuse("{}: has {} bytes: use at most {}", name, constraint.bytes(), most_constraint_bytes);
@@ -84,8 +92,9 @@ byte_grammar compile(const output_constraint& constraint, const byte_set& alphab
   std::vector<grammar_builder::piece> forms{framed(to, constraint.before, inside.root, constraint.after)};
   if (const tool_call_form& call = constraint.call)
     forms.push_back(framed(to, call.before, detail::read_schema(to, call.schema), call.after));
-  byte_grammar result = to.finish(to.rule(to.any_of(forms)), alphabet, name);
-  if (constraint.kind == constraint_kind::grammar) refuse_left_recursion(result, inside);
+  const auto result = std::make_shared<const byte_grammar>(to.finish(to.rule(to.any_of(forms)), alphabet, name));
+  if (constraint.kind == constraint_kind::grammar) refuse_left_recursion(*result, inside);
+  refuse_many_beginnings(result, name);
   return result;
 }
 

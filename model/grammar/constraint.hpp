@@ -1,6 +1,7 @@
 // What a client may ask of an answer's form. It travels as text; what it allows is found out where tokens are chosen.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -58,6 +59,6 @@ constexpr std::size_t most_constraint_bytes = std::size_t{256} << 10;
 
 /// Throws input_error that says what of the constraint is wrong or not supported, or that no text of `alphabet`
 /// satisfies it.
-byte_grammar compile(const output_constraint& constraint, const byte_set& alphabet);
+std::shared_ptr<const byte_grammar> compile(const output_constraint& constraint, const byte_set& alphabet);
 
 }  // namespace troupe

@@ -20,7 +20,7 @@ constexpr std::size_t most_states_each = 8192;
 
 token_constraint::token_constraint(const output_constraint& constraint, std::shared_ptr<const token_tree> tokens)
     : tokens_(std::move(tokens)),
-      automaton_(std::make_shared<const byte_grammar>(compile(constraint, tokens_->alphabet()))),
+      automaton_(compile(constraint, tokens_->alphabet())),
       mask_words_((static_cast<std::size_t>(tokens_->vocab_size()) + 63) / 64),
       path_(static_cast<std::size_t>(tokens_->longest()) + 1) {}
 

@@ -36,7 +36,7 @@ training_example with_learned(std::vector<token_id> tokens, std::size_t first_le
 }
 
 void end_text(std::vector<token_id>& tokens, const data_format& format) {
-  const auto end = end_of_text(format);
+  const auto end = format.end_token;
   if (end && (tokens.empty() || tokens.back() != *end)) tokens.push_back(*end);
 }
 
@@ -124,13 +124,6 @@ std::vector<training_example> chat_examples(const ordered_json& line, const data
 }
 
 }  // namespace
-
-std::optional<token_id> end_of_text(const data_format& format) {
-  const auto own = format.tokens->eos();
-  const auto& ends = format.end_tokens;
-  const bool ends_answers = own && std::find(ends.begin(), ends.end(), *own) != ends.end();
-  return ends.empty() || ends_answers ? own : std::optional(ends.front());
-}
 
 std::vector<training_example> examples_of_line(std::string_view text, const data_format& format) {
   const auto line = parse_json_as<ordered_json>(text, "line");

@@ -108,7 +108,7 @@ void read_text_file(std::string_view text, const data_format& format, training_d
   for (const text_document& document : documents_of(text)) {
     auto tokens = format.tokens->encode(document.text, {.add_special = true, .parse_special = false});
     if (tokens.empty()) continue;
-    const auto last = detail::end_of_text(format);
+    const auto last = format.end_token;
     if (document.ends && last && tokens.back() != *last) tokens.push_back(*last);
     cut(tokens, format, data);
   }
@@ -122,12 +122,11 @@ std::int64_t training_data::learned_tokens() const {
   return count;
 }
 
-data_format data_format_of(const fs::path& model, std::int64_t vocab_size, std::vector<token_id> end_tokens,
-                           std::int64_t row_length) {
+data_format data_format_of(const fs::path& model, const model_config& config, std::int64_t row_length) {
   data_format format;
   format.tokens = open_tokenizer(model);
-  format.end_tokens = std::move(end_tokens);
-  format.vocab_size = vocab_size;
+  if (const auto ends = end_tokens_of(config, *format.tokens); !ends.empty()) format.end_token = ends.front();
+  format.vocab_size = config.vocab_size;
   format.row_length = row_length;
   if (auto sources = find_chat_sources(model))
     format.chat =

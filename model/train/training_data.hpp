@@ -2,9 +2,11 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "model/formats/model_config.hpp"
 #include "model/tokenizer/tokenizer.hpp"
 
 namespace troupe {
@@ -31,13 +33,12 @@ struct training_data {
 struct data_format {
   std::shared_ptr<const tokenizer> tokens;
   std::shared_ptr<const chat_format> chat;  ///< or nullptr: then chat lines are refused
-  std::vector<token_id> end_tokens;  ///< of answers; the first ends a completion, if the tokenizer's is none of them
+  std::optional<token_id> end_token;        ///< ends a completion or a text, and answers (end_tokens_of)
   std::int64_t vocab_size = 0;
   std::int64_t row_length = 512;
 };
 /// Of a model folder or a .gguf file.
-data_format data_format_of(const std::filesystem::path& model, std::int64_t vocab_size,
-                           std::vector<token_id> end_tokens, std::int64_t row_length);
+data_format data_format_of(const std::filesystem::path& model, const model_config& config, std::int64_t row_length);
 
 /// Reads a file whole, or refuses it. Files that end in .jsonl, or begin with '{', have an object in each line:
 ///   {"messages": [{"role", "content", "weight"}…], "tools"}   the assistant's turns are learned, unless weight is 0

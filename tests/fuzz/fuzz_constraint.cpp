@@ -16,7 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   troupe::byte_set all;
   all.set();
   try {
-    troupe::text_automaton automaton(std::make_shared<const troupe::byte_grammar>(compile(constraint, all)));
+    troupe::text_automaton automaton(compile(constraint, all));
     auto state = automaton.start();
     for (const char byte : constraint.text) state = automaton.next(state, static_cast<std::uint8_t>(byte));
     state = automaton.start();

@@ -181,24 +181,24 @@ void http_connection::flush_soon() {
 
 void http_connection::flush() {
   if (closed_ || !answer_) return;
-  bool complete = false, cut = false, dropped = false;
+  auto at = http_answer::stage::awaited;
+  bool too_slow = false;
   std::function<void()> sent;
   {
     const std::lock_guard lock(answer_->mutex);
-    dropped = answer_->dropped;
-    if (is_writing_ && !dropped) return;
+    too_slow = answer_->reader == http_answer::client::too_slow;
+    if (is_writing_ && !too_slow) return;
     answer_->flushing = false;
     writing_.clear();
     std::swap(writing_, answer_->out);
     if (writing_.empty()) sent = std::exchange(answer_->on_sent, nullptr);
-    complete = answer_->complete;
-    cut = answer_->close_after;
+    at = answer_->at;
   }
-  if (dropped) return drop();
+  if (too_slow) return drop();
   written_ = 0;
   if (!writing_.empty()) return write_rest();
-  if (cut) return drop();
-  if (complete) return finish_answer();
+  if (at == http_answer::stage::cut) return drop();
+  if (at == http_answer::stage::complete) return finish_answer();
   if (sent) sent();
 }
 
@@ -227,7 +227,7 @@ void http_connection::finish_answer() {
     const std::lock_guard lock(answer_->mutex);
     answer_->connection = nullptr;
     answer_->on_gone = nullptr;
-    answer_->gone = true;
+    answer_->reader = http_answer::client::gone;
   }
   answer_ = nullptr;
   if (!keep) return linger();
@@ -256,7 +256,7 @@ void http_connection::drop() {
   std::function<void()> tell, unsent;  // destroyed after the lock is released, with whatever they hold
   {
     const std::lock_guard lock(answer->mutex);
-    answer->gone = true;
+    answer->reader = http_answer::client::gone;
     answer->connection = nullptr;
     answer->out = {};
     tell = std::exchange(answer->on_gone, nullptr);

@@ -1,6 +1,7 @@
 #pragma once
 #include <array>
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -39,17 +40,27 @@ struct http_shared {
 
 /// The part of an exchange that the connection and the handler share.
 struct http_answer {
+  enum class stage : std::uint8_t {
+    awaited,    ///< nothing has come from the handler yet
+    streaming,  ///< more will come
+    complete,   ///< nothing more will come
+    cut         ///< the same, but the handler let go of a stream before its end: the connection is closed after it
+  };
+  enum class client : std::uint8_t {
+    listening,
+    too_slow,  ///< the connection is to drop it
+    gone       ///< nobody listens any more
+  };
+
   std::mutex mutex;
-  std::string out;                         ///< what the connection has not taken yet, framed
-  bool begun = false;                      ///< the handler has replied, or begun a stream
-  bool streamed = false;                   ///< it is a stream
-  bool complete = false;                   ///< nothing more will come
-  bool close_after = false;                ///< a stream that was let go before its end
+  stage at = stage::awaited;
+  client reader = client::listening;
   bool flushing = false;                   ///< the connection was told to take `out`
-  bool dropped = false;                    ///< the client reads too slowly
-  bool gone = false;                       ///< nobody listens any more
+  std::string out;                         ///< what the connection has not taken yet, framed
   std::function<void()> on_gone, on_sent;  ///< taken by whoever calls them
   std::shared_ptr<http_connection> connection;
+
+  bool takes_more() const { return at == stage::streaming && reader == client::listening; }
 
   // fixed from the beginning
   std::string id;

@@ -5,6 +5,9 @@
 namespace troupe::detail {
 namespace {
 
+using stage = http_answer::stage;
+using client = http_answer::client;
+
 /// All lines but the last header, which says how long the body is, and the empty line after it.
 std::string head_of(const http_response& response, const http_answer& answer) {
   std::string head = fmt::format("HTTP/1.1 {} {}\r\n", response.status, http_status_text(response.status));
@@ -29,17 +32,17 @@ class exchange final : public http_exchange {
   void reply(http_response response) override {
     {
       const std::lock_guard lock(answer_->mutex);
-      if (answer_->begun) return;
-      answer_->begun = answer_->complete = true;
-      if (!answer_->gone) answer_->out = whole_response(response, *answer_);
+      if (answer_->at != stage::awaited) return;
+      answer_->at = stage::complete;
+      if (answer_->reader != client::gone) answer_->out = whole_response(response, *answer_);
     }
     flush_soon();
   }
 
   void begin_stream(http_response head) override {
     const std::lock_guard lock(answer_->mutex);
-    if (answer_->begun) return;
-    answer_->begun = answer_->streamed = true;
+    if (answer_->at != stage::awaited) return;
+    answer_->at = stage::streaming;
     answer_->out += head_of(head, *answer_);
     answer_->out += answer_->chunked ? "transfer-encoding: chunked\r\n\r\n" : "\r\n";
     append(head.body);
@@ -49,9 +52,12 @@ class exchange final : public http_exchange {
     bool too_slow = false;
     {
       const std::lock_guard lock(answer_->mutex);
-      if (answer_->gone || answer_->complete || answer_->dropped) return false;
-      too_slow = answer_->dropped = answer_->out.size() > answer_->backlog;
-      if (!too_slow) append(piece);
+      if (!answer_->takes_more()) return false;
+      too_slow = answer_->out.size() > answer_->backlog;
+      if (too_slow)
+        answer_->reader = client::too_slow;
+      else
+        append(piece);
     }
     flush_soon(too_slow);
     return !too_slow;
@@ -60,7 +66,7 @@ class exchange final : public http_exchange {
   void on_sent(std::function<void()> then) override {
     {
       const std::lock_guard lock(answer_->mutex);
-      if (answer_->gone || answer_->complete || answer_->dropped) return;
+      if (!answer_->takes_more()) return;
       answer_->on_sent = std::move(then);
     }
     flush_soon();
@@ -69,8 +75,8 @@ class exchange final : public http_exchange {
   void end_stream() override {
     {
       const std::lock_guard lock(answer_->mutex);
-      if (answer_->complete || !answer_->streamed) return;
-      answer_->complete = true;
+      if (answer_->at != stage::streaming) return;
+      answer_->at = stage::complete;
       if (answer_->chunked && !answer_->head_only) answer_->out += "0\r\n\r\n";
     }
     flush_soon();
@@ -79,7 +85,7 @@ class exchange final : public http_exchange {
   void on_gone(std::function<void()> then) override {
     {
       const std::lock_guard lock(answer_->mutex);
-      if (!answer_->gone) {
+      if (answer_->reader != client::gone) {
         answer_->on_gone = std::move(then);
         return;
       }
@@ -108,8 +114,8 @@ class exchange final : public http_exchange {
     bool unanswered = false;
     {
       const std::lock_guard lock(answer_->mutex);
-      unanswered = !answer_->begun;
-      if (answer_->streamed && !answer_->complete) answer_->complete = answer_->close_after = true;
+      unanswered = answer_->at == stage::awaited;
+      if (answer_->at == stage::streaming) answer_->at = stage::cut;
     }
     if (unanswered)
       return reply({.status = 500, .content_type = "text/plain", .body = "the request was not answered\n"});

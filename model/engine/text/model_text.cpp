@@ -1,5 +1,7 @@
 #include "model/engine/text/model_text.hpp"
 
+#include <algorithm>
+
 #include "base/error.hpp"
 #include "model/formats/gguf.hpp"
 
@@ -53,6 +55,14 @@ std::shared_ptr<const tokenizer> open_tokenizer(const fs::path& model) {
 
 std::shared_ptr<const tokenizer> no_tokenizer() {
   return std::make_shared<const absent_tokenizer>();
+}
+
+std::vector<token_id> end_tokens_of(const model_config& config, const tokenizer& tokens) {
+  std::vector<token_id> ends;
+  if (tokens.eos() && *tokens.eos() < config.vocab_size) ends.push_back(*tokens.eos());
+  for (const token_id token : config.eos_tokens)
+    if (std::find(ends.begin(), ends.end(), token) == ends.end()) ends.push_back(token);
+  return ends;
 }
 
 void check_prompt_tokens(std::span<const token_id> prompt, std::int64_t vocab_size) {

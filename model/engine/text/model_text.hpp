@@ -18,6 +18,10 @@ std::shared_ptr<const tokenizer> open_tokenizer(const std::filesystem::path& mod
 /// Stands for the tokenizer of a model that has none: every token is the empty text.
 std::shared_ptr<const tokenizer> no_tokenizer();
 
+/// The tokens that end an answer: the tokenizer's EOS, with which fine-tunes end what they teach, and what the model's
+/// configuration names. For some chat models these are not the same.
+std::vector<token_id> end_tokens_of(const model_config& config, const tokenizer& tokens);
+
 /// Throws input_error where the prompt names a token that the model does not have.
 void check_prompt_tokens(std::span<const token_id> prompt, std::int64_t vocab_size);
 

@@ -135,6 +135,31 @@ TEST_F(shelf, removes_the_files_of_what_was_unloaded_long_ago) {
   EXPECT_EQ(made.snapshot().names.at("twin"), twin.version);
 }
 
+TEST_F(shelf, takes_back_what_could_not_be_saved) {
+  adapter_shelf made(options(), {});
+  const auto nobody = [](adapter_version) { return false; };
+  const auto first = made.publish("pricing", source("pricing"));
+  for (int i = 0; i < 17; ++i) {
+    made.publish("a" + std::to_string(i), source("a" + std::to_string(i), 5 + i));
+    (void)made.unload("a" + std::to_string(i));
+  }
+  (void)made.take_changes();
+  made.keep_changes();
+  const std::string before = made.list_json();
+  const auto second = made.publish("pricing", source("pricing", 40));
+  made.forget_unloaded(nobody);
+  EXPECT_EQ(made.take_changes().forgotten.size(), 1u);
+  (void)made.unload("pricing");
+  made.drop_changes();
+  made.remove_unused_files();
+  EXPECT_EQ(made.list_json(), before);
+  EXPECT_EQ(made.snapshot().names.at("pricing"), first.version);
+  EXPECT_EQ(made.snapshot().versions.size(), 18u) << "all that were saved have their files";
+  EXPECT_EQ(made.load("a0").full_name(), "a0@1") << "it was not forgotten";
+  EXPECT_FALSE(fs::exists(folder_.path() / "store" / second.spec.sha256));
+  EXPECT_EQ(made.publish("pricing", source("pricing", 41)).full_name(), "pricing@2");
+}
+
 TEST_F(shelf, shows_what_answers_and_counts_the_rest) {
   adapter_shelf made(options(), {});
   made.publish("pricing", source("pricing"));

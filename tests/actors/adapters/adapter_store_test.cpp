@@ -125,15 +125,30 @@ TEST_F(store, shows_nothing_before_the_journal_has_it) {
   EXPECT_NE(board_->read("adapters").find("adapter@1"), std::string::npos);
 }
 
-TEST_F(store, keeps_a_change_that_the_journal_could_not_write_for_the_next_time) {
+TEST_F(store, a_change_that_the_journal_could_not_write_has_not_happened) {
   command("adapters.load", {{"name", "adapter"}});
   saved("disk full");
   EXPECT_EQ(answer().error, "disk full");
-  EXPECT_EQ(adapters_->resolve("adapter"), std::nullopt);
   command("adapters.list", json::object());
+  EXPECT_EQ(json::parse(answer().result), json::array());
+  EXPECT_EQ(journal_.count<save_catalogue>(), 0u);
+  EXPECT_EQ(adapters_->resolve("adapter"), std::nullopt);
+  command("adapters.load", {{"name", "adapter"}});
   saved();
-  EXPECT_EQ(answer().error, "");
+  EXPECT_EQ(json::parse(answer().result)["adapter"], "adapter@1");
   EXPECT_TRUE(adapters_->resolve("adapter"));
+}
+
+TEST_F(store, nothing_stays_of_changes_that_were_made_on_one_that_could_not_be_written) {
+  command("adapters.load", {{"name", "adapter"}});
+  const auto first = journal_.take<save_catalogue>();
+  command("adapters.unload", {{"name", "adapter"}});
+  command("adapters.list", json::object());
+  tell(actor_, catalogue_saved{first.ticket, "disk full"});
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(answer().error, "disk full");
+  EXPECT_EQ(journal_.count<save_catalogue>(), 0u);
+  command("adapters.list", json::object());
+  EXPECT_EQ(json::parse(answer().result), json::array());
 }
 
 TEST_F(store, answers_gateways_that_look_for_a_name) {

@@ -123,6 +123,24 @@ TEST_F(chat, streams_calls_whole) {
   EXPECT_EQ(finish, "tool_calls");
 }
 
+TEST_F(chat, streams_a_call_that_is_demanded_without_any_text) {
+  start(llama);
+  auto answer =
+      post("/v1/chat/completions",
+           {{"messages", user("Hi")}, {"tools", {tool("go")}}, {"tool_choice", "required"}, {"stream", true}});
+  const auto begun = gateway_.take<begin_request>();
+  give(begun, R"({"name":"go",)");
+  give(begun, R"("parameters":{})");
+  give(begun, "}", "stop");
+  const auto frames = frames_of(answer.get().body);
+  ASSERT_EQ(frames.size(), 5u);
+  EXPECT_EQ(chunk_of(frames[0])["choices"][0]["delta"]["role"], "assistant");
+  EXPECT_EQ(frames[1], ":") << "a comment";
+  EXPECT_EQ(chunk_of(frames[2])["choices"][0]["delta"]["tool_calls"].size(), 1u);
+  EXPECT_EQ(chunk_of(frames[3])["choices"][0]["finish_reason"], "tool_calls");
+  EXPECT_EQ(frames[4], "data: [DONE]");
+}
+
 TEST_F(chat, opens_the_arguments_of_earlier_calls_for_the_template) {
   start(hermes);
   const json earlier = json::array(

@@ -55,7 +55,6 @@ TEST_F(completions, refuse_what_would_change_the_answer_by_name_and_take_what_wo
                                                            {"chat_template", "{{ x }}"},
                                                            {"continue_final_message", true},
                                                            {"add_special_tokens", false},
-                                                           {"skip_special_tokens", false},
                                                            {"return_tokens_as_token_ids", true},
                                                            {"min_tokens", 1},
                                                            {"suffix", "b"},
@@ -68,7 +67,6 @@ TEST_F(completions, refuse_what_would_change_the_answer_by_name_and_take_what_wo
                   {"include_stop_str_in_output", false},
                   {"chat_template", nullptr},
                   {"add_special_tokens", true},
-                  {"skip_special_tokens", true},
                   {"min_tokens", 0},
                   {"suffix", ""},
                   {"functions", json::array()},
@@ -254,6 +252,7 @@ TEST_F(completions, read_the_names_that_vllm_uses) {
                                          {"top_k", -1},
                                          {"repetition_penalty", 1.5},
                                          {"ignore_eos", true},
+                                         {"skip_special_tokens", false},
                                          {"stop_token_ids", {5}},
                                          {"stop", "z"},
                                          {"priority", 3},
@@ -265,6 +264,7 @@ TEST_F(completions, read_the_names_that_vllm_uses) {
   EXPECT_EQ(sampling.top_k, 0);
   EXPECT_EQ(sampling.repetition_penalty, 1.5);
   EXPECT_TRUE(sampling.ignore_eos);
+  EXPECT_FALSE(begun.skip_special);
   EXPECT_EQ(sampling.stop_tokens, std::vector<token_id>{5});
   EXPECT_EQ(sampling.stop, std::vector<std::string>{"z"});
   EXPECT_EQ(sampling.logit_bias.at(0).bias, -2);

@@ -69,7 +69,7 @@ json offers() {
 bool can_be_kept(const output_constraint& form) {
   byte_set all;
   all.set();
-  return !compile(form, all).rules.empty();
+  return !compile(form, all)->rules.empty();
 }
 
 TEST(tool_choices, give_no_arguments_to_a_function_that_says_nothing_of_them) {

@@ -18,7 +18,7 @@ class gateway : public testing::Test {
 
   std::shared_ptr<recording_listener> begin(std::uint64_t id, std::vector<std::string> stop = {},
                                             std::int32_t answers = 1, const std::string& adapter = {},
-                                            std::uint64_t skip = 0) {
+                                            std::uint64_t skip = 0, bool skip_special = true) {
     auto listener = std::make_shared<recording_listener>();
     sampling_params sampling;
     sampling.stop = std::move(stop);
@@ -27,6 +27,7 @@ class gateway : public testing::Test {
     request.prepared = prompts_->prepare({"AB", {}, {}}, sampling, answers, request_priority::interactive);
     request.adapter = adapter;
     request.skip_tokens = skip;
+    request.skip_special = skip_special;
     request.listener = listener;
     tell(actor_, std::move(request));
     return listener;
@@ -123,6 +124,15 @@ TEST_F(gateway, skips_the_tokens_that_the_client_has) {
   const auto part = listener->heard.take<answer_part>();
   EXPECT_EQ(part.text, "lo");
   EXPECT_EQ(part.tokens, letters("lo"));
+}
+
+TEST_F(gateway, shows_special_tokens_where_a_request_asks_for_them) {
+  constexpr token_id special = 95;
+  for (const bool skip : {true, false}) {
+    const auto listener = begin(1, {}, 1, {}, 0, skip);
+    tell(actor_, token_batch{{{request_id(1), 0, {letters("a")[0], special}, {}, end_reason::length}}});
+    EXPECT_EQ(listener->heard.take<answer_part>().text, skip ? "a" : "a</s>");
+  }
 }
 
 TEST_F(gateway, passes_refusals_on) {

@@ -55,8 +55,8 @@ TEST_F(training_tasks, go_on_from_a_checkpoint_of_the_same_base_alone) {
 
 TEST_F(training_tasks, are_refused_where_the_data_reads_otherwise_than_on_the_head) {
   const model_config config = read_hf_config(model_);
-  const auto data = read_training_data(folder_.path() / "training/job-1/data.jsonl",
-                                       data_format_of(model_, config.vocab_size, config.eos_tokens, 16));
+  const auto data =
+      read_training_data(folder_.path() / "training/job-1/data.jsonl", data_format_of(model_, config, 16));
   const json as_on_the_head{{"reading", fmt::format("{:016x}", reading_of(data.fingerprint, 0))}};
   EXPECT_EQ(run(scheme::u8, as_on_the_head).error, "");
   folder_.write("letters/tokenizer_config.json", R"({"bos_token": "a", "eos_token": "</s>", "add_bos_token": true})");

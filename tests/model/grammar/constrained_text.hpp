@@ -60,7 +60,7 @@ inline void expect_refused(constraint_kind kind, const std::string& text, const 
 
 /// Whether the bytes of a text are allowed one after another, and the text may end there.
 inline bool allows(const output_constraint& constraint, std::string_view text) {
-  text_automaton automaton(std::make_shared<const byte_grammar>(compile(constraint, all_bytes())));
+  text_automaton automaton(compile(constraint, all_bytes()));
   auto state = automaton.start();
   for (const char byte : text) state = automaton.next(state, static_cast<std::uint8_t>(byte));
   return automaton.is_complete(state);

@@ -13,7 +13,7 @@ TEST(token_masks, allow_a_token_where_its_bytes_are_allowed) {
   const output_constraint schema{constraint_kind::json_schema,
                                  R"({"type":"object","properties":{"name":{"type":"string","maxLength":9},"x":{}}})"};
   token_constraint under(schema, tokens);
-  text_automaton plain(std::make_shared<const byte_grammar>(compile(schema, tokens->alphabet())));
+  text_automaton plain(compile(schema, tokens->alphabet()));
   std::string text;
   auto state = under.start();
   auto same = plain.start();

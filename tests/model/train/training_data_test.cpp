@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "model/engine/text/chat_format.hpp"
 #include "model/train/batch_plan.hpp"
+#include "tests/model/tokenizer/letters.hpp"
 #include "tests/model/train/train_fixture.hpp"
 
 namespace troupe {
@@ -50,7 +51,7 @@ data_format format_with(std::string_view chat) {
   format.tokens = std::make_shared<const byte_tokenizer>();
   if (!chat.empty())
     format.chat = std::make_shared<const chat_format>(chat_sources{std::string(chat)}, "template", format.tokens);
-  format.vocab_size = 258, format.row_length = 64;
+  format.end_token = 257, format.vocab_size = 258, format.row_length = 64;
   return format;
 }
 
@@ -185,14 +186,19 @@ TEST(training_data, plain_text_is_cut_into_rows_and_every_token_is_a_target_once
 }
 
 TEST(training_data, what_is_learned_ends_as_answers_end) {
-  data_format format = format_with("");
-  const auto last = [&](std::vector<token_id> end_tokens) {
-    format.end_tokens = std::move(end_tokens);
+  const test::temp_folder folder;
+  folder.write("tokenizer.json", test::letters_tokenizer().dump());
+  model_config config;
+  config.vocab_size = 96;
+  const auto last = [&](std::vector<std::int32_t> eos_tokens, const std::string& of_tokenizer) {
+    folder.write("tokenizer_config.json", of_tokenizer);
+    config.eos_tokens = std::move(eos_tokens);
+    const data_format format = data_format_of(folder.path(), config, 64);
     return read(R"({"prompt":"a","completion":"b"})", format).examples.at(0).tokens.back();
   };
-  EXPECT_EQ(last({}), 257);
-  EXPECT_EQ(last({'#', 257}), 257);
-  EXPECT_EQ(last({'#', '$'}), '#') << "the tokenizer's own token would end no answer";
+  EXPECT_EQ(last({}, R"({"eos_token": "</s>"})"), 95);
+  EXPECT_EQ(last({7, 8}, R"({"eos_token": "</s>"})"), 95) << "it ends answers as well";
+  EXPECT_EQ(last({7, 8}, "{}"), 7);
 }
 
 TEST(training_data, documents_without_tokens_are_left_out) {

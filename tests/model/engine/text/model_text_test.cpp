@@ -1,0 +1,32 @@
+#include "model/engine/text/model_text.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/base/temp_folder.hpp"
+#include "tests/model/tokenizer/letters.hpp"
+
+namespace troupe::test {
+namespace {
+
+TEST(model_text, answers_end_with_the_end_of_the_tokenizer_and_those_of_the_configuration) {
+  const temp_folder folder;
+  folder.write("tokenizer.json", letters_tokenizer().dump());
+  model_config config;
+  config.vocab_size = 96;
+  const auto ends = [&](const std::string& of_tokenizer, std::vector<std::int32_t> eos_tokens) {
+    folder.write("tokenizer_config.json", of_tokenizer);
+    config.eos_tokens = std::move(eos_tokens);
+    return end_tokens_of(config, *open_tokenizer(folder.path()));
+  };
+  using testing::ElementsAre;
+  EXPECT_THAT(ends(R"({"eos_token": "</s>"})", {}), ElementsAre(95));
+  EXPECT_THAT(ends(R"({"eos_token": "</s>"})", {7, 8}), ElementsAre(95, 7, 8)) << "a chat model's end of a turn";
+  EXPECT_THAT(ends(R"({"eos_token": "</s>"})", {7, 95}), ElementsAre(95, 7));
+  EXPECT_THAT(ends("{}", {7, 8}), ElementsAre(7, 8));
+  config.vocab_size = 95;
+  EXPECT_THAT(ends(R"({"eos_token": "</s>"})", {7}), ElementsAre(7)) << "the model has no such token";
+}
+
+}  // namespace
+}  // namespace troupe::test
