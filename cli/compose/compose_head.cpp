@@ -103,8 +103,8 @@ void head_node::start_own_front(const std::shared_ptr<journal>& book, std::uint3
 
 void head_node::listen_to_losses() {
   const auto news = said_once(say);
-  links_.on_lost([supervisor = supervisor_, desk = front_.desk, news](link_id link, const std::string& why) {
-    if (link == no_link) return news(why);  // somebody was refused; links of clients come and go
+  links_.on_lost([supervisor = supervisor_, desk = front_.desk, news](link_id link, const link_end& end) {
+    if (link == no_link) return news(end.why);  // somebody was refused; links of clients come and go
     tell(supervisor, link_lost{link});
     tell(desk, link_lost{link});
   });

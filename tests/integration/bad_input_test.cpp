@@ -298,7 +298,7 @@ join_answer answer_to(const curve_keys& keys, const std::string& endpoint) {
                       if (got.kind == join_answer::kind) answer = from_frame<join_answer>(std::move(got));
                       changed.notify_all();
                     },
-                    [](link_id, const std::string&) {}});
+                    [](link_id, const link_end&) {}});
   join_cluster join;
   join.hello.name = "w0";
   join.hello.incarnation = incarnation_id(5);
