@@ -120,10 +120,6 @@ void member_node::add_trainer(caf::actor_system& system, wire& links, const node
   own.device = site.node.device;
   own.on_device_lost = end_without_device(site);
   own.idle_priority = config.training.idle_priority;
-  own.leave = [] {
-    say("training cannot be stopped in time: the last checkpoint counts");
-    std::_Exit(0);
-  };
   own.checkpoint_after = std::chrono::seconds(config.training.checkpoint_seconds);
   own.meeting = site.meeting;
   own.ranks_patience = patience_with_ranks(config);
