@@ -42,6 +42,8 @@ struct worker_parts {
   token_tree_source tokens = {};  ///< for answers with a constraint
   std::function<void(const std::string& why)> on_device_lost = [](const std::string&) {};
   step_sizes largest_steps = {};  ///< for which this process' links have room
+  /// Told what takes long.
+  std::function<void(const std::string& line)> say = [](const std::string&) {};
   std::function<void(const loaded_model&, std::int64_t first_layer, std::int64_t layers)> preload = troupe::preload;
 };
 

@@ -57,7 +57,8 @@ worker_handles start_worker(caf::actor_system& system, const node_site& site, wi
                                       .alarm = made.alarm,
                                       .tokens = tokens_of_model(site),
                                       .on_device_lost = end_without_device(site),
-                                      .largest_steps = step_sizes_of(site)});
+                                      .largest_steps = step_sizes_of(site),
+                                      .say = say});
   tell(made.fetcher, begin_fetching{made.worker});
   return made;
 }
