@@ -9,7 +9,7 @@
 #include <functional>
 #include <thread>
 
-#include "base/error.hpp"
+#include "base/field_error.hpp"
 #include "cli/compose/worker_speed.hpp"
 #include "cli/model/model_options.hpp"
 #include "cli/output.hpp"
@@ -89,8 +89,13 @@ std::shared_ptr<const loaded_model> load(const cluster_config& config, int threa
   thread_pool pool(threads);
   load_options options = load_options_of(config);
   options.preload = false;  // each worker brings in what it computes, and the head nothing
-  return at_place_of(config, options.keep.empty() ? "model.path" : "model",
-                     [&] { return load_with_progress(config.model.path.string(), options, pool); });
+  try {
+    return load_with_progress(config.model.path.string(), options, pool);
+  } catch (const field_error& error) {
+    refuse("{}: {}", place_of(config, "model." + error.field()), error.what());
+  } catch (const input_error& error) {
+    refuse("{}: {}", place_of(config, "model.path"), error.what());
+  }
 }
 
 std::uint64_t bytes_of(const matrix_view& w) {

@@ -351,7 +351,7 @@ TEST(bad_input, a_cluster_that_cannot_work_is_refused_before_anything_starts) {
       {"an unknown scheme", "\"u8\"", "\"u9\"", "u9"},
       {"a model that is not there", "/model\"", "/nowhere\"", "nowhere"},
       {"the line of the model's path", "/model\"", "/nowhere\"", "broken.toml:11:"},
-      {"layers to keep that are none", "\"u8\"", "\"u8\"\nkeep = [\"zzz\"]", "broken.toml:10:"},
+      {"layers to keep that are none", "\"u8\"", "\"u8\"\nkeep = [\"zzz\"]", "broken.toml:13:"},
       {"a state folder within a file", "-state\"", ".toml/state\"", "broken.toml:5:"},
       {"a socket in no folder", "tcp://127.0.0.1:", "ipc:///nowhere/", "broken.toml:3:"},
       {"the line of the keys' folder", "stages = 2", "stages = 2\nkeys = \"nowhere\"", "broken.toml:8:"},
