@@ -286,6 +286,20 @@ TEST(bad_input, a_head_that_cannot_start_ends_with_its_reason) {
   EXPECT_NE(refused.error().find("nobody"), std::string::npos) << refused.error();
 }
 
+/// What looks left over in its folders may be what the first one writes.
+TEST(bad_input, a_second_head_is_refused_before_it_removes_anything) {
+  const test_site site;
+  test_cluster cluster(site, {.workers = {}, .head_works = true});
+  cluster.up();
+  const std::filesystem::path folder = cluster.state() / "files", half = folder / "file-1.data.1.partial";
+  std::filesystem::create_directories(folder);
+  std::ofstream(half) << "half";
+  process second = cluster.start_node("head");
+  EXPECT_EQ(second.wait(seconds(10)), 2) << second.out() << second.error();
+  EXPECT_NE(second.error().find("another head uses it"), std::string::npos) << second.error();
+  EXPECT_TRUE(std::filesystem::exists(half));
+}
+
 /// The head's answer to a node that comes with these keys.
 join_answer answer_to(const curve_keys& keys, const std::string& endpoint) {
   std::mutex mutex;
