@@ -381,6 +381,8 @@ TEST(bad_input, a_cluster_that_cannot_work_is_refused_before_anything_starts) {
       {"impossible times", "stages = 2", "stages = 2\nlost_after_ms = 100", "lost_after_ms"},
       {"no keys where they should be", "stages = 2", "stages = 2\nkeys = \"nowhere\"", "nowhere"},
       {"a listening address that is none", "tcp://127.0.0.1", "udp://127.0.0.1", "listen"},
+      {"the line of a folder of adapters that is nowhere", "[model]", "[adapters]\ndir = \"nowhere\"\n[model]",
+       "broken.toml:11:"},
       {"an adapter that is nowhere", "[model]", "[adapters]\npreload = [\"nobody\"]\n[model]", "nobody"},
       {"a folder that is no adapter", "[model]", "[adapters]\npreload = [\"..\"]\n[model]", "there is none"},
       {"no TOML", "[model]", "[model", "no valid TOML"},
