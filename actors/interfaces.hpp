@@ -41,6 +41,7 @@ struct incoming {
 
 struct link_lost {
   link_id link;
+  link_end end = {};
 };
 
 /// The process is about to end: finish what is short.

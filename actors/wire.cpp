@@ -25,8 +25,8 @@ void wire::start() {
   const std::lock_guard lock(mutex_);
   bus_ =
       std::make_shared<bus>(options_, bus::events{[this](link_id link, frame from) { receive(link, std::move(from)); },
-                                                  [this](link_id link, const std::string& why) {
-                                                    if (lost_) lost_(link, why);
+                                                  [this](link_id link, const link_end& end) {
+                                                    if (lost_) lost_(link, end);
                                                   }});
 }
 
@@ -74,7 +74,7 @@ void wire::send_frame(link_id to, frame made) {
   const std::string why = fault_of_sending(*current, to, std::move(made));
   if (why.empty()) return;
   current->close(to);
-  if (lost_) lost_(to, why);
+  if (lost_) lost_(to, {why});
 }
 
 void wire::receive(link_id link, frame&& from) {
@@ -86,8 +86,8 @@ void wire::receive(link_id link, frame&& from) {
   if (!lost_) return;
   const std::string why =
       fmt::format("{} sent a message (kind {}) that cannot be read here: its link is closed", whose, kind);
-  lost_(no_link, why);  // for the log
-  lost_(link, why);
+  lost_(no_link, {why});  // for the log
+  lost_(link, {why});
 }
 
 namespace {

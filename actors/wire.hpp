@@ -44,7 +44,7 @@ class wire {
   void deliver(Handle to) {
     on<M>([to](incoming<M> in) { tell(to, std::move(in.message)); });
   }
-  void on_lost(std::function<void(link_id, const std::string& why)> handler) { lost_ = std::move(handler); }
+  void on_lost(std::function<void(link_id, const link_end& end)> handler) { lost_ = std::move(handler); }
 
   void start();
   void stop();
@@ -74,7 +74,7 @@ class wire {
 
   bus::options options_;
   std::array<frame_handler, kinds> handlers_;
-  std::function<void(link_id, const std::string&)> lost_;
+  std::function<void(link_id, const link_end&)> lost_;
   mutable std::mutex mutex_;
   std::shared_ptr<bus> bus_;  ///< shared, since actors may still be sending when it stops
 };

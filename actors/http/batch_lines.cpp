@@ -18,7 +18,8 @@ const answering_path* find_endpoint(const std::string& endpoint) {
   return nullptr;
 }
 
-batch_line read_line(std::string_view text, const std::string& endpoint, const served_model& served) {
+batch_line read_line(std::string_view text, const std::string& endpoint, const served_model& served,
+                     std::uint64_t seed) {
   const answering_path* path = find_endpoint(endpoint);
   if (!path) refuse("lines of {} are not read here", endpoint.substr(0, 64));
   const json object = parse_object(text, "the line");
@@ -29,16 +30,19 @@ batch_line read_line(std::string_view text, const std::string& endpoint, const s
   if (fields.required_text("url") != endpoint) refuse_field("url", "url should be the batch's endpoint, " + endpoint);
   const json* body = fields.object("body");
   if (!body) refuse_field("body", "body is missing", "missing_required_parameter");
-  line.asked = path->read(request_fields(*body), served);
+  const request_fields asked(*body);
+  line.asked = path->read(asked, served);
+  if (!asked.has("seed")) line.asked.order.sampling.seed = seed;
   if (line.asked.order.stream) refuse_field("stream", "stream is not served in batches");
   check(line.asked.order.sampling, served.prompts->config().vocab_size);
   return line;
 }
 
 /// Reads a line for the jobs actor, which knows nothing of HTTP: an api_error becomes a field_error.
-batch_line read_line_apart(std::string_view text, const std::string& endpoint, const served_model& served) {
+batch_line read_line_apart(std::string_view text, const std::string& endpoint, const served_model& served,
+                           std::uint64_t seed = 0) {
   try {
-    return read_line(text, endpoint, served);
+    return read_line(text, endpoint, served, seed);
   } catch (const api_error& error) {
     throw field_error(error.param(), error.what(), error.code());
   }
@@ -81,8 +85,9 @@ std::vector<std::string> job_lines_of(std::string_view file, const std::string& 
 }
 
 endpoint_line_reader batch_line_reader(const served_model& served) {
-  return
-      [served](std::string_view line, const std::string& endpoint) { return read_line_apart(line, endpoint, served); };
+  return [served](std::string_view line, const std::string& endpoint, std::uint64_t seed) {
+    return read_line_apart(line, endpoint, served, seed);
+  };
 }
 
 std::string batch_output_line(const std::string& output, bool ok, const std::string& batch) {

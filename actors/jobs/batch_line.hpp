@@ -23,9 +23,10 @@ struct batch_terms {
 /// Throws input_error.
 batch_terms read_batch_terms(std::string_view options);
 
-/// Reads lines that are requests to an endpoint of the API. The wiring provides it, since jobs know nothing of the API.
-/// Throws input_error.
-using endpoint_line_reader = std::function<batch_line(std::string_view line, const std::string& endpoint)>;
+/// Reads lines that are requests to an endpoint of the API; one that names no seed has `seed`. The wiring provides it,
+/// since jobs know nothing of the API. Throws input_error.
+using endpoint_line_reader =
+    std::function<batch_line(std::string_view line, const std::string& endpoint, std::uint64_t seed)>;
 
 /// A line of our own form. `options` are the job's: a JSON object of the same keys (but for prompt, messages, tokens
 /// and custom_id) that apply where the line says nothing. The default is a greedy answer of 128 tokens. Throws

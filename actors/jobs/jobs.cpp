@@ -5,6 +5,7 @@
 
 #include "actors/commands.hpp"
 #include "base/error.hpp"
+#include "base/fnv_hash.hpp"
 
 namespace troupe {
 namespace {
@@ -12,6 +13,14 @@ namespace {
 constexpr std::size_t lines_read_at_once = 256;
 constexpr std::size_t largest_output = 4 << 20;  // fits into a frame even after JSON has escaped it again
 constexpr std::size_t most_unrecorded = 1 << 14;
+
+/// For a line that names no seed: the same one whenever the line is begun, also by the next head.
+std::uint64_t seed_for(const batch_queue::line& line) {
+  fnv_hash seed;
+  seed.add(line.job);
+  seed.add(line.index);
+  return seed.value();
+}
 
 /// What the listeners of a line's requests share.
 struct line_in_progress {
@@ -143,7 +152,7 @@ void jobs_state::begin(line next) {
   batch_line parsed;
   std::vector<begin_request> requests;
   try {
-    parsed = read(next.text, *job);
+    parsed = read(next, *job);
     requests = requests_of(parsed.asked.order, *parts_.prompts, *parts_.numbers);
   } catch (const std::exception& error) {  // any exception: one that ended this actor would do so in every life
     next.custom_id = custom_id_of(next.text);
@@ -154,10 +163,11 @@ void jobs_state::begin(line next) {
   send(std::move(next), parsed.asked.order, std::move(requests));
 }
 
-batch_line jobs_state::read(const std::string& text, const batch_queue::job& job) const {
+batch_line jobs_state::read(const batch_queue::line& from, const batch_queue::job& job) const {
   const std::string& endpoint = job.endpoint;
   if (!endpoint.empty() && !parts_.read_for_endpoint) refuse("lines of {} are not read here", endpoint.substr(0, 64));
-  batch_line parsed = endpoint.empty() ? read_batch_line(text, job.options) : parts_.read_for_endpoint(text, endpoint);
+  batch_line parsed = endpoint.empty() ? read_batch_line(from.text, job.options)
+                                       : parts_.read_for_endpoint(from.text, endpoint, seed_for(from));
   answer_order& order = parsed.asked.order;
   order.priority = request_priority::batch;
   order.owner = job.tenant;

@@ -90,7 +90,7 @@ class jobs_state {
   std::vector<job_line> read_lines(const std::string& job, std::uint64_t from);
   void pump();
   void begin(line next);
-  batch_line read(const std::string& text, const batch_queue::job& job) const;
+  batch_line read(const batch_queue::line& from, const batch_queue::job& job) const;
   void send(line begun, const answer_order& order, std::vector<begin_request> requests);
   void end_requests(const line& ended);
   void take_answer(const line_answered& answered);

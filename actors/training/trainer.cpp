@@ -24,7 +24,6 @@ trainer_state::handle::behavior_type trainer_state::make_behavior() {
       [this](forget_life) { drop(); },
       [](const link_lost&) {},
       [this](stop_now) {
-        end_task();
         drop();
         self_->quit();
       },
@@ -85,16 +84,8 @@ void trainer_state::stop(const stop_training& stopped) {
   if (stopped.forget) std::filesystem::remove_all(left, ignored);
 }
 
-/// On a busy machine a thread with idle priority may not reach its next checkpoint for minutes. Then this does not
-/// wait: the last checkpoint counts.
-void trainer_state::end_task() {
-  constexpr duration patience = std::chrono::seconds(2);
-  if (!task_) return;
-  task_->stop();
-  if (!task_->ends_within(patience) && parts_.site.leave) parts_.site.leave();
-}
-
-/// Destroying the task waits until it has written its checkpoint.
+/// Destroying the task waits until it has written its checkpoint. On a busy machine a thread with idle priority may not
+/// get there for minutes: a process that is to end does not wait so long, and its last checkpoint counts.
 void trainer_state::drop() {
   task_.reset();
   download_.reset();

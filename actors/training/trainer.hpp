@@ -32,7 +32,6 @@ class trainer_state {
   void fail(const std::string& error);
   void stop(const stop_training& stopped);
   void drop();
-  void end_task();
   std::filesystem::path folder() const { return parts_.site.folder / order_->job; }
 
   handle::pointer self_;

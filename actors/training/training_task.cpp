@@ -229,7 +229,7 @@ training_task::training_task(training_site site, train_job order, std::function<
 }
 
 training_task::~training_task() {
-  stop();
+  brake_.stop();
   thread_.join();
 }
 
@@ -254,9 +254,6 @@ void training_task::run() {
     end.error = error.what();
   }
   if (speaks) say_(std::move(end));
-  const std::lock_guard lock(mutex_);
-  has_ended_ = true;
-  changed_.notify_all();
 }
 
 /// Starts the thread that talks to the other trainers before taking idle priority, so that it keeps running whatever
@@ -268,11 +265,6 @@ std::vector<training_file> training_task::train() {
   session whole(*this, read_training_spec(order_.spec, "job " + order_.job), ranks ? &*ranks : nullptr);
   whole.all_steps();
   return order_.rank == 0 ? whole.publish() : std::vector<training_file>();
-}
-
-bool training_task::ends_within(duration longest) {
-  std::unique_lock lock(mutex_);
-  return changed_.wait_for(lock, longest, [this] { return has_ended_; });
 }
 
 }  // namespace troupe

@@ -1,9 +1,7 @@
 // A fine-tune in progress: one thread with idle priority, and the helpers of its pool.
 #pragma once
-#include <condition_variable>
 #include <filesystem>
 #include <functional>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <variant>
@@ -24,10 +22,8 @@ struct training_site {
   int threads = 1;
   device_id device = {};  ///< what computes
   bool idle_priority = true;
-  /// Called when the process is to end and the computing thread cannot be stopped in time. It ends the process, so it
-  /// may not return.
-  std::function<void()> leave = {};
-  std::function<void(const std::string& why)> on_device_lost = {};  ///< the same; called after the checkpoint
+  /// Called after the checkpoint. It ends the process, so it may not return.
+  std::function<void(const std::string& why)> on_device_lost = {};
   duration checkpoint_after = std::chrono::seconds(60);
   duration report_after = std::chrono::milliseconds(200);
   std::shared_ptr<meeting_place> meeting = {};  ///< where trainers that share a job meet; none: this one shares no jobs
@@ -44,9 +40,6 @@ class training_task {
   training_task(const training_task&) = delete;
   training_task& operator=(const training_task&) = delete;
 
-  void stop() { brake_.stop(); }
-  /// Whether the thread has ended after stop(). One with idle priority may not get to run for a long time.
-  bool ends_within(duration longest);
   void set_share(double share) { brake_.set_share(share); }
   std::filesystem::path folder() const { return site_.folder / order_.job; }
 
@@ -62,9 +55,6 @@ class training_task {
   train_job order_;
   std::function<void(news)> say_;
   training_brake brake_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool has_ended_ = false;
   std::thread thread_;  ///< last: it uses all members above
 };
 

@@ -50,6 +50,7 @@ node_agent_state::handle::behavior_type node_agent_state::make_behavior() {
       },
       [this](const link_lost& lost) {
         if (lost.link != parts_.head_link->get()) return tell_members(lost);
+        if (lost.end.is_other_version) return end(2, lost.end.why);
         begin_anew();
         parts_.head_link->set(no_link);
       },

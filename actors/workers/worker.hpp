@@ -41,6 +41,7 @@ struct worker_parts {
   std::shared_ptr<rank_alarm> alarm = std::make_shared<rank_alarm>();
   token_tree_source tokens = {};  ///< for answers with a constraint
   std::function<void(const std::string& why)> on_device_lost = [](const std::string&) {};
+  /// Told what takes long, and what is to be known of how the device computes.
   std::function<void(const std::string& line)> say = [](const std::string&) {};
   step_sizes largest_steps = {};  ///< for which this process' links have room
   std::function<void(const loaded_model&, std::int64_t first_layer, std::int64_t layers)> preload = troupe::preload;

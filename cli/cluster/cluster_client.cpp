@@ -58,7 +58,7 @@ class cluster_client::impl {
     has_key_ = own.keys.has_value();
     const std::string server = own.keys ? own.keys->cluster_public_key : "";
     bus_ = std::make_unique<bus>(own, bus::events{[this](link_id, frame from) { keep(std::move(from)); },
-                                                  [this](link_id, const std::string& why) { lose(why); }});
+                                                  [this](link_id, const link_end& end) { lose(end.why); }});
     link_ = bus_->connect(endpoint_, server);
     meet();
   }

@@ -82,24 +82,25 @@ bool goes_on(const json& job) {
   return state != "receiving" && !is_over(state);
 }
 
-/// What is in the file must be what the job says of these lines. If it says nothing yet, the head's machine lost
-/// outputs that are in the file already: they are computed again, and come out the same.
-void check_belongs(cluster_client& cluster, const file_submission& submission, const input_summary& input,
-                   const output_file& out) {
-  if (out.lines() == 0) return;
-  const auto wrong = [&] {
-    refuse("{}: holds something else than answers to {}: move it away, or name another file", submission.out.string(),
-           submission.in.string());
-  };
-  if (out.lines() > input.lines) wrong();
-  const auto ask = [&] { return page_of(cluster, input.id, out.lines() - 1, 1); };
+/// Whether the job says this of one of its lines. If it says nothing yet, the head's machine lost outputs that are in
+/// the file already: they are computed again, and come out the same.
+bool is_output(cluster_client& cluster, const std::string& id, std::uint64_t index, const std::string& line) {
+  const auto ask = [&] { return page_of(cluster, id, index, 1); };
   json page = ask();
   for (; page.at("outputs").empty() && goes_on(page.at("job")); page = ask())
     std::this_thread::sleep_for(poll_interval);
   const json& outputs = page.at("outputs");
-  if (outputs.empty() || outputs[0].at("index") != out.lines() - 1 ||
-      outputs[0].at("text").get<std::string>() != out.last_line())
-    wrong();
+  return !outputs.empty() && outputs[0].at("index") == index && outputs[0].at("text").get<std::string>() == line;
+}
+
+/// What is in the file must be what the job says of these lines. The first one is mostly there long before the last.
+void check_belongs(cluster_client& cluster, const file_submission& submission, const input_summary& input,
+                   const output_file& out) {
+  if (out.lines() == 0) return;
+  if (out.lines() > input.lines || !is_output(cluster, input.id, 0, out.first_line()) ||
+      !is_output(cluster, input.id, out.lines() - 1, out.last_line()))
+    refuse("{}: holds something else than answers to {}: move it away, or name another file", submission.out.string(),
+           submission.in.string());
 }
 
 /// Until the job is over and all its outputs are in the file.

@@ -66,6 +66,7 @@ void output_file::read_lines() {
     if (in.eof()) return check_line(can_be_torn_output(line, lines_));
     check_line(can_be_output(line, lines_));
     whole_bytes_ += line.size() + 1;
+    if (lines_ == 0) first_ = line;
     last_ = std::move(line);
   }
 }

@@ -28,6 +28,7 @@ class output_file {
   explicit output_file(std::filesystem::path path);
 
   std::uint64_t lines() const { return lines_; }
+  const std::string& first_line() const { return first_; }
   const std::string& last_line() const { return last_; }
   /// Before the first append: a last line that was torn goes.
   void cut_torn_line();
@@ -42,7 +43,7 @@ class output_file {
   file_descriptor file_;
   bool is_regular_ = false;
   std::uint64_t lines_ = 0, whole_bytes_ = 0;
-  std::string last_;
+  std::string first_, last_;
 };
 
 }  // namespace troupe

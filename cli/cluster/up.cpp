@@ -180,15 +180,20 @@ std::string last_words(const std::filesystem::path& log) {
   return last;
 }
 
+/// Whether a node keeps the cluster from beginning: also one that joins and dies again and again.
+bool does_not_start(const node_process& node) {
+  return node.state == process_state::given_up || node.quick_deaths >= restart_policy::options().fast_failures;
+}
+
 /// Ends this process if a node does not start while the cluster begins, or if the head is given up: without its head a
 /// cluster is of no use. Whoever started this process may start it again.
 void check_given_up(const cluster_config& config, const launcher& nodes, bool ready) {
-  for (const std::string& name : nodes.given_up()) {
-    if (ready && name != config.head().name) continue;
-    const std::filesystem::path log = config.logs() / (name + ".log");
-    const std::string what =
-        ready ? fmt::format("is given up ({})", nodes.find(name)->last_end) : std::string("does not start");
-    throw std::runtime_error(fmt::format("{} {}: {}: see {}", name, what, last_words(log), log.string()));
+  for (const node_process& node : nodes.nodes()) {
+    const bool is_lost_head = node.state == process_state::given_up && node.name == config.head().name;
+    if (ready ? !is_lost_head : !does_not_start(node)) continue;
+    const std::filesystem::path log = config.logs() / (node.name + ".log");
+    throw std::runtime_error(fmt::format("{} {} ({}): {}: see {}", node.name, ready ? "is given up" : "does not start",
+                                         node.last_end, last_words(log), log.string()));
   }
 }
 

@@ -1,6 +1,7 @@
 #include "cli/compose/compose.hpp"
 
 #include <condition_variable>
+#include <cstdlib>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -19,13 +20,14 @@ caf::actor_system_config system_config() {
 }
 
 /// An actor's thread ends when its last handle goes. CAF's clock holds handles for delayed messages: drop those, then
-/// wait.
-void await_threads(caf::actor_system& system, std::size_t threads_of_caf) {
+/// wait. Returns whether all have ended in time.
+bool await_threads(caf::actor_system& system, std::size_t threads_of_caf) {
   system.clock().cancel_all();
-  constexpr std::chrono::milliseconds look_interval(5), patience(5000);
+  constexpr std::chrono::milliseconds look_interval(5), patience(3000);
   for (auto waited = 0 * look_interval; system.detached_actors() > threads_of_caf && waited < patience;
        waited += look_interval)
     std::this_thread::sleep_for(look_interval);
+  return system.detached_actors() <= threads_of_caf;
 }
 
 node_site checked_site(const cluster_config& config, const std::string& name) {
@@ -64,6 +66,20 @@ struct cluster_node::parts {
     ended = code;
     changed.notify_all();
   }
+
+  /// A thread that computes cannot be interrupted: it may be in a long step, clear many gigabytes for keys and values,
+  /// or train with idle priority on a busy machine. Nobody needs what it makes, and files are whole at any time: the
+  /// process ends without it, with the code that it would have ended with.
+  [[noreturn]] void end_without_threads() {
+    say("ends without what it still computes");
+    try {
+      check_interrupt();
+    } catch (const interrupted& by) {
+      std::_Exit(by.exit_code());
+    }
+    const std::lock_guard lock(mutex);
+    std::_Exit(ended.value_or(0));
+  }
 };
 
 cluster_node::cluster_node(const cluster_config& config, const std::string& name)
@@ -77,7 +93,7 @@ cluster_node::cluster_node(const cluster_config& config, const std::string& name
                          [&own](int code, const std::string& why) { own.end(code, why); });
   } catch (...) {
     own.links.stop();
-    await_threads(own.system, own.threads_of_caf);
+    (void)await_threads(own.system, own.threads_of_caf);
     throw;
   }
   say(own.links.endpoint() + ": listening");
@@ -89,7 +105,7 @@ cluster_node::~cluster_node() {
   parts_->links.stop();
   parts_->head.reset();
   parts_->member.reset();
-  await_threads(parts_->system, parts_->threads_of_caf);
+  if (!await_threads(parts_->system, parts_->threads_of_caf)) parts_->end_without_threads();
 }
 
 int cluster_node::wait() {

@@ -23,10 +23,13 @@ std::shared_ptr<journal> open_journal(const cluster_config& config) {
   std::error_code fault;
   std::filesystem::create_directories(config.state_dir, fault);
   if (fault) refuse("{}: cannot be made: {}", config.state_dir.string(), fault.message());
-  const auto files = std::make_shared<file_store>(config.state_dir / "files");
-  return std::make_shared<journal>(
+  // The store tidies its folder up, so it waits until the journal is this head's alone.
+  const auto files = std::make_shared<std::optional<file_store>>();
+  auto book = std::make_shared<journal>(
       journal::options{.file = config.state_dir / "journal.db",
-                       .on_removed = [files](const std::string& id) { files->forget_about(id); }});
+                       .on_removed = [files](const std::string& id) { (*files)->forget_about(id); }});
+  files->emplace(config.state_dir / "files");
+  return book;
 }
 
 served_model served_model_of(const node_site& site, const std::shared_ptr<const adapter_directory>& adapters) {
@@ -103,8 +106,8 @@ void head_node::start_own_front(const std::shared_ptr<journal>& book, std::uint3
 
 void head_node::listen_to_losses() {
   const auto news = said_once(say);
-  links_.on_lost([supervisor = supervisor_, desk = front_.desk, news](link_id link, const std::string& why) {
-    if (link == no_link) return news(why);  // somebody was refused; links of clients come and go
+  links_.on_lost([supervisor = supervisor_, desk = front_.desk, news](link_id link, const link_end& end) {
+    if (link == no_link) return news(end.why);  // somebody was refused; links of clients come and go
     tell(supervisor, link_lost{link});
     tell(desk, link_lost{link});
   });

@@ -9,7 +9,7 @@
 #include <functional>
 #include <thread>
 
-#include "base/error.hpp"
+#include "base/field_error.hpp"
 #include "cli/compose/worker_speed.hpp"
 #include "cli/model/model_options.hpp"
 #include "cli/output.hpp"
@@ -69,6 +69,15 @@ std::int64_t context_of(const cluster_config& config, const model_config& model)
   return config.model.context ? config.model.context : model.context;
 }
 
+/// A folder that the file names is only read, so nobody would ever make it.
+void check_adapter_folder(const cluster_config& config) {
+  const std::filesystem::path& folder = config.adapters.dir;
+  std::error_code ignored;
+  if (config.places.contains("adapters.dir") && !std::filesystem::is_directory(folder, ignored))
+    refuse("{}: {}: there is no such folder: make it, or leave dir out", place_of(config, "adapters.dir"),
+           folder.string());
+}
+
 void check_tensor(const cluster_config& config, const model_config& model) {
   if (config.tensor > model.kv_heads)
     refuse("{}: the model has {} heads of keys and values, and each worker of a stage needs one: use {} at most",
@@ -89,8 +98,13 @@ std::shared_ptr<const loaded_model> load(const cluster_config& config, int threa
   thread_pool pool(threads);
   load_options options = load_options_of(config);
   options.preload = false;  // each worker brings in what it computes, and the head nothing
-  return at_place_of(config, options.keep.empty() ? "model.path" : "model",
-                     [&] { return load_with_progress(config.model.path.string(), options, pool); });
+  try {
+    return load_with_progress(config.model.path.string(), options, pool);
+  } catch (const field_error& error) {
+    refuse("{}: {}", place_of(config, "model." + error.field()), error.what());
+  } catch (const input_error& error) {
+    refuse("{}: {}", place_of(config, "model.path"), error.what());
+  }
 }
 
 std::uint64_t bytes_of(const matrix_view& w) {
@@ -153,6 +167,7 @@ node_site make_site(const cluster_config& config, const std::string& name) {
   site.config = config;
   site.node = node_of(config, name);
   check_device(config, site.node);
+  if (site.node.is_head() && is_this_machine(site.node.host)) check_adapter_folder(config);
   site.threads = threads_of(config, site.node);
   // What ranks exchange is not encrypted: it leaves the machine only if the file allows that.
   if ((config.tensor > 1 && site.node.is_worker()) || site.node.is_trainer())

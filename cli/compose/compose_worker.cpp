@@ -89,9 +89,9 @@ member_node::member_node(caf::actor_system& system, wire& links, const node_site
   deliver_from_head<join_answer>(links, agent_);
   deliver_from_head<heartbeat_answer>(links, agent_);
   deliver_from_head<end_node>(links, agent_);
-  links.on_lost([agent = agent_, news = said_once(say)](link_id link, const std::string& why) {
-    news(why);
-    if (link != no_link) tell(agent, link_lost{link});
+  links.on_lost([agent = agent_, news = said_once(say)](link_id link, const link_end& end) {
+    if (!end.is_other_version) news(end.why);  // else the node ends, and says this then
+    if (link != no_link) tell(agent, link_lost{link, end});
   });
   links.start();
   tell(agent_, begin_membership{reachable_endpoint(links.endpoint(), site.node.host)});
@@ -121,10 +121,6 @@ void member_node::add_trainer(caf::actor_system& system, wire& links, const node
   own.device = site.node.device;
   own.on_device_lost = end_without_device(site);
   own.idle_priority = config.training.idle_priority;
-  own.leave = [] {
-    say("training cannot be stopped in time: the last checkpoint counts");
-    std::_Exit(0);
-  };
   own.checkpoint_after = std::chrono::seconds(config.training.checkpoint_seconds);
   own.meeting = site.meeting;
   own.ranks_patience = patience_with_ranks(config);

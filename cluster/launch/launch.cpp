@@ -191,6 +191,7 @@ void launcher::after_end(watched_node& node, restart_policy::ending how, const s
   node.shown.state = process_state::ended;
   if (is_stopping_) return;
   const auto decision = node.policy.ended(how, options_.time->now());
+  node.shown.quick_deaths = node.policy.quick_deaths();
   const std::string& name = node.shown.name;
   switch (decision.what) {
     case restart_policy::verdict::leave:
@@ -241,13 +242,6 @@ void launcher::bound_logs() {
   if (now - logs_seen_ < pause) return;
   logs_seen_ = now;
   for (const auto& node : nodes_) bound_log(node.log, options_.log_bytes, node.child.runs());
-}
-
-std::vector<std::string> launcher::given_up() const {
-  std::vector<std::string> names;
-  for (const auto& node : nodes_)
-    if (node.shown.state == process_state::given_up) names.push_back(node.shown.name);
-  return names;
 }
 
 }  // namespace troupe

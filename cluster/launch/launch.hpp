@@ -40,6 +40,7 @@ struct node_process {
   pid_t pid = 0;  ///< of the child here, for a remote node that of ssh; 0 if none runs
   process_state state = process_state::waiting;
   int restarts = 0;
+  int quick_deaths = 0;  ///< in a row, right after its start, whether it had joined the cluster or not
   std::string last_end;  ///< "exit code 1", "signal 9 (Killed)"
 };
 
@@ -77,8 +78,6 @@ class launcher {
   void kill_node(const std::string& name);
   std::vector<node_process> nodes() const;
   const node_process* find(const std::string& name) const;
-  /// Nodes that will not be started again although they should run.
-  std::vector<std::string> given_up() const;
 
  private:
   struct watched_node;

@@ -41,6 +41,7 @@ class restart_policy {
   /// If a host could be reached before, it is waited for: it and the disks that the node needs may come back.
   decision ended(ending how, instant now);
   int failures() const { return failures_; }                  ///< fast failures in a row
+  int quick_deaths() const { return quick_deaths_; }          ///< the same, and whether the node worked or not
   int lost_connections() const { return lost_connections_; }  ///< in a row, since the node has worked
 
  private:
@@ -49,7 +50,7 @@ class restart_policy {
   options options_;
   instant started_{};
   bool has_worked_ = false;
-  int failures_ = 0, lost_connections_ = 0;
+  int failures_ = 0, quick_deaths_ = 0, lost_connections_ = 0;
 };
 
 }  // namespace troupe

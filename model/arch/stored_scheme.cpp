@@ -1,8 +1,11 @@
 #include "model/arch/stored_scheme.hpp"
 
 #include <algorithm>
+#include <vector>
 
-#include "base/error.hpp"
+#include <fmt/ranges.h>
+
+#include "base/field_error.hpp"
 
 namespace troupe {
 namespace {
@@ -38,6 +41,16 @@ bool needs_eight_bits(std::string_view name) {
          name.ends_with("v_proj.weight");
 }
 
+/// The matrices outside of layers and in the first of them, as examples.
+std::string some_names(const model_files& source) {
+  constexpr std::string_view layers = "model.layers.", first = "model.layers.0.", ending = ".weight";
+  std::vector<std::string> names;
+  for (const auto& [name, weight] : source.weights)
+    if (weight.outs > 1 && (!name.starts_with(layers) || name.starts_with(first)))
+      names.push_back(name.substr(0, name.rfind(ending)));
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
 }  // namespace
 
 bool keeps_bits(dtype type, scheme kind) {
@@ -67,7 +80,10 @@ void check_keep(const model_files& source, const load_options& options) {
   for (const auto& part : options.keep) {
     const bool found = std::any_of(source.weights.begin(), source.weights.end(),
                                    [&](const auto& entry) { return has_in_name(part, entry.first, entry.second); });
-    if (!found) refuse("{}: keep = \"{}\": no layer has that in its name", source.path.string(), part);
+    if (!found)
+      refuse_field("keep",
+                   fmt::format("{}: keep = \"{}\": no layer has that in its name: name a part of {} or the like",
+                               source.path.string(), part, some_names(source)));
   }
 }
 

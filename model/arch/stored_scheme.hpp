@@ -16,7 +16,7 @@ scheme stored_scheme(const load_options& options, const std::string& name, const
 /// `options`, where a name that fits the head means the embeddings if they are the head.
 load_options with_tied_head(load_options options, const model_config& config);
 
-/// Refuses `keep` where it names nothing.
+/// Refuses `keep` where it names nothing: a field_error.
 void check_keep(const model_files& source, const load_options& options);
 
 /// Whether a file's blocks are the scheme's own, so that they need not be quantized again.

@@ -23,7 +23,7 @@ TEST(wire, gives_a_link_up_that_would_be_told_more_than_a_frame_holds) {
   inbox heard;
   wire links(listening(most));
   links.on<leave_cluster>([&](incoming<leave_cluster> in) { heard.put(in.link); });
-  links.on_lost([&](link_id link, const std::string& why) { heard.put(std::pair(link, why)); });
+  links.on_lost([&](link_id link, const link_end& end) { heard.put(std::pair(link, end.why)); });
   links.start();
   peer other;
   const link_id to_wire = other->connect(links.endpoint());
@@ -43,7 +43,7 @@ TEST(wire, says_that_it_closes_a_link_for_a_message_that_it_cannot_read) {
   inbox heard;
   wire links(listening(1000));
   links.on<leave_cluster>([&](incoming<leave_cluster>) { ADD_FAILURE() << "it was no such message"; });
-  links.on_lost([&](link_id link, const std::string& why) { heard.put(std::pair(link, why)); });
+  links.on_lost([&](link_id link, const link_end& end) { heard.put(std::pair(link, end.why)); });
   links.start();
   peer other;
   frame longer = to_frame(leave_cluster{incarnation_id(1)});

@@ -286,6 +286,20 @@ TEST(bad_input, a_head_that_cannot_start_ends_with_its_reason) {
   EXPECT_NE(refused.error().find("nobody"), std::string::npos) << refused.error();
 }
 
+/// What looks left over in its folders may be what the first one writes.
+TEST(bad_input, a_second_head_is_refused_before_it_removes_anything) {
+  const test_site site;
+  test_cluster cluster(site, {.workers = {}, .head_works = true});
+  cluster.up();
+  const std::filesystem::path folder = cluster.state() / "files", half = folder / "file-1.data.1.partial";
+  std::filesystem::create_directories(folder);
+  std::ofstream(half) << "half";
+  process second = cluster.start_node("head");
+  EXPECT_EQ(second.wait(seconds(10)), 2) << second.out() << second.error();
+  EXPECT_NE(second.error().find("another head uses it"), std::string::npos) << second.error();
+  EXPECT_TRUE(std::filesystem::exists(half));
+}
+
 /// The head's answer to a node that comes with these keys.
 join_answer answer_to(const curve_keys& keys, const std::string& endpoint) {
   std::mutex mutex;
@@ -298,7 +312,7 @@ join_answer answer_to(const curve_keys& keys, const std::string& endpoint) {
                       if (got.kind == join_answer::kind) answer = from_frame<join_answer>(std::move(got));
                       changed.notify_all();
                     },
-                    [](link_id, const std::string&) {}});
+                    [](link_id, const link_end&) {}});
   join_cluster join;
   join.hello.name = "w0";
   join.hello.incarnation = incarnation_id(5);
@@ -351,7 +365,7 @@ TEST(bad_input, a_cluster_that_cannot_work_is_refused_before_anything_starts) {
       {"an unknown scheme", "\"u8\"", "\"u9\"", "u9"},
       {"a model that is not there", "/model\"", "/nowhere\"", "nowhere"},
       {"the line of the model's path", "/model\"", "/nowhere\"", "broken.toml:11:"},
-      {"layers to keep that are none", "\"u8\"", "\"u8\"\nkeep = [\"zzz\"]", "broken.toml:10:"},
+      {"layers to keep that are none", "\"u8\"", "\"u8\"\nkeep = [\"zzz\"]", "broken.toml:13:"},
       {"a state folder within a file", "-state\"", ".toml/state\"", "broken.toml:5:"},
       {"a socket in no folder", "tcp://127.0.0.1:", "ipc:///nowhere/", "broken.toml:3:"},
       {"the line of the keys' folder", "stages = 2", "stages = 2\nkeys = \"nowhere\"", "broken.toml:8:"},
@@ -367,6 +381,8 @@ TEST(bad_input, a_cluster_that_cannot_work_is_refused_before_anything_starts) {
       {"impossible times", "stages = 2", "stages = 2\nlost_after_ms = 100", "lost_after_ms"},
       {"no keys where they should be", "stages = 2", "stages = 2\nkeys = \"nowhere\"", "nowhere"},
       {"a listening address that is none", "tcp://127.0.0.1", "udp://127.0.0.1", "listen"},
+      {"the line of a folder of adapters that is nowhere", "[model]", "[adapters]\ndir = \"nowhere\"\n[model]",
+       "broken.toml:11:"},
       {"an adapter that is nowhere", "[model]", "[adapters]\npreload = [\"nobody\"]\n[model]", "nobody"},
       {"a folder that is no adapter", "[model]", "[adapters]\npreload = [\"..\"]\n[model]", "there is none"},
       {"no TOML", "[model]", "[model", "no valid TOML"},

@@ -13,9 +13,9 @@ streams::streams(const std::string& endpoint, const std::optional<curve_keys>& k
   bus::options options;
   options.keys = keys;
   bus_ = std::make_unique<bus>(options, bus::events{[this](link_id, frame from) { take(std::move(from)); },
-                                                    [this](link_id, const std::string& why) {
+                                                    [this](link_id, const link_end& end) {
                                                       const std::lock_guard lock(mutex_);
-                                                      faults_.push_back("link closed: " + why);
+                                                      faults_.push_back("link closed: " + end.why);
                                                     }});
   link_ = bus_->connect(endpoint, keys ? keys->cluster_public_key : std::string());
 }

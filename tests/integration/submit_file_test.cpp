@@ -1,4 +1,5 @@
 // `submit --file`: what it reads and where it writes.
+#include <signal.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -101,6 +102,27 @@ TEST_F(submit_file, writes_into_what_is_no_file) {
   process piped = cluster_.start(command(in_, pipe));
   EXPECT_EQ(read_file(pipe), read_file(out));
   EXPECT_EQ(piped.wait(), 0) << piped.error();
+}
+
+/// Its second answer does not come: the only worker is gone while it computes.
+TEST(submit_file_of_a_running_job, is_refused_where_the_first_answer_is_another) {
+  const test_site site;
+  test_cluster cluster(site, {.in_cluster = "respawn = false"});
+  cluster.up();
+  std::string lines = "{\"tokens\":[1],\"max_tokens\":1}\n";
+  for (int i = 0; i < 63; ++i) lines += "{\"tokens\":[2],\"max_tokens\":4000,\"ignore_eos\":true}\n";
+  const std::string in = site.write("in.jsonl", lines).string(), out = site.path("out").string();
+  const process first = cluster.start({"submit", "--file", in, "--out", out});
+  std::error_code none_yet;
+  ASSERT_TRUE(wait_until([&] {
+    const auto bytes = std::filesystem::file_size(out, none_yet);
+    return !none_yet && bytes > 0;
+  }));
+  ::kill(cluster.pid_of("w0"), SIGKILL);
+  const std::string mine = site.write("mine", "{\"index\":0,\"x\":1}\n{\"index\":1,\"x\":1}\n").string();
+  process second = cluster.start({"submit", "--file", in, "--out", mine});
+  EXPECT_EQ(second.wait(), 2) << second.error();
+  EXPECT_NE(second.error().find("mine: holds something else"), std::string::npos) << second.error();
 }
 
 }  // namespace

@@ -236,10 +236,10 @@ void bus::impl::settle() {
 
 void bus::impl::deliver(std::vector<news>& happened) {
   for (news& each : happened) {
-    if (each.why.empty()) {
+    if (each.end.why.empty()) {
       if (handlers_.on_frame) handlers_.on_frame(each.link, std::move(each.arrived));
     } else if (handlers_.on_closed) {
-      handlers_.on_closed(each.link, each.why);
+      handlers_.on_closed(each.link, each.end);
     }
   }
   happened.clear();

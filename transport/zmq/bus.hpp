@@ -37,6 +37,13 @@ namespace troupe {
 using link_id = strong_id<struct link_tag, std::uint64_t>;
 constexpr link_id no_link{0};
 
+/// Why a link is not usable any more.
+struct link_end {
+  std::string why;
+  bool is_other_version =
+      false;  ///< the other side speaks another version: the next link to it would end like that too
+};
+
 enum class send_status : std::uint8_t {
   queued,
   full,  ///< the other side reads too slowly: try later, or give it up
@@ -61,7 +68,7 @@ class bus {
     /// A link that is not usable any more: closed by the bus for a reason, closed by the other side, or the other
     /// process is gone for good. Not called for what close() closed. With no_link: somebody who was refused before it
     /// had a link.
-    std::function<void(link_id, const std::string& why)> on_closed;
+    std::function<void(link_id, const link_end& end)> on_closed;
   };
 
   /// Listens before it returns. Throws input_error where that is impossible (address taken, no keys for an address

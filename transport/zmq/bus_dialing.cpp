@@ -120,9 +120,9 @@ void bus::impl::read_dealer_monitor(link_id id) {
       return redial_later(*from);
     }
     if (event->kind == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH && event->value == not_allowed)
-      return shut(*from, fmt::format("{} refuses this process' key", from->endpoint), false);
+      return shut(*from, {fmt::format("{} refuses this process' key", from->endpoint)}, false);
     if (event->kind == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL && event->value == mechanism_mismatch)
-      return shut(*from, other_mechanism(from->endpoint), false);
+      return shut(*from, {other_mechanism(from->endpoint)}, false);
     // If the mechanisms differ, the side that sees the other's greeting first ends the connection, and libzmq then does
     // not tell us which mechanism the other side has.
     if (event->kind == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL && (event->value == EPIPE || event->value == ECONNRESET) &&
@@ -162,7 +162,7 @@ void bus::impl::ask_mechanism(const suspicion& suspect) {
   if (theirs.empty() || theirs == (options_.keys ? "CURVE" : "NULL")) return;
   link* found = find(suspect.link);
   if (found == nullptr || found->up) return;
-  shut(*found, other_mechanism(suspect.endpoint), false);
+  shut(*found, {other_mechanism(suspect.endpoint)}, false);
 }
 
 void bus::impl::on_welcome(link& from, const detail::welcome& welcome) {
@@ -172,7 +172,7 @@ void bus::impl::on_welcome(link& from, const detail::welcome& welcome) {
   from.session = welcome.session;
   from.out.restart();
   if (!from.out.confirm(welcome.received))
-    return shut(from, fmt::format("{} confirms frames that were never sent", from.endpoint), true);
+    return shut(from, {fmt::format("{} confirms frames that were never sent", from.endpoint)}, true);
   from.up = true;
   from.patience = 0ms;
   flush(from);

@@ -88,7 +88,7 @@ class bus::impl {
   struct news {
     link_id link;
     frame arrived;
-    std::string why;  // empty: a frame
+    link_end end;  // why: empty: a frame
   };
   /// A link whose other side may use keys where we do not, or the other way round.
   struct suspicion {
@@ -143,6 +143,7 @@ class bus::impl {
   /// False where it makes no sense now. `from` may be gone after it.
   bool on_control(link& from, detail::control_kind kind, std::span<const std::byte> body);
   result<frame_header, frame_error> check(parts received, bool too_many) const;
+  static std::string fault_text(frame_error error, parts received);
   void flush(link& to);
   bool transmit(link& to, const frame_header& header, zmq::message_t body, zmq::message_t attachment);
   void say(link& to, detail::control_kind kind, const std::vector<std::byte>& body = {});
@@ -150,7 +151,7 @@ class bus::impl {
   void confirm_later(link& from);
   void confirmations_due();
   /// Ends a link for a reason, which the owner gets to know. `link` is gone after it.
-  void shut(link& ended, std::string why, bool tell_other);
+  void shut(link& ended, link_end end, bool tell_other);
   void remove(link& ended, bool tell_other);
 
   const options options_;

@@ -31,15 +31,23 @@ result<frame_header, frame_error> bus::impl::check(parts received, bool too_many
   return header;
 }
 
+/// For people: why what came is no frame.
+std::string bus::impl::fault_text(frame_error error, parts received) {
+  return describe(error, received.empty() ? std::span<const std::byte>() : detail::bytes_of(received[0]));
+}
+
 void bus::impl::on_message(link& from, parts received, bool too_many) {
   const auto header = check(received, too_many);
   if (!header) {
-    return shut(from, fmt::format("{} sent what cannot be read: {}", from.peer(), name_of(header.error())), true);
+    return shut(from,
+                {fmt::format("{} sent what cannot be read: {}", from.peer(), fault_text(header.error(), received)),
+                 header.error() == frame_error::wrong_version},
+                true);
   }
   if (header->kind < first_reserved_kind) return on_data(from, *header, received);
   const bool is_control = header->sequence == 0 && received.size() == 2;
   if (!is_control || !on_control(from, static_cast<control_kind>(header->kind), detail::bytes_of(received[1])))
-    shut(from, fmt::format("{} sent {}", from.peer(), name_of(frame_error::wrong_control)), true);
+    shut(from, {fmt::format("{} sent {}", from.peer(), name_of(frame_error::wrong_control))}, true);
 }
 
 void bus::impl::on_data(link& from, const frame_header& header, parts received) {
@@ -47,7 +55,7 @@ void bus::impl::on_data(link& from, const frame_header& header, parts received) 
   if (stopping_) return;
   const auto fault = from.up ? from.in.accept(header) : frame_error::wrong_control;
   if (fault) {
-    return shut(from, fmt::format("{} sent {}", from.peer(), name_of(*fault)), true);
+    return shut(from, {fmt::format("{} sent {}", from.peer(), name_of(*fault))}, true);
   }
   const auto body = detail::bytes_of(received[1]);
   frame message{
@@ -77,7 +85,7 @@ bool bus::impl::on_control(link& from, control_kind kind, std::span<const std::b
       confirm(from);
       return true;
     case control_kind::goodbye:
-      shut(from, "the other side has closed the link", false);
+      shut(from, {"the other side has closed the link"}, false);
       return true;
     case control_kind::greeting:
       break;
@@ -143,8 +151,8 @@ void bus::impl::confirmations_due() {
   }
 }
 
-void bus::impl::shut(link& ended, std::string why, bool tell_other) {
-  happened_.push_back({ended.id, {}, std::move(why)});
+void bus::impl::shut(link& ended, link_end end, bool tell_other) {
+  happened_.push_back({ended.id, {}, std::move(end)});
   remove(ended, tell_other);
 }
 

@@ -45,7 +45,7 @@ void bus::impl::on_stranger(const std::string& routing, parts received, bool too
   if (!header) {
     // Any frame of ours tells it why.
     if (header.error() == frame_error::wrong_version) dismiss(routing);
-    return refuse_stranger(routing, address, name_of(header.error()));
+    return refuse_stranger(routing, address, fault_text(header.error(), received));
   }
   if (header->kind != static_cast<std::uint16_t>(detail::control_kind::greeting))
     // Frames of a link that was closed, or of a connection that its dialer has given up: nobody needs to know.
@@ -100,7 +100,7 @@ bool bus::impl::resume(link& known, const detail::greeting& greeting) {
   const bool welcomed = greeting.to == instance_;
   const bool possible = (!welcomed || greeting.session == known.id.value) && greeting.first - 1 <= known.in.last() &&
                         known.out.confirm(welcomed ? greeting.received : 0);
-  if (!possible) shut(known, fmt::format("{}: came back with another past", known.address), false);
+  if (!possible) shut(known, {fmt::format("{}: came back with another past", known.address)}, false);
   return possible;
 }
 
@@ -121,7 +121,7 @@ void bus::impl::look_after_links() {
     if (!known->up && now_ - known->unreachable_since >= options_.forget_after) forgotten.push_back(known);
   }
   for (link* known : forgotten)
-    shut(*known, fmt::format("{}: could not be reached for {} ms", known->address, options_.forget_after.count()),
+    shut(*known, {fmt::format("{}: could not be reached for {} ms", known->address, options_.forget_after.count())},
          false);
 }
 
@@ -142,7 +142,7 @@ void bus::impl::report(std::string why) {
     reports_since_ = now_;
     reports_ = 0;
   }
-  if (++reports_ <= reports_per_second) happened_.push_back({no_link, {}, std::move(why)});
+  if (++reports_ <= reports_per_second) happened_.push_back({no_link, {}, {std::move(why)}});
 }
 
 }  // namespace troupe

@@ -3,6 +3,8 @@
 #include <bit>
 #include <cstring>
 
+#include <fmt/format.h>
+
 namespace troupe {
 
 static_assert(std::endian::native == std::endian::little, "the wire's byte order is this machine's");
@@ -14,7 +16,7 @@ std::string_view name_of(frame_error error) {
     case frame_error::wrong_magic:
       return "not a frame of troupe";
     case frame_error::wrong_version:
-      return "a frame of another version of troupe (run the same one everywhere)";
+      return "a frame of another version of troupe";
     case frame_error::too_long:
       return "a frame longer than allowed";
     case frame_error::wrong_length:
@@ -46,7 +48,19 @@ void each_field(Header& header, Visit visit) {
   visit(40, header.attachment_bytes);
 }
 
+frame_header fields_of(std::span<const std::byte> bytes) {
+  frame_header header;
+  each_field(header, [&](std::size_t at, auto& field) { std::memcpy(&field, bytes.data() + at, sizeof field); });
+  return header;
+}
+
 }  // namespace
+
+std::string describe(frame_error error, std::span<const std::byte> header) {
+  if (error != frame_error::wrong_version) return std::string(name_of(error));
+  return fmt::format("{}, whose links speak version {} and ours {}: run the same program everywhere", name_of(error),
+                     fields_of(header).version, frame_header::right_version);
+}
 
 void write_header(const frame_header& header, std::span<std::byte, frame_header::size> to) {
   each_field(header, [&](std::size_t at, const auto& field) { std::memcpy(to.data() + at, &field, sizeof field); });
@@ -54,8 +68,7 @@ void write_header(const frame_header& header, std::span<std::byte, frame_header:
 
 result<frame_header, frame_error> read_header(std::span<const std::byte> bytes, const frame_limits& limits) {
   if (bytes.size() < frame_header::size) return frame_error::too_short;
-  frame_header header;
-  each_field(header, [&](std::size_t at, auto& field) { std::memcpy(&field, bytes.data() + at, sizeof field); });
+  const frame_header header = fields_of(bytes);
   if (header.magic != frame_header::right_magic) return frame_error::wrong_magic;
   if (header.version != frame_header::right_version) return frame_error::wrong_version;
   if (bytes.size() != frame_header::size) return frame_error::wrong_length;

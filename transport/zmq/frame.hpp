@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -58,6 +59,8 @@ enum class frame_error : std::uint8_t {
   wrong_control,  ///< of a reserved kind, and not what the other side may say now
 };
 std::string_view name_of(frame_error error);
+/// The same, with both versions if they differ. `header`: what came.
+std::string describe(frame_error error, std::span<const std::byte> header);
 
 void write_header(const frame_header& header, std::span<std::byte, frame_header::size> to);
 /// Everything but `replayed`, which needs the link's history.

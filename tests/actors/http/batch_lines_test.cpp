@@ -217,6 +217,22 @@ TEST_F(batch_lines, come_once_each_though_the_head_dies) {
   EXPECT_EQ(outputs[1]["custom_id"], "1");
 }
 
+TEST_F(batch_lines, without_a_seed_are_drawn_as_before_when_the_head_has_died) {
+  const auto seeds = [&](std::size_t requests) {
+    std::vector<std::uint64_t> drawn;
+    for (const begin_request& each : take(requests)) drawn.push_back(each.prepared.engine.sampling.seed);
+    return drawn;
+  };
+  auto life = begin_life();
+  life->submit("/v1/completions", {json{{"prompt", "A"}}, json{{"prompt", "A"}}, json{{"prompt", "A"}, {"seed", 3}}});
+  const auto before = seeds(3);
+  EXPECT_NE(before[0], before[1]);
+  EXPECT_EQ(before[2], 3u);
+  life = nullptr;
+  life = begin_life();
+  EXPECT_EQ(seeds(3), before);
+}
+
 TEST_F(batch_lines, are_asked_again_whole_when_one_of_their_requests_found_no_room) {
   const auto life = begin_life();
   life->submit("/v1/completions", {json{{"prompt", {"A", "B"}}}});

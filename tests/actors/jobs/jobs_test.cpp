@@ -228,7 +228,7 @@ class no_format final : public answer_format {
 
 /// A line that stopped them would do so in every life of a head.
 TEST_F(jobs, go_on_whatever_is_thrown_over_a_line) {
-  const auto reader = [](std::string_view text, const std::string&) {
+  const auto reader = [](std::string_view text, const std::string&, std::uint64_t) {
     if (text.find("bad") != text.npos) throw std::runtime_error("cannot be read");
     batch_line line = read_batch_line(text, "");
     line.asked.format = std::make_unique<no_format>();

@@ -33,7 +33,7 @@ class desk : public testing::Test {
     pass.template operator()<client_request>();
     pass.template operator()<client_cancel>();
     pass.template operator()<client_command>();
-    wire_.on_lost([to = actor_](link_id link, const std::string&) { tell(to, link_lost{link}); });
+    wire_.on_lost([to = actor_](link_id link, const link_end&) { tell(to, link_lost{link}); });
     wire_.start();
     client_ = std::make_unique<peer>();
     link_ = (*client_)->connect(wire_.endpoint());

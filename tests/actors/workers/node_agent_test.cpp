@@ -155,6 +155,16 @@ TEST_F(node_agent, ends_with_the_reason_where_it_is_refused_for_good) {
   ends_.put(end);
 }
 
+TEST_F(node_agent, ends_where_the_head_speaks_another_version_and_not_where_another_worker_does) {
+  (void)next_join();
+  tell(actor_, link_lost{link_id(slot_->get().value + 1), {"whatever", true}});
+  EXPECT_EQ(worker_.take<link_lost>().end.why, "whatever");
+  tell(actor_, link_lost{slot_->get(), {"it is of another version", true}});
+  const auto end = ends_.take<std::pair<int, std::string>>();
+  EXPECT_EQ(end, std::pair(2, std::string("it is of another version")));
+  ends_.put(end);
+}
+
 TEST_F(node_agent, ends_when_it_is_sent_away_and_not_when_another_is) {
   const auto node = next_join();
   answer(node, true);

@@ -304,6 +304,18 @@ TEST_F(worker, that_shares_no_stage_says_so) {
   EXPECT_NE(start(what).find("tensor"), std::string::npos);
 }
 
+TEST_F(worker, says_what_takes_long_before_it_does_it) {
+  inbox said;
+  worker_parts parts = parts_for(head_);
+  parts.say = [&](const std::string& line) { said.put(line); };
+  parts.preload = [&](const loaded_model&, std::int64_t, std::int64_t) { EXPECT_EQ(said.count<std::string>(), 1u); };
+  const worker_actor other = spawn_worker(system_, std::move(parts));
+  tell(other, stage_of(2));
+  EXPECT_EQ(head_.take<stage_started>().error, "");
+  EXPECT_EQ(said.take<std::string>(), "gets ready for layers 0 to 1, with memory for 256 positions");
+  tell(other, stop_now{});
+}
+
 TEST_F(worker, gives_a_life_up_over_an_order_that_reaches_beyond_its_stage) {
   EXPECT_EQ(start(stage_of(2)), "");
   auto order = next_order(2);

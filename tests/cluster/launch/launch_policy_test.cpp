@@ -60,6 +60,18 @@ TEST(restart_policy, never_gives_up_what_works_before_it_dies) {
   }
 }
 
+TEST(restart_policy, counts_quick_deaths_also_of_what_works_before_it_dies) {
+  manual_clock time;
+  restart_policy policy({});
+  for (int i = 1; i <= 6; ++i) {
+    policy.works();
+    (void)live(policy, time, 1s);
+    EXPECT_EQ(policy.quick_deaths(), i);
+  }
+  (void)live(policy, time, 1h);
+  EXPECT_EQ(policy.quick_deaths(), 0);
+}
+
 TEST(restart_policy, waits_for_a_host_that_it_has_reached_before) {
   manual_clock time;
   restart_policy policy({});

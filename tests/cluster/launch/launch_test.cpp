@@ -123,9 +123,9 @@ TEST_F(launch, kills_one_that_is_stopped) {
 TEST_F(launch, gives_up_what_dies_again_and_again) {
   launcher launched(config(), with(script("[ $4 = head ] && exec sleep 1000; exit 1")));
   launched.start();
-  ASSERT_TRUE(poll_until(launched, [&] { return !launched.given_up().empty(); }));
-  EXPECT_EQ(launched.given_up(), std::vector<std::string>{"w0"});
+  ASSERT_TRUE(poll_until(launched, [&] { return launched.find("w0")->state == process_state::given_up; }));
   EXPECT_EQ(launched.find("w0")->restarts, 5);
+  EXPECT_EQ(launched.find("w0")->quick_deaths, 6);
   EXPECT_THAT(said_.back(), HasSubstr("w0 died 6 times in a row right after its start (exit code 1)"));
   EXPECT_THAT(said_.back(), HasSubstr("w0.log"));
 }
@@ -365,7 +365,7 @@ TEST_F(launch_remote, a_host_that_reboots_gets_its_node_back) {
   launched.kill_node("w0");
   ASSERT_TRUE(poll_until_written(launched, "w0.pid", "\n")) << "started again";
   EXPECT_EQ(folder_.read("ssh-calls").size(), 12 * std::string("to\n").size());
-  EXPECT_TRUE(launched.given_up().empty());
+  EXPECT_NE(launched.find("w0")->state, process_state::given_up);
   EXPECT_EQ(
       std::count_if(said_.begin(), said_.end(), [](auto& line) { return line.find("no connection") != line.npos; }), 1);
 }

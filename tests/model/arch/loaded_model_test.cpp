@@ -19,6 +19,7 @@ namespace fs = std::filesystem;
 using test::refusal;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 std::string bytes_in(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
@@ -130,7 +131,9 @@ TEST_F(packed_models, are_packed_beside_what_a_killed_process_left) {
 
 TEST_F(packed_models, refuse_to_keep_what_is_not_there) {
   load(scheme::u8);
-  EXPECT_THAT(refusal([&] { load(scheme::u8, {"mlp.side_proj"}); }), HasSubstr("keep = \"mlp.side_proj\""));
+  EXPECT_THAT(refusal([&] { load(scheme::u8, {"mlp.side_proj"}); }),
+              AllOf(HasSubstr("keep = \"mlp.side_proj\""), HasSubstr("lm_head, model.embed_tokens, "),
+                    HasSubstr("layers.0.mlp.up_proj"), Not(HasSubstr("norm")), Not(HasSubstr("layers.1."))));
 }
 
 TEST(keep, of_the_head_means_the_embeddings_where_they_are_the_head) {

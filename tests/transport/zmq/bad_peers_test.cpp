@@ -1,6 +1,7 @@
 // What comes from processes that are not ours, or lie.
 #include <algorithm>
 #include <array>
+#include <future>
 #include <random>
 #include <semaphore>
 
@@ -94,7 +95,7 @@ TEST_F(bad_peers, who_is_gone_delays_nobody_else) {
     if (what.correlation == 1) gone_link = from;
     (what.correlation == 1 ? linked : came).release();
   };
-  const auto on_closed = [&](link_id of, const std::string&) {
+  const auto on_closed = [&](link_id of, const link_end&) {
     if (of != no_link) return;
     held.release();
     go_on.acquire();
@@ -184,6 +185,27 @@ TEST_F(bad_peers, a_process_of_another_version_hears_why_it_is_not_let_in) {
   bad.send(header, encode(detail::greeting{{8, 8}, 1}));
   EXPECT_EQ(bad.hear(), static_cast<std::uint16_t>(control_kind::goodbye)) << "whose header says our version";
   EXPECT_TRUE(listener_.was_told("another version"));
+}
+
+TEST_F(bad_peers, who_dials_a_process_of_another_version_hears_that_no_other_link_to_it_would_work) {
+  zmq::context_t context;
+  zmq::socket_t other(context, zmq::socket_type::router);
+  other.set(zmq::sockopt::linger, 1000);
+  other.bind("tcp://127.0.0.1:*");
+  std::promise<link_end> ended;
+  bus dialing({}, {{}, [&](link_id, const link_end& end) { ended.set_value(end); }});
+  (void)dialing.connect(other.get(zmq::sockopt::last_endpoint));
+  zmq::message_t routing;
+  ASSERT_TRUE(other.recv(routing));
+  frame_header header = raw_dealer::header_of(static_cast<std::uint16_t>(control_kind::goodbye), 0);
+  ++header.version;
+  const auto bytes = raw_dealer::bytes_of(header);
+  other.send(routing, zmq::send_flags::sndmore);
+  other.send(zmq::const_buffer(bytes.data(), bytes.size()), zmq::send_flags::sndmore);
+  other.send(zmq::message_t(), zmq::send_flags::none);
+  const link_end end = ended.get_future().get();
+  EXPECT_TRUE(end.is_other_version);
+  EXPECT_NE(end.why.find(std::to_string(header.version)), std::string::npos) << end.why;
 }
 
 TEST_F(bad_peers, a_confirmation_of_frames_never_sent_closes_its_link) {

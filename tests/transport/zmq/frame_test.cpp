@@ -68,6 +68,15 @@ TEST(frame, another_magic_version_or_size_is_refused) {
   EXPECT_EQ(read_header(written(header), {}).error(), frame_error::too_long);
 }
 
+TEST(frame, of_another_version_is_described_by_both) {
+  auto header = some_header();
+  header.version = 77;
+  const std::string text = describe(frame_error::wrong_version, written(header));
+  EXPECT_NE(text.find("version 77"), std::string::npos) << text;
+  EXPECT_NE(text.find("ours " + std::to_string(frame_header::right_version)), std::string::npos) << text;
+  EXPECT_EQ(describe(frame_error::too_short, {}), name_of(frame_error::too_short));
+}
+
 TEST(frame, every_error_has_a_name) {
   for (int i = 0; i <= static_cast<int>(frame_error::wrong_control); ++i)
     EXPECT_NE(name_of(static_cast<frame_error>(i)), "unknown");

@@ -33,7 +33,7 @@ class peer {
       : echoes_(echoes),
         bus_(std::make_unique<bus>(
             std::move(options), bus::events{[this](link_id from, frame what) { on_frame(from, std::move(what)); },
-                                            [this](link_id from, const std::string& why) { on_closed(from, why); }})) {
+                                            [this](link_id from, const link_end& end) { on_closed(from, end.why); }})) {
     const std::lock_guard lock(mutex_);
     ready_ = bus_.get();
     changed_.notify_all();
