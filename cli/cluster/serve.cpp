@@ -83,6 +83,8 @@ cluster_config checked_cluster(const std::string& text) {
 
 int serve(const serve_options& options) {
   (void)thread_count(options.model);
+  if (!options.model.keep.empty() && options.model.quant.empty())
+    refuse("--keep without --quant: name the scheme of the other layers");
   const std::string text = cluster_text(options);
   const cluster_config config = checked_cluster(text);
   make_folder(config.state_dir);

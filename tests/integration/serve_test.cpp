@@ -23,8 +23,8 @@ class serve : public testing::Test {
   const test_site site_;
   const test_cluster cluster_{site_, {}};  // its address and commands, not its nodes
   const std::string http_ = "127.0.0.1:" + std::to_string(free_port());
-  const words serving_ = {"serve",    site_.model().string() + "/", "--quant", "u8", "--threads", "1", "--listen",
-                          cluster_.endpoint(), "--http", http_};
+  const words serving_ = {"serve",    site_.model().string() + "/", "--quant", "u8", "--threads", "1",
+                          "--listen", cluster_.endpoint(),          "--http",  http_};
 };
 
 TEST_F(serve, answers_until_it_is_ended_by_the_file_that_it_wrote) {

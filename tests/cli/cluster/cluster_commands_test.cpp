@@ -78,6 +78,7 @@ TEST_F(cluster_commands, serve_refuses_what_cannot_work_and_names_no_file_that_t
                   "troupe: http at 0.0.0.0:8000 can be reached");
   expect_one_line(run({"serve", model, "--context", "999999"}, home), 2, "troupe: the model has ");
   expect_one_line(run({"serve", model, "--threads", "-1"}, home), 2, "--threads is -1");
+  expect_one_line(run({"serve", model, "--keep", "x"}, home), 2, "--keep without --quant");
   EXPECT_FALSE(std::filesystem::exists(path("home")));
 }
 
