@@ -5,6 +5,12 @@
 namespace troupe {
 namespace {
 
+/// "INT" of "INT:INT in [1 - 512]": limits are for errors and --help.
+std::string type_of(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  return type.substr(0, type.find(':'));
+}
+
 option_words words_of(const CLI::Option& option) {
   option_words made;
   for (const std::string& name : option.get_snames()) made.names.push_back("-" + name);
@@ -15,8 +21,8 @@ option_words words_of(const CLI::Option& option) {
   for (const std::string& name : made.names) made.shown += (made.shown.empty() ? "" : ", ") + name;
   if (made.names.empty())
     made.shown = option.get_name();
-  else if (made.takes_value && !option.get_type_name().empty())
-    made.shown += " " + option.get_type_name();
+  else if (made.takes_value && !type_of(option).empty())
+    made.shown += " " + type_of(option);
   return made;
 }
 

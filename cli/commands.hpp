@@ -15,6 +15,7 @@ void add_inspect(CLI::App& program, command& chosen);
 void add_quantize(CLI::App& program, command& chosen);
 void add_bench(CLI::App& program, command& chosen);
 void add_train(CLI::App& program, command& chosen);
+void add_serve(CLI::App& program, command& chosen);
 void add_node(CLI::App& program, command& chosen);
 void add_up(CLI::App& program, command& chosen);
 void add_down(CLI::App& program, command& chosen);

@@ -29,6 +29,7 @@ void add_commands(CLI::App& program, command& chosen) {
   add_quantize(program, chosen);
   add_bench(program, chosen);
   add_train(program, chosen);
+  add_serve(program, chosen);
   add_up(program, chosen);
   add_down(program, chosen);
   add_node(program, chosen);

@@ -1,3 +1,5 @@
+#include "cli/cluster/up.hpp"
+
 #include <unistd.h>
 
 #include <filesystem>
@@ -260,12 +262,8 @@ void run_detached(const cluster_config& config) {
 
 int up(const up_options& options) {
   const cluster_config config = read_cluster_config(options.cluster);
-  if (const auto holder = find_up(config))
-    refuse("{} is up already ({}): troupe down {} ends it{}", config.name, holder->text(), options.cluster,
-           holder->elsewhere.empty() ? "" : " there");
-  check_site(config);
-  options.detach ? run_detached(config) : run_attached(config);
-  return 0;
+  check_before_up(config);
+  return hold_up(config, options.detach);
 }
 
 int down(const std::string& cluster) {
@@ -277,6 +275,18 @@ int down(const std::string& cluster) {
 }
 
 }  // namespace
+
+void check_before_up(const cluster_config& config) {
+  if (const auto holder = find_up(config))
+    refuse("{} is up already ({}): troupe down {} ends it{}", config.name, holder->text(), config.label,
+           holder->elsewhere.empty() ? "" : " there");
+  check_site(config);
+}
+
+int hold_up(const cluster_config& config, bool detach) {
+  detach ? run_detached(config) : run_attached(config);
+  return 0;
+}
 
 void add_up(CLI::App& program, command& chosen) {
   auto options = std::make_shared<up_options>();

@@ -66,6 +66,10 @@ void add_kv(CLI::App& command, model_options& options) {
       ->type_name("KIND");
 }
 
+void add_context(CLI::App& command, model_options& options) {
+  command.add_option("--context", options.context, "positions that a sequence may have [the model's]")->type_name("N");
+}
+
 void add_threads(CLI::App& command, model_options& options) {
   command.add_option("--threads", options.threads, "threads that compute [all processors]")->type_name("N");
 }
@@ -85,7 +89,7 @@ void add_model_options(CLI::App& command, model_options& options) {
   add_keep(command, options);
   command.add_option("--adapter", options.adapter, "a LoRA adapter: a folder as PEFT writes it")->type_name("DIR");
   add_kv(command, options);
-  command.add_option("--context", options.context, "positions that a sequence may have [the model's]")->type_name("N");
+  add_context(command, options);
   add_threads(command, options);
   add_device(command, options);
 }

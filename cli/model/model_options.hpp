@@ -30,6 +30,7 @@ void add_model(CLI::App& command, model_options& options);
 void add_quant(CLI::App& command, model_options& options);
 void add_keep(CLI::App& command, model_options& options);
 void add_kv(CLI::App& command, model_options& options);
+void add_context(CLI::App& command, model_options& options);
 void add_threads(CLI::App& command, model_options& options);
 void add_device(CLI::App& command, model_options& options);
 /// All of them.

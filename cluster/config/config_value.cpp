@@ -157,7 +157,8 @@ std::string config_value::one_of(std::initializer_list<std::string_view> allowed
 }
 
 std::filesystem::path config_value::path() const {
-  return (into_.source.parent_path() / text()).lexically_normal();
+  const auto normal = (into_.source.parent_path() / text()).lexically_normal();
+  return normal.has_filename() ? normal : normal.parent_path();  // "models/llama/" is called llama, too
 }
 
 std::filesystem::path config_value::absolute_path() const {

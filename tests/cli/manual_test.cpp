@@ -26,6 +26,7 @@ TEST_F(manual, has_every_command) {
   EXPECT_EQ(page.out.rfind(".TH TROUPE 1", 0), 0u);
   for (const char* part : {".SS troupe generate", ".SS troupe keys add", "\\-\\-max\\-tokens", ".SH EXIT STATUS"})
     EXPECT_NE(page.out.find(part), std::string::npos) << part;
+  EXPECT_EQ(page.out.find("INT:INT"), std::string::npos) << "what CLI11 says about limits";
 }
 
 TEST_F(manual, completes_words_where_they_fit) {

@@ -68,6 +68,20 @@ TEST_F(cluster_commands, make_keys_and_overwrite_none) {
   EXPECT_TRUE(std::filesystem::exists(path("keys") / "clients" / "ann.pub"));
 }
 
+TEST_F(cluster_commands, serve_refuses_what_cannot_work_and_names_no_file_that_the_user_did_not_write) {
+  const words home = {"XDG_STATE_HOME=" + path("home").string()};
+  const std::string model = readable_model().string();
+  refused({"serve"}, "MODEL is required");
+  expect_one_line(run({"serve", path("nowhere").string()}, home), 2,
+                  "troupe: " + path("nowhere").string() + ": there is no such model");
+  expect_one_line(run({"serve", model, "--http", "0.0.0.0:8000"}, home), 2,
+                  "troupe: http at 0.0.0.0:8000 can be reached");
+  expect_one_line(run({"serve", model, "--context", "999999"}, home), 2, "troupe: the model has ");
+  expect_one_line(run({"serve", model, "--threads", "-1"}, home), 2, "--threads is -1");
+  expect_one_line(run({"serve", model, "--keep", "x"}, home), 2, "--keep without --quant");
+  EXPECT_FALSE(std::filesystem::exists(path("home")));
+}
+
 TEST_F(cluster_commands, refuse_layers_to_leave_unquantized_where_nothing_is_quantized) {
   refused({"node", cluster_file("keep = [\"zzz\"]"), "--name", "head"}, "but model.quant no scheme for the others");
 }

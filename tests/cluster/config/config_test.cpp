@@ -73,6 +73,10 @@ TEST(config, fills_in_what_is_left_out) {
   EXPECT_EQ(config.find("w2"), nullptr);
 }
 
+TEST(config, takes_a_models_name_from_a_path_that_ends_with_a_slash) {
+  EXPECT_EQ(parse(changed(two_workers, "models/llama", "models/llama/")).model.path, "/etc/models/llama");
+}
+
 TEST(config, hosts_say_where_nodes_listen_and_are_reached) {
   std::string text = with("insecure = true\nlisten = \"tcp://0.0.0.0:7801\"\n");
   for (const auto& [node, host] : {std::pair{"head", "10.0.0.1"}, {"w0", "10.0.0.3"}, {"w1", "node-3"}})

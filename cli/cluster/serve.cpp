@@ -1,0 +1,119 @@
+// One model, without a cluster's file: `troupe serve` writes the file, and then does what `troupe up` does with it.
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "base/ascii.hpp"
+#include "base/error.hpp"
+#include "base/whole_file.hpp"
+#include "cli/cluster/up.hpp"
+#include "cli/commands.hpp"
+#include "cli/model/model_options.hpp"
+
+namespace troupe {
+namespace {
+
+struct serve_options {
+  model_options model;
+  std::string adapters, http, listen;  ///< empty: as a cluster's file without them
+  bool insecure = false, detach = false;
+};
+
+std::filesystem::path whole_path(const std::string& path) {
+  const auto normal = std::filesystem::absolute(path).lexically_normal();
+  return normal.has_filename() ? normal : normal.parent_path();
+}
+
+/// What the model is called, in letters that a cluster's name may have.
+std::string cluster_name(const std::filesystem::path& model) {
+  std::string name = model.filename().string().substr(0, 64);
+  for (char& each : name)
+    if (!is_name({&each, 1})) each = '-';
+  if (name.empty() || !is_letter_or_digit(name.front())) name = "model" + name.substr(0, 59);
+  return name;
+}
+
+/// TOML reads texts as JSON writes them.
+std::string in_toml(const nlohmann::json& value) {
+  return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+/// `key = value`, unless the user left it to the defaults.
+template <class Value>
+std::string setting(std::string_view key, const Value& value) {
+  return value == Value() ? "" : fmt::format("{} = {}\n", key, in_toml(value));
+}
+
+std::string cluster_text(const serve_options& options) {
+  const model_options& model = options.model;
+  const std::filesystem::path path = whole_path(model.model);
+  std::string text = "# Written by `troupe serve`, each time anew. A copy is a file for `troupe up` like any other.\n";
+  text += "[cluster]\n" + setting("name", cluster_name(path)) + setting("listen", options.listen);
+  text += setting("http", options.http) + setting("insecure", options.insecure);
+  text += "\n[model]\n" + setting("path", path.string()) + setting("quant", model.quant) + setting("keep", model.keep);
+  text += setting("kv", model.kv) + setting("context", model.context);
+  if (!options.adapters.empty()) text += "\n[adapters]\n" + setting("dir", whole_path(options.adapters).string());
+  text += "\n[[node]]\nname = \"head\"\nroles = [\"router\", \"scheduler\"]\n";
+  text += "\n[[node]]\nname = \"w0\"\nroles = [\"worker\"]\n";
+  text += setting("threads", model.threads) + setting("device", model.device);
+  text += "\n# Works on fine-tunes (troupe train), with what the worker leaves. Costs nothing while there is none.\n";
+  return text + "[[node]]\nname = \"coach\"\nroles = [\"trainer\"]\n";
+}
+
+/// The cluster of this text, once all that `up` checks is checked. Errors name no line, since the user wrote none.
+cluster_config checked_cluster(const std::string& text) {
+  std::string label = "troupe serve";
+  try {
+    cluster_config config = parse_cluster_config(text, label);
+    config.source = config.state_dir / "cluster.toml";
+    config.label = label = config.source.string();
+    check_before_up(config);
+    return config;
+  } catch (const input_error& error) {
+    const std::string_view what = error.what();
+    const std::size_t place_end = what.starts_with(label + ":") ? what.find(": ", label.size()) : what.npos;
+    throw input_error(std::string(place_end == what.npos ? what : what.substr(place_end + 2)));
+  }
+}
+
+int serve(const serve_options& options) {
+  (void)thread_count(options.model);
+  if (!options.model.keep.empty() && options.model.quant.empty())
+    refuse("--keep without --quant: name the scheme of the other layers");
+  const std::string text = cluster_text(options);
+  const cluster_config config = checked_cluster(text);
+  make_folder(config.state_dir);
+  write_file(config.source, text);
+  return hold_up(config, options.detach);
+}
+
+}  // namespace
+
+void add_serve(CLI::App& program, command& chosen) {
+  auto options = std::make_shared<serve_options>();
+  CLI::App& own = *program.add_subcommand("serve", "Serve a model on this machine, without a cluster's file");
+  add_model(own, options->model);
+  add_quant(own, options->model);
+  add_keep(own, options->model);
+  own.add_option("--kv", options->model.kv, "what keys and values are cached in: f16, f32 or int8 [f16]")
+      ->type_name("KIND");
+  add_context(own, options->model);
+  add_threads(own, options->model);
+  add_device(own, options->model);
+  own.add_option("--adapters", options->adapters, "a folder of adapters, asked for by the names of their folders")
+      ->type_name("DIR");
+  own.add_option("--http", options->http, "HOST:PORT of the page and the OpenAI API [127.0.0.1:8000]")
+      ->type_name("ADDRESS");
+  own.add_option("--listen", options->listen, "where other commands reach it [tcp://127.0.0.1:7700]")
+      ->type_name("ENDPOINT");
+  own.add_flag("--insecure", options->insecure, "allow addresses that other machines reach, not encrypted");
+  own.add_flag("--detach", options->detach, "return once it can serve; troupe down ends it");
+  own.callback([options, &chosen] { chosen = [options] { return serve(*options); }; });
+}
+
+}  // namespace troupe

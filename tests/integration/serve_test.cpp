@@ -1,0 +1,54 @@
+// `troupe serve`: one model, no cluster's file.
+#include <signal.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/integration/cluster.hpp"
+
+namespace troupe::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+class serve : public testing::Test {
+ protected:
+  process start(words arguments) const {
+    words environment = site_.environment();
+    environment.push_back("XDG_STATE_HOME=" + site_.path("state").string());
+    arguments.insert(arguments.begin(), TROUPE_BINARY);
+    return {arguments, site_.path(arguments[1]), environment};
+  }
+
+  const test_site site_;
+  const test_cluster cluster_{site_, {}};  // its address and commands, not its nodes
+  const std::string http_ = "127.0.0.1:" + std::to_string(free_port());
+  const words serving_ = {"serve",    site_.model().string() + "/", "--quant", "u8", "--threads", "1",
+                          "--listen", cluster_.endpoint(),          "--http",  http_};
+};
+
+TEST_F(serve, answers_until_it_is_ended_by_the_file_that_it_wrote) {
+  process serving = start(serving_);
+  ASSERT_TRUE(wait_until([&] { return serving.poll() || cluster_.running_replicas() > 0; })) << serving.error();
+  EXPECT_NE(cluster_.run({"submit", "--tokens", "1,2,3", "--max-tokens", "4", "--ignore-eos", "--json"}), "");
+  const std::string file = (site_.path("state") / "troupe/model/cluster.toml").string();
+  ASSERT_TRUE(wait_until([&] { return serving.out().find(file) != std::string::npos; })) << serving.out();
+  EXPECT_EQ(start({"down", file}).wait(), 0);
+  EXPECT_EQ(serving.wait(), 0) << serving.error();
+}
+
+TEST_F(serve, does_not_touch_the_file_of_what_is_up) {
+  words detached = serving_;
+  detached.push_back("--detach");
+  ASSERT_EQ(start(detached).wait(), 0);
+  const std::string file = (site_.path("state") / "troupe/model/cluster.toml").string();
+  const std::string before = read_file(file);
+  process again = start({"serve", site_.model().string(), "--quant", "q8"});
+  EXPECT_EQ(again.wait(), 2);
+  EXPECT_THAT(again.error(), HasSubstr("model is up already"));
+  EXPECT_EQ(read_file(file), before);
+  EXPECT_EQ(start({"down", file}).wait(), 0);
+}
+
+}  // namespace
+}  // namespace troupe::test
