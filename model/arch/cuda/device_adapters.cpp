@@ -18,9 +18,14 @@ void device_adapters::add(const lora_adapter& adapter, const cuda::stream& on) {
   std::int64_t bytes = 0;
   const auto for_all = [&](auto visit) {
     for (std::int64_t layer = 0; layer < layers_; ++layer)
-      for (std::size_t kind = 0; kind < linear_kinds; ++kind)
-        if (const auto* lora = adapter.find(first_layer_ + layer, static_cast<linear_kind>(kind)))
-          visit(*lora, entries[static_cast<std::size_t>(linear(layer, static_cast<linear_kind>(kind)))]);
+      for (std::size_t i = 0; i < linear_kinds; ++i) {
+        const auto kind = static_cast<linear_kind>(i);
+        const auto* lora = adapter.find(first_layer_ + layer, kind);
+        if (!lora) continue;
+        lora_weights own = *lora;
+        own.b = outputs_of(own.b, cuts_.of(kind));
+        visit(own, entries[static_cast<std::size_t>(linear(layer, kind))]);
+      }
   };
   for_all([&](const lora_weights& lora, cuda::lora_factors&) { bytes += bytes_of(lora.a) + bytes_of(lora.b); });
   place own{free_row(), cuda::device_buffer<std::byte>(static_cast<std::size_t>(bytes))};
