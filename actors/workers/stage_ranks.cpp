@@ -1,5 +1,7 @@
 #include "actors/workers/stage_ranks.hpp"
 
+#include <algorithm>
+#include <numeric>
 #include <vector>
 
 #include "base/error.hpp"
@@ -20,6 +22,22 @@ std::unique_ptr<collective> meet(const start_stage& order, const rank_settings& 
   return make_gloo_rank(group, *settings.place, settings.patience);
 }
 
+/// The last bits of a GPU's sums are not a processor's: what ranks of both kinds make would depend on who makes what.
+void refuse_other_devices(collective& ranks, device_id device) {
+  std::vector<std::byte> on_gpu(static_cast<std::size_t>(ranks.size()));
+  std::vector<std::size_t> ends(on_gpu.size());
+  std::iota(ends.begin(), ends.end(), std::size_t{1});
+  const std::byte own{!device.is_cpu()};
+  on_gpu[static_cast<std::size_t>(ranks.rank())] = own;
+  ranks.all_gather(on_gpu, ends);
+  const auto other = std::find_if(on_gpu.begin(), on_gpu.end(), [&](std::byte each) { return each != own; });
+  if (other != on_gpu.end())
+    refuse(
+        "this worker has the device {}, and rank {} of its stage a {}: give all workers of the cluster a GPU as their "
+        "device, or none, or use tensor = 1",
+        name_of(device), other - on_gpu.begin(), device.is_cpu() ? "GPU" : "processor");
+}
+
 }  // namespace
 
 void rank_alarm::ring() {
@@ -35,9 +53,11 @@ std::stop_token rank_alarm::begin() {
   return current_.get_token();
 }
 
-stage_ranks::stage_ranks(const start_stage& order, const rank_settings& settings, const std::stop_token& stop)
+stage_ranks::stage_ranks(const start_stage& order, const rank_settings& settings, device_id device,
+                         const std::stop_token& stop)
     : ranks_(meet(order, settings, stop)) {
   on_stop_.emplace(stop, [ranks = ranks_.get()] { ranks->interrupt(); });
+  refuse_other_devices(*ranks_, device);
 }
 
 stage_ranks::~stage_ranks() = default;

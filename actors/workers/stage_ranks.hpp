@@ -10,6 +10,7 @@
 #include <stop_token>
 
 #include "actors/messages.hpp"
+#include "base/device_id.hpp"
 #include "model/arch/tensor_split.hpp"
 #include "transport/collective/meeting.hpp"
 
@@ -40,8 +41,8 @@ struct rank_settings {
 class stage_ranks {
  public:
   /// Returns when all ranks have met. Throws collective_failure if they do not meet, input_error if this worker cannot
-  /// take part.
-  stage_ranks(const start_stage& order, const rank_settings& settings, const std::stop_token& stop);
+  /// take part, or not all of them compute on the same kind of device.
+  stage_ranks(const start_stage& order, const rank_settings& settings, device_id device, const std::stop_token& stop);
   ~stage_ranks();
 
   /// The result refers to this object.

@@ -23,8 +23,15 @@
 namespace troupe {
 namespace {
 
-/// A node that is not in the file can be reached only on its own machine: refused in a cluster of several machines.
+/// A node that is not in the file can be reached only on its own machine: refused in a cluster of several machines. It
+/// computes on the processor: refused where GPUs share stages.
 void check_joining(const cluster_config& config, const std::string& name) {
+  for (const node_config& node : config.nodes)
+    if (config.tensor > 1 && node.is_worker() && !node.device.is_cpu())
+      refuse(
+          "{}: no node is called {}, and one that is not in the file computes on the processor, which shares no stage "
+          "with GPUs such as that of {}: add it there, with its device",
+          config.label, name, node.name);
   const auto head = split_endpoint(config.head_endpoint());
   if (!head || is_loopback_host(head->host)) return;
   for (const node_config& node : config.nodes)

@@ -130,7 +130,7 @@ TEST(config, refuses_with_file_line_and_column) {
       {with("collective = \"nccl\"\n"), "4:14", "choose one of gloo"},
       {with("keep_jobs_days = -1\n"), "4:18", "allowed are 0 to 36500"},
       {changed(with("tensor = 2\n"), "name = \"w1\"", "device = \"cuda:0\"\nname = \"w1\""), "4:10",
-       "GPUs share no stage yet, and w1"},
+       "w0 has the device cpu, w1 the device cuda:0"},
       {changed(with("tensor = 2\n"), "name = \"w1\"",
                "host = \"10.0.0.9\"\nlisten = \"tcp://127.0.0.1:0\"\nname = \"w1\""),
        "4:10", "w0 and w1 are on two hosts"},
