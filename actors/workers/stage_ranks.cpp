@@ -6,11 +6,13 @@
 
 #include "base/error.hpp"
 #include "transport/collective/gloo_ranks.hpp"
+#include "transport/collective/nccl_ranks.hpp"
 
 namespace troupe {
 namespace {
 
-std::unique_ptr<collective> meet(const start_stage& order, const rank_settings& settings, const std::stop_token& stop) {
+std::unique_ptr<collective> meet(const start_stage& order, const rank_settings& settings, device_id device,
+                                 const std::stop_token& stop) {
   if (!settings.place)
     refuse("this worker shares no stage: tensor is above 1 in the head's file, and must be in the worker's");
   const rank_group group{.name = fmt::format("{}.{}.{}", order.life.replica.value, order.life.epoch.value, order.stage),
@@ -19,6 +21,7 @@ std::unique_ptr<collective> meet(const start_stage& order, const rank_settings& 
                          .place = order.tensor_meeting,
                          .patience = settings.meeting_patience,
                          .stop = stop};
+  if (settings.by_nccl) return make_nccl_rank(group, *settings.place, device.gpu, settings.patience);
   return make_gloo_rank(group, *settings.place, settings.patience);
 }
 
@@ -55,7 +58,7 @@ std::stop_token rank_alarm::begin() {
 
 stage_ranks::stage_ranks(const start_stage& order, const rank_settings& settings, device_id device,
                          const std::stop_token& stop)
-    : ranks_(meet(order, settings, stop)) {
+    : ranks_(meet(order, settings, device, stop)) {
   on_stop_.emplace(stop, [ranks = ranks_.get()] { ranks->interrupt(); });
   refuse_other_devices(*ranks_, device);
 }
@@ -70,6 +73,7 @@ tensor_split stage_ranks::split() const {
   tensor_split split;
   split.rank = ranks_->rank();
   split.ranks = ranks_->size();
+  split.on_device = ranks_->takes_device_memory();
   split.gather = [ranks = ranks_.get(), bytes = std::vector<std::size_t>()](
                      std::span<float> data, std::span<const std::size_t> ends, int root) mutable {
     bytes.clear();

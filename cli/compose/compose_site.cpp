@@ -19,6 +19,7 @@
 #include "model/arch/device.hpp"
 #include "model/arch/fingerprint.hpp"
 #include "model/ops/isa.hpp"
+#include "transport/collective/nccl_ranks.hpp"
 
 namespace troupe {
 namespace {
@@ -80,6 +81,12 @@ void check_tensor(const cluster_config& config, const model_config& model) {
   if (config.tensor > model.kv_heads)
     refuse("{}: the model has {} heads of keys and values, and each worker of a stage needs one: use {} at most",
            place_of(config, "cluster.tensor"), model.kv_heads, model.kv_heads);
+}
+
+void check_collective(const cluster_config& config, const node_config& node) {
+  if (config.tensor > 1 && config.collective == "nccl" && node.is_worker() && !has_nccl())
+    refuse("{}: this build has no NCCL: configure it where nccl.h and cuda_runtime_api.h are found, or use gloo",
+           place_of(config, "cluster.collective"));
 }
 
 /// What is refused within `work` is about this key.
@@ -162,6 +169,7 @@ node_site make_site(const cluster_config& config, const std::string& name) {
   site.config = config;
   site.node = node_of(config, name);
   check_device(config, site.node);
+  check_collective(config, site.node);
   site.threads = threads_of(config, site.node);
   // What ranks exchange is not encrypted: it leaves the machine only if the file allows that.
   if ((config.tensor > 1 && site.node.is_worker()) || site.node.is_trainer())

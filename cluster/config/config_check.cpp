@@ -126,6 +126,21 @@ class checker {
                   "on one, or say insecure = true",
                   workers().front()->name, worker->name);
     }
+    if (config_.collective == "nccl") check_nccl();
+  }
+
+  /// It exchanges between GPUs, each of which has one rank.
+  void check_nccl() const {
+    std::map<std::pair<std::string, int>, std::string> taken;
+    for (const auto* worker : workers()) {
+      if (worker->device.is_cpu())
+        refuse_at("cluster.collective", "nccl exchanges between GPUs, and {} computes on the processor: use gloo",
+                  worker->name);
+      const auto [other, is_new] = taken.emplace(std::pair(worker->host, worker->device.gpu), worker->name);
+      if (!is_new)
+        refuse_at("cluster.collective", "nccl needs a GPU for each worker, and {} and {} share {}: use gloo",
+                  other->second, worker->name, name_of(worker->device));
+    }
   }
 
   void check_by_hand() const {

@@ -21,6 +21,7 @@ struct tensor_split {
   /// `data` is made of the ranks' parts; part r ends at ends[r]. Rank `root`, or every rank, gets the parts that it
   /// lacks. All ranks make the same call. Empty if there is one rank.
   std::function<void(std::span<float> data, std::span<const std::size_t> ends, int root)> gather;
+  bool on_device = false;  ///< `data` lies in the memory of the decoder's device
 
   bool is_whole() const { return ranks == 1; }
 };

@@ -5,7 +5,8 @@
 
 namespace troupe {
 
-/// Puts rows together that lie on a device. The parts that ranks exchange come into pinned memory.
+/// Puts rows together that lie on a device. The parts that ranks exchange are put side by side: on the device, if the
+/// ranks take them from there, otherwise in pinned memory.
 class device_gather {
  public:
   /// `most_floats`: of the largest rows that it puts together.
@@ -18,7 +19,9 @@ class device_gather {
 
  private:
   tensor_split split_;
-  cuda::pinned_buffer<float> parts_;
+  cuda::device_buffer<float> on_device_;
+  cuda::pinned_buffer<float> on_host_;  ///< one of both is there
+  float* parts_ = nullptr;
   std::vector<std::size_t> ends_;
 };
 

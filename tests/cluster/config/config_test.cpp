@@ -127,7 +127,12 @@ TEST(config, refuses_with_file_line_and_column) {
       {with("replicas = 3\n"), "4:12", "need 3 workers, but 2 start"},
       {with("stages = 3\n"), "4:10", "need 3 workers"},
       {with("tensor = 4\n"), "4:10", "need 4 workers"},
-      {with("collective = \"nccl\"\n"), "4:14", "choose one of gloo"},
+      {with("collective = \"mpi\"\n"), "4:14", "choose one of gloo, nccl"},
+      {with("collective = \"nccl\"\ntensor = 2\n"), "4:14", "w0 computes on the processor: use gloo"},
+      {changed(
+           changed(with("collective = \"nccl\"\ntensor = 2\n"), "name = \"w0\"", "device = \"cuda:1\"\nname = \"w0\""),
+           "name = \"w1\"", "device = \"cuda:1\"\nname = \"w1\""),
+       "4:14", "w0 and w1 share cuda:1: use gloo"},
       {with("keep_jobs_days = -1\n"), "4:18", "allowed are 0 to 36500"},
       {changed(with("tensor = 2\n"), "name = \"w1\"", "device = \"cuda:0\"\nname = \"w1\""), "4:10",
        "w0 has the device cpu, w1 the device cuda:0"},

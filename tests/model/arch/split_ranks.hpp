@@ -173,6 +173,7 @@ inline void expect_the_same_of_ranks(int size, const std::shared_ptr<const loade
                       else
                         own.gather(parts, bytes, root);
                     }};
+      part.split.on_device = chosen.split.on_device;
       made[static_cast<std::size_t>(rank)] = results_of(model, all, part);
     });
   for (std::thread& each : threads) each.join();
