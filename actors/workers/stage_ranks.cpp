@@ -1,14 +1,18 @@
 #include "actors/workers/stage_ranks.hpp"
 
+#include <algorithm>
+#include <numeric>
 #include <vector>
 
 #include "base/error.hpp"
 #include "transport/collective/gloo_ranks.hpp"
+#include "transport/collective/nccl_ranks.hpp"
 
 namespace troupe {
 namespace {
 
-std::unique_ptr<collective> meet(const start_stage& order, const rank_settings& settings, const std::stop_token& stop) {
+std::unique_ptr<collective> meet(const start_stage& order, const rank_settings& settings, device_id device,
+                                 const std::stop_token& stop) {
   if (!settings.place)
     refuse("this worker shares no stage: tensor is above 1 in the head's file, and must be in the worker's");
   const rank_group group{.name = fmt::format("{}.{}.{}", order.life.replica.value, order.life.epoch.value, order.stage),
@@ -17,7 +21,24 @@ std::unique_ptr<collective> meet(const start_stage& order, const rank_settings& 
                          .place = order.tensor_meeting,
                          .patience = settings.meeting_patience,
                          .stop = stop};
+  if (settings.by_nccl) return make_nccl_rank(group, *settings.place, device.gpu, settings.patience);
   return make_gloo_rank(group, *settings.place, settings.patience);
+}
+
+/// The last bits of a GPU's sums are not a processor's: what ranks of both kinds make would depend on who makes what.
+void refuse_other_devices(collective& ranks, device_id device) {
+  std::vector<std::byte> on_gpu(static_cast<std::size_t>(ranks.size()));
+  std::vector<std::size_t> ends(on_gpu.size());
+  std::iota(ends.begin(), ends.end(), std::size_t{1});
+  const std::byte own{!device.is_cpu()};
+  on_gpu[static_cast<std::size_t>(ranks.rank())] = own;
+  ranks.all_gather(on_gpu, ends);
+  const auto other = std::find_if(on_gpu.begin(), on_gpu.end(), [&](std::byte each) { return each != own; });
+  if (other != on_gpu.end())
+    refuse(
+        "this worker has the device {}, and rank {} of its stage a {}: give all workers of the cluster a GPU as their "
+        "device, or none, or use tensor = 1",
+        name_of(device), other - on_gpu.begin(), device.is_cpu() ? "GPU" : "processor");
 }
 
 }  // namespace
@@ -35,9 +56,11 @@ std::stop_token rank_alarm::begin() {
   return current_.get_token();
 }
 
-stage_ranks::stage_ranks(const start_stage& order, const rank_settings& settings, const std::stop_token& stop)
-    : ranks_(meet(order, settings, stop)) {
+stage_ranks::stage_ranks(const start_stage& order, const rank_settings& settings, device_id device,
+                         const std::stop_token& stop)
+    : ranks_(meet(order, settings, device, stop)) {
   on_stop_.emplace(stop, [ranks = ranks_.get()] { ranks->interrupt(); });
+  refuse_other_devices(*ranks_, device);
 }
 
 stage_ranks::~stage_ranks() = default;
@@ -50,6 +73,7 @@ tensor_split stage_ranks::split() const {
   tensor_split split;
   split.rank = ranks_->rank();
   split.ranks = ranks_->size();
+  split.on_device = ranks_->takes_device_memory();
   split.gather = [ranks = ranks_.get(), bytes = std::vector<std::size_t>()](
                      std::span<float> data, std::span<const std::size_t> ends, int root) mutable {
     bytes.clear();

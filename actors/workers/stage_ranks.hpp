@@ -10,6 +10,7 @@
 #include <stop_token>
 
 #include "actors/messages.hpp"
+#include "base/device_id.hpp"
 #include "model/arch/tensor_split.hpp"
 #include "transport/collective/meeting.hpp"
 
@@ -35,13 +36,14 @@ class rank_alarm {
 struct rank_settings {
   std::shared_ptr<meeting_place> place;  ///< null: this worker shares no stage
   std::chrono::milliseconds meeting_patience{20'000}, patience{5'000};
+  bool by_nccl = false;  ///< from GPU to GPU; else by Gloo
 };
 
 class stage_ranks {
  public:
   /// Returns when all ranks have met. Throws collective_failure if they do not meet, input_error if this worker cannot
-  /// take part.
-  stage_ranks(const start_stage& order, const rank_settings& settings, const std::stop_token& stop);
+  /// take part, or not all of them compute on the same kind of device.
+  stage_ranks(const start_stage& order, const rank_settings& settings, device_id device, const std::stop_token& stop);
   ~stage_ranks();
 
   /// The result refers to this object.

@@ -83,7 +83,7 @@ void worker_state::make_stage(const start_stage& order, const std::stop_token& s
                          order.first_layer + order.layers - 1, order.blocks * positions_per_block));
   // Ranks meet before the layers are read: they wait for each other only for a while, and reading takes longer for one
   // whose disk cache is cold.
-  if (order.tensor_ranks > 1) ranks_ = std::make_unique<stage_ranks>(order, parts_.ranks, stop);
+  if (order.tensor_ranks > 1) ranks_ = std::make_unique<stage_ranks>(order, parts_.ranks, parts_.device, stop);
   parts_.preload(*parts_.model, order.first_layer, order.layers);
   const decoder::options part{.first_layer = order.first_layer,
                               .layers = order.layers,

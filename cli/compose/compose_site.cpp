@@ -19,12 +19,20 @@
 #include "model/arch/device.hpp"
 #include "model/arch/fingerprint.hpp"
 #include "model/ops/isa.hpp"
+#include "transport/collective/nccl_ranks.hpp"
 
 namespace troupe {
 namespace {
 
-/// A node that is not in the file can be reached only on its own machine: refused in a cluster of several machines.
+/// A node that is not in the file can be reached only on its own machine: refused in a cluster of several machines. It
+/// computes on the processor: refused where GPUs share stages.
 void check_joining(const cluster_config& config, const std::string& name) {
+  for (const node_config& node : config.nodes)
+    if (config.tensor > 1 && node.is_worker() && !node.device.is_cpu())
+      refuse(
+          "{}: no node is called {}, and one that is not in the file computes on the processor, which shares no stage "
+          "with GPUs such as that of {}: add it there, with its device",
+          config.label, name, node.name);
   const auto head = split_endpoint(config.head_endpoint());
   if (!head || is_loopback_host(head->host)) return;
   for (const node_config& node : config.nodes)
@@ -82,6 +90,12 @@ void check_tensor(const cluster_config& config, const model_config& model) {
   if (config.tensor > model.kv_heads)
     refuse("{}: the model has {} heads of keys and values, and each worker of a stage needs one: use {} at most",
            place_of(config, "cluster.tensor"), model.kv_heads, model.kv_heads);
+}
+
+void check_collective(const cluster_config& config, const node_config& node) {
+  if (config.tensor > 1 && config.collective == "nccl" && node.is_worker() && !has_nccl())
+    refuse("{}: this build has no NCCL: configure it where nccl.h and cuda_runtime_api.h are found, or use gloo",
+           place_of(config, "cluster.collective"));
 }
 
 /// What is refused within `work` is about this key.
@@ -168,6 +182,7 @@ node_site make_site(const cluster_config& config, const std::string& name) {
   site.node = node_of(config, name);
   check_device(config, site.node);
   if (site.node.is_head() && is_this_machine(site.node.host)) check_adapter_folder(config);
+  check_collective(config, site.node);
   site.threads = threads_of(config, site.node);
   // What ranks exchange is not encrypted: it leaves the machine only if the file allows that.
   if ((config.tensor > 1 && site.node.is_worker()) || site.node.is_trainer())

@@ -23,6 +23,7 @@ rank_settings rank_settings_of(const node_site& site) {
   rank_settings settings;
   settings.place = site.meeting;
   settings.patience = patience_with_ranks(site.config);
+  settings.by_nccl = site.config.collective == "nccl";
   return settings;
 }
 

@@ -95,10 +95,11 @@ struct cluster_config {
   std::filesystem::path state_dir;              ///< journal, logs, pid file
   std::optional<std::filesystem::path> keys;    ///< folder of CURVE keys
   bool insecure = false;
-  bool log_prompts = false;  ///< the log of HTTP requests also has their bodies
-  int replicas = 0;          ///< 0: as many as fit
-  int stages = 0;            ///< of each replica; 0: as few as fit
-  int tensor = 1;            ///< workers that share each stage
+  bool log_prompts = false;         ///< the log of HTTP requests also has their bodies
+  int replicas = 0;                 ///< 0: as many as fit
+  int stages = 0;                   ///< of each replica; 0: as few as fit
+  int tensor = 1;                   ///< workers that share each stage
+  std::string collective = "gloo";  ///< by which they exchange: "gloo", or "nccl" between GPUs
   int assemble_seconds = 60;
   int heartbeat_ms = 200;
   int lost_after_ms = 1200;

@@ -110,18 +110,36 @@ class checker {
           there == 1 ? "s" : "");
   }
 
-  /// Ranks of a stage talk over plain TCP.
+  /// Ranks of a stage talk over plain TCP. The last bits of a GPU's sums are not a processor's.
   void check_tensor() const {
     if (config_.tensor == 1) return;
     for (const auto* worker : workers()) {
-      if (!worker->device.is_cpu())
-        refuse_at("cluster.tensor", "GPUs share no stage yet, and {} computes on one: use tensor = 1, and more stages",
-                  worker->name);
+      if (worker->device.is_cpu() != workers().front()->device.is_cpu())
+        refuse_at(
+            "cluster.tensor",
+            "the workers of a stage are all on GPUs or all on processors, and {} has the device {}, {} the device "
+            "{}: give all workers a device = \"cuda:0\", or none, or use tensor = 1",
+            workers().front()->name, name_of(workers().front()->device), worker->name, name_of(worker->device));
       if (!config_.insecure && worker->host != workers().front()->host)
         refuse_at("cluster.tensor",
                   "the workers of a stage gather without encryption, and {} and {} are on two hosts: keep all workers "
                   "on one, or say insecure = true",
                   workers().front()->name, worker->name);
+    }
+    if (config_.collective == "nccl") check_nccl();
+  }
+
+  /// It exchanges between GPUs, each of which has one rank.
+  void check_nccl() const {
+    std::map<std::pair<std::string, int>, std::string> taken;
+    for (const auto* worker : workers()) {
+      if (worker->device.is_cpu())
+        refuse_at("cluster.collective", "nccl exchanges between GPUs, and {} computes on the processor: use gloo",
+                  worker->name);
+      const auto [other, is_new] = taken.emplace(std::pair(worker->host, worker->device.gpu), worker->name);
+      if (!is_new)
+        refuse_at("cluster.collective", "nccl needs a GPU for each worker, and {} and {} share {}: use gloo",
+                  other->second, worker->name, name_of(worker->device));
     }
   }
 

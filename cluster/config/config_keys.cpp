@@ -33,7 +33,10 @@ constexpr key_of<cluster> cluster_keys[] = {
     {"stages", [](cluster& c, const config_value& v) { c.stages = v.number(0, 256); }},
     {"tensor", [](cluster& c, const config_value& v) { c.tensor = v.number(1, 64); }},
     // Only gloo exists so far: another value is refused, and there is nothing to store.
-    {"collective", [](cluster&, const config_value& v) { (void)v.one_of({"gloo"}); }},
+    {"collective",
+     [](cluster& c, const config_value& v) {
+       c.collective = v.one_of({"gloo", "nccl"});
+     }},
     {"assemble_seconds", [](cluster& c, const config_value& v) { c.assemble_seconds = v.number(1, 86400); }},
     {"heartbeat_ms", [](cluster& c, const config_value& v) { c.heartbeat_ms = v.number(10, 60000); }},
     {"lost_after_ms", [](cluster& c, const config_value& v) { c.lost_after_ms = v.number(50, 600000); }},

@@ -22,25 +22,15 @@ void for_rows(thread_pool& pool, int rows, int at_once, Task task) {
   });
 }
 
-column_cut cut_outputs(const tensor_split& split, std::int64_t outs) {
-  return cut_columns(split, padded_outs(outs) / outs_per_block, outs_per_block);
-}
-
 }  // namespace
 
 cpu_decoder::cpu_decoder(std::shared_ptr<const loaded_model> model, const options& chosen, const compute& with)
     : decoder(std::move(model), chosen),
       with_(with),
       gather_(chosen.split),
-      heads_(cut_columns(chosen.split, model_->config.kv_heads, 1)),
-      q_cut_(cut_columns(chosen.split, model_->config.kv_heads,
-                         model_->config.heads / model_->config.kv_heads * model_->config.head_dim)),
-      kv_cut_(cut_columns(chosen.split, model_->config.kv_heads, model_->config.head_dim)),
-      hidden_cut_(cut_outputs(chosen.split, model_->config.hidden)),
-      ffn_cut_(cut_outputs(chosen.split, model_->config.ffn)),
-      vocab_cut_(cut_outputs(chosen.split, model_->config.vocab_size)),
+      cuts_(chosen.split, model_->config),
       angles_(model_->config),
-      kv_(model_->config, heads_.count(), options_.layers, chosen.blocks, chosen.kv),
+      kv_(model_->config, cuts_.heads.count(), options_.layers, chosen.blocks, chosen.kv),
       q_stride_(padded_row(model_->config.heads * model_->config.head_dim)),
       kv_stride_(padded_row(model_->config.kv_heads * model_->config.head_dim)),
       ffn_stride_(padded_row(model_->config.ffn)),
@@ -94,12 +84,12 @@ const float* cpu_decoder::logits(const float* hidden, const wanted_logits& wante
   const float_rows normed{normed_.data(), hidden_stride()}, out{lend(rows.size(), logit_stride()), logit_stride()};
   const int count = static_cast<int>(rows.size());
   const linear_weights head{model_->head, nullptr};
-  const product products[] = {{head, linear_kind::q, out, vocab_cut_}};
+  const product products[] = {{head, linear_kind::q, out, cuts_.vocab}};
   prepare_input(count, normed, products, [&](int i) {
     normalize(model_->final_norm, hidden + rows[static_cast<std::size_t>(i)] * hidden_stride(), normed.row(i));
   });
   matmul(with_, std::span(jobs_of(count, normed, products).data(), 1));
-  gather_(with_, out.data, count, out.stride, vocab_cut_, 0);
+  gather_(with_, out.data, count, out.stride, cuts_.vocab, 0);
   return out.data;
 }
 
@@ -125,41 +115,41 @@ void cpu_decoder::prepare_angles(const pass& batch) {
 void cpu_decoder::attend(const pass& batch, std::int64_t layer, float_rows hidden) {
   const layer_weights& weights = weights_of(layer);
   const float_rows normed{normed_.data(), hidden_stride()}, mixed{mixed_.data(), q_stride_};
-  const product qkv[] = {{weights.q, linear_kind::q, {q_.data(), q_stride_}, q_cut_},
-                         {weights.k, linear_kind::k, {k_.data(), kv_stride_}, kv_cut_},
-                         {weights.v, linear_kind::v, {v_.data(), kv_stride_}, kv_cut_}};
+  const product qkv[] = {{weights.q, linear_kind::q, {q_.data(), q_stride_}, cuts_.q},
+                         {weights.k, linear_kind::k, {k_.data(), kv_stride_}, cuts_.kv},
+                         {weights.v, linear_kind::v, {v_.data(), kv_stride_}, cuts_.kv}};
   prepare_input(batch.rows, normed, qkv,
                 [&](int row) { normalize(weights.attention_norm, hidden.row(row), normed.row(row)); });
   apply(batch, layer, normed, qkv);
   attend_heads(layer);
-  const product o[] = {{weights.o, linear_kind::o, hidden, hidden_cut_, true}};
-  prepare_gathered(batch.rows, mixed, q_cut_, o, [](int) {});
+  const product o[] = {{weights.o, linear_kind::o, hidden, cuts_.hidden, true}};
+  prepare_gathered(batch.rows, mixed, cuts_.q, o, [](int) {});
   apply(batch, layer, mixed, o);
-  gather_(with_, hidden.data, batch.rows, hidden.stride, hidden_cut_);
+  gather_(with_, hidden.data, batch.rows, hidden.stride, cuts_.hidden);
 }
 
 void cpu_decoder::feed_forward(const pass& batch, std::int64_t layer, float_rows hidden) {
   const layer_weights& weights = weights_of(layer);
   const float_rows normed{normed_.data(), hidden_stride()};
   const float_rows up{up_.data(), ffn_stride_}, gate{gate_.data(), ffn_stride_};
-  const std::int64_t columns = std::min(ffn_cut_.last, model_->config.ffn) - ffn_cut_.first;
+  const std::int64_t columns = std::min(cuts_.ffn.last, model_->config.ffn) - cuts_.ffn.first;
   const bool gated = model_->config.gated_mlp;
-  const product both[] = {{weights.up, linear_kind::up, up, ffn_cut_},
-                          {weights.gate, linear_kind::gate, gate, ffn_cut_}};
+  const product both[] = {{weights.up, linear_kind::up, up, cuts_.ffn},
+                          {weights.gate, linear_kind::gate, gate, cuts_.ffn}};
   const std::span<const product> inner(both, gated ? 2 : 1);
   prepare_input(batch.rows, normed, inner,
                 [&](int row) { normalize(weights.mlp_norm, hidden.row(row), normed.row(row)); });
   apply(batch, layer, normed, inner);
-  const product down[] = {{weights.down, linear_kind::down, hidden, hidden_cut_, true}};
-  prepare_gathered(batch.rows, up, ffn_cut_, down, [&](int row) {
-    float* own = up.row(row) + ffn_cut_.first;
+  const product down[] = {{weights.down, linear_kind::down, hidden, cuts_.hidden, true}};
+  prepare_gathered(batch.rows, up, cuts_.ffn, down, [&](int row) {
+    float* own = up.row(row) + cuts_.ffn.first;
     if (gated)
-      with_.kernels.swiglu(gate.row(row) + ffn_cut_.first, own, columns, own);
+      with_.kernels.swiglu(gate.row(row) + cuts_.ffn.first, own, columns, own);
     else
       with_.kernels.gelu_tanh(own, columns, own);
   });
   apply(batch, layer, up, down);
-  gather_(with_, hidden.data, batch.rows, hidden.stride, hidden_cut_);
+  gather_(with_, hidden.data, batch.rows, hidden.stride, cuts_.hidden);
 }
 
 template <class MakeRow>

@@ -69,7 +69,7 @@ class cpu_decoder final : public decoder {
 
   compute with_;
   column_gather gather_;
-  column_cut heads_, q_cut_, kv_cut_, hidden_cut_, ffn_cut_, vocab_cut_;  ///< heads_: of keys and values, one a column
+  output_cuts cuts_;
   rope_angles angles_;
   kv_storage kv_;
   std::int64_t q_stride_, kv_stride_, ffn_stride_;

@@ -8,17 +8,17 @@ namespace troupe {
 /// One thread takes several heads of a sequence, since they lie side by side; but there should be tasks enough for all.
 void cpu_decoder::share_out_heads(const pass& batch) {
   constexpr int rows_per_task = 32;
-  const auto tasks = static_cast<std::int64_t>(batch.sequences.size()) * heads_.count();
-  const std::int64_t heads = std::clamp<std::int64_t>(tasks / (with_.pool.threads() * 8), 1, heads_.count());
+  const auto tasks = static_cast<std::int64_t>(batch.sequences.size()) * cuts_.heads.count();
+  const std::int64_t heads = std::clamp<std::int64_t>(tasks / (with_.pool.threads() * 8), 1, cuts_.heads.count());
   attention_tasks_.clear();
   many_rows_ = false;
   for (const pass_sequence& sequence : batch.sequences) {
     many_rows_ |= sequence.rows > 1;
     for (int first = 0; first < sequence.rows; first += rows_per_task)
-      for (std::int64_t head = heads_.first; head < heads_.last; head += heads)
+      for (std::int64_t head = cuts_.heads.first; head < cuts_.heads.last; head += heads)
         attention_tasks_.push_back({.sequence = &sequence,
                                     .first_head = head,
-                                    .heads = std::min(heads, heads_.last - head),
+                                    .heads = std::min(heads, cuts_.heads.last - head),
                                     .first_row = first,
                                     .rows = std::min(rows_per_task, sequence.rows - first)});
   }
@@ -67,7 +67,7 @@ void cpu_decoder::store_keys(const attention_task& task, std::int64_t head, std:
     for (int r = 0; r < rows; ++r) place_heads(row + r, keys + r * kv_stride_, 1, weights.k_norm, scratch);
     std::byte* block = kv_.layer(layer) + task.sequence->blocks[position / positions_per_block] * kv_.block_bytes();
     with_.kernels.store_kv({.kind = kv_.kind(),
-                            .block = block + (head - heads_.first) * kv_.head_bytes(),
+                            .block = block + (head - cuts_.heads.first) * kv_.head_bytes(),
                             .slot = slot,
                             .rows = rows,
                             .head_dim = static_cast<int>(dim),
@@ -89,7 +89,7 @@ void cpu_decoder::attend_rows(const attention_task& task, std::int64_t head, std
   args.kind = kv_.kind();
   args.cache = kv_.layer(layer);
   args.block_bytes = kv_.block_bytes();
-  args.head_offset = (head - heads_.first) * kv_.head_bytes();
+  args.head_offset = (head - cuts_.heads.first) * kv_.head_bytes();
   args.block_table = task.sequence->blocks;
   args.head_dim = static_cast<int>(config.head_dim);
   args.group = static_cast<int>(group);

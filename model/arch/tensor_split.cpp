@@ -5,6 +5,18 @@
 #include "base/error.hpp"
 
 namespace troupe {
+namespace {
+
+column_cut cut_blocks(const tensor_split& split, std::int64_t outs) {
+  return cut_columns(split, padded_outs(outs) / outs_per_block, outs_per_block);
+}
+
+/// How many of a matrix' outputs are in the blocks of these columns.
+std::int64_t outputs_in(const column_cut& cut, std::int64_t outs) {
+  return std::min(cut.last_block() * outs_per_block, outs) - cut.first_output();
+}
+
+}  // namespace
 
 void check(const tensor_split& split, const model_config& config) {
   if (split.ranks < 1 || split.rank < 0 || split.rank >= split.ranks || (!split.is_whole() && !split.gather))
@@ -20,6 +32,39 @@ column_cut cut_columns(const tensor_split& split, std::int64_t units, std::int64
   cut.first = cut.begin_of(static_cast<std::size_t>(split.rank));
   cut.last = cut.ends[static_cast<std::size_t>(split.rank)];
   return cut;
+}
+
+output_cuts::output_cuts(const tensor_split& split, const model_config& config)
+    : heads(cut_columns(split, config.kv_heads, 1)),
+      q(cut_columns(split, config.kv_heads, config.heads / config.kv_heads * config.head_dim)),
+      kv(cut_columns(split, config.kv_heads, config.head_dim)),
+      hidden(cut_blocks(split, config.hidden)),
+      ffn(cut_blocks(split, config.ffn)),
+      vocab(cut_blocks(split, config.vocab_size)) {}
+
+const column_cut& output_cuts::of(linear_kind kind) const {
+  switch (kind) {
+    case linear_kind::q:
+      return q;
+    case linear_kind::k:
+    case linear_kind::v:
+      return kv;
+    case linear_kind::gate:
+    case linear_kind::up:
+      return ffn;
+    default:
+      return hidden;
+  }
+}
+
+matrix_view outputs_of(const matrix_view& w, const column_cut& cut) {
+  return outputs_of(w, cut.first_output(), outputs_in(cut, w.outs));
+}
+
+factor_view outputs_of(factor_view b, const column_cut& cut) {
+  b.weights += cut.first_block() * b.block_bytes();
+  b.outs = outputs_in(cut, b.outs);
+  return b;
 }
 
 void column_gather::operator()(const compute& with, float* rows, int count, std::int64_t stride, const column_cut& cut,

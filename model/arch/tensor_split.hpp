@@ -9,6 +9,7 @@
 
 #include "base/aligned_buffer.hpp"
 #include "model/formats/model_config.hpp"
+#include "model/lora/adapter.hpp"
 #include "model/ops/compute.hpp"
 
 namespace troupe {
@@ -20,6 +21,7 @@ struct tensor_split {
   /// `data` is made of the ranks' parts; part r ends at ends[r]. Rank `root`, or every rank, gets the parts that it
   /// lacks. All ranks make the same call. Empty if there is one rank.
   std::function<void(std::span<float> data, std::span<const std::size_t> ends, int root)> gather;
+  bool on_device = false;  ///< `data` lies in the memory of the decoder's device
 
   bool is_whole() const { return ranks == 1; }
 };
@@ -36,9 +38,23 @@ struct column_cut {
   // The matrix' blocks of 16 outputs that these columns are in: where heads are narrow two ranks may make the same one.
   std::int64_t first_block() const { return first / outs_per_block; }
   std::int64_t last_block() const { return padded_outs(last) / outs_per_block; }
+  std::int64_t first_output() const { return first_block() * outs_per_block; }  ///< of these blocks
 };
 /// Whole units of `unit` columns, as evenly as can be.
 column_cut cut_columns(const tensor_split& split, std::int64_t units, std::int64_t unit);
+
+/// The columns that each rank makes of all that a decoder makes.
+struct output_cuts {
+  output_cuts(const tensor_split& split, const model_config& config);
+  const column_cut& of(linear_kind kind) const;
+
+  column_cut heads;               ///< of keys and values, one a column
+  column_cut q, kv;               ///< what these heads have: whole heads
+  column_cut hidden, ffn, vocab;  ///< whole blocks of outputs
+};
+/// The blocks of a matrix, or of an adapter's factor B, that a rank's columns are in.
+matrix_view outputs_of(const matrix_view& w, const column_cut& cut);
+factor_view outputs_of(factor_view b, const column_cut& cut);
 
 /// Puts rows together.
 class column_gather {

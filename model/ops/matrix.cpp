@@ -40,4 +40,14 @@ matrix_view view_of(scheme kind, std::int64_t outs, std::int64_t ins, const std:
   return {kind, outs, ins, data, scales, reinterpret_cast<const float*>(scales + bytes.scales)};
 }
 
+/// All three parts lie block by block.
+matrix_view outputs_of(matrix_view w, std::int64_t first, std::int64_t outs) {
+  const matrix_bytes before = packed_bytes(w.kind, first, w.ins);
+  w.weights += before.weights;
+  w.scales += before.scales;
+  w.mids += before.mids / sizeof(float);
+  w.outs = outs;
+  return w;
+}
+
 }  // namespace troupe

@@ -81,5 +81,7 @@ struct matrix_bytes {
 matrix_bytes packed_bytes(scheme kind, std::int64_t outs, std::int64_t ins);
 /// The view of a matrix whose three parts lie one after the other from `data`, aligned to 64.
 matrix_view view_of(scheme kind, std::int64_t outs, std::int64_t ins, const std::byte* data);
+/// Some outputs of a matrix, where they lie. `first` is a multiple of 16.
+matrix_view outputs_of(matrix_view w, std::int64_t first, std::int64_t outs);
 
 }  // namespace troupe

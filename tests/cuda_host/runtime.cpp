@@ -155,6 +155,16 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
   }
   return is_pageable(to) && !stream->recording ? cudaStreamSynchronize(stream) : cudaSuccess;
 }
+cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
+                              std::size_t width, std::size_t height, cudaMemcpyKind kind, cudaStream_t stream) {
+  for (std::size_t row = 0; row < height; ++row) {
+    const cudaError_t error =
+        cudaMemcpyAsync(static_cast<std::byte*>(to) + row * to_pitch,
+                        static_cast<const std::byte*>(from) + row * from_pitch, width, kind, stream);
+    if (error != cudaSuccess) return error;
+  }
+  return cudaSuccess;
+}
 cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, cudaStream_t stream) {
   put(stream, [=] { std::memset(memory, value, bytes); });
   return cudaSuccess;

@@ -49,6 +49,9 @@ class collective {
   /// with other backends time-outs count from the call). The silence of a rank that is not busy does not matter: nobody
   /// waits for it.
   virtual void set_busy(bool) {}
+  /// The data of gathers and broadcasts may lie in the memory of the rank's GPU, where nothing may be writing it any
+  /// more.
+  virtual bool takes_device_memory() const { return false; }
   /// From any thread: every later call fails at once. So does the call under way, with gloo at the latest by its
   /// time-out.
   virtual void interrupt() noexcept = 0;

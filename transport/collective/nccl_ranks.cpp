@@ -22,11 +22,13 @@ std::unique_ptr<collective> make_nccl_rank(const rank_group&, meeting_place&, in
 #include <dlfcn.h>
 #include <nccl.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstring>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace troupe {
 namespace {
@@ -58,6 +60,7 @@ class nccl_library {
   TROUPE_FUNCTION(cuda_, cudaStreamDestroy);
   TROUPE_FUNCTION(cuda_, cudaStreamQuery);
   TROUPE_FUNCTION(cuda_, cudaFree);
+  TROUPE_FUNCTION(cuda_, cudaPointerGetAttributes);
   TROUPE_FUNCTION(cuda_, cudaGetErrorString);
   TROUPE_FUNCTION(nccl_, ncclGetUniqueId);
   TROUPE_FUNCTION(nccl_, ncclCommInitRankConfig);
@@ -76,11 +79,12 @@ class nccl_library {
   allocator* cudaMalloc = find<allocator>(cuda_, "cudaMalloc");
 };
 
-/// Data lies in the processor's memory: it goes through a buffer on the GPU, sends first, then receives.
+/// Data in the GPU's memory goes from there. Data in the processor's goes through a buffer on the GPU, sends first,
+/// then receives.
 class nccl_rank final : public collective {
  public:
   nccl_rank(const rank_group& group, meeting_place& place, int device, std::chrono::milliseconds timeout)
-      : collective(group.rank, group.size), timeout_(timeout) {
+      : collective(group.rank, group.size), timeout_(timeout), patience_(std::max(timeout, group.patience)) {
     require(library_.cudaSetDevice(device));
     require(library_.cudaStreamCreate(&stream_));
     ncclUniqueId id{};
@@ -99,38 +103,54 @@ class nccl_rank final : public collective {
     if (stream_) library_.cudaStreamDestroy(stream_);
   }
 
+  bool takes_device_memory() const override { return true; }
   void interrupt() noexcept override { interrupted_.store(true); }
 
  private:
   void exchange(std::span<const transfer> sends, std::span<const transfer> receives) override {
+    if (are_on_device(sends) && are_on_device(receives))
+      exchange_on_device(sends, receives);
+    else
+      exchange_through_buffer(sends, receives);
+    patience_ = timeout_;  // the first call has made NCCL's connections
+  }
+
+  void exchange_on_device(std::span<const transfer> sends, std::span<const transfer> receives) {
+    require(library_.ncclGroupStart());
+    for (const transfer& each : sends)
+      require(library_.ncclSend(each.bytes.data(), each.bytes.size(), ncclUint8, each.peer, ranks_, stream_));
+    for (const transfer& each : receives)
+      require(library_.ncclRecv(each.bytes.data(), each.bytes.size(), ncclUint8, each.peer, ranks_, stream_));
+    require(library_.ncclGroupEnd());
+    wait(receives.empty() ? -1 : receives.front().peer);
+  }
+
+  void exchange_through_buffer(std::span<const transfer> sends, std::span<const transfer> receives) {
     std::size_t needed = 0;
     for (const auto* list : {&sends, &receives})
       for (const transfer& each : *list) needed += each.bytes.size();
     make_room(needed);
     std::byte* at = buffer_;
-    for (const transfer& each : sends) {
-      copy(at, each.bytes.data(), each.bytes.size(), cudaMemcpyHostToDevice);
-      at += each.bytes.size();
-    }
-    at = buffer_;
-    require(library_.ncclGroupStart());
-    for (const transfer& each : sends) {
-      require(library_.ncclSend(at, each.bytes.size(), ncclUint8, each.peer, ranks_, stream_));
-      at += each.bytes.size();
-    }
-    std::byte* received = at;
-    for (const transfer& each : receives) {
-      require(library_.ncclRecv(at, each.bytes.size(), ncclUint8, each.peer, ranks_, stream_));
-      at += each.bytes.size();
-    }
-    require(library_.ncclGroupEnd());
-    const int peer = receives.empty() ? -1 : receives.front().peer;
-    wait(peer);  // a copy into plain memory would wait by itself, and for ever
-    for (const transfer& each : receives) {
-      copy(each.bytes.data(), received, each.bytes.size(), cudaMemcpyDeviceToHost);
-      received += each.bytes.size();
-    }
-    wait(peer);
+    const auto in_buffer = [&](const transfer& each) {
+      return transfer{each.peer, {std::exchange(at, at + each.bytes.size()), each.bytes.size()}};
+    };
+    std::vector<transfer> sent, received;
+    for (const transfer& each : sends) sent.push_back(in_buffer(each));
+    for (const transfer& each : receives) received.push_back(in_buffer(each));
+    for (std::size_t i = 0; i < sent.size(); ++i)
+      copy(sent[i].bytes.data(), sends[i].bytes.data(), sent[i].bytes.size(), cudaMemcpyHostToDevice);
+    exchange_on_device(sent, received);  // and waits: a copy into plain memory would wait by itself, and for ever
+    for (std::size_t i = 0; i < received.size(); ++i)
+      copy(receives[i].bytes.data(), received[i].bytes.data(), received[i].bytes.size(), cudaMemcpyDeviceToHost);
+    wait(-1);
+  }
+
+  bool are_on_device(std::span<const transfer> transfers) const {
+    return std::all_of(transfers.begin(), transfers.end(), [&](const transfer& each) {
+      cudaPointerAttributes attributes{};
+      require(library_.cudaPointerGetAttributes(&attributes, each.bytes.data()));
+      return attributes.type == cudaMemoryTypeDevice;
+    });
   }
 
   void make_room(std::size_t bytes) {
@@ -148,7 +168,7 @@ class nccl_rank final : public collective {
 
   /// NCCL itself would wait for ever. A peer that does not answer is given up here, and all its transfers with it.
   void wait(int peer) {
-    const auto deadline = std::chrono::steady_clock::now() + timeout_;
+    const auto deadline = std::chrono::steady_clock::now() + patience_;
     while (true) {
       ncclResult_t state = ncclSuccess;
       library_.ncclCommGetAsyncError(ranks_, &state);
@@ -177,7 +197,7 @@ class nccl_rank final : public collective {
   }
 
   nccl_library library_;
-  std::chrono::milliseconds timeout_;
+  std::chrono::milliseconds timeout_, patience_;  ///< patience_: with the call under way
   cudaStream_t stream_ = nullptr;
   ncclComm_t ranks_ = nullptr;
   std::byte* buffer_ = nullptr;

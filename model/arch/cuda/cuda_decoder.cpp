@@ -18,11 +18,16 @@ std::int64_t group_of_heads(const model_config& config) {
   return config.heads / config.kv_heads;
 }
 
+/// From this column on.
+float_rows columns_of(float_rows rows, std::int64_t first) {
+  return {rows.data ? rows.data + first : nullptr, rows.stride};
+}
+
 /// Throws input_error where the GPU's ops do not do what is asked for.
 const decoder::options& checked(const decoder::options& options, const model_config& config) {
   const std::string where = name_of(options.device);
   check_device(options.device, where);
-  if (!options.split.is_whole()) refuse("{}: GPUs share no stage yet: use tensor = 1, and more stages", where);
+  check(options.split, config);
   if (config.head_dim > cuda::most_head_dim)
     refuse("{}: the model's heads have {} values, {} at most run on GPUs: use the device cpu", where, config.head_dim,
            cuda::most_head_dim);
@@ -34,13 +39,15 @@ const decoder::options& checked(const decoder::options& options, const model_con
 
 cuda_decoder::cuda_decoder(std::shared_ptr<const loaded_model> model, const options& chosen)
     : decoder(model, checked(chosen, model->config)),
-      weights_(*model_, options_.first_layer, options_.layers, stream_),
-      adapters_(options_.first_layer, options_.layers),
+      cuts_(options_.split, model_->config),
+      weights_(*model_, options_.first_layer, options_.layers, stream_, options_.split),
+      adapters_(options_.first_layer, options_.layers, cuts_),
       tables_(options_.max_rows, options_.context, static_cast<int>(group_of_heads(model_->config))),
       angles_(model_->config, options_.context, stream_),
       heads_width_(model_->config.heads * model_->config.head_dim),
       kv_width_(model_->config.kv_heads * model_->config.head_dim),
       picked_rows_(std::min(options_.max_rows, most_picked_rows)),
+      gather_(options_.split, most_gathered_floats()),
       codes_(options_.max_rows, std::max({model_->config.hidden, heads_width_, model_->config.ffn})),
       picked_(static_cast<std::size_t>(options_.max_rows)),
       largest_(picked_.size()),
@@ -75,8 +82,8 @@ cuda_decoder::cuda_decoder(std::shared_ptr<const loaded_model> model, const opti
 /// For passes of very many rows, if there can be any with weights that it multiplies.
 void cuda_decoder::take_library() {
   const auto has_u8 = [](const layer_weights& layer) {
-    const auto each = {&layer.q, &layer.k, &layer.v, &layer.o, &layer.gate, &layer.up, &layer.down};
-    return std::any_of(each.begin(), each.end(), [](const linear_weights* one) { return one->w.kind == scheme::u8; });
+    return std::any_of(every_linear.begin(), every_linear.end(),
+                       [&](linear_kind kind) { return layer[kind].w.kind == scheme::u8; });
   };
   if (options_.max_rows < cuda::least_library_rows) return;
   if (std::none_of(weights_.layers.begin(), weights_.layers.end(), has_u8)) return;
@@ -131,7 +138,7 @@ void cuda_decoder::run(const pass& batch, float* hidden) {
   tables_.upload(shape, stream_);
   const auto floats = static_cast<std::size_t>(batch.rows * hidden_stride());
   if (!is_first()) cuda::copy(hidden_.data(), hidden, floats, stream_);
-  if (is_decode(batch)) {
+  if (is_decode(batch) && options_.split.is_whole()) {
     cuda::graph& whole = recorded_[shape];
     if (!whole) whole = cuda::graph::capture(stream_, [&] { run_pass(shape); });
     whole.launch(stream_);
@@ -170,8 +177,10 @@ void cuda_decoder::attend(const pass_shape& shape, std::int64_t layer) {
   attend_heads(shape, layer);
   const linear o[] = {{linear_kind::o, weights.o, rows_of(hidden_, hidden), true}};
   const float_rows mixed = rows_of(mixed_, heads_width_);
+  gather_(stream_, mixed, shape.rows, cuts_.q);
   cuda::encode(stream_, mixed, shape.rows, heads_width_, codes_for(o));
   multiply(shape, layer, mixed, heads_width_, o);
+  gather_(stream_, rows_of(hidden_, hidden), shape.rows, cuts_.hidden);
 }
 
 void cuda_decoder::feed_forward(const pass_shape& shape, std::int64_t layer) {
@@ -183,13 +192,29 @@ void cuda_decoder::feed_forward(const pass_shape& shape, std::int64_t layer) {
   normalize(shape.rows, weights.mlp_norm, nullptr, codes_for(inner));
   multiply(shape, layer, rows_of(normed_, config.hidden), config.hidden, inner);
   const linear down[] = {{linear_kind::down, weights.down, rows_of(hidden_, config.hidden), true}};
-  const cuda::activation_args activation{
-      .rows = shape.rows, .n = config.ffn, .gate = gate, .x = up, .out = up, .codes = codes_for(down)};
+  activate(shape, codes_for(down));
+  multiply(shape, layer, up, config.ffn, down);
+  gather_(stream_, rows_of(hidden_, config.hidden), shape.rows, cuts_.hidden);
+}
+
+/// Codes are made of whole rows.
+void cuda_decoder::activate(const pass_shape& shape, const cuda::row_codes& codes) {
+  const model_config& config = model_->config;
+  const bool whole = options_.split.is_whole();
+  const float_rows up = rows_of(up_, config.ffn), own = columns_of(up, cuts_.ffn.first);
+  const cuda::activation_args activation{.rows = shape.rows,
+                                         .n = std::min(cuts_.ffn.last, config.ffn) - cuts_.ffn.first,
+                                         .gate = columns_of(rows_of(gate_, config.ffn), cuts_.ffn.first),
+                                         .x = own,
+                                         .out = own,
+                                         .codes = whole ? codes : cuda::row_codes{}};
   if (config.gated_mlp)
     cuda::swiglu(stream_, activation);
   else
     cuda::gelu_tanh(stream_, activation);
-  multiply(shape, layer, up, config.ffn, down);
+  if (whole) return;
+  gather_(stream_, up, shape.rows, cuts_.ffn);
+  cuda::encode(stream_, up, shape.rows, config.ffn, codes);
 }
 
 void cuda_decoder::place_heads(const pass_shape& shape, std::int64_t layer) {
@@ -198,10 +223,10 @@ void cuda_decoder::place_heads(const pass_shape& shape, std::int64_t layer) {
   cuda::place_heads(stream_, {.rows = shape.rows,
                               .places = tables_.places(shape),
                               .cache = cache_of(layer),
-                              .heads = static_cast<int>(config.heads),
-                              .q = rows_of(q_, heads_width_),
-                              .k = rows_of(k_, kv_width_),
-                              .v = rows_of(v_, kv_width_),
+                              .heads = static_cast<int>(cuts_.heads.count() * group_of_heads(config)),
+                              .q = columns_of(rows_of(q_, heads_width_), cuts_.q.first),
+                              .k = columns_of(rows_of(k_, kv_width_), cuts_.kv.first),
+                              .v = columns_of(rows_of(v_, kv_width_), cuts_.kv.first),
                               .q_norm = weights.q_norm.weight,
                               .k_norm = weights.k_norm.weight,
                               .norm_eps = config.norm_eps,
@@ -214,13 +239,13 @@ void cuda_decoder::attend_heads(const pass_shape& shape, std::int64_t layer) {
   const auto whole_layer = static_cast<std::size_t>(options_.first_layer + layer);
   cuda::attend(stream_, {.cache = cache_of(layer),
                          .places = tables_.places(shape),
-                         .heads = static_cast<int>(config.heads),
+                         .heads = static_cast<int>(cuts_.heads.count() * group_of_heads(config)),
                          .tiles = tables_.attention_tiles(shape),
                          .tile_count = shape.attention_tiles,
                          .window = config.windows.empty() ? 0 : config.windows[whole_layer],
                          .positions = shape.blocks * static_cast<int>(positions_per_block),
-                         .q = rows_of(q_, heads_width_),
-                         .out = rows_of(mixed_, heads_width_),
+                         .q = columns_of(rows_of(q_, heads_width_), cuts_.q.first),
+                         .out = columns_of(rows_of(mixed_, heads_width_), cuts_.q.first),
                          .scratch = scratch_.data(),
                          .scratch_floats = static_cast<std::int64_t>(scratch_.size())});
 }
@@ -247,7 +272,7 @@ void cuda_decoder::multiply(const pass_shape& shape, std::int64_t layer, float_r
                             std::span<const linear> products) {
   std::array<cuda::product, cuda::most_products> jobs;
   for (std::size_t i = 0; i < products.size(); ++i)
-    jobs[i] = {products[i].weights.w, products[i].to, products[i].weights.bias, products[i].accumulate};
+    jobs[i] = {products[i].weights.w, made_part(products[i]), products[i].weights.bias, products[i].accumulate};
   cuda::matmul(stream_, std::span(jobs.data(), products.size()),
                {shape.rows, x, codes_for(products), scratch_.data(), library_.get()});
   if (shape.lora_tiles > 0) add_adapters(shape, layer, x, ins, products);
@@ -265,7 +290,8 @@ void cuda_decoder::add_adapters(const pass_shape& shape, std::int64_t layer, flo
                        .target_count = static_cast<int>(products.size()),
                        .between = between_.data()};
   for (std::size_t i = 0; i < products.size(); ++i)
-    args.targets[i] = {device_adapters::linear(layer, products[i].kind), products[i].weights.w.outs, products[i].to};
+    args.targets[i] = {device_adapters::linear(layer, products[i].kind), products[i].weights.w.outs,
+                       made_part(products[i])};
   cuda::lora(stream_, args);
 }
 
@@ -289,7 +315,8 @@ void cuda_decoder::finish(std::initializer_list<std::span<const int>> lists, con
 
 const float* cuda_decoder::logits(const float*, const wanted_logits& wanted) {
   const linear_weights head{weights_.head, nullptr};
-  const cuda::product product{weights_.head, {logits_.data(), logit_stride()}};
+  const float_rows rows{logits_.data(), logit_stride()};
+  const cuda::product product{weights_.head, columns_of(rows, cuts_.vocab.first)};
   const linear only[] = {{linear_kind::q, head, product.y}};
   const cuda::row_codes codes = codes_for(only);
   const auto stride = static_cast<std::size_t>(logit_stride());
@@ -298,6 +325,7 @@ const float* cuda_decoder::logits(const float*, const wanted_logits& wanted) {
   finish({wanted.largest_of, wanted.rows}, codes, [&](int first, int count) {
     cuda::matmul(stream_, std::span(&product, 1),
                  {count, rows_of(normed_, model_->config.hidden), codes, scratch_.data()});
+    gather_(stream_, rows, count, cuts_.vocab, 0);
     const int found = std::clamp(static_cast<int>(largest) - first, 0, count);
     const auto floats = static_cast<std::size_t>(count - found) * stride;
     cuda::argmax(stream_, logits_.data(), logit_stride(), found, model_->config.vocab_size,
@@ -332,6 +360,17 @@ float_rows cuda_decoder::rows_of(const cuda::device_buffer<float>& buffer, std::
   return {buffer.data(), padded_row(columns)};
 }
 
+/// The part of a product's rows that this rank makes.
+float_rows cuda_decoder::made_part(const linear& product) const {
+  return columns_of(product.to, cuts_.of(product.kind).first_output());
+}
+
+std::int64_t cuda_decoder::most_gathered_floats() const {
+  const auto most =
+      options_.max_rows * std::max({cuts_.q.ends.back(), cuts_.hidden.ends.back(), cuts_.ffn.ends.back()});
+  return is_last() ? std::max(most, picked_rows_ * cuts_.vocab.ends.back()) : most;
+}
+
 cuda::row_codes cuda_decoder::codes_for(std::span<const linear> products) const {
   const auto any = [&](auto is) {
     return std::any_of(products.begin(), products.end(), [&](const linear& each) { return is(each.weights.w.kind); });
@@ -341,7 +380,7 @@ cuda::row_codes cuda_decoder::codes_for(std::span<const linear> products) const 
 
 cuda::kv_layer cuda_decoder::cache_of(std::int64_t layer) const {
   const model_config& config = model_->config;
-  cuda::kv_layer cache{options_.kv, nullptr, static_cast<int>(config.kv_heads), static_cast<int>(config.head_dim)};
+  cuda::kv_layer cache{options_.kv, nullptr, static_cast<int>(cuts_.heads.count()), static_cast<int>(config.head_dim)};
   cache.data = kv_.data() + layer * options_.blocks * cache.block_bytes();
   return cache;
 }

@@ -7,6 +7,7 @@
 
 #include "model/arch/cuda/device_adapters.hpp"
 #include "model/arch/cuda/device_angles.hpp"
+#include "model/arch/cuda/device_gather.hpp"
 #include "model/arch/cuda/device_weights.hpp"
 #include "model/arch/cuda/pass_tables.hpp"
 #include "model/arch/decoder.hpp"
@@ -16,7 +17,8 @@ namespace troupe {
 
 /// A decoder on a GPU. All memory is taken when it is made, adapters' when they are added. A pass is put on one stream,
 /// in order; the host waits only where it gets rows or logits. Passes of one token a sequence are recorded once for
-/// each shape and started as a whole from then on.
+/// each shape and started as a whole from then on. With a split the host also waits at every gather, and nothing is
+/// recorded.
 class cuda_decoder final : public decoder {
  public:
   cuda_decoder(std::shared_ptr<const loaded_model> model, const options& chosen);
@@ -30,7 +32,8 @@ class cuda_decoder final : public decoder {
   void run(const pass& batch, float* hidden) override;
   const float* logits(const float* hidden, const wanted_logits& wanted) override;
   const float* normalized(const float* hidden, std::span<const int> rows) override;
-  bool finds_largest() const override { return true; }
+  /// Of a split decoder rank 0 gets all logits, and they are in the host's memory then.
+  bool finds_largest() const override { return options_.split.is_whole(); }
   std::string remark() const override { return remark_; }
 
  private:
@@ -46,6 +49,8 @@ class cuda_decoder final : public decoder {
   bool is_last() const { return options_.first_layer + options_.layers == model_->config.layers; }
   void use() const { cuda::use_device(options_.device.gpu); }
   float_rows rows_of(const cuda::device_buffer<float>& buffer, std::int64_t columns) const;
+  float_rows made_part(const linear& product) const;
+  std::int64_t most_gathered_floats() const;
   cuda::row_codes codes_for(std::span<const linear> products) const;
   cuda::kv_layer cache_of(std::int64_t layer) const;
   void take_library();
@@ -53,6 +58,7 @@ class cuda_decoder final : public decoder {
   void run_pass(const pass_shape& shape);
   void attend(const pass_shape& shape, std::int64_t layer);
   void feed_forward(const pass_shape& shape, std::int64_t layer);
+  void activate(const pass_shape& shape, const cuda::row_codes& codes);
   void place_heads(const pass_shape& shape, std::int64_t layer);
   void attend_heads(const pass_shape& shape, std::int64_t layer);
   /// normed = the norm of rows of hidden, of those that `gather` names where it is not null.
@@ -68,14 +74,16 @@ class cuda_decoder final : public decoder {
   void finish(std::initializer_list<std::span<const int>> lists, const cuda::row_codes& codes, Take take);
 
   cuda::stream stream_;
+  output_cuts cuts_;
   device_weights weights_;
   device_adapters adapters_;
   pass_tables tables_;
   device_angles angles_;
   std::int64_t heads_width_, kv_width_;  ///< columns of all heads' queries, and keys
   int picked_rows_;                      ///< at a time, whose logits are made
+  device_gather gather_;
   cuda::device_buffer<float> hidden_, normed_, q_, k_, v_, mixed_, gate_, up_, between_, scratch_, logits_;
-  cuda::device_buffer<std::byte> kv_;  ///< [layers, blocks, heads]
+  cuda::device_buffer<std::byte> kv_;  ///< [layers, blocks, heads that are this rank's]
   cuda::coded_rows codes_;
   std::unique_ptr<cuda::library_products> library_;  ///< null: our own kernels serve alone
   std::string remark_;

@@ -18,9 +18,13 @@ void device_adapters::add(const lora_adapter& adapter, const cuda::stream& on) {
   std::int64_t bytes = 0;
   const auto for_all = [&](auto visit) {
     for (std::int64_t layer = 0; layer < layers_; ++layer)
-      for (const linear_kind kind : every_linear)
-        if (const auto* lora = adapter.find(first_layer_ + layer, kind))
-          visit(*lora, entries[static_cast<std::size_t>(linear(layer, kind))]);
+      for (const linear_kind kind : every_linear) {
+        const auto* lora = adapter.find(first_layer_ + layer, kind);
+        if (!lora) continue;
+        lora_weights own = *lora;
+        own.b = outputs_of(own.b, cuts_.of(kind));
+        visit(own, entries[static_cast<std::size_t>(linear(layer, kind))]);
+      }
   };
   for_all([&](const lora_weights& lora, cuda::lora_factors&) { bytes += bytes_of(lora.a) + bytes_of(lora.b); });
   place own{free_row(), cuda::device_buffer<std::byte>(static_cast<std::size_t>(bytes))};

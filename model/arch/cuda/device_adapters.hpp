@@ -2,15 +2,18 @@
 #include <unordered_map>
 #include <vector>
 
+#include "model/arch/tensor_split.hpp"
 #include "model/lora/adapter.hpp"
 #include "model/ops/cuda/ops.hpp"
 
 namespace troupe {
 
-/// Adapters of some layers in a device's memory, and the table by which kernels find them.
+/// Adapters of some layers in a device's memory, and the table by which kernels find them. Of factors B there are the
+/// outputs that this rank makes.
 class device_adapters {
  public:
-  device_adapters(std::int64_t first_layer, std::int64_t layers) : first_layer_(first_layer), layers_(layers) {}
+  device_adapters(std::int64_t first_layer, std::int64_t layers, output_cuts cuts)
+      : first_layer_(first_layer), layers_(layers), cuts_(std::move(cuts)) {}
 
   void add(const lora_adapter& adapter, const cuda::stream& on);
   void remove(const lora_adapter& adapter, const cuda::stream& on);
@@ -36,6 +39,7 @@ class device_adapters {
   void grow_table(const cuda::stream& on);
 
   std::int64_t first_layer_, layers_;
+  output_cuts cuts_;
   std::unordered_map<const lora_adapter*, place> places_;
   cuda::device_buffer<cuda::lora_factors> table_;
   std::int32_t rows_ = 0;

@@ -10,13 +10,21 @@ class device_weights::mover {
   std::size_t bytes() const { return bytes_; }
   matrix_view moved(const matrix_view& w) {
     if (!w.weights) return w;
-    return view_of(w.kind, w.outs, w.ins, moved(w.weights, packed_bytes(w.kind, w.outs, w.ins).total()));
+    const matrix_bytes bytes = packed_bytes(w.kind, w.outs, w.ins);
+    return {w.kind,
+            w.outs,
+            w.ins,
+            moved(w.weights, bytes.weights),
+            moved(w.scales, bytes.scales),
+            moved(w.mids, bytes.mids / sizeof(float))};
   }
   const float* moved(const float* values, std::int64_t count) {
     return values ? moved(values, static_cast<std::size_t>(count)) : nullptr;
   }
-  linear_weights moved(const linear_weights& linear) {
-    return {moved(linear.w), moved(linear.bias, padded_outs(linear.w.outs))};
+  matrix_view moved(const matrix_view& w, const column_cut& cut) { return w.weights ? moved(outputs_of(w, cut)) : w; }
+  linear_weights moved(const linear_weights& linear, const column_cut& cut) {
+    const matrix_view w = moved(linear.w, cut);
+    return {w, linear.bias ? moved(linear.bias + cut.first_output(), padded_outs(w.outs)) : nullptr};
   }
   norm_weights moved(const norm_weights& norm, std::int64_t size) {
     return {moved(norm.weight, padded_row(size)), moved(norm.bias, padded_row(size))};
@@ -39,16 +47,18 @@ class device_weights::mover {
 };
 
 device_weights::device_weights(const loaded_model& model, std::int64_t first_layer, std::int64_t count,
-                               const cuda::stream& on) {
+                               const cuda::stream& on, const tensor_split& split) {
+  const output_cuts cuts(split, model.config);
   mover counting(nullptr, on);
-  move_from(model, first_layer, count, counting);
+  move_from(model, first_layer, count, cuts, counting);
   memory_ = cuda::device_buffer<std::byte>(counting.bytes());
   mover moving(memory_.data(), on);
-  move_from(model, first_layer, count, moving);
+  move_from(model, first_layer, count, cuts, moving);
   on.wait();
 }
 
-void device_weights::move_from(const loaded_model& model, std::int64_t first_layer, std::int64_t count, mover& by) {
+void device_weights::move_from(const loaded_model& model, std::int64_t first_layer, std::int64_t count,
+                               const output_cuts& cuts, mover& by) {
   const model_config& config = model.config;
   layers.clear();
   for (std::int64_t layer = first_layer; layer < first_layer + count; ++layer) {
@@ -58,7 +68,7 @@ void device_weights::move_from(const loaded_model& model, std::int64_t first_lay
     to.mlp_norm = by.moved(from.mlp_norm, config.hidden);
     to.q_norm = by.moved(from.q_norm, config.head_dim);
     to.k_norm = by.moved(from.k_norm, config.head_dim);
-    for (const linear_kind kind : every_linear) to[kind] = by.moved(from[kind]);
+    for (const linear_kind kind : every_linear) to[kind] = by.moved(from[kind], cuts.of(kind));
   }
   const bool is_first = first_layer == 0, is_last = first_layer + count == config.layers;
   if (is_first) {
@@ -68,7 +78,7 @@ void device_weights::move_from(const loaded_model& model, std::int64_t first_lay
   if (is_last) {
     final_norm = by.moved(model.final_norm, config.hidden);
     const bool tied = is_first && model.head.weights == model.embeddings.weights;
-    head = tied ? embeddings : by.moved(model.head);
+    head = tied ? outputs_of(embeddings, cuts.vocab) : by.moved(model.head, cuts.vocab);
   }
 }
 

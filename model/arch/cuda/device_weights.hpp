@@ -2,15 +2,18 @@
 #include <vector>
 
 #include "model/arch/loaded_model.hpp"
+#include "model/arch/tensor_split.hpp"
 #include "model/ops/cuda/device.hpp"
 
 namespace troupe {
 
 /// The weights of some layers in a device's memory, packed as they are in the host's: the members of loaded_model, with
-/// the device's addresses. What only the first or the last layer's holder needs is null for the others.
+/// the device's addresses. What only the first or the last layer's holder needs is null for the others. With a split,
+/// of each product the outputs that this rank makes; the table of embeddings is whole.
 class device_weights {
  public:
-  device_weights(const loaded_model& model, std::int64_t first_layer, std::int64_t count, const cuda::stream& on);
+  device_weights(const loaded_model& model, std::int64_t first_layer, std::int64_t count, const cuda::stream& on,
+                 const tensor_split& split = {});
 
   matrix_view embeddings;
   const float* positions = nullptr;
@@ -20,7 +23,8 @@ class device_weights {
 
  private:
   class mover;
-  void move_from(const loaded_model& model, std::int64_t first_layer, std::int64_t count, mover& by);
+  void move_from(const loaded_model& model, std::int64_t first_layer, std::int64_t count, const output_cuts& cuts,
+                 mover& by);
 
   cuda::device_buffer<std::byte> memory_;
 };

@@ -109,6 +109,15 @@ void copy(void* to, const void* from, std::size_t bytes, const stream& on) {
   if (bytes > 0) check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, on.get()), "copying");
 }
 
+void copy_columns(float* to, std::int64_t to_stride, const float* from, std::int64_t from_stride, std::int64_t columns,
+                  std::int64_t rows, const stream& on) {
+  const auto bytes = [](std::int64_t floats) { return static_cast<std::size_t>(floats) * sizeof(float); };
+  if (columns > 0 && rows > 0)
+    check(cudaMemcpy2DAsync(to, bytes(to_stride), from, bytes(from_stride), bytes(columns),
+                            static_cast<std::size_t>(rows), cudaMemcpyDefault, on.get()),
+          "copying columns");
+}
+
 void clear(void* device, std::size_t bytes, const stream& on) {
   if (bytes > 0) check(cudaMemsetAsync(device, 0, bytes, on.get()), "clearing memory");
 }

@@ -3,6 +3,7 @@
 #include <cuda_runtime.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <utility>
 
@@ -95,6 +96,9 @@ class pinned_buffer {
 
 /// Asynchronous where the host's side is pinned. Any direction.
 void copy(void* to, const void* from, std::size_t bytes, const stream& on);
+/// Some columns of rows, which lie `stride` floats apart.
+void copy_columns(float* to, std::int64_t to_stride, const float* from, std::int64_t from_stride, std::int64_t columns,
+                  std::int64_t rows, const stream& on);
 void clear(void* device, std::size_t bytes, const stream& on);
 
 template <class T>

@@ -33,10 +33,7 @@ __global__ void finish_sums(product_job job, coded_inputs in, const std::int32_t
 }  // namespace
 
 product outputs_of(product p, std::int64_t first, std::int64_t outs) {
-  p.w.weights += first * p.w.stored_ins();
-  p.w.scales += first * static_cast<std::int64_t>(sizeof(float));
-  p.w.mids += first;
-  p.w.outs = outs;
+  p.w = troupe::outputs_of(p.w, first, outs);
   p.y.data += first;
   if (p.bias) p.bias += first;
   return p;

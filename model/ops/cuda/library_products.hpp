@@ -15,7 +15,7 @@ namespace troupe::cuda {
 /// make up for in some 700 rows; with sums that go out to memory and back, in up to 2,000.
 constexpr int least_library_rows = 1024;
 
-/// Some outputs of a u8 product; `first` is a multiple of 16.
+/// Some outputs of a product; `first` is a multiple of 16.
 product outputs_of(product p, std::int64_t first, std::int64_t outs);
 
 class library_products {

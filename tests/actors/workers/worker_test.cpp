@@ -218,16 +218,7 @@ TEST_F(worker, says_when_its_device_is_lost_and_gives_its_life_up) {
 class ranks : public worker {
  protected:
   ranks() {
-    for (rank_worker& each : rank_) {
-      worker_parts parts = parts_for(each.head);
-      parts.ranks.place = each.place;
-      parts.ranks.patience = std::chrono::milliseconds(500);
-      parts.alarm = each.alarm;
-      parts.preload = [&each](const loaded_model&, std::int64_t, std::int64_t) {
-        if (each.reads) each.reads();
-      };
-      each.actor = spawn_worker(system_, std::move(parts));
-    }
+    for (rank_worker& each : rank_) spawn(each, {});
   }
   ~ranks() override {
     for (const rank_worker& each : rank_) tell(each.actor, stop_now{});
@@ -241,6 +232,17 @@ class ranks : public worker {
     std::function<void()> reads;  ///< its weights
     worker_actor actor;
   };
+  void spawn(rank_worker& each, device_id device) {
+    worker_parts parts = parts_for(each.head);
+    parts.device = device;
+    parts.ranks.place = each.place;
+    parts.ranks.patience = std::chrono::milliseconds(500);
+    parts.alarm = each.alarm;
+    parts.preload = [&each](const loaded_model&, std::int64_t, std::int64_t) {
+      if (each.reads) each.reads();
+    };
+    each.actor = spawn_worker(system_, std::move(parts));
+  }
   void begin(std::uint64_t epoch, std::uint32_t rank, std::uint32_t size = 2) {
     start_stage what = stage_of(epoch);
     what.tensor_rank = rank;
@@ -274,6 +276,17 @@ TEST_F(ranks, fail_when_one_is_gone) {
   tell(rank_[1].actor, forget_life{});
   tell(rank_[0].actor, next_order(2));
   EXPECT_NE(rank_[0].head.take<stage_failed>().error.find("rank 1 of 2"), std::string::npos);
+}
+
+TEST_F(ranks, do_not_share_a_stage_between_a_gpu_and_a_processor) {
+  tell(rank_[1].actor, stop_now{});
+  spawn(rank_[1], device_id{0});
+  begin(2, 0);
+  begin(2, 1);
+  EXPECT_NE(rank_[0].head.take<stage_started>().error.find("the device cpu, and rank 1 of its stage a GPU"),
+            std::string::npos);
+  EXPECT_NE(rank_[1].head.take<stage_started>().error.find("the device cuda:0, and rank 0 of its stage a processor"),
+            std::string::npos);
 }
 
 TEST_F(ranks, have_met_before_one_of_them_reads_its_weights_for_long) {

@@ -94,6 +94,12 @@ TEST_F(cluster_commands, refuse_nodes_that_are_not_in_the_file) {
       "roles = [\"router\", \"scheduler\", \"worker\"]\n";
   refused({"node", folder().write("apart.toml", apart).string(), "--name", "w7"},
           "head on 192.0.2.1 could not reach one that is not in the file");
+  const std::string on_gpus = "[cluster]\nname = \"gpus\"\ntensor = 2\nstate_dir = \"" + path("state").string() +
+                              "\"\n[model]\npath = \"model\"\n[[node]]\nname = \"head\"\ndevice = \"cuda:0\"\n" +
+                              "roles = [\"router\", \"scheduler\", \"worker\"]\n[[node]]\nname = \"w1\"\n" +
+                              "roles = [\"worker\"]\ndevice = \"cuda:1\"\n";
+  refused({"node", folder().write("on_gpus.toml", on_gpus).string(), "--name", "w7"},
+          "shares no stage with GPUs such as that of head");
 }
 
 TEST_F(cluster_commands, say_what_keys_there_are) {

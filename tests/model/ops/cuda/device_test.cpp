@@ -16,6 +16,17 @@ TEST_F(cuda_device, copies_there_and_back) {
   EXPECT_EQ(device_array<int>(numbers).read(), numbers);
 }
 
+TEST_F(cuda_device, copies_columns_of_rows) {
+  const stream on;
+  const device_array<float> rows(std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8});
+  const device_array<float> side_by_side(std::vector<float>{0, 0, 0, 0});
+  copy_columns(side_by_side.data(), 2, rows.data() + 1, 4, 2, 2, on);
+  copy_columns(rows.data(), 4, side_by_side.data(), 2, 2, 2, on);
+  on.wait();
+  EXPECT_EQ(side_by_side.read(), (std::vector<float>{2, 3, 6, 7}));
+  EXPECT_EQ(rows.read(), (std::vector<float>{2, 3, 3, 4, 6, 7, 7, 8}));
+}
+
 TEST_F(cuda_device, runs_a_recorded_graph_as_often_as_it_is_started) {
   const device_array<float> logits(std::vector<float>{1, 3, 2, 9, 8, 7}), other(std::vector<float>{1, 2, 3, 4, 5, 6});
   const device_array<float> input(6);
