@@ -15,9 +15,10 @@ class aligned_buffer {
  public:
   aligned_buffer() = default;
   explicit aligned_buffer(std::size_t size) : size_(size) {
-    const std::size_t bytes = (size * sizeof(T) + cache_line - 1) / cache_line * cache_line;
+    const std::size_t bytes = rounded_up(size * sizeof(T), cache_line);
     if (bytes == 0) return;
-    data_.reset(static_cast<T*>(std::aligned_alloc(bytes < huge_page ? cache_line : huge_page, bytes)));
+    const std::size_t alignment = bytes < huge_page ? cache_line : huge_page;
+    data_.reset(static_cast<T*>(std::aligned_alloc(alignment, rounded_up(bytes, alignment))));
     if (!data_) throw std::bad_alloc();
     // Large memory is read in pieces that lie far apart: with small pages each would cost a walk through the page
     // table. What fills no huge page at its end takes small ones.
@@ -30,6 +31,7 @@ class aligned_buffer {
   T& operator[](std::size_t i) const { return data_.get()[i]; }
 
  private:
+  static constexpr std::size_t rounded_up(std::size_t n, std::size_t unit) { return (n + unit - 1) / unit * unit; }
   static constexpr std::size_t cache_line = 64, huge_page = 2 << 20;
   struct freeing {
     void operator()(T* p) const { std::free(p); }
