@@ -1,130 +1,64 @@
 #include "bench/engine.hpp"
 
 #include <algorithm>
+#include <array>
+#include <memory>
+#include <span>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "base/error.hpp"
 #include "bench/constrained.hpp"
-#include "bench/limits.hpp"
+#include "bench/even_batch.hpp"
 #include "bench/many_adapters.hpp"
 #include "bench/percentiles.hpp"
-#include "bench/random_adapter.hpp"
-#include "bench/replay.hpp"
 #include "bench/timing.hpp"
 #include "bench/trace_loads.hpp"
-#include "model/arch/gpu.hpp"
 #include "model/arch/single_sequence.hpp"
 
 namespace troupe::bench {
 namespace {
 
-constexpr int adapter_rank = 16;
-
-bool multiplies_integers(const load_place& place) {
-  return is_integer(place.model->layers.front().q.w.kind);
+/// How much more time the steps of one batch take than those of another, in the middle of runs that took turns: a
+/// machine that is shared may be slower while one of them runs, but seldom for all of its turns.
+double percent_more(const even_batch& slower, const even_batch& faster) {
+  std::vector<double> ratios;
+  for (std::size_t turn = 0; turn < slower.step_seconds().size(); ++turn)
+    if (faster.step_seconds()[turn] > 0) ratios.push_back(slower.step_seconds()[turn] / faster.step_seconds()[turn]);
+  return 100 * (percentile(ratios, 0.5) - 1);
 }
 
-machine_limits limits_of(const load_place& place) {
-  const bool integer = multiplies_integers(place);
-  if (place.device.is_cpu())
-    return {read_limit(place.with, place.model->file.bytes()),
-            integer ? int8_limit(place.with) : fp32_limit(place.with)};
-  const gpu_limits gpu = measure_gpu(place.device.gpu);
-  return {gpu.bytes, integer ? gpu.int8 : gpu.bf16};
-}
-
-/// What the processors allow while something is measured. Others may use the same machine, and what they leave changes
-/// from second to second: the better of just before and just after.
-template <class Work>
-machine_limits limits_around(const load_place& place, Work work) {
-  if (!place.device.is_cpu()) return work(), place.limits;
-  const machine_limits before = limits_of(place);
-  work();
-  const machine_limits after = limits_of(place);
-  return {std::max(before.read, after.read), std::max(before.products, after.products)};
-}
-
-/// All sequences come at once with prompts of one length and get answers of one length.
-std::vector<timed_request> even_load(const load_place& place, const engine_bench& options, int sequences,
-                                     int adapters) {
-  std::vector<timed_request> load;
-  for (int i = 0; i < sequences; ++i) {
-    const auto adapter = adapters > 0 ? adapter_version(static_cast<std::uint32_t>(i % adapters + 1)) : no_adapter;
-    load.push_back({0, random_tokens(options.decode_context, place.model->config.vocab_size, load.size()),
-                    options.decode, adapter});
-  }
-  return load;
-}
-
-/// The median time of the steps in which everybody gets one token and nothing else is done.
-class decode_steps {
- public:
-  explicit decode_steps(int sequences) : sequences_(static_cast<std::uint64_t>(sequences)) {}
-  void before(const batch_scheduler& scheduler) {
-    const auto stats = scheduler.stats();
-    if (last_ > 0 && stats.computed_tokens - computed_ == sequences_ && all_decode_) times_.push_back(now() - last_);
-    all_decode_ = stats.running == sequences_;
-    computed_ = stats.computed_tokens;
-    last_ = now();
-  }
-  double median() const { return percentile(times_, 0.5); }
-
- private:
-  std::uint64_t sequences_, computed_ = 0;
-  double last_ = 0;
-  bool all_decode_ = false;
-  std::vector<double> times_;
-};
-
-/// Lets decoding steps read so much of the prompts that the last prompt is read before the first answer ends: only
-/// steps in which all sequences decode are measured.
-engine_options options_for(const load_place& place, const engine_bench& options, int sequences) {
-  const std::int64_t context = options.decode_context + options.decode + 1;
-  engine_options chosen = engine_options_for(place, context, sequences);
-  std::int32_t& mixed = chosen.scheduler.max_mixed_prompt_tokens;
-  mixed = std::max(mixed, 2 * sequences * options.decode_context / options.decode);
-  return chosen;
-}
-
-void run_batch(const load_place& place, const engine_bench& options, int sequences, int adapters, const report& out) {
-  engine serving(place.model, options_for(place, options, sequences), place.with);
-  for (int i = 1; i <= adapters; ++i)
-    serving.add_adapter(adapter_version(static_cast<std::uint32_t>(i)),
-                        random_adapter(*place.model, adapter_rank, static_cast<std::uint32_t>(i)));
-  decode_steps steps(sequences);
-  const auto load = even_load(place, options, sequences, adapters);
-  load_figures all;
+/// So many sequences without adapters and, in turns with them, the same with each of some numbers of adapters.
+void run_batch(const load_place& place, const engine_bench& options, int sequences, std::span<const int> adapters,
+               const report& out) {
+  const int turns = adapters.empty() ? 1 : 7;
+  std::vector<std::unique_ptr<even_batch>> batches;
+  batches.push_back(std::make_unique<even_batch>(place, options, sequences, 0));
+  for (const int number : adapters) batches.push_back(std::make_unique<even_batch>(place, options, sequences, number));
   const machine_limits limits = limits_around(place, [&] {
-    all = replay(serving, place, load, 0, {.before_step = [&](engine& of) { steps.before(of.scheduler()); }});
+    for (int turn = 0; turn < turns; ++turn)
+      for (const auto& batch : batches) batch->run();
   });
-  const double seconds = steps.median();
-  const std::string name = fmt::format("{} sequences, {} adapters", sequences, adapters);
-  if (seconds == 0) return out.add({name + ": never decoded all at once, use more --decode-tokens", {}});
-  const double positions = sequences * (options.decode_context + options.decode / 2.0);
-  const double least = least_seconds(place.work, limits, sequences, sequences, positions);
-  out.add({name,
-           {{"tokens/s", sequences / seconds},
-            {"ms a step", seconds * 1e3},
-            {"of bound", least / seconds},
-            {"blocks peak", all.peak_blocks},
-            {"ms TTFT p50", percentile(all.first_token, 0.5) * 1e3},
-            {"TTFT p99", percentile(all.first_token, 0.99) * 1e3},
-            {"ms a token p50", percentile(all.gaps, 0.5) * 1e3},
-            {"a token p99", percentile(all.gaps, 0.99) * 1e3}}});
+  for (std::size_t i = 0; i < batches.size(); ++i) {
+    row line = batches[i]->figures(limits);
+    if (i > 0) line.figures.emplace_back("% over none", percent_more(*batches[i], *batches[0]));
+    if (i > 1) line.figures.emplace_back(fmt::format("% over {}", adapters[0]), percent_more(*batches[i], *batches[1]));
+    out.add(line);
+  }
 }
 
 void run_batches(const load_place& place, const engine_bench& options, const report& out) {
   out.title(
       fmt::format("continuous batches, {} tokens of prompt each, {} generated; adapters of rank {} on all linear "
                   "layers",
-                  options.decode_context, options.decode, adapter_rank));
-  for (const int sequences : options.batches) run_batch(place, options, sequences, 0, out);
+                  options.decode_context, options.decode, even_batch::adapter_rank));
+  for (const int sequences : options.batches) run_batch(place, options, sequences, options.adapters, out);
   if (!options.batches.empty()) return;
-  for (const int sequences : {1, 4, 8, 16, 32, 64}) run_batch(place, options, sequences, 0, out);
-  for (const int adapters : {1, 8}) run_batch(place, options, 16, adapters, out);
-  for (const int adapters : {1, 8, 32}) run_batch(place, options, 32, adapters, out);
+  for (const int sequences : {1, 4, 8}) run_batch(place, options, sequences, {}, out);
+  run_batch(place, options, 16, std::array{1, 8}, out);
+  run_batch(place, options, 32, std::array{1, 8, 32}, out);
+  run_batch(place, options, 64, {}, out);
 }
 
 /// The lengths that will be run, which the model must have positions for.

@@ -14,10 +14,11 @@ namespace troupe::bench {
 struct engine_bench {
   device_id device = {};
   kv_kind kv = kv_kind::f16;
-  int prompt = 0;            ///< tokens of the prefill; 0: 512, or as many as the model can read
-  int decode = 64;           ///< tokens generated after it, one at a time
-  int decode_context = 128;  ///< tokens before them
-  std::vector<int> batches;  ///< sequences of each batch, without adapters; empty: the usual ones, with and without
+  int prompt = 0;             ///< tokens of the prefill; 0: 512, or as many as the model can read
+  int decode = 64;            ///< tokens generated after it, one at a time
+  int decode_context = 128;   ///< tokens before them
+  std::vector<int> batches;   ///< sequences of each batch; empty: the usual ones, with and without adapters
+  std::vector<int> adapters;  ///< numbers of adapters that each of these batches is run with in turns, beside none
 
   std::string trace;           ///< a file; then that load alone is run
   double rate = 0;             ///< of the trace's time; 0: all requests come at once

@@ -1,24 +1,14 @@
 #pragma once
 #include <functional>
-#include <memory>
 #include <optional>
 #include <vector>
 
 #include "bench/load.hpp"
 #include "bench/load_meter.hpp"
+#include "bench/load_place.hpp"
 #include "model/engine/engine.hpp"
 
 namespace troupe::bench {
-
-/// What a load is run on.
-struct load_place {
-  std::shared_ptr<const loaded_model> model;
-  const compute& with;
-  model_work work;
-  machine_limits limits;
-  kv_kind kv = kv_kind::f16;
-  device_id device = {};
-};
 
 /// As many sequences at a time as wanted, and memory for keys and values of so many tokens; without a number for all of
 /// them at their longest.

@@ -1,0 +1,36 @@
+#pragma once
+#include <vector>
+
+#include "bench/engine.hpp"
+#include "bench/replay.hpp"
+#include "bench/report.hpp"
+
+namespace troupe::bench {
+
+/// Sequences that come all at once, with prompts of one length and answers of one length, and an engine that serves
+/// them. Adapters, if any, are dealt out in turn.
+class even_batch {
+ public:
+  static constexpr int adapter_rank = 16;
+
+  even_batch(const load_place& place, const engine_bench& options, int sequences, int adapters);
+
+  /// Serves them once more. From the second time on the prompts come from the prefix cache.
+  void run();
+
+  /// For each run the median time of the steps in which everybody gets one token and nothing else is done; 0 if there
+  /// was none.
+  const std::vector<double>& step_seconds() const { return step_seconds_; }
+  row figures(const machine_limits& limits) const;
+
+ private:
+  load_place place_;
+  int sequences_, adapters_;
+  double positions_;  ///< of all sequences, in the middle of their answers
+  engine serving_;
+  std::vector<timed_request> load_;
+  load_figures first_run_;
+  std::vector<double> step_seconds_;
+};
+
+}  // namespace troupe::bench
