@@ -12,7 +12,6 @@
 
 #include "actors/caf_compat.hpp"
 #include "actors/messages.hpp"
-#include "actors/requests/prompting.hpp"
 #include "cluster/adapters/adapter_catalogue.hpp"
 #include "cluster/journal/journal.hpp"
 #include "cluster/placement/placement.hpp"
@@ -252,7 +251,7 @@ class answer_listener {
 /// Anyone to gateway: answer this. `request_numbers` gives the id.
 struct begin_request {
   request_id id;
-  prepared_request prepared;
+  engine_request engine;          ///< lacks only the adapter's version
   std::string adapter;            ///< name, name@version, or empty for the bare base
   std::uint64_t skip_tokens = 0;  ///< of each answer; the listener has them already
   bool skip_special = true;       ///< special tokens are no part of the text

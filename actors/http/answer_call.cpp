@@ -90,7 +90,7 @@ void answer_call::start() {
   order_.prompts.clear();
   for (std::size_t i = 0; i < begun.size(); ++i) {
     ids_.push_back(begun[i].id);
-    uncharged_.push_back(static_cast<std::int64_t>(begun[i].prepared.engine.sequence.prompt.size()));
+    uncharged_.push_back(static_cast<std::int64_t>(begun[i].engine.sequence.prompt.size()));
     begun[i].listener = std::make_shared<prompt_listener>(shared_from_this(), i);
   }
   for (begin_request& each : begun) tell(context_->parts.gateway, std::move(each));

@@ -108,8 +108,8 @@ void client_desk_state::begin(incoming<client_request>& request) {
   try {
     begin_request begun;
     begun.id = parts_.numbers->next();
-    begun.prepared = parts_.prompts->prepare(input_of(asked), asked.sampling, asked.answers,
-                                             asked.batch ? request_priority::batch : request_priority::interactive);
+    begun.engine = parts_.prompts->prepare(input_of(asked), asked.sampling, asked.answers,
+                                           asked.batch ? request_priority::batch : request_priority::interactive);
     begun.adapter = asked.adapter;
     begun.skip_tokens = asked.skip_tokens;
     begun.listener =

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "actors/interfaces.hpp"
+#include "actors/requests/prompting.hpp"
 #include "actors/status_board.hpp"
 #include "actors/wire.hpp"
 

@@ -8,6 +8,7 @@
 
 #include "actors/adapters/adapter_directory.hpp"
 #include "actors/interfaces.hpp"
+#include "actors/requests/prompting.hpp"
 #include "actors/status_board.hpp"
 #include "model/engine/sampling/stop_matcher.hpp"
 

@@ -106,8 +106,7 @@ class api_test : public testing::Test {
                    std::int32_t index = 0) {
     answer_part part = part_of(std::move(text));
     part.index = index;
-    if (finish)
-      part.end = answer_end{*finish, static_cast<std::int64_t>(to.prepared.engine.sequence.prompt.size()), to.adapter};
+    if (finish) part.end = answer_end{*finish, static_cast<std::int64_t>(to.engine.sequence.prompt.size()), to.adapter};
     to.listener->on_part(std::move(part));
   }
   void publish_adapter() {

@@ -92,7 +92,7 @@ class desk : public testing::Test {
 
 TEST_F(desk, sends_an_answer_part_by_part) {
   const auto request = ask(5);
-  EXPECT_EQ(request.prepared.engine.sequence.prompt, letters("AB"));
+  EXPECT_EQ(request.engine.sequence.prompt, letters("AB"));
   request.listener->on_part({0, "He", letters("He"), {}, {}, {}, {}, {}, "pricing@1"});
   request.listener->on_part({0, "y", letters("y"), {}, answer_end{"stop", 2, "pricing@1"}});
   const auto first = hear<client_text>();
