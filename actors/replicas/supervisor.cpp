@@ -62,7 +62,7 @@ void supervisor_state::take_join(const incoming<join_cluster>& in) {
   const node_hello& hello = in.message.hello;
   const bool known = members_.is_member(hello.incarnation);
   const auto outcome = members_.join(hello, clock_.now(), its_process_is_gone(hello));
-  join_answer answer{hello.incarnation, outcome.ok(), false, {}};
+  join_answer answer{.incarnation = hello.incarnation, .accepted = outcome.ok()};
   if (!outcome) {
     const join_refusal_reason why = outcome.error().reason;
     // It asked before it was given up, and the answer was lost with its link: it is to begin anew, not to end.
@@ -194,13 +194,10 @@ void supervisor_state::look_at_clock() {
 }
 
 void supervisor_state::drain(const drain_node& order) {
-  command_answer answer;
-  answer.error = drain_now(order.name);
-  if (!answer.error.empty())
-    answer.fault = command_fault::bad_input;
-  else
-    answer.result = fmt::format(R"({{"name":"{}"}})", order.name);
-  parts_.links->send(order.link, std::move(answer), order.correlation);
+  const std::string fault = drain_now(order.name);
+  const command_answer answer = fault.empty() ? command_answer{.result = fmt::format(R"({{"name":"{}"}})", order.name)}
+                                              : command_answer{.error = fault, .fault = command_fault::bad_input};
+  parts_.links->send(order.link, answer, order.correlation);
 }
 
 std::string supervisor_state::no_worker_text(const std::string& name) const {

@@ -148,25 +148,20 @@ void client_desk_state::end_all(link_id link) {
 
 void client_desk_state::run(incoming<client_command>& command) {
   const std::string& name = command.message.name;
-  if (name == "status") return answer(command, {status_json()});
+  if (name == "status")
+    return answer(command, {"{" + parts_.board->members({"nodes", "replicas", "adapters", "jobs"}) + "}"});
   if (name == "hello") return answer(command, {hello_json()});
   if (name == "drain") return drain(command);
-  const bool adapters = name.starts_with("adapters."), jobs = name.starts_with("job.");
-  const bool training = name.starts_with("train.");
-  if (!adapters && !jobs && !training)
-    return answer(command, {{},
-                            fmt::format("unknown command '{}': {} are known", name.substr(0, 64), known_commands),
-                            command_fault::bad_input});
-  command_call call{std::move(command.message),
-                    [links = parts_.links, link = command.link, number = command.correlation](command_answer answer) {
-                      links->send(link, std::move(answer), number);
-                    }};
-  if (adapters)
-    tell(parts_.store, std::move(call));
-  else if (training)
-    tell(parts_.training, std::move(call));
-  else
-    tell(parts_.jobs, std::move(call));
+  const auto pass_to = [&](const auto& actor) {
+    tell(actor, command_call{std::move(command.message),
+                             [links = parts_.links, link = command.link, number = command.correlation](
+                                 command_answer answer) { links->send(link, std::move(answer), number); }});
+  };
+  if (name.starts_with("adapters.")) return pass_to(parts_.store);
+  if (name.starts_with("job.")) return pass_to(parts_.jobs);
+  if (name.starts_with("train.")) return pass_to(parts_.training);
+  answer(command, {.error = fmt::format("unknown command '{}': {} are known", name.substr(0, 64), known_commands),
+                   .fault = command_fault::bad_input});
 }
 
 /// The supervisor sends the answer.
@@ -177,25 +172,12 @@ void client_desk_state::drain(const incoming<client_command>& command) {
     if (!node) refuse("{}: \"name\" is missing", command.message.name);
     tell(parts_.supervisor, drain_node{command.link, command.correlation, *node});
   } catch (const input_error& error) {
-    answer(command, {{}, error.what(), command_fault::bad_input});
+    answer(command, {.error = error.what(), .fault = command_fault::bad_input});
   }
 }
 
 void client_desk_state::answer(const incoming<client_command>& command, command_answer answer) {
   parts_.links->send(command.link, std::move(answer), command.correlation);
-}
-
-/// Puts texts together, since sections are JSON already.
-std::string client_desk_state::status_json() const {
-  std::string made = "{";
-  for (const char* section : {"nodes", "replicas", "adapters", "jobs"}) {
-    const std::string text = parts_.board->read(section);
-    made += fmt::format("{}\"{}\":{}", made.size() > 1 ? "," : "", section, text.empty() ? "[]" : text);
-  }
-  if (const std::string others = parts_.board->read("adapters.others"); !others.empty())
-    made += ",\"other_adapters\":" + others;
-  if (const std::string problem = parts_.board->read("journal"); !problem.empty()) made += ",\"journal\":" + problem;
-  return made + "}";
 }
 
 std::string client_desk_state::hello_json() const {

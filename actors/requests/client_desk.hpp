@@ -45,7 +45,6 @@ class client_desk_state {
   void run(incoming<client_command>& command);
   void drain(const incoming<client_command>& command);
   void answer(const incoming<client_command>& command, command_answer answer);
-  std::string status_json() const;
   std::string hello_json() const;
 
   handle::pointer self_;
