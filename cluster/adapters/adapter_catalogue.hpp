@@ -140,7 +140,7 @@ class adapter_catalogue {
   std::optional<catalogue_error> check(const adapter_spec& spec) const;
   result<reference, catalogue_error> parse(std::string_view text) const;
   bool is_base(std::string_view text) const { return text == "base" || text == options_.base_name; }
-  const adapter_entry* find(const reference& what) const;
+  const adapter_entry* find(const reference& wanted) const;
   const adapter_entry* newest_of(const named& name) const;
   adapter_entry& change(adapter_version version);
   named& change(const std::string& name);

@@ -68,7 +68,7 @@ TEST_F(shelf, publishes_a_copy_named_by_its_contents) {
 
 TEST_F(shelf, refuses_what_no_worker_could_load) {
   adapter_shelf::options small = options();
-  const std::uint64_t bytes = adapter_shelf(options(), {}).take("pricing", source("pricing")).bytes;
+  const std::uint64_t bytes = adapter_shelf(options(), {}).copy_in("pricing", source("pricing")).bytes;
   small.memory = bytes - 1;
   const auto refusal =
       HasSubstr(fmt::format("has {} bytes in memory, more than adapters.memory ({})", bytes, bytes - 1));
@@ -182,7 +182,7 @@ TEST_F(shelf, keeps_no_files_of_what_did_not_become_a_version) {
   EXPECT_NE(refusal([&] { made.publish("letters", source("letters")); }), "") << "the base's name";
   made.remove_unused_files();
   EXPECT_TRUE(fs::is_empty(folder_.path() / "store"));
-  const auto other = made.take("fine", source("fine"));  // of the same contents, on its way to the workers
+  const auto other = made.copy_in("fine", source("fine"));  // of the same contents, on its way to the workers
   EXPECT_NE(refusal([&] { made.publish("letters", source("letters")); }), "");
   made.remove_unused_files();
   EXPECT_EQ(made.publish(other).full_name(), "fine@1");
