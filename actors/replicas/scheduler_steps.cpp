@@ -89,8 +89,9 @@ answer_tokens& scheduler_state::entry_of(const open_answer& answer) {
   auto& answers = batch->tokens.answers;
   const auto is_its = [&](const answer_tokens& a) { return a.request == answer.request && a.index == answer.index; };
   const auto found = std::find_if(answers.rbegin(), answers.rend(), is_its);
-  return found != answers.rend() ? *found
-                                 : answers.emplace_back(answer_tokens{answer.request, answer.index, {}, {}, {}, {}});
+  return found != answers.rend()
+             ? *found
+             : answers.emplace_back(answer_tokens{.request = answer.request, .index = answer.index});
 }
 
 void scheduler_state::note_token(const engine_token& token) {
