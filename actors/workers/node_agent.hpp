@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "actors/interfaces.hpp"
-#include "actors/wire.hpp"
+#include "actors/remote_actors.hpp"
 #include "actors/workers/worker.hpp"
 
 namespace troupe {
