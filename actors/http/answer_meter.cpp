@@ -1,13 +1,6 @@
 #include "actors/http/answer_meter.hpp"
 
 namespace troupe {
-namespace {
-
-double seconds_of(duration d) {
-  return std::chrono::duration<double>(d).count();
-}
-
-}  // namespace
 
 answer_meter::answer_meter(api_context& context, const answer_order& order)
     : context_(context),
