@@ -1,7 +1,6 @@
 // What lists show of the versions.
-#include <nlohmann/json.hpp>
-
 #include "actors/adapters/adapter_shelf.hpp"
+#include "actors/json_dump_impl.hpp"
 
 namespace troupe {
 
@@ -15,7 +14,7 @@ adapter_shelf::summary adapter_shelf::shown() const {
 }
 
 std::string adapter_shelf::json_of(const std::vector<adapter_entry>& entries) const {
-  auto list = nlohmann::ordered_json::array();
+  json list = json::array();
   for (const adapter_entry& entry : entries) {
     const bool gone = entry.state == adapter_state::ready && !details_.contains(entry.version);
     list.push_back({{"name", entry.spec.name},
@@ -28,7 +27,7 @@ std::string adapter_shelf::json_of(const std::vector<adapter_entry>& entries) co
     const std::string& error = gone ? faults_.at(entry.version) : entry.error;
     if (!error.empty()) list.back()["error"] = error;
   }
-  return list.dump();
+  return dump(list);
 }
 
 }  // namespace troupe

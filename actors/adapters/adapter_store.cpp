@@ -3,11 +3,8 @@
 #include <iterator>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
 #include "actors/command_fields_impl.hpp"
 #include "actors/commands.hpp"
-#include "model/formats/json_input.hpp"
 
 namespace troupe {
 namespace {
@@ -20,21 +17,19 @@ std::optional<std::uint32_t> ordinal_of(const command_fields& arguments) {
 }
 
 std::string to_json(const adapter_entry& entry) {
-  return nlohmann::ordered_json{
-      {"adapter", entry.full_name()}, {"state", name_of(entry.state)}, {"sha256", entry.spec.sha256}}
-      .dump();
+  return dump({{"adapter", entry.full_name()}, {"state", name_of(entry.state)}, {"sha256", entry.spec.sha256}});
 }
 
 std::string to_json(const std::vector<adapter_entry>& entries) {
-  auto names = nlohmann::ordered_json::array();
+  json names = json::array();
   for (const adapter_entry& entry : entries) names.push_back(entry.full_name());
-  return nlohmann::ordered_json{{"unloaded", names}}.dump();
+  return dump({{"unloaded", names}});
 }
 
 std::string to_json(const adapter_details& details) {
-  auto files = nlohmann::ordered_json::array();
+  json files = json::array();
   for (const auto& file : details.files) files.push_back({{"name", file.name}, {"bytes", file.bytes}});
-  return nlohmann::ordered_json{{"adapter", details.full_name}, {"sha256", details.sha256}, {"files", files}}.dump();
+  return dump({{"adapter", details.full_name}, {"sha256", details.sha256}, {"files", files}});
 }
 
 }  // namespace
@@ -76,8 +71,7 @@ void adapter_store_state::finish(command_answer answer, std::function<void(comma
 void adapter_store_state::load(const command_call& call) {
   std::optional<adapter_shelf::candidate> copy;
   command_answer answer = answer_of([&] {
-    const auto parsed = detail::parse_json_as<json>(call.command.arguments, call.command.name);
-    const command_fields arguments(parsed, call.command.name);
+    const command_fields arguments(call.command.arguments, call.command.name);
     const std::string adapter = text_of(arguments, "name");
     const auto path = arguments.text("path");
     const auto folder = path ? std::optional<std::filesystem::path>(*path) : parts_.shelf->source_of(adapter);
@@ -134,8 +128,7 @@ void adapter_store_state::end_overdue() {
 }
 
 std::string adapter_store_state::carry_out(const client_command& command) {
-  const auto parsed = detail::parse_json_as<json>(command.arguments, command.name);
-  const command_fields arguments(parsed, command.name);
+  const command_fields arguments(command.arguments, command.name);
   if (command.name == "adapters.list") return parts_.shelf->list_json(arguments.text("after").value_or(""));
   const std::string adapter = text_of(arguments, "name");
   if (command.name == "adapters.unload") return to_json(parts_.shelf->unload(adapter));

@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <random>
 
+#include "actors/command_fields_impl.hpp"
 #include "actors/commands.hpp"
-#include "actors/json_dump_impl.hpp"
 #include "base/field_error.hpp"
-#include "model/formats/json_input.hpp"
 
 namespace troupe {
 namespace {
@@ -166,14 +165,11 @@ void client_desk_state::run(incoming<client_command>& command) {
 
 /// The supervisor sends the answer.
 void client_desk_state::drain(const incoming<client_command>& command) {
-  try {
-    const auto parsed = detail::parse_json(command.message.arguments, command.message.name);
-    const auto node = detail::json_fields<nlohmann::json>(parsed, command.message.name).text("name");
-    if (!node) refuse("{}: \"name\" is missing", command.message.name);
-    tell(parts_.supervisor, drain_node{command.link, command.correlation, *node});
-  } catch (const input_error& error) {
-    answer(command, {.error = error.what(), .fault = command_fault::bad_input});
-  }
+  const auto refusal = refusal_of([&] {
+    const command_fields arguments(command.message.arguments, command.message.name);
+    tell(parts_.supervisor, drain_node{command.link, command.correlation, text_of(arguments, "name")});
+  });
+  if (refusal) answer(command, *refusal);
 }
 
 void client_desk_state::answer(const incoming<client_command>& command, command_answer answer) {
