@@ -181,17 +181,14 @@ struct requests_returned {
 using scheduler_actor =
     actor_of<routed_request, cancel_request, replica_started, replica_stopped, step_done, adapter_loaded, wake>;
 
-/// Supervisor to router: a replica exists from now on, or no longer does.
+/// Supervisor to router: a replica exists from now on.
 struct replica_added {
   replica_id replica;
   scheduler_actor scheduler;
 };
-struct replica_removed {
-  replica_id replica;
-};
 
-using router_actor = actor_of<routed_request, cancel_request, replica_added, replica_removed, replica_state,
-                              requests_ended, requests_returned, wake>;
+using router_actor =
+    actor_of<routed_request, cancel_request, replica_added, replica_state, requests_ended, requests_returned, wake>;
 
 // --- gateway ---
 
