@@ -54,7 +54,6 @@ class answer_call : public std::enable_shared_from_this<answer_call> {
   void on_refused(const request_refused& refused);
 
  private:
-  std::vector<begin_request> requests() const;
   void check_form() const;
   void stream_part(std::size_t index, const answer_part& part);
   void charge(std::size_t prompt, const answer_part& part);
@@ -86,22 +85,18 @@ class prompt_listener final : public answer_listener {
 };
 
 void answer_call::start() {
-  std::vector<begin_request> begun = requests();
+  check_form();
+  auto requests = requests_of(order_, *context_->parts.served.prompts, *context_->parts.numbers);
   order_.prompts.clear();
-  for (std::size_t i = 0; i < begun.size(); ++i) {
-    ids_.push_back(begun[i].id);
-    uncharged_.push_back(static_cast<std::int64_t>(begun[i].engine.sequence.prompt.size()));
-    begun[i].listener = std::make_shared<prompt_listener>(shared_from_this(), i);
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    ids_.push_back(requests[i].id);
+    uncharged_.push_back(static_cast<std::int64_t>(requests[i].engine.sequence.prompt.size()));
+    requests[i].listener = std::make_shared<prompt_listener>(shared_from_this(), i);
   }
-  for (begin_request& each : begun) tell(context_->parts.gateway, std::move(each));
+  for (begin_request& each : requests) tell(context_->parts.gateway, std::move(each));
   exchange_->on_gone([weak = weak_from_this()] {
     if (const auto self = weak.lock()) self->end_all();
   });
-}
-
-std::vector<begin_request> answer_call::requests() const {
-  check_form();
-  return requests_of(order_, *context_->parts.served.prompts, *context_->parts.numbers);
 }
 
 void answer_call::check_form() const {

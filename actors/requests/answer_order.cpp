@@ -57,12 +57,12 @@ void check_forms(const answer_order& order) {
 
 std::vector<begin_request> requests_of(const answer_order& order, const prompting& prompts, request_numbers& numbers) {
   check_forms(order);
-  std::vector<begin_request> made;
+  std::vector<begin_request> requests;
   const auto version = std::make_shared<std::optional<adapter_version>>();
   for (const prompt_input& prompt : order.prompts) {
     sampling_params sampling = order.sampling;
-    sampling.seed += made.size() * 0x9e3779b97f4a7c15u;  // each prompt has a seed of its own
-    begin_request& request = made.emplace_back();
+    sampling.seed += requests.size() * 0x9e3779b97f4a7c15u;  // each prompt has a seed of its own
+    begin_request& request = requests.emplace_back();
     request.id = numbers.next();
     request.engine = prompts.prepare(prompt, sampling, order.n, order.priority);
     request.engine.sequence.tenant = tenant_of(order.owner);
@@ -71,8 +71,8 @@ std::vector<begin_request> requests_of(const answer_order& order, const promptin
     request.skip_special = order.skip_special;
     request.version = version;
   }
-  check_told(order, made);
-  return made;
+  check_told(order, requests);
+  return requests;
 }
 
 answer_sheet::answer_sheet(const answer_order& order)

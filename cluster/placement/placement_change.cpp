@@ -88,11 +88,11 @@ std::vector<worker_offer> company(const worker_offer& joining, const std::vector
 }
 
 /// The placement with one more replica; nothing if a machine that it shares with others has no room for it.
-std::optional<placement> with_replica(placement where, replica_placement made, const std::vector<worker_offer>& offers,
+std::optional<placement> with_replica(placement where, replica_placement added, const std::vector<worker_offer>& offers,
                                       const model_shape& model, const placement_request& request) {
-  for (const auto& stage : made.stages)
+  for (const auto& stage : added.stages)
     for (const auto& worker : stage.workers) std::erase(where.spares, worker);
-  where.replicas.push_back(std::move(made));
+  where.replicas.push_back(std::move(added));
   const stage_costs costs(model, request.tensor);
   if (detail::fit_pools(where.replicas, offers, costs, detail::least_tokens(request))) return {};
   return where;
@@ -114,8 +114,8 @@ std::optional<placement> make_replica(const placement& where, const worker_offer
   for (const auto number : numbers) {
     if (number && is_there.contains(*number)) continue;
     for (const auto& some : {company(joining, idle, number), std::vector<worker_offer>{joining}})
-      if (const auto made = place(some, model, request))
-        for (const replica_placement& each : made->replicas)
+      if (const auto placed = place(some, model, request))
+        for (const replica_placement& each : placed->replicas)
           if (auto after = with_replica(where, each, offers, model, request)) return after;
   }
   return {};
