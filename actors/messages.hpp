@@ -143,7 +143,7 @@ struct stage_started {
   static constexpr std::uint16_t kind = 17;
   replica_life life;
   std::uint32_t stage = 0, tensor_rank = 0;
-  std::string error;  ///< empty: ready
+  std::string error = {};  ///< empty: ready
 
   template <class Self>
   static auto fields(Self& self) {

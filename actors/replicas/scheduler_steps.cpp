@@ -116,8 +116,9 @@ void scheduler_state::note_reading(const engine_reading& reading) {
 void scheduler_state::note_timing(sequence_id id, open_answer& answer, answer_tokens& entry) const {
   answer.timed = true;
   if (const auto started = requests_->decisions().start_of(id))
-    entry.timing = answer_timing{started->at - answer.accepted, clock_.now() - started->at,
-                                 static_cast<std::int64_t>(started->reused)};
+    entry.timing = answer_timing{.queued = started->at - answer.accepted,
+                                 .prefill = clock_.now() - started->at,
+                                 .cached_tokens = static_cast<std::int64_t>(started->reused)};
 }
 
 void scheduler_state::note_end(const ended_sequence& ended) {

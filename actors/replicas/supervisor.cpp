@@ -94,7 +94,11 @@ void supervisor_state::admit(const node_hello& hello, link_id link) {
   if (has_role(hello, "trainer") && link != no_link) admit_trainer(hello, link);
   if (!has_role(hello, "worker")) return;
   const worker_actor worker = link == no_link ? local_->worker : spawn_remote_worker(self_->system(), remote(link));
-  workers_[hello.name] = {hello.incarnation, link, worker, hello.endpoint, hello.meeting};
+  workers_[hello.name] = {.incarnation = hello.incarnation,
+                          .link = link,
+                          .worker = worker,
+                          .endpoint = hello.endpoint,
+                          .meeting = hello.meeting};
   parts_.directory->set_worker(hello.name, worker);
   offers_.set(offer_of(hello));
   take_in(hello.name);

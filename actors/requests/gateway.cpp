@@ -70,7 +70,8 @@ void gateway_state::start(begin_request& request, adapter_version version) {
   started.left = started.answers.size();
   prompt_tokens_ += sequence.prompt.size();
   running_.insert_or_assign(request.id, std::move(started));
-  tell(parts_.router, routed_request{request.id, 0, std::move(request.engine), sink_actor(handle(self_))});
+  tell(parts_.router,
+       routed_request{.id = request.id, .engine = std::move(request.engine), .sink = sink_actor(handle(self_))});
 }
 
 /// Asks the adapter store, which may find a folder of that name.
