@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <ctime>
 
+#include "actors/folders.hpp"
 #include "actors/http/random_hex.hpp"
 #include "actors/json_dump_impl.hpp"
 #include "base/ascii.hpp"
@@ -72,9 +73,7 @@ std::optional<stored_file> file_store::find_known(const std::string& id) const {
 
 std::vector<stored_file> file_store::list() const {
   std::vector<stored_file> files;
-  std::error_code fault;
-  for (fs::directory_iterator each(folder_, fault), end; !fault && each != end; each.increment(fault)) {
-    const fs::path path = each->path();
+  for (const fs::path& path : entries_of(folder_)) {
     if (path.extension() != ".json") continue;
     if (auto found = find_known(path.stem().string())) files.push_back(std::move(*found));
   }
