@@ -94,33 +94,29 @@ client_desk_state::handle::behavior_type client_desk_state::make_behavior() {
 void client_desk_state::begin(incoming<client_request>& request) {
   const client_request& asked = request.message;
   auto& open = requests_[request.link];
+  const auto refuse_with = [&](client_refused why) {
+    why.id = asked.id;
+    refuse_request(request.link, std::move(why));
+  };
   if (open.size() >= parts_.max_requests_each)
-    return refuse_request(
-        request.link,
-        {.id = asked.id, .error = "too many requests of one client at a time: wait for some", .retry_after_ms = 1000});
+    return refuse_with({.error = "too many requests of one client at a time: wait for some", .retry_after_ms = 1000});
   if (asked.sampling.prompt_logprobs)
-    return refuse_request(
-        request.link,
-        {.id = asked.id, .error = "prompt_logprobs are not told here: ask for them over HTTP", .bad_input = true});
-  if (open.contains(asked.id))
-    return refuse_request(request.link, {.id = asked.id, .error = "the request's id is in use", .bad_input = true});
+    return refuse_with({.error = "prompt_logprobs are not told here: ask for them over HTTP", .bad_input = true});
+  if (open.contains(asked.id)) return refuse_with({.error = "the request's id is in use", .bad_input = true});
   try {
-    begin_request begun;
-    begun.id = parts_.numbers->next();
-    begun.engine = parts_.prompts->prepare(input_of(asked), asked.sampling, asked.answers,
-                                           asked.batch ? request_priority::batch : request_priority::interactive);
-    begun.adapter = asked.adapter;
-    begun.skip_tokens = asked.skip_tokens;
-    begun.listener =
-        std::make_shared<link_listener>(parts_.links, request.link, asked.id, asked.answers, handle(self_));
+    const request_priority priority = asked.batch ? request_priority::batch : request_priority::interactive;
+    begin_request begun{.id = parts_.numbers->next(),
+                        .engine = parts_.prompts->prepare(input_of(asked), asked.sampling, asked.answers, priority),
+                        .adapter = asked.adapter,
+                        .skip_tokens = asked.skip_tokens,
+                        .listener = std::make_shared<link_listener>(parts_.links, request.link, asked.id, asked.answers,
+                                                                    handle(self_))};
     open.emplace(asked.id, begun.id);
     tell(parts_.gateway, std::move(begun));
   } catch (const field_error& error) {
-    refuse_request(
-        request.link,
-        {.id = asked.id, .error = error.what(), .bad_input = true, .field_name = error.field(), .code = error.code()});
+    refuse_with({.error = error.what(), .bad_input = true, .field_name = error.field(), .code = error.code()});
   } catch (const std::exception& error) {
-    refuse_request(request.link, {.id = asked.id, .error = error.what(), .bad_input = true});
+    refuse_with({.error = error.what(), .bad_input = true});
   }
 }
 
