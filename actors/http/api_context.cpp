@@ -61,7 +61,7 @@ void guarded(const std::shared_ptr<http_exchange>& exchange, const std::function
   }
 }
 
-void guarded_later(long_work& thread, const std::shared_ptr<http_exchange>& exchange, std::function<void()> handle) {
+void guarded_later(task_thread& thread, const std::shared_ptr<http_exchange>& exchange, std::function<void()> handle) {
   thread.run([exchange, handle = std::move(handle)] { guarded(exchange, handle); });
 }
 
