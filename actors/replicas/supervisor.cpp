@@ -218,7 +218,7 @@ std::string supervisor_state::drain_now(const std::string& name) {
   if (going.link == no_link) return fmt::format("{} is the head's own worker: it goes with the head", name);
   if (const auto where = placement_ ? find_worker(*placement_, name) : std::nullopt) {
     const placement_change after = repair(*placement_, name, offers_.all(), parts_.shape, parts_.wanted);
-    if (after.what == placement_change::kind::vacancy && !other_runs(where->replica))
+    if (after.effect == placement_change::kind::vacancy && !other_runs(where->replica))
       return fmt::format("nobody could take over the layers of {}: start another node first", name);
   }
   members_.leave(going.incarnation, clock_.now());

@@ -110,7 +110,7 @@ struct placement_change {
     vacancy       ///< `replica` lost a worker, and no other one can take its place
   };
   placement after;  ///< other replicas on a shared machine may have fewer kv_tokens than before; they start anew too
-  kind what = kind::none;
+  kind effect = kind::none;
   std::size_t replica = 0;
 };
 

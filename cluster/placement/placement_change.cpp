@@ -159,7 +159,7 @@ placement_change repair(const placement& current, const std::string& lost, const
   const auto at = find_worker(current, lost);
   if (!at) return change;
   change.after.replicas[at->replica].stages[at->stage].workers[at->rank].clear();
-  change.what = kind::vacancy;
+  change.effect = kind::vacancy;
   change.replica = at->replica;
   std::vector<const worker_offer*> free;
   for (const auto& each : others)
