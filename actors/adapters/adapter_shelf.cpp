@@ -157,9 +157,9 @@ adapter_shelf::candidate adapter_shelf::checked_copy(const fs::path& folder) {
 }
 
 /// Refuses adapters that workers could never load: each request would be refused.
-void adapter_shelf::check_fits(std::uint64_t bytes, const std::string& what) const {
+void adapter_shelf::check_fits(std::uint64_t bytes, const std::string& whose) const {
   if (bytes > options_.memory)
-    refuse("{}: has {} bytes in memory, more than adapters.memory ({}): raise that, or take a lower rank", what, bytes,
+    refuse("{}: has {} bytes in memory, more than adapters.memory ({}): raise that, or take a lower rank", whose, bytes,
            options_.memory);
 }
 

@@ -95,7 +95,7 @@ class adapter_shelf {
   adapter_entry add_version(const candidate& copy);
   adapter_entry make_ready(const adapter_entry& entry);
   std::string json_of(const std::vector<adapter_entry>& entries) const;
-  void check_fits(std::uint64_t bytes, const std::string& what) const;
+  void check_fits(std::uint64_t bytes, const std::string& whose) const;
   /// Looks for a version's files. Returns why it cannot be used; empty if it can, and then it is in `details_`.
   const std::string& look_for_files(const adapter_entry& entry);
   std::string find_files(const adapter_entry& entry);

@@ -166,16 +166,12 @@ answer_part gateway_state::read_tokens(running& request, answer_text& answer, an
   if (answer.stops.stopped()) {
     part.end = answer_end{"stop", request.prompt_tokens, request.adapter};
   } else if (brought.end) {
-    finish_text(answer, part);
+    part.text += answer.stops.push(answer.decoder.finish());
+    part.text += answer.stops.finish();
     part.end = answer_end{finish_name(*brought.end), request.prompt_tokens, request.adapter, std::move(brought.ending)};
     part.hidden = std::move(brought.hidden);
   }
   return part;
-}
-
-void gateway_state::finish_text(answer_text& answer, answer_part& part) {
-  part.text += answer.stops.push(answer.decoder.finish());
-  part.text += answer.stops.finish();
 }
 
 void gateway_state::take_refusal(const request_refused& refused) {
