@@ -106,7 +106,7 @@ struct begin_membership {
 /// A worker process' side of the membership: joins, sends heartbeats, begins anew when it is fenced.
 using node_agent_actor = actor_of<begin_membership, join_answer, heartbeat_answer, end_node, link_lost, wake, stop_now>;
 
-// --- requests ---
+// --- requests and their tokens ---
 
 /// What one step brought for one answer, as tokens.
 struct answer_tokens {
@@ -126,7 +126,7 @@ struct token_batch {
   std::vector<answer_tokens> answers;
 };
 
-/// Where a request's tokens go.
+/// Where a request's tokens go: the gateway.
 using sink_actor = actor_of<token_batch, request_refused>;
 
 /// Gateway to router to scheduler; back to the router when the replica is lost.
@@ -137,6 +137,7 @@ struct routed_request {
   sink_actor sink;
 };
 
+/// Gateway to router to scheduler: nobody waits for these answers any more.
 struct cancel_request {
   request_id id;
   std::optional<std::int32_t> answer = {};  ///< only this one; else all of them
@@ -178,6 +179,7 @@ struct requests_returned {
   std::vector<routed_request> requests;
 };
 
+/// Gives the stages of one replica their orders, and the sinks of its requests their tokens.
 using scheduler_actor =
     actor_of<routed_request, cancel_request, replica_started, replica_stopped, step_done, adapter_loaded, wake>;
 
@@ -187,6 +189,7 @@ struct replica_added {
   scheduler_actor scheduler;
 };
 
+/// Chooses a replica for each request.
 using router_actor =
     actor_of<routed_request, cancel_request, replica_added, replica_state, requests_ended, requests_returned, wake>;
 
@@ -215,6 +218,7 @@ struct adapter_found {
   bool is_unknown = false;  ///< nothing has this name; otherwise it exists but cannot be used
 };
 
+/// Takes requests from all who ask, and turns tokens into text for them.
 using gateway_actor = actor_of<token_batch, request_refused, begin_request, end_request, adapter_found, wake, stop_now>;
 
 // --- commands ---
@@ -253,6 +257,7 @@ struct catalogue_saved {
   std::string error;
 };
 
+/// Keeps the versions and files of adapters.
 using adapter_store_actor = actor_of<command_call, incoming<want_piece>, find_adapter, publish_adapter, catalogue_saved,
                                      adapter_prepared, wake, stop_now>;
 
@@ -320,6 +325,7 @@ struct use_journal {
   std::function<void(journal&)> use;
 };
 
+/// Owns the journal, and answers batch jobs line by line.
 using jobs_actor =
     actor_of<command_call, save_catalogue, use_journal, begin_jobs, line_answered, line_refused, wake, stop_now>;
 
@@ -352,6 +358,7 @@ struct life_rejected {
   std::string why;
 };
 
+/// Knows the nodes of the cluster, and makes replicas of its workers.
 using supervisor_actor = actor_of<begin_cluster, incoming<join_cluster>, incoming<heartbeat>, incoming<leave_cluster>,
                                   link_lost, stage_started, stage_failed, life_rejected, drain_node, wake, stop_now>;
 
@@ -363,6 +370,7 @@ struct client_done {
   std::uint64_t id = 0;
 };
 
+/// Speaks with clients on the wire.
 using client_desk_actor = actor_of<incoming<client_request>, incoming<client_cancel>, incoming<client_command>,
                                    client_done, link_lost, stop_now>;
 
