@@ -34,10 +34,9 @@ struct http_parts {
 };
 
 /// Shared by all routes. Thread-safe.
-struct api_context {
-  explicit api_context(http_parts from);
+struct api_context : http_parts {
+  explicit api_context(http_parts parts);
 
-  http_parts parts;
   api_key_ring keys;
   monotonic_clock time;
   key_limits limits{time};

@@ -55,9 +55,8 @@ void send_lines(const api_call& call, const std::string& id, const std::vector<s
       if (!some.empty() && bytes >= most_bytes_at_once) break;
       some.push_back(lines[next]);
     }
-    run_command(call.context->parts.jobs,
-                {"job.lines", dump({{"id", id}, {"first", first}, {"lines", std::move(some)}})}, call.exchange,
-                {.refused = refused});
+    run_command(call.context->jobs, {"job.lines", dump({{"id", id}, {"first", first}, {"lines", std::move(some)}})},
+                call.exchange, {.refused = refused});
   }
 }
 
@@ -68,7 +67,7 @@ void create_batch(const api_call& call) {
   if (!is_batch_endpoint(endpoint))
     refuse_field("endpoint", "endpoint should be one of " + batch_endpoint_names(), "unsupported_value");
   const auto& context = call.context;
-  const auto lines = job_lines_of(owned_content(call, input, "input_file_id"), endpoint, context->parts.served);
+  const auto lines = job_lines_of(owned_content(call, input, "input_file_id"), endpoint, context->served);
   const std::string id = std::string(batch_prefix) + random_hex(24);
   json about{{"endpoint", endpoint},
              {"input_file_id", input},
@@ -78,10 +77,10 @@ void create_batch(const api_call& call) {
   const auto forget = [context, id] { context->files.forget_about(id); };
   const json options{{"endpoint", endpoint}, {"weight", call.key.weight}};
   const json spec{{"id", id}, {"tenant", call.key.name}, {"lines", lines.size()}, {"options", options}};
-  run_command(context->parts.jobs, {"job.create", dump(spec)}, call.exchange, {.refused = forget});
+  run_command(context->jobs, {"job.create", dump(spec)}, call.exchange, {.refused = forget});
   send_lines(call, id, lines, forget);
   run_command(
-      context->parts.jobs, {"job.seal", dump({{"id", id}})}, call.exchange,
+      context->jobs, {"job.seal", dump({{"id", id}})}, call.exchange,
       {.done = [exchange = call.exchange, id,
                 about](const std::string& result) { reply_json(exchange, batch_json(id, about, json::parse(result))); },
        .refused = forget});
@@ -89,7 +88,7 @@ void create_batch(const api_call& call) {
 
 /// On the thread for files, since the whole file is read.
 void create_batch_later(const api_call& call) {
-  guarded_later(*call.context->parts.file_work, call.exchange, [call] { create_batch(call); });
+  guarded_later(*call.context->file_work, call.exchange, [call] { create_batch(call); });
 }
 
 /// Answers with the batch that `command` returns.

@@ -10,7 +10,7 @@ namespace {
 
 json shown_job(const api_context& context, const json& job) {
   const auto about = find_about(context.files, job.value("id", ""));
-  return fine_tune_json(context.parts.served.model, job, about.value_or(json::object()));
+  return fine_tune_json(context.served.model, job, about.value_or(json::object()));
 }
 
 /// Other jobs, such as batches, are unknown here.
@@ -44,7 +44,7 @@ void change_job(const api_call& call, const std::string& command) {
 void create_job(const api_call& call) {
   const asked_fine_tune asked = read_fine_tune(call);
   call.context->files.keep_about(asked.id, asked.about);
-  run_command(call.context->parts.training, {"train.create", asked.order}, call.exchange,
+  run_command(call.context->training, {"train.create", asked.order}, call.exchange,
               {.done = [call, id = asked.id](const std::string&) { reply_job(call, id); },
                .refused = [context = call.context, id = asked.id] { context->files.forget_about(id); }});
 }

@@ -24,19 +24,19 @@ class logged_exchange final : public forwarding_exchange {
       : forwarding_exchange(std::move(to)),
         context_(std::move(context)),
         request_line_(request.method + " " + request.path.substr(0, 128)),
-        body_(context_->parts.log_bodies ? request.body.substr(0, longest_logged) : ""),
+        body_(context_->log_bodies ? request.body.substr(0, longest_logged) : ""),
         only_faults_(request.method == "GET"),
         began_(clock_.now()) {}
   ~logged_exchange() override {
     const int status = status_ != 0 ? status_.load() : status_without_answer();
     context_->metrics.count_response(status);
-    if (!context_->parts.log || (only_faults_ && status < 400)) return;
+    if (!context_->log || (only_faults_ && status < 400)) return;
     const auto taken = std::chrono::duration<double, std::milli>(clock_.now() - began_).count();
     std::string line = fmt::format("{} {} {} {:.1f} ms", id(), request_line_, status, taken);
     if (!body_.empty()) line += " " + body_;
     std::replace_if(
         line.begin(), line.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
-    context_->parts.log(line);
+    context_->log(line);
   }
 
   void reply(http_response response) override {
@@ -118,8 +118,8 @@ void http_front::handle(http_request&& request, std::shared_ptr<http_exchange> e
 
 void http_front::stop() {
   server_.stop();
-  context_->parts.work->stop();
-  context_->parts.file_work->stop();
+  context_->work->stop();
+  context_->file_work->stop();
 }
 
 }  // namespace troupe

@@ -8,8 +8,7 @@ namespace {
 void run_job_command(const api_call& call, std::string command, json arguments,
                      std::function<void(const std::string& result)> then) {
   if (!call.key.is_admin) arguments["owner"] = call.key.name;
-  run_command(call.context->parts.jobs, {std::move(command), dump(arguments)}, call.exchange,
-              {.done = std::move(then)});
+  run_command(call.context->jobs, {std::move(command), dump(arguments)}, call.exchange, {.done = std::move(then)});
 }
 
 }  // namespace
@@ -23,7 +22,7 @@ void ask_jobs_later(const api_call& call, std::string command, json arguments,
                     std::function<void(const json& result)> then) {
   run_job_command(
       call, std::move(command), std::move(arguments), [call, then = std::move(then)](const std::string& result) {
-        guarded_later(*call.context->parts.file_work, call.exchange, [then, result] { then(json::parse(result)); });
+        guarded_later(*call.context->file_work, call.exchange, [then, result] { then(json::parse(result)); });
       });
 }
 

@@ -18,9 +18,9 @@ void show_readiness(const api_call& call) {
 }
 
 void show_metrics(const api_call& call) {
-  const http_parts& parts = call.context->parts;
+  const api_context& context = *call.context;
   call.exchange->reply({.content_type = "text/plain; version=0.0.4; charset=utf-8",
-                        .body = call.context->metrics.write(parts.served.model, *parts.board)});
+                        .body = context.metrics.write(context.served.model, *context.board)});
 }
 
 void show_page(const api_call& call) {
@@ -35,9 +35,9 @@ void show_page(const api_call& call) {
 }
 
 void show_status(const api_call& call) {
-  const http_parts& parts = call.context->parts;
-  const std::string members = parts.board->members({"nodes", "replicas", "adapters", "jobs", "gateway"});
-  call.exchange->reply({.body = fmt::format(R"({{"model":{},{}}})", json_text(parts.served.model), members),
+  const api_context& context = *call.context;
+  const std::string members = context.board->members({"nodes", "replicas", "adapters", "jobs", "gateway"});
+  call.exchange->reply({.body = fmt::format(R"({{"model":{},{}}})", json_text(context.served.model), members),
                         .headers = {{"cache-control", "no-store"}}});
 }
 
