@@ -86,8 +86,10 @@ result<adapter_entry, catalogue_error> adapter_catalogue::publish(adapter_spec s
                  spec.name, in_use);
   }
   named& name = change(spec.name);
-  adapter_entry entry{
-      adapter_version{next_version_++}, name.pointer.next++, std::move(spec), adapter_state::loading, {}};
+  adapter_entry entry{.version = adapter_version(next_version_++),
+                      .ordinal = name.pointer.next++,
+                      .spec = std::move(spec),
+                      .state = adapter_state::loading};
   name.versions[entry.ordinal] = entry.version;
   changed_entries_.insert(entry.version);
   return entries_.insert_or_assign(entry.version, std::move(entry)).first->second;
@@ -186,17 +188,20 @@ const adapter_entry* adapter_catalogue::current(std::string_view name) const {
   return find(reference{name, found->second.pointer.current});
 }
 
+const adapter_entry* adapter_catalogue::ready_before_current(const named& name) const {
+  for (auto each = name.versions.rbegin(); each != name.versions.rend(); ++each) {
+    const adapter_entry* entry = find(each->second);
+    if (entry->ordinal < name.pointer.current && entry->state == adapter_state::ready) return entry;
+  }
+  return nullptr;
+}
+
 result<adapter_entry, catalogue_error> adapter_catalogue::rollback(std::string_view name,
                                                                    std::optional<std::uint32_t> ordinal) {
   const auto found = names_.find(name);
   if (found == names_.end()) return error(fault::unknown, "adapter {}: there is none", shown(name));
   named& all = found->second;
-  const adapter_entry* target = ordinal ? find(reference{name, ordinal}) : nullptr;
-  for (auto each = all.versions.rbegin(); !ordinal && !target && each != all.versions.rend(); ++each) {
-    if (each->first < all.pointer.current && find(each->second)->state == adapter_state::ready) {
-      target = find(each->second);
-    }
-  }
+  const adapter_entry* target = ordinal ? find(reference{name, ordinal}) : ready_before_current(all);
   if (target == nullptr && ordinal) return error(fault::unknown, "adapter {}@{}: there is none", name, *ordinal);
   if (target == nullptr) return error(fault::not_ready, "adapter {}: no earlier version of it is ready", name);
   if (target->state != adapter_state::ready) {
