@@ -86,7 +86,7 @@ class open_ends {
 template <class M>
 class letter final : public caf::mailbox_element, public caf::empty_type_erased_tuple {
  public:
-  explicit letter(M what) : what_(std::move(what)) {}
+  explicit letter(M message) : message_(std::move(message)) {}
 
   caf::type_erased_tuple& content() override { return *this; }
   const caf::type_erased_tuple& content() const override { return *this; }
@@ -96,16 +96,16 @@ class letter final : public caf::mailbox_element, public caf::empty_type_erased_
   std::size_t size() const noexcept override { return 1; }
   std::uint32_t type_token() const noexcept override { return caf::make_type_token<M>(); }
   caf::rtti_pair type(std::size_t) const noexcept override { return caf::make_rtti_pair<M>(); }
-  const void* get(std::size_t) const noexcept override { return &what_; }
-  void* get_mutable(std::size_t) override { return &what_; }
+  const void* get(std::size_t) const noexcept override { return &message_; }
+  void* get_mutable(std::size_t) override { return &message_; }
 
  private:
-  M what_;
+  M message_;
 };
 
 template <class M>
-caf::mailbox_element_ptr seal(M what) {
-  return caf::mailbox_element_ptr{new letter<M>(std::move(what))};
+caf::mailbox_element_ptr seal(M message) {
+  return caf::mailbox_element_ptr{new letter<M>(std::move(message))};
 }
 
 template <class Handle, class M>
@@ -126,8 +126,8 @@ typename State::handle spawn_state(caf::actor_system& system, Parts parts) {
 /// silently.
 template <class Handle, class M>
 requires detail::understands<Handle, M>
-void tell(const Handle& to, M what) {
-  if (to) to->enqueue(detail::seal(std::move(what)), nullptr);
+void tell(const Handle& to, M message) {
+  if (to) to->enqueue(detail::seal(std::move(message)), nullptr);
 }
 
 /// Waits until all of them have ended and sent their last messages, at most for the given time. Empty handles count as
@@ -147,9 +147,9 @@ bool await_ends(duration longest, const Handles&... actors) {
 /// Sends a message to the actor itself, later.
 template <class Self, class M>
 requires detail::understands<Self, M>
-void tell_after(Self* self, duration delay, M what) {
+void tell_after(Self* self, duration delay, M message) {
   caf::actor_clock& clock = self->home_system().clock();
-  clock.schedule_message(clock.now() + delay, self->ctrl(), detail::seal(std::move(what)));
+  clock.schedule_message(clock.now() + delay, self->ctrl(), detail::seal(std::move(message)));
 }
 
 }  // namespace troupe

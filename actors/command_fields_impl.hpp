@@ -9,9 +9,19 @@
 
 namespace troupe {
 
-class command_fields : public detail::json_fields<json> {
+namespace detail {
+struct parsed_arguments {
+  json parsed;
+};
+}  // namespace detail
+
+class command_fields : detail::parsed_arguments, public detail::json_fields<json> {
  public:
-  using json_fields::json_fields;
+  /// `arguments`: a JSON object. `where`: how errors call it. Throws input_error.
+  command_fields(std::string_view arguments, const std::string& where)
+      : parsed_arguments{detail::parse_json_as<json>(arguments, where)}, json_fields(parsed, where) {}
+  command_fields(const command_fields&) = delete;  // the fields refer to `parsed`
+  command_fields& operator=(const command_fields&) = delete;
 };
 
 inline std::string text_of(const command_fields& arguments, std::string_view key) {

@@ -15,11 +15,11 @@ command_answer answer_of(const Run& run) {
   try {
     return {run()};
   } catch (const unknown_error& error) {
-    return {{}, error.what(), command_fault::unknown};
+    return {.error = error.what(), .fault = command_fault::unknown};
   } catch (const input_error& error) {
-    return {{}, error.what(), command_fault::bad_input};
+    return {.error = error.what(), .fault = command_fault::bad_input};
   } catch (const std::exception& error) {
-    return {{}, error.what(), command_fault::failed};
+    return {.error = error.what(), .fault = command_fault::failed};
   }
 }
 

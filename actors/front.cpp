@@ -34,10 +34,10 @@ std::shared_ptr<adapter_shelf> make_shelf(const front_parts& parts) {
   return shelf;
 }
 
-jobs_parts jobs_of(const front_parts& parts, const front_handles& made) {
+jobs_parts jobs_of(const front_parts& parts, const front_handles& handles) {
   return {.book = parts.book,
           .prompts = parts.prompts,
-          .numbers = made.numbers,
+          .numbers = handles.numbers,
           .board = parts.board,
           .read_for_endpoint = parts.read_for_endpoint,
           .say = parts.say,
@@ -45,10 +45,10 @@ jobs_parts jobs_of(const front_parts& parts, const front_handles& made) {
           .keep = std::chrono::days(parts.config->keep_jobs_days)};
 }
 
-training_desk_parts training_of(const front_parts& parts, const front_handles& made) {
+training_desk_parts training_of(const front_parts& parts, const front_handles& handles) {
   const cluster_config& config = *parts.config;
-  return {.jobs = made.jobs,
-          .store = made.store,
+  return {.jobs = handles.jobs,
+          .store = handles.store,
           .board = parts.board,
           .say = parts.say,
           .intake = {.folder = config.state_dir / "training",
@@ -63,15 +63,15 @@ training_desk_parts training_of(const front_parts& parts, const front_handles& m
           .idle_priority = config.training.idle_priority};
 }
 
-client_desk_parts desk_of(const front_parts& parts, const front_handles& made) {
+client_desk_parts desk_of(const front_parts& parts, const front_handles& handles) {
   return {.links = parts.links,
-          .gateway = made.gateway,
-          .store = made.store,
-          .jobs = made.jobs,
-          .training = made.training,
+          .gateway = handles.gateway,
+          .store = handles.store,
+          .jobs = handles.jobs,
+          .training = handles.training,
           .supervisor = parts.supervisor,
           .prompts = parts.prompts,
-          .numbers = made.numbers,
+          .numbers = handles.numbers,
           .board = parts.board,
           .cluster = parts.config->name};
 }
@@ -86,28 +86,28 @@ void pass_to(wire& links, const auto& actor) {
 front_handles start_front(caf::actor_system& system, const front_parts& parts) {
   const auto shelf = make_shelf(parts);
   parts.adapters->publish(shelf->snapshot());
-  front_handles made;
-  made.numbers = std::make_shared<request_numbers>();
-  made.jobs = spawn_jobs(system, jobs_of(parts, made));
-  made.store = spawn_adapter_store(system, {.shelf = shelf,
-                                            .journal = made.jobs,
-                                            .links = parts.links,
-                                            .directory = parts.directory,
-                                            .adapters = parts.adapters,
-                                            .board = parts.board});
-  made.training = spawn_training_desk(system, training_of(parts, made));
-  made.gateway = spawn_gateway(system, {.router = parts.router,
-                                        .store = made.store,
-                                        .prompts = parts.prompts,
-                                        .adapters = parts.adapters,
-                                        .board = parts.board});
-  made.desk = spawn_client_desk(system, desk_of(parts, made));
-  pass_to<client_request>(*parts.links, made.desk);
-  pass_to<client_cancel>(*parts.links, made.desk);
-  pass_to<client_command>(*parts.links, made.desk);
-  pass_to<want_piece>(*parts.links, made.store);
-  tell(made.jobs, begin_jobs{made.gateway, made.training});
-  return made;
+  front_handles handles;
+  handles.numbers = std::make_shared<request_numbers>();
+  handles.jobs = spawn_jobs(system, jobs_of(parts, handles));
+  handles.store = spawn_adapter_store(system, {.shelf = shelf,
+                                               .journal = handles.jobs,
+                                               .links = parts.links,
+                                               .directory = parts.directory,
+                                               .adapters = parts.adapters,
+                                               .board = parts.board});
+  handles.training = spawn_training_desk(system, training_of(parts, handles));
+  handles.gateway = spawn_gateway(system, {.router = parts.router,
+                                           .store = handles.store,
+                                           .prompts = parts.prompts,
+                                           .adapters = parts.adapters,
+                                           .board = parts.board});
+  handles.desk = spawn_client_desk(system, desk_of(parts, handles));
+  pass_to<client_request>(*parts.links, handles.desk);
+  pass_to<client_cancel>(*parts.links, handles.desk);
+  pass_to<client_command>(*parts.links, handles.desk);
+  pass_to<want_piece>(*parts.links, handles.store);
+  tell(handles.jobs, begin_jobs{handles.gateway, handles.training});
+  return handles;
 }
 
 void stop_front(const front_handles& handles) {

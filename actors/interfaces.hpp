@@ -1,7 +1,7 @@
 // All interfaces: which actors exist, and the messages between actors of one process; those between processes are in
-// messages.hpp. A handle looks the same whether its actor is in this process or behind a link (wire.hpp makes those).
+// messages.hpp. A handle looks the same whether its actor is in this process or behind a link (remote_actors.hpp makes
+// those).
 #pragma once
-#include <atomic>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -12,7 +12,7 @@
 
 #include "actors/caf_compat.hpp"
 #include "actors/messages.hpp"
-#include "actors/requests/prompting.hpp"
+#include "actors/requests/answer_listener.hpp"
 #include "cluster/adapters/adapter_catalogue.hpp"
 #include "cluster/journal/journal.hpp"
 #include "cluster/placement/placement.hpp"
@@ -106,24 +106,15 @@ struct begin_membership {
 /// A worker process' side of the membership: joins, sends heartbeats, begins anew when it is fenced.
 using node_agent_actor = actor_of<begin_membership, join_answer, heartbeat_answer, end_node, link_lost, wake, stop_now>;
 
-// --- requests ---
+// --- requests and their tokens ---
 
-/// Unique within the life of a head.
-using request_id = strong_id<struct request_tag, std::uint64_t>;
-
-/// How long an answer waited until it ran, and from there to its first token; and how many tokens of the prompt came
-/// from the prefix cache.
-struct answer_timing {
-  duration queued{}, prefill{};
-  std::int64_t cached_tokens = 0;
-};
-
+/// What one step brought for one answer, as tokens.
 struct answer_tokens {
   request_id request;
   std::int32_t index = 0;  ///< which answer
-  std::vector<token_id> tokens;
-  std::vector<sampled_token> details;  ///< parallel to tokens where logprobs were asked for, else empty
-  std::optional<end_reason> end;
+  std::vector<token_id> tokens = {};
+  std::vector<sampled_token> details = {};  ///< parallel to tokens where logprobs were asked for, else empty
+  std::optional<end_reason> end = {};
   std::vector<float> hidden = {};            ///< if asked for; sent with the end
   std::vector<sampled_token> scored = {};    ///< the prompt's tokens, if asked for; they come first
   std::optional<answer_timing> timing = {};  ///< with the first part, if known
@@ -135,22 +126,7 @@ struct token_batch {
   std::vector<answer_tokens> answers;
 };
 
-enum class refusal_cause : std::uint8_t {
-  bad_input,   ///< the request is wrong: trying again is of no use
-  full,        ///< too many requests are being served
-  unavailable  ///< because of the cluster's state
-};
-
-/// Router or scheduler to sink: no (more) answers will come.
-struct request_refused {
-  request_id request;
-  std::string error;
-  refusal_cause cause = refusal_cause::unavailable;
-  duration retry_after{};
-  bool is_unknown_adapter = false;  ///< no adapter has the name that it asked for
-};
-
-/// Where a request's tokens go.
+/// Where a request's tokens go: the gateway.
 using sink_actor = actor_of<token_batch, request_refused>;
 
 /// Gateway to router to scheduler; back to the router when the replica is lost.
@@ -161,6 +137,7 @@ struct routed_request {
   sink_actor sink;
 };
 
+/// Gateway to router to scheduler: nobody waits for these answers any more.
 struct cancel_request {
   request_id id;
   std::optional<std::int32_t> answer = {};  ///< only this one; else all of them
@@ -202,57 +179,26 @@ struct requests_returned {
   std::vector<routed_request> requests;
 };
 
+/// Gives the stages of one replica their orders, and the sinks of its requests their tokens.
 using scheduler_actor =
     actor_of<routed_request, cancel_request, replica_started, replica_stopped, step_done, adapter_loaded, wake>;
 
-/// Supervisor to router: a replica exists from now on, or no longer does.
+/// Supervisor to router: a replica exists from now on.
 struct replica_added {
   replica_id replica;
   scheduler_actor scheduler;
 };
-struct replica_removed {
-  replica_id replica;
-};
 
-using router_actor = actor_of<routed_request, cancel_request, replica_added, replica_removed, replica_state,
-                              requests_ended, requests_returned, wake>;
+/// Chooses a replica for each request.
+using router_actor =
+    actor_of<routed_request, cancel_request, replica_added, replica_state, requests_ended, requests_returned, wake>;
 
-// --- requests of clients ---
-
-/// How an answer ended.
-struct answer_end {
-  std::string finish;                       ///< "stop" or "length"
-  std::int64_t prompt_tokens = 0;           ///< of its prompt
-  std::string adapter;                      ///< the version that answered, like "pricing@3"; empty: the bare base
-  std::optional<sampled_token> token = {};  ///< that ended it, if logprobs were asked for; not in the answer
-};
-
-/// What one step brought for one answer.
-struct answer_part {
-  std::int32_t index = 0;  ///< which answer
-  std::string text;        ///< only whole characters that cannot change any more
-  std::vector<token_id> tokens;
-  std::vector<sampled_token> details;        ///< parallel to tokens, if logprobs were asked for
-  std::optional<answer_end> end;             ///< with the last part
-  std::vector<float> hidden = {};            ///< with the end, if hidden states were asked for
-  std::vector<sampled_token> scored = {};    ///< the prompt's tokens, with the first part, if asked for
-  std::optional<answer_timing> timing = {};  ///< with the first part, if known
-  std::string adapter = {};                  ///< with the first part: the version that answers; empty: the bare base
-};
-
-/// Gets the answers of a request. Called on the gateway's thread, so it must be quick and must not throw. The last part
-/// of each answer has its end; after the last end, or a refusal, nothing more comes.
-class answer_listener {
- public:
-  virtual ~answer_listener() = default;
-  virtual void on_part(answer_part part) = 0;
-  virtual void on_refused(const request_refused& refused) = 0;
-};
+// --- gateway ---
 
 /// Anyone to gateway: answer this. `request_numbers` gives the id.
 struct begin_request {
   request_id id;
-  prepared_request prepared;
+  engine_request engine;          ///< lacks only the adapter's version
   std::string adapter;            ///< name, name@version, or empty for the bare base
   std::uint64_t skip_tokens = 0;  ///< of each answer; the listener has them already
   bool skip_special = true;       ///< special tokens are no part of the text
@@ -272,16 +218,8 @@ struct adapter_found {
   bool is_unknown = false;  ///< nothing has this name; otherwise it exists but cannot be used
 };
 
+/// Takes requests from all who ask, and turns tokens into text for them.
 using gateway_actor = actor_of<token_batch, request_refused, begin_request, end_request, adapter_found, wake, stop_now>;
-
-/// Gives out request ids. Thread-safe.
-class request_numbers {
- public:
-  request_id next() { return request_id(last_.fetch_add(1, std::memory_order_relaxed) + 1); }
-
- private:
-  std::atomic<std::uint64_t> last_{0};
-};
 
 // --- commands ---
 
@@ -319,6 +257,7 @@ struct catalogue_saved {
   std::string error;
 };
 
+/// Keeps the versions and files of adapters.
 using adapter_store_actor = actor_of<command_call, incoming<want_piece>, find_adapter, publish_adapter, catalogue_saved,
                                      adapter_prepared, wake, stop_now>;
 
@@ -386,6 +325,7 @@ struct use_journal {
   std::function<void(journal&)> use;
 };
 
+/// Owns the journal, and answers batch jobs line by line.
 using jobs_actor =
     actor_of<command_call, save_catalogue, use_journal, begin_jobs, line_answered, line_refused, wake, stop_now>;
 
@@ -418,6 +358,7 @@ struct life_rejected {
   std::string why;
 };
 
+/// Knows the nodes of the cluster, and makes replicas of its workers.
 using supervisor_actor = actor_of<begin_cluster, incoming<join_cluster>, incoming<heartbeat>, incoming<leave_cluster>,
                                   link_lost, stage_started, stage_failed, life_rejected, drain_node, wake, stop_now>;
 
@@ -429,6 +370,7 @@ struct client_done {
   std::uint64_t id = 0;
 };
 
+/// Speaks with clients on the wire.
 using client_desk_actor = actor_of<incoming<client_request>, incoming<client_cancel>, incoming<client_command>,
                                    client_done, link_lost, stop_now>;
 

@@ -41,8 +41,8 @@ struct join_answer {
   static constexpr std::uint16_t kind = 2;
   incarnation_id incarnation;
   bool accepted = false;
-  bool try_again = false;  ///< the reason for the refusal may go away
-  std::string reason;
+  bool try_again = false;   ///< the reason for the refusal may go away
+  std::string reason = {};  ///< empty if it is accepted
 
   template <class Self>
   static auto fields(Self& self) {
@@ -143,7 +143,7 @@ struct stage_started {
   static constexpr std::uint16_t kind = 17;
   replica_life life;
   std::uint32_t stage = 0, tensor_rank = 0;
-  std::string error;  ///< empty: ready
+  std::string error = {};  ///< empty: ready
 
   template <class Self>
   static auto fields(Self& self) {
@@ -273,8 +273,8 @@ struct adapter_piece {
   static constexpr std::uint16_t kind = 36;
   std::string sha256, file;
   std::uint64_t offset = 0;
-  std::string error;
-  shared_bytes attachment;
+  std::string error = {};
+  shared_bytes attachment = {};
 
   template <class Self>
   static auto fields(Self& self) {

@@ -1,4 +1,5 @@
 #pragma once
+#include <initializer_list>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -53,6 +54,9 @@ class status_board {
     const auto found = sections_.find(section);
     return found == sections_.end() ? std::string() : found->second;
   }
+  /// The sections as members of a JSON object: of one that nobody has posted, an empty list. After them come what
+  /// `adapters` leaves out and what is wrong with the journal, if these are posted.
+  std::string members(std::initializer_list<const char*> sections) const;
 
   // What other actors work with.
   void post_replica(replica_id replica, replica_figures figures) {

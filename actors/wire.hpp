@@ -4,7 +4,6 @@
 // wrong is cut off, and nobody else notices.
 #pragma once
 #include <array>
-#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -19,7 +18,7 @@ namespace troupe {
 
 /// Both are defined in wire_messages.cpp for every message.
 template <message M>
-frame to_frame(M what);
+frame to_frame(M message);
 template <message M>
 std::optional<M> from_frame(frame&& from);
 
@@ -33,9 +32,9 @@ class wire {
   void on(Handler handler) {
     handlers_.at(M::kind) = [handler](link_id link, frame&& from) {
       const std::uint64_t correlation = from.correlation;
-      std::optional<M> what = from_frame<M>(std::move(from));
-      if (!what) return false;
-      handler(incoming<M>{link, correlation, std::move(*what)});
+      std::optional<M> message = from_frame<M>(std::move(from));
+      if (!message) return false;
+      handler(incoming<M>{link, correlation, std::move(*message)});
       return true;
     };
   }
@@ -53,10 +52,10 @@ class wire {
   link_id connect(const std::string& endpoint);
   /// If the other side reads too slowly, or the message is longer than a frame, the link is given up.
   template <message M>
-  void send(link_id to, M what, std::uint64_t correlation = 0) {
-    frame made = to_frame(std::move(what));
-    made.correlation = correlation;
-    send_frame(to, std::move(made));
+  void send(link_id to, M message, std::uint64_t correlation = 0) {
+    frame sent = to_frame(std::move(message));
+    sent.correlation = correlation;
+    send_frame(to, std::move(sent));
   }
   void close(link_id link);
   /// Whether the other side is a client: it has a client's key and is no node.
@@ -68,7 +67,7 @@ class wire {
   static constexpr std::size_t kinds = 64;
 
   void receive(link_id link, frame&& from);
-  void send_frame(link_id to, frame made);
+  void send_frame(link_id to, frame sent);
   std::shared_ptr<bus> running() const;
   std::string server_key() const { return options_.keys ? options_.keys->cluster_public_key : std::string(); }
 
@@ -78,27 +77,5 @@ class wire {
   mutable std::mutex mutex_;
   std::shared_ptr<bus> bus_;  ///< shared, since actors may still be sending when it stops
 };
-
-/// A link that can be replaced by a new one: one thread sets it, others read it.
-class link_slot {
- public:
-  explicit link_slot(link_id link = no_link) : value_(link.value) {}
-  void set(link_id link) { value_.store(link.value, std::memory_order_relaxed); }
-  link_id get() const { return link_id(value_.load(std::memory_order_relaxed)); }
-
- private:
-  std::atomic<std::uint64_t> value_;
-};
-
-struct remote_parts {
-  wire* links = nullptr;
-  std::shared_ptr<const link_slot> link;
-};
-
-/// Actors of another process, to be told like actors of this one.
-worker_actor spawn_remote_worker(caf::actor_system& system, remote_parts parts);
-trainer_actor spawn_remote_trainer(caf::actor_system& system, remote_parts parts);
-workers_head_actor spawn_remote_head(caf::actor_system& system, remote_parts parts);
-trainers_head_actor spawn_remote_trainers_head(caf::actor_system& system, remote_parts parts);
 
 }  // namespace troupe

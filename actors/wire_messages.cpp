@@ -13,23 +13,23 @@ concept has_attachment = requires(M m) {
 }  // namespace
 
 template <message M>
-frame to_frame(M what) {
-  frame made;
-  made.kind = M::kind;
-  made.body = encode(what);
-  if constexpr (has_attachment<M>) made.attachment = std::move(what.attachment);
-  return made;
+frame to_frame(M message) {
+  frame to;
+  to.kind = M::kind;
+  to.body = encode(message);
+  if constexpr (has_attachment<M>) to.attachment = std::move(message.attachment);
+  return to;
 }
 
 template <message M>
 std::optional<M> from_frame(frame&& from) {
-  auto what = decode<M>(from.body);
-  if (!what) return {};
+  auto message = decode<M>(from.body);
+  if (!message) return {};
   if constexpr (has_attachment<M>)
-    what.value().attachment = std::move(from.attachment);
+    message.value().attachment = std::move(from.attachment);
   else if (from.attachment.size() > 0)
     return {};
-  return std::move(what.value());
+  return std::move(message.value());
 }
 
 #define TROUPE_ON_THE_WIRE(M)    \

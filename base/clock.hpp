@@ -6,6 +6,10 @@ namespace troupe {
 
 using duration = std::chrono::nanoseconds;
 
+constexpr double seconds_of(duration time) {
+  return std::chrono::duration<double>(time).count();
+}
+
 /// Time since some fixed moment of this process; never goes back. Means nothing to another process.
 struct instant {
   duration since_start{};

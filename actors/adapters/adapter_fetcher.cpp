@@ -43,43 +43,43 @@ adapter_fetcher_state::handle::behavior_type adapter_fetcher_state::make_behavio
   };
 }
 
-void adapter_fetcher_state::take(wanted what) {
-  waiting_.push_back(std::move(what));
+void adapter_fetcher_state::take(wanted order) {
+  waiting_.push_back(std::move(order));
   next();
 }
 
 void adapter_fetcher_state::next() {
   while (!download_ && !waiting_.empty()) {
-    const wanted what = std::move(waiting_.front());
+    const wanted order = std::move(waiting_.front());
     waiting_.pop_front();
-    begin(what);
+    begin(order);
   }
 }
 
-void adapter_fetcher_state::begin(const wanted& what) {
+void adapter_fetcher_state::begin(const wanted& order) {
   const auto ready =
-      std::find_if(prepared_.begin(), prepared_.end(), [&](const auto& each) { return each.first == what.sha256; });
-  if (ready != prepared_.end()) return hand_over(what, ready->second);
+      std::find_if(prepared_.begin(), prepared_.end(), [&](const auto& each) { return each.first == order.sha256; });
+  if (ready != prepared_.end()) return hand_over(order, ready->second);
   try {
-    check_files(what);
-    if (load_stored(what)) return;
-    download_.emplace(parts_.store, what);
-    downloaded_ = what;
+    check_files(order);
+    if (load_stored(order)) return;
+    download_.emplace(parts_.store, order);
+    downloaded_ = order;
     go_on();
   } catch (const std::exception& error) {
     download_.reset();
-    fail(what, error.what());
+    fail(order, error.what());
   }
 }
 
 /// False where the files are not there, or another process of this host has just removed them.
-bool adapter_fetcher_state::load_stored(const wanted& what) {
-  const fs::path folder = parts_.store / what.sha256;
-  if (!is_complete(folder, what)) return false;
+bool adapter_fetcher_state::load_stored(const wanted& order) {
+  const fs::path folder = parts_.store / order.sha256;
+  if (!is_complete(folder, order)) return false;
   try {
-    load(what);
+    load(order);
   } catch (const std::exception&) {
-    if (is_complete(folder, what)) throw;
+    if (is_complete(folder, order)) throw;
     return false;
   }
   return true;
@@ -104,11 +104,11 @@ void adapter_fetcher_state::take_piece(const adapter_piece& piece) {
   next();
 }
 
-void adapter_fetcher_state::load(const wanted& what) {
+void adapter_fetcher_state::load(const wanted& order) {
   const model_config& config = parts_.model->config;
   std::error_code no_mark;
-  fs::last_write_time(parts_.store / what.sha256 / fetched_mark, fs::file_time_type::clock::now(), no_mark);
-  adapter_file file = read_adapter(parts_.store / what.sha256, config);
+  fs::last_write_time(parts_.store / order.sha256 / fetched_mark, fs::file_time_type::clock::now(), no_mark);
+  adapter_file file = read_adapter(parts_.store / order.sha256, config);
   if (layers_) {
     const auto is_elsewhere = [&](const adapter_part& part) {
       return part.layer < layers_->first || part.layer >= layers_->first + layers_->count;
@@ -116,25 +116,25 @@ void adapter_fetcher_state::load(const wanted& what) {
     std::erase_if(file.parts, is_elsewhere);
   }
   const adapter_precision precision = precision_beside(parts_.model->quantization);
-  hand_over(what, std::make_shared<const lora_adapter>(file, config.layers, precision));
+  hand_over(order, std::make_shared<const lora_adapter>(file, config.layers, precision));
 }
 
-void adapter_fetcher_state::hand_over(const wanted& what, std::shared_ptr<const lora_adapter> adapter) {
-  std::erase_if(prepared_, [&](const auto& each) { return each.first == what.sha256; });
-  if (!what.ticket) return tell(worker_, adapter_ready{what, std::move(adapter), {}});
-  prepared_.emplace_back(what.sha256, std::move(adapter));
+void adapter_fetcher_state::hand_over(const wanted& order, std::shared_ptr<const lora_adapter> adapter) {
+  std::erase_if(prepared_, [&](const auto& each) { return each.first == order.sha256; });
+  if (!order.ticket) return tell(worker_, adapter_ready{order, std::move(adapter), {}});
+  prepared_.emplace_back(order.sha256, std::move(adapter));
   const auto bytes = [&] {
     std::size_t sum = 0;
     for (const auto& each : prepared_) sum += each.second->bytes();
     return sum;
   };
   while (bytes() > parts_.most_prepared) prepared_.pop_front();
-  tell(parts_.head, adapter_prepared{*what.ticket, {}});
+  tell(parts_.head, adapter_prepared{*order.ticket, {}});
 }
 
-void adapter_fetcher_state::fail(const wanted& what, const std::string& error) {
-  if (what.ticket) return tell(parts_.head, adapter_prepared{*what.ticket, error});
-  tell(worker_, adapter_ready{what, nullptr, error});
+void adapter_fetcher_state::fail(const wanted& order, const std::string& error) {
+  if (order.ticket) return tell(parts_.head, adapter_prepared{*order.ticket, error});
+  tell(worker_, adapter_ready{order, nullptr, error});
 }
 
 adapter_fetcher_actor spawn_adapter_fetcher(caf::actor_system& system, adapter_fetcher_parts parts) {

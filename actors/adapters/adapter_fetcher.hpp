@@ -36,15 +36,15 @@ class adapter_fetcher_state {
     std::optional<std::uint64_t> ticket;
   };
 
-  void take(wanted what);
+  void take(wanted order);
   void next();
-  void begin(const wanted& what);
-  bool load_stored(const wanted& what);
+  void begin(const wanted& order);
+  bool load_stored(const wanted& order);
   void go_on();
   void take_piece(const adapter_piece& piece);
-  void load(const wanted& what);
-  void fail(const wanted& what, const std::string& error);
-  void hand_over(const wanted& what, std::shared_ptr<const lora_adapter> adapter);
+  void load(const wanted& order);
+  void fail(const wanted& order, const std::string& error);
+  void hand_over(const wanted& order, std::shared_ptr<const lora_adapter> adapter);
 
   handle::pointer self_;
   adapter_fetcher_parts parts_;

@@ -4,8 +4,6 @@
 #include <array>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
 #include "actors/adapters/adapter_digest.hpp"
 #include "actors/adapters/adapter_files.hpp"
 #include "actors/folders.hpp"
@@ -58,7 +56,7 @@ adapter_shelf::adapter_shelf(options chosen, catalogue_records saved)
       being_saved_(catalogue_) {
   create_folder(options_.store);
   remove_incoming_adapters(options_.store);
-  for (const adapter_entry& entry : catalogue_.list()) note_files(entry);
+  for (const adapter_entry& entry : catalogue_.list()) look_for_files(entry);
   saved_ = catalogue_;
 }
 
@@ -78,16 +76,16 @@ void adapter_shelf::drop_changes() {
   std::erase_if(details_, is_gone);
   std::erase_if(faults_, is_gone);
   for (const adapter_entry& entry : catalogue_.list())
-    if (!faults_.contains(entry.version)) note_files(entry);
+    if (!faults_.contains(entry.version)) look_for_files(entry);
 }
 
-const std::string& adapter_shelf::note_files(const adapter_entry& entry) {
-  return faults_[entry.version] = take_files(entry);
+const std::string& adapter_shelf::look_for_files(const adapter_entry& entry) {
+  return faults_[entry.version] = find_files(entry);
 }
 
 /// A base's id is its fingerprint, which differs if the same model is quantized differently. So an adapter made for
 /// another base is accepted if it fits this one.
-std::string adapter_shelf::take_files(const adapter_entry& entry) {
+std::string adapter_shelf::find_files(const adapter_entry& entry) {
   auto files = adapter_files_in(folder_of(entry.spec.sha256));
   if (files.empty()) return "its files are gone: publish the folder again";
   std::uint64_t bytes = entry.spec.bytes;
@@ -99,7 +97,7 @@ std::string adapter_shelf::take_files(const adapter_entry& entry) {
   }
   std::error_code ignored;  // a worker on this machine may have fetched them earlier; now the head owns them
   fs::remove(folder_of(entry.spec.sha256) / fetched_mark, ignored);
-  times_files_came_ += details_.contains(entry.version) ? 0 : 1;
+  times_files_were_found_ += details_.contains(entry.version) ? 0 : 1;
   details_[entry.version] = {.version = entry.version,
                              .full_name = entry.full_name(),
                              .sha256 = entry.spec.sha256,
@@ -108,26 +106,26 @@ std::string adapter_shelf::take_files(const adapter_entry& entry) {
   return {};
 }
 
-adapter_shelf::taken adapter_shelf::take(const std::string& name, const fs::path& folder) {
+adapter_shelf::candidate adapter_shelf::copy_in(const std::string& name, const fs::path& folder) {
   if (!is_adapter_name(name))
     refuse("adapter name '{}': take 1 to 64 letters, digits, '.', '_' or '-', beginning with a letter or digit", name);
-  taken made = take_in(folder);
-  made.name = name;
-  made.files = adapter_files_in(folder_of(made.sha256));
-  made.is_new = std::none_of(details_.begin(), details_.end(),
-                             [&](const auto& each) { return each.second.sha256 == made.sha256; });
-  taken_.insert(made.sha256);
-  return made;
+  candidate copy = checked_copy(folder);
+  copy.name = name;
+  copy.files = adapter_files_in(folder_of(copy.sha256));
+  copy.is_new = std::none_of(details_.begin(), details_.end(),
+                             [&](const auto& each) { return each.second.sha256 == copy.sha256; });
+  candidates_.insert(copy.sha256);
+  return copy;
 }
 
-adapter_entry adapter_shelf::publish(const taken& copy) {
-  adapter_entry added = add(copy);
+adapter_entry adapter_shelf::publish(const candidate& copy) {
+  adapter_entry added = add_version(copy);
   if (catalogue_.is_current(added)) return added;
   return value_of(catalogue_.rollback(copy.name, added.ordinal));
 }
 
-adapter_entry adapter_shelf::add(const taken& copy) {
-  if (const auto found = taken_.find(copy.sha256); found != taken_.end()) taken_.erase(found);
+adapter_entry adapter_shelf::add_version(const candidate& copy) {
+  if (const auto found = candidates_.find(copy.sha256); found != candidates_.end()) candidates_.erase(found);
   perhaps_unused_.insert(copy.sha256);  // unless it becomes a version below
   const auto all = catalogue_.list();
   const adapter_entry* last = newest(copy.name, all);
@@ -142,31 +140,31 @@ adapter_entry adapter_shelf::add(const taken& copy) {
                                                  .base = options_.base})));
 }
 
-adapter_shelf::taken adapter_shelf::take_in(const fs::path& folder) {
+adapter_shelf::candidate adapter_shelf::checked_copy(const fs::path& folder) {
   incoming_adapter incoming(options_.store, ++incoming_);
-  taken made;
-  made.sha256 = incoming.copy_from(folder);
+  candidate copy;
+  copy.sha256 = incoming.copy_from(folder);
   const adapter_file read = read_as(folder, incoming.path(), options_.model);
-  made.bytes = lora_adapter::packed_bytes(read, precision_beside(options_.quantization));
-  for (const adapter_part& part : read.parts) made.rank = std::max(made.rank, static_cast<std::uint32_t>(part.rank));
-  check_fits(made.bytes, folder.string());
-  std::error_code ignored;
-  if (adapter_files_in(folder_of(made.sha256)).empty()) {
-    fs::remove_all(folder_of(made.sha256), ignored);
-    incoming.keep_as(folder_of(made.sha256));
+  copy.bytes = lora_adapter::packed_bytes(read, precision_beside(options_.quantization));
+  for (const adapter_part& part : read.parts) copy.rank = std::max(copy.rank, static_cast<std::uint32_t>(part.rank));
+  check_fits(copy.bytes, folder.string());
+  if (adapter_files_in(folder_of(copy.sha256)).empty()) {
+    std::error_code ignored;
+    fs::remove_all(folder_of(copy.sha256), ignored);
+    incoming.keep_as(folder_of(copy.sha256));
   }
-  return made;
+  return copy;
 }
 
 /// Refuses adapters that workers could never load: each request would be refused.
-void adapter_shelf::check_fits(std::uint64_t bytes, const std::string& what) const {
+void adapter_shelf::check_fits(std::uint64_t bytes, const std::string& whose) const {
   if (bytes > options_.memory)
-    refuse("{}: has {} bytes in memory, more than adapters.memory ({}): raise that, or take a lower rank", what, bytes,
+    refuse("{}: has {} bytes in memory, more than adapters.memory ({}): raise that, or take a lower rank", whose, bytes,
            options_.memory);
 }
 
 adapter_entry adapter_shelf::make_ready(const adapter_entry& entry) {
-  if (const std::string& fault = note_files(entry); !fault.empty()) {
+  if (const std::string& fault = look_for_files(entry); !fault.empty()) {
     catalogue_.set_failed(entry.version, fault);
     refuse("adapter {}: {}", entry.full_name(), fault);
   }
@@ -189,7 +187,7 @@ std::optional<fs::path> adapter_shelf::source_of(const std::string& name) const 
 }
 
 adapter_entry adapter_shelf::load(const std::string& text) {
-  if (const auto source = source_of(text)) return add(take(text, *source));
+  if (const auto source = source_of(text)) return add_version(copy_in(text, *source));
   const auto loaded = catalogue_.load(text);
   if (!loaded && loaded.error().why == catalogue_error::reason::unknown && is_adapter_name(text))
     throw unknown_error(
@@ -228,7 +226,7 @@ void adapter_shelf::forget_unloaded(const std::function<bool(adapter_version)>& 
 void adapter_shelf::remove_unused_files() {
   if (perhaps_unused_.empty()) return;
   for (const adapter_entry& each : catalogue_.list()) perhaps_unused_.erase(each.spec.sha256);
-  for (const std::string& sha256 : taken_) perhaps_unused_.erase(sha256);
+  for (const std::string& sha256 : candidates_) perhaps_unused_.erase(sha256);
   for (const std::string& sha256 : std::exchange(perhaps_unused_, {})) {
     std::error_code ignored;
     fs::remove_all(folder_of(sha256), ignored);
@@ -243,54 +241,29 @@ adapter_details adapter_shelf::details_of(const std::string& text) const {
 }
 
 adapter_directory::snapshot adapter_shelf::snapshot() const {
-  adapter_directory::snapshot made;
+  adapter_directory::snapshot shown;
   const std::array<std::string, 2> bases{"base", options_.base_name};
   const auto add = [&](const std::string& name, adapter_version version) {
-    made.names[name] = version;
-    for (const auto& base : bases) made.names[base + ":" + name] = version;
+    shown.names[name] = version;
+    for (const auto& base : bases) shown.names[base + ":" + name] = version;
   };
   for (const auto& base : bases)
-    if (!base.empty()) made.names[base] = no_adapter;
+    if (!base.empty()) shown.names[base] = no_adapter;
   for (const auto& [version, details] : details_) {
     const adapter_entry& entry = *catalogue_.find(version);
-    made.versions.emplace(version, details);
+    shown.versions.emplace(version, details);
     if (entry.state != adapter_state::ready) continue;
     add(entry.full_name(), version);
     if (catalogue_.is_current(entry)) add(entry.spec.name, version);
   }
-  return made;
-}
-
-std::string adapter_shelf::list_json(std::string_view after) const {
-  return json_of(catalogue_.list(after, page_versions));
-}
-
-adapter_shelf::summary adapter_shelf::shown() const {
-  const auto answering = catalogue_.answering(page_versions);
-  return {json_of(answering), catalogue_.size() - answering.size()};
-}
-
-std::string adapter_shelf::json_of(const std::vector<adapter_entry>& entries) const {
-  auto list = nlohmann::ordered_json::array();
-  for (const adapter_entry& entry : entries) {
-    const bool gone = entry.state == adapter_state::ready && !details_.contains(entry.version);
-    list.push_back({{"name", entry.spec.name},
-                    {"version", entry.full_name()},
-                    {"state", gone ? "missing" : name_of(entry.state)},
-                    {"current", catalogue_.is_current(entry)},
-                    {"rank", entry.spec.rank},
-                    {"bytes", entry.spec.bytes},
-                    {"sha256", entry.spec.sha256}});
-    const std::string& error = gone ? faults_.at(entry.version) : entry.error;
-    if (!error.empty()) list.back()["error"] = error;
-  }
-  return list.dump();
+  return shown;
 }
 
 /// Names from outside are only compared with known ones; they never become part of a path.
 adapter_piece adapter_shelf::read_piece(const want_piece& wanted) const {
-  adapter_piece piece{wanted.sha256.substr(0, 64), wanted.file.substr(0, 64), wanted.offset, {}, {}};
-  const bool known = taken_.contains(wanted.sha256) ||
+  adapter_piece piece{
+      .sha256 = wanted.sha256.substr(0, 64), .file = wanted.file.substr(0, 64), .offset = wanted.offset};
+  const bool known = candidates_.contains(wanted.sha256) ||
                      std::any_of(details_.begin(), details_.end(),
                                  [&](const auto& each) { return each.second.sha256 == wanted.sha256; });
   const auto name = std::find(adapter_file_names.begin(), adapter_file_names.end(), wanted.file);

@@ -35,19 +35,19 @@ class adapter_shelf {
   adapter_shelf(options chosen, catalogue_records saved);
 
   /// A PEFT folder that was copied and checked, and may become a version. Its pieces can be read from now on.
-  struct taken {
+  struct candidate {
     std::string name, sha256;
     std::uint64_t bytes = 0;  ///< in memory
     std::uint32_t rank = 0;
     std::vector<adapter_file_info> files;
     bool is_new = true;  ///< whether no version has the same contents
   };
-  taken take(const std::string& name, const std::filesystem::path& folder);
+  candidate copy_in(const std::string& name, const std::filesystem::path& folder);
   /// Makes a new version that is ready; or takes the newest one, if its contents are the same. The name means this
   /// version from now on, even if it had been rolled back.
-  adapter_entry publish(const taken& copy);
+  adapter_entry publish(const candidate& copy);
   adapter_entry publish(const std::string& name, const std::filesystem::path& folder) {
-    return publish(take(name, folder));
+    return publish(copy_in(name, folder));
   }
   /// The folder of that name that `load` would take, if there is one.
   std::optional<std::filesystem::path> source_of(const std::string& name) const;
@@ -67,7 +67,9 @@ class adapter_shelf {
   void keep_changes();
   void drop_changes();
   adapter_directory::snapshot snapshot() const;
-  std::uint64_t times_files_came() const { return times_files_came_; }  ///< how often files of a version were found
+  std::uint64_t times_files_were_found() const {
+    return times_files_were_found_;
+  }  ///< how often files of a version were found
   /// Forgets versions that were unloaded long ago and that nobody uses.
   void forget_unloaded(const std::function<bool(adapter_version)>& is_used);
   /// Removes folders whose last version was forgotten, and those that never became one. To be called when the journal
@@ -89,14 +91,14 @@ class adapter_shelf {
 
  private:
   std::filesystem::path folder_of(const std::string& sha256) const { return options_.store / sha256; }
-  taken take_in(const std::filesystem::path& folder);
-  adapter_entry add(const taken& copy);
+  candidate checked_copy(const std::filesystem::path& folder);
+  adapter_entry add_version(const candidate& copy);
   adapter_entry make_ready(const adapter_entry& entry);
   std::string json_of(const std::vector<adapter_entry>& entries) const;
-  void check_fits(std::uint64_t bytes, const std::string& what) const;
+  void check_fits(std::uint64_t bytes, const std::string& whose) const;
   /// Looks for a version's files. Returns why it cannot be used; empty if it can, and then it is in `details_`.
-  const std::string& note_files(const adapter_entry& entry);
-  std::string take_files(const adapter_entry& entry);
+  const std::string& look_for_files(const adapter_entry& entry);
+  std::string find_files(const adapter_entry& entry);
   const adapter_entry* newest(std::string_view name, const std::vector<adapter_entry>& all) const;
 
   options options_;
@@ -105,9 +107,9 @@ class adapter_shelf {
   adapter_catalogue being_saved_;                       ///< as it was when its changes were last taken
   std::map<adapter_version, adapter_details> details_;  ///< of all versions whose files exist
   std::map<adapter_version, std::string> faults_;       ///< why a version cannot be used; empty: it can
-  std::multiset<std::string> taken_;                    ///< digests of folders that may become versions
+  std::multiset<std::string> candidates_;               ///< digests of folders that may become versions
   std::set<std::string> perhaps_unused_;                ///< digests of folders
-  std::uint64_t incoming_ = 0, times_files_came_ = 0;
+  std::uint64_t incoming_ = 0, times_files_were_found_ = 0;
 };
 
 }  // namespace troupe

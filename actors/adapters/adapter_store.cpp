@@ -3,11 +3,8 @@
 #include <iterator>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
 #include "actors/command_fields_impl.hpp"
 #include "actors/commands.hpp"
-#include "model/formats/json_input.hpp"
 
 namespace troupe {
 namespace {
@@ -20,27 +17,25 @@ std::optional<std::uint32_t> ordinal_of(const command_fields& arguments) {
 }
 
 std::string to_json(const adapter_entry& entry) {
-  return nlohmann::ordered_json{
-      {"adapter", entry.full_name()}, {"state", name_of(entry.state)}, {"sha256", entry.spec.sha256}}
-      .dump();
+  return dump({{"adapter", entry.full_name()}, {"state", name_of(entry.state)}, {"sha256", entry.spec.sha256}});
 }
 
 std::string to_json(const std::vector<adapter_entry>& entries) {
-  auto names = nlohmann::ordered_json::array();
+  json names = json::array();
   for (const adapter_entry& entry : entries) names.push_back(entry.full_name());
-  return nlohmann::ordered_json{{"unloaded", names}}.dump();
+  return dump({{"unloaded", names}});
 }
 
 std::string to_json(const adapter_details& details) {
-  auto files = nlohmann::ordered_json::array();
+  json files = json::array();
   for (const auto& file : details.files) files.push_back({{"name", file.name}, {"bytes", file.bytes}});
-  return nlohmann::ordered_json{{"adapter", details.full_name}, {"sha256", details.sha256}, {"files", files}}.dump();
+  return dump({{"adapter", details.full_name}, {"sha256", details.sha256}, {"files", files}});
 }
 
 }  // namespace
 
 adapter_store_state::adapter_store_state(handle::pointer self, adapter_store_parts parts)
-    : self_(self), parts_(std::move(parts)), shown_files_(parts_.shelf->times_files_came()) {
+    : self_(self), parts_(std::move(parts)), shown_files_(parts_.shelf->times_files_were_found()) {
   show(parts_.shelf->snapshot(), parts_.shelf->shown());
 }
 
@@ -67,42 +62,43 @@ void adapter_store_state::run(const command_call& call) {
 /// Answers once the journal has what the answer says.
 void adapter_store_state::finish(command_answer answer, std::function<void(command_answer)> tell_asker) {
   save_then([answer = std::move(answer), tell_asker = std::move(tell_asker)](const std::string& error) mutable {
-    if (!answer.is_refused() && !error.empty()) answer = {{}, error, command_fault::failed};
+    if (!answer.is_refused() && !error.empty()) answer = {.error = error, .fault = command_fault::failed};
     tell_asker(std::move(answer));
   });
 }
 
 /// A folder that is named, or found under the adapter's name, is published; otherwise a version is loaded again.
 void adapter_store_state::load(const command_call& call) {
-  std::optional<adapter_shelf::taken> taken;
+  std::optional<adapter_shelf::candidate> copy;
   command_answer answer = answer_of([&] {
-    const auto parsed = detail::parse_json_as<json>(call.command.arguments, call.command.name);
-    const command_fields arguments(parsed, call.command.name);
+    const command_fields arguments(call.command.arguments, call.command.name);
     const std::string adapter = text_of(arguments, "name");
     const auto path = arguments.text("path");
     const auto folder = path ? std::optional<std::filesystem::path>(*path) : parts_.shelf->source_of(adapter);
     if (!folder) return to_json(parts_.shelf->load(adapter));
-    taken = parts_.shelf->take(adapter, *folder);
+    copy = parts_.shelf->copy_in(adapter, *folder);
     return std::string();
   });
-  if (!taken) return finish(std::move(answer), call.answer);
-  spread(*taken, [this, taken = *taken, tell_asker = call.answer] {
-    finish(answer_of([&] { return to_json(parts_.shelf->publish(taken)); }), tell_asker);
+  if (!copy) return finish(std::move(answer), call.answer);
+  spread(*copy, [this, copy = *copy, tell_asker = call.answer] {
+    finish(answer_of([&] { return to_json(parts_.shelf->publish(copy)); }), tell_asker);
   });
 }
 
 void adapter_store_state::publish(const publish_adapter& asked) {
-  const auto tell_asker = [answer = asked.answer](const command_answer& made) { answer({made.result, made.error}); };
-  adapter_shelf::taken taken;
-  if (auto refusal = refusal_of([&] { taken = parts_.shelf->take(asked.name, asked.folder); }))
+  const auto tell_asker = [answer = asked.answer](const command_answer& outcome) {
+    answer({.full_name = outcome.result, .error = outcome.error});
+  };
+  adapter_shelf::candidate copy;
+  if (auto refusal = refusal_of([&] { copy = parts_.shelf->copy_in(asked.name, asked.folder); }))
     return finish(std::move(*refusal), tell_asker);
-  spread(taken, [this, taken, tell_asker] {
-    finish(answer_of([&] { return parts_.shelf->publish(taken).full_name(); }), tell_asker);
+  spread(copy, [this, copy, tell_asker] {
+    finish(answer_of([&] { return parts_.shelf->publish(copy).full_name(); }), tell_asker);
   });
 }
 
 /// Tells all workers; each fetches the files from here at its own pace. A way to send them to all at once belongs here.
-void adapter_store_state::spread(const adapter_shelf::taken& adapter, std::function<void()> then) {
+void adapter_store_state::spread(const adapter_shelf::candidate& adapter, std::function<void()> then) {
   const auto all = adapter.is_new ? parts_.directory->workers() : std::vector<worker_actor>();
   if (all.empty()) return then();
   spreading_[++ticket_] = {all.size(), clock_.now() + longest_spread, std::move(then)};
@@ -132,8 +128,7 @@ void adapter_store_state::end_overdue() {
 }
 
 std::string adapter_store_state::carry_out(const client_command& command) {
-  const auto parsed = detail::parse_json_as<json>(command.arguments, command.name);
-  const command_fields arguments(parsed, command.name);
+  const command_fields arguments(command.arguments, command.name);
   if (command.name == "adapters.list") return parts_.shelf->list_json(arguments.text("after").value_or(""));
   const std::string adapter = text_of(arguments, "name");
   if (command.name == "adapters.unload") return to_json(parts_.shelf->unload(adapter));
@@ -198,7 +193,7 @@ void adapter_store_state::take_saved(const catalogue_saved& saved) {
 
 /// Files that came back change nothing in the catalogue, so they are shown without the journal.
 void adapter_store_state::show_files_that_came_back() {
-  if (std::exchange(shown_files_, parts_.shelf->times_files_came()) != parts_.shelf->times_files_came())
+  if (std::exchange(shown_files_, parts_.shelf->times_files_were_found()) != parts_.shelf->times_files_were_found())
     show(parts_.shelf->snapshot(), parts_.shelf->shown());
 }
 

@@ -54,7 +54,7 @@ class adapter_store_state {
   void run(const command_call& call);
   void load(const command_call& call);
   void publish(const publish_adapter& asked);
-  void spread(const adapter_shelf::taken& adapter, std::function<void()> then);
+  void spread(const adapter_shelf::candidate& adapter, std::function<void()> then);
   void take_prepared(const adapter_prepared& prepared);
   void end_overdue();
   void finish(command_answer answer, std::function<void(command_answer)> tell_asker);
@@ -69,7 +69,7 @@ class adapter_store_state {
 
   handle::pointer self_;
   adapter_store_parts parts_;
-  std::uint64_t shown_files_;                     ///< times_files_came() when files were last shown
+  std::uint64_t shown_files_;                     ///< times_files_were_found() when files were last shown
   std::optional<change> saving_;                  ///< what the journal is writing
   std::vector<continuation> next_;                ///< what follows when the changes after that are written
   std::map<std::uint64_t, spreading> spreading_;  ///< by ticket

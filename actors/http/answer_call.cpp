@@ -54,7 +54,6 @@ class answer_call : public std::enable_shared_from_this<answer_call> {
   void on_refused(const request_refused& refused);
 
  private:
-  std::vector<begin_request> requests() const;
   void check_form() const;
   void stream_part(std::size_t index, const answer_part& part);
   void charge(std::size_t prompt, const answer_part& part);
@@ -86,28 +85,24 @@ class prompt_listener final : public answer_listener {
 };
 
 void answer_call::start() {
-  std::vector<begin_request> begun = requests();
+  check_form();
+  auto requests = requests_of(order_, *context_->served.prompts, *context_->numbers);
   order_.prompts.clear();
-  for (std::size_t i = 0; i < begun.size(); ++i) {
-    ids_.push_back(begun[i].id);
-    uncharged_.push_back(static_cast<std::int64_t>(begun[i].prepared.engine.sequence.prompt.size()));
-    begun[i].listener = std::make_shared<prompt_listener>(shared_from_this(), i);
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    ids_.push_back(requests[i].id);
+    uncharged_.push_back(static_cast<std::int64_t>(requests[i].engine.sequence.prompt.size()));
+    requests[i].listener = std::make_shared<prompt_listener>(shared_from_this(), i);
   }
-  for (begin_request& each : begun) tell(context_->parts.gateway, std::move(each));
+  for (begin_request& each : requests) tell(context_->gateway, std::move(each));
   exchange_->on_gone([weak = weak_from_this()] {
     if (const auto self = weak.lock()) self->end_all();
   });
 }
 
-std::vector<begin_request> answer_call::requests() const {
-  check_form();
-  return requests_of(order_, *context_->parts.served.prompts, *context_->parts.numbers);
-}
-
 void answer_call::check_form() const {
   if (!order_.sampling.constraint) return;
   try {
-    context_->parts.served.prompts->check_constraint(order_.sampling.constraint);
+    context_->served.prompts->check_constraint(order_.sampling.constraint);
   } catch (const input_error& error) {
     refuse_field(order_.form_field, error.what(), "unsupported_value");
   }
@@ -163,7 +158,7 @@ void answer_call::finish_whole() {
     self->exchange_->reply({.body = self->format_->whole(sheet.choices(), sheet.usage())});
   };
   if (is_long(sheet_.choices(), sheet_.usage().prompt_tokens * order_.n, order_.n))
-    guarded_later(*context_->parts.work, exchange_, write);
+    guarded_later(*context_->work, exchange_, write);
   else
     guarded(exchange_, write);
 }
@@ -171,7 +166,7 @@ void answer_call::finish_whole() {
 void answer_call::on_refused(const request_refused& refused) {
   if (over_) return;
   end_all();
-  const bool is_usable = context_->parts.served.adapters->resolve(order_.adapter).has_value();
+  const bool is_usable = context_->served.adapters->resolve(order_.adapter).has_value();
   const api_error error = error_of(refused, order_.adapter, is_usable);
   if (!streaming_) return exchange_->reply(error_response(error));
   std::string frames;
@@ -183,7 +178,7 @@ void answer_call::on_refused(const request_refused& refused) {
 /// May be called on any thread.
 void answer_call::end_all() {
   if (over_.exchange(true)) return;
-  for (const request_id id : ids_) tell(context_->parts.gateway, end_request{id});
+  for (const request_id id : ids_) tell(context_->gateway, end_request{id});
 }
 
 }  // namespace

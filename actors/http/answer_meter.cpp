@@ -1,13 +1,6 @@
 #include "actors/http/answer_meter.hpp"
 
 namespace troupe {
-namespace {
-
-double seconds_of(duration d) {
-  return std::chrono::duration<double>(d).count();
-}
-
-}  // namespace
 
 answer_meter::answer_meter(api_context& context, const answer_order& order)
     : context_(context),
@@ -17,7 +10,7 @@ answer_meter::answer_meter(api_context& context, const answer_order& order)
 
 /// With the first part: what is refused is not counted, and by then it is known which version of an adapter answers.
 void answer_meter::begin() {
-  const served_model& served = context_.parts.served;
+  const served_model& served = context_.served;
   const auto adapter = served.find_adapter(order_.adapter);
   series_ = context_.metrics.series(adapter ? adapter->full_name : served.model);
   series_->add(request_figure::wanted_answers, order_.n);

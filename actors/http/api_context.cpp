@@ -22,14 +22,14 @@ int status_of(command_fault fault) {
 
 }  // namespace
 
-api_context::api_context(http_parts from)
-    : parts(std::move(from)),
-      keys(api_keys_file(parts.state_dir)),
-      files(parts.state_dir / "files"),
+api_context::api_context(http_parts parts)
+    : http_parts(std::move(parts)),
+      keys(api_keys_file(state_dir)),
+      files(state_dir / "files"),
       created(std::time(nullptr)) {}
 
 bool api_context::is_ready() const {
-  const auto replicas = parts.board->replicas();
+  const auto replicas = board->replicas();
   return std::any_of(replicas.begin(), replicas.end(), [](const auto& each) { return each.second.ready; });
 }
 
@@ -61,7 +61,7 @@ void guarded(const std::shared_ptr<http_exchange>& exchange, const std::function
   }
 }
 
-void guarded_later(long_work& thread, const std::shared_ptr<http_exchange>& exchange, std::function<void()> handle) {
+void guarded_later(task_thread& thread, const std::shared_ptr<http_exchange>& exchange, std::function<void()> handle) {
   thread.run([exchange, handle = std::move(handle)] { guarded(exchange, handle); });
 }
 

@@ -10,8 +10,8 @@
 #include "actors/http/http_metrics.hpp"
 #include "actors/http/served_model.hpp"
 #include "actors/interfaces.hpp"
-#include "actors/long_work.hpp"
 #include "actors/status_board.hpp"
+#include "actors/task_thread.hpp"
 #include "transport/http/http_exchange.hpp"
 
 namespace troupe {
@@ -28,16 +28,15 @@ struct http_parts {
   std::filesystem::path state_dir;                ///< the cluster's folder with keys and files
   std::function<void(const std::string&)> log{};  ///< takes a line for each request
   bool log_bodies = false;                        ///< put bodies into these lines; otherwise no prompt's text is logged
-  std::shared_ptr<long_work> work = std::make_shared<long_work>();  ///< stopped together with the server
+  std::shared_ptr<task_thread> work = std::make_shared<task_thread>();  ///< stopped together with the server
   /// For files and batches, which may be large, so that no answer waits behind them. Stopped together with the server.
-  std::shared_ptr<long_work> file_work = std::make_shared<long_work>();
+  std::shared_ptr<task_thread> file_work = std::make_shared<task_thread>();
 };
 
 /// Shared by all routes. Thread-safe.
-struct api_context {
-  explicit api_context(http_parts from);
+struct api_context : http_parts {
+  explicit api_context(http_parts parts);
 
-  http_parts parts;
   api_key_ring keys;
   monotonic_clock time;
   key_limits limits{time};
@@ -76,6 +75,6 @@ void run_command(const command_actor& to, client_command command, const std::sha
 /// Runs `handle`, and turns what it throws into the response.
 void guarded(const std::shared_ptr<http_exchange>& exchange, const std::function<void()>& handle);
 /// The same, but later on a thread for long work.
-void guarded_later(long_work& thread, const std::shared_ptr<http_exchange>& exchange, std::function<void()> handle);
+void guarded_later(task_thread& thread, const std::shared_ptr<http_exchange>& exchange, std::function<void()> handle);
 
 }  // namespace troupe

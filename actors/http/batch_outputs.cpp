@@ -68,23 +68,23 @@ bool has_ended(const json& job) {
 /// what is kept of a batch is read only once for it.
 std::optional<output_sizes> known_sizes(file_store& files, const std::string& id) {
   if (const auto noted = files.sizes(id)) return noted;
-  const auto about = find_batch(files, id);
-  if (!about || !about->contains("output_bytes")) return std::nullopt;
-  const output_sizes sizes{.answers = about->value("output_bytes", std::uint64_t{0}),
-                           .errors = about->value("error_bytes", std::uint64_t{0})};
+  const auto record = find_batch(files, id);
+  if (!record || !record->contains("output_bytes")) return std::nullopt;
+  const output_sizes sizes{.answers = record->value("output_bytes", std::uint64_t{0}),
+                           .errors = record->value("error_bytes", std::uint64_t{0})};
   files.note_sizes(id, sizes);
   return sizes;
 }
 
 /// Keeps them only to save time, so a full disk does not stop the reader.
 void keep_sizes(file_store& files, const std::string& id, output_sizes sizes) {
-  auto about = find_batch(files, id);
-  if (!about) return;
+  auto record = find_batch(files, id);
+  if (!record) return;
   files.note_sizes(id, sizes);
-  (*about)["output_bytes"] = sizes.answers;
-  (*about)["error_bytes"] = sizes.errors;
+  (*record)["output_bytes"] = sizes.answers;
+  (*record)["error_bytes"] = sizes.errors;
   try {
-    files.keep_about(id, dump(*about));
+    files.keep_job_record(id, dump(*record));
   } catch (const std::exception&) {
   }
 }

@@ -21,21 +21,21 @@ std::string status_name(const std::string& state) {
 }
 
 /// Fields whose values are not known (yet) are left out, since the specification has no nulls here.
-json batch_json(const std::string& id, const json& about, const json& job) {
+json batch_json(const std::string& id, const json& record, const json& job) {
   const std::string status = status_name(job.value("state", ""));
   const auto created = job.value("created", std::int64_t{0}), finished = job.value("finished", std::int64_t{0});
   const auto ok = job.value("ok", std::int64_t{0}), failed = job.value("failed", std::int64_t{0});
   json batch{
       {"id", id},
       {"object", "batch"},
-      {"endpoint", about.value("endpoint", "")},
-      {"input_file_id", about.value("input_file_id", "")},
-      {"completion_window", about.value("completion_window", "24h")},
+      {"endpoint", record.value("endpoint", "")},
+      {"input_file_id", record.value("input_file_id", "")},
+      {"completion_window", record.value("completion_window", "24h")},
       {"status", status},
       {"created_at", created},
       {"in_progress_at", created},
       {"request_counts", {{"total", job.value("lines", std::int64_t{0})}, {"completed", ok}, {"failed", failed}}}};
-  if (about.contains("metadata")) batch["metadata"] = about["metadata"];
+  if (record.contains("metadata")) batch["metadata"] = record["metadata"];
   if (finished == 0) return batch;
   if (ok > 0) batch["output_file_id"] = id_of({.batch = id, .errors = false});
   if (failed > 0) batch["error_file_id"] = id_of({.batch = id, .errors = true});
@@ -55,9 +55,8 @@ void send_lines(const api_call& call, const std::string& id, const std::vector<s
       if (!some.empty() && bytes >= most_bytes_at_once) break;
       some.push_back(lines[next]);
     }
-    run_command(call.context->parts.jobs,
-                {"job.lines", dump({{"id", id}, {"first", first}, {"lines", std::move(some)}})}, call.exchange,
-                {.refused = refused});
+    run_command(call.context->jobs, {"job.lines", dump({{"id", id}, {"first", first}, {"lines", std::move(some)}})},
+                call.exchange, {.refused = refused});
   }
 }
 
@@ -68,37 +67,37 @@ void create_batch(const api_call& call) {
   if (!is_batch_endpoint(endpoint))
     refuse_field("endpoint", "endpoint should be one of " + batch_endpoint_names(), "unsupported_value");
   const auto& context = call.context;
-  const auto lines = job_lines_of(owned_content(call, input, "input_file_id"), endpoint, context->parts.served);
+  const auto lines = job_lines_of(owned_content(call, input, "input_file_id"), endpoint, context->served);
   const std::string id = std::string(batch_prefix) + random_hex(24);
-  json about{{"endpoint", endpoint},
-             {"input_file_id", input},
-             {"completion_window", from.text("completion_window").value_or("24h")}};
-  if (const json* metadata = from.object("metadata")) about["metadata"] = *metadata;
-  context->files.keep_about(id, dump(about));
-  const auto forget = [context, id] { context->files.forget_about(id); };
+  json record{{"endpoint", endpoint},
+              {"input_file_id", input},
+              {"completion_window", from.text("completion_window").value_or("24h")}};
+  if (const json* metadata = from.object("metadata")) record["metadata"] = *metadata;
+  context->files.keep_job_record(id, dump(record));
+  const auto forget = [context, id] { context->files.forget_job_record(id); };
   const json options{{"endpoint", endpoint}, {"weight", call.key.weight}};
   const json spec{{"id", id}, {"tenant", call.key.name}, {"lines", lines.size()}, {"options", options}};
-  run_command(context->parts.jobs, {"job.create", dump(spec)}, call.exchange, {.refused = forget});
+  run_command(context->jobs, {"job.create", dump(spec)}, call.exchange, {.refused = forget});
   send_lines(call, id, lines, forget);
   run_command(
-      context->parts.jobs, {"job.seal", dump({{"id", id}})}, call.exchange,
-      {.done = [exchange = call.exchange, id,
-                about](const std::string& result) { reply_json(exchange, batch_json(id, about, json::parse(result))); },
+      context->jobs, {"job.seal", dump({{"id", id}})}, call.exchange,
+      {.done = [exchange = call.exchange, id, record](
+                   const std::string& result) { reply_json(exchange, batch_json(id, record, json::parse(result))); },
        .refused = forget});
 }
 
 /// On the thread for files, since the whole file is read.
 void create_batch_later(const api_call& call) {
-  guarded_later(*call.context->parts.file_work, call.exchange, [call] { create_batch(call); });
+  guarded_later(*call.context->file_work, call.exchange, [call] { create_batch(call); });
 }
 
 /// Answers with the batch that `command` returns.
 void reply_batch(const api_call& call, const std::string& command) {
   const std::string& id = call.place();
-  const auto about = find_batch(call.context->files, id);
-  if (!about) throw api_error(404, fmt::format("there is no batch {}", id.substr(0, 80)), "id");
-  ask_jobs(call, command, {{"id", id}}, [exchange = call.exchange, id, about = *about](const json& job) {
-    reply_json(exchange, batch_json(id, about, job));
+  const auto record = find_batch(call.context->files, id);
+  if (!record) throw api_error(404, fmt::format("there is no batch {}", id.substr(0, 80)), "id");
+  ask_jobs(call, command, {{"id", id}}, [exchange = call.exchange, id, record = *record](const json& job) {
+    reply_json(exchange, batch_json(id, record, job));
   });
 }
 
@@ -108,8 +107,8 @@ void list_batches(const api_call& call) {
       call, {.kind = "batch", .after = page->take_after()},
       [call, page](const json& job) {
         const std::string id = job.value("id", "");
-        const auto about = find_batch(call.context->files, id);
-        return !about || page->add(id, [&] { return batch_json(id, *about, job); });
+        const auto record = find_batch(call.context->files, id);
+        return !record || page->add(id, [&] { return batch_json(id, *record, job); });
       },
       [exchange = call.exchange, page] { reply_json(exchange, page->finish()); });
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <ctime>
 
+#include "actors/folders.hpp"
 #include "actors/http/random_hex.hpp"
 #include "actors/json_dump_impl.hpp"
 #include "base/ascii.hpp"
@@ -31,12 +32,12 @@ stored_file file_store::add(std::string_view filename, std::string_view purpose,
                    .bytes = content.size(),
                    .created = std::time(nullptr),
                    .owner = owner};
-  const json about{{"id", file.id},       {"filename", file.filename}, {"purpose", file.purpose},
-                   {"bytes", file.bytes}, {"created", file.created},   {"owner", file.owner}};
+  const json record{{"id", file.id},       {"filename", file.filename}, {"purpose", file.purpose},
+                    {"bytes", file.bytes}, {"created", file.created},   {"owner", file.owner}};
   const std::lock_guard lock(mutex_);
   write(file.id + ".data", content);
   try {
-    write(file.id + ".json", dump(about));
+    write(file.id + ".json", dump(record));
   } catch (...) {
     std::error_code ignored;
     fs::remove(folder_ / (file.id + ".data"), ignored);
@@ -48,14 +49,14 @@ stored_file file_store::add(std::string_view filename, std::string_view purpose,
 std::optional<stored_file> file_store::find(const std::string& id) const {
   if (!is_short_word(id) || !id.starts_with("file-")) return std::nullopt;
   const auto text = read(id + ".json");
-  const auto about = text ? json::parse(*text, nullptr, false) : json();
-  if (!about.is_object()) return std::nullopt;
+  const auto record = text ? json::parse(*text, nullptr, false) : json();
+  if (!record.is_object()) return std::nullopt;
   return stored_file{.id = id,
-                     .filename = about.value("filename", ""),
-                     .purpose = about.value("purpose", ""),
-                     .bytes = about.value("bytes", std::uint64_t{}),
-                     .created = about.value("created", std::int64_t{}),
-                     .owner = about.value("owner", "")};
+                     .filename = record.value("filename", ""),
+                     .purpose = record.value("purpose", ""),
+                     .bytes = record.value("bytes", std::uint64_t{}),
+                     .created = record.value("created", std::int64_t{}),
+                     .owner = record.value("owner", "")};
 }
 
 /// What is known of a file never changes, so it is read only once.
@@ -72,9 +73,7 @@ std::optional<stored_file> file_store::find_known(const std::string& id) const {
 
 std::vector<stored_file> file_store::list() const {
   std::vector<stored_file> files;
-  std::error_code fault;
-  for (fs::directory_iterator each(folder_, fault), end; !fault && each != end; each.increment(fault)) {
-    const fs::path path = each->path();
+  for (const fs::path& path : entries_of(folder_)) {
     if (path.extension() != ".json") continue;
     if (auto found = find_known(path.stem().string())) files.push_back(std::move(*found));
   }
@@ -98,17 +97,17 @@ void file_store::remove(const std::string& id) {
   fs::remove(folder_ / (id + ".json"), ignored);
 }
 
-void file_store::keep_about(const std::string& id, const std::string& text) {
+void file_store::keep_job_record(const std::string& id, const std::string& text) {
   if (!is_short_word(id)) refuse("job {}: is no id", id.substr(0, 64));
   const std::lock_guard lock(mutex_);
   write(id + ".batch", text);
 }
 
-std::optional<std::string> file_store::about(const std::string& id) const {
+std::optional<std::string> file_store::job_record(const std::string& id) const {
   return is_short_word(id) ? read(id + ".batch") : std::nullopt;
 }
 
-void file_store::forget_about(const std::string& id) {
+void file_store::forget_job_record(const std::string& id) {
   if (!is_short_word(id)) return;
   const std::lock_guard lock(mutex_);
   std::error_code ignored;

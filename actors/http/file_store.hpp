@@ -39,10 +39,10 @@ class file_store {
   void remove(const std::string& id);
 
   /// What a client gave for a job of the API, as JSON. `id`: the job's.
-  void keep_about(const std::string& id, const std::string& text);
-  std::optional<std::string> about(const std::string& id) const;
+  void keep_job_record(const std::string& id, const std::string& text);
+  std::optional<std::string> job_record(const std::string& id) const;
   /// To be called when the job is gone or never began. Ids of other jobs are ignored.
-  void forget_about(const std::string& id);
+  void forget_job_record(const std::string& id);
 
   /// Sizes for batches that have ended. Remembered as long as the process lives, or until there are too many.
   void note_sizes(const std::string& id, output_sizes sizes);

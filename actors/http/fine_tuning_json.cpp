@@ -40,7 +40,7 @@ bool belongs_to(std::int64_t step, const json& event) {
 
 }  // namespace
 
-json fine_tune_json(const std::string& model, const json& job, const json& about) {
+json fine_tune_json(const std::string& model, const json& job, const json& record) {
   const std::string id = job.value("id", ""), state = job.value("state", "");
   const json options = job.contains("options") && job["options"].is_object() ? job["options"] : json::object();
   const json hyperparameters{
@@ -62,8 +62,8 @@ json fine_tune_json(const std::string& model, const json& job, const json& about
           {"organization_id", ""},
           {"result_files", json::array()},
           {"status", status_of(state)},
-          {"validation_file", or_null(about, "validation_file")},
-          {"training_file", about.value("training_file", "")},
+          {"validation_file", or_null(record, "validation_file")},
+          {"training_file", record.value("training_file", "")},
           {"hyperparameters", hyperparameters},
           {"method", {{"type", "supervised"}, {"supervised", {{"hyperparameters", hyperparameters}}}}},
           {"seed", options.value("seed", std::int64_t{0})},
@@ -72,7 +72,7 @@ json fine_tune_json(const std::string& model, const json& job, const json& about
           {"error", error},
           {"estimated_finish", nullptr},
           {"integrations", json::array()},
-          {"metadata", or_null(about, "metadata")}};
+          {"metadata", or_null(record, "metadata")}};
 }
 
 json event_json(const std::string& job, const json& event) {

@@ -86,10 +86,10 @@ json options_of(const api_call& call, const request_fields& body, const std::str
 }
 
 void check_model(const api_context& context, const std::string& model) {
-  if (model == context.parts.served.model || model == "base") return;
-  throw api_error(
-      404, fmt::format("the model {} cannot be trained: {} can", model.substr(0, 128), context.parts.served.model),
-      "model", "model_not_found");
+  if (model == context.served.model || model == "base") return;
+  throw api_error(404,
+                  fmt::format("the model {} cannot be trained: {} can", model.substr(0, 128), context.served.model),
+                  "model", "model_not_found");
 }
 
 }  // namespace
@@ -101,12 +101,12 @@ asked_fine_tune read_fine_tune(const api_call& call) {
   if (const json* wanted = from.list("integrations"); wanted && !wanted->empty())
     refuse_field("integrations", "integrations are not offered", "unsupported_value");
   const std::string id = "ftjob-" + random_hex(24);
-  json about{{"training_file", from.required_text("training_file")}};
+  json record{{"training_file", from.required_text("training_file")}};
   json order{{"id", id}, {"tenant", call.key.name}, {"options", options_of(call, from, id)}};
-  order["data_file"] = about["training_file"];
-  if (const auto file = from.text("validation_file")) order["validation_file"] = about["validation_file"] = *file;
-  if (const json* metadata = from.object("metadata")) about["metadata"] = *metadata;
-  return {id, dump(order), dump(about)};
+  order["data_file"] = record["training_file"];
+  if (const auto file = from.text("validation_file")) order["validation_file"] = record["validation_file"] = *file;
+  if (const json* metadata = from.object("metadata")) record["metadata"] = *metadata;
+  return {id, dump(order), dump(record)};
 }
 
 }  // namespace troupe

@@ -12,8 +12,8 @@ constexpr std::int64_t usual_batch_size = 4;
 /// A fine-tune that a client asks for.
 struct asked_fine_tune {
   std::string id;
-  std::string order;  ///< arguments of train.create
-  std::string about;  ///< what is not among the job's own options: files, metadata
+  std::string order;   ///< arguments of train.create
+  std::string record;  ///< what is not among the job's own options: files, metadata
 };
 /// Throws field_error, and api_error if there is no such model or file.
 asked_fine_tune read_fine_tune(const api_call& call);

@@ -11,18 +11,17 @@ std::string model_json(const api_context& context, std::string_view name, std::s
                        std::string_view parent) {
   return fmt::format(
       R"({{"id":{},"object":"model","created":{},"owned_by":"troupe","root":{},"parent":{},"max_model_len":{}}})",
-      json_text(name), context.created, json_text(root), json_text_or_null(parent),
-      context.parts.served.prompts->context());
+      json_text(name), context.created, json_text(root), json_text_or_null(parent), context.served.prompts->context());
 }
 
 std::string base_json(const api_context& context) {
-  return model_json(context, context.parts.served.model, context.parts.served.model, {});
+  return model_json(context, context.served.model, context.served.model, {});
 }
 
 /// The base; each adapter by its name, for the version that answers now; and each version.
 void list_models(const api_call& call) {
   const api_context& context = *call.context;
-  const served_model& served = context.parts.served;
+  const served_model& served = context.served;
   std::string body = R"({"object":"list","data":[)" + base_json(context);
   const auto known = served.adapters->read();
   for (const auto& [name, version] : known->listed) body += "," + model_json(context, name, version, served.model);
@@ -31,7 +30,7 @@ void list_models(const api_call& call) {
 
 void show_model(const api_call& call) {
   const api_context& context = *call.context;
-  const served_model& served = context.parts.served;
+  const served_model& served = context.served;
   const std::string& name = call.place();
   if (name == served.model) return call.exchange->reply({.body = base_json(context)});
   const auto adapter = served.find_adapter(name);
@@ -40,7 +39,7 @@ void show_model(const api_call& call) {
 }
 
 bool may_name_adapter(const api_context& context, const std::string& name) {
-  return is_adapter_name(name) && name != "base" && name != context.parts.served.model;
+  return is_adapter_name(name) && name != "base" && name != context.served.model;
 }
 
 /// As in vLLM, publishes an adapter from a folder on the head's machine.
@@ -52,7 +51,7 @@ void load_adapter_folder(const api_call& call) {
   json arguments{{"name", name}};
   if (path) arguments["path"] = *path;
   const bool is_folder_at_fault = path && may_name_adapter(*call.context, name);
-  run_command(call.context->parts.store, {"adapters.load", dump(arguments)}, call.exchange,
+  run_command(call.context->store, {"adapters.load", dump(arguments)}, call.exchange,
               {.done =
                    [exchange = call.exchange, name](const std::string& result) {
                      const json loaded = json::parse(result, nullptr, false);
@@ -65,7 +64,7 @@ void load_adapter_folder(const api_call& call) {
 void unload_adapter(const api_call& call) {
   const json body = parse_body(call.request->body);
   const std::string name = request_fields(body).required_text("lora_name");
-  run_command(call.context->parts.store, {"adapters.unload", dump({{"name", name}})}, call.exchange,
+  run_command(call.context->store, {"adapters.unload", dump({{"name", name}})}, call.exchange,
               {.done =
                    [exchange = call.exchange, name](const std::string&) {
                      reply_json(exchange, {{"message", "adapter " + name + " is unloaded"}});

@@ -8,8 +8,7 @@ namespace {
 void run_job_command(const api_call& call, std::string command, json arguments,
                      std::function<void(const std::string& result)> then) {
   if (!call.key.is_admin) arguments["owner"] = call.key.name;
-  run_command(call.context->parts.jobs, {std::move(command), dump(arguments)}, call.exchange,
-              {.done = std::move(then)});
+  run_command(call.context->jobs, {std::move(command), dump(arguments)}, call.exchange, {.done = std::move(then)});
 }
 
 }  // namespace
@@ -23,7 +22,7 @@ void ask_jobs_later(const api_call& call, std::string command, json arguments,
                     std::function<void(const json& result)> then) {
   run_job_command(
       call, std::move(command), std::move(arguments), [call, then = std::move(then)](const std::string& result) {
-        guarded_later(*call.context->parts.file_work, call.exchange, [then, result] { then(json::parse(result)); });
+        guarded_later(*call.context->file_work, call.exchange, [then, result] { then(json::parse(result)); });
       });
 }
 
@@ -42,14 +41,14 @@ void list_jobs(const api_call& call, const chosen_jobs& which, const std::functi
   });
 }
 
-std::optional<json> find_about(const file_store& files, const std::string& job) {
-  const auto text = files.about(job);
-  json about = text ? json::parse(*text, nullptr, false) : json();
-  return about.is_object() ? std::optional(std::move(about)) : std::nullopt;
+std::optional<json> find_job_record(const file_store& files, const std::string& job) {
+  const auto text = files.job_record(job);
+  json record = text ? json::parse(*text, nullptr, false) : json();
+  return record.is_object() ? std::optional(std::move(record)) : std::nullopt;
 }
 
 std::optional<json> find_batch(const file_store& files, const std::string& id) {
-  return id.starts_with(batch_prefix) ? find_about(files, id) : std::nullopt;
+  return id.starts_with(batch_prefix) ? find_job_record(files, id) : std::nullopt;
 }
 
 }  // namespace troupe

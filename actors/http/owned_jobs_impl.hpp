@@ -33,7 +33,7 @@ constexpr std::string_view batch_prefix = "batch_";  // begins the ids of batche
 
 /// What a client gave for a batch or a fine-tune besides the job's own options (files, metadata), as it is kept with
 /// the files.
-std::optional<json> find_about(const file_store& files, const std::string& job);
+std::optional<json> find_job_record(const file_store& files, const std::string& job);
 /// The same, of a batch alone.
 std::optional<json> find_batch(const file_store& files, const std::string& id);
 

@@ -15,8 +15,8 @@ void refuse_kept_state(const request_fields& from) {
     refuse_field("background", "background is not served: leave it out, or send a batch", "unsupported_parameter");
 }
 
-[[noreturn]] void refuse_item(std::size_t index, std::string_view what) {
-  refuse_field("input", fmt::format("input[{}] {}", index, what), "unsupported_value");
+[[noreturn]] void refuse_item(std::size_t index, std::string_view problem) {
+  refuse_field("input", fmt::format("input[{}] {}", index, problem), "unsupported_value");
 }
 
 const std::string& item_text(const json& item, std::size_t index, const char* key) {

@@ -13,7 +13,7 @@ void handle_call(const api_routes::api_handler& handler, const api_call& call) {
   const std::size_t bytes = call.request->body.size();
   if (bytes <= longest_at_once) return handler(call);
   const bool taken =
-      call.context->parts.work->offer(bytes, [handler, call] { guarded(call.exchange, [&] { handler(call); }); });
+      call.context->work->offer(bytes, [handler, call] { guarded(call.exchange, [&] { handler(call); }); });
   if (!taken) throw unavailable("too many large requests at a time: try again");
 }
 

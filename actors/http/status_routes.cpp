@@ -8,20 +8,6 @@
 namespace troupe {
 namespace {
 
-/// Puts texts together, since sections are JSON already.
-std::string status_json(const api_context& context) {
-  std::string text = R"({"model":)" + json_text(context.parts.served.model);
-  for (const char* section : {"nodes", "replicas", "adapters", "jobs", "gateway"}) {
-    const std::string posted = context.parts.board->read(section);
-    text += fmt::format(R"(,"{}":{})", section, posted.empty() ? "[]" : posted);
-  }
-  if (const std::string others = context.parts.board->read("adapters.others"); !others.empty())
-    text += R"(,"other_adapters":)" + others;
-  if (const std::string problem = context.parts.board->read("journal"); !problem.empty())
-    text += R"(,"journal":)" + problem;
-  return text + "}";
-}
-
 void show_liveness(const api_call& call) {
   call.exchange->reply({.body = R"({"status":"alive"})"});
 }
@@ -32,9 +18,9 @@ void show_readiness(const api_call& call) {
 }
 
 void show_metrics(const api_call& call) {
-  const http_parts& parts = call.context->parts;
+  const api_context& context = *call.context;
   call.exchange->reply({.content_type = "text/plain; version=0.0.4; charset=utf-8",
-                        .body = call.context->metrics.write(parts.served.model, *parts.board)});
+                        .body = context.metrics.write(context.served.model, *context.board)});
 }
 
 void show_page(const api_call& call) {
@@ -49,7 +35,10 @@ void show_page(const api_call& call) {
 }
 
 void show_status(const api_call& call) {
-  call.exchange->reply({.body = status_json(*call.context), .headers = {{"cache-control", "no-store"}}});
+  const api_context& context = *call.context;
+  const std::string members = context.board->members({"nodes", "replicas", "adapters", "jobs", "gateway"});
+  call.exchange->reply({.body = fmt::format(R"({{"model":{},{}}})", json_text(context.served.model), members),
+                        .headers = {{"cache-control", "no-store"}}});
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ constexpr std::size_t most_detokenized = 1 << 20;
 
 void answer(const api_call& call, decltype(answering_path::read) read) {
   const json body = parse_body(call.request->body);
-  asked_answer asked = read(request_fields(body), call.context->parts.served);
+  asked_answer asked = read(request_fields(body), call.context->served);
   asked.order.owner = call.key.name;
   asked.order.weight = static_cast<std::uint64_t>(call.key.weight);
   start_answer(call, std::move(asked));
@@ -21,7 +21,7 @@ void answer(const api_call& call, decltype(answering_path::read) read) {
 void tokenize(const api_call& call) {
   const json body = parse_body(call.request->body);
   const request_fields from(body);
-  const prompting& prompts = *call.context->parts.served.prompts;
+  const prompting& prompts = *call.context->served.prompts;
   if (!prompts.has_tokenizer()) throw api_error(501, "the model has no tokenizer");
   std::vector<token_id> tokens;
   if (from.has("messages")) {
@@ -46,7 +46,7 @@ void tokenize(const api_call& call) {
 void detokenize(const api_call& call) {
   const json body = parse_body(call.request->body);
   const request_fields from(body);
-  const prompting& prompts = *call.context->parts.served.prompts;
+  const prompting& prompts = *call.context->served.prompts;
   const auto tokens = from.tokens("tokens");
   if (!tokens) refuse_field("tokens", "tokens is missing", "missing_required_parameter");
   if (tokens->size() > most_detokenized) refuse_field("tokens", "tokens has too many entries");

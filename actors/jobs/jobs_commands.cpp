@@ -106,8 +106,7 @@ job_info known_job(const journal& book, const command_fields& asked) {
 }  // namespace
 
 std::string jobs_state::carry_out(const client_command& command) {
-  const json parsed = detail::parse_json_as<json>(command.arguments, command.name);
-  const command_fields arguments(parsed, command.name);
+  const command_fields arguments(command.arguments, command.name);
   if (command.name == "job.list")
     return list({.limit = std::min<std::size_t>(count_of(arguments, "limit", 1000), most_listed),
                  .kind = arguments.text("kind").value_or(""),

@@ -26,10 +26,6 @@ router_state::handle::behavior_type router_state::make_behavior() {
         replicas_[added.replica] = added.scheduler;
         policy_.add_replica(added.replica);
       },
-      [this](const replica_removed& removed) {
-        replicas_.erase(removed.replica);
-        policy_.remove_replica(removed.replica);
-      },
       [this](const replica_state& state) {
         if (!replicas_.contains(state.replica)) return;
         policy_.update(state.replica, state.load);

@@ -85,7 +85,7 @@ class scheduler_state {
   void move_adapters();
   void take_adapter(const adapter_loaded& answer);
   template <message M>
-  void tell_stages(const M& what);
+  void tell_stages(const M& message);
 
   // scheduler_steps.cpp
   void pump();
@@ -132,9 +132,9 @@ class scheduler_state {
 };
 
 template <message M>
-void scheduler_state::tell_stages(const M& what) {
+void scheduler_state::tell_stages(const M& message) {
   for (const auto& ranks : stages_)
-    for (const worker_actor& worker : ranks) tell(worker, what);
+    for (const worker_actor& worker : ranks) tell(worker, message);
 }
 
 scheduler_actor spawn_scheduler(caf::actor_system& system, scheduler_parts parts);

@@ -19,7 +19,7 @@ void scheduler_meter::note_steps(std::size_t in_flight, std::size_t most, instan
 
 bool scheduler_meter::note_report(instant now) {
   const std::uint64_t told = figures_.tokens - std::exchange(tokens_reported_, figures_.tokens);
-  const double seconds = std::chrono::duration<double>(now - std::exchange(reported_, now)).count();
+  const double seconds = seconds_of(now - std::exchange(reported_, now));
   if (seconds > 0) figures_.tokens_per_second = static_cast<double>(told) / seconds;
   return told > 0;
 }

@@ -89,8 +89,9 @@ answer_tokens& scheduler_state::entry_of(const open_answer& answer) {
   auto& answers = batch->tokens.answers;
   const auto is_its = [&](const answer_tokens& a) { return a.request == answer.request && a.index == answer.index; };
   const auto found = std::find_if(answers.rbegin(), answers.rend(), is_its);
-  return found != answers.rend() ? *found
-                                 : answers.emplace_back(answer_tokens{answer.request, answer.index, {}, {}, {}, {}});
+  return found != answers.rend()
+             ? *found
+             : answers.emplace_back(answer_tokens{.request = answer.request, .index = answer.index});
 }
 
 void scheduler_state::note_token(const engine_token& token) {
@@ -115,8 +116,9 @@ void scheduler_state::note_reading(const engine_reading& reading) {
 void scheduler_state::note_timing(sequence_id id, open_answer& answer, answer_tokens& entry) const {
   answer.timed = true;
   if (const auto started = requests_->decisions().start_of(id))
-    entry.timing = answer_timing{started->at - answer.accepted, clock_.now() - started->at,
-                                 static_cast<std::int64_t>(started->reused)};
+    entry.timing = answer_timing{.queued = started->at - answer.accepted,
+                                 .prefill = clock_.now() - started->at,
+                                 .cached_tokens = static_cast<std::int64_t>(started->reused)};
 }
 
 void scheduler_state::note_end(const ended_sequence& ended) {

@@ -62,7 +62,7 @@ void supervisor_state::take_join(const incoming<join_cluster>& in) {
   const node_hello& hello = in.message.hello;
   const bool known = members_.is_member(hello.incarnation);
   const auto outcome = members_.join(hello, clock_.now(), its_process_is_gone(hello));
-  join_answer answer{hello.incarnation, outcome.ok(), false, {}};
+  join_answer answer{.incarnation = hello.incarnation, .accepted = outcome.ok()};
   if (!outcome) {
     const join_refusal_reason why = outcome.error().reason;
     // It asked before it was given up, and the answer was lost with its link: it is to begin anew, not to end.
@@ -94,7 +94,11 @@ void supervisor_state::admit(const node_hello& hello, link_id link) {
   if (has_role(hello, "trainer") && link != no_link) admit_trainer(hello, link);
   if (!has_role(hello, "worker")) return;
   const worker_actor worker = link == no_link ? local_->worker : spawn_remote_worker(self_->system(), remote(link));
-  workers_[hello.name] = {hello.incarnation, link, worker, hello.endpoint, hello.meeting};
+  workers_[hello.name] = {.incarnation = hello.incarnation,
+                          .link = link,
+                          .worker = worker,
+                          .endpoint = hello.endpoint,
+                          .meeting = hello.meeting};
   parts_.directory->set_worker(hello.name, worker);
   offers_.set(offer_of(hello));
   take_in(hello.name);
@@ -194,13 +198,10 @@ void supervisor_state::look_at_clock() {
 }
 
 void supervisor_state::drain(const drain_node& order) {
-  command_answer answer;
-  answer.error = drain_now(order.name);
-  if (!answer.error.empty())
-    answer.fault = command_fault::bad_input;
-  else
-    answer.result = fmt::format(R"({{"name":"{}"}})", order.name);
-  parts_.links->send(order.link, std::move(answer), order.correlation);
+  const std::string fault = drain_now(order.name);
+  const command_answer answer = fault.empty() ? command_answer{.result = fmt::format(R"({{"name":"{}"}})", order.name)}
+                                              : command_answer{.error = fault, .fault = command_fault::bad_input};
+  parts_.links->send(order.link, answer, order.correlation);
 }
 
 std::string supervisor_state::no_worker_text(const std::string& name) const {
@@ -217,7 +218,7 @@ std::string supervisor_state::drain_now(const std::string& name) {
   if (going.link == no_link) return fmt::format("{} is the head's own worker: it goes with the head", name);
   if (const auto where = placement_ ? find_worker(*placement_, name) : std::nullopt) {
     const placement_change after = repair(*placement_, name, offers_.all(), parts_.shape, parts_.wanted);
-    if (after.what == placement_change::kind::vacancy && !other_runs(where->replica))
+    if (after.effect == placement_change::kind::vacancy && !other_runs(where->replica))
       return fmt::format("nobody could take over the layers of {}: start another node first", name);
   }
   members_.leave(going.incarnation, clock_.now());

@@ -9,10 +9,10 @@
 
 #include "actors/adapters/adapter_directory.hpp"
 #include "actors/interfaces.hpp"
+#include "actors/remote_actors.hpp"
 #include "actors/replicas/replica_directory.hpp"
 #include "actors/replicas/scheduler.hpp"
 #include "actors/status_board.hpp"
-#include "actors/wire.hpp"
 #include "cluster/placement/worker_offers.hpp"
 #include "cluster/replicas/replica_course.hpp"
 

@@ -54,10 +54,6 @@ double rounded(double value, int digits) {
   return std::round(value * scale) / scale;
 }
 
-double seconds_of(duration time) {
-  return rounded(std::chrono::duration<double>(time).count(), 3);
-}
-
 json to_json(const replica_figures& figures) {
   return {{"ready", figures.ready},
           {"running", figures.load.running},
@@ -77,8 +73,8 @@ json to_json(const replica_figures& figures) {
           {"epoch", figures.epoch.value},
           {"lives", figures.meter.lives},
           {"resumed", figures.meter.resumed},
-          {"active_seconds", seconds_of(figures.meter.active)},
-          {"bubble_seconds", seconds_of(figures.meter.bubble)},
+          {"active_seconds", rounded(seconds_of(figures.meter.active), 3)},
+          {"bubble_seconds", rounded(seconds_of(figures.meter.bubble), 3)},
           {"resident", figures.resident_adapters},
           {"running_adapters", figures.running_adapters},
           {"waiting_adapters", figures.waiting_adapters}};

@@ -24,7 +24,7 @@ std::int64_t told_at_once(const answer_order& order, const std::vector<begin_req
   const bool is_one = requests.size() == 1 && order.n == 1 && of_answers.value_or(0) <= likeliest_of_chats;
   std::int64_t told = 0;
   for (const begin_request& each : requests) {
-    const sequence_request& sequence = each.prepared.engine.sequence;
+    const sequence_request& sequence = each.engine.sequence;
     if (of_prompts) told += order.n * static_cast<std::int64_t>(sequence.prompt.size()) * (1 + *of_prompts);
     if (of_answers && !is_one && !order.stream) told += order.n * sequence.max_tokens * (1 + *of_answers);
   }
@@ -57,22 +57,22 @@ void check_forms(const answer_order& order) {
 
 std::vector<begin_request> requests_of(const answer_order& order, const prompting& prompts, request_numbers& numbers) {
   check_forms(order);
-  std::vector<begin_request> made;
+  std::vector<begin_request> requests;
   const auto version = std::make_shared<std::optional<adapter_version>>();
   for (const prompt_input& prompt : order.prompts) {
     sampling_params sampling = order.sampling;
-    sampling.seed += made.size() * 0x9e3779b97f4a7c15u;  // each prompt has a seed of its own
-    begin_request& request = made.emplace_back();
+    sampling.seed += requests.size() * 0x9e3779b97f4a7c15u;  // each prompt has a seed of its own
+    begin_request& request = requests.emplace_back();
     request.id = numbers.next();
-    request.prepared = prompts.prepare(prompt, sampling, order.n, order.priority);
-    request.prepared.engine.sequence.tenant = tenant_of(order.owner);
-    request.prepared.engine.sequence.weight = order.weight;
+    request.engine = prompts.prepare(prompt, sampling, order.n, order.priority);
+    request.engine.sequence.tenant = tenant_of(order.owner);
+    request.engine.sequence.weight = order.weight;
     request.adapter = order.adapter;
     request.skip_special = order.skip_special;
     request.version = version;
   }
-  check_told(order, made);
-  return made;
+  check_told(order, requests);
+  return requests;
 }
 
 answer_sheet::answer_sheet(const answer_order& order)

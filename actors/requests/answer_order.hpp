@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "actors/interfaces.hpp"
+#include "actors/requests/prompting.hpp"
 
 namespace troupe {
 

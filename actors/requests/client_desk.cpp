@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <random>
 
+#include "actors/command_fields_impl.hpp"
 #include "actors/commands.hpp"
-#include "actors/json_dump_impl.hpp"
 #include "base/field_error.hpp"
-#include "model/formats/json_input.hpp"
 
 namespace troupe {
 namespace {
@@ -95,33 +94,29 @@ client_desk_state::handle::behavior_type client_desk_state::make_behavior() {
 void client_desk_state::begin(incoming<client_request>& request) {
   const client_request& asked = request.message;
   auto& open = requests_[request.link];
+  const auto refuse_with = [&](client_refused why) {
+    why.id = asked.id;
+    refuse_request(request.link, std::move(why));
+  };
   if (open.size() >= parts_.max_requests_each)
-    return refuse_request(
-        request.link,
-        {.id = asked.id, .error = "too many requests of one client at a time: wait for some", .retry_after_ms = 1000});
+    return refuse_with({.error = "too many requests of one client at a time: wait for some", .retry_after_ms = 1000});
   if (asked.sampling.prompt_logprobs)
-    return refuse_request(
-        request.link,
-        {.id = asked.id, .error = "prompt_logprobs are not told here: ask for them over HTTP", .bad_input = true});
-  if (open.contains(asked.id))
-    return refuse_request(request.link, {.id = asked.id, .error = "the request's id is in use", .bad_input = true});
+    return refuse_with({.error = "prompt_logprobs are not told here: ask for them over HTTP", .bad_input = true});
+  if (open.contains(asked.id)) return refuse_with({.error = "the request's id is in use", .bad_input = true});
   try {
-    begin_request begun;
-    begun.id = parts_.numbers->next();
-    begun.prepared = parts_.prompts->prepare(input_of(asked), asked.sampling, asked.answers,
-                                             asked.batch ? request_priority::batch : request_priority::interactive);
-    begun.adapter = asked.adapter;
-    begun.skip_tokens = asked.skip_tokens;
-    begun.listener =
-        std::make_shared<link_listener>(parts_.links, request.link, asked.id, asked.answers, handle(self_));
+    const request_priority priority = asked.batch ? request_priority::batch : request_priority::interactive;
+    begin_request begun{.id = parts_.numbers->next(),
+                        .engine = parts_.prompts->prepare(input_of(asked), asked.sampling, asked.answers, priority),
+                        .adapter = asked.adapter,
+                        .skip_tokens = asked.skip_tokens,
+                        .listener = std::make_shared<link_listener>(parts_.links, request.link, asked.id, asked.answers,
+                                                                    handle(self_))};
     open.emplace(asked.id, begun.id);
     tell(parts_.gateway, std::move(begun));
   } catch (const field_error& error) {
-    refuse_request(
-        request.link,
-        {.id = asked.id, .error = error.what(), .bad_input = true, .field_name = error.field(), .code = error.code()});
+    refuse_with({.error = error.what(), .bad_input = true, .field_name = error.field(), .code = error.code()});
   } catch (const std::exception& error) {
-    refuse_request(request.link, {.id = asked.id, .error = error.what(), .bad_input = true});
+    refuse_with({.error = error.what(), .bad_input = true});
   }
 }
 
@@ -148,54 +143,33 @@ void client_desk_state::end_all(link_id link) {
 
 void client_desk_state::run(incoming<client_command>& command) {
   const std::string& name = command.message.name;
-  if (name == "status") return answer(command, {status_json()});
+  if (name == "status")
+    return answer(command, {"{" + parts_.board->members({"nodes", "replicas", "adapters", "jobs"}) + "}"});
   if (name == "hello") return answer(command, {hello_json()});
   if (name == "drain") return drain(command);
-  const bool adapters = name.starts_with("adapters."), jobs = name.starts_with("job.");
-  const bool training = name.starts_with("train.");
-  if (!adapters && !jobs && !training)
-    return answer(command, {{},
-                            fmt::format("unknown command '{}': {} are known", name.substr(0, 64), known_commands),
-                            command_fault::bad_input});
-  command_call call{std::move(command.message),
-                    [links = parts_.links, link = command.link, number = command.correlation](command_answer answer) {
-                      links->send(link, std::move(answer), number);
-                    }};
-  if (adapters)
-    tell(parts_.store, std::move(call));
-  else if (training)
-    tell(parts_.training, std::move(call));
-  else
-    tell(parts_.jobs, std::move(call));
+  const auto pass_to = [&](const auto& actor) {
+    tell(actor, command_call{std::move(command.message),
+                             [links = parts_.links, link = command.link, number = command.correlation](
+                                 command_answer answer) { links->send(link, std::move(answer), number); }});
+  };
+  if (name.starts_with("adapters.")) return pass_to(parts_.store);
+  if (name.starts_with("job.")) return pass_to(parts_.jobs);
+  if (name.starts_with("train.")) return pass_to(parts_.training);
+  answer(command, {.error = fmt::format("unknown command '{}': {} are known", name.substr(0, 64), known_commands),
+                   .fault = command_fault::bad_input});
 }
 
 /// The supervisor sends the answer.
 void client_desk_state::drain(const incoming<client_command>& command) {
-  try {
-    const auto parsed = detail::parse_json(command.message.arguments, command.message.name);
-    const auto node = detail::json_fields<nlohmann::json>(parsed, command.message.name).text("name");
-    if (!node) refuse("{}: \"name\" is missing", command.message.name);
-    tell(parts_.supervisor, drain_node{command.link, command.correlation, *node});
-  } catch (const input_error& error) {
-    answer(command, {{}, error.what(), command_fault::bad_input});
-  }
+  const auto refusal = refusal_of([&] {
+    const command_fields arguments(command.message.arguments, command.message.name);
+    tell(parts_.supervisor, drain_node{command.link, command.correlation, text_of(arguments, "name")});
+  });
+  if (refusal) answer(command, *refusal);
 }
 
 void client_desk_state::answer(const incoming<client_command>& command, command_answer answer) {
   parts_.links->send(command.link, std::move(answer), command.correlation);
-}
-
-/// Puts texts together, since sections are JSON already.
-std::string client_desk_state::status_json() const {
-  std::string made = "{";
-  for (const char* section : {"nodes", "replicas", "adapters", "jobs"}) {
-    const std::string text = parts_.board->read(section);
-    made += fmt::format("{}\"{}\":{}", made.size() > 1 ? "," : "", section, text.empty() ? "[]" : text);
-  }
-  if (const std::string others = parts_.board->read("adapters.others"); !others.empty())
-    made += ",\"other_adapters\":" + others;
-  if (const std::string problem = parts_.board->read("journal"); !problem.empty()) made += ",\"journal\":" + problem;
-  return made + "}";
 }
 
 std::string client_desk_state::hello_json() const {

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "actors/interfaces.hpp"
+#include "actors/requests/prompting.hpp"
 #include "actors/status_board.hpp"
 #include "actors/wire.hpp"
 
@@ -44,7 +45,6 @@ class client_desk_state {
   void run(incoming<client_command>& command);
   void drain(const incoming<client_command>& command);
   void answer(const incoming<client_command>& command, command_answer answer);
-  std::string status_json() const;
   std::string hello_json() const;
 
   handle::pointer self_;

@@ -4,19 +4,11 @@
 #include <array>
 
 #include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
 
-#include "base/field_error.hpp"
+#include "actors/requests/request_fields_impl.hpp"
 
 namespace troupe {
 namespace {
-
-using json = nlohmann::ordered_json;
-
-const json* field_of(const json& object, std::string_view key) {
-  const auto found = object.find(key);
-  return found == object.end() || found->is_null() ? nullptr : &*found;
-}
 
 std::string text_of(const json& value, std::string_view key) {
   if (!value.is_string()) refuse("{} should be a text", key);
@@ -38,18 +30,19 @@ output_constraint choice_constraint(const json& list, std::string_view key) {
 /// {"type": "json_object", "schema"}.
 output_constraint of_response_format(const json& format) {
   if (!format.is_object()) refuse("response_format should be an object");
-  const json* type = field_of(format, "type");
+  const request_fields from(format);
+  const json* type = from.find("type");
   const std::string name = type ? text_of(*type, "response_format.type") : "text";
   if (name == "text") return {};
   if (name == "json_object") {
-    const json* schema = field_of(format, "schema");
+    const json* schema = from.find("schema");
     return schema ? schema_constraint(*schema, "response_format.schema")
                   : output_constraint{constraint_kind::json_object, {}};
   }
   if (name != "json_schema")
     refuse("response_format {} is not served here: use text, json_object or json_schema", name.substr(0, 40));
-  const json* named = field_of(format, "json_schema");
-  const json* schema = named && named->is_object() ? field_of(*named, "schema") : nullptr;
+  const json* named = from.find("json_schema");
+  const json* schema = named && named->is_object() ? request_fields(*named).find("schema") : nullptr;
   if (!schema) refuse("response_format.json_schema should be an object with a schema");
   return schema_constraint(*schema, "response_format.json_schema.schema");
 }
@@ -59,21 +52,21 @@ constexpr std::array structured_kinds{"json", "regex", "choice", "grammar", "jso
 /// vLLM's newer form: {"json"}, {"regex"}, {"choice"}, {"grammar"} or {"json_object": true}.
 output_constraint of_structured_outputs(const json& outputs) {
   if (!outputs.is_object()) refuse("structured_outputs should be an object");
+  const request_fields from(outputs);
   const auto is_given = [&](const char* kind) {
-    const json* value = field_of(outputs, kind);
+    const json* value = from.find(kind);
     return value && *value != false;
   };
   if (std::count_if(structured_kinds.begin(), structured_kinds.end(), is_given) > 1)
     refuse("structured_outputs has several of {}: an answer has one form: leave one",
            fmt::join(structured_kinds, ", "));
-  if (const json* schema = field_of(outputs, "json")) return schema_constraint(*schema, "structured_outputs.json");
-  if (const json* regex = field_of(outputs, "regex"))
+  if (const json* schema = from.find("json")) return schema_constraint(*schema, "structured_outputs.json");
+  if (const json* regex = from.find("regex"))
     return {constraint_kind::regex, text_of(*regex, "structured_outputs.regex")};
-  if (const json* choice = field_of(outputs, "choice")) return choice_constraint(*choice, "structured_outputs.choice");
-  if (const json* grammar = field_of(outputs, "grammar"))
+  if (const json* choice = from.find("choice")) return choice_constraint(*choice, "structured_outputs.choice");
+  if (const json* grammar = from.find("grammar"))
     return {constraint_kind::grammar, text_of(*grammar, "structured_outputs.grammar")};
-  if (const json* any = field_of(outputs, "json_object"); any && *any == true)
-    return {constraint_kind::json_object, {}};
+  if (const json* any = from.find("json_object"); any && *any == true) return {constraint_kind::json_object, {}};
   refuse("structured_outputs should have json, regex, choice, grammar or json_object");
 }
 
@@ -99,20 +92,20 @@ output_constraint of_field(std::string_view key, const json& value) {
 
 }  // namespace
 
-output_constraint read_constraint(const json& request) {
-  output_constraint found;
-  std::string_view by;
+output_constraint read_constraint(const request_fields& from) {
+  output_constraint form;
+  std::string_view said_by;
   for (const std::string_view key : constraint_keys) {
-    const json* value = field_of(request, key);
+    const json* value = from.find(key);
     if (!value || *value == "") continue;
-    output_constraint one = of_field(key, *value);
-    if (!one || found == one) continue;
-    if (found)
-      refuse_field(key, fmt::format("{} beside {}: an answer has one form: leave one out", key, by), unsupported);
-    found = std::move(one);
-    by = key;
+    output_constraint next = of_field(key, *value);
+    if (!next || form == next) continue;
+    if (form)
+      refuse_field(key, fmt::format("{} beside {}: an answer has one form: leave one out", key, said_by), unsupported);
+    form = std::move(next);
+    said_by = key;
   }
-  return found;
+  return form;
 }
 
 }  // namespace troupe

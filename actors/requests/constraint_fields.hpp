@@ -4,11 +4,11 @@
 #include <array>
 #include <string_view>
 
-#include <nlohmann/json_fwd.hpp>
-
 #include "model/grammar/constraint.hpp"
 
 namespace troupe {
+
+class request_fields;
 
 /// The last three are SGLang's and llama.cpp's names.
 constexpr std::array<std::string_view, 10> constraint_keys{
@@ -16,6 +16,6 @@ constexpr std::array<std::string_view, 10> constraint_keys{
     "structured_outputs", "json_schema", "regex",        "ebnf",          "grammar"};
 
 /// Returns no constraint if none is asked for. Several fields may say the same. Throws field_error.
-output_constraint read_constraint(const nlohmann::ordered_json& request);
+output_constraint read_constraint(const request_fields& from);
 
 }  // namespace troupe

@@ -55,21 +55,23 @@ void gateway_state::begin(begin_request& request) {
 }
 
 void gateway_state::start(begin_request& request, adapter_version version) {
-  running made;
-  made.listener = request.listener;
-  made.prompt_tokens = static_cast<std::int64_t>(request.prepared.engine.sequence.prompt.size());
-  made.skip_tokens = request.skip_tokens;
-  if (const auto details = parts_.adapters->find(version)) made.adapter = details->full_name;
-  if (version != no_adapter) made.hold = parts_.adapters->hold(version);
-  const auto answers = request.prepared.engine.sequence.answers;
-  for (std::int32_t i = 0; i < answers; ++i)
-    made.answers.push_back({stream_decoder(parts_.prompts->tokens(), request.skip_special, request.prepared.at_start),
-                            stop_matcher(request.prepared.engine.sampling.stop)});
-  made.left = made.answers.size();
-  prompt_tokens_ += static_cast<std::uint64_t>(made.prompt_tokens);
-  running_.insert_or_assign(request.id, std::move(made));
-  request.prepared.engine.sequence.adapter = version;
-  tell(parts_.router, routed_request{request.id, 0, std::move(request.prepared.engine), sink_actor(handle(self_))});
+  sequence_request& sequence = request.engine.sequence;
+  sequence.adapter = version;
+  running started;
+  started.listener = request.listener;
+  started.prompt_tokens = static_cast<std::int64_t>(sequence.prompt.size());
+  started.skip_tokens = request.skip_tokens;
+  if (const auto details = parts_.adapters->find(version)) started.adapter = details->full_name;
+  if (version != no_adapter) started.hold = parts_.adapters->hold(version);
+  const stream_decoder decoder(parts_.prompts->tokens(), request.skip_special,
+                               !parts_.prompts->has_text(sequence.prompt));
+  for (std::int32_t i = 0; i < sequence.answers; ++i)
+    started.answers.push_back({decoder, stop_matcher(request.engine.sampling.stop)});
+  started.left = started.answers.size();
+  prompt_tokens_ += sequence.prompt.size();
+  running_.insert_or_assign(request.id, std::move(started));
+  tell(parts_.router,
+       routed_request{.id = request.id, .engine = std::move(request.engine), .sink = sink_actor(handle(self_))});
 }
 
 /// Asks the adapter store, which may find a folder of that name.
@@ -164,16 +166,12 @@ answer_part gateway_state::read_tokens(running& request, answer_text& answer, an
   if (answer.stops.stopped()) {
     part.end = answer_end{"stop", request.prompt_tokens, request.adapter};
   } else if (brought.end) {
-    finish_text(answer, part);
+    part.text += answer.stops.push(answer.decoder.finish());
+    part.text += answer.stops.finish();
     part.end = answer_end{finish_name(*brought.end), request.prompt_tokens, request.adapter, std::move(brought.ending)};
     part.hidden = std::move(brought.hidden);
   }
   return part;
-}
-
-void gateway_state::finish_text(answer_text& answer, answer_part& part) {
-  part.text += answer.stops.push(answer.decoder.finish());
-  part.text += answer.stops.finish();
 }
 
 void gateway_state::take_refusal(const request_refused& refused) {

@@ -8,6 +8,7 @@
 
 #include "actors/adapters/adapter_directory.hpp"
 #include "actors/interfaces.hpp"
+#include "actors/requests/prompting.hpp"
 #include "actors/status_board.hpp"
 #include "model/engine/sampling/stop_matcher.hpp"
 
@@ -64,7 +65,6 @@ class gateway_state {
   void end(request_id id);
   void take_tokens(answer_tokens& brought);
   answer_part read_tokens(running& request, answer_text& answer, answer_tokens& brought);
-  void finish_text(answer_text& answer, answer_part& part);
   void take_refusal(const request_refused& refused);
   void refuse_start(const begin_request& request, std::string error, refusal_cause cause);
   void refuse_adapter(const begin_request& request, std::string error, bool is_unknown);

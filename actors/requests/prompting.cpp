@@ -46,27 +46,25 @@ prompting::prompting(const std::filesystem::path& model, model_config config, st
 
 prompting::~prompting() = default;
 
-prepared_request prompting::prepare(const prompt_input& prompt, const sampling_params& sampling, std::int32_t answers,
-                                    request_priority priority) const {
+engine_request prompting::prepare(const prompt_input& prompt, const sampling_params& sampling, std::int32_t answers,
+                                  request_priority priority) const {
   if (answers < 1 || answers > most_answers)
     refuse_field("n", fmt::format("{} answers are asked for: use 1 to {}", answers, most_answers));
   check(sampling, config_.vocab_size);
   if (sampling.constraint) check_constraint(sampling.constraint);
-  prepared_request made;
-  sequence_request& sequence = made.engine.sequence;
+  engine_request request;
+  sequence_request& sequence = request.sequence;
   sequence.prompt = encode(prompt);
   const auto length = static_cast<std::int64_t>(sequence.prompt.size());
   const std::int64_t least_answer = sampling.max_tokens > 0 ? 1 : 0;
   if (length + least_answer > context_) refuse_length(prompt.field, context_, fmt::format("{}", length));
-  made.at_start =
-      std::all_of(sequence.prompt.begin(), sequence.prompt.end(), [&](token_id t) { return tokens_->is_special(t); });
-  made.engine.sampling = sampling;
-  made.engine.sampling.max_tokens = std::min(sampling.max_tokens, context_ - length);
-  made.engine.end_tokens = end_tokens_;
-  sequence.max_tokens = made.engine.sampling.max_tokens;
+  request.sampling = sampling;
+  request.sampling.max_tokens = std::min(sampling.max_tokens, context_ - length);
+  request.end_tokens = end_tokens_;
+  sequence.max_tokens = request.sampling.max_tokens;
   sequence.answers = answers;
   sequence.priority = priority;
-  return made;
+  return request;
 }
 
 void prompting::check_constraint(const output_constraint& constraint) const {
@@ -94,6 +92,10 @@ std::vector<token_id> prompting::encode(const prompt_input& prompt) const {
   } catch (const input_error& error) {
     refuse_field(prompt.field, error.what());
   }
+}
+
+bool prompting::has_text(std::span<const token_id> prompt) const {
+  return !std::all_of(prompt.begin(), prompt.end(), [&](token_id token) { return tokens_->is_special(token); });
 }
 
 std::vector<token_id> prompting::tokens_in(const prompt_input& prompt) const {

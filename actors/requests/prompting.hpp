@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,12 +28,6 @@ struct prompt_input {
   const char* field = "prompt";       ///< the request's field that has the prompt, for errors
 };
 
-/// A request that lacks only its adapter's version.
-struct prepared_request {
-  engine_request engine;
-  bool at_start = true;  ///< no text comes before the answer
-};
-
 class prompting {
  public:
   /// `model`: the folder of the tokenizer and the chat template. `context`: 0 for the model's own. Throws input_error.
@@ -41,11 +36,13 @@ class prompting {
 
   /// Throws input_error that says what is wrong with the request, field_error if one field is at fault. max_tokens is
   /// cut to what the context holds.
-  prepared_request prepare(const prompt_input& prompt, const sampling_params& sampling, std::int32_t answers,
-                           request_priority priority) const;
+  engine_request prepare(const prompt_input& prompt, const sampling_params& sampling, std::int32_t answers,
+                         request_priority priority) const;
 
   /// Throws field_error.
   std::vector<token_id> encode(const prompt_input& prompt) const;
+  /// Whether a prompt is more than special tokens, so that its answer does not begin the text.
+  bool has_text(std::span<const token_id> prompt) const;
   /// Refuses a text of more bytes than a context's tokens can stand for. Called before encoding, which takes long.
   void check_size(std::string_view text, const char* field) const;
   /// Throws input_error if no answer can have this form. Quick if the last call asked for the same form.

@@ -55,7 +55,7 @@ void read_sampling(const request_fields& from, sampling_params& to) {
   if (const json* seed = from.find("seed")) to.seed = seed_of(*seed);
   if (const json* stop = from.find("stop")) to.stop = stops_of(*stop);
   for (const char* key : {"stop_tokens", "stop_token_ids"}) set_if(to.stop_tokens, from.tokens(key));
-  if (output_constraint form = read_constraint(from.object())) to.constraint = std::move(form);
+  if (output_constraint form = read_constraint(from)) to.constraint = std::move(form);
 }
 
 }  // namespace troupe

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "actors/interfaces.hpp"
-#include "actors/long_work.hpp"
 #include "actors/status_board.hpp"
+#include "actors/task_thread.hpp"
 #include "actors/training/training_intake.hpp"
 #include "cluster/training/training_pace.hpp"
 #include "cluster/training/training_queue.hpp"
@@ -132,7 +132,7 @@ class training_desk_state {
   std::map<std::string, record> jobs_;
   /// Callers that wait for a job that is being made, by its id.
   std::map<std::string, std::vector<std::function<void(command_answer)>>> creating_;
-  long_work reading_;  ///< last: it uses the intake
+  task_thread reading_;  ///< last: it uses the intake
 };
 
 /// Runs `jobs` on the journal's thread, then `then` on this actor's.

@@ -24,8 +24,7 @@ void training_desk_state::run(command_call& call) {
 }
 
 std::string training_desk_state::take_data(const std::string& arguments) {
-  const json parsed = detail::parse_json_as<json>(arguments, "train.data");
-  const command_fields from(parsed, "train.data");
+  const command_fields from(arguments, "train.data");
   const std::string job = text_of(from, "id");
   const auto offset = from.integer("offset").value_or(0);
   if (offset < 0) refuse("train.data: \"offset\" is {}", offset);
@@ -53,8 +52,7 @@ void training_desk_state::create(const command_call& call) {
 }
 
 training_desk_state::order training_desk_state::read_order(const std::string& arguments) {
-  const json parsed = detail::parse_json_as<json>(arguments, "the fine-tune");
-  const command_fields from(parsed, "the fine-tune");
+  const command_fields from(arguments, "the fine-tune");
   order asked;
   asked.job = text_of(from, "id");
   const json* options = from.find("options");

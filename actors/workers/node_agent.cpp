@@ -117,7 +117,7 @@ node_report node_agent_state::report() {
   node_report report;
   const instant now = monotonic_clock().now();
   const std::uint64_t rows = parts_.meter->rows.load(std::memory_order_relaxed);
-  const double seconds = std::chrono::duration<double>(now - report_before_).count();
+  const double seconds = seconds_of(now - report_before_);
   report.steps = parts_.meter->steps.load(std::memory_order_relaxed);
   report.busy_ms = parts_.meter->busy_ms();
   report.rows_per_second = static_cast<double>(rows - rows_before_) / seconds;

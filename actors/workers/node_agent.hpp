@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "actors/interfaces.hpp"
-#include "actors/wire.hpp"
+#include "actors/remote_actors.hpp"
 #include "actors/workers/worker.hpp"
 
 namespace troupe {
@@ -48,12 +48,12 @@ class node_agent_state {
   node_report report();
   void end(int code, const std::string& why);
   template <class M>
-  void tell_members(const M& what) const {
-    for (const member_actor& member : parts_.members) tell(member, what);
+  void tell_members(const M& message) const {
+    for (const member_actor& member : parts_.members) tell(member, message);
   }
   template <message M>
-  void tell_head(M what) {
-    parts_.links->send(parts_.head_link->get(), std::move(what));
+  void tell_head(M message) {
+    parts_.links->send(parts_.head_link->get(), std::move(message));
   }
 
   handle::pointer self_;

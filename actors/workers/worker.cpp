@@ -57,7 +57,7 @@ worker_state::handle::behavior_type worker_state::make_behavior() {
 void worker_state::start(const start_stage& order) {
   const std::stop_token stop = parts_.alarm->begin();
   forget();
-  stage_started answer{order.life, order.stage, order.tensor_rank, {}};
+  stage_started answer{.life = order.life, .stage = order.stage, .tensor_rank = order.tensor_rank};
   answer.error =
       fault_of([&] { make_stage(order, stop); },
                fmt::format("no memory for layers {} to {} and {} blocks of 16 positions: lower scheduler.kv_memory",
@@ -240,7 +240,11 @@ void worker_state::take_adapter(const adapter_ready& ready) {
   if (ready.adapter)
     error = fault_of([&] { stage_->add_adapter(ready.order.version, ready.adapter); },
                      "no memory for the adapter: lower adapters.memory");
-  tell(parts_.head, adapter_loaded{role_->life, role_->stage, role_->tensor_rank, ready.order.version, error});
+  tell(parts_.head, adapter_loaded{.life = role_->life,
+                                   .stage = role_->stage,
+                                   .tensor_rank = role_->tensor_rank,
+                                   .version = ready.order.version,
+                                   .error = error});
 }
 
 void worker_state::drop(const drop_adapter& order) {

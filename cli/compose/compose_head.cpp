@@ -27,7 +27,7 @@ std::shared_ptr<journal> open_journal(const cluster_config& config) {
   const auto files = std::make_shared<std::optional<file_store>>();
   auto book = std::make_shared<journal>(
       journal::options{.file = config.state_dir / "journal.db",
-                       .on_removed = [files](const std::string& id) { (*files)->forget_about(id); }});
+                       .on_removed = [files](const std::string& id) { (*files)->forget_job_record(id); }});
   files->emplace(config.state_dir / "files");
   return book;
 }

@@ -86,8 +86,10 @@ result<adapter_entry, catalogue_error> adapter_catalogue::publish(adapter_spec s
                  spec.name, in_use);
   }
   named& name = change(spec.name);
-  adapter_entry entry{
-      adapter_version{next_version_++}, name.pointer.next++, std::move(spec), adapter_state::loading, {}};
+  adapter_entry entry{.version = adapter_version(next_version_++),
+                      .ordinal = name.pointer.next++,
+                      .spec = std::move(spec),
+                      .state = adapter_state::loading};
   name.versions[entry.ordinal] = entry.version;
   changed_entries_.insert(entry.version);
   return entries_.insert_or_assign(entry.version, std::move(entry)).first->second;
@@ -141,33 +143,33 @@ result<adapter_catalogue::reference, catalogue_error> adapter_catalogue::parse(s
   if (const auto colon = text.find(':'); colon != std::string_view::npos && is_base(text.substr(0, colon))) {
     text.remove_prefix(colon + 1);
   }
-  reference what{text.substr(0, text.find('@')), {}};
-  if (!is_adapter_name(what.name)) return error(fault::bad_name, "'{}' names no adapter", shown(whole));
-  if (what.name.size() == text.size()) return what;
-  what.ordinal = ordinal_of(text.substr(what.name.size() + 1));
-  if (!what.ordinal) return error(fault::bad_name, "'{}': behind '@' comes a version, such as 3", shown(whole));
-  return what;
+  reference wanted{text.substr(0, text.find('@')), {}};
+  if (!is_adapter_name(wanted.name)) return error(fault::bad_name, "'{}' names no adapter", shown(whole));
+  if (wanted.name.size() == text.size()) return wanted;
+  wanted.ordinal = ordinal_of(text.substr(wanted.name.size() + 1));
+  if (!wanted.ordinal) return error(fault::bad_name, "'{}': behind '@' comes a version, such as 3", shown(whole));
+  return wanted;
 }
 
 result<adapter_version, catalogue_error> adapter_catalogue::resolve(std::string_view text) const {
   if (is_base(text)) return adapter_version{};
-  const auto what = parse(text);
-  if (!what) return what.error();
-  const adapter_entry* entry = what->ordinal ? find(*what) : current(what->name);
+  const auto wanted = parse(text);
+  if (!wanted) return wanted.error();
+  const adapter_entry* entry = wanted->ordinal ? find(*wanted) : current(wanted->name);
   if (entry != nullptr && entry->state == adapter_state::ready) return entry->version;
   if (entry != nullptr) return error(fault::not_ready, "adapter {}: is {}", entry->full_name(), name_of(entry->state));
-  if (!what->ordinal && names_.contains(what->name)) {
-    return error(fault::not_ready, "adapter {}: no version of it is ready", what->name);
+  if (!wanted->ordinal && names_.contains(wanted->name)) {
+    return error(fault::not_ready, "adapter {}: no version of it is ready", wanted->name);
   }
   return error(fault::unknown, "adapter {}: there is none: see `troupe adapters list`, or /v1/models over HTTP",
                shown(text));
 }
 
-const adapter_entry* adapter_catalogue::find(const reference& what) const {
-  const auto name = names_.find(what.name);
+const adapter_entry* adapter_catalogue::find(const reference& wanted) const {
+  const auto name = names_.find(wanted.name);
   if (name == names_.end()) return nullptr;
-  if (!what.ordinal) return newest_of(name->second);
-  const auto version = name->second.versions.find(*what.ordinal);
+  if (!wanted.ordinal) return newest_of(name->second);
+  const auto version = name->second.versions.find(*wanted.ordinal);
   return version == name->second.versions.end() ? nullptr : find(version->second);
 }
 
@@ -186,17 +188,20 @@ const adapter_entry* adapter_catalogue::current(std::string_view name) const {
   return find(reference{name, found->second.pointer.current});
 }
 
+const adapter_entry* adapter_catalogue::ready_before_current(const named& name) const {
+  for (auto each = name.versions.rbegin(); each != name.versions.rend(); ++each) {
+    const adapter_entry* entry = find(each->second);
+    if (entry->ordinal < name.pointer.current && entry->state == adapter_state::ready) return entry;
+  }
+  return nullptr;
+}
+
 result<adapter_entry, catalogue_error> adapter_catalogue::rollback(std::string_view name,
                                                                    std::optional<std::uint32_t> ordinal) {
   const auto found = names_.find(name);
   if (found == names_.end()) return error(fault::unknown, "adapter {}: there is none", shown(name));
   named& all = found->second;
-  const adapter_entry* target = ordinal ? find(reference{name, ordinal}) : nullptr;
-  for (auto each = all.versions.rbegin(); !ordinal && !target && each != all.versions.rend(); ++each) {
-    if (each->first < all.pointer.current && find(each->second)->state == adapter_state::ready) {
-      target = find(each->second);
-    }
-  }
+  const adapter_entry* target = ordinal ? find(reference{name, ordinal}) : ready_before_current(all);
   if (target == nullptr && ordinal) return error(fault::unknown, "adapter {}@{}: there is none", name, *ordinal);
   if (target == nullptr) return error(fault::not_ready, "adapter {}: no earlier version of it is ready", name);
   if (target->state != adapter_state::ready) {
@@ -207,31 +212,31 @@ result<adapter_entry, catalogue_error> adapter_catalogue::rollback(std::string_v
 }
 
 result<std::vector<adapter_version>, catalogue_error> adapter_catalogue::unload(std::string_view text) {
-  const auto what = parse(text);
-  if (!what) return what.error();
-  const adapter_entry* entry = find(*what);
+  const auto wanted = parse(text);
+  if (!wanted) return wanted.error();
+  const adapter_entry* entry = find(*wanted);
   if (entry == nullptr) return error(fault::unknown, "adapter {}: there is none", shown(text));
-  if (what->ordinal && is_current(*entry)) {
+  if (wanted->ordinal && is_current(*entry)) {
     return error(fault::is_current, "adapter {}: answers as {}: roll back first, or unload {}", entry->full_name(),
-                 what->name, what->name);
+                 wanted->name, wanted->name);
   }
-  named& name = names_.find(what->name)->second;
+  named& name = names_.find(wanted->name)->second;
   std::vector<adapter_version> gone;
   for (const auto& [ordinal, version] : name.versions) {
-    if ((what->ordinal && *what->ordinal != ordinal) || !is_of_use(*find(version))) continue;
+    if ((wanted->ordinal && *wanted->ordinal != ordinal) || !is_of_use(*find(version))) continue;
     gone.push_back(version);
   }
   // The version that answered until now is to be forgotten last.
   std::stable_partition(gone.begin(), gone.end(), [&](adapter_version version) { return !is_current(*find(version)); });
   for (const adapter_version version : gone) set_state(version, adapter_state::unloaded);
-  if (!what->ordinal) point(name, 0);
+  if (!wanted->ordinal) point(name, 0);
   return gone;
 }
 
 result<adapter_entry, catalogue_error> adapter_catalogue::load(std::string_view text) {
-  const auto what = parse(text);
-  if (!what) return what.error();
-  const adapter_entry* known = find(*what);
+  const auto wanted = parse(text);
+  if (!wanted) return wanted.error();
+  const adapter_entry* known = find(*wanted);
   if (known == nullptr) return error(fault::unknown, "adapter {}: there is none", shown(text));
   if (is_of_use(*known)) return *known;
   adapter_entry& entry = set_state(known->version, adapter_state::loading);

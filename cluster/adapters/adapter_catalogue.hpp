@@ -41,7 +41,7 @@ struct adapter_entry {
   std::uint32_t ordinal = 0;  ///< counts a name's versions from 1
   adapter_spec spec;
   adapter_state state = adapter_state::loading;
-  std::string error;  ///< why it failed
+  std::string error = {};  ///< why it failed
 
   std::string full_name() const;  ///< "pricing@3"
 };
@@ -140,8 +140,9 @@ class adapter_catalogue {
   std::optional<catalogue_error> check(const adapter_spec& spec) const;
   result<reference, catalogue_error> parse(std::string_view text) const;
   bool is_base(std::string_view text) const { return text == "base" || text == options_.base_name; }
-  const adapter_entry* find(const reference& what) const;
+  const adapter_entry* find(const reference& wanted) const;
   const adapter_entry* newest_of(const named& name) const;
+  const adapter_entry* ready_before_current(const named& name) const;
   adapter_entry& change(adapter_version version);
   named& change(const std::string& name);
   adapter_entry& set_state(adapter_version version, adapter_state state);

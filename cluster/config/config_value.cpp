@@ -83,7 +83,7 @@ std::string_view nearest(std::string_view word, const std::vector<std::string_vi
 }
 
 void config_value::refuse(std::string_view problem) const {
-  refuse_at(into_, content_.place, fmt::format("{} {}", what_, problem));
+  refuse_at(into_, content_.place, fmt::format("{} {}", key_, problem));
 }
 
 void config_value::refuse_type(std::string_view wanted) const {
@@ -145,7 +145,7 @@ std::vector<std::string> config_value::texts() const {
   if (!list) refuse_type("a list of texts: [\"a\", \"b\"]");
   if (list->size() > 1024) refuse("is too long: at most 1024 texts");
   std::vector<std::string> texts;
-  for (const auto& each : *list) texts.push_back(config_value(each, what_, into_).text());
+  for (const auto& each : *list) texts.push_back(config_value(each, key_, into_).text());
   return texts;
 }
 
@@ -210,7 +210,7 @@ std::set<node_role> config_value::roles() const {
   if (!list) refuse_type("a list of roles: [\"worker\"]");
   std::set<node_role> roles;
   for (const auto& each : *list) {
-    const config_value word(each, what_, into_);
+    const config_value word(each, key_, into_);
     const std::string text = word.one_of({"router", "scheduler", "worker", "trainer"});
     if (!roles.insert(*parse_role(text)).second) word.refuse(fmt::format("has \"{}\" twice", text));
   }

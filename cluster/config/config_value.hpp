@@ -15,9 +15,9 @@ namespace troupe::detail {
 /// One value of the file on its way into a struct: every getter checks and refuses with the value's place.
 class config_value {
  public:
-  /// `what`: how errors call the key. Everything is borrowed.
-  config_value(const setting& content, std::string_view what, const cluster_config& into)
-      : content_(content), what_(what), into_(into) {}
+  /// `key`: how errors call it. Everything is borrowed.
+  config_value(const setting& content, std::string_view key, const cluster_config& into)
+      : content_(content), key_(key), into_(into) {}
 
   [[noreturn]] void refuse(std::string_view problem) const;
 
@@ -48,7 +48,7 @@ class config_value {
   const std::string& as_text(std::string_view wanted) const;
 
   const setting& content_;
-  std::string_view what_;
+  std::string_view key_;
   const cluster_config& into_;
 };
 

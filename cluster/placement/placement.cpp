@@ -67,9 +67,9 @@ class placer {
 
   failure place_by_hand() {
     for (auto& [number, wish] : by_hand_) {
-      auto made = make_by_hand(number, wish);
-      if (!made) return made.error();
-      replicas_.push_back(std::move(made.value()));
+      auto replica = make_by_hand(number, wish);
+      if (!replica) return replica.error();
+      replicas_.push_back(std::move(replica.value()));
     }
     const auto wanted = static_cast<std::size_t>(request_.replicas);
     if (wanted != 0 && replicas_.size() > wanted)
@@ -80,7 +80,7 @@ class placer {
   }
 
   placed<replica_placement> make_by_hand(int number, wishes& wish) {
-    replica_placement replica{{}, most_, number};
+    replica_placement replica{.kv_tokens = most_, .number = number};
     std::stable_sort(wish.fixed.begin(), wish.fixed.end(), [](auto* a, auto* b) { return *a->layers < *b->layers; });
     auto reserved = detail::make_units(wish.reserved, request_.tensor);
     int next = 0;
@@ -124,12 +124,12 @@ class placer {
   }
 
   void add_fixed(replica_placement& replica, const offers& stage) const {
-    stage_placement made{*stage.front()->layers, {}};
+    stage_placement& added = replica.stages.emplace_back();
+    added.layers = *stage.front()->layers;
     for (const auto* each : stage) {
-      made.workers.push_back(each->name);
-      replica.kv_tokens = std::min(replica.kv_tokens, costs_.kv_tokens(made.layers, each->memory));
+      added.workers.push_back(each->name);
+      replica.kv_tokens = std::min(replica.kv_tokens, costs_.kv_tokens(added.layers, each->memory));
     }
-    replica.stages.push_back(std::move(made));
   }
 
   /// Gives layers that no worker has by hand to workers of this replica, else also to workers of no replica.
@@ -194,34 +194,34 @@ class placer {
   failure place_the_rest() {
     const auto wanted = static_cast<std::size_t>(request_.replicas);
     const std::size_t missing = wanted ? wanted - replicas_.size() : ~std::size_t{0};
-    std::vector<replica_placement> made;
-    if (wanted) made = make_replicas(missing, unit_order::fastest);
-    if (!wanted || made.size() < missing) made = make_replicas(missing, unit_order::smallest);
-    const std::size_t there = replicas_.size() + made.size();
+    std::vector<replica_placement> more;
+    if (wanted) more = make_replicas(missing, unit_order::fastest);
+    if (!wanted || more.size() < missing) more = make_replicas(missing, unit_order::smallest);
+    const std::size_t there = replicas_.size() + more.size();
     if (there == 0) return fits_nowhere();
     if (there < wanted)
       return placement_error{fmt::format("replicas = {}, but only {} fit{}: {}", wanted, there, there == 1 ? "s" : "",
                                          needs(whole_model())),
                              "cluster.replicas"};
-    replicas_.insert(replicas_.end(), made.begin(), made.end());
+    replicas_.insert(replicas_.end(), more.begin(), more.end());
     return {};
   }
 
   /// At most so many replicas of free workers. Since fewer and fewer workers are free, stages only become more.
   std::vector<replica_placement> make_replicas(std::size_t most, unit_order order) {
     std::vector<placement_unit> left = free_;
-    std::vector<replica_placement> made;
+    std::vector<replica_placement> replicas;
     auto stages = stage_counts();
-    while (made.size() < most) {
-      const replica_placement begun{{}, most_};
+    while (replicas.size() < most) {
+      const replica_placement begun{.kv_tokens = most_};
       std::vector<replica_placement> others = replicas_;
-      others.insert(others.end(), made.begin(), made.end());
+      others.insert(others.end(), replicas.begin(), replicas.end());
       const auto chosen = take(left, whole_model(), stages, order, begun, others);
       if (!chosen) break;
       stages.least = chosen->units.size();
-      append(made.emplace_back(begun), *chosen);
+      append(replicas.emplace_back(begun), *chosen);
     }
-    return made;
+    return replicas;
   }
 
   /// Drops replicas that do not fit together. Refuses that if they were asked for by hand or by number.

@@ -71,9 +71,9 @@ struct stage_placement {
 };
 
 struct replica_placement {
-  std::vector<stage_placement> stages;  ///< in the order of layers
-  std::int64_t kv_tokens = 0;           ///< a multiple of 16, for all sequences together
-  std::optional<int> number = {};       ///< by hand, as its workers name it: only such workers may take places in it
+  std::vector<stage_placement> stages = {};  ///< in the order of layers
+  std::int64_t kv_tokens = 0;                ///< a multiple of 16, for all sequences together
+  std::optional<int> number = {};  ///< by hand, as its workers name it: only such workers may take places in it
 
   bool is_complete() const;
   friend bool operator==(const replica_placement&, const replica_placement&) = default;
@@ -110,7 +110,7 @@ struct placement_change {
     vacancy       ///< `replica` lost a worker, and no other one can take its place
   };
   placement after;  ///< other replicas on a shared machine may have fewer kv_tokens than before; they start anew too
-  kind what = kind::none;
+  kind effect = kind::none;
   std::size_t replica = 0;
 };
 

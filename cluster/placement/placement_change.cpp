@@ -9,24 +9,31 @@
 namespace troupe {
 namespace {
 
-using detail::stage_costs;
+/// What every placement has to fit: the workers that are here, the model, and what the cluster's file asks for.
+struct demands {
+  const std::vector<worker_offer>& offers;
+  const placement_request& request;
+  detail::stage_costs costs;
+
+  std::int64_t least_tokens() const { return detail::least_tokens(request); }
+};
 
 /// Whether a worker could take over a rank of a replica's stage.
 bool can_hold(const worker_offer& worker, const replica_placement& replica, const stage_placement& stage,
-              const stage_costs& costs, const placement_request& request) {
+              const demands& wanted) {
   if (worker.layers && *worker.layers != stage.layers) return false;
   if (const auto number = worker.replica_by_hand(); number && number != replica.number) return false;
-  return costs.kv_tokens(stage.layers, worker.memory) >= detail::least_tokens(request);
+  return wanted.costs.kv_tokens(stage.layers, worker.memory) >= wanted.least_tokens();
 }
 
 /// The tokens that all workers of a replica have room for. A worker without an offer keeps what the replica has now.
-std::int64_t room_of(const replica_placement& replica, const std::vector<worker_offer>& offers,
-                     const stage_costs& costs, const placement_request& request) {
-  std::int64_t room = detail::most_tokens(costs.model(), request);
+std::int64_t room_of(const replica_placement& replica, const demands& wanted) {
+  std::int64_t room = detail::most_tokens(wanted.costs.model(), wanted.request);
+  const auto& offers = wanted.offers;
   for (const stage_placement& stage : replica.stages) {
     for (const std::string& name : stage.workers) {
       const auto its = std::find_if(offers.begin(), offers.end(), [&](const auto& each) { return each.name == name; });
-      if (its != offers.end()) room = std::min(room, costs.kv_tokens(stage.layers, its->memory));
+      if (its != offers.end()) room = std::min(room, wanted.costs.kv_tokens(stage.layers, its->memory));
       if (its == offers.end() && !name.empty()) room = std::min(room, replica.kv_tokens);
     }
   }
@@ -35,14 +42,13 @@ std::int64_t room_of(const replica_placement& replica, const std::vector<worker_
 
 /// The placement with the worker in this vacancy; nothing if it has no room there, alone or with others of its machine.
 std::optional<placement> with_seat_taken(placement where, const worker_position& at, const worker_offer& worker,
-                                         const std::vector<worker_offer>& offers, const stage_costs& costs,
-                                         const placement_request& request) {
+                                         const demands& wanted) {
   replica_placement& replica = where.replicas[at.replica];
   stage_placement& stage = replica.stages[at.stage];
-  if (!can_hold(worker, replica, stage, costs, request)) return {};
+  if (!can_hold(worker, replica, stage, wanted)) return {};
   stage.workers[at.rank] = worker.name;
-  replica.kv_tokens = room_of(replica, offers, costs, request);
-  if (detail::fit_pools(where.replicas, offers, costs, detail::least_tokens(request))) return {};
+  replica.kv_tokens = room_of(replica, wanted);
+  if (detail::fit_pools(where.replicas, wanted.offers, wanted.costs, wanted.least_tokens())) return {};
   std::erase(where.spares, worker.name);
   return where;
 }
@@ -63,12 +69,11 @@ std::vector<worker_position> vacancies(const placement& where) {
 
 /// Fills a vacancy, if possible one that completes a replica.
 std::optional<placement_change> fill_vacancy(const placement& where, const worker_offer& worker,
-                                             const std::vector<worker_offer>& offers, const stage_costs& costs,
-                                             const placement_request& request) {
+                                             const demands& wanted) {
   std::optional<placement_change> chosen;
   for (const worker_position& at : vacancies(where)) {
     if (chosen && chosen->replica == at.replica) continue;
-    auto after = with_seat_taken(where, at, worker, offers, costs, request);
+    auto after = with_seat_taken(where, at, worker, wanted);
     if (!after) continue;
     const bool completes = after->replicas[at.replica].is_complete();
     if (completes || !chosen)
@@ -88,24 +93,22 @@ std::vector<worker_offer> company(const worker_offer& joining, const std::vector
 }
 
 /// The placement with one more replica; nothing if a machine that it shares with others has no room for it.
-std::optional<placement> with_replica(placement where, replica_placement made, const std::vector<worker_offer>& offers,
-                                      const model_shape& model, const placement_request& request) {
-  for (const auto& stage : made.stages)
+std::optional<placement> with_replica(placement where, replica_placement added, const demands& wanted) {
+  for (const auto& stage : added.stages)
     for (const auto& worker : stage.workers) std::erase(where.spares, worker);
-  where.replicas.push_back(std::move(made));
-  const stage_costs costs(model, request.tensor);
-  if (detail::fit_pools(where.replicas, offers, costs, detail::least_tokens(request))) return {};
+  where.replicas.push_back(std::move(added));
+  if (detail::fit_pools(where.replicas, wanted.offers, wanted.costs, wanted.least_tokens())) return {};
   return where;
 }
 
 /// Makes a replica of the newcomer and idle workers, or of the newcomer alone. `is_there`: replicas by hand that exist
 /// already.
 std::optional<placement> make_replica(const placement& where, const worker_offer& joining,
-                                      const std::vector<worker_offer>& offers, const std::set<int>& is_there,
-                                      const model_shape& model, placement_request request) {
-  request.replicas = 0;
+                                      const std::set<int>& is_there, const demands& wanted) {
+  placement_request as_many_as_fit = wanted.request;
+  as_many_as_fit.replicas = 0;
   std::vector<worker_offer> idle;
-  for (const auto& each : offers)
+  for (const auto& each : wanted.offers)
     if (each.name != joining.name && !find_worker(where, each.name)) idle.push_back(each);
   const auto own = joining.replica_by_hand();
   std::set<std::optional<int>, std::greater<>> numbers{own};
@@ -114,9 +117,9 @@ std::optional<placement> make_replica(const placement& where, const worker_offer
   for (const auto number : numbers) {
     if (number && is_there.contains(*number)) continue;
     for (const auto& some : {company(joining, idle, number), std::vector<worker_offer>{joining}})
-      if (const auto made = place(some, model, request))
-        for (const replica_placement& each : made->replicas)
-          if (auto after = with_replica(where, each, offers, model, request)) return after;
+      if (const auto placed = place(some, wanted.costs.model(), as_many_as_fit))
+        for (const replica_placement& each : placed->replicas)
+          if (auto after = with_replica(where, each, wanted)) return after;
   }
   return {};
 }
@@ -138,11 +141,12 @@ placement_change extend(const placement& current, const worker_offer& joining, c
   std::vector<worker_offer> offers = others;
   std::erase_if(offers, [&](const auto& each) { return each.name == joining.name; });
   offers.push_back(joining);
-  if (auto filled = fill_vacancy(current, joining, offers, stage_costs(model, request.tensor), request)) return *filled;
+  const demands wanted{offers, request, {model, request.tensor}};
+  if (auto filled = fill_vacancy(current, joining, wanted)) return *filled;
   std::erase(change.after.spares, joining.name);
   change.after.spares.push_back(joining.name);
   if (request.replicas != 0 && current.replicas.size() >= static_cast<std::size_t>(request.replicas)) return change;
-  if (auto after = make_replica(change.after, joining, offers, numbers_by_hand(current), model, request))
+  if (auto after = make_replica(change.after, joining, numbers_by_hand(current), wanted))
     change = {std::move(*after), kind::new_replica, current.replicas.size()};
   return change;
 }
@@ -155,15 +159,15 @@ placement_change repair(const placement& current, const std::string& lost, const
   const auto at = find_worker(current, lost);
   if (!at) return change;
   change.after.replicas[at->replica].stages[at->stage].workers[at->rank].clear();
-  change.what = kind::vacancy;
+  change.effect = kind::vacancy;
   change.replica = at->replica;
   std::vector<const worker_offer*> free;
   for (const auto& each : others)
     if (each.name != lost && !find_worker(current, each.name)) free.push_back(&each);
   std::stable_sort(free.begin(), free.end(), [](auto* a, auto* b) { return a->speed > b->speed; });
-  const stage_costs costs(model, request.tensor);
+  const demands wanted{others, request, {model, request.tensor}};
   for (const worker_offer* each : free)
-    if (auto after = with_seat_taken(change.after, *at, *each, others, costs, request))
+    if (auto after = with_seat_taken(change.after, *at, *each, wanted))
       return {std::move(*after), kind::fills_stage, at->replica};
   return change;
 }

@@ -12,7 +12,7 @@ namespace troupe::detail {
 
 /// The workers that share a stage. Each holds an equal part of layers, head and KV, and waits for the slowest.
 struct placement_unit {
-  std::vector<std::string> workers;
+  std::vector<std::string> workers = {};
   std::string host;          ///< empty if they are on several
   std::uint64_t memory = 0;  ///< of the one with the least
   double speed = 1;          ///< of all together

@@ -10,7 +10,7 @@ namespace {
 using indices = std::vector<std::size_t>;
 
 placement_unit join(const std::vector<const worker_offer*>& members) {
-  placement_unit unit{{}, members.front()->host, members.front()->memory, 0};
+  placement_unit unit{.host = members.front()->host, .memory = members.front()->memory};
   double slowest = members.front()->speed;
   for (const auto* member : members) {
     unit.workers.push_back(member->name);

@@ -18,10 +18,6 @@ void routing_policy::add_replica(replica_id id) {
   replicas_.insert_or_assign(id, std::move(fresh));
 }
 
-void routing_policy::remove_replica(replica_id id) {
-  replicas_.erase(id);
-}
-
 void routing_policy::set_ready(replica_id id, bool ready) {
   if (const auto found = replicas_.find(id); found != replicas_.end()) found->second.is_ready = ready;
 }

@@ -55,7 +55,6 @@ class routing_policy {
 
   /// Adds a replica that is not ready yet. A known id begins anew: nothing is cached there any more.
   void add_replica(replica_id id);
-  void remove_replica(replica_id id);
   /// Only replicas that are ready are chosen.
   void set_ready(replica_id id, bool ready);
   void update(replica_id id, replica_load load);

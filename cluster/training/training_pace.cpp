@@ -35,7 +35,7 @@ void training_pace::begin(phase next, const load& serving, instant now) {
 
 std::optional<double> training_pace::step_time(const load& serving, instant now) const {
   if (serving.steps < steps_before_ + enough_steps) return {};
-  return std::chrono::duration<double>(now - since_).count() / static_cast<double>(serving.steps - steps_before_);
+  return seconds_of(now - since_) / static_cast<double>(serving.steps - steps_before_);
 }
 
 void training_pace::learn(double beside) {

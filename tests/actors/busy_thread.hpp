@@ -5,14 +5,14 @@
 #include <thread>
 #include <utility>
 
-#include "actors/long_work.hpp"
+#include "actors/task_thread.hpp"
 
 namespace troupe::test {
 
 /// Keeps the thread for long work busy until it may go on.
 class busy_thread {
  public:
-  explicit busy_thread(long_work& work) {
+  explicit busy_thread(task_thread& work) {
     std::promise<void> begun;
     work.run([&begun, until = until_.get_future().share()] {
       begun.set_value();

@@ -7,8 +7,7 @@ namespace troupe::test {
 namespace {
 
 bus::options listening(std::uint64_t most_bytes) {
-  bus::options options;
-  options.listen = "tcp://127.0.0.1:*";
+  bus::options options = peer::listening();
   options.limits.body_bytes = most_bytes;
   return options;
 }

@@ -47,16 +47,15 @@ class instant_gateway {
 
  private:
   void answer(const begin_request& request) const {
-    for (std::int32_t i = 0; i < request.prepared.engine.sequence.answers; ++i) {
+    for (std::int32_t i = 0; i < request.engine.sequence.answers; ++i) {
       answer_part part;
       part.index = i;
       part.tokens = {65};
       part.text = says_;
-      if (request.prepared.engine.sampling.logprobs) part.details = {{65, -0.5f, {}}};
-      if (i == 0 && request.prepared.engine.sampling.prompt_logprobs)
-        for (const token_id token : request.prepared.engine.sequence.prompt)
-          part.scored.push_back({token, -0.5f, {}, 1});
-      part.end = answer_end{"stop", static_cast<std::int64_t>(request.prepared.engine.sequence.prompt.size()), {}};
+      if (request.engine.sampling.logprobs) part.details = {{65, -0.5f, {}}};
+      if (i == 0 && request.engine.sampling.prompt_logprobs)
+        for (const token_id token : request.engine.sequence.prompt) part.scored.push_back({token, -0.5f, {}, 1});
+      part.end = answer_end{"stop", static_cast<std::int64_t>(request.engine.sequence.prompt.size()), {}};
       request.listener->on_part(std::move(part));
     }
   }

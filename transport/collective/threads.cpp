@@ -18,9 +18,9 @@ struct post_office {
   std::deque<std::vector<std::byte>>& box(int from, int to) {
     return boxes[static_cast<std::size_t>(from) * ranks + static_cast<std::size_t>(to)];
   }
-  void mark(std::vector<bool>& what, int rank) {
+  void mark(std::vector<bool>& flags, int rank) {
     const std::lock_guard lock(mutex);
-    what[static_cast<std::size_t>(rank)] = true;
+    flags[static_cast<std::size_t>(rank)] = true;
     changed.notify_all();
   }
 

@@ -236,10 +236,10 @@ void bus::impl::settle() {
 
 void bus::impl::deliver(std::vector<news>& happened) {
   for (news& each : happened) {
-    if (each.end.why.empty()) {
-      if (handlers_.on_frame) handlers_.on_frame(each.link, std::move(each.arrived));
+    if (auto* arrived = std::get_if<frame>(&each.content)) {
+      if (handlers_.on_frame) handlers_.on_frame(each.link, std::move(*arrived));
     } else if (handlers_.on_closed) {
-      handlers_.on_closed(each.link, each.end);
+      handlers_.on_closed(each.link, std::get<link_end>(each.content));
     }
   }
   happened.clear();

@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <sys/epoll.h>
@@ -87,8 +88,7 @@ class bus::impl {
   /// Something to tell the owner: a frame, or why a link is closed.
   struct news {
     link_id link;
-    frame arrived;
-    link_end end;  // why: empty: a frame
+    std::variant<frame, link_end> content;
   };
   /// A link whose other side may use keys where we do not, or the other way round.
   struct suspicion {

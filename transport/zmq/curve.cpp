@@ -107,7 +107,8 @@ curve_keys read_private(const fs::path& file) {
   std::array<char, printed_key + 1> derived{};
   if (::zmq_curve_public(derived.data(), fields.at("secret").c_str()) != 0 || fields.at("public") != derived.data())
     refuse("{}: broken: the public key does not belong to the secret one", file.string());
-  return {{fields.at("public"), fields.at("secret")}, fields.at("cluster"), {}};
+  return {.own = {.public_key = fields.at("public"), .secret_key = fields.at("secret")},
+          .cluster_public_key = fields.at("cluster")};
 }
 
 std::vector<fs::path> client_files(const fs::path& folder) {
@@ -123,8 +124,7 @@ std::string read_public(const fs::path& file) {
 }
 
 void check_name(const std::string& name) {
-  const bool right = is_short_word(name) && name != "cluster";
-  if (!right)
+  if (!is_short_word(name) || name == "cluster")
     refuse("{}: not a name for a client's key: letters, digits, - and _ make one, at most 64; `cluster` is taken",
            name);
 }
@@ -188,10 +188,12 @@ curve_keys read_cluster_keys(const std::filesystem::path& folder) {
 
 std::vector<std::string> read_clients(const std::filesystem::path& folder) {
   std::vector<std::string> keys;
-  for (const auto& file : client_files(folder)) try {
+  for (const auto& file : client_files(folder)) {
+    try {
       keys.push_back(read_public(file));
-    } catch (const input_error&) {
+    } catch (const input_error&) {  // half written
     }
+  }
   return keys;
 }
 

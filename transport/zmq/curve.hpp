@@ -14,8 +14,8 @@ struct curve_pair {
 /// What one process needs to encrypt: its own pair, the cluster's public key, and who may connect to it.
 struct curve_keys {
   curve_pair own;
-  std::string cluster_public_key;    ///< of every process of the cluster that listens
-  std::vector<std::string> allowed;  ///< public keys that may connect; a process that listens needs some
+  std::string cluster_public_key;         ///< of every process of the cluster that listens
+  std::vector<std::string> allowed = {};  ///< public keys that may connect; a process that listens needs some
   /// Folder of clients' public keys, which may connect as well, as it is at that moment. Empty: none may.
   std::filesystem::path clients = {};
 };

@@ -47,6 +47,13 @@ class fetcher : public testing::Test {
     made.sha256 = digest.finish();
     return made;
   }
+  /// A stage needs this adapter.
+  void ask_for(const prepare_adapter& known) {
+    load_adapter order;
+    order.sha256 = known.sha256;
+    order.files = known.files;
+    tell(actor_, order);
+  }
   void answer_piece(const std::string& text) {
     const auto asked = head_.take<want_piece>();
     const auto bytes = std::make_shared<const std::string>(text);
@@ -73,10 +80,7 @@ TEST_F(fetcher, fetches_what_is_not_here_and_keeps_it) {
   for (const std::string& text : golden_) answer_piece(text);
   EXPECT_EQ(head_.take<adapter_prepared>().error, "");
   const prepare_adapter known = wanted(2, golden_);
-  load_adapter what;
-  what.sha256 = known.sha256;
-  what.files = known.files;
-  tell(actor_, what);
+  ask_for(known);
   EXPECT_TRUE(worker_.take<adapter_ready>().adapter);
   EXPECT_EQ(head_.count<want_piece>(), 0u);
 }
@@ -86,10 +90,7 @@ TEST_F(fetcher, keeps_prepared_adapters_within_bounds_and_none_beyond_a_life) {
   const auto ask_without_files = [&] {
     const prepare_adapter known = wanted(0, golden_);
     std::filesystem::remove_all(folder_.path() / "store" / known.sha256);
-    load_adapter what;
-    what.sha256 = known.sha256;
-    what.files = known.files;
-    tell(actor_, what);
+    ask_for(known);
   };
   const auto prepare = [&] {
     tell(actor_, wanted(1, golden_));
@@ -117,10 +118,7 @@ TEST_F(fetcher, packs_the_layers_of_the_stage_alone_until_its_life_is_over) {
   for (const std::string& text : golden_) answer_piece(text);
   const auto loaded = [&] {
     const prepare_adapter known = wanted(0, golden_);
-    load_adapter what;
-    what.sha256 = known.sha256;
-    what.files = known.files;
-    tell(actor_, what);
+    ask_for(known);
     return worker_.take<adapter_ready>().adapter;
   };
   (void)loaded();  // what was prepared before

@@ -47,14 +47,14 @@ class shelf : public testing::Test {
 };
 
 TEST_F(shelf, publishes_a_copy_named_by_its_contents) {
-  adapter_shelf made(options(), {});
-  const auto entry = made.publish("pricing", source("pricing"));
+  adapter_shelf shelf(options(), {});
+  const auto entry = shelf.publish("pricing", source("pricing"));
   EXPECT_EQ(entry.full_name(), "pricing@1");
   EXPECT_EQ(entry.state, adapter_state::ready);
   EXPECT_EQ(entry.spec.rank, 2u);
   const fs::path kept = folder_.path() / "store" / entry.spec.sha256;
   EXPECT_EQ(read(kept / "adapter_config.json"), read(folder_.path() / "source/pricing/adapter_config.json"));
-  const auto now = made.snapshot();
+  const auto now = shelf.snapshot();
   for (const char* name : {"pricing", "pricing@1", "base:pricing", "letters:pricing@1"})
     EXPECT_EQ(now.names.at(name), entry.version) << name;
   EXPECT_EQ(now.names.at("base"), no_adapter);
@@ -68,13 +68,13 @@ TEST_F(shelf, publishes_a_copy_named_by_its_contents) {
 
 TEST_F(shelf, refuses_what_no_worker_could_load) {
   adapter_shelf::options small = options();
-  const std::uint64_t bytes = adapter_shelf(options(), {}).take("pricing", source("pricing")).bytes;
+  const std::uint64_t bytes = adapter_shelf(options(), {}).copy_in("pricing", source("pricing")).bytes;
   small.memory = bytes - 1;
   const auto refusal =
       HasSubstr(fmt::format("has {} bytes in memory, more than adapters.memory ({})", bytes, bytes - 1));
-  adapter_shelf made(small, {});
-  EXPECT_THAT([&] { made.load("pricing"); }, ThrowsMessage<input_error>(refusal));
-  EXPECT_EQ(made.snapshot().names.count("pricing"), 0u);
+  adapter_shelf shelf(small, {});
+  EXPECT_THAT([&] { shelf.load("pricing"); }, ThrowsMessage<input_error>(refusal));
+  EXPECT_EQ(shelf.snapshot().names.count("pricing"), 0u);
   adapter_shelf before(options(), {});
   before.publish("pricing", source("pricing"));
   before.unload("pricing");
@@ -85,179 +85,179 @@ TEST_F(shelf, refuses_what_no_worker_could_load) {
 }
 
 TEST_F(shelf, takes_the_same_contents_for_the_same_version) {
-  adapter_shelf made(options(), {});
-  const auto first = made.publish("pricing", source("pricing"));
-  EXPECT_EQ(made.publish("pricing", source("pricing")).version, first.version);
-  const auto second = made.publish("pricing", source("pricing", 8));
+  adapter_shelf shelf(options(), {});
+  const auto first = shelf.publish("pricing", source("pricing"));
+  EXPECT_EQ(shelf.publish("pricing", source("pricing")).version, first.version);
+  const auto second = shelf.publish("pricing", source("pricing", 8));
   EXPECT_EQ(second.full_name(), "pricing@2");
   EXPECT_NE(second.spec.sha256, first.spec.sha256);
-  EXPECT_EQ(made.publish("other", source("other", 8)).spec.sha256, second.spec.sha256);
-  EXPECT_EQ(made.snapshot().names.at("pricing"), second.version);
+  EXPECT_EQ(shelf.publish("other", source("other", 8)).spec.sha256, second.spec.sha256);
+  EXPECT_EQ(shelf.snapshot().names.at("pricing"), second.version);
 }
 
 TEST_F(shelf, rolls_back_unloads_and_loads_again) {
-  adapter_shelf made(options(), {});
-  const auto first = made.publish("pricing", source("pricing"));
-  const auto second = made.publish("pricing", source("pricing", 8));
-  EXPECT_EQ(made.rollback("pricing", {}).version, first.version);
-  EXPECT_EQ(made.snapshot().names.at("pricing"), first.version);
-  EXPECT_EQ(made.unload("pricing").size(), 2u);
-  const auto now = made.snapshot();
+  adapter_shelf shelf(options(), {});
+  const auto first = shelf.publish("pricing", source("pricing"));
+  const auto second = shelf.publish("pricing", source("pricing", 8));
+  EXPECT_EQ(shelf.rollback("pricing", {}).version, first.version);
+  EXPECT_EQ(shelf.snapshot().names.at("pricing"), first.version);
+  EXPECT_EQ(shelf.unload("pricing").size(), 2u);
+  const auto now = shelf.snapshot();
   EXPECT_FALSE(now.names.contains("pricing"));
   EXPECT_TRUE(now.versions.contains(first.version)) << "sequences that run may need it again";
-  EXPECT_NE(refusal([&] { made.find_or_publish("pricing"); }), "") << "what was unloaded does not come by itself";
-  EXPECT_EQ(made.load("pricing@1").version, first.version);
-  EXPECT_EQ(made.load("pricing").version, second.version) << "of the same contents as its folder";
+  EXPECT_NE(refusal([&] { shelf.find_or_publish("pricing"); }), "") << "what was unloaded does not come by itself";
+  EXPECT_EQ(shelf.load("pricing@1").version, first.version);
+  EXPECT_EQ(shelf.load("pricing").version, second.version) << "of the same contents as its folder";
 }
 
 TEST_F(shelf, removes_the_files_of_what_was_unloaded_long_ago) {
-  adapter_shelf made(options(), {});
+  adapter_shelf shelf(options(), {});
   const auto nobody = [](adapter_version) { return false; };
   std::vector<adapter_entry> all;
   const auto name = [](int i) { return "a" + std::to_string(i); };
   const auto folder = [&](int i) { return folder_.path() / "store" / all[static_cast<std::size_t>(i)].spec.sha256; };
-  for (int i = 0; i < 19; ++i) all.push_back(made.publish(name(i), source(name(i), 4 + i)));
-  const auto twin = made.publish("twin", source("twin", 4));
-  for (int i = 0; i < 18; ++i) (void)made.unload(name(i));
-  made.forget_unloaded([&](adapter_version version) { return version == all[1].version; });
-  made.remove_unused_files();
-  const auto now = made.snapshot();
+  for (int i = 0; i < 19; ++i) all.push_back(shelf.publish(name(i), source(name(i), 4 + i)));
+  const auto twin = shelf.publish("twin", source("twin", 4));
+  for (int i = 0; i < 18; ++i) (void)shelf.unload(name(i));
+  shelf.forget_unloaded([&](adapter_version version) { return version == all[1].version; });
+  shelf.remove_unused_files();
+  const auto now = shelf.snapshot();
   EXPECT_FALSE(now.versions.contains(all[0].version));
   EXPECT_TRUE(fs::exists(folder(0))) << "twin has the same contents";
   EXPECT_TRUE(now.versions.contains(all[1].version)) << "a request runs with it";
-  EXPECT_EQ(made.take_changes().forgotten, std::vector{all[0].version});
-  made.forget_unloaded(nobody);
-  made.remove_unused_files();
+  EXPECT_EQ(shelf.take_changes().forgotten, std::vector{all[0].version});
+  shelf.forget_unloaded(nobody);
+  shelf.remove_unused_files();
   EXPECT_FALSE(fs::exists(folder(1)));
-  EXPECT_NE(made.read_piece({all[1].spec.sha256, "adapter_config.json", 0}).error, "");
+  EXPECT_NE(shelf.read_piece({all[1].spec.sha256, "adapter_config.json", 0}).error, "");
   fs::remove_all(folder_.path() / "source");
-  EXPECT_EQ(made.load(name(2)).version, all[2].version) << "one of the last 16";
-  EXPECT_EQ(made.snapshot().names.at("twin"), twin.version);
+  EXPECT_EQ(shelf.load(name(2)).version, all[2].version) << "one of the last 16";
+  EXPECT_EQ(shelf.snapshot().names.at("twin"), twin.version);
 }
 
 TEST_F(shelf, takes_back_what_could_not_be_saved) {
-  adapter_shelf made(options(), {});
+  adapter_shelf shelf(options(), {});
   const auto nobody = [](adapter_version) { return false; };
-  const auto first = made.publish("pricing", source("pricing"));
+  const auto first = shelf.publish("pricing", source("pricing"));
   for (int i = 0; i < 17; ++i) {
-    made.publish("a" + std::to_string(i), source("a" + std::to_string(i), 5 + i));
-    (void)made.unload("a" + std::to_string(i));
+    shelf.publish("a" + std::to_string(i), source("a" + std::to_string(i), 5 + i));
+    (void)shelf.unload("a" + std::to_string(i));
   }
-  (void)made.take_changes();
-  made.keep_changes();
-  const std::string before = made.list_json();
-  const auto second = made.publish("pricing", source("pricing", 40));
-  made.forget_unloaded(nobody);
-  EXPECT_EQ(made.take_changes().forgotten.size(), 1u);
-  (void)made.unload("pricing");
-  made.drop_changes();
-  made.remove_unused_files();
-  EXPECT_EQ(made.list_json(), before);
-  EXPECT_EQ(made.snapshot().names.at("pricing"), first.version);
-  EXPECT_EQ(made.snapshot().versions.size(), 18u) << "all that were saved have their files";
-  EXPECT_EQ(made.load("a0").full_name(), "a0@1") << "it was not forgotten";
+  (void)shelf.take_changes();
+  shelf.keep_changes();
+  const std::string before = shelf.list_json();
+  const auto second = shelf.publish("pricing", source("pricing", 40));
+  shelf.forget_unloaded(nobody);
+  EXPECT_EQ(shelf.take_changes().forgotten.size(), 1u);
+  (void)shelf.unload("pricing");
+  shelf.drop_changes();
+  shelf.remove_unused_files();
+  EXPECT_EQ(shelf.list_json(), before);
+  EXPECT_EQ(shelf.snapshot().names.at("pricing"), first.version);
+  EXPECT_EQ(shelf.snapshot().versions.size(), 18u) << "all that were saved have their files";
+  EXPECT_EQ(shelf.load("a0").full_name(), "a0@1") << "it was not forgotten";
   EXPECT_FALSE(fs::exists(folder_.path() / "store" / second.spec.sha256));
-  EXPECT_EQ(made.publish("pricing", source("pricing", 41)).full_name(), "pricing@2");
+  EXPECT_EQ(shelf.publish("pricing", source("pricing", 41)).full_name(), "pricing@2");
 }
 
 TEST_F(shelf, shows_what_answers_and_counts_the_rest) {
-  adapter_shelf made(options(), {});
-  made.publish("pricing", source("pricing"));
-  made.publish("pricing", source("pricing", 8));
-  made.publish("legal", source("legal"));
-  (void)made.unload("legal");
-  const auto shown = made.shown();
+  adapter_shelf shelf(options(), {});
+  shelf.publish("pricing", source("pricing"));
+  shelf.publish("pricing", source("pricing", 8));
+  shelf.publish("legal", source("legal"));
+  (void)shelf.unload("legal");
+  const auto shown = shelf.shown();
   const json list = json::parse(shown.list);
   ASSERT_EQ(list.size(), 1u);
   EXPECT_EQ(list[0]["version"], "pricing@2");
   EXPECT_EQ(shown.others, 2u);
-  EXPECT_EQ(json::parse(made.list_json()).size(), 3u);
-  const json rest = json::parse(made.list_json("pricing@1"));
+  EXPECT_EQ(json::parse(shelf.list_json()).size(), 3u);
+  const json rest = json::parse(shelf.list_json("pricing@1"));
   ASSERT_EQ(rest.size(), 1u);
   EXPECT_EQ(rest[0]["version"], "pricing@2");
 }
 
 TEST_F(shelf, keeps_no_files_of_what_did_not_become_a_version) {
-  adapter_shelf made(options(), {});
-  EXPECT_NE(refusal([&] { made.publish("letters", source("letters")); }), "") << "the base's name";
-  made.remove_unused_files();
+  adapter_shelf shelf(options(), {});
+  EXPECT_NE(refusal([&] { shelf.publish("letters", source("letters")); }), "") << "the base's name";
+  shelf.remove_unused_files();
   EXPECT_TRUE(fs::is_empty(folder_.path() / "store"));
-  const auto other = made.take("fine", source("fine"));  // of the same contents, on its way to the workers
-  EXPECT_NE(refusal([&] { made.publish("letters", source("letters")); }), "");
-  made.remove_unused_files();
-  EXPECT_EQ(made.publish(other).full_name(), "fine@1");
+  const auto other = shelf.copy_in("fine", source("fine"));  // of the same contents, on its way to the workers
+  EXPECT_NE(refusal([&] { shelf.publish("letters", source("letters")); }), "");
+  shelf.remove_unused_files();
+  EXPECT_EQ(shelf.publish(other).full_name(), "fine@1");
 }
 
 TEST_F(shelf, brings_back_what_was_rolled_back_when_it_is_published_again_not_when_a_head_starts) {
-  adapter_shelf made(options(), {});
-  const auto first = made.publish("pricing", source("pricing"));
-  const auto second = made.publish("pricing", source("pricing", 8));
-  (void)made.rollback("pricing", {});
-  (void)made.take_changes();
-  EXPECT_EQ(made.load("pricing").version, second.version);
-  EXPECT_EQ(made.snapshot().names.at("pricing"), first.version) << "a start loads what `preload` names";
-  EXPECT_EQ(made.publish("pricing", source("pricing", 8)).version, second.version);
-  EXPECT_EQ(made.snapshot().names.at("pricing"), second.version);
-  ASSERT_EQ(made.take_changes().pointers.size(), 1u) << "and that is written down";
-  (void)made.rollback("pricing", {});
-  (void)made.unload("pricing@2");
-  EXPECT_EQ(made.publish("pricing", source("pricing", 8)).version, second.version);
-  EXPECT_EQ(made.snapshot().names.at("pricing"), second.version);
+  adapter_shelf shelf(options(), {});
+  const auto first = shelf.publish("pricing", source("pricing"));
+  const auto second = shelf.publish("pricing", source("pricing", 8));
+  (void)shelf.rollback("pricing", {});
+  (void)shelf.take_changes();
+  EXPECT_EQ(shelf.load("pricing").version, second.version);
+  EXPECT_EQ(shelf.snapshot().names.at("pricing"), first.version) << "a start loads what `preload` names";
+  EXPECT_EQ(shelf.publish("pricing", source("pricing", 8)).version, second.version);
+  EXPECT_EQ(shelf.snapshot().names.at("pricing"), second.version);
+  ASSERT_EQ(shelf.take_changes().pointers.size(), 1u) << "and that is written down";
+  (void)shelf.rollback("pricing", {});
+  (void)shelf.unload("pricing@2");
+  EXPECT_EQ(shelf.publish("pricing", source("pricing", 8)).version, second.version);
+  EXPECT_EQ(shelf.snapshot().names.at("pricing"), second.version);
 }
 
 TEST_F(shelf, finds_folders_of_the_name_on_demand) {
-  adapter_shelf made(options(), {});
+  adapter_shelf shelf(options(), {});
   source("later");
-  EXPECT_EQ(made.find_or_publish("later").full_name(), "later@1");
-  EXPECT_EQ(made.find_or_publish("later").full_name(), "later@1");
-  EXPECT_NE(refusal([&] { made.find_or_publish("never"); }).find("there is none"), std::string::npos);
+  EXPECT_EQ(shelf.find_or_publish("later").full_name(), "later@1");
+  EXPECT_EQ(shelf.find_or_publish("later").full_name(), "later@1");
+  EXPECT_NE(refusal([&] { shelf.find_or_publish("never"); }).find("there is none"), std::string::npos);
   for (const char* name : {"../source/later", "/etc", "", "."})
-    EXPECT_NE(refusal([&] { made.find_or_publish(name); }), "") << name;
+    EXPECT_NE(refusal([&] { shelf.find_or_publish(name); }), "") << name;
 }
 
 TEST_F(shelf, refuses_folders_that_cannot_run_with_the_model) {
-  adapter_shelf made(options(), {});
-  EXPECT_NE(refusal([&] { made.publish("x", folder_.path() / "nowhere"); }).find("has no adapter_config.json"),
+  adapter_shelf shelf(options(), {});
+  EXPECT_NE(refusal([&] { shelf.publish("x", folder_.path() / "nowhere"); }).find("has no adapter_config.json"),
             std::string::npos);
-  const auto other = refusal([&] { made.publish("x", golden / "gpt2" / "adapter"); });
+  const auto other = refusal([&] { shelf.publish("x", golden / "gpt2" / "adapter"); });
   EXPECT_NE(other.find((golden / "gpt2" / "adapter").string()), std::string::npos) << other;
   EXPECT_EQ(other.find("incoming"), std::string::npos) << other;
   const auto broken = source("broken");
   std::ofstream(broken / "adapter_config.json") << "{";
-  EXPECT_NE(refusal([&] { made.publish("x", broken); }), "");
+  EXPECT_NE(refusal([&] { shelf.publish("x", broken); }), "");
   for (const char* name : {"a/b", "..", "base", "letters", "a@1", ""})
-    EXPECT_NE(refusal([&] { made.publish(name, source("fine")); }), "") << name;
+    EXPECT_NE(refusal([&] { shelf.publish(name, source("fine")); }), "") << name;
   for (const auto& each : fs::directory_iterator(folder_.path() / "store"))
     EXPECT_FALSE(each.path().filename().string().starts_with(".")) << "nothing half done stays: " << each.path();
 }
 
 TEST_F(shelf, refuses_a_pipe_instead_of_waiting_for_it) {
-  adapter_shelf made(options(), {});
+  adapter_shelf shelf(options(), {});
   const fs::path folder = source("piped");
   fs::remove(folder / "adapter_model.safetensors");
   ASSERT_EQ(::mkfifo((folder / "adapter_model.safetensors").c_str(), 0600), 0);
-  EXPECT_THAT([&] { made.publish("piped", folder); }, ThrowsMessage<input_error>(HasSubstr("is no file")));
+  EXPECT_THAT([&] { shelf.publish("piped", folder); }, ThrowsMessage<input_error>(HasSubstr("is no file")));
 }
 
 TEST_F(shelf, a_full_disk_leaves_nothing_half_published) {
-  adapter_shelf made(options(), {});
+  adapter_shelf shelf(options(), {});
   const auto folder = source("pricing");
   {
     const full_disk in_the_middle_of_the_weights(fs::file_size(folder / "adapter_model.safetensors") / 2);
-    EXPECT_NE(refusal([&] { made.publish("pricing", folder); }).find("cannot be"), std::string::npos);
+    EXPECT_NE(refusal([&] { shelf.publish("pricing", folder); }).find("cannot be"), std::string::npos);
   }
   EXPECT_TRUE(fs::is_empty(folder_.path() / "store"));
-  EXPECT_EQ(made.publish("pricing", folder).full_name(), "pricing@1");
+  EXPECT_EQ(shelf.publish("pricing", folder).full_name(), "pricing@1");
 }
 
 TEST_F(shelf, hands_out_pieces_of_known_files_alone) {
-  adapter_shelf made(options(), {});
-  const auto entry = made.publish("pricing", source("pricing"));
+  adapter_shelf shelf(options(), {});
+  const auto entry = shelf.publish("pricing", source("pricing"));
   const auto whole = read(folder_.path() / "source/pricing/adapter_model.safetensors");
-  const auto piece = made.read_piece({entry.spec.sha256, "adapter_model.safetensors", 100});
+  const auto piece = shelf.read_piece({entry.spec.sha256, "adapter_model.safetensors", 100});
   EXPECT_EQ(piece.error, "");
   EXPECT_EQ(text_of(piece), whole.substr(100));
-  EXPECT_EQ(made.read_piece({entry.spec.sha256, "adapter_model.safetensors", whole.size()}).attachment.size(), 0u);
+  EXPECT_EQ(shelf.read_piece({entry.spec.sha256, "adapter_model.safetensors", whole.size()}).attachment.size(), 0u);
   const want_piece wrong[] = {{entry.spec.sha256, "adapter_model.safetensors", whole.size() + 1},
                               {entry.spec.sha256, "../../source/pricing/adapter_config.json", 0},
                               {entry.spec.sha256, "/etc/passwd", 0},
@@ -266,7 +266,7 @@ TEST_F(shelf, hands_out_pieces_of_known_files_alone) {
                               {std::string(64, 'a'), "adapter_config.json", 0},
                               {"", "adapter_config.json", 0}};
   for (const auto& each : wrong) {
-    const auto refused = made.read_piece(each);
+    const auto refused = shelf.read_piece(each);
     EXPECT_NE(refused.error, "") << each.sha256 << " " << each.file;
     EXPECT_EQ(refused.attachment.size(), 0u);
   }

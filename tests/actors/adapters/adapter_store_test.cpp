@@ -6,12 +6,6 @@
 namespace troupe::test {
 namespace {
 
-bus::options listening() {
-  bus::options options;
-  options.listen = "tcp://127.0.0.1:*";
-  return options;
-}
-
 class store : public testing::Test {
  protected:
   store() {
@@ -59,7 +53,7 @@ class store : public testing::Test {
   std::shared_ptr<adapter_directory> adapters_ = std::make_shared<adapter_directory>();
   std::shared_ptr<status_board> board_ = std::make_shared<status_board>();
   std::shared_ptr<replica_directory> directory_ = std::make_shared<replica_directory>();
-  wire wire_{listening()};
+  wire wire_{peer::listening()};
   caf::actor_system_config config_;
   caf::actor_system system_{config_};
   mock<jobs_actor> journal_{system_};

@@ -127,8 +127,8 @@ TEST_F(api, lets_nobody_in_without_a_key_once_there_is_one) {
   EXPECT_EQ(ask("GET", "/health").get().status, 200);
   auto answer = ask("POST", "/v1/completions", R"({"prompt":"A"})", {{"authorization", "Bearer " + key}});
   const auto begun = gateway_.take<begin_request>();
-  EXPECT_NE(begun.prepared.engine.sequence.tenant, tenant_id(0)) << "keys share fairly";
-  EXPECT_EQ(begun.prepared.engine.sequence.weight, 4u) << "by their weights";
+  EXPECT_NE(begun.engine.sequence.tenant, tenant_id(0)) << "keys share fairly";
+  EXPECT_EQ(begun.engine.sequence.weight, 4u) << "by their weights";
   give(begun, "", "stop");
   EXPECT_EQ(answer.get().status, 200);
 }
@@ -268,7 +268,7 @@ TEST_F(api, asks_for_the_jobs_of_a_key_alone) {
   const auto ann = headers_of(add_api_key(keys, {.name = "ann"})),
              root = headers_of(add_api_key(keys, {.name = "root", .is_admin = true}));
   start();
-  file_store(folder_.path() / "state" / "files").keep_about("batch_1", "{}");
+  file_store(folder_.path() / "state" / "files").keep_job_record("batch_1", "{}");
   const std::pair<const char*, const char*> all[] = {{"GET", "/v1/batches"},
                                                      {"GET", "/v1/batches/batch_1"},
                                                      {"POST", "/v1/batches/batch_1/cancel"},

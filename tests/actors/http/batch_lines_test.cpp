@@ -108,7 +108,7 @@ class batch_lines : public api_test {
     EXPECT_EQ(output["response"]["status_code"], 200);
     EXPECT_EQ(plain(output["response"]["body"]).dump(), plain(got.parsed()).dump());
     for (std::size_t i = 0; i < requests; ++i) {
-      const auto &one = over_http[i].prepared.engine, &other = as_line[i].prepared.engine;
+      const auto &one = over_http[i].engine, &other = as_line[i].engine;
       EXPECT_EQ(one.sequence.prompt, other.sequence.prompt);
       EXPECT_EQ(one.sequence.answers, other.sequence.answers);
       EXPECT_EQ(one.sampling.seed, other.sampling.seed);
@@ -121,7 +121,7 @@ class batch_lines : public api_test {
   static answer_part detailed_part(const begin_request& to, const std::string& text) {
     answer_part part = part_of(text);
     for (const token_id token : part.tokens) part.details.push_back({token, -0.5f, {{token, -0.5f}, {7, -1.5f}}});
-    part.end = answer_end{"stop", static_cast<std::int64_t>(to.prepared.engine.sequence.prompt.size()), {}};
+    part.end = answer_end{"stop", static_cast<std::int64_t>(to.engine.sequence.prompt.size()), {}};
     return part;
   }
 };
@@ -193,9 +193,9 @@ TEST_F(batch_lines, run_on_the_share_of_their_key) {
   const auto life = begin_life();
   life->submit("/v1/completions", {json{{"prompt", "A"}}});
   const auto begun = gateway_.take<begin_request>();
-  EXPECT_NE(begun.prepared.engine.sequence.tenant, tenant_id(0));
-  EXPECT_EQ(begun.prepared.engine.sequence.weight, 3u);
-  EXPECT_EQ(begun.prepared.engine.sequence.priority, request_priority::batch);
+  EXPECT_NE(begun.engine.sequence.tenant, tenant_id(0));
+  EXPECT_EQ(begun.engine.sequence.weight, 3u);
+  EXPECT_EQ(begun.engine.sequence.priority, request_priority::batch);
 }
 
 TEST_F(batch_lines, come_once_each_though_the_head_dies) {
@@ -208,7 +208,7 @@ TEST_F(batch_lines, come_once_each_though_the_head_dies) {
   life = nullptr;
   life = begin_life();
   begun = take(1);
-  EXPECT_EQ(begun[0].prepared.engine.sequence.prompt, letters("B")) << "what has its output is not asked again";
+  EXPECT_EQ(begun[0].engine.sequence.prompt, letters("B")) << "what has its output is not asked again";
   begun[0].listener->on_part(detailed_part(begun[0], "y"));
   const auto outputs = life->outputs(2);
   ASSERT_EQ(outputs.size(), 2u);
@@ -220,7 +220,7 @@ TEST_F(batch_lines, come_once_each_though_the_head_dies) {
 TEST_F(batch_lines, without_a_seed_are_drawn_as_before_when_the_head_has_died) {
   const auto seeds = [&](std::size_t requests) {
     std::vector<std::uint64_t> drawn;
-    for (const begin_request& each : take(requests)) drawn.push_back(each.prepared.engine.sampling.seed);
+    for (const begin_request& each : take(requests)) drawn.push_back(each.engine.sampling.seed);
     return drawn;
   };
   auto life = begin_life();

@@ -117,7 +117,7 @@ TEST_F(api_batches, have_outputs_that_come_as_the_client_reads_them) {
   answer_next("job.outputs", page({{true, answered_line()}}));
   EXPECT_TRUE(is_soon([&] { return gone.use_count() == 1; })) << "nobody reads any more for who has gone";
   EXPECT_EQ(jobs_.count<command_call>(), 0u);
-  context->parts.file_work->stop();
+  context->file_work->stop();
 }
 
 TEST_F(api_batches, have_outputs_with_a_size_and_a_time) {

@@ -28,8 +28,8 @@ TEST_F(chat, is_written_with_the_models_template) {
   const json parts = json::array({{{"type", "text"}, {"text", "H"}}, {{"type", "text"}, {"text", "i"}}});
   auto answer = post("/v1/chat/completions", {{"messages", json::array({{{"role", "user"}, {"content", parts}}})}});
   const auto begun = gateway_.take<begin_request>();
-  EXPECT_EQ(begun.prepared.engine.sequence.prompt, letters("u:Hi;a:"));
-  EXPECT_EQ(begun.prepared.engine.sampling.max_tokens, 64 - 7) << "what the context holds";
+  EXPECT_EQ(begun.engine.sequence.prompt, letters("u:Hi;a:"));
+  EXPECT_EQ(begun.engine.sampling.max_tokens, 64 - 7) << "what the context holds";
   give(begun, "yes", "stop");
   const json body = answer.get().parsed();
   EXPECT_EQ(body["object"], "chat.completion");
@@ -59,7 +59,7 @@ TEST_F(chat, describes_logprobs) {
   start(simple);
   auto answer = post("/v1/chat/completions", {{"messages", user("Hi")}, {"logprobs", true}, {"top_logprobs", 1}});
   const auto begun = gateway_.take<begin_request>();
-  EXPECT_EQ(begun.prepared.engine.sampling.logprobs, 1);
+  EXPECT_EQ(begun.engine.sampling.logprobs, 1);
   answer_part part = part_of("h");
   part.details = {{letter('h'), -0.5f, {{letter('o'), -INFINITY}}}};
   part.end = answer_end{"length", 1, {}};
@@ -74,7 +74,7 @@ TEST_F(chat, says_how_likely_the_prompt_was_beside_its_answers) {
   start(simple);
   auto answer = post("/v1/chat/completions", {{"messages", user("Hi")}, {"prompt_logprobs", 0}});
   const auto begun = gateway_.take<begin_request>();
-  EXPECT_EQ(begun.prepared.engine.sampling.prompt_logprobs, 0);
+  EXPECT_EQ(begun.engine.sampling.prompt_logprobs, 0);
   answer_part part;
   part.scored = {{letter('u'), {}, {}}, {letter(':'), -0.5f, {}, 3}};
   part.end = answer_end{"stop", 7, {}};
@@ -89,7 +89,7 @@ TEST_F(chat, gives_tools_to_the_template_and_reads_their_calls_back) {
   start(hermes);
   auto answer = post("/v1/chat/completions", {{"messages", user("Hi")}, {"tools", {tool("look"), tool("go")}}});
   const auto begun = gateway_.take<begin_request>();
-  EXPECT_EQ(begun.prepared.engine.sequence.prompt, letters("[look][go]u:Hi;a:"));
+  EXPECT_EQ(begun.engine.sequence.prompt, letters("[look][go]u:Hi;a:"));
   give(begun, R"(<tool_call>{"name": "go", "argu)");
   give(begun, R"(ments": {"x": 1}}</tool_call> <tool_call>{"name":"look","arguments":{}}</tool_call>)", "stop");
   const json choice = answer.get().parsed()["choices"][0];
@@ -153,7 +153,7 @@ TEST_F(chat, opens_the_arguments_of_earlier_calls_for_the_template) {
        {{"role", "tool"}, {"tool_call_id", "c"}, {"content", "ok"}}});
   auto answer = post("/v1/chat/completions", {{"messages", earlier}});
   const auto begun = gateway_.take<begin_request>();
-  EXPECT_EQ(begun.prepared.engine.sequence.prompt, letters("u:Hi;a:<tool_call>7</tool_call>;t:ok;a:"));
+  EXPECT_EQ(begun.engine.sequence.prompt, letters("u:Hi;a:<tool_call>7</tool_call>;t:ok;a:"));
   give(begun, "fine", "stop");
   EXPECT_EQ(answer.get().parsed()["choices"][0]["message"]["content"], "fine");
 }
@@ -196,8 +196,8 @@ TEST_F(chat, makes_the_call_that_is_demanded_whatever_form_its_text_should_have)
                                               {"tool_choice", "required"},
                                               {"response_format", {{"type", "json_object"}}}});
   const auto begun = gateway_.take<begin_request>();
-  EXPECT_EQ(begun.prepared.engine.sampling.constraint.kind, constraint_kind::json_schema);
-  EXPECT_NE(begun.prepared.engine.sampling.constraint.text.find("\"go\""), std::string::npos);
+  EXPECT_EQ(begun.engine.sampling.constraint.kind, constraint_kind::json_schema);
+  EXPECT_NE(begun.engine.sampling.constraint.text.find("\"go\""), std::string::npos);
   give(begun, R"({"name":"go","parameters":{}})", "stop");
   EXPECT_EQ(answer.get().parsed()["choices"][0]["finish_reason"], "tool_calls");
 }
@@ -207,8 +207,8 @@ TEST_F(chat, lets_the_model_call_tools_before_it_answers_in_a_form) {
   const json body{{"messages", user("Hi")}, {"tools", {tool("go")}}, {"response_format", {{"type", "json_object"}}}};
   auto answer = post("/v1/chat/completions", body);
   const auto begun = gateway_.take<begin_request>();
-  EXPECT_EQ(begun.prepared.engine.sampling.constraint.kind, constraint_kind::json_object);
-  EXPECT_EQ(begun.prepared.engine.sampling.constraint.call.before, "<tool_call>\n");
+  EXPECT_EQ(begun.engine.sampling.constraint.kind, constraint_kind::json_object);
+  EXPECT_EQ(begun.engine.sampling.constraint.call.before, "<tool_call>\n");
   give(begun, R"(<tool_call>{"name":"go","arguments":{}}</tool_call>)", "stop");
   EXPECT_EQ(answer.get().parsed()["choices"][0]["finish_reason"], "tool_calls");
 }

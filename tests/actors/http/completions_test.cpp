@@ -9,10 +9,10 @@ class completions : public api_test {};
 TEST_F(completions, answers_every_prompt_n_times) {
   auto answer = post("/v1/completions", {{"prompt", {"AB", "C"}}, {"n", 2}, {"max_tokens", 5}, {"seed", 9}});
   const auto first = gateway_.take<begin_request>(), second = gateway_.take<begin_request>();
-  EXPECT_EQ(first.prepared.engine.sequence.prompt, letters("AB"));
-  EXPECT_EQ(first.prepared.engine.sequence.answers, 2);
-  EXPECT_EQ(first.prepared.engine.sampling.max_tokens, 5);
-  EXPECT_EQ(first.prepared.engine.sampling.seed, 9u);
+  EXPECT_EQ(first.engine.sequence.prompt, letters("AB"));
+  EXPECT_EQ(first.engine.sequence.answers, 2);
+  EXPECT_EQ(first.engine.sampling.max_tokens, 5);
+  EXPECT_EQ(first.engine.sampling.seed, 9u);
   EXPECT_NE(first.id, second.id);
   give(second, "x", "stop", 0);
   give(second, "y", "length", 1);
@@ -43,9 +43,9 @@ TEST_F(completions, are_drawn_as_the_model_s_makers_advise_unless_told_otherwise
   const auto begun = gateway_.take<begin_request>();
   give(begun, "c", "stop");
   EXPECT_EQ(answer.get().status, 200);
-  EXPECT_EQ(begun.prepared.engine.sampling.temperature, 0.6);
-  EXPECT_EQ(begun.prepared.engine.sampling.top_k, 7);
-  EXPECT_EQ(begun.prepared.engine.sampling.top_p, 1.0);
+  EXPECT_EQ(begun.engine.sampling.temperature, 0.6);
+  EXPECT_EQ(begun.engine.sampling.top_k, 7);
+  EXPECT_EQ(begun.engine.sampling.top_p, 1.0);
 }
 
 TEST_F(completions, refuse_what_would_change_the_answer_by_name_and_take_what_would_not) {
@@ -97,7 +97,7 @@ TEST_F(completions, stream_frame_by_frame) {
 TEST_F(completions, take_tokens_and_lists_of_them) {
   auto answer = post("/v1/completions", {{"prompt", {1, 2, 3}}, {"echo", true}});
   const auto begun = gateway_.take<begin_request>();
-  EXPECT_EQ(begun.prepared.engine.sequence.prompt, (std::vector<token_id>{1, 2, 3}));
+  EXPECT_EQ(begun.engine.sequence.prompt, (std::vector<token_id>{1, 2, 3}));
   give(begun, "x", "stop");
   EXPECT_EQ(answer.get().parsed()["choices"][0]["text"], "!\"#x") << "the prompt's own text, echoed";
   auto two = post("/v1/completions", {{"prompt", {{1}, {2}}}});
@@ -109,7 +109,7 @@ TEST_F(completions, take_tokens_and_lists_of_them) {
 TEST_F(completions, describe_logprobs) {
   auto answer = post("/v1/completions", {{"prompt", "A"}, {"logprobs", 1}});
   const auto begun = gateway_.take<begin_request>();
-  EXPECT_EQ(begun.prepared.engine.sampling.logprobs, 1);
+  EXPECT_EQ(begun.engine.sampling.logprobs, 1);
   answer_part part = part_of("hi");
   part.details = {{letter('h'), -0.5f, {{letter('h'), -0.5f}}}, {letter('i'), -1.5f, {{letter('o'), -0.25f}}}};
   part.end = answer_end{"length", 1, {}};
@@ -147,8 +147,8 @@ TEST_F(completions, say_how_likely_the_prompt_was_where_it_is_echoed) {
   auto answer =
       post("/v1/completions", {{"prompt", "AB"}, {"echo", true}, {"logprobs", 0}, {"max_tokens", 0}, {"n", 2}});
   const auto begun = gateway_.take<begin_request>();
-  EXPECT_EQ(begun.prepared.engine.sampling.prompt_logprobs, 0);
-  EXPECT_EQ(begun.prepared.engine.sequence.max_tokens, 0);
+  EXPECT_EQ(begun.engine.sampling.prompt_logprobs, 0);
+  EXPECT_EQ(begun.engine.sequence.max_tokens, 0);
   answer_part part;
   part.scored = {{letter('A'), {}, {}}, {letter('B'), -0.5f, {}}};
   part.end = answer_end{"length", 2, {}};
@@ -215,7 +215,7 @@ TEST_F(completions, place_tokens_of_a_characters_bytes_alike_in_prompt_and_answe
 TEST_F(completions, say_how_likely_the_prompt_was_in_vllms_way) {
   auto answer = post("/v1/completions", {{"prompt", "AB"}, {"prompt_logprobs", 1}, {"max_tokens", 1}, {"n", 2}});
   const auto begun = gateway_.take<begin_request>();
-  EXPECT_EQ(begun.prepared.engine.sampling.prompt_logprobs, 1);
+  EXPECT_EQ(begun.engine.sampling.prompt_logprobs, 1);
   answer_part part = part_of("c");
   part.scored = {{letter('A'), {}, {}}, {letter('B'), -INFINITY, {{letter('Z'), -0.5f}, {letter('B'), -INFINITY}}, 7}};
   part.end = answer_end{"length", 2, {}};
@@ -236,7 +236,7 @@ TEST_F(completions, say_how_likely_the_prompt_was_in_vllms_way) {
 TEST_F(completions, tell_as_many_of_the_prompts_probabilities_as_each_field_asks_for) {
   auto answer = post("/v1/completions", {{"prompt", "AB"}, {"echo", true}, {"logprobs", 0}, {"prompt_logprobs", 2}});
   const auto begun = gateway_.take<begin_request>();
-  EXPECT_EQ(begun.prepared.engine.sampling.prompt_logprobs, 2);
+  EXPECT_EQ(begun.engine.sampling.prompt_logprobs, 2);
   answer_part part;
   part.scored = {{letter('A'), {}, {}}, {letter('B'), -0.5f, {{letter('B'), -0.5f}, {letter('Z'), -1.0f}}, 1}};
   part.end = answer_end{"length", 2, {}};
@@ -259,7 +259,7 @@ TEST_F(completions, read_the_names_that_vllm_uses) {
                                          {"logit_bias", {{"7", -2}}},
                                          {"nobody_knows", {{"this", 1}}}});
   const auto begun = gateway_.take<begin_request>();
-  const sampling_params& sampling = begun.prepared.engine.sampling;
+  const sampling_params& sampling = begun.engine.sampling;
   EXPECT_EQ(sampling.min_p, 0.1);
   EXPECT_EQ(sampling.top_k, 0);
   EXPECT_EQ(sampling.repetition_penalty, 1.5);
@@ -268,7 +268,7 @@ TEST_F(completions, read_the_names_that_vllm_uses) {
   EXPECT_EQ(sampling.stop_tokens, std::vector<token_id>{5});
   EXPECT_EQ(sampling.stop, std::vector<std::string>{"z"});
   EXPECT_EQ(sampling.logit_bias.at(0).bias, -2);
-  EXPECT_EQ(begun.prepared.engine.sequence.priority, request_priority::batch);
+  EXPECT_EQ(begun.engine.sequence.priority, request_priority::batch);
   give(begun, "", "stop");
   EXPECT_EQ(answer.get().status, 200);
 }
@@ -276,8 +276,8 @@ TEST_F(completions, read_the_names_that_vllm_uses) {
 TEST_F(completions, take_a_nucleus_of_nothing_for_the_likeliest_token) {
   auto answer = post("/v1/completions", {{"prompt", "A"}, {"top_p", 0}});
   const auto begun = gateway_.take<begin_request>();
-  EXPECT_EQ(begun.prepared.engine.sampling.top_p, 1.0);
-  EXPECT_EQ(begun.prepared.engine.sampling.top_k, 1);
+  EXPECT_EQ(begun.engine.sampling.top_p, 1.0);
+  EXPECT_EQ(begun.engine.sampling.top_k, 1);
   give(begun, "", "stop");
   EXPECT_EQ(answer.get().status, 200);
 }

@@ -55,7 +55,7 @@ class api_test : public testing::Test {
             .adapters = adapters_};
   }
   http_parts parts(const std::string& chat_template = {}) {
-    work_ = std::make_shared<long_work>(work_bytes_);
+    work_ = std::make_shared<task_thread>(work_bytes_);
     return {.served = served(chat_template),
             .gateway = gateway_.handle(),
             .store = store_.handle(),
@@ -106,8 +106,7 @@ class api_test : public testing::Test {
                    std::int32_t index = 0) {
     answer_part part = part_of(std::move(text));
     part.index = index;
-    if (finish)
-      part.end = answer_end{*finish, static_cast<std::int64_t>(to.prepared.engine.sequence.prompt.size()), to.adapter};
+    if (finish) part.end = answer_end{*finish, static_cast<std::int64_t>(to.engine.sequence.prompt.size()), to.adapter};
     to.listener->on_part(std::move(part));
   }
   void publish_adapter() {
@@ -135,7 +134,7 @@ class api_test : public testing::Test {
   bool log_bodies_ = false;
   sampling_advice advice_;
   std::size_t work_bytes_ = std::size_t{256} << 20;
-  std::shared_ptr<long_work> work_;
+  std::shared_ptr<task_thread> work_;
   std::shared_ptr<adapter_directory> adapters_ = std::make_shared<adapter_directory>();
   std::shared_ptr<status_board> board_ = std::make_shared<status_board>();
   std::shared_ptr<request_numbers> numbers_ = std::make_shared<request_numbers>();

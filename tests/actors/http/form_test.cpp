@@ -15,7 +15,7 @@ class forms : public api_test {
     const auto begun = gateway_.take<begin_request>();
     give(begun, "x", "stop");
     EXPECT_EQ(answer.get().status, 200);
-    return begun.prepared.engine.sampling.constraint;
+    return begun.engine.sampling.constraint;
   }
 };
 
@@ -149,7 +149,7 @@ class embeddings : public api_test {
   static void give_hidden(const begin_request& to, std::vector<float> hidden) {
     answer_part part;
     part.hidden = std::move(hidden);
-    part.end = answer_end{"length", static_cast<std::int64_t>(to.prepared.engine.sequence.prompt.size()), {}};
+    part.end = answer_end{"length", static_cast<std::int64_t>(to.engine.sequence.prompt.size()), {}};
     to.listener->on_part(std::move(part));
   }
 };
@@ -157,7 +157,7 @@ class embeddings : public api_test {
 TEST_F(embeddings, are_the_hidden_states_at_unit_length) {
   auto answer = post("/v1/embeddings", {{"input", {"Hi", "you"}}, {"model", "letters"}});
   auto first = gateway_.take<begin_request>();
-  EXPECT_EQ(first.prepared.engine.sampling.pooling, hidden_pooling::last);
+  EXPECT_EQ(first.engine.sampling.pooling, hidden_pooling::last);
   give_hidden(first, {3, 4});
   give_hidden(gateway_.take<begin_request>(), {0, -2});
   const json got = answer.get().parsed();
@@ -180,8 +180,8 @@ TEST_F(embeddings, come_as_base64_and_as_they_are) {
   auto answer = post("/v1/embeddings",
                      {{"input", {1, 2, 3}}, {"pooling", "mean"}, {"normalize", false}, {"encoding_format", "base64"}});
   const auto begun = gateway_.take<begin_request>();
-  EXPECT_EQ(begun.prepared.engine.sequence.prompt, (std::vector<token_id>{1, 2, 3}));
-  EXPECT_EQ(begun.prepared.engine.sampling.pooling, hidden_pooling::mean);
+  EXPECT_EQ(begun.engine.sequence.prompt, (std::vector<token_id>{1, 2, 3}));
+  EXPECT_EQ(begun.engine.sampling.pooling, hidden_pooling::mean);
   give_hidden(begun, {1.0f, -2.5f});
   EXPECT_EQ(answer.get().parsed()["data"][0]["embedding"], "AACAPwAAIMA=");
 }

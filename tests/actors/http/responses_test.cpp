@@ -41,8 +41,8 @@ class responses : public api_test {
 TEST_F(responses, answer_a_text_with_a_message) {
   auto answer = post("/v1/responses", {{"input", "Hi"}, {"instructions", "Be"}, {"max_output_tokens", 9}});
   const auto begun = gateway_.take<begin_request>();
-  EXPECT_EQ(begun.prepared.engine.sequence.prompt, letters("s:Be;u:Hi;a:"));
-  EXPECT_EQ(begun.prepared.engine.sampling.max_tokens, 9);
+  EXPECT_EQ(begun.engine.sequence.prompt, letters("s:Be;u:Hi;a:"));
+  EXPECT_EQ(begun.engine.sampling.max_tokens, 9);
   give(begun, "yes", "stop");
   const json body = answer.get().parsed();
   EXPECT_EQ(body["object"], "response");
@@ -72,7 +72,7 @@ TEST_F(responses, read_messages_and_calls_back) {
          json::array({{{"type", "output_text"}, {"text", "so"}}, {{"type", "output_text"}, {"text", "so"}}})}}});
   auto answer = post("/v1/responses", {{"input", earlier}});
   const auto begun = gateway_.take<begin_request>();
-  EXPECT_EQ(begun.prepared.engine.sequence.prompt, letters("u:Hi;a:<7><8>;t:ok;a:soso;a:"));
+  EXPECT_EQ(begun.engine.sequence.prompt, letters("u:Hi;a:<7><8>;t:ok;a:soso;a:"));
   give(begun, "x", "stop");
   EXPECT_EQ(answer.get().status, 200);
 }
@@ -153,7 +153,7 @@ TEST_F(responses, keep_to_the_form_that_text_names) {
       post("/v1/responses",
            {{"input", "Hi"}, {"text", {{"format", {{"type", "json_schema"}, {"name", "thing"}, {"schema", schema}}}}}});
   const auto begun = gateway_.take<begin_request>();
-  EXPECT_EQ(begun.prepared.engine.sampling.constraint.kind, constraint_kind::json_schema);
+  EXPECT_EQ(begun.engine.sampling.constraint.kind, constraint_kind::json_schema);
   give(begun, "{}", "stop");
   EXPECT_EQ(answer.get().parsed()["text"]["format"]["name"], "thing");
 }
@@ -162,7 +162,7 @@ TEST_F(responses, have_logprobs_where_they_are_included) {
   auto answer =
       post("/v1/responses", {{"input", "Hi"}, {"include", {"message.output_text.logprobs"}}, {"top_logprobs", 1}});
   const auto begun = gateway_.take<begin_request>();
-  EXPECT_EQ(begun.prepared.engine.sampling.logprobs, 1);
+  EXPECT_EQ(begun.engine.sampling.logprobs, 1);
   answer_part part = part_of("h");
   part.details = {{letter('h'), -0.5f, {}}};
   part.end = answer_end{"stop", 1, {}};

@@ -87,7 +87,7 @@ class head {
   /// Answers with the prompt itself.
   static void answer(const begin_request& request) {
     answer_part part;
-    for (const token_id token : request.prepared.engine.sequence.prompt) {
+    for (const token_id token : request.engine.sequence.prompt) {
       part.text += static_cast<char>(' ' + token);
       part.tokens.push_back(token);
     }
@@ -135,11 +135,11 @@ TEST_F(jobs, answers_every_line_with_the_options_of_job_and_line) {
              {{"adapter", "a"}, {"seed", 5}, {"stop", "x"}});
   const auto first = now.next(), second = now.next();
   EXPECT_EQ(first.adapter, "a");
-  EXPECT_EQ(first.prepared.engine.sequence.priority, request_priority::batch);
-  EXPECT_EQ(first.prepared.engine.sampling.max_tokens, 3);
-  EXPECT_EQ(first.prepared.engine.sampling.seed, 5u);
-  EXPECT_EQ(first.prepared.engine.sampling.stop, std::vector<std::string>{"x"});
-  EXPECT_EQ(first.prepared.engine.sampling.temperature, 0);
+  EXPECT_EQ(first.engine.sequence.priority, request_priority::batch);
+  EXPECT_EQ(first.engine.sampling.max_tokens, 3);
+  EXPECT_EQ(first.engine.sampling.seed, 5u);
+  EXPECT_EQ(first.engine.sampling.stop, std::vector<std::string>{"x"});
+  EXPECT_EQ(first.engine.sampling.temperature, 0);
   EXPECT_EQ(second.adapter, "b@2");
   head::answer(second);
   head::answer(first);
@@ -185,7 +185,7 @@ TEST_F(jobs, tell_the_probabilities_that_a_line_asks_for) {
   head now(folder_, prompts_);
   now.submit("job-1", {R"({"prompt":"A","logprobs":1})"});
   const auto asked = now.next();
-  EXPECT_EQ(asked.prepared.engine.sampling.logprobs, 1);
+  EXPECT_EQ(asked.engine.sampling.logprobs, 1);
   answer_part part;
   part.text = "B", part.tokens = {34}, part.details = {{34, -0.5f, {{35, -1.5f}}}};
   part.end = answer_end{"length", 1, {}};
@@ -280,7 +280,7 @@ TEST_F(jobs, of_several_tenants_share_the_lines_in_flight_by_weight) {
     parts.record_at_once = 1;
   });
   const auto lines_of = [](const char* prompt) { return std::vector<std::string>(8, json{{"prompt", prompt}}.dump()); };
-  const auto prompt_of = [](const begin_request& request) { return request.prepared.engine.sequence.prompt; };
+  const auto prompt_of = [](const begin_request& request) { return request.engine.sequence.prompt; };
   now.submit("early", lines_of("A"), {{"weight", 1}}, "one");
   std::vector<begin_request> first;
   for (int i = 0; i < 4; ++i) first.push_back(now.next());

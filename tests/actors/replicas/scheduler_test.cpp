@@ -27,6 +27,12 @@ class scheduler : public testing::Test {
   void begin_life(std::uint64_t epoch, std::int64_t blocks = 64, int steps_in_flight = 2) {
     tell(actor_, replica_started{life(epoch), {{first_.handle()}, {last_.handle()}}, blocks, steps_in_flight});
   }
+  adapter_version publish_pricing() {
+    const adapter_version pricing(5);
+    adapters_->publish(
+        {.names = {{"pricing", pricing}}, .versions = {{pricing, {pricing, "pricing@1", "", {}, 1000}}}});
+    return pricing;
+  }
   void ask(std::uint64_t id, std::string_view prompt, std::int64_t tokens = 10, adapter_version adapter = no_adapter,
            std::int32_t answers = 1) {
     routed_request request;
@@ -316,8 +322,7 @@ TEST_F(scheduler, refuses_nobody_whom_it_had_accepted_when_its_storage_changes) 
 }
 
 TEST_F(scheduler, has_an_adapter_loaded_on_every_stage_before_a_request_with_it_starts) {
-  const adapter_version pricing(5);
-  adapters_->publish({.names = {{"pricing", pricing}}, .versions = {{pricing, {pricing, "pricing@1", "", {}, 1000}}}});
+  const adapter_version pricing = publish_pricing();
   begin_life(1);
   ask(1, "AB", 10, pricing);
   EXPECT_EQ(first_.take<load_adapter>().version, pricing);
@@ -333,8 +338,7 @@ TEST_F(scheduler, has_an_adapter_loaded_on_every_stage_before_a_request_with_it_
 }
 
 TEST_F(scheduler, refuses_requests_whose_adapter_cannot_be_loaded) {
-  const adapter_version pricing(5);
-  adapters_->publish({.names = {{"pricing", pricing}}, .versions = {{pricing, {pricing, "pricing@1", "", {}, 1000}}}});
+  const adapter_version pricing = publish_pricing();
   begin_life(1);
   ask(1, "AB", 10, pricing);
   (void)last_.take<load_adapter>();
@@ -345,8 +349,7 @@ TEST_F(scheduler, refuses_requests_whose_adapter_cannot_be_loaded) {
 
 /// All stages have answered the first try before the second begins.
 TEST_F(scheduler, takes_no_late_word_of_one_try_to_load_an_adapter_for_another) {
-  const adapter_version pricing(5);
-  adapters_->publish({.names = {{"pricing", pricing}}, .versions = {{pricing, {pricing, "pricing@1", "", {}, 1000}}}});
+  const adapter_version pricing = publish_pricing();
   begin_life(1);
   ask(1, "AB", 10, pricing);
   (void)last_.take<load_adapter>();

@@ -5,6 +5,7 @@
 
 #include "actors/workers/stage_ranks.hpp"
 #include "tests/actors/support.hpp"
+#include "tests/transport/zmq/peer.hpp"
 
 namespace troupe::test {
 namespace {
@@ -315,9 +316,7 @@ TEST_F(supervisor, takes_a_name_of_a_dead_process_at_once_and_fences_the_old_one
 /// Its link was cut before it heard the answer to its first asking, and was forgotten: it asks once more.
 TEST_F(supervisor, lets_a_node_begin_anew_that_asks_as_one_that_was_given_up) {
   inbox heard;
-  bus::options listening;
-  listening.listen = "tcp://127.0.0.1:*";
-  wire node(listening);
+  wire node(peer::listening());
   node.on<join_answer>([&](const incoming<join_answer>& in) { heard.put(in.message); });
   node.on<heartbeat_answer>([&](const incoming<heartbeat_answer>& in) { heard.put(in.message); });
   node.start();

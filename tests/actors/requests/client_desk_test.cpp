@@ -8,12 +8,6 @@
 namespace troupe::test {
 namespace {
 
-bus::options loopback() {
-  bus::options options;
-  options.listen = "tcp://127.0.0.1:*";
-  return options;
-}
-
 /// A desk behind a real socket, and a client.
 class desk : public testing::Test {
  protected:
@@ -82,7 +76,7 @@ class desk : public testing::Test {
   mock<adapter_store_actor> store_{system_};
   mock<jobs_actor> jobs_{system_};
   mock<supervisor_actor> supervisor_{system_};
-  wire wire_{loopback()};
+  wire wire_{peer::listening()};
   client_desk_actor actor_;
   std::unique_ptr<peer> client_;
   link_id link_;
@@ -92,7 +86,7 @@ class desk : public testing::Test {
 
 TEST_F(desk, sends_an_answer_part_by_part) {
   const auto request = ask(5);
-  EXPECT_EQ(request.prepared.engine.sequence.prompt, letters("AB"));
+  EXPECT_EQ(request.engine.sequence.prompt, letters("AB"));
   request.listener->on_part({0, "He", letters("He"), {}, {}, {}, {}, {}, "pricing@1"});
   request.listener->on_part({0, "y", letters("y"), {}, answer_end{"stop", 2, "pricing@1"}});
   const auto first = hear<client_text>();

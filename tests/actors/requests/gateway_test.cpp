@@ -24,7 +24,7 @@ class gateway : public testing::Test {
     sampling.stop = std::move(stop);
     begin_request request;
     request.id = request_id(id);
-    request.prepared = prompts_->prepare({"AB", {}, {}}, sampling, answers, request_priority::interactive);
+    request.engine = prompts_->prepare({"AB", {}, {}}, sampling, answers, request_priority::interactive);
     request.adapter = adapter;
     request.skip_tokens = skip;
     request.skip_special = skip_special;

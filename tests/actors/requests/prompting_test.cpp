@@ -15,7 +15,7 @@ prompt_input text(std::string what) {
   return {std::move(what), {}, {}};
 }
 
-prepared_request prepare(const prompting& prompts, const prompt_input& input, const sampling_params& sampling) {
+engine_request prepare(const prompting& prompts, const prompt_input& input, const sampling_params& sampling) {
   return prompts.prepare(input, sampling, 1, request_priority::interactive);
 }
 
@@ -23,26 +23,27 @@ TEST(prompting, turns_texts_and_tokens_into_what_a_replica_computes) {
   const temp_folder folder;
   const auto prompts = letters_prompting(folder);
   const auto made = prepare(*prompts, text("AB"), params());
-  EXPECT_EQ(made.engine.sequence.prompt, letters("AB"));
-  EXPECT_EQ(made.engine.sequence.max_tokens, 16);
-  EXPECT_EQ(made.engine.end_tokens, std::vector<token_id>{95});
-  EXPECT_FALSE(made.at_start);
-  EXPECT_EQ(prepare(*prompts, {{}, letters("AB"), {}}, params()).engine.sequence.prompt, letters("AB"));
+  EXPECT_EQ(made.sequence.prompt, letters("AB"));
+  EXPECT_EQ(made.sequence.max_tokens, 16);
+  EXPECT_EQ(made.end_tokens, std::vector<token_id>{95});
+  EXPECT_TRUE(prompts->has_text(made.sequence.prompt));
+  EXPECT_EQ(prepare(*prompts, {{}, letters("AB"), {}}, params()).sequence.prompt, letters("AB"));
 }
 
 TEST(prompting, an_empty_text_is_bos_alone) {
   const temp_folder folder;
-  const auto made = prepare(*letters_prompting(folder), text(""), params());
-  EXPECT_EQ(made.engine.sequence.prompt, std::vector<token_id>{0});
-  EXPECT_TRUE(made.at_start);
+  const auto prompts = letters_prompting(folder);
+  const auto made = prepare(*prompts, text(""), params());
+  EXPECT_EQ(made.sequence.prompt, std::vector<token_id>{0});
+  EXPECT_FALSE(prompts->has_text(made.sequence.prompt));
 }
 
 TEST(prompting, cuts_answers_to_the_context) {
   const temp_folder folder;
   const auto prompts = letters_prompting(folder, 10);
   const auto made = prepare(*prompts, text("ABCD"), params(1000));
-  EXPECT_EQ(made.engine.sequence.max_tokens, 6);
-  EXPECT_EQ(made.engine.sampling.max_tokens, 6);
+  EXPECT_EQ(made.sequence.max_tokens, 6);
+  EXPECT_EQ(made.sampling.max_tokens, 6);
   EXPECT_EQ(refusal([&] { prepare(*prompts, text("ABCDEFGHIJ"), params()); }),
             "This model's maximum context length is 10 tokens, and the prompt has 10: shorten the prompt");
 }
@@ -54,7 +55,7 @@ TEST(prompting, takes_a_text_of_the_whole_context_where_nothing_is_answered) {
   embedding.pooling = hidden_pooling::last;
   score.prompt_logprobs = 0;
   for (const sampling_params& each : {embedding, score}) {
-    EXPECT_EQ(prepare(*prompts, text("ABCDEFGHIJ"), each).engine.sequence.max_tokens, 0);
+    EXPECT_EQ(prepare(*prompts, text("ABCDEFGHIJ"), each).sequence.max_tokens, 0);
     EXPECT_NE(refusal([&] { prepare(*prompts, text("ABCDEFGHIJK"), each); }).find("the prompt has 11"),
               std::string::npos);
   }
@@ -73,7 +74,7 @@ TEST(prompting, writes_chats_with_the_models_template) {
   const auto prompts =
       letters_prompting(folder, 0, "{% for m in messages %}{{ m.role[0] }}:{{ m.content }};{% endfor %}a:");
   const auto made = prepare(*prompts, {{}, {}, R"([{"role":"user","content":"Hi"}])"}, params());
-  EXPECT_EQ(made.engine.sequence.prompt, letters("u:Hi;a:"));
+  EXPECT_EQ(made.sequence.prompt, letters("u:Hi;a:"));
 }
 
 TEST(prompting, refuses_what_no_replica_could_answer) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/actors/support.hpp"
+#include "tests/transport/zmq/peer.hpp"
 
 namespace troupe::test {
 namespace {
@@ -43,11 +44,6 @@ class node_agent : public testing::Test {
     tell(made, begin_membership{"tcp://127.0.0.1:1"});
     return made;
   }
-  static bus::options listening() {
-    bus::options options;
-    options.listen = "tcp://127.0.0.1:*";
-    return options;
-  }
   incarnation_id next_join() { return heard_.take<incoming<join_cluster>>().message.hello.incarnation; }
   void answer(incarnation_id node, bool accepted, bool try_again = false) {
     tell(actor_, join_answer{node, accepted, try_again, "a reason"});
@@ -63,7 +59,7 @@ class node_agent : public testing::Test {
   }
 
   inbox heard_, ends_, said_, warned_;
-  wire head_side_{listening()}, node_side_{bus::options{}};
+  wire head_side_{peer::listening()}, node_side_{bus::options{}};
   caf::actor_system_config config_;
   caf::actor_system system_{config_};
   mock<worker_actor> worker_{system_};

@@ -13,7 +13,7 @@ TEST(placement_change, a_spare_takes_the_place_of_the_lost) {
   const auto where = placed(workers, ask(1));
   ASSERT_EQ(text_of(where), "w0:0-6 w1:7-11");
   const auto change = repair(where, "w1", {workers[2], workers[3]}, twelve_layers(), ask(1));
-  EXPECT_EQ(change.what, kind::fills_stage);
+  EXPECT_EQ(change.effect, kind::fills_stage);
   EXPECT_EQ(change.replica, 0u);
   EXPECT_EQ(text_of(change.after), "w0:0-6 s1:7-11") << "the faster one";
   EXPECT_EQ(change.after.spares, std::vector<std::string>{"s0"});
@@ -23,15 +23,15 @@ TEST(placement_change, without_a_spare_the_place_waits_for_somebody) {
   const std::vector<worker_offer> workers = {offer("w0", 130), offer("w1", 130)};
   const auto where = placed(workers, ask());
   const auto lost = repair(where, "w1", {}, twelve_layers(), ask());
-  EXPECT_EQ(lost.what, kind::vacancy);
+  EXPECT_EQ(lost.effect, kind::vacancy);
   EXPECT_FALSE(lost.after.replicas[0].is_complete());
   const auto back = extend(lost.after, workers[1], {}, twelve_layers(), ask());
-  EXPECT_EQ(back.what, kind::fills_stage);
+  EXPECT_EQ(back.effect, kind::fills_stage);
   EXPECT_EQ(text_of(back.after), text_of(where));
   const auto other = extend(lost.after, offer("x", 86), {}, twelve_layers(), ask());
-  EXPECT_EQ(other.what, kind::fills_stage);
+  EXPECT_EQ(other.effect, kind::fills_stage);
   EXPECT_LT(other.after.replicas[0].kv_tokens, where.replicas[0].kv_tokens) << "it has less memory";
-  EXPECT_EQ(extend(lost.after, offer("y", 60), {}, twelve_layers(), ask()).what, kind::none) << "it has too little";
+  EXPECT_EQ(extend(lost.after, offer("y", 60), {}, twelve_layers(), ask()).effect, kind::none) << "it has too little";
 }
 
 TEST(placement_change, room_that_a_small_worker_took_comes_back_with_a_large_one) {
@@ -64,7 +64,7 @@ TEST(placement_change, a_worker_comes_back_to_the_replica_that_it_is_of_by_hand)
   now = repair(now, "a1", {}, twelve_layers(), ask()).after;
   now = repair(now, "b1", {}, twelve_layers(), ask()).after;
   const auto first = extend(now, workers[3], {}, twelve_layers(), ask());
-  EXPECT_EQ(first.what, kind::fills_stage);
+  EXPECT_EQ(first.effect, kind::fills_stage);
   EXPECT_EQ(first.replica, 1u) << "the vacancy of the other replica is not its";
   const auto second = extend(first.after, workers[1], {}, twelve_layers(), ask());
   EXPECT_EQ(text_of(second.after), "a0:0-6 a1:7-11 | b0:0-6 b1:7-11");
@@ -78,20 +78,20 @@ TEST(placement_change, a_spare_of_another_replica_by_hand_does_not_take_over) {
   ASSERT_EQ(text_of(where), "w0:0-11 | w1:0-11");
   ASSERT_EQ(where.spares, std::vector<std::string>{"s"});
   const auto lost = repair(where, "w0", {spare}, twelve_layers(), ask());
-  EXPECT_EQ(lost.what, kind::vacancy);
+  EXPECT_EQ(lost.effect, kind::vacancy);
 }
 
 TEST(placement_change, a_replica_by_hand_is_made_once_of_its_own_workers) {
   const auto where = placed({of_replica(0, offer("w0", 1000))}, ask());
-  EXPECT_EQ(extend(where, of_replica(0, offer("w1", 1000)), {}, twelve_layers(), ask()).what, kind::none)
+  EXPECT_EQ(extend(where, of_replica(0, offer("w1", 1000)), {}, twelve_layers(), ask()).effect, kind::none)
       << "there is a replica 0";
   const auto half = of_replica(2, offer("x", 130)), other = of_replica(3, offer("z", 130));
   const auto waits = extend(where, half, {}, twelve_layers(), ask());
-  EXPECT_EQ(waits.what, kind::none);
+  EXPECT_EQ(waits.effect, kind::none);
   const auto apart = extend(waits.after, other, {half}, twelve_layers(), ask());
-  EXPECT_EQ(apart.what, kind::none) << "of another replica";
+  EXPECT_EQ(apart.effect, kind::none) << "of another replica";
   const auto made = extend(apart.after, offer("y", 130), {half, other}, twelve_layers(), ask());
-  EXPECT_EQ(made.what, kind::new_replica);
+  EXPECT_EQ(made.effect, kind::new_replica);
   EXPECT_EQ(made.after.replicas[1].number, 3);
   EXPECT_EQ(made.after.spares, std::vector<std::string>{"x"});
 }
@@ -99,20 +99,20 @@ TEST(placement_change, a_replica_by_hand_is_made_once_of_its_own_workers) {
 TEST(placement_change, a_newcomer_that_can_is_a_replica) {
   const auto where = placed({offer("w0", 1000)}, ask());
   const auto change = extend(where, offer("w1", 1000), {}, twelve_layers(), ask());
-  EXPECT_EQ(change.what, kind::new_replica);
+  EXPECT_EQ(change.effect, kind::new_replica);
   EXPECT_EQ(change.replica, 1u);
   EXPECT_EQ(text_of(change.after), "w0:0-11 | w1:0-11");
   const auto spare = extend(where, offer("w1", 1000), {}, twelve_layers(), ask(1));
-  EXPECT_EQ(spare.what, kind::none) << "as many as were asked for";
+  EXPECT_EQ(spare.effect, kind::none) << "as many as were asked for";
   EXPECT_EQ(spare.after.spares, std::vector<std::string>{"w1"});
 }
 
 TEST(placement_change, a_newcomer_and_a_spare_are_a_replica_together) {
   const auto where = placed({offer("w0", 1000)}, ask());
   const auto first = extend(where, offer("x", 130), {}, twelve_layers(), ask());
-  EXPECT_EQ(first.what, kind::none);
+  EXPECT_EQ(first.effect, kind::none);
   const auto second = extend(first.after, offer("y", 130), {offer("x", 130)}, twelve_layers(), ask());
-  EXPECT_EQ(second.what, kind::new_replica);
+  EXPECT_EQ(second.effect, kind::new_replica);
   EXPECT_TRUE(second.after.spares.empty());
   EXPECT_EQ(second.after.replicas[1].stages.size(), 2u);
 }
@@ -121,7 +121,7 @@ TEST(placement_change, forgets_a_spare_that_is_lost) {
   const auto where = placed({offer("w0", 1000)}, ask());
   const auto spare = extend(where, offer("w1", 1000), {}, twelve_layers(), ask(1));
   const auto lost = repair(spare.after, "w1", {}, twelve_layers(), ask(1));
-  EXPECT_EQ(lost.what, kind::none);
+  EXPECT_EQ(lost.effect, kind::none);
   EXPECT_TRUE(lost.after.spares.empty());
 }
 
@@ -139,12 +139,12 @@ TEST(placement_change, two_stages_of_one_machine_share_its_memory_after_one_came
   const auto where = placed({pooled("w0", 20'000), w1}, office(2), office_model);
   ASSERT_EQ(kv_of(where.replicas.at(0), 5), half_of_the_rest);
   const auto lost = repair(where, "w0", {w1}, office_model, office(2));
-  ASSERT_EQ(lost.what, kind::vacancy);
+  ASSERT_EQ(lost.effect, kind::vacancy);
   const auto back = extend(lost.after, pooled("w0", 20'000 - half_of_the_rest), {w1}, office_model, office(2));
-  EXPECT_EQ(back.what, kind::fills_stage);
+  EXPECT_EQ(back.effect, kind::fills_stage);
   EXPECT_EQ(kv_of(back.after.replicas[0], 5), half_of_the_rest);
   const auto spare = repair(where, "w0", {w1, pooled("s", 20'000)}, office_model, office(2));
-  EXPECT_EQ(spare.what, kind::fills_stage);
+  EXPECT_EQ(spare.effect, kind::fills_stage);
   EXPECT_EQ(kv_of(spare.after.replicas[0], 5), half_of_the_rest);
 }
 
@@ -166,11 +166,11 @@ TEST(placement_change, spares_of_one_machine_are_no_replica_each_where_it_has_ro
   const auto first = extend(elsewhere, s0, {pooled("s1", 10)}, office_model, office(1, 700'000));
   ASSERT_EQ(text_of(first.after), "w0:0-9 | s0:0-9");
   const auto second = extend(first.after, s1, {s0}, office_model, office(1, 700'000));
-  EXPECT_EQ(second.what, kind::none);
+  EXPECT_EQ(second.effect, kind::none);
   EXPECT_EQ(second.after.spares, std::vector<std::string>{"s1"});
   EXPECT_EQ(second.after.replicas, first.after.replicas);
   const auto less = extend(first.after, s1, {s0}, office_model, office(1));
-  EXPECT_EQ(less.what, kind::new_replica);
+  EXPECT_EQ(less.effect, kind::new_replica);
   for (const std::size_t of : {1u, 2u}) EXPECT_EQ(kv_of(less.after.replicas.at(of), 10), half_of_the_rest);
 }
 
@@ -191,8 +191,8 @@ TEST(placement_change, a_machine_does_not_shrink_when_its_workers_come_back_one_
 
 TEST(placement_change, says_nothing_of_those_it_does_not_know) {
   const auto where = placed({offer("w0", 1000)}, ask());
-  EXPECT_EQ(repair(where, "nobody", {}, twelve_layers(), ask()).what, kind::none);
-  EXPECT_EQ(extend(where, offer("w0", 1000), {}, twelve_layers(), ask()).what, kind::none) << "it has its place";
+  EXPECT_EQ(repair(where, "nobody", {}, twelve_layers(), ask()).effect, kind::none);
+  EXPECT_EQ(extend(where, offer("w0", 1000), {}, twelve_layers(), ask()).effect, kind::none) << "it has its place";
 }
 
 }  // namespace

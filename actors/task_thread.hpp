@@ -11,14 +11,14 @@
 namespace troupe {
 
 /// Thread-safe.
-class long_work {
+class task_thread {
  public:
   using task = std::function<void()>;
 
-  explicit long_work(std::size_t most_bytes = std::size_t{256} << 20);
-  ~long_work();  ///< like stop()
-  long_work(const long_work&) = delete;
-  long_work& operator=(const long_work&) = delete;
+  explicit task_thread(std::size_t most_bytes = std::size_t{256} << 20);
+  ~task_thread();  ///< like stop()
+  task_thread(const task_thread&) = delete;
+  task_thread& operator=(const task_thread&) = delete;
 
   /// Tasks run one after the other, in order. They must not throw.
   void run(task work);

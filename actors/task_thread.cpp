@@ -1,20 +1,20 @@
-#include "actors/long_work.hpp"
+#include "actors/task_thread.hpp"
 
 #include <utility>
 
 namespace troupe {
 
-long_work::long_work(std::size_t most_bytes) : most_bytes_(most_bytes), thread_([this] { work(); }) {}
+task_thread::task_thread(std::size_t most_bytes) : most_bytes_(most_bytes), thread_([this] { work(); }) {}
 
-long_work::~long_work() {
+task_thread::~task_thread() {
   stop();
 }
 
-void long_work::run(task work) {
+void task_thread::run(task work) {
   (void)offer(0, std::move(work));
 }
 
-bool long_work::offer(std::size_t bytes, task work) {
+bool task_thread::offer(std::size_t bytes, task work) {
   const std::lock_guard lock(mutex_);
   if (stopped_) return true;
   if (bytes > 0 && bytes_ > 0 && bytes_ + bytes > most_bytes_) return false;
@@ -24,7 +24,7 @@ bool long_work::offer(std::size_t bytes, task work) {
   return true;
 }
 
-void long_work::stop() {
+void task_thread::stop() {
   std::deque<item> left;
   {
     const std::lock_guard lock(mutex_);
@@ -35,12 +35,12 @@ void long_work::stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-std::size_t long_work::waiting() const {
+std::size_t task_thread::waiting() const {
   const std::lock_guard lock(mutex_);
   return waiting_.size();
 }
 
-void long_work::work() {
+void task_thread::work() {
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [this] { return stopped_ || !waiting_.empty(); });

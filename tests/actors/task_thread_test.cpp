@@ -1,4 +1,4 @@
-#include "actors/long_work.hpp"
+#include "actors/task_thread.hpp"
 
 #include <atomic>
 #include <memory>
@@ -11,8 +11,8 @@
 namespace troupe::test {
 namespace {
 
-TEST(long_work, is_done_on_another_thread_in_its_order) {
-  long_work work;
+TEST(task_thread, does_tasks_apart_from_the_caller_and_in_their_order) {
+  task_thread work;
   std::vector<int> done;
   std::thread::id where;
   std::promise<void> last;
@@ -26,8 +26,8 @@ TEST(long_work, is_done_on_another_thread_in_its_order) {
   EXPECT_NE(where, std::this_thread::get_id());
 }
 
-TEST(long_work, is_refused_where_too_many_bytes_wait) {
-  long_work work(100);
+TEST(task_thread, refuses_a_task_where_too_many_bytes_wait) {
+  task_thread work(100);
   busy_thread busy(work);
   EXPECT_TRUE(work.offer(1000, [] {})) << "alone, whatever it has";
   EXPECT_FALSE(work.offer(1, [] {}));
@@ -37,8 +37,8 @@ TEST(long_work, is_refused_where_too_many_bytes_wait) {
   EXPECT_TRUE(is_soon([&] { return work.offer(60, [] {}); }));
 }
 
-TEST(long_work, lets_go_what_has_not_begun_when_it_is_stopped) {
-  long_work work;
+TEST(task_thread, lets_go_what_has_not_begun_when_it_is_stopped) {
+  task_thread work;
   std::atomic<bool> has_run = false;
   const auto waits = std::make_shared<int>(), comes_later = std::make_shared<int>();
   {
