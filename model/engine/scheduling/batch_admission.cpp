@@ -118,8 +118,7 @@ void batch_scheduler::seat(sequence_state& sequence, const planning& step) {
     if (sequence.urgent != 0) closed_to_growth_ = true;
     return;
   }
-  [[maybe_unused]] const bool provided = blocks_.provide(sequence, sequence.tokens.size(), step.plan.copies);
-  assert(provided);
+  blocks_.provide(sequence, sequence.tokens.size(), step.plan.copies);
 }
 
 /// A class has had its turn if one of its sequences starts, or if something other than lack of room prevents that.
@@ -174,7 +173,7 @@ bool batch_scheduler::admit(sequence_state& sequence, const planning& step) {
 
 bool batch_scheduler::make_slots(const sequence_state& sequence) {
   while (slots_ + sequence.slots() > static_cast<std::size_t>(options_.max_sequences))
-    if (!push_out_last([&](const sequence_state& other) { return may_push_out(sequence, other); })) return false;
+    if (!push_out_for(sequence)) return false;
   return true;
 }
 
@@ -223,15 +222,14 @@ bool batch_scheduler::make_blocks(sequence_state& sequence, const planning& step
     return static_cast<std::size_t>(cache_.available()) >= missing + reserve_beside(sequence);
   };
   while (!enough()) {
-    if (push_out_last([&](const sequence_state& other) { return may_push_out(sequence, other); })) continue;
+    if (push_out_for(sequence)) continue;
     blocks_.clear(sequence);
     return false;
   }
   if (sequence.tokens.size() == sequence.prompt_tokens) sequence.reused = 0;  // found by an earlier start
   if (!sequence.reads_prompt()) counts_.looked_up_tokens += sequence.tokens.size();
   note_reused(sequence, reused);
-  [[maybe_unused]] const bool provided = blocks_.provide(sequence, sequence.tokens.size(), step.plan.copies);
-  assert(provided);
+  blocks_.provide(sequence, sequence.tokens.size(), step.plan.copies);
   return true;
 }
 
@@ -247,6 +245,10 @@ std::size_t batch_scheduler::reserve_beside(const sequence_state& sequence) cons
 /// does.
 bool batch_scheduler::may_push_out(const sequence_state& sequence, const sequence_state& other) {
   return sequence.urgent != 0 ? ranks_before(sequence, other) : other.tier() > sequence.tier();
+}
+
+bool batch_scheduler::push_out_for(const sequence_state& newcomer) {
+  return push_out_last([&](const sequence_state& other) { return may_push_out(newcomer, other); });
 }
 
 template <class Allowed>

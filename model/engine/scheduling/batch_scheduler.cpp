@@ -9,26 +9,6 @@ namespace troupe {
 
 using detail::sequence_phase;
 
-std::string_view name_of(refusal reason) {
-  switch (reason) {
-    case refusal::empty_prompt:
-      return "the prompt is empty";
-    case refusal::prompt_too_long:
-      return "the prompt leaves no room in the context";
-    case refusal::bad_limit:
-      return "the number of tokens is negative";
-    case refusal::bad_answers:
-      return "so many answers cannot be given";
-    case refusal::budget_too_small:
-      return "the memory for keys and values cannot hold the sequence";
-    case refusal::unknown_adapter:
-      return "there is no such adapter";
-    case refusal::queue_full:
-      return "the queue is full";
-  }
-  return "unknown";
-}
-
 namespace {
 
 batch_scheduler::options checked(batch_scheduler::options chosen) {
@@ -147,6 +127,23 @@ batch_scheduler::sequence_state* batch_scheduler::find(sequence_id id) const {
 const batch_scheduler::sequence_state* batch_scheduler::find_leader(sequence_id id) const {
   const sequence_state* sequence = find(id);
   return sequence != nullptr && sequence->leader != nullptr ? sequence->leader : sequence;
+}
+
+bool batch_scheduler::plan_step(instant now, step_plan& plan) {
+  plan.clear();
+  if (suspects_.any() && !flying_.empty()) return false;
+  declare_urgent();
+  seat_all({now, plan});
+  choose_rows();
+  if (chosen_.empty()) {
+    assert(plan.copies.empty());
+    return false;
+  }
+  plan.id = step_id{++step_};
+  give_proposals(give_tokens(), plan);
+  write_rows(plan);
+  std::swap(plan.forgotten, forgotten_);
+  return true;
 }
 
 bool batch_scheduler::cancel(sequence_id id) {
