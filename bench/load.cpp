@@ -90,4 +90,16 @@ std::int64_t prompt_tokens(const std::vector<timed_request>& load) {
   return total;
 }
 
+std::int64_t longest_prompt(std::span<const timed_request> load) {
+  std::size_t longest = 0;
+  for (const timed_request& request : load) longest = std::max(longest, request.prompt.size());
+  return static_cast<std::int64_t>(longest);
+}
+
+std::int64_t longest_answer(std::span<const timed_request> load) {
+  std::int64_t longest = 0;
+  for (const timed_request& request : load) longest = std::max(longest, request.answer);
+  return longest;
+}
+
 }  // namespace troupe::bench
