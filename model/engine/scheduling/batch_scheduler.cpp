@@ -206,13 +206,6 @@ void batch_scheduler::stop_running(sequence_state& sequence) {
   adapters_.stop_running(*sequence.use, step_);
 }
 
-void batch_scheduler::stop_being_urgent(sequence_state& sequence) {
-  if (sequence.urgent == 0) return;
-  std::erase(urgent_, &sequence);
-  sequence.urgent = 0;
-  if (sequence.phase == sequence_phase::waiting) adapters_.set_claimed(*sequence.use, false, step_);
-}
-
 /// Out of everything; it is gone afterwards.
 void batch_scheduler::remove(sequence_state& sequence) {
   assert(sequence.landed() && sequence.followers.empty());

@@ -161,23 +161,25 @@ class batch_scheduler {
   void start(sequence_state& sequence, instant now);
   void preempt(sequence_state& sequence);
   void stop_running(sequence_state& sequence);
-  void stop_being_urgent(sequence_state& sequence);
   void remove(sequence_state& sequence);
   void cancel_follower(sequence_state& sequence);
 
-  // batch_admission.cpp: who runs, and in which blocks
+  // batch_urgency.cpp: who must not wait any longer
   void declare_urgent();
   void declare_overdue_adapters();
   void declare_overdue_batch();
   void declare_overdue_heads();
   void make_urgent(sequence_state& sequence, std::int64_t tokens);
+  void stop_being_urgent(sequence_state& sequence);
+  sequence_state* oldest_waiting(request_priority priority) const;
+
+  // batch_admission.cpp: who runs, and in which blocks
   void seat_all(const planning& step);
   void seat_urgent(const planning& step);
   void seat_running(request_priority priority, const planning& step);
   void seat(sequence_state& sequence, const planning& step);
   void admit_new(request_priority priority, const planning& step);
   sequence_state* next_in_line(request_priority priority) const;
-  sequence_state* oldest_waiting(request_priority priority) const;
   bool is_ready(const sequence_state& sequence) const;
   bool admit(sequence_state& sequence, const planning& step);
   bool make_slots(const sequence_state& sequence);
