@@ -65,6 +65,7 @@ void cpu_decoder::embed(const pass& batch, std::span<const std::int32_t> tokens,
 
 void cpu_decoder::run(const pass& batch, float* hidden) {
   prepare_angles(batch);
+  group_by_adapter(batch);
   share_out_heads(batch);
   for (std::int64_t layer = 0; layer < options_.layers; ++layer) {
     attend(batch, layer, {hidden, hidden_stride()});
@@ -110,6 +111,18 @@ void cpu_decoder::prepare_angles(const pass& batch) {
       const std::int64_t at = (sequence.first_row + i) * (config.head_dim / 2);
       angles_.at(sequence.position + i, cosines_.data() + at, sines_.data() + at);
     });
+}
+
+void cpu_decoder::group_by_adapter(const pass& batch) {
+  adapter_runs_.clear();
+  for (const pass_sequence& sequence : batch.sequences) {
+    if (!sequence.adapter) continue;
+    adapter_run* last = adapter_runs_.empty() ? nullptr : &adapter_runs_.back();
+    if (last && last->adapter == sequence.adapter && last->first_row + last->rows == sequence.first_row)
+      last->rows += sequence.rows;
+    else
+      adapter_runs_.push_back({sequence.adapter, sequence.first_row, sequence.rows});
+  }
 }
 
 void cpu_decoder::attend(const pass& batch, std::int64_t layer, float_rows hidden) {
@@ -196,37 +209,33 @@ std::array<matmul_args, cpu_decoder::most_products> cpu_decoder::jobs_of(
 void cpu_decoder::multiply(const pass& batch, std::int64_t layer, float_rows x,
                            std::span<const linear_product> products) {
   const auto jobs = jobs_of(batch.rows, x, products);
-  find_adapters(batch, layer, std::span(jobs.data(), products.size()), products);
+  find_adapters(layer, std::span(jobs.data(), products.size()), products);
   matmul(with_, std::span(jobs.data(), products.size()), adapters_);
 }
 
 /// y += scale * B (A x) for every run of rows with one adapter, one product after the other.
-void cpu_decoder::find_adapters(const pass& batch, std::int64_t layer, std::span<const matmul_args> jobs,
+void cpu_decoder::find_adapters(std::int64_t layer, std::span<const matmul_args> jobs,
                                 std::span<const linear_product> products) {
   constexpr auto stride = lora_stride * static_cast<std::int64_t>(most_products);
   adapters_.clear();
   for (std::size_t i = 0; i < products.size(); ++i) {
     const matmul_args& job = jobs[i];
-    for (std::size_t s = 0; s < batch.sequences.size();) {
-      const pass_sequence& first = batch.sequences[s];
-      int rows = 0;
-      for (; s < batch.sequences.size() && batch.sequences[s].adapter == first.adapter; ++s)
-        rows += batch.sequences[s].rows;
-      const auto* lora = first.adapter ? first.adapter->find(options_.first_layer + layer, products[i].kind) : nullptr;
+    for (const adapter_run& run : adapter_runs_) {
+      const lora_weights* lora = run.adapter->find(options_.first_layer + layer, products[i].kind);
       if (!lora) continue;
       if (lora_.size() == 0) lora_ = aligned_buffer<float>(size(options_.max_rows, stride));
-      float* between = lora_.data() + first.first_row * stride + static_cast<std::int64_t>(i) * lora_stride;
-      adapters_.push_back({i,
-                           {.a = lora->a,
-                            .b = lora->b,
-                            .scale = lora->scale,
-                            .rows = rows,
-                            .x = job.x + first.first_row * job.x_stride,
-                            .x_stride = job.x_stride,
-                            .between = between,
-                            .between_stride = stride,
-                            .y = job.y + first.first_row * job.y_stride,
-                            .y_stride = job.y_stride}});
+      adapters_.push_back(
+          {i,
+           {.a = lora->a,
+            .b = lora->b,
+            .scale = lora->scale,
+            .rows = run.rows,
+            .x = job.x + run.first_row * job.x_stride,
+            .x_stride = job.x_stride,
+            .between = lora_.data() + run.first_row * stride + static_cast<std::int64_t>(i) * lora_stride,
+            .between_stride = stride,
+            .y = job.y + run.first_row * job.y_stride,
+            .y_stride = job.y_stride}});
     }
   }
   for (std::size_t i = 1; i < adapters_.size(); ++i) adapters_[i - 1].adapter.next = &adapters_[i].adapter;
