@@ -97,7 +97,7 @@ void run_batch(const load_place& place, const engine_bench& options, int sequenc
   const auto load = even_load(place, options, sequences, adapters);
   load_figures all;
   const machine_limits limits = limits_around(place, [&] {
-    all = replay(serving, place, load, 0, {.before_step = [&](engine& of) { steps.before(of.scheduler()); }});
+    all = replay(serving, place, load, 0, {.before_step = [&](engine& running) { steps.before(running.scheduler()); }});
   });
   const double seconds = steps.median();
   const std::string name = fmt::format("{} sequences, {} adapters", sequences, adapters);

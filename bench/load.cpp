@@ -41,7 +41,8 @@ double scale_for(const std::vector<trace_request>& trace, std::int64_t context) 
   std::vector<double> lengths;
   for (const trace_request& request : trace) lengths.push_back(static_cast<double>(request.prompt + request.answer));
   const double scale = std::min(1.0, static_cast<double>(context) / percentile(std::move(lengths), 0.99));
-  const bool named = std::any_of(trace.begin(), trace.end(), [](const auto& one) { return !one.blocks.empty(); });
+  const bool named =
+      std::any_of(trace.begin(), trace.end(), [](const auto& request) { return !request.blocks.empty(); });
   if (!named) return scale;
   const double blocks = std::max(1.0, std::floor(scale * trace_block / positions_per_block));
   return blocks * positions_per_block / trace_block;

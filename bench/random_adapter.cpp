@@ -57,15 +57,15 @@ void write_random_adapter(const std::filesystem::path& folder, const model_confi
   noise from(seed, largest_factor);
   const auto add = [&](const std::string& module, const char* part, std::int64_t rows, std::int64_t columns) {
     tensors.push_back({fmt::format("{}{}.{}.weight", adapter_key_prefix, module, part), dtype::bf16, {rows, columns}});
-    auto& of = values.emplace_back(static_cast<std::size_t>(rows * columns));
-    for (auto& value : of) value = f32_to_bf16(from.next());
+    auto& numbers = values.emplace_back(static_cast<std::size_t>(rows * columns));
+    for (auto& value : numbers) value = f32_to_bf16(from.next());
   };
   for_each_linear(config, [&](std::int64_t layer, linear_kind kind, std::int64_t outs, std::int64_t ins) {
     add(linear_name(layer, kind), "lora_A", rank, ins);
     add(linear_name(layer, kind), "lora_B", outs, rank);
   });
   std::vector<std::span<const std::byte>> data;
-  for (const auto& of : values) data.push_back(std::as_bytes(std::span(of)));
+  for (const auto& numbers : values) data.push_back(std::as_bytes(std::span(numbers)));
   make_folder(folder);
   write_file(folder / adapter_config_name, config_text(rank));
   write_safetensors(folder / adapter_weights_name, tensors, data, {{"format", "pt"}});
