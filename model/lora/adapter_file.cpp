@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <optional>
 #include <system_error>
 
 #include "base/error.hpp"
+#include "base/number_in.hpp"
 #include "model/formats/json_input.hpp"
 #include "model/formats/safetensors.hpp"
 #include "model/formats/weight_names.hpp"
@@ -45,10 +45,10 @@ bool take_back(std::string_view& text, std::string_view back) {
 
 /// The number before the next dot.
 std::optional<std::int64_t> take_number(std::string_view& text) {
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end == text.data() + text.size() || *end != '.' || number < 0) return std::nullopt;
-  text.remove_prefix(static_cast<std::size_t>(end - text.data()) + 1);
+  const std::size_t dot = text.find('.');
+  if (dot == text.npos) return std::nullopt;
+  const auto number = number_in<std::int64_t>(text.substr(0, dot));
+  if (number) text.remove_prefix(dot + 1);
   return number;
 }
 
@@ -65,7 +65,7 @@ adapted_linears find_linears(std::string_view module, const model_config& base) 
   if (gpt2) take_front(module, "transformer.");
   if (!take_front(module, gpt2 ? "h." : "model.layers.")) return {};
   const auto layer = take_number(module);
-  if (!layer || *layer >= base.layers) return {};
+  if (!layer || *layer < 0 || *layer >= base.layers) return {};
   return {*layer, kinds_called(module, base)};
 }
 
