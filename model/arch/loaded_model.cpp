@@ -23,8 +23,7 @@ namespace fs = std::filesystem;
 std::string cache_name(const model_files& source, const load_options& options) {
   fnv_hash print;
   print.add(packed_header(source, options));
-  const auto& files = source.gguf ? source.gguf->tensors.files : source.tensors.files;
-  for (const auto& file : files) {
+  for (const auto& file : source.file_tensors().files) {
     struct stat status {};
     ::stat(file.name().c_str(), &status);
     print.add(fs::absolute(file.name()).string());
