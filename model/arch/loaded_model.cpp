@@ -100,7 +100,7 @@ std::shared_ptr<const loaded_model> load_model(const fs::path& path, const load_
       packed ? read_packed(mapped_file(source.tensors.files.front().name()), source.config)
              : packed_form(source, options, pool));
   if (packed) refuse_requantizing(source, options, model->quantization);
-  if (options.preload) model->file.preload(model->file.bytes());
+  if (options.preload) mapped_file::preload(model->file.bytes());
   return model;
 }
 
