@@ -47,14 +47,14 @@ mapped_file::~mapped_file() {
   if (data_) ::munmap(const_cast<std::byte*>(data_), size_);
 }
 
-void mapped_file::preload(std::span<const std::byte> part) const {
+void mapped_file::preload(std::span<const std::byte> part) {
   const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   const auto first = reinterpret_cast<std::uintptr_t>(part.data()) / page * page;
   const auto last = (reinterpret_cast<std::uintptr_t>(part.data() + part.size()) + page - 1) / page * page;
   ::madvise(reinterpret_cast<void*>(first), last - first, MADV_POPULATE_READ);
 }
 
-void mapped_file::release(std::span<const std::byte> part) const {
+void mapped_file::release(std::span<const std::byte> part) {
   const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   const auto first = (reinterpret_cast<std::uintptr_t>(part.data()) + page - 1) / page * page;
   const auto last = reinterpret_cast<std::uintptr_t>(part.data() + part.size()) / page * page;

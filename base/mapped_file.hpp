@@ -20,10 +20,10 @@ class mapped_file {
 
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   const std::string& name() const { return name_; }
-  /// Brings the pages of `part` in now, so that its first reader does not wait for the disk.
-  void preload(std::span<const std::byte> part) const;
-  /// Lets the pages of `part` go from this process' resident set; they come back when touched.
-  void release(std::span<const std::byte> part) const;
+  /// Brings the pages of a part of any file in now, so that its first reader does not wait for the disk.
+  static void preload(std::span<const std::byte> part);
+  /// Lets the pages of a part go from this process' resident set; they come back when touched.
+  static void release(std::span<const std::byte> part);
 
  private:
   const std::byte* data_ = nullptr;

@@ -62,7 +62,7 @@ even_batch::even_batch(const load_place& place, const engine_bench& options, int
 void even_batch::run() {
   decode_steps steps(sequences_);
   load_figures all =
-      replay(serving_, place_, load_, 0, {.before_step = [&](engine& of) { steps.before(of.scheduler()); }});
+      replay(serving_, place_, load_, 0, {.before_step = [&](engine& running) { steps.before(running.scheduler()); }});
   if (step_seconds_.empty()) first_run_ = std::move(all);
   step_seconds_.push_back(steps.median());
 }

@@ -41,7 +41,8 @@ double scale_for(const std::vector<trace_request>& trace, std::int64_t context) 
   std::vector<double> lengths;
   for (const trace_request& request : trace) lengths.push_back(static_cast<double>(request.prompt + request.answer));
   const double scale = std::min(1.0, static_cast<double>(context) / percentile(std::move(lengths), 0.99));
-  const bool named = std::any_of(trace.begin(), trace.end(), [](const auto& one) { return !one.blocks.empty(); });
+  const bool named =
+      std::any_of(trace.begin(), trace.end(), [](const auto& request) { return !request.blocks.empty(); });
   if (!named) return scale;
   const double blocks = std::max(1.0, std::floor(scale * trace_block / positions_per_block));
   return blocks * positions_per_block / trace_block;
@@ -88,6 +89,18 @@ std::int64_t prompt_tokens(const std::vector<timed_request>& load) {
   std::int64_t total = 0;
   for (const timed_request& request : load) total += static_cast<std::int64_t>(request.prompt.size());
   return total;
+}
+
+std::int64_t longest_prompt(std::span<const timed_request> load) {
+  std::size_t longest = 0;
+  for (const timed_request& request : load) longest = std::max(longest, request.prompt.size());
+  return static_cast<std::int64_t>(longest);
+}
+
+std::int64_t longest_answer(std::span<const timed_request> load) {
+  std::int64_t longest = 0;
+  for (const timed_request& request : load) longest = std::max(longest, request.answer);
+  return longest;
 }
 
 }  // namespace troupe::bench

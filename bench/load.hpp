@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "bench/trace.hpp"
@@ -38,5 +39,9 @@ std::vector<token_id> random_tokens(std::int64_t count, std::int64_t vocab, std:
 /// save if requests came one after the other.
 std::int64_t repeated_tokens(const std::vector<timed_request>& load);
 std::int64_t prompt_tokens(const std::vector<timed_request>& load);
+
+/// The most tokens that a prompt of the load has, and an answer.
+std::int64_t longest_prompt(std::span<const timed_request> load);
+std::int64_t longest_answer(std::span<const timed_request> load);
 
 }  // namespace troupe::bench

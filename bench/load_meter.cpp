@@ -13,19 +13,19 @@ void load_meter::begin(sequence_id id, double came, std::int64_t prompt, std::in
 }
 
 void load_meter::token(sequence_id id, double time) {
-  watched& one = watched_.at(id);
+  watched& request = watched_.at(id);
   step_tokens_ += 1;
-  step_positions_ += static_cast<double>(one.positions++);
-  if (++one.got > one.wanted) return;
+  step_positions_ += static_cast<double>(request.positions++);
+  if (++request.got > request.wanted) return;
   ++all_.answer_tokens;
-  if (one.got == 1) {
-    all_.first_token.push_back(time - one.came);
-    all_.longest_wait = std::max(all_.longest_wait, steps_ - one.came_at_step);
+  if (request.got == 1) {
+    all_.first_token.push_back(time - request.came);
+    all_.longest_wait = std::max(all_.longest_wait, steps_ - request.came_at_step);
   } else {
-    all_.gaps.push_back(time - one.last);
+    all_.gaps.push_back(time - request.last);
   }
-  one.last = time;
-  if (one.got == one.wanted) all_.latency.push_back(time - one.came);
+  request.last = time;
+  if (request.got == request.wanted) all_.latency.push_back(time - request.came);
 }
 
 void load_meter::after_step(const batch_scheduler& scheduler) {

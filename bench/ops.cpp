@@ -47,10 +47,12 @@ class product_bench {
       coded_row coded;
       for (std::int64_t i = 0; i < outs_per_block; ++i) {
         const float* row = rows.data() + i * ins;
-        if (!is_integer(kind)) packer.put(block * outs_per_block + i, row);
-        if (!is_integer(kind)) continue;
-        encode_row(kind, row, ins, coded);
-        packer.put(block * outs_per_block + i, coded);
+        if (is_integer(kind)) {
+          encode_row(kind, row, ins, coded);
+          packer.put(block * outs_per_block + i, coded);
+        } else {
+          packer.put(block * outs_per_block + i, row);
+        }
       }
     });
   }

@@ -28,16 +28,16 @@ constexpr std::string_view opening =
     R"(</style><rect class="page" width="{0:.0f}" height="{1:.0f}"/>)";
 
 std::string svg_text(std::string_view text) {
-  std::string made;
+  std::string escaped;
   for (const char c : text) {
     if (c == '&')
-      made += "&amp;";
+      escaped += "&amp;";
     else if (c == '<')
-      made += "&lt;";
+      escaped += "&lt;";
     else
-      made += c;
+      escaped += c;
   }
-  return made;
+  return escaped;
 }
 
 double number(double value) {

@@ -1,6 +1,6 @@
 #include "bench/random_adapter.hpp"
 
-#include <string_view>
+#include <string>
 #include <vector>
 
 #include "base/error.hpp"
@@ -21,13 +21,13 @@ std::vector<float> next_floats(noise& from, std::int64_t count) {
   return values;
 }
 
-/// Calls take(layer, module, outs, ins) for every linear layer.
+/// Calls take(layer, kind, outs, ins) for every linear layer.
 template <class Take>
 void for_each_linear(const model_config& config, Take take) {
   for (std::int64_t layer = 0; layer < config.layers; ++layer)
-    for (const std::string_view module : linear_modules(config)) {
-      const auto [outs, ins] = linear_shape(config, module);
-      take(layer, module, outs, ins);
+    for (const linear_kind kind : linear_kinds_of(config)) {
+      const auto [outs, ins] = linear_shape(config, kind);
+      take(layer, kind, outs, ins);
     }
 }
 
@@ -40,10 +40,11 @@ std::string config_text(std::int64_t rank) {
 std::shared_ptr<const lora_adapter> random_adapter(const loaded_model& model, std::int64_t rank, std::uint32_t seed) {
   adapter_file file;
   noise from(seed, largest_factor);
-  for_each_linear(model.config, [&](std::int64_t layer, std::string_view module, std::int64_t outs, std::int64_t ins) {
+  for_each_linear(model.config, [&](std::int64_t layer, linear_kind kind, std::int64_t outs, std::int64_t ins) {
     auto a = next_floats(from, rank * ins);
     auto b = next_floats(from, outs * rank);
-    file.parts.push_back({fmt::format("model.layers.{}.{}", layer, module), rank, 2.0f, std::move(a), std::move(b)});
+    file.parts.push_back(
+        {.layer = layer, .kind = kind, .rank = rank, .scale = 2.0f, .a = std::move(a), .b = std::move(b)});
   });
   return std::make_shared<lora_adapter>(file, model.config.layers, precision_beside(model.quantization));
 }
@@ -54,20 +55,17 @@ void write_random_adapter(const std::filesystem::path& folder, const model_confi
   std::vector<tensor_description> tensors;
   std::vector<std::vector<std::uint16_t>> values;
   noise from(seed, largest_factor);
-  const auto add = [&](std::int64_t layer, std::string_view module, const char* part, std::int64_t rows,
-                       std::int64_t columns) {
-    tensors.push_back({fmt::format("{}model.layers.{}.{}.{}.weight", adapter_key_prefix, layer, module, part),
-                       dtype::bf16,
-                       {rows, columns}});
-    auto& of = values.emplace_back(static_cast<std::size_t>(rows * columns));
-    for (auto& value : of) value = f32_to_bf16(from.next());
+  const auto add = [&](const std::string& module, const char* part, std::int64_t rows, std::int64_t columns) {
+    tensors.push_back({fmt::format("{}{}.{}.weight", adapter_key_prefix, module, part), dtype::bf16, {rows, columns}});
+    auto& numbers = values.emplace_back(static_cast<std::size_t>(rows * columns));
+    for (auto& value : numbers) value = f32_to_bf16(from.next());
   };
-  for_each_linear(config, [&](std::int64_t layer, std::string_view module, std::int64_t outs, std::int64_t ins) {
-    add(layer, module, "lora_A", rank, ins);
-    add(layer, module, "lora_B", outs, rank);
+  for_each_linear(config, [&](std::int64_t layer, linear_kind kind, std::int64_t outs, std::int64_t ins) {
+    add(linear_name(layer, kind), "lora_A", rank, ins);
+    add(linear_name(layer, kind), "lora_B", outs, rank);
   });
   std::vector<std::span<const std::byte>> data;
-  for (const auto& of : values) data.push_back(std::as_bytes(std::span(of)));
+  for (const auto& numbers : values) data.push_back(std::as_bytes(std::span(numbers)));
   make_folder(folder);
   write_file(folder / adapter_config_name, config_text(rank));
   write_safetensors(folder / adapter_weights_name, tensors, data, {{"format", "pt"}});

@@ -9,7 +9,9 @@
 
 #include "base/error.hpp"
 #include "base/half.hpp"
+#include "base/utf8.hpp"
 #include "model/formats/safetensors.hpp"
+#include "model/tokenizer/byte_alphabet.hpp"
 
 namespace troupe {
 namespace {
@@ -21,9 +23,10 @@ struct shape {
   std::int64_t hidden, layers, heads, kv_heads, ffn, vocab, context;
 };
 
-const std::map<std::string, shape> shapes{{"tiny", {64, 4, 4, 2, 192, 512, 512}},
-                                          {"S", {768, 12, 12, 12, 2048, 32000, 2048}},
-                                          {"M", {2048, 22, 32, 4, 5632, 32000, 2048}}};
+const std::map<std::string, shape> shapes{
+    {"tiny", {.hidden = 64, .layers = 4, .heads = 4, .kv_heads = 2, .ffn = 192, .vocab = 512, .context = 512}},
+    {"S", {.hidden = 768, .layers = 12, .heads = 12, .kv_heads = 12, .ffn = 2048, .vocab = 32000, .context = 2048}},
+    {"M", {.hidden = 2048, .layers = 22, .heads = 32, .kv_heads = 4, .ffn = 5632, .vocab = 32000, .context = 2048}}};
 
 json config_of(const shape& s) {
   return {{"architectures", {"LlamaForCausalLM"}},
@@ -47,17 +50,10 @@ json config_of(const shape& s) {
 /// Every byte is a token; 256 begins a text and 257 ends it.
 json byte_tokenizer() {
   json vocabulary = json::object();
-  int extra = 0;
   for (int byte = 0; byte < 256; ++byte) {
-    // the printable stand-ins that byte-level vocabularies write for bytes
-    const bool printable = (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174;
-    const int point = printable ? byte : 256 + extra++;
-    std::string text;
-    if (point < 128)
-      text = static_cast<char>(point);
-    else
-      text = {static_cast<char>(0xc0 | point >> 6), static_cast<char>(0x80 | (point & 63))};
-    vocabulary[text] = byte;
+    std::string letter;
+    append_utf8(letter, detail::letter_of(static_cast<std::uint8_t>(byte)));
+    vocabulary[letter] = byte;
   }
   const auto special = [](int id, const char* text) {
     return json{{"id", id},        {"content", text},     {"single_word", false}, {"lstrip", false},

@@ -84,10 +84,10 @@ class continuous_replay {
   std::size_t next_ = 0, active_ = 0;
 };
 
-std::vector<token_id> padded(const std::vector<token_id>& prompt, std::size_t length, std::int64_t vocab,
+std::vector<token_id> padded(const std::vector<token_id>& prompt, std::int64_t padding, std::int64_t vocab,
                              std::uint64_t number) {
   // Each request has padding of its own: equal padding would come from the prefix cache and cost nothing.
-  auto tokens = random_tokens(static_cast<std::int64_t>(length - prompt.size()), vocab, ~number);
+  auto tokens = random_tokens(padding, vocab, ~number);
   tokens.insert(tokens.end(), prompt.begin(), prompt.end());
   return tokens;
 }
@@ -118,20 +118,15 @@ load_figures replay_static(engine& serving, const load_place& place, const std::
   load_meter meter(place.work, place.limits);
   load_clock clock;
   for (std::size_t first = 0; first < load.size(); first += size) {
-    const std::size_t end = std::min(first + size, load.size());
-    clock.skip_to(load[end - 1].at);
-    std::size_t longest = 0;
-    std::int64_t answer = 0;
-    for (std::size_t i = first; i < end; ++i) {
-      longest = std::max(longest, load[i].prompt.size());
-      answer = std::max(answer, load[i].answer);
-    }
-    for (std::size_t i = first; i < end; ++i) {
-      const timed_request& one = load[i];
-      auto prompt = padded(one.prompt, longest, place.model->config.vocab_size, i);
-      const auto padding = static_cast<std::int64_t>(longest - one.prompt.size());
-      const sequence_id id = submit(serving, request_of(std::move(prompt), answer, one.adapter));
-      meter.begin(id, one.at, static_cast<std::int64_t>(one.prompt.size()), one.answer, padding);
+    const auto batch = std::span(load).subspan(first, std::min(size, load.size() - first));
+    clock.skip_to(batch.back().at);
+    const std::int64_t longest = longest_prompt(batch), answer = longest_answer(batch);
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      const timed_request& request = batch[i];
+      const auto prompt = static_cast<std::int64_t>(request.prompt.size());
+      auto tokens = padded(request.prompt, longest - prompt, place.model->config.vocab_size, first + i);
+      const sequence_id id = submit(serving, request_of(std::move(tokens), answer, request.adapter));
+      meter.begin(id, request.at, prompt, request.answer, longest - prompt);
     }
     while (serving.step(
         clock.moment(), [&](const engine_token& token) { meter.token(token.sequence, clock.time()); }, nullptr))

@@ -119,29 +119,21 @@ void run_crowd(const crowd_shape& shape, const report& out) {
 void run_scheduler(const report& out) {
   out.title("deciding about a step: plan and commit, 64 sequences, no model");
   run_crowd({.name = "all decode"}, out);
-  run_crowd({.name = "coming and going, 1000 wait",
-             .waiting = 1000,
-             .shortest_prompt = 8,
-             .longest_prompt = 1024,
-             .shortest_answer = 8,
-             .longest_answer = 256},
-            out);
-  run_crowd({.name = "the same, few blocks",
-             .waiting = 1000,
-             .shortest_prompt = 8,
-             .longest_prompt = 1024,
-             .shortest_answer = 8,
-             .longest_answer = 256,
-             .blocks = 1024},
-            out);
-  run_crowd({.name = "the same, 1000 adapters",
-             .waiting = 1000,
-             .shortest_prompt = 8,
-             .longest_prompt = 1024,
-             .shortest_answer = 8,
-             .longest_answer = 256,
-             .adapters = 1000},
-            out);
+  const crowd_shape busy{.name = "coming and going, 1000 wait",
+                         .waiting = 1000,
+                         .shortest_prompt = 8,
+                         .longest_prompt = 1024,
+                         .shortest_answer = 8,
+                         .longest_answer = 256};
+  run_crowd(busy, out);
+  crowd_shape few_blocks = busy;
+  few_blocks.name = "the same, few blocks";
+  few_blocks.blocks = 1024;
+  run_crowd(few_blocks, out);
+  crowd_shape many_adapters = busy;
+  many_adapters.name = "the same, 1000 adapters";
+  many_adapters.adapters = 1000;
+  run_crowd(many_adapters, out);
 }
 
 }  // namespace troupe::bench

@@ -40,20 +40,20 @@ spread spread_of(const std::vector<double>& values) {
 
 serve_figures figures_of(std::string name, const std::vector<served_request>& requests, double duration,
                          const service_goal& goal) {
-  serve_figures made;
-  made.name = std::move(name);
-  made.duration = duration;
+  serve_figures figures;
+  figures.name = std::move(name);
+  figures.duration = duration;
   std::vector<double> ttft, tpot, itl, e2el;
   std::int64_t good = 0;
   for (const served_request& each : requests) {
     if (!each.error.empty()) {
-      ++made.failed;
-      if (made.first_error.empty()) made.first_error = each.error;
+      ++figures.failed;
+      if (figures.first_error.empty()) figures.first_error = each.error;
       continue;
     }
-    ++made.completed;
-    made.input_tokens += each.prompt_tokens;
-    made.output_tokens += each.answer_tokens;
+    ++figures.completed;
+    figures.input_tokens += each.prompt_tokens;
+    figures.output_tokens += each.answer_tokens;
     ttft.push_back((each.first - each.sent) * milliseconds);
     e2el.push_back((each.last - each.sent) * milliseconds);
     for (const double gap : each.gaps) itl.push_back(gap * milliseconds);
@@ -65,15 +65,15 @@ serve_figures figures_of(std::string name, const std::vector<served_request>& re
     good += ttft.back() <= goal.ttft_ms && own <= goal.tpot_ms;
   }
   const double seconds = std::max(duration, 1e-9);
-  made.request_throughput = static_cast<double>(made.completed) / seconds;
-  made.goodput = static_cast<double>(good) / seconds;
-  made.output_throughput = static_cast<double>(made.output_tokens) / seconds;
-  made.total_throughput = static_cast<double>(made.output_tokens + made.input_tokens) / seconds;
-  made.ttft = spread_of(ttft);
-  made.tpot = spread_of(tpot);
-  made.itl = spread_of(itl);
-  made.e2el = spread_of(e2el);
-  return made;
+  figures.request_throughput = static_cast<double>(figures.completed) / seconds;
+  figures.goodput = static_cast<double>(good) / seconds;
+  figures.output_throughput = static_cast<double>(figures.output_tokens) / seconds;
+  figures.total_throughput = static_cast<double>(figures.output_tokens + figures.input_tokens) / seconds;
+  figures.ttft = spread_of(ttft);
+  figures.tpot = spread_of(tpot);
+  figures.itl = spread_of(itl);
+  figures.e2el = spread_of(e2el);
+  return figures;
 }
 
 std::string to_text(const serve_figures& f) {
@@ -86,28 +86,28 @@ std::string to_text(const serve_figures& f) {
 }
 
 std::string to_json(const serve_figures& f) {
-  nlohmann::ordered_json made{{"name", f.name},
-                              {"duration", f.duration},
-                              {"completed", f.completed},
-                              {"failed", f.failed},
-                              {"total_input_tokens", f.input_tokens},
-                              {"total_output_tokens", f.output_tokens},
-                              {"request_throughput", f.request_throughput},
-                              {"goodput", f.goodput},
-                              {"output_throughput", f.output_throughput},
-                              {"total_token_throughput", f.total_throughput}};
+  nlohmann::ordered_json object{{"name", f.name},
+                                {"duration", f.duration},
+                                {"completed", f.completed},
+                                {"failed", f.failed},
+                                {"total_input_tokens", f.input_tokens},
+                                {"total_output_tokens", f.output_tokens},
+                                {"request_throughput", f.request_throughput},
+                                {"goodput", f.goodput},
+                                {"output_throughput", f.output_throughput},
+                                {"total_token_throughput", f.total_throughput}};
   const auto add = [&](const char* name, const spread& s) {
-    made[fmt::format("mean_{}_ms", name)] = s.mean;
-    made[fmt::format("median_{}_ms", name)] = s.median;
-    made[fmt::format("p99_{}_ms", name)] = s.p99;
-    made[fmt::format("max_{}_ms", name)] = s.most;
+    object[fmt::format("mean_{}_ms", name)] = s.mean;
+    object[fmt::format("median_{}_ms", name)] = s.median;
+    object[fmt::format("p99_{}_ms", name)] = s.p99;
+    object[fmt::format("max_{}_ms", name)] = s.most;
   };
   add("ttft", f.ttft);
   add("tpot", f.tpot);
   add("itl", f.itl);
   add("e2el", f.e2el);
-  if (f.failed) made["first_error"] = f.first_error;
-  return made.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  if (f.failed) object["first_error"] = f.first_error;
+  return object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
 std::string latency_plot(const std::vector<serve_figures>& loads) {

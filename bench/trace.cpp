@@ -44,16 +44,16 @@ class line_reader {
   std::size_t number_ = 0;
 };
 
-std::int64_t checked_length(std::int64_t length, std::string_view what, const std::string& where) {
+std::int64_t checked_length(std::int64_t length, std::string_view field, const std::string& where) {
   if (length < 1 || length > most_tokens)
-    refuse("{}: {} is {}: a length is 1 to {} tokens", where, what, length, most_tokens);
+    refuse("{}: {} is {}: a length is 1 to {} tokens", where, field, length, most_tokens);
   return length;
 }
 
-std::int64_t csv_length(std::string_view text, std::string_view what, const std::string& where) {
+std::int64_t csv_length(std::string_view text, std::string_view field, const std::string& where) {
   const auto value = number_in<std::int64_t>(text);
-  if (!value) refuse("{}: {} is \"{}\", which is no number", where, what, text.substr(0, 40));
-  return checked_length(*value, what, where);
+  if (!value) refuse("{}: {} is \"{}\", which is no number", where, field, text.substr(0, 40));
+  return checked_length(*value, field, where);
 }
 
 /// "2023-11-16 18:15:46.6805900" as seconds.

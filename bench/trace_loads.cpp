@@ -10,20 +10,10 @@
 namespace troupe::bench {
 namespace {
 
-std::int64_t longest_of(const std::vector<timed_request>& load) {
-  std::size_t prompt = 0;
-  std::int64_t answer = 0;
-  for (const timed_request& request : load) {
-    prompt = std::max(prompt, request.prompt.size());
-    answer = std::max(answer, request.answer);
-  }
-  return static_cast<std::int64_t>(prompt) + answer;
-}
-
 /// The same memory for every way of running the load: if not given, what the worst static batch takes.
 engine_options options_for(const load_place& place, const engine_bench& options,
                            const std::vector<timed_request>& load) {
-  const std::int64_t longest = longest_of(load) + positions_per_block;
+  const std::int64_t longest = longest_prompt(load) + longest_answer(load) + positions_per_block;
   const std::int64_t tokens = options.kv_tokens > 0 ? options.kv_tokens : longest * options.sequences;
   return engine_options_for(place, longest, options.sequences, tokens);
 }

@@ -16,10 +16,10 @@ lesson_result run_batch_size(const lesson_place& place) {
   for (const int batch : {1, 2, 4, 8, 16, 32, 64}) {
     lesson_load load(place, model, equal_requests(batch, each), batch);
     const double seconds = median_run(place, [&] { return load.at_once(); }).seconds;
-    const double one = latency_ms(seconds, each.answer), all = throughput(seconds, batch, each.answer);
-    result.rows.push_back({std::to_string(batch), {seconds, one, all}});
-    latency.points.emplace_back(batch, one);
-    rate.points.emplace_back(batch, all);
+    const double wait = latency_ms(seconds, each.answer), tokens = throughput(seconds, batch, each.answer);
+    result.rows.push_back({std::to_string(batch), {seconds, wait, tokens}});
+    latency.points.emplace_back(batch, wait);
+    rate.points.emplace_back(batch, tokens);
   }
   const auto &first = result.rows.front().figures, &last = result.rows.back().figures;
   result.finding = fmt::format(

@@ -82,11 +82,11 @@ std::vector<std::string> columns_of(bool has_text) {
   return columns;
 }
 
-lesson_row row_of_variant(const variant& which, const measured& one, const measured& exact, bool has_text) {
+lesson_row row_of_variant(const variant& which, const measured& own, const measured& exact, bool has_text) {
   lesson_row row{which.name(),
-                 {one.bytes / 1e6, one.bytes / exact.bytes, one.tokens_per_second,
-                  one.tokens_per_second / exact.tokens_per_second, relative_error(one.logits, exact.logits) * 100}};
-  if (has_text) row.figures.insert(row.figures.end(), {one.perplexity, (one.perplexity / exact.perplexity - 1) * 100});
+                 {own.bytes / 1e6, own.bytes / exact.bytes, own.tokens_per_second,
+                  own.tokens_per_second / exact.tokens_per_second, relative_error(own.logits, exact.logits) * 100}};
+  if (has_text) row.figures.insert(row.figures.end(), {own.perplexity, (own.perplexity / exact.perplexity - 1) * 100});
   return row;
 }
 
@@ -127,9 +127,9 @@ lesson_result run_quantization(const lesson_place& place) {
   std::optional<measured> exact;
   const auto add = [&](const variant& which) {
     place.check();
-    const measured one = measure(place, probe, which.scheme, which.keep);
-    if (!exact) exact = one;
-    result.rows.push_back(row_of_variant(which, one, *exact, has_text));
+    const measured own = measure(place, probe, which.scheme, which.keep);
+    if (!exact) exact = own;
+    result.rows.push_back(row_of_variant(which, own, *exact, has_text));
   };
   for (const char* scheme : {"f32", "bf16", "u8"}) add({scheme, {}});
   add({"u8", kept_layers(place, config)});

@@ -19,11 +19,11 @@ using steady = std::chrono::steady_clock;
 using milliseconds = std::chrono::duration<double, std::milli>;
 
 engine_options engine_for(const bench_first_token_options& options) {
-  engine_options made;
-  made.scheduler.context = options.prompt + 16;
-  made.scheduler.max_batch_tokens = std::max(options.prompt, 256);
-  made.scheduler.blocks = 4 * (options.prompt / static_cast<std::int32_t>(positions_per_block) + 2);
-  return made;
+  engine_options chosen;
+  chosen.scheduler.context = options.prompt + 16;
+  chosen.scheduler.max_batch_tokens = std::max(options.prompt, 256);
+  chosen.scheduler.blocks = 4 * (options.prompt / static_cast<std::int32_t>(positions_per_block) + 2);
+  return chosen;
 }
 
 /// From submit() until the token is handed over.

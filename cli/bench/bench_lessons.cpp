@@ -57,9 +57,9 @@ void write_result(const fs::path& folder, const bench::lesson& which, const benc
 nlohmann::ordered_json to_json(const bench::lesson& which, const bench::lesson_result& result) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (const bench::lesson_row& row : result.rows) {
-    nlohmann::ordered_json one{{result.columns.front(), row.name}};
-    for (std::size_t i = 0; i < row.figures.size(); ++i) one[result.columns[i + 1]] = row.figures[i];
-    rows.push_back(std::move(one));
+    nlohmann::ordered_json line{{result.columns.front(), row.name}};
+    for (std::size_t i = 0; i < row.figures.size(); ++i) line[result.columns[i + 1]] = row.figures[i];
+    rows.push_back(std::move(line));
   }
   return {{"lesson", which.number},
           {"title", which.title},

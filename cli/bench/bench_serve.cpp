@@ -4,7 +4,6 @@
 #include <array>
 #include <cstdlib>
 #include <filesystem>
-#include <memory>
 #include <random>
 
 #include <fmt/format.h>
@@ -14,8 +13,8 @@
 #include "base/error.hpp"
 #include "base/whole_file.hpp"
 #include "bench/load.hpp"
-#include "bench/timing.hpp"
 #include "bench/trace.hpp"
+#include "cli/bench/serve_load.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/output.hpp"
 #include "transport/http/http_client.hpp"
@@ -23,16 +22,7 @@
 namespace troupe {
 namespace {
 
-using bench::served_request;
 using json = nlohmann::ordered_json;
-
-struct order {
-  double at = 0;
-  std::string model;
-  json fields;
-  std::vector<token_id> prompt;
-  std::int64_t answer = 0;
-};
 
 http_headers headers_of(const bench_serve_options& options) {
   http_headers headers{{"content-type", "application/json"}};
@@ -74,145 +64,25 @@ std::string text_prompt(const std::vector<token_id>& tokens) {
   return text;
 }
 
-std::string body_of(const order& what, bool as_text) {
-  json body{{"model", what.model},
-            {"prompt", as_text ? json(text_prompt(what.prompt)) : json(what.prompt)},
-            {"max_tokens", what.answer},
-            {"temperature", 0},
-            {"ignore_eos", true},
-            {"stream", true},
-            {"stream_options", {{"include_usage", true}}}};
-  body.update(what.fields);
-  return body.dump();
-}
-
-void read_count(const json& from, const char* key, std::int64_t& to) {
-  if (const auto found = from.find(key); found != from.end() && found->is_number_integer())
-    to = found->get<std::int64_t>();
-}
-
-/// One load on its way: who is sent when, and what comes back.
-class load_run {
- public:
-  load_run(const bench_serve_options& options, std::vector<order> orders, std::size_t clients)
-      : client_(base_of(options)),
-        headers_(headers_of(options)),
-        as_text_(options.text),
-        orders_(std::move(orders)),
-        clients_(clients),
-        results_(orders_.size()) {}
-
-  std::vector<served_request> run() {
-    began_ = bench::now();
-    if (clients_ > 0)
-      while (next_ < std::min(clients_, orders_.size())) send(next_++);
-    else
-      for (std::size_t i = 0; i < orders_.size(); ++i) client_.after(orders_[i].at, [this, i] { send(i); });
-    client_.run();
-    return std::move(results_);
-  }
-  double seconds() const { return bench::now() - began_; }
-
- private:
-  struct reading {
-    std::string held, body;
-    int status = 0;
-    bool done = false;
-  };
-
-  void send(std::size_t i) {
-    const order& what = orders_[i];
-    const auto state = std::make_shared<reading>();
-    results_[i].prompt_tokens = static_cast<std::int64_t>(what.prompt.size());
-    results_[i].sent = seconds();
-    client_.send("POST", "/v1/completions", headers_, body_of(what, as_text_),
-                 {[state](int status, const http_headers&) { state->status = status; },
-                  [this, i, state](std::string_view piece) { take(results_[i], *state, piece); },
-                  [this, i, state](const std::string& error) { end(results_[i], *state, error); }});
-  }
-
-  void take(served_request& result, reading& state, std::string_view piece) {
-    if (state.status != 200) {
-      if (state.body.size() < 1000) state.body += piece;
-      return;
-    }
-    state.held += piece;
-    std::size_t from = 0;
-    for (std::size_t end; (end = state.held.find('\n', from)) != state.held.npos; from = end + 1)
-      take_line(result, state, std::string_view(state.held).substr(from, end - from));
-    state.held.erase(0, from);
-  }
-  /// Some servers end lines with CR LF. A chunk is one line of data at all of them.
-  void take_line(served_request& result, reading& state, std::string_view line) {
-    constexpr std::string_view data = "data:";
-    if (!line.starts_with(data)) return;
-    line.remove_prefix(data.size());
-    const json chunk = json::parse(line, nullptr, false);
-    if (chunk.is_object()) return take_chunk(result, chunk);
-    if (line.find("[DONE]") != line.npos)
-      state.done = true;
-    else
-      result.error = fmt::format("a chunk is no JSON object: {}", line.substr(0, 300));
-  }
-  void take_chunk(served_request& result, const json& chunk) {
-    if (const auto error = chunk.find("error"); error != chunk.end() && !error->is_null())
-      result.error = error->dump(-1, ' ', false, json::error_handler_t::replace).substr(0, 300);
-    if (const auto usage = chunk.find("usage"); usage != chunk.end() && usage->is_object()) {
-      read_count(*usage, "prompt_tokens", result.prompt_tokens);
-      read_count(*usage, "completion_tokens", result.answer_tokens);
-    }
-    const auto choices = chunk.find("choices");
-    if (choices == chunk.end() || !choices->is_array() || choices->empty()) return;
-    const double now = seconds();
-    if (result.first == 0)
-      result.first = now;
-    else
-      result.gaps.push_back(now - result.last);
-    result.last = now;
-  }
-  void end(served_request& result, const reading& state, const std::string& error) {
-    if (!error.empty()) result.error = error;
-    if (state.status != 200 && result.error.empty()) result.error = fmt::format("{}: {}", state.status, state.body);
-    if (result.error.empty() && (!state.done || result.first == 0)) result.error = "the stream ended early";
-    if (result.answer_tokens == 0) result.answer_tokens = static_cast<std::int64_t>(result.gaps.size()) + 1;
-    if (is_interrupted()) return client_.stop();
-    if (clients_ > 0 && next_ < orders_.size()) send(next_++);
-  }
-
-  http_client client_;
-  http_headers headers_;
-  bool as_text_;
-  std::vector<order> orders_;
-  std::size_t clients_, next_ = 0;
-  std::vector<served_request> results_;
-  double began_ = 0;
-};
-
-std::vector<order> random_orders(const bench_serve_options& options, double rate) {
+/// Prompts and answers of random lengths, at random times where there is a rate.
+std::vector<bench::timed_request> random_requests(const bench_serve_options& options, double rate) {
   std::mt19937 random(options.seed);
   std::uniform_int_distribution<int> prompt(options.prompt_min, options.prompt_max);
   std::uniform_int_distribution<int> answer(options.answer_min, options.answer_max);
   std::exponential_distribution<double> pause(rate > 0 ? rate : 1);
-  std::vector<order> orders;
+  std::vector<bench::timed_request> requests;
   double at = 0;
   for (int i = 0; i < options.requests; ++i) {
     const auto seed = (std::uint64_t{options.seed} << 32) + static_cast<std::uint64_t>(i);
-    orders.push_back(
-        {at, {}, json::object(), bench::random_tokens(prompt(random), options.vocabulary, seed), answer(random)});
+    requests.push_back({at, bench::random_tokens(prompt(random), options.vocabulary, seed), answer(random)});
     if (rate > 0) at += pause(random);
   }
-  return orders;
+  return requests;
 }
 
-std::vector<order> traced_orders(const bench_serve_options& options, double rate) {
-  bench::load_shape shape;
-  shape.context = options.context;
-  shape.vocab = options.vocabulary;
-  shape.rate = rate;
-  std::vector<order> orders;
-  for (auto& each : bench::load_of(bench::read_trace(options.trace, static_cast<std::size_t>(options.requests)), shape))
-    orders.push_back({each.at, {}, json::object(), std::move(each.prompt), each.answer});
-  return orders;
+std::vector<bench::timed_request> traced_requests(const bench_serve_options& options, double rate) {
+  const auto trace = bench::read_trace(options.trace, static_cast<std::size_t>(options.requests));
+  return bench::load_of(trace, {.context = options.context, .vocab = options.vocabulary, .rate = rate});
 }
 
 std::vector<json> fields_of(const bench_serve_options& options) {
@@ -225,19 +95,39 @@ std::vector<json> fields_of(const bench_serve_options& options) {
   return all;
 }
 
-bench::serve_figures measure(const bench_serve_options& options, const std::vector<std::string>& models,
-                             const std::string& name, double rate, int clients) {
-  auto orders = options.trace.empty() ? random_orders(options, rate) : traced_orders(options, rate);
+std::string body_of(const bench::timed_request& request, const std::string& model, const json& fields, bool as_text) {
+  json body{{"model", model},
+            {"prompt", as_text ? json(text_prompt(request.prompt)) : json(request.prompt)},
+            {"max_tokens", request.answer},
+            {"temperature", 0},
+            {"ignore_eos", true},
+            {"stream", true},
+            {"stream_options", {{"include_usage", true}}}};
+  body.update(fields);
+  return body.dump();
+}
+
+std::vector<load_request> requests_of(const bench_serve_options& options, const std::vector<std::string>& models,
+                                      double rate) {
   const auto fields = fields_of(options);
   std::mt19937 random(options.seed);
-  for (order& each : orders) {
+  std::vector<load_request> requests;
+  for (const auto& each : options.trace.empty() ? random_requests(options, rate) : traced_requests(options, rate)) {
     const auto drawn = random();
-    each.model = models[drawn % models.size()];
-    each.fields = fields[drawn % fields.size()];
+    requests.push_back(
+        {.at = each.at,
+         .prompt_tokens = static_cast<std::int64_t>(each.prompt.size()),
+         .body = body_of(each, models[drawn % models.size()], fields[drawn % fields.size()], options.text)});
   }
-  load_run run(options, std::move(orders), static_cast<std::size_t>(clients));
-  const auto results = run.run();
-  const double seconds = run.seconds();
+  return requests;
+}
+
+bench::serve_figures measure(const bench_serve_options& options, const std::vector<std::string>& models,
+                             const std::string& name, double rate, int clients) {
+  serve_load load(base_of(options), headers_of(options), requests_of(options, models, rate),
+                  static_cast<std::size_t>(clients));
+  const auto results = load.run();
+  const double seconds = load.seconds();
   check_interrupt();
   return bench::figures_of(name, results, seconds, options.goal);
 }

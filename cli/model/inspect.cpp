@@ -23,10 +23,6 @@ using nlohmann::ordered_json;
 
 constexpr std::array all_schemes{scheme::f32, scheme::bf16, scheme::u8, scheme::u8g64, scheme::q8, scheme::q4};
 
-const tensor_set& tensors_of(const model_files& files) {
-  return files.gguf ? files.gguf->tensors : files.tensors;
-}
-
 std::int64_t parameters_of(const model_config& config) {
   std::int64_t count = 0;
   const auto add = [&](const std::string&, std::int64_t rows, std::int64_t columns) { count += rows * columns; };
@@ -106,7 +102,7 @@ ordered_json kv_json(const model_config& config) {
 
 ordered_json describe(const std::string& path) {
   const model_files files = open_model(path);
-  const tensor_set& set = tensors_of(files);
+  const tensor_set& set = files.file_tensors();
   ordered_json out{{"model", path}, {"format", files.gguf ? "gguf" : "safetensors"}};
   out.update(config_json(files.config));
   const auto quantization = set.metadata.find("troupe.quantization");

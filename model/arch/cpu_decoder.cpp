@@ -65,6 +65,7 @@ void cpu_decoder::embed(const pass& batch, std::span<const std::int32_t> tokens,
 
 void cpu_decoder::run(const pass& batch, float* hidden) {
   prepare_angles(batch);
+  group_by_adapter(batch);
   share_out_heads(batch);
   for (std::int64_t layer = 0; layer < options_.layers; ++layer) {
     attend(batch, layer, {hidden, hidden_stride()});
@@ -84,7 +85,7 @@ const float* cpu_decoder::logits(const float* hidden, const wanted_logits& wante
   const float_rows normed{normed_.data(), hidden_stride()}, out{lend(rows.size(), logit_stride()), logit_stride()};
   const int count = static_cast<int>(rows.size());
   const linear_weights head{model_->head, nullptr};
-  const product products[] = {{head, linear_kind::q, out, cuts_.vocab}};
+  const linear_product products[] = {{linear_kind::q, head, out, cuts_.vocab}};
   prepare_input(count, normed, products, [&](int i) {
     normalize(model_->final_norm, hidden + rows[static_cast<std::size_t>(i)] * hidden_stride(), normed.row(i));
   });
@@ -112,19 +113,31 @@ void cpu_decoder::prepare_angles(const pass& batch) {
     });
 }
 
+void cpu_decoder::group_by_adapter(const pass& batch) {
+  adapter_runs_.clear();
+  for (const pass_sequence& sequence : batch.sequences) {
+    if (!sequence.adapter) continue;
+    adapter_run* last = adapter_runs_.empty() ? nullptr : &adapter_runs_.back();
+    if (last && last->adapter == sequence.adapter && last->first_row + last->rows == sequence.first_row)
+      last->rows += sequence.rows;
+    else
+      adapter_runs_.push_back({sequence.adapter, sequence.first_row, sequence.rows});
+  }
+}
+
 void cpu_decoder::attend(const pass& batch, std::int64_t layer, float_rows hidden) {
   const layer_weights& weights = weights_of(layer);
   const float_rows normed{normed_.data(), hidden_stride()}, mixed{mixed_.data(), q_stride_};
-  const product qkv[] = {{weights.q, linear_kind::q, {q_.data(), q_stride_}, cuts_.q},
-                         {weights.k, linear_kind::k, {k_.data(), kv_stride_}, cuts_.kv},
-                         {weights.v, linear_kind::v, {v_.data(), kv_stride_}, cuts_.kv}};
+  const linear_product qkv[] = {{linear_kind::q, weights.q, {q_.data(), q_stride_}, cuts_.q},
+                                {linear_kind::k, weights.k, {k_.data(), kv_stride_}, cuts_.kv},
+                                {linear_kind::v, weights.v, {v_.data(), kv_stride_}, cuts_.kv}};
   prepare_input(batch.rows, normed, qkv,
                 [&](int row) { normalize(weights.attention_norm, hidden.row(row), normed.row(row)); });
-  apply(batch, layer, normed, qkv);
+  multiply(batch, layer, normed, qkv);
   attend_heads(layer);
-  const product o[] = {{weights.o, linear_kind::o, hidden, cuts_.hidden, true}};
+  const linear_product o[] = {{linear_kind::o, weights.o, hidden, cuts_.hidden, true}};
   prepare_gathered(batch.rows, mixed, cuts_.q, o, [](int) {});
-  apply(batch, layer, mixed, o);
+  multiply(batch, layer, mixed, o);
   gather_(with_, hidden.data, batch.rows, hidden.stride, cuts_.hidden);
 }
 
@@ -134,13 +147,13 @@ void cpu_decoder::feed_forward(const pass& batch, std::int64_t layer, float_rows
   const float_rows up{up_.data(), ffn_stride_}, gate{gate_.data(), ffn_stride_};
   const std::int64_t columns = std::min(cuts_.ffn.last, model_->config.ffn) - cuts_.ffn.first;
   const bool gated = model_->config.gated_mlp;
-  const product both[] = {{weights.up, linear_kind::up, up, cuts_.ffn},
-                          {weights.gate, linear_kind::gate, gate, cuts_.ffn}};
-  const std::span<const product> inner(both, gated ? 2 : 1);
+  const linear_product both[] = {{linear_kind::up, weights.up, up, cuts_.ffn},
+                                 {linear_kind::gate, weights.gate, gate, cuts_.ffn}};
+  const std::span<const linear_product> inner(both, gated ? 2 : 1);
   prepare_input(batch.rows, normed, inner,
                 [&](int row) { normalize(weights.mlp_norm, hidden.row(row), normed.row(row)); });
-  apply(batch, layer, normed, inner);
-  const product down[] = {{weights.down, linear_kind::down, hidden, cuts_.hidden, true}};
+  multiply(batch, layer, normed, inner);
+  const linear_product down[] = {{linear_kind::down, weights.down, hidden, cuts_.hidden, true}};
   prepare_gathered(batch.rows, up, cuts_.ffn, down, [&](int row) {
     float* own = up.row(row) + cuts_.ffn.first;
     if (gated)
@@ -148,14 +161,14 @@ void cpu_decoder::feed_forward(const pass& batch, std::int64_t layer, float_rows
     else
       with_.kernels.gelu_tanh(own, columns, own);
   });
-  apply(batch, layer, up, down);
+  multiply(batch, layer, up, down);
   gather_(with_, hidden.data, batch.rows, hidden.stride, cuts_.hidden);
 }
 
 template <class MakeRow>
-void cpu_decoder::prepare_input(int rows, float_rows x, std::span<const product> products, MakeRow make_row) {
-  const bool integers =
-      std::any_of(products.begin(), products.end(), [](const product& p) { return is_integer(p.weights.w.kind); });
+void cpu_decoder::prepare_input(int rows, float_rows x, std::span<const linear_product> products, MakeRow make_row) {
+  const bool integers = std::any_of(products.begin(), products.end(),
+                                    [](const linear_product& p) { return is_integer(p.weights.w.kind); });
   if (integers) quantized_.begin(rows, products.front().weights.w.ins);
   // rows of a tile lie in the same cache lines
   for_rows(with_.pool, rows, integers ? quantized_.view().tile : 8, [&](int row, int) {
@@ -165,19 +178,19 @@ void cpu_decoder::prepare_input(int rows, float_rows x, std::span<const product>
 }
 
 template <class MakeRow>
-void cpu_decoder::prepare_gathered(int rows, float_rows x, const column_cut& cut, std::span<const product> products,
-                                   MakeRow make_row) {
+void cpu_decoder::prepare_gathered(int rows, float_rows x, const column_cut& cut,
+                                   std::span<const linear_product> products, MakeRow make_row) {
   if (gather_.split().is_whole()) return prepare_input(rows, x, products, make_row);
   for_rows(with_.pool, rows, 8, [&](int row, int) { make_row(row); });
   gather_(with_, x.data, rows, x.stride, cut);
   prepare_input(rows, x, products, [](int) {});
 }
 
-std::array<matmul_args, cpu_decoder::most_products> cpu_decoder::jobs_of(int rows, float_rows x,
-                                                                         std::span<const product> products) const {
+std::array<matmul_args, cpu_decoder::most_products> cpu_decoder::jobs_of(
+    int rows, float_rows x, std::span<const linear_product> products) const {
   std::array<matmul_args, most_products> jobs;
   for (std::size_t i = 0; i < products.size(); ++i) {
-    const product& p = products[i];
+    const linear_product& p = products[i];
     jobs[i] = {.w = p.weights.w,
                .rows = rows,
                .q = quantized_.view(),
@@ -193,39 +206,36 @@ std::array<matmul_args, cpu_decoder::most_products> cpu_decoder::jobs_of(int row
   return jobs;
 }
 
-void cpu_decoder::apply(const pass& batch, std::int64_t layer, float_rows x, std::span<const product> products) {
+void cpu_decoder::multiply(const pass& batch, std::int64_t layer, float_rows x,
+                           std::span<const linear_product> products) {
   const auto jobs = jobs_of(batch.rows, x, products);
-  find_adapters(batch, layer, std::span(jobs.data(), products.size()), products);
+  find_adapters(layer, std::span(jobs.data(), products.size()), products);
   matmul(with_, std::span(jobs.data(), products.size()), adapters_);
 }
 
 /// y += scale * B (A x) for every run of rows with one adapter, one product after the other.
-void cpu_decoder::find_adapters(const pass& batch, std::int64_t layer, std::span<const matmul_args> jobs,
-                                std::span<const product> products) {
+void cpu_decoder::find_adapters(std::int64_t layer, std::span<const matmul_args> jobs,
+                                std::span<const linear_product> products) {
   constexpr auto stride = lora_stride * static_cast<std::int64_t>(most_products);
   adapters_.clear();
   for (std::size_t i = 0; i < products.size(); ++i) {
     const matmul_args& job = jobs[i];
-    for (std::size_t s = 0; s < batch.sequences.size();) {
-      const pass_sequence& first = batch.sequences[s];
-      int rows = 0;
-      for (; s < batch.sequences.size() && batch.sequences[s].adapter == first.adapter; ++s)
-        rows += batch.sequences[s].rows;
-      const auto* lora = first.adapter ? first.adapter->find(options_.first_layer + layer, products[i].kind) : nullptr;
+    for (const adapter_run& run : adapter_runs_) {
+      const lora_weights* lora = run.adapter->find(options_.first_layer + layer, products[i].kind);
       if (!lora) continue;
       if (lora_.size() == 0) lora_ = aligned_buffer<float>(size(options_.max_rows, stride));
-      float* between = lora_.data() + first.first_row * stride + static_cast<std::int64_t>(i) * lora_stride;
-      adapters_.push_back({i,
-                           {.a = lora->a,
-                            .b = lora->b,
-                            .scale = lora->scale,
-                            .rows = rows,
-                            .x = job.x + first.first_row * job.x_stride,
-                            .x_stride = job.x_stride,
-                            .between = between,
-                            .between_stride = stride,
-                            .y = job.y + first.first_row * job.y_stride,
-                            .y_stride = job.y_stride}});
+      adapters_.push_back(
+          {i,
+           {.a = lora->a,
+            .b = lora->b,
+            .scale = lora->scale,
+            .rows = run.rows,
+            .x = job.x + run.first_row * job.x_stride,
+            .x_stride = job.x_stride,
+            .between = lora_.data() + run.first_row * stride + static_cast<std::int64_t>(i) * lora_stride,
+            .between_stride = stride,
+            .y = job.y + run.first_row * job.y_stride,
+            .y_stride = job.y_stride}});
     }
   }
   for (std::size_t i = 1; i < adapters_.size(); ++i) adapters_[i - 1].adapter.next = &adapters_[i].adapter;

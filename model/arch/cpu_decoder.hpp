@@ -28,13 +28,18 @@ class cpu_decoder final : public decoder {
  private:
   static constexpr std::size_t most_products = 3;  ///< that share an input
 
-  /// One linear layer of a group that shares its input.
-  struct product {
-    const linear_weights& weights;
+  /// One linear layer of some that share their input, and where its outputs go.
+  struct linear_product {
     linear_kind kind;
+    const linear_weights& weights;
     float_rows to;
     const column_cut& columns;  ///< that this rank makes
     bool accumulate = false;
+  };
+  /// Neighbouring rows with one adapter.
+  struct adapter_run {
+    const lora_adapter* adapter;
+    int first_row, rows;
   };
   /// Some rows of a sequence, and the query heads that share some kv heads.
   struct attention_task {
@@ -45,19 +50,20 @@ class cpu_decoder final : public decoder {
 
   float* lend(std::size_t rows, std::int64_t stride);
   void prepare_angles(const pass& batch);
+  void group_by_adapter(const pass& batch);
   void attend(const pass& batch, std::int64_t layer, float_rows hidden);
   void feed_forward(const pass& batch, std::int64_t layer, float_rows hidden);
   /// Makes the rows that some products share as input, as floats in `x` and, where a weight asks for it, as integers.
   template <class MakeRow>
-  void prepare_input(int rows, float_rows x, std::span<const product> products, MakeRow make_row);
+  void prepare_input(int rows, float_rows x, std::span<const linear_product> products, MakeRow make_row);
   /// The same where the ranks make some columns of these rows each: makes them, gets the others, goes on.
   template <class MakeRow>
-  void prepare_gathered(int rows, float_rows x, const column_cut& cut, std::span<const product> products,
+  void prepare_gathered(int rows, float_rows x, const column_cut& cut, std::span<const linear_product> products,
                         MakeRow make_row);
-  std::array<matmul_args, most_products> jobs_of(int rows, float_rows x, std::span<const product> products) const;
-  void apply(const pass& batch, std::int64_t layer, float_rows x, std::span<const product> products);
-  void find_adapters(const pass& batch, std::int64_t layer, std::span<const matmul_args> jobs,
-                     std::span<const product> products);
+  std::array<matmul_args, most_products> jobs_of(int rows, float_rows x,
+                                                 std::span<const linear_product> products) const;
+  void multiply(const pass& batch, std::int64_t layer, float_rows x, std::span<const linear_product> products);
+  void find_adapters(std::int64_t layer, std::span<const matmul_args> jobs, std::span<const linear_product> products);
   void normalize(const norm_weights& norm, const float* from, float* to) const;
 
   // cpu_decoder_heads.cpp
@@ -77,8 +83,9 @@ class cpu_decoder final : public decoder {
   aligned_buffer<float> normed_, q_, k_, v_, mixed_, gate_, up_, lora_, cosines_, sines_, scratch_, lent_;
   std::int64_t scratch_stride_ = 0;
   std::vector<attention_task> attention_tasks_;
-  std::vector<adapted_job> adapters_;  ///< of the products being made
-  bool many_rows_ = false;             ///< of one sequence: then all keys are stored before any query is answered
+  std::vector<adapter_run> adapter_runs_;  ///< of the pass
+  std::vector<adapted_job> adapters_;      ///< of the products being made
+  bool many_rows_ = false;                 ///< of one sequence: then all keys are stored before any query is answered
 };
 
 }  // namespace troupe

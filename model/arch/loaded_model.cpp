@@ -23,8 +23,7 @@ namespace fs = std::filesystem;
 std::string cache_name(const model_files& source, const load_options& options) {
   fnv_hash print;
   print.add(packed_header(source, options));
-  const auto& files = source.gguf ? source.gguf->tensors.files : source.tensors.files;
-  for (const auto& file : files) {
+  for (const auto& file : source.file_tensors().files) {
     struct stat status {};
     ::stat(file.name().c_str(), &status);
     print.add(fs::absolute(file.name()).string());
@@ -101,7 +100,7 @@ std::shared_ptr<const loaded_model> load_model(const fs::path& path, const load_
       packed ? read_packed(mapped_file(source.tensors.files.front().name()), source.config)
              : packed_form(source, options, pool));
   if (packed) refuse_requantizing(source, options, model->quantization);
-  if (options.preload) model->file.preload(model->file.bytes());
+  if (options.preload) mapped_file::preload(model->file.bytes());
   return model;
 }
 

@@ -206,7 +206,7 @@ void write_packed(const model_files& source, const load_options& options, thread
     digests.push_back(byte_digest({output.data() + at, bytes}));
     at += static_cast<std::int64_t>(bytes);
     output.release();
-    for (const auto& file : source.tensors.files) file.release(from.tensor.data);
+    mapped_file::release(from.tensor.data);
     if (options.progress) options.progress(at, size);
   }
   std::memcpy(output.data() + at, digests.data(), digests.size() * sizeof(std::uint64_t));

@@ -3,22 +3,22 @@
 namespace troupe {
 namespace {
 
-void bring_in(const loaded_model& model, const matrix_view& w) {
+void bring_in(const matrix_view& w) {
   if (!w.weights) return;
   const auto* first = reinterpret_cast<const std::byte*>(w.weights);
-  model.file.preload({first, packed_bytes(w.kind, w.outs, w.ins).total()});
+  mapped_file::preload({first, packed_bytes(w.kind, w.outs, w.ins).total()});
 }
 
 }  // namespace
 
 void preload(const loaded_model& model, std::int64_t first_layer, std::int64_t layers) {
   const std::int64_t end = first_layer + layers;
-  if (first_layer == 0) bring_in(model, model.embeddings);
+  if (first_layer == 0) bring_in(model.embeddings);
   for (std::int64_t i = first_layer; i < end; ++i) {
     const layer_weights& layer = model.layers[static_cast<std::size_t>(i)];
-    for (const linear_kind kind : every_linear) bring_in(model, layer[kind].w);
+    for (const linear_kind kind : every_linear) bring_in(layer[kind].w);
   }
-  if (end == static_cast<std::int64_t>(model.layers.size())) bring_in(model, model.head);
+  if (end == static_cast<std::int64_t>(model.layers.size())) bring_in(model.head);
 }
 
 }  // namespace troupe

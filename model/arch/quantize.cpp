@@ -79,10 +79,6 @@ class staged_folder {
   bool created_ = false;
 };
 
-const tensor_set& tensors_of(const model_files& source) {
-  return source.gguf ? source.gguf->tensors : source.tensors;
-}
-
 void check_target(const fs::path& from, const fs::path& to, bool replace) {
   std::error_code ignored;
   if (!fs::exists(to, ignored)) return;
@@ -151,7 +147,7 @@ quantized_sizes quantize_model(const fs::path& from, const fs::path& to, const l
   if (is_packed(source.tensors)) refuse("{}: is already quantized: quantize the original model", source.path.string());
   check_target(from, to, replace);
   quantized_sizes sizes;
-  for (const auto& file : tensors_of(source).files)
+  for (const auto& file : source.file_tensors().files)
     sizes.bytes_before += static_cast<std::int64_t>(file.bytes().size());
   staged_folder folder(to);
   check_space(to, expected_bytes(source, options));

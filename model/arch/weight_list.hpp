@@ -30,8 +30,7 @@ void place_weights(Model& model, const Weights& weights) {
     layer.mlp_norm = weights.norm(prefix + "post_attention_layernorm");
     layer.q_norm = weights.norm(prefix + "self_attn.q_norm");
     layer.k_norm = weights.norm(prefix + "self_attn.k_norm");
-    for (const linear_kind kind : every_linear)
-      layer[kind] = weights.linear(fmt::format("{}{}", prefix, name_of(kind)));
+    for (const linear_kind kind : every_linear) layer[kind] = weights.linear(linear_name(i, kind));
   }
 }
 

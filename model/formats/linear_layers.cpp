@@ -1,24 +1,36 @@
 #include "model/formats/linear_layers.hpp"
 
-#include "base/error.hpp"
+#include <fmt/format.h>
 
 namespace troupe {
 
-std::vector<std::string_view> linear_modules(const model_config& config) {
-  std::vector<std::string_view> modules;
-  for (const linear_kind kind : every_linear)
-    if (kind != linear_kind::gate || config.gated_mlp) modules.push_back(name_of(kind));
-  return modules;
+std::string linear_name(std::int64_t layer, linear_kind kind) {
+  return fmt::format("model.layers.{}.{}", layer, name_of(kind));
 }
 
-std::pair<std::int64_t, std::int64_t> linear_shape(const model_config& config, std::string_view module) {
+std::vector<linear_kind> linear_kinds_of(const model_config& config) {
+  std::vector<linear_kind> kinds(every_linear.begin(), every_linear.end());
+  if (!config.gated_mlp) std::erase(kinds, linear_kind::gate);
+  return kinds;
+}
+
+std::pair<std::int64_t, std::int64_t> linear_shape(const model_config& config, linear_kind kind) {
   const auto queries = config.heads * config.head_dim, keys = config.kv_heads * config.head_dim;
-  if (module == "self_attn.q_proj") return {queries, config.hidden};
-  if (module == "self_attn.k_proj" || module == "self_attn.v_proj") return {keys, config.hidden};
-  if (module == "self_attn.o_proj") return {config.hidden, queries};
-  if (module == "mlp.up_proj" || (module == "mlp.gate_proj" && config.gated_mlp)) return {config.ffn, config.hidden};
-  if (module == "mlp.down_proj") return {config.hidden, config.ffn};
-  refuse("a {} model has no linear layer \"{}\"", config.family, module);
+  switch (kind) {
+    case linear_kind::q:
+      return {queries, config.hidden};
+    case linear_kind::k:
+    case linear_kind::v:
+      return {keys, config.hidden};
+    case linear_kind::o:
+      return {config.hidden, queries};
+    case linear_kind::gate:
+    case linear_kind::up:
+      return {config.ffn, config.hidden};
+    case linear_kind::down:
+      return {config.hidden, config.ffn};
+  }
+  return {};
 }
 
 }  // namespace troupe

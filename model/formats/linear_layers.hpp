@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -32,6 +33,9 @@ constexpr std::optional<linear_kind> linear_from_name(std::string_view name) {
   return std::nullopt;
 }
 
+/// "model.layers.3.self_attn.q_proj"
+std::string linear_name(std::int64_t layer, linear_kind kind);
+
 /// One T for each of them.
 template <class T>
 struct linear_layers {
@@ -46,9 +50,9 @@ struct linear_layers {
   }
 };
 
-/// The names of those that a model has.
-std::vector<std::string_view> linear_modules(const model_config& config);
+/// Those that a model has.
+std::vector<linear_kind> linear_kinds_of(const model_config& config);
 /// The size of a linear layer's weight, [out, in].
-std::pair<std::int64_t, std::int64_t> linear_shape(const model_config& config, std::string_view module);
+std::pair<std::int64_t, std::int64_t> linear_shape(const model_config& config, linear_kind kind);
 
 }  // namespace troupe

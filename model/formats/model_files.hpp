@@ -43,6 +43,9 @@ struct model_files {
   tensor_set tensors;             ///< the files, and the tensors under the names that the files use
   std::optional<gguf_file> gguf;  ///< set when the model is a GGUF file (its tensors are in there)
   std::map<std::string, weight_source, std::less<>> weights;
+
+  /// Of either kind.
+  const tensor_set& file_tensors() const { return gguf ? gguf->tensors : tensors; }
 };
 
 /// In the metadata of a file whose weights are packed, under our names: which arrangement they have (packed_file.hpp).

@@ -5,8 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "model/formats/linear_layers.hpp"
-
 namespace troupe::detail {
 namespace {
 
@@ -62,9 +60,9 @@ class wanted_list {
   }
 };
 
-bool has_bias(const model_config& config, std::string_view module) {
-  if (module.starts_with("mlp.")) return config.mlp_bias;
-  return module == "self_attn.o_proj" ? config.out_bias : config.qkv_bias;
+bool has_bias(const model_config& config, linear_kind kind) {
+  if (kind <= linear_kind::v) return config.qkv_bias;
+  return kind == linear_kind::o ? config.out_bias : config.mlp_bias;
 }
 
 void want_layer(wanted_list& want, const model_config& config, std::int64_t layer) {
@@ -74,9 +72,9 @@ void want_layer(wanted_list& want, const model_config& config, std::int64_t laye
     want.norm(layer, "self_attn.q_norm", config.head_dim, norm_kind::rms);
     want.norm(layer, "self_attn.k_norm", config.head_dim, norm_kind::rms);
   }
-  for (const std::string_view module : linear_modules(config)) {
-    const auto [outs, ins] = linear_shape(config, module);
-    want.matrix(layer, module, outs, ins, has_bias(config, module));
+  for (const linear_kind kind : linear_kinds_of(config)) {
+    const auto [outs, ins] = linear_shape(config, kind);
+    want.matrix(layer, name_of(kind), outs, ins, has_bias(config, kind));
   }
 }
 
@@ -105,8 +103,8 @@ std::vector<wanted_weight> wanted_weights(const model_config& config) {
   return std::move(want.list);
 }
 
-std::string_view hugging_face_name(const model_config& config, std::string_view module) {
-  return config.family == "gpt2" ? names_of(module).gpt2 : module;
+std::string_view hugging_face_name(const model_config& config, linear_kind kind) {
+  return config.family == "gpt2" ? names_of(name_of(kind)).gpt2 : name_of(kind);
 }
 
 weight_place place_of(const wanted_weight& weight, const model_config& config, naming names, std::string_view prefix) {

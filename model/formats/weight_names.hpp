@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/formats/linear_layers.hpp"
 #include "model/formats/model_config.hpp"
 
 namespace troupe::detail {
@@ -24,7 +25,7 @@ struct wanted_weight {
 std::vector<wanted_weight> wanted_weights(const model_config& config);
 
 /// What the model's class in Hugging Face's library calls a linear layer of ours: "attn.c_attn" for GPT-2's q, k and v.
-std::string_view hugging_face_name(const model_config& config, std::string_view module);
+std::string_view hugging_face_name(const model_config& config, linear_kind kind);
 
 /// How a file names and lays out the weights.
 enum class naming : std::uint8_t { hugging_face, gpt2, gguf };

@@ -1,7 +1,6 @@
 #include "model/lora/adapter.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <string_view>
 
@@ -84,19 +83,6 @@ struct packed_part {
   }
 };
 
-/// Where "model.layers.3.self_attn.q_proj" belongs.
-lora_weights& place(std::vector<std::array<lora_weights, linear_kinds>>& layers, std::string_view module) {
-  constexpr std::string_view prefix = "model.layers.";
-  std::string_view rest = module.substr(std::min(prefix.size(), module.size()));
-  std::size_t layer = layers.size();
-  const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), layer);
-  rest.remove_prefix(std::min(static_cast<std::size_t>(end - rest.data()) + 1, rest.size()));
-  const auto kind = linear_from_name(rest);
-  if (error != std::errc() || layer >= layers.size() || !kind)
-    refuse("adapter for {}: the model has no such linear layer", module);
-  return layers[layer][static_cast<std::size_t>(*kind)];
-}
-
 }  // namespace
 
 adapter_precision precision_beside(std::string_view quantization) {
@@ -116,7 +102,7 @@ lora_adapter::lora_adapter(const adapter_file& file, std::int64_t layers, adapte
   std::size_t total = 0;
   for (const auto& part : file.parts) {
     if (part.rank > most_adapter_rank)
-      refuse("adapter for {}: rank {} is above {}: use an adapter of lower rank", part.module, part.rank,
+      refuse("adapter for {}: rank {} is above {}: use an adapter of lower rank", part.name(), part.rank,
              most_adapter_rank);
     parts.emplace_back(part, precision);
     total += parts.back().bytes();
@@ -125,7 +111,8 @@ lora_adapter::lora_adapter(const adapter_file& file, std::int64_t layers, adapte
   memory_ = aligned_buffer<std::byte>(total);
   std::byte* at = memory_.data();
   for (const packed_part& part : parts) {
-    place(layers_, part.source.module) = part.pack_to(at);
+    const adapter_part& source = part.source;
+    layers_.at(static_cast<std::size_t>(source.layer))[static_cast<std::size_t>(source.kind)] = part.pack_to(at);
     at += part.bytes();
   }
 }

@@ -2,15 +2,14 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <optional>
 #include <system_error>
 
 #include "base/error.hpp"
+#include "base/number_in.hpp"
 #include "model/formats/json_input.hpp"
-#include "model/formats/linear_layers.hpp"
 #include "model/formats/safetensors.hpp"
 #include "model/formats/weight_names.hpp"
 #include "model/lora/adapter_config.hpp"
@@ -26,10 +25,10 @@ struct tensor_pair {
   const tensor_view* b = nullptr;
 };
 
-/// Our modules that a PEFT module stands for: one, or GPT-2's three in c_attn.
-struct adapted_modules {
+/// Our linear layers that a PEFT module stands for: one, or GPT-2's three in c_attn.
+struct adapted_linears {
   std::int64_t layer = 0;
-  std::vector<std::string_view> modules;
+  std::vector<linear_kind> kinds;
 };
 
 bool take_front(std::string_view& text, std::string_view front) {
@@ -46,28 +45,28 @@ bool take_back(std::string_view& text, std::string_view back) {
 
 /// The number before the next dot.
 std::optional<std::int64_t> take_number(std::string_view& text) {
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end == text.data() + text.size() || *end != '.' || number < 0) return std::nullopt;
-  text.remove_prefix(static_cast<std::size_t>(end - text.data()) + 1);
+  const std::size_t dot = text.find('.');
+  if (dot == text.npos) return std::nullopt;
+  const auto number = number_in<std::int64_t>(text.substr(0, dot));
+  if (number) text.remove_prefix(dot + 1);
   return number;
 }
 
 /// None where a layer of the base has no linear layer of that name.
-std::vector<std::string_view> modules_called(std::string_view name, const model_config& base) {
-  std::vector<std::string_view> modules = linear_modules(base);
-  std::erase_if(modules, [&](std::string_view ours) { return detail::hugging_face_name(base, ours) != name; });
-  return modules;
+std::vector<linear_kind> kinds_called(std::string_view name, const model_config& base) {
+  std::vector<linear_kind> kinds = linear_kinds_of(base);
+  std::erase_if(kinds, [&](linear_kind kind) { return detail::hugging_face_name(base, kind) != name; });
+  return kinds;
 }
 
-/// Empty modules where the base has no such linear layer.
-adapted_modules find_modules(std::string_view module, const model_config& base) {
+/// No kinds where the base has no such linear layer.
+adapted_linears find_linears(std::string_view module, const model_config& base) {
   const bool gpt2 = base.family == "gpt2";
   if (gpt2) take_front(module, "transformer.");
   if (!take_front(module, gpt2 ? "h." : "model.layers.")) return {};
   const auto layer = take_number(module);
-  if (!layer || *layer >= base.layers) return {};
-  return {*layer, modules_called(module, base)};
+  if (!layer || *layer < 0 || *layer >= base.layers) return {};
+  return {*layer, kinds_called(module, base)};
 }
 
 void refuse_kind(const std::string& name, const std::string& where) {
@@ -115,13 +114,13 @@ std::vector<float> read_matrix(const tensor_view& tensor, std::int64_t rows, std
   return values;
 }
 
-/// Splits the rows of B among the modules; all share A.
-std::vector<adapter_part> make_parts(const adapted_modules& ours, const std::string& module, const tensor_pair& pair,
+/// Splits the rows of B among the linear layers; all share A.
+std::vector<adapter_part> make_parts(const adapted_linears& ours, const std::string& module, const tensor_pair& pair,
                                      const detail::adapter_config& config, const model_config& base,
                                      const std::string& where) {
   const auto rank = config.rank_of(module);
-  const auto [outs, ins] = linear_shape(base, ours.modules.front());
-  const auto count = static_cast<std::int64_t>(ours.modules.size());
+  const auto [outs, ins] = linear_shape(base, ours.kinds.front());
+  const auto count = static_cast<std::int64_t>(ours.kinds.size());
   const auto a = read_matrix(*pair.a, rank, ins, fmt::format("{}: tensor \"{}.lora_A\"", where, module));
   const auto b = read_matrix(*pair.b, outs * count, rank, fmt::format("{}: tensor \"{}.lora_B\"", where, module));
   const auto scale = config.scale_of(module);
@@ -129,23 +128,21 @@ std::vector<adapter_part> make_parts(const adapted_modules& ours, const std::str
   std::vector<adapter_part> parts;
   for (std::int64_t i = 0; i < count; ++i) {
     const auto first = b.begin() + i * outs * rank;
-    parts.push_back({.module = fmt::format("model.layers.{}.{}", ours.layer, ours.modules[static_cast<std::size_t>(i)]),
+    parts.push_back({.layer = ours.layer,
+                     .kind = ours.kinds[static_cast<std::size_t>(i)],
                      .rank = rank,
                      .scale = scale,
                      .a = a,
-                     .b = std::vector<float>(first, first + outs * rank),
-                     .layer = ours.layer});
+                     .b = std::vector<float>(first, first + outs * rank)});
   }
   return parts;
 }
 
 /// In the order in which a pass meets the layers.
-void sort_parts(std::vector<std::pair<adapted_modules, std::vector<adapter_part>>>& all, const model_config& base) {
-  const auto known = linear_modules(base);
-  const auto place = [&](const adapted_modules& ours) {
-    return std::pair(ours.layer, std::find(known.begin(), known.end(), ours.modules.front()) - known.begin());
-  };
-  std::sort(all.begin(), all.end(), [&](const auto& x, const auto& y) { return place(x.first) < place(y.first); });
+void sort_parts(std::vector<adapter_part>& parts) {
+  const auto place = [](const adapter_part& part) { return std::pair(part.layer, part.kind); };
+  std::stable_sort(parts.begin(), parts.end(),
+                   [&](const adapter_part& x, const adapter_part& y) { return place(x) < place(y); });
 }
 
 tensor_set open_tensors(const std::filesystem::path& folder) {
@@ -167,23 +164,22 @@ adapter_file read_adapter(const std::filesystem::path& folder, const model_confi
   if (!set.unread.empty())
     refuse("{}: tensor \"{}\" has the type {}, but F32, F16 and BF16 are supported", where, set.unread.begin()->first,
            set.unread.begin()->second);
-  std::vector<std::pair<adapted_modules, std::vector<adapter_part>>> all;
+  adapter_file file;
   for (const auto& [module, pair] : pair_up(set, where)) {
     const auto name = module.substr(0, 300);
     if (!pair.a || !pair.b) refuse("{}: \"{}\" has only one of lora_A and lora_B", where, name);
-    const auto ours = find_modules(module, base);
-    if (ours.modules.empty()) refuse("{}: adapts \"{}\", which is no linear layer of the base model", where, name);
+    const auto ours = find_linears(module, base);
+    if (ours.kinds.empty()) refuse("{}: adapts \"{}\", which is no linear layer of the base model", where, name);
     if (!config.targets(module))
       refuse(
           "{}: adapts \"{}\", which \"target_modules\" of {} leaves out, as PEFT does: remove the tensors, or add it "
           "there",
           where, name, config.where);
-    all.emplace_back(ours, make_parts(ours, module, pair, config, base, where));
+    auto parts = make_parts(ours, module, pair, config, base, where);
+    std::move(parts.begin(), parts.end(), std::back_inserter(file.parts));
   }
-  if (all.empty()) refuse("{}: holds no adapted layer", where);
-  sort_parts(all, base);
-  adapter_file file;
-  for (auto& [ours, parts] : all) std::move(parts.begin(), parts.end(), std::back_inserter(file.parts));
+  if (file.parts.empty()) refuse("{}: holds no adapted layer", where);
+  sort_parts(file.parts);
   return file;
 }
 

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/formats/linear_layers.hpp"
 #include "model/formats/model_config.hpp"
 #include "model/formats/tensor.hpp"
 
@@ -12,12 +13,14 @@ namespace troupe {
 
 /// One adapted linear layer as the files give it: delta W = scale * B A.
 struct adapter_part {
-  std::string module;  ///< our name of the linear layer, e.g. "model.layers.0.self_attn.q_proj"
+  std::int64_t layer = 0;
+  linear_kind kind = linear_kind::q;
   std::int64_t rank = 0;
   float scale = 0;       ///< alpha / rank, or alpha / sqrt(rank) for rsLoRA
   std::vector<float> a;  ///< [rank, in]
   std::vector<float> b;  ///< [out, rank]
-  std::int64_t layer = 0;
+
+  std::string name() const { return linear_name(layer, kind); }
 };
 
 /// PEFT's names of an adapter's two files, and the beginning of each tensor's name.

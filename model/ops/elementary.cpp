@@ -44,12 +44,12 @@ double whole_power(double x, std::int64_t n) {
   return power;
 }
 
-double whole_root(double of, std::int64_t n) {
-  double low = 1, high = of;
+double whole_root(double power, std::int64_t n) {
+  double low = 1, high = power;
   while (true) {
     const double middle = low + (high - low) / 2;
     if (middle <= low || middle >= high) return low;
-    (whole_power(middle, n) < of ? low : high) = middle;
+    (whole_power(middle, n) < power ? low : high) = middle;
   }
 }
 

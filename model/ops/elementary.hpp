@@ -15,7 +15,7 @@ sine_cosine sine_cosine_of(double angle);
 /// x^n, for n >= 0.
 double whole_power(double x, std::int64_t n);
 
-/// The x with x^n = `of`, for `of` >= 1 and n >= 1: the largest double whose power is below.
-double whole_root(double of, std::int64_t n);
+/// The x with x^n = `power`, for `power` >= 1 and n >= 1: the largest double whose power is below.
+double whole_root(double power, std::int64_t n);
 
 }  // namespace troupe

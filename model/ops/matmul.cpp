@@ -99,10 +99,6 @@ void quantized_rows::assign(const compute& with, const float* x, std::int64_t st
   });
 }
 
-void matmul(const compute& with, std::span<const matmul_args> jobs) {
-  matmul(with, jobs, {});
-}
-
 void matmul(const compute& with, std::span<const matmul_args> jobs, std::span<const adapted_job> adapters) {
   const std::int64_t step = blocks_per_task(jobs, with.pool.threads());
   int shrinks = 0, expands = 0;

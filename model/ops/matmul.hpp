@@ -27,18 +27,17 @@ class quantized_rows {
   quantized_view view_;
 };
 
-/// Runs matmuls that do not depend on each other as one job of the pool. Each output is computed whole by one thread,
-/// in an order that the matrix alone decides.
-void matmul(const compute& with, std::span<const matmul_args> jobs);
-
-/// The same with adapters, still as one job of the pool: whatever makes outputs adds the adapters' part of them.
+/// An adapter beside one of several matmuls.
 struct adapted_job {
   std::size_t job = 0;
   low_rank_args adapter;
 };
-void matmul(const compute& with, std::span<const matmul_args> jobs, std::span<const adapted_job> adapters);
 
-/// The same in plain loops, in double where sums are not exact: what the kernels are compared with.
+/// Runs matmuls that do not depend on each other as one job of the pool. Each output is computed whole by one thread,
+/// in an order that the matrix alone decides; whatever makes outputs adds the adapters' part of them.
+void matmul(const compute& with, std::span<const matmul_args> jobs, std::span<const adapted_job> adapters = {});
+
+/// The same, without adapters, in plain loops, in double where sums are not exact: what the kernels are compared with.
 void matmul_reference(const matmul_args& args);
 
 }  // namespace troupe

@@ -88,9 +88,13 @@ void attention_pass::prepare_keys(const task& t, bool backward) const {
   if (backward) t.kernels.transpose(t.s.v, dim_stride_, rows, dim_stride_, t.s.v_turned, turned_stride_);
 }
 
+/// That a query sees.
+std::int64_t attention_pass::first_key(const task& t, std::int64_t query) {
+  return t.in.window > 0 ? std::max<std::int64_t>(0, query - t.in.window + 1) : 0;
+}
+
 attention_pass::span_of_keys attention_pass::keys_of(const task& t, std::int64_t query, std::int64_t count) const {
-  const std::int64_t first = t.in.window > 0 ? std::max<std::int64_t>(0, query - t.in.window + 1) : 0;
-  return {first / 16 * 16, rounded_up(query + count, 16)};
+  return {first_key(t, query) / 16 * 16, rounded_up(query + count, 16)};
 }
 
 /// scores [count, keys]: what each query gives to each key.
@@ -101,11 +105,9 @@ void attention_pass::probabilities(const task& t, std::int64_t query, std::int64
                       .a = {t.s.q + query * dim_stride_, dim_stride_},
                       .b = {t.s.k_turned + keys.from, turned_stride_},
                       .c = {t.s.scores, turned_stride_}});
-  for (std::int64_t i = 0; i < count; ++i) {
-    const std::int64_t first = t.in.window > 0 ? std::max<std::int64_t>(0, query + i - t.in.window + 1) : 0;
-    t.kernels.softmax(t.s.scores + i * turned_stride_, 0, first - keys.from, query + i + 1 - keys.from,
-                      keys.to - keys.from, factor_);
-  }
+  for (std::int64_t i = 0; i < count; ++i)
+    t.kernels.softmax(t.s.scores + i * turned_stride_, 0, first_key(t, query + i) - keys.from,
+                      query + i + 1 - keys.from, keys.to - keys.from, factor_);
 }
 
 void attention_pass::forward_head(const task& t, std::int64_t head, float_rows out) const {

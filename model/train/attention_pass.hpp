@@ -64,6 +64,7 @@ class attention_pass {
   /// The gradient of placed heads goes to that of the linear layer's output.
   void scatter_back(const task& t, std::int64_t head, float* gradients, const placed_heads& to) const;
   void prepare_keys(const task& t, bool backward) const;
+  static std::int64_t first_key(const task& t, std::int64_t query);
   span_of_keys keys_of(const task& t, std::int64_t query, std::int64_t count) const;
   void probabilities(const task& t, std::int64_t query, std::int64_t count, span_of_keys keys) const;
   void forward_head(const task& t, std::int64_t head, float_rows out) const;

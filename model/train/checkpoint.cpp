@@ -1,9 +1,10 @@
 #include "model/train/checkpoint.hpp"
 
-#include <charconv>
 #include <cstring>
+#include <optional>
 
 #include "base/error.hpp"
+#include "base/number_in.hpp"
 #include "model/formats/safetensors.hpp"
 
 namespace troupe {
@@ -13,13 +14,10 @@ constexpr std::string_view format_key = "troupe.training", format_version = "1";
 
 template <class T>
 T number(const tensor_set& set, const std::string& key, const std::string& where) {
-  T value{};
   const auto found = set.metadata.find(key);
-  const std::string text = found == set.metadata.end() ? "" : found->second;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size())
-    refuse("{}: \"{}\" is no number: the checkpoint is broken", where, key);
-  return value;
+  const auto value = found == set.metadata.end() ? std::nullopt : number_in<T>(found->second);
+  if (!value) refuse("{}: \"{}\" is no number: the checkpoint is broken", where, key);
+  return *value;
 }
 
 const tensor_view& tensor_of(const tensor_set& set, const std::string& name, const parameter& p,

@@ -8,7 +8,6 @@
 
 #include "base/error.hpp"
 #include "model/formats/json_input.hpp"
-#include "model/formats/linear_layers.hpp"
 #include "model/formats/weight_names.hpp"
 
 namespace troupe {
@@ -20,16 +19,16 @@ std::string peft_prefix(const model_config& config, std::int64_t layer) {
   return fmt::format("{}.{}.", config.family == "gpt2" ? "transformer.h" : "model.layers", layer);
 }
 
-std::string peft_name(const model_config& config, std::int64_t layer, std::string_view module) {
-  return fmt::format("{}{}", peft_prefix(config, layer), detail::hugging_face_name(config, module));
+std::string peft_name(const model_config& config, std::int64_t layer, linear_kind kind) {
+  return fmt::format("{}{}", peft_prefix(config, layer), detail::hugging_face_name(config, kind));
 }
 
 std::vector<adapted_layer> adaptable_layers(const model_config& config) {
   std::vector<adapted_layer> all;
   for (std::int64_t layer = 0; layer < config.layers; ++layer)
-    for (const std::string_view ours : linear_modules(config)) {
-      const auto [outs, ins] = linear_shape(config, ours);
-      all.push_back({layer, ours, peft_name(config, layer, ours), outs, ins});
+    for (const linear_kind kind : linear_kinds_of(config)) {
+      const auto [outs, ins] = linear_shape(config, kind);
+      all.push_back({layer, kind, peft_name(config, layer, kind), outs, ins});
     }
   return all;
 }
@@ -132,11 +131,8 @@ lora_options read_lora_options(const std::filesystem::path& folder, const model_
   const auto json = detail::parse_json(text, path.string());
   options.dropout = detail::json_fields<nlohmann::json>(json, path.string()).number("lora_dropout").value_or(0);
   std::set<std::string> names;
-  for (const adapter_part& part : read_adapter(folder, base).parts) {
-    const std::string_view rest = std::string_view(part.module).substr(std::string_view("model.layers.").size());
-    const std::size_t dot = rest.find('.');
-    names.insert(peft_name(base, std::stoll(std::string(rest.substr(0, dot))), rest.substr(dot + 1)));
-  }
+  for (const adapter_part& part : read_adapter(folder, base).parts)
+    names.insert(peft_name(base, part.layer, part.kind));
   options.targets = {names.begin(), names.end()};
   return options;
 }

@@ -39,10 +39,10 @@ lora_options read_lora_options(const std::filesystem::path& folder, const model_
 
 namespace detail {
 
-/// A linear layer that factors are for; layers of ours that share a module in PEFT have its name in common.
+/// A linear layer that factors are for; those that share a module in PEFT have its name in common.
 struct adapted_layer {
   std::int64_t layer = 0;
-  std::string_view ours;
+  linear_kind kind = linear_kind::q;
   std::string name;
   std::int64_t outs = 0, ins = 0;
 };

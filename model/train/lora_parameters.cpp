@@ -32,12 +32,12 @@ void lora_parameters::find_modules(const model_config& base) {
   for (const detail::adapted_layer& each : detail::adapted_layers(options_, base)) {
     if (modules_.empty() || modules_.back().name != each.name)
       modules_.push_back({.name = each.name,
-                          .ours = {},
+                          .kinds = {},
                           .layer = each.layer,
                           .rank = config.rank_of(each.name),
                           .ins = each.ins,
                           .scale = config.scale_of(each.name)});
-    modules_.back().ours.emplace_back(each.ours);
+    modules_.back().kinds.push_back(each.kind);
     modules_.back().outs += each.outs;
   }
 }
@@ -45,8 +45,8 @@ void lora_parameters::find_modules(const model_config& base) {
 void lora_parameters::attach(trained_model& model) {
   for (const module& m : modules_) {
     std::int64_t first_out = 0;
-    for (const std::string& ours : m.ours) {
-      trained_linear& linear = *find_linear(model.layers[static_cast<std::size_t>(m.layer)], ours);
+    for (const linear_kind kind : m.kinds) {
+      trained_linear& linear = model.layers[static_cast<std::size_t>(m.layer)][kind];
       const parameter &a = parameters_.list()[m.a], &b = parameters_.list()[m.b];
       const std::int64_t skipped = first_out * b.stride;
       linear.lora = {.rank = m.rank,
@@ -78,10 +78,9 @@ void lora_parameters::load(const std::filesystem::path& folder, const model_conf
   const adapter_file file = read_adapter(folder, base);
   for (const module& m : modules_) {
     std::vector<float> b;
-    for (const std::string& ours : m.ours) {
-      const std::string name = fmt::format("model.layers.{}.{}", m.layer, ours);
-      const auto part =
-          std::find_if(file.parts.begin(), file.parts.end(), [&](const adapter_part& p) { return p.module == name; });
+    for (const linear_kind kind : m.kinds) {
+      const auto part = std::find_if(file.parts.begin(), file.parts.end(),
+                                     [&](const adapter_part& p) { return p.layer == m.layer && p.kind == kind; });
       if (part == file.parts.end()) refuse("{}: has no factors for {}", folder.string(), m.name);
       if (part->rank != m.rank)
         refuse("{}: {} has rank {}, but {} is asked for", folder.string(), m.name, part->rank, m.rank);

@@ -71,44 +71,42 @@ void products::multiply(const product_args& args) {
 
 void products::multiply_block(const product_args& args, std::int64_t row, std::int64_t rows, std::int64_t column,
                               int thread) {
-  const operand& b = args.b;
   float* panels = panels_.data() + thread * depth_at_once * columns_at_once;
   const std::int64_t columns = std::min(columns_at_once, args.columns - column);
+  const bool in_place = args.b.layout == operand::kind::rows;
   for (std::int64_t k = 0; k < args.depth; k += depth_at_once) {
     const std::int64_t depth = std::min(depth_at_once, args.depth - k);
-    multiply_args m{.rows = rows,
-                    .columns = columns,
-                    .depth = depth,
-                    .a = {args.a_transposed ? args.a.row(k) + row : args.a.row(row) + k, args.a.stride},
-                    .a_transposed = args.a_transposed,
-                    .b = {panels, panel_columns},
-                    .panel_step = depth * panel_columns,
-                    .c = {args.c.row(row) + column, args.c.stride},
-                    .factor = args.factor,
-                    .how = k > 0 ? into::add : args.how};
-    switch (b.layout) {
-      case operand::kind::rows:
-        m.b = {b.values.row(k) + column, b.values.stride};
-        m.panel_step = panel_columns;
-        break;
-      case operand::kind::columns:
-        for (std::int64_t panel = 0; panel < columns; panel += panel_columns)
-          kernels_.transpose(b.values.row(column + panel) + k, b.values.stride,
-                             std::min(panel_columns, columns - panel), depth, panels + panel * depth, panel_columns);
-        break;
-      case operand::kind::packed:
-      case operand::kind::packed_transposed:
-        kernels_.fill({.w = b.w,
-                       .transposed = b.layout == operand::kind::packed_transposed,
-                       .first_depth = k,
-                       .depth = depth,
-                       .first_column = column,
+    const_float_rows b{panels, panel_columns};
+    if (in_place)
+      b = {args.b.values.row(k) + column, args.b.values.stride};
+    else
+      fill_panels(args.b, {.w = args.b.w,
+                           .transposed = args.b.layout == operand::kind::packed_transposed,
+                           .first_depth = k,
+                           .depth = depth,
+                           .first_column = column,
+                           .columns = columns,
+                           .to = panels});
+    kernels_.multiply({.rows = rows,
                        .columns = columns,
-                       .to = panels});
-        break;
-    }
-    kernels_.multiply(m);
+                       .depth = depth,
+                       .a = {args.a_transposed ? args.a.row(k) + row : args.a.row(row) + k, args.a.stride},
+                       .a_transposed = args.a_transposed,
+                       .b = b,
+                       .panel_step = in_place ? panel_columns : depth * panel_columns,
+                       .c = {args.c.row(row) + column, args.c.stride},
+                       .factor = args.factor,
+                       .how = k > 0 ? into::add : args.how});
   }
+}
+
+/// A part of b, which does not lie in rows.
+void products::fill_panels(const operand& b, const fill_args& part) const {
+  if (b.layout != operand::kind::columns) return kernels_.fill(part);
+  for (std::int64_t panel = 0; panel < part.columns; panel += panel_columns)
+    kernels_.transpose(b.values.row(part.first_column + panel) + part.first_depth, b.values.stride,
+                       std::min(panel_columns, part.columns - panel), part.depth, part.to + panel * part.depth,
+                       panel_columns);
 }
 
 void products::quantize(const_float_rows x, std::int64_t rows, std::int64_t ins, bool both) {

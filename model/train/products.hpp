@@ -88,6 +88,7 @@ class products {
     std::int64_t first, count;
   };
   void multiply_block(const product_args& args, std::int64_t row, std::int64_t rows, std::int64_t column, int thread);
+  void fill_panels(const operand& b, const fill_args& part) const;
   void forward_floats(const_float_rows x, std::int64_t rows, const output& o);
   void quantize(const_float_rows x, std::int64_t rows, std::int64_t ins, bool both);
   void quantize_scaled(const_float_rows dy, std::int64_t rows, const some_outs& outs);

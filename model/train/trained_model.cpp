@@ -1,7 +1,6 @@
 #include "model/train/trained_model.hpp"
 
 #include <algorithm>
-#include <string_view>
 
 namespace troupe {
 namespace {
@@ -45,11 +44,6 @@ std::int64_t largest_rank(const trained_model& model) {
   for (const trained_layer& layer : model.layers)
     for (const linear_kind kind : every_linear) rank = std::max(rank, layer[kind].lora.rank);
   return rank;
-}
-
-trained_linear* find_linear(trained_layer& layer, std::string_view module) {
-  const auto kind = linear_from_name(module);
-  return kind && layer[*kind].w.outs > 0 ? &layer[*kind] : nullptr;
 }
 
 }  // namespace troupe

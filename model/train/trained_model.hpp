@@ -53,7 +53,4 @@ trained_model frozen(std::shared_ptr<const loaded_model> base);
 /// Of its adapter; 0 where none is trained.
 std::int64_t largest_rank(const trained_model& model);
 
-/// The linear layer of our name, "self_attn.q_proj"; nullptr where the model has none.
-trained_linear* find_linear(trained_layer& layer, std::string_view module);
-
 }  // namespace troupe

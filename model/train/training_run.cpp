@@ -20,8 +20,8 @@ training_options checked(training_options o, const model_config& config) {
   positive(o.accumulation, "accumulation");
   positive(o.epochs, "the number of epochs");
   // As training_spec.cpp has them: their products with other numbers fit an int64.
-  const auto at_most = [](std::int64_t value, std::int64_t most, std::string_view what) {
-    if (value > most) refuse("{} is {}: use at most {}", what, value, most);
+  const auto at_most = [](std::int64_t value, std::int64_t most, std::string_view name) {
+    if (value > most) refuse("{} is {}: use at most {}", name, value, most);
   };
   at_most(o.accumulation, 1 << 16, "accumulation");
   at_most(o.epochs, 1'000'000, "the number of epochs");

@@ -168,14 +168,14 @@ void cuda_decoder::run_pass(const pass_shape& shape) {
 void cuda_decoder::attend(const pass_shape& shape, std::int64_t layer) {
   const layer_weights& weights = weights_.layers[static_cast<std::size_t>(layer)];
   const std::int64_t hidden = model_->config.hidden;
-  const linear qkv[] = {{linear_kind::q, weights.q, rows_of(q_, heads_width_)},
-                        {linear_kind::k, weights.k, rows_of(k_, kv_width_)},
-                        {linear_kind::v, weights.v, rows_of(v_, kv_width_)}};
+  const linear_product qkv[] = {{linear_kind::q, weights.q, rows_of(q_, heads_width_)},
+                                {linear_kind::k, weights.k, rows_of(k_, kv_width_)},
+                                {linear_kind::v, weights.v, rows_of(v_, kv_width_)}};
   normalize(shape.rows, weights.attention_norm, nullptr, codes_for(qkv));
   multiply(shape, layer, rows_of(normed_, hidden), hidden, qkv);
   place_heads(shape, layer);
   attend_heads(shape, layer);
-  const linear o[] = {{linear_kind::o, weights.o, rows_of(hidden_, hidden), true}};
+  const linear_product o[] = {{linear_kind::o, weights.o, rows_of(hidden_, hidden), true}};
   const float_rows mixed = rows_of(mixed_, heads_width_);
   gather_(stream_, mixed, shape.rows, cuts_.q);
   cuda::encode(stream_, mixed, shape.rows, heads_width_, codes_for(o));
@@ -187,11 +187,11 @@ void cuda_decoder::feed_forward(const pass_shape& shape, std::int64_t layer) {
   const layer_weights& weights = weights_.layers[static_cast<std::size_t>(layer)];
   const model_config& config = model_->config;
   const float_rows up = rows_of(up_, config.ffn), gate = rows_of(gate_, config.ffn);
-  const linear both[] = {{linear_kind::up, weights.up, up}, {linear_kind::gate, weights.gate, gate}};
-  const std::span<const linear> inner(both, config.gated_mlp ? 2 : 1);
+  const linear_product both[] = {{linear_kind::up, weights.up, up}, {linear_kind::gate, weights.gate, gate}};
+  const std::span<const linear_product> inner(both, config.gated_mlp ? 2 : 1);
   normalize(shape.rows, weights.mlp_norm, nullptr, codes_for(inner));
   multiply(shape, layer, rows_of(normed_, config.hidden), config.hidden, inner);
-  const linear down[] = {{linear_kind::down, weights.down, rows_of(hidden_, config.hidden), true}};
+  const linear_product down[] = {{linear_kind::down, weights.down, rows_of(hidden_, config.hidden), true}};
   activate(shape, codes_for(down));
   multiply(shape, layer, up, config.ffn, down);
   gather_(stream_, rows_of(hidden_, config.hidden), shape.rows, cuts_.hidden);
@@ -269,7 +269,7 @@ void cuda_decoder::normalize(int rows, const norm_weights& norm, const std::int3
 }
 
 void cuda_decoder::multiply(const pass_shape& shape, std::int64_t layer, float_rows x, std::int64_t ins,
-                            std::span<const linear> products) {
+                            std::span<const linear_product> products) {
   std::array<cuda::product, cuda::most_products> jobs;
   for (std::size_t i = 0; i < products.size(); ++i)
     jobs[i] = {products[i].weights.w, made_part(products[i]), products[i].weights.bias, products[i].accumulate};
@@ -279,7 +279,7 @@ void cuda_decoder::multiply(const pass_shape& shape, std::int64_t layer, float_r
 }
 
 void cuda_decoder::add_adapters(const pass_shape& shape, std::int64_t layer, float_rows x, std::int64_t ins,
-                                std::span<const linear> products) {
+                                std::span<const linear_product> products) {
   cuda::lora_args args{.tiles = tables_.lora_tiles(shape),
                        .tile_count = shape.lora_tiles,
                        .table = adapters_.table(),
@@ -317,7 +317,7 @@ const float* cuda_decoder::logits(const float*, const wanted_logits& wanted) {
   const linear_weights head{weights_.head, nullptr};
   const float_rows rows{logits_.data(), logit_stride()};
   const cuda::product product{weights_.head, columns_of(rows, cuts_.vocab.first)};
-  const linear only[] = {{linear_kind::q, head, product.y}};
+  const linear_product only[] = {{linear_kind::q, head, product.y}};
   const cuda::row_codes codes = codes_for(only);
   const auto stride = static_cast<std::size_t>(logit_stride());
   const std::size_t largest = wanted.largest_of.size();
@@ -361,7 +361,7 @@ float_rows cuda_decoder::rows_of(const cuda::device_buffer<float>& buffer, std::
 }
 
 /// The part of a product's rows that this rank makes.
-float_rows cuda_decoder::made_part(const linear& product) const {
+float_rows cuda_decoder::made_part(const linear_product& product) const {
   return columns_of(product.to, cuts_.of(product.kind).first_output());
 }
 
@@ -371,9 +371,10 @@ std::int64_t cuda_decoder::most_gathered_floats() const {
   return is_last() ? std::max(most, picked_rows_ * cuts_.vocab.ends.back()) : most;
 }
 
-cuda::row_codes cuda_decoder::codes_for(std::span<const linear> products) const {
+cuda::row_codes cuda_decoder::codes_for(std::span<const linear_product> products) const {
   const auto any = [&](auto is) {
-    return std::any_of(products.begin(), products.end(), [&](const linear& each) { return is(each.weights.w.kind); });
+    return std::any_of(products.begin(), products.end(),
+                       [&](const linear_product& each) { return is(each.weights.w.kind); });
   };
   return codes_.view(any(is_integer), any([](scheme kind) { return kind == scheme::bf16; }));
 }

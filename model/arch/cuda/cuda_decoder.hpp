@@ -37,8 +37,8 @@ class cuda_decoder final : public decoder {
   std::string remark() const override { return remark_; }
 
  private:
-  /// One linear layer of a group that shares its input.
-  struct linear {
+  /// One linear layer of some that share their input, and where its outputs go.
+  struct linear_product {
     linear_kind kind;
     const linear_weights& weights;
     float_rows to;
@@ -49,9 +49,9 @@ class cuda_decoder final : public decoder {
   bool is_last() const { return options_.first_layer + options_.layers == model_->config.layers; }
   void use() const { cuda::use_device(options_.device.gpu); }
   float_rows rows_of(const cuda::device_buffer<float>& buffer, std::int64_t columns) const;
-  float_rows made_part(const linear& product) const;
+  float_rows made_part(const linear_product& product) const;
   std::int64_t most_gathered_floats() const;
-  cuda::row_codes codes_for(std::span<const linear> products) const;
+  cuda::row_codes codes_for(std::span<const linear_product> products) const;
   cuda::kv_layer cache_of(std::int64_t layer) const;
   void take_library();
 
@@ -64,9 +64,9 @@ class cuda_decoder final : public decoder {
   /// normed = the norm of rows of hidden, of those that `gather` names where it is not null.
   void normalize(int rows, const norm_weights& norm, const std::int32_t* gather, const cuda::row_codes& codes);
   void multiply(const pass_shape& shape, std::int64_t layer, float_rows x, std::int64_t ins,
-                std::span<const linear> products);
+                std::span<const linear_product> products);
   void add_adapters(const pass_shape& shape, std::int64_t layer, float_rows x, std::int64_t ins,
-                    std::span<const linear> products);
+                    std::span<const linear_product> products);
   float* lend(std::size_t rows, std::int64_t stride);
   /// The last norm of the rows of these lists, a part of them at a time: `take` gets the number of the first, and how
   /// many. Waits for all that was put on the stream.

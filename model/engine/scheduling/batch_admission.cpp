@@ -12,63 +12,12 @@ using detail::sequence_phase;
 
 namespace {
 
-template <class List>
-void put_in_order(List& sequences) {
+void put_in_order(std::vector<detail::sequence_state*>& sequences) {
   if (!std::is_sorted(sequences.begin(), sequences.end(), in_order))
     std::sort(sequences.begin(), sequences.end(), in_order);
 }
 
 }  // namespace
-
-void batch_scheduler::declare_urgent() {
-  declare_overdue_adapters();
-  declare_overdue_batch();
-  declare_overdue_heads();
-}
-
-/// Only a few at a time are made urgent, because each pushes others out.
-void batch_scheduler::declare_overdue_adapters() {
-  const auto most = static_cast<std::size_t>(std::max(1, options_.max_adapters / 4));
-  while (urgent_.size() < most) {
-    detail::adapter_use* use = adapters_.overdue(step_, options_.adapter_patience);
-    if (use == nullptr) return;
-    const auto has_it = [&](const sequence_state& sequence) { return sequence.use == use; };
-    sequence_state* sequence = queues_[0].oldest(has_it);
-    if (sequence == nullptr) sequence = queues_[1].oldest(has_it);
-    assert(sequence != nullptr);
-    adapters_.set_claimed(*use, true, step_);
-    make_urgent(*sequence, options_.urgent_tokens);
-  }
-}
-
-void batch_scheduler::declare_overdue_batch() {
-  const auto is_batch = [](const sequence_state* s) { return s->priority == request_priority::batch; };
-  const auto running = std::find_if(running_.begin(), running_.end(), is_batch);
-  const bool none_waits = queue_of(request_priority::batch).size() == 0;
-  if (running == running_.end() && none_waits) batch_served_ = step_;
-  if (step_ - batch_served_ < options_.batch_patience || std::any_of(urgent_.begin(), urgent_.end(), is_batch)) return;
-  sequence_state* first = running != running_.end() ? *running : oldest_waiting(request_priority::batch);
-  if (first != nullptr) make_urgent(*first, options_.urgent_tokens);
-}
-
-/// They stay urgent to their end: if a class is kept waiting for so long, short turns would only make more work for
-/// all.
-void batch_scheduler::declare_overdue_heads() {
-  for (const request_priority priority : {request_priority::interactive, request_priority::batch}) {
-    std::uint64_t& last_turn = last_turn_[index_of(priority)];
-    if (step_ - last_turn < options_.head_patience) continue;
-    last_turn = step_;
-    if (sequence_state* head = oldest_waiting(priority)) make_urgent(*head, options_.context);
-  }
-}
-
-void batch_scheduler::make_urgent(sequence_state& sequence, std::int64_t tokens) {
-  if (sequence.urgent != 0) return;
-  sequence.urgent = ++last_urgency_;
-  sequence.urgent_until = sequence.tokens.size() + static_cast<std::size_t>(tokens);
-  urgent_.push_back(&sequence);
-  ++counts_.urgencies;
-}
 
 void batch_scheduler::seat_all(const planning& step) {
   closed_to_new_ = closed_to_growth_ = false;
@@ -118,8 +67,7 @@ void batch_scheduler::seat(sequence_state& sequence, const planning& step) {
     if (sequence.urgent != 0) closed_to_growth_ = true;
     return;
   }
-  [[maybe_unused]] const bool provided = blocks_.provide(sequence, sequence.tokens.size(), step.plan.copies);
-  assert(provided);
+  blocks_.provide(sequence, sequence.tokens.size(), step.plan.copies);
 }
 
 /// A class has had its turn if one of its sequences starts, or if something other than lack of room prevents that.
@@ -152,11 +100,6 @@ batch_scheduler::sequence_state* batch_scheduler::next_in_line(request_priority 
   });
 }
 
-batch_scheduler::sequence_state* batch_scheduler::oldest_waiting(request_priority priority) const {
-  return queue_of(priority).oldest(
-      [&](const sequence_state& sequence) { return sequence.urgent == 0 && is_ready(sequence); });
-}
-
 bool batch_scheduler::is_ready(const sequence_state& sequence) const {
   return sequence.adapter == no_adapter || !options_.is_ready || options_.is_ready(sequence.adapter);
 }
@@ -174,7 +117,7 @@ bool batch_scheduler::admit(sequence_state& sequence, const planning& step) {
 
 bool batch_scheduler::make_slots(const sequence_state& sequence) {
   while (slots_ + sequence.slots() > static_cast<std::size_t>(options_.max_sequences))
-    if (!push_out_last([&](const sequence_state& other) { return may_push_out(sequence, other); })) return false;
+    if (!push_out_for(sequence)) return false;
   return true;
 }
 
@@ -223,15 +166,14 @@ bool batch_scheduler::make_blocks(sequence_state& sequence, const planning& step
     return static_cast<std::size_t>(cache_.available()) >= missing + reserve_beside(sequence);
   };
   while (!enough()) {
-    if (push_out_last([&](const sequence_state& other) { return may_push_out(sequence, other); })) continue;
+    if (push_out_for(sequence)) continue;
     blocks_.clear(sequence);
     return false;
   }
   if (sequence.tokens.size() == sequence.prompt_tokens) sequence.reused = 0;  // found by an earlier start
   if (!sequence.reads_prompt()) counts_.looked_up_tokens += sequence.tokens.size();
   note_reused(sequence, reused);
-  [[maybe_unused]] const bool provided = blocks_.provide(sequence, sequence.tokens.size(), step.plan.copies);
-  assert(provided);
+  blocks_.provide(sequence, sequence.tokens.size(), step.plan.copies);
   return true;
 }
 
@@ -247,6 +189,10 @@ std::size_t batch_scheduler::reserve_beside(const sequence_state& sequence) cons
 /// does.
 bool batch_scheduler::may_push_out(const sequence_state& sequence, const sequence_state& other) {
   return sequence.urgent != 0 ? ranks_before(sequence, other) : other.tier() > sequence.tier();
+}
+
+bool batch_scheduler::push_out_for(const sequence_state& newcomer) {
+  return push_out_last([&](const sequence_state& other) { return may_push_out(newcomer, other); });
 }
 
 template <class Allowed>

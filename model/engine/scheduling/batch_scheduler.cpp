@@ -9,26 +9,6 @@ namespace troupe {
 
 using detail::sequence_phase;
 
-std::string_view name_of(refusal reason) {
-  switch (reason) {
-    case refusal::empty_prompt:
-      return "the prompt is empty";
-    case refusal::prompt_too_long:
-      return "the prompt leaves no room in the context";
-    case refusal::bad_limit:
-      return "the number of tokens is negative";
-    case refusal::bad_answers:
-      return "so many answers cannot be given";
-    case refusal::budget_too_small:
-      return "the memory for keys and values cannot hold the sequence";
-    case refusal::unknown_adapter:
-      return "there is no such adapter";
-    case refusal::queue_full:
-      return "the queue is full";
-  }
-  return "unknown";
-}
-
 namespace {
 
 batch_scheduler::options checked(batch_scheduler::options chosen) {
@@ -149,6 +129,23 @@ const batch_scheduler::sequence_state* batch_scheduler::find_leader(sequence_id 
   return sequence != nullptr && sequence->leader != nullptr ? sequence->leader : sequence;
 }
 
+bool batch_scheduler::plan_step(instant now, step_plan& plan) {
+  plan.clear();
+  if (suspects_.any() && !flying_.empty()) return false;
+  declare_urgent();
+  seat_all({now, plan});
+  choose_rows();
+  if (chosen_.empty()) {
+    assert(plan.copies.empty());
+    return false;
+  }
+  plan.id = step_id{++step_};
+  give_proposals(give_tokens(), plan);
+  write_rows(plan);
+  std::swap(plan.forgotten, forgotten_);
+  return true;
+}
+
 bool batch_scheduler::cancel(sequence_id id) {
   sequence_state* sequence = find(id);
   if (sequence == nullptr || sequence->cancelled) return false;
@@ -207,13 +204,6 @@ void batch_scheduler::stop_running(sequence_state& sequence) {
   blocks_.clear(sequence);
   slots_ -= sequence.slots();
   adapters_.stop_running(*sequence.use, step_);
-}
-
-void batch_scheduler::stop_being_urgent(sequence_state& sequence) {
-  if (sequence.urgent == 0) return;
-  std::erase(urgent_, &sequence);
-  sequence.urgent = 0;
-  if (sequence.phase == sequence_phase::waiting) adapters_.set_claimed(*sequence.use, false, step_);
 }
 
 /// Out of everything; it is gone afterwards.

@@ -149,7 +149,7 @@ class batch_scheduler {
     void note_start(instant now);
   };
 
-  // batch_scheduler.cpp: coming and going
+  // batch_scheduler.cpp: coming and going, and a step's parts in their order
   std::optional<refused_request> check(const sequence_request& request) const;
   bool could_ever_fit(const sequence_request& request) const;
   duration retry_after() const;
@@ -161,31 +161,25 @@ class batch_scheduler {
   void start(sequence_state& sequence, instant now);
   void preempt(sequence_state& sequence);
   void stop_running(sequence_state& sequence);
-  void stop_being_urgent(sequence_state& sequence);
   void remove(sequence_state& sequence);
   void cancel_follower(sequence_state& sequence);
 
-  // batch_commit.cpp: what a step's outcome changes
-  void land(sequence_state& sequence, std::span<const sequence_outcome> outcomes);
-  void fork(const sequence_state& leader, sequence_state& follower);
-  void take_outcome(sequence_state& sequence, std::span<const sequence_outcome> outcomes);
-  const sequence_outcome& outcome_of(const sequence_state& sequence, std::span<const sequence_outcome> outcomes);
-  void append(sequence_state& sequence, const sequence_outcome& outcome);
-  void end(sequence_state& sequence, end_reason reason);
-
-  // batch_admission.cpp: who runs, and in which blocks
+  // batch_urgency.cpp: who must not wait any longer
   void declare_urgent();
   void declare_overdue_adapters();
   void declare_overdue_batch();
   void declare_overdue_heads();
   void make_urgent(sequence_state& sequence, std::int64_t tokens);
+  void stop_being_urgent(sequence_state& sequence);
+  sequence_state* oldest_waiting(request_priority priority) const;
+
+  // batch_admission.cpp: who runs, and in which blocks
   void seat_all(const planning& step);
   void seat_urgent(const planning& step);
   void seat_running(request_priority priority, const planning& step);
   void seat(sequence_state& sequence, const planning& step);
   void admit_new(request_priority priority, const planning& step);
   sequence_state* next_in_line(request_priority priority) const;
-  sequence_state* oldest_waiting(request_priority priority) const;
   bool is_ready(const sequence_state& sequence) const;
   bool admit(sequence_state& sequence, const planning& step);
   bool make_slots(const sequence_state& sequence);
@@ -195,6 +189,7 @@ class batch_scheduler {
   void note_reused(sequence_state& sequence, std::size_t tokens);
   static bool may_push_out(const sequence_state& sequence, const sequence_state& other);
   std::size_t reserve_beside(const sequence_state& sequence) const;
+  bool push_out_for(const sequence_state& newcomer);
   template <class Allowed>
   bool push_out_last(Allowed&& allowed);
   std::int64_t tokens_for_new(request_priority priority) const;
@@ -210,6 +205,14 @@ class batch_scheduler {
   void write_rows(step_plan& plan);
   void write_row(sequence_state& sequence, step_plan& plan);
   void write_answers(const sequence_state& sequence, planned_row& row, step_plan& plan) const;
+
+  // batch_commit.cpp: what a step's outcome changes
+  void land(sequence_state& sequence, std::span<const sequence_outcome> outcomes);
+  void fork(const sequence_state& leader, sequence_state& follower);
+  void take_outcome(sequence_state& sequence, std::span<const sequence_outcome> outcomes);
+  const sequence_outcome& outcome_of(const sequence_state& sequence, std::span<const sequence_outcome> outcomes);
+  void append(sequence_state& sequence, const sequence_outcome& outcome);
+  void end(sequence_state& sequence, end_reason reason);
 
   static std::size_t index_of(request_priority priority) { return static_cast<std::size_t>(priority); }
   const detail::fair_queue& queue_of(request_priority priority) const { return queues_[index_of(priority)]; }

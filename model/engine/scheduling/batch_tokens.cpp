@@ -1,4 +1,4 @@
-// How many tokens of the step each running sequence gets, and the plan that says so.
+// How many tokens of the step each sequence that was seated gets, and the plan that says so.
 #include <algorithm>
 #include <cassert>
 
@@ -7,24 +7,6 @@
 namespace troupe {
 
 using detail::ranks_before;
-
-bool batch_scheduler::plan_step(instant now, step_plan& plan) {
-  plan.clear();
-  plan.id = step_id{};
-  if (suspects_.any() && !flying_.empty()) return false;
-  declare_urgent();
-  seat_all({now, plan});
-  choose_rows();
-  if (chosen_.empty()) {
-    assert(plan.copies.empty());
-    return false;
-  }
-  plan.id = step_id{++step_};
-  give_proposals(give_tokens(), plan);
-  write_rows(plan);
-  std::swap(plan.forgotten, forgotten_);
-  return true;
-}
 
 /// Every sequence that can go on. If several steps are in flight, only one step's share: those that waited longest.
 void batch_scheduler::choose_rows() {
@@ -90,9 +72,7 @@ void batch_scheduler::give_proposals(std::int64_t left, step_plan& plan) {
     sequence->planned_proposals = static_cast<std::int32_t>(guesses);
     sequence->proposals.resize(guesses);
     left -= costs_.of(*sequence, sequence->planned_proposals);
-    if (guesses == 0) continue;
-    [[maybe_unused]] const bool provided = blocks_.provide(*sequence, sequence->tokens.size() + guesses, plan.copies);
-    assert(provided);
+    if (guesses > 0) blocks_.provide(*sequence, sequence->tokens.size() + guesses, plan.copies);
   }
 }
 

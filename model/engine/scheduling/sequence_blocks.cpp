@@ -34,22 +34,22 @@ std::size_t sequence_blocks::missing(const sequence_state& sequence, std::size_t
   return (wanted > had ? wanted - had : 0) + (must_copy(sequence) ? 1 : 0);
 }
 
-bool sequence_blocks::provide(sequence_state& sequence, std::size_t positions, std::vector<block_copy>& copies) {
+void sequence_blocks::provide(sequence_state& sequence, std::size_t positions, std::vector<block_copy>& copies) {
   if (must_copy(sequence)) {
-    const block_id copy = cache_.allocate();
-    if (copy == no_block) return false;
+    const block_id copy = allocate();
     const std::size_t index = sequence.computed / block_tokens;
     const block_id shared = sequence.blocks[index];
     copies.push_back({shared, copy});
     cache_.release(shared);
     replace(sequence, index, copy);
   }
-  while (sequence.blocks.size() < blocks_for(positions)) {
-    const block_id block = cache_.allocate();
-    if (block == no_block) return false;
-    sequence.blocks.push_back(block);
-  }
-  return true;
+  while (sequence.blocks.size() < blocks_for(positions)) sequence.blocks.push_back(allocate());
+}
+
+block_id sequence_blocks::allocate() {
+  const block_id block = cache_.allocate();
+  assert(block != no_block);
+  return block;
 }
 
 void sequence_blocks::publish(sequence_state& sequence) {

@@ -17,8 +17,8 @@ class sequence_blocks {
   void reuse_cached(sequence_state& sequence);
   /// Blocks to get before positions up to `positions` can be written: a copy of a shared one counts.
   std::size_t missing(const sequence_state& sequence, std::size_t positions) const;
-  /// Gets them, as far as the cache gives any; true when all are there.
-  bool provide(sequence_state& sequence, std::size_t positions, std::vector<block_copy>& copies);
+  /// Gets them; the cache must have so many available.
+  void provide(sequence_state& sequence, std::size_t positions, std::vector<block_copy>& copies);
   /// Shows the full computed blocks to the cache.
   void publish(sequence_state& sequence);
   /// All that `from` holds and has computed, shared.
@@ -28,6 +28,7 @@ class sequence_blocks {
 
  private:
   bool must_copy(const sequence_state& sequence) const;
+  block_id allocate();
   void replace(sequence_state& sequence, std::size_t index, block_id block) const;
 
   prefix_cache& cache_;

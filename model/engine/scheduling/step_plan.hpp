@@ -60,6 +60,7 @@ struct step_plan {
                                       static_cast<std::size_t>(row.answers));
   }
   void clear() {
+    id = {};
     rows.clear();
     tokens.clear();
     blocks.clear();

@@ -27,7 +27,7 @@ floats rows_of(const model_files& model, std::string_view name) {
 }
 
 floats stored(const model_files& model, std::string_view name) {
-  const auto* view = (model.gguf ? model.gguf->tensors : model.tensors).find(name);
+  const auto* view = model.file_tensors().find(name);
   floats values(static_cast<std::size_t>(view->elements()));
   to_floats(view->type, view->data.data(), view->elements(), values.data());
   return values;

@@ -68,13 +68,13 @@ TEST(adapter_file, reads_modules_in_the_order_of_the_layers) {
   const auto adapter = read(plain, weights);
   ASSERT_EQ(adapter.parts.size(), 2u);
   const auto& part = adapter.parts[0];
-  EXPECT_EQ(part.module, "model.layers.0.self_attn.q_proj");
+  EXPECT_EQ(part.name(), "model.layers.0.self_attn.q_proj");
   EXPECT_EQ(part.rank, 4);
   EXPECT_EQ(part.scale, 2.0f);
   ASSERT_EQ(part.a.size(), 32u);
   EXPECT_EQ(part.a[0], 0.25f);
   EXPECT_EQ(part.b[0], 33 * 0.25f);
-  EXPECT_EQ(adapter.parts[1].module, "model.layers.1.mlp.down_proj");
+  EXPECT_EQ(adapter.parts[1].name(), "model.layers.1.mlp.down_proj");
   EXPECT_EQ(adapter.parts[1].a.size(), 48u);
 }
 
@@ -127,7 +127,7 @@ TEST(adapter_file, gpt2_names_become_ours) {
     add("attn.c_attn", 4, 12), add("attn.c_proj", 4, 4), add("mlp.c_fc", 4, 16), add("mlp.c_proj", 16, 4);
     const auto parts = read(plain, file, base).parts;
     std::vector<std::string> names;
-    for (const auto& part : parts) names.push_back(part.module.substr(std::string("model.layers.3.").size()));
+    for (const auto& part : parts) names.emplace_back(name_of(part.kind));
     EXPECT_THAT(names, ::testing::ElementsAre("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj",
                                               "self_attn.o_proj", "mlp.up_proj", "mlp.down_proj"));
     EXPECT_EQ(parts[0].a, parts[2].a);
@@ -258,8 +258,8 @@ TEST(adapter_file, a_published_gpt2_adapter_is_read) {
   if (!std::filesystem::exists(path)) GTEST_SKIP() << path << " is absent";
   const auto adapter = read_adapter(path, gpt2_small());
   ASSERT_EQ(adapter.parts.size(), 12u * 5u);
-  EXPECT_EQ(adapter.parts[3].module, "model.layers.0.self_attn.o_proj");
-  EXPECT_EQ(adapter.parts[5].module, "model.layers.1.self_attn.q_proj");
+  EXPECT_EQ(adapter.parts[3].name(), "model.layers.0.self_attn.o_proj");
+  EXPECT_EQ(adapter.parts[5].name(), "model.layers.1.self_attn.q_proj");
   for (const auto& part : adapter.parts) {
     EXPECT_EQ(part.rank, 8);
     EXPECT_EQ(part.scale, 4.0f);

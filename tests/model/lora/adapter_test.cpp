@@ -18,7 +18,7 @@ constexpr std::int64_t rank = 5, ins = 70, outs = 100;
 adapter_file some_file(float (*round)(float)) {
   std::mt19937 random(3);
   std::normal_distribution<float> normal(0.0f, 0.01f);
-  adapter_part part{"model.layers.0.self_attn.q_proj", rank, 1.5f, {}, {}};
+  adapter_part part{.layer = 0, .kind = linear_kind::q, .rank = rank, .scale = 1.5f, .a = {}, .b = {}};
   for (int i = 0; i < rank * ins; ++i) part.a.push_back(round(normal(random)));
   for (int i = 0; i < rank * outs; ++i) part.b.push_back(round(normal(random)));
   return {{part}};

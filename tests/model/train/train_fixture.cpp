@@ -52,7 +52,7 @@ direction draw_direction(const std::vector<float>& gradient, unsigned seed) {
 
 void put_adapter(reference_model& reference, const adapter_file& file) {
   for (const adapter_part& part : file.parts)
-    reference.adapter[part.module] = {
+    reference.adapter[part.name()] = {
         {part.a.begin(), part.a.end()}, {part.b.begin(), part.b.end()}, part.rank, static_cast<double>(part.scale)};
 }
 
@@ -61,17 +61,17 @@ std::vector<std::vector<double>*> factors_of(reference_model& reference, const m
   const bool is_a = p.name.find("lora_A") != std::string::npos;
   std::vector<std::vector<double>*> found;
   for (std::int64_t layer = 0; layer < config.layers; ++layer)
-    for (const std::string_view module : linear_modules(config)) {
-      std::string theirs = "model.layers." + std::to_string(layer) + "." + std::string(module) + ".lora_";
+    for (const linear_kind kind : linear_kinds_of(config)) {
+      std::string theirs = linear_name(layer, kind) + ".lora_";
       if (config.family == "gpt2") {
-        const std::string name = module == "self_attn.o_proj" ? "attn.c_proj"
-                                 : module == "mlp.up_proj"    ? "mlp.c_fc"
-                                 : module == "mlp.down_proj"  ? "mlp.c_proj"
-                                                              : "attn.c_attn";
+        const std::string name = kind == linear_kind::o      ? "attn.c_proj"
+                                 : kind == linear_kind::up   ? "mlp.c_fc"
+                                 : kind == linear_kind::down ? "mlp.c_proj"
+                                                             : "attn.c_attn";
         theirs = "h." + std::to_string(layer) + "." + name + ".lora_";
       }
       if (p.name.find(theirs) == std::string::npos) continue;
-      auto& factors = reference.adapter.at("model.layers." + std::to_string(layer) + "." + std::string(module));
+      auto& factors = reference.adapter.at(linear_name(layer, kind));
       found.push_back(is_a ? &factors.a : &factors.b);
     }
   return found;

@@ -76,10 +76,11 @@ std::string learned(const training_example& example) {
   return text;
 }
 
+constexpr const char* two_questions =
+    R"({"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"yes"},{"role":"user","content":"so"},{"role":"assistant","content":"no"}]})";
+
 TEST(training_data, assistant_turns_are_learned) {
-  const auto data = read(
-      R"({"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"yes"},{"role":"user","content":"so"},{"role":"assistant","content":"no"}]})",
-      format_with(plain_template));
+  const auto data = read(two_questions, format_with(plain_template));
   ASSERT_EQ(data.examples.size(), 1u);
   EXPECT_EQ(learned(data.examples[0]), "yes|no|");
 }
@@ -105,9 +106,7 @@ TEST(training_data, weight_leaves_turns_out) {
 }
 
 TEST(training_data, templates_that_rewrite_earlier_turns_make_an_example_of_each) {
-  const auto data = read(
-      R"({"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"yes"},{"role":"user","content":"so"},{"role":"assistant","content":"no"}]})",
-      format_with(forgetful_template));
+  const auto data = read(two_questions, format_with(forgetful_template));
   ASSERT_EQ(data.examples.size(), 2u);
   EXPECT_EQ(learned(data.examples[0]), "yes|");
   EXPECT_EQ(learned(data.examples[1]), "no|");

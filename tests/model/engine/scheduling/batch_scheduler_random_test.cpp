@@ -26,19 +26,19 @@ struct random_load {
 batch_scheduler::options options_of(std::int32_t blocks, std::int64_t context, std::int32_t batch_tokens,
                                     std::int32_t sequences, std::int32_t adapters, std::int32_t stages,
                                     std::uint64_t patience) {
-  batch_scheduler::options made;
-  made.blocks = blocks;
-  made.context = context;
-  made.max_batch_tokens = batch_tokens;
-  made.max_mixed_prompt_tokens = 1 + batch_tokens / 3;
-  made.max_sequences = sequences;
-  made.max_adapters = adapters;
-  made.steps_in_flight = stages;
-  made.adapter_patience = made.batch_patience = patience;
-  made.head_patience = 8 * patience;
-  made.urgent_tokens = 4;
-  made.max_waiting = 60;
-  return made;
+  batch_scheduler::options options;
+  options.blocks = blocks;
+  options.context = context;
+  options.max_batch_tokens = batch_tokens;
+  options.max_mixed_prompt_tokens = 1 + batch_tokens / 3;
+  options.max_sequences = sequences;
+  options.max_adapters = adapters;
+  options.steps_in_flight = stages;
+  options.adapter_patience = options.batch_patience = patience;
+  options.head_patience = 8 * patience;
+  options.urgent_tokens = 4;
+  options.max_waiting = 60;
+  return options;
 }
 
 /// All but the first and the pipeline are asked for far more than they can do, and have to turn callers away.

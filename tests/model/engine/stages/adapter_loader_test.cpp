@@ -12,7 +12,7 @@ namespace {
 
 std::shared_ptr<const lora_adapter> some_adapter() {
   adapter_file file;
-  file.parts.push_back({"model.layers.0.self_attn.q_proj", 1, 1.0f, std::vector<float>(16), std::vector<float>(16)});
+  file.parts.push_back({.rank = 1, .scale = 1.0f, .a = std::vector<float>(16), .b = std::vector<float>(16)});
   return std::make_shared<lora_adapter>(file, 1);
 }
 
