@@ -98,14 +98,14 @@ void training_desk_state::begin(const begin_training& begun) {
   assign();
 }
 
-/// Called when the change is in the journal.
+/// Called when the change is in the journal. Resuming a running job changes nothing.
 void training_desk_state::take_change(const job_changed& changed) {
   if (changed.state == job_state::paused) {
     stop_leases(queue_.pause(changed.job), false);
     if (record* job = find(changed.job)) job->result.reset();
   } else if (changed.state == job_state::queued) {
     queue_.resume(changed.job);
-  } else {
+  } else if (is_finished(changed.state)) {
     end(changed.job);
   }
   assign();

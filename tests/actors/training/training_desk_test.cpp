@@ -443,6 +443,16 @@ TEST_F(training_desk, what_the_store_refuses_fails_the_job_with_its_reason) {
   trainer_.take<stop_training>();
 }
 
+TEST_F(training_desk, goes_on_with_a_running_job_that_somebody_resumes) {
+  submit(good_data);
+  join("coach");
+  given();
+  tell(actor_, job_changed{"job-1", job_state::running});
+  send("train.none", json::object())->take<command_answer>();  // so all messages before it were handled
+  EXPECT_EQ(trainer_.count<stop_training>(), 0u);
+  EXPECT_TRUE(std::filesystem::exists(folder_.path() / "training/job-1/data.jsonl"));
+}
+
 TEST_F(training_desk, pauses_and_goes_on) {
   submit(good_data);
   join("coach");
