@@ -92,7 +92,9 @@ void adapter_store_state::load(const command_call& call) {
 }
 
 void adapter_store_state::publish(const publish_adapter& asked) {
-  const auto tell_asker = [answer = asked.answer](const command_answer& made) { answer({made.result, made.error}); };
+  const auto tell_asker = [answer = asked.answer](const command_answer& made) {
+    answer({made.result, made.error, made.fault == command_fault::failed});
+  };
   adapter_shelf::taken taken;
   if (auto refusal = refusal_of([&] { taken = parts_.shelf->take(asked.name, asked.folder); }))
     return finish(std::move(*refusal), tell_asker);

@@ -1,6 +1,6 @@
 #include "actors/training/trainer.hpp"
 
-#include "base/error.hpp"
+#include "base/whole_file.hpp"
 
 namespace troupe {
 
@@ -38,7 +38,7 @@ void trainer_state::begin(const train_job& order) {
     download_.emplace(folder(), order.files, order.lease);
     go_on();
   } catch (const std::exception& error) {
-    fail(error.what());
+    fail(error);
   }
 }
 
@@ -56,7 +56,7 @@ void trainer_state::take_piece(const training_piece& piece) {
   try {
     if (download_->take(piece)) go_on();
   } catch (const std::exception& error) {
-    fail(error.what());
+    fail(error);
   }
 }
 
@@ -71,8 +71,10 @@ void trainer_state::take_news(const training_news& news) {
   }
 }
 
-void trainer_state::fail(const std::string& error) {
-  tell(parts_.head, training_ended{order_->lease, error, {}});
+void trainer_state::fail(const std::exception& error) {
+  training_ended end{order_->lease, error.what(), {}};
+  end.can_resume = dynamic_cast<const write_failure*>(&error) != nullptr;
+  tell(parts_.head, end);
   drop();
 }
 
