@@ -346,11 +346,11 @@ struct train_job {
   }
 };
 
-/// Head to trainer: leave the job, with a checkpoint or for good. The trainer answers training_ended.
+/// Head to trainer: leave the job, with a checkpoint or for good.
 struct stop_training {
   static constexpr std::uint16_t kind = 41;
   training_lease lease;
-  bool forget = false;  ///< the job is over: remove everything of it
+  std::string forget;  ///< a job that is over: remove everything of it, whoever worked on it last; empty: none is
 
   template <class Self>
   static auto fields(Self& self) {

@@ -79,11 +79,9 @@ void trainer_state::fail(const std::exception& error) {
 }
 
 void trainer_state::stop(const stop_training& stopped) {
-  if (!order_ || order_->lease != stopped.lease) return;
-  const auto left = folder();
-  drop();
+  if (order_ && (order_->lease == stopped.lease || order_->job == stopped.forget)) drop();
   std::error_code ignored;
-  if (stopped.forget) std::filesystem::remove_all(left, ignored);
+  if (is_training_id(stopped.forget)) std::filesystem::remove_all(parts_.site.folder / stopped.forget, ignored);
 }
 
 /// Destroying the task waits until it has written its checkpoint. On a busy machine a thread with idle priority may not

@@ -97,7 +97,7 @@ void training_desk_state::take_end(const training_ended& ended) {
   if (ended.can_resume) return hold(lease->job, ended.error);
   if (!ended.error.empty()) return fail(lease->job, ended.error);
   if (!ended.files.empty()) return take_result(*lease, ended.files);
-  stop_leases(queue_.give_back(lease->number), false);  // it has stopped, but this head did not ask for it
+  stop_leases(queue_.give_back(lease->number));  // it has stopped, but this head did not ask for it
   assign();
 }
 
@@ -106,7 +106,7 @@ void training_desk_state::part(const training_queue::lease& from, const std::str
   note_event(from.job, "message", message_text("warn", from.trainer + " is alone: " + why));
   write_events(from.job);
   const auto lost = queue_.fell_apart(from.number);
-  stop_leases(lost.ended, false);
+  stop_leases(lost.ended);
   if (!lost.given_up.empty())
     fail(lost.given_up,
          fmt::format("its trainers lost each other {} times at the same place: {}", parts_.queue.most_deaths, why));
@@ -114,7 +114,7 @@ void training_desk_state::part(const training_queue::lease& from, const std::str
 }
 
 void training_desk_state::take_result(const training_queue::lease& from, const std::vector<training_file>& files) {
-  stop_leases(queue_.finish(from.number), false);
+  stop_leases(queue_.finish(from.number));
   record& job = jobs_.at(from.job);
   try {
     job.result.emplace(intake_.folder_of(from.job) / training_task::result_folder, files, training_lease(from.number));
@@ -177,7 +177,7 @@ void training_desk_state::publish(const std::string& id) {
 /// What somebody can mend, such as a full disk, pauses the job: its checkpoint and its result stay where they are.
 void training_desk_state::hold(const std::string& id, const std::string& why) {
   parts_.say(fmt::format("{}: is paused: {}", id, why));
-  stop_leases(queue_.pause(id), false);
+  stop_leases(queue_.pause(id));
   jobs_.at(id).result.reset();
   std::string message = message_text("error", fmt::format("{}: then troupe jobs resume {} lets it go on", why, id));
   ask_journal(
@@ -209,9 +209,11 @@ void training_desk_state::end_in_journal(const std::string& id, std::string mess
       });
 }
 
-/// The end is in the journal: everything else of the job is removed, here and on trainers.
+/// The end is in the journal: everything else of the job is removed, here and on all trainers, since earlier ones have
+/// data and checkpoints too.
 void training_desk_state::end(const std::string& id) {
-  stop_leases(queue_.remove(id), true);
+  (void)queue_.remove(id);
+  for (const auto& [name, trainer] : trainers_) tell(trainer.actor, stop_training{{}, id});
   jobs_.erase(id);
   intake_.remove(id);
   post();
