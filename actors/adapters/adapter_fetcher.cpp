@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "actors/adapters/adapter_digest.hpp"
+#include "base/error.hpp"
 #include "model/lora/adapter_file.hpp"
 
 namespace troupe {
@@ -63,6 +64,9 @@ void adapter_fetcher_state::begin(const wanted& what) {
   try {
     check_files(what);
     if (load_stored(what)) return;
+    if (!parts_.can_fetch)
+      refuse("adapter {}: its files are gone from {}: load its folder again", what.full_name,
+             (parts_.store / what.sha256).string());
     download_.emplace(parts_.store, what);
     downloaded_ = what;
     go_on();
