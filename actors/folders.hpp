@@ -2,7 +2,9 @@
 #include <filesystem>
 #include <vector>
 
-#include "base/error.hpp"
+#include <fmt/format.h>
+
+#include "base/whole_file.hpp"
 
 namespace troupe {
 
@@ -15,17 +17,17 @@ inline std::vector<std::filesystem::path> entries_of(const std::filesystem::path
   return found;
 }
 
-/// Throws input_error, like the next one.
+/// Throws write_failure, like the next one.
 inline void create_folder(const std::filesystem::path& folder) {
   std::error_code fault;
   std::filesystem::create_directories(folder, fault);
-  if (fault) refuse("{}: cannot be made: {}", folder.string(), fault.message());
+  if (fault) throw write_failure(fmt::format("{}: cannot be made: {}", folder.string(), fault.message()));
 }
 
 inline void move_to(const std::filesystem::path& from, const std::filesystem::path& to) {
   std::error_code fault;
   std::filesystem::rename(from, to, fault);
-  if (fault) refuse("{}: cannot be made: {}", to.string(), fault.message());
+  if (fault) throw write_failure(fmt::format("{}: cannot be made: {}", to.string(), fault.message()));
 }
 
 }  // namespace troupe

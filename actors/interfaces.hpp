@@ -240,8 +240,9 @@ struct find_adapter {
 
 /// What became of publish_adapter.
 struct adapter_published {
-  std::string full_name;  ///< like "pricing@3"
-  std::string error;      ///< why there is no version; empty: there is one
+  std::string full_name;    ///< like "pricing@3"
+  std::string error;        ///< why there is no version; empty: there is one
+  bool can_resume = false;  ///< nothing is wrong with the folder: the disk is full, say
 };
 
 /// Training to adapter store: make a version of this folder. `answer` may be called on any thread, once.

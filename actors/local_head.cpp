@@ -16,7 +16,7 @@ struct local_head_state {
         [this](step_done& message) { tell_scheduler(message); },
         [this](adapter_loaded& message) { tell_scheduler(message); },
         [this](adapter_prepared& message) { tell(parts.store, std::move(message)); },
-        [](const want_piece&) {},  // the worker shares the store's folder, so all files are there already
+        [](const want_piece&) {},  // its fetcher does not ask: it shares the store's folder
         [this](stop_now) { self->quit(); },
     };
   }

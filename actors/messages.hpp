@@ -346,11 +346,11 @@ struct train_job {
   }
 };
 
-/// Head to trainer: leave the job, with a checkpoint or for good. The trainer answers training_ended.
+/// Head to trainer: leave the job, with a checkpoint or for good.
 struct stop_training {
   static constexpr std::uint16_t kind = 41;
   training_lease lease;
-  bool forget = false;  ///< the job is over: remove everything of it
+  std::string forget;  ///< a job that is over: remove everything of it, whoever worked on it last; empty: none is
 
   template <class Self>
   static auto fields(Self& self) {
@@ -409,11 +409,12 @@ struct training_ended {
   training_lease lease;
   std::string error;  ///< why the job cannot be done; empty with no files: the trainer was told to stop
   std::vector<training_file> files;
-  bool is_alone = false;  ///< the trainer has lost the others: the job can be done, but not by this group
+  bool is_alone = false;    ///< the trainer has lost the others: the job can be done, but not by this group
+  bool can_resume = false;  ///< its disk is full, say: once that is mended, the job goes on from its checkpoint
 
   template <class Self>
   static auto fields(Self& self) {
-    return std::tie(self.lease, self.error, self.files, self.is_alone);
+    return std::tie(self.lease, self.error, self.files, self.is_alone, self.can_resume);
   }
 };
 

@@ -2,7 +2,6 @@
 
 #include <cerrno>
 #include <fstream>
-#include <stdexcept>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -22,8 +21,8 @@ namespace fs = std::filesystem;
 constexpr std::string_view partial_ending = ".partial";
 
 [[noreturn]] void fail(const fs::path& path, int error) {
-  throw std::runtime_error(fmt::format("{}: cannot be written ({}): free some space, or choose another folder",
-                                       path.string(), std::generic_category().message(error)));
+  throw write_failure(fmt::format("{}: cannot be written ({}): free some space, or choose another folder",
+                                  path.string(), std::generic_category().message(error)));
 }
 
 /// Open for writing; the file is removed unless it was kept.

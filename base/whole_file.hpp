@@ -1,12 +1,19 @@
 // Files that appear whole or not at all: written under another name, synced, renamed. If that fails, it throws
-// runtime_error with the cause and leaves nothing behind.
+// write_failure with the cause and leaves nothing behind.
 #pragma once
 #include <cstdint>
 #include <filesystem>
 #include <span>
+#include <stdexcept>
 #include <string_view>
 
 namespace troupe {
+
+/// The disk is full, say: nothing is wrong with what was to be written, and once that is mended it can be written.
+class write_failure : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
 
 enum class readable_by : std::uint8_t { everyone, owner };
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "actors/adapters/adapter_digest.hpp"
+#include "base/error.hpp"
 #include "model/lora/adapter_file.hpp"
 
 namespace troupe {
@@ -63,6 +64,9 @@ void adapter_fetcher_state::begin(const wanted& order) {
   try {
     check_files(order);
     if (load_stored(order)) return;
+    if (!parts_.can_fetch)
+      refuse("adapter {}: its files are gone from {}: load its folder again", order.full_name,
+             (parts_.store / order.sha256).string());
     download_.emplace(parts_.store, order);
     downloaded_ = order;
     go_on();

@@ -19,6 +19,7 @@ struct adapter_fetcher_parts {
   std::filesystem::path store;  ///< STORE/<sha256>/ holds an adapter's files; the head of the same machine shares it
   std::uint64_t most_stored = std::uint64_t{64} << 30;  ///< bytes of fetched files; the newest adapter always stays
   std::size_t most_prepared = 64 << 20;                 ///< bytes of packed adapters that no stage has asked for yet
+  bool can_fetch = true;  ///< false in the head's own process: what is not in its store is nowhere
 };
 
 /// Handles one adapter at a time, on a thread of its own, so that neither disk nor network delays a step.

@@ -13,6 +13,7 @@
 #include "actors/folders.hpp"
 #include "base/error.hpp"
 #include "base/file_descriptor.hpp"
+#include "base/whole_file.hpp"
 
 namespace troupe {
 namespace {
@@ -24,11 +25,16 @@ constexpr std::string_view incoming_prefix = ".incoming-";
 class open_file {
  public:
   open_file(const fs::path& path, int flags) : path_(path), file_(::open(path.c_str(), flags | O_CLOEXEC, 0600)) {
-    if (!file_.is_open()) fail("opened");
+    if (file_.is_open()) return;
+    if ((flags & O_CREAT) != 0) fail_to_write();
+    fail("opened");
   }
 
   [[noreturn]] void fail(const char* done) const {
     refuse("{}: cannot be {}: {}", path_.string(), done, std::strerror(errno));
+  }
+  [[noreturn]] void fail_to_write() const {
+    throw write_failure(fmt::format("{}: cannot be written: {}", path_.string(), std::strerror(errno)));
   }
   off_t size() const {
     struct stat status {};
@@ -42,20 +48,16 @@ class open_file {
     return static_cast<std::size_t>(got);
   }
   void write(std::span<const std::byte> bytes) const {
-    if (!write_all(file_.number(), {reinterpret_cast<const char*>(bytes.data()), bytes.size()})) fail("written");
+    if (!write_all(file_.number(), {reinterpret_cast<const char*>(bytes.data()), bytes.size()})) fail_to_write();
   }
   void sync() const {
-    if (::fsync(file_.number()) != 0) fail("written");
+    if (::fsync(file_.number()) != 0) fail_to_write();
   }
 
  private:
   fs::path path_;
   file_descriptor file_;
 };
-
-void sync_folder(const fs::path& folder) {
-  open_file(folder, O_RDONLY | O_DIRECTORY).sync();
-}
 
 /// Copies to the end of the file, whatever its size was at first. A pipe is refused: it is not waited for.
 void copy_file(const fs::path& from, const fs::path& to, sha256& digest) {
@@ -122,10 +124,10 @@ std::string incoming_adapter::copy_from(const fs::path& folder) const {
 }
 
 void incoming_adapter::keep_as(const fs::path& name) {
-  sync_folder(path_);
+  sync_file(path_);
   move_to(path_, name);
   path_.clear();
-  sync_folder(name.parent_path());
+  sync_file(name.parent_path());
 }
 
 void remove_incoming_adapters(const fs::path& store) {

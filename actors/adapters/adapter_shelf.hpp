@@ -1,7 +1,7 @@
 // The cluster's adapters as files and versions. No actor: the catalogue decides, this class moves the bytes.
 //
 // Goals: a published version is a copy that nobody changes, named by its contents; an adapter that cannot run with the
-// model is refused when it arrives. Everything throws input_error with one line for the user.
+// model is refused when it arrives. Everything throws input_error with one line for the user, or write_failure.
 // Non-goals: saving the catalogue (the owner saves take_changes(), and says what became of it), workers.
 #pragma once
 #include <filesystem>

@@ -76,7 +76,7 @@ void unload_adapter(const api_call& call) {
 
 void add_model_routes(api_routes& to) {
   to.add("GET", "/v1/models", list_models);
-  to.add("GET", "/v1/models/{id}", show_model);
+  to.add("GET", "/v1/models/{id...}", show_model);
   to.add("POST", "/v1/load_lora_adapter", load_adapter_folder);
   to.add("POST", "/v1/unload_lora_adapter", unload_adapter);
 }

@@ -12,7 +12,6 @@ namespace {
 
 constexpr std::size_t lines_read_at_once = 256;
 constexpr std::size_t largest_output = 4 << 20;  // fits into a frame even after JSON has escaped it again
-constexpr std::size_t most_unrecorded = 1 << 14;
 
 /// For a line that names no seed: the same one whenever the line is begun, also by the next head.
 std::uint64_t seed_for(const batch_queue::line& line) {
@@ -135,11 +134,10 @@ std::vector<job_line> jobs_state::read_lines(const std::string& job, std::uint64
 void jobs_state::pump() {
   if (!gateway_) return;
   try {
-    while (in_flight_.size() < parts_.in_flight && outputs_.size() < most_unrecorded) {
+    while (in_flight_.size() < parts_.in_flight && !is_full_of_outputs()) {
       auto next = queue_.next(clock_.now());
       if (!next) return;
       begin({std::move(*next)});
-      if (outputs_.size() >= parts_.record_at_once) record();
     }
   } catch (const journal_failure& failure) {
     note_failure(failure);
@@ -231,6 +229,7 @@ void jobs_state::put_out(const line& from, std::string text, bool ok) {
                                   text.size(), largest_output));
     ok = false;
   }
+  output_bytes_ += text.size();
   outputs_.push_back({from.job, from.index, std::move(text), ok});
   record_soon();
 }

@@ -28,6 +28,8 @@ struct jobs_parts {
   batch_queue::options queue = {};
   std::size_t in_flight = 512;                            ///< lines: enough to fill the batches
   std::size_t record_at_once = 256;                       ///< outputs in one transaction, at most
+  std::size_t most_unrecorded = 1 << 14;                  ///< outputs in memory while the disk takes none; then no
+  std::size_t most_unrecorded_bytes = 256 << 20;          ///< further lines begin
   duration record_after = std::chrono::milliseconds(20);  ///< outputs are written after so long, even if they are fewer
   duration post_interval = std::chrono::milliseconds(200);  ///< between updates of the board
   duration journal_retry = std::chrono::seconds(1);         ///< between attempts while the disk fails
@@ -99,6 +101,7 @@ class jobs_state {
   void drop_lines_of(const std::string& id);
 
   // jobs_recording.cpp
+  bool is_full_of_outputs() const;
   void record_soon();
   void record();
   bool end_complete_jobs();
@@ -117,8 +120,9 @@ class jobs_state {
 
   batch_queue queue_;
   std::unordered_map<request_id, line> in_flight_;  ///< by the first of their requests
-  std::vector<output> outputs_;
-  std::deque<use_journal> unused_;  ///< that the disk did not take, in order
+  std::vector<output> outputs_;                     ///< that are not on the disk yet
+  std::size_t output_bytes_ = 0;                    ///< of their texts
+  std::deque<use_journal> unused_;                  ///< that the disk did not take, in order
   bool is_to_take_up_ = false, record_due_ = false, post_due_ = false;
   bool is_failing_ = false, has_failed_ = false;  ///< the journal fails; it failed in the last attempt
   instant posted_, sweep_at_, retry_at_;

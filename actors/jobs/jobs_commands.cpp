@@ -162,7 +162,10 @@ std::string jobs_state::cancel(const std::string& id) {
   record();
   const job_info job = value_of(parts_.book->cancel(id));  // throws if the disk fails; then the job goes on
   drop_lines_of(id);
-  std::erase_if(outputs_, [&](const output& each) { return each.job == id; });
+  std::erase_if(outputs_, [&](const output& each) {
+    if (each.job == id) output_bytes_ -= each.text.size();
+    return each.job == id;
+  });
   tell_training(job);
   post();
   return dump(to_json(job));

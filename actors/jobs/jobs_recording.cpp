@@ -6,7 +6,13 @@
 
 namespace troupe {
 
+/// While the disk takes none, as many wait in memory as memory can spare; no further lines begin.
+bool jobs_state::is_full_of_outputs() const {
+  return outputs_.size() >= parts_.most_unrecorded || output_bytes_ >= parts_.most_unrecorded_bytes;
+}
+
 void jobs_state::record_soon() {
+  if (has_failed_) return;  // the next attempt is on its way, and takes these too
   if (outputs_.size() >= parts_.record_at_once) return record();
   if (!std::exchange(record_due_, true)) wake_in(parts_.record_after);
 }
@@ -25,6 +31,7 @@ void jobs_state::record() {
   }
   for (const output& each : outputs_) queue_.note_recorded(each.job);
   outputs_.clear();
+  output_bytes_ = 0;
   if (end_complete_jobs())
     post();
   else

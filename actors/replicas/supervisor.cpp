@@ -137,7 +137,7 @@ void supervisor_state::take_heartbeat(const incoming<heartbeat>& in) {
   const std::string name = members_.find(incarnation)->hello.name;
   const auto longest = std::chrono::duration_cast<std::chrono::milliseconds>(parts_.longest_step).count();
   if (report.busy_ms < static_cast<std::uint64_t>(longest)) return take_free_memory(name, report);
-  members_.leave(incarnation, clock_.now());
+  members_.give_up(incarnation, clock_.now());
   lose(name, "a step took too long");
 }
 

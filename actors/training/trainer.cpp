@@ -1,6 +1,6 @@
 #include "actors/training/trainer.hpp"
 
-#include "base/error.hpp"
+#include "base/whole_file.hpp"
 
 namespace troupe {
 
@@ -38,7 +38,7 @@ void trainer_state::begin(const train_job& order) {
     download_.emplace(folder(), order.files, order.lease);
     go_on();
   } catch (const std::exception& error) {
-    fail(error.what());
+    fail(error);
   }
 }
 
@@ -56,7 +56,7 @@ void trainer_state::take_piece(const training_piece& piece) {
   try {
     if (download_->take(piece)) go_on();
   } catch (const std::exception& error) {
-    fail(error.what());
+    fail(error);
   }
 }
 
@@ -71,17 +71,17 @@ void trainer_state::take_news(const training_news& news) {
   }
 }
 
-void trainer_state::fail(const std::string& error) {
-  tell(parts_.head, training_ended{order_->lease, error, {}});
+void trainer_state::fail(const std::exception& error) {
+  training_ended end{order_->lease, error.what(), {}};
+  end.can_resume = dynamic_cast<const write_failure*>(&error) != nullptr;
+  tell(parts_.head, end);
   drop();
 }
 
 void trainer_state::stop(const stop_training& stopped) {
-  if (!order_ || order_->lease != stopped.lease) return;
-  const auto left = folder();
-  drop();
+  if (order_ && (order_->lease == stopped.lease || order_->job == stopped.forget)) drop();
   std::error_code ignored;
-  if (stopped.forget) std::filesystem::remove_all(left, ignored);
+  if (is_training_id(stopped.forget)) std::filesystem::remove_all(parts_.site.folder / stopped.forget, ignored);
 }
 
 /// Destroying the task waits until it has written its checkpoint. On a busy machine a thread with idle priority may not

@@ -29,7 +29,7 @@ class trainer_state {
   void go_on();
   void take_piece(const training_piece& piece);
   void take_news(const training_news& news);
-  void fail(const std::string& error);
+  void fail(const std::exception& error);
   void stop(const stop_training& stopped);
   void drop();
   std::filesystem::path folder() const { return parts_.site.folder / order_->job; }

@@ -98,14 +98,14 @@ void training_desk_state::begin(const begin_training& begun) {
   assign();
 }
 
-/// Called when the change is in the journal.
+/// Called when the change is in the journal. Resuming a running job changes nothing.
 void training_desk_state::take_change(const job_changed& changed) {
   if (changed.state == job_state::paused) {
-    stop_leases(queue_.pause(changed.job), false);
+    stop_leases(queue_.pause(changed.job));
     if (record* job = find(changed.job)) job->result.reset();
   } else if (changed.state == job_state::queued) {
     queue_.resume(changed.job);
-  } else {
+  } else if (is_finished(changed.state)) {
     end(changed.job);
   }
   assign();
@@ -117,7 +117,7 @@ void training_desk_state::assign() {
     if (const auto leases = queue_.assign(); !leases.empty())
       give(leases);
     else if (const auto ended = queue_.widen(); !ended.empty())
-      stop_leases(ended, false);
+      stop_leases(ended);
     else
       break;
   }
@@ -161,14 +161,14 @@ void training_desk_state::send_orders(const record& job, const training_queue::g
   }
 }
 
-void training_desk_state::stop_leases(const training_queue::group& ended, bool forget) {
-  for (const auto& lease : ended) tell_trainer(lease, stop_training{{}, forget});
+void training_desk_state::stop_leases(const training_queue::group& ended) {
+  for (const auto& lease : ended) tell_trainer(lease, stop_training());
 }
 
 void training_desk_state::lose_trainer(const std::string& name) {
   if (const auto found = trainers_.extract(name)) tell(found.mapped().actor, stop_now{});
   const auto lost = queue_.trainer_lost(name);
-  stop_leases(lost.ended, false);
+  stop_leases(lost.ended);
   if (!lost.given_up.empty())
     fail(lost.given_up,
          fmt::format("its trainer died {} times at the same place: see the log of {}", parts_.queue.most_deaths, name));

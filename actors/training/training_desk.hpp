@@ -76,7 +76,7 @@ class training_desk_state {
   void assign();
   void give(const training_queue::group& leases);
   void send_orders(const record& job, const training_queue::group& leases);
-  void stop_leases(const training_queue::group& ended, bool forget);
+  void stop_leases(const training_queue::group& ended);
   void lose_trainer(const std::string& name);
   void pace_trainers();
   void say_who_waits();
@@ -109,6 +109,7 @@ class training_desk_state {
   void take_piece(const training_piece& piece);
   void fetch_result(const std::string& job);
   void publish(const std::string& job);
+  void hold(const std::string& job, const std::string& why);
   void fail(const std::string& job, const std::string& error);
   void end(const std::string& job);
   void note_event(const std::string& job, std::string kind, std::string text);

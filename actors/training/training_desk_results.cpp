@@ -1,10 +1,12 @@
 // Reports of trainers, and how a result becomes a version that answers.
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "actors/json_dump_impl.hpp"
 #include "actors/training/training_desk.hpp"
 #include "actors/training/training_task.hpp"
-#include "base/error.hpp"
+#include "base/whole_file.hpp"
 
 namespace troupe {
 namespace {
@@ -92,9 +94,10 @@ void training_desk_state::take_end(const training_ended& ended) {
   const auto lease = lease_of(ended.lease);
   if (!lease || !find(lease->job)) return;
   if (ended.is_alone) return part(*lease, ended.error);
+  if (ended.can_resume) return hold(lease->job, ended.error);
   if (!ended.error.empty()) return fail(lease->job, ended.error);
   if (!ended.files.empty()) return take_result(*lease, ended.files);
-  stop_leases(queue_.give_back(lease->number), false);  // it has stopped, but this head did not ask for it
+  stop_leases(queue_.give_back(lease->number));  // it has stopped, but this head did not ask for it
   assign();
 }
 
@@ -103,7 +106,7 @@ void training_desk_state::part(const training_queue::lease& from, const std::str
   note_event(from.job, "message", message_text("warn", from.trainer + " is alone: " + why));
   write_events(from.job);
   const auto lost = queue_.fell_apart(from.number);
-  stop_leases(lost.ended, false);
+  stop_leases(lost.ended);
   if (!lost.given_up.empty())
     fail(lost.given_up,
          fmt::format("its trainers lost each other {} times at the same place: {}", parts_.queue.most_deaths, why));
@@ -111,11 +114,13 @@ void training_desk_state::part(const training_queue::lease& from, const std::str
 }
 
 void training_desk_state::take_result(const training_queue::lease& from, const std::vector<training_file>& files) {
-  stop_leases(queue_.finish(from.number), false);
+  stop_leases(queue_.finish(from.number));
   record& job = jobs_.at(from.job);
   try {
     job.result.emplace(intake_.folder_of(from.job) / training_task::result_folder, files, training_lease(from.number));
     fetch_result(from.job);
+  } catch (const write_failure& failure) {
+    return hold(from.job, failure.what());
   } catch (const std::exception& error) {
     return fail(from.job, error.what());
   }
@@ -128,6 +133,8 @@ void training_desk_state::take_piece(const training_piece& piece) {
   if (!job || !job->result) return;
   try {
     if (job->result->take(piece)) fetch_result(lease->job);
+  } catch (const write_failure& failure) {
+    hold(lease->job, failure.what());
   } catch (const std::exception& error) {
     fail(lease->job, error.what());
   }
@@ -153,7 +160,9 @@ void training_desk_state::publish(const std::string& id) {
     record* known = find(id);
     if (!known) return;  // it was cancelled meanwhile
     known->figures.is_publishing = false;
-    if (!made.error.empty()) return fail(id, "its adapter was not published: " + made.error);
+    const std::string error = "its adapter was not published: " + made.error;
+    if (made.can_resume) return hold(id, error);
+    if (!made.error.empty()) return fail(id, error);
     const std::string& version = made.full_name;
     parts_.say(fmt::format("{}: {} is published", id, version));
     end_in_journal(id, message_text("info", version + " is published"),
@@ -163,6 +172,21 @@ void training_desk_state::publish(const std::string& id) {
        publish_adapter{job.spec.adapter, folder, [own = handle(self_), take_answer](const adapter_published& made) {
                          tell(own, carry_on{[take_answer, made] { take_answer(made); }});
                        }});
+}
+
+/// What somebody can mend, such as a full disk, pauses the job: its checkpoint and its result stay where they are.
+void training_desk_state::hold(const std::string& id, const std::string& why) {
+  parts_.say(fmt::format("{}: is paused: {}", id, why));
+  stop_leases(queue_.pause(id));
+  jobs_.at(id).result.reset();
+  std::string message = message_text("error", fmt::format("{}: then troupe jobs resume {} lets it go on", why, id));
+  ask_journal(
+      [id, events = last_events(id, std::move(message))](journal& book) {
+        (void)append(book, id, events);
+        return book.pause(id);
+      },
+      [](const auto&) {});
+  assign();
 }
 
 void training_desk_state::fail(const std::string& id, const std::string& error) {
@@ -185,9 +209,11 @@ void training_desk_state::end_in_journal(const std::string& id, std::string mess
       });
 }
 
-/// The end is in the journal: everything else of the job is removed, here and on trainers.
+/// The end is in the journal: everything else of the job is removed, here and on all trainers, since earlier ones have
+/// data and checkpoints too.
 void training_desk_state::end(const std::string& id) {
-  stop_leases(queue_.remove(id), true);
+  (void)queue_.remove(id);
+  for (const auto& [name, trainer] : trainers_) tell(trainer.actor, stop_training{{}, id});
   jobs_.erase(id);
   intake_.remove(id);
   post();

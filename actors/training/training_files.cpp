@@ -10,6 +10,7 @@
 #include "actors/folders.hpp"
 #include "base/ascii.hpp"
 #include "base/error.hpp"
+#include "base/whole_file.hpp"
 #include "cluster/adapters/adapter_catalogue.hpp"
 
 namespace troupe {
@@ -103,7 +104,7 @@ std::optional<want_training_piece> training_download::next() {
 void training_download::open(const training_file& file) {
   const fs::path part = part_of(folder_ / file.name);
   out_ = std::ofstream(part, std::ios::binary | std::ios::trunc);
-  if (!out_) refuse("{}: cannot be written: {}", part.string(), std::strerror(errno));
+  if (!out_) throw write_failure(fmt::format("{}: cannot be written: {}", part.string(), std::strerror(errno)));
   digest_.emplace();
   offset_ = 0;
 }
@@ -125,7 +126,7 @@ bool training_download::take(const training_piece& piece) {
 void training_download::close(const training_file& file) {
   out_.close();
   const fs::path whole = folder_ / file.name, part = part_of(whole);
-  if (!out_) refuse("{}: cannot be written: is the disk full?", part.string());
+  if (!out_) throw write_failure(fmt::format("{}: cannot be written: is the disk full?", part.string()));
   if (digest_->finish() != file.sha256) refuse("{}: came damaged: its digest is another one", file.name);
   move_to(part, whole);
   digest_.reset();

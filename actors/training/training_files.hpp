@@ -25,7 +25,7 @@ training_piece read_training_piece(const std::filesystem::path& folder, const st
                                    const want_training_piece& wanted);
 constexpr std::size_t largest_training_piece = 4 << 20;
 
-/// Fetches the files that a folder lacks, one piece after the other. Errors are input_error.
+/// Fetches the files that a folder lacks, one piece after the other. Errors are input_error or write_failure.
 class training_download {
  public:
   training_download(std::filesystem::path folder, std::vector<training_file> files, training_lease lease);

@@ -6,6 +6,7 @@
 #include <sched.h>
 
 #include "actors/adapters/adapter_digest.hpp"
+#include "actors/folders.hpp"
 #include "actors/training/training_files.hpp"
 #include "actors/training/training_ranks.hpp"
 #include "base/device_lost.hpp"
@@ -111,7 +112,7 @@ class training_task::session {
     else
       save();
     fs::remove_all(result, ignored);
-    fs::rename(fresh, result);
+    move_to(fresh, result);
     std::vector<training_file> files;
     for (const std::string_view name : adapter_file_names) files.push_back(describe_file(result, std::string(name)));
     return files;
@@ -245,6 +246,9 @@ void training_task::run() {
       end.error = failure.what();
       end.is_alone = true;
     }
+  } catch (const write_failure& failure) {
+    end.error = failure.what();
+    end.can_resume = true;
   } catch (const device_lost& error) {
     if (site_.on_device_lost) site_.on_device_lost(error.what());
     end.error = error.what();

@@ -45,8 +45,10 @@ token_tree_source tokens_of_model(const node_site& site) {
 worker_handles start_worker(caf::actor_system& system, const node_site& site, wire& links,
                             const workers_head_actor& head) {
   worker_handles made;
-  made.fetcher =
-      spawn_adapter_fetcher(system, {.head = head, .model = site.model, .store = site.config.state_dir / "adapters"});
+  made.fetcher = spawn_adapter_fetcher(system, {.head = head,
+                                                .model = site.model,
+                                                .store = site.config.state_dir / "adapters",
+                                                .can_fetch = !site.node.is_head()});
   made.worker = spawn_worker(system, {.links = &links,
                                       .head = head,
                                       .fetcher = made.fetcher,

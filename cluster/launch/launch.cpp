@@ -190,7 +190,8 @@ void launcher::after_end(watched_node& node, restart_policy::ending how, const s
   node.shown.last_end = why;
   node.shown.state = process_state::ended;
   if (is_stopping_) return;
-  const auto decision = node.policy.ended(how, options_.time->now());
+  const instant now = options_.time->now();
+  const auto decision = node.policy.ended(how, now);
   node.shown.quick_deaths = node.policy.quick_deaths();
   const std::string& name = node.shown.name;
   switch (decision.what) {
@@ -200,7 +201,8 @@ void launcher::after_end(watched_node& node, restart_policy::ending how, const s
       node.shown.state = process_state::waiting;
       node.next_start = decision.when;
       if (how == restart_policy::ending::unreachable) return say_unreachable(node);
-      return say(fmt::format("{} died ({}): it is started again", name, why));
+      return say(fmt::format("{} died ({}): it is started again in {:.1f} s", name, why,
+                             std::chrono::duration<double>(decision.when - now).count()));
     case restart_policy::verdict::give_up:
       node.shown.state = process_state::given_up;
       return say_given_up(node, how);

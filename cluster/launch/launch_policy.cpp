@@ -14,7 +14,7 @@ restart_policy::decision restart_policy::ended(ending how, instant now) {
   quick_deaths_ = is_quick ? quick_deaths_ + 1 : 0;
   failures_ = is_quick ? failures_ + 1 : 0;
   if (failures_ >= options_.fast_failures) return {verdict::give_up};
-  return {verdict::restart, now + next_wait(failures_, options_.longest_wait)};
+  return {verdict::restart, now + next_wait(quick_deaths_, options_.longest_wait)};
 }
 
 /// Doubles with every failure in a row.

@@ -33,7 +33,8 @@ class restart_policy {
   explicit restart_policy(options chosen) : options_(chosen) {}
 
   void started(instant now) { started_ = now; }
-  /// The node works: if it ends from now on, that is no failure to start.
+  /// The node works: if it ends from now on, that is no failure to start. It is not given up, but one that dies soon
+  /// again and again waits longer each time, since every life that it joins costs the others a new beginning.
   void works() {
     has_worked_ = true;
     failures_ = lost_connections_ = 0;

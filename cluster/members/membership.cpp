@@ -166,9 +166,17 @@ std::vector<membership::lost_node> membership::tick(instant now) {
 }
 
 bool membership::leave(incarnation_id node, instant now) {
+  return send_off(node, node_state::left, now);
+}
+
+bool membership::give_up(incarnation_id node, instant now) {
+  return send_off(node, node_state::lost, now);
+}
+
+bool membership::send_off(incarnation_id node, node_state state, instant now) {
   node_entry* member = find_member(node);
   if (member == nullptr) return false;
-  fence(*member, node_state::left, now);
+  fence(*member, state, now);
   return true;
 }
 

@@ -127,6 +127,8 @@ class membership {
 
   /// The node leaves, or is sent away. Returns false if it is no member.
   bool leave(incarnation_id node, instant now);
+  /// The same for one that is there and of no use: it counts as lost.
+  bool give_up(incarnation_id node, instant now);
 
   heard_as status_of(incarnation_id node) const;
   bool is_member(incarnation_id node) const { return status_of(node) == heard_as::member; }
@@ -147,6 +149,7 @@ class membership {
   bool make_room(std::string_view name);
   joined admit(node_hello hello, instant now);
   node_entry* find_member(incarnation_id node);
+  bool send_off(incarnation_id node, node_state state, instant now);
   void fence(node_entry& node, node_state state, instant now);
   void remember_fenced(incarnation_id node);
   void forget_old(instant now);

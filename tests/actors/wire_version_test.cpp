@@ -79,8 +79,8 @@ TEST(wire_version, is_another_one_for_other_messages) {
              want_piece, adapter_piece, prepare_adapter, adapter_prepared, train_job, stop_training, set_training_share,
              training_progress, training_ended, want_training_piece, training_piece, client_request, client_cancel,
              client_text, client_refused, client_command, command_answer>();
-  const std::pair expected(std::uint16_t{3},
-                           std::string("d1563acf2932b45d105e547d5371833e00123332d4ad60981552c5f2819d4459"));
+  const std::pair expected(std::uint16_t{4},
+                           std::string("919c7c5b927c9314641d0af5176cb527f210490789175616cde017bcb70a6426"));
   EXPECT_EQ(std::pair(frame_header::right_version, sha256().add(all).finish()), expected)
       << "raise frame_header::right_version and say both here; the messages are now\n"
       << all;

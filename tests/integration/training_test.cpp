@@ -265,7 +265,7 @@ TEST_F(training, says_why_a_job_failed_and_publishes_nothing) {
   EXPECT_EQ(json::parse(cluster().run({"adapters", "list", "--json"})).size(), 0u);
 }
 
-TEST_F(training, a_full_disk_ends_a_job_with_its_reason_and_nothing_else) {
+TEST_F(training, a_full_disk_pauses_a_job_with_its_reason_and_harms_nothing_else) {
   start();
   cluster().load_adapters();
   load traffic(site(), cluster().endpoint(), 16, 300);
@@ -273,9 +273,12 @@ TEST_F(training, a_full_disk_ends_a_job_with_its_reason_and_nothing_else) {
   ASSERT_TRUE(reaches(id, 5)) << job(id);
   {
     const full_disk of_the_trainer(1 << 10, cluster().pid_of("coach"));
-    ASSERT_TRUE(ends(id, "failed")) << job(id);
+    ASSERT_TRUE(ends(id, "paused")) << job(id);
   }
-  EXPECT_NE(job(id).at("error").get<std::string>().find("cannot be written"), std::string::npos) << job(id);
+  EXPECT_NE(cluster().run({"jobs", "events", id}).find("cannot be written"), std::string::npos);
+  cluster().run({"jobs", "resume", id});
+  ASSERT_TRUE(reaches(id, job(id).value("step", std::int64_t{0}) + 5)) << job(id);
+  cluster().run({"cancel", id});
   {
     const full_disk of_the_head(1 << 10, cluster().pid_of("head"));
     process refused = cluster().start(train_words("taught", 5));

@@ -21,13 +21,15 @@ std::vector<std::string> parts_of(std::string_view path) {
 bool matches(const std::vector<std::string>& route, const std::vector<std::string>& path,
              std::vector<std::string>& places) {
   places.clear();
-  if (route.size() != path.size()) return false;
+  const bool takes_rest = !route.empty() && route.back().ends_with("...}");
+  if (route.size() > path.size() || (route.size() < path.size() && !takes_rest)) return false;
   for (std::size_t i = 0; i < route.size(); ++i) {
     if (route[i].starts_with('{'))
       places.push_back(path[i]);
     else if (route[i] != path[i])
       return false;
   }
+  for (std::size_t i = route.size(); i < path.size(); ++i) places.back() += "/" + path[i];
   return true;
 }
 

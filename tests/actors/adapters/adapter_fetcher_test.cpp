@@ -14,7 +14,7 @@ namespace {
 /// A worker's fetcher; the test plays the head that has the files.
 class fetcher : public testing::Test {
  protected:
-  fetcher() { start_fetcher(64 << 20); }
+  explicit fetcher(bool can_fetch = true) : can_fetch_(can_fetch) { start_fetcher(64 << 20); }
   ~fetcher() override { tell(actor_, stop_now{}); }
 
   void start_fetcher(std::size_t most_prepared, std::uint64_t most_stored = std::uint64_t{1} << 30) {
@@ -24,7 +24,8 @@ class fetcher : public testing::Test {
                                              .model = std::move(model),
                                              .store = folder_.path() / "store",
                                              .most_stored = most_stored,
-                                             .most_prepared = most_prepared});
+                                             .most_prepared = most_prepared,
+                                             .can_fetch = can_fetch_});
     tell(actor_, begin_fetching{worker_.handle()});
   }
 
@@ -67,6 +68,7 @@ class fetcher : public testing::Test {
   }
 
   const std::array<std::string, 2> golden_{golden_file(adapter_file_names[0]), golden_file(adapter_file_names[1])};
+  const bool can_fetch_;
   temp_folder folder_;
   caf::actor_system_config config_;
   caf::actor_system system_{config_};
@@ -82,6 +84,22 @@ TEST_F(fetcher, fetches_what_is_not_here_and_keeps_it) {
   const prepare_adapter known = wanted(2, golden_);
   ask_for(known);
   EXPECT_TRUE(worker_.take<adapter_ready>().adapter);
+  EXPECT_EQ(head_.count<want_piece>(), 0u);
+}
+
+class fetcher_of_the_head : public fetcher {
+ protected:
+  fetcher_of_the_head() : fetcher(false) {}
+};
+
+TEST_F(fetcher_of_the_head, says_at_once_that_files_are_gone_since_nobody_else_has_them) {
+  const prepare_adapter known = wanted(1, golden_);
+  load_adapter what;
+  what.full_name = "pricing@1";
+  what.sha256 = known.sha256;
+  what.files = known.files;
+  tell(actor_, what);
+  EXPECT_NE(worker_.take<adapter_ready>().error.find("adapter pricing@1: its files are gone"), std::string::npos);
   EXPECT_EQ(head_.count<want_piece>(), 0u);
 }
 

@@ -26,7 +26,8 @@ TEST_F(api, lists_the_base_and_its_adapters) {
   EXPECT_EQ(list["data"][1]["root"], "pricing@2");
   EXPECT_EQ(list["data"][1]["parent"], "letters");
   EXPECT_EQ(ask("GET", "/v1/models/pricing%402").get().parsed()["id"], "pricing@2");
-  EXPECT_EQ(ask("GET", "/v1/models/none").get().status, 404);
+  for (const char* unknown : {"/v1/models/none", "/v1/models/some/other", "/v1/models/some%2Fother"})
+    EXPECT_EQ(ask("GET", unknown).get().parsed()["error"]["code"], "model_not_found") << unknown;
 }
 
 TEST_F(api, is_alive_before_it_is_ready) {

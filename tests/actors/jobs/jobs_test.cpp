@@ -314,6 +314,29 @@ TEST_F(jobs, say_that_the_journal_fails_and_that_it_does_no_more) {
   EXPECT_EQ(said.count<std::string>(), 0u);
 }
 
+TEST_F(jobs, begin_no_lines_while_outputs_that_the_disk_does_not_take_fill_the_memory) {
+  head now(folder_, prompts_, [](jobs_parts& parts) {
+    parts.in_flight = 2;
+    parts.most_unrecorded_bytes = 1000;
+    parts.journal_retry = std::chrono::milliseconds(1);
+  });
+  now.submit("job-1", lines(5));
+  const auto first = now.next(), second = now.next();
+  {
+    const full_disk all_of_it(1);
+    answer_part part;
+    part.text = std::string(1000, 'x');
+    part.end = answer_end{"length", 1, {}};
+    first.listener->on_part(std::move(part));
+    now.get("job.list", json::object());  // so the answer has arrived
+    EXPECT_EQ(now.waiting(), 0u);
+  }
+  head::answer(second);
+  for (int i = 2; i < 5; ++i) head::answer(now.next());
+  EXPECT_EQ(now.wait("job-1")["ok"], 5);
+  EXPECT_EQ(now.outputs("job-1").at(0)["text"], std::string(1000, 'x'));
+}
+
 TEST_F(jobs, are_heard_between_what_has_waited_for_the_disk) {
   constexpr int waiting = 200;
   inbox heard;

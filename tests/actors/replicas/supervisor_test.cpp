@@ -142,6 +142,14 @@ TEST_F(supervisor, shows_what_a_node_reports_and_nothing_of_one_that_reports_not
   EXPECT_FALSE(find("head").contains("busy_seconds")) << "the head's own worker says nothing of itself";
 }
 
+TEST_F(supervisor, calls_a_node_lost_whose_step_does_not_end) {
+  join("w1", 11);
+  node_report report;
+  report.busy_ms = 6 * 60 * 1000;
+  tell(actor_, incoming<heartbeat>{link_id(11), 0, {incarnation_id(11), report}});
+  EXPECT_TRUE(comes_to_say("\"lost\"", true, "nodes")) << board_->read("nodes");
+}
+
 TEST_F(supervisor, leaves_a_node_as_it_was_that_it_cannot_drain) {
   tell(actor_, drain_node{no_link, 0, "head"});
   join("w1", 11);

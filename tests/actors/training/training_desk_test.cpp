@@ -425,7 +425,7 @@ TEST_F(training_desk, publishes_what_came_out_and_ends_the_job) {
   EXPECT_EQ(state(), job_state::running);
   asked.answer({"pricing@1", {}});
   use_journal_once();
-  EXPECT_TRUE(trainer_.take<stop_training>().forget);
+  EXPECT_EQ(trainer_.take<stop_training>().forget, "job-1");
   EXPECT_EQ(state(), job_state::succeeded);
   EXPECT_EQ(journal_.find("job-1")->result, "pricing@1");
   send("train.none", json::object())->take<command_answer>();  // so all messages before it were handled
@@ -443,6 +443,62 @@ TEST_F(training_desk, what_the_store_refuses_fails_the_job_with_its_reason) {
   trainer_.take<stop_training>();
 }
 
+TEST_F(training_desk, pauses_a_job_whose_trainer_has_a_full_disk) {
+  submit(good_data);
+  join("coach");
+  const train_job first = given();
+  training_ended full{first.lease, "result: cannot be written (No space left on device)", {}};
+  full.can_resume = true;
+  tell(actor_, full);
+  const auto stopped = trainer_.take<stop_training>();
+  EXPECT_EQ(stopped.lease, first.lease);
+  EXPECT_EQ(stopped.forget, "") << "it has the checkpoint";
+  serve_journal_until([&] { return state() == job_state::paused; });
+  const auto events = journal_.events("job-1", 0, 100);
+  EXPECT_NE(events.back().text.find("No space left on device): then troupe jobs resume job-1"), std::string::npos);
+  EXPECT_TRUE(std::filesystem::exists(folder_.path() / "training/job-1/data.jsonl"));
+  ASSERT_TRUE(journal_.resume("job-1"));
+  tell(actor_, job_changed{"job-1", job_state::queued});
+  EXPECT_NE(given().lease, first.lease);
+}
+
+TEST_F(training_desk, pauses_a_job_whose_result_finds_no_room_on_the_head) {
+  submit(good_data);
+  join("coach");
+  const train_job order = given();
+  const auto result = folder_.path() / "training/job-1/result";
+  std::filesystem::create_directories(result);
+  std::ofstream(result / "adapter_config.json") << "{}";
+  tell(actor_, training_ended{order.lease, {}, {{"adapter_config.json", 2, sha256().add("{}").finish()}}});
+  store_.take<publish_adapter>().answer({{}, "adapters: cannot be written: No space left on device", true});
+  EXPECT_EQ(trainer_.take<stop_training>().forget, "");
+  serve_journal_until([&] { return state() == job_state::paused; });
+  EXPECT_EQ(state(), job_state::paused);
+  EXPECT_TRUE(std::filesystem::exists(result / "adapter_config.json"));
+}
+
+TEST_F(training_desk, goes_on_with_a_running_job_that_somebody_resumes) {
+  submit(good_data);
+  join("coach");
+  given();
+  tell(actor_, job_changed{"job-1", job_state::running});
+  send("train.none", json::object())->take<command_answer>();  // so all messages before it were handled
+  EXPECT_EQ(trainer_.count<stop_training>(), 0u);
+  EXPECT_TRUE(std::filesystem::exists(folder_.path() / "training/job-1/data.jsonl"));
+}
+
+TEST_F(training_desk, tells_all_trainers_to_forget_a_job_that_is_over) {
+  mock<trainer_actor> other(system_);
+  join("coach"), join("helper", other);
+  submit(good_data);
+  given();
+  tell(actor_, job_changed{"job-1", job_state::paused});
+  EXPECT_EQ(trainer_.take<stop_training>().forget, "");
+  tell(actor_, job_changed{"job-1", job_state::cancelled});  // nobody has a lease now
+  EXPECT_EQ(trainer_.take<stop_training>().forget, "job-1");
+  EXPECT_EQ(other.take<stop_training>().forget, "job-1") << "it may have worked on it before";
+}
+
 TEST_F(training_desk, pauses_and_goes_on) {
   submit(good_data);
   join("coach");
@@ -452,7 +508,7 @@ TEST_F(training_desk, pauses_and_goes_on) {
   tell(actor_, job_changed{"job-1", job_state::queued});
   EXPECT_NE(given().lease, first.lease);
   tell(actor_, job_changed{"job-1", job_state::cancelled});
-  EXPECT_TRUE(trainer_.take<stop_training>().forget);
+  EXPECT_EQ(trainer_.take<stop_training>().forget, "job-1");
 }
 
 TEST_F(training_desk, goes_on_with_what_an_earlier_head_had) {

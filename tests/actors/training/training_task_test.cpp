@@ -5,6 +5,7 @@
 #include "model/arch/fingerprint.hpp"
 #include "model/train/training_data.hpp"
 #include "tests/actors/support.hpp"
+#include "tests/base/full_disk.hpp"
 
 namespace troupe::test {
 namespace {
@@ -51,6 +52,22 @@ TEST_F(training_tasks, go_on_from_a_checkpoint_of_the_same_base_alone) {
   EXPECT_EQ(first_message().rfind("goes on from step 2", 0), 0u);
   EXPECT_EQ(run(scheme::q4).error, "");
   EXPECT_EQ(first_message().rfind("begins anew: ", 0), 0u);
+}
+
+TEST_F(training_tasks, that_find_no_room_for_their_result_go_on_when_there_is_room) {
+  EXPECT_EQ(run(scheme::u8).error, "");
+  {
+    const full_disk all_of_it(1);
+    const training_ended full = run(scheme::u8);
+    EXPECT_NE(full.error.find("cannot be written"), std::string::npos) << full.error;
+    EXPECT_TRUE(full.can_resume);
+    EXPECT_TRUE(full.files.empty());
+  }
+  while (said_.count<training_progress>() > 0) (void)said_.take<training_progress>();
+  const training_ended done = run(scheme::u8);
+  EXPECT_EQ(done.error, "");
+  EXPECT_EQ(done.files.size(), 2u);
+  EXPECT_EQ(first_message().rfind("goes on from step 2", 0), 0u);
 }
 
 TEST_F(training_tasks, are_refused_where_the_data_reads_otherwise_than_on_the_head) {

@@ -93,6 +93,21 @@ TEST_F(node_agent, says_what_memory_there_is_while_it_does_nothing) {
   EXPECT_EQ(beat.message.report.free_bytes, 4096u);
 }
 
+TEST_F(node_agent, joins_anew_only_when_its_worker_has_come_out_of_the_step_in_which_it_hung) {
+  const auto node = next_join();
+  answer(node, true);
+  expect_beats_of(node);
+  meter_->busy_since = 1;
+  tell(actor_, heartbeat_answer{node, false});
+  tell(actor_, link_lost{link_id(12345), {}});
+  (void)worker_.take<link_lost>();  // so the answer before it was handled
+  node_side_.send(slot_->get(), heartbeat{incarnation_id(999), {}});
+  expect_beats_of(incarnation_id(999));  // so what was sent before it has come
+  while (heard_.count<incoming<join_cluster>>() > 0) EXPECT_EQ(next_join(), node);
+  meter_->busy_since = 0;
+  EXPECT_NE(next_join_of_another(node), node);
+}
+
 TEST_F(node_agent, begins_anew_when_it_was_fenced) {
   const auto node = next_join();
   answer(node, true);

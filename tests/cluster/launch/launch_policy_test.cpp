@@ -56,8 +56,18 @@ TEST(restart_policy, never_gives_up_what_works_before_it_dies) {
     policy.works();
     const auto decision = live(policy, time, 1s);
     EXPECT_EQ(decision.what, policy_verdict::restart);
-    EXPECT_EQ(decision.when - time.now(), 200ms);
   }
+}
+
+TEST(restart_policy, waits_longer_and_longer_for_what_dies_right_after_it_has_joined) {
+  manual_clock time;
+  restart_policy policy({});
+  const auto wait = [&](duration life) {
+    policy.works();
+    return live(policy, time, life).when - time.now();
+  };
+  for (const auto expected : {200ms, 400ms, 800ms, 1600ms, 3200ms, 5000ms, 5000ms}) EXPECT_EQ(wait(1s), expected);
+  EXPECT_EQ(wait(1h), 200ms) << "it stayed up";
 }
 
 TEST(restart_policy, counts_quick_deaths_also_of_what_works_before_it_dies) {

@@ -26,6 +26,17 @@ TEST(http_router, finds_by_method_and_path) {
   EXPECT_EQ(other.allowed, "POST, GET");
 }
 
+TEST(http_router, gives_the_last_place_what_is_left_where_the_route_says_so) {
+  http_router routes;
+  const http_handler nothing = [](http_request&&, std::shared_ptr<http_exchange>) {};
+  routes.add("GET", "/models", nothing);
+  routes.add("GET", "/models/{id...}", nothing);
+  EXPECT_EQ(routes.find("GET", "/models/a").places, std::vector<std::string>{"a"});
+  EXPECT_EQ(routes.find("GET", "/models/a/b//c").places, std::vector<std::string>{"a/b//c"});
+  EXPECT_EQ(routes.find("GET", "/models").places, std::vector<std::string>{});
+  EXPECT_FALSE(routes.find("GET", "/others/a").handler);
+}
+
 TEST(http_message, decodes_percents_and_queries) {
   EXPECT_EQ(percent_decoded("%41%2fb%zz%4"), "A/b%zz%4");
   http_request request;

@@ -1,0 +1,45 @@
+#include "actors/training/trainer.hpp"
+
+#include "tests/actors/support.hpp"
+
+namespace troupe::test {
+namespace {
+
+class one_trainer : public testing::Test {
+ protected:
+  ~one_trainer() override { tell(trainer_, stop_now{}); }
+  /// Gives it a job that it refuses, and waits for that: so all that was said before was heard.
+  void wait_until_it_has_heard() {
+    train_job bad;
+    bad.job = "bad";
+    bad.files = {{"../escape", 1, {}}};
+    tell(trainer_, bad);
+    (void)head_.take<training_ended>();
+  }
+  bool has(const std::string& job) const { return std::filesystem::exists(folder_.path() / "training" / job); }
+
+  temp_folder folder_;
+  caf::actor_system_config config_;
+  caf::actor_system system_{config_};
+  mock<trainers_head_actor> head_{system_};
+  trainer_actor trainer_ = spawn_trainer(
+      system_, {head_.handle(), {.model = {}, .load = {}, .folder = folder_.path() / "training", .threads = 1}});
+};
+
+TEST_F(one_trainer, forgets_a_job_that_is_over_although_another_finished_it) {
+  for (const char* job : {"over", "other"}) std::filesystem::create_directories(folder_.path() / "training" / job);
+  tell(trainer_, stop_training{training_lease(7), "over"});
+  wait_until_it_has_heard();
+  EXPECT_FALSE(has("over"));
+  EXPECT_TRUE(has("other"));
+}
+
+TEST_F(one_trainer, removes_no_folder_whose_name_is_no_job) {
+  std::filesystem::create_directories(folder_.path() / "training");
+  for (const char* name : {"", "..", "../training", "."}) tell(trainer_, stop_training{training_lease(7), name});
+  wait_until_it_has_heard();
+  EXPECT_TRUE(std::filesystem::exists(folder_.path() / "training"));
+}
+
+}  // namespace
+}  // namespace troupe::test
