@@ -1,6 +1,9 @@
 // `troupe serve`: one model, no cluster's file.
 #include <signal.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -48,6 +51,21 @@ TEST_F(serve, does_not_touch_the_file_of_what_is_up) {
   EXPECT_THAT(again.error(), HasSubstr("model is up already"));
   EXPECT_EQ(read_file(file), before);
   EXPECT_EQ(start({"down", file}).wait(), 0);
+}
+
+TEST_F(serve, takes_no_folder_of_another_model_of_the_same_name) {
+  const std::filesystem::path state = site_.path("state") / "troupe";
+  std::filesystem::create_directories(state / "model");
+  const std::string other = "[model]\npath = \"/elsewhere/model\"\n";
+  std::ofstream(state / "model" / "cluster.toml") << other;
+  words detached = serving_;
+  detached.push_back("--detach");
+  ASSERT_EQ(start(detached).wait(), 0);
+  EXPECT_EQ(read_file(state / "model" / "cluster.toml"), other);
+  process again = start(serving_);
+  EXPECT_EQ(again.wait(), 2);
+  EXPECT_THAT(again.error(), HasSubstr("model-2 is up already")) << "it finds its own folder again";
+  EXPECT_EQ(start({"down", (state / "model-2" / "cluster.toml").string()}).wait(), 0);
 }
 
 }  // namespace
