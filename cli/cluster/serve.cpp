@@ -16,6 +16,7 @@
 #include "cli/cluster/up.hpp"
 #include "cli/commands.hpp"
 #include "cli/model/model_options.hpp"
+#include "cluster/config/config_address.hpp"
 
 namespace troupe {
 namespace {
@@ -70,6 +71,17 @@ std::string cluster_text(const serve_options& options, const std::string& name) 
   return text + "[[node]]\nname = \"coach\"\nroles = [\"trainer\"]\n";
 }
 
+/// As a cluster's file is checked, but in the words of the flags.
+void check_open(const serve_options& options) {
+  const auto check = [&](std::string_view flag, const std::string& address, const auto& place) {
+    if (place && !is_loopback_host(place->host) && !options.insecure)
+      refuse("{} {} can be reached from other machines, without encryption: add --insecure in a network that you trust",
+             flag, address);
+  };
+  check("--http", options.http, split_host_port(options.http));
+  check("--listen", options.listen, split_endpoint(options.listen));
+}
+
 struct written_cluster {
   std::string text;
   cluster_config config;
@@ -122,6 +134,7 @@ int serve(const serve_options& options) {
   (void)thread_count(options.model);
   if (!options.model.keep.empty() && options.model.quant.empty())
     refuse("--keep without --quant: name the scheme of the other layers");
+  check_open(options);
   const auto [text, config] = checked_cluster(options);
   make_folder(config.state_dir);
   write_file(config.source, text);

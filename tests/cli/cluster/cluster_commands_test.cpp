@@ -75,7 +75,8 @@ TEST_F(cluster_commands, serve_refuses_what_cannot_work_and_names_no_file_that_t
   expect_one_line(run({"serve", path("nowhere").string()}, home), 2,
                   "troupe: " + path("nowhere").string() + ": there is no such model");
   expect_one_line(run({"serve", model, "--http", "0.0.0.0:8000"}, home), 2,
-                  "troupe: http at 0.0.0.0:8000 can be reached");
+                  "troupe: --http 0.0.0.0:8000 can be reached from other machines, without encryption: add --insecure");
+  expect_one_line(run({"serve", model, "--listen", "tcp://*:7700"}, home), 2, "troupe: --listen tcp://*:7700 can be");
   expect_one_line(run({"serve", model, "--context", "999999"}, home), 2, "troupe: the model has ");
   expect_one_line(run({"serve", model, "--threads", "-1"}, home), 2, "--threads is -1");
   expect_one_line(run({"serve", model, "--keep", "x"}, home), 2, "--keep without --quant");
