@@ -19,6 +19,7 @@
 #include "cli/interrupt.hpp"
 #include "cli/output.hpp"
 #include "cluster/adapters/adapter_catalogue.hpp"
+#include "cluster/config/config_address.hpp"
 #include "cluster/journal/journal.hpp"
 #include "cluster/launch/hang_policy.hpp"
 #include "cluster/launch/launch.hpp"
@@ -79,10 +80,24 @@ void check_listening(const cluster_config& config, const node_config& node) {
            folder.string());
 }
 
+/// If only the head saw that its port is taken, whoever has it might be asked for the status of this cluster. No bad
+/// input: the port may be free the next time.
+void check_ports(const cluster_config& config) {
+  if (!is_this_machine(config.head().host)) return;
+  const auto check = [](std::string_view key, const std::string& address, const std::optional<host_port>& place) {
+    if (place && is_taken(*place))
+      throw std::runtime_error(
+          fmt::format("{} {}: the port is in use: choose another one or end what uses it", key, address));
+  };
+  check("listen", config.listen, split_endpoint(config.listen));
+  check("http", config.http, split_host_port(config.http));
+}
+
 /// Refuses here, before anything starts, what cannot work; and packs the model once, so that not every node does it.
 void check_site(const cluster_config& config) {
   check_state_folder(config);
   for (const node_config& node : config.nodes) check_listening(config, node);
+  check_ports(config);
   const node_site site = make_site(config, config.head().name);
   const supervisor_parts planned = supervisor_of(site, 0);
   (void)bus_options_of(site);  // the keys
