@@ -5,6 +5,7 @@
 #include <iterator>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -23,6 +24,7 @@ namespace {
 
 struct serve_options {
   model_options model;
+  std::vector<std::string> adapter;    ///< NAME=DIR
   std::string adapters, http, listen;  ///< empty: as a cluster's file without them
   bool insecure = false, detach = false;
 };
@@ -56,6 +58,18 @@ std::string path_setting(const serve_options& options) {
   return setting("path", whole_path(options.model.model).string());
 }
 
+/// Relative folders are those of the user's own folder, not of the file's.
+std::vector<std::string> named_adapters(const serve_options& options) {
+  std::vector<std::string> named;
+  for (const std::string& each : options.adapter) {
+    const auto equals = each.find('=');
+    if (equals == each.npos || equals == 0 || equals + 1 == each.size())
+      refuse("--adapter {}: write NAME=DIR, the name that requests ask for and the adapter's folder", each);
+    named.push_back(each.substr(0, equals + 1) + whole_path(each.substr(equals + 1)).string());
+  }
+  return named;
+}
+
 std::string cluster_text(const serve_options& options, const std::string& name) {
   const model_options& model = options.model;
   std::string text = "# Written by `troupe serve`, each time anew. A copy is a file for `troupe up` like any other.\n";
@@ -63,7 +77,8 @@ std::string cluster_text(const serve_options& options, const std::string& name) 
   text += setting("http", options.http) + setting("insecure", options.insecure);
   text += "\n[model]\n" + path_setting(options) + setting("quant", model.quant) + setting("keep", model.keep);
   text += setting("kv", model.kv) + setting("context", model.context);
-  if (!options.adapters.empty()) text += "\n[adapters]\n" + setting("dir", whole_path(options.adapters).string());
+  text += "\n[adapters]\n" + setting("preload", named_adapters(options));
+  if (!options.adapters.empty()) text += setting("dir", whole_path(options.adapters).string());
   text += "\n[[node]]\nname = \"head\"\nroles = [\"router\", \"scheduler\"]\n";
   text += "\n[[node]]\nname = \"w0\"\nroles = [\"worker\"]\n";
   text += setting("threads", model.threads) + setting("device", model.device);
@@ -154,6 +169,9 @@ void add_serve(CLI::App& program, command& chosen) {
   add_context(own, options->model);
   add_threads(own, options->model);
   add_device(own, options->model);
+  own.add_option("--adapter", options->adapter, "a LoRA adapter and what requests call it; may be repeated")
+      ->type_name("NAME=DIR")
+      ->allow_extra_args(false);
   own.add_option("--adapters", options->adapters, "a folder of adapters, asked for by the names of their folders")
       ->type_name("DIR");
   own.add_option("--http", options->http, "HOST:PORT of the page and the OpenAI API [127.0.0.1:8000]")

@@ -42,15 +42,19 @@ void check_preload(const cluster_config& config) {
   adapter_catalogue::options known;
   known.base_name = config.model.path.filename().string();
   std::optional<adapter_catalogue> saved;
-  for (const std::string& adapter : config.adapters.preload) {
-    if (is_adapter_name(adapter) && std::filesystem::is_directory(config.adapters.dir / adapter)) continue;
+  for (const auto& [adapter, named] : config.adapters.preload) {
+    const std::filesystem::path folder = named.empty() ? config.adapters.dir / adapter : named;
+    const bool is_folder = std::filesystem::is_directory(folder);
+    if (!is_folder && !named.empty())
+      refuse("{}: adapter {}: there is no folder {}", place_of(config, "adapters.preload"), adapter, folder.string());
+    if (is_folder && (!named.empty() || is_adapter_name(adapter))) continue;
     const std::filesystem::path book = config.state_dir / "journal.db";
     if (!saved)
       saved.emplace(known,
                     std::filesystem::exists(book) ? journal({.file = book}).load_catalogue() : catalogue_records());
     if (!saved->load(adapter))
       refuse("{}: adapter {}: there is none, and no folder {}", place_of(config, "adapters.preload"), adapter,
-             (config.adapters.dir / adapter).string());
+             folder.string());
   }
 }
 

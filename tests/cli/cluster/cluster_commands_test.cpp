@@ -107,6 +107,9 @@ TEST_F(cluster_commands, serve_refuses_what_cannot_work_and_names_no_file_that_t
                   "troupe: --http 0.0.0.0:8000 can be reached from other machines, without encryption: add --insecure");
   expect_one_line(serve({model}, nobodys_port, "tcp://*:7700"), 2, "troupe: --listen tcp://*:7700 can be reached");
   expect_one_line(serve({model, "--context", "999999"}), 2, "troupe: the model has ");
+  expect_one_line(serve({model, "--adapter", "law"}), 2, "troupe: --adapter law: write NAME=DIR");
+  expect_one_line(serve({model, "--adapter", "law=" + nowhere}), 2,
+                  "troupe: adapter law: there is no folder " + nowhere);
   expect_one_line(serve({model, "--threads", "-1"}), 2, "--threads is -1");
   expect_one_line(serve({model, "--keep", "x"}), 2, "--keep without --quant");
   EXPECT_FALSE(std::filesystem::exists(path("home")));
