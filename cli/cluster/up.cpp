@@ -25,6 +25,7 @@
 #include "cluster/launch/launch.hpp"
 #include "cluster/launch/launch_up.hpp"
 #include "cluster/launch/machine.hpp"
+#include "model/engine/text/chat_sources.hpp"
 
 namespace troupe {
 namespace {
@@ -185,7 +186,8 @@ std::string where_text(const cluster_config& config) {
   const connect_options to = connect_to(config);
   std::string connect = to.connect == "tcp://127.0.0.1:7700" ? "" : " --connect " + to.connect;
   if (!to.key.empty()) connect += " --key " + to.key;
-  text += fmt::format("try:  troupe submit{} --prompt \"Once upon a time\"\n", connect);
+  const bool can_chat = find_chat_sources(config.model.path).has_value();
+  text += fmt::format("try:  troupe {}{}\n", can_chat ? "chat" : "submit --prompt \"Once upon a time\"", connect);
   text += fmt::format("      troupe status{}\n      troupe down {}\n", connect, config.label);
   text += fmt::format("logs: {}\n", config.logs().string());
   return text;

@@ -31,6 +31,7 @@ class serve : public testing::Test {
 };
 
 TEST_F(serve, answers_until_it_is_ended_by_the_file_that_it_wrote) {
+  site_.give_chat_template();
   words with_adapter = serving_;
   with_adapter.insert(with_adapter.end(), {"--adapter", "crimson=" + site_.adapter("red").string()});
   process serving = start(with_adapter);
@@ -39,6 +40,7 @@ TEST_F(serve, answers_until_it_is_ended_by_the_file_that_it_wrote) {
   EXPECT_NE(cluster_.run({"submit", "--tokens", "1,2,3", "--max-tokens", "4", "--adapter", "crimson", "--json"}), "");
   const std::string file = (site_.path("state") / "troupe/model/cluster.toml").string();
   ASSERT_TRUE(wait_until([&] { return serving.out().find(file) != std::string::npos; })) << serving.out();
+  EXPECT_THAT(serving.out(), HasSubstr("try:  troupe chat --connect " + cluster_.endpoint()));
   EXPECT_EQ(start({"down", file}).wait(), 0);
   EXPECT_EQ(serving.wait(), 0) << serving.error();
 }
@@ -63,7 +65,9 @@ TEST_F(serve, takes_no_folder_of_another_model_of_the_same_name) {
   std::ofstream(state / "model" / "cluster.toml") << other;
   words detached = serving_;
   detached.push_back("--detach");
-  ASSERT_EQ(start(detached).wait(), 0);
+  process serving = start(detached);
+  ASSERT_EQ(serving.wait(), 0) << serving.error();
+  EXPECT_THAT(serving.out(), HasSubstr("try:  troupe submit --prompt \"Once upon a time\" --connect "));
   EXPECT_EQ(read_file(state / "model" / "cluster.toml"), other);
   process again = start(serving_);
   EXPECT_EQ(again.wait(), 2);
