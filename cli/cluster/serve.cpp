@@ -70,10 +70,10 @@ std::vector<std::string> named_adapters(const serve_options& options) {
   return named;
 }
 
-std::string cluster_text(const serve_options& options, const std::string& name) {
+std::string cluster_text(const serve_options& options, const std::string& name, const std::string& state_dir = {}) {
   const model_options& model = options.model;
   std::string text = "# Written by `troupe serve`, each time anew. A copy is a file for `troupe up` like any other.\n";
-  text += "[cluster]\n" + setting("name", name) + setting("listen", options.listen);
+  text += "[cluster]\n" + setting("name", name) + setting("state_dir", state_dir) + setting("listen", options.listen);
   text += setting("http", options.http) + setting("insecure", options.insecure);
   text += "\n[model]\n" + path_setting(options) + setting("quant", model.quant) + setting("keep", model.keep);
   text += setting("kv", model.kv) + setting("context", model.context);
@@ -102,9 +102,11 @@ struct written_cluster {
   cluster_config config;
 };
 
+/// The file says where the state is: whoever ends the cluster by it may have another home.
 written_cluster cluster_called(const std::string& name, const serve_options& options, const std::string& label) {
-  written_cluster made{cluster_text(options, name), {}};
-  made.config = parse_cluster_config(made.text, label);
+  written_cluster made;
+  made.config = parse_cluster_config(cluster_text(options, name), label);
+  made.text = cluster_text(options, name, made.config.state_dir.string());
   made.config.label = made.config.source = made.config.state_dir / "cluster.toml";
   return made;
 }

@@ -41,7 +41,8 @@ TEST_F(serve, answers_until_it_is_ended_by_the_file_that_it_wrote) {
   const std::string file = (site_.path("state") / "troupe/model/cluster.toml").string();
   ASSERT_TRUE(wait_until([&] { return serving.out().find(file) != std::string::npos; })) << serving.out();
   EXPECT_THAT(serving.out(), HasSubstr("try:  troupe chat --connect " + cluster_.endpoint()));
-  EXPECT_EQ(start({"down", file}).wait(), 0);
+  process down({TROUPE_BINARY, "down", file}, site_.path("down"), {"HOME=/nowhere", "XDG_STATE_HOME="});
+  EXPECT_EQ(down.wait(), 0) << "by the file alone: " << down.error();
   EXPECT_EQ(serving.wait(), 0) << serving.error();
 }
 
