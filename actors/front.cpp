@@ -23,9 +23,9 @@ std::shared_ptr<adapter_shelf> make_shelf(const front_parts& parts) {
   options.base_name = config.model.path.filename().string();
   options.memory = config.adapters.memory;
   auto shelf = std::make_shared<adapter_shelf>(std::move(options), parts.book->load_catalogue());
-  for (const std::string& adapter : config.adapters.preload) {
+  for (const auto& [name, folder] : config.adapters.preload) {
     try {
-      shelf->load(adapter);
+      folder.empty() ? shelf->load(name) : shelf->load(name, folder);
     } catch (const input_error& error) {
       refuse("{}: {}", place_of(config, "adapters.preload"), error.what());
     }

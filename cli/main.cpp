@@ -1,6 +1,10 @@
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <new>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
@@ -47,14 +51,15 @@ void add_commands(CLI::App& program, command& chosen) {
 }
 
 /// The command that the words ask for; help and version are commands too.
-command parse(CLI::App& program, int count, char** words) {
+command parse(CLI::App& program, std::vector<std::string> words) {
   command chosen;
   add_commands(program, chosen);
   program.set_version_flag("--version", [] { return version_text(); });
   check_numbers(program);
   try {
-    check_command(program, count, words);
-    program.parse(count, words);
+    check_command(program, words);
+    std::ranges::reverse(words);  // as CLI11 wants them
+    program.parse(std::move(words));
   } catch (const CLI::CallForVersion& version) {
     return [text = std::string(version.what()) + "\n"] { return print(text), done; };
   } catch (const CLI::Success&) {
@@ -68,7 +73,7 @@ command parse(CLI::App& program, int count, char** words) {
 
 int run(int count, char** words) {
   CLI::App program("Serves language models and fine-tunes adapters for them", "troupe");
-  return parse(program, count, words)();
+  return parse(program, words_of(count, words))();
 }
 
 int run_guarded(int count, char** words) {

@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "base/ascii.hpp"
 #include "base/edit_distance.hpp"
 #include "base/error.hpp"
 
@@ -14,9 +15,32 @@ namespace {
 
 constexpr std::size_t longest_word = 64;
 
-/// ", did you mean 'x'?" where one of the candidates comes close.
-std::string suggestion(std::string_view word, const std::vector<std::string>& candidates) {
-  if (word.size() > longest_word) return "";
+/// How other servers call what we call otherwise: to be suggested, never taken.
+struct other_word {
+  std::string_view theirs, ours;
+};
+constexpr other_word other_words[] = {
+    {"--host", "--http"},
+    {"--port", "--http"},
+    {"--ctx-size", "--context"},
+    {"--max-model-len", "--context"},
+    {"--lora", "--adapter"},
+    {"--lora-modules", "--adapter"},
+    {"-n", "--max-tokens"},
+    {"run", "generate"},
+    {"list", "status"},
+    {"ps", "status"},
+    {"stop", "down"},
+    {"show", "inspect"},
+};
+
+/// "--temp" of "--temperature", "-p" of "--prompt".
+bool is_beginning(const std::string& word, const std::string& candidate) {
+  if (word.size() == 2 && word.front() == '-') return word != "--" && candidate.starts_with("-" + word);
+  return word.size() > 2 && candidate.starts_with(word);
+}
+
+const std::string* nearest_of(const std::string& word, const std::vector<std::string>& candidates) {
   const std::string* best = nullptr;
   std::size_t least = std::max<std::size_t>(word.size() / 3, 1) + 1;
   for (const auto& candidate : candidates)
@@ -24,7 +48,23 @@ std::string suggestion(std::string_view word, const std::vector<std::string>& ca
       least = apart;
       best = &candidate;
     }
-  return best ? fmt::format(", did you mean '{}'?", *best) : "";
+  return best;
+}
+
+/// One of the candidates that may be meant; nullptr where none comes close.
+const std::string* meant_by(const std::string& word, const std::vector<std::string>& candidates) {
+  if (word.size() > longest_word) return nullptr;
+  for (const other_word& other : other_words)
+    if (const auto ours = std::ranges::find(candidates, other.ours); word == other.theirs && ours != candidates.end())
+      return &*ours;
+  const auto longer = std::ranges::find_if(candidates, [&](const auto& each) { return is_beginning(word, each); });
+  return longer != candidates.end() ? &*longer : nearest_of(word, candidates);
+}
+
+/// ", did you mean 'x'?"
+std::string suggestion(const std::string& word, const std::vector<std::string>& candidates) {
+  const std::string* meant = meant_by(word, candidates);
+  return meant ? fmt::format(", did you mean '{}'?", *meant) : "";
 }
 
 /// The innermost command that was given.
@@ -48,6 +88,15 @@ std::vector<std::string> commands_of(const CLI::App& command) {
   return names;
 }
 
+/// "MODEL" for --model and -m, where a command has it as an argument without a name.
+std::string argument_called(const std::string& flag, const CLI::App& command) {
+  const std::string name = flag.substr(std::min(flag.find_first_not_of('-'), flag.size()));
+  for (const CLI::Option* option : command.get_options())
+    if (option->get_lnames().empty() && !name.empty() && lower_case(option->get_name()).starts_with(name))
+      return option->get_name();
+  return "";
+}
+
 /// If there is an unexpected flag, the error is about that, since other unexpected words may be its values.
 std::string explain_unexpected(const CLI::App& program) {
   const CLI::App& used = used_command(program);
@@ -65,14 +114,16 @@ std::string explain_unexpected(const CLI::App& program) {
     for (const auto& name : option->get_lnames()) known.push_back("--" + name);
   if (std::find(known.begin(), known.end(), word) != known.end())
     return fmt::format("{} stands before the command: write it behind {}", word, path_of(used));
+  if (const std::string argument = argument_called(word, used); !argument.empty())
+    return fmt::format("unknown option {}: write {} without a flag: {}", word, argument, help_of(program));
   return fmt::format("unknown option {}{}: {}", word, suggestion(word, known), help_of(program));
 }
 
 std::string explain_missing(const CLI::App& program, const CLI::RequiredError& error) {
   const CLI::App& used = used_command(program);
   const auto names = commands_of(used);
-  if (names.empty()) return fmt::format("{}: {}", error.what(), help_of(program));
   if (!program.remaining(true).empty()) return explain_unexpected(program);
+  if (names.empty()) return fmt::format("{}: {}", error.what(), help_of(program));
   return fmt::format("{} needs a command: {}", used.get_name(), fmt::join(names, ", "));
 }
 
@@ -96,8 +147,16 @@ std::string explain_conversion(const CLI::App& program, const CLI::ConversionErr
 
 }  // namespace
 
-void check_command(const CLI::App& program, int count, const char* const* words) {
-  const std::string_view word = count < 2 ? "-" : words[1];
+std::vector<std::string> words_of(int count, const char* const* words) {
+  std::vector<std::string> all(words + std::min(count, 1), words + count);
+  if (all.empty() || all.front() != "help") return all;
+  all.erase(all.begin());
+  all.emplace_back("--help");
+  return all;
+}
+
+void check_command(const CLI::App& program, const std::vector<std::string>& words) {
+  const std::string word = words.empty() ? "-" : words.front();
   if (word.starts_with('-')) return;
   const auto names = commands_of(program);
   if (std::find(names.begin(), names.end(), word) == names.end())

@@ -1,12 +1,16 @@
 #pragma once
 #include <string>
+#include <vector>
 
 #include "cli/cli11_fwd.hpp"
 
 namespace troupe {
 
+/// The words of a command line behind the program's name. `help up` is `up --help`.
+std::vector<std::string> words_of(int count, const char* const* words);
+
 /// Refuses a first word that is no command of the program, with the command that comes close.
-void check_command(const CLI::App& program, int count, const char* const* words);
+void check_command(const CLI::App& program, const std::vector<std::string>& words);
 
 /// "what is wrong: what to do" for a command line that was not understood.
 std::string explain(const CLI::App& program, const CLI::ParseError& error);

@@ -187,7 +187,7 @@ std::optional<fs::path> adapter_shelf::source_of(const std::string& name) const 
 }
 
 adapter_entry adapter_shelf::load(const std::string& text) {
-  if (const auto source = source_of(text)) return add_version(copy_in(text, *source));
+  if (const auto source = source_of(text)) return load(text, *source);
   const auto loaded = catalogue_.load(text);
   if (!loaded && loaded.error().why == catalogue_error::reason::unknown && is_adapter_name(text))
     throw unknown_error(

@@ -54,6 +54,10 @@ class adapter_shelf {
   /// "name": publishes the folder of that name in `source`, unless its contents were rolled back, so that a restart
   /// does not bring them back. Without a folder, loads a version that was unloaded. "name@2": loads that version again.
   adapter_entry load(const std::string& text);
+  /// The same with any folder.
+  adapter_entry load(const std::string& name, const std::filesystem::path& folder) {
+    return add_version(copy_in(name, folder));
+  }
   /// For a request that names an adapter which is not published.
   adapter_entry find_or_publish(const std::string& name);
   adapter_entry rollback(const std::string& name, std::optional<std::uint32_t> ordinal);

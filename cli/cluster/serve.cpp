@@ -1,8 +1,11 @@
 // One model, without a cluster's file: `troupe serve` writes the file, and then does what `troupe up` does with it.
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -14,12 +17,14 @@
 #include "cli/cluster/up.hpp"
 #include "cli/commands.hpp"
 #include "cli/model/model_options.hpp"
+#include "cluster/config/config_address.hpp"
 
 namespace troupe {
 namespace {
 
 struct serve_options {
   model_options model;
+  std::vector<std::string> adapter;    ///< NAME=DIR
   std::string adapters, http, listen;  ///< empty: as a cluster's file without them
   bool insecure = false, detach = false;
 };
@@ -49,15 +54,31 @@ std::string setting(std::string_view key, const Value& value) {
   return value == Value() ? "" : fmt::format("{} = {}\n", key, in_toml(value));
 }
 
-std::string cluster_text(const serve_options& options) {
+std::string path_setting(const serve_options& options) {
+  return setting("path", whole_path(options.model.model).string());
+}
+
+/// Relative folders are those of the user's own folder, not of the file's.
+std::vector<std::string> named_adapters(const serve_options& options) {
+  std::vector<std::string> named;
+  for (const std::string& each : options.adapter) {
+    const auto equals = each.find('=');
+    if (equals == each.npos || equals == 0 || equals + 1 == each.size())
+      refuse("--adapter {}: write NAME=DIR, the name that requests ask for and the adapter's folder", each);
+    named.push_back(each.substr(0, equals + 1) + whole_path(each.substr(equals + 1)).string());
+  }
+  return named;
+}
+
+std::string cluster_text(const serve_options& options, const std::string& name, const std::string& state_dir = {}) {
   const model_options& model = options.model;
-  const std::filesystem::path path = whole_path(model.model);
   std::string text = "# Written by `troupe serve`, each time anew. A copy is a file for `troupe up` like any other.\n";
-  text += "[cluster]\n" + setting("name", cluster_name(path)) + setting("listen", options.listen);
+  text += "[cluster]\n" + setting("name", name) + setting("state_dir", state_dir) + setting("listen", options.listen);
   text += setting("http", options.http) + setting("insecure", options.insecure);
-  text += "\n[model]\n" + setting("path", path.string()) + setting("quant", model.quant) + setting("keep", model.keep);
+  text += "\n[model]\n" + path_setting(options) + setting("quant", model.quant) + setting("keep", model.keep);
   text += setting("kv", model.kv) + setting("context", model.context);
-  if (!options.adapters.empty()) text += "\n[adapters]\n" + setting("dir", whole_path(options.adapters).string());
+  text += "\n[adapters]\n" + setting("preload", named_adapters(options));
+  if (!options.adapters.empty()) text += setting("dir", whole_path(options.adapters).string());
   text += "\n[[node]]\nname = \"head\"\nroles = [\"router\", \"scheduler\"]\n";
   text += "\n[[node]]\nname = \"w0\"\nroles = [\"worker\"]\n";
   text += setting("threads", model.threads) + setting("device", model.device);
@@ -65,15 +86,60 @@ std::string cluster_text(const serve_options& options) {
   return text + "[[node]]\nname = \"coach\"\nroles = [\"trainer\"]\n";
 }
 
-/// The cluster of this text, once all that `up` checks is checked. Errors name no line, since the user wrote none.
-cluster_config checked_cluster(const std::string& text) {
+/// As a cluster's file is checked, but in the words of the flags.
+void check_open(const serve_options& options) {
+  const auto check = [&](std::string_view flag, const std::string& address, const auto& place) {
+    if (place && !is_loopback_host(place->host) && !options.insecure)
+      refuse("{} {} can be reached from other machines, without encryption: add --insecure in a network that you trust",
+             flag, address);
+  };
+  check("--http", options.http, split_host_port(options.http));
+  check("--listen", options.listen, split_endpoint(options.listen));
+}
+
+struct written_cluster {
+  std::string text;
+  cluster_config config;
+};
+
+/// The file says where the state is: whoever ends the cluster by it may have another home.
+written_cluster cluster_called(const std::string& name, const serve_options& options, const std::string& label) {
+  written_cluster made;
+  made.config = parse_cluster_config(cluster_text(options, name), label);
+  made.text = cluster_text(options, name, made.config.state_dir.string());
+  made.config.label = made.config.source = made.config.state_dir / "cluster.toml";
+  return made;
+}
+
+/// Whether the state folder is that of another model, or of a cluster that has a file of its own.
+bool is_of_another(const cluster_config& config, const serve_options& options) {
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(config.state_dir, ignored)) return false;
+  if (std::filesystem::is_empty(config.state_dir, ignored)) return false;
+  std::ifstream file(config.source, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  return text.find("\n" + path_setting(options)) == text.npos;
+}
+
+/// Models whose folders have the same name are told apart by a number: `model`, `model-2` and so on.
+written_cluster own_cluster(const serve_options& options, const std::string& label) {
+  const std::string name = cluster_name(whole_path(options.model.model));
+  written_cluster made = cluster_called(name, options, label);
+  for (int number = 2; is_of_another(made.config, options); ++number) {
+    const std::string end = fmt::format("-{}", number);
+    made = cluster_called(name.substr(0, 64 - end.size()) + end, options, label);
+  }
+  return made;
+}
+
+/// The cluster, once all that `up` checks is checked. Errors name no line, since the user wrote none.
+written_cluster checked_cluster(const serve_options& options) {
   std::string label = "troupe serve";
   try {
-    cluster_config config = parse_cluster_config(text, label);
-    config.source = config.state_dir / "cluster.toml";
-    config.label = label = config.source.string();
-    check_before_up(config);
-    return config;
+    written_cluster made = own_cluster(options, label);
+    label = made.config.label;
+    check_before_up(made.config);
+    return made;
   } catch (const input_error& error) {
     const std::string_view what = error.what();
     const std::size_t place_end = what.starts_with(label + ":") ? what.find(": ", label.size()) : what.npos;
@@ -85,8 +151,8 @@ int serve(const serve_options& options) {
   (void)thread_count(options.model);
   if (!options.model.keep.empty() && options.model.quant.empty())
     refuse("--keep without --quant: name the scheme of the other layers");
-  const std::string text = cluster_text(options);
-  const cluster_config config = checked_cluster(text);
+  check_open(options);
+  const auto [text, config] = checked_cluster(options);
   make_folder(config.state_dir);
   write_file(config.source, text);
   return hold_up(config, options.detach);
@@ -105,6 +171,9 @@ void add_serve(CLI::App& program, command& chosen) {
   add_context(own, options->model);
   add_threads(own, options->model);
   add_device(own, options->model);
+  own.add_option("--adapter", options->adapter, "a LoRA adapter and what requests call it; may be repeated")
+      ->type_name("NAME=DIR")
+      ->allow_extra_args(false);
   own.add_option("--adapters", options->adapters, "a folder of adapters, asked for by the names of their folders")
       ->type_name("DIR");
   own.add_option("--http", options->http, "HOST:PORT of the page and the OpenAI API [127.0.0.1:8000]")

@@ -19,11 +19,13 @@
 #include "cli/interrupt.hpp"
 #include "cli/output.hpp"
 #include "cluster/adapters/adapter_catalogue.hpp"
+#include "cluster/config/config_address.hpp"
 #include "cluster/journal/journal.hpp"
 #include "cluster/launch/hang_policy.hpp"
 #include "cluster/launch/launch.hpp"
 #include "cluster/launch/launch_up.hpp"
 #include "cluster/launch/machine.hpp"
+#include "model/engine/text/chat_sources.hpp"
 
 namespace troupe {
 namespace {
@@ -41,15 +43,19 @@ void check_preload(const cluster_config& config) {
   adapter_catalogue::options known;
   known.base_name = config.model.path.filename().string();
   std::optional<adapter_catalogue> saved;
-  for (const std::string& adapter : config.adapters.preload) {
-    if (is_adapter_name(adapter) && std::filesystem::is_directory(config.adapters.dir / adapter)) continue;
+  for (const auto& [adapter, named] : config.adapters.preload) {
+    const std::filesystem::path folder = named.empty() ? config.adapters.dir / adapter : named;
+    const bool is_folder = std::filesystem::is_directory(folder);
+    if (!is_folder && !named.empty())
+      refuse("{}: adapter {}: there is no folder {}", place_of(config, "adapters.preload"), adapter, folder.string());
+    if (is_folder && (!named.empty() || is_adapter_name(adapter))) continue;
     const std::filesystem::path book = config.state_dir / "journal.db";
     if (!saved)
       saved.emplace(known,
                     std::filesystem::exists(book) ? journal({.file = book}).load_catalogue() : catalogue_records());
     if (!saved->load(adapter))
       refuse("{}: adapter {}: there is none, and no folder {}", place_of(config, "adapters.preload"), adapter,
-             (config.adapters.dir / adapter).string());
+             folder.string());
   }
 }
 
@@ -79,10 +85,24 @@ void check_listening(const cluster_config& config, const node_config& node) {
            folder.string());
 }
 
+/// If only the head saw that its port is taken, whoever has it might be asked for the status of this cluster. No bad
+/// input: the port may be free the next time.
+void check_ports(const cluster_config& config) {
+  if (!is_this_machine(config.head().host)) return;
+  const auto check = [](std::string_view key, const std::string& address, const std::optional<host_port>& place) {
+    if (place && is_taken(*place))
+      throw std::runtime_error(
+          fmt::format("{} {}: the port is in use: choose another one or end what uses it", key, address));
+  };
+  check("listen", config.listen, split_endpoint(config.listen));
+  check("http", config.http, split_host_port(config.http));
+}
+
 /// Refuses here, before anything starts, what cannot work; and packs the model once, so that not every node does it.
 void check_site(const cluster_config& config) {
   check_state_folder(config);
   for (const node_config& node : config.nodes) check_listening(config, node);
+  check_ports(config);
   const node_site site = make_site(config, config.head().name);
   const supervisor_parts planned = supervisor_of(site, 0);
   (void)bus_options_of(site);  // the keys
@@ -166,7 +186,8 @@ std::string where_text(const cluster_config& config) {
   const connect_options to = connect_to(config);
   std::string connect = to.connect == "tcp://127.0.0.1:7700" ? "" : " --connect " + to.connect;
   if (!to.key.empty()) connect += " --key " + to.key;
-  text += fmt::format("try:  troupe submit{} --prompt \"Once upon a time\"\n", connect);
+  const bool can_chat = find_chat_sources(config.model.path).has_value();
+  text += fmt::format("try:  troupe {}{}\n", can_chat ? "chat" : "submit --prompt \"Once upon a time\"", connect);
   text += fmt::format("      troupe status{}\n      troupe down {}\n", connect, config.label);
   text += fmt::format("logs: {}\n", config.logs().string());
   return text;

@@ -117,6 +117,8 @@ class local_run {
       course_.all_steps();
     } catch (const interrupted&) {
       course_.save_checkpoint();
+      write_error(
+          fmt::format("\ntroupe: {}: has a checkpoint: the same command with --resume goes on\n", options_.out));
       throw;
     }
   }

@@ -69,9 +69,14 @@ struct scheduler_settings {
   int steps_in_flight = 0;    ///< 0: as many as there are stages that find processors at the same time
 };
 
+struct preloaded_adapter {
+  std::string name;
+  std::filesystem::path folder;  ///< empty: the folder of that name in `dir`, or a version that is known from before
+};
+
 struct adapter_settings {
   std::filesystem::path dir;  ///< state_dir/adapters unless the file says another one
-  std::vector<std::string> preload;
+  std::vector<preloaded_adapter> preload;
   std::uint64_t memory = std::uint64_t{1} << 30;  ///< bytes on each worker
   int max_resident = 32;                          ///< on each worker
 };

@@ -76,7 +76,7 @@ constexpr key_of<scheduler> scheduler_keys[] = {
 using adapters = adapter_settings;
 constexpr key_of<adapters> adapter_keys[] = {
     {"dir", [](adapters& a, const config_value& v) { a.dir = v.path(); }},
-    {"preload", [](adapters& a, const config_value& v) { a.preload = v.texts(); }},
+    {"preload", [](adapters& a, const config_value& v) { a.preload = v.preloaded(); }},
     {"memory", [](adapters& a, const config_value& v) { a.memory = v.bytes(); }},
     {"max_resident", [](adapters& a, const config_value& v) { a.max_resident = v.number(1, 1 << 20); }},
 };

@@ -157,8 +157,25 @@ std::string config_value::one_of(std::initializer_list<std::string_view> allowed
 }
 
 std::filesystem::path config_value::path() const {
-  const auto normal = (into_.source.parent_path() / text()).lexically_normal();
+  return path_of(text());
+}
+
+std::filesystem::path config_value::path_of(std::string_view chosen) const {
+  const auto normal = (into_.source.parent_path() / chosen).lexically_normal();
   return normal.has_filename() ? normal : normal.parent_path();  // "models/llama/" is called llama, too
+}
+
+std::vector<preloaded_adapter> config_value::preloaded() const {
+  std::vector<preloaded_adapter> adapters;
+  for (const std::string& each : texts()) {
+    const auto equals = each.find('=');
+    adapters.push_back({.name = each.substr(0, equals), .folder = {}});
+    if (equals == each.npos) continue;
+    if (!is_name(adapters.back().name) || equals + 1 == each.size())
+      refuse(fmt::format("has {}: write \"NAME\" or \"NAME=FOLDER\"", in_quotes(each)));
+    adapters.back().folder = path_of(std::string_view(each).substr(equals + 1));
+  }
+  return adapters;
 }
 
 std::filesystem::path config_value::absolute_path() const {

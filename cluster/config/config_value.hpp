@@ -30,9 +30,10 @@ class config_value {
   std::uint64_t bytes() const;      ///< "4GiB", "512 MiB" or a number
   std::vector<std::string> texts() const;
   std::string one_of(std::initializer_list<std::string_view> allowed) const;
-  std::filesystem::path path() const;           ///< absolute; relative ones start from the file's folder
-  std::filesystem::path absolute_path() const;  ///< on another host
-  std::string name() const;                     ///< fit to be a file's name and a word of a command
+  std::filesystem::path path() const;                ///< absolute; relative ones start from the file's folder
+  std::filesystem::path absolute_path() const;       ///< on another host
+  std::vector<preloaded_adapter> preloaded() const;  ///< "NAME", or "NAME=FOLDER"
+  std::string name() const;                          ///< fit to be a file's name and a word of a command
   std::string host() const;
   std::string ssh_target() const;  ///< host or user@host
   layer_range layers() const;
@@ -44,6 +45,7 @@ class config_value {
   const setting& content() const { return content_; }
 
  private:
+  std::filesystem::path path_of(std::string_view chosen) const;
   [[noreturn]] void refuse_type(std::string_view wanted) const;
   const std::string& as_text(std::string_view wanted) const;
 

@@ -2,15 +2,17 @@
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <fstream>
 
 #include <fmt/format.h>
 
-#include "cluster/config/config_address.hpp"
+#include "base/file_descriptor.hpp"
 
 namespace troupe {
 namespace {
@@ -48,6 +50,20 @@ std::string machine_id() {
 
 bool is_this_machine(const std::string& host) {
   return is_loopback_host(host) || host == machine_name() || (is_numeric_host(host) && is_own_address(host));
+}
+
+bool is_taken(const host_port& place) {
+  addrinfo wanted{}, *found = nullptr;
+  wanted.ai_flags = AI_PASSIVE;
+  wanted.ai_socktype = SOCK_STREAM;
+  const std::string host = place.host == "*" ? "0.0.0.0" : place.host;
+  if (::getaddrinfo(host.c_str(), std::to_string(place.port).c_str(), &wanted, &found) != 0) return false;
+  const file_descriptor socket(::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int yes = 1;  // as those who will listen there: connections of before that linger do not matter
+  ::setsockopt(socket.number(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  const bool taken = ::bind(socket.number(), found->ai_addr, found->ai_addrlen) != 0 && errno == EADDRINUSE;
+  ::freeaddrinfo(found);
+  return taken;
 }
 
 }  // namespace troupe

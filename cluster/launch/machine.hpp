@@ -1,6 +1,8 @@
 #pragma once
 #include <string>
 
+#include "cluster/config/config_address.hpp"
+
 namespace troupe {
 
 /// The name of this machine; empty if it has none.
@@ -10,5 +12,7 @@ std::string machine_name();
 std::string machine_id();
 /// Whether a host of the cluster's file is this machine: a loopback, its name, or one of its addresses.
 bool is_this_machine(const std::string& host);
+/// Whether a process listens at this address of this machine. False also where there is no such address.
+bool is_taken(const host_port& place);
 
 }  // namespace troupe

@@ -44,6 +44,18 @@ TEST_F(usage, refuses_a_command_line_that_it_does_not_understand) {
   refused({"quantize", llama_, "--scheme", "u8"}, "--out");
 }
 
+TEST_F(usage, knows_what_may_be_meant) {
+  refused({"generate", llama_, "-p", "hello"}, "unknown option -p, did you mean '--prompt'?");
+  refused({"generate", llama_, "--temp", "1"}, "did you mean '--temperature'?");
+  refused({"generate", llama_, "-n", "1"}, "did you mean '--max-tokens'?");
+  refused({"serve", llama_, "--port", "1"}, "did you mean '--http'?");
+  refused({"generate", "-m", llama_}, "unknown option -m: write MODEL without a flag");
+  refused({"serve", "--model", llama_}, "unknown option --model: write MODEL without a flag");
+  refused({"serve", "--model=" + llama_}, "unknown option --model: write MODEL without a flag");
+  refused({"gen"}, "did you mean 'generate'?");
+  refused({"stop"}, "did you mean 'down'?");
+}
+
 TEST_F(usage, reads_numbers_as_decimals) {
   for (const char* list : {"", ",", "1,,2", "1,2,", "1, 2", "0x10", "1.0"})
     refused({"generate", llama_, "--tokens", list}, "is no list of token ids: write 1,2,3");
@@ -150,6 +162,9 @@ TEST_F(usage, explains_itself) {
   for (const char* command : {"generate", "eval", "inspect", "quantize"})
     EXPECT_NE(help.out.find(command), std::string::npos) << help.out;
   EXPECT_NE(run({"generate", "--help"}).out.find("--max-tokens"), std::string::npos);
+  EXPECT_EQ(run({"help"}).out, help.out);
+  EXPECT_EQ(run({"help", "adapters", "load"}).out, run({"adapters", "load", "--help"}).out);
+  refused({"help", "genrate"}, "unknown command 'genrate'");
 }
 
 TEST_F(usage, inspects_a_model) {

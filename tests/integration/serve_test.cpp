@@ -1,6 +1,9 @@
 // `troupe serve`: one model, no cluster's file.
 #include <signal.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -28,12 +31,18 @@ class serve : public testing::Test {
 };
 
 TEST_F(serve, answers_until_it_is_ended_by_the_file_that_it_wrote) {
-  process serving = start(serving_);
+  site_.give_chat_template();
+  words with_adapter = serving_;
+  with_adapter.insert(with_adapter.end(), {"--adapter", "crimson=" + site_.adapter("red").string()});
+  process serving = start(with_adapter);
   ASSERT_TRUE(wait_until([&] { return serving.poll() || cluster_.running_replicas() > 0; })) << serving.error();
   EXPECT_NE(cluster_.run({"submit", "--tokens", "1,2,3", "--max-tokens", "4", "--ignore-eos", "--json"}), "");
+  EXPECT_NE(cluster_.run({"submit", "--tokens", "1,2,3", "--max-tokens", "4", "--adapter", "crimson", "--json"}), "");
   const std::string file = (site_.path("state") / "troupe/model/cluster.toml").string();
   ASSERT_TRUE(wait_until([&] { return serving.out().find(file) != std::string::npos; })) << serving.out();
-  EXPECT_EQ(start({"down", file}).wait(), 0);
+  EXPECT_THAT(serving.out(), HasSubstr("try:  troupe chat --connect " + cluster_.endpoint()));
+  process down({TROUPE_BINARY, "down", file}, site_.path("down"), {"HOME=/nowhere", "XDG_STATE_HOME="});
+  EXPECT_EQ(down.wait(), 0) << "by the file alone: " << down.error();
   EXPECT_EQ(serving.wait(), 0) << serving.error();
 }
 
@@ -48,6 +57,23 @@ TEST_F(serve, does_not_touch_the_file_of_what_is_up) {
   EXPECT_THAT(again.error(), HasSubstr("model is up already"));
   EXPECT_EQ(read_file(file), before);
   EXPECT_EQ(start({"down", file}).wait(), 0);
+}
+
+TEST_F(serve, takes_no_folder_of_another_model_of_the_same_name) {
+  const std::filesystem::path state = site_.path("state") / "troupe";
+  std::filesystem::create_directories(state / "model");
+  const std::string other = "[model]\npath = \"/elsewhere/model\"\n";
+  std::ofstream(state / "model" / "cluster.toml") << other;
+  words detached = serving_;
+  detached.push_back("--detach");
+  process serving = start(detached);
+  ASSERT_EQ(serving.wait(), 0) << serving.error();
+  EXPECT_THAT(serving.out(), HasSubstr("try:  troupe submit --prompt \"Once upon a time\" --connect "));
+  EXPECT_EQ(read_file(state / "model" / "cluster.toml"), other);
+  process again = start(serving_);
+  EXPECT_EQ(again.wait(), 2);
+  EXPECT_THAT(again.error(), HasSubstr("model-2 is up already")) << "it finds its own folder again";
+  EXPECT_EQ(start({"down", (state / "model-2" / "cluster.toml").string()}).wait(), 0);
 }
 
 }  // namespace

@@ -1,12 +1,36 @@
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
 #include <algorithm>
 
+#include "base/file_descriptor.hpp"
 #include "tests/cli/program.hpp"
 
 namespace troupe::test {
 namespace {
 
+/// A port of loopback at which this process listens.
+class taken_port {
+ public:
+  taken_port() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    address_.sin_family = AF_INET;
+    address_.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address_;
+    EXPECT_EQ(::bind(socket_.number(), reinterpret_cast<sockaddr*>(&address_), size), 0);
+    EXPECT_EQ(::listen(socket_.number(), 1), 0);
+    EXPECT_EQ(::getsockname(socket_.number(), reinterpret_cast<sockaddr*>(&address_), &size), 0);
+  }
+  int number() const { return ntohs(address_.sin_port); }
+
+ private:
+  file_descriptor socket_;
+  sockaddr_in address_{};
+};
+
 class cluster_commands : public program {
  protected:
+  static constexpr const char* nobodys_port = "127.0.0.1:1";
+
   void expect_one_line(const result& got, int code, const std::string& part) const {
     EXPECT_EQ(got.code, code) << got.error;
     EXPECT_EQ(got.out, "");
@@ -20,6 +44,12 @@ class cluster_commands : public program {
         path("state").string() + "\"\n[model]\npath = \"model\"\n" + in_model +
         "\n[[node]]\nname = \"head\"\nroles = [\"router\", \"scheduler\", \"worker\"]\n";
     return folder().write("one.toml", text).string();
+  }
+  result serve(words arguments, const std::string& http = nobodys_port,
+               const std::string& listen = "tcp://127.0.0.1:2") const {
+    arguments.insert(arguments.begin(), "serve");
+    arguments.insert(arguments.end(), {"--http", http, "--listen", listen});
+    return run(arguments, {"XDG_STATE_HOME=" + path("home").string()});
   }
   void refused(const words& arguments, const std::string& part) const { expect_one_line(run(arguments), 2, part); }
 };
@@ -69,16 +99,28 @@ TEST_F(cluster_commands, make_keys_and_overwrite_none) {
 }
 
 TEST_F(cluster_commands, serve_refuses_what_cannot_work_and_names_no_file_that_the_user_did_not_write) {
-  const words home = {"XDG_STATE_HOME=" + path("home").string()};
   const std::string model = readable_model().string();
   refused({"serve"}, "MODEL is required");
-  expect_one_line(run({"serve", path("nowhere").string()}, home), 2,
-                  "troupe: " + path("nowhere").string() + ": there is no such model");
-  expect_one_line(run({"serve", model, "--http", "0.0.0.0:8000"}, home), 2,
-                  "troupe: http at 0.0.0.0:8000 can be reached");
-  expect_one_line(run({"serve", model, "--context", "999999"}, home), 2, "troupe: the model has ");
-  expect_one_line(run({"serve", model, "--threads", "-1"}, home), 2, "--threads is -1");
-  expect_one_line(run({"serve", model, "--keep", "x"}, home), 2, "--keep without --quant");
+  const std::string nowhere = path("nowhere").string();
+  expect_one_line(serve({nowhere}), 2, "troupe: " + nowhere + ": there is no such model");
+  expect_one_line(serve({model}, "0.0.0.0:8000"), 2,
+                  "troupe: --http 0.0.0.0:8000 can be reached from other machines, without encryption: add --insecure");
+  expect_one_line(serve({model}, nobodys_port, "tcp://*:7700"), 2, "troupe: --listen tcp://*:7700 can be reached");
+  expect_one_line(serve({model, "--context", "999999"}), 2, "troupe: the model has ");
+  expect_one_line(serve({model, "--adapter", "law"}), 2, "troupe: --adapter law: write NAME=DIR");
+  expect_one_line(serve({model, "--adapter", "law=" + nowhere}), 2,
+                  "troupe: adapter law: there is no folder " + nowhere);
+  expect_one_line(serve({model, "--threads", "-1"}), 2, "--threads is -1");
+  expect_one_line(serve({model, "--keep", "x"}), 2, "--keep without --quant");
+  EXPECT_FALSE(std::filesystem::exists(path("home")));
+}
+
+TEST_F(cluster_commands, find_a_port_that_is_taken_before_anything_starts) {
+  const taken_port taken;
+  const std::string model = readable_model().string(), address = "127.0.0.1:" + std::to_string(taken.number());
+  const std::string problem = address + ": the port is in use: choose another one or end what uses it";
+  expect_one_line(serve({model}, address), 1, "troupe: http " + problem);
+  expect_one_line(serve({model}, nobodys_port, "tcp://" + address), 1, "troupe: listen tcp://" + problem);
   EXPECT_FALSE(std::filesystem::exists(path("home")));
 }
 

@@ -2,6 +2,7 @@
 #include <pty.h>
 #include <sched.h>
 
+#include "base/file_descriptor.hpp"
 #include "tests/cli/program.hpp"
 
 namespace troupe::test {
@@ -41,10 +42,12 @@ TEST_F(train, interrupted_and_resumed_gives_the_same_bytes) {
   const words more{"--steps", "150", "--checkpoint-every", "1", "--dropout", "0.1", "--quant", "u8"};
   ASSERT_EQ(run(arguments(model, "whole", more)).code, 0);
   const auto checkpoint = path("parts") / "checkpoint.safetensors";
-  const pid_t child = start(arguments(model, "parts", more), STDOUT_FILENO, STDERR_FILENO, cache());
+  const file_descriptor said(::open(path("said").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  const pid_t child = start(arguments(model, "parts", more), STDOUT_FILENO, said.number(), cache());
   while (!fs::exists(checkpoint) && ::waitpid(child, nullptr, WNOHANG) == 0) ::sched_yield();
   ::kill(child, SIGINT);
   ASSERT_EQ(wait_for(child), 130);
+  EXPECT_NE(read_file(path("said")).find("the same command with --resume goes on"), std::string::npos);
   ASSERT_TRUE(fs::exists(checkpoint));
   const result refused = run(arguments(model, "parts", more));
   EXPECT_EQ(refused.code, 2);

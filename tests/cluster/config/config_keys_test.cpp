@@ -95,7 +95,12 @@ const key_row every_key[] = {
     {"scheduler", "adapter_patience = 9", [](const cluster& c) { return c.scheduler.adapter_patience == 9; }},
     {"scheduler", "steps_in_flight = 3", [](const cluster& c) { return c.scheduler.steps_in_flight == 3; }},
     {"adapters", "dir = \"lora\"", [](const cluster& c) { return c.adapters.dir == "/etc/lora"; }},
-    {"adapters", "preload = [\"pricing\"]", [](const cluster& c) { return c.adapters.preload == words{"pricing"}; }},
+    {"adapters", "preload = [\"pricing\", \"law=nets/law/\"]",
+     [](const cluster& c) {
+       const auto& all = c.adapters.preload;
+       return all.size() == 2 && all[0].name == "pricing" && all[0].folder.empty() && all[1].name == "law" &&
+              all[1].folder == c.source.parent_path() / "nets/law";
+     }},
     {"adapters", "memory = \"256 MiB\"", [](const cluster& c) { return c.adapters.memory == 256ULL << 20; }},
     {"adapters", "max_resident = 8", [](const cluster& c) { return c.adapters.max_resident == 8; }},
     {"training", "may_delay = 0.5", [](const cluster& c) { return c.training.may_delay == 0.5; }},
