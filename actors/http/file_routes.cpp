@@ -31,6 +31,7 @@ void upload(const api_call& call) {
   const auto file = named("file"), purpose = named("purpose");
   if (purpose->content != "batch" && purpose->content != "fine-tune")
     refuse_field("purpose", "purpose should be batch or fine-tune", "unsupported_value");
+  if (file->content.empty()) refuse_field("file", "file is empty");
   reply_json(call.exchange,
              to_json(call.context->files.add(file->filename, purpose->content, file->content, call.key.name)));
 }

@@ -32,8 +32,9 @@ std::vector<token_bias> biases_of(const json& object) {
 
 std::uint64_t seed_of(const json& value) {
   if (value.is_number_unsigned()) return value.get<std::uint64_t>();
-  if (!value.is_number_integer()) request_fields::refuse_type("seed", "a whole number");
-  return static_cast<std::uint64_t>(value.get<std::int64_t>());
+  const auto number = detail::to_integer(value);
+  if (!number) request_fields::refuse_type("seed", "a whole number");
+  return static_cast<std::uint64_t>(*number);
 }
 
 }  // namespace

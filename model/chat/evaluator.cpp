@@ -173,7 +173,8 @@ value evaluator::run_macro(const macro& source, const scope_ptr& defined_in, arg
   });
 }
 
-// Arguments by place, then by name, then the defaults, which may use the parameters before them.
+// Arguments by place, then by name, then the defaults: these may use the parameters before them, and no parameter's
+// name means what it means outside.
 void evaluator::bind_parameters(const macro& source, arguments&& given) {
   std::vector<value> more;
   for (std::size_t i = 0; i < given.positional.size(); ++i) {
@@ -187,12 +188,15 @@ void evaluator::bind_parameters(const macro& source, arguments&& given) {
     fail("the macro '{}' takes at most {} argument(s)", source.name, source.parameters.size());
   }
   bind_named(source, given);
+  std::vector<std::size_t> not_given;
   for (std::size_t i = given.positional.size(); i < source.parameters.size(); ++i) {
-    const auto& [name, otherwise] = source.parameters[i];
+    const std::string& name = source.parameters[i].first;
     if (find_named(scope_->names, name)) continue;
-    define(name,
-           otherwise ? evaluate(*otherwise) : make_undefined(fmt::format("the parameter '{}' was not given", name)));
+    define(name, make_undefined(fmt::format("the parameter '{}' was not given", name)));
+    not_given.push_back(i);
   }
+  for (const std::size_t i : not_given)
+    if (const auto& [name, otherwise] = source.parameters[i]; otherwise) define(name, evaluate(*otherwise));
   if (source.takes_more_positional) define("varargs", make_sequence(sequence_kind::tuple, std::move(more)));
 }
 

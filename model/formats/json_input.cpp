@@ -1,5 +1,6 @@
 #include "model/formats/json_input.hpp"
 
+#include <cmath>
 #include <limits>
 #include <set>
 #include <utility>
@@ -102,6 +103,13 @@ class json_builder {
   std::vector<std::set<std::string>> keys_;
 };
 
+/// A number that is whole and that no rounding made so.
+std::optional<std::int64_t> whole_number(double number) {
+  constexpr double most = 9007199254740991;  // 2^53 - 1
+  if (std::abs(number) > most || number != std::floor(number)) return std::nullopt;
+  return static_cast<std::int64_t>(number);
+}
+
 }  // namespace
 
 template <class Json>
@@ -134,6 +142,7 @@ nlohmann::json read_json(const std::filesystem::path& path, std::size_t limit) {
 template <class Json>
 std::optional<std::int64_t> to_integer(const Json& value) {
   constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  if (value.is_number_float()) return whole_number(value.template get<double>());
   if (!value.is_number_integer()) return std::nullopt;
   if (value.is_number_unsigned() && value.template get<std::uint64_t>() > most) return std::nullopt;
   return value.template get<std::int64_t>();

@@ -64,7 +64,7 @@ class json_fields {
   std::string where_;
 };
 
-/// The value as an int64, if it is an integer that fits.
+/// The value as an int64, if it is an integer that fits. 5.0 is one: some clients have no other numbers.
 template <class Json>
 std::optional<std::int64_t> to_integer(const Json& value);
 

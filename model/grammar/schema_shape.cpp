@@ -48,11 +48,14 @@ bool is_in(const List& list, std::string_view key) {
   return std::find(list.begin(), list.end(), key) != list.end();
 }
 
-/// Whether an unsupported keyword has a value that changes nothing.
-bool says_nothing(std::string_view key, const json& value) {
+/// Whether an unsupported keyword of `schema` has a value that changes nothing.
+bool says_nothing(std::string_view key, const json& value, const json& schema) {
   if (key == "uniqueItems") return value == false;
   if (key == "unevaluatedProperties" || key == "unevaluatedItems") return value == true;
-  if (key == "multipleOf") return value == 1;
+  if (key == "multipleOf") {
+    const json types = schema.value("type", json("number"));  // one, or a list
+    return value == 1 && std::find(types.begin(), types.end(), json("number")) == types.end();
+  }
   if (key == "minProperties") return value == 0;
   return key == "propertyNames" && (value == true || value == json{{"type", "string"}});
 }
@@ -148,7 +151,7 @@ void check_schema_keywords(const schema_json& schema, const std::string& where) 
   if (schema.is_boolean()) return;
   if (!schema.is_object()) refuse("{}: a schema is an object, true or false", where);
   for (const auto& [key, value] : schema.items()) {
-    if (is_in(unsupported, key) && !says_nothing(key, value))
+    if (is_in(unsupported, key) && !says_nothing(key, value, schema))
       refuse("{}: {} is not supported: leave it out", where, key);
     if (const char* wanted = misshapen(key, value)) refuse("{}: {} should be {}", where, key, wanted);
   }

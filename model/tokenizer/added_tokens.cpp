@@ -1,6 +1,5 @@
 #include "model/tokenizer/added_tokens.hpp"
 
-#include <algorithm>
 #include <cstdint>
 
 #include "base/utf8.hpp"
@@ -79,6 +78,7 @@ added_token_splitter::found added_token_splitter::longest_at(std::string_view te
 void added_token_splitter::split(std::string_view text, bool parse_special, const text_sink& on_text,
                                  const token_sink& on_token) const {
   std::size_t done = 0;
+  std::size_t white_until = 0;  // the end of the white space that was looked for last
   for (std::size_t at = 0; at < text.size();) {
     const auto hit = starts_[static_cast<std::uint8_t>(text[at])] ? longest_at(text, at) : found{};
     if (hit.token < 0) {
@@ -91,13 +91,15 @@ void added_token_splitter::split(std::string_view text, bool parse_special, cons
     at = end;
     if (token.special && !parse_special) continue;
     if (token.single_word && !stands_alone(text, begin, end)) continue;
-    // The white space before a token may lie inside what the last token took along: the token still counts, but nothing
-    // is handed out twice.
+    // A token may lie inside the white space that the last one took along: it counts, and what follows it is text
+    // again.
     if (token.lstrip && done < begin) begin = done + without_white_space_at_end(text.substr(done, begin - done));
     if (done < begin) on_text(text.substr(done, begin - done));
     on_token(token.id);
-    done = std::max(done, end);
-    if (token.rstrip) done += white_space_at_start(text.substr(done));
+    done = end;
+    if (!token.rstrip) continue;
+    if (white_until < end) white_until = end + white_space_at_start(text.substr(end));
+    done = white_until;
   }
   if (done < text.size()) on_text(text.substr(done));
 }

@@ -48,6 +48,17 @@ TEST_F(completions, are_drawn_as_the_model_s_makers_advise_unless_told_otherwise
   EXPECT_EQ(begun.engine.sampling.top_p, 1.0);
 }
 
+TEST_F(completions, take_whole_numbers_however_they_are_written) {
+  auto answer = post("/v1/completions", {{"prompt", "AB"}, {"max_tokens", 5.0}, {"top_k", 7.0}, {"seed", 9.0}});
+  const auto begun = gateway_.take<begin_request>();
+  give(begun, "c", "stop");
+  EXPECT_EQ(answer.get().status, 200);
+  EXPECT_EQ(begun.prepared.engine.sampling.top_k, 7);
+  EXPECT_EQ(begun.prepared.engine.sampling.seed, 9u);
+  for (const char* name : {"max_tokens", "top_k", "seed"})
+    EXPECT_EQ(error_of("/v1/completions", {{"prompt", "A"}, {name, 5.5}}, 400)["param"], name);
+}
+
 TEST_F(completions, refuse_what_would_change_the_answer_by_name_and_take_what_would_not) {
   const std::vector<std::pair<std::string, json>> unserved{{"bad_words", {"a"}},
                                                            {"allowed_token_ids", {1, 2}},

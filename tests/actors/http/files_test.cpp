@@ -41,6 +41,7 @@ TEST_F(api_files, are_kept) {
   EXPECT_EQ(ask("POST", "/v1/files", form("batch", "a"), {{"content-type", "text/plain"}}).get().status, 400);
   EXPECT_EQ(ask("POST", "/v1/files", "--b\r\nbroken", form_type).get().status, 400);
   EXPECT_EQ(ask("POST", "/v1/files", form("else", "a"), form_type).get().parsed()["error"]["param"], "purpose");
+  EXPECT_EQ(ask("POST", "/v1/files", form("batch", ""), form_type).get().parsed()["error"]["param"], "file");
 }
 
 TEST_F(api_files, are_listed_in_the_order_that_is_asked_for) {

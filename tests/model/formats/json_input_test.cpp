@@ -39,6 +39,16 @@ TEST(json_input, names_what_is_wrong) {
   EXPECT_EQ(parse_json("[1,2]", "it", {.depth = 1, .values = 4}).size(), 2u);
 }
 
+TEST(json_input, knows_integers_however_they_are_written) {
+  const auto integer = [](const char* text) { return to_integer(parse_json(text, "it")); };
+  EXPECT_EQ(integer("5"), 5);
+  EXPECT_EQ(integer("5.0"), 5);
+  EXPECT_EQ(integer("-2e3"), -2000);
+  EXPECT_EQ(integer("9223372036854775807"), INT64_MAX);
+  for (const char* none : {"5.5", "9223372036854775808", "1e16", "-1e300", "\"5\"", "true", "null"})
+    EXPECT_EQ(integer(none), std::nullopt) << none;
+}
+
 /// A client's text of some megabytes must not hold up all others: each of these took minutes once.
 TEST(json_input, takes_no_longer_for_each_value_where_there_are_many) {
   const auto begin = std::chrono::steady_clock::now();

@@ -42,6 +42,13 @@ TEST(added_tokens, take_white_space_along_where_they_say_so) {
   EXPECT_EQ(split(splitter, "<r> <l>"), "#2#1");
 }
 
+TEST(added_tokens, count_inside_white_space_that_another_takes_along) {
+  auto right = make(1, "<r>");
+  right.rstrip = true;
+  EXPECT_EQ(split(of({right, make(2, "  ")}), "<r>  \n  \n."), "#1#2(\n)#2(\n.)");
+  EXPECT_EQ(split(of({right, make(2, "  ")}), "<r>   "), "#1#2( )");
+}
+
 TEST(added_tokens, of_white_space_take_no_quadratic_time) {
   auto space = make(1, " ");
   space.lstrip = space.rstrip = true;
