@@ -30,6 +30,18 @@ const weight_source& source_of(const model_files& files, const std::string& name
   return found->second;
 }
 
+/// A head of its own would be lost where the configuration makes the embeddings the head.
+void refuse_lost_head(const model_files& source) {
+  const tensor_view* head = source.tensors.find("lm_head.weight");
+  if (!source.config.tied_embeddings || !head) return;
+  const auto embeddings = source_of(source, "model.embed_tokens.weight").tensor.data;
+  if (head->data.size() != embeddings.size() || std::memcmp(head->data.data(), embeddings.data(), embeddings.size()))
+    refuse(
+        "{}: lm_head.weight differs from the embeddings, which \"tie_word_embeddings\" makes the head: set that to "
+        "false in config.json to use it, or remove the tensor",
+        source.path.string());
+}
+
 /// A file that is being filled through a shared mapping; pages that are done need not stay resident.
 class output_mapping {
  public:
@@ -187,6 +199,7 @@ std::string packed_header(const model_files& source, const load_options& options
 }
 
 void write_packed(const model_files& source, const load_options& options, thread_pool& pool, int descriptor) {
+  refuse_lost_head(source);
   const file_plan plan = plan_file(source, options);
   const std::string header = safetensors_header(plan.tensors, plan.metadata);
   std::int64_t size = static_cast<std::int64_t>(header.size());

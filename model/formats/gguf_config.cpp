@@ -20,6 +20,7 @@ class arch_keys {
   std::optional<T> get(std::string_view key) const {
     return file_.get<T>(full(key));
   }
+  bool has(std::string_view key) const { return file_.metadata.contains(full(key)); }
   template <class T>
   T needed(std::string_view key) const {
     if (auto value = get<T>(key)) return *value;
@@ -82,6 +83,9 @@ void read_rope(const arch_keys& keys, const detail::gguf_facts& facts, model_con
 
 void read_windows(const arch_keys& keys, model_config& into) {
   const auto size = keys.get<std::int64_t>("attention.sliding_window").value_or(0);
+  if (constexpr std::string_view pattern = "attention.sliding_window_pattern"; size != 0 && keys.has(pattern))
+    refuse("{}: \"{}\": windows that differ by layer are not supported in GGUF files", keys.where(),
+           keys.full(pattern));
   if (size != 0) into.windows.assign(static_cast<std::size_t>(std::min<std::int64_t>(into.layers, 1 << 16)), size);
 }
 

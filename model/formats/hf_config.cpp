@@ -119,7 +119,8 @@ double needed(const fields& object, std::string_view key) {
   return *value;
 }
 
-void read_scaling(const fields& rope, rope_config& into, std::int64_t context) {
+void read_scaling(const fields& config, const fields& rope, model_config& model) {
+  rope_config& into = model.rope;
   const auto type = rope.text("rope_type").value_or(rope.text("type").value_or("default"));
   if (rope.number("partial_rotary_factor").value_or(1.0) != 1.0)
     refuse("{}: \"partial_rotary_factor\" other than 1 is not supported", rope.where());
@@ -133,7 +134,9 @@ void read_scaling(const fields& rope, rope_config& into, std::int64_t context) {
   into.scaling = rope_scaling::llama3;
   into.low_freq_factor = needed(rope, "low_freq_factor");
   into.high_freq_factor = needed(rope, "high_freq_factor");
-  into.original_context = rope.integer("original_max_position_embeddings").value_or(context);
+  // transformers and vLLM take the model's own number where both are there
+  constexpr std::string_view original = "original_max_position_embeddings";
+  into.original_context = config.integer(original).value_or(rope.integer(original).value_or(model.context));
 }
 
 void read_rope(const fields& config, model_config& into) {
@@ -147,7 +150,7 @@ void read_rope(const fields& config, model_config& into) {
     if (value.is_object())
       refuse("{}: positions that differ by layer (\"{}\") are not supported", rope.where(), key.substr(0, 80));
   into.rope.theta = rope.number("rope_theta").value_or(into.rope.theta);
-  read_scaling(rope, into.rope, into.context);
+  read_scaling(config, rope, into);
 }
 
 std::int64_t window_size(const fields& config) {

@@ -21,6 +21,7 @@ using fields = json_fields<ordered_json>;
 
 constexpr std::size_t most_patterns = 4096;
 constexpr std::size_t most_pattern_bytes = 1024;
+constexpr std::size_t most_expression_bytes = 1 << 16;  // some list all modules
 constexpr std::uint32_t most_match_steps = 100'000;
 constexpr std::int64_t most_rank = 1 << 16;
 
@@ -69,15 +70,16 @@ void refuse_unsupported(const fields& config) {
   refuse_changed_base(config);
 }
 
-/// As Python's re.match(rf"(.*\.)?({key})$", module), with a bound on the work that a pattern can ask for.
+/// As Python's re.fullmatch(before + pattern + after, module), with a bound on the work that a pattern can ask for.
 class module_pattern {
  public:
-  module_pattern(const std::string& pattern, const std::string& where) : pattern_(pattern), where_(where) {
-    const auto whole = "(.*\\.)?(" + pattern + ")$";
+  module_pattern(std::string_view before, const std::string& pattern, std::string_view after, const std::string& where)
+      : pattern_(pattern), where_(where) {
+    const auto whole = fmt::format("{}{}{}", before, pattern, after);
     int error = 0;
     PCRE2_SIZE at = 0;
-    code_.reset(
-        pcre2_compile(reinterpret_cast<PCRE2_SPTR>(whole.data()), whole.size(), PCRE2_ANCHORED, &error, &at, nullptr));
+    code_.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(whole.data()), whole.size(),
+                              PCRE2_ANCHORED | PCRE2_ENDANCHORED, &error, &at, nullptr));
     if (!code_) refuse("{}: the pattern \"{}\" is no regular expression", where, pattern);
   }
 
@@ -141,15 +143,36 @@ std::vector<std::pair<std::string, T>> read_patterns(const fields& config, std::
   return patterns;
 }
 
+std::optional<module_choice> read_choice(const fields& config, std::string_view key) {
+  const auto* value = config.find(key);
+  if (!value) return std::nullopt;
+  module_choice choice;
+  if (value->is_array())
+    choice.names = config.texts(key).value();
+  else
+    choice.expression = config.text(key).value();
+  if (choice.expression.size() > most_expression_bytes)
+    refuse("{}: \"{}\" has more than {} bytes", config.where(), key, most_expression_bytes);
+  return choice;
+}
+
 }  // namespace
 
 bool module_fits(const std::string& pattern, std::string_view module, const std::string& where) {
-  return module_pattern(pattern, where).fits(module);
+  return module_pattern("(.*\\.)?(", pattern, ")", where).fits(module);
 }
 
-bool adapter_config::targets(std::string_view module) const {
-  const auto names = [&](const std::string& target) { return module == target || module.ends_with("." + target); };
-  return !target_modules || std::any_of(target_modules->begin(), target_modules->end(), names);
+bool module_choice::holds(std::string_view module, const std::string& where) const {
+  if (!expression.empty()) return module_pattern("", expression, "", where).fits(module);
+  return std::any_of(names.begin(), names.end(),
+                     [&](const std::string& name) { return module == name || module.ends_with("." + name); });
+}
+
+std::string_view adapter_config::left_out_by(std::string_view module, std::int64_t layer) const {
+  if (exclude_modules.holds(module, where + ": exclude_modules")) return "exclude_modules";
+  if (target_modules && !target_modules->holds(module, where + ": target_modules")) return "target_modules";
+  const bool listed = layers.empty() || std::find(layers.begin(), layers.end(), layer) != layers.end();
+  return listed ? "" : "layers_to_transform";
 }
 
 std::int64_t adapter_config::rank_of(std::string_view module) const {
@@ -175,8 +198,10 @@ adapter_config parse_adapter_config(std::string_view json, const std::string& wh
       config, "rank_pattern", [](const fields& from, const std::string& key) { return from.integer(key); });
   into.alpha_pattern = read_patterns<double>(
       config, "alpha_pattern", [](const fields& from, const std::string& key) { return from.number(key); });
-  if (const auto* targets = config.find("target_modules"); targets && targets->is_array())
-    into.target_modules = config.texts("target_modules");
+  into.target_modules = read_choice(config, "target_modules");
+  if (into.target_modules && lower_case(into.target_modules->expression) == "all-linear") into.target_modules.reset();
+  into.exclude_modules = read_choice(config, "exclude_modules").value_or(module_choice());
+  into.layers = config.integers("layers_to_transform");
   check_rank(into.rank, "r", where);
   for (const auto& [pattern, rank] : into.rank_pattern) check_rank(rank, pattern, where + ": rank_pattern");
   return into;

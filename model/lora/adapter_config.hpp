@@ -9,6 +9,16 @@
 
 namespace troupe::detail {
 
+/// Modules as target_modules and exclude_modules name them: by names or the ends of such after a dot, or by an
+/// expression that fits whole names.
+struct module_choice {
+  std::vector<std::string> names;
+  std::string expression;  ///< empty: the names count
+
+  /// `where` is what errors call the expression's place.
+  bool holds(std::string_view module, const std::string& where) const;
+};
+
 /// What of a PEFT adapter_config.json decides targets, rank and scale; all that this program does not compute is
 /// refused.
 struct adapter_config {
@@ -18,11 +28,13 @@ struct adapter_config {
   /// Patterns in the order of the file: the first that fits a module counts.
   std::vector<std::pair<std::string, std::int64_t>> rank_pattern;
   std::vector<std::pair<std::string, double>> alpha_pattern;
-  /// Names of modules, or the ends of such after a dot; nothing where a pattern or a word stands for them.
-  std::optional<std::vector<std::string>> target_modules;
+  std::optional<module_choice> target_modules;  ///< none: all modules
+  module_choice exclude_modules;
+  std::vector<std::int64_t> layers;  ///< layers_to_transform; empty: all
   std::string where;
 
-  bool targets(std::string_view module) const;
+  /// The setting by which a module of the layer is not adapted, whatever the file has for it; empty: none.
+  std::string_view left_out_by(std::string_view module, std::int64_t layer) const;
   std::int64_t rank_of(std::string_view module) const;
   float scale_of(std::string_view module) const;
 };

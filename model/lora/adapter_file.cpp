@@ -170,11 +170,10 @@ adapter_file read_adapter(const std::filesystem::path& folder, const model_confi
     if (!pair.a || !pair.b) refuse("{}: \"{}\" has only one of lora_A and lora_B", where, name);
     const auto ours = find_linears(module, base);
     if (ours.kinds.empty()) refuse("{}: adapts \"{}\", which is no linear layer of the base model", where, name);
-    if (!config.targets(module))
+    if (const auto setting = config.left_out_by(module, ours.layer); !setting.empty())
       refuse(
-          "{}: adapts \"{}\", which \"target_modules\" of {} leaves out, as PEFT does: remove the tensors, or add it "
-          "there",
-          where, name, config.where);
+          "{}: adapts \"{}\", which \"{}\" of {} leaves out, as PEFT does: remove the tensors, or change that setting",
+          where, name, setting, config.where);
     auto parts = make_parts(ours, module, pair, config, base, where);
     std::move(parts.begin(), parts.end(), std::back_inserter(file.parts));
   }

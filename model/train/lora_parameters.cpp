@@ -94,10 +94,9 @@ void lora_parameters::load(const std::filesystem::path& folder, const model_conf
 /// In PEFT's list a target is a name or the end of one; here it may also be a pattern. True if all of these can be read
 /// as names.
 bool lora_parameters::are_names(const std::vector<std::string>& targets) const {
-  detail::adapter_config read;
-  read.target_modules = targets;
+  const detail::module_choice read{.names = targets, .expression = {}};
   return !targets.empty() &&
-         std::all_of(modules_.begin(), modules_.end(), [&](const module& m) { return read.targets(m.name); });
+         std::all_of(modules_.begin(), modules_.end(), [&](const module& m) { return read.holds(m.name, "targets"); });
 }
 
 std::string lora_parameters::config_text(const std::string& base_name) const {

@@ -12,6 +12,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     for (const std::string_view module : {"model.layers.0.self_attn.q_proj", "transformer.h.11.attn.c_attn", ""}) {
       if (config.rank_of(module) < 1) __builtin_trap();
       config.scale_of(module);
+      config.left_out_by(module, 0);
     }
   } catch (const troupe::input_error&) {
   }

@@ -136,6 +136,39 @@ TEST_F(packed_models, refuse_to_keep_what_is_not_there) {
                     HasSubstr("layers.0.mlp.up_proj"), Not(HasSubstr("norm")), Not(HasSubstr("layers.1."))));
 }
 
+/// A tied model whose file has a head too: its own, or a copy of the embeddings.
+class tied_models_with_a_head : public packed_models {
+ protected:
+  tied_models_with_a_head() {
+    const std::string untied = "\"tie_word_embeddings\": false", tied = "\"tie_word_embeddings\": true";
+    std::string config = bytes_in(model_ / "config.json");
+    config.replace(config.find(untied), untied.size(), tied);
+    std::ofstream(model_ / "config.json") << config;
+  }
+
+  void copy_embeddings_to_head() {
+    const auto set = open_safetensors(model_);
+    std::vector<tensor_description> tensors;
+    std::vector<std::span<const std::byte>> data;
+    for (const auto& [name, tensor] : set.tensors) {
+      tensors.push_back({name, tensor.type, tensor.shape});
+      data.push_back(name == "lm_head.weight" ? set.find("model.embed_tokens.weight")->data : tensor.data);
+    }
+    write_safetensors(model_ / "model.safetensors", tensors, data, {});
+  }
+};
+
+TEST_F(tied_models_with_a_head, are_refused_where_it_differs_from_the_embeddings) {
+  EXPECT_THAT(refusal([&] { load(scheme::f32); }),
+              AllOf(HasSubstr("lm_head.weight differs"), HasSubstr("tie_word_embeddings")));
+  EXPECT_TRUE(cached().empty());
+}
+
+TEST_F(tied_models_with_a_head, run_where_it_is_a_copy) {
+  copy_embeddings_to_head();
+  EXPECT_EQ(load(scheme::f32)->head.outs, 100);
+}
+
 TEST(keep, of_the_head_means_the_embeddings_where_they_are_the_head) {
   const test::temp_folder cache;
   thread_pool pool(1);

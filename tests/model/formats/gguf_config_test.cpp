@@ -92,6 +92,9 @@ TEST(gguf_config, refuses_what_it_cannot_run) {
   EXPECT_THAT(says(test::gguf_builder()), HasSubstr("general.architecture"));
   EXPECT_THAT(says(test::gguf_builder().string("general.architecture", "llama")), HasSubstr("llama.embedding_length"));
   EXPECT_THAT(says(gguf_of("llama").string("llama.rope.scaling.type", "yarn")), HasSubstr("yarn"));
+  EXPECT_THAT(
+      says(gguf_of("llama").u32("llama.attention.sliding_window", 9).u32("llama.attention.sliding_window_pattern", 2)),
+      HasSubstr("sliding_window_pattern"));
   EXPECT_THAT(says(gguf_of("llama").u32("llama.rope.dimension_count", 1)), HasSubstr("rope.dimension_count"));
   EXPECT_THAT(says(gguf_of("llama").u32("llama.expert_count", 8)), HasSubstr("experts"));
   EXPECT_THAT(says(gguf_of("llama").u32("llama.attention.value_length", 8)), HasSubstr("different length"));

@@ -97,6 +97,9 @@ TEST(hf_config, rope_is_read_in_all_spellings) {
     EXPECT_EQ(config.rope.high_freq_factor, 4.0);
     EXPECT_EQ(config.rope.original_context, 64);
   }
+  const auto outside =
+      parse(with(small("llama"), {{"rope_scaling", llama3}, {"original_max_position_embeddings", 32}}));
+  EXPECT_EQ(outside.rope.original_context, 32) << "the model's own number counts";
   const auto linear = parse(with(small("llama"), {{"rope_scaling", {{"type", "linear"}, {"factor", 2}}}}));
   EXPECT_EQ(linear.rope.scaling, rope_scaling::linear);
   EXPECT_EQ(linear.rope.factor, 2.0);

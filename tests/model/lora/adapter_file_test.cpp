@@ -140,13 +140,27 @@ TEST(adapter_file, modules_are_those_that_the_configuration_targets) {
   const auto says = [](const json& targets) {
     return read_refusal(with(plain, {{"target_modules", targets}}), q_adapter());
   };
-  for (const char* naming : {R"(["v_proj", "q_proj"])", R"(["self_attn.q_proj"])",
-                             R"(["model.layers.0.self_attn.q_proj"])", R"("all-linear")", R"(".*v_proj")", "null"})
+  for (const char* naming :
+       {R"(["v_proj", "q_proj"])", R"(["self_attn.q_proj"])", R"(["model.layers.0.self_attn.q_proj"])",
+        R"("all-linear")", R"(".*(v|q)_proj")", R"("model\\.layers\\.[\\d]{1,}\\.(?:mlp|self_attn)\\..*")", "null"})
     EXPECT_EQ(says(json::parse(naming)), "") << naming;
-  for (const char* other : {R"(["v_proj"])", R"(["_proj"])", R"(["layers.1.self_attn.q_proj"])", "[]"})
+  for (const char* other : {R"(["v_proj"])", R"(["_proj"])", R"(["layers.1.self_attn.q_proj"])", "[]", R"(".*v_proj")",
+                            R"("q_proj")", R"("model.*q_pro")"})
     EXPECT_THAT(says(json::parse(other)),
                 AllOf(HasSubstr("\"model.layers.0.self_attn.q_proj\""), HasSubstr("target_modules")))
         << other;
+}
+
+TEST(adapter_file, modules_that_the_configuration_leaves_out_are_refused_by_the_setting) {
+  const auto says = [](const json& fields) { return read_refusal(with(plain, fields), q_adapter()); };
+  for (const json& excluded : {json{"v_proj", "q_proj"}, json(R"(.*\.0\..*)")})
+    EXPECT_THAT(says({{"exclude_modules", excluded}}), HasSubstr("\"exclude_modules\"")) << excluded;
+  for (const json& kept : {json{"v_proj"}, json("q_proj"), json::array(), json()})
+    EXPECT_EQ(says({{"exclude_modules", kept}}), "") << kept;
+  for (const json& layers : {json(1), json{1, 2}})
+    EXPECT_THAT(says({{"layers_to_transform", layers}}), HasSubstr("\"layers_to_transform\"")) << layers;
+  for (const json& layers : {json(0), json{1, 0}, json::array(), json()})
+    EXPECT_EQ(says({{"layers_to_transform", layers}}), "") << layers;
 }
 
 struct bad_setting {
