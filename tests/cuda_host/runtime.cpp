@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -46,6 +47,14 @@ void put(stream_state* stream, std::function<void()> work) {
   if (stream->recording) return stream->recording->work.push_back(std::move(work));
   stream->waiting.push_back(std::move(work));
   ++stream->issued;
+}
+
+bool is_loaded(const stream_state* stream, const void* kernel) {
+  static std::mutex mutex;
+  static std::set<const void*> loaded;
+  const std::lock_guard lock(mutex);
+  if (!stream->recording) loaded.insert(kernel);
+  return loaded.contains(kernel);
 }
 
 namespace {
@@ -125,6 +134,8 @@ const char* cudaGetErrorString(cudaError_t error) {
       return "invalid argument";
     case cudaErrorMemoryAllocation:
       return "out of memory";
+    case cudaErrorStreamCaptureUnsupported:
+      return "operation not permitted when stream is capturing";
     default:
       break;
   }
