@@ -157,13 +157,7 @@ cudaError_t cudaFreeHost(void* memory) {
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind, cudaStream_t stream) {
   if (bytes == 0) return cudaSuccess;
-  if (is_pageable(from)) {  // taken over at once, as CUDA does
-    const auto* first = static_cast<const std::byte*>(from);
-    put(stream,
-        [to, taken = std::vector<std::byte>(first, first + bytes)] { std::memcpy(to, taken.data(), taken.size()); });
-  } else {
-    put(stream, [=] { std::memcpy(to, from, bytes); });
-  }
+  put(stream, [=] { std::memcpy(to, from, bytes); });  // CUDA may take plain memory over at once, or as late as this
   return is_pageable(to) && !stream->recording ? cudaStreamSynchronize(stream) : cudaSuccess;
 }
 cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,

@@ -137,7 +137,10 @@ void cuda_decoder::run(const pass& batch, float* hidden) {
   tokens_.clear();
   tables_.upload(shape, stream_);
   const auto floats = static_cast<std::size_t>(batch.rows * hidden_stride());
-  if (!is_first()) cuda::copy(hidden_.data(), hidden, floats, stream_);
+  if (!is_first()) {
+    cuda::copy(hidden_.data(), hidden, floats, stream_);
+    stream_.wait();  // the caller may write to `hidden` again
+  }
   if (is_decode(batch) && options_.split.is_whole())
     run_decode(shape);
   else
