@@ -96,6 +96,8 @@ enum cudaError_t {
   cudaErrorInvalidAddressSpace,
   cudaErrorInvalidPc,
   cudaErrorStreamCaptureUnsupported,
+  cudaErrorNvlinkUncorrectable = 220,
+  cudaErrorContained = 226,
 };
 enum cudaMemcpyKind { cudaMemcpyDefault };
 enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal };
