@@ -94,9 +94,10 @@ void cuda_decoder::take_library() {
   if (loaded.library) library_ = std::make_unique<cuda::library_products>(std::move(loaded.library));
 }
 
-/// Kernels that still run read memory that is about to be freed.
+/// Kernels that still run read memory that is about to be freed, maybe by a thread that has used no device yet.
 cuda_decoder::~cuda_decoder() {
   try {
+    use();
     stream_.wait();
   } catch (const std::exception&) {  // an error of a pass that nobody waits for any more
   }
