@@ -46,7 +46,7 @@ endmacro()
 # As for C++: every product and sum is rounded where it is written, and warnings are errors.
 macro(troupe_cuda_settings)
   if(NOT DEFINED ENV{CUDAARCHS})
-    set(CMAKE_CUDA_ARCHITECTURES "80-real;86-real;89-real;90a-real" CACHE STRING "GPUs to build for")
+    set(CMAKE_CUDA_ARCHITECTURES "80-real;86-real;89-real;90" CACHE STRING "GPUs to build for")
   endif()
   enable_language(CUDA)
   find_package(CUDAToolkit REQUIRED)

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -46,6 +47,14 @@ void put(stream_state* stream, std::function<void()> work) {
   if (stream->recording) return stream->recording->work.push_back(std::move(work));
   stream->waiting.push_back(std::move(work));
   ++stream->issued;
+}
+
+bool is_loaded(const stream_state* stream, const void* kernel) {
+  static std::mutex mutex;
+  static std::set<const void*> loaded;
+  const std::lock_guard lock(mutex);
+  if (!stream->recording) loaded.insert(kernel);
+  return loaded.contains(kernel);
 }
 
 namespace {
@@ -125,6 +134,8 @@ const char* cudaGetErrorString(cudaError_t error) {
       return "invalid argument";
     case cudaErrorMemoryAllocation:
       return "out of memory";
+    case cudaErrorStreamCaptureUnsupported:
+      return "operation not permitted when stream is capturing";
     default:
       break;
   }
@@ -146,13 +157,7 @@ cudaError_t cudaFreeHost(void* memory) {
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind, cudaStream_t stream) {
   if (bytes == 0) return cudaSuccess;
-  if (is_pageable(from)) {  // taken over at once, as CUDA does
-    const auto* first = static_cast<const std::byte*>(from);
-    put(stream,
-        [to, taken = std::vector<std::byte>(first, first + bytes)] { std::memcpy(to, taken.data(), taken.size()); });
-  } else {
-    put(stream, [=] { std::memcpy(to, from, bytes); });
-  }
+  put(stream, [=] { std::memcpy(to, from, bytes); });  // CUDA may take plain memory over at once, or as late as this
   return is_pageable(to) && !stream->recording ? cudaStreamSynchronize(stream) : cudaSuccess;
 }
 cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,

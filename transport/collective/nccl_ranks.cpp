@@ -23,9 +23,9 @@ std::unique_ptr<collective> make_nccl_rank(const rank_group&, meeting_place&, in
 #include <nccl.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cstring>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -33,11 +33,9 @@ std::unique_ptr<collective> make_nccl_rank(const rank_group&, meeting_place&, in
 namespace troupe {
 namespace {
 
-template <std::size_t Count>
-void* open_library(const std::array<const char*, Count>& names) {
-  for (const char* name : names)
-    if (void* opened = ::dlopen(name, RTLD_NOW | RTLD_LOCAL)) return opened;
-  refuse("{} cannot be loaded: install it, or use gloo", names.front());
+void* open_library(const std::string& name) {
+  if (void* opened = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) return opened;
+  refuse("{} cannot be loaded: install it, or use gloo", name);
 }
 
 template <class Function>
@@ -49,8 +47,8 @@ Function* find(void* library, const char* name) {
 
 /// The few functions we call, from libraries that need not be there when the program starts.
 class nccl_library {
-  void* cuda_ = open_library(std::array{"libcudart.so", "libcudart.so.13", "libcudart.so.12"});
-  void* nccl_ = open_library(std::array{"libnccl.so.2", "libnccl.so"});
+  void* cuda_ = open_library(fmt::format("libcudart.so.{}", CUDART_VERSION / 1000));  // others have other types
+  void* nccl_ = open_library("libnccl.so.2");
 
  public:
 // NOLINTNEXTLINE(bugprone-macro-parentheses): a member's name can have none
@@ -117,12 +115,24 @@ class nccl_rank final : public collective {
 
   void exchange_on_device(std::span<const transfer> sends, std::span<const transfer> receives) {
     require(library_.ncclGroupStart());
-    for (const transfer& each : sends)
-      require(library_.ncclSend(each.bytes.data(), each.bytes.size(), ncclUint8, each.peer, ranks_, stream_));
-    for (const transfer& each : receives)
-      require(library_.ncclRecv(each.bytes.data(), each.bytes.size(), ncclUint8, each.peer, ranks_, stream_));
-    require(library_.ncclGroupEnd());
+    const ncclResult_t asked = ask_for(sends, receives);
+    const ncclResult_t ended =
+        library_.ncclGroupEnd();  // also after a fault: the next ranks would be part of this group
+    require(asked);
+    require(ended);
     wait(receives.empty() ? -1 : receives.front().peer);
+  }
+
+  /// Up to the first that fails.
+  ncclResult_t ask_for(std::span<const transfer> sends, std::span<const transfer> receives) {
+    ncclResult_t code = ncclSuccess;
+    for (const transfer& each : sends)
+      if (is_well(code))
+        code = library_.ncclSend(each.bytes.data(), each.bytes.size(), ncclUint8, each.peer, ranks_, stream_);
+    for (const transfer& each : receives)
+      if (is_well(code))
+        code = library_.ncclRecv(each.bytes.data(), each.bytes.size(), ncclUint8, each.peer, ranks_, stream_);
+    return code;
   }
 
   void exchange_through_buffer(std::span<const transfer> sends, std::span<const transfer> receives) {

@@ -94,9 +94,10 @@ void cuda_decoder::take_library() {
   if (loaded.library) library_ = std::make_unique<cuda::library_products>(std::move(loaded.library));
 }
 
-/// Kernels that still run read memory that is about to be freed.
+/// Kernels that still run read memory that is about to be freed, maybe by a thread that has used no device yet.
 cuda_decoder::~cuda_decoder() {
   try {
+    use();
     stream_.wait();
   } catch (const std::exception&) {  // an error of a pass that nobody waits for any more
   }
@@ -137,17 +138,27 @@ void cuda_decoder::run(const pass& batch, float* hidden) {
   tokens_.clear();
   tables_.upload(shape, stream_);
   const auto floats = static_cast<std::size_t>(batch.rows * hidden_stride());
-  if (!is_first()) cuda::copy(hidden_.data(), hidden, floats, stream_);
-  if (is_decode(batch) && options_.split.is_whole()) {
-    cuda::graph& whole = recorded_[shape];
-    if (!whole) whole = cuda::graph::capture(stream_, [&] { run_pass(shape); });
-    whole.launch(stream_);
-  } else {
-    run_pass(shape);
+  if (!is_first()) {
+    cuda::copy(hidden_.data(), hidden, floats, stream_);
+    stream_.wait();  // the caller may write to `hidden` again
   }
+  if (is_decode(batch) && options_.split.is_whole())
+    run_decode(shape);
+  else
+    run_pass(shape);
   if (is_last()) return;
   cuda::copy(hidden, hidden_.data(), floats, stream_);
   stream_.wait();
+}
+
+/// A shape's first pass is not recorded: it loads the kernels, which not every driver does while a graph is recorded,
+/// and most shapes that come only once are not worth a graph.
+void cuda_decoder::run_decode(const pass_shape& shape) {
+  const auto [known, is_new] = recorded_.try_emplace(shape);
+  if (is_new) return run_pass(shape);
+  cuda::graph& whole = known->second;
+  if (!whole) whole = cuda::graph::capture(stream_, [&] { run_pass(shape); });
+  whole.launch(stream_);
 }
 
 void cuda_decoder::run_pass(const pass_shape& shape) {

@@ -16,9 +16,9 @@
 namespace troupe {
 
 /// A decoder on a GPU. All memory is taken when it is made, adapters' when they are added. A pass is put on one stream,
-/// in order; the host waits only where it gets rows or logits. Passes of one token a sequence are recorded once for
-/// each shape and started as a whole from then on. With a split the host also waits at every gather, and nothing is
-/// recorded.
+/// in order; the host waits only where rows or logits change hands. Passes of one token a sequence are recorded when
+/// their shape comes for the second time, and started as a whole from then on. With a split the host also waits at
+/// every gather, and nothing is recorded.
 class cuda_decoder final : public decoder {
  public:
   cuda_decoder(std::shared_ptr<const loaded_model> model, const options& chosen);
@@ -55,6 +55,7 @@ class cuda_decoder final : public decoder {
   cuda::kv_layer cache_of(std::int64_t layer) const;
   void take_library();
 
+  void run_decode(const pass_shape& shape);
   void run_pass(const pass_shape& shape);
   void attend(const pass_shape& shape, std::int64_t layer);
   void feed_forward(const pass_shape& shape, std::int64_t layer);
@@ -91,7 +92,7 @@ class cuda_decoder final : public decoder {
   cuda::device_buffer<std::int32_t> picked_on_device_, largest_on_device_;
   cuda::pinned_buffer<float> lent_;
   std::vector<std::int32_t> tokens_;
-  std::map<pass_shape, cuda::graph> recorded_;
+  std::map<pass_shape, cuda::graph> recorded_;  ///< empty: a shape that came once
 };
 
 }  // namespace troupe

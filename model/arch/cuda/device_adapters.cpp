@@ -44,6 +44,7 @@ void device_adapters::add(const lora_adapter& adapter, const cuda::stream& on) {
   });
   if (own.row == rows_) grow_table(on);
   cuda::copy(table_.data() + own.row * table_stride(), entries.data(), entries.size(), on);
+  on.wait();  // `entries` ends here
   while (most_rank_ < adapter.max_rank()) most_rank_ *= 2;
   places_.emplace(&adapter, std::move(own));
 }

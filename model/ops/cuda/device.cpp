@@ -18,6 +18,8 @@ Handle made(Make make, const char* operation) {
   return handle;
 }
 
+constexpr int contained_error = 226;  // cudaErrorContained, which the headers of early versions of CUDA 12 lack
+
 /// Errors after which every call of the process fails, as CUDA's manual says.
 bool is_final(cudaError_t error) {
   switch (error) {
@@ -31,9 +33,10 @@ bool is_final(cudaError_t error) {
     case cudaErrorInvalidAddressSpace:
     case cudaErrorInvalidPc:
     case cudaErrorLaunchFailure:
+    case cudaErrorNvlinkUncorrectable:
       return true;
     default:
-      return false;
+      return static_cast<int>(error) == contained_error;
   }
 }
 

@@ -94,7 +94,8 @@ class pinned_buffer {
   std::size_t size_ = 0;
 };
 
-/// Asynchronous where the host's side is pinned. Any direction.
+/// Asynchronous where the host's side is pinned, and elsewhere maybe: until the stream has been waited for, the host
+/// leaves its side as it is. Any direction.
 void copy(void* to, const void* from, std::size_t bytes, const stream& on);
 /// Some columns of rows, which lie `stride` floats apart.
 void copy_columns(float* to, std::int64_t to_stride, const float* from, std::int64_t from_stride, std::int64_t columns,

@@ -54,13 +54,13 @@ inline __device__ int row_warps() {
   return static_cast<int>(blockDim.x / 32);
 }
 
-/// Every thread of a row's block gets every warp's value.
+/// Every thread of a row's block sees every warp's value, until the next one is shared.
 template <class T>
 struct row_values {
   T of_warp[row_threads / 32];
 };
 template <class T>
-__device__ row_values<T> share_warps(T value) {
+__device__ const row_values<T>& share_warps(T value) {
   __shared__ row_values<T> shared;
   __syncthreads();  // the last use of it has ended
   if (threadIdx.x % 32 == 0) shared.of_warp[threadIdx.x / 32] = value;
@@ -69,13 +69,13 @@ __device__ row_values<T> share_warps(T value) {
 }
 template <class T>
 __device__ T row_sum(T value) {
-  const row_values<T> values = share_warps(warp_sum(value));
+  const row_values<T>& values = share_warps(warp_sum(value));
   T sum = values.of_warp[0];
   for (int w = 1; w < row_warps(); ++w) sum += values.of_warp[w];
   return sum;
 }
 inline __device__ float row_max(float value) {
-  const row_values<float> values = share_warps(warp_max(value));
+  const row_values<float>& values = share_warps(warp_max(value));
   float most = values.of_warp[0];
   for (int w = 1; w < row_warps(); ++w) most = fmaxf(most, values.of_warp[w]);
   return most;

@@ -30,10 +30,12 @@ __global__ void spin(Sum* out, std::uint32_t seed) {
   if (threadIdx.x == 0) out[blockIdx.x] = total;
 }
 
+constexpr int trials = 50;  // some tens of milliseconds: an idle device takes a while to reach its clock
+
 template <class Work>
 double best_rate(const stream& on, double amount, Work work) {
   double best = 0;
-  for (int trial = 0; trial < 5; ++trial) {
+  for (int trial = 0; trial < trials; ++trial) {
     const event begin, end;
     begin.record(on);
     work();

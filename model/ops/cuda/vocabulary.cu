@@ -72,7 +72,7 @@ __global__ void __launch_bounds__(row_threads)
       });
   for (unsigned step = 16; step > 0; step /= 2)
     best = better(best, {__shfl_xor_sync(whole_warp, best.logit, step), __shfl_xor_sync(whole_warp, best.token, step)});
-  const row_values<candidate> all = share_warps(best);
+  const row_values<candidate>& all = share_warps(best);
   for (int w = 0; w < row_warps(); ++w) best = better(best, all.of_warp[w]);
   if (threadIdx.x == 0) tokens[blockIdx.x] = best.token < none ? best.token : 0;
 }

@@ -82,9 +82,10 @@ cuda_train_pass::cuda_train_pass(const trained_model& model, const parameter_set
   stream_.wait();
 }
 
-/// Kernels that still run read memory that is about to be freed.
+/// Kernels that still run read memory that is about to be freed, maybe by a thread that has used no device yet.
 cuda_train_pass::~cuda_train_pass() {
   try {
+    cuda::use_device(options_.device.gpu);
     stream_.wait();
   } catch (const std::exception&) {  // an error of a pass that nobody waits for any more
   }

@@ -95,6 +95,9 @@ enum cudaError_t {
   cudaErrorMisalignedAddress,
   cudaErrorInvalidAddressSpace,
   cudaErrorInvalidPc,
+  cudaErrorStreamCaptureUnsupported,
+  cudaErrorNvlinkUncorrectable = 220,
+  cudaErrorContained = 226,
 };
 enum cudaMemcpyKind { cudaMemcpyDefault };
 enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal };
@@ -106,6 +109,8 @@ struct stream_state;
 struct event_state;
 struct graph_state;
 void put(stream_state* stream, std::function<void()> work);
+/// Loads a kernel when it is first started. While a stream is recorded it does not, as drivers before CUDA 12.3.
+bool is_loaded(const stream_state* stream, const void* kernel);
 }  // namespace cuda_host
 using cudaStream_t = cuda_host::stream_state*;
 using cudaEvent_t = cuda_host::event_state*;
@@ -147,6 +152,8 @@ struct cudaLaunchConfig_t {
 };
 template <class... P, class... A>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(P...), A... arguments) {
+  if (!cuda_host::is_loaded(config->stream, reinterpret_cast<const void*>(kernel)))
+    return cudaErrorStreamCaptureUnsupported;
   cuda_host::put(config->stream,
                  [=, c = *config] { cuda_host::run_grid(c.gridDim, c.blockDim, [&] { kernel(arguments...); }); });
   return cudaSuccess;

@@ -33,7 +33,8 @@ class golden_on_gpu : public testing::TestWithParam<wanted> {
                           logits_of(model_, prompt_, on({}, adapter)));
   }
   void expect_the_processors_answer(const lora_adapter* adapter) const {
-    EXPECT_LT(difference(adapter), 1e-3);
+    // A device's exponentials have other last bits, and one of them may make an input round to another int8.
+    EXPECT_LT(difference(adapter), is_integer(GetParam().quant) ? 1e-2 : 1e-3);
     EXPECT_EQ(greedy_tokens(model_, prompt_, 8, on(first_gpu, adapter)),
               greedy_tokens(model_, prompt_, 8, on({}, adapter)));
   }

@@ -30,9 +30,13 @@ TEST_F(cuda_device, copies_columns_of_rows) {
 TEST_F(cuda_device, runs_a_recorded_graph_as_often_as_it_is_started) {
   const device_array<float> logits(std::vector<float>{1, 3, 2, 9, 8, 7}), other(std::vector<float>{1, 2, 3, 4, 5, 6});
   const device_array<float> input(6);
-  const device_array<std::int32_t> tokens(std::vector<std::int32_t>{-1, -1});
+  const device_array<std::int32_t> tokens(2), untouched(std::vector<std::int32_t>{-1, -1});
   const stream on;
-  const graph recorded = graph::capture(on, [&] { argmax(on, input.data(), 3, 2, 3, tokens.data()); });
+  const auto find = [&] { argmax(on, input.data(), 3, 2, 3, tokens.data()); };
+  find();  // loads the kernel
+  copy(tokens.data(), untouched.data(), 2, on);
+  const graph recorded = graph::capture(on, find);
+  on.wait();
   EXPECT_EQ(tokens.read(), (std::vector<std::int32_t>{-1, -1})) << "recording runs nothing";
   for (const auto* from : {&logits, &other}) {
     copy(input.data(), from->data(), 6, on);
@@ -79,6 +83,7 @@ TEST_F(cuda_device, an_error_names_the_operation) {
 TEST_F(cuda_device, what_no_call_of_the_process_survives_is_told_from_the_rest) {
   EXPECT_THROW(check(cudaErrorLaunchFailure, "matmul"), device_lost);
   EXPECT_THROW(check(cudaErrorIllegalAddress, "matmul"), device_lost);
+  EXPECT_THROW(check(static_cast<cudaError_t>(226), "matmul"), device_lost) << "hardware errors of Hopper end so";
   try {
     check(cudaErrorMemoryAllocation, "matmul");
     FAIL();

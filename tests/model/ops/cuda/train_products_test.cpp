@@ -98,7 +98,8 @@ TEST_F(cuda_train_products, of_packed_weights_are_rounded_to_one_bf16_or_two) {
     for (const bool turned : {false, true}) {
       const weight_case c(random, kind, turned, 3, 37, 70);
       const auto exact = c.expected([](float x) { return x; }), rounded = c.expected(as_bf16);
-      expect_near(in_every_order([&] { return c.made(1); }), rounded, rounded.size(), 1e-6);
+      // tensor cores cut off the last bits of their sums where a processor rounds
+      expect_near(in_every_order([&] { return c.made(1); }), rounded, rounded.size(), 1e-5);
       expect_near(in_every_order([&] { return c.made(2); }), exact, exact.size(), 3e-5);
     }
 }
