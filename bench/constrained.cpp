@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/error.hpp"
 #include "bench/load.hpp"
 #include "bench/percentiles.hpp"
 #include "bench/timing.hpp"
@@ -41,6 +42,8 @@ class constrained_bench {
       add(free, sequences, {}, turn);
       add(under, sequences, {constraint_kind::json_schema, schema}, turn);
     }
+    if (free.steps.empty() || under.steps.empty())
+      refuse("--decode-tokens {}: no step had {} sequences: ask for more", options_.decode, sequences);
     out.add({fmt::format("{} sequences", sequences),
              {{"ms a step, free", free.mean() * 1e3},
               {"under a schema", under.mean() * 1e3},

@@ -56,7 +56,7 @@ std::string zsh_script(const std::vector<command_words>& commands) {
       "# troupe completion zsh > a folder of $fpath, as _troupe\n"
       "_troupe() {\n"
       "  local at= next i\n"
-      "  local -a entries\n"
+      "  local -a entries flags\n"
       "  for ((i = 2; i < CURRENT; ++i)); do\n"
       "    next=\"${at:+$at }${words[i]}\"\n"
       "    case \"$next\" in\n";
@@ -66,13 +66,14 @@ std::string zsh_script(const std::vector<command_words>& commands) {
     text += fmt::format("    {}) entries=(", shell_word(command.path));
     for (const std::size_t place : command.commands)
       text += "\n      " + shell_word(last_word(commands[place].path) + ":" + commands[place].what);
+    text += ") flags=(";
     for (const option_words& each : command.options)
       for (const std::string& name : each.names) text += "\n      " + shell_word(name + ":" + each.what);
     text += ") ;;\n";
   }
   return text +
          "  esac\n"
-         "  _describe -o troupe entries || _files\n"
+         "  _describe command entries || _describe -o flag flags || _files\n"
          "}\n"
          "if [[ $funcstack[1] == _troupe ]]; then _troupe; else compdef _troupe troupe; fi\n";
 }

@@ -224,7 +224,7 @@ class checker {
     if (!place || is_loopback_host(place->host) || config_.keys || config_.insecure) return;
     refuse_at(key,
               "{} can be reached from other machines without keys: run troupe keygen and set keys in [cluster], or set "
-              "insecure = true in a network that you trust",
+              "insecure = true (troupe serve: --insecure) in a network that you trust",
               endpoint);
   }
 
@@ -235,7 +235,7 @@ class checker {
       refuse_at(
           "cluster.http",
           "http at {} can be reached from other machines, without encryption: use 127.0.0.1 behind a proxy, or set "
-          "insecure = true in a network that you trust",
+          "insecure = true (troupe serve: --insecure) in a network that you trust",
           config_.http);
   }
 

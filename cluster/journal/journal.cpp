@@ -204,7 +204,9 @@ result<job_info, journal_error> journal::hold(std::string_view id, bool on) {
   if (!job) return detail::no_such_job(id);
   if (job->spec.kind == "batch") return error(reason::wrong_state, "job {}: only fine-tuning can be paused", id);
   if (job->state == job_state::receiving || is_finished(job->state))
-    return error(reason::wrong_state, "job {}: is {}", id, name_of(job->state));
+    return error(reason::wrong_state,
+                 "job {}: its state is {}: only what waits, runs or is paused can be held or go on", id,
+                 name_of(job->state));
   if (on == (job->state == job_state::paused)) return *job;
   return change_state(id, on ? job_state::paused : job_state::queued, {});
 }

@@ -35,5 +35,13 @@ TEST(engine_bench, refuses_sequences_for_which_the_model_has_no_positions) {
   EXPECT_THAT(refusal_of(recorded), names_them);
 }
 
+TEST(engine_bench, refuses_answers_too_short_to_compare_under_a_schema) {
+  engine_bench one_token;
+  one_token.constrained = true;
+  one_token.prompt = one_token.decode_context = 16;
+  one_token.decode = 1;
+  EXPECT_THAT(refusal_of(one_token), testing::HasSubstr("no step had 1 sequences: ask for more"));
+}
+
 }  // namespace
 }  // namespace troupe::bench

@@ -7,8 +7,22 @@ class manual : public program {
  protected:
   /// What a bash offers after these words.
   std::string completions(const std::string& script, const std::string& line) const {
-    folder().write("complete.bash", script + "\nCOMP_WORDS=(" + line + ")\nCOMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n" +
-                                        "_troupe\necho \"${COMPREPLY[@]}\"\n");
+    return said(script + "\nCOMP_WORDS=(" + line + ")\nCOMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n" +
+                "_troupe\necho \"${COMPREPLY[@]}\"\n");
+  }
+
+  /// What a zsh offers: the script is one that bash understands, too. `_describe -o` offers nothing before a dash.
+  std::string zsh_completions(const std::string& script, const std::string& line) const {
+    const std::string stand_ins =
+        "compdef() { :; }\n"
+        "_files() { echo files; }\n"
+        "_describe() { [[ $1 != -o ]] && local -n each=$2 && ((${#each[@]})) && echo \"${each[@]%%:*}\"; }\n";
+    return said(stand_ins + script + "\nwords=(zsh " + line + ")\nCURRENT=$((${#words[@]} - 1))\n_troupe\n");
+  }
+
+ private:
+  std::string said(const std::string& script) const {
+    folder().write("complete.bash", script);
     const std::string command = "bash " + path("complete.bash").string() + " > " + path("offered").string();
     EXPECT_EQ(std::system(command.c_str()), 0);
     return read_file(path("offered"));
@@ -29,14 +43,19 @@ TEST_F(manual, has_every_command) {
   EXPECT_EQ(page.out.find("INT:INT"), std::string::npos) << "what CLI11 says about limits";
 }
 
+TEST_F(manual, completes_commands_in_zsh_before_a_dash_is_typed) {
+  const std::string script = run({"completion", "zsh"}).out;
+  EXPECT_EQ(zsh_completions(script, "troupe keys ''"), "add limit list revoke\n");
+  EXPECT_EQ(zsh_completions(script, "troupe up ''"), "files\n");
+}
+
 TEST_F(manual, completes_words_where_they_fit) {
   const std::string script = run({"completion", "bash"}).out;
   EXPECT_NE(completions(script, "troupe gen").find("generate"), std::string::npos);
   EXPECT_EQ(completions(script, "troupe keys rev"), "revoke\n");
   EXPECT_NE(completions(script, "troupe keys add --con").find("--concurrent"), std::string::npos);
   EXPECT_EQ(completions(script, "troupe generate --concurrent"), "\n");
-  for (const char* shell : {"zsh", "fish"})
-    EXPECT_NE(run({"completion", shell}).out.find("Make a key"), std::string::npos) << shell;
+  EXPECT_NE(run({"completion", "fish"}).out.find("Make a key"), std::string::npos);
   EXPECT_EQ(run({"completion", "tcsh"}).code, 2);
 }
 

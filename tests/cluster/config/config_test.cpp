@@ -120,7 +120,7 @@ TEST(config, refuses_with_file_line_and_column) {
       {with("listen = \"udp://127.0.0.1:1\"\n"), "4:10", "tcp://HOST:PORT"},
       {with("http = \"8000\"\n"), "4:8", "write \"HOST:PORT\""},
       {with("http = \"127.0.0.1:7700\"\n"), "4:8", "use another port"},
-      {with("http = \"0.0.0.0:8000\"\n"), "4:8", "insecure = true"},
+      {with("http = \"0.0.0.0:8000\"\n"), "4:8", "insecure = true (troupe serve: --insecure)"},
       {with("listen = \"tcp://0.0.0.0:7700\"\n"), "4:10", "troupe keygen"},
       {with("listen = \"tcp://10.1.2.3:7700\"\n"), "4:10", "troupe keygen"},
       {with("lost_after_ms = 300\n"), "4:17", "use 600 or more"},
