@@ -87,9 +87,7 @@ void adapter_store_state::load(const command_call& call) {
 
 void adapter_store_state::publish(const publish_adapter& asked) {
   const auto tell_asker = [answer = asked.answer](const command_answer& outcome) {
-    answer({.full_name = outcome.result,
-            .error = outcome.error,
-            .can_resume = outcome.fault == command_fault::failed});
+    answer({.full_name = outcome.result, .error = outcome.error, .can_resume = outcome.fault == command_fault::failed});
   };
   adapter_shelf::candidate copy;
   if (auto refusal = refusal_of([&] { copy = parts_.shelf->copy_in(asked.name, asked.folder); }))

@@ -220,6 +220,7 @@ bus::options bus_options_of(const node_site& site) {
 
 node_hello hello_of(const node_site& site, const std::string& endpoint) {
   node_hello hello;
+  hello.cluster = site.config.name;
   hello.name = site.node.name;
   hello.pid = ::getpid();
   hello.host = site.node.host;
@@ -241,6 +242,7 @@ supervisor_parts supervisor_of(const node_site& site, std::uint32_t reign) {
   const cluster_config& config = site.config;
   supervisor_parts parts;
   parts.config = config;
+  parts.members.cluster = config.name;
   parts.members.build = build_id();
   parts.members.model = site.fingerprint;
   parts.members.detector = failure_detector::options::of(std::chrono::milliseconds(config.lost_after_ms));

@@ -25,6 +25,7 @@ bool is_plain(const std::vector<std::string>& texts) {
 
 /// What is wrong with a hello, whatever the cluster is like; nullptr if nothing is.
 const char* fault_of(const node_hello& hello) {
+  if (!is_plain(hello.cluster, 255)) return "its cluster has no plain name";
   if (!is_name(hello.name)) return "a name has 1 to 64 letters, digits, '.', '_' or '-'";
   if (hello.incarnation == incarnation_id{}) return "its incarnation is 0";
   if (!is_plain(hello.host, 255)) return "its host is no host name";
@@ -67,6 +68,10 @@ result<joined, join_refusal> membership::join(node_hello hello, instant now, boo
 std::optional<join_refusal> membership::check(const node_hello& hello) const {
   using reason = join_refusal_reason;
   if (const char* fault = fault_of(hello)) return refusal(reason::invalid, "a node's hello: {}", fault);
+  if (hello.cluster != options_.cluster)
+    return refusal(reason::other_cluster,
+                   "node {}: belongs to the cluster {}, but {} listens here: give one of them another address",
+                   hello.name, hello.cluster, options_.cluster);
   if (fenced_.contains(hello.incarnation)) {
     return refusal(reason::fenced, "node {}: was given up: join as a new incarnation", hello.name);
   }

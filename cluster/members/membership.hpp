@@ -27,6 +27,7 @@ namespace troupe {
 
 /// What a node says of itself when it joins.
 struct node_hello {
+  std::string cluster;  ///< its name
   std::string name;
   incarnation_id incarnation;
   std::int64_t pid = 0;
@@ -44,8 +45,9 @@ struct node_hello {
 
   template <class Self>
   static auto fields(Self& self) {
-    return std::tie(self.name, self.incarnation, self.pid, self.host, self.machine, self.endpoint, self.meeting,
-                    self.roles, self.build, self.model, self.threads, self.processors, self.memory_bytes, self.speed);
+    return std::tie(self.cluster, self.name, self.incarnation, self.pid, self.host, self.machine, self.endpoint,
+                    self.meeting, self.roles, self.build, self.model, self.threads, self.processors, self.memory_bytes,
+                    self.speed);
   }
 };
 
@@ -75,6 +77,7 @@ struct joined {
 
 enum class join_refusal_reason : std::uint8_t {
   invalid,  ///< the hello itself
+  other_cluster,
   other_build,
   other_model,
   name_taken,  ///< by a node that is alive: come back later, or under another name
@@ -102,8 +105,9 @@ struct node_entry {
 class membership {
  public:
   struct options {
-    std::string build;  ///< of the program that a node must run
-    model_id model;     ///< that a worker must have opened; 0: any
+    std::string cluster;  ///< the name of the cluster that nodes must be of
+    std::string build;    ///< of the program that a node must run
+    model_id model;       ///< that a worker must have opened; 0: any
     failure_detector::options detector = {};
     std::size_t max_nodes = 1024;  ///< members, and nodes that are gone and remembered
     duration remember = std::chrono::minutes(10);

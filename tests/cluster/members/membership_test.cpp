@@ -21,6 +21,7 @@ constexpr model_id right_model{0xabc};
 
 node_hello hello_of(std::string name, std::uint64_t incarnation) {
   node_hello hello;
+  hello.cluster = "home";
   hello.name = std::move(name);
   hello.incarnation = incarnation_id{incarnation};
   hello.pid = static_cast<std::int64_t>(1000 + incarnation);
@@ -34,6 +35,7 @@ node_hello hello_of(std::string name, std::uint64_t incarnation) {
 
 membership::options usual() {
   membership::options options;
+  options.cluster = "home";
   options.build = "1.0";
   options.model = right_model;
   return options;
@@ -93,6 +95,13 @@ TEST_F(the_membership, refuses_another_build_and_another_model_with_both_named) 
   hello.model = model_id{0xdef};
   EXPECT_EQ(refusal_of(hello), join_fault::other_model);
   EXPECT_THAT(text, HasSubstr("0000000000000def"));
+}
+
+TEST_F(the_membership, refuses_a_node_of_another_cluster_with_both_named) {
+  auto hello = hello_of("w0", 1);
+  hello.cluster = "away";
+  EXPECT_EQ(refusal_of(hello), join_fault::other_cluster);
+  EXPECT_THAT(text, HasSubstr("belongs to the cluster away, but home listens here"));
 }
 
 TEST_F(the_membership, takes_a_trainer_that_has_no_model_yet) {
