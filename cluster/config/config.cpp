@@ -19,7 +19,7 @@ std::filesystem::path default_state_dir(const cluster_config& config) {
   if (state && *state == '/') return std::filesystem::path(state) / "troupe" / config.name;
   const char* home = std::getenv("HOME");
   if (home && *home == '/') return std::filesystem::path(home) / ".local/state/troupe" / config.name;
-  refuse("{}: there is no home folder for the cluster's state: set state_dir in [cluster]",
+  refuse("{}: there is no home folder for the cluster's state: set HOME, XDG_STATE_HOME, or state_dir in [cluster]",
          place_of(config, "cluster"));
 }
 

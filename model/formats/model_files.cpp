@@ -94,8 +94,11 @@ model_files open_model(const std::filesystem::path& path) {
     open_folder(model);
     return model;
   }
+  std::error_code problem;
+  if (!std::filesystem::exists(path, problem) && problem)
+    refuse("{}: cannot be opened ({}): check the path and its permissions", path.string(), problem.message());
   if (!std::filesystem::exists(path, ignored))
-    refuse("{}: there is no such model: name a folder with config.json and safetensors, or a .gguf file",
+    refuse("{}: there is no such model, and none is downloaded: fetch it, or name another folder or .gguf file",
            path.string());
   if (path.extension() != ".gguf")
     refuse("{}: a model is a folder with config.json and safetensors, or a .gguf file", path.string());

@@ -111,6 +111,7 @@ TEST_F(usage, refuses_files_that_are_missing_or_broken) {
   const auto schema = folder().write("schema.json", R"({"type":"wat"})").string();
   refused({"generate", llama_, "--tokens", "1", "--json-schema", schema}, "schema.json: ");
   refused({"inspect", path("nowhere").string()}, "there is no such model");
+  refused({"inspect", "Qwen/Qwen3-0.6B"}, "none is downloaded");
   refused({"eval", llama_, "--text", path("nowhere").string()}, "nowhere");
   refused({"eval", readable_model().string(), "--text", folder().write("short", "x").string()}, "longer text");
   refused({"generate", llama_, "--tokens", "1", "--adapter", path("nowhere").string()}, "nowhere");

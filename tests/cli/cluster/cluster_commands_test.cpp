@@ -101,6 +101,7 @@ TEST_F(cluster_commands, make_keys_and_overwrite_none) {
 TEST_F(cluster_commands, serve_refuses_what_cannot_work_and_names_no_file_that_the_user_did_not_write) {
   const std::string model = readable_model().string();
   refused({"serve"}, "MODEL is required");
+  refused({"serve", ""}, "MODEL is empty");
   const std::string nowhere = path("nowhere").string();
   expect_one_line(serve({nowhere}), 2, "troupe: " + nowhere + ": there is no such model");
   expect_one_line(serve({model}, "0.0.0.0:8000"), 2,
