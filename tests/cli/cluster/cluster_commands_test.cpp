@@ -73,6 +73,7 @@ TEST_F(cluster_commands, refuse_a_command_line_that_they_do_not_understand) {
   refused({"adapters", "export", "x"}, "--out");
   refused({"cancel"}, "ID");
   refused({"drain"}, "NAME");
+  refused({"up", (golden / "llama").string()}, "a model alone is started with troupe serve");
   refused({"keygen"}, "--out");
   refused({"status", "--blocks", "1"}, "unknown option --blocks");
   refused({"top", "--blocks", "-1"}, "--blocks");
@@ -80,7 +81,7 @@ TEST_F(cluster_commands, refuse_a_command_line_that_they_do_not_understand) {
 
 TEST_F(cluster_commands, say_that_no_cluster_answers) {
   expect_one_line(run({"status", "--connect", "tcp://127.0.0.1:1"}), 1,
-                  "no cluster answers at tcp://127.0.0.1:1: start one with troupe up");
+                  "no cluster answers at tcp://127.0.0.1:1: start one with troupe up or troupe serve, or");
   expect_one_line(run({"status"}, {"TROUPE_CONNECT=tcp://127.0.0.1:2"}), 1, "tcp://127.0.0.1:2");
 }
 
