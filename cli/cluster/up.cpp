@@ -275,7 +275,10 @@ void run_daemon(const cluster_config& config, detachment& caller) {
 void run_detached(const cluster_config& config) {
   detachment detached(config.logs() / "up.log");
   if (detached.is_daemon()) return run_daemon(config, detached);
-  const auto outcome = detached.wait();
+  const interrupt_guard guard;
+  const auto outcome = detached.wait(is_interrupted);
+  if (is_interrupted()) (void)end_up(config, std::chrono::seconds(20));
+  check_interrupt();
   if (outcome.code == 2) throw input_error(outcome.text);
   if (outcome.code != 0) throw std::runtime_error(outcome.text);
   print(outcome.text);
