@@ -119,9 +119,9 @@ class cluster_client::impl {
         check();
         (void)next();
         if (!instance_.empty() || steady::now() < until) continue;
-        throw std::runtime_error(
-            fmt::format("no cluster answers at {}{}: start one with troupe up, or name another with --connect",
-                        endpoint_, has_key_ ? ", or the key is another cluster's" : ""));
+        throw std::runtime_error(fmt::format(
+            "no cluster answers at {}{}: start one with troupe up or troupe serve, or name another with --connect",
+            endpoint_, has_key_ ? ", or the key is another cluster's" : ""));
       }
     } catch (...) {
       bus_->close(link_);  // what still waits must not be sent later

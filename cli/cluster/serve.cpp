@@ -148,6 +148,7 @@ written_cluster checked_cluster(const serve_options& options) {
 }
 
 int serve(const serve_options& options) {
+  if (options.model.model.empty()) refuse("MODEL is empty: name a Hugging Face folder or a .gguf file");
   (void)thread_count(options.model);
   if (!options.model.keep.empty() && options.model.quant.empty())
     refuse("--keep without --quant: name the scheme of the other layers");

@@ -65,11 +65,11 @@ void check_state_folder(const cluster_config& config) {
   std::error_code ignored;
   while (!std::filesystem::exists(around, ignored) && around.has_relative_path()) around = around.parent_path();
   if (!std::filesystem::is_directory(around, ignored))
-    refuse("{}: {}: cannot be made, since {} is no folder: choose another state_dir",
+    refuse("{}: {}: cannot be made, since {} is no folder: choose another state_dir or XDG_STATE_HOME",
            place_of(config, "cluster.state_dir"), config.state_dir.string(), around.string());
   if (::access(around.c_str(), W_OK | X_OK) != 0)
-    refuse("{}: {}: {} cannot be written to: choose another state_dir", place_of(config, "cluster.state_dir"),
-           config.state_dir.string(), around.string());
+    refuse("{}: {}: {} cannot be written to: choose another state_dir or XDG_STATE_HOME",
+           place_of(config, "cluster.state_dir"), config.state_dir.string(), around.string());
 }
 
 /// An ipc address is a file: its folder must be there.
@@ -275,7 +275,10 @@ void run_daemon(const cluster_config& config, detachment& caller) {
 void run_detached(const cluster_config& config) {
   detachment detached(config.logs() / "up.log");
   if (detached.is_daemon()) return run_daemon(config, detached);
-  const auto outcome = detached.wait();
+  const interrupt_guard guard;
+  const auto outcome = detached.wait(is_interrupted);
+  if (is_interrupted()) (void)end_up(config, std::chrono::seconds(20));
+  check_interrupt();
   if (outcome.code == 2) throw input_error(outcome.text);
   if (outcome.code != 0) throw std::runtime_error(outcome.text);
   print(outcome.text);

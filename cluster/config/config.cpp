@@ -19,7 +19,7 @@ std::filesystem::path default_state_dir(const cluster_config& config) {
   if (state && *state == '/') return std::filesystem::path(state) / "troupe" / config.name;
   const char* home = std::getenv("HOME");
   if (home && *home == '/') return std::filesystem::path(home) / ".local/state/troupe" / config.name;
-  refuse("{}: there is no home folder for the cluster's state: set state_dir in [cluster]",
+  refuse("{}: there is no home folder for the cluster's state: set HOME, XDG_STATE_HOME, or state_dir in [cluster]",
          place_of(config, "cluster"));
 }
 
@@ -42,7 +42,8 @@ std::string read_text(const std::filesystem::path& file) {
   std::error_code problem;
   const auto status = std::filesystem::status(file, problem);
   if (!std::filesystem::exists(status)) refuse("{}: there is no such file: name a cluster's TOML file", file.string());
-  if (!std::filesystem::is_regular_file(status)) refuse("{}: is no file: name a cluster's TOML file", file.string());
+  if (!std::filesystem::is_regular_file(status))
+    refuse("{}: is no file: name a cluster's TOML file; a model alone is started with troupe serve", file.string());
   if (std::filesystem::file_size(file, problem) > most_file_bytes)
     refuse("{}: has more than 1 MiB: this is no cluster's file", file.string());
   std::ifstream stream(file, std::ios::binary);

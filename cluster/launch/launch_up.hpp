@@ -3,6 +3,7 @@
 #include <sys/types.h>
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -51,7 +52,8 @@ class detachment {
   explicit detachment(const std::filesystem::path& log);
 
   bool is_daemon() const { return is_daemon_; }
-  outcome wait();                                ///< for the caller's process
+  /// For the caller's process: until the daemon reports, or `gives_up`, which is asked again and again.
+  outcome wait(const std::function<bool()>& gives_up);
   void report(int code, std::string_view text);  ///< for the daemon, once: it is ready, or why not
 
  private:

@@ -62,11 +62,23 @@ void fill_weights(model_files& model, const tensor_set& set, naming names, std::
                           source_of(set, weight, place_of(weight, model.config, names, prefix), model.path.string()));
 }
 
+/// A model within a folder that is none: a .gguf file, or a snapshot in Hugging Face's cache. Empty if there is none.
+std::filesystem::path model_within(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored))
+    if (entry.path().extension() == ".gguf") return entry.path();
+  for (const auto& entry : std::filesystem::directory_iterator(folder / "snapshots", ignored))
+    if (std::filesystem::exists(entry.path() / "config.json", ignored)) return entry.path();
+  return {};
+}
+
 model_config folder_config(const std::filesystem::path& folder) {
   std::error_code ignored;
   if (std::filesystem::exists(folder / "config.json", ignored)) return read_hf_config(folder);
   if (const auto metadata = find_gguf_metadata(folder)) return config_from_gguf(*metadata);
-  refuse("{}: has no config.json", folder.string());
+  const std::filesystem::path meant = model_within(folder);
+  refuse("{}: has no config.json: {}", folder.string(),
+         meant.empty() ? "name a model's folder" : fmt::format("name {}, if you mean that", meant.string()));
 }
 
 void open_folder(model_files& model) {
@@ -94,8 +106,11 @@ model_files open_model(const std::filesystem::path& path) {
     open_folder(model);
     return model;
   }
+  std::error_code problem;
+  if (!std::filesystem::exists(path, problem) && problem)
+    refuse("{}: cannot be opened ({}): check the path and its permissions", path.string(), problem.message());
   if (!std::filesystem::exists(path, ignored))
-    refuse("{}: there is no such model: name a folder with config.json and safetensors, or a .gguf file",
+    refuse("{}: there is no such model, and none is downloaded: fetch it, or name another folder or .gguf file",
            path.string());
   if (path.extension() != ".gguf")
     refuse("{}: a model is a folder with config.json and safetensors, or a .gguf file", path.string());

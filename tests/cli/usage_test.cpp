@@ -52,6 +52,8 @@ TEST_F(usage, knows_what_may_be_meant) {
   refused({"generate", "-m", llama_}, "unknown option -m: write MODEL without a flag");
   refused({"serve", "--model", llama_}, "unknown option --model: write MODEL without a flag");
   refused({"serve", "--model=" + llama_}, "unknown option --model: write MODEL without a flag");
+  refused({"generate", "--quant", "u8", "--keep", "lm_head", llama_, "--prompt", "x"},
+          "MODEL is required, and --keep has taken '" + llama_ + "'");
   refused({"gen"}, "did you mean 'generate'?");
   refused({"stop"}, "did you mean 'down'?");
 }
@@ -111,6 +113,11 @@ TEST_F(usage, refuses_files_that_are_missing_or_broken) {
   const auto schema = folder().write("schema.json", R"({"type":"wat"})").string();
   refused({"generate", llama_, "--tokens", "1", "--json-schema", schema}, "schema.json: ");
   refused({"inspect", path("nowhere").string()}, "there is no such model");
+  refused({"inspect", "Qwen/Qwen3-0.6B"}, "none is downloaded");
+  std::filesystem::create_directories(path("hub/snapshots/1f"));
+  const auto snapshot = folder().write("hub/snapshots/1f/config.json", "{}").parent_path().string();
+  refused({"inspect", path("hub").string()}, "has no config.json: name " + snapshot + ", if you mean that");
+  refused({"inspect", path("hub/snapshots").string()}, "has no config.json: name a model's folder");
   refused({"eval", llama_, "--text", path("nowhere").string()}, "nowhere");
   refused({"eval", readable_model().string(), "--text", folder().write("short", "x").string()}, "longer text");
   refused({"generate", llama_, "--tokens", "1", "--adapter", path("nowhere").string()}, "nowhere");

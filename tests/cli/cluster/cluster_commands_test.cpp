@@ -73,6 +73,7 @@ TEST_F(cluster_commands, refuse_a_command_line_that_they_do_not_understand) {
   refused({"adapters", "export", "x"}, "--out");
   refused({"cancel"}, "ID");
   refused({"drain"}, "NAME");
+  refused({"up", (golden / "llama").string()}, "a model alone is started with troupe serve");
   refused({"keygen"}, "--out");
   refused({"status", "--blocks", "1"}, "unknown option --blocks");
   refused({"top", "--blocks", "-1"}, "--blocks");
@@ -80,7 +81,7 @@ TEST_F(cluster_commands, refuse_a_command_line_that_they_do_not_understand) {
 
 TEST_F(cluster_commands, say_that_no_cluster_answers) {
   expect_one_line(run({"status", "--connect", "tcp://127.0.0.1:1"}), 1,
-                  "no cluster answers at tcp://127.0.0.1:1: start one with troupe up");
+                  "no cluster answers at tcp://127.0.0.1:1: start one with troupe up or troupe serve, or");
   expect_one_line(run({"status"}, {"TROUPE_CONNECT=tcp://127.0.0.1:2"}), 1, "tcp://127.0.0.1:2");
 }
 
@@ -101,6 +102,7 @@ TEST_F(cluster_commands, make_keys_and_overwrite_none) {
 TEST_F(cluster_commands, serve_refuses_what_cannot_work_and_names_no_file_that_the_user_did_not_write) {
   const std::string model = readable_model().string();
   refused({"serve"}, "MODEL is required");
+  refused({"serve", ""}, "MODEL is empty");
   const std::string nowhere = path("nowhere").string();
   expect_one_line(serve({nowhere}), 2, "troupe: " + nowhere + ": there is no such model");
   expect_one_line(serve({model}, "0.0.0.0:8000"), 2,

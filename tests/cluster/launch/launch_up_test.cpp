@@ -102,7 +102,7 @@ detachment::outcome detached(const std::filesystem::path& log, const std::functi
     daemon(split);
     ::_exit(0);
   }
-  return split.wait();
+  return split.wait([] { return false; });
 }
 
 TEST_F(launch_up, a_daemon_tells_when_it_is_ready) {
@@ -115,6 +115,21 @@ TEST_F(launch_up, a_daemon_tells_when_it_is_ready) {
   EXPECT_EQ(outcome.code, 0);
   EXPECT_EQ(outcome.text, "ready at http://127.0.0.1:8000\n(two lines)");
   EXPECT_EQ(folder_.read("state/logs/up.log"), "hello log\n");
+}
+
+TEST_F(launch_up, whoever_waits_for_a_daemon_may_give_up) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  detachment split(folder_.path() / "up.log");
+  if (split.is_daemon()) {  // lives as long as the test's end of the pipe
+    char byte = 0;
+    ::close(ends[1]);
+    ::_exit(static_cast<int>(::read(ends[0], &byte, 1)));
+  }
+  int asked = 0;
+  EXPECT_EQ(split.wait([&] { return ++asked == 2; }).code, 1);
+  EXPECT_EQ(asked, 2);
+  for (const int end : ends) ::close(end);
 }
 
 TEST_F(launch_up, a_daemon_tells_why_it_is_not) {
