@@ -270,6 +270,7 @@ struct end_request {
 struct adapter_found {
   std::string name, error;
   bool is_unknown = false;  ///< nothing has this name; otherwise it exists but cannot be used
+  bool may_pass = false;    ///< nothing is wrong with it: the head's disk is full, say
 };
 
 using gateway_actor = actor_of<token_batch, request_refused, begin_request, end_request, adapter_found, wake, stop_now>;
