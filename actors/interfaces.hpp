@@ -216,6 +216,7 @@ struct end_request {
 struct adapter_found {
   std::string name, error;
   bool is_unknown = false;  ///< nothing has this name; otherwise it exists but cannot be used
+  bool may_pass = false;    ///< nothing is wrong with it: the head's disk is full, say
 };
 
 /// Takes requests from all who ask, and turns tokens into text for them.

@@ -140,8 +140,9 @@ std::string adapter_store_state::carry_out(const client_command& command) {
 void adapter_store_state::find(const find_adapter& wanted) {
   const command_answer found = answer_of([&] { return parts_.shelf->find_or_publish(wanted.name).full_name(); });
   save_then([found, asker = wanted.asker, wanted_name = wanted.name](const std::string& error) {
-    tell(asker,
-         adapter_found{wanted_name, found.is_refused() ? found.error : error, found.fault == command_fault::unknown});
+    const bool may_pass = found.is_refused() ? found.fault == command_fault::failed : !error.empty();
+    tell(asker, adapter_found{wanted_name, found.is_refused() ? found.error : error,
+                              found.fault == command_fault::unknown, may_pass});
   });
 }
 

@@ -115,6 +115,7 @@ void jobs_state::take_up() try {
     }
   }
   is_to_take_up_ = false;
+  post_soon();
   tell(training_, std::move(theirs));
 } catch (const journal_failure& failure) {
   note_failure(failure);

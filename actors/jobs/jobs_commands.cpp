@@ -236,13 +236,15 @@ void jobs_state::post() try {
   post_due_ = false;
   parts_.board->post("jobs", list({shown_jobs}));
 } catch (const journal_failure& failure) {
-  note_failure(failure);  // the next attempt posts
+  note_failure(failure);
+  post_due_ = true;
+  posted_ = {};  // the next attempt posts
 }
 
 /// Posts at most once in an interval; later changes appear on the board at its end.
 void jobs_state::post_soon() {
   if (clock_.now() - posted_ >= parts_.post_interval) return post();
-  if (!std::exchange(post_due_, true)) wake_in(parts_.post_interval);
+  if (!std::exchange(post_due_, true)) wake_in(parts_.post_interval + std::chrono::milliseconds(1));
 }
 
 /// What the disk did not take is tried again after a while, in order: later uses must not overtake it.
@@ -261,13 +263,14 @@ bool jobs_state::can_use(const use_journal& order) try {
 
 /// Some at a time, since others wait for the journal as well.
 void jobs_state::use_again() {
+  if (unused_.empty()) return;
   constexpr std::size_t at_once = 32;
   for (std::size_t i = 0; i < at_once && !unused_.empty(); ++i) {
     if (!can_use(unused_.front())) return;
     unused_.pop_front();
   }
   if (!unused_.empty()) return wake_in(std::chrono::milliseconds(1));
-  post();
+  post_soon();
 }
 
 void jobs_state::save(const save_catalogue& order) {

@@ -82,10 +82,14 @@ void jobs_state::try_all_again() {
   has_failed_ = false;
   take_up();
   record();
-  (void)end_complete_jobs();
+  if (end_complete_jobs()) post_soon();
   use_again();
   sweep();
   pump();
+  if (is_failing_ && !has_failed_)
+    post();
+  else if (post_due_)
+    post_soon();
   if (has_failed_ || !std::exchange(is_failing_, false)) return;
   parts_.board->remove("journal");
   parts_.say("the journal is written again: jobs go on");

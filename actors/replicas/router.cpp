@@ -42,8 +42,18 @@ router_state::handle::behavior_type router_state::make_behavior() {
   };
 }
 
+/// Nobody overtakes those who wait; but batches, which leave room in every queue to others, do not hold these up.
 void router_state::route_new(routed_request& request) {
-  if (!parked_.empty() || !route(request)) park(request, false);
+  if (has_parked(request.engine.sequence.priority) || !route(request)) park(request, false);
+}
+
+/// Whether requests of this priority wait, or of a higher one.
+bool router_state::has_parked(request_priority least) const {
+  return !parked_.front().empty() || (least == request_priority::batch && !parked_.back().empty());
+}
+
+std::size_t router_state::count_parked() const {
+  return parked_.front().size() + parked_.back().size();
 }
 
 /// Returns false if no replica can take it now.
@@ -62,10 +72,11 @@ bool router_state::route(routed_request& request) {
 
 /// Lets a request wait if that can help: a replica is coming back, or the request has begun already.
 void router_state::park(routed_request& request, bool begun) {
-  const bool hopeless = policy_.ready() > 0 || replicas_.empty() || parked_.size() >= parts_.most_parked;
+  const bool hopeless = policy_.ready() > 0 || replicas_.empty() || count_parked() >= parts_.most_parked;
   if (!begun && hopeless) return refuse_request(request, retry_interval * 4);
   const auto until = begun ? std::nullopt : std::optional(clock_.now() + parts_.patience);
-  parked_.push_back({std::move(request), until});
+  auto& line = parked_[static_cast<std::size_t>(request.engine.sequence.priority)];
+  line.push_back({std::move(request), until});
   if (!std::exchange(wake_due_, true)) tell_after(self_, retry_interval, wake{});
 }
 
@@ -79,21 +90,24 @@ void router_state::refuse_request(const routed_request& request, duration retry_
 }
 
 void router_state::route_parked() {
-  while (!parked_.empty() && route(parked_.front().request)) parked_.pop_front();
+  for (auto& line : parked_)
+    while (!line.empty() && route(line.front().request)) line.pop_front();
 }
 
 void router_state::refuse_overdue() {
   const instant now = clock_.now();
-  std::erase_if(parked_, [&](const parked& waiting) {
+  const auto is_refused = [&](const parked& waiting) {
     const bool overdue = waiting.until && *waiting.until < now;
     if (overdue) refuse_request(waiting.request, retry_interval * 4);
     return overdue;
-  });
-  if (!parked_.empty() && !std::exchange(wake_due_, true)) tell_after(self_, retry_interval, wake{});
+  };
+  for (auto& line : parked_) std::erase_if(line, is_refused);
+  if (count_parked() > 0 && !std::exchange(wake_due_, true)) tell_after(self_, retry_interval, wake{});
 }
 
 void router_state::cancel(const cancel_request& cancelled) {
-  std::erase_if(parked_, [&](const parked& waiting) { return is_about(cancelled, waiting.request); });
+  for (auto& line : parked_)
+    std::erase_if(line, [&](const parked& waiting) { return is_about(cancelled, waiting.request); });
   const auto found = routes_.find(cancelled.id);
   if (found == routes_.end()) return;
   found->second.cancelled.push_back(cancelled);

@@ -1,5 +1,6 @@
 // The router: which replica a request goes to, and where the requests of a lost replica go on.
 #pragma once
+#include <array>
 #include <deque>
 #include <memory>
 #include <unordered_map>
@@ -36,6 +37,8 @@ class router_state {
     std::vector<cancel_request> cancelled;    ///< it or some answers: a lost replica may be returning them
   };
   void route_new(routed_request& request);
+  bool has_parked(request_priority least) const;
+  std::size_t count_parked() const;
   bool route(routed_request& request);
   void park(routed_request& request, bool begun);
   void refuse_request(const routed_request& request, duration retry_after);
@@ -53,7 +56,7 @@ class router_state {
   routing_policy policy_;
   std::unordered_map<replica_id, scheduler_actor> replicas_;
   std::unordered_map<request_id, request_routes> routes_;
-  std::deque<parked> parked_;
+  std::array<std::deque<parked>, priorities> parked_;  ///< by priority: batches find no room where others still do
   bool wake_due_ = false;
 };
 

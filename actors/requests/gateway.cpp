@@ -93,6 +93,8 @@ void gateway_state::take_found(const adapter_found& found) {
   for (waiting& each : queue.mapped()) {
     if (const auto version = version_for(each.request))
       start(each.request, *version);
+    else if (found.may_pass)
+      refuse_start(each.request, found.error, refusal_cause::unavailable);
     else
       refuse_adapter(each.request, found.error, found.is_unknown);
   }

@@ -106,7 +106,7 @@ void node_agent_state::warn_once(const std::string& why) {
 /// A worker that hangs in a step is of no use: as long as it does, the head is to call this node lost, so that somebody
 /// ends it.
 void node_agent_state::join() {
-  if (parts_.meter->busy_ms() > 0) return;
+  if (parts_.meter->busy_ms() > 0) return warn_once("the worker is still in a step that nobody waits for");
   tell_head(join_cluster{parts_.hello});
   if (++unanswered_joins_ == joins_before_note)
     parts_.say(fmt::format("{} does not answer: see whether the head runs there, with the same keys", parts_.head));

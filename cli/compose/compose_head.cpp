@@ -106,10 +106,12 @@ void head_node::start_own_front(const std::shared_ptr<journal>& book, std::uint3
 
 void head_node::listen_to_losses() {
   const auto news = said_once(say);
-  links_.on_lost([supervisor = supervisor_, desk = front_.desk, news](link_id link, const link_end& end) {
+  const auto worker = worker_ ? worker_->worker : worker_actor();
+  links_.on_lost([supervisor = supervisor_, desk = front_.desk, worker, news](link_id link, const link_end& end) {
     if (link == no_link) return news(end.why);  // somebody was refused; links of clients come and go
     tell(supervisor, link_lost{link});
     tell(desk, link_lost{link});
+    tell(worker, link_lost{link});  // it may be the one to its next stage
   });
 }
 

@@ -145,6 +145,15 @@ TEST_F(store, nothing_stays_of_changes_that_were_made_on_one_that_could_not_be_w
   EXPECT_EQ(json::parse(answer().result), json::array());
 }
 
+TEST_F(store, tells_gateways_of_a_full_disk_as_of_what_may_pass) {
+  mock<gateway_actor> gateway(system_);
+  tell(actor_, find_adapter{"adapter", gateway.handle()});
+  saved("disk full");
+  const auto found = gateway.take<adapter_found>();
+  EXPECT_EQ(found.error, "disk full");
+  EXPECT_TRUE(found.may_pass);
+}
+
 TEST_F(store, answers_gateways_that_look_for_a_name) {
   mock<gateway_actor> gateway(system_);
   tell(actor_, find_adapter{"nothing", gateway.handle()});

@@ -205,6 +205,15 @@ TEST_F(jobs, shows_a_change_that_comes_right_after_another) {
   EXPECT_TRUE(is_shown());
 }
 
+TEST_F(jobs, are_shown_at_intervals_however_often_outputs_are_written) {
+  head now(folder_, prompts_, [](jobs_parts& parts) { parts.post_interval = std::chrono::hours(1); });
+  now.submit("job-1", lines(2));
+  head::answer(now.next());
+  while (now.get("job.get", {{"id", "job-1"}})["ok"] != 1) {
+  }
+  EXPECT_NE(now.board->read("jobs").find("\"ok\":0"), std::string::npos) << now.board->read("jobs");
+}
+
 TEST_F(jobs, makes_errors_of_bad_lines_and_goes_on) {
   head now(folder_, prompts_);
   now.submit("job-1", {"{", R"({"prompt":"A","max_token":3})", R"({"custom_id":"x"})", R"({"prompt":"B"})",

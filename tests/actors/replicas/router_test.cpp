@@ -92,6 +92,18 @@ TEST_F(router, keeps_what_was_accepted_once_until_a_replica_can_go_on) {
   EXPECT_EQ(sink_.count<request_refused>(), 0u);
 }
 
+TEST_F(router, lets_interactive_requests_pass_batches_that_find_no_room) {
+  report(1, true, 3);  // full for batches, which may have three quarters of a queue
+  auto batch = request(1);
+  batch.engine.sequence.priority = request_priority::batch;
+  bring_back(0, {batch});
+  tell(actor_, request(2));
+  EXPECT_EQ(second_.take<routed_request>().id, request_id(2));
+  report(1, true, 2);
+  EXPECT_EQ(second_.take<routed_request>().id, request_id(1));
+  EXPECT_EQ(sink_.count<request_refused>(), 0u);
+}
+
 TEST_F(router, forgets_a_cancelled_request_that_is_on_its_way_back) {
   report(0, true);
   tell(actor_, request(1));

@@ -242,6 +242,14 @@ TEST_F(gateway, tells_an_adapter_that_cannot_be_used_from_one_that_is_not_there)
   EXPECT_FALSE(broken->heard.take<request_refused>().is_unknown_adapter);
 }
 
+TEST_F(gateway, says_when_to_try_again_where_an_adapter_is_all_right_and_a_disk_is_full) {
+  const auto waiting = begin(1, {}, 1, "pricing");
+  tell(actor_, adapter_found{"pricing", "the disk is full", false, true});
+  const auto refused = waiting->heard.take<request_refused>();
+  EXPECT_EQ(refused.cause, refusal_cause::unavailable);
+  EXPECT_GT(refused.retry_after, duration{});
+}
+
 TEST_F(gateway, tells_everyone_when_it_is_stopped) {
   const auto running = begin(1), waiting = begin(2, {}, 1, "pricing");
   tell(actor_, stop_now{});

@@ -104,6 +104,7 @@ TEST_F(node_agent, joins_anew_only_when_its_worker_has_come_out_of_the_step_in_w
   node_side_.send(slot_->get(), heartbeat{incarnation_id(999), {}});
   expect_beats_of(incarnation_id(999));  // so what was sent before it has come
   while (heard_.count<incoming<join_cluster>>() > 0) EXPECT_EQ(next_join(), node);
+  EXPECT_NE(warned_.take<std::string>().find("still in a step"), std::string::npos);
   meter_->busy_since = 0;
   EXPECT_NE(next_join_of_another(node), node);
 }
