@@ -30,12 +30,24 @@ const weight_source& source_of(const model_files& files, const std::string& name
   return found->second;
 }
 
+/// Compared in pieces that are let go again: neither has to be in memory as a whole.
+bool are_same(std::span<const std::byte> a, std::span<const std::byte> b) {
+  constexpr std::size_t most = std::size_t{16} << 20;
+  if (a.size() != b.size()) return false;
+  for (std::size_t at = 0; at < a.size(); at += most) {
+    const auto piece = a.subspan(at, std::min(most, a.size() - at)), other = b.subspan(at, piece.size());
+    if (std::memcmp(piece.data(), other.data(), piece.size()) != 0) return false;
+    for (const auto& read : {piece, other}) mapped_file::release(read);
+  }
+  return true;
+}
+
 /// A head of its own would be lost where the configuration makes the embeddings the head.
 void refuse_lost_head(const model_files& source) {
   const tensor_view* head = source.tensors.find("lm_head.weight");
   if (!source.config.tied_embeddings || !head) return;
   const auto embeddings = source_of(source, "model.embed_tokens.weight").tensor.data;
-  if (head->data.size() != embeddings.size() || std::memcmp(head->data.data(), embeddings.data(), embeddings.size()))
+  if (!are_same(head->data, embeddings))
     refuse(
         "{}: lm_head.weight differs from the embeddings, which \"tie_word_embeddings\" makes the head: set that to "
         "false in config.json to use it, or remove the tensor",
