@@ -70,12 +70,14 @@ struct text_rules {
   bool add_bos = false;
 };
 
-constexpr std::array<text_rules, 5> known_rules = {{
+constexpr std::array<text_rules, 7> known_rules = {{
     {.name = "gpt-2", .pattern = gpt2_pattern},
     {.name = "llama-bpe", .pattern = llama3_pattern, .ignore_merges = true, .add_bos = true},
     {.name = "llama3", .pattern = llama3_pattern, .ignore_merges = true, .add_bos = true},
     {.name = "llama-v3", .pattern = llama3_pattern, .ignore_merges = true, .add_bos = true},
     {.name = "qwen2", .pattern = qwen2_pattern, .nfc = true},
+    {.name = "smollm", .pattern = smollm_pattern},
+    {.name = "tekken", .pattern = tekken_pattern, .ignore_merges = true, .add_bos = true},
 }};
 
 /// Older files of other models than GPT-2 do not say how their text is split: a guess would give other tokens.
@@ -92,7 +94,8 @@ const text_rules& rules_for(const ggml_keys& keys) {
   const auto found =
       std::find_if(known_rules.begin(), known_rules.end(), [&](const text_rules& rules) { return rules.name == name; });
   if (found == known_rules.end())
-    refuse("{}: tokenizer.ggml.pre \"{}\" is not supported (gpt-2, llama-bpe and qwen2 are)", keys.where(), name);
+    refuse("{}: tokenizer.ggml.pre \"{}\" is not supported (gpt-2, llama-bpe, qwen2, smollm and tekken are)",
+           keys.where(), name);
   return *found;
 }
 

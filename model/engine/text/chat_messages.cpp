@@ -88,8 +88,9 @@ void prepare_message(json& message, const std::string& where) {
   if (message.contains("function_call")) refuse("{}.function_call is the older form: use tool_calls", where);
   const bool calls = open_calls(message, where);
   json& content = message["content"];
-  if (!content.is_null()) content = joined_content(content, where);
   if (content.is_null() && !calls) refuse("{} has no content", where);
+  // Of calls alone: many templates add a text to it, or would print "None".
+  content = content.is_null() ? "" : joined_content(content, where);
 }
 
 }  // namespace

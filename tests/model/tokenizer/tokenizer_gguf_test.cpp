@@ -112,6 +112,22 @@ TEST(byte_level_gguf, uses_the_named_pre_tokenizer) {
   EXPECT_NE(refused(file).find("\"tea-leaves\""), std::string::npos);
 }
 
+TEST(byte_level_gguf, cuts_words_where_the_named_pre_tokenizer_does) {
+  auto file = byte_level_file();
+  auto tokens = std::get<texts>(file.metadata["tokenizer.ggml.tokens"]);
+  tokens.insert(tokens.end(), {"\u0120\u0120", "55", "bC"});  // 259 ..
+  set(file, "token_type", integers(tokens.size(), 1));
+  set(file, "tokens", tokens);
+  set(file, "merges", texts{"\u0120 \u0120", "5 5", "b C"});
+  const auto encoded = [&](const char* pre, const char* text) {
+    set(file, "pre", std::string(pre));
+    return tokenizer_from_gguf(file)->encode(text, plain);
+  };
+  EXPECT_EQ(encoded("gpt-2", "  55bC"), (ids{' ', ' ', 260, 261}));
+  EXPECT_EQ(encoded("smollm", "  55bC"), (ids{259, '5', '5', 261}));
+  EXPECT_EQ(encoded("tekken", "55bC"), (ids{'5', '5', 'b', 'C'}));
+}
+
 TEST(byte_level_gguf, guesses_no_pre_tokenizer) {
   auto file = byte_level_file();
   file.metadata.erase("tokenizer.ggml.pre");
