@@ -120,6 +120,7 @@ train_kernel_table::cross_entropy_result cross_entropy(float* x, std::int64_t n,
   result.most = max_of(most);
   result.target = x[target];
   result.leads = result.target >= result.most;
+  for (std::int64_t i = 0; result.leads && i < target; ++i) result.leads = x[i] < result.most;  // of equals the first
   f32x16 total = zero();
   for (std::int64_t i = 0; i < n; i += lanes) {
     const f32x16 e = exponential(logits(i) - all(result.most));

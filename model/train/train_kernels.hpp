@@ -63,7 +63,8 @@ struct train_kernel_table {
   void (*softmax)(float* s, std::int64_t from, std::int64_t first, std::int64_t last, std::int64_t to, float factor);
   /// dp [from, to) becomes the gradient of the scores that made p.
   void (*softmax_back)(const float* p, float* dp, std::int64_t from, std::int64_t to, float factor);
-  /// Logits of a row become factor * (softmax - one at the target). Gives sum e^(x - most) and whether the target led.
+  /// Logits of a row become factor * (softmax - one at the target). Gives sum e^(x - most) and whether greedy takes the
+  /// target.
   struct cross_entropy_result {
     float sum, most, target;
     bool leads;

@@ -82,7 +82,9 @@ __global__ void __launch_bounds__(row_threads) cross_entropy_rows(cross_entropy_
   float largest = minus_infinity;
   for (std::int64_t i = threadIdx.x; i < a.n; i += blockDim.x) largest = fmaxf(largest, x[i]);
   result.most = row_max(largest);
-  result.leads = result.target >= result.most;
+  float before = minus_infinity;
+  for (std::int64_t i = threadIdx.x; i < target; i += blockDim.x) before = fmaxf(before, x[i]);
+  result.leads = result.target > row_max(before) && result.target >= result.most;  // of equals the first
   float total = 0;
   for (std::int64_t i = threadIdx.x; i < a.n; i += blockDim.x) {
     x[i] = expf(x[i] - result.most);

@@ -120,6 +120,17 @@ TEST_P(train_kernels, packed_weights_give_the_product_of_what_they_stand_for) {
   }
 }
 
+TEST_P(train_kernels, of_equal_logits_the_first_leads_as_greedy_takes_it) {
+  const auto leads = [&](std::int64_t target) {
+    aligned_buffer<float> logits(48);
+    logits[7] = logits[20] = 3;
+    return table().cross_entropy(logits.data(), 40, target, 1).leads;
+  };
+  EXPECT_TRUE(leads(7));
+  EXPECT_FALSE(leads(20));
+  EXPECT_FALSE(leads(0));
+}
+
 TEST_P(train_kernels, adam_follows_the_formula) {
   thread_pool pool(1);
   parameter_set set;

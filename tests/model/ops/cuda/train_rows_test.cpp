@@ -152,7 +152,8 @@ TEST_F(cuda_train_rows, logits_become_the_losss_gradient) {
     const std::int64_t stride = padded_row(n);
     auto logits = random_rows(random, rows, n, stride);
     const std::vector<std::int32_t> targets{0, std::int32_t(n - 1), std::int32_t(n / 2)};
-    logits[0] = 9;  // the first row's target leads
+    logits[0] = 9;  // the first row's target leads, and of two equals in the second row the other one
+    logits[std::size_t(stride)] = logits[std::size_t(stride + n - 1)] = 9;
     const device_array<std::int32_t> targets_there(targets);
     const auto run = [&](auto read) {
       return in_every_order([&] {
@@ -167,6 +168,7 @@ TEST_F(cuda_train_rows, logits_become_the_losss_gradient) {
     const auto gradients = run([](const auto& there, const auto&) { return there.read(); });
     const auto results = run([](const auto&, const auto& made) { return made.read(); });
     EXPECT_TRUE(results[0].leads);
+    EXPECT_FALSE(results[1].leads);
     for (int row = 0; row < rows; ++row) {
       const vector x = row_of(logits, row, n, stride);
       const auto target = std::size_t(targets[std::size_t(row)]);
