@@ -236,13 +236,12 @@ void cuda_decoder::place_heads(const pass_shape& shape, std::int64_t layer) {
 
 void cuda_decoder::attend_heads(const pass_shape& shape, std::int64_t layer) {
   const model_config& config = model_->config;
-  const auto whole_layer = static_cast<std::size_t>(options_.first_layer + layer);
   cuda::attend(stream_, {.cache = cache_of(layer),
                          .places = tables_.places(shape),
                          .heads = static_cast<int>(cuts_.heads.count() * group_of_heads(config)),
                          .tiles = tables_.attention_tiles(shape),
                          .tile_count = shape.attention_tiles,
-                         .window = config.windows.empty() ? 0 : config.windows[whole_layer],
+                         .window = config.window_of(options_.first_layer + layer),
                          .positions = shape.blocks * static_cast<int>(positions_per_block),
                          .q = columns_of(rows_of(q_, heads_width_), cuts_.q.first),
                          .out = columns_of(rows_of(mixed_, heads_width_), cuts_.q.first),
