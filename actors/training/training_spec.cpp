@@ -146,9 +146,9 @@ training_spec read_training_spec(const std::string& text, const std::string& whe
   read("data", spec.data_name);
   read("validation", spec.validation_name);
   visit_numbers(spec, read);
-  std::string schedule = "cosine", how = "fine";
+  std::string schedule = "cosine", precision = "fine";
   read("schedule", schedule);
-  read("precision", how);
+  read("precision", precision);
   bool low_memory = false;
   std::int64_t seed = 0;
   read("low_memory", low_memory);
@@ -158,7 +158,7 @@ training_spec read_training_spec(const std::string& text, const std::string& whe
   read("reading", reading);
   read.refuse_unknown();
   spec.run.schedule = schedule_from_name(schedule);
-  spec.run.how = precision_from_name(how);
+  spec.run.precision = precision_from_name(precision);
   spec.run.keep_activations = !low_memory;
   spec.run.seed = static_cast<std::uint64_t>(seed);
   spec.run.dropout = spec.lora.dropout;
@@ -180,7 +180,7 @@ std::string to_json(const training_spec& spec) {
   spec_writer write(made);
   visit_numbers(spec, write);
   made["schedule"] = name_of(spec.run.schedule);
-  made["precision"] = name_of(spec.run.how);
+  made["precision"] = name_of(spec.run.precision);
   made["low_memory"] = !spec.run.keep_activations;
   made["seed"] = spec.run.seed;
   made["base"] = fmt::format("{:016x}", spec.base);

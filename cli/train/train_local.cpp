@@ -196,7 +196,7 @@ void print_outcome(const nlohmann::ordered_json& outcome, bool json) {
 local_training settled(local_training o) {
   o.run.device = device_of(o.model);
   o.run.schedule = schedule_from_name(o.schedule);
-  o.run.how = precision_from_name(o.precision);
+  o.run.precision = precision_from_name(o.precision);
   o.run.keep_activations = !o.low_memory;
   o.run.dropout = o.full ? 0 : o.lora.dropout;
   o.run.between = [] { check_interrupt(); };

@@ -98,7 +98,7 @@ void cpu_decoder::attend_rows(const attention_task& task, std::int64_t head, std
   args.row_stride = q_stride_;
   args.rows = task.rows;
   args.first_position = task.sequence->position + task.first_row;
-  if (!config.windows.empty()) args.window = config.windows[static_cast<std::size_t>(options_.first_layer + layer)];
+  args.window = config.window_of(options_.first_layer + layer);
   args.scratch = scratch;
   with_.kernels.attend(args);
 }

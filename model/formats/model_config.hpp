@@ -54,6 +54,10 @@ struct model_config {
 
   std::vector<std::int32_t> eos_tokens;  ///< as config.json or generation_config.json names them
   std::int32_t bos_token = -1;           ///< -1: none
+
+  std::int64_t window_of(std::int64_t layer) const {
+    return windows.empty() ? 0 : windows[static_cast<std::size_t>(layer)];
+  }
 };
 
 /// Reads a Hugging Face config.json (and generation_config.json beside it, for end tokens) or refuses it by the

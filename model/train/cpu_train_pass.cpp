@@ -33,46 +33,47 @@ cpu_train_pass::cpu_train_pass(const trained_model& model, const compute& with, 
       lora_stride_(rounded_up(largest_rank(model), 16)),
       loss_rows_(loss_rows_of(model, options_.most_rows)),
       logit_stride_(train_stride(model.config.vocab_size)),
-      body_(with, options_.how, options_.most_rows, widest(model.config)),
-      head_(with, options_.how, loss_rows_,
+      body_(with, options_.precision, options_.most_rows, widest(model.config)),
+      head_(with, options_.precision, loss_rows_,
             std::max(model.config.hidden, std::min<std::int64_t>(model.config.vocab_size, 1 << 15))),
       attention_(model.config, options_.most_positions, with.pool.threads()) {
-  const std::int64_t rows = options_.most_rows;
-  const auto matrix = [&](std::int64_t stride) { return aligned_buffer<float>(to_size(rows * stride)); };
-  for (std::size_t i = 0; i <= model.layers.size(); ++i) inputs_.push_back(matrix(hidden_stride_));
+  for (std::size_t i = 0; i <= model.layers.size(); ++i) inputs_.push_back(take(hidden_stride_));
   for (std::size_t i = 0; i < (options_.keep_activations ? model.layers.size() : 1); ++i)
     activations_.push_back(make_activations());
-  normed_ = matrix(hidden_stride_);
-  gradient_ = matrix(hidden_stride_);
-  inner_ = matrix(std::max(hidden_stride_, q_stride_));
-  active_ = matrix(ffn_stride_);
-  active_gradient_ = matrix(ffn_stride_);
-  dq_ = matrix(q_stride_);
-  dk_ = matrix(kv_stride_);
-  dv_ = matrix(kv_stride_);
+  normed_ = take(hidden_stride_);
+  gradient_ = take(hidden_stride_);
+  inner_ = take(std::max(hidden_stride_, q_stride_));
+  active_ = take(ffn_stride_);
+  active_gradient_ = take(ffn_stride_);
+  dq_ = take(q_stride_);
+  dk_ = take(kv_stride_);
+  dv_ = take(kv_stride_);
   if (lora_stride_ > 0) {
-    dropped_ = matrix(train_stride(widest(model.config)));
-    lora_gradient_ = matrix(lora_stride_);
+    dropped_ = take(train_stride(widest(model.config)));
+    lora_gradient_ = take(lora_stride_);
   }
   final_ = aligned_buffer<float>(to_size(loss_rows_ * hidden_stride_));
   final_gradient_ = aligned_buffer<float>(to_size(loss_rows_ * hidden_stride_));
   logits_ = aligned_buffer<float>(to_size(loss_rows_ * logit_stride_));
-  norm_gradients_ = aligned_buffer<float>(to_size(row_tasks(rows) * 2 * hidden_stride_));
-  row_numbers_.resize(to_size(rows));
+  norm_gradients_ = aligned_buffer<float>(to_size(row_tasks(options_.most_rows) * 2 * hidden_stride_));
+  row_numbers_.resize(to_size(options_.most_rows));
   std::iota(row_numbers_.begin(), row_numbers_.end(), 0);
 }
 
+cpu_train_pass::buffer cpu_train_pass::take(std::int64_t stride) const {
+  return buffer(to_size(options_.most_rows * stride));
+}
+
 cpu_train_pass::activations cpu_train_pass::make_activations() const {
-  const auto matrix = [&](std::int64_t stride) { return aligned_buffer<float>(to_size(options_.most_rows * stride)); };
   activations a;
-  a.q = matrix(q_stride_);
-  a.k = matrix(kv_stride_);
-  a.v = matrix(kv_stride_);
-  a.mixed = matrix(q_stride_);
-  a.middle = matrix(hidden_stride_);
-  a.up = matrix(ffn_stride_);
-  if (model_.config.gated_mlp) a.gate = matrix(ffn_stride_);
-  a.lora = matrix(lora_stride_ * static_cast<std::int64_t>(linear_kinds));
+  a.q = take(q_stride_);
+  a.k = take(kv_stride_);
+  a.v = take(kv_stride_);
+  a.mixed = take(q_stride_);
+  a.middle = take(hidden_stride_);
+  a.up = take(ffn_stride_);
+  if (model_.config.gated_mlp) a.gate = take(ffn_stride_);
+  a.lora = take(lora_stride_ * static_cast<std::int64_t>(linear_kinds));
   return a;
 }
 
@@ -144,7 +145,7 @@ void cpu_train_pass::embed_back(const training_rows& batch) {
 
 attention_pass::input cpu_train_pass::attention_input(const training_rows& batch, std::size_t layer,
                                                       const activations& a) const {
-  const std::int64_t window = model_.config.windows.empty() ? 0 : model_.config.windows[layer];
+  const std::int64_t window = model_.config.window_of(static_cast<std::int64_t>(layer));
   return {batch, model_.layers[layer], window, query_rows(a.q), kv_rows(a.k), kv_rows(a.v)};
 }
 

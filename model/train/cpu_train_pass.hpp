@@ -28,6 +28,7 @@ class cpu_train_pass final : public train_pass {
     float_rows y;
   };
 
+  buffer take(std::int64_t stride) const;
   activations make_activations() const;
   float_rows hidden_rows(const buffer& memory) const { return {memory.data(), hidden_stride_}; }
   float_rows query_rows(const buffer& memory) const { return {memory.data(), q_stride_}; }

@@ -15,20 +15,25 @@ constexpr std::int64_t turned_columns = 64;
 
 constexpr std::array<std::string_view, 3> precision_names{"served", "fine", "exact"};
 
+/// Next to nothing where no product is made of whole numbers.
+quantized_rows integer_rows(train_precision precision, std::int64_t most_rows, std::int64_t most_width) {
+  return precision == train_precision::exact ? quantized_rows(1, 64) : quantized_rows(most_rows, most_width);
+}
+
 bool is_u8(const trained_matrix& w) {
   return !w.values && w.packed.kind == scheme::u8;
 }
 
 }  // namespace
 
-precision precision_from_name(std::string_view name) {
+train_precision precision_from_name(std::string_view name) {
   const auto found = std::find(precision_names.begin(), precision_names.end(), name);
   if (found == precision_names.end()) refuse("unknown precision '{}': use served, fine or exact", name);
-  return static_cast<precision>(found - precision_names.begin());
+  return static_cast<train_precision>(found - precision_names.begin());
 }
 
-std::string_view name_of(precision how) {
-  return precision_names[static_cast<std::size_t>(how)];
+std::string_view name_of(train_precision precision) {
+  return precision_names[static_cast<std::size_t>(precision)];
 }
 
 operand forward_of(const trained_matrix& w) {
@@ -41,16 +46,17 @@ operand backward_of(const trained_matrix& w) {
   return {operand::kind::packed_transposed, {}, w.packed};
 }
 
-products::products(const compute& with, precision how, std::int64_t most_rows, std::int64_t most_width)
+products::products(const compute& with, train_precision precision, std::int64_t most_rows, std::int64_t most_width)
     : with_(with),
       kernels_(train_kernels_like(with.kernels)),
-      how_(how),
+      precision_(precision),
       row_width_(padded_row(most_width) + 64),
       panels_(to_size(with.pool.threads() * depth_at_once * columns_at_once)),
-      high_(how == precision::exact ? 1 : most_rows, how == precision::exact ? 64 : most_width),
-      low_(how == precision::exact ? 1 : most_rows, how == precision::exact ? 64 : most_width),
+      high_(integer_rows(precision, most_rows, most_width)),
+      low_(integer_rows(precision, most_rows, most_width)),
       rows_scratch_(to_size(with.pool.threads() * 2 * row_width_)),
-      turned_(to_size(how == precision::exact ? 0 : with.pool.threads() * turned_columns * (most_summed + 64))),
+      turned_(
+          to_size(precision == train_precision::exact ? 0 : with.pool.threads() * turned_columns * (most_summed + 64))),
       constants_(to_size(most_rows)),
       ones_(turned_columns),
       zeros_(turned_columns) {
@@ -133,7 +139,7 @@ void products::forward_floats(const_float_rows x, std::int64_t rows, const outpu
 void products::forward(const_float_rows x, std::int64_t rows, std::span<const output> outputs) {
   std::vector<matmul_args> high, low;
   for (const output& o : outputs) {
-    const bool in_integers = !o.w->values && is_integer(o.w->packed.kind) && how_ != precision::exact;
+    const bool in_integers = !o.w->values && is_integer(o.w->packed.kind) && precision_ != train_precision::exact;
     if (!in_integers) {
       forward_floats(x, rows, o);
       continue;
@@ -151,16 +157,16 @@ void products::forward(const_float_rows x, std::int64_t rows, std::span<const ou
     low.push_back(job);
   }
   if (high.empty()) return;
-  quantize(x, rows, high.front().w.ins, how_ == precision::fine);
+  quantize(x, rows, high.front().w.ins, precision_ == train_precision::fine);
   for (auto& job : high) job.q = high_.view();
   matmul(with_, high);
-  if (how_ != precision::fine) return;
+  if (precision_ != train_precision::fine) return;
   for (auto& job : low) job.q = low_.view();
   matmul(with_, low);
 }
 
 void products::backward(const_float_rows dy, std::int64_t rows, const trained_matrix& w, float_rows dx, into how) {
-  if (is_u8(w) && how_ != precision::exact) return backward_u8(dy, rows, w.packed, dx, how);
+  if (is_u8(w) && precision_ != train_precision::exact) return backward_u8(dy, rows, w.packed, dx, how);
   multiply({.rows = rows, .columns = w.ins, .depth = w.outs, .a = dy, .b = backward_of(w), .c = dx, .how = how});
 }
 

@@ -58,15 +58,15 @@ struct product_args {
 ///   as_served  forward in int8 as serving computes it, backward in 15 bits
 ///   fine       inputs in 15 bits (two int8 products), the same backward where a scheme allows it
 ///   exact      in f32 with the weights that the scheme stands for
-enum class precision : std::uint8_t { as_served, fine, exact };
-precision precision_from_name(std::string_view name);  ///< "served", "fine" or "exact"
-std::string_view name_of(precision how);
+enum class train_precision : std::uint8_t { as_served, fine, exact };
+train_precision precision_from_name(std::string_view name);  ///< "served", "fine" or "exact"
+std::string_view name_of(train_precision precision);
 
 /// Products of large matrices by all threads. The order of every sum is fixed by the shapes alone.
 /// Owns working memory; one thread calls it.
 class products {
  public:
-  products(const compute& with, precision how, std::int64_t most_rows, std::int64_t most_width);
+  products(const compute& with, train_precision precision, std::int64_t most_rows, std::int64_t most_width);
 
   void multiply(const product_args& args);
   /// y = x W^T for matrices that share their input; x is padded to 64 with zeros.
@@ -99,7 +99,7 @@ class products {
 
   compute with_;
   const train_kernel_table& kernels_;
-  precision how_;
+  train_precision precision_;
   std::int64_t row_width_;
   aligned_buffer<float> panels_;        // [threads][depth_at_once * columns_at_once]
   quantized_rows high_, low_;           // a row's first seven bits, and the next

@@ -38,7 +38,7 @@ class train_pass {
   struct options {
     std::int64_t most_rows = 2048;
     std::int64_t most_positions = 512;  ///< of one segment
-    precision how = precision::fine;
+    train_precision precision = train_precision::fine;
     /// Keeps what every layer computed; otherwise only its input, and backward computes the rest again.
     bool keep_activations = true;
     std::function<void()> between = {};  ///< called between products: a place to yield to others; may be empty

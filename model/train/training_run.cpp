@@ -90,7 +90,7 @@ training_run::training_run(const trained_model& model, const parameter_set& para
       pass_(make_train_pass(model, parameters, with,
                             {.most_rows = options_.batch_rows * options_.row_length,
                              .most_positions = options_.row_length,
-                             .how = options_.how,
+                             .precision = options_.precision,
                              .keep_activations = options_.keep_activations,
                              .between = options_.between,
                              .device = options_.device})),
@@ -208,7 +208,7 @@ std::string training_run::run_identity() const {
       "seed {} precision {}{}",
       data_fingerprint_, o.row_length, o.batch_rows, o.accumulation, o.epochs, steps_, name_of(o.schedule), o.rate,
       o.least_rate, o.warmup, o.adam.beta1, o.adam.beta2, o.adam.epsilon, o.adam.weight_decay, o.adam.clip, o.dropout,
-      held_out_.size(), held_out_fingerprint_, o.seed, static_cast<int>(o.how), o.subject);
+      held_out_.size(), held_out_fingerprint_, o.seed, static_cast<int>(o.precision), o.subject);
 }
 
 std::string training_run::identity() const {

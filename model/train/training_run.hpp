@@ -26,7 +26,7 @@ struct training_options {
   double dropout = 0;
   double validation_share = 0.05;  ///< of the examples, held out; 0: none
   std::uint64_t seed = 0;
-  precision how = precision::fine;
+  train_precision precision = train_precision::fine;
   bool keep_activations = true;
   device_id device = {};  ///< what computes the passes
   std::string subject;    ///< what is trained, where names and shapes do not say it: a checkpoint of another is refused

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <exception>
 
 #include "base/error.hpp"
@@ -247,13 +246,12 @@ void cuda_decoder::place_heads(const pass_shape& shape, std::int64_t layer) {
 
 void cuda_decoder::attend_heads(const pass_shape& shape, std::int64_t layer) {
   const model_config& config = model_->config;
-  const auto whole_layer = static_cast<std::size_t>(options_.first_layer + layer);
   cuda::attend(stream_, {.cache = cache_of(layer),
                          .places = tables_.places(shape),
                          .heads = static_cast<int>(cuts_.heads.count() * group_of_heads(config)),
                          .tiles = tables_.attention_tiles(shape),
                          .tile_count = shape.attention_tiles,
-                         .window = config.windows.empty() ? 0 : config.windows[whole_layer],
+                         .window = config.window_of(options_.first_layer + layer),
                          .positions = shape.blocks * static_cast<int>(positions_per_block),
                          .q = columns_of(rows_of(q_, heads_width_), cuts_.q.first),
                          .out = columns_of(rows_of(mixed_, heads_width_), cuts_.q.first),
@@ -306,66 +304,7 @@ void cuda_decoder::add_adapters(const pass_shape& shape, std::int64_t layer, flo
   cuda::lora(stream_, args);
 }
 
-// --- what comes out ---
-
-template <class Take>
-void cuda_decoder::finish(std::initializer_list<std::span<const int>> lists, const cuda::row_codes& codes, Take take) {
-  std::int32_t* end = picked_.data();
-  for (const auto& rows : lists) end = std::copy(rows.begin(), rows.end(), end);
-  const auto all = static_cast<int>(end - picked_.data());
-  if (all == 0) return;
-  use();
-  cuda::copy(picked_on_device_.data(), picked_.data(), static_cast<std::size_t>(all), stream_);
-  for (int first = 0; first < all; first += picked_rows_) {
-    const int count = std::min(all - first, picked_rows_);
-    normalize(count, weights_.final_norm, picked_on_device_.data() + first, codes);
-    take(first, count);
-  }
-  stream_.wait();
-}
-
-const float* cuda_decoder::logits(const float*, const wanted_logits& wanted) {
-  const linear_weights head{weights_.head, nullptr};
-  const float_rows rows{logits_.data(), logit_stride()};
-  const cuda::product product{weights_.head, columns_of(rows, cuts_.vocab.first)};
-  const linear_product only[] = {{linear_kind::q, head, product.y}};
-  const cuda::row_codes codes = codes_for(only);
-  const auto stride = static_cast<std::size_t>(logit_stride());
-  const std::size_t largest = wanted.largest_of.size();
-  float* to = lend(wanted.rows.size(), logit_stride());
-  finish({wanted.largest_of, wanted.rows}, codes, [&](int first, int count) {
-    cuda::matmul(stream_, std::span(&product, 1),
-                 {count, rows_of(normed_, model_->config.hidden), codes, scratch_.data()});
-    gather_(stream_, rows, count, cuts_.vocab, 0);
-    const int found = std::clamp(static_cast<int>(largest) - first, 0, count);
-    const auto floats = static_cast<std::size_t>(count - found) * stride;
-    cuda::argmax(stream_, logits_.data(), logit_stride(), found, model_->config.vocab_size,
-                 largest_on_device_.data() + first);
-    cuda::copy(to, logits_.data() + static_cast<std::size_t>(found) * stride, floats, stream_);
-    to += floats;
-    cuda::copy(largest_.data() + first, largest_on_device_.data() + first, static_cast<std::size_t>(found), stream_);
-  });
-  std::copy_n(largest_.data(), largest, wanted.largest);
-  return lent_.data();
-}
-
-const float* cuda_decoder::normalized(const float*, std::span<const int> rows) {
-  float* const out = lend(rows.size(), hidden_stride());
-  finish({rows}, {}, [&](int first, int count) {
-    const auto stride = static_cast<std::size_t>(hidden_stride());
-    cuda::copy(out + static_cast<std::size_t>(first) * stride, normed_.data(), static_cast<std::size_t>(count) * stride,
-               stream_);
-  });
-  return out;
-}
-
 // --- memory ---
-
-float* cuda_decoder::lend(std::size_t rows, std::int64_t stride) {
-  const std::size_t needed = rows == 0 ? 0 : std::bit_ceil(rows) * static_cast<std::size_t>(stride);
-  if (lent_.size() < needed) lent_ = cuda::pinned_buffer<float>(needed);
-  return lent_.data();
-}
 
 float_rows cuda_decoder::rows_of(const cuda::device_buffer<float>& buffer, std::int64_t columns) const {
   return {buffer.data(), padded_row(columns)};

@@ -68,6 +68,8 @@ class cuda_decoder final : public decoder {
                 std::span<const linear_product> products);
   void add_adapters(const pass_shape& shape, std::int64_t layer, float_rows x, std::int64_t ins,
                     std::span<const linear_product> products);
+
+  // cuda_decoder_outputs.cpp
   float* lend(std::size_t rows, std::int64_t stride);
   /// The last norm of the rows of these lists, a part of them at a time: `take` gets the number of the first, and how
   /// many. Waits for all that was put on the stream.

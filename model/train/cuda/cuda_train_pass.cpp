@@ -116,7 +116,7 @@ cuda_train_pass::linear cuda_train_pass::linear_of(std::size_t layer, linear_kin
 
 device_attention::input cuda_train_pass::attention_input(std::size_t layer, const activations& a) const {
   const layer_weights& weights = weights_.layers[layer];
-  const std::int64_t window = model_.config.windows.empty() ? 0 : model_.config.windows[layer];
+  const std::int64_t window = model_.config.window_of(static_cast<std::int64_t>(layer));
   return {.rows = rows_,
           .window = window,
           .q_norm = weights.q_norm.weight,

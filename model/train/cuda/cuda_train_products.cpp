@@ -6,10 +6,10 @@
 namespace troupe {
 
 void cuda_train_pass::multiply(const cuda::weight_product& product) {
-  if (options_.how == precision::exact)
+  if (options_.precision == train_precision::exact)
     cuda::multiply_exact(stream_, product);
   else
-    cuda::multiply_rounded(stream_, product, options_.how == precision::fine ? 2 : 1);
+    cuda::multiply_rounded(stream_, product, options_.precision == train_precision::fine ? 2 : 1);
 }
 
 void cuda_train_pass::multiply(const cuda::float_product& product) {

@@ -16,7 +16,7 @@ namespace {
 struct gradient_case {
   const char* model;
   std::optional<scheme> quant;
-  precision how;
+  train_precision precision;
   double tolerance;
 };
 
@@ -62,7 +62,7 @@ TEST_P(lora_gradients, follow_central_differences) {
   lora_parameters lora(model, read_lora_options(folder, base->config), 1);
   lora.load(folder, base->config);
   const training_rows batch = some_rows(base->config, {19, 1, 12});
-  cpu_train_pass pass(model, with, {.most_rows = 64, .most_positions = 32, .how = c.how});
+  cpu_train_pass pass(model, with, {.most_rows = 64, .most_positions = 32, .precision = c.precision});
   reference_model reference(*base);
   put_adapter(reference, read_adapter(folder, base->config));
   const pass_result result = pass.train(batch, 1.0f, {});
@@ -74,30 +74,30 @@ TEST_P(lora_gradients, follow_central_differences) {
 
 std::string name_of_case(const testing::TestParamInfo<gradient_case>& info) {
   std::string name = fmt::format("{}_{}_{}", info.param.model, info.param.quant ? name_of(*info.param.quant) : "native",
-                                 static_cast<int>(info.param.how));
+                                 static_cast<int>(info.param.precision));
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
 }
 
 INSTANTIATE_TEST_SUITE_P(architectures, lora_gradients,
-                         testing::Values(gradient_case{"gpt2", {}, precision::fine, 1e-4},
-                                         gradient_case{"llama", {}, precision::fine, 1e-4},
-                                         gradient_case{"llama-linear", {}, precision::fine, 1e-4},
-                                         gradient_case{"llama-tied-llama3", {}, precision::fine, 1e-4},
-                                         gradient_case{"mistral", {}, precision::fine, 1e-4},
-                                         gradient_case{"qwen2", {}, precision::fine, 1e-4},
-                                         gradient_case{"qwen3", {}, precision::fine, 1e-4}),
+                         testing::Values(gradient_case{"gpt2", {}, train_precision::fine, 1e-4},
+                                         gradient_case{"llama", {}, train_precision::fine, 1e-4},
+                                         gradient_case{"llama-linear", {}, train_precision::fine, 1e-4},
+                                         gradient_case{"llama-tied-llama3", {}, train_precision::fine, 1e-4},
+                                         gradient_case{"mistral", {}, train_precision::fine, 1e-4},
+                                         gradient_case{"qwen2", {}, train_precision::fine, 1e-4},
+                                         gradient_case{"qwen3", {}, train_precision::fine, 1e-4}),
                          name_of_case);
 
 INSTANTIATE_TEST_SUITE_P(schemes, lora_gradients,
-                         testing::Values(gradient_case{"llama", scheme::u8, precision::exact, 1e-4},
-                                         gradient_case{"llama", scheme::u8, precision::fine, 1e-3},
-                                         gradient_case{"gpt2", scheme::u8, precision::fine, 1e-3},
-                                         gradient_case{"qwen3", scheme::u8g64, precision::fine, 1e-3},
-                                         gradient_case{"qwen2", scheme::u8g64, precision::exact, 1e-4},
-                                         gradient_case{"qwen3", scheme::q8, precision::exact, 1e-4},
-                                         gradient_case{"mistral", scheme::q4, precision::exact, 1e-4},
-                                         gradient_case{"qwen2", scheme::bf16, precision::exact, 1e-4}),
+                         testing::Values(gradient_case{"llama", scheme::u8, train_precision::exact, 1e-4},
+                                         gradient_case{"llama", scheme::u8, train_precision::fine, 1e-3},
+                                         gradient_case{"gpt2", scheme::u8, train_precision::fine, 1e-3},
+                                         gradient_case{"qwen3", scheme::u8g64, train_precision::fine, 1e-3},
+                                         gradient_case{"qwen2", scheme::u8g64, train_precision::exact, 1e-4},
+                                         gradient_case{"qwen3", scheme::q8, train_precision::exact, 1e-4},
+                                         gradient_case{"mistral", scheme::q4, train_precision::exact, 1e-4},
+                                         gradient_case{"qwen2", scheme::bf16, train_precision::exact, 1e-4}),
                          name_of_case);
 
 }  // namespace

@@ -125,7 +125,7 @@ void reference_model::place(const std::string& norm, std::vector<double>& head, 
 reference_model::rows reference_model::attention(std::int64_t layer, const rows& x) const {
   const std::string prefix = fmt::format("model.layers.{}.self_attn.", layer);
   const std::int64_t dim = config_.head_dim, group = config_.heads / config_.kv_heads;
-  const std::int64_t window = config_.windows.empty() ? 0 : config_.windows[at(layer)];
+  const std::int64_t window = config_.window_of(layer);
   const rows q = linear(prefix + "q_proj", x, config_.heads * dim);
   const rows k = linear(prefix + "k_proj", x, config_.kv_heads * dim);
   const rows v = linear(prefix + "v_proj", x, config_.kv_heads * dim);

@@ -36,7 +36,7 @@ std::vector<float> drawn(std::int64_t rows, std::int64_t columns, std::int64_t s
 
 TEST_P(train_kernels, products_are_right_for_ragged_shapes) {
   thread_pool pool(2);
-  products multiplier({pool, *serving_}, precision::exact, 64, 640);
+  products multiplier({pool, *serving_}, train_precision::exact, 64, 640);
   for (const auto& [rows, columns, depth] :
        {std::array<std::int64_t, 3>{1, 1, 1}, {13, 33, 7}, {25, 70, 300}, {49, 16, 513}, {5, 100, 31}})
     for (const bool a_transposed : {false, true})
@@ -91,8 +91,8 @@ TEST_P(train_kernels, packed_weights_give_the_product_of_what_they_stand_for) {
     matrix.outs = outs, matrix.ins = ins;
     std::vector<float> plain(static_cast<std::size_t>(outs * ins));
     for (std::int64_t out = 0; out < outs; ++out) unpack_row(matrix.packed, out, plain.data() + out * ins);
-    for (const precision how : {precision::exact, precision::fine}) {
-      products multiplier({pool, *serving_}, how, rows, 160);
+    for (const train_precision precision : {train_precision::exact, train_precision::fine}) {
+      products multiplier({pool, *serving_}, precision, rows, 160);
       std::vector<float> y(static_cast<std::size_t>(rows * train_stride(outs)));
       std::vector<float> dx(static_cast<std::size_t>(rows * train_stride(ins)));
       const products::output out{&matrix, nullptr, {y.data(), train_stride(outs)}};

@@ -27,7 +27,7 @@ using testing::ThrowsMessage;
 TEST(training_run, nothing_comes_of_weights_that_overflowed) {
   const training_data data = counting_data(90, 60);
   training_options options = quick_options();
-  options.how = precision::exact;
+  options.precision = train_precision::exact;
   adapter_run f("llama", 2, options, data);
   std::ranges::fill(f.lora.parameters().values(), std::numeric_limits<float>::infinity());
   EXPECT_THROW(f.run.validate(), std::runtime_error);
