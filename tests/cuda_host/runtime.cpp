@@ -119,6 +119,10 @@ cudaError_t cudaGetDeviceCount(int* count) {
   *count = 1;
   return cudaSuccess;
 }
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) {
+  *value = compute_capability;
+  return cudaSuccess;
+}
 cudaError_t cudaSetDevice(int index) {
   return index == 0 ? cudaSuccess : cudaErrorInvalidValue;
 }

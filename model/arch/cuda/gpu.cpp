@@ -12,8 +12,14 @@ std::string gpu_fault(int gpu) {
   int count = 0;
   if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess)
     return fmt::format("no GPU can be used here, CUDA says \"{}\": use the device cpu", cudaGetErrorString(error));
-  if (gpu < count) return {};
-  return fmt::format("this machine's GPUs are {}, counted from cuda:0: use the device cpu, or one of them", count);
+  if (gpu >= count)
+    return fmt::format("this machine's GPUs are {}, counted from cuda:0: use the device cpu, or one of them", count);
+  constexpr int least_capability = 8;  // of the instructions that kernels use
+  int capability = 0;
+  cuda::check(cudaDeviceGetAttribute(&capability, cudaDevAttrComputeCapabilityMajor, gpu), "asking what a GPU can do");
+  if (capability >= least_capability) return {};
+  return fmt::format("this GPU has compute capability {}.x, and {}.0 is the least that is needed: use the device cpu",
+                     capability, least_capability);
 }
 
 std::string gpu_support() {

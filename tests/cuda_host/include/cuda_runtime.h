@@ -104,7 +104,10 @@ enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal };
 enum cudaStreamCaptureStatus { cudaStreamCaptureStatusNone, cudaStreamCaptureStatusActive };
 constexpr unsigned cudaStreamNonBlocking = 1, cudaHostAllocDefault = 0;
 
+enum cudaDeviceAttr { cudaDevAttrComputeCapabilityMajor };
+
 namespace cuda_host {
+inline int compute_capability = 9;  ///< that the device says it has
 struct stream_state;
 struct event_state;
 struct graph_state;
@@ -118,6 +121,7 @@ using cudaGraph_t = cuda_host::graph_state*;
 using cudaGraphExec_t = cuda_host::graph_state*;
 
 cudaError_t cudaGetDeviceCount(int* count);
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int index);
 cudaError_t cudaSetDevice(int index);
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total);
 const char* cudaGetErrorString(cudaError_t error);
