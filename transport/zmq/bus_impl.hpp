@@ -87,6 +87,8 @@ class bus::impl {
   };
   /// Something to tell the owner: a frame, or why a link is closed.
   struct news {
+    news(link_id of, std::variant<frame, link_end> told) : link(of), content(std::move(told)) {}
+
     link_id link;
     std::variant<frame, link_end> content;
   };

@@ -61,7 +61,7 @@ void bus::impl::on_data(link& from, const frame_header& header, parts received) 
   frame message{
       .kind = header.kind, .correlation = header.correlation, .body = {body.begin(), body.end()}, .attachment = {}};
   if (received.size() == 3) message.attachment = detail::shared_from(std::move(received[2]));
-  happened_.push_back({from.id, std::move(message)});
+  happened_.emplace_back(from.id, std::move(message));
   if (from.in.confirm_now())
     confirm(from);
   else
@@ -152,7 +152,7 @@ void bus::impl::confirmations_due() {
 }
 
 void bus::impl::shut(link& ended, link_end end, bool tell_other) {
-  happened_.push_back({ended.id, std::move(end)});
+  happened_.emplace_back(ended.id, std::move(end));
   remove(ended, tell_other);
 }
 

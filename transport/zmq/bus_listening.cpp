@@ -142,7 +142,7 @@ void bus::impl::report(std::string why) {
     reports_since_ = now_;
     reports_ = 0;
   }
-  if (++reports_ <= reports_per_second) happened_.push_back({no_link, link_end{std::move(why)}});
+  if (++reports_ <= reports_per_second) happened_.emplace_back(no_link, link_end{std::move(why)});
 }
 
 }  // namespace troupe

@@ -53,8 +53,8 @@ TEST_F(completions, take_whole_numbers_however_they_are_written) {
   const auto begun = gateway_.take<begin_request>();
   give(begun, "c", "stop");
   EXPECT_EQ(answer.get().status, 200);
-  EXPECT_EQ(begun.prepared.engine.sampling.top_k, 7);
-  EXPECT_EQ(begun.prepared.engine.sampling.seed, 9u);
+  EXPECT_EQ(begun.engine.sampling.top_k, 7);
+  EXPECT_EQ(begun.engine.sampling.seed, 9u);
   for (const char* name : {"max_tokens", "top_k", "seed"})
     EXPECT_EQ(error_of("/v1/completions", {{"prompt", "A"}, {name, 5.5}}, 400)["param"], name);
 }
