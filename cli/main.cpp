@@ -73,7 +73,7 @@ command parse(CLI::App& program, std::vector<std::string> words) {
 
 int run(int count, char** words) {
   CLI::App program("Serves language models and fine-tunes adapters for them", "troupe");
-  return parse(program, words_typed(count, words))();
+  return parse(program, given_words(count, words))();
 }
 
 int run_guarded(int count, char** words) {

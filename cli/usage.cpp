@@ -155,7 +155,7 @@ std::string explain_conversion(const CLI::App& program, const CLI::ConversionErr
 
 }  // namespace
 
-std::vector<std::string> words_typed(int count, const char* const* words) {
+std::vector<std::string> given_words(int count, const char* const* words) {
   std::vector<std::string> all(words + std::min(count, 1), words + count);
   if (all.empty() || all.front() != "help") return all;
   all.erase(all.begin());

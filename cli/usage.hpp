@@ -7,7 +7,7 @@
 namespace troupe {
 
 /// The words of a command line behind the program's name. `help up` is `up --help`.
-std::vector<std::string> words_typed(int count, const char* const* words);
+std::vector<std::string> given_words(int count, const char* const* words);
 
 /// Refuses a first word that is no command of the program, with the command that comes close.
 void check_command(const CLI::App& program, const std::vector<std::string>& words);

@@ -90,7 +90,7 @@ void check_listening(const cluster_config& config, const node_config& node) {
 void check_ports(const cluster_config& config) {
   if (!is_this_machine(config.head().host)) return;
   const auto check = [](std::string_view key, const std::string& address, const std::optional<host_port>& place) {
-    if (place && is_taken(*place))
+    if (place && is_port_taken(*place))
       throw std::runtime_error(
           fmt::format("{} {}: the port is in use: choose another one or end what uses it", key, address));
   };

@@ -52,7 +52,7 @@ bool is_this_machine(const std::string& host) {
   return is_loopback_host(host) || host == machine_name() || (is_numeric_host(host) && is_own_address(host));
 }
 
-bool is_taken(const host_port& place) {
+bool is_port_taken(const host_port& place) {
   addrinfo wanted{}, *found = nullptr;
   wanted.ai_flags = AI_PASSIVE;
   wanted.ai_socktype = SOCK_STREAM;

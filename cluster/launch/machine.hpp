@@ -13,6 +13,6 @@ std::string machine_id();
 /// Whether a host of the cluster's file is this machine: a loopback, its name, or one of its addresses.
 bool is_this_machine(const std::string& host);
 /// Whether a process listens at this address of this machine. False also where there is no such address.
-bool is_taken(const host_port& place);
+bool is_port_taken(const host_port& place);
 
 }  // namespace troupe
