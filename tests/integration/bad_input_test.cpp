@@ -237,7 +237,7 @@ TEST(bad_input, with_keys_only_those_who_have_one_are_heard) {
   ::setenv("TROUPE_KEY", (keys("right") + "/client.key").c_str(), 1);
   cluster.up();
   EXPECT_TRUE(wait_until([&] {
-    return cluster.said().find(" --key " + keys("right") + "/client.key --prompt") != std::string::npos;
+    return cluster.said().find(" --key " + keys("right") + "/client.key\n") != std::string::npos;
   })) << cluster.said();
   const std::string answer = cluster.run({"submit", "--tokens", "1,2,3", "--json"});
   EXPECT_FALSE(json::parse(answer).at("tokens").empty());

@@ -64,7 +64,8 @@ TEST(restart_policy, waits_longer_and_longer_for_what_dies_right_after_it_has_jo
   restart_policy policy({});
   const auto wait = [&](duration life) {
     policy.works();
-    return live(policy, time, life).when - time.now();
+    const auto decision = live(policy, time, life);
+    return decision.when - time.now();
   };
   for (const auto expected : {200ms, 400ms, 800ms, 1600ms, 3200ms, 5000ms, 5000ms}) EXPECT_EQ(wait(1s), expected);
   EXPECT_EQ(wait(1h), 200ms) << "it stayed up";
