@@ -29,7 +29,7 @@ std::size_t longest_token(const tokenizer& tokens) {
 }  // namespace
 
 prompting::prompting(const std::filesystem::path& model, model_config config, std::int64_t context)
-    : model_(model.string()),
+    : model_(model.filename().string()),
       config_(std::move(config)),
       context_(context > 0 ? std::min(context, config_.context) : config_.context),
       readable_(!tokenizer_kind(model).empty()),
@@ -41,6 +41,7 @@ prompting::prompting(const std::filesystem::path& model, model_config config, st
     chat_ = std::make_unique<const chat_format>(model, tokens_);
   } catch (const input_error& error) {
     no_chat_ = error.what();
+    if (no_chat_.starts_with(model.string())) no_chat_.replace(0, model.string().size(), model_);
   }
 }
 

@@ -59,7 +59,7 @@ class prompting {
   std::vector<token_id> tokens_in(const prompt_input& prompt) const;
   std::vector<token_id> encode_chat(const prompt_input& prompt) const;
 
-  std::string model_;
+  std::string model_;  ///< its name alone: where its files lie is not for those who send requests
   model_config config_;
   std::int64_t context_;
   bool readable_;

@@ -87,7 +87,8 @@ TEST(prompting, refuses_what_no_replica_could_answer) {
   EXPECT_NE(refused({"x", {1}, {}}).find("several"), std::string::npos);
   EXPECT_EQ(refused({{}, {96}, {}}), "the prompt names token 96: the model has tokens 0 to 95");
   EXPECT_NE(refused({{}, {-1}, {}}).find("token -1"), std::string::npos);
-  EXPECT_NE(refused({{}, {}, "[]"}).find("no chat template"), std::string::npos);
+  EXPECT_EQ(refused({{}, {}, "[]"}), "letters: has no chat template: give the prompt as plain text")
+      << "where the model's files lie is not for those who send requests";
   EXPECT_NE(refused(text("x"), params(0)).find("max_tokens is 0"), std::string::npos);
   EXPECT_NE(refusal([&] { prompts->prepare(text("x"), params(), 0, request_priority::batch); }).find("0 answers"),
             std::string::npos);
