@@ -40,6 +40,8 @@ macro(troupe_global_settings)
   if(TROUPE_SANITIZE)
     add_compile_options(-fsanitize=${TROUPE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
     add_link_options(-fsanitize=${TROUPE_SANITIZE})
+    # What sanitizers add makes GCC warn wrongly that values of variants may be uninitialized.
+    add_compile_options($<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
   endif()
 endmacro()
 
