@@ -52,7 +52,7 @@ void training_intake::make_room(const std::string& job) {
   const std::size_t open = entries_of(options_.folder).size();
   if (open >= options_.most_open)
     refuse("{} jobs for trainers are being sent or not over: cancel some, or come back later", open);
-  create_folder(folder_of(job));
+  make_folder(folder_of(job));
 }
 
 void training_intake::remove_abandoned() {
