@@ -17,13 +17,7 @@ inline std::vector<std::filesystem::path> entries_of(const std::filesystem::path
   return found;
 }
 
-/// Throws write_failure, like the next one.
-inline void create_folder(const std::filesystem::path& folder) {
-  std::error_code fault;
-  std::filesystem::create_directories(folder, fault);
-  if (fault) throw write_failure(fmt::format("{}: cannot be made: {}", folder.string(), fault.message()));
-}
-
+/// Throws write_failure.
 inline void move_to(const std::filesystem::path& from, const std::filesystem::path& to) {
   std::error_code fault;
   std::filesystem::rename(from, to, fault);

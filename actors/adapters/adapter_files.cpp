@@ -103,7 +103,7 @@ shared_bytes read_adapter_bytes(const fs::path& file, std::uint64_t offset, std:
 
 incoming_adapter::incoming_adapter(const fs::path& store, std::uint64_t number)
     : path_(store / fmt::format("{}{}-{}", incoming_prefix, ::getpid(), number)) {
-  create_folder(path_);
+  make_folder(path_);
 }
 
 incoming_adapter::~incoming_adapter() {

@@ -6,9 +6,9 @@
 
 #include "actors/adapters/adapter_digest.hpp"
 #include "actors/adapters/adapter_files.hpp"
-#include "actors/folders.hpp"
 #include "actors/shown_path.hpp"
 #include "base/error.hpp"
+#include "base/whole_file.hpp"
 #include "model/lora/adapter.hpp"
 #include "model/lora/adapter_file.hpp"
 
@@ -54,7 +54,7 @@ adapter_shelf::adapter_shelf(options chosen, catalogue_records saved)
       catalogue_({options_.base_name, options_.base, 1 << 16}, std::move(saved)),
       saved_(catalogue_),
       being_saved_(catalogue_) {
-  create_folder(options_.store);
+  make_folder(options_.store);
   remove_incoming_adapters(options_.store);
   for (const adapter_entry& entry : catalogue_.list()) look_for_files(entry);
   saved_ = catalogue_;

@@ -71,9 +71,8 @@ class adapter_shelf {
   void keep_changes();
   void drop_changes();
   adapter_directory::snapshot snapshot() const;
-  std::uint64_t times_files_were_found() const {
-    return times_files_were_found_;
-  }  ///< how often files of a version were found
+  /// How often files of a version were found.
+  std::uint64_t times_files_were_found() const { return times_files_were_found_; }
   /// Forgets versions that were unloaded long ago and that nobody uses.
   void forget_unloaded(const std::function<bool(adapter_version)>& is_used);
   /// Removes folders whose last version was forgotten, and those that never became one. To be called when the journal

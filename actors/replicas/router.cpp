@@ -52,10 +52,6 @@ bool router_state::has_parked(request_priority least) const {
   return !parked_.front().empty() || (least == request_priority::batch && !parked_.back().empty());
 }
 
-std::size_t router_state::count_parked() const {
-  return parked_.front().size() + parked_.back().size();
-}
-
 /// Returns false if no replica can take it now.
 bool router_state::route(routed_request& request) {
   const auto& sequence = request.engine.sequence;
@@ -72,10 +68,10 @@ bool router_state::route(routed_request& request) {
 
 /// Lets a request wait if that can help: a replica is coming back, or the request has begun already.
 void router_state::park(routed_request& request, bool begun) {
-  const bool hopeless = policy_.ready() > 0 || replicas_.empty() || count_parked() >= parts_.most_parked;
+  auto& line = parked_[static_cast<std::size_t>(request.engine.sequence.priority)];
+  const bool hopeless = policy_.ready() > 0 || replicas_.empty() || line.size() >= parts_.most_parked;
   if (!begun && hopeless) return refuse_request(request, retry_interval * 4);
   const auto until = begun ? std::nullopt : std::optional(clock_.now() + parts_.patience);
-  auto& line = parked_[static_cast<std::size_t>(request.engine.sequence.priority)];
   line.push_back({std::move(request), until});
   if (!std::exchange(wake_due_, true)) tell_after(self_, retry_interval, wake{});
 }
@@ -102,7 +98,7 @@ void router_state::refuse_overdue() {
     return overdue;
   };
   for (auto& line : parked_) std::erase_if(line, is_refused);
-  if (count_parked() > 0 && !std::exchange(wake_due_, true)) tell_after(self_, retry_interval, wake{});
+  if (has_parked(request_priority::batch) && !std::exchange(wake_due_, true)) tell_after(self_, retry_interval, wake{});
 }
 
 void router_state::cancel(const cancel_request& cancelled) {

@@ -13,7 +13,7 @@ namespace troupe {
 
 struct router_parts {
   routing_policy::options policy;
-  std::size_t most_parked = 4096;
+  std::size_t most_parked = 4096;                ///< of each priority, so that batches take no room from others
   duration patience = std::chrono::seconds(10);  ///< of a new request while no replica is ready but some exist
 };
 
@@ -38,7 +38,6 @@ class router_state {
   };
   void route_new(routed_request& request);
   bool has_parked(request_priority least) const;
-  std::size_t count_parked() const;
   bool route(routed_request& request);
   void park(routed_request& request, bool begun);
   void refuse_request(const routed_request& request, duration retry_after);

@@ -179,7 +179,7 @@ void training_desk_state::hold(const std::string& id, const std::string& why) {
   parts_.say(fmt::format("{}: is paused: {}", id, why));
   stop_leases(queue_.pause(id));
   jobs_.at(id).result.reset();
-  std::string message = message_text("error", fmt::format("{}: then troupe jobs resume {} lets it go on", why, id));
+  std::string message = message_text("error", fmt::format("paused until troupe jobs resume {}: {}", id, why));
   ask_journal(
       [id, events = last_events(id, std::move(message))](journal& book) {
         (void)append(book, id, events);

@@ -52,7 +52,7 @@ void training_intake::make_room(const std::string& job) {
   const std::size_t open = entries_of(options_.folder).size();
   if (open >= options_.most_open)
     refuse("{} jobs for trainers are being sent or not over: cancel some, or come back later", open);
-  create_folder(folder_of(job));
+  make_folder(folder_of(job));
 }
 
 void training_intake::remove_abandoned() {
@@ -99,7 +99,7 @@ std::uint64_t training_intake::add_piece(const std::string& job, const std::stri
   if (out) return there + text.size();
   std::error_code ignored;
   fs::resize_file(part, there, ignored);
-  refuse("{}: cannot be written: is the disk full?", part.string());
+  throw write_failure(fmt::format("{}: cannot be written: is the disk full?", part.string()));
 }
 
 void training_intake::take_file(const std::string& job, const std::string& which, const std::string& file) {
@@ -110,7 +110,7 @@ void training_intake::take_file(const std::string& job, const std::string& which
   make_room(job);
   note_sender(job);
   fs::copy_file(from, part, fs::copy_options::overwrite_existing, fault);
-  if (fault) refuse("{}: cannot be written: {}", part.string(), fault.message());
+  if (fault) throw write_failure(fmt::format("{}: cannot be written: {}", part.string(), fault.message()));
 }
 
 training_file training_intake::name_file(const std::string& job, const std::string& which, const std::string& name,

@@ -1,5 +1,5 @@
 // Receives the data that clients send for a fine-tune. No actor. Pieces become files, which are read whole and checked
-// before a job may be made of them. Everything throws input_error with one line for the user.
+// before a job may be made of them. Everything throws input_error with one line for the user, or write_failure.
 #pragma once
 #include <chrono>
 #include <cstdint>

@@ -116,8 +116,7 @@ class nccl_rank final : public collective {
   void exchange_on_device(std::span<const transfer> sends, std::span<const transfer> receives) {
     require(library_.ncclGroupStart());
     const ncclResult_t asked = ask_for(sends, receives);
-    const ncclResult_t ended =
-        library_.ncclGroupEnd();  // also after a fault: the next ranks would be part of this group
+    const ncclResult_t ended = library_.ncclGroupEnd();  // also after a fault: what follows would be of this group
     require(asked);
     require(ended);
     wait(receives.empty() ? -1 : receives.front().peer);

@@ -199,7 +199,7 @@ TEST_F(fetcher, removes_what_workers_that_were_killed_have_left) {
 TEST_F(fetcher, goes_on_with_others_when_a_folder_cannot_be_made) {
   folder_.write("store", "a file");
   tell(actor_, wanted(1, golden_));
-  EXPECT_NE(head_.take<adapter_prepared>().error.find("cannot be made"), std::string::npos);
+  EXPECT_NE(head_.take<adapter_prepared>().error.find("cannot be written"), std::string::npos);
   std::filesystem::remove(folder_.path() / "store");
   tell(actor_, wanted(2, golden_));
   for (const std::string& text : golden_) answer_piece(text);

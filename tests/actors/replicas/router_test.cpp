@@ -104,6 +104,16 @@ TEST_F(router, lets_interactive_requests_pass_batches_that_find_no_room) {
   EXPECT_EQ(sink_.count<request_refused>(), 0u);
 }
 
+TEST_F(router, has_room_for_interactive_requests_however_many_batches_wait) {
+  std::vector<routed_request> batches{request(1), request(2)};
+  for (routed_request& each : batches) each.engine.sequence.priority = request_priority::batch;
+  bring_back(0, batches);
+  tell(actor_, request(3));
+  report(1, true);
+  for (const std::uint64_t id : {3u, 1u, 2u}) EXPECT_EQ(second_.take<routed_request>().id, request_id(id));
+  EXPECT_EQ(sink_.count<request_refused>(), 0u);
+}
+
 TEST_F(router, forgets_a_cancelled_request_that_is_on_its_way_back) {
   report(0, true);
   tell(actor_, request(1));

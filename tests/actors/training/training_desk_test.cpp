@@ -6,6 +6,7 @@
 
 #include "base/sha256.hpp"
 #include "tests/actors/support.hpp"
+#include "tests/base/full_disk.hpp"
 
 namespace troupe::test {
 namespace {
@@ -104,6 +105,15 @@ TEST_F(training_desk, accepts_data_that_it_has_read_whole) {
   EXPECT_EQ(json::parse(answer.result)["examples"], 2);
   EXPECT_EQ(state(), job_state::queued);
   EXPECT_TRUE(std::filesystem::exists(folder_.path() / "training/job-1/data.jsonl"));
+}
+
+TEST_F(training_desk, blames_no_client_for_a_full_disk) {
+  const json piece{{"id", "job-1"}, {"file", "data"}, {"offset", 0}, {"text", good_data}};
+  {
+    const full_disk all_of_it(1);
+    EXPECT_EQ(send("train.data", piece)->take<command_answer>().fault, command_fault::failed);
+  }
+  EXPECT_EQ(json::parse(send("train.data", piece)->take<command_answer>().result)["received"], good_data.size());
 }
 
 TEST_F(training_desk, refuses_bad_lines_by_number_and_keeps_nothing) {
@@ -455,7 +465,8 @@ TEST_F(training_desk, pauses_a_job_whose_trainer_has_a_full_disk) {
   EXPECT_EQ(stopped.forget, "") << "it has the checkpoint";
   serve_journal_until([&] { return state() == job_state::paused; });
   const auto events = journal_.events("job-1", 0, 100);
-  EXPECT_NE(events.back().text.find("No space left on device): then troupe jobs resume job-1"), std::string::npos);
+  EXPECT_NE(events.back().text.find("paused until troupe jobs resume job-1: result: cannot be written (No space left"),
+            std::string::npos);
   EXPECT_TRUE(std::filesystem::exists(folder_.path() / "training/job-1/data.jsonl"));
   ASSERT_TRUE(journal_.resume("job-1"));
   tell(actor_, job_changed{"job-1", job_state::queued});
