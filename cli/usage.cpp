@@ -119,10 +119,12 @@ std::string explain_unexpected(const CLI::App& program) {
   return fmt::format("unknown option {}{}: {}", word, suggestion(word, known), help_of(program));
 }
 
-/// ", and --keep has taken 'llama'": an option of several values takes all words up to the next option.
+/// ", and --keep has taken 'llama'": an option of several values takes all words up to the next option. Values behind
+/// commas are no words.
 std::string taken_words(const CLI::App& command) {
   for (const CLI::Option* option : command.get_options())
-    if (option->get_allow_extra_args() && !option->get_lnames().empty() && option->count() > 1)
+    if (option->get_allow_extra_args() && !option->get_lnames().empty() && option->count() > 1 &&
+        option->get_delimiter() == '\0')
       return fmt::format(", and {} has taken '{}'", option->get_name(), option->results().back());
   return "";
 }

@@ -25,7 +25,7 @@
 #include "cluster/launch/launch.hpp"
 #include "cluster/launch/launch_up.hpp"
 #include "cluster/launch/machine.hpp"
-#include "model/engine/text/chat_sources.hpp"
+#include "model/engine/text/chat_format.hpp"
 
 namespace troupe {
 namespace {
@@ -46,9 +46,13 @@ void check_preload(const cluster_config& config) {
   for (const auto& [adapter, named] : config.adapters.preload) {
     const std::filesystem::path folder = named.empty() ? config.adapters.dir / adapter : named;
     const bool is_folder = std::filesystem::is_directory(folder);
-    if (!is_folder && !named.empty())
-      refuse("{}: adapter {}: there is no folder {}", place_of(config, "adapters.preload"), adapter, folder.string());
-    if (is_folder && (!named.empty() || is_adapter_name(adapter))) continue;
+    if (!named.empty() || (is_folder && is_adapter_name(adapter))) {
+      if (const auto problem = adapter_catalogue(known).check_name(adapter))
+        refuse("{}: {}", place_of(config, "adapters.preload"), problem->text);
+      if (!is_folder)
+        refuse("{}: adapter {}: there is no folder {}", place_of(config, "adapters.preload"), adapter, folder.string());
+      continue;
+    }
     const std::filesystem::path book = config.state_dir / "journal.db";
     if (!saved)
       saved.emplace(known,
@@ -180,14 +184,24 @@ void follow_head(const json& status, launcher& nodes, hang_policy& hanging) {
   }
 }
 
+/// As the head finds out: without a chat template that can be used, a model serves all the same.
+bool can_chat(const cluster_config& config) {
+  try {
+    (void)chat_format(config.model.path, nullptr);
+    return true;
+  } catch (const input_error&) {
+    return false;
+  }
+}
+
 std::string where_text(const cluster_config& config) {
   std::string text = fmt::format("{} serves at {}\n", config.name, config.head_endpoint());
   if (!config.http.empty()) text += fmt::format("page and OpenAI API: http://{}\n", config.http);
   const connect_options to = connect_to(config);
   std::string connect = to.connect == "tcp://127.0.0.1:7700" ? "" : " --connect " + to.connect;
   if (!to.key.empty()) connect += " --key " + to.key;
-  const bool can_chat = find_chat_sources(config.model.path).has_value();
-  text += fmt::format("try:  troupe {}{}\n", can_chat ? "chat" : "submit --prompt \"Once upon a time\"", connect);
+  const std::string_view first = can_chat(config) ? "chat" : "submit --prompt \"Once upon a time\"";
+  text += fmt::format("try:  troupe {}{}\n", first, connect);
   text += fmt::format("      troupe status{}\n      troupe down {}\n", connect, config.label);
   text += fmt::format("logs: {}\n", config.logs().string());
   return text;

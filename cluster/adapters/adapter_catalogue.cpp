@@ -95,13 +95,16 @@ result<adapter_entry, catalogue_error> adapter_catalogue::publish(adapter_spec s
   return entries_.insert_or_assign(entry.version, std::move(entry)).first->second;
 }
 
+std::optional<catalogue_error> adapter_catalogue::check_name(std::string_view name) const {
+  if (is_adapter_name(name) && !is_base(name)) return {};
+  return error(fault::bad_name,
+               "adapter name '{}': take 1 to 64 letters, digits, '.', '_' or '-', beginning with a letter or digit, "
+               "and not the base's name",
+               shown(name));
+}
+
 std::optional<catalogue_error> adapter_catalogue::check(const adapter_spec& spec) const {
-  if (!is_adapter_name(spec.name) || is_base(spec.name)) {
-    return error(fault::bad_name,
-                 "adapter name '{}': take 1 to 64 letters, digits, '.', '_' or '-', beginning with a letter or digit, "
-                 "and not the base's name",
-                 shown(spec.name));
-  }
+  if (auto bad_name = check_name(spec.name)) return bad_name;
   if (!is_sha256(spec.sha256)) return error(fault::bad_spec, "adapter {}: its sha256 has not 64 digits", spec.name);
   if (spec.folder.empty() || spec.folder.size() > 4096 || spec.folder.find('\0') != std::string::npos) {
     return error(fault::bad_spec, "adapter {}: its folder is no path", spec.name);

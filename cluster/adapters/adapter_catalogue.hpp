@@ -86,6 +86,8 @@ class adapter_catalogue {
 
   explicit adapter_catalogue(options chosen, catalogue_records saved = {});
 
+  /// Why no version can have this name.
+  std::optional<catalogue_error> check_name(std::string_view name) const;
   /// Makes a new version, which is loading. If the newest version of the name has the same contents (and has not failed
   /// and was not unloaded), it returns that one, so that a publisher may repeat itself. Unloads the name's versions
   /// before its newest `kept_earlier`, except for the one that answers.

@@ -169,11 +169,16 @@ std::vector<preloaded_adapter> config_value::preloaded() const {
   std::vector<preloaded_adapter> adapters;
   for (const std::string& each : texts()) {
     const auto equals = each.find('=');
-    adapters.push_back({.name = each.substr(0, equals), .folder = {}});
-    if (equals == each.npos) continue;
-    if (!is_name(adapters.back().name) || equals + 1 == each.size())
-      refuse(fmt::format("has {}: write \"NAME\" or \"NAME=FOLDER\"", in_quotes(each)));
-    adapters.back().folder = path_of(std::string_view(each).substr(equals + 1));
+    preloaded_adapter adapter{.name = each.substr(0, equals), .folder = {}};
+    if (equals != each.npos) {
+      if (equals == 0 || equals + 1 == each.size())
+        refuse(fmt::format("has {}: write \"NAME\" or \"NAME=FOLDER\"", in_quotes(each)));
+      adapter.folder = path_of(std::string_view(each).substr(equals + 1));
+    }
+    const auto before = std::ranges::find(adapters, adapter.name, &preloaded_adapter::name);
+    if (before != adapters.end() && before->folder != adapter.folder)
+      refuse(fmt::format("has two folders for the adapter {}", in_quotes(adapter.name)));
+    adapters.push_back(std::move(adapter));
   }
   return adapters;
 }

@@ -59,6 +59,19 @@ TEST_F(serve, does_not_touch_the_file_of_what_is_up) {
   EXPECT_EQ(start({"down", file}).wait(), 0);
 }
 
+TEST_F(serve, needs_no_chat_template_that_can_be_used) {
+  const auto file = site_.model() / "tokenizer_config.json";
+  auto config = nlohmann::ordered_json::parse(read_file(file));
+  config["chat_template"] = 5;
+  std::ofstream(file) << config.dump();
+  words detached = serving_;
+  detached.push_back("--detach");
+  process serving = start(detached);
+  ASSERT_EQ(serving.wait(), 0) << serving.error();
+  EXPECT_THAT(serving.out(), HasSubstr("try:  troupe submit --prompt \"Once upon a time\" --connect "));
+  EXPECT_EQ(start({"down", (site_.path("state") / "troupe/model/cluster.toml").string()}).wait(), 0);
+}
+
 TEST_F(serve, takes_no_folder_of_another_model_of_the_same_name) {
   const std::filesystem::path state = site_.path("state") / "troupe";
   std::filesystem::create_directories(state / "model");

@@ -112,6 +112,10 @@ TEST_F(cluster_commands, serve_refuses_what_cannot_work_and_names_no_file_that_t
   expect_one_line(serve({model, "--adapter", "law"}), 2, "troupe: --adapter law: write NAME=DIR");
   expect_one_line(serve({model, "--adapter", "law=" + nowhere}), 2,
                   "troupe: adapter law: there is no folder " + nowhere);
+  const std::string own_name = std::filesystem::path(model).filename().string();
+  for (const std::string& name : {std::string("of law"), std::string("base"), own_name})
+    expect_one_line(serve({model, "--adapter", name + "=" + path(".").string()}), 2,
+                    "troupe: adapter name '" + name + "': take ");
   expect_one_line(serve({model, "--threads", "-1"}), 2, "--threads is -1");
   expect_one_line(serve({model, "--keep", "x"}), 2, "--keep without --quant");
   EXPECT_FALSE(std::filesystem::exists(path("home")));
