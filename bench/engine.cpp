@@ -4,6 +4,8 @@
 #include <array>
 #include <memory>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -22,28 +24,33 @@ namespace {
 
 /// How much more time the steps of one batch take than those of another, in the middle of runs that took turns: a
 /// machine that is shared may be slower while one of them runs, but seldom for all of its turns.
-double percent_more(const even_batch& slower, const even_batch& faster) {
+void add_percent_more(row& line, std::string name, const even_batch& slower, const even_batch& faster) {
   std::vector<double> ratios;
-  for (std::size_t turn = 0; turn < slower.step_seconds().size(); ++turn)
-    if (faster.step_seconds()[turn] > 0) ratios.push_back(slower.step_seconds()[turn] / faster.step_seconds()[turn]);
-  return 100 * (percentile(ratios, 0.5) - 1);
+  for (std::size_t turn = 0; turn < slower.step_seconds().size(); ++turn) {
+    const double more = slower.step_seconds()[turn], less = faster.step_seconds()[turn];
+    if (more > 0 && less > 0) ratios.push_back(more / less);
+  }
+  if (!ratios.empty()) line.figures.emplace_back(std::move(name), 100 * (percentile(ratios, 0.5) - 1));
 }
 
-/// So many sequences without adapters and, in turns with them, the same with each of some numbers of adapters.
+/// So many sequences without adapters and, in turns with them, the same with each of some numbers of adapters. One
+/// engine serves them all: a GPU has room for the weights once, maybe not more often.
 void run_batch(const load_place& place, const engine_bench& options, int sequences, std::span<const int> adapters,
                const report& out) {
   const int turns = adapters.empty() ? 1 : 7;
-  std::vector<std::unique_ptr<even_batch>> batches;
-  batches.push_back(std::make_unique<even_batch>(place, options, sequences, 0));
-  for (const int number : adapters) batches.push_back(std::make_unique<even_batch>(place, options, sequences, number));
+  std::vector<even_batch> batches;
+  batches.emplace_back(place, options, sequences, 0);
+  for (const int number : adapters) batches.emplace_back(place, options, sequences, number);
+  const int most = adapters.empty() ? 0 : *std::max_element(adapters.begin(), adapters.end());
+  const auto serving = even_batch::make_engine(place, options, sequences, most, static_cast<int>(batches.size()));
   const machine_limits limits = limits_around(place, [&] {
     for (int turn = 0; turn < turns; ++turn)
-      for (const auto& batch : batches) batch->run();
+      for (even_batch& batch : batches) batch.run(*serving);
   });
   for (std::size_t i = 0; i < batches.size(); ++i) {
-    row line = batches[i]->figures(limits);
-    if (i > 0) line.figures.emplace_back("% over none", percent_more(*batches[i], *batches[0]));
-    if (i > 1) line.figures.emplace_back(fmt::format("% over {}", adapters[0]), percent_more(*batches[i], *batches[1]));
+    row line = batches[i].figures(limits);
+    if (i > 0) add_percent_more(line, "% over none", batches[i], batches[0]);
+    if (i > 1) add_percent_more(line, fmt::format("% over {}", adapters[0]), batches[i], batches[1]);
     out.add(line);
   }
 }

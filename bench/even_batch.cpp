@@ -13,9 +13,10 @@ namespace {
 
 /// Lets decoding steps read so much of the prompts that the last prompt is read before the first answer ends: only
 /// steps in which all sequences decode are measured.
-engine_options options_for(const load_place& place, const engine_bench& options, int sequences) {
+engine_options options_for(const load_place& place, const engine_bench& options, int sequences, int batches) {
   const std::int64_t context = options.decode_context + options.decode + 1;
-  engine_options chosen = engine_options_for(place, context, sequences);
+  const std::int64_t kv_tokens = (context + 2 * positions_per_block) * sequences * batches;
+  engine_options chosen = engine_options_for(place, context, sequences, kv_tokens);
   std::int32_t& mixed = chosen.scheduler.max_mixed_prompt_tokens;
   mixed = std::max(mixed, 2 * sequences * options.decode_context / options.decode);
   return chosen;
@@ -47,11 +48,7 @@ even_batch::even_batch(const load_place& place, const engine_bench& options, int
     : place_(place),
       sequences_(sequences),
       adapters_(adapters),
-      positions_(sequences * (options.decode_context + options.decode / 2.0)),
-      serving_(place.model, options_for(place, options, sequences), place.with) {
-  for (int i = 1; i <= adapters; ++i)
-    serving_.add_adapter(adapter_version(static_cast<std::uint32_t>(i)),
-                         random_adapter(*place.model, adapter_rank, static_cast<std::uint32_t>(i)));
+      positions_(sequences * (options.decode_context + options.decode / 2.0)) {
   for (int i = 0; i < sequences; ++i) {
     const auto adapter = adapters > 0 ? adapter_version(static_cast<std::uint32_t>(i % adapters + 1)) : no_adapter;
     load_.push_back({0, random_tokens(options.decode_context, place.model->config.vocab_size, load_.size()),
@@ -59,10 +56,19 @@ even_batch::even_batch(const load_place& place, const engine_bench& options, int
   }
 }
 
-void even_batch::run() {
+std::unique_ptr<engine> even_batch::make_engine(const load_place& place, const engine_bench& options, int sequences,
+                                                int adapters, int batches) {
+  auto serving = std::make_unique<engine>(place.model, options_for(place, options, sequences, batches), place.with);
+  for (int i = 1; i <= adapters; ++i)
+    serving->add_adapter(adapter_version(static_cast<std::uint32_t>(i)),
+                         random_adapter(*place.model, adapter_rank, static_cast<std::uint32_t>(i)));
+  return serving;
+}
+
+void even_batch::run(engine& serving) {
   decode_steps steps(sequences_);
   load_figures all =
-      replay(serving_, place_, load_, 0, {.before_step = [&](engine& running) { steps.before(running.scheduler()); }});
+      replay(serving, place_, load_, 0, {.before_step = [&](engine& running) { steps.before(running.scheduler()); }});
   if (step_seconds_.empty()) first_run_ = std::move(all);
   step_seconds_.push_back(steps.median());
 }

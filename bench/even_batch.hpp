@@ -1,4 +1,5 @@
 #pragma once
+#include <memory>
 #include <vector>
 
 #include "bench/engine.hpp"
@@ -7,16 +8,21 @@
 
 namespace troupe::bench {
 
-/// Sequences that come all at once, with prompts of one length and answers of one length, and an engine that serves
-/// them. Adapters, if any, are dealt out in turn.
+/// Sequences that come all at once, with prompts of one length and answers of one length. Adapters, if any, are dealt
+/// out in turn.
 class even_batch {
  public:
   static constexpr int adapter_rank = 16;
 
   even_batch(const load_place& place, const engine_bench& options, int sequences, int adapters);
 
-  /// Serves them once more. From the second time on the prompts come from the prefix cache.
-  void run();
+  /// An engine for so many sequences at a time, with adapters 1 to `adapters`. It keeps the prompts of `batches`
+  /// batches.
+  static std::unique_ptr<engine> make_engine(const load_place& place, const engine_bench& options, int sequences,
+                                             int adapters, int batches);
+
+  /// Serves them once more. From the second time on the prompts come from the engine's prefix cache.
+  void run(engine& serving);
 
   /// For each run the median time of the steps in which everybody gets one token and nothing else is done; 0 if there
   /// was none.
@@ -27,7 +33,6 @@ class even_batch {
   load_place place_;
   int sequences_, adapters_;
   double positions_;  ///< of all sequences, in the middle of their answers
-  engine serving_;
   std::vector<timed_request> load_;
   load_figures first_run_;
   std::vector<double> step_seconds_;

@@ -107,9 +107,10 @@ model_files open_model(const std::filesystem::path& path) {
     return model;
   }
   std::error_code problem;
-  if (!std::filesystem::exists(path, problem) && problem)
+  const bool exists = std::filesystem::exists(path, problem);
+  if (problem)
     refuse("{}: cannot be opened ({}): check the path and its permissions", path.string(), problem.message());
-  if (!std::filesystem::exists(path, ignored))
+  if (!exists)
     refuse("{}: there is no such model, and none is downloaded: fetch it, or name another folder or .gguf file",
            path.string());
   if (path.extension() != ".gguf")

@@ -80,7 +80,7 @@ class module_pattern {
     PCRE2_SIZE at = 0;
     code_.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(whole.data()), whole.size(),
                               PCRE2_ANCHORED | PCRE2_ENDANCHORED, &error, &at, nullptr));
-    if (!code_) refuse("{}: the pattern \"{}\" is no regular expression", where, pattern);
+    if (!code_) refuse("{}: the pattern \"{}\" is no regular expression", where, shown());
   }
 
   bool fits(std::string_view module) const {
@@ -93,11 +93,13 @@ class module_pattern {
     const auto found = pcre2_match(code_.get(), reinterpret_cast<PCRE2_SPTR>(module.data()), module.size(), 0, 0,
                                    match.get(), context.get());
     if (found >= 0) return true;
-    if (found != PCRE2_ERROR_NOMATCH) refuse("{}: the pattern \"{}\" takes too long to match", where_, pattern_);
+    if (found != PCRE2_ERROR_NOMATCH) refuse("{}: the pattern \"{}\" takes too long to match", where_, shown());
     return false;
   }
 
  private:
+  std::string_view shown() const { return std::string_view(pattern_).substr(0, 200); }
+
   struct free_code {
     void operator()(pcre2_code* code) const { pcre2_code_free(code); }
   };

@@ -32,6 +32,21 @@ json parsed_variables(const std::string& text) {
   return further;
 }
 
+/// DeepSeek's templates want calls as the API has them: they know a message of calls by its lack of content, and put
+/// arguments together as text.
+void write_calls_for(const std::string& source, json& messages) {
+  const bool wants_no_content = source.find("['content'] is none") != source.npos;
+  const bool wants_text = source.find("['arguments'] +") != source.npos;
+  if (!wants_no_content && !wants_text) return;
+  for (json& message : messages) {
+    if (!message.contains("tool_calls")) continue;
+    if (json& content = message["content"]; wants_no_content && content == "") content = nullptr;
+    for (json& call : message["tool_calls"])
+      if (json& arguments = call["function"]["arguments"]; wants_text && arguments.is_structured())
+        arguments = arguments.dump();
+  }
+}
+
 }  // namespace
 
 chat_format::chat_format(const std::filesystem::path& model, std::shared_ptr<const tokenizer> tokens)
@@ -64,8 +79,10 @@ std::string chat_format::render(std::string_view system, std::string_view messag
 /// The variables are what the reference hands to a template, in its order.
 std::string chat_format::render(const json& messages, const json& tools, bool add_generation_prompt,
                                 const json& further) const {
+  const bool has_tools = !tools.is_null() && !tools.empty();
   json variables;
   variables["messages"] = messages;
+  write_calls_for(has_tools ? sources_.for_tools() : sources_.usual, variables["messages"]);
   variables["tools"] = tools;
   variables["documents"] = nullptr;
   variables["add_generation_prompt"] = add_generation_prompt;
@@ -74,7 +91,6 @@ std::string chat_format::render(const json& messages, const json& tools, bool ad
   if (tokens_->eos()) variables["eos_token"] = tokens_->bytes_of(*tokens_->eos());
   for (const auto& [name, value] : further.items())
     if (name != "messages") variables[name] = value;
-  const bool has_tools = !tools.is_null() && !tools.empty();
   return (has_tools && with_tools_ ? *with_tools_ : *usual_).render(variables);
 }
 

@@ -149,6 +149,8 @@ TEST(adapter_file, modules_are_those_that_the_configuration_targets) {
     EXPECT_THAT(says(json::parse(other)),
                 AllOf(HasSubstr("\"model.layers.0.self_attn.q_proj\""), HasSubstr("target_modules")))
         << other;
+  EXPECT_THAT(says("(" + std::string(9000, 'a')),
+              AllOf(HasSubstr("no regular expression"), testing::SizeIs(testing::Lt(1000u))));
 }
 
 TEST(adapter_file, modules_that_the_configuration_leaves_out_are_refused_by_the_setting) {

@@ -76,6 +76,20 @@ TEST(chat_messages, say_which_one_is_wrong) {
   EXPECT_EQ(says(R"([{"role": "assistant", "content": "x", "function_call": null}])"), "");
 }
 
+TEST(chat_format, writes_calls_as_the_template_reads_them) {
+  chat_input chat;
+  chat.messages = R"([{"role": "assistant", "content": null, "tool_calls":
+      [{"function": {"name": "w", "arguments": "{\"city\": \"Paris\"}"}}]}, {"role": "assistant", "content": ""}])";
+  const auto writes = [&](const std::string& source) { return rendered({.usual = source}, chat); };
+  EXPECT_EQ(writes("{% for m in messages %}[{% if m['content'] is none %}{% for call in m['tool_calls'] %}"
+                   "{{ call['function']['name'] + call['function']['arguments'] + '.' }}{% endfor %}{% endif %}]"
+                   "{% endfor %}"),
+            R"([w{"city":"Paris"}.][])");
+  EXPECT_EQ(writes("{% for m in messages %}[{{ m.content + '.' }}{% for call in m.tool_calls or [] %}"
+                   "{{ call.function.arguments.city }}{% endfor %}]{% endfor %}"),
+            "[.Paris][.]");
+}
+
 TEST(model_text, an_empty_prompt_is_the_bos_token_that_only_the_configuration_names) {
   model_config config;
   const auto prompt = [&] { return prompt_of_text(*no_tokenizer(), config, "", "folder"); };
