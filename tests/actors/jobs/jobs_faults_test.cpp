@@ -1,0 +1,157 @@
+#include "tests/actors/jobs/jobs_fixture.hpp"
+
+namespace troupe::test {
+namespace {
+
+TEST_F(jobs, say_that_the_journal_fails_and_that_it_does_no_more) {
+  inbox said;
+  head now(folder_, prompts_, [&](jobs_parts& parts) {
+    parts.journal_retry = std::chrono::milliseconds(1);
+    parts.say = [&said](const std::string& line) { said.put(line); };
+  });
+  now.submit("job-1", lines(1));
+  const auto only = now.next();
+  {
+    const full_disk all_of_it(1);
+    head::answer(only);
+    EXPECT_NE(said.take<std::string>().find("jobs stand still: "), std::string::npos);
+    EXPECT_NE(now.board->read("journal"), "");
+  }
+  EXPECT_NE(said.take<std::string>().find("jobs go on"), std::string::npos);
+  EXPECT_EQ(now.board->read("journal"), "");
+  EXPECT_EQ(now.wait("job-1")["state"], "succeeded");
+  EXPECT_EQ(said.count<std::string>(), 0u);
+}
+
+TEST_F(jobs, begin_no_lines_while_outputs_that_the_disk_does_not_take_fill_the_memory) {
+  head now(folder_, prompts_, [](jobs_parts& parts) {
+    parts.in_flight = 2;
+    parts.most_unrecorded_bytes = 1000;
+    parts.journal_retry = std::chrono::milliseconds(1);
+  });
+  now.submit("job-1", lines(5));
+  const auto first = now.next(), second = now.next();
+  {
+    const full_disk all_of_it(1);
+    answer_part part;
+    part.text = std::string(1000, 'x');
+    part.end = answer_end{"length", 1, {}};
+    first.listener->on_part(std::move(part));
+    now.get("job.list", json::object());  // so the answer has arrived
+    EXPECT_EQ(now.waiting(), 0u);
+  }
+  head::answer(second);
+  for (int i = 2; i < 5; ++i) head::answer(now.next());
+  EXPECT_EQ(now.wait("job-1")["ok"], 5);
+  EXPECT_EQ(now.outputs("job-1").at(0)["text"], std::string(1000, 'x'));
+}
+
+TEST_F(jobs, are_heard_between_what_has_waited_for_the_disk) {
+  constexpr int waiting = 200;
+  inbox heard;
+  int done = 0;  // used on the actor's thread only
+  head now(folder_, prompts_, [](jobs_parts& parts) { parts.journal_retry = std::chrono::milliseconds(1); });
+  now.use([](journal& book) { EXPECT_TRUE(book.create_job({"tune", "fine-tune", "", "{}", 0}).ok()); });
+  {
+    const full_disk all_of_it(1);
+    for (int i = 0; i < waiting; ++i)
+      now.use([&, i](journal& book) {
+        (void)book.append_event("tune", "message", std::to_string(i));
+        if (++done == 1) now.send("job.list", json::object(), [&](const command_answer&) { heard.put(int{done}); });
+        if (done == waiting) heard.put(std::string("all"));
+      });
+    EXPECT_NE(now.run("job.create", {{"id", "a b"}, {"lines", 1}}).error, "");  // so all of them have arrived
+  }
+  EXPECT_LT(heard.take<int>(), waiting);
+  EXPECT_EQ(heard.take<std::string>(), "all");
+  const json events = now.get("job.events", {{"id", "tune"}, {"limit", waiting}})["events"];
+  ASSERT_EQ(events.size(), static_cast<std::size_t>(waiting));
+  for (int i = 0; i < waiting; ++i) ASSERT_EQ(events[static_cast<std::size_t>(i)]["data"], i) << "in their order";
+}
+
+TEST_F(jobs, go_on_when_the_journal_can_be_read_again) {
+  broken_reads::watch();
+  inbox said;
+  head now(folder_, prompts_, [&](jobs_parts& parts) {
+    parts.journal_retry = std::chrono::milliseconds(20);
+    parts.say = [&said](const std::string& line) { said.put(line); };
+  });
+  now.submit("job-1", lines(1));
+  const auto only = now.next();
+  {
+    const broken_reads all_of_them;
+    head::answer(only);
+    EXPECT_NE(said.take<std::string>().find("jobs stand still: "), std::string::npos);
+    EXPECT_NE(now.run("job.list", json::object()).error, "");
+  }
+  EXPECT_NE(said.take<std::string>().find("jobs go on"), std::string::npos);
+  EXPECT_EQ(now.get("job.list", json::object()).at(0)["state"], "succeeded");
+  EXPECT_NE(now.board->read("jobs").find("succeeded"), std::string::npos);
+}
+
+TEST_F(jobs, of_an_earlier_life_are_taken_up_when_the_journal_can_be_read) {
+  broken_reads::watch();
+  inbox said;
+  head now(folder_, prompts_, [&](jobs_parts& parts) {
+    parts.journal_retry = std::chrono::milliseconds(20);
+    parts.say = [&said](const std::string& line) { said.put(line); };
+  });
+  now.use([](journal& book) {  // as it was left
+    EXPECT_TRUE(book.create_job({"job-1", "batch", "", "{}", 1}).ok());
+    EXPECT_TRUE(book.add_lines("job-1", 0, lines(1)).ok());
+    EXPECT_TRUE(book.seal("job-1").ok());
+  });
+  EXPECT_EQ(now.get("job.list", json::object()).size(), 1u);
+  {
+    const broken_reads all_of_them;
+    now.begin();
+    EXPECT_NE(said.take<std::string>().find("jobs stand still: "), std::string::npos);
+  }
+  head::answer(now.next());
+  EXPECT_EQ(now.wait("job-1")["state"], "succeeded");
+}
+
+TEST_F(jobs, go_on_after_a_restart_with_each_line_once) {
+  constexpr int count = 40, answered = 13;
+  std::set<std::string> before;
+  {
+    head first(folder_, prompts_, [](jobs_parts& parts) { parts.in_flight = 20; });
+    first.submit("job-1", lines(count));
+    for (int i = 0; i < answered; ++i) {
+      const auto request = first.next();
+      head::answer(request);
+    }
+    while (first.get("job.get", {{"id", "job-1"}})["ok"] != answered) {
+    }
+    for (const json& each : first.outputs("job-1")) before.insert(each.dump());
+  }
+  head second(folder_, prompts_);
+  for (int i = answered; i < count; ++i) head::answer(second.next());
+  EXPECT_EQ(second.wait("job-1")["ok"], count);
+  EXPECT_EQ(second.waiting(), 0u) << "no line twice";
+  const auto outputs = second.outputs("job-1");
+  ASSERT_EQ(outputs.size(), static_cast<std::size_t>(count));
+  for (int i = 0; i < count; ++i) {
+    EXPECT_EQ(outputs[static_cast<std::size_t>(i)]["index"], i);
+    EXPECT_EQ(outputs[static_cast<std::size_t>(i)]["text"], "n" + std::to_string(i));
+    before.erase(outputs[static_cast<std::size_t>(i)].dump());
+  }
+  EXPECT_TRUE(before.empty()) << "what was said once stays";
+}
+
+TEST_F(jobs, go_on_when_the_disk_does_not_take_that_they_are_cancelled) {
+  head now(folder_, prompts_);
+  now.submit("job-1", lines(2));
+  const auto first = now.next(), second = now.next();
+  {
+    const full_disk all_of_it(1);
+    EXPECT_NE(now.run("job.cancel", {{"id", "job-1"}}).error, "");
+  }
+  ASSERT_EQ(now.ended(), 0u);
+  head::answer(first);
+  head::answer(second);
+  EXPECT_EQ(now.wait("job-1")["state"], "succeeded");
+}
+
+}  // namespace
+}  // namespace troupe::test
