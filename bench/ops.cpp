@@ -156,20 +156,23 @@ void run_rows(const compute& with, const report& out) {
           [&](const auto& t) { t.quantize(x.data(), n, 1, 0, q.data(), &scale, &sums[n / 32], sums.data()); });
 }
 
-void run_attention(const compute& with, const limits& limit, const report& out) {
+void run_attention(const compute& with, const limits& limit, kv_kind kind, const report& out) {
   constexpr int dim = 64;
-  constexpr std::int64_t positions = 1024, head_bytes = 2 * dim * 16 * 2;
-  out.title(fmt::format("attention of one head of {} over {} positions, f16 keys, one thread", dim, positions));
+  constexpr std::int64_t positions = 1024;
+  const std::int64_t head_bytes = kv_head_bytes(kind, dim);
+  out.title(fmt::format("attention of one head of {} over {} positions in {}, one thread", dim, positions,
+                        kind == kv_kind::i8 ? "int8" : "f16"));
   aligned_buffer<std::byte> cache(static_cast<std::size_t>(positions / 16 * head_bytes));
   std::array<std::int32_t, positions / 16> table;
   std::iota(table.begin(), table.end(), 0);
   const auto x = floats(dim * 64);
   for (std::int64_t p = 0; p < positions; ++p)
-    with.kernels.store_kv({kv_kind::f16, cache.data() + p / 16 * head_bytes, static_cast<int>(p % 16), 1, dim,
+    with.kernels.store_kv({kind, cache.data() + p / 16 * head_bytes, static_cast<int>(p % 16), 1, dim,
                            x.data() + p % 32 * dim, x.data() + p % 16 * dim, 0});
-  aligned_buffer<float> scratch(attention_queries * positions), y(dim * 64);
+  aligned_buffer<float> scratch(attention_scratch(positions, dim)), y(dim * 64);
   for (const int rows : {1, 8, 64}) {
     attention_args args;
+    args.kind = kind;
     args.cache = cache.data();
     args.block_bytes = head_bytes;
     args.block_table = table.data();
@@ -200,7 +203,7 @@ void run_ops(const compute& with, const report& out) {
   out.add({"f32 fused multiply-add", {{"GFLOP/s", limit.fp32 / 1e9}}});
   run_products(with, limit, out);
   run_rows(with, out);
-  run_attention(with, limit, out);
+  for (const kv_kind kind : {kv_kind::f16, kv_kind::i8}) run_attention(with, limit, kind, out);
 }
 
 }  // namespace troupe::bench

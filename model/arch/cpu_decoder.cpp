@@ -47,9 +47,7 @@ cpu_decoder::cpu_decoder(std::shared_ptr<const loaded_model> model, const option
   up_ = aligned_buffer<float>(size(rows, ffn_stride_));
   cosines_ = aligned_buffer<float>(size(rows, config.head_dim / 2));
   sines_ = aligned_buffer<float>(size(rows, config.head_dim / 2));
-  // scores of all positions for a tile of queries, and one head padded for its norm
-  const std::int64_t positions = rounded_up(options_.context, 16);
-  scratch_stride_ = attention_queries * positions + padded_row(config.head_dim);
+  scratch_stride_ = attention_scratch(options_.context, config.head_dim);  // room for a padded head's norm, too
   scratch_ = aligned_buffer<float>(size(with.pool.threads(), scratch_stride_));
 }
 

@@ -81,15 +81,23 @@ enum class kv_kind : std::uint8_t { f32, f16, i8 };
 
 constexpr int attention_queries = 8;  ///< that a kernel does together: rows times heads that share keys
 
-/// One kv head's part of a block.
+/// Of one kv head's part of a block.
+constexpr std::int64_t kv_key_elements(std::int64_t head_dim) {
+  return rounded_up(head_dim, 2) * 16;
+}
 constexpr std::int64_t kv_head_bytes(kv_kind kind, std::int64_t head_dim) {
-  const std::int64_t elements = (head_dim + rounded_up(head_dim, 16)) * 16;
+  const std::int64_t elements = kv_key_elements(head_dim) + rounded_up(head_dim, 16) * 16;
   return kind == kv_kind::i8 ? elements + 2 * 16 * 4 : elements * (kind == kv_kind::f16 ? 2 : 4);
 }
 
+/// Floats that are lent to a kernel: for every position of the blocks, and for every dimension.
+constexpr std::int64_t attention_scratch(std::int64_t positions, std::int64_t head_dim) {
+  return attention_queries * (rounded_up(positions, 16) + rounded_up(head_dim, 16));
+}
+
 /// One sequence's rows against its cached keys and values, for one head of the cache (all query heads that share it).
-/// A block holds 16 positions of every kv head: keys [dim][16], then values [16][padded dim]; behind them, for i8, the
-/// keys' scales [16] and the values' [16] in f32.
+/// A block holds 16 positions of every kv head: keys [dim][16], then values [16][padded dim]. For i8, keys are
+/// [dim / 2][16][2] and values [8][padded dim][2], and behind them lie the keys' scales [16] and the values' in f32.
 struct attention_args {
   kv_kind kind = kv_kind::f16;
   const std::byte* cache = nullptr;  ///< this layer's blocks
@@ -104,7 +112,7 @@ struct attention_args {
   int rows = 0;
   std::int64_t first_position = 0;  ///< of the first row; row r sees positions up to first_position + r
   std::int64_t window = 0;          ///< 0: all; else only that many positions up to its own
-  float* scratch = nullptr;         ///< attention_queries floats for every position of the blocks
+  float* scratch = nullptr;         ///< attention_scratch floats
 };
 
 /// Keys and values of neighbouring positions go into one block of the cache.

@@ -44,14 +44,6 @@ inline float sum_of(f32x16 a) {
   return l[0];
 }
 
-inline float max_of(f32x16 a) {
-  float l[16];
-  store(l, a);
-  float m = l[0];
-  for (int i = 1; i < 16; ++i) m = l[i] > m ? l[i] : m;
-  return m;
-}
-
 /// e^x within 2 units in the last place; 0 below -87, where results would be subnormal.
 inline f32x16 exponential(f32x16 x) {
   const f32x16 limited = max(all(-87.0f), x);

@@ -41,6 +41,12 @@ inline f32x16 fma(f32x16 a, f32x16 b, f32x16 c) {
 inline f32x16 max(f32x16 a, f32x16 b) {
   return {_mm256_max_ps(a.lo, b.lo), _mm256_max_ps(a.hi, b.hi)};
 }
+inline float max_of(f32x16 a) {
+  const __m256 eight = _mm256_max_ps(a.lo, a.hi);
+  __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+  four = _mm_max_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_max_ss(four, _mm_shuffle_ps(four, four, 1)));
+}
 inline f32x16 absolute(f32x16 a) {
   const __m256 mask = _mm256_castsi256_ps(_mm256_set1_epi32(0x7fffffff));
   return {_mm256_and_ps(a.lo, mask), _mm256_and_ps(a.hi, mask)};
@@ -112,6 +118,29 @@ inline void store_i8(std::int8_t* p, i32x16 a) {
 inline i32x16 load_i8(const std::int8_t* p) {
   return {_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))),
           _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p + 8)))};
+}
+inline void store_i16(std::int16_t* p, i32x16 a) {
+  const __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(a.lo, a.hi), 0xd8);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), words);
+}
+inline i32x16 no_sums() {
+  return {_mm256_setzero_si256(), _mm256_setzero_si256()};
+}
+
+struct pairs {
+  __m256i lo, hi;
+};
+inline pairs load_pairs(const std::int8_t* p) {
+  return {_mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))),
+          _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p + 16)))};
+}
+inline pairs one_pair(const std::int16_t* p) {
+  std::int32_t both;
+  std::memcpy(&both, p, 4);
+  return {_mm256_set1_epi32(both), _mm256_set1_epi32(both)};
+}
+inline i32x16 dot(i32x16 s, pairs a, pairs b) {
+  return {_mm256_add_epi32(s.lo, _mm256_madd_epi16(a.lo, b.lo)), _mm256_add_epi32(s.hi, _mm256_madd_epi16(a.hi, b.hi))};
 }
 
 struct weights {

@@ -40,6 +40,9 @@ inline f32x16 fma(f32x16 a, f32x16 b, f32x16 c) {
 inline f32x16 max(f32x16 a, f32x16 b) {
   return {_mm512_max_ps(a.v, b.v)};
 }
+inline float max_of(f32x16 a) {
+  return _mm512_reduce_max_ps(a.v);
+}
 inline f32x16 absolute(f32x16 a) {
   return {_mm512_abs_ps(a.v)};
 }
@@ -92,6 +95,30 @@ inline void store_i8(std::int8_t* p, i32x16 a) {
 }
 inline i32x16 load_i8(const std::int8_t* p) {
   return {_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))};
+}
+inline void store_i16(std::int16_t* p, i32x16 a) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtepi32_epi16(a.v));
+}
+inline i32x16 no_sums() {
+  return {_mm512_setzero_si512()};
+}
+
+/// 16 pairs of integers of 16 bits.
+struct pairs {
+  __m512i v;
+};
+inline pairs load_pairs(const std::int8_t* p) {
+  return {_mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
+}
+/// Sixteen times the same.
+inline pairs one_pair(const std::int16_t* p) {
+  std::int32_t both;
+  std::memcpy(&both, p, 4);
+  return {_mm512_set1_epi32(both)};
+}
+/// Both products of each pair, added to its sum.
+inline i32x16 dot(i32x16 s, pairs a, pairs b) {
+  return {_mm512_dpwssd_epi32(s.v, a.v, b.v)};
 }
 
 /// 16 outputs x 4 consecutive inputs, unsigned.

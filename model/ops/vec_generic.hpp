@@ -72,6 +72,13 @@ inline f32x16 fma(f32x16 a, f32x16 b, f32x16 c) {
 inline f32x16 max(f32x16 a, f32x16 b) {
   return each([&](int i) { return floats(_mm_max_ps(a.q[i], b.q[i])); });
 }
+inline float max_of(f32x16 a) {
+  float lanes[16];
+  store(lanes, a);
+  float most = lanes[0];
+  for (const float lane : lanes) most = lane > most ? lane : most;
+  return most;
+}
 inline f32x16 absolute(f32x16 a) {
   return each([&](int i) { return floats(_mm_andnot_ps(_mm_set1_ps(-0.0f), a.q[i])); });
 }
@@ -140,6 +147,34 @@ inline i32x16 load_i8(const std::int8_t* p) {
   i32x16 a;
   std::memcpy(&a, wide, sizeof wide);
   return a;
+}
+inline void store_i16(std::int16_t* p, i32x16 a) {
+  for (int i = 0; i < 2; ++i)
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p) + i, _mm_packs_epi32(a.q[2 * i], a.q[2 * i + 1]));
+}
+inline i32x16 no_sums() {
+  return {};
+}
+
+struct pairs {
+  __m128i q[4];
+};
+inline pairs load_pairs(const std::int8_t* p) {
+  std::int16_t wide[32];
+  for (int i = 0; i < 32; ++i) wide[i] = p[i];
+  pairs a;
+  std::memcpy(&a, wide, sizeof wide);
+  return a;
+}
+inline pairs one_pair(const std::int16_t* p) {
+  std::int32_t both;
+  std::memcpy(&both, p, 4);
+  const __m128i q = _mm_set1_epi32(both);
+  return {{q, q, q, q}};
+}
+inline i32x16 dot(i32x16 s, pairs a, pairs b) {
+  for (int i = 0; i < 4; ++i) s.q[i] = _mm_add_epi32(s.q[i], _mm_madd_epi16(a.q[i], b.q[i]));
+  return s;
 }
 
 struct weights {

@@ -1,0 +1,88 @@
+// What the attention kernels share: some queries of one sequence, the blocks they read, and the softmax between scores
+// and values. Scores of 16 positions are 16 lanes, so no sum crosses lanes but the softmax's, whose order is fixed by
+// the positions alone. A tile of queries shares what it reads; each query's result does not depend on the tile.
+#pragma once
+#include "model/ops/kernels_isa.hpp"
+#include "model/ops/vec.hpp"
+
+namespace troupe::TROUPE_ISA {
+
+constexpr int lanes = 16;
+
+/// Some queries of one sequence and kv head, done together.
+struct query_tile {
+  const attention_args& a;
+  const float* q[attention_queries];
+  float* out[attention_queries];
+  std::int64_t from[attention_queries];  // first position seen
+  std::int64_t to[attention_queries];    // one past the last
+  std::int64_t first_block = 0, last_block = 0, last_position = 0;
+
+  std::int64_t parts() const { return rounded_up(a.head_dim, lanes) / lanes; }
+  /// A float for each position of the blocks.
+  float* scores(int query) const { return a.scratch + query * (last_block - first_block) * lanes; }
+  /// As many floats as a head has, padded.
+  float* spare(int query) const { return scores(attention_queries) + query * parts() * lanes; }
+  template <class Element>
+  const Element* keys(std::int64_t block) const {
+    return reinterpret_cast<const Element*>(a.cache + a.block_table[block] * a.block_bytes + a.head_offset);
+  }
+  template <class Element>
+  const Element* values(std::int64_t block) const {
+    return keys<Element>(block) + kv_key_elements(a.head_dim);
+  }
+};
+
+/// Blocks lie apart, so the processor does not foresee what is read. Behind a head in its block lies the next one,
+/// which the same thread mostly takes next: all of it is asked for while this one is worked on, at an even rate, into
+/// the second cache, which has room for a head and more requests under way than the first. Many queries compute for
+/// longer than reading takes.
+template <kv_kind Kind, int Queries>
+inline void fetch_next_head(const query_tile& t, const void* of_this_head) {
+  constexpr int second_cache = 2;
+  if constexpr (Queries <= 4)
+    __builtin_prefetch(static_cast<const std::byte*>(of_this_head) + kv_head_bytes(Kind, t.a.head_dim), 0,
+                       second_cache);
+}
+
+/// Positions that the query does not see get no weight; scores become e^(score - highest); returns 1 / their sum.
+inline float soften(const query_tile& t, int query) {
+  float* scores = t.scores(query);
+  f32x16 highest = all(minus_infinity);
+  for (std::int64_t block = t.first_block; block < t.last_block; ++block) {
+    float* at = scores + (block - t.first_block) * lanes;
+    const std::int64_t base = block * lanes;
+    if (base < t.from[query] || base + lanes > t.to[query]) {
+      const std::int64_t from = t.from[query] - base, to = t.to[query] - base;
+      const auto inside = [](std::int64_t n) { return static_cast<int>(n < 0 ? 0 : n > lanes ? lanes : n); };
+      store(at, keep(load(at), inside(from), inside(to), minus_infinity));
+    }
+    highest = max(highest, load(at));
+  }
+  const float sum = exponentials(scores, (t.last_block - t.first_block) * lanes, max_of(highest), scores);
+  return 1.0f / sum;
+}
+
+/// Sixteen numbers of a head, or what is left of them and zeros.
+inline f32x16 part_of(const float* from, std::int64_t d, int head_dim) {
+  if (d + lanes <= head_dim) return load(from + d);
+  float tail[lanes] = {};
+  for (int i = 0; d + i < head_dim; ++i) tail[i] = from[d + i];
+  return load(tail);
+}
+
+/// Sixteen outputs of a head, or what is left of them.
+inline void write_part(const query_tile& t, int query, std::int64_t part, f32x16 value) {
+  const std::int64_t done = part * lanes, left = t.a.head_dim - done;
+  if (left >= lanes) return store(t.out[query] + done, value);
+  float tail[lanes];
+  store(tail, value);
+  for (int d = 0; d < left; ++d) t.out[query][done + d] = tail[d];
+}
+
+using tile_function = void (*)(const query_tile&);
+
+/// For so many queries, over keys and values in int8.
+tile_function integer_tile(int queries);
+
+}  // namespace troupe::TROUPE_ISA
