@@ -25,7 +25,8 @@ const std::string& item_text(const json& item, std::size_t index, const char* ke
   return found->get_ref<const std::string&>();
 }
 
-/// A text, or parts: {"type": "input_text" | "output_text" | "text", "text"} and {"type": "refusal", "refusal"}.
+/// A text, or parts: {"type": "input_text" | "output_text" | "text", "text"} and {"type": "refusal", "refusal"}. Those
+/// become one text with a line for each, like the parts of a chat's message.
 std::string content_of(const json& content, std::size_t index) {
   if (content.is_string()) return content.get<std::string>();
   if (!content.is_array()) refuse_item(index, "should have a text or a list of parts");
@@ -35,6 +36,7 @@ std::string content_of(const json& content, std::size_t index) {
     const std::string& type = item_text(part, index, "type");
     const bool is_text = type == "input_text" || type == "output_text" || type == "text";
     if (!is_text && type != "refusal") refuse_item(index, "has a part that is no text: only text is served");
+    if (!text.empty()) text += '\n';
     text += item_text(part, index, is_text ? "text" : "refusal");
   }
   return text;

@@ -26,7 +26,7 @@ std::optional<std::string> text_of_part(const json& part) {
   return part[key].get<std::string>();
 }
 
-/// A text, or a list of parts.
+/// A text, or a list of parts, which become one text with a line for each, as in vLLM and llama.cpp.
 std::string joined_content(const json& content, const std::string& where) {
   if (content.is_string()) return content.get<std::string>();
   if (!content.is_array()) refuse("{}.content should be a text or a list of parts", where);
@@ -34,6 +34,7 @@ std::string joined_content(const json& content, const std::string& where) {
   for (const json& part : content) {
     const auto of_part = text_of_part(part);
     if (!of_part) refuse("{}.content has a part that is no text: only text is served", where);
+    if (!text.empty()) text += '\n';
     text += *of_part;
   }
   return text;

@@ -3,8 +3,8 @@
 namespace troupe::test {
 namespace {
 
-constexpr const char* simple =
-    "{% for m in messages %}{{ m.role[0] }}:{{ m.content }};{% endfor %}"
+constexpr const char* simple =  // shows a line break, for which there is no token, as a stroke
+    "{% for m in messages %}{{ m.role[0] }}:{{ m.content | replace('\\n', '/') }};{% endfor %}"
     "{% if add_generation_prompt %}a:{% endif %}";
 constexpr const char* hermes =
     "{% if tools %}{% for t in tools %}[{{ t.function.name }}]{% endfor %}{% endif %}"
@@ -28,8 +28,8 @@ TEST_F(chat, is_written_with_the_models_template) {
   const json parts = json::array({{{"type", "text"}, {"text", "H"}}, {{"type", "text"}, {"text", "i"}}});
   auto answer = post("/v1/chat/completions", {{"messages", json::array({{{"role", "user"}, {"content", parts}}})}});
   const auto begun = gateway_.take<begin_request>();
-  EXPECT_EQ(begun.engine.sequence.prompt, letters("u:Hi;a:"));
-  EXPECT_EQ(begun.engine.sampling.max_tokens, 64 - 7) << "what the context holds";
+  EXPECT_EQ(begun.engine.sequence.prompt, letters("u:H/i;a:"));
+  EXPECT_EQ(begun.engine.sampling.max_tokens, 64 - 8) << "what the context holds";
   give(begun, "yes", "stop");
   const json body = answer.get().parsed();
   EXPECT_EQ(body["object"], "chat.completion");

@@ -3,8 +3,9 @@
 namespace troupe::test {
 namespace {
 
-constexpr const char* plain_template =
-    "{% for m in messages %}{{ m.role[0] }}:{{ m.content or '' }}{% for c in m.tool_calls or [] %}"
+constexpr const char* plain_template =  // shows a line break, for which there is no token, as a stroke
+    "{% for m in messages %}{{ m.role[0] }}:{{ (m.content or '') | replace('\\n', '/') }}{% for c in m.tool_calls or "
+    "[] %}"
     "<{{ c.function.arguments.x }}>{% endfor %};{% endfor %}{% if tools %}<tool_call>{% endif %}a:";
 
 class responses : public api_test {
@@ -72,7 +73,7 @@ TEST_F(responses, read_messages_and_calls_back) {
          json::array({{{"type", "output_text"}, {"text", "so"}}, {{"type", "output_text"}, {"text", "so"}}})}}});
   auto answer = post("/v1/responses", {{"input", earlier}});
   const auto begun = gateway_.take<begin_request>();
-  EXPECT_EQ(begun.engine.sequence.prompt, letters("u:Hi;a:<7><8>;t:ok;a:soso;a:"));
+  EXPECT_EQ(begun.engine.sequence.prompt, letters("u:Hi;a:<7><8>;t:ok;a:so/so;a:"));
   give(begun, "x", "stop");
   EXPECT_EQ(answer.get().status, 200);
 }
