@@ -36,35 +36,27 @@ void upload(const api_call& call) {
              to_json(call.context->files.add(file->filename, purpose->content, file->content, call.key.name)));
 }
 
-bool wants_oldest_first(const http_request& request) {
-  const std::string order = request.query_value("order");
-  if (!order.empty() && order != "asc" && order != "desc")
-    refuse_field("order", "order should be asc or desc", "unsupported_value");
-  return order == "asc";
-}
-
-void reply_list(const api_call& call, std::vector<stored_file> files, bool oldest_first) {
+void reply_list(const api_call& call, std::vector<stored_file> files, list_page page) {
   std::stable_sort(files.begin(), files.end(),
                    [](const stored_file& a, const stored_file& b) { return a.created > b.created; });
-  if (oldest_first) std::reverse(files.begin(), files.end());
-  list_page page(*call.request, 10'000, 10'000);
+  if (page.oldest_first()) std::reverse(files.begin(), files.end());
   for (const stored_file& each : files)
     if (!page.add(each.id, [&] { return to_json(each); })) break;
   reply_json(call.exchange, page.finish());
 }
 
 void list_all(const api_call& call) {
-  const bool oldest_first = wants_oldest_first(*call.request);
+  const list_page page(*call.request, {.usual = 10'000, .most = 10'000, .has_oldest_first = true});
   const std::string purpose = call.request->query_value("purpose");
   std::vector<stored_file> uploaded = call.context->files.list();
   std::erase_if(uploaded, [&](const stored_file& each) {
     return !call.key.owns(each.owner) || (!purpose.empty() && each.purpose != purpose);
   });
-  if (!purpose.empty() && purpose != "batch_output") return reply_list(call, std::move(uploaded), oldest_first);
+  if (!purpose.empty() && purpose != "batch_output") return reply_list(call, std::move(uploaded), page);
   const auto kept = std::make_shared<const std::vector<stored_file>>(std::move(uploaded));  // copied for each page
-  list_batch_files(call, [call, kept, oldest_first](std::vector<stored_file> all) {
+  list_batch_files(call, [call, kept, page](std::vector<stored_file> all) {
     all.insert(all.end(), kept->begin(), kept->end());
-    reply_list(call, std::move(all), oldest_first);
+    reply_list(call, std::move(all), page);
   });
 }
 

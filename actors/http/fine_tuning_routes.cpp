@@ -52,17 +52,17 @@ void create_job(const api_call& call) {
 /// Newest first. `kind`: only events of this kind, such as checkpoints; empty: all.
 void reply_events(const api_call& call, const std::string& kind) {
   const std::string& id = call.place();
-  ask_jobs(call, "job.events", {{"id", id}, {"limit", 10'000}, {"newest", true}}, [call, id, kind](const json& record) {
+  const auto page = std::make_shared<list_page>(*call.request);
+  ask_jobs(call, "job.events", {{"id", id}, {"limit", 10'000}, {"newest", true}}, [=](const json& record) {
     const json &job = record.at("job"), &events = record.at("events");
     check_kind(job, id);
     const std::string adapter = job.value("adapter", job.value("result", id));
-    list_page page(*call.request);
     for (std::size_t i = events.size(); i-- > 0;) {
       if (!kind.empty() && events[i].value("kind", "") != kind) continue;
       const json entry = kind.empty() ? event_json(id, events[i]) : checkpoint_json(id, adapter, events, i);
-      if (!page.add(entry["id"], [&] { return entry; })) break;
+      if (!page->add(entry["id"], [&] { return entry; })) break;
     }
-    reply_json(call.exchange, page.finish());
+    reply_json(call.exchange, page->finish());
   });
 }
 

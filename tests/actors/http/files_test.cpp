@@ -6,7 +6,14 @@
 namespace troupe::test {
 namespace {
 
-class api_files : public api_test {};
+class api_files : public api_test {
+ protected:
+  std::string refused_field(const std::string& path) {
+    const answered got = ask("GET", path).get();
+    EXPECT_EQ(got.status, 400) << path;
+    return got.parsed()["error"]["param"];
+  }
+};
 
 TEST_F(api_files, leave_nothing_where_the_disk_does_not_take_them) {
   const std::filesystem::path files = folder_.path() / "state" / "files";
@@ -61,9 +68,16 @@ TEST_F(api_files, are_listed_in_the_order_that_is_asked_for) {
   EXPECT_EQ(list("&order=desc"), newest_first);
   std::reverse(newest_first.begin(), newest_first.end());
   EXPECT_EQ(list("&order=asc"), newest_first);
-  const answered wrong = ask("GET", "/v1/files?order=up").get();
-  EXPECT_EQ(wrong.status, 400);
-  EXPECT_EQ(wrong.parsed()["error"]["param"], "order");
+  EXPECT_EQ(refused_field("/v1/files?order=up"), "order");
+}
+
+TEST_F(api_files, and_all_that_is_listed_by_pages_of_a_size_that_there_is) {
+  for (const char* limit : {"abc", "0", "-1", "5x", "10001", "99999999999999999999"})
+    EXPECT_EQ(refused_field(std::string("/v1/files?limit=") + limit), "limit") << limit;
+  for (const std::string list : {"batches", "fine_tuning/jobs", "fine_tuning/jobs/ftjob-1/events"}) {
+    EXPECT_EQ(refused_field("/v1/" + list + "?limit=101"), "limit") << list;
+    EXPECT_EQ(refused_field("/v1/" + list + "?order=asc"), "order") << list;
+  }
 }
 
 TEST_F(api_files, are_shown_to_the_key_that_sent_them) {
