@@ -5,10 +5,10 @@
 #include <memory>
 #include <string>
 
-#include "actors/http/api_keys.hpp"
-#include "actors/http/file_store.hpp"
-#include "actors/http/http_metrics.hpp"
+#include "actors/http/access/api_keys.hpp"
+#include "actors/http/files/file_store.hpp"
 #include "actors/http/served_model.hpp"
+#include "actors/http/status/http_metrics.hpp"
 #include "actors/interfaces.hpp"
 #include "actors/status_board.hpp"
 #include "actors/task_thread.hpp"

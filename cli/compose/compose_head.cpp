@@ -1,7 +1,7 @@
 #include "cli/compose/compose_head.hpp"
 
-#include "actors/http/batch_lines.hpp"
-#include "actors/http/file_store.hpp"
+#include "actors/http/files/file_store.hpp"
+#include "actors/http/jobs/batch_lines.hpp"
 #include "actors/local_head.hpp"
 #include "actors/replicas/router.hpp"
 #include "base/error.hpp"

@@ -1,8 +1,8 @@
 #include <fstream>
 #include <thread>
 
-#include "actors/http/api_keys.hpp"
-#include "actors/http/file_store.hpp"
+#include "actors/http/access/api_keys.hpp"
+#include "actors/http/files/file_store.hpp"
 #include "base/error.hpp"
 #include "tests/actors/http/fixture.hpp"
 #include "tests/transport/http/raw_client.hpp"
