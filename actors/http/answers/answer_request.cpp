@@ -16,6 +16,7 @@ constexpr std::size_t most_prompts = 2048;  // as OpenAI's specification says
 constexpr std::string_view unserved[] = {"suffix",
                                          "min_tokens",
                                          "audio",
+                                         "modalities",
                                          "functions",
                                          "function_call",
                                          "truncate_prompt_tokens",
@@ -78,6 +79,7 @@ void read_stream(const request_fields& from, answer_order& to) {
 /// Whether a value asks for what happens anyway. A chat's template already has the special tokens.
 bool has_no_effect(std::string_view name, const json& value, const request_fields& from) {
   if (name == "add_special_tokens") return value == json(!from.has("messages"));
+  if (name == "modalities") return value == json::array({"text"});
   return value == json(0) || value == json(false) || value == json("") || value == json::array();
 }
 

@@ -40,7 +40,8 @@ TEST_F(chat, is_written_with_the_models_template) {
 
 TEST_F(chat, streams_role_text_and_end) {
   start(simple);
-  auto answer = post("/v1/chat/completions", {{"messages", user("Hi")}, {"stream", true}, {"max_tokens", 3}});
+  auto answer = post("/v1/chat/completions",
+                     {{"messages", user("Hi")}, {"modalities", {"text"}}, {"stream", true}, {"max_tokens", 3}});
   const auto begun = gateway_.take<begin_request>();
   give(begun, "ye");
   give(begun, "s", "length");
@@ -174,6 +175,7 @@ TEST_F(chat, refuses_what_a_template_cannot_read) {
   EXPECT_EQ(param({{"messages", user("Hi")}, {"tool_choice", "required"}, {"tools", {tool("go")}}}), "tool_choice");
   EXPECT_EQ(param({{"messages", user("Hi")}, {"top_logprobs", 3}}), "top_logprobs");
   EXPECT_EQ(param({{"messages", user("Hi")}, {"echo", true}}), "echo");
+  EXPECT_EQ(param({{"messages", user("Hi")}, {"modalities", {"text", "audio"}}}), "modalities");
 }
 
 TEST_F(chat, names_the_field_that_a_prompt_or_a_form_is_made_of) {
