@@ -97,36 +97,6 @@ void file_store::remove(const std::string& id) {
   fs::remove(folder_ / (id + ".json"), ignored);
 }
 
-void file_store::keep_job_record(const std::string& id, const std::string& text) {
-  if (!is_short_word(id)) refuse("job {}: is no id", id.substr(0, 64));
-  const std::lock_guard lock(mutex_);
-  write(id + ".batch", text);
-}
-
-std::optional<std::string> file_store::job_record(const std::string& id) const {
-  return is_short_word(id) ? read(id + ".batch") : std::nullopt;
-}
-
-void file_store::forget_job_record(const std::string& id) {
-  if (!is_short_word(id)) return;
-  const std::lock_guard lock(mutex_);
-  std::error_code ignored;
-  fs::remove(folder_ / (id + ".batch"), ignored);
-}
-
-void file_store::note_sizes(const std::string& id, output_sizes sizes) {
-  constexpr std::size_t most = 20'000;  // twice the jobs that the journal keeps, since some of these may be gone
-  const std::lock_guard lock(mutex_);
-  if (sizes_.size() >= most) sizes_.clear();
-  sizes_[id] = sizes;
-}
-
-std::optional<output_sizes> file_store::sizes(const std::string& id) const {
-  const std::lock_guard lock(mutex_);
-  const auto found = sizes_.find(id);
-  return found == sizes_.end() ? std::nullopt : std::optional(found->second);
-}
-
 void file_store::write(const std::string& name, std::string_view text) const {
   make_folder(folder_);
   write_file(folder_ / name, text);

@@ -1,5 +1,4 @@
-// Files that clients upload, and what the API must remember of jobs besides the journal. In a folder of the cluster's
-// state.
+// Files that clients upload, in a folder of the cluster's state.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -19,11 +18,6 @@ struct stored_file {
   std::string owner = {};  ///< the key's name, if there are keys
 };
 
-/// The sizes of a batch's two output files.
-struct output_sizes {
-  std::uint64_t answers = 0, errors = 0;
-};
-
 /// Thread-safe. A name becomes a path only if this class made it; others are refused.
 class file_store {
  public:
@@ -38,16 +32,6 @@ class file_store {
   std::optional<std::string> content(const std::string& id) const;
   void remove(const std::string& id);
 
-  /// What a client gave for a job of the API, as JSON. `id`: the job's.
-  void keep_job_record(const std::string& id, const std::string& text);
-  std::optional<std::string> job_record(const std::string& id) const;
-  /// To be called when the job is gone or never began. Ids of other jobs are ignored.
-  void forget_job_record(const std::string& id);
-
-  /// Sizes for batches that have ended. Remembered as long as the process lives, or until there are too many.
-  void note_sizes(const std::string& id, output_sizes sizes);
-  std::optional<output_sizes> sizes(const std::string& id) const;
-
  private:
   std::optional<stored_file> find_known(const std::string& id) const;
   void write(const std::string& name, std::string_view text) const;
@@ -56,7 +40,6 @@ class file_store {
   std::filesystem::path folder_;
   mutable std::mutex mutex_;
   mutable std::map<std::string, stored_file> known_;  ///< existing files that were read for a list
-  std::map<std::string, output_sizes> sizes_;
 };
 
 }  // namespace troupe

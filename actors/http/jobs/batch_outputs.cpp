@@ -64,35 +64,10 @@ bool has_ended(const json& job) {
   return job.value("finished", std::int64_t{0}) > 0;
 }
 
-/// The sizes of a batch that has ended, if they were measured before. Remembered for the life of the process, so that
-/// what is kept of a batch is read only once for it.
-std::optional<output_sizes> known_sizes(file_store& files, const std::string& id) {
-  if (const auto noted = files.sizes(id)) return noted;
-  const auto record = find_batch(files, id);
-  if (!record || !record->contains("output_bytes")) return std::nullopt;
-  const output_sizes sizes{.answers = record->value("output_bytes", std::uint64_t{0}),
-                           .errors = record->value("error_bytes", std::uint64_t{0})};
-  files.note_sizes(id, sizes);
-  return sizes;
-}
-
-/// Keeps them only to save time, so a full disk does not stop the reader.
-void keep_sizes(file_store& files, const std::string& id, output_sizes sizes) {
-  auto record = find_batch(files, id);
-  if (!record) return;
-  files.note_sizes(id, sizes);
-  (*record)["output_bytes"] = sizes.answers;
-  (*record)["error_bytes"] = sizes.errors;
-  try {
-    files.keep_job_record(id, dump(*record));
-  } catch (const std::exception&) {
-  }
-}
-
 /// Measuring means reading all outputs. So the sizes are kept once the outputs cannot change any more.
 void measure(const api_call& call, const std::string& id, const json& job, std::function<void(output_sizes)> then) {
   const auto keep = [context = call.context, id, ended = has_ended(job), then = std::move(then)](output_sizes found) {
-    if (ended) keep_sizes(context->files, id, found);
+    if (ended) context->records.keep_sizes(id, found);
     then(found);
   };
   measure_outputs(call, id, 0, {}, keep);
@@ -118,9 +93,9 @@ class output_lister : public std::enable_shared_from_this<output_lister> {
       const json& job = jobs_[next_];
       if (!has_ended(job)) continue;
       const std::string id = job.value("id", "");
-      if (const auto sizes = known_sizes(call_.context->files, id))
+      if (const auto sizes = call_.context->records.sizes(id))
         add(job, *sizes);
-      else if (find_batch(call_.context->files, id))
+      else if (call_.context->records.find_batch(id))
         return measure(call_, id, job, [self = shared_from_this()](output_sizes measured) {
           self->add(self->jobs_[self->next_++], measured);
           self->go_on();
@@ -144,7 +119,7 @@ class output_lister : public std::enable_shared_from_this<output_lister> {
 };
 
 void check_there_is(const api_call& call, const batch_file& file) {
-  if (!find_batch(call.context->files, file.batch)) refuse_file(id_of(file));
+  if (!call.context->records.find_batch(file.batch)) refuse_file(id_of(file));
 }
 
 }  // namespace
@@ -170,7 +145,7 @@ void find_batch_file(const api_call& call, const batch_file& file, std::function
   check_there_is(call, file);
   ask_jobs_later(call, "job.get", {{"id", file.batch}}, [call, file, then = std::move(then)](const json& job) {
     const auto describe = [file, job, then](output_sizes sizes) { then(file_of(file, job, sizes)); };
-    if (const auto sizes = known_sizes(call.context->files, file.batch))
+    if (const auto sizes = call.context->records.sizes(file.batch))
       describe(*sizes);
     else
       measure(call, file.batch, job, describe);

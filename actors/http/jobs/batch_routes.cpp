@@ -1,5 +1,3 @@
-#include <ctime>
-
 #include "actors/http/files/owned_files.hpp"
 #include "actors/http/jobs/batch_lines.hpp"
 #include "actors/http/jobs/batch_outputs.hpp"
@@ -73,8 +71,8 @@ void create_batch(const api_call& call) {
               {"input_file_id", input},
               {"completion_window", from.text("completion_window").value_or("24h")}};
   if (const json* metadata = from.object("metadata")) record["metadata"] = *metadata;
-  context->files.keep_job_record(id, dump(record));
-  const auto forget = [context, id] { context->files.forget_job_record(id); };
+  context->records.keep(id, dump(record));
+  const auto forget = [context, id] { context->records.forget(id); };
   const json options{{"endpoint", endpoint}, {"weight", call.key.weight}};
   const json spec{{"id", id}, {"tenant", call.key.name}, {"lines", lines.size()}, {"options", options}};
   run_command(context->jobs, {"job.create", dump(spec)}, call.exchange, {.refused = forget});
@@ -94,7 +92,7 @@ void create_batch_later(const api_call& call) {
 /// Answers with the batch that `command` returns.
 void reply_batch(const api_call& call, const std::string& command) {
   const std::string& id = call.place();
-  const auto record = find_batch(call.context->files, id);
+  const auto record = call.context->records.find_batch(id);
   if (!record) throw api_error(404, fmt::format("there is no batch {}", id.substr(0, 80)), "id");
   ask_jobs(call, command, {{"id", id}}, [exchange = call.exchange, id, record = *record](const json& job) {
     reply_json(exchange, batch_json(id, record, job));
@@ -107,7 +105,7 @@ void list_batches(const api_call& call) {
       call, {.kind = "batch", .after = page->take_after()},
       [call, page](const json& job) {
         const std::string id = job.value("id", "");
-        const auto record = find_batch(call.context->files, id);
+        const auto record = call.context->records.find_batch(id);
         return !record || page->add(id, [&] { return batch_json(id, *record, job); });
       },
       [exchange = call.exchange, page] { reply_json(exchange, page->finish()); });

@@ -9,7 +9,7 @@ namespace troupe {
 namespace {
 
 json shown_job(const api_context& context, const json& job) {
-  const auto record = find_job_record(context.files, job.value("id", ""));
+  const auto record = context.records.find(job.value("id", ""));
   return fine_tune_json(context.served.model, job, record.value_or(json::object()));
 }
 
@@ -43,10 +43,10 @@ void change_job(const api_call& call, const std::string& command) {
 
 void create_job(const api_call& call) {
   const asked_fine_tune asked = read_fine_tune(call);
-  call.context->files.keep_job_record(asked.id, asked.record);
+  call.context->records.keep(asked.id, asked.record);
   run_command(call.context->training, {"train.create", asked.order}, call.exchange,
               {.done = [call, id = asked.id](const std::string&) { reply_job(call, id); },
-               .refused = [context = call.context, id = asked.id] { context->files.forget_job_record(id); }});
+               .refused = [context = call.context, id = asked.id] { context->records.forget(id); }});
 }
 
 /// Newest first. `kind`: only events of this kind, such as checkpoints; empty: all.

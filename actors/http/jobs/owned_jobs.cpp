@@ -41,14 +41,4 @@ void list_jobs(const api_call& call, const chosen_jobs& which, const std::functi
   });
 }
 
-std::optional<json> find_job_record(const file_store& files, const std::string& job) {
-  const auto text = files.job_record(job);
-  json record = text ? json::parse(*text, nullptr, false) : json();
-  return record.is_object() ? std::optional(std::move(record)) : std::nullopt;
-}
-
-std::optional<json> find_batch(const file_store& files, const std::string& id) {
-  return id.starts_with(batch_prefix) ? find_job_record(files, id) : std::nullopt;
-}
-
 }  // namespace troupe

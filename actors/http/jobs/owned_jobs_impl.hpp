@@ -2,9 +2,7 @@
 // only.
 #pragma once
 #include <functional>
-#include <optional>
 #include <string>
-#include <string_view>
 
 #include "actors/http/api_context.hpp"
 #include "actors/json_dump_impl.hpp"
@@ -28,13 +26,5 @@ struct chosen_jobs {
 /// exchange.
 void list_jobs(const api_call& call, const chosen_jobs& which, const std::function<bool(const json& job)>& take,
                const std::function<void()>& end);
-
-constexpr std::string_view batch_prefix = "batch_";  // begins the ids of batches, since fine-tunes are jobs, too
-
-/// What a client gave for a batch or a fine-tune besides the job's own options (files, metadata), as it is kept with
-/// the files.
-std::optional<json> find_job_record(const file_store& files, const std::string& job);
-/// The same, of a batch alone.
-std::optional<json> find_batch(const file_store& files, const std::string& id);
 
 }  // namespace troupe

@@ -269,7 +269,7 @@ TEST_F(api, asks_for_the_jobs_of_a_key_alone) {
   const auto ann = headers_of(add_api_key(keys, {.name = "ann"})),
              root = headers_of(add_api_key(keys, {.name = "root", .is_admin = true}));
   start();
-  file_store(folder_.path() / "state" / "files").keep_job_record("batch_1", "{}");
+  job_records(folder_.path() / "state" / "files").keep("batch_1", "{}");
   const std::pair<const char*, const char*> all[] = {{"GET", "/v1/batches"},
                                                      {"GET", "/v1/batches/batch_1"},
                                                      {"POST", "/v1/batches/batch_1/cancel"},
