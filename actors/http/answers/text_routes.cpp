@@ -17,23 +17,24 @@ void answer(const api_call& call, decltype(answering_path::read) read) {
   start_answer(call, std::move(asked));
 }
 
-/// As in vLLM: {"prompt", "add_special_tokens", "return_token_strs"}, or messages of a chat.
+/// Of a text, or of the messages of a chat.
+std::vector<token_id> tokens_of(const request_fields& from, const prompting& prompts) {
+  if (from.has("messages")) return prompts.encode(read_chat(from));
+  const auto text = from.text("prompt");
+  if (!text) refuse_field("prompt", "prompt is missing", "missing_required_parameter");
+  prompts.check_size(*text, "prompt");
+  encode_options options;
+  options.add_special = from.boolean("add_special_tokens").value_or(true);
+  return prompts.tokens().encode(*text, options);
+}
+
+/// As in vLLM: {"prompt", "add_special_tokens", "return_token_strs"}, or {"messages", …}.
 void tokenize(const api_call& call) {
   const json body = parse_body(call.request->body);
   const request_fields from(body);
   const prompting& prompts = *call.context->served.prompts;
   if (!prompts.has_tokenizer()) throw api_error(501, "the model has no tokenizer");
-  std::vector<token_id> tokens;
-  if (from.has("messages")) {
-    tokens = prompts.encode(read_chat(from));
-  } else {
-    const auto text = from.text("prompt");
-    if (!text) refuse_field("prompt", "prompt is missing", "missing_required_parameter");
-    prompts.check_size(*text, "prompt");
-    encode_options options;
-    options.add_special = from.boolean("add_special_tokens").value_or(true);
-    tokens = prompts.tokens().encode(*text, options);
-  }
+  const auto tokens = tokens_of(from, prompts);
   json answer{{"count", tokens.size()}, {"max_model_len", prompts.context()}, {"tokens", tokens}};
   answer["token_strs"] = nullptr;
   if (from.boolean("return_token_strs").value_or(false)) {

@@ -58,22 +58,27 @@ void send_lines(const api_call& call, const std::string& id, const std::vector<s
   }
 }
 
-void create_batch(const api_call& call) {
-  const json body = parse_body(call.request->body);
-  const request_fields from(body);
-  const std::string input = from.required_text("input_file_id"), endpoint = from.required_text("endpoint");
-  if (!is_batch_endpoint(endpoint))
-    refuse_field("endpoint", "endpoint should be one of " + batch_endpoint_names(), "unsupported_value");
-  const auto& context = call.context;
-  const auto lines = job_lines_of(owned_content(call, input, "input_file_id"), endpoint, context->served);
-  const std::string id = std::string(batch_prefix) + random_hex(24);
-  json record{{"endpoint", endpoint},
-              {"input_file_id", input},
+json read_record(std::string_view body) {
+  const json object = parse_body(body);
+  const request_fields from(object);
+  json record{{"endpoint", from.required_text("endpoint")},
+              {"input_file_id", from.required_text("input_file_id")},
               {"completion_window", from.text("completion_window").value_or("24h")}};
+  if (!is_batch_endpoint(record["endpoint"]))
+    refuse_field("endpoint", "endpoint should be one of " + batch_endpoint_names(), "unsupported_value");
   if (const json* metadata = from.object("metadata")) record["metadata"] = *metadata;
+  return record;
+}
+
+void create_batch(const api_call& call) {
+  const auto& context = call.context;
+  const json record = read_record(call.request->body);
+  const auto lines =
+      job_lines_of(owned_content(call, record["input_file_id"], "input_file_id"), record["endpoint"], context->served);
+  const std::string id = std::string(batch_prefix) + random_hex(24);
   context->records.keep(id, dump(record));
   const auto forget = [context, id] { context->records.forget(id); };
-  const json options{{"endpoint", endpoint}, {"weight", call.key.weight}};
+  const json options{{"endpoint", record["endpoint"]}, {"weight", call.key.weight}};
   const json spec{{"id", id}, {"tenant", call.key.name}, {"lines", lines.size()}, {"options", options}};
   run_command(context->jobs, {"job.create", dump(spec)}, call.exchange, {.refused = forget});
   send_lines(call, id, lines, forget);

@@ -30,6 +30,15 @@ json measured(const json& data) {
           {"train_mean_token_accuracy", data.value("accuracy", 0.0)}};
 }
 
+std::string message_of(const std::string& kind, const json& data) {
+  const auto step = data.value("step", std::int64_t{0});
+  if (kind == "checkpoint") return fmt::format("Step {}: checkpoint", step);
+  if (kind != "metrics") return data.value("text", "");
+  if (!data.contains("validation_loss"))
+    return fmt::format("Step {}: training loss={:.4f}", step, data.value("loss", 0.0));
+  return fmt::format("Step {}: validation loss={:.4f}", step, data["validation_loss"].get<double>());
+}
+
 /// A validation counts only if it is of the same step.
 bool belongs_to(std::int64_t step, const json& event) {
   if (event.value("kind", "") != "metrics") return false;
@@ -79,25 +88,13 @@ json event_json(const std::string& job, const json& event) {
   const json& data = event.at("data");
   const std::string kind = event.value("kind", "");
   const bool is_metrics = kind == "metrics";
-  std::string message = data.is_object() ? data.value("text", "") : "";
-  json shown = json::object();
-  if (is_metrics && data.contains("validation_loss")) {
-    message =
-        fmt::format("Step {}: validation loss={:.4f}", data.value("step", 0), data["validation_loss"].get<double>());
-    shown = measured(data);
-  } else if (is_metrics) {
-    message = fmt::format("Step {}: training loss={:.4f}", data.value("step", 0), data.value("loss", 0.0));
-    shown = measured(data);
-  } else if (kind == "checkpoint") {
-    message = fmt::format("Step {}: checkpoint", data.value("step", 0));
-  }
   return {{"object", "fine_tuning.job.event"},
           {"id", fmt::format("ftevent-{}-{}", job, event.value("number", 0))},
           {"created_at", event.value("at", std::int64_t{0})},
           {"level", data.is_object() ? data.value("level", "info") : "info"},
-          {"message", message},
+          {"message", data.is_object() ? message_of(kind, data) : ""},
           {"type", is_metrics ? "metrics" : "message"},
-          {"data", shown}};
+          {"data", is_metrics ? measured(data) : json::object()}};
 }
 
 json checkpoint_json(const std::string& job, const std::string& adapter, const json& events, std::size_t place) {

@@ -49,8 +49,8 @@ void create_job(const api_call& call) {
                .refused = [context = call.context, id = asked.id] { context->records.forget(id); }});
 }
 
-/// Newest first. `kind`: only events of this kind, such as checkpoints; empty: all.
-void reply_events(const api_call& call, const std::string& kind) {
+/// Newest first. Checkpoints are events, too; alone they have a form of their own.
+void reply_events(const api_call& call, bool only_checkpoints) {
   const std::string& id = call.place();
   const auto page = std::make_shared<list_page>(*call.request);
   ask_jobs(call, "job.events", {{"id", id}, {"limit", 10'000}, {"newest", true}}, [=](const json& record) {
@@ -58,8 +58,8 @@ void reply_events(const api_call& call, const std::string& kind) {
     check_kind(job, id);
     const std::string adapter = job.value("adapter", job.value("result", id));
     for (std::size_t i = events.size(); i-- > 0;) {
-      if (!kind.empty() && events[i].value("kind", "") != kind) continue;
-      const json entry = kind.empty() ? event_json(id, events[i]) : checkpoint_json(id, adapter, events, i);
+      if (only_checkpoints && events[i].value("kind", "") != "checkpoint") continue;
+      const json entry = only_checkpoints ? checkpoint_json(id, adapter, events, i) : event_json(id, events[i]);
       if (!page->add(entry["id"], [&] { return entry; })) break;
     }
     reply_json(call.exchange, page->finish());
@@ -98,8 +98,8 @@ void add_fine_tuning_routes(api_routes& to) {
   for (const std::string change : {"cancel", "pause", "resume"})
     to.add("POST", jobs + "/{id}/" + change,
            [command = "job." + change](const api_call& call) { change_job(call, command); });
-  to.add("GET", jobs + "/{id}/events", [](const api_call& call) { reply_events(call, ""); });
-  to.add("GET", jobs + "/{id}/checkpoints", [](const api_call& call) { reply_events(call, "checkpoint"); });
+  to.add("GET", jobs + "/{id}/events", [](const api_call& call) { reply_events(call, false); });
+  to.add("GET", jobs + "/{id}/checkpoints", [](const api_call& call) { reply_events(call, true); });
 }
 
 }  // namespace troupe
