@@ -5,6 +5,7 @@
 #include "actors/http/chats/chat_order.hpp"
 #include "actors/http/json_text.hpp"
 #include "actors/http/random_hex.hpp"
+#include "base/ascii.hpp"
 
 namespace troupe {
 namespace {
@@ -78,7 +79,7 @@ class chat_completion_format final : public answer_format {
     std::string text = reader.push(choice.text);
     text += reader.finish(choice.finish == "length");
     const auto calls = reader.take_calls();
-    const bool only_calls = !calls.empty() && text.find_first_not_of(" \t\r\n") == text.npos;
+    const bool only_calls = !calls.empty() && is_blank(text);
     std::string list;
     for (const tool_call& call : calls) list += (list.empty() ? "" : ",") + call_json(call, std::nullopt);
     return fmt::format(R"({{"role":"assistant","content":{},"refusal":null{}}})", only_calls ? "null" : json_text(text),

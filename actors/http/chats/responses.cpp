@@ -7,6 +7,7 @@
 #include "actors/http/chats/response_input_impl.hpp"
 #include "actors/http/json_text.hpp"
 #include "actors/http/random_hex.hpp"
+#include "base/ascii.hpp"
 
 namespace troupe {
 namespace {
@@ -67,7 +68,7 @@ class responses_format final : public answer_format {
     if (part.end) waiting_ += reader_.finish(part.end->finish == "length");
     waiting_details_.insert(waiting_details_.end(), part.details.begin(), part.details.end());
     // White space before a call is not part of the answer.
-    if (message_ ? !waiting_.empty() : waiting_.find_first_not_of(" \t\r\n") != waiting_.npos) add_text(to);
+    if (message_ ? !waiting_.empty() : !is_blank(waiting_)) add_text(to);
     for (const tool_call& call : reader_.take_calls()) {
       end_message(to, "completed");
       add_call(to, call);

@@ -6,6 +6,7 @@
 #include "actors/http/answers/answering_paths.hpp"
 #include "actors/http/api_error.hpp"
 #include "actors/requests/request_fields_impl.hpp"
+#include "base/ascii.hpp"
 
 namespace troupe {
 namespace {
@@ -68,7 +69,7 @@ std::vector<std::string> job_lines_of(std::string_view file, const std::string& 
     const std::string_view text = file.substr(0, file.find('\n'));
     file.remove_prefix(std::min(text.size() + 1, file.size()));
     ++number;
-    if (text.find_first_not_of(" \t\r") == text.npos) continue;
+    if (is_blank(text)) continue;
     if (lines.size() == most_lines) refuse("the file has more than {} lines", most_lines);
     try {
       const batch_line line = read_line_apart(text, endpoint, served);

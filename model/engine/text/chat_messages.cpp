@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/ascii.hpp"
 #include "base/error.hpp"
 #include "model/formats/json_input.hpp"
 
@@ -56,7 +57,7 @@ void open_arguments(json& call, const std::string& where) {
   json& arguments = call["function"]["arguments"];
   if (!arguments.is_string()) return;
   const auto text = arguments.get<std::string>();
-  if (text.find_first_not_of(" \t\r\n") == text.npos)
+  if (is_blank(text))
     arguments = json::object();
   else if (auto value = parsed(text, where))
     arguments = *std::move(value);
