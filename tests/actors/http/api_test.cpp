@@ -92,6 +92,20 @@ TEST_F(api, publishes_adapters_in_vllms_way) {
   EXPECT_EQ(refused.parsed()["error"]["param"], "lora_name");
 }
 
+TEST_F(api, unloads_the_adapter_that_openais_clients_delete) {
+  auto deleting = ask("DELETE", "/v1/models/pricing@2");
+  const auto call = store_.take<command_call>();
+  EXPECT_EQ(call.command.name, "adapters.unload");
+  EXPECT_EQ(json::parse(call.command.arguments), json({{"name", "pricing@2"}}));
+  call.answer({R"({"unloaded":["pricing@2"]})"});
+  EXPECT_EQ(deleting.get().parsed(), json({{"id", "pricing@2"}, {"object", "model"}, {"deleted", true}}));
+  deleting = ask("DELETE", "/v1/models/none");
+  store_.take<command_call>().answer({{}, "adapter none: there is none", command_fault::unknown});
+  const answered refused = deleting.get();
+  EXPECT_EQ(refused.status, 404);
+  EXPECT_EQ(refused.parsed()["error"]["param"], "model");
+}
+
 TEST_F(api, names_the_field_of_an_adapter_that_cannot_be_loaded) {
   const auto field_of = [&](const json& body, command_fault fault) {
     auto loading = post("/v1/load_lora_adapter", body);
